@@ -37,7 +37,7 @@ static void nvml_find(void *library, const char *name, void *place)
 }
 
 /* Which file was loaded, so that it is seen when an upgrade puts another there. */
-static void note_file(struct nvml *nvml)
+static void nvml_note_file(struct nvml *nvml)
 {
     const struct link_map *map = NULL;
 
@@ -68,7 +68,7 @@ int nvml_open(struct nvml *nvml, const char *path, struct aq_error *err)
 #undef NVML_FIND
     r = nvml->nvmlInit_v2 ? nvml->nvmlInit_v2() : NVML_ERROR_FUNCTION_NOT_FOUND;
     if (r == NVML_SUCCESS) {
-        note_file(nvml);
+        nvml_note_file(nvml);
         return 0;
     }
     (void)dlclose(nvml->library);

@@ -8,7 +8,7 @@
 
 #include "base/strbuf.h"
 
-static const struct mock_format *find_format(const struct mock *mock, const char *slot)
+static const struct mock_format *plugin_find_format(const struct mock *mock, const char *slot)
 {
     const struct mock_format *formats = mock->formats.items;
     const char *tail = strpbrk(slot, ":");
@@ -23,7 +23,7 @@ static const struct mock_format *find_format(const struct mock *mock, const char
 static void mock_tell_slot(const struct mock *mock, const char *name, bool is_unique,
                            bool is_shared, const struct aq_accelerator_out *out)
 {
-    const struct mock_format *format = find_format(mock, name);
+    const struct mock_format *format = plugin_find_format(mock, name);
     struct aq_accelerator_slot slot = {
         .name = name,
         .type = is_unique ? AQ_ACCELERATOR_UNIQUE : AQ_ACCELERATOR_COUNT,

@@ -75,8 +75,8 @@ static int32_t shortest_order(const struct aq_scheduler_slots *slots,
 }
 
 /* The part of the agent that is in use once this is on it too. */
-static double fullness(const struct aq_scheduler_slots *slots, const int64_t *amounts,
-                       const struct aq_scheduler_agent *agent)
+static double shortest_fullness(const struct aq_scheduler_slots *slots, const int64_t *amounts,
+                                const struct aq_scheduler_agent *agent)
 {
     double most = 0;
 
@@ -96,7 +96,7 @@ static int32_t shortest_choose(const struct aq_scheduler_slots *slots, const int
     double most = -1;
 
     for (uint32_t i = 0; i < count; i++) {
-        double full = fullness(slots, amounts, &agents[i]);
+        double full = shortest_fullness(slots, amounts, &agents[i]);
 
         if (full > most) {
             most = full;

@@ -17,7 +17,8 @@
 
 /* ---- loading ---- */
 
-static int check_plugin(const struct aq_accelerator *plugin, const char *path, struct aq_error *err)
+static int host_check_plugin(const struct aq_accelerator *plugin, const char *path,
+                             struct aq_error *err)
 {
     if (plugin->abi != AQ_ACCELERATOR_ABI)
         return aq_fail(err, ENOEXEC,
@@ -32,7 +33,7 @@ static int check_plugin(const struct aq_accelerator *plugin, const char *path, s
     return 0;
 }
 
-static void log_plugin(int level, const char *text)
+static void host_log_plugin(int level, const char *text)
 {
     log_write(level <= LOG_LEVEL_ERR       ? LOG_LEVEL_ERR
               : level <= LOG_LEVEL_WARNING ? LOG_LEVEL_WARNING
@@ -41,7 +42,7 @@ static void log_plugin(int level, const char *text)
               "%s", text ? text : "");
 }
 
-static int open_plugin(struct host *host, const char *config, struct aq_error *err)
+static int host_open_plugin(struct host *host, const char *config, struct aq_error *err)
 {
     static struct aq_accelerator_host services; /* for the plugin's life */
     const char *root = getenv(ACCEL_ROOT_VARIABLE);
@@ -53,7 +54,7 @@ static int open_plugin(struct host *host, const char *config, struct aq_error *e
                                              .size = sizeof(services),
                                              .root = root ? root : "",
                                              .config = config,
-                                             .log = log_plugin };
+                                             .log = host_log_plugin };
     results_init(&results);
     out = results_out(&results);
     r = host->plugin->open(&services, &out, &host->self);
@@ -76,9 +77,9 @@ int host_load(const char *path, const char *config, struct host *ret, struct aq_
         r = aq_fail(err, ENOEXEC, "'%s' is no accelerator plugin: it has no symbol '%s'", path,
                     AQ_ACCELERATOR_SYMBOL);
     else
-        r = check_plugin(host.plugin, path, err);
+        r = host_check_plugin(host.plugin, path, err);
     if (r == 0)
-        r = open_plugin(&host, config, err);
+        r = host_open_plugin(&host, config, err);
     if (r < 0)
         return r; /* what was loaded stays: the process ends, and destructors may crash */
     *ret = host;
@@ -121,8 +122,8 @@ static int host_attach(struct host *host, const json_t *request,
     return r < 0 ? r : host->plugin->attach(host->self, grants, count, out);
 }
 
-static int read_target(const json_t *from, struct arena *arena, struct aq_accelerator_target *ret,
-                       struct aq_error *err)
+static int host_read_target(const json_t *from, struct arena *arena,
+                            struct aq_accelerator_target *ret, struct aq_error *err)
 {
     const json_t *list = json_object_get(from, "pids");
     size_t count = json_array_size(list);
@@ -153,14 +154,14 @@ static int host_measure(struct host *host, const json_t *request,
     int r = targets ? 0 : aq_fail_oom(err);
 
     for (size_t i = 0; r == 0 && i < count; i++)
-        r = read_target(json_array_get(list, i), arena, &targets[i], err);
+        r = host_read_target(json_array_get(list, i), arena, &targets[i], err);
     if (r < 0 || !host->plugin->measure)
         return r;
     return host->plugin->measure(host->self, targets, count, out);
 }
 
-static int call(struct host *host, const json_t *request, struct results *results,
-                struct aq_error *err)
+static int host_call(struct host *host, const json_t *request, struct results *results,
+                     struct aq_error *err)
 {
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
     const char *name = json_string_value(json_object_get(request, "call"));
@@ -180,7 +181,7 @@ static int call(struct host *host, const json_t *request, struct results *result
     return r < 0 ? r : 0;
 }
 
-static void write_error(struct strbuf *out, int64_t id, const struct aq_error *err)
+static void host_write_error(struct strbuf *out, int64_t id, const struct aq_error *err)
 {
     struct jsonw w = jsonw_make(out);
 
@@ -204,8 +205,8 @@ int host_answer(struct host *host, const char *line, size_t len, struct strbuf *
         return aq_fail(err, EINVAL, "a request must be a JSON object with an id");
     }
     results_init(&results);
-    if (call(host, request, &results, &failed) < 0) {
-        write_error(out, id, &failed);
+    if (host_call(host, request, &results, &failed) < 0) {
+        host_write_error(out, id, &failed);
     } else {
         strbuf_addf(out, "{\"id\":%lld,\"result\":", (long long)id);
         if (results_write(&results, out) < 0)
@@ -219,7 +220,7 @@ int host_answer(struct host *host, const char *line, size_t len, struct strbuf *
 }
 
 /* Answer every whole line in 'in' and drop it. */
-static int serve_lines(struct host *host, struct strbuf *in, int fd, struct aq_error *err)
+static int host_serve_lines(struct host *host, struct strbuf *in, int fd, struct aq_error *err)
 {
     const char *end;
 
@@ -256,7 +257,7 @@ int host_serve(struct host *host, int fd, struct aq_error *err)
         if (got > 0) {
             in.len += (size_t)got;
             in.data[in.len] = '\0';
-            r = serve_lines(host, &in, fd, err);
+            r = host_serve_lines(host, &in, fd, err);
         }
     }
     return r;

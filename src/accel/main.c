@@ -48,7 +48,7 @@ static int accel_describe(struct host *host)
 }
 
 /* Die with the agent even while a vendor's library hangs. */
-static void bind_to_parent(void)
+static void main_bind_to_parent(void)
 {
     pid_t parent = getppid();
 
@@ -78,7 +78,7 @@ int main(int argc, char **argv)
     }
     log_init("accel", LOG_LEVEL_INFO);
     if (!is_shown)
-        bind_to_parent();
+        main_bind_to_parent();
     r = host_load(argv[at], argv[at + 1], &host, &err);
     if (r < 0)
         return accel_fail(is_shown ? -1 : ACCEL_DESCRIPTOR, argv[at], &err);

@@ -47,13 +47,13 @@ static void results_put_int(struct jsonw *w, const char *key, int64_t value)
         jsonw_member_int(w, key, value);
 }
 
-static void put_double(struct jsonw *w, const char *key, double value)
+static void results_put_double(struct jsonw *w, const char *key, double value)
 {
     jsonw_key(w, key);
     jsonw_double(w, value);
 }
 
-static void on_identity(void *data, const struct aq_accelerator_identity *identity)
+static void results_on_identity(void *data, const struct aq_accelerator_identity *identity)
 {
     struct results *results = data;
     struct jsonw w = results_begin(&results->identity);
@@ -76,7 +76,7 @@ static void results_on_info(void *data, const char *key, const char *value)
         jsonw_member_str(&w, key, value);
 }
 
-static void on_slot(void *data, const struct aq_accelerator_slot *slot)
+static void results_on_slot(void *data, const struct aq_accelerator_slot *slot)
 {
     struct results *results = data;
     struct jsonw w = results_begin(&results->slots);
@@ -93,7 +93,7 @@ static void on_slot(void *data, const struct aq_accelerator_slot *slot)
     jsonw_object_end(&w);
 }
 
-static void on_device(void *data, const struct aq_accelerator_device *device)
+static void results_on_device(void *data, const struct aq_accelerator_device *device)
 {
     struct results *results = data;
     struct jsonw w = results_begin(&results->devices);
@@ -113,7 +113,7 @@ static void on_device(void *data, const struct aq_accelerator_device *device)
     jsonw_object_end(&w);
 }
 
-static void on_need(void *data, const struct aq_accelerator_need *need)
+static void results_on_need(void *data, const struct aq_accelerator_need *need)
 {
     struct results *results = data;
     struct jsonw w = results_begin(&results->needs);
@@ -138,7 +138,7 @@ static void results_on_part(void *data, const struct aq_accelerator_part *part)
     jsonw_object_end(&w);
 }
 
-static void on_metric(void *data, const struct aq_accelerator_metric *metric)
+static void results_on_metric(void *data, const struct aq_accelerator_metric *metric)
 {
     struct results *results = data;
     struct jsonw w = results_begin(&results->metrics);
@@ -149,13 +149,13 @@ static void on_metric(void *data, const struct aq_accelerator_metric *metric)
         jsonw_member_int(&w, "target", metric->target);
     results_put_int(&w, "unit", metric->unit);
     results_put_int(&w, "stats", metric->stats);
-    put_double(&w, "value", metric->value); /* null if it is not a number */
+    results_put_double(&w, "value", metric->value); /* null if it is not a number */
     if (!(metric->capacity < 0))
-        put_double(&w, "capacity", metric->capacity);
+        results_put_double(&w, "capacity", metric->capacity);
     jsonw_object_end(&w);
 }
 
-static void on_error(void *data, const char *text)
+static void results_on_error(void *data, const char *text)
 {
     struct results *results = data;
 
@@ -168,14 +168,14 @@ struct aq_accelerator_out results_out(struct results *results)
         .abi = AQ_ACCELERATOR_ABI,
         .size = sizeof(struct aq_accelerator_out),
         .data = results,
-        .identity = on_identity,
+        .identity = results_on_identity,
         .info = results_on_info,
-        .slot = on_slot,
-        .device = on_device,
-        .need = on_need,
+        .slot = results_on_slot,
+        .device = results_on_device,
+        .need = results_on_need,
         .part = results_on_part,
-        .metric = on_metric,
-        .error = on_error,
+        .metric = results_on_metric,
+        .error = results_on_error,
     };
 }
 

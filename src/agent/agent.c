@@ -42,7 +42,7 @@ void agent_send(struct agent_daemon *agent, const struct message *msg)
 }
 
 /* As it is now. */
-static const char *describe_slots(struct agent_daemon *agent)
+static const char *agent_describe_slots(struct agent_daemon *agent)
 {
     struct aq_error err = { 0 };
 
@@ -51,7 +51,7 @@ static const char *describe_slots(struct agent_daemon *agent)
     return agent->resources.slots_json;
 }
 
-static void send_heartbeat(struct agent_daemon *agent)
+static void agent_send_heartbeat(struct agent_daemon *agent)
 {
     struct msg_kernel_status *kernels = calloc(agent->kernels.count + 1, sizeof(*kernels));
     struct message msg = {
@@ -61,7 +61,7 @@ static void send_heartbeat(struct agent_daemon *agent)
                        .received_seq = (int64_t)agent->last_seq,
                        .at_usec = clock_realtime_usec(),
                        .is_draining = agent->is_draining,
-                       .slots = describe_slots(agent),
+                       .slots = agent_describe_slots(agent),
                        .devices = agent->has_new_devices ? agent->resources.devices_json : NULL,
                        .plugins = agent->has_new_devices ? agent->resources.plugins_json : NULL,
                        .kernels = kernels,
@@ -86,7 +86,7 @@ static void send_heartbeat(struct agent_daemon *agent)
 /* Once it is known what kernels hold of what is not offered any more; and again
  * when they hold none of it.
  */
-static void settle_claim(struct agent_daemon *agent)
+static void agent_settle_claim(struct agent_daemon *agent)
 {
     struct aq_error err = { 0 };
 
@@ -95,20 +95,20 @@ static void settle_claim(struct agent_daemon *agent)
         log_warning("%s", err.text);
 }
 
-static void on_heartbeat(uv_timer_t *timer)
+static void agent_on_heartbeat(uv_timer_t *timer)
 {
     struct agent_daemon *agent = timer->data;
 
     if (agent->has_strays && !resources_has_strays(&agent->resources))
-        settle_claim(agent);
+        agent_settle_claim(agent);
     if (link_client_is_connected(agent->link))
-        send_heartbeat(agent);
+        agent_send_heartbeat(agent);
 }
 
 /* ---- devices that come and go ---- */
 
-static int find_resources(struct agent_daemon *agent, bool only_former, struct resources *ret,
-                          struct aq_error *err)
+static int agent_find_resources(struct agent_daemon *agent, bool only_former, struct resources *ret,
+                                struct aq_error *err)
 {
     struct resources fresh;
     int r = resources_init(&fresh, agent->settings, agent->accel, &agent->resources, only_former,
@@ -129,16 +129,16 @@ static int find_resources(struct agent_daemon *agent, bool only_former, struct r
 /* A device that another agent of this machine has is none of ours. */
 static int agent_look_again(struct agent_daemon *agent, struct resources *ret, struct aq_error *err)
 {
-    int r = find_resources(agent, false, ret, err);
+    int r = agent_find_resources(agent, false, ret, err);
 
     if (r != -EBUSY)
         return r;
     log_warning("what is new here is not offered: %s", err->text);
-    return find_resources(agent, true, ret, err);
+    return agent_find_resources(agent, true, ret, err);
 }
 
 /* A new map of what there is, with what kernels hold. */
-static void on_devices_changed(void *data)
+static void agent_on_devices_changed(void *data)
 {
     struct agent_daemon *agent = data;
     struct resources fresh;
@@ -154,12 +154,12 @@ static void on_devices_changed(void *data)
     agent->has_new_devices = true;
     devices_resize_all(agent);
     if (agent->link && link_client_is_connected(agent->link))
-        send_heartbeat(agent);
+        agent_send_heartbeat(agent);
 }
 
 /* ---- receipts: an acknowledgement covers all messages before it ---- */
 
-static void acknowledge(struct agent_daemon *agent)
+static void agent_acknowledge(struct agent_daemon *agent)
 {
     uint64_t seq = agent->last_seq;
 
@@ -186,12 +186,12 @@ void agent_settle(struct agent_daemon *agent, struct receipt *receipt)
         return;
     list_remove(&receipt->link);
     free(receipt);
-    acknowledge(agent);
+    agent_acknowledge(agent);
 }
 
 /* ---- what we are told ---- */
 
-static void on_greet(void *data, struct msg_hello *hello)
+static void agent_on_greet(void *data, struct msg_hello *hello)
 {
     static struct utsname host; /* borrowed until the message is sent */
     struct agent_daemon *agent = data;
@@ -203,7 +203,7 @@ static void on_greet(void *data, struct msg_hello *hello)
     hello->addr = agent->settings->address;
     hello->region = agent->settings->region;
     hello->resource_group = agent->settings->resource_group;
-    hello->slots = describe_slots(agent);
+    hello->slots = agent_describe_slots(agent);
     /* a greeting must be short: the first heartbeat tells of thousands of devices */
     agent->has_new_devices = strlen(agent->resources.devices_json)
                                  + strlen(agent->resources.plugins_json)
@@ -228,9 +228,9 @@ static void agent_on_connected(void *data, const struct msg_welcome *welcome)
     if (skew > 5 * USEC_PER_SEC || skew < -5 * USEC_PER_SEC)
         log_warning("this machine's clock and the manager's differ by %lld seconds",
                     (long long)(skew / USEC_PER_SEC));
-    send_heartbeat(agent);
+    agent_send_heartbeat(agent);
     image_commands_list(agent);
-    (void)uv_timer_start(&agent->heartbeat, on_heartbeat,
+    (void)uv_timer_start(&agent->heartbeat, agent_on_heartbeat,
                          (uint64_t)(agent->heartbeat_usec / USEC_PER_MSEC),
                          (uint64_t)(agent->heartbeat_usec / USEC_PER_MSEC));
     if (!agent->was_ready) {
@@ -277,7 +277,7 @@ static void agent_on_message(void *data, uint64_t seq, const struct message *msg
     }
     if (seq) {
         agent->last_seq = seq;
-        acknowledge(agent);
+        agent_acknowledge(agent);
     }
 }
 
@@ -301,10 +301,10 @@ static void agent_on_rejected(void *data, const char *kind, const char *text)
     agent->events->on_rejected(agent->data, kind, text);
 }
 
-static int connect_link(struct agent_daemon *agent, struct aq_error *err)
+static int agent_connect_link(struct agent_daemon *agent, struct aq_error *err)
 {
     static const struct link_client_ops ops = {
-        .on_greet = on_greet,
+        .on_greet = agent_on_greet,
         .on_connected = agent_on_connected,
         .on_message = agent_on_message,
         .on_disconnected = agent_on_disconnected,
@@ -351,7 +351,7 @@ static int agent_take_lock(struct agent_daemon *agent, struct aq_error *err)
 /* Programs run in work directories below the state directory: another user must be
  * able to get there, though not to look around.
  */
-static int find_user(struct agent_daemon *agent, struct aq_error *err)
+static int agent_find_user(struct agent_daemon *agent, struct aq_error *err)
 {
     const char *name = agent->settings->user;
     const struct passwd *user = name ? getpwnam(name) : NULL;
@@ -366,7 +366,7 @@ static int find_user(struct agent_daemon *agent, struct aq_error *err)
 }
 
 /* What administrators should know of this node, once all is found. */
-static void take_notes(struct agent_daemon *agent, const char *no_network)
+static void agent_take_notes(struct agent_daemon *agent, const char *no_network)
 {
     struct strbuf notes = STRBUF_INIT;
 
@@ -389,7 +389,7 @@ static void take_notes(struct agent_daemon *agent, const char *no_network)
 }
 
 /* Without one containers still run, each by itself. */
-static void find_network(struct agent_daemon *agent)
+static void agent_find_network(struct agent_daemon *agent)
 {
     const struct settings *s = agent->settings;
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
@@ -399,7 +399,7 @@ static void find_network(struct agent_daemon *agent)
     struct aq_error err = { 0 };
 
     if (!agent->containers || !s->network) {
-        take_notes(agent, "");
+        agent_take_notes(agent, "");
         return;
     }
     if (net_settings_fill(&settings, s, identity, &arena, &err) < 0
@@ -409,11 +409,11 @@ static void find_network(struct agent_daemon *agent)
     } else if (net_get_note(agent->net)[0]) {
         log_info("network of containers: %s", net_get_note(agent->net));
     }
-    take_notes(agent, agent->net ? "" : err.text);
+    agent_take_notes(agent, agent->net ? "" : err.text);
 }
 
 /* Sessions run without one, too. */
-static void find_ssh(struct agent_daemon *agent)
+static void agent_find_ssh(struct agent_daemon *agent)
 {
     struct aq_error err = { 0 };
 
@@ -427,7 +427,7 @@ static void find_ssh(struct agent_daemon *agent)
         log_warning("containers have no SSH server: %s", err.text);
 }
 
-static int watch_slices(struct agent_daemon *agent, struct aq_error *err)
+static int agent_watch_slices(struct agent_daemon *agent, struct aq_error *err)
 {
     const struct gpu_conf conf = { .loop = agent->loop,
                                    .settings = agent->settings,
@@ -445,7 +445,7 @@ static void agent_on_timer_closed(uv_handle_t *handle)
     free(handle->data);
 }
 
-static void on_heartbeat_closed(uv_handle_t *handle)
+static void agent_on_heartbeat_closed(uv_handle_t *handle)
 {
     struct agent_daemon *agent = handle->data;
 
@@ -483,9 +483,9 @@ int agent_new(uv_loop_t *loop, const struct settings *settings,
     if (r == 0 && agent->containers) /* an agent that just stopped may have removed them */
         r = oci_host_make_directories(runtime_oci_host(agent->containers), err);
     if (r == 0)
-        r = find_user(agent, err);
+        r = agent_find_user(agent, err);
     if (r == 0)
-        r = accel_new(loop, settings, on_devices_changed, agent, &agent->accel, err);
+        r = accel_new(loop, settings, agent_on_devices_changed, agent, &agent->accel, err);
     if (r == 0)
         r = resources_init(&agent->resources, settings, agent->accel, NULL, false, err);
     if (r == 0)
@@ -497,11 +497,11 @@ int agent_new(uv_loop_t *loop, const struct settings *settings,
     if (r == 0)
         r = images_new(loop, settings, &agent->images, err);
     if (r == 0 && agent->containers)
-        r = watch_slices(agent, err);
+        r = agent_watch_slices(agent, err);
     if (r == 0)
-        find_network(agent);
+        agent_find_network(agent);
     if (r == 0)
-        find_ssh(agent);
+        agent_find_ssh(agent);
     if (r == 0)
         image_commands_start(agent);
     if (r == 0)
@@ -509,13 +509,13 @@ int agent_new(uv_loop_t *loop, const struct settings *settings,
     if (r == 0)
         r = recover_all(agent, err);
     if (r == 0)
-        settle_claim(agent);
+        agent_settle_claim(agent);
     if (r == 0)
         r = stats_collector_new(agent, &agent->stats, err);
     if (r == 0)
         r = exposition_serve(agent, err);
     if (r == 0)
-        r = connect_link(agent, err);
+        r = agent_connect_link(agent, err);
     if (r < 0)
         return r;
     *ret = AQ_TAKE(agent);
@@ -554,5 +554,5 @@ void agent_free(struct agent_daemon *agent)
         oci_host_remove_directories(runtime_oci_host(agent->containers));
     aq_closep(&agent->lock);
     (void)uv_timer_stop(&agent->shutdown_poll);
-    uv_close((uv_handle_t *)&agent->heartbeat, on_heartbeat_closed);
+    uv_close((uv_handle_t *)&agent->heartbeat, agent_on_heartbeat_closed);
 }

@@ -22,7 +22,7 @@ static size_t end_kernels_count_left(const struct agent_daemon *agent)
     return left;
 }
 
-static void shutdown_poll(uv_timer_t *timer)
+static void end_kernels_shutdown_poll(uv_timer_t *timer)
 {
     struct agent_daemon *agent = timer->data;
     struct agent_shutdown *shutdown = &agent->shutdown;
@@ -53,5 +53,5 @@ void agent_end_kernels(struct agent_daemon *agent, agent_ended_fn on_done)
 
         kernel_on_destroy(agent, &destroy);
     }
-    (void)uv_timer_start(&agent->shutdown_poll, shutdown_poll, 0, LOOK_MSEC);
+    (void)uv_timer_start(&agent->shutdown_poll, end_kernels_shutdown_poll, 0, LOOK_MSEC);
 }

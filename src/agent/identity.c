@@ -16,7 +16,7 @@
 #define JOIN_USEC (30 * USEC_PER_SEC)
 
 /* "scheme://host:port/" -> host and port. */
-static int parse_url(const char *url, struct conf_listen *ret, struct aq_error *err)
+static int identity_parse_url(const char *url, struct conf_listen *ret, struct aq_error *err)
 {
     const char *host = strstr(url, "://") ? strstr(url, "://") + 3 : url;
     AQ_CLEANUP(aq_freep) char *copy = strdup(host);
@@ -39,8 +39,8 @@ static int identity_write_file(const struct settings *settings, const char *name
 }
 
 /* The certificate comes last: it marks the identity as complete. */
-static int write_identity(const struct settings *settings, const struct identity *got,
-                          struct aq_error *err)
+static int identity_write_identity(const struct settings *settings, const struct identity *got,
+                                   struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *manager = aq_format(strchr(got->manager.host, ':') ? "[%s]:%u\n"
                                                                                   : "%s:%u\n",
@@ -93,12 +93,12 @@ int identity_join(const struct settings *settings, const char *url, const char *
                           "the join token has expired: ask an administrator for a new one "
                           "(aliquot agent token), and check this machine's clock");
     if (r == 0)
-        r = parse_url(url, &got.manager, err);
+        r = identity_parse_url(url, &got.manager, err);
     if (r == 0)
         r = identity_ask(settings, &token, &got, err);
     AQ_FAULT("agent.join.received");
     if (r == 0)
-        r = write_identity(settings, &got, err);
+        r = identity_write_identity(settings, &got, err);
     identity_done(&got);
     return r;
 }
@@ -118,8 +118,8 @@ static int identity_read_file(const struct settings *settings, const char *name,
     return 0;
 }
 
-static int find_manager(const struct settings *settings, struct conf_listen *ret,
-                        struct aq_error *err)
+static int identity_find_manager(const struct settings *settings, struct conf_listen *ret,
+                                 struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *joined = NULL;
     int r;
@@ -152,7 +152,7 @@ int identity_load(const struct settings *settings, struct identity *ret, struct 
     if (r == 0)
         r = identity_read_file(settings, "ca.crt", &got.ca, err);
     if (r == 0)
-        r = find_manager(settings, &got.manager, err);
+        r = identity_find_manager(settings, &got.manager, err);
     if (r < 0)
         identity_done(&got);
     else

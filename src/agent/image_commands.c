@@ -31,8 +31,8 @@ static void image_commands_send_status(struct agent_daemon *agent,
     agent_send(agent, &msg);
 }
 
-static void send_failure(struct agent_daemon *agent, const struct uuid *job_id, const char *image,
-                         const struct aq_error *err)
+static void image_commands_send_failure(struct agent_daemon *agent, const struct uuid *job_id,
+                                        const char *image, const struct aq_error *err)
 {
     const struct msg_image_status status = {
         .job_id = *job_id,
@@ -174,7 +174,7 @@ static void image_commands_on_failed(void *data, const struct aq_error *err)
 {
     struct image_job *job = data;
 
-    send_failure(job->agent, &job->job_id, job->image, err);
+    image_commands_send_failure(job->agent, &job->job_id, job->image, err);
     image_job_free(job);
 }
 
@@ -215,8 +215,8 @@ static void image_commands_cancel(struct agent_daemon *agent, const struct uuid 
 
 /* ---- commands ---- */
 
-static void send_freed(struct agent_daemon *agent, const struct msg_image_command *msg,
-                       int64_t bytes)
+static void image_commands_send_freed(struct agent_daemon *agent,
+                                      const struct msg_image_command *msg, int64_t bytes)
 {
     const struct msg_image_status status = {
         .job_id = msg->job_id,
@@ -252,7 +252,7 @@ static int image_commands_act(struct agent_daemon *agent, const struct msg_image
         return aq_fail_field(err, EINVAL, "action", "this agent knows no '%.40s' of images",
                              msg->action);
     }
-    send_freed(agent, msg, bytes);
+    image_commands_send_freed(agent, msg, bytes);
     return 0;
 }
 
@@ -261,7 +261,7 @@ void image_commands_handle(struct agent_daemon *agent, const struct msg_image_co
     struct aq_error err = { 0 };
 
     if (image_commands_act(agent, command, &err) < 0)
-        send_failure(agent, &command->job_id, command->image, &err);
+        image_commands_send_failure(agent, &command->job_id, command->image, &err);
 }
 
 void image_commands_start(struct agent_daemon *agent)

@@ -71,7 +71,7 @@ static void main_on_signal(uv_signal_t *handle, int signum)
     main_stop(program);
 }
 
-static void on_kernels_ended(void *data, size_t left)
+static void main_on_kernels_ended(void *data, size_t left)
 {
     struct agent_program *program = data;
 
@@ -122,8 +122,8 @@ static int main_run_checks(const struct agent_options *options, const struct set
     return doctor_run(settings, monitor, runner, options->args, options->arg_count, err);
 }
 
-static int run_loop(struct agent_program *program, bool ends, const struct agent_runtimes *runtimes,
-                    struct aq_error *err)
+static int main_run_loop(struct agent_program *program, bool ends,
+                         const struct agent_runtimes *runtimes, struct aq_error *err)
 {
     static const struct agent_events events = { .on_ready = main_on_ready,
                                                 .on_rejected = main_on_rejected };
@@ -144,15 +144,16 @@ static int run_loop(struct agent_program *program, bool ends, const struct agent
             (void)uv_timer_start(&program->watchdog, main_on_watchdog, watchdog_msec,
                                  watchdog_msec);
         if (ends)
-            agent_end_kernels(program->agent, on_kernels_ended);
+            agent_end_kernels(program->agent, main_on_kernels_ended);
     }
     (void)uv_run(&program->loop, UV_RUN_DEFAULT);
     return r;
 }
 
 /* Which way containers are run here is said once, and if there is none, why. */
-static int find_containers(uv_loop_t *loop, const struct settings *settings, const char *monitor,
-                           struct agent_runtimes *runtimes, struct aq_error *err)
+static int main_find_containers(uv_loop_t *loop, const struct settings *settings,
+                                const char *monitor, struct agent_runtimes *runtimes,
+                                struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *runner = main_find_program(settings->runner, "aliquot-runner");
     AQ_CLEANUP(strbuf_donep) struct strbuf notes = STRBUF_INIT;
@@ -186,10 +187,10 @@ static int main_run(const struct settings *settings, bool ends, struct aq_error 
         return aq_fail_oom(err);
     if (r == 0)
         r = runtime_new_process(&program.loop, monitor, &runtimes.process, err);
-    if (r == 0 && find_containers(&program.loop, settings, monitor, &runtimes, &why) < 0)
+    if (r == 0 && main_find_containers(&program.loop, settings, monitor, &runtimes, &why) < 0)
         r = aq_fail(err, why.code, "%s", why.text);
     if (r == 0)
-        r = run_loop(&program, ends, &runtimes, err);
+        r = main_run_loop(&program, ends, &runtimes, err);
     spawned_leave();
     (void)uv_run(&program.loop, UV_RUN_DEFAULT);
     runtime_free(runtimes.containers);
@@ -268,7 +269,7 @@ static int main_act(const struct agent_options *options, const struct settings *
     return r;
 }
 
-static bool is_understood(const struct agent_options *options)
+static bool main_is_understood(const struct agent_options *options)
 {
     static const struct {
         const char *verb;
@@ -291,7 +292,7 @@ int main(int argc, char **argv)
 
     if (r != 0)
         return r < 0 ? 0 : r;
-    if (!is_understood(&options)) {
+    if (!main_is_understood(&options)) {
         (void)fputs(usage, stderr);
         return EXIT_USAGE;
     }

@@ -40,7 +40,8 @@ struct map_slot *alloc_map_find_slot(const struct alloc_map *map, const char *na
 
 /* "kind/id" into 'buf'; returns its length. */
 #define HARDWARE_KEY_MAX (SLOT_NAME_MAX + 1 + DEVICE_ID_MAX + 1)
-static size_t hardware_key(const char *slot_name, const char *id, char buf[HARDWARE_KEY_MAX])
+static size_t map_build_hardware_key(const char *slot_name, const char *id,
+                                     char buf[HARDWARE_KEY_MAX])
 {
     size_t kind = slot_name_device_len(slot_name), len = strlen(id);
 
@@ -55,7 +56,7 @@ struct physical_device *alloc_map_find_hardware(const struct alloc_map *map, con
 {
     char key[HARDWARE_KEY_MAX];
 
-    return map_get(&map->by_id, key, hardware_key(slot_name, id, key));
+    return map_get(&map->by_id, key, map_build_hardware_key(slot_name, id, key));
 }
 
 static int alloc_tables(struct alloc_map *map)
@@ -99,7 +100,7 @@ static bool map_build_is_same_kind(const char *a, const char *b)
 /* When a slot takes its turn: as listed; what is not listed just before cpu;
  * cpu and mem, if not listed, last.
  */
-static int turn_of(const char *slot_name, const char *const *order)
+static int map_build_turn_of(const char *slot_name, const char *const *order)
 {
     int cpu = INT_MAX - 1;
 
@@ -114,7 +115,7 @@ static int turn_of(const char *slot_name, const char *const *order)
     return cpu;
 }
 
-static uint32_t exclusive_sets(const char *slot_name, const char *const *const *sets)
+static uint32_t map_build_exclusive_sets(const char *slot_name, const char *const *const *sets)
 {
     uint32_t bits = 0;
 
@@ -125,7 +126,7 @@ static uint32_t exclusive_sets(const char *slot_name, const char *const *const *
     return bits;
 }
 
-static int check_slot(const struct alloc_slot *s, struct aq_error *err)
+static int map_build_check_slot(const struct alloc_slot *s, struct aq_error *err)
 {
     if (s->quantum < 0 || s->minimum < 0 || s->quantum == AMOUNT_INFINITE)
         return aq_fail_field(err, EINVAL, s->name,
@@ -143,13 +144,13 @@ static int map_build_add_slot(struct alloc_map *map, const struct alloc_config *
     const struct alloc_slot *s = &config->slots[i];
     const char *name = slot_name_intern(s->name, strlen(s->name));
     const char *const *order = config->allocation_order;
-    int turn = turn_of(s->name, order);
+    int turn = map_build_turn_of(s->name, order);
     size_t at = i;
     int r;
 
     if (!name)
         return aq_fail_field(err, EINVAL, s->name, "'%.64s' is not a slot name", s->name);
-    r = check_slot(s, err);
+    r = map_build_check_slot(s, err);
     if (r < 0)
         return r;
     for (size_t j = 0; j < i; j++)
@@ -157,7 +158,7 @@ static int map_build_add_slot(struct alloc_map *map, const struct alloc_config *
             return aq_fail_field(err, EINVAL, name, "slot '%s' is given twice", name);
     while (at > 0 && !map_build_is_same_kind(map->slots[at - 1].name, name))
         at--;
-    for (at = at ? at : i; at > 0 && turn_of(map->slots[at - 1].name, order) > turn;)
+    for (at = at ? at : i; at > 0 && map_build_turn_of(map->slots[at - 1].name, order) > turn;)
         at--;
     memmove(&map->slots[at + 1], &map->slots[at], (i - at) * sizeof(*map->slots));
     map->slots[at] = (struct map_slot){
@@ -169,7 +170,7 @@ static int map_build_add_slot(struct alloc_map *map, const struct alloc_config *
                    : s->type == SLOT_BYTES ? 1
                                            : AMOUNT_ONE,
         .minimum = 1,
-        .exclusive = exclusive_sets(name, config->exclusive),
+        .exclusive = map_build_exclusive_sets(name, config->exclusive),
     };
     if (s->quantum > 0 && s->minimum > 0)
         map->slots[at].least = s->minimum;
@@ -270,7 +271,8 @@ static int map_build_join_hardware(struct alloc_map *map, struct map_device *d,
 
     if (!hardware) {
         hardware = &map->hardware[d - map->devices];
-        if (map_set(&map->by_id, key, hardware_key(d->slot->name, d->id, key), hardware) < 0)
+        if (map_set(&map->by_id, key, map_build_hardware_key(d->slot->name, d->id, key), hardware)
+            < 0)
             return aq_fail_oom(err);
     }
     for (struct map_device *other = hardware->devices; other; other = other->sibling)
@@ -291,7 +293,8 @@ static bool map_build_is_of(const struct alloc_device *dev, const struct map_slo
            && (!slot->fractional || map_build_quantum_of(dev, initial) == slot->quantum);
 }
 
-static int64_t initial_quantum(const struct alloc_config *config, const struct map_slot *slot)
+static int64_t map_build_initial_quantum(const struct alloc_config *config,
+                                         const struct map_slot *slot)
 {
     for (size_t i = 0; i < config->slot_count; i++)
         if (strcmp(config->slots[i].name, slot->name) == 0)
@@ -306,7 +309,7 @@ static int map_build_add_devices(struct alloc_map *map, struct map_slot *slot, u
                                  const struct alloc_config *config, int64_t *total,
                                  struct aq_error *err)
 {
-    int64_t initial = initial_quantum(config, slot);
+    int64_t initial = map_build_initial_quantum(config, slot);
     int r;
 
     slot->first = first;

@@ -143,7 +143,7 @@ static void allocate_append(struct alloc_map *map, const struct map_device *d, i
     memcpy(item->device_id, d->id, sizeof(item->device_id));
 }
 
-static void hint_add(struct affinity_hint *hint, int node)
+static void allocate_hint_add(struct affinity_hint *hint, int node)
 {
     for (size_t i = 0; i < hint->count; i++)
         if (hint->nodes[i] == node)
@@ -170,7 +170,7 @@ static void allocate_commit(struct alloc_map *map, const struct map_slot *slot,
             map->take[i] = 0;
             allocate_append(map, &map->devices[i], amount);
             alloc_device_add(map, &map->devices[i], amount);
-            hint_add(used, map->devices[i].numa_node);
+            allocate_hint_add(used, map->devices[i].numa_node);
         }
     }
 }

@@ -20,28 +20,29 @@ static void device_order_sort_groups(struct numa_group **groups, size_t count,
     }
 }
 
-static bool is_less_used(const struct numa_group *a, const struct numa_group *b, int64_t units)
+static bool device_order_is_less_used(const struct numa_group *a, const struct numa_group *b,
+                                      int64_t units)
 {
     (void)units;
     return a->allocated != b->allocated ? a->allocated < b->allocated : a->count > b->count;
 }
 
-static bool serves_all_or_is_less_used(const struct numa_group *a, const struct numa_group *b,
-                                       int64_t units)
+static bool device_order_serves_all_or_is_less_used(const struct numa_group *a,
+                                                    const struct numa_group *b, int64_t units)
 {
     if ((a->free >= units) != (b->free >= units))
         return a->free >= units;
-    return is_less_used(a, b, units);
+    return device_order_is_less_used(a, b, units);
 }
 
-static bool is_less_used_or_lower(const struct numa_group *a, const struct numa_group *b,
-                                  int64_t units)
+static bool device_order_is_less_used_or_lower(const struct numa_group *a,
+                                               const struct numa_group *b, int64_t units)
 {
     (void)units;
     return a->allocated != b->allocated ? a->allocated < b->allocated : a->numa_node < b->numa_node;
 }
 
-static bool is_hinted(const struct affinity_hint *hint, int numa_node)
+static bool device_order_is_hinted(const struct affinity_hint *hint, int numa_node)
 {
     for (size_t i = 0; i < hint->count; i++)
         if (hint->nodes[i] == numa_node)
@@ -61,16 +62,16 @@ void device_order_begin(struct device_order *order, struct alloc_map *map,
                                     .heads = map->order_heads };
     order->count = slot->group_count;
     for (size_t i = slot->group_count; i-- > 0;)
-        if (hint->count && !is_hinted(hint, slot->groups[i].numa_node))
+        if (hint->count && !device_order_is_hinted(hint, slot->groups[i].numa_node))
             order->groups[--rest] = &slot->groups[i];
     for (size_t i = 0; i < slot->group_count; i++)
-        if (!hint->count || is_hinted(hint, slot->groups[i].numa_node))
+        if (!hint->count || device_order_is_hinted(hint, slot->groups[i].numa_node))
             order->groups[order->primary++] = &slot->groups[i];
     order->in_turns = hint->count || !single;
     device_order_sort_groups(order->groups, order->primary,
-                             hint->count ? is_less_used_or_lower
-                             : single    ? serves_all_or_is_less_used
-                                         : is_less_used,
+                             hint->count ? device_order_is_less_used_or_lower
+                             : single    ? device_order_serves_all_or_is_less_used
+                                         : device_order_is_less_used,
                              units);
     device_order_restrict(order, 0, order->count);
 }

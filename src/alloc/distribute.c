@@ -49,7 +49,7 @@ static void distribute_fill(struct alloc_map *map, struct device_order *order, i
     }
 }
 
-static int64_t free_of(const struct alloc_map *map, uint32_t device)
+static int64_t distribute_free_of(const struct alloc_map *map, uint32_t device)
 {
     return map->devices[device].free;
 }
@@ -61,7 +61,7 @@ static int64_t distribute_sum_to_level(const struct alloc_map *map, const uint32
     int64_t sum = 0;
 
     for (size_t i = 0; i < n; i++)
-        sum += AQ_MIN(free_of(map, list[i]), level);
+        sum += AQ_MIN(distribute_free_of(map, list[i]), level);
     return sum;
 }
 
@@ -83,7 +83,7 @@ static void distribute_to_level(struct alloc_map *map, const uint32_t *list, siz
     }
     units -= distribute_sum_to_level(map, list, n, low);
     for (size_t i = 0; i < n; i++) {
-        int64_t space = free_of(map, list[i]);
+        int64_t space = distribute_free_of(map, list[i]);
         int64_t extra = space > low && units > 0;
 
         units -= extra;
@@ -113,14 +113,14 @@ static int64_t distribute_spread(const struct alloc_map *map, const uint32_t *li
 {
     int64_t k = (int64_t)n, left = units, largest, smallest;
 
-    while (k > 0 && free_of(map, list[k - 1]) <= (left - 1) / k) {
-        left -= free_of(map, list[k - 1]);
+    while (k > 0 && distribute_free_of(map, list[k - 1]) <= (left - 1) / k) {
+        left -= distribute_free_of(map, list[k - 1]);
         k--;
     }
     if (k == 0)
         return -1;
     largest = (left - 1) / k + 1;
-    smallest = k < (int64_t)n ? free_of(map, list[n - 1]) : left / k;
+    smallest = k < (int64_t)n ? distribute_free_of(map, list[n - 1]) : left / k;
     return largest - smallest;
 }
 
@@ -213,8 +213,8 @@ static bool distribute_divides_over(const struct alloc_map *map, const struct ma
     int64_t part = units / n, extra = units % n, high = 0, low = 0;
 
     for (uint32_t i = slot->first; i < slot->first + slot->count; i++) {
-        high += free_of(map, i) > part;
-        low += free_of(map, i) == part;
+        high += distribute_free_of(map, i) > part;
+        low += distribute_free_of(map, i) == part;
     }
     return high >= extra && high + low >= n;
 }
@@ -272,9 +272,9 @@ int alloc_distribute_over(struct alloc_map *map, const struct map_slot *slot, si
     int64_t room = 0;
 
     for (size_t i = 0; i < n; i++) {
-        if (free_of(map, map->list[i]) <= 0)
+        if (distribute_free_of(map, map->list[i]) <= 0)
             return -ENOSPC;
-        room += free_of(map, map->list[i]);
+        room += distribute_free_of(map, map->list[i]);
     }
     if (units < (int64_t)n || units > room)
         return -ENOSPC;
@@ -283,7 +283,7 @@ int alloc_distribute_over(struct alloc_map *map, const struct map_slot *slot, si
     for (size_t i = 0; slot->strategy == ALLOC_FILL && i < n; i++) {
         int64_t rest = units
                        - ((int64_t)(n - i) - 1); /* something is left for each of the others */
-        int64_t part = AQ_MIN(rest, free_of(map, map->list[i]));
+        int64_t part = AQ_MIN(rest, distribute_free_of(map, map->list[i]));
 
         distribute_take(map, &map->devices[map->list[i]], part);
         units -= part;

@@ -7,8 +7,8 @@
 #include "alloc/alloc_map.h"
 
 /* The i-th device if it is a whole accelerator that holds something. */
-static bool find_counted(const struct alloc_map *map, size_t i, struct alloc_device_state *ret,
-                         bool *ret_end)
+static bool gpu_map_find_counted(const struct alloc_map *map, size_t i,
+                                 struct alloc_device_state *ret, bool *ret_end)
 {
     *ret_end = !alloc_map_device(map, i, ret);
     return !*ret_end && ret->allocated > 0 && slot_name_is_accelerator(ret->slot_name)
@@ -16,14 +16,14 @@ static bool find_counted(const struct alloc_map *map, size_t i, struct alloc_dev
 }
 
 /* Sum over all slots under which the device is held; 0 if it was met before 'i'. */
-static int64_t sum_device(const struct alloc_map *map, size_t i, const char *id)
+static int64_t gpu_map_sum_device(const struct alloc_map *map, size_t i, const char *id)
 {
     struct alloc_device_state other;
     int64_t sum = 0;
     bool end = false;
 
     for (size_t j = 0; !end; j++) {
-        if (!find_counted(map, j, &other, &end) || strcmp(other.id, id) != 0)
+        if (!gpu_map_find_counted(map, j, &other, &end) || strcmp(other.id, id) != 0)
             continue;
         if (j < i)
             return 0;
@@ -43,9 +43,9 @@ void alloc_map_write_gpu(const struct alloc_map *map, struct jsonw *w)
     for (size_t i = 0; !end; i++) {
         int64_t sum, cents, rest;
 
-        if (!find_counted(map, i, &device, &end))
+        if (!gpu_map_find_counted(map, i, &device, &end))
             continue;
-        sum = sum_device(map, i, device.id);
+        sum = gpu_map_sum_device(map, i, device.id);
         if (sum == 0)
             continue;
         cents = sum / (AMOUNT_ONE / 100);

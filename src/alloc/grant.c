@@ -104,7 +104,7 @@ int alloc_grant_sum(const struct alloc_grant *grant, struct slots *ret)
 }
 
 /* "share" or "shares" without a minor part */
-static bool is_share(const char *slot_name)
+static bool grant_is_share(const char *slot_name)
 {
     const char *major = strchr(slot_name, '.');
 
@@ -122,9 +122,9 @@ char *grant_amount_format(const char *slot_name, enum slot_type type, int64_t am
         return buf;
     len = strlen(buf);
     point = strchr(buf, '.');
-    if (!point && is_share(slot_name))
+    if (!point && grant_is_share(slot_name))
         buf[len++] = '.';
-    if (point || is_share(slot_name)) {
+    if (point || grant_is_share(slot_name)) {
         decimals = point ? strlen(point + 1) : 0;
         for (; decimals < 2; decimals++)
             buf[len++] = '0';

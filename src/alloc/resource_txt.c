@@ -74,7 +74,7 @@ static int resource_txt_write_mounts(const struct resource_txt *rt, struct strbu
     return 0;
 }
 
-static void write_unified(const struct alloc_grant *grant, struct strbuf *out)
+static void resource_txt_write_unified(const struct alloc_grant *grant, struct strbuf *out)
 {
     struct jsonw w = jsonw_make(out);
 
@@ -92,7 +92,7 @@ static void write_unified(const struct alloc_grant *grant, struct strbuf *out)
     strbuf_addc(out, '\n');
 }
 
-static void write_shares(const struct alloc_grant *grant, struct strbuf *out)
+static void resource_txt_write_shares(const struct alloc_grant *grant, struct strbuf *out)
 {
     const char *slot_name = NULL; /* of the line that was begun */
     char amount[AMOUNT_TEXT_MAX];
@@ -119,7 +119,8 @@ static void write_shares(const struct alloc_grant *grant, struct strbuf *out)
         strbuf_addc(out, '\n');
 }
 
-static int write_pairs(const struct resource_txt *rt, struct strbuf *out, struct aq_error *err)
+static int resource_txt_write_pairs(const struct resource_txt *rt, struct strbuf *out,
+                                    struct aq_error *err)
 {
     for (size_t i = 0; i < rt->pair_count; i++) {
         const struct resource_pair *pair = &rt->pairs[i];
@@ -150,9 +151,9 @@ int resource_txt_write(const struct resource_txt *rt, const struct slot_types *t
         strbuf_adds(out, "SLOTS=");
         slots_write_json(&rt->slots, types, &w);
         strbuf_addc(out, '\n');
-        write_unified(&rt->grant, out);
-        write_shares(&rt->grant, out);
-        r = write_pairs(rt, out, err);
+        resource_txt_write_unified(&rt->grant, out);
+        resource_txt_write_shares(&rt->grant, out);
+        r = resource_txt_write_pairs(rt, out, err);
     }
     if (r == 0 && rt->container_id
         && !resource_value_is_valid(rt->container_id, strlen(rt->container_id)))

@@ -41,7 +41,7 @@ static struct text text_cut(struct text *t, char separator)
     return head;
 }
 
-static void reader_done(struct resource_txt_reader *rd)
+static void resource_txt_read_reader_done(struct resource_txt_reader *rd)
 {
     resource_txt_done(&rd->rt);
     free(rd->mounts);
@@ -131,7 +131,7 @@ static int read_unified(struct resource_txt_reader *rd, struct text value, struc
 }
 
 /* "CUDA.SHARES" -> "cuda.shares", interned; NULL if it is no slot name */
-static const char *slot_of_key(struct text upper)
+static const char *resource_txt_read_slot_of_key(struct text upper)
 {
     char lower[SLOT_NAME_MAX];
 
@@ -148,8 +148,8 @@ static const char *slot_of_key(struct text upper)
 }
 
 /* -EINVAL if the device was named for that slot already. */
-static int note_device(struct resource_txt_reader *rd, const char *slot_name, struct text id,
-                       struct aq_error *err)
+static int resource_txt_read_note_device(struct resource_txt_reader *rd, const char *slot_name,
+                                         struct text id, struct aq_error *err)
 {
     char key[SLOT_NAME_MAX + 1 + DEVICE_ID_MAX + 1];
     int len = snprintf(key, sizeof(key), "%s/%.*s", slot_name, (int)AQ_MIN(id.len, sizeof(key)),
@@ -168,7 +168,7 @@ static int note_device(struct resource_txt_reader *rd, const char *slot_name, st
 static int read_shares(struct resource_txt_reader *rd, struct text key, struct text value,
                        struct aq_error *err)
 {
-    const char *name = slot_of_key(key);
+    const char *name = resource_txt_read_slot_of_key(key);
     enum slot_type type;
     int64_t amount;
     int r;
@@ -186,7 +186,7 @@ static int read_shares(struct resource_txt_reader *rd, struct text key, struct t
             return aq_fail_field(err, EINVAL, name, "%s: too many devices", name);
         r = slot_amount_parse(entry.at, entry.len, type, false, name, &amount, err);
         if (r == 0)
-            r = note_device(rd, name, id, err);
+            r = resource_txt_read_note_device(rd, name, id, err);
         if (r == 0)
             r = alloc_grant_add(&rd->rt.grant, name, type, id.at, id.len, amount, err);
         if (r < 0)
@@ -277,7 +277,7 @@ static int read_lines(struct resource_txt_reader *rd, struct text rest, struct a
 }
 
 /* Move the lists to the arena, which owns all that was read. */
-static int adopt_lists(struct resource_txt_reader *rd, struct aq_error *err)
+static int resource_txt_read_adopt_lists(struct resource_txt_reader *rd, struct aq_error *err)
 {
     struct resource_txt *rt = &rd->rt;
     struct resource_mount *mounts;
@@ -299,14 +299,14 @@ static int adopt_lists(struct resource_txt_reader *rd, struct aq_error *err)
 int resource_txt_read(const char *text, size_t len, const struct slot_types *types,
                       struct resource_txt *ret, struct aq_error *err)
 {
-    AQ_CLEANUP(reader_done) struct resource_txt_reader rd = { .types = types };
+    AQ_CLEANUP(resource_txt_read_reader_done) struct resource_txt_reader rd = { .types = types };
     int r;
 
     if (len > RESOURCE_TXT_MAX)
         return aq_fail(err, EFBIG, "resource.txt is longer than %d bytes", RESOURCE_TXT_MAX);
     r = read_lines(&rd, (struct text){ text, len }, err);
     if (r == 0)
-        r = adopt_lists(&rd, err);
+        r = resource_txt_read_adopt_lists(&rd, err);
     if (r < 0)
         return r;
     resource_txt_done(ret);

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-static bool reserve_is_of(const struct alloc_device *d, const char *slot_name)
+static bool system_reserved_reserve_is_of(const struct alloc_device *d, const char *slot_name)
 {
     return strcmp(d->slot_name, slot_name) == 0;
 }
@@ -13,16 +13,16 @@ static bool reserve_is_of(const struct alloc_device *d, const char *slot_name)
 /* What is left in all if 'amount' is taken from the last devices. With 'write'
  * the capacities change.
  */
-static int64_t reserve_take_from_end(struct alloc_device *devices, size_t count,
-                                     const char *slot_name, int64_t amount, int64_t align,
-                                     bool write)
+static int64_t system_reserved_reserve_take_from_end(struct alloc_device *devices, size_t count,
+                                                     const char *slot_name, int64_t amount,
+                                                     int64_t align, bool write)
 {
     int64_t left = 0;
 
     for (size_t i = count; i-- > 0;) {
         int64_t capacity = devices[i].capacity, part;
 
-        if (!reserve_is_of(&devices[i], slot_name))
+        if (!system_reserved_reserve_is_of(&devices[i], slot_name))
             continue;
         part = AQ_MIN(amount, capacity);
         amount -= part;
@@ -41,12 +41,15 @@ int alloc_reserve(struct alloc_device *devices, size_t *device_count, const char
     size_t kept = 0;
 
     if (amount < 0
-        || reserve_take_from_end(devices, *device_count, slot_name, amount, align, false) <= 0)
+        || system_reserved_reserve_take_from_end(devices, *device_count, slot_name, amount, align,
+                                                 false)
+               <= 0)
         return aq_fail_field(err, EINVAL, slot_name,
                              "%s: what is to be reserved leaves nothing; reserve less", slot_name);
-    (void)reserve_take_from_end(devices, *device_count, slot_name, amount, align, true);
+    (void)system_reserved_reserve_take_from_end(devices, *device_count, slot_name, amount, align,
+                                                true);
     for (size_t i = 0; i < *device_count; i++)
-        if (devices[i].capacity > 0 || !reserve_is_of(&devices[i], slot_name))
+        if (devices[i].capacity > 0 || !system_reserved_reserve_is_of(&devices[i], slot_name))
             devices[kept++] = devices[i];
     *device_count = kept;
     return 0;

@@ -38,7 +38,7 @@ void arena_clear(struct arena *arena, size_t keep)
     arena->used = 0;
 }
 
-static struct arena_block *add_block(struct arena *arena, size_t size)
+static struct arena_block *arena_add_block(struct arena *arena, size_t size)
 {
     size_t want = arena->head ? arena->head->size * 2 : FIRST_BLOCK;
     struct arena_block *b;
@@ -70,7 +70,7 @@ void *arena_alloc(struct arena *arena, size_t size)
     if (arena->limit && rounded > arena->limit - AQ_MIN(arena->used, arena->limit))
         return NULL;
     if (!b || b->size - b->used < rounded)
-        b = add_block(arena, rounded);
+        b = arena_add_block(arena, rounded);
     if (!b)
         return NULL;
     p = b->data + b->used;

@@ -29,7 +29,7 @@ static int64_t clock_read(clockid_t id)
 
 #ifdef AQ_FAULTS
 /* The first or second number of the file, in seconds. */
-static int64_t offset_from_file(int which)
+static int64_t clock_offset_from_file(int which)
 {
     const char *path = getenv("ALIQUOT_CLOCK_FILE");
     AQ_CLEANUP(aq_closep) int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
@@ -43,7 +43,7 @@ static int64_t offset_from_file(int which)
     return seconds * USEC_PER_SEC;
 }
 #else
-static int64_t offset_from_file(int which)
+static int64_t clock_offset_from_file(int which)
 {
     (void)which;
     return 0;
@@ -54,14 +54,14 @@ int64_t clock_realtime_usec(void)
 {
     if (injected)
         return injected->realtime_usec(injected->data);
-    return clock_read(CLOCK_REALTIME) + offset_from_file(0);
+    return clock_read(CLOCK_REALTIME) + clock_offset_from_file(0);
 }
 
 int64_t clock_monotonic_usec(void)
 {
     if (injected)
         return injected->monotonic_usec(injected->data);
-    return clock_read(CLOCK_MONOTONIC) + offset_from_file(1);
+    return clock_read(CLOCK_MONOTONIC) + clock_offset_from_file(1);
 }
 
 /* Up to the second; its length, and the microseconds that follow. */
@@ -114,7 +114,7 @@ static bool clock_take_number(const char **at, int digits, int min, int max, int
     return n >= min && n <= max;
 }
 
-static bool take_char(const char **at, const char *any)
+static bool clock_take_char(const char **at, const char *any)
 {
     if (**at == '\0' || !strchr(any, **at))
         return false;
@@ -122,12 +122,12 @@ static bool take_char(const char **at, const char *any)
     return true;
 }
 
-static bool take_fraction(const char **at, int *ret_usec)
+static bool clock_take_fraction(const char **at, int *ret_usec)
 {
     int digits = 0;
 
     *ret_usec = 0;
-    if (!take_char(at, ".,"))
+    if (!clock_take_char(at, ".,"))
         return true;
     for (; isdigit((unsigned char)**at); (*at)++, digits++)
         if (digits < 6)
@@ -139,18 +139,18 @@ static bool take_fraction(const char **at, int *ret_usec)
     return true;
 }
 
-static bool take_zone(const char **at, int *ret_minutes)
+static bool clock_take_zone(const char **at, int *ret_minutes)
 {
     int sign, hours, minutes = 0;
 
     *ret_minutes = 0;
-    if (**at == '\0' || take_char(at, "Zz"))
+    if (**at == '\0' || clock_take_char(at, "Zz"))
         return true;
     sign = **at == '-' ? -1 : 1;
-    if (!take_char(at, "+-") || !clock_take_number(at, 2, 0, 23, &hours))
+    if (!clock_take_char(at, "+-") || !clock_take_number(at, 2, 0, 23, &hours))
         return false;
     if (**at) {
-        (void)take_char(at, ":");
+        (void)clock_take_char(at, ":");
         if (!clock_take_number(at, 2, 0, 59, &minutes))
             return false;
     }
@@ -159,7 +159,7 @@ static bool take_zone(const char **at, int *ret_minutes)
 }
 
 /* timegm() after a check that the day exists in the month. */
-static bool to_usec(struct tm *tm, int fraction, int zone_minutes, int64_t *ret_usec)
+static bool clock_to_usec(struct tm *tm, int fraction, int zone_minutes, int64_t *ret_usec)
 {
     int day = tm->tm_mday;
     time_t t = timegm(tm);
@@ -170,30 +170,30 @@ static bool to_usec(struct tm *tm, int fraction, int zone_minutes, int64_t *ret_
     return true;
 }
 
-static bool parse_iso(const char *at, int64_t *ret_usec)
+static bool clock_parse_iso(const char *at, int64_t *ret_usec)
 {
     int year, month, fraction = 0, zone = 0;
     struct tm tm = { 0 };
 
-    if (!clock_take_number(&at, 4, 1970, 9999, &year) || !take_char(&at, "-")
-        || !clock_take_number(&at, 2, 1, 12, &month) || !take_char(&at, "-")
+    if (!clock_take_number(&at, 4, 1970, 9999, &year) || !clock_take_char(&at, "-")
+        || !clock_take_number(&at, 2, 1, 12, &month) || !clock_take_char(&at, "-")
         || !clock_take_number(&at, 2, 1, 31, &tm.tm_mday))
         return false;
     if (*at
-        && (!take_char(&at, "Tt ") || !clock_take_number(&at, 2, 0, 23, &tm.tm_hour)
-            || !take_char(&at, ":") || !clock_take_number(&at, 2, 0, 59, &tm.tm_min)))
+        && (!clock_take_char(&at, "Tt ") || !clock_take_number(&at, 2, 0, 23, &tm.tm_hour)
+            || !clock_take_char(&at, ":") || !clock_take_number(&at, 2, 0, 59, &tm.tm_min)))
         return false;
-    if (take_char(&at, ":")
-        && (!clock_take_number(&at, 2, 0, 60, &tm.tm_sec) || !take_fraction(&at, &fraction)))
+    if (clock_take_char(&at, ":")
+        && (!clock_take_number(&at, 2, 0, 60, &tm.tm_sec) || !clock_take_fraction(&at, &fraction)))
         return false;
-    if (!take_zone(&at, &zone) || *at)
+    if (!clock_take_zone(&at, &zone) || *at)
         return false;
     tm.tm_year = year - 1900;
     tm.tm_mon = month - 1;
-    return to_usec(&tm, fraction, zone, ret_usec);
+    return clock_to_usec(&tm, fraction, zone, ret_usec);
 }
 
-static bool parse_rfc1123(const char *at, int64_t *ret_usec)
+static bool clock_parse_rfc1123(const char *at, int64_t *ret_usec)
 {
     static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
     int year, month = 0;
@@ -203,36 +203,36 @@ static bool parse_rfc1123(const char *at, int64_t *ret_usec)
     if (!comma || comma[1] != ' ')
         return false;
     at = comma + 2;
-    if (!clock_take_number(&at, 2, 1, 31, &tm.tm_mday) || !take_char(&at, " "))
+    if (!clock_take_number(&at, 2, 1, 31, &tm.tm_mday) || !clock_take_char(&at, " "))
         return false;
     while (month < 12 && strncasecmp(months + 3 * month, at, 3) != 0)
         month++;
     if (month == 12)
         return false;
     at += 3;
-    if (!take_char(&at, " ") || !clock_take_number(&at, 4, 1970, 9999, &year)
-        || !take_char(&at, " ") || !clock_take_number(&at, 2, 0, 23, &tm.tm_hour)
-        || !take_char(&at, ":") || !clock_take_number(&at, 2, 0, 59, &tm.tm_min)
-        || !take_char(&at, ":") || !clock_take_number(&at, 2, 0, 60, &tm.tm_sec))
+    if (!clock_take_char(&at, " ") || !clock_take_number(&at, 4, 1970, 9999, &year)
+        || !clock_take_char(&at, " ") || !clock_take_number(&at, 2, 0, 23, &tm.tm_hour)
+        || !clock_take_char(&at, ":") || !clock_take_number(&at, 2, 0, 59, &tm.tm_min)
+        || !clock_take_char(&at, ":") || !clock_take_number(&at, 2, 0, 60, &tm.tm_sec))
         return false;
     if (strcasecmp(at, " GMT") != 0 && strcasecmp(at, " UTC") != 0 && strcmp(at, " +0000") != 0)
         return false;
     tm.tm_year = year - 1900;
     tm.tm_mon = month;
-    return to_usec(&tm, 0, 0, ret_usec);
+    return clock_to_usec(&tm, 0, 0, ret_usec);
 }
 
 int clock_parse_date(const char *text, int64_t *ret_usec)
 {
     int64_t usec;
 
-    if (!parse_iso(text, &usec) && !parse_rfc1123(text, &usec))
+    if (!clock_parse_iso(text, &usec) && !clock_parse_rfc1123(text, &usec))
         return -EINVAL;
     *ret_usec = usec;
     return 0;
 }
 
-static int64_t unit_usec(char unit)
+static int64_t clock_unit_usec(char unit)
 {
     switch (unit) {
     case 's':
@@ -251,7 +251,7 @@ static int64_t unit_usec(char unit)
 }
 
 /* One "12.5h"; without a unit, seconds and nothing may follow. */
-static bool take_duration(const char **at, int64_t *total)
+static bool clock_take_duration(const char **at, int64_t *total)
 {
     int64_t whole = 0, unit, part;
     int fraction = 0;
@@ -262,9 +262,9 @@ static bool take_duration(const char **at, int64_t *total)
         if (__builtin_mul_overflow(whole, 10, &whole)
             || __builtin_add_overflow(whole, **at - '0', &whole))
             return false;
-    if (!take_fraction(at, &fraction))
+    if (!clock_take_fraction(at, &fraction))
         return false;
-    unit = **at ? unit_usec((char)tolower((unsigned char)**at)) : USEC_PER_SEC;
+    unit = **at ? clock_unit_usec((char)tolower((unsigned char)**at)) : USEC_PER_SEC;
     if (!unit)
         return false;
     if (**at)
@@ -282,7 +282,7 @@ int clock_parse_duration(const char *text, int64_t *ret_usec)
     const char *at = text;
 
     do {
-        if (!take_duration(&at, &total))
+        if (!clock_take_duration(&at, &total))
             return -EINVAL;
     } while (*at);
     *ret_usec = total;

@@ -18,7 +18,7 @@ void aq_closep(int *fd)
     errno = saved;
 }
 
-static void set_error(struct aq_error *err, int code, const char *kind, const char *field)
+static void error_set_error(struct aq_error *err, int code, const char *kind, const char *field)
 {
     err->code = code;
     err->kind = kind;
@@ -30,7 +30,7 @@ static void set_error(struct aq_error *err, int code, const char *kind, const ch
     do {                                                                   \
         if (err) {                                                         \
             va_list args_;                                                 \
-            set_error(err, code, kind, field);                             \
+            error_set_error(err, code, kind, field);                       \
             va_start(args_, fmt);                                          \
             (void)vsnprintf((err)->text, sizeof((err)->text), fmt, args_); \
             va_end(args_);                                                 \

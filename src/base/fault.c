@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 
-static void note_passage(const char *name)
+static void fault_note_passage(const char *name)
 {
     const char *path = getenv("ALIQUOT_FAULT_LOG");
     AQ_CLEANUP(aq_closep) int fd = path
@@ -30,7 +30,7 @@ static void note_passage(const char *name)
 }
 
 /* True if this passage is the one to die at. */
-static int is_due(const char *name, int passage)
+static int fault_is_due(const char *name, int passage)
 {
     const char *want = getenv("ALIQUOT_FAULT");
     size_t len = strlen(name);
@@ -43,7 +43,7 @@ static int is_due(const char *name, int passage)
 }
 
 /* The mark is made with O_EXCL: of several processes one dies. */
-static int take_mark(void)
+static int fault_take_mark(void)
 {
     const char *path = getenv("ALIQUOT_FAULT_ONCE");
     AQ_CLEANUP(aq_closep) int fd = path ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)
@@ -57,8 +57,8 @@ void fault_point(const char *name, int *passed)
     int passage = __atomic_add_fetch(passed, 1, __ATOMIC_RELAXED);
 
     if (passage == 1)
-        note_passage(name);
-    if (is_due(name, passage) && take_mark())
+        fault_note_passage(name);
+    if (fault_is_due(name, passage) && fault_take_mark())
         (void)kill(getpid(), SIGKILL);
 }
 

@@ -81,7 +81,7 @@ void fs_try_chown(int fd, uid_t uid)
     (void)r;
 }
 
-static int sync_parent(int dirfd, const char *path)
+static int fs_sync_parent(int dirfd, const char *path)
 {
     const char *slash = strrchr(path, '/');
     AQ_CLEANUP(aq_freep) char *parent = NULL;
@@ -112,7 +112,7 @@ static int fs_replace(int dirfd, const char *path, const void *bytes, size_t len
     if (r == 0 && renameat(dirfd, temporary, dirfd, path) < 0)
         r = -errno;
     if (r == 0 && durable)
-        r = sync_parent(dirfd, path);
+        r = fs_sync_parent(dirfd, path);
     if (r < 0) {
         (void)unlinkat(dirfd, temporary, 0);
         return r == -ENOMEM ? aq_fail_oom(err)
@@ -170,7 +170,7 @@ int fs_mkdirs(const char *path, mode_t mode, struct aq_error *err)
     }
 }
 
-static int remove_children(int dirfd, const char *path, struct aq_error *err)
+static int fs_remove_children(int dirfd, const char *path, struct aq_error *err)
 {
     AQ_CLEANUP(fs_close_dirp) DIR *dir = NULL;
     int fd = openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -202,7 +202,7 @@ int fs_remove_tree(int dirfd, const char *path, struct aq_error *err)
         return 0;
     if (errno != EISDIR && errno != EPERM)
         return aq_fail_errno(err, "remove '%s'", path);
-    r = remove_children(dirfd, path, err);
+    r = fs_remove_children(dirfd, path, err);
     if (r < 0)
         return r;
     if (unlinkat(dirfd, path, AT_REMOVEDIR) < 0 && errno != ENOENT)

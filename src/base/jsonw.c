@@ -8,7 +8,7 @@
 
 #include "base/utf8.h"
 
-static void before_value(struct jsonw *w)
+static void jsonw_before_value(struct jsonw *w)
 {
     if (w->need_comma)
         strbuf_addc(w->out, ',');
@@ -17,7 +17,7 @@ static void before_value(struct jsonw *w)
 
 static void jsonw_begin(struct jsonw *w, char open)
 {
-    before_value(w);
+    jsonw_before_value(w);
     strbuf_addc(w->out, open);
     w->need_comma = false;
 }
@@ -52,7 +52,7 @@ void jsonw_array_end(struct jsonw *w)
  * each: subtracting borrows into the top bit of a byte that is less (or,
  * after the exclusive or, zero).
  */
-static bool has_special(const char *text)
+static bool jsonw_has_special(const char *text)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101), tops = ones << 7;
     uint64_t word, quote, slash;
@@ -64,11 +64,11 @@ static bool has_special(const char *text)
 }
 
 /* Bytes that can be copied as they are: printable ASCII but '"' and '\\'. */
-static size_t plain_run(const char *text, size_t len)
+static size_t jsonw_plain_run(const char *text, size_t len)
 {
     size_t n = 0;
 
-    while (len - n >= 8 && !has_special(text + n))
+    while (len - n >= 8 && !jsonw_has_special(text + n))
         n += 8;
     while (n < len && (unsigned char)text[n] >= 0x20 && (unsigned char)text[n] < 0x80
            && text[n] != '"' && text[n] != '\\')
@@ -77,7 +77,7 @@ static size_t plain_run(const char *text, size_t len)
 }
 
 /* Write the one special character at the front; returns its length. */
-static size_t put_special(struct strbuf *out, const char *text, size_t len)
+static size_t jsonw_put_special(struct strbuf *out, const char *text, size_t len)
 {
     static const char short_names[] = "\bb\tt\nn\ff\rr\"\"\\\\";
     unsigned char c = (unsigned char)text[0];
@@ -103,17 +103,17 @@ static size_t put_special(struct strbuf *out, const char *text, size_t len)
     return 1;
 }
 
-static void put_string(struct strbuf *out, const char *text, size_t len)
+static void jsonw_put_string(struct strbuf *out, const char *text, size_t len)
 {
     strbuf_addc(out, '"');
     while (len) {
-        size_t run = plain_run(text, len);
+        size_t run = jsonw_plain_run(text, len);
 
         strbuf_add(out, text, run);
         text += run;
         len -= run;
         if (len) {
-            size_t step = put_special(out, text, len);
+            size_t step = jsonw_put_special(out, text, len);
 
             text += step;
             len -= step;
@@ -124,8 +124,8 @@ static void put_string(struct strbuf *out, const char *text, size_t len)
 
 void jsonw_keyn(struct jsonw *w, const char *key, size_t len)
 {
-    before_value(w);
-    put_string(w->out, key, len);
+    jsonw_before_value(w);
+    jsonw_put_string(w->out, key, len);
     strbuf_addc(w->out, ':');
     w->need_comma = false;
 }
@@ -150,7 +150,7 @@ void jsonw_bool(struct jsonw *w, bool value)
 
 void jsonw_int(struct jsonw *w, int64_t value)
 {
-    before_value(w);
+    jsonw_before_value(w);
     strbuf_addi(w->out, value);
 }
 
@@ -172,8 +172,8 @@ void jsonw_double(struct jsonw *w, double value)
 
 void jsonw_strn(struct jsonw *w, const char *text, size_t len)
 {
-    before_value(w);
-    put_string(w->out, text, len);
+    jsonw_before_value(w);
+    jsonw_put_string(w->out, text, len);
 }
 
 void jsonw_str(struct jsonw *w, const char *text)
@@ -186,7 +186,7 @@ void jsonw_str(struct jsonw *w, const char *text)
 
 void jsonw_raw(struct jsonw *w, const char *json, size_t len)
 {
-    before_value(w);
+    jsonw_before_value(w);
     strbuf_add(w->out, json, len);
 }
 

@@ -38,7 +38,7 @@ int log_parse_level(const char *text)
     return -EINVAL;
 }
 
-static size_t put_prefix(char *line, size_t size, enum log_level level)
+static size_t log_put_prefix(char *line, size_t size, enum log_level level)
 {
     static const char *const colours[] = { [LOG_LEVEL_ERR] = "\033[31m",
                                            [LOG_LEVEL_WARNING] = "\033[33m",
@@ -61,7 +61,7 @@ void log_write(enum log_level level, const char *fmt, ...)
 
     if (level > log_max)
         return;
-    start = put_prefix(line, sizeof(line), level);
+    start = log_put_prefix(line, sizeof(line), level);
     va_start(args, fmt);
     (void)vsnprintf(line + start, sizeof(line) - start - 8, fmt, args);
     va_end(args);

@@ -22,7 +22,7 @@ __attribute__((constructor)) static void choose_key(void)
 
 #define ROTL(x, b) (((x) << (b)) | ((x) >> (64 - (b))))
 
-static void sip_round(uint64_t v[4])
+static void map_sip_round(uint64_t v[4])
 {
     v[0] += v[1];
     v[1] = ROTL(v[1], 13) ^ v[0];
@@ -47,17 +47,17 @@ uint64_t aq_hash(const void *bytes, size_t len)
     for (size_t left = len; left >= 8; left -= 8, in += 8) {
         memcpy(&word, in, 8);
         v[3] ^= word;
-        sip_round(v);
+        map_sip_round(v);
         v[0] ^= word;
     }
     for (size_t i = 0; i < (len & 7); i++)
         last |= (uint64_t)in[i] << (8 * i);
     v[3] ^= last;
-    sip_round(v);
+    map_sip_round(v);
     v[0] ^= last;
     v[2] ^= 0xff;
     for (int i = 0; i < 3; i++)
-        sip_round(v);
+        map_sip_round(v);
     return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
@@ -94,7 +94,7 @@ void *map_get(const struct map *map, const void *key, size_t key_len)
     return map->index[slot] ? map->entries[map->index[slot] - 1].value : NULL;
 }
 
-static int grow_index(struct map *map)
+static int map_grow_index(struct map *map)
 {
     size_t size = map->index_size ? map->index_size * 2 : 16;
     uint32_t *index = calloc(size, sizeof(*index));
@@ -122,7 +122,7 @@ int map_set(struct map *map, const void *key, size_t key_len, void *value)
 
     if (key_len >= UINT32_MAX || map->count >= UINT32_MAX - 1)
         return -ENOMEM;
-    if (map->count * 4 >= map->index_size * 3 && grow_index(map) < 0)
+    if (map->count * 4 >= map->index_size * 3 && map_grow_index(map) < 0)
         return -ENOMEM;
     slot = map_find_slot(map, key, key_len, hash);
     if (map->index[slot]) {

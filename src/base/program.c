@@ -52,7 +52,7 @@ static int program_collect(int fd, int64_t deadline_usec, struct strbuf *out)
 }
 
 /* The last line that is not empty. */
-static const char *last_line(struct strbuf *text)
+static const char *program_last_line(struct strbuf *text)
 {
     const char *end;
 
@@ -73,7 +73,7 @@ static int program_fail(char *const *argv, const char *log_path, int code, struc
                        is_late ? "did not end in time" : "failed", log_path);
     return aq_fail(err, code, "%s: %s", name,
                    is_late     ? "it did not end in time"
-                   : text->len ? last_line(text)
+                   : text->len ? program_last_line(text)
                                : "it failed without a word");
 }
 

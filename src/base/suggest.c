@@ -14,7 +14,7 @@ struct suggest suggest_for(const char *typed, size_t len)
 }
 
 /* Optimal string alignment distance; both words at most WORD_MAX long. */
-static unsigned distance(const char *a, size_t a_len, const char *b, size_t b_len)
+static unsigned suggest_distance(const char *a, size_t a_len, const char *b, size_t b_len)
 {
     unsigned rows[3][WORD_MAX + 1], *before = rows[0], *above = rows[1], *row = rows[2];
 
@@ -47,7 +47,7 @@ void suggest_offer(struct suggest *s, const char *word)
 
     if (s->len == 0 || s->len > WORD_MAX || len > WORD_MAX)
         return;
-    apart = distance(s->typed, s->len, word, len);
+    apart = suggest_distance(s->typed, s->len, word, len);
     if (s->len >= 2 && len > s->len && memcmp(s->typed, word, s->len) == 0)
         apart = 1;
     if (apart < s->distance && apart <= AQ_MAX(1u, (unsigned)s->len / 3)) {

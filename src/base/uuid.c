@@ -55,7 +55,7 @@ int uuid_compare(const struct uuid *a, const struct uuid *b)
     return memcmp(a, b, sizeof(*a));
 }
 
-static bool dash_before(int byte)
+static bool uuid_dash_before(int byte)
 {
     return byte == 4 || byte == 6 || byte == 8 || byte == 10;
 }
@@ -66,7 +66,7 @@ char *uuid_format(const struct uuid *id, char buf[UUID_TEXT_MAX])
     char *at = buf;
 
     for (int i = 0; i < 16; i++) {
-        if (dash_before(i))
+        if (uuid_dash_before(i))
             *at++ = '-';
         *at++ = hex[id->bytes[i] >> 4];
         *at++ = hex[id->bytes[i] & 15];
@@ -93,7 +93,7 @@ int uuid_parse(const char *text, struct uuid *ret)
     for (int i = 0; i < 16; i++) {
         int high, low;
 
-        if (dashed && dash_before(i) && *text++ != '-')
+        if (dashed && uuid_dash_before(i) && *text++ != '-')
             return -EINVAL;
         high = uuid_hex_value(*text++);
         low = uuid_hex_value(*text++);

@@ -59,7 +59,7 @@ static int check_part(const struct check *table, char *part, struct aq_error *er
     return aq_fail(err, EINVAL, "there are no checks of '%s'", part);
 }
 
-static const char *text_or_null(const char *text)
+static const char *check_text_or_null(const char *text)
 {
     return text[0] ? text : NULL;
 }
@@ -75,8 +75,8 @@ static int check_write(const struct check *check, const struct finding *found, F
     jsonw_member_str(&w, "title", check->title);
     jsonw_member_str(&w, "level", check_level_name(found->level));
     jsonw_member_str(&w, "text", found->text);
-    jsonw_member_str(&w, "meaning", text_or_null(found->meaning));
-    jsonw_member_str(&w, "remedy", text_or_null(found->remedy));
+    jsonw_member_str(&w, "meaning", check_text_or_null(found->meaning));
+    jsonw_member_str(&w, "remedy", check_text_or_null(found->remedy));
     jsonw_object_end(&w);
     return strbuf_ok(&line) && fprintf(out, "%s\n", line.data) >= 0 && fflush(out) == 0 ? 0 : -EIO;
 }

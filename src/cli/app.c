@@ -96,7 +96,7 @@ static void output_init(struct output *o, const struct cli_globals *g)
 }
 
 /* What usually helps, by kind of failure. */
-static const char *default_hint(const struct cli *cli, enum cli_exit status)
+static const char *app_default_hint(const struct cli *cli, enum cli_exit status)
 {
     switch (status) {
     case CLI_EXIT_USAGE:
@@ -116,7 +116,7 @@ static const char *default_hint(const struct cli *cli, enum cli_exit status)
     }
 }
 
-static void report_json(const struct aq_error *err, enum cli_exit status, const char *hint)
+static void app_report_json(const struct aq_error *err, enum cli_exit status, const char *hint)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
@@ -139,7 +139,7 @@ static void report_json(const struct aq_error *err, enum cli_exit status, const 
 static int app_report(const struct cli *cli, const struct aq_error *err)
 {
     enum cli_exit status = cli_exit_for(err);
-    const char *hint = cli->hint[0] ? cli->hint : default_hint(cli, status);
+    const char *hint = cli->hint[0] ? cli->hint : app_default_hint(cli, status);
     bool is_usage = status == CLI_EXIT_USAGE && cli->verb && !cli->hint[0];
     int format = cli->globals.format - 1;
 
@@ -148,7 +148,7 @@ static int app_report(const struct cli *cli, const struct aq_error *err)
     if (cli->verb && (cli->verb->flags & CLI_RUNS_PROGRAM) && status != CLI_EXIT_INTERRUPTED)
         status = CLI_EXIT_OWN;
     if (format == OUTPUT_JSON || format == OUTPUT_JSONL || format == OUTPUT_YAML) {
-        report_json(err, status, hint);
+        app_report_json(err, status, hint);
         return status;
     }
     (void)fprintf(stderr, "aliquot: %s\n", err->text);
@@ -173,7 +173,7 @@ static void app_explain_option(struct cli *cli, struct aq_error *err)
     cli_hint(cli, "instead of %s: %s", err->field, ours);
 }
 
-static int check_args(struct cli *cli, int argc, char **argv, struct aq_error *err)
+static int app_check_args(struct cli *cli, int argc, char **argv, struct aq_error *err)
 {
     const struct cli_verb *verb = cli->verb;
 
@@ -190,8 +190,8 @@ static int check_args(struct cli *cli, int argc, char **argv, struct aq_error *e
     return 0;
 }
 
-static int print_help(const struct cli_verb *verb, int noun_words, char **argv,
-                      struct aq_error *err)
+static int app_print_help(const struct cli_verb *verb, int noun_words, char **argv,
+                          struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
 
@@ -204,7 +204,7 @@ static int print_help(const struct cli_verb *verb, int noun_words, char **argv,
     return cli_print(&out, err);
 }
 
-static int run_verb(struct cli *cli, int argc, char **argv, struct aq_error *err)
+static int app_run_verb(struct cli *cli, int argc, char **argv, struct aq_error *err)
 {
     const struct cli_verb *verb = cli->verb;
     AQ_CLEANUP(aq_freep) void *opts = calloc(1, verb->opts_size + 1);
@@ -218,10 +218,10 @@ static int run_verb(struct cli *cli, int argc, char **argv, struct aq_error *err
     if (r < 0)
         app_explain_option(cli, err);
     if (r == 0 && cli->globals.help) {
-        r = print_help(verb, 0, NULL, err);
+        r = app_print_help(verb, 0, NULL, err);
     } else {
         if (r == 0)
-            r = check_args(cli, count, argv, err);
+            r = app_check_args(cli, count, argv, err);
         if (r == 0 && !(verb->flags & CLI_NO_CONFIG))
             r = cli_config_load(&cli->config, cli->globals.endpoint, cli->globals.profile, err);
         if (r == 0) {
@@ -264,10 +264,10 @@ static int app_dispatch(struct cli *cli, int argc, char **argv, struct aq_error 
         return app_welcome(cli, err);
     cli->verb = verb_find(argc, argv, &words);
     if (cli->verb)
-        return run_verb(cli, argc - words, argv + words, err);
+        return app_run_verb(cli, argc - words, argv + words, err);
     words = verb_noun_words(argc, argv);
     if (words == argc || (words && strcmp(argv[words], "--help") == 0))
-        return print_help(NULL, words, argv, err);
+        return app_print_help(NULL, words, argv, err);
     return verb_fail_unknown(argc, argv, err);
 }
 

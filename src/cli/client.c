@@ -30,7 +30,7 @@ void cli_client_free(struct cli_client *client)
     free(client);
 }
 
-static bool is_true(const char *text)
+static bool client_is_true(const char *text)
 {
     static const char *const words[] = { "1", "yes", "true", "on", "t", "y" };
 
@@ -40,7 +40,7 @@ static bool is_true(const char *text)
     return false;
 }
 
-static unsigned seconds_to_msec(const char *text)
+static unsigned client_seconds_to_msec(const char *text)
 {
     double seconds = text ? strtod(text, NULL) : 0;
 
@@ -48,7 +48,7 @@ static unsigned seconds_to_msec(const char *text)
 }
 
 /* Take the next endpoint of the list; -ENOENT when there is none. */
-static int next_endpoint(struct cli_client *client, struct aq_error *err)
+static int client_next_endpoint(struct cli_client *client, struct aq_error *err)
 {
     size_t len;
 
@@ -72,7 +72,7 @@ static int client_make_tls(const struct cli_config *config, struct tls_context *
 {
     struct tls_options options = {
         .ca_file = cli_config_get(config, SETTING_CA_FILE),
-        .skip_verify = is_true(cli_config_get(config, SETTING_SKIP_VERIFY)),
+        .skip_verify = client_is_true(cli_config_get(config, SETTING_SKIP_VERIFY)),
     };
 
     if (!options.ca_file && !options.skip_verify)
@@ -84,8 +84,8 @@ static int client_make(struct cli *cli, struct aq_error *err)
 {
     const struct cli_config *config = &cli->config;
     struct client_options options = {
-        .connect_msec = seconds_to_msec(cli_config_get(config, SETTING_CONNECT_TIMEOUT)),
-        .answer_msec = seconds_to_msec(cli_config_get(config, SETTING_READ_TIMEOUT)),
+        .connect_msec = client_seconds_to_msec(cli_config_get(config, SETTING_CONNECT_TIMEOUT)),
+        .answer_msec = client_seconds_to_msec(cli_config_get(config, SETTING_READ_TIMEOUT)),
         .connections_max = CONNECTIONS_MAX,
     };
     AQ_CLEANUP(tls_context_freep) struct tls_context *tls = NULL;
@@ -96,7 +96,7 @@ static int client_make(struct cli *cli, struct aq_error *err)
         return aq_fail_oom(err);
     cli->client = client;
     client->rest = cli_config_get(config, SETTING_ENDPOINT);
-    r = next_endpoint(client, err);
+    r = client_next_endpoint(client, err);
     if (r == -ENOENT)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "the endpoint is empty");
     if (r == 0 && strncasecmp(client->endpoint, "https:", 6) == 0)
@@ -131,8 +131,9 @@ int cli_client_open(struct cli *cli, uv_loop_t **ret_loop, struct client **ret_c
     return 0;
 }
 
-static int write_signature(struct cli *cli, enum method method, const char *url,
-                           const char *content_type, struct strbuf *headers, struct aq_error *err)
+static int client_write_signature(struct cli *cli, enum method method, const char *url,
+                                  const char *content_type, struct strbuf *headers,
+                                  struct aq_error *err)
 {
     const char *access_key = cli_config_get(&cli->config, SETTING_ACCESS_KEY);
     const char *secret_key = cli_config_get(&cli->config, SETTING_SECRET_KEY);
@@ -171,7 +172,7 @@ static int client_prepare(struct cli *cli, enum method method, const char *path,
         strbuf_addf(headers, "Content-Type: %s\r\n", content_type);
     if (domain && !strpbrk(domain, "\r\n"))
         strbuf_addf(headers, "X-BackendAI-Domain: %s\r\n", domain);
-    r = write_signature(cli, method, url->data, content_type, headers, err);
+    r = client_write_signature(cli, method, url->data, content_type, headers, err);
     if (r < 0)
         return r;
     return strbuf_ok(url) && strbuf_ok(headers) ? 0 : aq_fail_oom(err);
@@ -202,13 +203,13 @@ int cli_fail_connection(struct cli *cli, struct aq_error *err)
     return aq_error_wrap(err, "cannot reach the manager at %s", cli->client->endpoint);
 }
 
-static bool is_unreachable(int r)
+static bool client_is_unreachable(int r)
 {
     return r == -ECONNREFUSED || r == -EHOSTUNREACH || r == -ENETUNREACH || r == -ETIMEDOUT;
 }
 
-static int fetch_once(struct cli *cli, enum method method, const char *path, const char *body,
-                      struct client_reply *reply, struct aq_error *err)
+static int client_fetch_once(struct cli *cli, enum method method, const char *path,
+                             const char *body, struct client_reply *reply, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT;
     AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
@@ -233,8 +234,8 @@ int cli_fetch(struct cli *cli, enum method method, const char *path, const char 
     if (r < 0)
         return r;
     do
-        r = fetch_once(cli, method, path, body, reply, err);
-    while (is_unreachable(r) && next_endpoint(cli->client, err) == 0);
+        r = client_fetch_once(cli, method, path, body, reply, err);
+    while (client_is_unreachable(r) && client_next_endpoint(cli->client, err) == 0);
     cli->client->rest = NULL;
     return r < 0 && r != -ENOMEM && r != -EINVAL ? cli_fail_connection(cli, err) : r;
 }
@@ -265,7 +266,7 @@ int cli_call(struct cli *cli, enum method method, const char *path, const json_t
     return r;
 }
 
-static int on_copy(void *data, const char *bytes, size_t len)
+static int client_on_copy(void *data, const char *bytes, size_t len)
 {
     (void)data;
     return fs_write_all(STDOUT_FILENO, bytes, len);
@@ -303,7 +304,7 @@ int cli_stream(struct cli *cli, enum method method, const char *path, const json
 
 int cli_copy(struct cli *cli, const char *path, struct aq_error *err)
 {
-    return cli_stream(cli, METHOD_GET, path, NULL, on_copy, NULL, err);
+    return cli_stream(cli, METHOD_GET, path, NULL, client_on_copy, NULL, err);
 }
 
 void cli_path_query(struct strbuf *path, const char *name, const char *value)

@@ -42,7 +42,7 @@ const struct cli_setting_info cli_settings[SETTING_COUNT] = {
 /* The object of the file, {"current": name, "profiles": {name: settings}}; an
  * empty one if there is no file. Others must not be able to read it.
  */
-static int read_profiles(const char *path, json_t **ret, struct aq_error *err)
+static int config_read_profiles(const char *path, json_t **ret, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     json_error_t where;
@@ -75,7 +75,7 @@ static int read_profiles(const char *path, json_t **ret, struct aq_error *err)
     return 0;
 }
 
-static const char *find_env(const char *name)
+static const char *config_find_env(const char *name)
 {
     const char *value = name ? getenv(name) : NULL;
 
@@ -83,16 +83,16 @@ static const char *find_env(const char *name)
 }
 
 /* The first source that has the setting. */
-static int load_setting(struct cli_config *config, enum cli_setting s, const char *option,
-                        const json_t *profile, struct aq_error *err)
+static int config_load_setting(struct cli_config *config, enum cli_setting s, const char *option,
+                               const json_t *profile, struct aq_error *err)
 {
     const struct cli_setting_info *info = &cli_settings[s];
     const char *value = option;
 
     config->origins[s] = "option";
-    if (!value && (value = find_env(info->env)))
+    if (!value && (value = config_find_env(info->env)))
         config->origins[s] = info->env;
-    if (!value && (value = find_env(info->backend_env)))
+    if (!value && (value = config_find_env(info->backend_env)))
         config->origins[s] = info->backend_env;
     if (!value && (value = json_string_value(json_object_get(profile, info->key))))
         config->origins[s] = "profile";
@@ -110,7 +110,7 @@ int cli_config_load(struct cli_config *config, const char *endpoint, const char 
                     struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *folder = fs_user_config_dir();
-    const char *wanted = profile ? profile : find_env("ALIQUOT_PROFILE");
+    const char *wanted = profile ? profile : config_find_env("ALIQUOT_PROFILE");
     const json_t *settings;
     json_t *root = NULL;
     int r;
@@ -118,7 +118,7 @@ int cli_config_load(struct cli_config *config, const char *endpoint, const char 
     *config = (struct cli_config){ .path = folder ? aq_format("%s/profiles.json", folder) : NULL };
     if (!config->path)
         return aq_fail_oom(err);
-    r = read_profiles(config->path, &root, err);
+    r = config_read_profiles(config->path, &root, err);
     if (r < 0)
         return r;
     if (!wanted)
@@ -128,7 +128,7 @@ int cli_config_load(struct cli_config *config, const char *endpoint, const char 
         r = aq_fail_oom(err);
     settings = r == 0 ? json_object_get(json_object_get(root, "profiles"), config->profile) : NULL;
     for (int s = 0; r == 0 && s < SETTING_COUNT; s++)
-        r = load_setting(config, s, s == SETTING_ENDPOINT ? endpoint : NULL, settings, err);
+        r = config_load_setting(config, s, s == SETTING_ENDPOINT ? endpoint : NULL, settings, err);
     json_decref(root);
     return r;
 }
@@ -142,7 +142,7 @@ void cli_config_done(struct cli_config *config)
     *config = (struct cli_config){ .path = NULL };
 }
 
-static int write_profiles(const char *path, const json_t *root, struct aq_error *err)
+static int config_write_profiles(const char *path, const json_t *root, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *text = json_dumps(root, JSON_INDENT(2));
     AQ_CLEANUP(aq_freep) char *folder = strdup(path);
@@ -158,7 +158,7 @@ static int write_profiles(const char *path, const json_t *root, struct aq_error 
 int cli_profile_save(const struct cli_config *config, const json_t *settings, struct aq_error *err)
 {
     json_t *root = NULL, *profiles;
-    int r = read_profiles(config->path, &root, err);
+    int r = config_read_profiles(config->path, &root, err);
 
     if (r < 0)
         return r;
@@ -173,7 +173,7 @@ int cli_profile_save(const struct cli_config *config, const json_t *settings, st
         (void)json_object_del(profiles, config->profile);
     if (r == 0 && settings)
         r = json_object_set_new(root, "current", json_string(config->profile));
-    r = r < 0 ? aq_fail_oom(err) : write_profiles(config->path, root, err);
+    r = r < 0 ? aq_fail_oom(err) : config_write_profiles(config->path, root, err);
     json_decref(root);
     return r;
 }
@@ -182,7 +182,7 @@ int cli_profile_change(const struct cli_config *config, const json_t *changes, s
 {
     json_t *root = NULL, *settings, *value;
     const char *key;
-    int r = read_profiles(config->path, &root, err);
+    int r = config_read_profiles(config->path, &root, err);
 
     if (r < 0)
         return r;

@@ -75,7 +75,7 @@ static void help_write_words(struct strbuf *out, int words, char *const argv[])
 }
 
 /* Words of another program: what to type instead. */
-static int verb_fail_foreign(int argc, char *const argv[], struct aq_error *err)
+static int help_verb_fail_foreign(int argc, char *const argv[], struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf theirs = STRBUF_INIT;
     int words;
@@ -100,7 +100,7 @@ int verb_fail_unknown(int argc, char *const argv[], struct aq_error *err)
     AQ_CLEANUP(strbuf_donep) struct strbuf noun = STRBUF_INIT;
     char candidates[VERBS_MAX][32];
     size_t count = 0, len;
-    int r = verb_fail_foreign(argc, argv, err);
+    int r = help_verb_fail_foreign(argc, argv, err);
 
     if (r < 0)
         return r;
@@ -139,7 +139,7 @@ static const struct cli_verb *const *help_write_group(struct strbuf *out,
 }
 
 /* 'noun' with a blank at its end, or "" for the commands of one word. */
-static void write_summaries(struct strbuf *out, const char *title, const char *noun)
+static void help_write_summaries(struct strbuf *out, const char *title, const char *noun)
 {
     size_t len = strlen(noun);
 
@@ -162,11 +162,11 @@ void help_overview(struct strbuf *out)
                      "  aliquot up --dev                     a whole cluster on this machine\n"
                      "  aliquot login --dev                  log in to it\n"
                      "  aliquot run -r cpu=1 -r mem=1g -- echo hello\n");
-    write_summaries(out, "Commands", "");
-    write_summaries(out, "Sessions", "session ");
-    write_summaries(out, "Agents", "agent ");
-    write_summaries(out, "Administration", "admin ");
-    write_summaries(out, "Configuration", "config ");
+    help_write_summaries(out, "Commands", "");
+    help_write_summaries(out, "Sessions", "session ");
+    help_write_summaries(out, "Agents", "agent ");
+    help_write_summaries(out, "Administration", "admin ");
+    help_write_summaries(out, "Configuration", "config ");
     strbuf_adds(out, "\nMore: aliquot COMMAND --help; aliquot help TOPIC, with the topics\n ");
     for (const char *const *t = help_topics; *t; t++)
         strbuf_addf(out, " %s", *t);
@@ -180,10 +180,10 @@ void help_noun(int words, char *const argv[], struct strbuf *out)
     for (int i = 0; i < words; i++)
         strbuf_addf(&noun, "%s ", argv[i]);
     strbuf_addf(out, "Usage: aliquot %s... [OPTIONS] [ARGS]\n", noun.data);
-    write_summaries(out, "Commands", noun.data);
+    help_write_summaries(out, "Commands", noun.data);
 }
 
-static void write_options(const char *title, const struct cli_opt *opts, struct strbuf *out)
+static void help_write_options(const char *title, const struct cli_opt *opts, struct strbuf *out)
 {
     strbuf_addf(out, "\n%s:\n", title);
     for (; opts->name; opts++) {
@@ -219,8 +219,8 @@ void help_verb(const struct cli_verb *verb, struct strbuf *out)
     if (verb->details)
         strbuf_addf(out, "\n%s\n", verb->details);
     if (verb->opts)
-        write_options("Options", verb->opts, out);
-    write_options("Options of every command", cli_global_opts, out);
+        help_write_options("Options", verb->opts, out);
+    help_write_options("Options of every command", cli_global_opts, out);
 }
 
 /* ---- topics ---- */
@@ -228,7 +228,7 @@ void help_verb(const struct cli_verb *verb, struct strbuf *out)
 const char *const help_topics[] = { "exit-codes", "environment", "output",
                                     "resources",  "other-names", NULL };
 
-static void topic_exit_codes(struct strbuf *out)
+static void help_topic_exit_codes(struct strbuf *out)
 {
     strbuf_adds(out, "Exit statuses of aliquot:\n\n");
     for (const struct cli_exit_status *s = cli_exit_statuses; s->meaning; s++)
@@ -237,7 +237,7 @@ static void topic_exit_codes(struct strbuf *out)
                      "program did; 128+N stands for its end by signal N.\n");
 }
 
-static void topic_environment(struct strbuf *out)
+static void help_topic_environment(struct strbuf *out)
 {
     strbuf_adds(out, "A setting comes from the first of: option, ALIQUOT_ variable, BACKEND_\n"
                      "variable, profile, default. 'aliquot config show' tells which.\n\n");
@@ -254,7 +254,7 @@ static void topic_environment(struct strbuf *out)
                      "  NO_COLOR\n        no colours, unless --color=always\n");
 }
 
-static void topic_output(struct strbuf *out)
+static void help_topic_output(struct strbuf *out)
 {
     strbuf_adds(out, "Results go to standard output, everything else to standard error.\n\n"
                      "  -o table   for reading; cut to the width of the terminal\n"
@@ -273,7 +273,7 @@ static void topic_output(struct strbuf *out)
                      "  {\"error\": {\"code\", \"message\", \"hint\", \"exit_status\"}}\n");
 }
 
-static void topic_resources(struct strbuf *out)
+static void help_topic_resources(struct strbuf *out)
 {
     strbuf_adds(out,
                 "-r SLOT=AMOUNT asks for resources; repeat it or separate by commas:\n\n"
@@ -287,8 +287,9 @@ static void topic_resources(struct strbuf *out)
 
 bool help_topic(const char *topic, struct strbuf *out)
 {
-    void (*const write[])(struct strbuf *) = { topic_exit_codes, topic_environment, topic_output,
-                                               topic_resources, spelling_write_all };
+    void (*const write[])(struct strbuf *) = { help_topic_exit_codes, help_topic_environment,
+                                               help_topic_output, help_topic_resources,
+                                               spelling_write_all };
 
     for (size_t i = 0; help_topics[i]; i++) {
         if (strcmp(topic, help_topics[i]) == 0) {
@@ -301,7 +302,8 @@ bool help_topic(const char *topic, struct strbuf *out)
 
 /* ---- commands ---- */
 
-static int version_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+static int help_version_run(struct cli *cli, void *data, int argc, char **argv,
+                            struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
 
@@ -318,7 +320,7 @@ const struct cli_verb verb_version = {
     .args = "",
     .summary = "Print the version of this program",
     .flags = CLI_NO_CONFIG,
-    .run = version_run,
+    .run = help_version_run,
 };
 
 static int help_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)

@@ -214,7 +214,8 @@ const struct cli_verb verb_login = {
     .run = login_run,
 };
 
-static int logout_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+static int login_logout_run(struct cli *cli, void *data, int argc, char **argv,
+                            struct aq_error *err)
 {
     (void)data;
     (void)argc;
@@ -227,7 +228,7 @@ const struct cli_verb verb_logout = {
     .args = "",
     .summary = "Forget the keypair of a profile",
     .examples = "aliquot logout",
-    .run = logout_run,
+    .run = login_logout_run,
 };
 
 /* ---- whoami ---- */
@@ -276,7 +277,8 @@ static int login_read_self(struct cli *cli, json_t **ret, struct aq_error *err)
     return r;
 }
 
-static int whoami_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+static int login_whoami_run(struct cli *cli, void *data, int argc, char **argv,
+                            struct aq_error *err)
 {
     static const enum cli_setting settings[] = { SETTING_DOMAIN, SETTING_GROUP, SETTING_ENDPOINT };
     json_t *self = NULL;
@@ -301,5 +303,5 @@ const struct cli_verb verb_whoami = {
     .args = "",
     .summary = "Show who you are and where",
     .examples = "aliquot whoami\naliquot whoami -o json",
-    .run = whoami_run,
+    .run = login_whoami_run,
 };

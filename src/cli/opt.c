@@ -36,7 +36,7 @@ const struct cli_opt *cli_opt_find(const struct cli_opt *opts, const char *name,
     return NULL;
 }
 
-static int usage_error(struct aq_error *err, const char *field, const char *text)
+static int opt_usage_error(struct aq_error *err, const char *field, const char *text)
 {
     aq_fail_field(err, EINVAL, field, "%s", text);
     if (err)
@@ -44,8 +44,8 @@ static int usage_error(struct aq_error *err, const char *field, const char *text
     return -EINVAL;
 }
 
-static int unknown_option(const struct cli_opt_set *sets, size_t set_count, const char *name,
-                          size_t len, struct aq_error *err)
+static int opt_unknown_option(const struct cli_opt_set *sets, size_t set_count, const char *name,
+                              size_t len, struct aq_error *err)
 {
     struct suggest suggest = suggest_for(name, len);
     char field[64], text[200];
@@ -59,18 +59,18 @@ static int unknown_option(const struct cli_opt_set *sets, size_t set_count, cons
                        suggest.best);
     else
         (void)snprintf(text, sizeof(text), "unknown option '%s'", field);
-    return usage_error(err, field, text);
+    return opt_usage_error(err, field, text);
 }
 
-static int unknown_letter(char letter, struct aq_error *err)
+static int opt_unknown_letter(char letter, struct aq_error *err)
 {
     const char field[] = { '-', isprint((unsigned char)letter) ? letter : '?', '\0' };
 
     return aq_fail_as(err, EINVAL, CLI_KIND_USAGE, field, "unknown option '%s'", field);
 }
 
-static int store_choice(const struct cli_opt *opt, const char *value, int *target,
-                        struct aq_error *err)
+static int opt_store_choice(const struct cli_opt *opt, const char *value, int *target,
+                            struct aq_error *err)
 {
     const char *word;
     size_t len;
@@ -85,8 +85,8 @@ static int store_choice(const struct cli_opt *opt, const char *value, int *targe
                         opt->arg, value);
 }
 
-static int store_number(const struct cli_opt *opt, const char *value, struct cli_int *target,
-                        struct aq_error *err)
+static int opt_store_number(const struct cli_opt *opt, const char *value, struct cli_int *target,
+                            struct aq_error *err)
 {
     char *end, field[64];
 
@@ -120,10 +120,10 @@ static int opt_store(const struct cli_opt *opt, void *base, const char *value, s
         *(const char **)target = value;
         return 0;
     case CLI_CHOICE:
-        return store_choice(opt, value, target, err);
+        return opt_store_choice(opt, value, target, err);
     case CLI_INT:
     case CLI_DURATION:
-        return store_number(opt, value, target, err);
+        return opt_store_number(opt, value, target, err);
     case CLI_LIST:
         if (!vec_grow(&list->items, &list->cap, list->count + 1, sizeof(*list->items)))
             return aq_fail_oom(err);
@@ -142,8 +142,8 @@ struct opt_parser {
 };
 
 /* 'attached' is a value in the same word, or NULL: then the next word is it. */
-static int take_value(struct opt_parser *p, const struct cli_opt *opt, void *target,
-                      const char *attached, struct aq_error *err)
+static int opt_take_value(struct opt_parser *p, const struct cli_opt *opt, void *target,
+                          const char *attached, struct aq_error *err)
 {
     if (!attached && p->at >= p->argc)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "--%s needs a value: --%s %s", opt->name,
@@ -151,7 +151,7 @@ static int take_value(struct opt_parser *p, const struct cli_opt *opt, void *tar
     return opt_store(opt, target, attached ? attached : p->argv[p->at++], err);
 }
 
-static int parse_long(struct opt_parser *p, const char *word, struct aq_error *err)
+static int opt_parse_long(struct opt_parser *p, const char *word, struct aq_error *err)
 {
     size_t len = strcspn(word, "=");
     const char *attached = word[len] ? word + len + 1 : NULL;
@@ -165,12 +165,13 @@ static int parse_long(struct opt_parser *p, const char *word, struct aq_error *e
             return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "--%s takes no value", opt->name);
         if (opt->type == CLI_FLAG)
             return opt_store(opt, p->sets[i].target, NULL, err);
-        return take_value(p, opt, p->sets[i].target, attached, err);
+        return opt_take_value(p, opt, p->sets[i].target, attached, err);
     }
-    return unknown_option(p->sets, p->set_count, word, len, err);
+    return opt_unknown_option(p->sets, p->set_count, word, len, err);
 }
 
-static const struct cli_opt *find_letter(const struct opt_parser *p, char letter, void **ret_target)
+static const struct cli_opt *opt_find_letter(const struct opt_parser *p, char letter,
+                                             void **ret_target)
 {
     for (size_t i = 0; i < p->set_count; i++) {
         for (const struct cli_opt *o = p->sets[i].opts; o && o->name; o++) {
@@ -183,17 +184,17 @@ static const struct cli_opt *find_letter(const struct opt_parser *p, char letter
     return NULL;
 }
 
-static int parse_letters(struct opt_parser *p, const char *letters, struct aq_error *err)
+static int opt_parse_letters(struct opt_parser *p, const char *letters, struct aq_error *err)
 {
     for (; *letters; letters++) {
         void *target;
-        const struct cli_opt *opt = find_letter(p, *letters, &target);
+        const struct cli_opt *opt = opt_find_letter(p, *letters, &target);
         int r;
 
         if (!opt)
-            return unknown_letter(*letters, err);
+            return opt_unknown_letter(*letters, err);
         if (opt->type != CLI_FLAG)
-            return take_value(p, opt, target, letters[1] ? letters + 1 : NULL, err);
+            return opt_take_value(p, opt, target, letters[1] ? letters + 1 : NULL, err);
         r = opt_store(opt, target, NULL, err);
         if (r < 0)
             return r;
@@ -213,9 +214,9 @@ int cli_opts_parse(const struct cli_opt_set *sets, size_t set_count, bool stop_a
         if (strcmp(word, "--") == 0)
             break;
         if (word[0] == '-' && word[1] == '-')
-            r = parse_long(&p, word + 2, err);
+            r = opt_parse_long(&p, word + 2, err);
         else if (word[0] == '-' && word[1] != '\0')
-            r = parse_letters(&p, word + 1, err);
+            r = opt_parse_letters(&p, word + 1, err);
         else
             argv[count++] = word;
         if (stop_at_first && count)

@@ -115,8 +115,8 @@ static const char *conf_scalar_text(const struct toml_value *value, char buf[40]
 /* The value as an environment variable would say it, or NULL if the TOML type
  * does not suit the item.
  */
-static const char *value_text(const struct conf_item *item, const struct toml_value *value,
-                              char buf[40])
+static const char *conf_value_text(const struct conf_item *item, const struct toml_value *value,
+                                   char buf[40])
 {
     bool is_number = item->type == CONF_INT || item->type == CONF_SIZE
                      || item->type == CONF_DURATION || item->type == CONF_MICRO;
@@ -160,7 +160,7 @@ static int conf_take_item(const struct conf_load *load, const struct conf_place 
         return 0;
     if (item->type == CONF_LIST && is_element && value->kind == TOML_STR)
         return conf_list_add(member, value->str, strlen(value->str)) == 0 ? 0 : aq_fail_oom(err);
-    text = is_element ? NULL : value_text(item, value, buf);
+    text = is_element ? NULL : conf_value_text(item, value, buf);
     if (!text)
         return conf_refuse_kind(load, item, value, name, err);
     r = conf_set(item, text, place->target, err);

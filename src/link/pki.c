@@ -33,7 +33,7 @@ struct pki_ca {
 
 /* ---- the authority's files ---- */
 
-static char *file_in(const struct pki_ca *ca, const char *name)
+static char *pki_file_in(const struct pki_ca *ca, const char *name)
 {
     return aq_format("%s/%s", ca->folder, name);
 }
@@ -41,7 +41,7 @@ static char *file_in(const struct pki_ca *ca, const char *name)
 static int pki_write_file(const struct pki_ca *ca, const char *name, const char *text, mode_t mode,
                           struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *path = file_in(ca, name);
+    AQ_CLEANUP(aq_freep) char *path = pki_file_in(ca, name);
 
     if (!path)
         return aq_fail_oom(err);
@@ -76,14 +76,14 @@ static int pki_create(struct pki_ca *ca, struct aq_error *err)
 static int pki_read_file(const struct pki_ca *ca, const char *name, size_t limit,
                          struct strbuf *out, struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *path = file_in(ca, name);
+    AQ_CLEANUP(aq_freep) char *path = pki_file_in(ca, name);
 
     if (!path)
         return aq_fail_oom(err);
     return fs_read(AT_FDCWD, path, limit, out, err);
 }
 
-static int load_key(struct pki_ca *ca, struct aq_error *err)
+static int pki_load_key(struct pki_ca *ca, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     int r = pki_read_file(ca, "ca.key", PKI_PEM_MAX, &text, err);
@@ -96,7 +96,7 @@ static int load_key(struct pki_ca *ca, struct aq_error *err)
     return r;
 }
 
-static int load_revoked(struct pki_ca *ca, struct aq_error *err)
+static int pki_load_revoked(struct pki_ca *ca, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     int r = pki_read_file(ca, "revoked", REVOKED_MAX, &text, err);
@@ -121,14 +121,14 @@ static int pki_load(struct pki_ca *ca, struct aq_error *err)
     else if (r == 0) {
         r = x509_read(text.data, &ca->cert, err);
         if (r == 0)
-            r = load_key(ca, err);
+            r = pki_load_key(ca, err);
     }
     if (r == 0)
         r = x509_text(ca->cert, &ca->cert_pem, err);
     if (r == 0)
         r = x509_fingerprint(ca->cert, ca->fingerprint, err);
     if (r == 0)
-        r = load_revoked(ca, err);
+        r = pki_load_revoked(ca, err);
     return r;
 }
 

@@ -54,7 +54,7 @@ static bool token_decode(const char *text, uint8_t *out, size_t len)
 }
 
 /* The kernel's random source; waits only before it is first seeded at boot. */
-static void fill_random(uint8_t *bytes, size_t len)
+static void pki_token_fill_random(uint8_t *bytes, size_t len)
 {
     while (getrandom(bytes, len, 0) != (ssize_t)len) {
         /* fewer than 256 bytes are never cut short, only interrupted */
@@ -66,7 +66,7 @@ struct pki_token pki_token_new(const struct pki_ca *ca, int64_t expires_usec)
     struct pki_token token = { .expires_usec = expires_usec / USEC_PER_SEC * USEC_PER_SEC };
 
     memcpy(token.ca_fingerprint, pki_ca_fingerprint(ca), sizeof(token.ca_fingerprint));
-    fill_random(token.secret, sizeof(token.secret));
+    pki_token_fill_random(token.secret, sizeof(token.secret));
     return token;
 }
 

@@ -15,13 +15,13 @@
 #include "base/clock.h"
 #include "base/strbuf.h"
 
-static void bio_freep(BIO **bio)
+static void x509_bio_freep(BIO **bio)
 {
     BIO_free_all(*bio);
 }
 
 /* Fill 'err' from OpenSSL's queue and empty that. */
-static int fail_openssl(struct aq_error *err, int code, const char *what)
+static int x509_fail_openssl(struct aq_error *err, int code, const char *what)
 {
     char text[160] = "unknown";
     unsigned long first = ERR_get_error();
@@ -41,7 +41,7 @@ void x509_clear_textp(char **text)
 
 /* ---- texts ---- */
 
-static int bio_text(BIO *bio, char **ret, struct aq_error *err)
+static int x509_bio_text(BIO *bio, char **ret, struct aq_error *err)
 {
     char *bytes;
     long len = BIO_get_mem_data(bio, &bytes);
@@ -53,7 +53,7 @@ static int bio_text(BIO *bio, char **ret, struct aq_error *err)
     return 0;
 }
 
-static BIO *text_bio(const char *pem)
+static BIO *x509_text_bio(const char *pem)
 {
     size_t len = strnlen(pem, PKI_PEM_MAX + 1);
 
@@ -65,47 +65,47 @@ int x509_key_new(EVP_PKEY **ret, struct aq_error *err)
     EVP_PKEY *key = EVP_EC_gen("P-256");
 
     if (!key)
-        return fail_openssl(err, EIO, "make a key");
+        return x509_fail_openssl(err, EIO, "make a key");
     *ret = key;
     return 0;
 }
 
 int x509_key_text(EVP_PKEY *key, char **ret, struct aq_error *err)
 {
-    AQ_CLEANUP(bio_freep) BIO *bio = BIO_new(BIO_s_secmem());
+    AQ_CLEANUP(x509_bio_freep) BIO *bio = BIO_new(BIO_s_secmem());
 
     if (!bio || PEM_write_bio_PrivateKey(bio, key, NULL, NULL, 0, NULL, NULL) != 1)
-        return fail_openssl(err, ENOMEM, "write a key");
-    return bio_text(bio, ret, err);
+        return x509_fail_openssl(err, ENOMEM, "write a key");
+    return x509_bio_text(bio, ret, err);
 }
 
 int x509_key_read(const char *pem, EVP_PKEY **ret, struct aq_error *err)
 {
-    AQ_CLEANUP(bio_freep) BIO *bio = text_bio(pem);
+    AQ_CLEANUP(x509_bio_freep) BIO *bio = x509_text_bio(pem);
     EVP_PKEY *key = bio ? PEM_read_bio_PrivateKey(bio, NULL, NULL, (void *)(uintptr_t) "") : NULL;
 
     if (!key)
-        return fail_openssl(err, EINVAL, "not a private key");
+        return x509_fail_openssl(err, EINVAL, "not a private key");
     *ret = key;
     return 0;
 }
 
 int x509_text(const X509 *cert, char **ret, struct aq_error *err)
 {
-    AQ_CLEANUP(bio_freep) BIO *bio = BIO_new(BIO_s_mem());
+    AQ_CLEANUP(x509_bio_freep) BIO *bio = BIO_new(BIO_s_mem());
 
     if (!bio || PEM_write_bio_X509(bio, cert) != 1)
-        return fail_openssl(err, ENOMEM, "write a certificate");
-    return bio_text(bio, ret, err);
+        return x509_fail_openssl(err, ENOMEM, "write a certificate");
+    return x509_bio_text(bio, ret, err);
 }
 
 int x509_read(const char *pem, X509 **ret, struct aq_error *err)
 {
-    AQ_CLEANUP(bio_freep) BIO *bio = text_bio(pem);
+    AQ_CLEANUP(x509_bio_freep) BIO *bio = x509_text_bio(pem);
     X509 *cert = bio ? PEM_read_bio_X509(bio, NULL, NULL, NULL) : NULL;
 
     if (!cert)
-        return fail_openssl(err, EINVAL, "not a certificate");
+        return x509_fail_openssl(err, EINVAL, "not a certificate");
     *ret = cert;
     return 0;
 }
@@ -114,7 +114,7 @@ int x509_read(const char *pem, X509 **ret, struct aq_error *err)
 
 int x509_request_text(EVP_PKEY *key, const char *common_name, char **ret, struct aq_error *err)
 {
-    AQ_CLEANUP(bio_freep) BIO *bio = BIO_new(BIO_s_mem());
+    AQ_CLEANUP(x509_bio_freep) BIO *bio = BIO_new(BIO_s_mem());
     X509_REQ *request = X509_REQ_new();
     X509_NAME *name = request ? X509_REQ_get_subject_name(request) : NULL;
     int r = 0;
@@ -125,12 +125,12 @@ int x509_request_text(EVP_PKEY *key, const char *common_name, char **ret, struct
                != 1
         || X509_REQ_set_pubkey(request, key) != 1 || X509_REQ_sign(request, key, EVP_sha256()) == 0
         || PEM_write_bio_X509_REQ(bio, request) != 1)
-        r = fail_openssl(err, EINVAL, "make a signing request");
+        r = x509_fail_openssl(err, EINVAL, "make a signing request");
     X509_REQ_free(request);
-    return r < 0 ? r : bio_text(bio, ret, err);
+    return r < 0 ? r : x509_bio_text(bio, ret, err);
 }
 
-static bool is_p256(EVP_PKEY *key)
+static bool x509_is_p256(EVP_PKEY *key)
 {
     char group[32] = "";
     size_t len;
@@ -142,14 +142,14 @@ static bool is_p256(EVP_PKEY *key)
 
 int x509_request_read(const char *pem, EVP_PKEY **ret_key, struct aq_error *err)
 {
-    AQ_CLEANUP(bio_freep) BIO *bio = text_bio(pem);
+    AQ_CLEANUP(x509_bio_freep) BIO *bio = x509_text_bio(pem);
     X509_REQ *request = bio ? PEM_read_bio_X509_REQ(bio, NULL, NULL, NULL) : NULL;
     EVP_PKEY *key = request ? X509_REQ_get_pubkey(request) : NULL;
     int r = 0;
 
     if (!key)
-        r = fail_openssl(err, EINVAL, "not a signing request");
-    else if (!is_p256(key))
+        r = x509_fail_openssl(err, EINVAL, "not a signing request");
+    else if (!x509_is_p256(key))
         r = aq_fail_field(err, EINVAL, "csr", "the key of the signing request is not EC P-256");
     else if (X509_REQ_verify(request, key) != 1)
         r = aq_fail_field(err, EINVAL, "csr", "the signing request is not signed by its own key");
@@ -164,7 +164,7 @@ int x509_request_read(const char *pem, EVP_PKEY **ret_key, struct aq_error *err)
 
 /* ---- making ---- */
 
-static int add_extension(X509 *cert, const X509 *issuer, int nid, const char *value)
+static int x509_add_extension(X509 *cert, const X509 *issuer, int nid, const char *value)
 {
     X509V3_CTX ctx;
     X509_EXTENSION *extension;
@@ -214,24 +214,24 @@ static int x509_add_names(X509 *cert, const struct x509_plan *plan)
     return ok;
 }
 
-static int add_extensions(X509 *cert, const struct x509_plan *plan)
+static int x509_add_extensions(X509 *cert, const struct x509_plan *plan)
 {
     bool is_ca = plan->use == X509_USE_CA;
 
-    if (!add_extension(cert, plan->issuer, NID_basic_constraints,
-                       is_ca ? "critical,CA:TRUE,pathlen:0" : "critical,CA:FALSE")
-        || !add_extension(cert, plan->issuer, NID_key_usage,
-                          is_ca ? "critical,keyCertSign,cRLSign" : "critical,digitalSignature")
-        || !add_extension(cert, plan->issuer, NID_subject_key_identifier, "hash")
-        || !add_extension(cert, plan->issuer, NID_authority_key_identifier, "keyid"))
+    if (!x509_add_extension(cert, plan->issuer, NID_basic_constraints,
+                            is_ca ? "critical,CA:TRUE,pathlen:0" : "critical,CA:FALSE")
+        || !x509_add_extension(cert, plan->issuer, NID_key_usage,
+                               is_ca ? "critical,keyCertSign,cRLSign" : "critical,digitalSignature")
+        || !x509_add_extension(cert, plan->issuer, NID_subject_key_identifier, "hash")
+        || !x509_add_extension(cert, plan->issuer, NID_authority_key_identifier, "keyid"))
         return 0;
     if (plan->use == X509_USE_SERVER)
-        return add_extension(cert, plan->issuer, NID_ext_key_usage, "serverAuth")
+        return x509_add_extension(cert, plan->issuer, NID_ext_key_usage, "serverAuth")
                && x509_add_names(cert, plan);
-    return is_ca || add_extension(cert, plan->issuer, NID_ext_key_usage, "clientAuth");
+    return is_ca || x509_add_extension(cert, plan->issuer, NID_ext_key_usage, "clientAuth");
 }
 
-static int set_serial(X509 *cert)
+static int x509_set_serial(X509 *cert)
 {
     BIGNUM *number = BN_new();
     int ok = number && BN_rand(number, 127, BN_RAND_TOP_ONE, BN_RAND_BOTTOM_ANY)
@@ -259,10 +259,10 @@ int x509_make(const struct x509_plan *plan, X509 **ret, struct aq_error *err)
                                       (const unsigned char *)plan->common_name, -1, -1, 0)
                != 1
         || !X509_set_issuer_name(cert, plan->issuer ? X509_get_subject_name(plan->issuer) : name)
-        || !X509_set_version(cert, X509_VERSION_3) || !set_serial(cert)
+        || !X509_set_version(cert, X509_VERSION_3) || !x509_set_serial(cert)
         || !x509_set_times(cert, plan->days) || !X509_set_pubkey(cert, plan->public_key)
-        || !add_extensions(cert, plan) || !X509_sign(cert, plan->signer, EVP_sha256()))
-        return fail_openssl(err, EINVAL, "make a certificate");
+        || !x509_add_extensions(cert, plan) || !X509_sign(cert, plan->signer, EVP_sha256()))
+        return x509_fail_openssl(err, EINVAL, "make a certificate");
     *ret = AQ_TAKE(cert);
     return 0;
 }
@@ -297,7 +297,7 @@ int x509_fingerprint(const X509 *cert, uint8_t ret[PKI_FINGERPRINT_BYTES], struc
     unsigned len = 0;
 
     if (X509_digest(cert, EVP_sha256(), ret, &len) != 1 || len != PKI_FINGERPRINT_BYTES)
-        return fail_openssl(err, EIO, "fingerprint");
+        return x509_fail_openssl(err, EIO, "fingerprint");
     return 0;
 }
 
@@ -321,7 +321,7 @@ int x509_common_name(const X509 *cert, char *ret, size_t size, struct aq_error *
     return r;
 }
 
-static bool time_usec(const ASN1_TIME *time, int64_t *ret)
+static bool x509_time_usec(const ASN1_TIME *time, int64_t *ret)
 {
     struct tm tm = { .tm_year = 0 };
 
@@ -333,8 +333,8 @@ static bool time_usec(const ASN1_TIME *time, int64_t *ret)
 
 int x509_times(const X509 *cert, int64_t *ret_from_usec, int64_t *ret_to_usec, struct aq_error *err)
 {
-    if (!time_usec(X509_get0_notBefore(cert), ret_from_usec)
-        || !time_usec(X509_get0_notAfter(cert), ret_to_usec)) {
+    if (!x509_time_usec(X509_get0_notBefore(cert), ret_from_usec)
+        || !x509_time_usec(X509_get0_notAfter(cert), ret_to_usec)) {
         ERR_clear_error();
         return aq_fail(err, EINVAL, "the certificate's validity is unusable");
     }
@@ -349,7 +349,7 @@ int x509_verify_client(X509 *cert, X509 *ca, int64_t now_usec, struct aq_error *
 
     if (!trusted || !ctx || X509_STORE_add_cert(trusted, ca) != 1
         || X509_STORE_CTX_init(ctx, trusted, cert, NULL) != 1) {
-        r = fail_openssl(err, ENOMEM, "verify a certificate");
+        r = x509_fail_openssl(err, ENOMEM, "verify a certificate");
     } else {
         X509_STORE_CTX_set_time(ctx, 0, (time_t)(now_usec / USEC_PER_SEC));
         (void)X509_STORE_CTX_set_purpose(ctx, X509_PURPOSE_SSL_CLIENT);

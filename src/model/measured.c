@@ -61,7 +61,8 @@ void measured_done(struct measured *m)
 }
 
 /* By key: a later version of an agent may say another unit of the same. */
-static struct measured_item *metric_set_find_item(const struct measured *m, const char *key)
+static struct measured_item *measured_metric_set_find_item(const struct measured *m,
+                                                           const char *key)
 {
     for (size_t i = 0; i < m->count; i++)
         if (m->items[i].kind->key == key || strcmp(m->items[i].kind->key, key) == 0)
@@ -69,9 +70,10 @@ static struct measured_item *metric_set_find_item(const struct measured *m, cons
     return NULL;
 }
 
-static struct measured_item *metric_set_get(struct measured *m, const struct metric_kind *kind)
+static struct measured_item *measured_metric_set_get(struct measured *m,
+                                                     const struct metric_kind *kind)
 {
-    struct measured_item *item = metric_set_find_item(m, kind->key);
+    struct measured_item *item = measured_metric_set_find_item(m, kind->key);
 
     if (!item) {
         if (m->count == MEASURED_MAX
@@ -87,7 +89,7 @@ static struct measured_item *metric_set_get(struct measured *m, const struct met
 int measured_add(struct measured *m, const struct metric_kind *kind, double value, double capacity,
                  int64_t at_usec)
 {
-    struct measured_item *item = metric_set_get(m, kind);
+    struct measured_item *item = measured_metric_set_get(m, kind);
     uint64_t before;
 
     if (!item)
@@ -105,7 +107,7 @@ int measured_add(struct measured *m, const struct metric_kind *kind, double valu
 
 const struct measured_item *measured_find(const struct measured *m, const char *key)
 {
-    return metric_set_find_item(m, key);
+    return measured_metric_set_find_item(m, key);
 }
 
 void measured_write(const struct measured *m, struct jsonw *w)
@@ -152,26 +154,28 @@ void measured_begin_row(struct measured *m)
     m->recent_usec = 0;
 }
 
-static int64_t metric_set_integer_at(const json_t *list, size_t i)
+static int64_t measured_metric_set_integer_at(const json_t *list, size_t i)
 {
     return json_integer_value(json_array_get(list, i));
 }
 
-static bool metric_set_read_item(const char *key, const json_t *list, struct measured_row_item *ret)
+static bool measured_metric_set_read_item(const char *key, const json_t *list,
+                                          struct measured_row_item *ret)
 {
-    int64_t unit = metric_set_integer_at(list, 0), show = metric_set_integer_at(list, 1),
-            stats = metric_set_integer_at(list, 2);
+    int64_t unit = measured_metric_set_integer_at(list, 0),
+            show = measured_metric_set_integer_at(list, 1),
+            stats = measured_metric_set_integer_at(list, 2);
 
     if (json_array_size(list) != 7 || unit < 0 || unit >= METRIC_UNITS || show < 0
         || show >= METRIC_SHOWS || (stats & ~(int64_t)METRIC_STATS_ALL)
-        || metric_set_integer_at(list, 6) <= 0)
+        || measured_metric_set_integer_at(list, 6) <= 0)
         return false;
     *ret = (struct measured_row_item){
         .kind = { key, (enum metric_unit)unit, (enum metric_show)show, (unsigned)stats },
         .sum = { json_number_value(json_array_get(list, 3)),
                  json_number_value(json_array_get(list, 4)),
                  json_number_value(json_array_get(list, 5)),
-                 (uint64_t)metric_set_integer_at(list, 6) },
+                 (uint64_t)measured_metric_set_integer_at(list, 6) },
     };
     return true;
 }
@@ -185,7 +189,7 @@ int measured_read_row(const char *text,
     int r = json_is_object(row) ? 0 : !row && errno == ENOMEM ? -ENOMEM : -EINVAL;
 
     json_object_foreach(row, key, list) {
-        if (metric_set_read_item(key, list, &item))
+        if (measured_metric_set_read_item(key, list, &item))
             take(data, &item);
         else
             r = -EINVAL;
@@ -198,7 +202,7 @@ void measured_restore(struct measured *m, struct metric_kinds *kinds,
                       const struct measured_row_item *row)
 {
     const struct metric_kind *kind = metric_kinds_get(kinds, &row->kind);
-    struct measured_item *item = kind ? metric_set_get(m, kind) : NULL;
+    struct measured_item *item = kind ? measured_metric_set_get(m, kind) : NULL;
 
     if (item)
         metric_sum_merge(&item->metric.all, &row->sum);

@@ -56,8 +56,8 @@ static bool reference_is_plain_path(const char *path)
     }
 }
 
-static int parse_local(const char *text, const char *rest, struct reference *ref,
-                       struct aq_error *err)
+static int reference_parse_local(const char *text, const char *rest, struct reference *ref,
+                                 struct aq_error *err)
 {
     const char *colon = ref->form == REFERENCE_ROOTFS ? NULL : strchr(rest, ':');
     size_t len = colon ? (size_t)(colon - rest) : strlen(rest);
@@ -191,8 +191,8 @@ static int reference_cut_tail(const char *text, char *name, struct reference *re
     return 0;
 }
 
-static int parse_remote(const char *text, const char *rest, const char *fallback,
-                        struct reference *ref, struct aq_error *err)
+static int reference_parse_remote(const char *text, const char *rest, const char *fallback,
+                                  struct reference *ref, struct aq_error *err)
 {
     size_t len = reference_registry_length(rest);
     AQ_CLEANUP(aq_freep) char *name = strdup(len ? rest + len + 1 : rest);
@@ -238,14 +238,14 @@ int reference_parse(const char *text, const char *registry, struct reference *re
         i++;
     if (i < AQ_COUNT(local_forms)) {
         ref.form = local_forms[i].form;
-        r = parse_local(text, text + strlen(local_forms[i].prefix), &ref, err);
+        r = reference_parse_local(text, text + strlen(local_forms[i].prefix), &ref, err);
     } else if (strcmp(text, "host") == 0) {
         ref.form = REFERENCE_HOST;
         ref.text = strdup(text);
         r = ref.text ? 0 : aq_fail_oom(err);
     } else {
-        r = parse_remote(text, text + (strncmp(text, "docker://", 9) == 0 ? 9 : 0), registry, &ref,
-                         err);
+        r = reference_parse_remote(text, text + (strncmp(text, "docker://", 9) == 0 ? 9 : 0),
+                                   registry, &ref, err);
     }
     if (r < 0)
         reference_done(&ref);

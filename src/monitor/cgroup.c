@@ -25,7 +25,7 @@
 
 /* ---- small files ---- */
 
-static int write_at(int directory, const char *path, const char *value)
+static int cgroup_write_at(int directory, const char *path, const char *value)
 {
     AQ_CLEANUP(aq_closep) int fd = openat(directory, path, O_WRONLY | O_CLOEXEC);
 
@@ -45,7 +45,7 @@ static bool cgroup_has_file(int directory, const char *name)
 
 /* ---- making ---- */
 
-static int set_limit(char *limit, struct aq_error *err)
+static int cgroup_set_limit(char *limit, struct aq_error *err)
 {
     char *equals = strchr(limit, '=');
     int r;
@@ -53,7 +53,7 @@ static int set_limit(char *limit, struct aq_error *err)
     if (!equals)
         return aq_fail(err, EINVAL, "'%s' is no FILE=VALUE", limit);
     *equals = '\0';
-    r = write_at(AT_FDCWD, limit, equals + 1);
+    r = cgroup_write_at(AT_FDCWD, limit, equals + 1);
     if (r < 0)
         r = aq_fail(err, -r, "write '%s' to '%s': %s", equals + 1, limit, strerror(-r));
     *equals = '=';
@@ -72,7 +72,7 @@ int cgroups_make(const struct sandbox *sandbox, struct aq_error *err)
     }
     AQ_FAULT("monitor.cgroups.made");
     for (size_t i = 0; r == 0 && i < sandbox->limits.count; i++)
-        r = set_limit(sandbox->limits.items[i], err);
+        r = cgroup_set_limit(sandbox->limits.items[i], err);
     return r;
 }
 
@@ -82,36 +82,38 @@ int cgroups_make(const struct sandbox *sandbox, struct aq_error *err)
  * of them all the same, but without waiting for all processors first, as
  * cgroup.procs does (ten milliseconds and more).
  */
-static bool is_v1(const char *path)
+static bool cgroup_is_v1(const char *path)
 {
     AQ_CLEANUP(aq_freep) char *tasks = aq_format("%s/tasks", path);
 
     return tasks && access(tasks, F_OK) == 0;
 }
 
-static int join_one(const char *path, bool is_inside_v2)
+static int cgroup_join_one(const char *path, bool is_inside_v2)
 {
     AQ_CLEANUP(aq_freep) char *tasks = aq_format("%s/tasks", path),
                               *procs = aq_format("%s/cgroup.procs", path);
-    int r = tasks && procs ? write_at(AT_FDCWD, tasks, "0") : -ENOMEM;
+    int r = tasks && procs ? cgroup_write_at(AT_FDCWD, tasks, "0") : -ENOMEM;
 
     if (r == -ENOENT) /* version 2 */
-        r = !is_inside_v2 ? write_at(AT_FDCWD, procs, "0") : access(procs, F_OK) < 0 ? -errno : 0;
+        r = !is_inside_v2             ? cgroup_write_at(AT_FDCWD, procs, "0")
+            : access(procs, F_OK) < 0 ? -errno
+                                      : 0;
     return r;
 }
 
 /* The one directory of version 2, unless it is not to be entered; -1 = none. */
-static int open_v2(const struct sandbox *sandbox)
+static int cgroup_open_v2(const struct sandbox *sandbox)
 {
     for (size_t i = 0; !sandbox->is_outside && i < sandbox->cgroups.count; i++)
-        if (!is_v1(sandbox->cgroups.items[i]))
+        if (!cgroup_is_v1(sandbox->cgroups.items[i]))
             return cgroup_open_directory(sandbox->cgroups.items[i]);
     return -1;
 }
 
 pid_t cgroups_fork(const struct sandbox *sandbox, bool *ret_is_inside)
 {
-    AQ_CLEANUP(aq_closep) int directory = open_v2(sandbox);
+    AQ_CLEANUP(aq_closep) int directory = cgroup_open_v2(sandbox);
     const struct clone_args args = { .flags = CLONE_INTO_CGROUP,
                                      .exit_signal = SIGCHLD,
                                      .cgroup = (uint64_t)directory };
@@ -126,7 +128,7 @@ pid_t cgroups_fork(const struct sandbox *sandbox, bool *ret_is_inside)
     return fork();
 }
 
-static int allow_devices(const struct sandbox *sandbox, struct aq_error *err)
+static int cgroup_allow_devices(const struct sandbox *sandbox, struct aq_error *err)
 {
     int r = 0;
 
@@ -137,12 +139,12 @@ static int allow_devices(const struct sandbox *sandbox, struct aq_error *err)
 
 int cgroups_join(const struct sandbox *sandbox, bool is_inside, struct aq_error *err)
 {
-    int r = allow_devices(sandbox, err);
+    int r = cgroup_allow_devices(sandbox, err);
 
     for (size_t i = 0; r == 0 && !sandbox->is_outside && i < sandbox->cgroups.count; i++) {
         const char *path = sandbox->cgroups.items[i];
 
-        r = join_one(path, is_inside);
+        r = cgroup_join_one(path, is_inside);
         if (r < 0)
             r = aq_fail(err, -r, "join the cgroup '%s': %s", path, strerror(-r));
     }
@@ -152,7 +154,7 @@ int cgroups_join(const struct sandbox *sandbox, bool is_inside, struct aq_error 
 /* ---- ending ---- */
 
 /* SIGKILL to the processes of this one directory; how many there were. */
-static int kill_here(int directory)
+static int cgroup_kill_here(int directory)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     int count = 0;
@@ -196,7 +198,7 @@ static int cgroup_walk(int directory, int depth, int (*visit)(int directory))
     return sum + visit(directory);
 }
 
-static int kill_all_once(const struct sandbox *sandbox)
+static int cgroup_kill_all_once(const struct sandbox *sandbox)
 {
     int count = 0;
 
@@ -206,19 +208,19 @@ static int kill_all_once(const struct sandbox *sandbox)
         if (directory < 0)
             continue;
         if (cgroup_has_file(directory, "cgroup.kill"))
-            (void)write_at(directory, "cgroup.kill", "1");
-        count += cgroup_walk(directory, 0, kill_here);
+            (void)cgroup_write_at(directory, "cgroup.kill", "1");
+        count += cgroup_walk(directory, 0, cgroup_kill_here);
     }
     return count;
 }
 
 void cgroups_kill(const struct sandbox *sandbox)
 {
-    for (int round = 0; round < KILL_ROUNDS && kill_all_once(sandbox) > 0; round++)
+    for (int round = 0; round < KILL_ROUNDS && cgroup_kill_all_once(sandbox) > 0; round++)
         (void)usleep(1000);
 }
 
-static int remove_below(int directory)
+static int cgroup_remove_below(int directory)
 {
     int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = copy < 0 ? NULL : fdopendir(copy);
@@ -234,7 +236,7 @@ static int remove_below(int directory)
     return 0;
 }
 
-static bool remove_one(const char *path)
+static bool cgroup_remove_one(const char *path)
 {
     AQ_CLEANUP(aq_closep) int directory = -1;
 
@@ -242,12 +244,12 @@ static bool remove_one(const char *path)
         return true;
     directory = cgroup_open_directory(path);
     if (directory >= 0)
-        (void)cgroup_walk(directory, 0, remove_below);
+        (void)cgroup_walk(directory, 0, cgroup_remove_below);
     return rmdir(path) == 0 || errno == ENOENT;
 }
 
 /* Directories with processes or others below them stay; false if there are such. */
-static bool remove_empty(const struct sandbox *sandbox)
+static bool cgroup_remove_empty(const struct sandbox *sandbox)
 {
     for (size_t i = 0; i < sandbox->cgroups.count; i++)
         if (rmdir(sandbox->cgroups.items[i]) < 0 && errno != ENOENT)
@@ -257,14 +259,14 @@ static bool remove_empty(const struct sandbox *sandbox)
 
 void cgroups_end(const struct sandbox *sandbox)
 {
-    bool are_gone = remove_empty(sandbox); /* most often there is nobody to look for */
+    bool are_gone = cgroup_remove_empty(sandbox); /* most often there is nobody to look for */
 
     if (!are_gone)
         cgroups_kill(sandbox);
     AQ_FAULT("monitor.cgroups.killed");
     for (size_t i = 0; !are_gone && i < sandbox->cgroups.count; i++)
         /* what has just died still counts for a moment */
-        for (int round = 0; round < REMOVE_ROUNDS && !remove_one(sandbox->cgroups.items[i]);
+        for (int round = 0; round < REMOVE_ROUNDS && !cgroup_remove_one(sandbox->cgroups.items[i]);
              round++)
             (void)usleep(1000);
 }
@@ -297,7 +299,7 @@ int cgroups_watch_memory(const struct sandbox *sandbox)
     control = openat(directory, "memory.oom_control", O_RDONLY | O_CLOEXEC);
     event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     (void)snprintf(text, sizeof(text), "%d %d", event, control);
-    if (control < 0 || event < 0 || write_at(directory, "cgroup.event_control", text) < 0)
+    if (control < 0 || event < 0 || cgroup_write_at(directory, "cgroup.event_control", text) < 0)
         return -1;
     return AQ_TAKE_FD(event);
 }

@@ -141,7 +141,7 @@ static void child_reset_signals(void)
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static int write_score(const char *score)
+static int child_write_score(const char *score)
 {
     AQ_CLEANUP(aq_closep) int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
@@ -151,7 +151,7 @@ static int write_score(const char *score)
 /* The OCI runtime, and with it the container, begins in these. The runtime is
  * not the one to die when the container's memory is short.
  */
-static int enter_sandbox(const struct sandbox *sandbox, bool is_inside, struct aq_error *err)
+static int child_enter_sandbox(const struct sandbox *sandbox, bool is_inside, struct aq_error *err)
 {
     int r = rootfs_enter(sandbox, err);
 
@@ -160,7 +160,7 @@ static int enter_sandbox(const struct sandbox *sandbox, bool is_inside, struct a
     if (r < 0)
         return r;
     AQ_FAULT("monitor.cgroups.joined");
-    (void)write_score("-900");
+    (void)child_write_score("-900");
     return rootfs_hide(sandbox, err);
 }
 
@@ -180,7 +180,7 @@ static int child_prepare(const struct program *p, const struct child_plumbing *p
         return aq_fail_errno(err, "%s: %s", p->argv[0], step);
     if (getppid() != birth->monitor)
         _exit(1); /* it is dead already */
-    if (sandbox_is_used(&p->sandbox) && enter_sandbox(&p->sandbox, birth->is_inside, err) < 0)
+    if (sandbox_is_used(&p->sandbox) && child_enter_sandbox(&p->sandbox, birth->is_inside, err) < 0)
         return -err->code;
     return runner && runner_link_pass(runner) < 0 ? aq_fail_errno(err, "descriptors of the runner")
                                                   : 0;
@@ -212,7 +212,7 @@ __attribute__((noreturn)) static void become_program(const struct program *p,
 /* ---- in the parent ---- */
 
 /* End of file means that exec closed the pipe. */
-static int await_exec(struct child_plumbing *pl, pid_t pid, struct aq_error *err)
+static int child_await_exec(struct child_plumbing *pl, pid_t pid, struct aq_error *err)
 {
     struct child_failure failure;
     ssize_t got;
@@ -248,7 +248,7 @@ int child_start(const struct program *program, int executable, const struct runn
         pid = cgroups_fork(&program->sandbox, &birth.is_inside);
         if (pid == 0)
             become_program(program, &pl, runner, &birth);
-        r = pid < 0 ? aq_fail_errno(err, "fork") : await_exec(&pl, pid, err);
+        r = pid < 0 ? aq_fail_errno(err, "fork") : child_await_exec(&pl, pid, err);
     }
     if (r < 0) {
         child_plumbing_close(&pl);
@@ -274,7 +274,7 @@ int child_open_mounts(const struct child *child)
 }
 
 /* Send SIGKILL to the direct children; false if /proc does not name them. */
-static bool kill_children(void)
+static bool child_kill_children(void)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     char path[64], *at;
@@ -297,7 +297,7 @@ static bool kill_children(void)
 void child_kill_all(void)
 {
     /* A killed child's children become ours: kill and wait until none is left. */
-    while (kill_children())
+    while (child_kill_children())
         if (waitpid(-1, NULL, 0) < 0 && errno != EINTR)
             return;
 }
@@ -308,7 +308,7 @@ static void child_close_dirp(DIR **dir)
         (void)closedir(*dir);
 }
 
-static bool has_marker(const char *pid, const char *marker)
+static bool child_has_marker(const char *pid, const char *marker)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     char path[64];
@@ -323,7 +323,7 @@ static bool has_marker(const char *pid, const char *marker)
 }
 
 /* One walk over /proc; returns how many it killed. */
-static int kill_marked_once(const char *marker)
+static int child_kill_marked_once(const char *marker)
 {
     AQ_CLEANUP(child_close_dirp) DIR *proc = opendir("/proc");
     struct dirent *entry;
@@ -332,7 +332,7 @@ static int kill_marked_once(const char *marker)
     while (proc && (entry = readdir(proc))) {
         if (!isdigit((unsigned char)entry->d_name[0]) || atoi(entry->d_name) == getpid())
             continue;
-        if (has_marker(entry->d_name, marker) && kill(atoi(entry->d_name), SIGKILL) == 0)
+        if (child_has_marker(entry->d_name, marker) && kill(atoi(entry->d_name), SIGKILL) == 0)
             killed++;
     }
     return killed;
@@ -341,6 +341,6 @@ static int kill_marked_once(const char *marker)
 void child_kill_marked(const char *marker)
 {
     /* What forks faster than we walk is met again; what is dying too. */
-    for (int round = 0; round < 1000 && kill_marked_once(marker) > 0; round++)
+    for (int round = 0; round < 1000 && child_kill_marked_once(marker) > 0; round++)
         (void)usleep(1000);
 }

@@ -94,7 +94,7 @@ void clients_drop(struct clients *clients, int slot)
 }
 
 /* The kernel installs no more of them than there is room for. */
-static void take_descriptors(struct msghdr *message, int ret_fds[MONITOR_KEPT])
+static void clients_take_descriptors(struct msghdr *message, int ret_fds[MONITOR_KEPT])
 {
     const struct cmsghdr *rights = CMSG_FIRSTHDR(message);
 
@@ -123,7 +123,7 @@ long clients_receive(struct clients *clients, int slot, char *buf, int ret_fds[M
     while (got < 0 && errno == EINTR);
     if (got < 0)
         message.msg_controllen = 0;
-    take_descriptors(&message, ret_fds);
+    clients_take_descriptors(&message, ret_fds);
     if (got < 0)
         return errno == EAGAIN ? -1 : 0;
     return got;
@@ -141,7 +141,7 @@ static bool clients_send_packet(const struct client *client, char type, const ch
     return send(client->fd, packet, len + 1, MSG_NOSIGNAL) >= 0;
 }
 
-static void send_output(struct client *client, const char *bytes, size_t len)
+static void clients_send_to_one(struct client *client, const char *bytes, size_t len)
 {
     if (client->skipped)
         client->skipped = !clients_send_packet(client, MONITOR_SKIPPED, NULL, 0);
@@ -158,7 +158,7 @@ void clients_send_output(struct clients *clients, int slot, const char *bytes, s
 {
     for (int i = 0; i < CLIENTS_MAX; i++)
         if (clients->slots[i].fd >= 0 && (slot < 0 ? clients->slots[i].attached : slot == i))
-            send_output(&clients->slots[i], bytes, len);
+            clients_send_to_one(&clients->slots[i], bytes, len);
 }
 
 void clients_send_gone(struct clients *clients)

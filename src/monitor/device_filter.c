@@ -25,8 +25,8 @@ struct assembly {
     size_t count;
 };
 
-static void emit(struct assembly *a, uint8_t code, uint8_t dst, uint8_t src, int16_t off,
-                 int32_t imm)
+static void device_filter_emit(struct assembly *a, uint8_t code, uint8_t dst, uint8_t src,
+                               int16_t off, int32_t imm)
 {
     a->code[a->count++] = (struct bpf_insn){
         .code = code, .dst_reg = dst, .src_reg = src, .off = off, .imm = imm
@@ -51,7 +51,7 @@ static bool device_filter_parse_number(const char **at, int32_t *ret)
     return true;
 }
 
-static int parse_rule(const char *text, struct rule *ret, struct aq_error *err)
+static int device_filter_parse_rule(const char *text, struct rule *ret, struct aq_error *err)
 {
     const char *at = text + 2;
 
@@ -70,45 +70,48 @@ static int parse_rule(const char *text, struct rule *ret, struct aq_error *err)
     return 0;
 }
 
-static void load_context(struct assembly *a)
+static void device_filter_load_context(struct assembly *a)
 {
     const uint8_t load = BPF_LDX | BPF_W | BPF_MEM;
 
     /* access_type is (access << 16) | type */
-    emit(a, load, BPF_REG_2, BPF_REG_1, offsetof(struct bpf_cgroup_dev_ctx, access_type), 0);
-    emit(a, BPF_ALU | BPF_MOV | BPF_X, BPF_REG_3, BPF_REG_2, 0, 0);
-    emit(a, BPF_ALU | BPF_AND | BPF_K, BPF_REG_2, 0, 0, 0xFFFF);
-    emit(a, BPF_ALU | BPF_RSH | BPF_K, BPF_REG_3, 0, 0, 16);
-    emit(a, load, BPF_REG_4, BPF_REG_1, offsetof(struct bpf_cgroup_dev_ctx, major), 0);
-    emit(a, load, BPF_REG_5, BPF_REG_1, offsetof(struct bpf_cgroup_dev_ctx, minor), 0);
+    device_filter_emit(a, load, BPF_REG_2, BPF_REG_1,
+                       offsetof(struct bpf_cgroup_dev_ctx, access_type), 0);
+    device_filter_emit(a, BPF_ALU | BPF_MOV | BPF_X, BPF_REG_3, BPF_REG_2, 0, 0);
+    device_filter_emit(a, BPF_ALU | BPF_AND | BPF_K, BPF_REG_2, 0, 0, 0xFFFF);
+    device_filter_emit(a, BPF_ALU | BPF_RSH | BPF_K, BPF_REG_3, 0, 0, 16);
+    device_filter_emit(a, load, BPF_REG_4, BPF_REG_1, offsetof(struct bpf_cgroup_dev_ctx, major),
+                       0);
+    device_filter_emit(a, load, BPF_REG_5, BPF_REG_1, offsetof(struct bpf_cgroup_dev_ctx, minor),
+                       0);
 }
 
 /* If all of it fits, allow; else go on behind it. */
-static void compile_rule(struct assembly *a, const struct rule *rule)
+static void device_filter_compile_rule(struct assembly *a, const struct rule *rule)
 {
     const uint8_t differs = BPF_JMP | BPF_JNE | BPF_K;
     size_t jumps[4], jump_count = 0;
 
     if (rule->type != 'a') {
         jumps[jump_count++] = a->count;
-        emit(a, differs, BPF_REG_2, 0, 0,
-             rule->type == 'c' ? BPF_DEVCG_DEV_CHAR : BPF_DEVCG_DEV_BLOCK);
+        device_filter_emit(a, differs, BPF_REG_2, 0, 0,
+                           rule->type == 'c' ? BPF_DEVCG_DEV_CHAR : BPF_DEVCG_DEV_BLOCK);
     }
     /* any wanted access that the rule does not give */
-    emit(a, BPF_ALU | BPF_MOV | BPF_X, BPF_REG_0, BPF_REG_3, 0, 0);
-    emit(a, BPF_ALU | BPF_AND | BPF_K, BPF_REG_0, 0, 0, (int32_t)(~rule->access & 7));
+    device_filter_emit(a, BPF_ALU | BPF_MOV | BPF_X, BPF_REG_0, BPF_REG_3, 0, 0);
+    device_filter_emit(a, BPF_ALU | BPF_AND | BPF_K, BPF_REG_0, 0, 0, (int32_t)(~rule->access & 7));
     jumps[jump_count++] = a->count;
-    emit(a, differs, BPF_REG_0, 0, 0, 0);
+    device_filter_emit(a, differs, BPF_REG_0, 0, 0, 0);
     if (rule->major != ANY) {
         jumps[jump_count++] = a->count;
-        emit(a, differs, BPF_REG_4, 0, 0, rule->major);
+        device_filter_emit(a, differs, BPF_REG_4, 0, 0, rule->major);
     }
     if (rule->minor != ANY) {
         jumps[jump_count++] = a->count;
-        emit(a, differs, BPF_REG_5, 0, 0, rule->minor);
+        device_filter_emit(a, differs, BPF_REG_5, 0, 0, rule->minor);
     }
-    emit(a, BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_0, 0, 0, 1);
-    emit(a, BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
+    device_filter_emit(a, BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_0, 0, 0, 1);
+    device_filter_emit(a, BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
     for (size_t i = 0; i < jump_count; i++)
         a->code[jumps[i]].off = (int16_t)(a->count - jumps[i] - 1);
 }
@@ -133,17 +136,17 @@ int device_filter_attach(const char *cgroup, const struct texts *rules, struct a
 
     if (rules->count > DEVICE_RULES_MAX)
         return aq_fail(err, E2BIG, "more than %d device rules", DEVICE_RULES_MAX);
-    load_context(&a);
+    device_filter_load_context(&a);
     for (size_t i = 0; i < rules->count; i++) {
         struct rule rule;
-        int r = parse_rule(rules->items[i], &rule, err);
+        int r = device_filter_parse_rule(rules->items[i], &rule, err);
 
         if (r < 0)
             return r;
-        compile_rule(&a, &rule);
+        device_filter_compile_rule(&a, &rule);
     }
-    emit(&a, BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_0, 0, 0, 0);
-    emit(&a, BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
+    device_filter_emit(&a, BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_0, 0, 0, 0);
+    device_filter_emit(&a, BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
     program = device_filter_load(&a, err);
     if (program < 0)
         return program;

@@ -17,7 +17,7 @@
 
 #define CHILD_STACK 8192
 
-static int write_map(pid_t pid, const char *name, const char *map, struct aq_error *err)
+static int id_map_write_map(pid_t pid, const char *name, const char *map, struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int fd = -1;
     char path[48];
@@ -27,16 +27,16 @@ static int write_map(pid_t pid, const char *name, const char *map, struct aq_err
     return fd < 0 || write(fd, map, strlen(map)) < 0 ? aq_fail_errno(err, "write '%s'", path) : 0;
 }
 
-static int open_of(pid_t pid, uint32_t base, uint32_t count, struct aq_error *err)
+static int id_map_open_of(pid_t pid, uint32_t base, uint32_t count, struct aq_error *err)
 {
     char map[48], path[48];
     int fd, r;
 
     (void)snprintf(map, sizeof(map), "0 %" PRIu32 " %" PRIu32, base, count);
     (void)snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
-    r = write_map(pid, "uid_map", map, err);
+    r = id_map_write_map(pid, "uid_map", map, err);
     if (r == 0)
-        r = write_map(pid, "gid_map", map, err);
+        r = id_map_write_map(pid, "gid_map", map, err);
     if (r < 0)
         return r;
     fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -65,7 +65,7 @@ int id_map_open(uint32_t base, uint32_t count, struct aq_error *err)
 
     if (pid < 0)
         return aq_fail_errno(err, "make a user namespace");
-    r = open_of(pid, base, count, err);
+    r = id_map_open_of(pid, base, count, err);
     (void)kill(pid, SIGKILL);
     (void)waitpid(pid, NULL, 0);
     return r;

@@ -44,7 +44,7 @@ void log_ring_close(struct log_ring *ring)
 }
 
 /* The full file becomes the older half; without space for that go on with it. */
-static void turn_over(struct log_ring *ring)
+static void log_ring_turn_over(struct log_ring *ring)
 {
     int fd;
 
@@ -80,7 +80,7 @@ void log_ring_write(struct log_ring *ring, const char *bytes, size_t len)
         size_t room, part;
 
         if (ring->len >= ring->half)
-            turn_over(ring);
+            log_ring_turn_over(ring);
         room = ring->len < ring->half ? (size_t)(ring->half - ring->len) : len;
         part = AQ_MIN(room, len);
         log_times_add(&ring->times, ring->fd, ring->len, now);
@@ -90,7 +90,7 @@ void log_ring_write(struct log_ring *ring, const char *bytes, size_t len)
     }
 }
 
-static void read_tail(int fd, size_t max, struct strbuf *out)
+static void log_ring_read_tail(int fd, size_t max, struct strbuf *out)
 {
     struct stat st;
     off_t at;
@@ -116,7 +116,7 @@ void log_ring_tail(const struct log_ring *ring, size_t max, struct strbuf *out)
         AQ_CLEANUP(aq_closep) int older = openat(ring->directory, "log.1",
                                                  O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
-        read_tail(older, max - (size_t)ring->len, out);
+        log_ring_read_tail(older, max - (size_t)ring->len, out);
     }
-    read_tail(ring->fd, max, out);
+    log_ring_read_tail(ring->fd, max, out);
 }

@@ -85,7 +85,7 @@ static void monitor_set_timer(struct monitor *m, int64_t usec, bool kill_next)
 /* The group's leader of a container is the OCI runtime, which passes on all
  * other signals; what it runs is found by its cgroups.
  */
-static void kill_program(const struct monitor *m)
+static void monitor_kill_program(const struct monitor *m)
 {
     cgroups_kill(&m->program.sandbox);
     (void)kill(-m->child.pid, SIGKILL);
@@ -94,13 +94,13 @@ static void kill_program(const struct monitor *m)
 /* SIGTERM to the program's group now (an interactive shell minds SIGHUP
  * only), SIGKILL to everything after the grace.
  */
-static void terminate(struct monitor *m, const char *reason, int64_t grace_usec)
+static void monitor_end_program(struct monitor *m, const char *reason, int64_t grace_usec)
 {
     if (!m->reason)
         m->reason = reason;
     m->has_grace = grace_usec > 0;
     if (!m->has_grace) {
-        kill_program(m);
+        monitor_kill_program(m);
         return;
     }
     (void)kill(-m->child.pid, SIGTERM);
@@ -117,9 +117,9 @@ static void monitor_on_timer(struct monitor *m)
         return;
     if (m->kill_next) {
         m->has_grace = false;
-        kill_program(m);
+        monitor_kill_program(m);
     } else {
-        terminate(m, MONITOR_TIMEOUT, m->program.grace_usec);
+        monitor_end_program(m, MONITOR_TIMEOUT, m->program.grace_usec);
     }
 }
 
@@ -158,7 +158,7 @@ static void monitor_on_signal(struct monitor *m)
     if (read(m->signals, &info, sizeof(info)) != (ssize_t)sizeof(info))
         return;
     if (info.ssi_signo != SIGCHLD) {
-        terminate(m, MONITOR_TERMINATED, m->program.grace_usec);
+        monitor_end_program(m, MONITOR_TERMINATED, m->program.grace_usec);
         return;
     }
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
@@ -246,10 +246,10 @@ static void monitor_drop_client(struct monitor *m, int slot)
 #define UNPACK(into, packet, len) \
     ((len) >= sizeof(into) && (memcpy(&(into), (packet), sizeof(into)), true))
 
-static void pass_signal(const struct monitor *m, int number)
+static void monitor_pass_signal(const struct monitor *m, int number)
 {
     if (number == SIGKILL)
-        kill_program(m);
+        monitor_kill_program(m);
     else if (number > 0 && number < NSIG)
         (void)kill(-m->child.pid, number);
 }
@@ -263,11 +263,11 @@ static void monitor_on_packet(struct monitor *m, int slot, const char *packet, s
     switch (packet[0]) {
     case MONITOR_TERMINATE:
         if (UNPACK(end, packet, len))
-            terminate(m, MONITOR_TERMINATED, end.grace_usec);
+            monitor_end_program(m, MONITOR_TERMINATED, end.grace_usec);
         break;
     case MONITOR_SIGNAL:
         if (UNPACK(sig, packet, len))
-            pass_signal(m, sig.signal);
+            monitor_pass_signal(m, sig.signal);
         break;
     case MONITOR_ATTACH:
         monitor_attach(m, slot);
@@ -297,7 +297,7 @@ static void monitor_on_packet(struct monitor *m, int slot, const char *packet, s
 /* Nobody else can reach us without the socket: if there is no room for it now,
  * monitor_loop() tries again.
  */
-static void listen_if_needed(struct monitor *m)
+static void monitor_listen_if_needed(struct monitor *m)
 {
     struct aq_error err = { 0 };
 
@@ -335,7 +335,7 @@ static void monitor_on_client(struct monitor *m, int slot)
         aq_closep(&fds[i]);
 }
 
-static struct monitor_hello make_hello(const struct monitor *m)
+static struct monitor_hello monitor_make_hello(const struct monitor *m)
 {
     return (struct monitor_hello){
         .type = MONITOR_HELLO,
@@ -348,7 +348,7 @@ static struct monitor_hello make_hello(const struct monitor *m)
 
 static void monitor_on_connection(struct monitor *m)
 {
-    const struct monitor_hello hello = make_hello(m);
+    const struct monitor_hello hello = monitor_make_hello(m);
     int slot = clients_accept(&m->clients, m->is_running ? &hello : NULL);
 
     if (slot >= 0)
@@ -356,27 +356,27 @@ static void monitor_on_connection(struct monitor *m)
 }
 
 /* The program runs: connected clients are told. */
-static void begin_running(struct monitor *m, bool has_tty, int64_t started_usec)
+static void monitor_begin_running(struct monitor *m, bool has_tty, int64_t started_usec)
 {
     struct monitor_hello hello;
 
     m->is_running = true;
     m->has_tty = has_tty;
     m->started_usec = started_usec;
-    hello = make_hello(m);
+    hello = monitor_make_hello(m);
     for (int slot = 0; slot < CLIENTS_MAX; slot++)
         if (m->clients.slots[slot].fd >= 0)
             clients_greet(&m->clients, slot, &hello);
 }
 
-static void on_runner(struct monitor *m)
+static void monitor_on_runner(struct monitor *m)
 {
     struct runner_hello hello;
     struct runner_report report;
     int r = runner_link_receive(&m->runner, &hello);
 
     if (r > 0)
-        begin_running(m, hello.tty, hello.started_usec);
+        monitor_begin_running(m, hello.tty, hello.started_usec);
     if (r >= 0)
         return;
     aq_closep(&m->runner.connection);
@@ -389,7 +389,7 @@ static void on_runner(struct monitor *m)
 /* The program has ended; but a shell that minds SIGTERM must not cost those
  * whom it started, and who got the signal too, their grace.
  */
-static bool is_over(const struct monitor *m)
+static bool monitor_is_over(const struct monitor *m)
 {
     return m->is_ended && (!m->has_grace || (kill(-m->child.pid, 0) < 0 && errno == ESRCH));
 }
@@ -398,10 +398,10 @@ static void monitor_loop(struct monitor *m)
 {
     struct epoll_event events[16];
 
-    while (!is_over(m)) {
+    while (!monitor_is_over(m)) {
         int count;
 
-        listen_if_needed(m);
+        monitor_listen_if_needed(m);
         count = epoll_wait(
             m->epoll, events, AQ_COUNT(events),
             clients_has_any(&m->clients) || m->clients.listener >= 0 ? -1 : LISTEN_AGAIN_MSEC);
@@ -421,7 +421,7 @@ static void monitor_loop(struct monitor *m)
                 monitor_on_timer(m);
                 break;
             case SOURCE_RUNNER:
-                on_runner(m);
+                monitor_on_runner(m);
                 break;
             case SOURCE_INPUT:
                 monitor_on_input_room(m);
@@ -437,7 +437,7 @@ static void monitor_loop(struct monitor *m)
 }
 
 /* Whatever is left of the container but its scratch space. */
-static void clear_sandbox(const struct sandbox *sandbox)
+static void monitor_clear_sandbox(const struct sandbox *sandbox)
 {
     cgroups_end(sandbox);
     AQ_FAULT("monitor.cgroups.removed");
@@ -446,7 +446,7 @@ static void clear_sandbox(const struct sandbox *sandbox)
 }
 
 /* Up to the quote that ends it; a backslash stands before those that do not. */
-static void unquote(char *text)
+static void monitor_unquote(char *text)
 {
     char *out = text;
 
@@ -459,7 +459,7 @@ static void unquote(char *text)
 }
 
 /* The last words of a runtime that could not make the container. */
-static char *read_complaint(const struct runner_link *link)
+static char *monitor_read_complaint(const struct runner_link *link)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     char *line, *message;
@@ -471,7 +471,7 @@ static char *read_complaint(const struct runner_link *link)
     line = line ? line + 1 : text.data;
     if ((message = strstr(line, "msg=\""))) { /* runc's form: time="..." level=error msg="..." */
         line = message + strlen("msg=\"");
-        unquote(line);
+        monitor_unquote(line);
     }
     return aq_format("the container could not be made%s%s", line[0] ? ": " : "", line);
 }
@@ -496,7 +496,7 @@ static const char *monitor_reason_of(const struct monitor *m, int status,
 }
 
 /* For users, if that is what ended it; else NULL. */
-static char *describe_lack(const char *reason, const struct memory_use *memory)
+static char *monitor_describe_lack(const char *reason, const struct memory_use *memory)
 {
     if (strcmp(reason, MONITOR_OUT_OF_MEMORY) != 0)
         return NULL;
@@ -505,13 +505,13 @@ static char *describe_lack(const char *reason, const struct memory_use *memory)
 }
 
 /* The program did not start: why, else NULL. */
-static char *find_complaint(const struct monitor *m, const struct runner_report *report)
+static char *monitor_find_complaint(const struct monitor *m, const struct runner_report *report)
 {
     if (!m->program.sandbox.has_runner || m->is_running || m->reason)
         return NULL;
     if (report && report->code)
         return aq_format("%s: %s", report->text, strerror(report->code));
-    return report ? NULL : read_complaint(&m->runner);
+    return report ? NULL : monitor_read_complaint(&m->runner);
 }
 
 /* The program has ended: end what it left, keep its last words, record. */
@@ -521,11 +521,11 @@ static int monitor_finish(struct monitor *m, struct aq_error *err)
     const struct memory_use memory = cgroups_get_memory(sandbox, m->memory);
     struct runner_report got;
     const struct runner_report *report = runner_link_read_report(&m->runner, &got) ? &got : NULL;
-    AQ_CLEANUP(aq_freep) char *complaint = find_complaint(m, report);
+    AQ_CLEANUP(aq_freep) char *complaint = monitor_find_complaint(m, report);
     int status = monitor_find_status(m, report);
     bool signalled = WIFSIGNALED(status);
     const char *reason = complaint ? MONITOR_NOT_STARTED : monitor_reason_of(m, status, &memory);
-    AQ_CLEANUP(aq_freep) char *lack = describe_lack(reason, &memory);
+    AQ_CLEANUP(aq_freep) char *lack = monitor_describe_lack(reason, &memory);
     struct exit_record record = {
         .kernel_id = program_kernel_id(&m->program),
         .reason = reason,
@@ -543,11 +543,11 @@ static int monitor_finish(struct monitor *m, struct aq_error *err)
     AQ_FAULT("monitor.descendants.ended");
     while (monitor_take_output(m) > 0)
         ;
-    clear_sandbox(sandbox);
+    monitor_clear_sandbox(sandbox);
     return run_record_write_exit(m->directory, &record, err);
 }
 
-static int fail_to_start(struct monitor *m, struct aq_error *err)
+static int monitor_fail_to_start(struct monitor *m, struct aq_error *err)
 {
     struct exit_record record = { .kernel_id = program_kernel_id(&m->program),
                                   .reason = MONITOR_NOT_STARTED,
@@ -557,13 +557,13 @@ static int fail_to_start(struct monitor *m, struct aq_error *err)
                                   .memory_peak_bytes = -1 };
     struct aq_error later;
 
-    clear_sandbox(&m->program.sandbox);
+    monitor_clear_sandbox(&m->program.sandbox);
     return run_record_write_exit(m->directory, &record, &later) < 0
                ? aq_fail(err, later.code, "%s", later.text)
                : 0;
 }
 
-static int open_sources(struct monitor *m, struct aq_error *err)
+static int monitor_open_sources(struct monitor *m, struct aq_error *err)
 {
     sigset_t mask;
 
@@ -584,13 +584,13 @@ static int open_sources(struct monitor *m, struct aq_error *err)
 }
 
 /* The agent that gave us a socket. */
-static void watch_first(struct monitor *m)
+static void monitor_watch_first(struct monitor *m)
 {
     if (m->clients.slots[0].fd >= 0)
         monitor_watch(m, m->clients.slots[0].fd, SOURCE_CLIENT);
 }
 
-static void watch_runner(struct monitor *m)
+static void monitor_watch_runner(struct monitor *m)
 {
     runner_link_connect(&m->runner);
     if (m->runner.connection >= 0)
@@ -598,14 +598,14 @@ static void watch_runner(struct monitor *m)
 }
 
 /* From here on every outcome is recorded. */
-static int run_program(struct monitor *m, struct aq_error *err)
+static int monitor_run_program(struct monitor *m, struct aq_error *err)
 {
     bool has_runner = m->program.sandbox.has_runner;
     int r = run_record_mark_started(m->directory, err);
 
     if (r < 0)
         return r;
-    r = open_sources(m, err);
+    r = monitor_open_sources(m, err);
     if (r == 0)
         r = log_ring_open(&m->log, m->directory, m->program.log_max, err);
     if (r == 0)
@@ -618,7 +618,7 @@ static int run_program(struct monitor *m, struct aq_error *err)
     }
     AQ_FAULT("monitor.program.started");
     if (r < 0)
-        return fail_to_start(m, err);
+        return monitor_fail_to_start(m, err);
     m->mounts = sandbox_is_used(&m->program.sandbox) ? child_open_mounts(&m->child) : -1;
     monitor_watch(m, m->signals, SOURCE_SIGNAL);
     monitor_watch(m, m->child.output, SOURCE_OUTPUT);
@@ -626,12 +626,12 @@ static int run_program(struct monitor *m, struct aq_error *err)
     input_open(&m->input, AQ_TAKE_FD(m->child.feed), m->program.input_sec);
     if (m->input.timer >= 0)
         monitor_watch(m, m->input.timer, SOURCE_INPUT_TIMER);
-    listen_if_needed(m); /* a client that hears of the start may connect */
-    watch_first(m);
+    monitor_listen_if_needed(m); /* a client that hears of the start may connect */
+    monitor_watch_first(m);
     if (has_runner)
-        watch_runner(m);
+        monitor_watch_runner(m);
     else
-        begin_running(m, m->child.input >= 0, run_record_get_started(m->directory));
+        monitor_begin_running(m, m->child.input >= 0, run_record_get_started(m->directory));
     if (m->program.timeout_usec)
         monitor_set_timer(m, m->program.timeout_usec, false);
     monitor_loop(m);
@@ -639,7 +639,7 @@ static int run_program(struct monitor *m, struct aq_error *err)
 }
 
 /* A monitor before us was killed between 'started' and 'exit.json'. */
-static int follow_dead_monitor(struct monitor *m, struct aq_error *err)
+static int monitor_follow_dead_monitor(struct monitor *m, struct aq_error *err)
 {
     const struct exit_record record = { .kernel_id = program_kernel_id(&m->program),
                                         .reason = MONITOR_LOST,
@@ -649,12 +649,12 @@ static int follow_dead_monitor(struct monitor *m, struct aq_error *err)
 
     if (marker)
         child_kill_marked(marker);
-    clear_sandbox(&m->program.sandbox);
+    monitor_clear_sandbox(&m->program.sandbox);
     AQ_FAULT("monitor.leftovers.ended");
     return run_record_write_exit(m->directory, &record, err);
 }
 
-static int take_directory(struct monitor *m, const char *directory, struct aq_error *err)
+static int monitor_take_directory(struct monitor *m, const char *directory, struct aq_error *err)
 {
     m->directory = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (m->directory < 0 || fchdir(m->directory) < 0)
@@ -668,7 +668,7 @@ static int take_directory(struct monitor *m, const char *directory, struct aq_er
     return 0;
 }
 
-static int run_in_directory(struct monitor *m, struct aq_error *err)
+static int monitor_run_in_directory(struct monitor *m, struct aq_error *err)
 {
     int r;
 
@@ -676,8 +676,9 @@ static int run_in_directory(struct monitor *m, struct aq_error *err)
         return 0;
     r = program_read(m->directory, &m->program, err);
     if (r < 0)
-        return fail_to_start(m, err);
-    return run_record_get_started(m->directory) ? follow_dead_monitor(m, err) : run_program(m, err);
+        return monitor_fail_to_start(m, err);
+    return run_record_get_started(m->directory) ? monitor_follow_dead_monitor(m, err)
+                                                : monitor_run_program(m, err);
 }
 
 int monitor_run(const char *directory, int client, int program, struct aq_error *err)
@@ -704,9 +705,9 @@ int monitor_run(const char *directory, int client, int program, struct aq_error 
     m.executable = child_raise_program(program);
     if (client >= 0)
         clients_adopt(&m.clients, client);
-    r = take_directory(&m, directory, err);
+    r = monitor_take_directory(&m, directory, err);
     if (r == 0) {
-        r = run_in_directory(&m, err);
+        r = monitor_run_in_directory(&m, err);
         /* the directory may be another kernel's as soon as the agent has heard of the end */
         clients_stop_listening(&m.clients);
         aq_closep(&m.lock);

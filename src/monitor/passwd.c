@@ -18,7 +18,7 @@
 #define ACCOUNTS_MAX (4u << 20)
 #define ACCOUNT_NAME "work"
 
-static int open_inside(int root, const char *path, int flags, mode_t mode)
+static int passwd_open_inside(int root, const char *path, int flags, mode_t mode)
 {
     const struct open_how how = { .flags = (uint64_t)flags | O_CLOEXEC,
                                   .mode = flags & O_CREAT ? mode : 0,
@@ -28,7 +28,7 @@ static int open_inside(int root, const char *path, int flags, mode_t mode)
 }
 
 /* Field 'n' (from 0, parted by ':') of the line at 'line'; *len is 0 if there is none. */
-static const char *get_field(const char *line, int n, size_t *len)
+static const char *passwd_get_field(const char *line, int n, size_t *len)
 {
     for (; n > 0; n--) {
         line += strcspn(line, ":\n");
@@ -38,19 +38,19 @@ static const char *get_field(const char *line, int n, size_t *len)
     return line;
 }
 
-static bool is_field(const char *line, int n, const char *value)
+static bool passwd_is_field(const char *line, int n, const char *value)
 {
     size_t len;
-    const char *field = get_field(line, n, &len);
+    const char *field = passwd_get_field(line, n, &len);
 
     return len == strlen(value) && strncmp(field, value, len) == 0;
 }
 
 /* The first line whose field 'n' is 'value': the one that look-ups find. NULL = none. */
-static const char *find_line(const char *text, int n, const char *value)
+static const char *passwd_find_line(const char *text, int n, const char *value)
 {
     for (const char *line = text; *line;) {
-        if (is_field(line, n, value))
+        if (passwd_is_field(line, n, value))
             return line;
         line += strcspn(line, "\n");
         line += *line == '\n';
@@ -59,12 +59,12 @@ static const char *find_line(const char *text, int n, const char *value)
 }
 
 /* A lookup by number or by name finds the entry that is wanted. */
-static bool is_right(const char *text, const char *id, int home_field, const char *home)
+static bool passwd_is_right(const char *text, const char *id, int home_field, const char *home)
 {
-    const char *line = find_line(text, 2, id);
+    const char *line = passwd_find_line(text, 2, id);
 
-    return line && line == find_line(text, 0, ACCOUNT_NAME)
-           && (home_field == 0 || is_field(line, home_field, home));
+    return line && line == passwd_find_line(text, 0, ACCOUNT_NAME)
+           && (home_field == 0 || passwd_is_field(line, home_field, home));
 }
 
 struct file {
@@ -76,7 +76,7 @@ struct file {
 
 static void passwd_write_user(const struct passwd_user *user, int root, struct strbuf *out)
 {
-    AQ_CLEANUP(aq_closep) int bash = open_inside(root, "bin/bash", O_PATH, 0);
+    AQ_CLEANUP(aq_closep) int bash = passwd_open_inside(root, "bin/bash", O_PATH, 0);
 
     strbuf_addf(out, ACCOUNT_NAME ":x:%" PRIu32 ":%" PRIu32 "::%s:%s\n", user->uid, user->gid,
                 user->home, bash >= 0 ? "/bin/bash" : "/bin/sh");
@@ -101,7 +101,7 @@ static int passwd_add_entry(int root, const struct file *file, const struct pass
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf old = STRBUF_INIT, text = STRBUF_INIT;
     AQ_CLEANUP(aq_freep) char *id = aq_format("%" PRIu32, file->number);
-    AQ_CLEANUP(aq_closep) int fd = open_inside(root, file->path, O_RDWR | O_CREAT, 0644);
+    AQ_CLEANUP(aq_closep) int fd = passwd_open_inside(root, file->path, O_RDWR | O_CREAT, 0644);
     struct stat st;
     int r;
 
@@ -110,7 +110,7 @@ static int passwd_add_entry(int root, const struct file *file, const struct pass
                    ? 0
                    : aq_fail(err, EINVAL, "the image's '%s' is no file", file->path);
     r = id ? passwd_read_file(fd, &old, err) : aq_fail_oom(err);
-    if (r < 0 || is_right(old.data, id, file->home_field, user->home))
+    if (r < 0 || passwd_is_right(old.data, id, file->home_field, user->home))
         return r;
     if (st.st_size == 0 && fchown(fd, user->id_base, user->id_base) < 0)
         return aq_fail_errno(err, "the image's '%s'", file->path);
@@ -120,9 +120,9 @@ static int passwd_add_entry(int root, const struct file *file, const struct pass
     return r < 0 ? aq_fail(err, -r, "the image's '%s': %s", file->path, strerror(-r)) : 0;
 }
 
-static int make_etc(int root, const struct passwd_user *user, struct aq_error *err)
+static int passwd_make_etc(int root, const struct passwd_user *user, struct aq_error *err)
 {
-    AQ_CLEANUP(aq_closep) int etc = open_inside(root, "etc", O_PATH | O_DIRECTORY, 0);
+    AQ_CLEANUP(aq_closep) int etc = passwd_open_inside(root, "etc", O_PATH | O_DIRECTORY, 0);
 
     if (etc >= 0 || errno != ENOENT)
         return 0;
@@ -137,7 +137,7 @@ int passwd_add_user(const char *rootfs, const struct passwd_user *user, struct a
     const struct file files[] = { { "etc/passwd", user->uid, 5, passwd_write_user },
                                   { "etc/group", user->gid, 0, passwd_write_group } };
     AQ_CLEANUP(aq_closep) int root = open(rootfs, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    int r = root < 0 ? aq_fail_errno(err, "open '%s'", rootfs) : make_etc(root, user, err);
+    int r = root < 0 ? aq_fail_errno(err, "open '%s'", rootfs) : passwd_make_etc(root, user, err);
 
     for (size_t i = 0; r == 0 && i < AQ_COUNT(files); i++)
         if (files[i].number != 0) /* root stays root */

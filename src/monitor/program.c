@@ -46,7 +46,7 @@ static int monitor_program_add_text(char ***list, size_t *count, size_t *cap, ch
 }
 
 /* The keys of a container that may come several times; NULL = it is none. */
-static struct texts *find_texts(struct sandbox *s, const char *key)
+static struct texts *program_find_texts(struct sandbox *s, const char *key)
 {
     return strcmp(key, "cgroup") == 0   ? &s->cgroups
            : strcmp(key, "limit") == 0  ? &s->limits
@@ -58,7 +58,7 @@ static struct texts *find_texts(struct sandbox *s, const char *key)
 }
 
 /* And those that come once. */
-static const char **find_path(struct sandbox *s, const char *key)
+static const char **program_find_path(struct sandbox *s, const char *key)
 {
     return strcmp(key, "stage") == 0              ? &s->stage
            : strcmp(key, "scratch") == 0          ? &s->scratch
@@ -70,10 +70,11 @@ static const char **find_path(struct sandbox *s, const char *key)
 }
 
 /* 1 if the key is one of a container's, 0 if not, or -errno. */
-static int parse_sandbox(struct sandbox *s, const char *key, char *value, struct aq_error *err)
+static int program_parse_sandbox(struct sandbox *s, const char *key, char *value,
+                                 struct aq_error *err)
 {
-    struct texts *texts = find_texts(s, key);
-    const char **path = find_path(s, key);
+    struct texts *texts = program_find_texts(s, key);
+    const char **path = program_find_path(s, key);
     int r;
 
     if (!texts && !path)
@@ -88,7 +89,8 @@ static int parse_sandbox(struct sandbox *s, const char *key, char *value, struct
     return r < 0 ? r : 1;
 }
 
-static int parse_rlimit(struct program *p, const char *key, const char *value, struct aq_error *err)
+static int program_parse_rlimit(struct program *p, const char *key, const char *value,
+                                struct aq_error *err)
 {
     uint64_t number = 0;
     int r;
@@ -153,7 +155,7 @@ static int monitor_program_set_number(struct program *p, const char *key, uint64
     return 0;
 }
 
-static int parse_entry(struct program *p, char *key, char *value, struct aq_error *err)
+static int program_parse_entry(struct program *p, char *key, char *value, struct aq_error *err)
 {
     bool is_id = strcmp(key, "uid") == 0 || strcmp(key, "gid") == 0 || strncmp(key, "id_", 3) == 0
                  || strncmp(key, "home_", 5) == 0;
@@ -169,8 +171,8 @@ static int parse_entry(struct program *p, char *key, char *value, struct aq_erro
         return 0;
     }
     if (strncmp(key, "rlimit_", strlen("rlimit_")) == 0)
-        return parse_rlimit(p, key, value, err);
-    r = parse_sandbox(&p->sandbox, key, value, err);
+        return program_parse_rlimit(p, key, value, err);
+    r = program_parse_sandbox(&p->sandbox, key, value, err);
     if (r != 0)
         return r < 0 ? r : 0;
     r = monitor_program_parse_number(key, value, is_id ? UINT32_MAX - 1 : INT64_MAX, &number, err);
@@ -179,7 +181,7 @@ static int parse_entry(struct program *p, char *key, char *value, struct aq_erro
     return r;
 }
 
-static int check_sandbox(const struct sandbox *s, struct aq_error *err)
+static int program_check_sandbox(const struct sandbox *s, struct aq_error *err)
 {
     if (!sandbox_is_used(s))
         return 0;
@@ -208,7 +210,7 @@ int program_parse(struct strbuf *text, struct program *ret, struct aq_error *err
             break;
         }
         *equals = '\0';
-        r = parse_entry(&p, key, equals + 1, err);
+        r = program_parse_entry(&p, key, equals + 1, err);
         *equals = '='; /* the step to the next string needs the whole length */
     }
     if (r == 0 && (p.argc == 0 || p.argv[0][0] != '/'))
@@ -216,7 +218,7 @@ int program_parse(struct strbuf *text, struct program *ret, struct aq_error *err
     if (r == 0 && !p.envp)
         r = aq_fail_field(err, EINVAL, "env", "program: there must be an environment");
     if (r == 0)
-        r = check_sandbox(&p.sandbox, err);
+        r = program_check_sandbox(&p.sandbox, err);
     if (r < 0) {
         program_done(&p);
         return r;

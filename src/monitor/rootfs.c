@@ -25,7 +25,7 @@ static int rootfs_make_directory(const char *path, mode_t mode, struct aq_error 
     return 0;
 }
 
-static int enter_namespace(struct aq_error *err)
+static int rootfs_enter_namespace(struct aq_error *err)
 {
     if (unshare(CLONE_NEWNS) < 0)
         return aq_fail_errno(err, "make a mount namespace");
@@ -49,7 +49,7 @@ int rootfs_hide(const struct sandbox *sandbox, struct aq_error *err)
 /* The working directory becomes the stage; paths below are short then, which
  * the options of overlayfs, one page at most, have to be.
  */
-static int enter_stage(const struct sandbox *sandbox, struct aq_error *err)
+static int rootfs_enter_stage(const struct sandbox *sandbox, struct aq_error *err)
 {
     static const char *const directories[] = { "scratch", "layers", "rootfs" };
     int r = 0;
@@ -64,7 +64,7 @@ static int enter_stage(const struct sandbox *sandbox, struct aq_error *err)
 
 /* ---- scratch space ---- */
 
-static int mount_scratch(const struct sandbox *sandbox, struct aq_error *err)
+static int rootfs_mount_scratch(const struct sandbox *sandbox, struct aq_error *err)
 {
     if (!sandbox->scratch_template) {
         if (rootfs_make_directory(sandbox->scratch, 0700, err) < 0)
@@ -77,8 +77,8 @@ static int mount_scratch(const struct sandbox *sandbox, struct aq_error *err)
 }
 
 /* A directory of the container's user 'uid', unless somebody has it already. */
-static int make_owned(const char *path, const struct sandbox *sandbox, uint32_t uid, uint32_t gid,
-                      struct aq_error *err)
+static int rootfs_make_owned(const char *path, const struct sandbox *sandbox, uint32_t uid,
+                             uint32_t gid, struct aq_error *err)
 {
     struct stat st;
     int r = rootfs_make_directory(path, 0755, err);
@@ -91,7 +91,7 @@ static int make_owned(const char *path, const struct sandbox *sandbox, uint32_t 
 }
 
 /* The directory of overlayfs, without what a former attempt left in it. */
-static int make_work(struct aq_error *err)
+static int rootfs_make_work(struct aq_error *err)
 {
     if (access("scratch/work"
                "/work",
@@ -103,22 +103,22 @@ static int make_work(struct aq_error *err)
 }
 
 /* The container's root owns "/". */
-static int make_scratch(const struct sandbox *sandbox, struct aq_error *err)
+static int rootfs_make_scratch(const struct sandbox *sandbox, struct aq_error *err)
 {
-    int r = make_work(err);
+    int r = rootfs_make_work(err);
 
     if (r == 0)
-        r = make_owned("scratch/upper", sandbox, 0, 0, err);
+        r = rootfs_make_owned("scratch/upper", sandbox, 0, 0, err);
     if (r == 0)
-        r = make_owned("scratch/home", sandbox, sandbox->home_uid, sandbox->home_gid, err);
+        r = rootfs_make_owned("scratch/home", sandbox, sandbox->home_uid, sandbox->home_gid, err);
     return r;
 }
 
 /* ---- layers ---- */
 
 /* A copy of the mount at 'layer' with mapped users, at 'place'. */
-static int mount_mapped(const char *layer, const char *place, int user_namespace,
-                        struct aq_error *err)
+static int rootfs_mount_mapped(const char *layer, const char *place, int user_namespace,
+                               struct aq_error *err)
 {
     struct mount_attr attr = { .attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_RDONLY,
                                .userns_fd = (uint64_t)user_namespace };
@@ -134,7 +134,8 @@ static int mount_mapped(const char *layer, const char *place, int user_namespace
     return 0;
 }
 
-static int place_layers(const struct sandbox *sandbox, struct strbuf *options, struct aq_error *err)
+static int rootfs_place_layers(const struct sandbox *sandbox, struct strbuf *options,
+                               struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int users = -1;
     int r = 0;
@@ -150,7 +151,7 @@ static int place_layers(const struct sandbox *sandbox, struct strbuf *options, s
 
         (void)snprintf(place, sizeof(place), "layers/%zu", i);
         if (users >= 0)
-            r = mount_mapped(layer, place, users, err);
+            r = rootfs_mount_mapped(layer, place, users, err);
         else if (symlink(layer, place) < 0)
             r = aq_fail_errno(err, "name layer '%s'", layer);
         strbuf_addf(options, "%s%s", i ? ":" : "", place);
@@ -158,13 +159,13 @@ static int place_layers(const struct sandbox *sandbox, struct strbuf *options, s
     return r;
 }
 
-static int mount_overlay(const struct sandbox *sandbox, struct aq_error *err)
+static int rootfs_mount_overlay(const struct sandbox *sandbox, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf options = STRBUF_INIT;
     int r;
 
     strbuf_adds(&options, "lowerdir=");
-    r = place_layers(sandbox, &options, err);
+    r = rootfs_place_layers(sandbox, &options, err);
     if (r < 0)
         return r;
     /* volatile: nothing of it has to survive, so nothing waits for a disk */
@@ -188,17 +189,17 @@ static int rootfs_add_account(const struct sandbox *sandbox, struct aq_error *er
 
 int rootfs_enter(const struct sandbox *sandbox, struct aq_error *err)
 {
-    int r = enter_namespace(err);
+    int r = rootfs_enter_namespace(err);
 
     if (r == 0)
-        r = enter_stage(sandbox, err);
+        r = rootfs_enter_stage(sandbox, err);
     if (r == 0)
-        r = mount_scratch(sandbox, err);
+        r = rootfs_mount_scratch(sandbox, err);
     AQ_FAULT("monitor.scratch.mounted");
     if (r == 0)
-        r = make_scratch(sandbox, err);
+        r = rootfs_make_scratch(sandbox, err);
     if (r == 0)
-        r = mount_overlay(sandbox, err);
+        r = rootfs_mount_overlay(sandbox, err);
     AQ_FAULT("monitor.rootfs.mounted");
     return r == 0 && sandbox->home ? rootfs_add_account(sandbox, err) : r;
 }

@@ -44,7 +44,7 @@ static int64_t timeval_usec(struct timeval tv)
 }
 
 /* Into exit.tmp, which a directory that is used again still has: no file is made. */
-static int write_exit(int directory, const struct strbuf *text, struct aq_error *err)
+static int run_record_write_file(int directory, const struct strbuf *text, struct aq_error *err)
 {
     int r = fs_overwrite(directory, "exit.tmp", text->data, text->len, 0600, err);
 
@@ -88,7 +88,7 @@ int run_record_write_exit(int directory, const struct exit_record *record, struc
     if (!strbuf_ok(&text))
         return aq_fail_oom(err);
     AQ_FAULT("monitor.exit.before");
-    r = write_exit(directory, &text, err);
+    r = run_record_write_file(directory, &text, err);
     AQ_FAULT("monitor.exit.recorded");
     return r;
 }

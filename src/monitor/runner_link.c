@@ -17,7 +17,7 @@
 static const struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = "runner.sock" };
 
 /* The same descriptor, high enough not to be in the way. */
-static int raise_fd(int fd)
+static int runner_link_raise_fd(int fd)
 {
     int raised = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, FD_FIRST);
 
@@ -27,14 +27,14 @@ static int raise_fd(int fd)
 
 int runner_link_open(struct runner_link *link, struct aq_error *err)
 {
-    link->listener = raise_fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    link->listener = runner_link_raise_fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     (void)unlink(address.sun_path);
     if (link->listener < 0
         || bind(link->listener, (const struct sockaddr *)&address, sizeof(address)) < 0
         || listen(link->listener, RUNNER_CONNECTIONS_MAX) < 0)
         return aq_fail_errno(err, "listen on runner.sock");
-    link->report = raise_fd(memfd_create("report", MFD_CLOEXEC));
-    link->log = raise_fd(memfd_create("log", MFD_CLOEXEC));
+    link->report = runner_link_raise_fd(memfd_create("report", MFD_CLOEXEC));
+    link->log = runner_link_raise_fd(memfd_create("log", MFD_CLOEXEC));
     return link->report < 0 || link->log < 0 ? aq_fail_errno(err, "make the runner's report") : 0;
 }
 

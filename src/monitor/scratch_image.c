@@ -20,7 +20,7 @@
 #define LOOP_TRIES 1000     /* others take free devices too */
 #define UNMOUNT_TRIES 10000 /* a millisecond each */
 
-static int copy_range(int from, int to, off_t start, off_t end)
+static int scratch_image_copy_range(int from, int to, off_t start, off_t end)
 {
     if (lseek(to, start, SEEK_SET) < 0)
         return -errno;
@@ -36,7 +36,7 @@ static int copy_range(int from, int to, off_t start, off_t end)
 }
 
 /* Only what is not a hole. */
-static int copy_data(int from, int to, off_t size)
+static int scratch_image_copy_data(int from, int to, off_t size)
 {
     off_t start = 0, end;
     int r = 0;
@@ -46,7 +46,7 @@ static int copy_data(int from, int to, off_t size)
         if (start < 0)
             return errno == ENXIO ? 0 : -errno; /* a hole up to the end */
         end = lseek(from, start, SEEK_HOLE);
-        r = end < 0 ? -errno : copy_range(from, to, start, end);
+        r = end < 0 ? -errno : scratch_image_copy_range(from, to, start, end);
         start = end;
     }
     return r;
@@ -81,7 +81,7 @@ static int scratch_image_attach(int file, char device[32], struct aq_error *err)
 /* The lock is the open file's, so the loop device holds it as long as it holds
  * the file: until then a former attempt has this file system mounted.
  */
-static int await_former(int file, const char *path, struct aq_error *err)
+static int scratch_image_await_former(int file, const char *path, struct aq_error *err)
 {
     for (int i = 0; flock(file, LOCK_EX | LOCK_NB) < 0; i++) {
         if (errno != EWOULDBLOCK || i == UNMOUNT_TRIES)
@@ -95,7 +95,7 @@ static int await_former(int file, const char *path, struct aq_error *err)
  * of ext4's write zeros to all inode tables and read all bitmaps ahead, as it does after
  * each mount unless it is told not to (since Linux 5.13).
  */
-static int mount_image(const char *device, const char *directory)
+static int scratch_image_mount_image(const char *device, const char *directory)
 {
     static const char *const options[] = {
         "nobarrier,discard,noinit_itable,no_prefetch_block_bitmaps", "nobarrier,discard"
@@ -112,17 +112,19 @@ static int mount_image(const char *device, const char *directory)
 
 /* ---- an image that is there ---- */
 
-static int mount_again(const char *path, const char *directory, struct aq_error *err)
+static int scratch_image_mount_again(const char *path, const char *directory, struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int file = open(path, O_RDWR | O_CLOEXEC), loop = -1;
     char device[32] = "";
-    int r = file < 0 ? aq_fail_errno(err, "open '%s'", path) : await_former(file, path, err);
+    int r = file < 0 ? aq_fail_errno(err, "open '%s'", path)
+                     : scratch_image_await_former(file, path, err);
 
     if (r == 0)
         r = loop = scratch_image_attach(file, device, err);
     if (r < 0)
         return r;
-    return mount_image(device, directory) < 0 ? aq_fail_errno(err, "mount '%s'", path) : 0;
+    return scratch_image_mount_image(device, directory) < 0 ? aq_fail_errno(err, "mount '%s'", path)
+                                                            : 0;
 }
 
 /* ---- a new one ---- */
@@ -130,7 +132,7 @@ static int mount_again(const char *path, const char *directory, struct aq_error 
 /* Nothing but its size. One that was emptied before is not emptied again: ext4 would
  * write it out at its closing.
  */
-static int make_empty(int file, off_t size)
+static int scratch_image_make_empty(int file, off_t size)
 {
     struct stat st;
 
@@ -142,8 +144,8 @@ static int make_empty(int file, off_t size)
 /* By the device: what is in the file when a device gets it is written to the disk first,
  * what comes later need never be.
  */
-static int fill_and_mount(int file, int original, off_t size, const char *directory,
-                          struct aq_error *err)
+static int scratch_image_fill_and_mount(int file, int original, off_t size, const char *directory,
+                                        struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int loop = -1;
     char device[32] = "";
@@ -152,15 +154,17 @@ static int fill_and_mount(int file, int original, off_t size, const char *direct
     loop = scratch_image_attach(file, device, err);
     if (loop < 0)
         return loop;
-    r = copy_data(original, loop, size);
+    r = scratch_image_copy_data(original, loop, size);
     if (r < 0)
         return aq_fail(err, -r, "fill '%s': %s", device, strerror(-r));
     AQ_FAULT("monitor.scratch.copied");
-    return mount_image(device, directory) < 0 ? aq_fail_errno(err, "mount '%s'", device) : 0;
+    return scratch_image_mount_image(device, directory) < 0
+               ? aq_fail_errno(err, "mount '%s'", device)
+               : 0;
 }
 
-static int mount_new(const char *original, const char *path, const char *directory,
-                     struct aq_error *err)
+static int scratch_image_mount_new(const char *original, const char *path, const char *directory,
+                                   struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *fresh = aq_format("%s.new", path);
     AQ_CLEANUP(aq_closep) int from = open(original, O_RDONLY | O_CLOEXEC), file = -1;
@@ -172,12 +176,13 @@ static int mount_new(const char *original, const char *path, const char *directo
     if (from < 0 || fstat(from, &st) < 0)
         return aq_fail_errno(err, "open '%s'", original);
     file = open(fresh, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    r = file < 0 ? aq_fail_errno(err, "make '%s'", fresh) : await_former(file, fresh, err);
+    r = file < 0 ? aq_fail_errno(err, "make '%s'", fresh)
+                 : scratch_image_await_former(file, fresh, err);
     if (r < 0)
         return r;
-    r = make_empty(file, st.st_size);
+    r = scratch_image_make_empty(file, st.st_size);
     r = r < 0 ? aq_fail(err, -r, "make '%s': %s", fresh, strerror(-r))
-              : fill_and_mount(file, from, st.st_size, directory, err);
+              : scratch_image_fill_and_mount(file, from, st.st_size, directory, err);
     AQ_FAULT("monitor.scratch.unnamed");
     if (r == 0 && rename(fresh, path) < 0)
         r = aq_fail_errno(err, "make '%s'", path);
@@ -189,6 +194,6 @@ static int mount_new(const char *original, const char *path, const char *directo
 int scratch_image_mount(const char *original, const char *path, const char *directory,
                         struct aq_error *err)
 {
-    return access(path, F_OK) == 0 ? mount_again(path, directory, err)
-                                   : mount_new(original, path, directory, err);
+    return access(path, F_OK) == 0 ? scratch_image_mount_again(path, directory, err)
+                                   : scratch_image_mount_new(original, path, directory, err);
 }

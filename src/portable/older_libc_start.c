@@ -14,7 +14,7 @@ FIRST(__libc_start_main);
 extern constructor_fn __init_array_start[] HIDDEN, __init_array_end[] HIDDEN;
 
 /* Up to glibc 2.33 every program brought this along. */
-static void run_constructors(int argc, char **argv, char **environment)
+static void older_libc_start_run_constructors(int argc, char **argv, char **environment)
 {
     for (constructor_fn *fn = __init_array_start; fn < __init_array_end; fn++)
         (*fn)(argc, argv, environment);
@@ -24,6 +24,6 @@ HIDDEN int __libc_start_main(main_fn program, int argc, char **argv, constructor
                              void (*end)(void), void (*loader_end)(void), void *stack_end)
 {
     (void)start;
-    return first___libc_start_main(program, argc, argv, run_constructors, end, loader_end,
-                                   stack_end);
+    return first___libc_start_main(program, argc, argv, older_libc_start_run_constructors, end,
+                                   loader_end, stack_end);
 }

@@ -60,7 +60,7 @@ static int command_open_terminal(const struct options *o, const struct command_s
     return 0;
 }
 
-static int open_pipe(int *ret_read, int *ret_write, struct aq_error *err)
+static int command_open_pipe(int *ret_read, int *ret_write, struct aq_error *err)
 {
     int pair[2];
 
@@ -71,20 +71,20 @@ static int open_pipe(int *ret_read, int *ret_write, struct aq_error *err)
     return 0;
 }
 
-static int open_pipes(bool has_input, struct command_plumbing *pl, struct aq_error *err)
+static int command_open_pipes(bool has_input, struct command_plumbing *pl, struct aq_error *err)
 {
     int r = 0;
 
     if (has_input)
-        r = open_pipe(&pl->theirs[0], &pl->ours[0], err);
+        r = command_open_pipe(&pl->theirs[0], &pl->ours[0], err);
     else if ((pl->theirs[0] = open("/dev/null", O_RDONLY | O_CLOEXEC)) < 0)
         r = aq_fail_errno(err, "open '/dev/null'");
     if (r == 0)
-        r = open_pipe(&pl->ours[1], &pl->theirs[1], err);
-    return r < 0 ? r : open_pipe(&pl->ours[2], &pl->theirs[2], err);
+        r = command_open_pipe(&pl->ours[1], &pl->theirs[1], err);
+    return r < 0 ? r : command_open_pipe(&pl->ours[2], &pl->theirs[2], err);
 }
 
-static int open_socket(int socket, struct command_plumbing *pl, struct aq_error *err)
+static int command_open_socket(int socket, struct command_plumbing *pl, struct aq_error *err)
 {
     pl->theirs[0] = fcntl(socket, F_DUPFD_CLOEXEC, 3);
     pl->theirs[1] = fcntl(socket, F_DUPFD_CLOEXEC, 3);
@@ -97,15 +97,15 @@ static int open_socket(int socket, struct command_plumbing *pl, struct aq_error 
 static int command_open_plumbing(const struct options *o, const struct command_spec *spec,
                                  struct command_plumbing *pl, struct aq_error *err)
 {
-    int r = open_pipe(&pl->start_read, &pl->start_write, err);
+    int r = command_open_pipe(&pl->start_read, &pl->start_write, err);
 
     if (r < 0 || spec->streams == COMMAND_INHERITS)
         return r;
     if (spec->streams == COMMAND_TERMINAL)
         return command_open_terminal(o, spec, pl, err);
     if (spec->streams == COMMAND_SOCKET)
-        return open_socket(spec->socket, pl, err);
-    return open_pipes(spec->streams == COMMAND_PIPES, pl, err);
+        return command_open_socket(spec->socket, pl, err);
+    return command_open_pipes(spec->streams == COMMAND_PIPES, pl, err);
 }
 
 /* ---- in the child, between fork and exec ---- */
@@ -124,7 +124,7 @@ static const char *command_set_descriptors(const struct command_spec *spec,
 }
 
 /* Raising one's score is always allowed, so this undoes the runner's. */
-static void set_oom_score(const struct options *o)
+static void command_set_oom_score(const struct options *o)
 {
     AQ_CLEANUP(aq_closep) int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
     char text[16] = "";
@@ -157,7 +157,7 @@ static void command_reset_signals(void)
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static void execute_shell(void)
+static void command_execute_shell(void)
 {
     const char *const shells[] = { getenv("SHELL"), "/bin/bash", "/usr/bin/bash",
                                    "/bin/sh",       "/bin/ash",  "/busybox/sh" };
@@ -168,13 +168,13 @@ static void execute_shell(void)
 }
 
 /* Returns only if it cannot be executed, with the step that failed. */
-static const char *execute(const struct options *o, const struct command_spec *spec,
-                           const struct command_plumbing *pl)
+static const char *command_execute(const struct options *o, const struct command_spec *spec,
+                                   const struct command_plumbing *pl)
 {
     const char *cwd = spec->cwd ? spec->cwd : o->cwd, *step = command_set_descriptors(spec, pl);
 
     command_reset_signals();
-    set_oom_score(o);
+    command_set_oom_score(o);
     if (!step)
         step = command_set_identity(o);
     for (char **variable = spec->envp; !step && variable && *variable; variable++)
@@ -185,7 +185,7 @@ static const char *execute(const struct options *o, const struct command_spec *s
     if (step)
         return step;
     if (!spec->argv[0]) {
-        execute_shell();
+        command_execute_shell();
         return "find a shell";
     }
     (void)execvp(spec->argv[0], spec->argv);
@@ -197,7 +197,7 @@ __attribute__((noreturn)) static void command_become(const struct options *o,
                                                      const struct command_plumbing *pl)
 {
     struct command_failure failure = { 0 };
-    const char *step = execute(o, spec, pl);
+    const char *step = command_execute(o, spec, pl);
 
     failure.code = errno;
     (void)snprintf(failure.step, sizeof(failure.step), "%s", step);

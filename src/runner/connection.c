@@ -41,7 +41,7 @@ struct runner_connection {
 /* A socket that is closed over packets it has not read takes back those that
  * it sent: first nobody may send any more, then they are read.
  */
-static void end_socket(int fd)
+static void connection_end_socket(int fd)
 {
     char packet[64];
 
@@ -60,7 +60,7 @@ static void runner_connection_drop(struct runner_connection *c)
     watch_close(&c->input);
     watch_close(&c->output);
     watch_close(&c->errors);
-    end_socket(c->watch.fd);
+    connection_end_socket(c->watch.fd);
     watch_close(&c->watch);
     list_remove(&c->link);
     c->runner->connection_count--;
@@ -75,7 +75,7 @@ static bool connection_is_readable(const struct runner_connection *c)
 }
 
 /* Which descriptors matter now. */
-static void set_watches(struct runner_connection *c)
+static void connection_set_watches(struct runner_connection *c)
 {
     uint32_t output = c->is_started && !c->unsent_len ? EPOLLIN : 0;
 
@@ -98,12 +98,12 @@ static void connection_send_packet(struct runner_connection *c, const void *pack
 }
 
 /* The last packet; true if the connection is gone with it. */
-static bool send_last(struct runner_connection *c, const void *packet, size_t len)
+static bool connection_send_last(struct runner_connection *c, const void *packet, size_t len)
 {
     connection_send_packet(c, packet, len);
     c->is_closing = true;
     if (c->unsent_len) {
-        set_watches(c);
+        connection_set_watches(c);
         return false;
     }
     runner_connection_drop(c);
@@ -115,7 +115,7 @@ static void connection_fail(struct runner_connection *c, int code, const char *t
     struct runner_failed failed = { .type = RUNNER_FAILED, .code = code };
 
     (void)snprintf(failed.text, sizeof(failed.text), "%.*s", (int)sizeof(failed.text) - 1, text);
-    (void)send_last(c, &failed, sizeof(failed));
+    (void)connection_send_last(c, &failed, sizeof(failed));
 }
 
 /* ---- a command's output ---- */
@@ -156,9 +156,9 @@ static void connection_finish(struct runner_connection *c)
         c->last_words += passed;
     }
     if (c->unsent_len)
-        set_watches(c);
+        connection_set_watches(c);
     else
-        (void)send_last(c, &ended, sizeof(ended));
+        (void)connection_send_last(c, &ended, sizeof(ended));
 }
 
 static void connection_on_output(struct watch *watch, uint32_t events)
@@ -167,11 +167,11 @@ static void connection_on_output(struct watch *watch, uint32_t events)
 
     (void)events;
     (void)connection_pass_output(c, watch, watch == &c->errors ? RUNNER_ERRORS : RUNNER_OUTPUT);
-    set_watches(c);
+    connection_set_watches(c);
 }
 
 /* Tell whether it was executed; false if the connection is gone with that. */
-static bool tell_start(struct runner_connection *c)
+static bool connection_tell_start(struct runner_connection *c)
 {
     const struct runner_started started = { .type = RUNNER_STARTED, .pid = c->pid };
     struct command_failure failure;
@@ -192,14 +192,14 @@ static bool tell_start(struct runner_connection *c)
     }
     c->is_started = true;
     connection_send_packet(c, &started, sizeof(started));
-    set_watches(c);
+    connection_set_watches(c);
     return true;
 }
 
 static void connection_on_start(struct watch *watch, uint32_t events)
 {
     (void)events;
-    (void)tell_start(watch->owner);
+    (void)connection_tell_start(watch->owner);
 }
 
 /* ---- a command's input ---- */
@@ -221,7 +221,7 @@ static void connection_give_input(struct runner_connection *c)
     }
     if (c->untaken && c->untaken_at == c->untaken_len)
         free(AQ_TAKE(c->untaken));
-    set_watches(c);
+    connection_set_watches(c);
 }
 
 static void connection_on_input(struct watch *watch, uint32_t events)
@@ -230,7 +230,7 @@ static void connection_on_input(struct watch *watch, uint32_t events)
     connection_give_input(watch->owner);
 }
 
-static void take_input(struct runner_connection *c, const char *bytes, size_t len)
+static void connection_take_input(struct runner_connection *c, const char *bytes, size_t len)
 {
     if (c->input.fd < 0 || !len)
         return;
@@ -245,19 +245,19 @@ static void take_input(struct runner_connection *c, const char *bytes, size_t le
 }
 
 /* A terminal has no end of its own: the character that says so. */
-static void take_end_of_input(struct runner_connection *c)
+static void connection_take_end_of_input(struct runner_connection *c)
 {
     const char end_of_file = 4;
 
     if (c->tty)
-        take_input(c, &end_of_file, 1);
+        connection_take_input(c, &end_of_file, 1);
     else
         watch_close(&c->input);
 }
 
 /* ---- packets ---- */
 
-static void run_command(struct runner_connection *c, const struct request *request)
+static void connection_run_command(struct runner_connection *c, const struct request *request)
 {
     const struct command_spec spec = {
         .argv = request->argv,
@@ -286,7 +286,7 @@ static void run_command(struct runner_connection *c, const struct request *reque
     watch_init(&c->output, epoll, command.output, connection_on_output, c);
     watch_init(&c->errors, epoll, command.errors, connection_on_output, c);
     watch_want(&c->start, EPOLLIN);
-    set_watches(c);
+    connection_set_watches(c);
 }
 
 static void connection_exec(struct runner_connection *c, const char *packet, size_t len)
@@ -299,7 +299,7 @@ static void connection_exec(struct runner_connection *c, const char *packet, siz
         connection_fail(c, -r, err.text);
         return;
     }
-    run_command(c, &request);
+    connection_run_command(c, &request);
     request_done(&request);
 }
 
@@ -342,7 +342,7 @@ static void connection_attach(struct runner_connection *c)
 #define UNPACK(into, packet, len) \
     ((len) >= sizeof(into) && (memcpy(&(into), (packet), sizeof(into)), true))
 
-static void signal_command(const struct runner_connection *c, int signum)
+static void connection_signal_command(const struct runner_connection *c, int signum)
 {
     if (c->role == ROLE_COMMAND && !c->is_ended)
         command_signal(c->pid, signum);
@@ -353,7 +353,7 @@ static void connection_send_signal(struct runner_connection *c, int signum)
     if (signum <= 0 || signum >= NSIG)
         return;
     if (c->role == ROLE_COMMAND)
-        signal_command(c, signum);
+        connection_signal_command(c, signum);
     else
         program_signal(c->runner, signum);
 }
@@ -382,13 +382,13 @@ static void connection_on_packet(struct runner_connection *c, const char *packet
         break;
     case RUNNER_INPUT:
         if (c->role == ROLE_COMMAND)
-            take_input(c, packet + 1, len - 1);
+            connection_take_input(c, packet + 1, len - 1);
         else if (c->role == ROLE_ATTACHED)
             program_input(c->runner, packet + 1, len - 1);
         break;
     case RUNNER_END_INPUT:
         if (c->role == ROLE_COMMAND)
-            take_end_of_input(c);
+            connection_take_end_of_input(c);
         break;
     case RUNNER_RESIZE:
         if (UNPACK(size, packet, len))
@@ -404,7 +404,7 @@ static void connection_on_packet(struct runner_connection *c, const char *packet
 }
 
 /* True while the connection is there. */
-static bool send_unsent(struct runner_connection *c)
+static bool connection_send_unsent(struct runner_connection *c)
 {
     size_t len = c->unsent_len;
 
@@ -420,7 +420,7 @@ static bool send_unsent(struct runner_connection *c)
         connection_finish(c);
         return false; /* gone, or there is nothing to do now */
     }
-    set_watches(c);
+    connection_set_watches(c);
     return true;
 }
 
@@ -430,7 +430,7 @@ static void connection_on_connection(struct watch *watch, uint32_t events)
     struct runner_connection *c = watch->owner;
     ssize_t got;
 
-    if ((events & EPOLLOUT) && c->unsent_len && !send_unsent(c))
+    if ((events & EPOLLOUT) && c->unsent_len && !connection_send_unsent(c))
         return;
     if (!(events & EPOLLIN) || !connection_is_readable(c)) {
         if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
@@ -459,7 +459,7 @@ static bool connection_is_trusted(int fd)
     return getpid() == 1 ? peer.pid == 0 : peer.uid == 0 || peer.uid == geteuid();
 }
 
-static void greet(struct runner_connection *c)
+static void connection_greet(struct runner_connection *c)
 {
     const struct runner_program *p = &c->runner->program;
     const struct runner_hello hello = {
@@ -492,8 +492,8 @@ static void connection_on_listener(struct watch *watch, uint32_t events)
     watch_init(&c->watch, r->epoll, fd, connection_on_connection, c);
     list_add(&r->connections, &c->link);
     r->connection_count++;
-    greet(c);
-    set_watches(c);
+    connection_greet(c);
+    connection_set_watches(c);
 }
 
 /* ---- what the others call ---- */
@@ -513,7 +513,7 @@ void connections_reaped(struct runner *r, pid_t pid, int status)
 
         if (c->role != ROLE_COMMAND || c->pid != pid || c->is_ended)
             continue;
-        if (c->start.fd >= 0 && !tell_start(c))
+        if (c->start.fd >= 0 && !connection_tell_start(c))
             return;
         c->status = status;
         c->is_ended = true;
@@ -535,7 +535,7 @@ void connections_output(struct runner *r, const char *bytes, size_t len)
 void connections_signal(struct runner *r, int signum)
 {
     LIST_FOREACH(it, &r->connections)
-        signal_command(LIST_ENTRY(it, struct runner_connection, link), signum);
+        connection_signal_command(LIST_ENTRY(it, struct runner_connection, link), signum);
 }
 
 void connections_close(struct runner *r, int status)
@@ -548,7 +548,7 @@ void connections_close(struct runner *r, int status)
 
         if (c->role == ROLE_ATTACHED)
             (void)send(c->watch.fd, &ended, sizeof(ended), MSG_NOSIGNAL | MSG_DONTWAIT);
-        signal_command(c, SIGKILL);
+        connection_signal_command(c, SIGKILL);
         runner_connection_drop(c);
     }
 }

@@ -20,7 +20,7 @@
 #define DEPTH_MAX 8
 #define FOLDER_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
-static int copy_file(int from, int to, const char *name)
+static int home_files_copy_file(int from, int to, const char *name)
 {
     AQ_CLEANUP(aq_closep) int source = openat(from, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     AQ_CLEANUP(aq_closep) int target = -1;
@@ -38,9 +38,9 @@ static int copy_file(int from, int to, const char *name)
     return put < 0 ? -errno : 0;
 }
 
-static int copy_directory(int from, int to, int depth);
+static int home_files_copy_directory(int from, int to, int depth);
 
-static int copy_entry(int from, int to, const char *name, int depth)
+static int home_files_copy_entry(int from, int to, const char *name, int depth)
 {
     struct stat st;
     int source, target, r;
@@ -48,21 +48,21 @@ static int copy_entry(int from, int to, const char *name, int depth)
     if (fstatat(from, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return -errno;
     if (S_ISREG(st.st_mode))
-        return copy_file(from, to, name);
+        return home_files_copy_file(from, to, name);
     if (!S_ISDIR(st.st_mode) || depth == DEPTH_MAX)
         return -EINVAL;
     if (mkdirat(to, name, 0700) < 0 && errno != EEXIST)
         return -errno;
     source = openat(from, name, FOLDER_FLAGS);
     target = openat(to, name, FOLDER_FLAGS);
-    r = source < 0 || target < 0 ? -errno : copy_directory(source, target, depth + 1);
+    r = source < 0 || target < 0 ? -errno : home_files_copy_directory(source, target, depth + 1);
     aq_closep(&source);
     aq_closep(&target);
     return r;
 }
 
 /* What cannot be copied does not keep the rest away; the first failure. */
-static int copy_directory(int from, int to, int depth)
+static int home_files_copy_directory(int from, int to, int depth)
 {
     int fd = fcntl(from, F_DUPFD_CLOEXEC, 0), first = 0;
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -73,7 +73,7 @@ static int copy_directory(int from, int to, int depth)
     while ((entry = readdir(dir))) {
         int r = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0
                     ? 0
-                    : copy_entry(from, to, entry->d_name, depth);
+                    : home_files_copy_entry(from, to, entry->d_name, depth);
 
         if (first == 0)
             first = r;
@@ -91,7 +91,7 @@ static int runner_home_fill(const struct options *o)
         return -errno;
     if (command_set_identity(o))
         return -errno;
-    return copy_directory(from, to, 0);
+    return home_files_copy_directory(from, to, 0);
 }
 
 void home_files_copy(const struct options *o)

@@ -29,7 +29,7 @@ static int options_set_number(const char *value, long min, long max, long *ret)
     return options_parse_number(value, "", min, max, ret, &end);
 }
 
-static int set_size(const char *value, struct options *o)
+static int options_set_size(const char *value, struct options *o)
 {
     long rows, cols;
     const char *end;
@@ -82,7 +82,7 @@ static int options_set_option(struct options *o, const char *name, const char *v
     } else if (strcmp(name, "--groups") == 0) {
         r = options_set_groups(value, o);
     } else if (strcmp(name, "--tty") == 0) {
-        r = set_size(value, o);
+        r = options_set_size(value, o);
     } else if (strcmp(name, "--cwd") == 0 && value[0] == '/') {
         o->cwd = value;
     } else if (strcmp(name, "--home-from") == 0 && value[0] == '/') {

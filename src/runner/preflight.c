@@ -60,7 +60,7 @@ static bool preflight_read_more(struct command *command, int64_t end_usec, struc
 }
 
 /* Until it has ended by itself or by us; the status of waitpid(). */
-static int await(struct command *command, struct last_line *line)
+static int preflight_await(struct command *command, struct last_line *line)
 {
     int64_t end_usec = clock_monotonic_usec() + CHECK_USEC;
     int status = 0;
@@ -88,7 +88,7 @@ int preflight_run(const struct options *options, char text[RUNNER_TEXT_MAX])
         (void)snprintf(text, RUNNER_TEXT_MAX, "%.*s", RUNNER_TEXT_MAX - 1, err.text);
         return -err.code;
     }
-    status = await(&command, &line);
+    status = preflight_await(&command, &line);
     (void)command_read_start(&command.start, &failure);
     aq_closep(&command.start);
     aq_closep(&command.output);

@@ -81,21 +81,21 @@ static void runner_program_pass_output(struct runner *r, const char *bytes, size
     connections_output(r, bytes, len);
 }
 
-static bool standard_is_full(void)
+static bool program_standard_is_full(void)
 {
     struct pollfd pfd = { .fd = STDOUT_FILENO, .events = POLLOUT };
 
     return poll(&pfd, 1, 0) == 0;
 }
 
-static void on_terminal(struct watch *watch, uint32_t events)
+static void program_on_terminal(struct watch *watch, uint32_t events)
 {
     struct runner *r = watch->owner;
     char bytes[STANDARD_MAX];
     size_t got;
 
     (void)events;
-    if (standard_is_full()) {
+    if (program_standard_is_full()) {
         watch_want(&r->program.terminal, 0);
         watch_want(&r->program.standard, EPOLLOUT);
         return;
@@ -105,7 +105,7 @@ static void on_terminal(struct watch *watch, uint32_t events)
         runner_program_pass_output(r, bytes, got);
 }
 
-static void on_standard(struct watch *watch, uint32_t events)
+static void program_on_standard(struct watch *watch, uint32_t events)
 {
     struct runner *r = watch->owner;
 
@@ -123,8 +123,9 @@ static int runner_program_open_terminal(struct runner *r, struct command *comman
     if (!p->replay)
         return aq_fail_oom(err);
     aq_closep(&command->input);
-    watch_init(&p->terminal, r->epoll, command->output, on_terminal, r);
-    watch_init(&p->standard, r->epoll, fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3), on_standard, r);
+    watch_init(&p->terminal, r->epoll, command->output, program_on_terminal, r);
+    watch_init(&p->standard, r->epoll, fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3),
+               program_on_standard, r);
     watch_want(&p->terminal, EPOLLIN);
     return 0;
 }
@@ -132,7 +133,7 @@ static int runner_program_open_terminal(struct runner *r, struct command *comman
 /* ---- what the others call ---- */
 
 /* What it writes to belongs to it, so that /dev/stdout can be opened. */
-static void give_streams(const struct options *o)
+static void program_give_streams(const struct options *o)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         fs_try_chown(fd, o->uid);
@@ -159,7 +160,7 @@ void program_start(struct runner *r)
     if (!r->options.argv[0])
         return;
     if (r->options.has_uid && r->options.uid != 0)
-        give_streams(&r->options);
+        program_give_streams(&r->options);
     result = command_start(&r->options, &spec, &command, &err);
     if (result == 0 && r->options.tty) {
         result = runner_program_open_terminal(r, &command, &err);
@@ -221,12 +222,12 @@ void program_reaped(struct runner *r, int status, const struct rusage *usage)
     p->is_ended = true;
 }
 
-static int64_t usec_of(const struct timeval *time)
+static int64_t program_usec_of(const struct timeval *time)
 {
     return time->tv_sec * USEC_PER_SEC + time->tv_usec;
 }
 
-static void write_report(const struct runner *r)
+static void program_write_report(const struct runner *r)
 {
     const struct runner_program *p = &r->program;
     struct runner_report report = {
@@ -235,8 +236,8 @@ static void write_report(const struct runner *r)
         .code = p->failure,
         .started_usec = p->failure ? 0 : p->started_usec,
         .ended_usec = clock_realtime_usec(),
-        .user_usec = usec_of(&p->usage.ru_utime),
-        .system_usec = usec_of(&p->usage.ru_stime),
+        .user_usec = program_usec_of(&p->usage.ru_utime),
+        .system_usec = program_usec_of(&p->usage.ru_stime),
         .max_rss_bytes = (uint64_t)p->usage.ru_maxrss * 1024,
     };
 
@@ -259,7 +260,7 @@ int program_finish(struct runner *r)
     watch_close(&p->terminal);
     watch_close(&p->standard);
     watch_close(&p->start);
-    write_report(r);
+    program_write_report(r);
     free(AQ_TAKE(p->replay));
     return WIFSIGNALED(p->status) ? 128 + WTERMSIG(p->status) : WEXITSTATUS(p->status);
 }

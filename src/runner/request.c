@@ -8,7 +8,7 @@
 #include "runner/protocol.h"
 
 /* The string at *at, which then stands behind it; NULL if its end is missing. */
-static char *take_string(struct request *r, size_t len, size_t *at)
+static char *request_take_string(struct request *r, size_t len, size_t *at)
 {
     char *text = r->strings + *at;
     const char *end = *at < len ? memchr(text, '\0', len - *at) : NULL;
@@ -19,19 +19,19 @@ static char *take_string(struct request *r, size_t len, size_t *at)
     return text;
 }
 
-static int take_strings(struct request *r, size_t len, struct aq_error *err)
+static int request_take_strings(struct request *r, size_t len, struct aq_error *err)
 {
     size_t at = 0;
 
     for (size_t i = 0; i < r->argc; i++)
-        if (!(r->argv[i] = take_string(r, len, &at)))
+        if (!(r->argv[i] = request_take_string(r, len, &at)))
             return aq_fail_field(err, EINVAL, "argv", "the command's arguments are cut off");
     for (size_t i = 0; i < r->envc; i++) {
-        r->envp[i] = take_string(r, len, &at);
+        r->envp[i] = request_take_string(r, len, &at);
         if (!r->envp[i] || r->envp[i][0] == '=' || !strchr(r->envp[i], '='))
             return aq_fail_field(err, EINVAL, "env", "a variable of the command is no NAME=value");
     }
-    r->cwd = take_string(r, len, &at);
+    r->cwd = request_take_string(r, len, &at);
     if (!r->cwd || at != len)
         return aq_fail_field(err, EINVAL, "cwd", "the command's working folder has no end");
     if (r->cwd[0] == '\0')
@@ -69,7 +69,7 @@ int request_parse(const char *packet, size_t len, struct request *ret, struct aq
         return aq_fail_oom(err);
     }
     memcpy(r.strings, packet + sizeof(head), len - sizeof(head));
-    result = take_strings(&r, len - sizeof(head), err);
+    result = request_take_strings(&r, len - sizeof(head), err);
     if (result < 0)
         request_done(&r);
     else

@@ -26,7 +26,7 @@ static void runner_reap(struct runner *r)
     }
 }
 
-static bool is_request_to_end(int signum)
+static bool runner_is_request_to_end(int signum)
 {
     return signum == SIGTERM || signum == SIGHUP || signum == SIGINT;
 }
@@ -47,12 +47,12 @@ static void runner_on_signal(struct watch *watch, uint32_t events)
         connections_signal(r, (int)info.ssi_signo);
     if (r->program.pid)
         program_signal(r, (int)info.ssi_signo);
-    else if (is_request_to_end((int)info.ssi_signo))
+    else if (runner_is_request_to_end((int)info.ssi_signo))
         r->is_over = true;
 }
 
 /* All but those that a fault of our own raises, and SIGPIPE, which is ignored. */
-static int open_signals(struct runner *r, struct aq_error *err)
+static int runner_open_signals(struct runner *r, struct aq_error *err)
 {
     static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS };
     sigset_t mask;
@@ -86,7 +86,7 @@ static int runner_hide(struct aq_error *err)
 /* The log is one. runc copies from two pipes into it, so that what is written to the one comes
  * before or in the middle of what was written to the other; all of ours goes through the first.
  */
-static int join_outputs(struct aq_error *err)
+static int runner_join_outputs(struct aq_error *err)
 {
     return dup2(STDOUT_FILENO, STDERR_FILENO) < 0 ? aq_fail_errno(err, "standard error") : 0;
 }
@@ -121,9 +121,9 @@ int runner_run(const struct options *options, struct aq_error *err)
     list_init(&r.connections);
     result = runner_hide(err);
     if (result == 0)
-        result = join_outputs(err);
+        result = runner_join_outputs(err);
     if (result == 0)
-        result = open_signals(&r, err);
+        result = runner_open_signals(&r, err);
     if (result == 0) {
         connections_open(&r);
         home_files_copy(&r.options);

@@ -215,8 +215,8 @@ static const struct admit_resource_group *admit_find_group(struct findings *f,
 
 /* ---- images ---- */
 
-static const char *humanize(const struct admission *a, const char *slot, int64_t amount,
-                            char buf[AMOUNT_TEXT_MAX])
+static const char *admit_humanize(const struct admission *a, const char *slot, int64_t amount,
+                                  char buf[AMOUNT_TEXT_MAX])
 {
     return slot_amount_humanize(amount, slot_types_get(a->types, slot), buf);
 }
@@ -231,7 +231,8 @@ static void admit_check_image(struct findings *f, size_t rank)
 
     if (k->shmem_bytes > 0 && k->shmem_bytes >= slots_get(wanted, mem))
         admit_add(f, EINVAL, "resource_opts", "Shared memory (%s) must be less than memory (%s).",
-                  humanize(a, mem, k->shmem_bytes, x), humanize(a, mem, slots_get(wanted, mem), y));
+                  admit_humanize(a, mem, k->shmem_bytes, x),
+                  admit_humanize(a, mem, slots_get(wanted, mem), y));
     for (size_t i = 0; k->min && i < k->min->count; i++) {
         const struct slot *s = &k->min->items[i];
         int64_t least = s->amount;
@@ -240,16 +241,16 @@ static void admit_check_image(struct findings *f, size_t rank)
             least = AMOUNT_INFINITE;
         if (slots_get(wanted, s->name) < least)
             admit_add(f, EINVAL, s->name, "The image needs at least %s=%s, not %s.", s->name,
-                      humanize(a, s->name, least, x),
-                      humanize(a, s->name, slots_get(wanted, s->name), y));
+                      admit_humanize(a, s->name, least, x),
+                      admit_humanize(a, s->name, slots_get(wanted, s->name), y));
     }
     for (size_t i = 0; k->max && i < k->max->count; i++) {
         const struct slot *s = &k->max->items[i];
 
         if (s->amount != AMOUNT_INFINITE && slots_get(wanted, s->name) > s->amount)
             admit_add(f, EINVAL, s->name, "The image takes at most %s=%s, not %s.", s->name,
-                      humanize(a, s->name, s->amount, x),
-                      humanize(a, s->name, slots_get(wanted, s->name), y));
+                      admit_humanize(a, s->name, s->amount, x),
+                      admit_humanize(a, s->name, slots_get(wanted, s->name), y));
     }
 }
 
@@ -267,7 +268,7 @@ static void admit_check_required(struct findings *f, size_t rank)
 
 /* ---- policies ---- */
 
-static int sum_kernels(const struct sched_session *s, struct slots *ret)
+static int admit_sum_kernels(const struct sched_session *s, struct slots *ret)
 {
     for (size_t k = 0; k < s->kernel_count; k++) {
         int r = slots_add(ret, s->kernels[k]);
@@ -279,12 +280,12 @@ static int sum_kernels(const struct sched_session *s, struct slots *ret)
 }
 
 /* Waiting amounts together with these. */
-static int check_pending_slots(struct findings *f)
+static int admit_check_pending_slots(struct findings *f)
 {
     const struct admission *a = f->a;
     AQ_CLEANUP(slots_donep) struct slots total = { 0 };
     char x[AMOUNT_TEXT_MAX], y[AMOUNT_TEXT_MAX];
-    int r = sum_kernels(a->session, &total);
+    int r = admit_sum_kernels(a->session, &total);
 
     if (r == 0 && a->pending_slots)
         r = slots_add(&total, a->pending_slots);
@@ -297,13 +298,13 @@ static int check_pending_slots(struct findings *f)
             admit_add(f, EDQUOT, max->name,
                       "Your pending sessions would ask for %s=%s, more than the "
                       "limit %s.",
-                      max->name, humanize(a, max->name, slots_get(&total, max->name), x),
-                      humanize(a, max->name, max->amount, y));
+                      max->name, admit_humanize(a, max->name, slots_get(&total, max->name), x),
+                      admit_humanize(a, max->name, max->amount, y));
     }
     return 0;
 }
 
-static int check_policy(struct findings *f)
+static int admit_check_policy(struct findings *f)
 {
     const struct admission *a = f->a;
 
@@ -317,7 +318,7 @@ static int check_policy(struct findings *f)
     if (a->pending >= a->pending_max)
         admit_add(f, EDQUOT, "", "You cannot have more than %" PRId64 " pending sessions.",
                   a->pending_max);
-    return check_pending_slots(f);
+    return admit_check_pending_slots(f);
 }
 
 int sched_admit(const struct admission *a, const struct admit_resource_group **ret_group,
@@ -336,7 +337,7 @@ int sched_admit(const struct admission *a, const struct admit_resource_group **r
     if (admit_search_groups(a, arena, &search) < 0)
         return aq_fail_oom(err);
     group = admit_find_group(&f, &search);
-    if ((r = check_policy(&f)) < 0)
+    if ((r = admit_check_policy(&f)) < 0)
         return r;
     if (f.first == 0)
         *ret_group = group;

@@ -208,8 +208,8 @@ static int cluster_find_place(struct cluster *c, uint32_t *ret)
     return 0;
 }
 
-static int take_in(struct cluster *c, struct cluster_node *n, uint32_t place, bool is_new,
-                   struct aq_error *err)
+static int cluster_take_in(struct cluster *c, struct cluster_node *n, uint32_t place, bool is_new,
+                           struct aq_error *err)
 {
     uint32_t state;
 
@@ -246,7 +246,7 @@ int cluster_set_agent(struct cluster *c, const struct sched_agent *agent, uint32
     if (r == 0 && is_new && cluster_find_place(c, &place) < 0)
         r = aq_fail_oom(err);
     if (r == 0)
-        r = take_in(c, &n, place, is_new, err);
+        r = cluster_take_in(c, &n, place, is_new, err);
     if (r == 0)
         *ret_node = place;
     cluster_node_done(&n);
@@ -286,8 +286,8 @@ static void cluster_add_amounts(const struct cluster *c, int64_t *free,
             free[i] += sign * req->amounts[i];
 }
 
-static void add_parts(struct cluster_node *n, const struct device_part *parts, size_t count,
-                      int sign)
+static void cluster_add_parts(struct cluster_node *n, const struct device_part *parts, size_t count,
+                              int sign)
 {
     for (size_t i = 0; i < count; i++)
         n->devices[parts[i].device].free += sign * parts[i].amount;
@@ -335,10 +335,10 @@ static int cluster_change(struct cluster *c, uint32_t node, const struct slot_re
     for (uint32_t i = 0; i < count; i++)
         assert(parts[i].device < n->device_count && parts[i].amount >= 0);
     cluster_add_amounts(c, n->free, req, sign);
-    add_parts(n, parts, count, sign);
+    cluster_add_parts(n, parts, count, sign);
     if ((r = cluster_move(c, node)) < 0) {
         cluster_add_amounts(c, n->free, req, -sign);
-        add_parts(n, parts, count, -sign);
+        cluster_add_parts(n, parts, count, -sign);
     }
     return r;
 }

@@ -21,12 +21,12 @@ struct explanation {
 };
 
 /* 'part' of 'whole' in millionths, without overflow. */
-static int64_t millionths(int64_t part, int64_t whole)
+static int64_t explain_millionths(int64_t part, int64_t whole)
 {
     return whole > INT64_C(1000000000000) ? part / (whole / 1000000) : part * 1000000 / whole;
 }
 
-static int64_t have(const struct explanation *e, uint32_t node, size_t column)
+static int64_t explain_have(const struct explanation *e, uint32_t node, size_t column)
 {
     return AQ_MAX(e->s->cluster.nodes[node].free[column], 0);
 }
@@ -34,13 +34,14 @@ static int64_t have(const struct explanation *e, uint32_t node, size_t column)
 /* How much of the request is missing, as the sum of the missing parts: slots
  * of different units can only be compared by part.
  */
-static int64_t shortage(const struct explanation *e, uint32_t node, const struct slot_request *req)
+static int64_t explain_shortage(const struct explanation *e, uint32_t node,
+                                const struct slot_request *req)
 {
     int64_t sum = 0;
 
     for (size_t c = 0; c < e->s->cluster.width; c++)
-        if (req->amounts[c] > have(e, node, c))
-            sum += millionths(req->amounts[c] - have(e, node, c), req->amounts[c]);
+        if (req->amounts[c] > explain_have(e, node, c))
+            sum += explain_millionths(req->amounts[c] - explain_have(e, node, c), req->amounts[c]);
     return sum;
 }
 
@@ -59,7 +60,7 @@ static uint32_t explain_find_nearest(const struct explanation *e, const struct s
             || (e->constraints && !placement_allows(e->constraints, n, &rank)))
             continue;
         (*ret_seen)++;
-        missing = shortage(e, n, req);
+        missing = explain_shortage(e, n, req);
         if (nearest == CLUSTER_NONE || missing < least
             || (missing == least && strcmp(c->nodes[n].id, c->nodes[nearest].id) < 0)) {
             nearest = n;
@@ -107,8 +108,9 @@ struct device_view {
     int64_t finest; /* the least quantum; INT64_MAX = there is no device */
 };
 
-static struct device_view view_devices(const struct explanation *e, const struct slot_request *req,
-                                       const struct cluster_node *n, size_t column)
+static struct device_view explain_view_devices(const struct explanation *e,
+                                               const struct slot_request *req,
+                                               const struct cluster_node *n, size_t column)
 {
     struct device_view v = { .most = -1, .finest = INT64_MAX };
 
@@ -132,7 +134,7 @@ static void explain_devices(struct explanation *e, const struct slot_request *re
     char buf[AMOUNT_TEXT_MAX], asked[AMOUNT_TEXT_MAX];
 
     for (size_t c = 0; c < e->s->cluster.columns; c++) {
-        struct device_view v = view_devices(e, req, n, c);
+        struct device_view v = explain_view_devices(e, req, n, c);
         const char *name = e->s->cluster.names[c];
 
         if (req->amounts[c] <= 0 || v.finest == INT64_MAX)
@@ -156,16 +158,16 @@ static void explain_missing(struct explanation *e, const struct slot_request *re
     char buf[AMOUNT_TEXT_MAX];
 
     for (size_t i = 0; missing && i < c->columns; i++)
-        if (req->amounts[i] > have(e, node, i)) {
-            missing[i] = req->amounts[i] - have(e, node, i);
+        if (req->amounts[i] > explain_have(e, node, i)) {
+            missing[i] = req->amounts[i] - explain_have(e, node, i);
             strbuf_addf(&e->text, "\n  - %s: missing=%s on %s", c->names[i],
                         slot_amount_humanize(missing[i], explain_type_of(e, i), buf),
                         c->nodes[node].id);
         }
-    if (have(e, node, c->columns) < req->kernels)
+    if (explain_have(e, node, c->columns) < req->kernels)
         strbuf_addf(&e->text, "\n  - containers: missing=%" PRId64 " on %s",
-                    req->kernels - have(e, node, c->columns), c->nodes[node].id);
-    if (shortage(e, node, req) == 0)
+                    req->kernels - explain_have(e, node, c->columns), c->nodes[node].id);
+    if (explain_shortage(e, node, req) == 0)
         explain_devices(e, req, node);
     jsonw_member_str(e->json, "nearest", c->nodes[node].id);
     if (missing)

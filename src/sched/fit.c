@@ -126,7 +126,7 @@ static struct device_split fit_find_split(const struct cluster *c, const struct 
 }
 
 /* The places [from, to) of a column; devices are sorted by it. */
-static size_t column_end(const struct cluster_device *devices, size_t count, size_t from)
+static size_t fit_column_end(const struct cluster_device *devices, size_t count, size_t from)
 {
     size_t to = from;
 
@@ -141,7 +141,7 @@ static bool fit_check_devices(const struct cluster *c, const struct slot_request
     for (size_t from = 0, to; from < count; from = to) {
         int64_t amount = req->amounts[devices[from].column];
 
-        to = column_end(devices, count, from);
+        to = fit_column_end(devices, count, from);
         if (amount > 0 && fit_find_split(c, req, devices, from, to, amount).parts == SIZE_MAX)
             return false;
     }
@@ -190,7 +190,7 @@ int fit_choose_devices(const struct cluster *c, const struct slot_request *req,
         int64_t amount = req->amounts[devices[from].column];
         struct device_split d;
 
-        to = column_end(devices, count, from);
+        to = fit_column_end(devices, count, from);
         if (amount <= 0)
             continue;
         d = fit_find_split(c, req, devices, from, to, amount);

@@ -177,7 +177,7 @@ static uint32_t forecast_earliest_node(struct forecast *p, const struct slot_req
 /* ---- a session ---- */
 
 /* Out of the timelines again. */
-static int unreserve(struct forecast *p, struct sched_entry *e, uint32_t count, int64_t at)
+static int forecast_unreserve(struct forecast *p, struct sched_entry *e, uint32_t count, int64_t at)
 {
     int r = 0;
 
@@ -245,7 +245,7 @@ static int forecast_reserve_all(struct forecast *p, struct sched_entry *e,
 
         if (node == CLUSTER_NONE || found > at) {
             *ret = found;
-            return unreserve(p, e, q, at) < 0 ? -ENOMEM : 0;
+            return forecast_unreserve(p, e, q, at) < 0 ? -ENOMEM : 0;
         }
         if (availability_take(p, node, e->reqs[q], forecast_duration(p, e->lifetime_usec), at, -1,
                               &e->holds[q])
@@ -306,7 +306,7 @@ int forecast_schedule(struct forecast *p, struct sched_entry *e, bool only_now, 
     if (r == 0 && next != INT64_MAX && at <= p->now_usec)
         r = forecast_hold_now(p, e);
     if (r < 0 || next == INT64_MAX || at > p->now_usec)
-        (void)unreserve(p, e, e->req_count, INT64_MAX); /* stays in the timelines */
+        (void)forecast_unreserve(p, e, e->req_count, INT64_MAX); /* stays in the timelines */
     *ret_usec = next;
     return r;
 }
@@ -323,7 +323,7 @@ int forecast_estimate_start(struct forecast *p, struct sched_entry *e, int64_t f
         if (r == 0)
             r = forecast_reserve_all(p, e, constraints, at, &next);
     } while (r == 0 && next != at && next != INT64_MAX);
-    (void)unreserve(p, e, e->req_count, INT64_MAX); /* stays in the timelines */
+    (void)forecast_unreserve(p, e, e->req_count, INT64_MAX); /* stays in the timelines */
     *ret_usec = next;
     return r;
 }

@@ -69,7 +69,7 @@ struct fragmentation {
     struct fragmentation_cached *cache;
 };
 
-static int open_fragmentation(void **ret)
+static int fragmentation_open_fragmentation(void **ret)
 {
     struct fragmentation *f = calloc(1, sizeof(*f));
 
@@ -82,7 +82,7 @@ static int open_fragmentation(void **ret)
     return 0;
 }
 
-static void close_fragmentation(void *data)
+static void fragmentation_close_fragmentation(void *data)
 {
     struct fragmentation *f = data;
 
@@ -106,7 +106,7 @@ static double fragmentation_random(struct fragmentation *f)
 /* Nearly a device: what such requests leave is of little use to anybody, so
  * they are poured half as often.
  */
-static double stream_weight(const struct request_shape *shape, double count)
+static double fragmentation_stream_weight(const struct request_shape *shape, double count)
 {
     if (!shape->devices)
         return 0;
@@ -128,7 +128,7 @@ static const struct request_shape *fragmentation_draw_shape(struct fragmentation
     size_t last = 0;
 
     for (size_t i = 0; i < f->typical && left >= 0; i++) {
-        double w = stream_weight(&f->mix.shapes[i].shape, f->mix.shapes[i].count);
+        double w = fragmentation_stream_weight(&f->mix.shapes[i].shape, f->mix.shapes[i].count);
 
         if (w > 0)
             last = i;
@@ -154,12 +154,12 @@ static void fragmentation_look_ahead(struct fragmentation *f, struct fragmentati
     f->least_part = AQ_MIN(f->least_part, part);
 }
 
-static void draw_streams(struct fragmentation *f)
+static void fragmentation_draw_streams(struct fragmentation *f)
 {
     double total = 0;
 
     for (size_t i = 0; i < f->typical; i++)
-        total += stream_weight(&f->mix.shapes[i].shape, f->mix.shapes[i].count);
+        total += fragmentation_stream_weight(&f->mix.shapes[i].shape, f->mix.shapes[i].count);
     f->random = 1;
     f->least_cpu = f->least_part = INT32_MAX;
     for (size_t s = 0; s < STREAMS; s++)
@@ -210,7 +210,7 @@ static void fragmentation_look(struct fragmentation *f, struct cluster *c)
     f->supply = supply;
     f->together = weights.together * fragmentation_churn(f);
     f->looks++;
-    draw_streams(f);
+    fragmentation_draw_streams(f);
     f->next_look = f->arrivals + AQ_MAX(200u, f->arrivals / 4);
     cluster_forget_fits(c);
 }
@@ -308,7 +308,8 @@ static int32_t fragmentation_pour_stream(const struct fragmentation *f,
 }
 
 /* The mean of what the streams take. */
-static double mean_taken(const struct fragmentation *f, const struct fragmentation_vessel *vessel)
+static double fragmentation_mean_taken(const struct fragmentation *f,
+                                       const struct fragmentation_vessel *vessel)
 {
     int64_t sum = 0;
 
@@ -333,7 +334,7 @@ static uint64_t fragmentation_hash_word(uint64_t hash, uint64_t word)
 }
 
 /* The same, remembered. */
-static double taken_of(struct fragmentation *f, const struct fragmentation_vessel *v)
+static double fragmentation_taken_of(struct fragmentation *f, const struct fragmentation_vessel *v)
 {
     uint64_t key = fragmentation_hash_word(fragmentation_hash_word(0, f->looks),
                                            (uint64_t)v->cpu_milli << 32 | (uint64_t)v->column << 16
@@ -346,12 +347,12 @@ static double taken_of(struct fragmentation *f, const struct fragmentation_vesse
     key |= 1;
     cached = &f->cache[key >> 40 & (CACHE_SIZE - 1)];
     if (cached->key != key)
-        *cached = (struct fragmentation_cached){ key, mean_taken(f, v) };
+        *cached = (struct fragmentation_cached){ key, fragmentation_mean_taken(f, v) };
     return cached->taken;
 }
 
 /* What the streams leave free, over the kinds of devices, each with its part of the CPU. */
-static double leftover_of(struct fragmentation *f, const struct node_contents *n)
+static double fragmentation_leftover_of(struct fragmentation *f, const struct node_contents *n)
 {
     double sum = 0;
 
@@ -371,7 +372,7 @@ static double leftover_of(struct fragmentation *f, const struct node_contents *n
         }
         v.cpu_milli = fragmentation_to_int32(n->cpu_milli * (to - from) / n->device_count);
         if (f->typical && v.count && v.cpu_milli >= f->least_cpu)
-            sum -= taken_of(f, &v);
+            sum -= fragmentation_taken_of(f, &v);
     }
     return sum;
 }
@@ -419,7 +420,8 @@ static double fragmentation_amount_of(const struct fragmentation *f,
 }
 
 /* Balance, whole devices, and much kept together. */
-static double simple_part(const struct fragmentation *f, const struct fragmentation_tally *t)
+static double fragmentation_simple_part(const struct fragmentation *f,
+                                        const struct fragmentation_tally *t)
 {
     double free_milli = (double)t->free_milli, whole = t->whole;
     double amount = f->together > 0 ? fragmentation_amount_of(f, t) : 0;
@@ -504,10 +506,10 @@ static void fragmentation_only_choice(const struct cluster *c, const struct slot
 }
 
 /* How far the leftovers can fall: not by more than is taken. */
-static double fall_of_leftover(struct fragmentation *f, double before,
-                               const struct node_contents *after, double taken)
+static double fragmentation_fall_of_leftover(struct fragmentation *f, double before,
+                                             const struct node_contents *after, double taken)
 {
-    return fmin(before - leftover_of(f, after), taken);
+    return fmin(before - fragmentation_leftover_of(f, after), taken);
 }
 
 /* While the mix is not known nothing else tells agents apart for a session without devices: it
@@ -540,36 +542,36 @@ static bool fragmentation_view_init(const struct fragmentation *f, const struct 
     v->after.cpu_milli = v->before.cpu_milli - v->shape.cpu_milli;
     v->after.device_count = v->before.device_count;
     v->tally = fragmentation_tally_of(&v->before);
-    v->simple = simple_part(f, &v->tally);
+    v->simple = fragmentation_simple_part(f, &v->tally);
     v->taken = (double)v->shape.devices * v->shape.part_milli;
     v->is_single = v->shape.devices == 1 && s->device_count <= DEVICES_MAX;
     return true;
 }
 
 /* By how much the simple part falls: with a single part from device 'd', or as the only choice. */
-static double fall_of_single(const struct fragmentation *f, const struct fragmentation_view *v,
-                             uint32_t d)
+static double fragmentation_fall_of_single(const struct fragmentation *f,
+                                           const struct fragmentation_view *v, uint32_t d)
 {
     struct fragmentation_tally after = fragmentation_tally_after(v->tally, &v->shape,
                                                                  v->before.devices[d].milli);
 
-    return v->simple - simple_part(f, &after);
+    return v->simple - fragmentation_simple_part(f, &after);
 }
 
-static double fall_of_only(const struct fragmentation *f, const struct cluster *c,
-                           const struct slot_request *req, const struct node_state *s,
-                           struct fragmentation_view *v)
+static double fragmentation_fall_of_only(const struct fragmentation *f, const struct cluster *c,
+                                         const struct slot_request *req, const struct node_state *s,
+                                         struct fragmentation_view *v)
 {
     struct fragmentation_tally after;
 
     fragmentation_only_choice(c, req, s, &v->before, v->devices_after);
     after = fragmentation_tally_of(&v->after);
-    return v->simple - simple_part(f, &after);
+    return v->simple - fragmentation_simple_part(f, &after);
 }
 
-static double score_fragmentation(void *data, const struct cluster *c,
-                                  const struct slot_request *req, const struct node_state *s,
-                                  int32_t *ret_device)
+static double fragmentation_score_fragmentation(void *data, const struct cluster *c,
+                                                const struct slot_request *req,
+                                                const struct node_state *s, int32_t *ret_device)
 {
     struct fragmentation *f = data;
     struct fragmentation_view v;
@@ -577,21 +579,21 @@ static double score_fragmentation(void *data, const struct cluster *c,
 
     if (!fragmentation_view_init(f, c, req, s, &v))
         return 0;
-    before = leftover_of(f, &v.before);
+    before = fragmentation_leftover_of(f, &v.before);
     if (!v.is_single) {
-        double fall = fall_of_only(f, c, req, s, &v);
+        double fall = fragmentation_fall_of_only(f, c, req, s, &v);
 
-        return fall + fall_of_leftover(f, before, &v.after, v.taken)
+        return fall + fragmentation_fall_of_leftover(f, before, &v.after, v.taken)
                + fragmentation_keep_off(f, &v.shape, s);
     }
     for (uint32_t d = 0; (d = fragmentation_next_choice(&v.before, &v.shape, d)) != UINT32_MAX;
          d++) {
-        double fall = fall_of_single(f, &v, d), now;
+        double fall = fragmentation_fall_of_single(f, &v, d), now;
 
         if (fall + fmin(v.taken, before) <= best)
             continue;
         fragmentation_take_choice(&v.before, &v.shape, d, v.devices_after);
-        now = fall + fall_of_leftover(f, before, &v.after, v.taken);
+        now = fall + fragmentation_fall_of_leftover(f, before, &v.after, v.taken);
         if (now > best) {
             best = now;
             *ret_device = (int32_t)d;
@@ -601,8 +603,9 @@ static double score_fragmentation(void *data, const struct cluster *c,
 }
 
 /* The leftovers fall by no more than there are, and than is taken. */
-static double bound_fragmentation(void *data, const struct cluster *c,
-                                  const struct slot_request *req, const struct node_state *s)
+static double fragmentation_bound_fragmentation(void *data, const struct cluster *c,
+                                                const struct slot_request *req,
+                                                const struct node_state *s)
 {
     struct fragmentation *f = data;
     struct fragmentation_view v;
@@ -611,20 +614,21 @@ static double bound_fragmentation(void *data, const struct cluster *c,
     if (!fragmentation_view_init(f, c, req, s, &v))
         return 0;
     if (!v.is_single) {
-        most = fall_of_only(f, c, req, s, &v) + fragmentation_keep_off(f, &v.shape, s);
+        most = fragmentation_fall_of_only(f, c, req, s, &v)
+               + fragmentation_keep_off(f, &v.shape, s);
     } else {
         for (uint32_t d = 0; (d = fragmentation_next_choice(&v.before, &v.shape, d)) != UINT32_MAX;
              d++)
-            most = fmax(most, fall_of_single(f, &v, d));
+            most = fmax(most, fragmentation_fall_of_single(f, &v, d));
     }
-    return most + fmin(v.taken, leftover_of(f, &v.before));
+    return most + fmin(v.taken, fragmentation_leftover_of(f, &v.before));
 }
 
 const struct selector_ops sched_fragmentation = { .name = "fragmentation",
-                                                  .open = open_fragmentation,
-                                                  .close = close_fragmentation,
-                                                  .score = score_fragmentation,
-                                                  .upper_bound = bound_fragmentation,
+                                                  .open = fragmentation_open_fragmentation,
+                                                  .close = fragmentation_close_fragmentation,
+                                                  .score = fragmentation_score_fragmentation,
+                                                  .upper_bound = fragmentation_bound_fragmentation,
                                                   .on_arrival = fragmentation_note_arrival,
                                                   .on_placement = fragmentation_note_placed,
                                                   .on_departure = fragmentation_note_left };

@@ -12,7 +12,7 @@
 #define ENTRIES_MAX 256
 
 /* Each agent is a member of the state that equals it; a state lists its members by id. */
-static void check_states(const struct cluster *c)
+static void invariants_check_states(const struct cluster *c)
 {
     size_t agents = 0, members = 0, used = 0;
 
@@ -45,7 +45,7 @@ static void check_states(const struct cluster *c)
 }
 
 /* What the fit cache says of a state is what the state says. */
-static void check_fits(const struct cluster *c)
+static void invariants_check_fits(const struct cluster *c)
 {
     for (size_t r = 0; r < c->request_count; r++) {
         const struct slot_request *req = c->requests[r];
@@ -59,7 +59,7 @@ static void check_fits(const struct cluster *c)
 }
 
 /* All that wait are in the queue, in order; all that hold something hold it on agents there are. */
-static void check_entries(const struct sched *s)
+static void invariants_check_entries(const struct sched *s)
 {
     size_t waiting = 0, preempting = 0;
 
@@ -86,8 +86,8 @@ void sched_assert_consistent(const struct sched *s)
 {
     if (s->cluster.node_count > NODES_MAX || s->entry_count > ENTRIES_MAX)
         return;
-    check_states(&s->cluster);
-    check_fits(&s->cluster);
-    check_entries(s);
+    invariants_check_states(&s->cluster);
+    invariants_check_fits(&s->cluster);
+    invariants_check_entries(s);
 }
 #endif

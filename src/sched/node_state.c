@@ -47,7 +47,7 @@ void cluster_sort_devices(struct cluster_device *devices, size_t count)
 }
 
 /* Of words only; no untrusted input is in them, and equal in every process. */
-static uint64_t hash_words(uint64_t hash, const void *bytes, size_t size)
+static uint64_t node_state_hash_words(uint64_t hash, const void *bytes, size_t size)
 {
     const unsigned char *at = bytes;
 
@@ -72,7 +72,7 @@ static bool node_state_equals(const struct cluster *c, const struct node_state *
 
 /* ---- the table ---- */
 
-static bool index_grow(struct cluster *c)
+static bool node_state_index_grow(struct cluster *c)
 {
     size_t size = c->index_size ? c->index_size * 2 : 64;
     uint32_t *index = calloc(size, sizeof(*index));
@@ -111,14 +111,14 @@ static void node_state_index_remove(struct cluster *c, uint32_t state)
     c->index[gap] = 0;
 }
 
-static void table_set(struct cluster *c, uint32_t state, const int64_t *free)
+static void node_state_table_set(struct cluster *c, uint32_t state, const int64_t *free)
 {
     for (size_t i = 0; i < c->width; i++)
         c->free_table[i * c->free_table_cap + state] = free ? free[i] : SCHED_ABSENT;
 }
 
 /* As many columns as before, longer ones. */
-static bool table_grow(struct cluster *c)
+static bool node_state_table_grow(struct cluster *c)
 {
     int64_t *grown;
 
@@ -134,7 +134,7 @@ static bool table_grow(struct cluster *c)
     return true;
 }
 
-static int place_new(struct cluster *c, uint32_t *ret)
+static int node_state_place_new(struct cluster *c, uint32_t *ret)
 {
     if (c->free_state_count) {
         *ret = c->free_states[--c->free_state_count];
@@ -143,7 +143,7 @@ static int place_new(struct cluster *c, uint32_t *ret)
     if (!vec_grow(&c->states, &c->state_cap, c->state_count + 1, sizeof(*c->states))
         || !vec_grow(&c->free_states, &c->free_state_cap, c->state_count + 1,
                      sizeof(*c->free_states))
-        || !table_grow(c))
+        || !node_state_table_grow(c))
         return -ENOMEM;
     assert(c->free_table_cap > c->state_count);
     c->states[c->state_count] = (struct node_state){ 0 };
@@ -157,9 +157,9 @@ static int state_new(struct cluster *c, const struct cluster_node *n, uint64_t h
     int64_t *block;
     struct node_state *s;
 
-    if ((c->used_state_count + 1) * 2 > c->index_size && !index_grow(c))
+    if ((c->used_state_count + 1) * 2 > c->index_size && !node_state_index_grow(c))
         return -ENOMEM;
-    if (!(block = malloc(amounts + devices)) || place_new(c, ret) < 0) {
+    if (!(block = malloc(amounts + devices)) || node_state_place_new(c, ret) < 0) {
         free(block);
         return -ENOMEM;
     }
@@ -173,13 +173,14 @@ static int state_new(struct cluster *c, const struct cluster_node *n, uint64_t h
     s->generation = c->next_generation++;
     s->architecture = n->architecture;
     s->device_count = n->device_count;
-    table_set(c, *ret, n->free);
+    node_state_table_set(c, *ret, n->free);
     return 0;
 }
 
 /* ---- members ---- */
 
-static size_t find_member(const struct cluster *c, const struct node_state *s, const char *id)
+static size_t node_state_find_member(const struct cluster *c, const struct node_state *s,
+                                     const char *id)
 {
     size_t low = 0, high = s->member_count;
 
@@ -200,7 +201,7 @@ static size_t find_member(const struct cluster *c, const struct node_state *s, c
 static int node_state_add_member(struct cluster *c, struct node_state *s, const char *id,
                                  uint32_t node)
 {
-    size_t at = find_member(c, s, id);
+    size_t at = node_state_find_member(c, s, id);
 
     if (s->member_count == s->member_cap) {
         uint32_t cap = s->member_cap ? s->member_cap * 2 : 4;
@@ -222,14 +223,14 @@ int node_state_enter(struct cluster *c, const struct cluster_node *n, uint32_t n
     struct {
         uint64_t architecture, devices;
     } head = { n->architecture, n->device_count };
-    uint64_t hash = hash_words(0, &head, sizeof(head));
+    uint64_t hash = node_state_hash_words(0, &head, sizeof(head));
     uint32_t state = CLUSTER_NONE;
     bool is_new;
 
     memcpy(c->scratch, n->devices, n->device_count * sizeof(*n->devices));
     cluster_sort_devices(c->scratch, n->device_count);
-    hash = hash_words(hash, n->free, c->width * sizeof(*n->free));
-    hash = hash_words(hash, c->scratch, n->device_count * sizeof(*c->scratch));
+    hash = node_state_hash_words(hash, n->free, c->width * sizeof(*n->free));
+    hash = node_state_hash_words(hash, c->scratch, n->device_count * sizeof(*c->scratch));
     hash ^= hash >> 32;
     for (size_t at = hash & (c->index_size - 1); c->index_size && c->index[at];
          at = (at + 1) & (c->index_size - 1))
@@ -242,7 +243,7 @@ int node_state_enter(struct cluster *c, const struct cluster_node *n, uint32_t n
         return -ENOMEM;
     if (node_state_add_member(c, &c->states[state], n->id, node) < 0) {
         if (is_new) {
-            table_set(c, state, NULL);
+            node_state_table_set(c, state, NULL);
             c->free_states[c->free_state_count++] = state;
         }
         return -ENOMEM;
@@ -262,7 +263,7 @@ int node_state_enter(struct cluster *c, const struct cluster_node *n, uint32_t n
 void node_state_leave(struct cluster *c, uint32_t state, uint32_t node)
 {
     struct node_state *s = &c->states[state];
-    size_t at = find_member(c, s, c->nodes[node].id);
+    size_t at = node_state_find_member(c, s, c->nodes[node].id);
 
     if (at == s->member_count)
         at--; /* it was the last, and alone in its id */
@@ -271,7 +272,7 @@ void node_state_leave(struct cluster *c, uint32_t state, uint32_t node)
     s->member_count--;
     if (s->member_count == 0) {
         node_state_index_remove(c, state);
-        table_set(c, state, NULL);
+        node_state_table_set(c, state, NULL);
         c->used_state_count--;
         c->free_states[c->free_state_count++] = state;
     }

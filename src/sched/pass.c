@@ -329,8 +329,8 @@ static int pass_try_entry(struct pass_run *p, uint32_t handle, struct sched_outc
 }
 
 /* Does 'out' hold up those behind? */
-static bool is_blocking(const struct pass_run *p, const struct sched_entry *e,
-                        const struct sched_outcome *out)
+static bool pass_is_blocking(const struct pass_run *p, const struct sched_entry *e,
+                             const struct sched_outcome *out)
 {
     const struct sched_options *o = &p->s->options;
 
@@ -355,7 +355,7 @@ static int pass_look_at_band(struct pass_run *p, size_t from, size_t to)
 
         if (pass_try_entry(p, handle, &out) < 0 || pass_report(p, handle, &out) < 0)
             return -ENOMEM;
-        p->result.is_blocked = is_blocking(p, e, &out);
+        p->result.is_blocked = pass_is_blocking(p, e, &out);
         p->result.blocker = handle;
         if (out.verdict != SCHED_PLACED && e->retries < UINT32_MAX) {
             e->retries++;

@@ -9,8 +9,9 @@
 /* ---- placement constraints ---- */
 
 /* The agents that have members of the session's placement group, and how many sessions. */
-static int constraints_count_group(struct sched *s, const struct sched_entry *e,
-                                   struct arena *arena, struct placement_constraints *constraints)
+static int place_constraints_count_group(struct sched *s, const struct sched_entry *e,
+                                         struct arena *arena,
+                                         struct placement_constraints *constraints)
 {
     uint32_t *counts = arena_array(arena, s->cluster.node_count + 1, sizeof(*counts));
     uint32_t *nodes = arena_array(arena, s->cluster.node_count + 1, sizeof(*nodes));
@@ -66,7 +67,7 @@ const struct placement_constraints *entry_constraints(struct sched *s, const str
                                                    .grouping = more->grouping,
                                                    .grouping_strict = more->grouping_strict };
     if (more->grouping != SCHED_UNGROUPED && s->grouped)
-        *ret_r = constraints_count_group(s, e, arena, constraints);
+        *ret_r = place_constraints_count_group(s, e, arena, constraints);
     return constraints;
 }
 

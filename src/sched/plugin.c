@@ -46,8 +46,8 @@ static struct aq_scheduler_slots plugin_slots_of(const struct cluster *c)
     return (struct aq_scheduler_slots){ c->names, (uint32_t)c->columns, 0 };
 }
 
-static int fill_sessions(struct queue_order *seq, struct arena *arena,
-                         struct aq_scheduler_session *ret)
+static int plugin_fill_sessions(struct queue_order *seq, struct arena *arena,
+                                struct aq_scheduler_session *ret)
 {
     const struct cluster *c = &seq->s->cluster;
     int64_t *amounts = arena_array(arena, seq->count * c->columns + 1, sizeof(*amounts));
@@ -70,7 +70,7 @@ static int fill_sessions(struct queue_order *seq, struct arena *arena,
     return 0;
 }
 
-static bool is_permutation(const uint32_t *order, size_t count, bool *seen)
+static bool plugin_is_permutation(const uint32_t *order, size_t count, bool *seen)
 {
     for (size_t i = 0; i < count; i++) {
         if (order[i] >= count || seen[order[i]])
@@ -80,7 +80,7 @@ static bool is_permutation(const uint32_t *order, size_t count, bool *seen)
     return true;
 }
 
-static int begin_order(struct queue_order *seq, struct arena *arena)
+static int plugin_begin_order(struct queue_order *seq, struct arena *arena)
 {
     struct sched_plugin *p = AQ_CONTAINER_OF(seq->s->options.sequencer, struct sched_plugin,
                                              sequencer);
@@ -90,12 +90,12 @@ static int begin_order(struct queue_order *seq, struct arena *arena)
     uint32_t *order = arena_array(arena, seq->count, sizeof(*order));
     bool *seen = arena_array(arena, seq->count, sizeof(*seen));
 
-    if (!ordered || !sessions || !order || !seen || fill_sessions(seq, arena, sessions) < 0)
+    if (!ordered || !sessions || !order || !seen || plugin_fill_sessions(seq, arena, sessions) < 0)
         return -ENOMEM;
     memset(order, 0xff, seq->count * sizeof(*order));
     if (p->theirs->order(&slots, sessions, (uint32_t)seq->count, order) != 0)
         plugin_complain(p, "refuses to order the sessions");
-    else if (!is_permutation(order, seq->count, seen))
+    else if (!plugin_is_permutation(order, seq->count, seen))
         plugin_complain(p, "does not name each session once");
     else
         ordered->order = order;
@@ -103,7 +103,7 @@ static int begin_order(struct queue_order *seq, struct arena *arena)
     return 0;
 }
 
-static uint32_t next_ordered(struct queue_order *seq)
+static uint32_t plugin_next_ordered(struct queue_order *seq)
 {
     const struct ordered *ordered = seq->data;
     size_t at = seq->at++;
@@ -210,8 +210,8 @@ static struct sched_plugin *plugin_new(const char *path, const struct aq_schedul
     }
     p->theirs = theirs;
     p->sequencer = (struct sequencer_ops){ .name = theirs->name,
-                                           .begin = begin_order,
-                                           .next = next_ordered };
+                                           .begin = plugin_begin_order,
+                                           .next = plugin_next_ordered };
     p->selector = sched_concentrated;
     p->selector.name = theirs->name;
     p->selector.pick = plugin_pick;
@@ -266,7 +266,7 @@ void sched_plugin_set_folder(const char *path)
 }
 
 /* Nobody else may put other code there. */
-static int check_owner(const char *path, struct aq_error *err)
+static int plugin_check_owner(const char *path, struct aq_error *err)
 {
     struct stat st;
 
@@ -295,7 +295,7 @@ int sched_plugin_find(const char *name, const struct sequencer_ops **ret_sequenc
         return aq_fail(err, EINVAL, "'%.64s' is no name of a plug-in", name);
     if (!(path = aq_format("%s/%s.so", folder, name)))
         return aq_fail_oom(err);
-    if ((r = check_owner(folder, err)) < 0 || (r = check_owner(path, err)) < 0)
+    if ((r = plugin_check_owner(folder, err)) < 0 || (r = plugin_check_owner(path, err)) < 0)
         return r;
     return sched_plugin_load(path, ret_sequencer, ret_selector, err);
 }

@@ -21,20 +21,20 @@ struct fifo_rounds {
     bool is_second_round;
 };
 
-static int begin_fifo(struct queue_order *seq, struct arena *arena)
+static int queue_order_begin_fifo(struct queue_order *seq, struct arena *arena)
 {
     return (seq->data = arena_alloc(arena, sizeof(struct fifo_rounds))) ? 0 : -ENOMEM;
 }
 
 /* As it was when the pass began. */
-static bool is_skipped(const struct sched *s, const struct sched_entry *e)
+static bool queue_order_is_skipped(const struct sched *s, const struct sched_entry *e)
 {
     return s->options.retries_to_skip
            && e->retries - (e->tried_in_pass == s->pass_count) >= s->options.retries_to_skip;
 }
 
 /* First those that are not skipped, then the others. */
-static uint32_t next_fifo(struct queue_order *seq)
+static uint32_t queue_order_next_fifo(struct queue_order *seq)
 {
     struct fifo_rounds *skipping = seq->data;
 
@@ -43,7 +43,8 @@ static uint32_t next_fifo(struct queue_order *seq)
             const struct queue_item *q = &seq->items[seq->at];
 
             if (!seq->s->options.retries_to_skip
-                || is_skipped(seq->s, &seq->s->entries[q->handle]) == skipping->is_second_round) {
+                || queue_order_is_skipped(seq->s, &seq->s->entries[q->handle])
+                       == skipping->is_second_round) {
                 seq->at++;
                 return q->handle;
             }
@@ -55,21 +56,22 @@ static uint32_t next_fifo(struct queue_order *seq)
     }
 }
 
-static bool may_pass_fifo(const struct sched *s, const struct sched_entry *e)
+static bool queue_order_may_pass_fifo(const struct sched *s, const struct sched_entry *e)
 {
-    return is_skipped(s, e);
+    return queue_order_is_skipped(s, e);
 }
 
-const struct sequencer_ops sched_fifo = {
-    .name = "fifo", .begin = begin_fifo, .next = next_fifo, .may_pass = may_pass_fifo
-};
+const struct sequencer_ops sched_fifo = { .name = "fifo",
+                                          .begin = queue_order_begin_fifo,
+                                          .next = queue_order_next_fifo,
+                                          .may_pass = queue_order_may_pass_fifo };
 
-static uint32_t next_lifo(struct queue_order *seq)
+static uint32_t queue_order_next_lifo(struct queue_order *seq)
 {
     return seq->at < seq->count ? seq->items[seq->count - ++seq->at].handle : NO_HANDLE;
 }
 
-const struct sequencer_ops sched_lifo = { .name = "lifo", .next = next_lifo };
+const struct sequencer_ops sched_lifo = { .name = "lifo", .next = queue_order_next_lifo };
 
 /* ---- by owner ---- */
 
@@ -129,12 +131,12 @@ double owner_share(struct sched *s, uint32_t owner)
     return share;
 }
 
-static void key_drf(struct sched *s, struct owner_queue *queue)
+static void queue_order_key_drf(struct sched *s, struct owner_queue *queue)
 {
     queue->key[0] = -owner_share(s, queue->owner);
 }
 
-static void key_fair_share(struct sched *s, struct owner_queue *queue)
+static void queue_order_key_fair_share(struct sched *s, struct owner_queue *queue)
 {
     if (queue->owner < s->owner_count)
         memcpy(queue->key, s->owners[queue->owner].factors, sizeof(queue->key));
@@ -192,14 +194,14 @@ static int owner_queues_begin(struct queue_order *seq, struct arena *arena,
     return 0;
 }
 
-static int begin_drf(struct queue_order *seq, struct arena *arena)
+static int queue_order_begin_drf(struct queue_order *seq, struct arena *arena)
 {
-    return owner_queues_begin(seq, arena, key_drf);
+    return owner_queues_begin(seq, arena, queue_order_key_drf);
 }
 
-static int begin_fair_share(struct queue_order *seq, struct arena *arena)
+static int queue_order_begin_fair_share(struct queue_order *seq, struct arena *arena)
 {
-    return owner_queues_begin(seq, arena, key_fair_share);
+    return owner_queues_begin(seq, arena, queue_order_key_fair_share);
 }
 
 /* The one given last is done with: its queue goes on. */
@@ -212,7 +214,7 @@ static uint32_t owner_queues_next(struct queue_order *seq)
         struct owner_queue *top = l->heap[0];
 
         if (seq->s->options.sequencer == &sched_drf)
-            key_drf(seq->s, top);
+            queue_order_key_drf(seq->s, top);
         if (++top->at == top->count)
             l->heap[0] = l->heap[--l->count];
         owner_queues_sift_down(l, 0);
@@ -224,10 +226,10 @@ static uint32_t owner_queues_next(struct queue_order *seq)
 }
 
 const struct sequencer_ops sched_drf = { .name = "drf",
-                                         .begin = begin_drf,
+                                         .begin = queue_order_begin_drf,
                                          .next = owner_queues_next };
 const struct sequencer_ops sched_fair_share = { .name = "fair-share",
-                                                .begin = begin_fair_share,
+                                                .begin = queue_order_begin_fair_share,
                                                 .next = owner_queues_next };
 
 const struct sequencer_ops *sched_find_sequencer(const char *name)

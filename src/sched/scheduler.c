@@ -108,7 +108,7 @@ int sched_set_agent(struct sched *s, const struct sched_agent *agent, struct aq_
     return r;
 }
 
-static bool is_reserved_on(const struct reservation *r, uint32_t node)
+static bool scheduler_is_reserved_on(const struct reservation *r, uint32_t node)
 {
     for (uint32_t q = 0; q < r->count; q++)
         if (r->holds[q].node == node)
@@ -127,7 +127,7 @@ int sched_remove_agent(struct sched *s, const char *id, struct aq_error *err)
             if (s->entries[i].holds[q].node == node)
                 return aq_fail(err, EBUSY, "sessions hold something on agent '%s'", id);
     for (size_t i = s->reservation_count; i-- > 0;)
-        if (is_reserved_on(&s->reservations[i], node)
+        if (scheduler_is_reserved_on(&s->reservations[i], node)
             && reservation_release(s, s->reservations[i].row) < 0)
             return aq_fail_oom(err);
     cluster_remove_agent(&s->cluster, node);

@@ -18,13 +18,14 @@ struct turns {
     char last[AGENT_ID_MAX + 1]; /* that was chosen; "" = none yet */
 };
 
-static int open_turns(void **ret)
+static int select_device_open_turns(void **ret)
 {
     return (*ret = calloc(1, sizeof(struct turns))) ? 0 : -ENOMEM;
 }
 
 /* The first of a state whose id comes after 'id', else the first of all. */
-static uint32_t member_after(const struct cluster *c, const struct node_state *s, const char *id)
+static uint32_t select_device_member_after(const struct cluster *c, const struct node_state *s,
+                                           const char *id)
 {
     size_t low = 0, high = s->member_count;
 
@@ -40,21 +41,24 @@ static uint32_t member_after(const struct cluster *c, const struct node_state *s
 }
 
 /* Ids that come after 'last' come first. */
-static int compare_turns(const char *a, const char *b, const char *last)
+static int select_device_compare_turns(const char *a, const char *b, const char *last)
 {
     bool a_is_next = strcmp(a, last) > 0, b_is_next = strcmp(b, last) > 0;
 
     return a_is_next == b_is_next ? strcmp(a, b) : a_is_next ? -1 : 1;
 }
 
-static bool is_sooner(const struct turns *t, const struct cluster *c, uint32_t a, uint32_t b)
+static bool select_device_is_sooner(const struct turns *t, const struct cluster *c, uint32_t a,
+                                    uint32_t b)
 {
-    return b == CLUSTER_NONE || compare_turns(c->nodes[a].id, c->nodes[b].id, t->last) < 0;
+    return b == CLUSTER_NONE
+           || select_device_compare_turns(c->nodes[a].id, c->nodes[b].id, t->last) < 0;
 }
 
-static uint32_t pick_turn(void *data, struct cluster *c, struct slot_request *req,
-                          const struct selector *self, const struct node_list *allowed,
-                          uint32_t node, int32_t *device)
+static uint32_t select_device_pick_turn(void *data, struct cluster *c, struct slot_request *req,
+                                        const struct selector *self,
+                                        const struct node_list *allowed, uint32_t node,
+                                        int32_t *device)
 {
     struct turns *t = data;
     uint32_t best = CLUSTER_NONE;
@@ -62,21 +66,21 @@ static uint32_t pick_turn(void *data, struct cluster *c, struct slot_request *re
     (void)node;
     (void)device;
     for (uint32_t i = 0; allowed && i < allowed->count; i++)
-        if (is_sooner(t, c, allowed->nodes[i], best))
+        if (select_device_is_sooner(t, c, allowed->nodes[i], best))
             best = allowed->nodes[i];
     for (uint32_t s = 0; !allowed && s < c->state_count; s++) {
         uint32_t next;
 
         if (!c->states[s].member_count || !cluster_fit(c, req, s, self)->has_room)
             continue;
-        next = member_after(c, &c->states[s], t->last);
-        if (is_sooner(t, c, next, best))
+        next = select_device_member_after(c, &c->states[s], t->last);
+        if (select_device_is_sooner(t, c, next, best))
             best = next;
     }
     return best;
 }
 
-static void note_turn(void *data, const struct cluster *c, uint32_t node)
+static void select_device_note_turn(void *data, const struct cluster *c, uint32_t node)
 {
     struct turns *t = data;
 
@@ -84,18 +88,18 @@ static void note_turn(void *data, const struct cluster *c, uint32_t node)
 }
 
 const struct selector_ops sched_round_robin = { .name = "roundrobin",
-                                                .open = open_turns,
+                                                .open = select_device_open_turns,
                                                 .close = free,
-                                                .pick = pick_turn,
-                                                .on_placement = note_turn };
+                                                .pick = select_device_pick_turn,
+                                                .on_placement = select_device_note_turn };
 
 /* ---- by devices ---- */
 
 /* The share that would be used of the best device, in 1/100; of nodes without
  * devices, of the first slot that is compared.
  */
-static double used_share(const struct cluster *c, const struct slot_request *req,
-                         const struct node_state *s, int sign, int32_t *ret_device)
+static double select_device_used_share(const struct cluster *c, const struct slot_request *req,
+                                       const struct node_state *s, int sign, int32_t *ret_device)
 {
     double best = 0;
 
@@ -119,24 +123,27 @@ static double used_share(const struct cluster *c, const struct slot_request *req
 }
 
 /* A request without devices stays off agents that have them. */
-static double score_packing(void *data, const struct cluster *c, const struct slot_request *req,
-                            const struct node_state *s, int32_t *ret_device)
+static double select_device_score_packing(void *data, const struct cluster *c,
+                                          const struct slot_request *req,
+                                          const struct node_state *s, int32_t *ret_device)
 {
-    double used = used_share(c, req, s, 1, ret_device);
+    double used = select_device_used_share(c, req, s, 1, ret_device);
 
     (void)data;
     return *ret_device < 0 && s->device_count ? -1 : used;
 }
 
-static double score_performance(void *data, const struct cluster *c, const struct slot_request *req,
-                                const struct node_state *s, int32_t *ret_device)
+static double select_device_score_performance(void *data, const struct cluster *c,
+                                              const struct slot_request *req,
+                                              const struct node_state *s, int32_t *ret_device)
 {
-    double used = used_share(c, req, s, -1, ret_device);
+    double used = select_device_used_share(c, req, s, -1, ret_device);
 
     (void)data;
     return *ret_device < 0 && s->device_count ? -1 : 100 - used;
 }
 
-const struct selector_ops sched_bin_packing = { .name = "bin-packing", .score = score_packing };
+const struct selector_ops sched_bin_packing = { .name = "bin-packing",
+                                                .score = select_device_score_packing };
 const struct selector_ops sched_high_performance = { .name = "high-performance",
-                                                     .score = score_performance };
+                                                     .score = select_device_score_performance };

@@ -32,22 +32,26 @@ static int select_compare_rows(const struct sched_candidate *a, const struct sch
 }
 
 /* The least that is left, so that large requests still find whole agents. */
-static int compare_concentrated(const struct sched_candidate *a, const struct sched_candidate *b)
+static int select_node_compare_concentrated(const struct sched_candidate *a,
+                                            const struct sched_candidate *b)
 {
     return select_compare_rows(a, b, 1, INT64_MAX);
 }
 
 /* The most that is left. */
-static int compare_dispersed(const struct sched_candidate *a, const struct sched_candidate *b)
+static int select_node_compare_dispersed(const struct sched_candidate *a,
+                                         const struct sched_candidate *b)
 {
     return select_compare_rows(a, b, -1, INT64_MIN);
 }
 
 const struct selector_ops sched_concentrated = { .name = "concentrated",
-                                                 .compare = compare_concentrated };
-const struct selector_ops sched_dispersed = { .name = "dispersed", .compare = compare_dispersed };
+                                                 .compare = select_node_compare_concentrated };
+const struct selector_ops sched_dispersed = { .name = "dispersed",
+                                              .compare = select_node_compare_dispersed };
 /* Backend.AI's first selector chose as the dispersed one does. */
-const struct selector_ops sched_legacy = { .name = "legacy", .compare = compare_dispersed };
+const struct selector_ops sched_legacy = { .name = "legacy",
+                                           .compare = select_node_compare_dispersed };
 
 const struct selector_ops *sched_find_selector(const char *name)
 {
@@ -82,8 +86,8 @@ static void select_fill(const struct cluster *c, const struct slot_request *req,
         values[i] = s->free[req->order[i]];
 }
 
-static int compare_amounts(const struct cluster *c, const struct slot_request *req,
-                           const struct selector *selector, uint32_t a, uint32_t b)
+static int select_node_compare_amounts(const struct cluster *c, const struct slot_request *req,
+                                       const struct selector *selector, uint32_t a, uint32_t b)
 {
     int64_t x[COMPARED_MAX], y[COMPARED_MAX];
     struct sched_candidate first, second;
@@ -98,7 +102,8 @@ int select_compare(const struct cluster *c, struct slot_request *req,
 {
     double p = req->fits[a].score, q = req->fits[b].score;
 
-    return selector->ops->compare ? compare_amounts(c, req, selector, a, b) : (p < q) - (p > q);
+    return selector->ops->compare ? select_node_compare_amounts(c, req, selector, a, b)
+                                  : (p < q) - (p > q);
 }
 
 /* ---- placement constraints ---- */
@@ -145,10 +150,10 @@ bool placement_allows(const struct placement_constraints *constraints, uint32_t 
 }
 
 /* The selector has the last word among those that the constraints likes as well as 'best'. */
-static int pick_among_nodes(struct cluster *c, struct slot_request *req,
-                            const struct selector *selector,
-                            const struct placement_constraints *constraints, int64_t best_rank,
-                            uint32_t *best, int32_t *device)
+static int select_node_pick_among_nodes(struct cluster *c, struct slot_request *req,
+                                        const struct selector *selector,
+                                        const struct placement_constraints *constraints,
+                                        int64_t best_rank, uint32_t *best, int32_t *device)
 {
     AQ_CLEANUP(aq_freep) uint32_t *nodes = calloc(c->node_count, sizeof(*nodes));
     struct node_list allowed = { nodes, 0 };
@@ -196,7 +201,8 @@ static int select_among_nodes(struct cluster *c, struct slot_request *req,
     }
     if (*ret_node == CLUSTER_NONE || !selector->ops->pick)
         return 0;
-    return pick_among_nodes(c, req, selector, constraints, best_rank, ret_node, ret_device);
+    return select_node_pick_among_nodes(c, req, selector, constraints, best_rank, ret_node,
+                                        ret_device);
 }
 
 /* ---- the search ---- */
@@ -214,8 +220,9 @@ static bool select_is_better(const struct cluster *c, struct slot_request *req,
 }
 
 /* The best of those whose score is known; and whose bound is highest. */
-static int scan_known(struct cluster *c, struct slot_request *req, const struct selector *selector,
-                      uint32_t *ret_best, uint32_t *ret_promising)
+static int select_node_scan_known(struct cluster *c, struct slot_request *req,
+                                  const struct selector *selector, uint32_t *ret_best,
+                                  uint32_t *ret_promising)
 {
     size_t lead = cluster_lead_column(c, req);
     const int64_t *free = cluster_free(c, lead);
@@ -246,7 +253,7 @@ static int select_among_states(struct cluster *c, struct slot_request *req,
     size_t lead = cluster_lead_column(c, req);
     const int64_t *free = cluster_free(c, lead);
     uint32_t promising;
-    int r = scan_known(c, req, selector, ret_state, &promising);
+    int r = select_node_scan_known(c, req, selector, ret_state, &promising);
 
     if (r < 0 || promising == CLUSTER_NONE)
         return r;

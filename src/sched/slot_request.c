@@ -37,7 +37,7 @@ static void slot_request_add_kernel(const struct cluster *c, struct slot_request
 }
 
 /* "cuda" has "cuda", "cuda.shares" and "cuda.device:10g-mig". */
-static bool is_of_device(const char *slot_name, const char *device)
+static bool slot_request_is_of_device(const char *slot_name, const char *device)
 {
     size_t len = strlen(device);
 
@@ -45,7 +45,7 @@ static bool is_of_device(const char *slot_name, const char *device)
            && (slot_name[len] == '\0' || slot_name[len] == '.');
 }
 
-static bool is_ordered(const struct slot_request *req, size_t column)
+static bool slot_request_is_ordered(const struct slot_request *req, size_t column)
 {
     for (size_t i = 0; i < req->order_count; i++)
         if (req->order[i] == column)
@@ -60,11 +60,11 @@ static void slot_request_order_columns(const struct cluster *c, struct slot_requ
 {
     for (size_t p = 0; p < c->slot_priority_count; p++)
         for (size_t i = 0; i < c->columns; i++)
-            if (req->named[i] && !is_ordered(req, i)
-                && is_of_device(c->names[i], c->slot_priority[p]))
+            if (req->named[i] && !slot_request_is_ordered(req, i)
+                && slot_request_is_of_device(c->names[i], c->slot_priority[p]))
                 req->order[req->order_count++] = (uint16_t)i;
     for (size_t i = 0; i < c->columns; i++)
-        if (req->named[i] && !is_ordered(req, i))
+        if (req->named[i] && !slot_request_is_ordered(req, i))
             req->order[req->order_count++] = (uint16_t)i;
 }
 

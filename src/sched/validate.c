@@ -6,16 +6,17 @@
 typedef enum sched_verdict (*validator_fn)(const struct sched *s, const struct sched_entry *e,
                                            int64_t now_usec, uint32_t *ret_account);
 
-static enum sched_verdict check_start(const struct sched *s, const struct sched_entry *e,
-                                      int64_t now_usec, uint32_t *ret_account)
+static enum sched_verdict validate_check_start(const struct sched *s, const struct sched_entry *e,
+                                               int64_t now_usec, uint32_t *ret_account)
 {
     (void)s;
     (void)ret_account;
     return e->type == SESSION_BATCH && now_usec < e->starts_usec ? SCHED_TOO_EARLY : SCHED_PLACED;
 }
 
-static enum sched_verdict check_dependencies(const struct sched *s, const struct sched_entry *e,
-                                             int64_t now_usec, uint32_t *ret_account)
+static enum sched_verdict validate_check_dependencies(const struct sched *s,
+                                                      const struct sched_entry *e, int64_t now_usec,
+                                                      uint32_t *ret_account)
 {
     (void)s;
     (void)now_usec;
@@ -23,8 +24,9 @@ static enum sched_verdict check_dependencies(const struct sched *s, const struct
     return e->dependencies;
 }
 
-static enum sched_verdict check_concurrency(const struct sched *s, const struct sched_entry *e,
-                                            int64_t now_usec, uint32_t *ret_account)
+static enum sched_verdict validate_check_concurrency(const struct sched *s,
+                                                     const struct sched_entry *e, int64_t now_usec,
+                                                     uint32_t *ret_account)
 {
     (void)now_usec;
     for (int kind = 0; kind < SCHED_ACCOUNT_KINDS; kind++) {
@@ -55,8 +57,8 @@ int64_t entry_amount(const struct sched_entry *e, size_t column)
 }
 
 /* Would 'e' go over a limit of the account? Only slots that are wanted count. */
-static bool is_over(const struct sched *s, const struct account_state *a,
-                    const struct sched_entry *e)
+static bool validate_is_over(const struct sched *s, const struct account_state *a,
+                             const struct sched_entry *e)
 {
     for (size_t c = 0; c < s->cluster.columns; c++) {
         int64_t limit = account_limit(a, c), total;
@@ -69,21 +71,21 @@ static bool is_over(const struct sched *s, const struct account_state *a,
     return false;
 }
 
-static enum sched_verdict check_quota(const struct sched *s, const struct sched_entry *e,
-                                      int64_t now_usec, uint32_t *ret_account)
+static enum sched_verdict validate_check_quota(const struct sched *s, const struct sched_entry *e,
+                                               int64_t now_usec, uint32_t *ret_account)
 {
     (void)now_usec;
     for (int kind = 0; kind < SCHED_ACCOUNT_KINDS; kind++)
         if (e->accounts[kind] < s->account_count
-            && is_over(s, &s->accounts[e->accounts[kind]], e)) {
+            && validate_is_over(s, &s->accounts[e->accounts[kind]], e)) {
             *ret_account = e->accounts[kind];
             return SCHED_QUOTA;
         }
     return SCHED_PLACED;
 }
 
-static const validator_fn validators[] = { check_start, check_dependencies, check_concurrency,
-                                           check_quota };
+static const validator_fn validators[] = { validate_check_start, validate_check_dependencies,
+                                           validate_check_concurrency, validate_check_quota };
 
 enum sched_verdict validate_entry(const struct sched *s, const struct sched_entry *e,
                                   int64_t now_usec, uint32_t *ret_account)

@@ -17,15 +17,15 @@ struct sim {
     struct strbuf out, svg;
 };
 
-static double seconds_since(int64_t usec)
+static double main_seconds_since(int64_t usec)
 {
     return (double)(clock_monotonic_usec() - usec) / USEC_PER_SEC;
 }
 
 /* ---- arrival ---- */
 
-static int run_policy(const struct sim *sim, size_t policy, struct arrival_row *row,
-                      struct aq_error *err)
+static int main_run_policy(const struct sim *sim, size_t policy, struct arrival_row *row,
+                           struct aq_error *err)
 {
     const struct sim_options *o = &sim->options;
     struct arrival_experiment e = { &sim->nodes, &sim->tasks, o->arrival, o->policies[policy] };
@@ -44,24 +44,24 @@ static int run_policy(const struct sim *sim, size_t policy, struct arrival_row *
         for (size_t p = 0; p < result.points; p++)
             row->curve[p] += result.curve[p] / (double)o->seed_count;
     }
-    row->seconds = seconds_since(start);
+    row->seconds = main_seconds_since(start);
     return 0;
 }
 
-static int run_arrival(struct sim *sim, struct aq_error *err)
+static int main_run_arrival(struct sim *sim, struct aq_error *err)
 {
     const struct sim_options *o = &sim->options;
     struct arrival_row rows[SIM_POLICIES_MAX];
     int64_t start = clock_monotonic_usec();
 
     for (size_t i = 0; i < o->policy_count; i++) {
-        int r = run_policy(sim, i, &rows[i], err);
+        int r = main_run_policy(sim, i, &rows[i], err);
 
         if (r < 0)
             return r;
     }
     if (o->json)
-        report_arrival_json(o, rows, o->policy_count, seconds_since(start), &sim->out);
+        report_arrival_json(o, rows, o->policy_count, main_seconds_since(start), &sim->out);
     else
         report_arrival_table(o, rows, o->policy_count, &sim->out);
     if (o->svg)
@@ -72,7 +72,7 @@ static int run_arrival(struct sim *sim, struct aq_error *err)
 /* ---- in time ---- */
 
 /* The figures of one draw more; what is drawn is the first. */
-static void add_result(struct replay_result *sum, const struct replay_result *r, double part)
+static void main_add_result(struct replay_result *sum, const struct replay_result *r, double part)
 {
     if (sum->arrived == 0) {
         *sum = *r;
@@ -87,8 +87,9 @@ static void add_result(struct replay_result *sum, const struct replay_result *r,
     sum->end_sec += part * r->end_sec;
 }
 
-static int run_order(const struct sim *sim, const struct sim_order *order,
-                     const struct selector_ops *policy, struct time_row *row, struct aq_error *err)
+static int main_run_order(const struct sim *sim, const struct sim_order *order,
+                          const struct selector_ops *policy, struct time_row *row,
+                          struct aq_error *err)
 {
     const struct sim_options *o = &sim->options;
     size_t draws = o->load.draw ? o->seed_count : 1;
@@ -104,12 +105,12 @@ static int run_order(const struct sim *sim, const struct sim_order *order,
     row->policy = policy->name;
     for (size_t i = 0; i < draws && r == 0; i++)
         if ((r = replay_run(&replay, o->seeds[i], &result, err)) == 0)
-            add_result(&row->result, &result, 1.0 / (double)draws);
-    row->seconds = seconds_since(begin);
+            main_add_result(&row->result, &result, 1.0 / (double)draws);
+    row->seconds = main_seconds_since(begin);
     return r;
 }
 
-static int run_time(struct sim *sim, struct aq_error *err)
+static int main_run_time(struct sim *sim, struct aq_error *err)
 {
     const struct sim_options *o = &sim->options;
     size_t count = 0;
@@ -119,9 +120,9 @@ static int run_time(struct sim *sim, struct aq_error *err)
 
     for (size_t i = 0; i < o->order_count && r == 0; i++)
         for (size_t p = 0; p < o->policy_count && r == 0; p++)
-            r = run_order(sim, &o->orders[i], o->policies[p], &rows[count++], err);
+            r = main_run_order(sim, &o->orders[i], o->policies[p], &rows[count++], err);
     if (r == 0 && o->json)
-        report_time_json(rows, count, seconds_since(start), &sim->out);
+        report_time_json(rows, count, main_seconds_since(start), &sim->out);
     else if (r == 0)
         report_time_table(rows, count, &sim->out);
     if (r == 0 && o->svg)
@@ -140,7 +141,7 @@ static int sim_run(struct sim *sim, struct aq_error *err)
     if (r == 0)
         r = trace_load_tasks(o->tasks, &sim->arena, &sim->tasks, err);
     if (r == 0)
-        r = o->in_time ? run_time(sim, err) : run_arrival(sim, err);
+        r = o->in_time ? main_run_time(sim, err) : main_run_arrival(sim, err);
     if (r == 0 && (!strbuf_ok(&sim->out) || !strbuf_ok(&sim->svg)))
         r = aq_fail_oom(err);
     if (r == 0 && o->svg)

@@ -51,7 +51,7 @@ static int sim_options_parse_number(const char *option, const char *text, double
     return 0;
 }
 
-static int parse_seeds(char *text, struct sim_options *ret, struct aq_error *err)
+static int options_parse_seeds(char *text, struct sim_options *ret, struct aq_error *err)
 {
     char *rest = NULL;
 
@@ -70,7 +70,7 @@ static int parse_seeds(char *text, struct sim_options *ret, struct aq_error *err
     return ret->seed_count ? 0 : aq_fail_field(err, EINVAL, "--seeds", "--seeds is empty");
 }
 
-static int parse_policies(char *text, struct sim_options *ret, struct aq_error *err)
+static int options_parse_policies(char *text, struct sim_options *ret, struct aq_error *err)
 {
     char *rest = NULL;
 
@@ -86,7 +86,7 @@ static int parse_policies(char *text, struct sim_options *ret, struct aq_error *
     return ret->policy_count ? 0 : aq_fail_field(err, EINVAL, "--policy", "--policy is empty");
 }
 
-static int parse_order(char *word, struct sim_order *ret, struct aq_error *err)
+static int options_parse_order(char *word, struct sim_order *ret, struct aq_error *err)
 {
     char name[32];
     char *plus = strchr(word, '+');
@@ -109,7 +109,7 @@ static int parse_order(char *word, struct sim_order *ret, struct aq_error *err)
                                           word);
 }
 
-static int parse_orders(char *text, struct sim_options *ret, struct aq_error *err)
+static int options_parse_orders(char *text, struct sim_options *ret, struct aq_error *err)
 {
     static char all[] = "fifo,fifo+skip,lifo,drf,fair-share,fifo+backfill,drf+backfill,"
                         "fair-share+backfill";
@@ -122,7 +122,7 @@ static int parse_orders(char *text, struct sim_options *ret, struct aq_error *er
 
         if (ret->order_count == SIM_ORDERS_MAX)
             return aq_fail_field(err, EINVAL, "--order", "at most %d orders", SIM_ORDERS_MAX);
-        if ((r = parse_order(word, &ret->orders[ret->order_count++], err)) < 0)
+        if ((r = options_parse_order(word, &ret->orders[ret->order_count++], err)) < 0)
             return r;
     }
     return ret->order_count ? 0 : aq_fail_field(err, EINVAL, "--order", "--order is empty");
@@ -144,7 +144,7 @@ static int options_take(int letter, char *value, struct sim_options *o, struct a
         o->svg = value;
         return 0;
     case 'p':
-        return parse_policies(value, o, err);
+        return options_parse_policies(value, o, err);
     case 'a':
         return sim_options_parse_number("--arrival", value, 0.01, 100, &o->arrival, err);
     case 'l':
@@ -159,10 +159,10 @@ static int options_take(int letter, char *value, struct sim_options *o, struct a
         o->load.longest_sec = (int64_t)number;
         return r;
     case 's':
-        return parse_seeds(value, o, err);
+        return options_parse_seeds(value, o, err);
     case 'o':
         o->in_time = true;
-        return parse_orders(value, o, err);
+        return options_parse_orders(value, o, err);
     default:
         o->in_time = o->in_time || letter == 'T';
         o->json = o->json || letter == 'j';

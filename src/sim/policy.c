@@ -11,8 +11,8 @@
 
 /* ---- any ---- */
 
-static int32_t random_device(struct policy *p, const struct slot_request *req,
-                             const struct node_state *s)
+static int32_t policy_random_device(struct policy *p, const struct slot_request *req,
+                                    const struct node_state *s)
 {
     int32_t found[64];
     uint32_t count = 0;
@@ -26,9 +26,9 @@ static int32_t random_device(struct policy *p, const struct slot_request *req,
     return count ? found[random_below(&p->random, count)] : -1;
 }
 
-static uint32_t pick_random(void *data, struct cluster *c, struct slot_request *req,
-                            const struct selector *self, const struct node_list *allowed,
-                            uint32_t node, int32_t *device)
+static uint32_t policy_pick_random(void *data, struct cluster *c, struct slot_request *req,
+                                   const struct selector *self, const struct node_list *allowed,
+                                   uint32_t node, int32_t *device)
 {
     struct policy *p = data;
     uint64_t count = 0, at;
@@ -42,7 +42,7 @@ static uint32_t pick_random(void *data, struct cluster *c, struct slot_request *
         if (!c->states[s].member_count || !cluster_fit(c, req, s, self)->has_room)
             continue;
         if (at < c->states[s].member_count) {
-            *device = random_device(p, req, &c->states[s]);
+            *device = policy_random_device(p, req, &c->states[s]);
             return c->states[s].members[at];
         }
         at -= c->states[s].member_count;
@@ -50,12 +50,13 @@ static uint32_t pick_random(void *data, struct cluster *c, struct slot_request *
     return node;
 }
 
-const struct selector_ops policy_random = { .name = "random", .pick = pick_random };
+const struct selector_ops policy_random = { .name = "random", .pick = policy_pick_random };
 
 /* ---- the least left ---- */
 
-static double score_bestfit(void *data, const struct cluster *c, const struct slot_request *req,
-                            const struct node_state *s, int32_t *ret_device)
+static double policy_score_bestfit(void *data, const struct cluster *c,
+                                   const struct slot_request *req, const struct node_state *s,
+                                   int32_t *ret_device)
 {
     struct policy *p = data;
     double cpu = 0, devices = 0;
@@ -70,7 +71,7 @@ static double score_bestfit(void *data, const struct cluster *c, const struct sl
     return -cpu / p->cpu_max - devices / p->devices_max;
 }
 
-const struct selector_ops policy_bestfit = { .name = "bestfit", .score = score_bestfit };
+const struct selector_ops policy_bestfit = { .name = "bestfit", .score = policy_score_bestfit };
 
 /* ---- names ---- */
 

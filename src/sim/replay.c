@@ -227,7 +227,7 @@ static int replay_advance(struct replay_run *run, struct replay_result *ret, str
 
 /* ---- figures ---- */
 
-static int compare_doubles(const void *a, const void *b)
+static int replay_compare_doubles(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
 
@@ -238,7 +238,7 @@ static void replay_summarize(struct replay_run *run, struct replay_result *ret)
 {
     double sum = 0;
 
-    qsort(run->waits, run->wait_count, sizeof(*run->waits), compare_doubles);
+    qsort(run->waits, run->wait_count, sizeof(*run->waits), replay_compare_doubles);
     for (size_t i = 0; i < run->wait_count; i++)
         sum += run->waits[i];
     ret->arrived = run->load.count;

@@ -8,7 +8,7 @@
 #include "base/jsonw.h"
 #include "sim/svg_chart.h"
 
-static void member_double(struct jsonw *w, const char *key, double value)
+static void report_member_double(struct jsonw *w, const char *key, double value)
 {
     jsonw_key(w, key);
     jsonw_double(w, round(value * 1e4) / 1e4);
@@ -20,14 +20,14 @@ static void report_write_row(const struct sim_options *o, const struct arrival_r
                              struct jsonw *w)
 {
     jsonw_object_begin(w);
-    member_double(w, "gpu_allocation_pct", row->mean);
+    report_member_double(w, "gpu_allocation_pct", row->mean);
     jsonw_key(w, "per_seed");
     jsonw_array_begin(w);
     for (size_t i = 0; i < o->seed_count; i++)
         jsonw_double(w, round(row->per_seed[i] * 1e4) / 1e4);
     jsonw_array_end(w);
     jsonw_member_str(w, "policy", row->policy);
-    member_double(w, "seconds", row->seconds);
+    report_member_double(w, "seconds", row->seconds);
     jsonw_object_end(w);
 }
 
@@ -45,7 +45,7 @@ void report_arrival_json(const struct sim_options *o, const struct arrival_row *
         for (size_t i = 0; i < count; i++)
             report_write_row(o, &rows[i], &w);
         jsonw_array_end(&w);
-        member_double(&w, "seconds", seconds);
+        report_member_double(&w, "seconds", seconds);
         jsonw_object_end(&w);
     }
     strbuf_addc(out, '\n');
@@ -102,18 +102,18 @@ void report_time_json(const struct time_row *rows, size_t count, double seconds,
         jsonw_member_int(&w, "sessions", (int64_t)r->arrived);
         jsonw_member_int(&w, "left_out", (int64_t)r->left_out);
         jsonw_member_int(&w, "nodes", (int64_t)r->nodes);
-        member_double(&w, "load", r->load);
-        member_double(&w, "waiting_mean_s", r->waiting_mean_sec);
-        member_double(&w, "waiting_p95_s", r->waiting_p95_sec);
-        member_double(&w, "idle_gpus_while_waiting", r->idle_gpus);
-        member_double(&w, "gpu_allocation_pct", r->allocation_pct);
-        member_double(&w, "queue_mean", r->queue_mean);
-        member_double(&w, "makespan_s", r->end_sec);
-        member_double(&w, "seconds", rows[i].seconds);
+        report_member_double(&w, "load", r->load);
+        report_member_double(&w, "waiting_mean_s", r->waiting_mean_sec);
+        report_member_double(&w, "waiting_p95_s", r->waiting_p95_sec);
+        report_member_double(&w, "idle_gpus_while_waiting", r->idle_gpus);
+        report_member_double(&w, "gpu_allocation_pct", r->allocation_pct);
+        report_member_double(&w, "queue_mean", r->queue_mean);
+        report_member_double(&w, "makespan_s", r->end_sec);
+        report_member_double(&w, "seconds", rows[i].seconds);
         jsonw_object_end(&w);
     }
     jsonw_array_end(&w);
-    member_double(&w, "seconds", seconds);
+    report_member_double(&w, "seconds", seconds);
     jsonw_object_end(&w);
     strbuf_addc(out, '\n');
 }

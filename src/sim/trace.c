@@ -14,8 +14,8 @@
 #define GPUS_MAX 1024
 
 /* Columns that must be there; -EINVAL names the first that is not. */
-static int find_columns(const struct csv *csv, const char *const *names, int *columns,
-                        size_t required, size_t count, struct aq_error *err)
+static int trace_find_columns(const struct csv *csv, const char *const *names, int *columns,
+                              size_t required, size_t count, struct aq_error *err)
 {
     for (size_t i = 0; i < count; i++) {
         columns[i] = csv_find(csv, names[i]);
@@ -36,7 +36,7 @@ static bool trace_copy_text(const struct csv *csv, int column, struct arena *are
     return !v || v->len == 0 || (*ret = arena_strndup(arena, v->text, v->len));
 }
 
-static int too_long(struct aq_error *err)
+static int trace_too_long(struct aq_error *err)
 {
     return aq_fail(err, EINVAL, "more than %d lines", TRACE_LINES_MAX);
 }
@@ -46,8 +46,8 @@ static int too_long(struct aq_error *err)
 enum { N_NAME, N_CPU, N_MEMORY, N_GPU, N_MODEL, N_COUNT };
 static const char *const node_columns[] = { "sn", "cpu_milli", "memory_mib", "gpu", "model" };
 
-static int read_node(const struct csv *csv, const int *columns, struct arena *arena,
-                     struct trace_node *ret, struct aq_error *err)
+static int trace_read_node(const struct csv *csv, const int *columns, struct arena *arena,
+                           struct trace_node *ret, struct aq_error *err)
 {
     int64_t gpus;
 
@@ -71,14 +71,14 @@ int trace_read_nodes(const char *text, size_t len, struct arena *arena, struct t
     size_t lines = csv_count_lines(text, len);
 
     if (lines > TRACE_LINES_MAX)
-        return too_long(err);
+        return trace_too_long(err);
     if ((r = csv_begin(&csv, text, len, err)) < 0
-        || (r = find_columns(&csv, node_columns, columns, N_MODEL, N_COUNT, err)) < 0)
+        || (r = trace_find_columns(&csv, node_columns, columns, N_MODEL, N_COUNT, err)) < 0)
         return r;
     if (!(nodes.items = arena_array(arena, lines, sizeof(*nodes.items))))
         return aq_fail_oom(err);
     while ((r = csv_next(&csv, err)) > 0)
-        if ((r = read_node(&csv, columns, arena, &nodes.items[nodes.count++], err)) < 0)
+        if ((r = trace_read_node(&csv, columns, arena, &nodes.items[nodes.count++], err)) < 0)
             return r;
     if (r == 0)
         *ret = nodes;
@@ -110,8 +110,8 @@ static const char *const task_columns[] = { "name",          "cpu_milli",      "
                                             "priority" };
 
 /* "V100M16|V100M32" */
-static int read_models(const struct csv *csv, int column, struct arena *arena,
-                       struct trace_task *ret, struct aq_error *err)
+static int trace_read_models(const struct csv *csv, int column, struct arena *arena,
+                             struct trace_task *ret, struct aq_error *err)
 {
     const struct csv_value *v = column < 0 ? NULL : &csv->values[column];
     const char **models;
@@ -134,8 +134,8 @@ static int read_models(const struct csv *csv, int column, struct arena *arena,
     return 0;
 }
 
-static int read_times(const struct csv *csv, const int *columns, struct trace_task *ret,
-                      struct aq_error *err)
+static int trace_read_times(const struct csv *csv, const int *columns, struct trace_task *ret,
+                            struct aq_error *err)
 {
     int64_t scheduled, deleted;
 
@@ -151,8 +151,8 @@ static int read_times(const struct csv *csv, const int *columns, struct trace_ta
                : 0;
 }
 
-static int read_task(const struct csv *csv, const int *columns, struct arena *arena,
-                     struct trace_task *ret, struct aq_error *err)
+static int trace_read_task(const struct csv *csv, const int *columns, struct arena *arena,
+                           struct trace_task *ret, struct aq_error *err)
 {
     int64_t gpus, milli, priority;
     int r;
@@ -173,9 +173,9 @@ static int read_task(const struct csv *csv, const int *columns, struct arena *ar
         || !trace_copy_text(csv, columns[T_PROJECT], arena, &ret->project)
         || !trace_copy_text(csv, columns[T_DOMAIN], arena, &ret->domain))
         return aq_fail_oom(err);
-    if ((r = read_models(csv, columns[T_SPEC], arena, ret, err)) < 0)
+    if ((r = trace_read_models(csv, columns[T_SPEC], arena, ret, err)) < 0)
         return r;
-    return read_times(csv, columns, ret, err);
+    return trace_read_times(csv, columns, ret, err);
 }
 
 int trace_read_tasks(const char *text, size_t len, struct arena *arena, struct trace_tasks *ret,
@@ -187,14 +187,14 @@ int trace_read_tasks(const char *text, size_t len, struct arena *arena, struct t
     size_t lines = csv_count_lines(text, len);
 
     if (lines > TRACE_LINES_MAX)
-        return too_long(err);
+        return trace_too_long(err);
     if ((r = csv_begin(&csv, text, len, err)) < 0
-        || (r = find_columns(&csv, task_columns, columns, T_SPEC, T_COUNT, err)) < 0)
+        || (r = trace_find_columns(&csv, task_columns, columns, T_SPEC, T_COUNT, err)) < 0)
         return r;
     if (!(tasks.items = arena_array(arena, lines, sizeof(*tasks.items))))
         return aq_fail_oom(err);
     while ((r = csv_next(&csv, err)) > 0)
-        if ((r = read_task(&csv, columns, arena, &tasks.items[tasks.count++], err)) < 0)
+        if ((r = trace_read_task(&csv, columns, arena, &tasks.items[tasks.count++], err)) < 0)
             return r;
     if (r == 0)
         *ret = tasks;

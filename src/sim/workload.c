@@ -74,7 +74,7 @@ static double workload_find_demand(const struct trace_tasks *tasks, struct aq_er
     return demand;
 }
 
-static const struct trace_node *first_with_gpus(const struct trace_nodes *nodes)
+static const struct trace_node *workload_first_with_gpus(const struct trace_nodes *nodes)
 {
     for (size_t i = 0; i < nodes->count; i++)
         if (nodes->items[i].gpus)
@@ -91,8 +91,8 @@ static int workload_keep_nodes(const struct trace_nodes *all, double part, struc
     for (size_t i = 0; i < all->count; i++)
         if ((size_t)((double)(i + 1) * part) > ret->nodes.count || part == 1)
             ret->nodes.items[ret->nodes.count++] = all->items[i];
-    if (!first_with_gpus(&ret->nodes) && first_with_gpus(all))
-        ret->nodes.items[ret->nodes.count++] = *first_with_gpus(all);
+    if (!workload_first_with_gpus(&ret->nodes) && workload_first_with_gpus(all))
+        ret->nodes.items[ret->nodes.count++] = *workload_first_with_gpus(all);
     return 0;
 }
 

@@ -54,13 +54,13 @@ struct holder {
     struct slots requested;
 };
 
-static void ledger_holder_done(struct holder *h)
+static void kernel_ledger_holder_done(struct holder *h)
 {
     slots_done(&h->requested);
 }
 
-static int ledger_take(struct store_tx *tx, const struct holder *h, int64_t at_usec,
-                       struct aq_error *err)
+static int kernel_ledger_take(struct store_tx *tx, const struct holder *h, int64_t at_usec,
+                              struct aq_error *err)
 {
     if (!h->agent_id[0])
         return aq_fail(err, EINVAL, "a kernel without an agent cannot hold resources");
@@ -91,8 +91,8 @@ static int ledger_take(struct store_tx *tx, const struct holder *h, int64_t at_u
     return 0;
 }
 
-static int ledger_free(struct store_tx *tx, const struct holder *h, int64_t at_usec,
-                       struct aq_error *err)
+static int kernel_ledger_free(struct store_tx *tx, const struct holder *h, int64_t at_usec,
+                              struct aq_error *err)
 {
     struct sql_stmt *q;
     int r = sql_prepare(tx->db,
@@ -135,7 +135,7 @@ static void kernel_put_change(struct sql_stmt *q, const struct event *e, char id
 }
 
 /* "session_seq, rank, version, agent_id, requested" of the row that was changed. */
-static int ledger_read_holder(struct sql_stmt *q, struct holder *h, struct aq_error *err)
+static int kernel_ledger_read_holder(struct sql_stmt *q, struct holder *h, struct aq_error *err)
 {
     struct row row = { .q = q };
 
@@ -180,14 +180,14 @@ static int kernel_update_row(struct store_tx *tx, const struct event *e, struct 
                             "at it again",
                             uuid_format(&c->id, id), kernel_status_name(c->from),
                             (unsigned)c->version);
-    return ledger_read_holder(q, h, err);
+    return kernel_ledger_read_holder(q, h, err);
 }
 
 int kernel_set_status(struct store_tx *tx, const struct event *e, struct aq_error *err)
 {
     const struct event_kernel_status *c = &e->kernel_status;
     bool held = kernel_is_holding(c->from), holds = kernel_is_holding(c->to);
-    AQ_CLEANUP(ledger_holder_done) struct holder h = { 0 };
+    AQ_CLEANUP(kernel_ledger_holder_done) struct holder h = { 0 };
     int r;
 
     if (!kernel_status_may_follow(c->from, c->to))
@@ -195,9 +195,9 @@ int kernel_set_status(struct store_tx *tx, const struct event *e, struct aq_erro
                        kernel_status_name(c->from), kernel_status_name(c->to));
     r = kernel_update_row(tx, e, &h, err);
     if (r == 0 && !held && holds)
-        r = ledger_take(tx, &h, e->at_usec, err);
+        r = kernel_ledger_take(tx, &h, e->at_usec, err);
     if (r == 0 && held && !holds)
-        r = ledger_free(tx, &h, e->at_usec, err);
+        r = kernel_ledger_free(tx, &h, e->at_usec, err);
     if (r < 0)
         return r;
     return history_add(tx, h.session_seq, h.rank, c->version + 1, e->at_usec,
@@ -233,16 +233,16 @@ static int kernel_resize_row(struct store_tx *tx, const struct event *e, const c
                             (unsigned)e->kernel_resized.version);
     if (r < 0)
         return r;
-    return ledger_read_holder(q, h, err);
+    return kernel_ledger_read_holder(q, h, err);
 }
 
 int kernel_resize(struct store_tx *tx, const struct event *e, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *requested = slots_to_column(&e->kernel_resized.requested);
-    AQ_CLEANUP(ledger_holder_done) struct holder h = { 0 };
+    AQ_CLEANUP(kernel_ledger_holder_done) struct holder h = { 0 };
     int r = requested ? kernel_resize_row(tx, e, requested, &h, err) : aq_fail_oom(err);
 
     if (r == 0)
-        r = ledger_free(tx, &h, e->at_usec, err);
-    return r < 0 ? r : ledger_take(tx, &h, e->at_usec, err);
+        r = kernel_ledger_free(tx, &h, e->at_usec, err);
+    return r < 0 ? r : kernel_ledger_take(tx, &h, e->at_usec, err);
 }

@@ -122,7 +122,7 @@ static void writer_roll_back(struct store_tx *tx)
 }
 
 /* Events can be written again, and are hardly ever refused. */
-static bool are_all_events(struct list *pieces)
+static bool writer_are_all_events(struct list *pieces)
 {
     LIST_FOREACH(link, pieces)
         if (!LIST_ENTRY(link, struct piece, link)->batch)
@@ -136,7 +136,7 @@ static int writer_run_all(struct store_tx *tx, struct list *pieces, writer_more_
 {
     int r;
 
-    if (!are_all_events(pieces))
+    if (!writer_are_all_events(pieces))
         return writer_run_all_in_savepoints(tx, pieces, err);
     r = writer_run_all_plain(tx, pieces, more, data, err);
     if (r == 0 || err->code)

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 import pytest
-from c_source import ROOT, SRC, functions, includes, sources, tags
+from c_source import ROOT, SRC, code, functions, includes, sources, statics, tags
 
 FORMAT = "clang-format-14"
 SHARED_MAX = 0.06  # of all definitions
@@ -22,6 +22,27 @@ def test_few_functions_share_a_name_with_two_other_files():
     shared = {name: len(paths) for name, paths in files.items() if len(paths) > 2}
     assert total > 5000, "the pattern for functions no longer finds them"
     assert sum(shared.values()) <= SHARED_MAX * total, shared
+
+
+def words_of(path):
+    """What names in a file may begin with: parts of its own name, its directory's, a struct's."""
+    parts = path.stem.split("_")
+    own = {"_".join(parts[i:j]) for i in range(len(parts)) for j in range(i + 1, len(parts) + 1)}
+    own |= set(path.parent.relative_to(ROOT).parts)
+    own |= {word[:-1] for word in own if word.endswith("s")}
+    return own | set(re.findall(r"\b(?:struct|union|enum) (\w+)", code(path)))
+
+
+def test_statics_carry_the_name_of_their_module():
+    wrong, total = [], 0
+    for path in sources(".c"):
+        words = words_of(path)
+        for name in statics(path):
+            total += 1
+            if not any(name == word or name.startswith(word + "_") for word in words):
+                wrong.append(f"{path.relative_to(ROOT)}: {name}")
+    assert total > 4000, "the pattern for functions no longer finds them"
+    assert not wrong, "\n".join(sorted(wrong))
 
 
 def programs():

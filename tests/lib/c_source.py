@@ -33,6 +33,11 @@ def functions(path):
     return {found[1] for found in _FUNCTION.finditer(code(path))}
 
 
+def statics(path):
+    """Those of them that no other file can call."""
+    return {found[1] for found in _FUNCTION.finditer(code(path)) if found[0].startswith("static ")}
+
+
 def tags(path):
     """Tags of the structs, unions and enums that a file defines."""
     return set(_TAG.findall(code(path)))

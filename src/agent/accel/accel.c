@@ -45,27 +45,27 @@ struct plugin *accel_find(const struct accel *accel, const char *slot_name)
 
 /* ---- what a plugin says ---- */
 
-static void tell_change(struct accel *accel)
+static void accel_tell_change(struct accel *accel)
 {
     if (!accel->is_starting)
         accel->on_changed(accel->data);
 }
 
-static void name_plugin(struct plugin *p)
+static void accel_name_plugin(struct plugin *p)
 {
     p->description.plugin.name = p->plugin_choice.name;
     p->description.plugin.error = p->error;
 }
 
 /* Is it another error than before? */
-static bool note_error(struct plugin *p, const char *text)
+static bool accel_note_error(struct plugin *p, const char *text)
 {
     bool is_news = !p->error || strcmp(p->error, text) != 0;
     char *copy = strdup(text);
 
     free(p->error);
     p->error = copy;
-    name_plugin(p);
+    accel_name_plugin(p);
     return is_news;
 }
 
@@ -82,7 +82,7 @@ static int accel_check_key(const struct plugin *p, const char *key, struct aq_er
     return 0;
 }
 
-static void log_description(const struct plugin *p)
+static void accel_log_description(const struct plugin *p)
 {
     const struct accel_plugin *view = &p->description.plugin;
 
@@ -107,9 +107,9 @@ static bool accel_on_described(void *data, const json_t *result, struct aq_error
     p->asked = NULL;
     if (!result) { /* by itself no reason to end it: a driver may be about to restart */
         p->was_heard = true;
-        if (note_error(p, err->text)) {
+        if (accel_note_error(p, err->text)) {
             log_warning("%s", err->text);
-            tell_change(p->accel);
+            accel_tell_change(p->accel);
         }
         return true;
     }
@@ -133,15 +133,15 @@ static bool accel_on_described(void *data, const json_t *result, struct aq_error
         free(p->said);
         p->said = AQ_TAKE(said);
     }
-    name_plugin(p);
+    accel_name_plugin(p);
     if (!is_same)
-        log_description(p);
+        accel_log_description(p);
     if (is_news)
-        tell_change(p->accel);
+        accel_tell_change(p->accel);
     return true;
 }
 
-static void ask_description(struct plugin *p)
+static void accel_ask_description(struct plugin *p)
 {
     struct aq_error err = { 0 };
 
@@ -154,11 +154,11 @@ static void ask_description(struct plugin *p)
 
 static void accel_on_started(void *data)
 {
-    ask_description(data);
+    accel_ask_description(data);
 }
 
 /* Nothing of a plugin that does not answer is offered. */
-static void set_offline(struct plugin *p)
+static void accel_set_offline(struct plugin *p)
 {
     const struct accel_plugin *view = &p->description.plugin;
     const char *why = p->error ? arena_strdup(&p->description.arena, p->error) : NULL;
@@ -175,21 +175,21 @@ static void set_offline(struct plugin *p)
 static void accel_on_failed(void *data, const char *why)
 {
     struct plugin *p = data;
-    bool is_news = note_error(p, why);
+    bool is_news = accel_note_error(p, why);
 
     p->was_heard = true;
     p->failures++;
     if (is_news)
         log_warning("accelerator plugin '%s' %s", p->plugin_choice.name, why);
     if (p->failures == FAILURES_UNTIL_OFFLINE)
-        set_offline(p);
+        accel_set_offline(p);
     if (is_news || p->failures == FAILURES_UNTIL_OFFLINE)
-        tell_change(p->accel);
+        accel_tell_change(p->accel);
 }
 
 /* ---- life ---- */
 
-static int start_helper(struct plugin *p, struct aq_error *err)
+static int accel_start_helper(struct plugin *p, struct aq_error *err)
 {
     const struct accel *accel = p->accel;
 
@@ -207,7 +207,7 @@ static int start_helper(struct plugin *p, struct aq_error *err)
                       &p->helper, err);
 }
 
-static void on_rescan(uv_timer_t *timer)
+static void accel_on_rescan(uv_timer_t *timer)
 {
     struct accel *accel = timer->data;
 
@@ -215,13 +215,13 @@ static void on_rescan(uv_timer_t *timer)
         struct aq_error err = { 0 };
 
         if (accel->plugins[i].helper)
-            ask_description(&accel->plugins[i]);
-        else if (start_helper(&accel->plugins[i], &err) < 0)
+            accel_ask_description(&accel->plugins[i]);
+        else if (accel_start_helper(&accel->plugins[i], &err) < 0)
             log_warning("%s", err.text);
     }
 }
 
-static bool is_waiting(const struct accel *accel)
+static bool accel_is_waiting(const struct accel *accel)
 {
     for (size_t i = 0; i < accel->count; i++)
         if (accel->plugins[i].helper && !accel->plugins[i].was_heard)
@@ -229,8 +229,8 @@ static bool is_waiting(const struct accel *accel)
     return false;
 }
 
-static int add_plugins(struct accel *accel, struct plugin_choices *plugin_choices,
-                       struct aq_error *err)
+static int accel_add_plugins(struct accel *accel, struct plugin_choices *plugin_choices,
+                             struct aq_error *err)
 {
     int r = 0;
 
@@ -242,10 +242,10 @@ static int add_plugins(struct accel *accel, struct plugin_choices *plugin_choice
         accel->plugins[i].accel = accel;
         accel->plugins[i].plugin_choice = plugin_choices->items[i];
         plugin_choices->items[i] = (struct plugin_choice){ .name = NULL };
-        name_plugin(&accel->plugins[i]);
+        accel_name_plugin(&accel->plugins[i]);
     }
     for (size_t i = 0; r == 0 && i < accel->count; i++)
-        r = start_helper(&accel->plugins[i], err);
+        r = accel_start_helper(&accel->plugins[i], err);
     return r;
 }
 
@@ -273,22 +273,22 @@ int accel_new(uv_loop_t *loop, const struct settings *settings, void (*on_change
     (void)uv_timer_init(loop, &accel->rescan);
     accel->rescan.data = accel;
     accel->program = plugin_choice_find_helper(settings);
-    r = accel->program ? add_plugins(accel, &plugin_choices, err) : aq_fail_oom(err);
+    r = accel->program ? accel_add_plugins(accel, &plugin_choices, err) : aq_fail_oom(err);
     plugin_choices_done(&plugin_choices);
     if (r < 0) {
         accel_free(accel);
         return r;
     }
-    while (is_waiting(accel) && uv_run(loop, UV_RUN_ONCE))
+    while (accel_is_waiting(accel) && uv_run(loop, UV_RUN_ONCE))
         ;
     accel->is_starting = false;
     if (accel->count && rescan_msec)
-        (void)uv_timer_start(&accel->rescan, on_rescan, rescan_msec, rescan_msec);
+        (void)uv_timer_start(&accel->rescan, accel_on_rescan, rescan_msec, rescan_msec);
     *ret = accel;
     return 0;
 }
 
-static void on_rescan_closed(uv_handle_t *handle)
+static void accel_on_rescan_closed(uv_handle_t *handle)
 {
     struct accel *accel = handle->data;
 
@@ -315,5 +315,5 @@ void accel_free(struct accel *accel)
         helper_free(accel->plugins[i].helper);
         accel->plugins[i].helper = NULL;
     }
-    uv_close((uv_handle_t *)&accel->rescan, on_rescan_closed);
+    uv_close((uv_handle_t *)&accel->rescan, accel_on_rescan_closed);
 }

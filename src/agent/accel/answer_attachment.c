@@ -33,8 +33,8 @@ static bool answer_attachment_is_word(const char *text, const char *extra)
     return true;
 }
 
-static void read_path(struct answer_reader *in, int64_t kind, unsigned flags,
-                      struct accel_attachment *to)
+static void answer_attachment_read_path(struct answer_reader *in, int64_t kind, unsigned flags,
+                                        struct accel_attachment *to)
 {
     const char *target = answer_text(in, "value", PATH_MAX);
 
@@ -66,7 +66,7 @@ static void answer_attachment_read_group(struct answer_reader *in, struct accel_
         to->groups[to->group_count++] = (gid_t)number;
 }
 
-static void read_need(struct answer_reader *in, struct accel_attachment *to)
+static void answer_attachment_read_need(struct answer_reader *in, struct accel_attachment *to)
 {
     int64_t kind = answer_int(in, "kind", AQ_ACCELERATOR_NODE, AQ_ACCELERATOR_GROUP);
     unsigned flags = (unsigned)answer_int(in, "flags", 0, 7);
@@ -79,7 +79,7 @@ static void read_need(struct answer_reader *in, struct accel_attachment *to)
     switch (kind) {
     case AQ_ACCELERATOR_NODE:
     case AQ_ACCELERATOR_MOUNT:
-        read_path(in, kind, flags, to);
+        answer_attachment_read_path(in, kind, flags, to);
         return;
     case AQ_ACCELERATOR_CDI:
         if (!answer_attachment_is_word(in->name, "./=-:"))
@@ -163,7 +163,7 @@ int answer_read_attachment(const json_t *result, const char *kind, struct accel_
         return in.r;
     for (size_t i = 0; in.r == 0 && i < need_count; i++) {
         in.from = json_array_get(needs, i);
-        read_need(&in, to);
+        answer_attachment_read_need(&in, to);
     }
     for (size_t i = 0; in.r == 0 && i < part_count; i++) {
         in.from = json_array_get(parts, i);

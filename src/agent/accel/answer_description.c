@@ -20,7 +20,7 @@ static bool answer_description_is_key(const char *text)
            && strcmp(text, "cpu") != 0 && strcmp(text, "mem") != 0;
 }
 
-static void read_identity(struct answer_reader *in, struct accel_plugin *p)
+static void answer_description_read_identity(struct answer_reader *in, struct accel_plugin *p)
 {
     p->key = answer_need_text(in, "key", ANSWER_TEXT_MAX);
     in->name = p->key;
@@ -32,7 +32,7 @@ static void read_identity(struct answer_reader *in, struct accel_plugin *p)
     p->status_text = answer_text(in, "status_text", ANSWER_TEXT_MAX);
 }
 
-static void read_info(struct answer_reader *in, struct accel_plugin *p)
+static void answer_description_read_info(struct answer_reader *in, struct accel_plugin *p)
 {
     size_t count = json_object_size(in->from), i = 0;
     struct resource_pair *info = arena_array(in->arena, count + 1, sizeof(*info));
@@ -145,7 +145,7 @@ static void answer_description_read_device(struct answer_reader *in, const struc
 }
 
 /* No id twice under one slot; also of thousands of devices. */
-static int check_ids(const struct accel_plugin *p, struct aq_error *err)
+static int answer_description_check_ids(const struct accel_plugin *p, struct aq_error *err)
 {
     struct map seen = MAP_INIT;
     int r = 0;
@@ -164,7 +164,8 @@ static int check_ids(const struct accel_plugin *p, struct aq_error *err)
     return r;
 }
 
-static int read_devices(const json_t *result, struct description *d, struct aq_error *err)
+static int answer_description_read_devices(const json_t *result, struct description *d,
+                                           struct aq_error *err)
 {
     struct answer_reader in = { .what = "device", .name = "", .arena = &d->arena, .err = err };
     const json_t *list;
@@ -179,7 +180,7 @@ static int read_devices(const json_t *result, struct description *d, struct aq_e
     }
     d->plugin.devices = devices;
     d->plugin.device_count = count;
-    return in.r < 0 ? in.r : check_ids(&d->plugin, err);
+    return in.r < 0 ? in.r : answer_description_check_ids(&d->plugin, err);
 }
 
 void description_done(struct description *d)
@@ -194,13 +195,13 @@ int answer_read_description(const json_t *result, struct description *ret, struc
     struct answer_reader in = { .what = "plugin", .name = "", .arena = &d.arena, .err = err };
 
     in.from = json_object_get(result, "identity");
-    read_identity(&in, &d.plugin);
+    answer_description_read_identity(&in, &d.plugin);
     in.from = json_object_get(result, "info");
-    read_info(&in, &d.plugin);
+    answer_description_read_info(&in, &d.plugin);
     if (in.r == 0)
         in.r = answer_description_read_slots(result, &d, err);
     if (in.r == 0)
-        in.r = read_devices(result, &d, err);
+        in.r = answer_description_read_devices(result, &d, err);
     if (in.r < 0)
         description_done(&d);
     else

@@ -26,7 +26,7 @@ static const char *answer_metrics_read_key(const json_t *from, const char *kind)
                : NULL;
 }
 
-static bool read_numbers(const json_t *from, struct accel_metric *ret)
+static bool answer_metrics_read_numbers(const json_t *from, struct accel_metric *ret)
 {
     const json_t *value = json_object_get(from, "value");
     const json_t *capacity = json_object_get(from, "capacity");
@@ -61,7 +61,7 @@ static bool answer_metrics_read_owner(const json_t *from, const struct uuid *tar
 }
 
 /* Metrics of one owner together: the node, devices, kernels. */
-static int by_owner(const void *left, const void *right)
+static int answer_metrics_by_owner(const void *left, const void *right)
 {
     const struct accel_metric *a = left, *b = right;
     int order = (int)a->is_of_kernel - (int)b->is_of_kernel;
@@ -105,7 +105,7 @@ int answer_read_metrics(const json_t *result, const char *kind, const struct uui
         struct accel_metric *item = &m.items[m.count];
 
         *item = (struct accel_metric){ .key = NULL };
-        if (!key || !read_numbers(from, item)
+        if (!key || !answer_metrics_read_numbers(from, item)
             || !answer_metrics_read_owner(from, targets, target_count, item)) {
             if (!ret_complaint->code)
                 (void)aq_fail(ret_complaint, EINVAL,
@@ -124,7 +124,7 @@ int answer_read_metrics(const json_t *result, const char *kind, const struct uui
         m.count++;
     }
     if (in.r == 0 && m.count)
-        qsort(m.items, m.count, sizeof(*m.items), by_owner);
+        qsort(m.items, m.count, sizeof(*m.items), answer_metrics_by_owner);
     if (in.r < 0)
         measurement_done(&m);
     else

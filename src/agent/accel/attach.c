@@ -83,7 +83,7 @@ static bool attach_add_environ(struct accel_attachment *a, const char *name, str
 }
 
 /* Of the first kind of accelerator; there are only counters without any. */
-static bool describe_gpus(struct accel_attachment *a)
+static bool attach_describe_gpus(struct accel_attachment *a)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     AQ_CLEANUP(strbuf_donep) struct strbuf sizes = STRBUF_INIT;
@@ -122,7 +122,7 @@ int accel_attach_none(struct accel_attachment *ret, struct aq_error *err)
 {
     struct accel_attachment attachment = { .nodes = NULL };
 
-    if (!describe_gpus(&attachment)) {
+    if (!attach_describe_gpus(&attachment)) {
         accel_attachment_done(&attachment);
         return aq_fail_oom(err);
     }
@@ -142,7 +142,7 @@ static void attach_conclude(struct accel_call *call)
     if (!failed.code)
         (void)cdi_resolve(&call->accel->settings->accel_cdi, call->accel->settings->accel_hooks,
                           &call->attachment, &failed);
-    if (!failed.code && !describe_gpus(&call->attachment))
+    if (!failed.code && !attach_describe_gpus(&call->attachment))
         (void)aq_fail_oom(&failed);
     attachment = call->attachment;
     call->attachment = (struct accel_attachment){ .nodes = NULL };

@@ -87,7 +87,7 @@ static void cdi_add_node(struct edits *in, const json_t *node)
     in->to->nodes = nodes;
 }
 
-static bool is_read_only(const json_t *mount)
+static bool cdi_is_read_only(const json_t *mount)
 {
     const json_t *option;
     size_t i;
@@ -98,7 +98,7 @@ static bool is_read_only(const json_t *mount)
     return false;
 }
 
-static void add_mount(struct edits *in, const json_t *mount)
+static void cdi_add_mount(struct edits *in, const json_t *mount)
 {
     const char *host = cdi_text_of(mount, "hostPath"),
                *target = cdi_text_of(mount, "containerPath");
@@ -114,11 +114,11 @@ static void add_mount(struct edits *in, const json_t *mount)
     if (!mounts)
         return;
     mounts[in->to->mount_count++] = (struct accel_mount){ cdi_copy(in, host), cdi_copy(in, target),
-                                                          !is_read_only(mount) };
+                                                          !cdi_is_read_only(mount) };
     in->to->mounts = mounts;
 }
 
-static void add_variable(struct edits *in, const char *text)
+static void cdi_add_variable(struct edits *in, const char *text)
 {
     size_t len = text ? strcspn(text, "=") : 0;
     struct resource_pair *variables;
@@ -149,7 +149,7 @@ static int64_t cdi_number_of(const json_t *value)
     return end && *end ? -1 : number;
 }
 
-static void add_group(struct edits *in, const json_t *group)
+static void cdi_add_group(struct edits *in, const json_t *group)
 {
     int64_t number = cdi_number_of(group);
     gid_t *groups;
@@ -166,7 +166,7 @@ static void add_group(struct edits *in, const json_t *group)
 }
 
 /* A list of texts, NULL at its end; NULL if there is none. */
-static const char *const *copy_list(struct edits *in, const json_t *list, const char *what)
+static const char *const *cdi_copy_list(struct edits *in, const json_t *list, const char *what)
 {
     size_t count = json_array_size(list);
     const char **texts = count ? arena_array(&in->to->arena, count + 1, sizeof(*texts)) : NULL;
@@ -183,7 +183,7 @@ static const char *const *copy_list(struct edits *in, const json_t *list, const 
     return texts;
 }
 
-static void add_hook(struct edits *in, const json_t *hook)
+static void cdi_add_hook(struct edits *in, const json_t *hook)
 {
     const char *kind = cdi_text_of(hook, "hookName"), *path = cdi_text_of(hook, "path");
     const json_t *timeout = json_object_get(hook, "timeout");
@@ -203,14 +203,14 @@ static void add_hook(struct edits *in, const json_t *hook)
         return;
     hooks[in->to->hook_count++] = (struct accel_hook){
         .path = cdi_copy(in, path),
-        .args = copy_list(in, json_object_get(hook, "args"), "argument of a hook"),
-        .env = copy_list(in, json_object_get(hook, "env"), "variable of a hook"),
+        .args = cdi_copy_list(in, json_object_get(hook, "args"), "argument of a hook"),
+        .env = cdi_copy_list(in, json_object_get(hook, "env"), "variable of a hook"),
         .timeout = seconds,
     };
     in->to->hooks = hooks;
 }
 
-static void add_edits(struct edits *in, const json_t *edits)
+static void cdi_add_edits(struct edits *in, const json_t *edits)
 {
     const json_t *item;
     size_t i;
@@ -220,16 +220,16 @@ static void add_edits(struct edits *in, const json_t *edits)
             cdi_add_node(in, item);
     json_array_foreach(json_object_get(edits, "mounts"), i, item)
         if (in->r == 0)
-            add_mount(in, item);
+            cdi_add_mount(in, item);
     json_array_foreach(json_object_get(edits, "env"), i, item)
         if (in->r == 0)
-            add_variable(in, json_string_value(item));
+            cdi_add_variable(in, json_string_value(item));
     json_array_foreach(json_object_get(edits, "additionalGids"), i, item)
         if (in->r == 0)
-            add_group(in, item);
+            cdi_add_group(in, item);
     json_array_foreach(json_object_get(edits, "hooks"), i, item)
         if (in->r == 0)
-            add_hook(in, item);
+            cdi_add_hook(in, item);
 }
 
 /* ---- names ---- */
@@ -266,9 +266,9 @@ int cdi_apply(const json_t *spec, const char *name, bool with_common, struct acc
     if (!device)
         return aq_fail_field(err, ENOENT, name, "there is no CDI device '%.100s'", name);
     if (with_common)
-        add_edits(&in, json_object_get(spec, "containerEdits"));
+        cdi_add_edits(&in, json_object_get(spec, "containerEdits"));
     if (in.r == 0)
-        add_edits(&in, json_object_get(device, "containerEdits"));
+        cdi_add_edits(&in, json_object_get(device, "containerEdits"));
     return in.r;
 }
 
@@ -281,7 +281,7 @@ struct cdi_search {
 };
 
 /* All names that the file has and no file of a later directory had. */
-static int apply_file(struct cdi_search *s, const json_t *spec)
+static int cdi_apply_file(struct cdi_search *s, const json_t *spec)
 {
     bool with_common = true;
     int r = 0;
@@ -296,7 +296,7 @@ static int apply_file(struct cdi_search *s, const json_t *spec)
     return r;
 }
 
-static bool ends_with(const char *name, const char *end)
+static bool cdi_ends_with(const char *name, const char *end)
 {
     size_t len = strlen(name), end_len = strlen(end);
 
@@ -304,16 +304,16 @@ static bool ends_with(const char *name, const char *end)
 }
 
 /* One that is unreadable harms nobody who does not need it. */
-static int look_into(struct cdi_search *s, const char *directory, const char *name)
+static int cdi_look_into(struct cdi_search *s, const char *directory, const char *name)
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s", directory, name);
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    bool is_yaml = ends_with(name, ".yaml") || ends_with(name, ".yml");
+    bool is_yaml = cdi_ends_with(name, ".yaml") || cdi_ends_with(name, ".yml");
     struct aq_error why = { 0 };
     json_t *spec = NULL;
     int r = 0;
 
-    if (!is_yaml && !ends_with(name, ".json"))
+    if (!is_yaml && !cdi_ends_with(name, ".json"))
         return 0;
     if (path && fs_read(AT_FDCWD, path, CDI_FILE_MAX, &text, &why) == 0)
         spec = cdi_parse(text.data, text.len, is_yaml, &why);
@@ -321,19 +321,19 @@ static int look_into(struct cdi_search *s, const char *directory, const char *na
         log_warning("CDI: %s: %s", path ? path : name, why.text);
         return 0;
     }
-    r = apply_file(s, spec);
+    r = cdi_apply_file(s, spec);
     json_decref(spec);
     return r < 0 ? (void)aq_error_wrap(s->err, "%s", path), r : 0;
 }
 
-static int look_through(struct cdi_search *s, const char *directory)
+static int cdi_look_through(struct cdi_search *s, const char *directory)
 {
     struct dirent **names = NULL;
     int count = scandir(directory, &names, NULL, alphasort), r = 0;
 
     for (int i = 0; i < count; i++) {
         if (r == 0)
-            r = look_into(s, directory, names[i]->d_name);
+            r = cdi_look_into(s, directory, names[i]->d_name);
         free(names[i]);
     }
     free(names);
@@ -341,7 +341,7 @@ static int look_through(struct cdi_search *s, const char *directory)
 }
 
 /* They run outside of what holds containers: somebody has to have said so. */
-static int reject_hooks(const struct accel_attachment *attachment, struct aq_error *err)
+static int cdi_reject_hooks(const struct accel_attachment *attachment, struct aq_error *err)
 {
     return aq_fail_field(
         err, EPERM, "accelerators.cdi-hooks",
@@ -359,7 +359,7 @@ int cdi_resolve(const struct conf_list *directories, bool may_run_hooks,
     int r = is_found ? 0 : aq_fail_oom(err);
 
     for (size_t i = directories->count; r == 0 && attachment->cdi_count && i-- > 0;)
-        r = look_through(&s, directories->items[i]);
+        r = cdi_look_through(&s, directories->items[i]);
     for (size_t i = 0; r == 0 && i < attachment->cdi_count; i++)
         if (!is_found[i])
             r = aq_fail_field(err, ENOENT, attachment->cdi[i],
@@ -367,7 +367,7 @@ int cdi_resolve(const struct conf_list *directories, bool may_run_hooks,
                               "accelerators.cdi-folders has the CDI device '%.100s'",
                               attachment->cdi[i]);
     if (r == 0 && attachment->hook_count && !may_run_hooks)
-        r = reject_hooks(attachment, err);
+        r = cdi_reject_hooks(attachment, err);
     if (r < 0)
         err->kind = "accelerator-failed";
     return r;

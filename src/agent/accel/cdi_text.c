@@ -62,7 +62,7 @@ static void cdi_text_begin(struct cdi_text_reader *in, json_t *value)
         in->frames[in->depth++] = (struct cdi_text_frame){ .value = value };
 }
 
-static void take_scalar(struct cdi_text_reader *in, const yaml_event_t *event)
+static void cdi_text_take_scalar(struct cdi_text_reader *in, const yaml_event_t *event)
 {
     const char *text = (const char *)event->data.scalar.value;
     struct cdi_text_frame *frame = in->depth ? &in->frames[in->depth - 1] : NULL;
@@ -84,7 +84,7 @@ static void cdi_text_take(struct cdi_text_reader *in, const yaml_event_t *event)
 
     switch (event->type) {
     case YAML_SCALAR_EVENT:
-        take_scalar(in, event);
+        cdi_text_take_scalar(in, event);
         break;
     case YAML_MAPPING_START_EVENT:
     case YAML_SEQUENCE_START_EVENT:
@@ -106,7 +106,7 @@ static void cdi_text_take(struct cdi_text_reader *in, const yaml_event_t *event)
     }
 }
 
-static json_t *parse_yaml(const char *text, size_t len, struct aq_error *err)
+static json_t *cdi_text_parse_yaml(const char *text, size_t len, struct aq_error *err)
 {
     struct cdi_text_reader in = { .depth = 0 };
     yaml_parser_t parser;
@@ -146,7 +146,7 @@ json_t *cdi_parse(const char *text, size_t len, bool is_yaml, struct aq_error *e
     json_t *spec;
 
     if (is_yaml)
-        return parse_yaml(text, len, err);
+        return cdi_text_parse_yaml(text, len, err);
     spec = json_loadb(text, len, JSON_REJECT_DUPLICATES, &where);
     if (!spec)
         (void)aq_fail(err, EINVAL, "line %d: %.80s", where.line, where.text);

@@ -52,11 +52,11 @@ struct helper_request {
 };
 
 static void helper_set_timer(struct helper *h);
-static void send_next(struct helper *h);
+static void helper_send_next(struct helper *h);
 
 /* ---- calls ---- */
 
-static void drop_call(struct helper_call *call)
+static void helper_drop_call(struct helper_call *call)
 {
     list_remove(&call->link);
     free(call->text);
@@ -64,23 +64,23 @@ static void drop_call(struct helper_call *call)
 }
 
 /* Returns what the callee says about the answer. */
-static bool finish_call(struct helper_call *call, const json_t *result, struct aq_error *err)
+static bool helper_finish_call(struct helper_call *call, const json_t *result, struct aq_error *err)
 {
     helper_done_fn done = call->done;
     void *data = call->data;
 
-    drop_call(call);
+    helper_drop_call(call);
     return !done || done(data, result, err);
 }
 
-static struct helper_call *first_call(struct helper *h)
+static struct helper_call *helper_first_call(struct helper *h)
 {
     return list_is_empty(&h->calls) ? NULL : LIST_ENTRY(h->calls.next, struct helper_call, link);
 }
 
 /* ---- the end of a process ---- */
 
-static void maybe_free_process(struct helper_process *p)
+static void helper_maybe_free_process(struct helper_process *p)
 {
     if (p->open_handles > 0)
         return;
@@ -93,11 +93,11 @@ static void helper_on_handle_closed(uv_handle_t *handle)
     struct helper_process *p = handle->data;
 
     p->open_handles--;
-    maybe_free_process(p);
+    helper_maybe_free_process(p);
 }
 
 /* Kill it, forget it; it is reaped later. */
-static void give_up_process(struct helper *h)
+static void helper_give_up_process(struct helper *h)
 {
     struct helper_process *p = AQ_TAKE(h->process);
 
@@ -117,11 +117,11 @@ static void helper_fail(struct helper *h, const char *why)
     int64_t delay = h->failures
                         ? AQ_MIN(USEC_PER_SEC << AQ_MIN(h->failures - 1, 10), DELAY_MAX_USEC)
                         : 0;
-    struct helper_call *call = h->is_busy ? first_call(h) : NULL;
+    struct helper_call *call = h->is_busy ? helper_first_call(h) : NULL;
     char text[256];
 
     (void)snprintf(text, sizeof(text), "%s", why);
-    give_up_process(h);
+    helper_give_up_process(h);
     h->start_usec = clock_monotonic_usec() + delay;
     h->failures++;
     if (call) {
@@ -129,7 +129,7 @@ static void helper_fail(struct helper *h, const char *why)
 
         (void)aq_fail_as(&err, EIO, "accelerator-failed", h->conf.name,
                          "accelerator plugin '%s' %s", h->conf.name, text);
-        (void)finish_call(call, NULL, &err);
+        (void)helper_finish_call(call, NULL, &err);
     }
     helper_set_timer(h);
     h->conf.on_failed(h->conf.data, text);
@@ -140,7 +140,7 @@ static void helper_fail(struct helper *h, const char *why)
 static void helper_on_result(struct helper *h, int64_t id, const json_t *result,
                              struct aq_error *why)
 {
-    struct helper_call *call = h->is_busy ? first_call(h) : NULL;
+    struct helper_call *call = h->is_busy ? helper_first_call(h) : NULL;
 
     if (id == 0) { /* it could not be loaded */
         helper_fail(h, why->text);
@@ -156,18 +156,18 @@ static void helper_on_result(struct helper *h, int64_t id, const json_t *result,
 
         (void)aq_fail_as(&err, EIO, "accelerator-failed", h->conf.name,
                          "accelerator plugin '%s': %s", h->conf.name, why->text);
-        (void)finish_call(call, NULL, &err);
-    } else if (finish_call(call, result, why)) {
+        (void)helper_finish_call(call, NULL, &err);
+    } else if (helper_finish_call(call, result, why)) {
         h->failures = 0;
     } else {
         helper_fail(h, why->text);
         return;
     }
-    send_next(h);
+    helper_send_next(h);
     helper_set_timer(h);
 }
 
-static void on_line(struct helper *h, const char *line, size_t len)
+static void helper_on_line(struct helper *h, const char *line, size_t len)
 {
     struct aq_error why = { 0 }, err = { 0 };
     json_t *result = NULL;
@@ -190,7 +190,7 @@ static void helper_on_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 }
 
 /* 'got' further bytes are in the buffer: answer every whole line. */
-static void take_bytes(struct helper_process *p, size_t got)
+static void helper_take_bytes(struct helper_process *p, size_t got)
 {
     size_t from = p->in.len;
     const char *end;
@@ -205,7 +205,7 @@ static void take_bytes(struct helper_process *p, size_t got)
         strbuf_consume(&p->in, len + 1);
         from = 0;
         if (line)
-            on_line(p->helper, line, len);
+            helper_on_line(p->helper, line, len);
         else
             helper_fail(p->helper, "answers while memory is short");
     }
@@ -219,11 +219,11 @@ static void helper_on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf
     if (got < 0)
         (void)uv_read_stop(stream); /* its end is told by its exit status */
     else
-        take_bytes(stream->data, (size_t)got);
+        helper_take_bytes(stream->data, (size_t)got);
 }
 
 /* What it wrote before its end and nobody has read yet. */
-static void read_rest(struct helper_process *p)
+static void helper_read_rest(struct helper_process *p)
 {
     uv_os_fd_t fd;
 
@@ -233,18 +233,18 @@ static void read_rest(struct helper_process *p)
 
         if (got <= 0)
             return;
-        take_bytes(p, (size_t)got);
+        helper_take_bytes(p, (size_t)got);
     }
 }
 
-static void on_exit_seen(uv_process_t *process, int64_t status, int signum)
+static void helper_on_exit_seen(uv_process_t *process, int64_t status, int signum)
 {
     struct helper_process *p = process->data;
     char why[80];
 
     p->has_exited = true;
     uv_close((uv_handle_t *)process, helper_on_handle_closed);
-    read_rest(p);
+    helper_read_rest(p);
     if (!p->helper)
         return;
     if (signum)
@@ -265,9 +265,9 @@ static void helper_on_written(uv_write_t *write, int status)
     free(request);
 }
 
-static void send_next(struct helper *h)
+static void helper_send_next(struct helper *h)
 {
-    struct helper_call *call = first_call(h);
+    struct helper_call *call = helper_first_call(h);
     struct helper_request *request;
     uv_buf_t buf;
 
@@ -297,7 +297,7 @@ static int helper_spawn(struct helper *h, struct helper_process *p, int theirs)
         { .flags = UV_INHERIT_FD, .data.fd = theirs },
     };
     const uv_process_options_t options = {
-        .exit_cb = on_exit_seen,
+        .exit_cb = helper_on_exit_seen,
         .file = h->conf.program,
         .args = args,
         .stdio_count = ACCEL_DESCRIPTOR + 1,
@@ -358,23 +358,23 @@ static void helper_start(struct helper *h)
         return;
     }
     h->conf.on_started(h->conf.data);
-    send_next(h);
+    helper_send_next(h);
 }
 
 /* ---- time ---- */
 
-static void fail_late(struct helper *h, struct helper_call *call)
+static void helper_fail_late(struct helper *h, struct helper_call *call)
 {
     struct aq_error err = { 0 };
 
     (void)aq_fail_as(&err, ETIMEDOUT, "accelerator-failed", h->conf.name,
                      "accelerator plugin '%s' did not answer within %lld ms", h->conf.name,
                      (long long)(h->conf.limit_usec / USEC_PER_MSEC));
-    (void)finish_call(call, NULL, &err);
+    (void)helper_finish_call(call, NULL, &err);
 }
 
 /* Calls that waited behind one that hung have as long as if they came now. */
-static void extend_waiting(struct helper *h, int64_t now)
+static void helper_extend_waiting(struct helper *h, int64_t now)
 {
     LIST_FOREACH(link, &h->calls)
         LIST_ENTRY(link, struct helper_call, link)->deadline_usec = now + h->conf.limit_usec;
@@ -384,14 +384,14 @@ static void helper_on_timer(uv_timer_t *timer)
 {
     struct helper *h = timer->data;
     int64_t now = clock_monotonic_usec();
-    struct helper_call *busy = h->is_busy ? first_call(h) : NULL;
+    struct helper_call *busy = h->is_busy ? helper_first_call(h) : NULL;
 
     if (busy && now >= busy->deadline_usec) {
         char why[80];
 
         (void)snprintf(why, sizeof(why), "did not answer within %lld ms",
                        (long long)(h->conf.limit_usec / USEC_PER_MSEC));
-        extend_waiting(h, now);
+        helper_extend_waiting(h, now);
         helper_fail(h, why);
         return; /* the timer is set */
     }
@@ -399,7 +399,7 @@ static void helper_on_timer(uv_timer_t *timer)
         struct helper_call *call = LIST_ENTRY(link, struct helper_call, link);
 
         if (call != busy && now >= call->deadline_usec)
-            fail_late(h, call);
+            helper_fail_late(h, call);
     }
     if (h->start_usec && now >= h->start_usec)
         helper_start(h);
@@ -464,8 +464,8 @@ void helper_free(struct helper *helper)
     if (!helper)
         return;
     LIST_FOREACH(link, &helper->calls)
-        drop_call(LIST_ENTRY(link, struct helper_call, link));
-    give_up_process(helper);
+        helper_drop_call(LIST_ENTRY(link, struct helper_call, link));
+    helper_give_up_process(helper);
     uv_close((uv_handle_t *)&helper->timer, helper_on_timer_closed);
 }
 
@@ -487,7 +487,7 @@ int helper_ask(struct helper *helper, const char *members, helper_done_fn done, 
         return aq_fail_oom(err);
     }
     list_add(&helper->calls, &call->link);
-    send_next(helper);
+    helper_send_next(helper);
     helper_set_timer(helper);
     if (ret)
         *ret = call;
@@ -498,8 +498,8 @@ void helper_cancel(struct helper_call *call)
 {
     if (!call)
         return;
-    if (call->helper->is_busy && first_call(call->helper) == call)
+    if (call->helper->is_busy && helper_first_call(call->helper) == call)
         call->done = NULL; /* its answer will come */
     else
-        drop_call(call);
+        helper_drop_call(call);
 }

@@ -58,7 +58,7 @@ static bool measure_is_of(const char *slot_name, const char *key, size_t len)
     return strncmp(slot_name, key, len) == 0 && slot_name[len] == '.';
 }
 
-static bool has_any(const struct alloc_grant *grant, const char *key, size_t len)
+static bool measure_has_any(const struct alloc_grant *grant, const char *key, size_t len)
 {
     for (size_t i = 0; i < grant->count; i++)
         if (measure_is_of(grant->items[i].slot_name, key, len))
@@ -66,8 +66,8 @@ static bool has_any(const struct alloc_grant *grant, const char *key, size_t len
     return false;
 }
 
-static void write_target(const struct accel_target *target, const char *key, size_t len,
-                         struct jsonw *w)
+static void measure_write_target(const struct accel_target *target, const char *key, size_t len,
+                                 struct jsonw *w)
 {
     jsonw_object_begin(w);
     jsonw_key(w, "grants");
@@ -104,12 +104,12 @@ static int measure_ask(struct plugin *p, const struct accel_target *targets, siz
     strbuf_adds(&text, "\"call\":\"" ACCEL_MEASURE "\",\"targets\":");
     jsonw_array_begin(&w);
     for (size_t i = 0; i < count; i++) {
-        if (!has_any(targets[i].grant, key, len))
+        if (!measure_has_any(targets[i].grant, key, len))
             continue;
         if (!vec_grow(&p->targets, &p->target_cap, p->target_count + 1, sizeof(*p->targets)))
             return aq_fail_oom(err);
         p->targets[p->target_count++] = targets[i].kernel_id;
-        write_target(&targets[i], key, len, &w);
+        measure_write_target(&targets[i], key, len, &w);
     }
     jsonw_array_end(&w);
     if (!strbuf_ok(&text))

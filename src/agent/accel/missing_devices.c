@@ -12,7 +12,7 @@
 #include "base/map.h"
 
 /* The ids of the devices listed now, and of those that they are slices of. */
-static int note_ids(const struct accel_plugin *fresh, struct map *ids)
+static int missing_note_ids(const struct accel_plugin *fresh, struct map *ids)
 {
     for (size_t i = 0; i < fresh->device_count; i++) {
         const struct accel_device *d = &fresh->devices[i];
@@ -47,7 +47,7 @@ int description_keep_missing(struct description *fresh, const struct accel_plugi
     struct accel_device *devices = arena_array(&fresh->arena, room + 1, sizeof(*devices));
     struct map ids = MAP_INIT;
     char why[200];
-    int r = devices ? note_ids(&fresh->plugin, &ids) : -ENOMEM;
+    int r = devices ? missing_note_ids(&fresh->plugin, &ids) : -ENOMEM;
 
     (void)snprintf(why, sizeof(why), "missing%s%.150s", fresh->plugin.status_text ? ": " : "",
                    fresh->plugin.status_text ? fresh->plugin.status_text : "");

@@ -36,7 +36,7 @@ void plugin_choices_done(struct plugin_choices *plugin_choices)
 }
 
 /* "FOLDER/NAME" if it is there, else NULL. */
-static char *find_in(const char *directory, const char *name)
+static char *plugin_choice_find_in(const char *directory, const char *name)
 {
     char *path = aq_format("%s/%s", directory, name);
 
@@ -46,13 +46,14 @@ static char *find_in(const char *directory, const char *name)
     return NULL;
 }
 
-static char *find_plugin(const struct settings *settings, const char *name)
+static char *plugin_choice_find_plugin(const struct settings *settings, const char *name)
 {
     AQ_CLEANUP(aq_freep) char *file = aq_format("aliquot-accel-%s.so", name);
 
     if (!file)
         return NULL;
-    return settings->accel_library ? find_in(settings->accel_library, file) : installed_find(file);
+    return settings->accel_library ? plugin_choice_find_in(settings->accel_library, file)
+                                   : installed_find(file);
 }
 
 char *plugin_choice_find_helper(const struct settings *settings)
@@ -78,16 +79,18 @@ static int plugin_choice_add(struct plugin_choices *plugin_choices,
 }
 
 /* FOLDER/NAME.toml if it is there. */
-static char *usual_config(const struct settings *settings, const char *name)
+static char *plugin_choice_usual_config(const struct settings *settings, const char *name)
 {
     AQ_CLEANUP(aq_freep) char *file = aq_format("%s.toml", name);
 
-    return settings->accel_directory && file ? find_in(settings->accel_directory, file) : NULL;
+    return settings->accel_directory && file
+               ? plugin_choice_find_in(settings->accel_directory, file)
+               : NULL;
 }
 
 /* "NAME", "/PATH.so", each with ":CONFIG". */
-static int add_named(const struct settings *settings, const char *text,
-                     struct plugin_choices *plugin_choices, struct aq_error *err)
+static int plugin_choice_add_named(const struct settings *settings, const char *text,
+                                   struct plugin_choices *plugin_choices, struct aq_error *err)
 {
     const char *colon = strchr(text, ':'), *slash;
     AQ_CLEANUP(aq_freep) char *name = strndup(text, colon ? (size_t)(colon - text) : strlen(text));
@@ -96,20 +99,20 @@ static int add_named(const struct settings *settings, const char *text,
     if (!name)
         return aq_fail_oom(err);
     slash = strrchr(name, '/');
-    path = slash ? strdup(name) : find_plugin(settings, name);
+    path = slash ? strdup(name) : plugin_choice_find_plugin(settings, name);
     if (!path)
         return aq_fail_field(
             err, EINVAL, "accelerators.plugins",
             "accelerators.plugins: there is no plugin '%s' (aliquot-accel-%s.so)%s%s", name, name,
             settings->accel_library ? " in " : "",
             settings->accel_library ? settings->accel_library : "");
-    return plugin_choice_add(plugin_choices,
-                             (struct plugin_choice){ .name = strdup(slash ? slash + 1 : name),
-                                                     .path = AQ_TAKE(path),
-                                                     .config = colon
-                                                                   ? strdup(colon + 1)
-                                                                   : usual_config(settings, name) },
-                             err);
+    return plugin_choice_add(
+        plugin_choices,
+        (struct plugin_choice){ .name = strdup(slash ? slash + 1 : name),
+                                .path = AQ_TAKE(path),
+                                .config = colon ? strdup(colon + 1)
+                                                : plugin_choice_usual_config(settings, name) },
+        err);
 }
 
 static bool plugin_choice_is_known(const char *name, size_t len)
@@ -123,8 +126,8 @@ static bool plugin_choice_is_known(const char *name, size_t len)
 /* A file of the settings' directory that belongs to no other plugin describes a
  * kind of device for the generic one.
  */
-static int add_described(const struct settings *settings, struct plugin_choices *plugin_choices,
-                         struct aq_error *err)
+static int plugin_choice_add_described(const struct settings *settings,
+                                       struct plugin_choices *plugin_choices, struct aq_error *err)
 {
     struct dirent **names = NULL;
     int count = settings->accel_directory
@@ -138,7 +141,7 @@ static int add_described(const struct settings *settings, struct plugin_choices 
 
         if (r == 0 && len > 5 && strcmp(names[i]->d_name + len - 5, ".toml") == 0
             && names[i]->d_name[0] != '.' && !plugin_choice_is_known(names[i]->d_name, len - 5)
-            && (path = find_plugin(settings, "generic")))
+            && (path = plugin_choice_find_plugin(settings, "generic")))
             r = plugin_choice_add(
                 plugin_choices,
                 (struct plugin_choice){
@@ -152,25 +155,25 @@ static int add_described(const struct settings *settings, struct plugin_choices 
     return r;
 }
 
-static int add_auto(const struct settings *settings, struct plugin_choices *plugin_choices,
-                    struct aq_error *err)
+static int plugin_choice_add_auto(const struct settings *settings,
+                                  struct plugin_choices *plugin_choices, struct aq_error *err)
 {
     const char *root = getenv(ACCEL_ROOT_VARIABLE);
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < AQ_COUNT(known); i++) {
-        char *path = find_plugin(settings, known[i].name);
+        char *path = plugin_choice_find_plugin(settings, known[i].name);
 
         if (path) /* else it is not installed */
             r = plugin_choice_add(plugin_choices,
                                   (struct plugin_choice){
                                       .name = strdup(known[i].name),
                                       .path = path,
-                                      .config = usual_config(settings, known[i].name),
+                                      .config = plugin_choice_usual_config(settings, known[i].name),
                                       .sign = aq_format("%s%s", root ? root : "", known[i].sign) },
                                   err);
     }
-    return r < 0 ? r : add_described(settings, plugin_choices, err);
+    return r < 0 ? r : plugin_choice_add_described(settings, plugin_choices, err);
 }
 
 int plugin_choices_make(const struct settings *settings, struct plugin_choices *ret,
@@ -182,13 +185,14 @@ int plugin_choices_make(const struct settings *settings, struct plugin_choices *
     for (size_t i = 0; r == 0 && i < settings->accel_plugins.count; i++) {
         const char *text = settings->accel_plugins.items[i];
 
-        r = strcmp(text, "auto") == 0 ? add_auto(settings, &plugin_choices, err)
-                                      : add_named(settings, text, &plugin_choices, err);
+        r = strcmp(text, "auto") == 0
+                ? plugin_choice_add_auto(settings, &plugin_choices, err)
+                : plugin_choice_add_named(settings, text, &plugin_choices, err);
     }
     if (r == 0 && settings->accel_mock) {
         AQ_CLEANUP(aq_freep) char *text = aq_format("mock:%s", settings->accel_mock);
 
-        r = text ? add_named(settings, text, &plugin_choices, err) : aq_fail_oom(err);
+        r = text ? plugin_choice_add_named(settings, text, &plugin_choices, err) : aq_fail_oom(err);
     }
     if (r < 0)
         plugin_choices_done(&plugin_choices);

@@ -34,7 +34,7 @@ static bool layout_has_word(const char *text, const char *separators, const char
 }
 
 /* mountinfo writes blanks and backslashes as \ooo, see proc(5). */
-static void unescape(char *text)
+static void layout_unescape(char *text)
 {
     char *out = text;
 
@@ -49,7 +49,7 @@ static void unescape(char *text)
     *out = '\0';
 }
 
-static unsigned find_v1_controllers(const char *options)
+static unsigned layout_find_v1_controllers(const char *options)
 {
     unsigned found = 0;
 
@@ -59,7 +59,7 @@ static unsigned find_v1_controllers(const char *options)
     return found;
 }
 
-static unsigned find_v2_controllers(const char *mount)
+static unsigned layout_find_v2_controllers(const char *mount)
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/cgroup.controllers", mount);
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
@@ -74,7 +74,7 @@ static unsigned find_v2_controllers(const char *mount)
 }
 
 /* Version 2 accounts time and filters devices without a controller. */
-static void add_inherent(struct cgroup_layout *layout)
+static void layout_add_inherent(struct cgroup_layout *layout)
 {
     static const enum cgroup_controller inherent[] = { CGROUP_CPUACCT, CGROUP_DEVICES };
 
@@ -106,12 +106,13 @@ static int layout_read_line(char *line, const char *root, struct cgroup_layout *
     options = strsep(&at, " ");
     if (!source || !options || (strcmp(type, "cgroup") != 0 && strcmp(type, "cgroup2") != 0))
         return 0;
-    unescape(fields[4]);
+    layout_unescape(fields[4]);
     *h = (struct cgroup_hierarchy){ .mount = aq_format("%s%s", root, fields[4]),
                                     .is_v2 = strcmp(type, "cgroup2") == 0 };
     if (!h->mount)
         return -ENOMEM;
-    h->controllers = h->is_v2 ? find_v2_controllers(h->mount) : find_v1_controllers(options);
+    h->controllers = h->is_v2 ? layout_find_v2_controllers(h->mount)
+                              : layout_find_v1_controllers(options);
     layout->count++;
     return 0;
 }
@@ -133,7 +134,7 @@ int cgroup_layout_read(const char *mountinfo, const char *root, struct cgroup_la
     if (r < 0) {
         cgroup_layout_done(&layout);
     } else {
-        add_inherent(&layout);
+        layout_add_inherent(&layout);
         *ret = layout;
     }
     return r;

@@ -33,7 +33,7 @@ static int manage_read_file(const char *directory, const char *name, struct strb
 /* ---- our parent ---- */
 
 /* Cores and memory nodes of the directory above, unless it has its own already. */
-static void inherit(const char *above, const char *directory, const char *file)
+static void manage_inherit(const char *above, const char *directory, const char *file)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf own = STRBUF_INIT, theirs = STRBUF_INIT;
 
@@ -43,7 +43,7 @@ static void inherit(const char *above, const char *directory, const char *file)
 }
 
 /* Let the directories below 'directory' be limited; returns what is possible there. */
-static unsigned delegate(const struct cgroup_hierarchy *h, const char *directory)
+static unsigned manage_delegate(const struct cgroup_hierarchy *h, const char *directory)
 {
     static const struct {
         const char *name;
@@ -63,21 +63,21 @@ static unsigned delegate(const struct cgroup_hierarchy *h, const char *directory
 }
 
 /* One level of our path: 'above' exists, 'directory' is below it. */
-static int make_level(struct cgroup_hierarchy *h, const char *above, const char *directory)
+static int manage_make_level(struct cgroup_hierarchy *h, const char *above, const char *directory)
 {
     if (h->is_v2)
-        h->controllers &= delegate(h, above);
+        h->controllers &= manage_delegate(h, above);
     if (mkdir(directory, 0755) < 0 && errno != EEXIST)
         return -errno;
     if (h->controllers & 1u << CGROUP_CPUSET && !h->is_v2) {
-        inherit(above, directory, "cpuset.cpus");
-        inherit(above, directory, "cpuset.mems");
+        manage_inherit(above, directory, "cpuset.cpus");
+        manage_inherit(above, directory, "cpuset.mems");
         (void)manage_write_file(directory, "cgroup.clone_children", "1");
     }
     return 0;
 }
 
-static int make_parent(struct cgroup_hierarchy *h, const char *path)
+static int manage_make_parent(struct cgroup_hierarchy *h, const char *path)
 {
     AQ_CLEANUP(aq_freep) char *above = strdup(h->mount);
     AQ_CLEANUP(aq_freep) char *parent = aq_format("%s%s", h->mount, path);
@@ -90,7 +90,7 @@ static int make_parent(struct cgroup_hierarchy *h, const char *path)
 
         if (next)
             *next = '\0';
-        r = make_level(h, above, parent);
+        r = manage_make_level(h, above, parent);
         free(above);
         above = strdup(parent);
         if (next)
@@ -100,13 +100,13 @@ static int make_parent(struct cgroup_hierarchy *h, const char *path)
             return -ENOMEM;
     }
     if (r == 0 && h->is_v2)
-        h->controllers &= delegate(h, parent);
+        h->controllers &= manage_delegate(h, parent);
     if (r == 0)
         h->parent = AQ_TAKE(parent);
     return r;
 }
 
-static void name_missing(const struct cgroup_layout *layout, struct strbuf *missing)
+static void manage_name_missing(const struct cgroup_layout *layout, struct strbuf *missing)
 {
     static const struct {
         enum cgroup_controller controller;
@@ -129,9 +129,9 @@ int cgroup_prepare(struct cgroup_layout *layout, const char *path, struct strbuf
                    struct aq_error *err)
 {
     for (size_t i = 0; i < layout->count; i++)
-        if (make_parent(&layout->items[i], path) == -ENOMEM)
+        if (manage_make_parent(&layout->items[i], path) == -ENOMEM)
             return aq_fail_oom(err);
-    name_missing(layout, missing);
+    manage_name_missing(layout, missing);
     return 0;
 }
 

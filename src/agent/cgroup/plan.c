@@ -38,7 +38,7 @@ static bool cgroup_plan_has_file(const struct cgroup_hierarchy *h, const char *f
     return path && access(path, F_OK) == 0;
 }
 
-static int64_t quota_usec(int64_t cpu_micro)
+static int64_t plan_quota_usec(int64_t cpu_micro)
 {
     return AQ_MAX(cpu_micro / AMOUNT_ONE * PERIOD_USEC
                       + cpu_micro % AMOUNT_ONE * PERIOD_USEC / AMOUNT_ONE,
@@ -49,7 +49,7 @@ static void plan_cpu(const struct cgroup_layout *layout, const char *name,
                      const struct cgroup_limits *limits, struct strbuf *out)
 {
     const struct cgroup_hierarchy *h = cgroup_find(layout, CGROUP_CPU);
-    int64_t quota = quota_usec(limits->cpu_micro);
+    int64_t quota = plan_quota_usec(limits->cpu_micro);
 
     if (!h || !h->parent || limits->cpu_micro <= 0)
         return;

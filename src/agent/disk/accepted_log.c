@@ -44,7 +44,7 @@ static int accepted_log_set(struct accepted_log *a, const struct uuid *id, int64
     return 0;
 }
 
-static struct uuid id_at(const struct accepted_log *a, size_t i)
+static struct uuid accepted_log_id_at(const struct accepted_log *a, size_t i)
 {
     struct uuid id;
 
@@ -62,14 +62,14 @@ static void accepted_log_add_line(struct strbuf *out, const struct uuid *id, int
 /* ---- the file ---- */
 
 /* One file with what is known, in place of the former one. */
-static int write_anew(struct accepted_log *a, struct aq_error *err)
+static int accepted_log_write_anew(struct accepted_log *a, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     int r, fd;
 
     strbuf_addf(&text, "%s\n", a->boot);
     for (size_t i = 0; i < a->attempts.count; i++) {
-        const struct uuid id = id_at(a, i);
+        const struct uuid id = accepted_log_id_at(a, i);
 
         accepted_log_add_line(&text, &id, accepted_log_get(a, &id));
     }
@@ -118,7 +118,7 @@ int accepted_log_note(struct accepted_log *accepted, const struct uuid *id, int6
 int accepted_log_write(struct accepted_log *accepted, bool durable, struct aq_error *err)
 {
     if (accepted->is_torn || accepted->lines > LINES_MAX + 2 * accepted->attempts.count)
-        return write_anew(accepted, err);
+        return accepted_log_write_anew(accepted, err);
     return accepted->noted.len ? accepted_log_append(accepted, durable, err) : 0;
 }
 
@@ -159,7 +159,7 @@ static int accepted_log_read_file(struct accepted_log *a, bool *ret_was_reboot,
     return r;
 }
 
-static int read_boot(char boot[BOOT_MAX], struct aq_error *err)
+static int accepted_log_read_boot(char boot[BOOT_MAX], struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     int r = fs_read(AT_FDCWD, "/proc/sys/kernel/random/boot_id", BOOT_MAX, &text, err);
@@ -171,7 +171,7 @@ static int read_boot(char boot[BOOT_MAX], struct aq_error *err)
 
 /* ---- the directories ---- */
 
-static char *kernel_path(const struct accepted_log *a, const struct uuid *id)
+static char *accepted_log_kernel_path(const struct accepted_log *a, const struct uuid *id)
 {
     char text[UUID_TEXT_MAX];
 
@@ -181,7 +181,7 @@ static char *kernel_path(const struct accepted_log *a, const struct uuid *id)
 /* A directory whose command was not noted: a process of the agent was killed in between. */
 static int accepted_log_add_directory(struct accepted_log *a, const struct uuid *id)
 {
-    AQ_CLEANUP(aq_freep) char *kernel = kernel_path(a, id);
+    AQ_CLEANUP(aq_freep) char *kernel = accepted_log_kernel_path(a, id);
     AQ_CLEANUP(aq_freep) char *runs = kernel ? aq_format("%s/run", kernel) : NULL;
     int64_t newest = runs ? AQ_MAX(disk_worker_newest_attempt(runs), 1) : 0;
 
@@ -190,7 +190,7 @@ static int accepted_log_add_directory(struct accepted_log *a, const struct uuid 
     return newest > accepted_log_get(a, id) ? accepted_log_set(a, id, newest) : 0;
 }
 
-static int add_directories(struct accepted_log *a, struct aq_error *err)
+static int accepted_log_add_directories(struct accepted_log *a, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *kernels = aq_format("%s/kernels", a->state);
     DIR *dir = kernels ? opendir(kernels) : NULL;
@@ -210,11 +210,11 @@ static int add_directories(struct accepted_log *a, struct aq_error *err)
 }
 
 /* The agent was restarted, not the machine: what has no directory is forgotten. */
-static void drop_forgotten(struct accepted_log *a)
+static void accepted_log_drop_forgotten(struct accepted_log *a)
 {
     for (size_t i = a->attempts.count; i-- > 0;) {
-        const struct uuid id = id_at(a, i);
-        AQ_CLEANUP(aq_freep) char *kernel = kernel_path(a, &id);
+        const struct uuid id = accepted_log_id_at(a, i);
+        AQ_CLEANUP(aq_freep) char *kernel = accepted_log_kernel_path(a, &id);
 
         if (kernel && access(kernel, F_OK) < 0)
             (void)accepted_log_set(a, &id, 0);
@@ -225,7 +225,7 @@ static int accepted_log_conclude(struct accepted_log *a, const struct uuid *id,
                                  struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    AQ_CLEANUP(aq_freep) char *kernel = kernel_path(a, id);
+    AQ_CLEANUP(aq_freep) char *kernel = accepted_log_kernel_path(a, id);
     AQ_CLEANUP(aq_freep) char *run = kernel ? aq_format("%s/run/%" PRId64, kernel,
                                                         accepted_log_get(a, id))
                                             : NULL;
@@ -241,7 +241,7 @@ static int accepted_log_conclude(struct accepted_log *a, const struct uuid *id,
 }
 
 /* Nothing that was requested before still runs or may be started. */
-static int conclude_all(struct accepted_log *a, struct aq_error *err)
+static int accepted_log_conclude_all(struct accepted_log *a, struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int fd = open(a->state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int r = 0;
@@ -249,7 +249,7 @@ static int conclude_all(struct accepted_log *a, struct aq_error *err)
     if (a->attempts.count)
         log_warning("the machine was restarted; kernels it ended at most: %zu", a->attempts.count);
     for (size_t i = 0; r == 0 && i < a->attempts.count; i++) {
-        const struct uuid id = id_at(a, i);
+        const struct uuid id = accepted_log_id_at(a, i);
 
         r = accepted_log_conclude(a, &id, err);
     }
@@ -270,17 +270,17 @@ int accepted_log_open(const char *state, struct accepted_log **ret, struct aq_er
     strbuf_init(&a->noted);
     a->state = strdup(state);
     a->path = aq_format("%s/accepted", state);
-    r = a->state && a->path ? read_boot(a->boot, err) : aq_fail_oom(err);
+    r = a->state && a->path ? accepted_log_read_boot(a->boot, err) : aq_fail_oom(err);
     if (r == 0)
         r = accepted_log_read_file(a, &was_reboot, err);
     if (r == 0)
-        r = add_directories(a, err);
+        r = accepted_log_add_directories(a, err);
     if (r == 0 && was_reboot)
-        r = conclude_all(a, err);
+        r = accepted_log_conclude_all(a, err);
     else if (r == 0)
-        drop_forgotten(a);
+        accepted_log_drop_forgotten(a);
     if (r == 0)
-        r = write_anew(a, err);
+        r = accepted_log_write_anew(a, err);
     if (r < 0)
         accepted_log_free(a);
     else

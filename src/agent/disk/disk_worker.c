@@ -75,7 +75,7 @@ int64_t disk_worker_newest_attempt(const char *directory)
 
 /* ---- in the worker thread ---- */
 
-static int perform(struct disk_worker *disk, struct disk_job *job, struct aq_error *err)
+static int disk_worker_perform(struct disk_worker *disk, struct disk_job *job, struct aq_error *err)
 {
     switch (job->action) {
     case DISK_CREATE:
@@ -96,17 +96,17 @@ static int perform(struct disk_worker *disk, struct disk_job *job, struct aq_err
     return 0;
 }
 
-static bool is_command(const struct disk_job *job)
+static bool disk_worker_is_command(const struct disk_job *job)
 {
     return job->action == DISK_CREATE || job->action == DISK_REPLACE;
 }
 
 /* Do one job and note it for accepted_log_write(). */
-static bool perform_noted(struct disk_worker *disk, struct disk_worker_entry *q)
+static bool disk_worker_perform_noted(struct disk_worker *disk, struct disk_worker_entry *q)
 {
-    if (perform(disk, &q->job, &q->err) < 0)
+    if (disk_worker_perform(disk, &q->job, &q->err) < 0)
         return false;
-    if (is_command(&q->job))
+    if (disk_worker_is_command(&q->job))
         return accepted_log_note(disk->accepted, &q->job.id, q->job.attempt, &q->err) == 0;
     if (q->job.action == DISK_FORGET) /* if not, it is forgotten once more */
         (void)accepted_log_note(disk->accepted, &q->job.id, 0, NULL);
@@ -114,12 +114,12 @@ static bool perform_noted(struct disk_worker *disk, struct disk_worker_entry *q)
 }
 
 /* Commands that are not durable are not accepted. */
-static void reject_commands(struct disk_worker *disk, const struct aq_error *why)
+static void disk_worker_reject_commands(struct disk_worker *disk, const struct aq_error *why)
 {
     LIST_FOREACH(it, &disk->running) {
         struct disk_worker_entry *q = LIST_ENTRY(it, struct disk_worker_entry, link);
 
-        if (is_command(&q->job) && !q->err.code)
+        if (disk_worker_is_command(&q->job) && !q->err.code)
             q->err = *why;
         if (q->job.action != DISK_CREATE)
             continue;
@@ -135,11 +135,12 @@ static void disk_on_work(uv_work_t *work)
     struct aq_error err = { 0 };
 
     LIST_FOREACH(it, &disk->running)
-        has_commands = perform_noted(disk, LIST_ENTRY(it, struct disk_worker_entry, link))
+        has_commands = disk_worker_perform_noted(disk,
+                                                 LIST_ENTRY(it, struct disk_worker_entry, link))
                        || has_commands;
     /* one flush for all of them */
     if (accepted_log_write(disk->accepted, has_commands, &err) < 0 && has_commands)
-        reject_commands(disk, &err);
+        disk_worker_reject_commands(disk, &err);
 }
 
 /* ---- on the loop ---- */

@@ -50,30 +50,33 @@ int kernel_directories_open(struct kernel_directories *directories, const char *
     return r;
 }
 
-static const char *name_text(uint64_t name, char text[NAME_TEXT_MAX])
+static const char *kernel_directory_name_text(uint64_t name, char text[NAME_TEXT_MAX])
 {
     (void)snprintf(text, NAME_TEXT_MAX, "%" PRIu64, name);
     return text;
 }
 
-static int remove_spare(struct kernel_directories *directories, uint64_t name, struct aq_error *err)
+static int kernel_directory_remove_spare(struct kernel_directories *directories, uint64_t name,
+                                         struct aq_error *err)
 {
     char text[NAME_TEXT_MAX];
 
-    return fs_remove_tree(directories->spares, name_text(name, text), err);
+    return fs_remove_tree(directories->spares, kernel_directory_name_text(name, text), err);
 }
 
 void kernel_directories_close(struct kernel_directories *directories)
 {
     while (directories->spare_count)
-        (void)remove_spare(directories, directories->spare_names[--directories->spare_count], NULL);
+        (void)kernel_directory_remove_spare(
+            directories, directories->spare_names[--directories->spare_count], NULL);
     aq_closep(&directories->spares);
     aq_closep(&directories->kernels);
     aq_closep(&directories->logs);
 }
 
 /* A descriptor, or -1 with errno. */
-static int open_kernel(const struct kernel_directories *directories, const struct uuid *id)
+static int kernel_directory_open_kernel(const struct kernel_directories *directories,
+                                        const struct uuid *id)
 {
     char text[UUID_TEXT_MAX];
 
@@ -102,7 +105,8 @@ static int kernel_directory_write_config(int directory, const char *path, const 
 }
 
 /* The parts that are given, below the kernel's directory. */
-static int write_parts(int directory, const struct disk_job *job, struct aq_error *err)
+static int kernel_directory_write_parts(int directory, const struct disk_job *job,
+                                        struct aq_error *err)
 {
     char run[32], program[48];
     int r = kernel_directory_make(directory, "config", 0755, err);
@@ -132,7 +136,7 @@ static int write_parts(int directory, const struct disk_job *job, struct aq_erro
 }
 
 /* What a former kernel could have changed or has left. */
-static int renew(int directory, const struct disk_job *job, struct aq_error *err)
+static int kernel_directory_renew(int directory, const struct disk_job *job, struct aq_error *err)
 {
     if (!job->resource && unlinkat(directory, "config/resource.txt", 0) < 0 && errno != ENOENT)
         return aq_fail_errno(err, "remove 'resource.txt'");
@@ -151,9 +155,9 @@ static int kernel_directory_fill(const struct kernel_directories *directories, c
         return aq_fail_errno(err, "open 'spares/%s'", name);
     r = kernel_directory_write_text(directory, "spec.json", job->spec, 0600, err);
     if (r == 0)
-        r = write_parts(directory, job, err);
+        r = kernel_directory_write_parts(directory, job, err);
     if (r == 0 && is_used)
-        r = renew(directory, job, err);
+        r = kernel_directory_renew(directory, job, err);
     AQ_FAULT("agent.create.written");
     return r;
 }
@@ -165,9 +169,9 @@ int kernel_directory_create(struct kernel_directories *directories, const struct
     bool is_used = directories->spare_count > 0;
     int r = 0;
 
-    (void)name_text(is_used ? directories->spare_names[--directories->spare_count]
-                            : ++directories->last_name,
-                    name);
+    (void)kernel_directory_name_text(is_used ? directories->spare_names[--directories->spare_count]
+                                             : ++directories->last_name,
+                                     name);
     if (!is_used)
         r = kernel_directory_make(directories->spares, name, 0700, err);
     if (r == 0)
@@ -190,7 +194,8 @@ void kernel_directory_undo_create(struct kernel_directories *directories,
 }
 
 /* Nothing is flushed: a power failure ends the kernel, too. */
-static int write_intended(int directory, int64_t attempt, const char *text, struct aq_error *err)
+static int kernel_directory_write_intended(int directory, int64_t attempt, const char *text,
+                                           struct aq_error *err)
 {
     char path[48];
 
@@ -205,29 +210,30 @@ static int write_intended(int directory, int64_t attempt, const char *text, stru
 int kernel_directory_intend(struct kernel_directories *directories, const struct disk_job *job,
                             struct aq_error *err)
 {
-    AQ_CLEANUP(aq_closep) int directory = open_kernel(directories, &job->id);
+    AQ_CLEANUP(aq_closep) int directory = kernel_directory_open_kernel(directories, &job->id);
 
-    return directory < 0 ? aq_fail_errno(err, "open the kernel's folder")
-                         : write_intended(directory, job->attempt, job->resource, err);
+    return directory < 0
+               ? aq_fail_errno(err, "open the kernel's folder")
+               : kernel_directory_write_intended(directory, job->attempt, job->resource, err);
 }
 
 int kernel_directory_replace(struct kernel_directories *directories, const struct disk_job *job,
                              struct aq_error *err)
 {
-    AQ_CLEANUP(aq_closep) int directory = open_kernel(directories, &job->id);
+    AQ_CLEANUP(aq_closep) int directory = kernel_directory_open_kernel(directories, &job->id);
     int r = directory < 0 ? aq_fail_errno(err, "open the kernel's folder")
-                          : write_parts(directory, job, err);
+                          : kernel_directory_write_parts(directory, job, err);
 
     if (r == 0 && job->spec)
         r = fs_write_atomic(directory, "spec.json", job->spec, strlen(job->spec), 0600, err);
     AQ_FAULT("agent.replace.written");
-    return r < 0 ? r : write_intended(directory, job->attempt, NULL, err);
+    return r < 0 ? r : kernel_directory_write_intended(directory, job->attempt, NULL, err);
 }
 
 int kernel_directory_describe(struct kernel_directories *directories, const struct disk_job *job,
                               struct aq_error *err)
 {
-    AQ_CLEANUP(aq_closep) int directory = open_kernel(directories, &job->id);
+    AQ_CLEANUP(aq_closep) int directory = kernel_directory_open_kernel(directories, &job->id);
     int r = directory < 0 ? aq_fail_errno(err, "open the kernel's folder")
                           : kernel_directory_write_config(directory, "config/resource.txt",
                                                           job->resource, err);
@@ -242,7 +248,7 @@ int kernel_directory_conclude(struct kernel_directories *directories, const stru
                               struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    AQ_CLEANUP(aq_closep) int directory = open_kernel(directories, &job->id);
+    AQ_CLEANUP(aq_closep) int directory = kernel_directory_open_kernel(directories, &job->id);
     int r = directory < 0 ? aq_fail_errno(err, "open the kernel's folder") : 0;
     char path[48];
 
@@ -257,7 +263,7 @@ int kernel_directory_conclude(struct kernel_directories *directories, const stru
 
 /* ---- an old one ---- */
 
-static int64_t file_size(int at, const char *path)
+static int64_t kernel_directory_file_size(int at, const char *path)
 {
     struct stat st;
 
@@ -265,14 +271,15 @@ static int64_t file_size(int at, const char *path)
 }
 
 /* Move one file of an attempt to logs/, unless it is empty: its size. */
-static int64_t keep_file(const struct kernel_directories *directories, int directory,
-                         const char *id, int64_t attempt, const char *name)
+static int64_t kernel_directory_keep_file(const struct kernel_directories *directories,
+                                          int directory, const char *id, int64_t attempt,
+                                          const char *name)
 {
     char kept[UUID_TEXT_MAX + 40], path[48];
     int64_t size;
 
     (void)snprintf(path, sizeof(path), "run/%" PRId64 "/%s", attempt, name);
-    size = file_size(directory, path);
+    size = kernel_directory_file_size(directory, path);
     if (size == 0)
         return 0;
     (void)mkdirat(directories->logs, id, 0700);
@@ -285,8 +292,8 @@ static int64_t keep_file(const struct kernel_directories *directories, int direc
 /* Move the newest attempt's log to logs/, if there is any output, and its times before it:
  * so they are where it is.
  */
-static int64_t keep_log(const struct kernel_directories *directories, int directory, const char *id,
-                        int64_t attempt)
+static int64_t kernel_directory_keep_log(const struct kernel_directories *directories,
+                                         int directory, const char *id, int64_t attempt)
 {
     static const char *const halves[][2] = { { LOG_TIMES_FILE_OLDER, "log.1" },
                                              { LOG_TIMES_FILE, "log" } };
@@ -296,24 +303,24 @@ static int64_t keep_log(const struct kernel_directories *directories, int direct
         char log[48];
 
         (void)snprintf(log, sizeof(log), "run/%" PRId64 "/%s", attempt, halves[i][1]);
-        if (file_size(directory, log) == 0)
+        if (kernel_directory_file_size(directory, log) == 0)
             continue;
-        bytes += keep_file(directories, directory, id, attempt, halves[i][0]);
-        bytes += keep_file(directories, directory, id, attempt, halves[i][1]);
+        bytes += kernel_directory_keep_file(directories, directory, id, attempt, halves[i][0]);
+        bytes += kernel_directory_keep_file(directories, directory, id, attempt, halves[i][1]);
     }
     if (bytes)
         AQ_FAULT("agent.forget.log-kept");
     return bytes;
 }
 
-static bool is_among(const char *const *names, const char *name)
+static bool kernel_directory_is_among(const char *const *names, const char *name)
 {
     while (*names && strcmp(*names, name) != 0)
         names++;
     return *names != NULL;
 }
 
-static DIR *open_dir(int at, const char *path)
+static DIR *kernel_directory_open_dir(int at, const char *path)
 {
     int fd = openat(at, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -324,13 +331,14 @@ static DIR *open_dir(int at, const char *path)
 }
 
 /* The next entry that is none of 'except', or NULL. */
-static const char *next_other(DIR *dir, const char *const *except)
+static const char *kernel_directory_next_other(DIR *dir, const char *const *except)
 {
     static const char *const dots[] = { ".", "..", NULL };
     struct dirent *entry;
 
     while ((entry = readdir(dir))
-           && (is_among(dots, entry->d_name) || is_among(except, entry->d_name)))
+           && (kernel_directory_is_among(dots, entry->d_name)
+               || kernel_directory_is_among(except, entry->d_name)))
         ;
     return entry ? entry->d_name : NULL;
 }
@@ -338,8 +346,8 @@ static const char *next_other(DIR *dir, const char *const *except)
 static bool kernel_directory_is_empty(int at, const char *path)
 {
     static const char *const none[] = { NULL };
-    DIR *dir = open_dir(at, path);
-    bool is_empty = dir && !next_other(dir, none);
+    DIR *dir = kernel_directory_open_dir(at, path);
+    bool is_empty = dir && !kernel_directory_next_other(dir, none);
 
     if (dir)
         (void)closedir(dir);
@@ -347,13 +355,13 @@ static bool kernel_directory_is_empty(int at, const char *path)
 }
 
 /* Remove all entries of the directory but those of 'except'; false if it cannot. */
-static bool strip(int at, const char *path, const char *const *except)
+static bool kernel_directory_strip(int at, const char *path, const char *const *except)
 {
-    DIR *dir = open_dir(at, path);
+    DIR *dir = kernel_directory_open_dir(at, path);
     const char *name;
     int r = dir ? 0 : -errno;
 
-    while (r == 0 && (name = next_other(dir, except)))
+    while (r == 0 && (name = kernel_directory_next_other(dir, except)))
         r = fs_remove_tree(dirfd(dir), name, NULL);
     if (dir)
         (void)closedir(dir);
@@ -363,7 +371,7 @@ static bool strip(int at, const char *path, const char *const *except)
 /* What a container has written goes now, its file is used again; but not while
  * that is still mounted, which its lock tells (monitor/scratch_image.c).
  */
-static void empty_scratch(int directory)
+static void kernel_directory_empty_scratch(int directory)
 {
     AQ_CLEANUP(aq_closep) int fd = openat(directory, "scratch.img",
                                           O_RDWR | O_NOFOLLOW | O_CLOEXEC);
@@ -375,7 +383,7 @@ static void empty_scratch(int directory)
 /* Make the directory of a kernel that ran once look as if it had never run. False
  * if it cannot: its program has left files in the work directory, say.
  */
-static bool empty(int directory)
+static bool kernel_directory_empty(int directory)
 {
     static const char *const
         parts[] = { "spec.json", "config", "work", "run", "scratch.img.new", NULL },
@@ -384,30 +392,36 @@ static bool empty(int directory)
 
     (void)renameat(directory, "run/1/started", directory, "run/1/program");
     (void)renameat(directory, "run/1/exit.json", directory, "run/1/exit.tmp");
-    empty_scratch(directory);
-    return file_size(directory, "run/1/log") == 0 && kernel_directory_is_empty(directory, "work")
-           && strip(directory, ".", parts) && strip(directory, "config", files)
-           && strip(directory, "run", runs) && strip(directory, "run/1", reused);
+    kernel_directory_empty_scratch(directory);
+    return kernel_directory_file_size(directory, "run/1/log") == 0
+           && kernel_directory_is_empty(directory, "work")
+           && kernel_directory_strip(directory, ".", parts)
+           && kernel_directory_strip(directory, "config", files)
+           && kernel_directory_strip(directory, "run", runs)
+           && kernel_directory_strip(directory, "run/1", reused);
 }
 
 int kernel_directory_forget(struct kernel_directories *directories, struct disk_job *job,
                             struct aq_error *err)
 {
-    AQ_CLEANUP(aq_closep) int directory = open_kernel(directories, &job->id);
+    AQ_CLEANUP(aq_closep) int directory = kernel_directory_open_kernel(directories, &job->id);
     uint64_t name = ++directories->last_name;
     char id[UUID_TEXT_MAX], text[NAME_TEXT_MAX];
     int r = 0;
 
     if (directory < 0)
         return errno == ENOENT ? 0 : aq_fail_errno(err, "open the kernel's folder");
-    job->retained_bytes = keep_log(directories, directory, uuid_format(&job->id, id), job->attempt);
-    if (renameat(directories->kernels, id, directories->spares, name_text(name, text)) < 0)
+    job->retained_bytes = kernel_directory_keep_log(directories, directory,
+                                                    uuid_format(&job->id, id), job->attempt);
+    if (renameat(directories->kernels, id, directories->spares,
+                 kernel_directory_name_text(name, text))
+        < 0)
         return aq_fail_errno(err, "rename the folder of kernel %s", id);
     AQ_FAULT("agent.forget.renamed");
-    if (directories->spare_count < SPARES_MAX && empty(directory))
+    if (directories->spare_count < SPARES_MAX && kernel_directory_empty(directory))
         directories->spare_names[directories->spare_count++] = name;
     else
-        r = remove_spare(directories, name, err);
+        r = kernel_directory_remove_spare(directories, name, err);
     AQ_FAULT("agent.forget.removed");
     return r;
 }

@@ -52,7 +52,7 @@ static int blob_stream_fail_archive(struct blob_stream *stream, struct aq_error 
                    text ? text : "out of memory");
 }
 
-static EVP_MD_CTX *new_digest(void)
+static EVP_MD_CTX *blob_stream_new_digest(void)
 {
     EVP_MD_CTX *context = EVP_MD_CTX_new();
 
@@ -63,7 +63,7 @@ static EVP_MD_CTX *new_digest(void)
     return context;
 }
 
-static int open_archive(struct blob_stream *stream, struct aq_error *err)
+static int blob_stream_open_archive(struct blob_stream *stream, struct aq_error *err)
 {
     struct archive_entry *entry;
     int r = archive_read_support_filter_gzip(stream->archive);
@@ -91,11 +91,11 @@ int blob_stream_new(int fd, int64_t plain_max, struct blob_stream **ret, struct 
     stream->fd = fd;
     stream->plain_max = plain_max;
     stream->archive = archive_read_new();
-    stream->blob = new_digest();
-    stream->plain = new_digest();
+    stream->blob = blob_stream_new_digest();
+    stream->plain = blob_stream_new_digest();
     if (!stream->archive || !stream->blob || !stream->plain)
         return aq_fail_oom(err);
-    r = open_archive(stream, err);
+    r = blob_stream_open_archive(stream, err);
     if (r == 0)
         *ret = AQ_TAKE(stream);
     return r;

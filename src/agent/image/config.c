@@ -13,7 +13,7 @@ static int image_config_bad(struct aq_error *err, const char *member, const char
     return aq_fail_field(err, EBADMSG, member, "the image's configuration: %s %s", member, why);
 }
 
-static void texts_free(char **texts)
+static void config_texts_free(char **texts)
 {
     for (char **at = texts; at && *at; at++)
         free(*at);
@@ -35,8 +35,8 @@ static int image_config_get_text(const json_t *object, const char *member, char 
     return *ret ? 0 : aq_fail_oom(err);
 }
 
-static int get_texts(const json_t *object, const char *member, size_t max, char ***ret,
-                     size_t *ret_count, struct aq_error *err)
+static int config_get_texts(const json_t *object, const char *member, size_t max, char ***ret,
+                            size_t *ret_count, struct aq_error *err)
 {
     const json_t *value = json_object_get(object, member);
     size_t count = json_array_size(value);
@@ -53,7 +53,7 @@ static int get_texts(const json_t *object, const char *member, size_t max, char 
         const char *text = json_string_value(json_array_get(value, i));
 
         if (!text || !(texts[i] = strdup(text))) {
-            texts_free(texts);
+            config_texts_free(texts);
             return text ? aq_fail_oom(err)
                         : image_config_bad(err, member, "has an entry that is not text");
         }
@@ -66,7 +66,7 @@ static int get_texts(const json_t *object, const char *member, size_t max, char 
     return 0;
 }
 
-static int get_labels(json_t *object, struct image_config *config, struct aq_error *err)
+static int config_get_labels(json_t *object, struct image_config *config, struct aq_error *err)
 {
     json_t *labels = json_object_get(object, "Labels"), *value;
     const char *key;
@@ -93,14 +93,14 @@ static int get_labels(json_t *object, struct image_config *config, struct aq_err
     return 0;
 }
 
-static int get_run(json_t *run, struct image_config *config, struct aq_error *err)
+static int config_get_run(json_t *run, struct image_config *config, struct aq_error *err)
 {
-    int r = get_texts(run, "Env", IMAGE_TEXTS_MAX, &config->env, NULL, err);
+    int r = config_get_texts(run, "Env", IMAGE_TEXTS_MAX, &config->env, NULL, err);
 
     if (r == 0)
-        r = get_texts(run, "Entrypoint", IMAGE_TEXTS_MAX, &config->entrypoint, NULL, err);
+        r = config_get_texts(run, "Entrypoint", IMAGE_TEXTS_MAX, &config->entrypoint, NULL, err);
     if (r == 0)
-        r = get_texts(run, "Cmd", IMAGE_TEXTS_MAX, &config->cmd, NULL, err);
+        r = config_get_texts(run, "Cmd", IMAGE_TEXTS_MAX, &config->cmd, NULL, err);
     if (r == 0)
         r = image_config_get_text(run, "WorkingDir", &config->workdir, err);
     if (r == 0)
@@ -108,7 +108,7 @@ static int get_run(json_t *run, struct image_config *config, struct aq_error *er
     if (r == 0)
         r = image_config_get_text(run, "StopSignal", &config->stop_signal, err);
     if (r == 0)
-        r = get_labels(run, config, err);
+        r = config_get_labels(run, config, err);
     for (char **at = config->env; r == 0 && at && *at; at++)
         if (!strchr(*at, '=') || **at == '=')
             r = image_config_bad(err, "Env", "has an entry that is not NAME=value");
@@ -126,8 +126,8 @@ static int image_config_get_layers(const json_t *root, struct image_config *conf
 
     if (!type || strcmp(type, "layers") != 0)
         return image_config_bad(err, "rootfs.type", "is not \"layers\"");
-    r = get_texts(rootfs, "diff_ids", IMAGE_LAYERS_MAX, &config->diff_ids, &config->diff_count,
-                  err);
+    r = config_get_texts(rootfs, "diff_ids", IMAGE_LAYERS_MAX, &config->diff_ids,
+                         &config->diff_count, err);
     for (size_t i = 0; r == 0 && i < config->diff_count; i++)
         if (!digest_is_valid(config->diff_ids[i]))
             r = image_config_bad(err, "rootfs.diff_ids",
@@ -161,7 +161,7 @@ int image_config_parse(const char *json, size_t len, struct image_config *ret, s
     if (r == 0)
         r = image_config_get_text(root, "variant", &config.variant, err);
     if (r == 0 && json_is_object(run))
-        r = get_run(run, &config, err);
+        r = config_get_run(run, &config, err);
     if (r == 0)
         r = image_config_get_layers(root, &config, err);
     json_decref(root);
@@ -174,10 +174,10 @@ int image_config_parse(const char *json, size_t len, struct image_config *ret, s
 
 void image_config_done(struct image_config *config)
 {
-    texts_free(config->env);
-    texts_free(config->entrypoint);
-    texts_free(config->cmd);
-    texts_free(config->diff_ids);
+    config_texts_free(config->env);
+    config_texts_free(config->entrypoint);
+    config_texts_free(config->cmd);
+    config_texts_free(config->diff_ids);
     free(config->workdir);
     free(config->user);
     free(config->architecture);

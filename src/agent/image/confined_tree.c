@@ -20,7 +20,7 @@ void confined_tree_init(struct confined_tree *tree, int root)
     *tree = (struct confined_tree){ .root = root, .parent = -1 };
 }
 
-static void forget_parent(struct confined_tree *tree)
+static void confined_tree_forget_parent(struct confined_tree *tree)
 {
     aq_closep(&tree->parent);
     tree->parent = -1;
@@ -28,7 +28,7 @@ static void forget_parent(struct confined_tree *tree)
 
 void confined_tree_done(struct confined_tree *tree)
 {
-    forget_parent(tree);
+    confined_tree_forget_parent(tree);
     aq_closep(&tree->root);
     tree->root = -1;
     map_done(&tree->implied);
@@ -62,7 +62,7 @@ int confined_tree_clean(const char *raw, char out[PATH_MAX], struct aq_error *er
 }
 
 /* openat2() below the root; -errno. "" is the root. */
-static int open_beneath(const struct confined_tree *tree, const char *path, int flags)
+static int confined_tree_open_beneath(const struct confined_tree *tree, const char *path, int flags)
 {
     const struct open_how how = {
         .flags = (uint64_t)(flags | O_CLOEXEC),
@@ -76,7 +76,7 @@ static int open_beneath(const struct confined_tree *tree, const char *path, int 
     return fd < 0 ? -errno : (int)fd;
 }
 
-static int fail_open(struct aq_error *err, int code)
+static int confined_tree_fail_open(struct aq_error *err, int code)
 {
     if (code == EXDEV)
         return aq_fail(err, EINVAL, "the path leaves the layer through a symbolic link");
@@ -138,17 +138,17 @@ static int confined_tree_make_directory(struct confined_tree *tree, const char *
 static int confined_tree_open_directory(struct confined_tree *tree, const char *path,
                                         struct aq_error *err)
 {
-    int fd = open_beneath(tree, path, O_RDONLY | O_DIRECTORY), r;
+    int fd = confined_tree_open_beneath(tree, path, O_RDONLY | O_DIRECTORY), r;
 
     if (fd >= 0)
         return fd;
     if (*path == '\0' || (fd != -ENOENT && fd != -ENOTDIR))
-        return fail_open(err, -fd);
+        return confined_tree_fail_open(err, -fd);
     r = confined_tree_make_directory(tree, path, err);
     if (r < 0)
         return r;
-    fd = open_beneath(tree, path, O_RDONLY | O_DIRECTORY);
-    return fd < 0 ? fail_open(err, -fd) : fd;
+    fd = confined_tree_open_beneath(tree, path, O_RDONLY | O_DIRECTORY);
+    return fd < 0 ? confined_tree_fail_open(err, -fd) : fd;
 }
 
 int confined_tree_open_parent(struct confined_tree *tree, const char *path, int *ret_fd,
@@ -158,7 +158,7 @@ int confined_tree_open_parent(struct confined_tree *tree, const char *path, int 
     size_t len = slash ? (size_t)(slash - path) : 0;
 
     if (tree->parent < 0 || strncmp(tree->path, path, len) != 0 || tree->path[len]) {
-        forget_parent(tree);
+        confined_tree_forget_parent(tree);
         memcpy(tree->path, path, len);
         tree->path[len] = '\0';
         tree->parent = confined_tree_open_directory(tree, tree->path, err);
@@ -173,12 +173,12 @@ int confined_tree_open_parent(struct confined_tree *tree, const char *path, int 
 int confined_tree_open(struct confined_tree *tree, const char *path, int *ret_fd,
                        struct aq_error *err)
 {
-    int fd = open_beneath(tree, path, O_PATH | O_NOFOLLOW);
+    int fd = confined_tree_open_beneath(tree, path, O_PATH | O_NOFOLLOW);
 
     if (fd == -ENOENT)
         return aq_fail(err, ENOENT, "it is not in this layer");
     if (fd < 0)
-        return fail_open(err, -fd);
+        return confined_tree_fail_open(err, -fd);
     *ret_fd = fd;
     return 0;
 }
@@ -201,7 +201,7 @@ int confined_tree_replace(struct confined_tree *tree, const char *path, bool kee
     r = fs_remove_tree(parent, name, err);
     /* the directory used last may have been in it, or have been reached through it */
     if (S_ISDIR(st.st_mode) || S_ISLNK(st.st_mode))
-        forget_parent(tree);
+        confined_tree_forget_parent(tree);
     return r;
 }
 

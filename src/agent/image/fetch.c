@@ -47,7 +47,7 @@ static void fetch_add(struct fetch_command *command, const char *arg)
         command->failed = true;
 }
 
-static void add_owned(struct fetch_command *command, char *arg)
+static void fetch_add_owned(struct fetch_command *command, char *arg)
 {
     if (!arg || command->owned_count == ARGS_MAX) {
         free(arg);
@@ -58,14 +58,14 @@ static void add_owned(struct fetch_command *command, char *arg)
     fetch_add(command, arg);
 }
 
-static void command_done(struct fetch_command *command)
+static void fetch_command_done(struct fetch_command *command)
 {
     for (size_t i = 0; i < command->owned_count; i++)
         free(command->owned[i]);
 }
 
 /* What skopeo calls it. With a digest, exactly that one of a registry. */
-static char *source_of(const struct reference *ref, const char *digest)
+static char *fetch_source_of(const struct reference *ref, const char *digest)
 {
     if (ref->form != REFERENCE_REGISTRY)
         return strdup(ref->text);
@@ -81,11 +81,11 @@ static void fetch_begin(struct images *images, struct fetch_command *command, co
     char *registries = images_path(images, "registries.conf");
 
     fetch_add(command, settings->image_skopeo ? settings->image_skopeo : "skopeo");
-    add_owned(command, aq_format("--command-timeout=%llds",
-                                 (long long)(settings->image_timeout_usec / USEC_PER_SEC)));
+    fetch_add_owned(command, aq_format("--command-timeout=%llds",
+                                       (long long)(settings->image_timeout_usec / USEC_PER_SEC)));
     if (registries && access(registries, R_OK) == 0) {
         fetch_add(command, "--registries-conf");
-        add_owned(command, registries);
+        fetch_add_owned(command, registries);
     } else {
         command->failed = command->failed || !registries;
         free(registries);
@@ -113,7 +113,7 @@ static int fetch_run(struct images *images, struct fetch_command *command,
                 ? aq_fail_oom(err)
                 : tool_start(images->loop, command->args, tmpdir, events, data, ret, err);
 
-    command_done(command);
+    fetch_command_done(command);
     return r;
 }
 
@@ -125,7 +125,7 @@ int fetch_manifest(struct images *images, const struct reference *ref, const cha
 
     fetch_begin(images, &command, "inspect");
     fetch_add(&command, "--raw");
-    add_owned(&command, source_of(ref, digest));
+    fetch_add_owned(&command, fetch_source_of(ref, digest));
     return fetch_run(images, &command, events, data, ret, err);
 }
 
@@ -138,7 +138,7 @@ int fetch_config(struct images *images, const struct reference *ref, const char 
     fetch_begin(images, &command, "inspect");
     fetch_add(&command, "--raw");
     fetch_add(&command, "--config");
-    add_owned(&command, source_of(ref, digest));
+    fetch_add_owned(&command, fetch_source_of(ref, digest));
     return fetch_run(images, &command, events, data, ret, err);
 }
 
@@ -151,8 +151,8 @@ int fetch_blobs(struct images *images, const struct reference *ref, const char *
     fetch_begin(images, &command, "copy");
     fetch_add(&command, "--quiet");
     fetch_add(&command, "--dest-oci-accept-uncompressed-layers");
-    add_owned(&command, source_of(ref, digest));
-    add_owned(&command, aq_format("oci:%s:image", directory));
+    fetch_add_owned(&command, fetch_source_of(ref, digest));
+    fetch_add_owned(&command, aq_format("oci:%s:image", directory));
     return fetch_run(images, &command, events, data, ret, err);
 }
 
@@ -184,7 +184,7 @@ static const struct {
 };
 
 /* The text of the last msg="…" that skopeo logged, else the last line. */
-static char *last_message(const char *complaint)
+static char *fetch_last_message(const char *complaint)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     const char *at = NULL;
@@ -204,7 +204,7 @@ static char *last_message(const char *complaint)
 }
 
 /* skopeo repeats the name that it was given. */
-static const char *without_name(const char *text)
+static const char *fetch_without_name(const char *text)
 {
     const char *end = strncmp(text, "Error parsing image name \"", 26) == 0
                           ? strstr(text + 26, "\": ")
@@ -216,8 +216,8 @@ static const char *without_name(const char *text)
 int fetch_failed(const struct reference *ref, int status, const char *complaint,
                  struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *message = last_message(complaint);
-    const char *text = without_name(message ? message : "");
+    AQ_CLEANUP(aq_freep) char *message = fetch_last_message(complaint);
+    const char *text = fetch_without_name(message ? message : "");
 
     for (size_t i = 0; i < AQ_COUNT(complaints); i++)
         if (strcasestr(text, complaints[i].words))

@@ -41,9 +41,9 @@ static void gc_on_remove(uv_work_t *work)
     AQ_FAULT("agent.image.tree-removed");
 }
 
-static void remove_next(struct images *images);
+static void gc_remove_next(struct images *images);
 
-static void on_removed(uv_work_t *work, int status)
+static void gc_on_removed(uv_work_t *work, int status)
 {
     struct images *images = work->data;
     struct garbage *garbage = LIST_ENTRY(images->garbage.next, struct garbage, link);
@@ -53,11 +53,11 @@ static void on_removed(uv_work_t *work, int status)
     free(garbage->path);
     free(garbage);
     images->is_removing = false;
-    remove_next(images);
+    gc_remove_next(images);
     images_let_go(images);
 }
 
-static void remove_next(struct images *images)
+static void gc_remove_next(struct images *images)
 {
     if (images->is_removing || list_is_empty(&images->garbage))
         return;
@@ -74,7 +74,7 @@ static void remove_next(struct images *images)
     images->is_removing = true;
     images->open++;
     images->removal.data = images;
-    (void)uv_queue_work(images->loop, &images->removal, gc_on_remove, on_removed);
+    (void)uv_queue_work(images->loop, &images->removal, gc_on_remove, gc_on_removed);
 }
 
 int gc_add_garbage(struct images *images, const char *path)
@@ -86,13 +86,13 @@ int gc_add_garbage(struct images *images, const char *path)
         return -ENOMEM;
     }
     list_add(&images->garbage, &garbage->link);
-    remove_next(images);
+    gc_remove_next(images);
     return 0;
 }
 
 /* Rename directory/name so that it has no meaning any more, and remove it later. */
-static int throw_away(struct images *images, const char *directory, const char *name,
-                      struct aq_error *err)
+static int gc_throw_away(struct images *images, const char *directory, const char *name,
+                         struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s/%s", images->directory, directory, name);
     AQ_CLEANUP(aq_freep) char *gone = aq_format("%s/%s/" LAYOUT_REMOVED_PREFIX "%s",
@@ -109,11 +109,11 @@ static int throw_away(struct images *images, const char *directory, const char *
 
 /* ---- layers ---- */
 
-static int64_t remove_layer(struct images *images, struct image_layer *layer)
+static int64_t gc_remove_layer(struct images *images, struct image_layer *layer)
 {
     int64_t size = layer->size_bytes;
 
-    if (throw_away(images, "layers", layout_digest_hex(layer->diff_id), NULL) < 0)
+    if (gc_throw_away(images, "layers", layout_digest_hex(layer->diff_id), NULL) < 0)
         return 0;
     layer->is_here = false;
     layer->users++;
@@ -122,7 +122,7 @@ static int64_t remove_layer(struct images *images, struct image_layer *layer)
 }
 
 /* Layers that no image and no pull needs. */
-static int64_t remove_layers(struct images *images, int64_t older_usec)
+static int64_t gc_remove_layers(struct images *images, int64_t older_usec)
 {
     int64_t freed = 0;
 
@@ -130,14 +130,14 @@ static int64_t remove_layers(struct images *images, int64_t older_usec)
         struct image_layer *layer = images->layers.entries[i].value;
 
         if (!layer->users && layer->is_here && layer->seen_usec <= older_usec)
-            freed += remove_layer(images, layer);
+            freed += gc_remove_layer(images, layer);
     }
     return freed;
 }
 
 /* ---- images ---- */
 
-static void remove_names(struct images *images, const struct image_record *record)
+static void gc_remove_names(struct images *images, const struct image_record *record)
 {
     for (size_t i = 0; i < images->names.count; i++) {
         const struct image_name *name = images->names.entries[i].value;
@@ -161,18 +161,18 @@ int gc_remove(struct images *images, struct image_record *record, int64_t *ret_b
         return aq_fail_as(err, EBUSY, "image-in-use", "image",
                           "the image is in use by %u of this node's kernels; end them first",
                           record->holds);
-    r = throw_away(images, "images", layout_digest_hex(record->digest), err);
+    r = gc_throw_away(images, "images", layout_digest_hex(record->digest), err);
     AQ_FAULT("agent.image.gone");
     if (r < 0)
         return r;
-    remove_names(images, record);
+    gc_remove_names(images, record);
     record->refs++;
     index_drop(images, record);
     for (size_t i = 0; i < count; i++) {
         struct image_layer *layer = map_gets(&images->layers, ids[i]);
 
         if (layer && !layer->users && layer->is_here)
-            *ret_bytes += remove_layer(images, layer);
+            *ret_bytes += gc_remove_layer(images, layer);
     }
     AQ_FAULT("agent.image.layers-gone");
     log_info("image %s was removed", record->digest);
@@ -181,12 +181,12 @@ int gc_remove(struct images *images, struct image_record *record, int64_t *ret_b
     return 0;
 }
 
-static int64_t last_use(const struct image_record *record)
+static int64_t gc_last_use(const struct image_record *record)
 {
     return AQ_MAX(record->used_usec, record->fetched_usec);
 }
 
-static struct image_record *oldest_unused(const struct images *images, int64_t *ret_unused_bytes)
+static struct image_record *gc_oldest_unused(const struct images *images, int64_t *ret_unused_bytes)
 {
     struct image_record *oldest = NULL;
 
@@ -197,14 +197,15 @@ static struct image_record *oldest_unused(const struct images *images, int64_t *
         if (record->holds)
             continue;
         *ret_unused_bytes += record->size_bytes;
-        if (!oldest || last_use(record) < last_use(oldest)
-            || (last_use(record) == last_use(oldest) && strcmp(record->digest, oldest->digest) < 0))
+        if (!oldest || gc_last_use(record) < gc_last_use(oldest)
+            || (gc_last_use(record) == gc_last_use(oldest)
+                && strcmp(record->digest, oldest->digest) < 0))
             oldest = record;
     }
     return oldest;
 }
 
-static int64_t available_bytes(const struct images *images)
+static int64_t gc_available_bytes(const struct images *images)
 {
     struct statvfs fs;
 
@@ -215,13 +216,13 @@ int64_t gc_collect(struct images *images, int64_t need_bytes)
 {
     const struct settings *settings = images->settings;
     int64_t now = clock_realtime_usec(), freed, unused, bytes = 0;
-    int64_t wanted = need_bytes + settings->image_keep_free, available = available_bytes(images);
+    int64_t wanted = need_bytes + settings->image_keep_free, available = gc_available_bytes(images);
     struct image_record *record;
 
-    freed = remove_layers(images, now - ORPHAN_USEC);
-    while ((record = oldest_unused(images, &unused))) {
+    freed = gc_remove_layers(images, now - ORPHAN_USEC);
+    while ((record = gc_oldest_unused(images, &unused))) {
         bool is_old = settings->image_keep_usec
-                      && last_use(record) < now - settings->image_keep_usec;
+                      && gc_last_use(record) < now - settings->image_keep_usec;
         bool is_much = settings->image_keep_bytes && unused > settings->image_keep_bytes;
         bool is_needed = need_bytes && available + freed < wanted;
 
@@ -237,7 +238,7 @@ int64_t gc_collect(struct images *images, int64_t need_bytes)
 /* ---- pulls that nobody went on with ---- */
 
 /* Of no more use: too old, or of an image that is here. */
-static bool is_stale_pull(struct images *images, int directory, const char *name)
+static bool gc_is_stale_pull(struct images *images, int directory, const char *name)
 {
     time_t limit = (time_t)((clock_realtime_usec() - ORPHAN_USEC) / USEC_PER_SEC);
     char digest[sizeof("sha256:") + NAME_MAX];
@@ -249,7 +250,7 @@ static bool is_stale_pull(struct images *images, int directory, const char *name
            && (st.st_mtime < limit || map_gets(&images->records, digest));
 }
 
-static void remove_pulls(struct images *images, bool is_start)
+static void gc_remove_pulls(struct images *images, bool is_start)
 {
     AQ_CLEANUP(aq_freep) char *directory = images_path(images, "pulls");
     DIR *dir = directory ? opendir(directory) : NULL;
@@ -258,8 +259,8 @@ static void remove_pulls(struct images *images, bool is_start)
     while (dir && (entry = readdir(dir))) {
         AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s", directory, entry->d_name);
 
-        if (is_stale_pull(images, dirfd(dir), entry->d_name))
-            (void)throw_away(images, "pulls", entry->d_name, NULL);
+        if (gc_is_stale_pull(images, dirfd(dir), entry->d_name))
+            (void)gc_throw_away(images, "pulls", entry->d_name, NULL);
         else if (is_start && path
                  && strncmp(entry->d_name, LAYOUT_REMOVED_PREFIX, strlen(LAYOUT_REMOVED_PREFIX))
                         == 0)
@@ -273,13 +274,13 @@ static void gc_on_timer(uv_timer_t *timer)
 {
     struct images *images = timer->data;
 
-    remove_pulls(images, false);
+    gc_remove_pulls(images, false);
     (void)gc_collect(images, 0);
 }
 
 void gc_start(struct images *images)
 {
-    remove_pulls(images, true);
+    gc_remove_pulls(images, true);
     (void)uv_timer_start(&images->gc_timer, gc_on_timer, GC_MSEC, GC_MSEC);
     uv_unref((uv_handle_t *)&images->gc_timer);
 }
@@ -291,12 +292,12 @@ int64_t images_collect(struct images *images, bool all)
     int64_t freed, bytes = 0, unused;
     struct image_record *record;
 
-    remove_pulls(images, false);
+    gc_remove_pulls(images, false);
     freed = gc_collect(images, 0);
-    while (all && (record = oldest_unused(images, &unused))
+    while (all && (record = gc_oldest_unused(images, &unused))
            && gc_remove(images, record, &bytes, NULL) == 0)
         freed += bytes;
-    return all ? freed + remove_layers(images, INT64_MAX) : freed;
+    return all ? freed + gc_remove_layers(images, INT64_MAX) : freed;
 }
 
 int images_remove(struct images *images, const char *name, int64_t *ret_bytes, struct aq_error *err)

@@ -54,7 +54,7 @@ void image_record_unref(struct image_record *record)
 }
 
 /* A hint for the garbage collector of the next process; losing it is no harm. */
-static void mark_used(struct image_record *record)
+static void image_record_mark_used(struct image_record *record)
 {
     record->used_usec = clock_realtime_usec();
     if (record->stamp)
@@ -83,7 +83,7 @@ struct image *image_record_hold(struct image_record *record, const char *referen
     record->refs++;
     if (record->holds++ == 0)
         images_use_changed(record->images);
-    mark_used(record);
+    image_record_mark_used(record);
     return &handle->image;
 }
 
@@ -113,7 +113,7 @@ void image_unref(struct image *image)
         return;
     if (--handle->record->holds == 0)
         images_use_changed(handle->record->images);
-    mark_used(handle->record);
+    image_record_mark_used(handle->record);
     image_record_unref(handle->record);
     free(handle->reference);
     free(handle);

@@ -106,8 +106,8 @@ void images_set_on_change(struct images *images, void (*on_change)(void *data), 
 
 /* ---- root file systems as they are ---- */
 
-static int local_record(const struct image_request *request, struct image_record **ret,
-                        struct aq_error *err)
+static int images_local_record(const struct image_request *request, struct image_record **ret,
+                               struct aq_error *err)
 {
     const char *path = request->ref.path ? request->ref.path : "/";
 
@@ -128,7 +128,7 @@ static void images_on_checked(uv_fs_t *check)
     struct aq_error err = { 0 };
 
     uv_fs_req_cleanup(check);
-    if (local_record(request, &record, &err) < 0)
+    if (images_local_record(request, &record, &err) < 0)
         image_request_failed(request, &err);
     else
         image_request_ready(request, record);
@@ -150,19 +150,19 @@ static int images_check_local(struct images *images, struct image_request *reque
 
 /* ---- getting ---- */
 
-static bool is_local(const struct reference *ref)
+static bool images_is_local(const struct reference *ref)
 {
     return ref->form == REFERENCE_HOST || ref->form == REFERENCE_ROOTFS;
 }
 
-static int fail_missing(const struct reference *ref, struct aq_error *err)
+static int images_fail_missing(const struct reference *ref, struct aq_error *err)
 {
     return aq_fail_as(err, ENOENT, "image-not-found", "image", "the image '%s' is not on this node",
                       ref->text);
 }
 
-static int find_or_pull(struct images *images, struct image_request *request,
-                        enum image_policy policy, struct aq_error *err)
+static int images_find_or_pull(struct images *images, struct image_request *request,
+                               enum image_policy policy, struct aq_error *err)
 {
     struct image_record *record = index_find(images, request->ref.text, request->architecture);
     bool is_certain = policy != IMAGE_PULL_ALWAYS || reference_is_pinned(&request->ref);
@@ -173,11 +173,11 @@ static int find_or_pull(struct images *images, struct image_request *request,
         (void)uv_timer_start(&images->soon, images_on_soon, 0, 0);
         return 0;
     }
-    return policy == IMAGE_PULL_NEVER ? fail_missing(&request->ref, err)
+    return policy == IMAGE_PULL_NEVER ? images_fail_missing(&request->ref, err)
                                       : pull_join(images, request, err);
 }
 
-static char *own_architecture(void)
+static char *images_own_architecture(void)
 {
     struct utsname host;
 
@@ -197,7 +197,7 @@ int images_get(struct images *images, const char *reference, const char *archite
     list_add(&images->requests, &request->link);
     list_init(&request->waiting);
     request->architecture = architecture ? strdup(manifest_architecture(architecture))
-                                         : own_architecture();
+                                         : images_own_architecture();
     r = request->architecture
             ? reference_parse(reference, images->settings->image_registry, &request->ref, err)
             : aq_fail_oom(err);
@@ -209,8 +209,8 @@ int images_get(struct images *images, const char *reference, const char *archite
                        "this node's administrator does not admit the image '%s' ([image] allow)",
                        request->ref.text);
     if (r == 0)
-        r = is_local(&request->ref) ? images_check_local(images, request, err)
-                                    : find_or_pull(images, request, policy, err);
+        r = images_is_local(&request->ref) ? images_check_local(images, request, err)
+                                           : images_find_or_pull(images, request, policy, err);
     if (r < 0)
         images_request_free(request);
     else
@@ -230,7 +230,7 @@ void images_cancel(struct image_request *request)
 int images_lookup(struct images *images, const char *name, struct image_record **ret,
                   struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *architecture = own_architecture();
+    AQ_CLEANUP(aq_freep) char *architecture = images_own_architecture();
     struct reference ref = { .form = REFERENCE_REGISTRY };
     struct image_record *record;
     int r = 0;
@@ -246,7 +246,7 @@ int images_lookup(struct images *images, const char *name, struct image_record *
         r = reference_parse(name, images->settings->image_registry, &ref, err);
         record = r == 0 ? index_find(images, ref.text, architecture) : NULL;
         if (r == 0 && !record)
-            r = fail_missing(&ref, err);
+            r = images_fail_missing(&ref, err);
         reference_done(&ref);
     }
     if (r == 0)
@@ -330,7 +330,7 @@ static void images_on_closed(uv_handle_t *handle)
     images_let_go(handle->data);
 }
 
-static char *find_unpack(const struct settings *settings)
+static char *images_find_unpack(const struct settings *settings)
 {
     char *found = settings->image_unpack ? strdup(settings->image_unpack)
                                          : installed_find("aliquot-unpack");
@@ -387,7 +387,7 @@ int images_new(uv_loop_t *loop, const struct settings *settings, struct images *
     list_init(&images->garbage);
     images->directory = settings->image_directory ? strdup(settings->image_directory)
                                                   : settings_path(settings, "images");
-    images->unpack_program = find_unpack(settings);
+    images->unpack_program = images_find_unpack(settings);
     images->soon.data = images->unpack_soon.data = images->gc_timer.data = images;
     images->use_timer.data = images;
     (void)uv_timer_init(loop, &images->soon);

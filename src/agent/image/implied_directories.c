@@ -36,7 +36,7 @@ enum found { FOUND_NOTHING, FOUND_FOLDER, FOUND_END }; /* END: what is below is 
 
 /* ---- one layer ---- */
 
-static int open_plain(int root, const char *path)
+static int implied_directories_open_plain(int root, const char *path)
 {
     const struct open_how how = {
         .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
@@ -47,7 +47,7 @@ static int open_plain(int root, const char *path)
     return fd < 0 ? -errno : (int)fd;
 }
 
-static bool is_opaque(int directory)
+static bool implied_directories_is_opaque(int directory)
 {
     char value[4];
 
@@ -55,10 +55,10 @@ static bool is_opaque(int directory)
 }
 
 /* What this layer has at 'path', which is a directory or must not be crossed. */
-static enum found look_exact(const struct implied_directories_layer *part, const char *path,
-                             int *ret_fd)
+static enum found implied_directories_look_exact(const struct implied_directories_layer *part,
+                                                 const char *path, int *ret_fd)
 {
-    int fd = open_plain(part->root, path);
+    int fd = implied_directories_open_plain(part->root, path);
 
     if (fd >= 0) {
         *ret_fd = fd;
@@ -72,16 +72,17 @@ static enum found implied_directories_find(const struct implied_directories_laye
                                            const char *path, int *ret_fd, bool *ret_hides)
 {
     char above[PATH_MAX];
-    enum found found = look_exact(part, path, ret_fd);
+    enum found found = implied_directories_look_exact(part, path, ret_fd);
 
-    *ret_hides = found == FOUND_FOLDER && is_opaque(*ret_fd);
+    *ret_hides = found == FOUND_FOLDER && implied_directories_is_opaque(*ret_fd);
     for (const char *slash = path;
          found != FOUND_END && !*ret_hides && (slash = strchr(slash, '/')); slash++) {
         AQ_CLEANUP(aq_closep) int fd = -1;
 
         memcpy(above, path, (size_t)(slash - path));
         above[slash - path] = '\0';
-        *ret_hides = look_exact(part, above, &fd) == FOUND_FOLDER && is_opaque(fd);
+        *ret_hides = implied_directories_look_exact(part, above, &fd) == FOUND_FOLDER
+                     && implied_directories_is_opaque(fd);
     }
     return found;
 }
@@ -91,7 +92,8 @@ static enum found implied_directories_find(const struct implied_directories_laye
 /* The directory whose attributes 'path' has in the end; -1 = none is described.
  * *ret_covered: a layer above that one has the directory without describing it.
  */
-static int find_source(const struct parents *p, const char *path, bool *ret_covered)
+static int implied_directories_find_source(const struct parents *p, const char *path,
+                                           bool *ret_covered)
 {
     bool hides = false;
 
@@ -112,7 +114,7 @@ static int find_source(const struct parents *p, const char *path, bool *ret_cove
     return -1;
 }
 
-static int copy_attributes(int from, int to, struct aq_error *err)
+static int implied_directories_copy_attributes(int from, int to, struct aq_error *err)
 {
     char names[65536], value[65536];
     ssize_t len = flistxattr(from, names, sizeof(names));
@@ -132,7 +134,7 @@ static int copy_attributes(int from, int to, struct aq_error *err)
 }
 
 /* Make the directory on top, below one that is there. */
-static int make_one(struct parents *p, const char *path, struct aq_error *err)
+static int implied_directories_make_one(struct parents *p, const char *path, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *full = aq_format("%s/%s", p->path, path);
     AQ_CLEANUP(aq_closep) int to = -1, from = -1;
@@ -147,21 +149,21 @@ static int make_one(struct parents *p, const char *path, struct aq_error *err)
     to = open(full, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (to < 0)
         return aq_fail_errno(err, "open '%s'", full);
-    from = find_source(p, path, &covered);
-    return from < 0 ? 0 : copy_attributes(from, to, err);
+    from = implied_directories_find_source(p, path, &covered);
+    return from < 0 ? 0 : implied_directories_copy_attributes(from, to, err);
 }
 
-static int make_all(struct parents *p, const char *path, struct aq_error *err)
+static int implied_directories_make_all(struct parents *p, const char *path, struct aq_error *err)
 {
     char above[PATH_MAX];
-    int r = make_one(p, "", err);
+    int r = implied_directories_make_one(p, "", err);
 
     for (const char *slash = path; r == 0 && (slash = strchr(slash, '/')); slash++) {
         memcpy(above, path, (size_t)(slash - path));
         above[slash - path] = '\0';
-        r = make_one(p, above, err);
+        r = implied_directories_make_one(p, above, err);
     }
-    return r == 0 && *path ? make_one(p, path, err) : r;
+    return r == 0 && *path ? implied_directories_make_one(p, path, err) : r;
 }
 
 /* Children come after their parents in 'made', so times are set from the end. */
@@ -176,7 +178,7 @@ static int implied_directories_set_times(const struct parents *p, struct aq_erro
 
         if (!full)
             return aq_fail_oom(err);
-        from = find_source(p, path, &covered);
+        from = implied_directories_find_source(p, path, &covered);
         if (from < 0 || fstat(from, &st) < 0)
             continue;
         if (utimensat(AT_FDCWD, full, (struct timespec[2]){ st.st_atim, st.st_mtim }, 0) < 0)
@@ -187,8 +189,8 @@ static int implied_directories_set_times(const struct parents *p, struct aq_erro
 
 /* ---- */
 
-static int open_part(const char *layer, struct implied_directories_layer *part,
-                     struct aq_error *err)
+static int implied_directories_open_part(const char *layer, struct implied_directories_layer *part,
+                                         struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *root = aq_format("%s/fs", layer);
     AQ_CLEANUP(aq_freep) char *list = aq_format("%s/implied", layer);
@@ -208,18 +210,18 @@ static int open_part(const char *layer, struct implied_directories_layer *part,
     return r;
 }
 
-static int make_needed(struct parents *p, struct aq_error *err)
+static int implied_directories_make_needed(struct parents *p, struct aq_error *err)
 {
     for (size_t i = 0; i < p->count; i++) {
         for (size_t k = 0; k < p->parts[i].implied.count; k++) {
             const char *path = p->parts[i].implied.entries[k].key;
             bool covered;
-            int source = find_source(p, path, &covered), r;
+            int source = implied_directories_find_source(p, path, &covered), r;
 
             if (source < 0)
                 continue;
             aq_closep(&source);
-            r = covered ? make_all(p, path, err) : 0;
+            r = covered ? implied_directories_make_all(p, path, err) : 0;
             if (r < 0)
                 return r;
         }
@@ -238,10 +240,10 @@ int implied_directories_make(const char *const *layers, size_t count, const char
     p->path = path;
     for (size_t i = 0; r == 0 && i < count; i++) {
         p->parts[i].root = -1;
-        r = open_part(layers[i], &p->parts[p->count++], err);
+        r = implied_directories_open_part(layers[i], &p->parts[p->count++], err);
     }
     if (r == 0)
-        r = make_needed(p, err);
+        r = implied_directories_make_needed(p, err);
     if (r == 0)
         r = p->made.count > 0;
     for (size_t i = 0; i < p->count; i++) {

@@ -39,7 +39,7 @@ char *image_name_key(const char *name, const char *architecture)
 
 /* ---- records ---- */
 
-static int add_lower(struct image_record *record, char *path)
+static int index_add_lower(struct image_record *record, char *path)
 {
     if (!path)
         return -ENOMEM;
@@ -50,8 +50,8 @@ static int add_lower(struct image_record *record, char *path)
 /* Topmost first. A layer that is there twice counts where it is topmost: what
  * it does below, it does again above, and overlayfs takes no directory twice.
  */
-static int stack_layers(struct images *images, const char *hex, struct image_record *record,
-                        struct aq_error *err)
+static int index_stack_layers(struct images *images, const char *hex, struct image_record *record,
+                              struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *parents = aq_format("%s/images/%s/parents", images->directory, hex);
     char **ids = record->config.diff_ids;
@@ -62,7 +62,7 @@ static int stack_layers(struct images *images, const char *hex, struct image_rec
     if (!parents || !record->lowers)
         return aq_fail_oom(err);
     if (stat(parents, &st) == 0)
-        r = add_lower(record, AQ_TAKE(parents));
+        r = index_add_lower(record, AQ_TAKE(parents));
     for (size_t i = record->config.diff_count; r == 0 && i-- > 0;) {
         const struct image_layer *layer = map_gets(&images->layers, ids[i]);
         bool is_again = false;
@@ -74,14 +74,14 @@ static int stack_layers(struct images *images, const char *hex, struct image_rec
         if (is_again)
             continue;
         record->size_bytes += layer->size_bytes;
-        r = add_lower(record,
-                      aq_format("%s/layers/%s/fs", images->directory, layout_digest_hex(ids[i])));
+        r = index_add_lower(
+            record, aq_format("%s/layers/%s/fs", images->directory, layout_digest_hex(ids[i])));
     }
     return r < 0 ? aq_fail_oom(err) : 0;
 }
 
-static int read_config(struct images *images, const char *hex, struct image_record *record,
-                       struct aq_error *err)
+static int index_read_config(struct images *images, const char *hex, struct image_record *record,
+                             struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/images/%s/config.json", images->directory, hex);
@@ -103,9 +103,9 @@ int index_read_record(struct images *images, const char *hex, struct image_recor
     if (!record || !(record->digest = aq_format("sha256:%s", hex))
         || !(record->stamp = aq_format("%s/images/%s/used", images->directory, hex)))
         return aq_fail_oom(err);
-    r = read_config(images, hex, record, err);
+    r = index_read_config(images, hex, record, err);
     if (r == 0)
-        r = stack_layers(images, hex, record, err);
+        r = index_stack_layers(images, hex, record, err);
     if (r < 0)
         return r;
     if (stat(record->stamp, &st) == 0)
@@ -198,7 +198,7 @@ static void index_read_name(struct images *images, const char *path)
 
 /* ---- at the start ---- */
 
-static void load_record(struct images *images, const char *path, const char *name)
+static void index_load_record(struct images *images, const char *path, const char *name)
 {
     struct aq_error err = { 0 };
     struct image_record *record;
@@ -214,9 +214,9 @@ static void load_record(struct images *images, const char *path, const char *nam
     (void)fs_remove_tree(AT_FDCWD, path, NULL);
 }
 
-static int each_entry(struct images *images, const char *directory,
-                      void (*fn)(struct images *images, const char *path, const char *name),
-                      struct aq_error *err)
+static int index_each_entry(struct images *images, const char *directory,
+                            void (*fn)(struct images *images, const char *path, const char *name),
+                            struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *path = images_path(images, directory);
     struct dirent *entry;
@@ -237,7 +237,7 @@ static int each_entry(struct images *images, const char *directory,
     return 0;
 }
 
-static void load_name(struct images *images, const char *path, const char *name)
+static void index_load_name(struct images *images, const char *path, const char *name)
 {
     if (strchr(name, '.'))
         (void)fs_remove_tree(AT_FDCWD, path, NULL);
@@ -247,9 +247,9 @@ static void load_name(struct images *images, const char *path, const char *name)
 
 int index_load(struct images *images, struct aq_error *err)
 {
-    int r = each_entry(images, "images", load_record, err);
+    int r = index_each_entry(images, "images", index_load_record, err);
 
-    return r < 0 ? r : each_entry(images, "names", load_name, err);
+    return r < 0 ? r : index_each_entry(images, "names", index_load_name, err);
 }
 
 void index_done(struct images *images)

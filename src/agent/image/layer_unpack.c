@@ -47,7 +47,7 @@ struct unpacking {
 
 /* ---- limits ---- */
 
-static int check_free(struct unpacking *u, int64_t more, struct aq_error *err)
+static int layer_unpack_check_free(struct unpacking *u, int64_t more, struct aq_error *err)
 {
     struct statfs fs;
 
@@ -64,7 +64,8 @@ static int check_free(struct unpacking *u, int64_t more, struct aq_error *err)
     return 0;
 }
 
-static int count_entry(struct unpacking *u, struct archive_entry *entry, struct aq_error *err)
+static int layer_unpack_count_entry(struct unpacking *u, struct archive_entry *entry,
+                                    struct aq_error *err)
 {
     bool is_file = archive_entry_filetype(entry) == AE_IFREG && !archive_entry_hardlink(entry);
     int64_t size = is_file ? archive_entry_size(entry) : 0;
@@ -114,7 +115,7 @@ static int layer_unpack_set_attributes(struct unpacking *u, int parent, const ch
     return 0;
 }
 
-static void entry_times(struct archive_entry *entry, struct timespec times[2])
+static void layer_unpack_entry_times(struct archive_entry *entry, struct timespec times[2])
 {
     times[1] = (struct timespec){ .tv_sec = archive_entry_mtime(entry),
                                   .tv_nsec = archive_entry_mtime_nsec(entry) };
@@ -143,7 +144,7 @@ static int layer_unpack_finish(struct unpacking *u, int parent, const char *name
     r = layer_unpack_set_attributes(u, parent, name, entry, err);
     if (r < 0)
         return r;
-    entry_times(entry, times);
+    layer_unpack_entry_times(entry, times);
     if (archive_entry_filetype(entry) != AE_IFDIR)
         return utimensat(parent, name, times, AT_SYMLINK_NOFOLLOW) < 0
                    ? aq_fail_errno(err, "set its times")
@@ -156,7 +157,7 @@ static int layer_unpack_finish(struct unpacking *u, int parent, const char *name
     return u->directories[u->directory_count++].path ? 0 : aq_fail_oom(err);
 }
 
-static int set_directory_times(struct unpacking *u, struct aq_error *err)
+static int layer_unpack_set_directory_times(struct unpacking *u, struct aq_error *err)
 {
     for (size_t i = 0; i < u->directory_count; i++) {
         AQ_CLEANUP(aq_closep) int fd = -1;
@@ -186,7 +187,7 @@ static int layer_unpack_fail_archive(struct unpacking *u, struct aq_error *err)
     return aq_fail(err, EBADMSG, "the archive is damaged: %s", text ? text : "out of memory");
 }
 
-static int write_data(struct unpacking *u, int fd, int64_t size, struct aq_error *err)
+static int layer_unpack_write_data(struct unpacking *u, int fd, int64_t size, struct aq_error *err)
 {
     int64_t end = 0;
     la_int64_t offset;
@@ -197,7 +198,7 @@ static int write_data(struct unpacking *u, int fd, int64_t size, struct aq_error
     while ((r = archive_read_data_block(u->archive, &bytes, &len, &offset)) == ARCHIVE_OK) {
         if (offset < end || offset > size || (int64_t)len > size - offset)
             return aq_fail(err, EBADMSG, "its parts are not in order");
-        r = check_free(u, (int64_t)len, err);
+        r = layer_unpack_check_free(u, (int64_t)len, err);
         if (r < 0)
             return r;
         if (offset > end && lseek(fd, offset, SEEK_SET) < 0)
@@ -220,11 +221,11 @@ static int layer_unpack_make_file(struct unpacking *u, int parent, const char *n
         parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 
     return fd < 0 ? aq_fail_errno(err, "create")
-                  : write_data(u, fd, archive_entry_size(entry), err);
+                  : layer_unpack_write_data(u, fd, archive_entry_size(entry), err);
 }
 
-static int make_link(struct unpacking *u, const char *path, const char *target,
-                     struct aq_error *err)
+static int layer_unpack_make_link(struct unpacking *u, const char *path, const char *target,
+                                  struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int fd = -1;
     char clean[PATH_MAX], source[64];
@@ -248,8 +249,8 @@ static int make_link(struct unpacking *u, const char *path, const char *target,
     return 0;
 }
 
-static int make_special(int parent, const char *name, struct archive_entry *entry,
-                        struct aq_error *err)
+static int layer_unpack_make_special(int parent, const char *name, struct archive_entry *entry,
+                                     struct aq_error *err)
 {
     mode_t type = archive_entry_filetype(entry);
     dev_t device = type == AE_IFIFO
@@ -277,8 +278,9 @@ static int layer_unpack_make_directory(struct unpacking *u, int parent, const ch
     return fd < 0 ? aq_fail_errno(err, "open") : confined_tree_set_opaque(fd, err);
 }
 
-static int make_anything(struct unpacking *u, int parent, const char *name, const char *path,
-                         bool is_opaque, struct archive_entry *entry, struct aq_error *err)
+static int layer_unpack_make_anything(struct unpacking *u, int parent, const char *name,
+                                      const char *path, bool is_opaque, struct archive_entry *entry,
+                                      struct aq_error *err)
 {
     const char *target = archive_entry_symlink(entry);
 
@@ -294,14 +296,15 @@ static int make_anything(struct unpacking *u, int parent, const char *name, cons
     case AE_IFIFO:
     case AE_IFCHR:
     case AE_IFBLK:
-        return make_special(parent, name, entry, err);
+        return layer_unpack_make_special(parent, name, entry, err);
     default:
         return aq_fail(err, EINVAL, "it is neither a file nor a folder, link, pipe or device");
     }
 }
 
 /* The root of the layer: only its attributes. */
-static int describe_root(struct unpacking *u, struct archive_entry *entry, struct aq_error *err)
+static int layer_unpack_describe_root(struct unpacking *u, struct archive_entry *entry,
+                                      struct aq_error *err)
 {
     if (archive_entry_filetype(entry) != AE_IFDIR)
         return aq_fail(err, EINVAL, "the root is not a folder");
@@ -309,7 +312,8 @@ static int describe_root(struct unpacking *u, struct archive_entry *entry, struc
     return layer_unpack_finish(u, u->tree->root, ".", "", entry, err);
 }
 
-static int white_out(struct unpacking *u, const char *path, const char *name, struct aq_error *err)
+static int layer_unpack_white_out(struct unpacking *u, const char *path, const char *name,
+                                  struct aq_error *err)
 {
     char target[PATH_MAX];
     const char *hidden = name + strlen(WHITEOUT), *unused;
@@ -341,17 +345,17 @@ static int unpack_clean(struct unpacking *u, const char *path, struct archive_en
     int parent, r;
 
     if (!*path)
-        return describe_root(u, entry, err);
+        return layer_unpack_describe_root(u, entry, err);
     if (strncmp(name, WHITEOUT, strlen(WHITEOUT)) == 0)
-        return white_out(u, path, name, err);
+        return layer_unpack_white_out(u, path, name, err);
     r = confined_tree_replace(u->tree, path, is_directory, &kept, &is_opaque, err);
     if (r < 0)
         return r;
     if (target)
-        return make_link(u, path, target, err); /* the attributes are its target's */
+        return layer_unpack_make_link(u, path, target, err); /* the attributes are its target's */
     r = confined_tree_open_parent(u->tree, path, &parent, &name, err);
     if (r == 0)
-        r = make_anything(u, parent, name, path, is_opaque, entry, err);
+        r = layer_unpack_make_anything(u, parent, name, path, is_opaque, entry, err);
     return r < 0 ? r : layer_unpack_finish(u, parent, name, path, entry, err);
 }
 
@@ -362,9 +366,9 @@ static int unpack_entry(struct unpacking *u, struct archive_entry *entry, struct
     int r = raw ? confined_tree_clean(raw, path, err) : aq_fail(err, EBADMSG, "it has no name");
 
     if (r == 0)
-        r = count_entry(u, entry, err);
+        r = layer_unpack_count_entry(u, entry, err);
     if (r == 0)
-        r = check_free(u, 4096, err);
+        r = layer_unpack_check_free(u, 4096, err);
     if (r == 0)
         r = unpack_clean(u, path, entry, err);
     AQ_FAULT("agent.image.entry");
@@ -390,7 +394,7 @@ static la_ssize_t layer_unpack_on_read(struct archive *archive, void *data, cons
 /* In the C locale names are bytes; libarchive warns of those that are not
  * ASCII and keeps them, where other locales would change how they are composed.
  */
-static bool is_about_names(struct archive *archive)
+static bool layer_unpack_is_about_names(struct archive *archive)
 {
     const char *text = archive_error_string(archive);
 
@@ -412,13 +416,13 @@ static int unpack_all(struct unpacking *u, struct aq_error *err)
         r = archive_read_next_header(u->archive, &entry);
         if (r == ARCHIVE_EOF)
             break;
-        if (r != ARCHIVE_OK && !(r == ARCHIVE_WARN && is_about_names(u->archive)))
+        if (r != ARCHIVE_OK && !(r == ARCHIVE_WARN && layer_unpack_is_about_names(u->archive)))
             return layer_unpack_fail_archive(u, err);
         r = unpack_entry(u, entry, err);
         if (r < 0)
             return r;
     }
-    return set_directory_times(u, err);
+    return layer_unpack_set_directory_times(u, err);
 }
 
 int layer_unpack(int fd, const char *blob_digest, const char *diff_id,

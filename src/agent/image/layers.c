@@ -59,7 +59,7 @@ void layer_unuse(struct image_layer *layer)
     layer_free(layer);
 }
 
-static void read_facts(struct image_layer *layer)
+static void layers_read_facts(struct image_layer *layer)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/layers/%s/layer.json", layer->images->directory,
@@ -74,8 +74,8 @@ static void read_facts(struct image_layer *layer)
     json_decref(facts);
 }
 
-static int load_layer(struct images *images, const char *directory, const char *name,
-                      struct aq_error *err)
+static int layers_load_layer(struct images *images, const char *directory, const char *name,
+                             struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s", directory, name);
     char diff_id[DIGEST_TEXT_MAX + 8];
@@ -89,7 +89,7 @@ static int load_layer(struct images *images, const char *directory, const char *
     layer = layer_use(images, diff_id);
     if (!layer)
         return aq_fail_oom(err);
-    read_facts(layer);
+    layers_read_facts(layer);
     layer->users--;
     layer->seen_usec = clock_realtime_usec();
     return 0;
@@ -106,7 +106,7 @@ int layers_load(struct images *images, struct aq_error *err)
         return directory ? aq_fail_errno(err, "open '%s'", directory) : aq_fail_oom(err);
     while (r == 0 && (entry = readdir(dir)))
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            r = load_layer(images, directory, entry->d_name, err);
+            r = layers_load_layer(images, directory, entry->d_name, err);
     (void)closedir(dir);
     return r;
 }
@@ -124,7 +124,7 @@ void layers_done(struct images *images)
 
 /* ---- unpacking one ---- */
 
-static void start_waiting(struct images *images);
+static void layers_start_waiting(struct images *images);
 
 static void layer_ended(struct image_layer *layer)
 {
@@ -139,7 +139,7 @@ static void layer_ended(struct image_layer *layer)
         waiter->on_done(waiter->data, &err); /* may make others leave */
     }
     layer_unuse(layer);
-    start_waiting(images);
+    layers_start_waiting(images);
 }
 
 /* "progress N", "done" or "failed CODE FIELD TEXT". */
@@ -189,7 +189,7 @@ static void layers_on_end(void *data, int status, const char *complaint)
     layer->tool = NULL;
     layer->images->unpack_count--;
     if (layer->is_done && status == 0) {
-        read_facts(layer);
+        layers_read_facts(layer);
         layer->err = (struct aq_error){ 0 };
     } else if (!layer->err.code) {
         (void)aq_fail(&layer->err, EIO, "layer %.19s…: aliquot-unpack ended with status %d %.*s",
@@ -199,7 +199,7 @@ static void layers_on_end(void *data, int status, const char *complaint)
     layer_ended(layer);
 }
 
-static int start_tool(struct image_layer *layer, struct aq_error *err)
+static int layers_start_tool(struct image_layer *layer, struct aq_error *err)
 {
     static const struct tool_events events = { .on_output = layers_on_output,
                                                .on_end = layers_on_end };
@@ -235,7 +235,7 @@ static int start_tool(struct image_layer *layer, struct aq_error *err)
     return tool_start(layer->images->loop, argv, NULL, &events, layer, &layer->tool, err);
 }
 
-static void start_waiting(struct images *images)
+static void layers_start_waiting(struct images *images)
 {
     while (!images->is_closing && images->unpack_count < (size_t)images->settings->image_jobs
            && !list_is_empty(&images->unpacking)) {
@@ -243,7 +243,7 @@ static void start_waiting(struct images *images)
 
         list_remove(&layer->queue);
         layer->err = (struct aq_error){ 0 };
-        if (start_tool(layer, &layer->err) == 0)
+        if (layers_start_tool(layer, &layer->err) == 0)
             images->unpack_count++;
         else
             layer_ended(layer);
@@ -252,7 +252,7 @@ static void start_waiting(struct images *images)
 
 static void layers_on_soon(uv_timer_t *timer)
 {
-    start_waiting(timer->data);
+    layers_start_waiting(timer->data);
 }
 
 int layer_unpack_blob(struct image_layer *layer, const char *blob, const char *blob_digest,

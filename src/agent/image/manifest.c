@@ -17,7 +17,8 @@ static int manifest_bad(struct aq_error *err, const char *why)
     return aq_fail_field(err, EBADMSG, "manifest", "the image's manifest %s", why);
 }
 
-static int get_digest(const json_t *object, char ret[DIGEST_TEXT_MAX], struct aq_error *err)
+static int manifest_get_digest(const json_t *object, char ret[DIGEST_TEXT_MAX],
+                               struct aq_error *err)
 {
     const char *digest = json_string_value(json_object_get(object, "digest"));
 
@@ -29,7 +30,7 @@ static int get_digest(const json_t *object, char ret[DIGEST_TEXT_MAX], struct aq
 
 /* ---- an image ---- */
 
-static int check_layer_type(const json_t *layer, struct aq_error *err)
+static int manifest_check_layer_type(const json_t *layer, struct aq_error *err)
 {
     static const char *const known[] = {
         OCI "layer.v1.tar",
@@ -66,10 +67,10 @@ static int manifest_get_layers(const json_t *root, struct manifest *manifest, st
     for (size_t i = 0; i < count; i++) {
         const json_t *layer = json_array_get(layers, i), *size = json_object_get(layer, "size");
         struct manifest_layer *item = &manifest->layers[manifest->layer_count++];
-        int r = get_digest(layer, item->digest, err);
+        int r = manifest_get_digest(layer, item->digest, err);
 
         if (r == 0)
-            r = check_layer_type(layer, err);
+            r = manifest_check_layer_type(layer, err);
         if (r < 0)
             return r;
         item->size_bytes = json_integer_value(size);
@@ -83,14 +84,15 @@ static int manifest_get_layers(const json_t *root, struct manifest *manifest, st
 
 /* ---- an index ---- */
 
-static void copy_word(const json_t *object, const char *member, char ret[32])
+static void manifest_copy_word(const json_t *object, const char *member, char ret[32])
 {
     const char *text = json_string_value(json_object_get(object, member));
 
     (void)snprintf(ret, 32, "%s", text ? text : "");
 }
 
-static int get_platforms(const json_t *root, struct manifest *manifest, struct aq_error *err)
+static int manifest_get_platforms(const json_t *root, struct manifest *manifest,
+                                  struct aq_error *err)
 {
     const json_t *list = json_object_get(root, "manifests");
     size_t count = json_array_size(list);
@@ -105,13 +107,13 @@ static int get_platforms(const json_t *root, struct manifest *manifest, struct a
         const json_t *item = json_array_get(list, i);
         const json_t *platform = json_object_get(item, "platform");
         struct manifest_platform *place = &manifest->platforms[manifest->platform_count++];
-        int r = get_digest(item, place->digest, err);
+        int r = manifest_get_digest(item, place->digest, err);
 
         if (r < 0)
             return r;
-        copy_word(platform, "os", place->os);
-        copy_word(platform, "architecture", place->architecture);
-        copy_word(platform, "variant", place->variant);
+        manifest_copy_word(platform, "os", place->os);
+        manifest_copy_word(platform, "architecture", place->architecture);
+        manifest_copy_word(platform, "variant", place->variant);
     }
     return 0;
 }
@@ -152,8 +154,8 @@ static int manifest_parse_root(const json_t *root, struct manifest *manifest, st
         && strncmp(type, DOCKER "distribution.manifest.", strlen(DOCKER "distribution.manifest.")))
         return manifest_bad(err, "is of an unknown type");
     if (json_object_get(root, "manifests"))
-        return get_platforms(root, manifest, err);
-    r = get_digest(json_object_get(root, "config"), manifest->config, err);
+        return manifest_get_platforms(root, manifest, err);
+    r = manifest_get_digest(json_object_get(root, "config"), manifest->config, err);
     return r < 0 ? r : manifest_get_layers(root, manifest, err);
 }
 

@@ -16,7 +16,8 @@
 #include "base/fs.h"
 
 /* Topmost directories with the attributes that some layers leave out. */
-static int make_parents(const struct publication *p, const char *image, struct aq_error *err)
+static int publish_make_parents(const struct publication *p, const char *image,
+                                struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/parents", image);
     char *layers[IMAGE_LAYERS_MAX] = { NULL };
@@ -47,13 +48,13 @@ static int publish_fill(const struct publication *p, const char *image, struct a
     if (r == 0)
         r = fs_write_quick(fd, "used", "", 0, 0600, err);
     if (r == 0)
-        r = make_parents(p, image, err);
+        r = publish_make_parents(p, image, err);
     if (r == 0 && syncfs(fd) < 0)
         r = aq_fail_errno(err, "sync '%s'", image);
     return r;
 }
 
-static int sync_directory(const char *path, struct aq_error *err)
+static int publish_sync_directory(const char *path, struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -83,7 +84,7 @@ static int publish_image(const struct publication *p, struct aq_error *err)
         r = aq_fail_errno(err, "rename to '%s'", path);
     AQ_FAULT("agent.image.renamed");
     if (r == 0)
-        r = sync_directory(images, err);
+        r = publish_sync_directory(images, err);
     if (r < 0)
         (void)fs_remove_tree(AT_FDCWD, made, NULL);
     return r;

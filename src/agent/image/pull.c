@@ -56,7 +56,7 @@ static void pull_end(struct pull *pull)
     pulls_start_waiting(images);
 }
 
-static struct image_request *next_request(struct pull *pull)
+static struct image_request *pull_next_request(struct pull *pull)
 {
     struct image_request *request;
 
@@ -76,7 +76,7 @@ void pull_failed(struct pull *pull, const struct aq_error *err)
     log_info("pull of %s failed: %s", pull->ref.text, copy.text);
     pull->is_working = true; /* keeps it until all are told */
     pull_end(pull);
-    while ((request = next_request(pull)))
+    while ((request = pull_next_request(pull)))
         image_request_failed(request, &copy);
     pull->is_working = false;
     pull_let_go(pull);
@@ -89,7 +89,7 @@ void pull_ready(struct pull *pull, struct image_record *record)
     record->refs++;
     pull->is_working = true;
     pull_end(pull);
-    while ((request = next_request(pull)))
+    while ((request = pull_next_request(pull)))
         image_request_ready(request, record);
     image_record_unref(record);
     pull->is_working = false;

@@ -29,13 +29,13 @@ void pull_directory_remove_blob(const struct pull_directory *directory, const ch
         (void)unlink(path);
 }
 
-static bool is_placeholder(const struct stat *st)
+static bool pull_directory_is_placeholder(const struct stat *st)
 {
     return (st->st_mode & 0777) == 0;
 }
 
 /* Bytes in halves of blobs; with 'remove' they go. */
-static int64_t sum_parts(const struct pull_directory *directory, bool remove)
+static int64_t pull_directory_sum_parts(const struct pull_directory *directory, bool remove)
 {
     DIR *dir = opendir(directory->path);
     struct dirent *entry;
@@ -57,7 +57,7 @@ static int64_t sum_parts(const struct pull_directory *directory, bool remove)
 
 int64_t pull_directory_measure(const struct pull_directory *directory)
 {
-    int64_t sum = sum_parts(directory, false), all = 0;
+    int64_t sum = pull_directory_sum_parts(directory, false), all = 0;
 
     for (size_t i = 0; i < directory->layer_count; i++) {
         AQ_CLEANUP(aq_freep) char *path = pull_directory_blob_path(directory,
@@ -83,7 +83,7 @@ static int pull_directory_prepare_blob(const struct pull_directory *directory,
     if (!path)
         return aq_fail_oom(err);
     is_there = lstat(path, &st) == 0;
-    if (is_there && is_placeholder(&st) && !layer->is_here) {
+    if (is_there && pull_directory_is_placeholder(&st) && !layer->is_here) {
         if (unlink(path) < 0)
             return aq_fail_errno(err, "remove '%s'", path);
         is_there = false;
@@ -96,8 +96,8 @@ static int pull_directory_prepare_blob(const struct pull_directory *directory,
     return 0;
 }
 
-static int check_space(const struct pull_directory *directory, int64_t missing, int64_t keep_free,
-                       struct aq_error *err)
+static int pull_directory_check_space(const struct pull_directory *directory, int64_t missing,
+                                      int64_t keep_free, struct aq_error *err)
 {
     struct statvfs fs;
     int64_t available;
@@ -123,7 +123,7 @@ int pull_directory_prepare(const struct pull_directory *directory, int64_t keep_
 
     if (r < 0)
         return r;
-    (void)sum_parts(directory, true);
+    (void)pull_directory_sum_parts(directory, true);
     for (size_t i = 0; i < directory->layer_count; i++) {
         r = pull_directory_prepare_blob(directory, &directory->layers[i], err);
         if (r < 0)
@@ -133,5 +133,5 @@ int pull_directory_prepare(const struct pull_directory *directory, int64_t keep_
     }
     AQ_FAULT("agent.image.prepared");
     *ret_missing = missing;
-    return check_space(directory, missing, keep_free, err);
+    return pull_directory_check_space(directory, missing, keep_free, err);
 }

@@ -34,7 +34,7 @@ bool pull_make_room(struct pull *pull)
 
 /* ---- fetching ---- */
 
-static void on_measure(uv_work_t *work)
+static void pull_fetch_on_measure(uv_work_t *work)
 {
     struct pull *pull = AQ_CONTAINER_OF(work, struct pull, measuring);
 
@@ -60,17 +60,18 @@ static void pull_fetch_on_timer(uv_timer_t *timer)
     if (pull->is_measuring)
         return;
     pull->is_measuring = true;
-    (void)uv_queue_work(pull->images->loop, &pull->measuring, on_measure, pull_fetch_on_measured);
+    (void)uv_queue_work(pull->images->loop, &pull->measuring, pull_fetch_on_measure,
+                        pull_fetch_on_measured);
 }
 
-static void on_no_output(void *data, const char *bytes, size_t len)
+static void pull_fetch_on_no_output(void *data, const char *bytes, size_t len)
 {
     (void)data;
     (void)bytes;
     (void)len;
 }
 
-static void on_fetched(void *data, int status, const char *complaint)
+static void pull_fetch_on_fetched(void *data, int status, const char *complaint)
 {
     struct pull *pull = data;
     struct aq_error err = { 0 };
@@ -87,7 +88,7 @@ static void on_fetched(void *data, int status, const char *complaint)
     pull_unpack(pull);
 }
 
-static void on_prepare(uv_work_t *work)
+static void pull_fetch_on_prepare(uv_work_t *work)
 {
     struct pull *pull = work->data;
 
@@ -95,9 +96,10 @@ static void on_prepare(uv_work_t *work)
                                  &pull->missing_bytes, &pull->work_err);
 }
 
-static void after_prepare(struct pull *pull, const struct aq_error *failure)
+static void pull_fetch_after_prepare(struct pull *pull, const struct aq_error *failure)
 {
-    static const struct tool_events events = { .on_output = on_no_output, .on_end = on_fetched };
+    static const struct tool_events events = { .on_output = pull_fetch_on_no_output,
+                                               .on_end = pull_fetch_on_fetched };
     struct aq_error err = *failure;
 
     if (!err.code && pull->missing_bytes == 0) {
@@ -125,7 +127,7 @@ void pull_fetch(struct pull *pull)
                                                 ->is_here;
     pull->phase = IMAGE_FETCHING;
     pull->told_bytes = -1;
-    pull_work(pull, on_prepare, after_prepare);
+    pull_work(pull, pull_fetch_on_prepare, pull_fetch_after_prepare);
 }
 
 int pull_plan(struct pull *pull, struct aq_error *err)

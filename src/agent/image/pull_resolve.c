@@ -5,7 +5,7 @@
 
 #include "agent/image/pull.h"
 
-static int check_config(struct pull *pull, struct aq_error *err)
+static int pull_resolve_check_config(struct pull *pull, struct aq_error *err)
 {
     char digest[DIGEST_TEXT_MAX];
     int r;
@@ -34,7 +34,7 @@ static int check_config(struct pull *pull, struct aq_error *err)
 }
 
 /* Which of an index it is, or what is in it. *ret_more: another question is asked. */
-static int read_manifest(struct pull *pull, bool *ret_more, struct aq_error *err)
+static int pull_resolve_read_manifest(struct pull *pull, bool *ret_more, struct aq_error *err)
 {
     const char *wanted = pull->asked[0] ? pull->asked : pull->ref.digest, *picked;
     int r;
@@ -67,7 +67,7 @@ static void pull_resolve_on_answer(void *data, const char *bytes, size_t len)
         strbuf_add(text, bytes, len);
 }
 
-static void on_answered(void *data, int status, const char *complaint)
+static void pull_resolve_on_answered(void *data, int status, const char *complaint)
 {
     struct pull *pull = data;
     struct aq_error err = { 0 };
@@ -77,9 +77,9 @@ static void on_answered(void *data, int status, const char *complaint)
     if (status)
         (void)fetch_failed(&pull->ref, status, complaint, &err);
     else if (was_config)
-        (void)check_config(pull, &err);
+        (void)pull_resolve_check_config(pull, &err);
     else
-        (void)read_manifest(pull, &more, &err);
+        (void)pull_resolve_read_manifest(pull, &more, &err);
     if (err.code) {
         pull_failed(pull, &err);
     } else if (was_config) {
@@ -96,7 +96,7 @@ static void on_answered(void *data, int status, const char *complaint)
 int pull_resolve(struct pull *pull, struct aq_error *err)
 {
     static const struct tool_events events = { .on_output = pull_resolve_on_answer,
-                                               .on_end = on_answered };
+                                               .on_end = pull_resolve_on_answered };
 
     if (pull->is_asking_config)
         return fetch_config(pull->images, &pull->ref, pull->digest, &events, pull, &pull->tool,

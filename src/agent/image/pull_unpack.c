@@ -12,7 +12,7 @@
 
 /* ---- unpacking ---- */
 
-static void after_layers(struct pull *pull)
+static void pull_unpack_after_layers(struct pull *pull)
 {
     const struct aq_error err = pull->err;
     bool is_wrong = err.code == EBADMSG;
@@ -37,7 +37,7 @@ static void after_layers(struct pull *pull)
     pull_failed(pull, &pull->err);
 }
 
-static void on_layer_done(void *data, const struct aq_error *err)
+static void pull_unpack_on_layer_done(void *data, const struct aq_error *err)
 {
     struct pull_waiter *w = data;
     struct pull *pull = w->pull;
@@ -50,10 +50,10 @@ static void on_layer_done(void *data, const struct aq_error *err)
     if (err->code == EBADMSG)
         pull_directory_remove_blob(&pull->directory, pull->directory.layers[i].digest);
     if (pull->waiting == 0)
-        after_layers(pull);
+        pull_unpack_after_layers(pull);
 }
 
-static void on_layer_progress(void *data)
+static void pull_unpack_on_layer_progress(void *data)
 {
     struct pull *pull = ((struct pull_waiter *)data)->pull;
     int64_t done = 0;
@@ -76,8 +76,8 @@ static int unpack_layer(struct pull *pull, size_t i, struct aq_error *err)
 
     if (!blob)
         return aq_fail_oom(err);
-    w->waiter = (struct layer_waiter){ .on_done = on_layer_done,
-                                       .on_progress = on_layer_progress,
+    w->waiter = (struct layer_waiter){ .on_done = pull_unpack_on_layer_done,
+                                       .on_progress = pull_unpack_on_layer_progress,
                                        .data = w };
     r = layer_unpack_blob(w->layer, blob, pull->directory.layers[i].digest, &w->waiter, err);
     if (r == 0) {
@@ -102,19 +102,19 @@ void pull_unpack(struct pull *pull)
     if (pull->waiting == 0)
         pull_publish(pull, true);
     else
-        on_layer_progress(&pull->waiters[0]);
+        pull_unpack_on_layer_progress(&pull->waiters[0]);
 }
 
 /* ---- publishing ---- */
 
-static void on_publish(uv_work_t *work)
+static void pull_unpack_on_publish(uv_work_t *work)
 {
     struct pull *pull = work->data;
 
     (void)publish(&pull->publication, &pull->work_err);
 }
 
-static void after_publish(struct pull *pull, const struct aq_error *failure)
+static void pull_unpack_after_publish(struct pull *pull, const struct aq_error *failure)
 {
     struct images *images = pull->images;
     struct image_record *record = map_gets(&images->records, pull->digest);
@@ -150,5 +150,5 @@ void pull_publish(struct pull *pull, bool is_new)
         .diff_count = pull->config.diff_count,
         .pull_directory = pull->directory.path,
     };
-    pull_work(pull, on_publish, after_publish);
+    pull_work(pull, pull_unpack_on_publish, pull_unpack_after_publish);
 }

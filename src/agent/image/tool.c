@@ -34,18 +34,18 @@ static void tool_on_closed(uv_handle_t *handle)
     free(tool);
 }
 
-static void close_handle(void *handle)
+static void tool_close_handle(void *handle)
 {
     if (!uv_is_closing(handle))
         uv_close(handle, tool_on_closed);
 }
 
-static void on_exit_status(uv_process_t *process, int64_t status, int signum)
+static void tool_on_exit_status(uv_process_t *process, int64_t status, int signum)
 {
     struct tool *tool = process->data;
 
     tool->status = signum ? 128 + signum : (int)status;
-    close_handle(process);
+    tool_close_handle(process);
 }
 
 static void tool_on_room(uv_handle_t *handle, size_t size, uv_buf_t *buf)
@@ -61,17 +61,17 @@ static void tool_on_output(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf
     struct tool *tool = stream->data;
 
     if (got < 0)
-        close_handle(stream);
+        tool_close_handle(stream);
     else if (got > 0 && tool->events)
         tool->events->on_output(tool->data, buf->base, (size_t)got);
 }
 
-static void on_complaint(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
+static void tool_on_complaint(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
 {
     struct tool *tool = stream->data;
 
     if (got < 0) {
-        close_handle(stream);
+        tool_close_handle(stream);
         return;
     }
     strbuf_add(&tool->complaint, buf->base, (size_t)got);
@@ -80,7 +80,7 @@ static void on_complaint(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
 }
 
 /* Our environment with another TMPDIR. The entries stay whose they are. */
-static char **make_environment(char *tmpdir)
+static char **tool_make_environment(char *tmpdir)
 {
     size_t count = 0, kept = 0;
     char **copy;
@@ -105,7 +105,7 @@ static int tool_spawn(struct tool *tool, uv_loop_t *loop, char **args, char **en
           .data.stream = (uv_stream_t *)&tool->complaints },
     };
     const uv_process_options_t options = {
-        .exit_cb = on_exit_status,
+        .exit_cb = tool_on_exit_status,
         .file = args[0],
         .args = args,
         .env = environment,
@@ -117,7 +117,7 @@ static int tool_spawn(struct tool *tool, uv_loop_t *loop, char **args, char **en
     if (r == 0)
         r = uv_read_start((uv_stream_t *)&tool->output, tool_on_room, tool_on_output);
     if (r == 0)
-        r = uv_read_start((uv_stream_t *)&tool->complaints, tool_on_room, on_complaint);
+        r = uv_read_start((uv_stream_t *)&tool->complaints, tool_on_room, tool_on_complaint);
     return r;
 }
 
@@ -129,7 +129,7 @@ int tool_start(uv_loop_t *loop, const char *const *argv, const char *tmpdir,
     static const char *const wrapper[] = { "setpriv", "--pdeathsig", "KILL", "--" };
     const char *args[ARGS_MAX + AQ_COUNT(wrapper)] = { 0 };
     AQ_CLEANUP(aq_freep) char *tmp = tmpdir ? aq_format("TMPDIR=%s", tmpdir) : NULL;
-    AQ_CLEANUP(aq_freep) char **environment = make_environment(tmp);
+    AQ_CLEANUP(aq_freep) char **environment = tool_make_environment(tmp);
     struct tool *tool = calloc(1, sizeof(*tool));
     size_t count = 0;
     int r;
@@ -166,7 +166,7 @@ void tool_stop(struct tool *tool)
     if (uv_is_active((uv_handle_t *)&tool->process))
         (void)uv_process_kill(&tool->process, SIGKILL);
     else
-        close_handle(&tool->process);
-    close_handle(&tool->output);
-    close_handle(&tool->complaints);
+        tool_close_handle(&tool->process);
+    tool_close_handle(&tool->output);
+    tool_close_handle(&tool->complaints);
 }

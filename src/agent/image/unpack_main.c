@@ -49,7 +49,8 @@ static void unpack_main_on_progress(void *data, int64_t bytes)
 
 /* ---- the layer's directory ---- */
 
-static int write_implied(int directory, const struct confined_tree *tree, struct aq_error *err)
+static int unpack_main_write_implied(int directory, const struct confined_tree *tree,
+                                     struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
 
@@ -99,7 +100,7 @@ static int unpack_main_fill(const struct unpack_main_job *job, int directory, st
                      unpack_main_on_progress, NULL, &result, err);
     AQ_FAULT("agent.image.unpacked");
     if (r == 0)
-        r = write_implied(directory, &tree, err);
+        r = unpack_main_write_implied(directory, &tree, err);
     if (r == 0)
         r = unpack_main_write_facts(directory, job, &result, err);
     confined_tree_done(&tree);
@@ -120,7 +121,7 @@ static int unpack_main_publish(const struct unpack_main_job *job, struct aq_erro
 }
 
 /* What processes that were killed left of this layer. */
-static void remove_leftovers(const struct unpack_main_job *job)
+static void unpack_main_remove_leftovers(const struct unpack_main_job *job)
 {
     char prefix[LAYOUT_NAME_MAX];
     struct dirent *entry;
@@ -145,7 +146,7 @@ static int unpack(struct unpack_main_job *job, struct aq_error *err)
         return aq_fail_errno(err, "open '%s'", job->layers);
     if (faccessat(job->layers_fd, layout_digest_hex(job->diff_id), F_OK, AT_SYMLINK_NOFOLLOW) == 0)
         return 0;
-    remove_leftovers(job);
+    unpack_main_remove_leftovers(job);
     (void)snprintf(job->made, sizeof(job->made), LAYOUT_UNFINISHED_PREFIX "%s-%d",
                    layout_digest_hex(job->diff_id), (int)getpid());
     if (mkdirat(job->layers_fd, job->made, 0700) < 0)

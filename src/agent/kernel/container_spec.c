@@ -59,7 +59,7 @@ const char *container_find_shell(const struct image *image)
 
 /* ---- what it gets ---- */
 
-static bool is_usable_core(const char *id)
+static bool container_is_usable_core(const char *id)
 {
     cpu_set_t allowed;
     int core = atoi(id);
@@ -72,7 +72,7 @@ static bool is_usable_core(const char *id)
 /* The cores of the grant; NULL if any of them is not a real one, as where an
  * administrator offers more cores than there are.
  */
-static const char *list_cores(const struct alloc_grant *grant, struct arena *arena)
+static const char *container_list_cores(const struct alloc_grant *grant, struct arena *arena)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf list = STRBUF_INIT;
     const char *cpu = slot_name_intern("cpu", 3);
@@ -82,7 +82,7 @@ static const char *list_cores(const struct alloc_grant *grant, struct arena *are
 
         if (item->slot_name != cpu)
             continue;
-        if (!is_usable_core(item->device_id))
+        if (!container_is_usable_core(item->device_id))
             return NULL;
         strbuf_addf(&list, "%s%s", list.len ? "," : "", item->device_id);
     }
@@ -90,8 +90,8 @@ static const char *list_cores(const struct alloc_grant *grant, struct arena *are
 }
 
 /* {"shmem": "1g"} or {"shmem": 1073741824} */
-static int read_shm(const struct msg_kernel_create *create, int64_t usual, int64_t *ret,
-                    struct aq_error *err)
+static int container_read_shm(const struct msg_kernel_create *create, int64_t usual, int64_t *ret,
+                              struct aq_error *err)
 {
     json_t *opts = create->resource_opts ? json_loads(create->resource_opts, 0, NULL) : NULL;
     const json_t *shm = json_object_get(opts, "shmem");
@@ -110,7 +110,8 @@ static int read_shm(const struct msg_kernel_create *create, int64_t usual, int64
 }
 
 /* Of an image's labels only those that are meant for us: OCI runtimes obey annotations. */
-static bool is_passed_on(const char *key, const struct container_pair *own, size_t own_count)
+static bool container_is_passed_on(const char *key, const struct container_pair *own,
+                                   size_t own_count)
 {
     if (strncmp(key, LABEL_PREFIX, strlen(LABEL_PREFIX)) != 0)
         return false;
@@ -121,9 +122,10 @@ static bool is_passed_on(const char *key, const struct container_pair *own, size
 }
 
 /* Whose container it is, and what its image says. */
-static int add_labels(const struct local_kernel *k, const struct msg_kernel_create *create,
-                      const struct image_config *image, struct arena *arena,
-                      struct container_spec *c, struct aq_error *err)
+static int container_add_labels(const struct local_kernel *k,
+                                const struct msg_kernel_create *create,
+                                const struct image_config *image, struct arena *arena,
+                                struct container_spec *c, struct aq_error *err)
 {
     const struct agent_daemon *agent = k->agent;
     char kernel[UUID_TEXT_MAX], session[UUID_TEXT_MAX];
@@ -148,14 +150,14 @@ static int add_labels(const struct local_kernel *k, const struct msg_kernel_crea
         if (own[i].value)
             labels[c->label_count++] = own[i];
     for (size_t i = 0; i < given; i++)
-        if (is_passed_on(image->labels[i].key, own, AQ_COUNT(own)))
+        if (container_is_passed_on(image->labels[i].key, own, AQ_COUNT(own)))
             labels[c->label_count++] = (struct container_pair){ image->labels[i].key,
                                                                 image->labels[i].value };
     return 0;
 }
 
 /* Files of the node that say what time it is where the node is. */
-static size_t add_clock(struct container_mount *mounts)
+static size_t container_add_clock(struct container_mount *mounts)
 {
     static const char *const paths[CLOCK_FILES] = { "/etc/localtime", "/etc/timezone" };
     struct stat st;
@@ -177,7 +179,7 @@ struct container_mount *container_mounts(const struct local_kernel *k, const cha
     if (!mounts)
         return NULL;
     mounts[n++] = (struct container_mount){ .source = config, .target = CONTAINER_CONFIG };
-    n += add_clock(mounts + n);
+    n += container_add_clock(mounts + n);
     for (size_t i = 0; i < attachment->mount_count; i++)
         mounts[n++] = (struct container_mount){ .source = attachment->mounts[i].source,
                                                 .target = attachment->mounts[i].target,
@@ -187,8 +189,8 @@ struct container_mount *container_mounts(const struct local_kernel *k, const cha
 }
 
 /* The server; and where the image does not say which shells may be logged in to, a list. */
-static size_t add_ssh(const struct local_kernel *k, const char *config, struct arena *arena,
-                      struct container_mount *mounts)
+static size_t container_add_ssh(const struct local_kernel *k, const char *config,
+                                struct arena *arena, struct container_mount *mounts)
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/" SSH_SHELLS, config);
     const char *shells = path ? arena_strdup(arena, path) : NULL;
@@ -199,9 +201,9 @@ static size_t add_ssh(const struct local_kernel *k, const char *config, struct a
     return n;
 }
 
-static int add_mounts(const struct local_kernel *k, const struct net_info *network,
-                      const char *config, struct arena *arena, struct container_spec *c,
-                      struct aq_error *err)
+static int container_add_mounts(const struct local_kernel *k, const struct net_info *network,
+                                const char *config, struct arena *arena, struct container_spec *c,
+                                struct aq_error *err)
 {
     size_t n;
     struct container_mount *mounts = container_mounts(k, config, 3 + GPU_MOUNTS + SSH_MOUNTS_MAX,
@@ -218,7 +220,7 @@ static int add_mounts(const struct local_kernel *k, const struct net_info *netwo
     if (k->slice)
         n += gpu_slice_mounts(k->slice, mounts + n);
     if (services_have_ssh(k))
-        n += add_ssh(k, config, arena, mounts + n);
+        n += container_add_ssh(k, config, arena, mounts + n);
     c->mounts = mounts;
     c->mount_count = n;
     return 0;
@@ -248,8 +250,8 @@ static int container_add_devices(const struct accel_attachment *attachment, stru
     return 0;
 }
 
-static int add_hooks(const struct accel_attachment *attachment, struct arena *arena,
-                     struct container_spec *c, struct aq_error *err)
+static int container_add_hooks(const struct accel_attachment *attachment, struct arena *arena,
+                               struct container_spec *c, struct aq_error *err)
 {
     struct container_hook *hooks = arena_array(arena, attachment->hook_count + 1, sizeof(*hooks));
 
@@ -270,16 +272,17 @@ static int add_hooks(const struct accel_attachment *attachment, struct arena *ar
 /* ---- the program in it ---- */
 
 /* Whole ones, rounded up: what programs make threads by. */
-static int64_t count_cores(const struct local_kernel *k)
+static int64_t container_count_cores(const struct local_kernel *k)
 {
     int64_t micro = slots_get(&k->slots, slot_name_intern("cpu", 3));
 
     return micro > AMOUNT_ONE ? micro / AMOUNT_ONE + (micro % AMOUNT_ONE != 0) : 1;
 }
 
-static int specify_program(const struct local_kernel *k, const struct msg_kernel_create *create,
-                           const struct image *image, struct arena *arena, struct runtime_spec *ret,
-                           struct aq_error *err)
+static int container_specify_program(const struct local_kernel *k,
+                                     const struct msg_kernel_create *create,
+                                     const struct image *image, struct arena *arena,
+                                     struct runtime_spec *ret, struct aq_error *err)
 {
     static const char *const none[] = { NULL };
     const struct kernel_spec_context place = {
@@ -291,7 +294,7 @@ static int specify_program(const struct local_kernel *k, const struct msg_kernel
                        ? (const char *const *)(uintptr_t)image->config->env
                        : none,
         .core_names = image->config ? image_config_label(image->config, LABEL_CORE_NAMES) : NULL,
-        .cores = count_cores(k),
+        .cores = container_count_cores(k),
         .service_ports = image->config ? image_config_label(image->config, SERVICE_LABEL) : NULL,
         .preopen_ports = services_opened(k, arena),
     };
@@ -325,7 +328,7 @@ int container_specify(const struct local_kernel *k, const struct msg_kernel_crea
         .scratch = scratch,
         .network = network ? network->namespace_path : NULL,
         .sysfs = network ? network->sys_path : NULL,
-        .cpus = list_cores(&k->grant, arena),
+        .cpus = container_list_cores(&k->grant, arena),
         .cpu_micro = slots_get(&k->slots, slot_name_intern("cpu", 3)),
         .check = k->slice ? GPU_PROBE_INSIDE : NULL,
         .home_from = services_have_ssh(k) ? CONTAINER_CONFIG "/home" : NULL,
@@ -333,17 +336,17 @@ int container_specify(const struct local_kernel *k, const struct msg_kernel_crea
         .uid = (uid_t)settings->container_uid,
         .gid = (gid_t)settings->container_gid,
     };
-    r = specify_program(k, create, image, arena, ret, err);
+    r = container_specify_program(k, create, image, arena, ret, err);
     if (r == 0)
-        r = read_shm(create, settings->shm_bytes, &c->shm_bytes, err);
+        r = container_read_shm(create, settings->shm_bytes, &c->shm_bytes, err);
     if (r == 0)
-        r = add_labels(k, create, image->config, arena, c, err);
+        r = container_add_labels(k, create, image->config, arena, c, err);
     if (r == 0)
-        r = add_mounts(k, network, config, arena, c, err);
+        r = container_add_mounts(k, network, config, arena, c, err);
     if (r == 0)
         r = container_add_devices(&k->attachment, arena, c, err);
     if (r == 0)
-        r = add_hooks(&k->attachment, arena, c, err);
+        r = container_add_hooks(&k->attachment, arena, c, err);
     if (r < 0)
         return r;
     ret->processes_max = (uint64_t)settings->container_processes_max;

@@ -161,7 +161,8 @@ int devices_prepare(struct local_kernel *k, struct aq_error *err)
 
 /* ---- slices of kernels that run ---- */
 
-static void on_resized(void *data, struct accel_attachment *attachment, const struct aq_error *err)
+static void devices_on_resized(void *data, struct accel_attachment *attachment,
+                               const struct aq_error *err)
 {
     struct local_kernel *k = data;
     struct aq_error failed = *err;
@@ -177,7 +178,7 @@ void devices_resize(struct local_kernel *k)
 
     if (!k->slice || !k->run || k->attaching || k->is_describing)
         return;
-    if (accel_attach(k->agent->accel, &k->grant, on_resized, k, &k->attaching, &err) < 0)
+    if (accel_attach(k->agent->accel, &k->grant, devices_on_resized, k, &k->attaching, &err) < 0)
         log_warning("a kernel keeps its parts of GPUs as they were: %s", err.text);
 }
 

@@ -133,7 +133,7 @@ struct exec_wanted {
     struct runner_command_spec spec;
 };
 
-static void wanted_done(struct exec_wanted *w)
+static void exec_wanted_done(struct exec_wanted *w)
 {
     for (size_t i = 0; i < w->spec.envc; i++)
         free(w->envp[i]);
@@ -142,7 +142,7 @@ static void wanted_done(struct exec_wanted *w)
     json_decref(w->json);
 }
 
-static int read_argv(struct exec_wanted *w, struct aq_error *err)
+static int exec_read_argv(struct exec_wanted *w, struct aq_error *err)
 {
     const json_t *list = json_object_get(w->json, "argv"), *word;
     size_t i;
@@ -159,7 +159,7 @@ static int read_argv(struct exec_wanted *w, struct aq_error *err)
     return 0;
 }
 
-static int read_env(struct exec_wanted *w, struct aq_error *err)
+static int exec_read_env(struct exec_wanted *w, struct aq_error *err)
 {
     json_t *env = json_object_get(w->json, "env"), *value;
     const char *name;
@@ -179,8 +179,8 @@ static int read_env(struct exec_wanted *w, struct aq_error *err)
     return 0;
 }
 
-static int read_wanted(const struct msg_stream_open *open, struct exec_wanted *w,
-                       struct aq_error *err)
+static int exec_read_wanted(const struct msg_stream_open *open, struct exec_wanted *w,
+                            struct aq_error *err)
 {
     int r;
 
@@ -194,8 +194,8 @@ static int read_wanted(const struct msg_stream_open *open, struct exec_wanted *w
         .rows = (uint16_t)AQ_MIN(open->rows, UINT16_MAX),
         .cols = (uint16_t)AQ_MIN(open->cols, UINT16_MAX),
     };
-    r = read_argv(w, err);
-    return r < 0 ? r : read_env(w, err);
+    r = exec_read_argv(w, err);
+    return r < 0 ? r : exec_read_env(w, err);
 }
 
 int exec_new(struct runtime_kernel *run, const struct msg_stream_open *open,
@@ -217,12 +217,12 @@ int exec_new(struct runtime_kernel *run, const struct msg_stream_open *open,
     strbuf_init(&e->held);
     e->ops = ops;
     e->data = data;
-    r = read_wanted(open, &wanted, err);
+    r = exec_read_wanted(open, &wanted, err);
     if (r == 0)
         r = strcmp(open->kind, "input") == 0
                 ? runtime_feed(run, &command_ops, e, &e->command, err)
                 : runtime_exec(run, &wanted.spec, &command_ops, e, &e->command, err);
-    wanted_done(&wanted);
+    exec_wanted_done(&wanted);
     if (r < 0)
         exec_free(e);
     else

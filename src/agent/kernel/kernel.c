@@ -149,7 +149,7 @@ int kernel_take_spec(struct local_kernel *k, const struct msg_kernel_create *cre
     return 0;
 }
 
-static void on_running(void *data, int64_t started_usec)
+static void kernel_on_running(void *data, int64_t started_usec)
 {
     struct local_kernel *k = data;
 
@@ -165,7 +165,7 @@ static void kernel_on_ended(void *data, const struct runtime_exit *exit)
     kernel_end(data, exit);
 }
 
-const struct runtime_events kernel_run_events = { .on_running = on_running,
+const struct runtime_events kernel_run_events = { .on_running = kernel_on_running,
                                                   .on_ended = kernel_on_ended };
 
 /* ---- shutdown ---- */
@@ -189,8 +189,8 @@ static const char *kernel_reason_of(const struct local_kernel *k, const struct r
 }
 
 /* A program that failed, or was ended by a signal, after its slice of a GPU was full. */
-static bool was_gpu_full(const struct local_kernel *k, const struct runtime_exit *exit,
-                         struct strbuf *why)
+static bool kernel_was_gpu_full(const struct local_kernel *k, const struct runtime_exit *exit,
+                                struct strbuf *why)
 {
     bool has_failed = strcmp(exit->reason, MONITOR_SIGNALLED) == 0
                       || (strcmp(exit->reason, MONITOR_EXITED) == 0 && exit->code != 0);
@@ -199,8 +199,8 @@ static bool was_gpu_full(const struct local_kernel *k, const struct runtime_exit
 }
 
 /* It ended before its program was started, by the script that comes first. */
-static bool has_bootstrap_failed(const struct local_kernel *k, const struct runtime_exit *exit,
-                                 struct strbuf *why)
+static bool kernel_has_bootstrap_failed(const struct local_kernel *k,
+                                        const struct runtime_exit *exit, struct strbuf *why)
 {
     AQ_CLEANUP(aq_freep) char *directory = NULL;
 
@@ -215,9 +215,9 @@ static void kernel_conclude(struct local_kernel *k, const struct runtime_exit *e
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf why = STRBUF_INIT;
     bool never_ran = strcmp(exit->reason, MONITOR_NOT_STARTED) == 0;
-    const char *reason = has_bootstrap_failed(k, exit, &why) ? REASON_BOOTSTRAP_FAILED
-                         : was_gpu_full(k, exit, &why)       ? REASON_GPU_OUT_OF_MEMORY
-                                                             : kernel_reason_of(k, exit);
+    const char *reason = kernel_has_bootstrap_failed(k, exit, &why) ? REASON_BOOTSTRAP_FAILED
+                         : kernel_was_gpu_full(k, exit, &why)       ? REASON_GPU_OUT_OF_MEMORY
+                                                                    : kernel_reason_of(k, exit);
 
     if (reason != k->reason)
         kernel_set_text(&k->reason, reason);
@@ -252,7 +252,7 @@ void kernel_end(struct local_kernel *k, const struct runtime_exit *exit)
         kernel_step(k);
 }
 
-static void on_concluded(void *data, const struct disk_job *job, const struct aq_error *err)
+static void kernel_on_concluded(void *data, const struct disk_job *job, const struct aq_error *err)
 {
     const struct runtime_exit exit = { .reason = job->reason, .text = job->text };
     struct local_kernel *k = kernel_find(data, &job->id);
@@ -268,14 +268,14 @@ static void on_concluded(void *data, const struct disk_job *job, const struct aq
 /* It ends and was never started: say so in its directory first, so that no later
  * process of the agent starts it. 'reason' is static.
  */
-static void end_unstarted(struct local_kernel *k, const char *reason, const char *text)
+static void kernel_end_unstarted(struct local_kernel *k, const char *reason, const char *text)
 {
     struct disk_job job = { .action = DISK_CONCLUDE,
                             .id = k->id,
                             .attempt = k->attempt,
                             .reason = reason,
                             .text = strdup(text),
-                            .on_done = on_concluded,
+                            .on_done = kernel_on_concluded,
                             .data = k->agent };
     struct aq_error err = { 0 };
 
@@ -291,11 +291,11 @@ static void end_unstarted(struct local_kernel *k, const char *reason, const char
 void kernel_fail(struct local_kernel *k, const struct aq_error *err)
 {
     kernel_note_error(k, err);
-    end_unstarted(k, MONITOR_NOT_STARTED, err->text);
+    kernel_end_unstarted(k, MONITOR_NOT_STARTED, err->text);
 }
 
 /* What spec.json says becomes what is wanted. */
-static int take_saved_spec(struct local_kernel *k, struct aq_error *err)
+static int kernel_take_saved_spec(struct local_kernel *k, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *path = disk_worker_kernel_path(k->agent->disk, &k->id, "spec.json");
     struct message msg;
@@ -313,7 +313,7 @@ static void kernel_begin(struct local_kernel *k)
 {
     struct aq_error err = { 0 };
     bool is_new = !k->is_described && !k->is_attached && !k->attaching && !k->is_describing;
-    int r = is_new ? take_saved_spec(k, &err) : 0;
+    int r = is_new ? kernel_take_saved_spec(k, &err) : 0;
 
     if (r == 0 && !k->is_described)
         r = devices_prepare(k, &err);
@@ -336,7 +336,7 @@ void kernel_step(struct local_kernel *k)
     else if (k->run || !k->is_saved)
         return;
     else if (k->wants_end)
-        end_unstarted(k, MONITOR_TERMINATED, "ended before it was started");
+        kernel_end_unstarted(k, MONITOR_TERMINATED, "ended before it was started");
     else if (!k->is_concluding)
         kernel_begin(k);
 }

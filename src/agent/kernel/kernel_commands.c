@@ -34,8 +34,8 @@ static void kernel_commands_reject(struct agent_daemon *agent,
     agent_send(agent, &msg);
 }
 
-static void on_unsaved(struct local_kernel *k, const struct disk_job *job,
-                       const struct aq_error *err)
+static void kernel_commands_on_unsaved(struct local_kernel *k, const struct disk_job *job,
+                                       const struct aq_error *err)
 {
     log_error("an order cannot be saved: %s", err->text);
     kernel_note_error(k, err);
@@ -59,7 +59,7 @@ static void kernel_commands_on_saved(void *data, const struct disk_job *job,
     receipt = AQ_TAKE(k->receipt);
     AQ_FAULT("agent.create.durable");
     if (err->code) {
-        on_unsaved(k, job, err);
+        kernel_commands_on_unsaved(k, job, err);
     } else {
         k->is_saved = true;
         kernel_step(k);
@@ -96,7 +96,7 @@ static int kernel_commands_save(struct local_kernel *k, enum disk_action action,
     return 0;
 }
 
-static int check_room(const struct agent_daemon *agent, struct aq_error *err)
+static int kernel_commands_check_room(const struct agent_daemon *agent, struct aq_error *err)
 {
     if (agent->is_draining)
         return aq_fail_kind(err, EAGAIN, "draining", "this agent is drained");
@@ -107,12 +107,12 @@ static int check_room(const struct agent_daemon *agent, struct aq_error *err)
     return 0;
 }
 
-static void create_new(struct agent_daemon *agent, uint64_t seq,
-                       const struct msg_kernel_create *create)
+static void kernel_commands_create_new(struct agent_daemon *agent, uint64_t seq,
+                                       const struct msg_kernel_create *create)
 {
     struct aq_error err = { 0 };
     struct local_kernel *k = NULL;
-    int r = check_room(agent, &err);
+    int r = kernel_commands_check_room(agent, &err);
 
     if (r == 0 && !(k = kernel_add(agent, &create->kernel_id)))
         r = aq_fail_oom(&err);
@@ -141,8 +141,9 @@ static void create_new(struct agent_daemon *agent, uint64_t seq,
 }
 
 /* A later attempt of a kernel that is here, with this command. */
-static void begin_attempt(struct local_kernel *k, uint64_t seq, int64_t attempt, int64_t grace_usec,
-                          const struct msg_kernel_create *create)
+static void kernel_commands_begin_attempt(struct local_kernel *k, uint64_t seq, int64_t attempt,
+                                          int64_t grace_usec,
+                                          const struct msg_kernel_create *create)
 {
     int64_t former = k->attempt;
     struct aq_error err = { 0 };
@@ -173,13 +174,13 @@ void kernel_on_create(struct agent_daemon *agent, uint64_t seq,
 
     AQ_FAULT("agent.create.received");
     if (!k)
-        create_new(agent, seq, create);
+        kernel_commands_create_new(agent, seq, create);
     else if (create->attempt <= k->attempt)
         kernel_report(k); /* it has come before */
-    else if (check_room(agent, &err) < 0 || kernel_spec_check(create, &err) < 0)
+    else if (kernel_commands_check_room(agent, &err) < 0 || kernel_spec_check(create, &err) < 0)
         kernel_commands_reject(agent, create, &err);
     else
-        begin_attempt(k, seq, create->attempt, 0, create);
+        kernel_commands_begin_attempt(k, seq, create->attempt, 0, create);
 }
 
 void kernel_on_restart(struct agent_daemon *agent, uint64_t seq,
@@ -202,7 +203,8 @@ void kernel_on_restart(struct agent_daemon *agent, uint64_t seq,
         return;
     }
     msg.kernel_create.attempt = restart->attempt;
-    begin_attempt(k, seq, restart->attempt, restart->grace_usec, &msg.kernel_create);
+    kernel_commands_begin_attempt(k, seq, restart->attempt, restart->grace_usec,
+                                  &msg.kernel_create);
     message_done(&msg);
 }
 

@@ -17,7 +17,7 @@
 #define SPEC_MAX (4u << 20)
 
 /* Below the work directory: relative, and never upwards. */
-static bool is_inner_path(const char *path)
+static bool kernel_spec_is_inner_path(const char *path)
 {
     if (path[0] == '/')
         return false;
@@ -31,7 +31,7 @@ static bool is_inner_path(const char *path)
 
 int kernel_spec_check(const struct msg_kernel_create *create, struct aq_error *err)
 {
-    if (create->cwd && !is_inner_path(create->cwd))
+    if (create->cwd && !kernel_spec_is_inner_path(create->cwd))
         return aq_fail_field(err, EINVAL, "cwd", "'%s' is not below the work folder", create->cwd);
     return 0;
 }
@@ -69,8 +69,8 @@ int kernel_spec_read(const char *path, struct message *ret, struct aq_error *err
     return 0;
 }
 
-static int tell_mounts(const struct kernel_spec_resources *held, struct arena *arena,
-                       struct resource_txt *file, struct aq_error *err)
+static int kernel_spec_tell_mounts(const struct kernel_spec_resources *held, struct arena *arena,
+                                   struct resource_txt *file, struct aq_error *err)
 {
     struct resource_mount *told = arena_array(arena, held->mount_count + 1, sizeof(*told));
 
@@ -99,7 +99,7 @@ int kernel_spec_write_resource(const struct kernel_spec_resources *held,
                                  .container_id = held->container_id };
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
-    int r = tell_mounts(held, &arena, &file, err);
+    int r = kernel_spec_tell_mounts(held, &arena, &file, err);
 
     if (r == 0)
         r = resource_txt_write(&file, types, &text, err);
@@ -125,7 +125,7 @@ struct kernel_spec_context kernel_spec_host_context(const struct settings *setti
 /* ---- arguments ---- */
 
 /* One word of a command into 'out'; where the next begins, NULL = not without a shell. */
-static const char *take_word(const char *at, struct strbuf *out)
+static const char *kernel_spec_take_word(const char *at, struct strbuf *out)
 {
     while (*at && !strchr(" \t\n", *at)) {
         const char *end;
@@ -148,8 +148,8 @@ static const char *take_word(const char *at, struct strbuf *out)
     return at + strspn(at, " \t\n");
 }
 
-static int split_command(const char *command, struct arena *arena, const char *const **ret,
-                         struct aq_error *err)
+static int kernel_spec_split_command(const char *command, struct arena *arena,
+                                     const char *const **ret, struct aq_error *err)
 {
     const char **argv = arena_array(arena, strlen(command) / 2 + 2, sizeof(*argv));
     const char *at = command + strspn(command, " \t\n");
@@ -158,7 +158,7 @@ static int split_command(const char *command, struct arena *arena, const char *c
     while (argv && *at) {
         AQ_CLEANUP(strbuf_donep) struct strbuf word = STRBUF_INIT;
 
-        at = take_word(at, &word);
+        at = kernel_spec_take_word(at, &word);
         if (!at)
             return aq_fail_kind(err, ENOTSUP, "no-shell",
                                 "the image has no shell, which '%.100s' needs", command);
@@ -196,7 +196,7 @@ int kernel_spec_argv(const struct msg_kernel_create *create,
         return aq_fail_as(err, ENOTSUP, "no-shell", "bootstrap",
                           "the image has no shell, which a bootstrap script needs");
     if (!place->shell)
-        return create->command ? split_command(create->command, arena, ret, err) : 0;
+        return create->command ? kernel_spec_split_command(create->command, arena, ret, err) : 0;
     if (!create->command && !create->bootstrap) {
         argv[0] = place->shell;
         argv[1] = "-l";
@@ -255,7 +255,7 @@ static const char *kernel_spec_get_variable(const struct environ *env, const cha
     return NULL;
 }
 
-static void set_optional(struct environ *env, const char *name, const char *value)
+static void kernel_spec_set_optional(struct environ *env, const char *name, const char *value)
 {
     if (value)
         kernel_spec_set_variable(env, name, value);
@@ -284,7 +284,7 @@ static void kernel_spec_set_defaults(struct environ *env, const struct msg_kerne
             kernel_spec_set_variable(env, name, *item + strlen(name) + 1);
     }
     kernel_spec_set_variable(env, "HOME", place->work);
-    set_optional(env, "SHELL", place->shell);
+    kernel_spec_set_optional(env, "SHELL", place->shell);
     user = user && !place->environ ? user : "work";
     kernel_spec_set_variable(env, "USER", user);
     kernel_spec_set_variable(env, "LOGNAME", user);
@@ -303,7 +303,7 @@ static void kernel_spec_set_groups(struct environ *env, const struct accel_attac
 }
 
 /* OMP_NUM_THREADS and the like, as the image names them. */
-static void set_cores(struct environ *env, const struct kernel_spec_context *place)
+static void kernel_spec_set_cores(struct environ *env, const struct kernel_spec_context *place)
 {
     for (const char *at = place->core_names; at && *(at += strspn(at, ", "));) {
         AQ_CLEANUP(aq_freep) char *name = strndup(at, strcspn(at, ", "));
@@ -315,7 +315,7 @@ static void set_cores(struct environ *env, const struct kernel_spec_context *pla
 }
 
 /* What images made for Backend.AI start their programs by. */
-static void set_container(struct environ *env, const struct kernel_spec_context *place)
+static void kernel_spec_set_container(struct environ *env, const struct kernel_spec_context *place)
 {
     kernel_spec_set_number(env, "LOCAL_USER_ID", place->settings->container_uid);
     kernel_spec_set_number(env, "LOCAL_GROUP_ID", place->settings->container_gid);
@@ -323,7 +323,7 @@ static void set_container(struct environ *env, const struct kernel_spec_context 
 }
 
 /* Directories of libraries come after those that the image or the user wants. */
-static void set_attached(struct environ *env, const struct resource_pair *pair)
+static void kernel_spec_set_attached(struct environ *env, const struct resource_pair *pair)
 {
     const char *before = strcmp(pair->key, "LD_LIBRARY_PATH") == 0
                              ? kernel_spec_get_variable(env, pair->key)
@@ -343,18 +343,18 @@ static void kernel_spec_set_identity(struct environ *env, const struct msg_kerne
     kernel_spec_set_variable(env, "BACKENDAI_KERNEL_ID", kernel);
     kernel_spec_set_variable(env, "BACKENDAI_SESSION_ID",
                              uuid_format(&create->session_id, session));
-    set_optional(env, "BACKENDAI_SESSION_NAME", create->session_name);
-    set_optional(env, "BACKENDAI_ACCESS_KEY", create->access_key);
-    set_optional(env, "BACKENDAI_USER_UUID", create->user_id);
-    set_optional(env, "BACKENDAI_USER_EMAIL", create->user_email);
-    set_optional(env, "BACKENDAI_USER_NAME", create->user_name);
-    set_optional(env, "BACKENDAI_KERNEL_IMAGE", create->image);
+    kernel_spec_set_optional(env, "BACKENDAI_SESSION_NAME", create->session_name);
+    kernel_spec_set_optional(env, "BACKENDAI_ACCESS_KEY", create->access_key);
+    kernel_spec_set_optional(env, "BACKENDAI_USER_UUID", create->user_id);
+    kernel_spec_set_optional(env, "BACKENDAI_USER_EMAIL", create->user_email);
+    kernel_spec_set_optional(env, "BACKENDAI_USER_NAME", create->user_name);
+    kernel_spec_set_optional(env, "BACKENDAI_KERNEL_IMAGE", create->image);
     kernel_spec_set_number(env, "BACKENDAI_CLUSTER_SIZE",
                            create->cluster_size ? create->cluster_size : 1);
-    set_optional(env, "BACKENDAI_CLUSTER_REPLICAS", create->replicas);
-    set_optional(env, "BACKENDAI_CLUSTER_HOSTS", create->hosts);
-    set_optional(env, "BACKENDAI_CLUSTER_HOST", create->hostname);
-    set_optional(env, "BACKENDAI_CLUSTER_ROLE", create->role);
+    kernel_spec_set_optional(env, "BACKENDAI_CLUSTER_REPLICAS", create->replicas);
+    kernel_spec_set_optional(env, "BACKENDAI_CLUSTER_HOSTS", create->hosts);
+    kernel_spec_set_optional(env, "BACKENDAI_CLUSTER_HOST", create->hostname);
+    kernel_spec_set_optional(env, "BACKENDAI_CLUSTER_ROLE", create->role);
     kernel_spec_set_number(env, "BACKENDAI_CLUSTER_IDX", create->index);
     kernel_spec_set_number(env, "BACKENDAI_CLUSTER_LOCAL_RANK", create->rank);
     kernel_spec_set_variable(env, "BACKENDAI_PREOPEN_PORTS",
@@ -373,14 +373,14 @@ const char *const *kernel_spec_environ(const struct msg_kernel_create *create,
     const char **kept;
 
     kernel_spec_set_defaults(&env, create, place);
-    set_cores(&env, place);
+    kernel_spec_set_cores(&env, place);
     for (size_t i = 0; i < create->environ_count; i++)
         kernel_spec_set_variable(&env, create->environ[i].name, create->environ[i].value);
     for (size_t i = 0; i < place->attachment->environ_count; i++)
-        set_attached(&env, &place->attachment->environ[i]);
+        kernel_spec_set_attached(&env, &place->attachment->environ[i]);
     kernel_spec_set_identity(&env, create, place);
     if (place->environ)
-        set_container(&env, place);
+        kernel_spec_set_container(&env, place);
     kept = env.failed ? NULL : arena_array(arena, env.count + 1, sizeof(*kept));
     if (kept)
         memcpy(kept, env.items, env.count * sizeof(*kept));

@@ -33,7 +33,7 @@ static void places_done(struct places *places)
 }
 
 /* Is there a limit to what containers write? */
-static bool has_limited_scratch(const struct agent_daemon *agent)
+static bool kernel_start_has_limited_scratch(const struct agent_daemon *agent)
 {
     return agent->containers && runtime_oci_host(agent->containers)->scratch_template;
 }
@@ -41,7 +41,7 @@ static bool has_limited_scratch(const struct agent_daemon *agent)
 static int places_init(struct places *places, const struct local_kernel *k, struct aq_error *err)
 {
     const struct agent_daemon *agent = k->agent;
-    bool is_limited = has_limited_scratch(agent);
+    bool is_limited = kernel_start_has_limited_scratch(agent);
     const struct disk_worker *disk = agent->disk;
 
     *places = (struct places){
@@ -59,9 +59,9 @@ static int places_init(struct places *places, const struct local_kernel *k, stru
 }
 
 /* What a process of the node is to be; borrows from all its arguments. */
-static int specify(const struct local_kernel *k, const struct msg_kernel_create *create,
-                   struct places *places, struct arena *arena, struct runtime_spec *ret,
-                   struct aq_error *err)
+static int kernel_start_specify(const struct local_kernel *k,
+                                const struct msg_kernel_create *create, struct places *places,
+                                struct arena *arena, struct runtime_spec *ret, struct aq_error *err)
 {
     const struct agent_daemon *agent = k->agent;
     const struct settings *settings = agent->settings;
@@ -86,8 +86,9 @@ static int specify(const struct local_kernel *k, const struct msg_kernel_create 
 }
 
 /* What is the same for all. */
-static void specify_limits(const struct local_kernel *k, const struct msg_kernel_create *create,
-                           const struct places *places, struct runtime_spec *spec)
+static void kernel_start_specify_limits(const struct local_kernel *k,
+                                        const struct msg_kernel_create *create,
+                                        const struct places *places, struct runtime_spec *spec)
 {
     spec->directory = places->run;
     spec->timeout_usec = create->batch_timeout_usec;
@@ -96,8 +97,9 @@ static void specify_limits(const struct local_kernel *k, const struct msg_kernel
     spec->memory_bytes = (uint64_t)slots_get(&k->slots, slot_name_intern("mem", 3));
 }
 
-static int write_ssh(const struct local_kernel *k, const struct msg_kernel_create *create,
-                     const char *config, struct aq_error *err)
+static int kernel_start_write_ssh(const struct local_kernel *k,
+                                  const struct msg_kernel_create *create, const char *config,
+                                  struct aq_error *err)
 {
     const struct ssh_files files = { .config = config,
                                      .seed = create->ssh_seed,
@@ -120,12 +122,12 @@ static int start_container(struct local_kernel *k, const struct msg_kernel_creat
 
     if (r < 0)
         return r;
-    specify_limits(k, create, places, &spec);
+    kernel_start_specify_limits(k, create, places, &spec);
     text = kernel_spec_write_environ(spec.envp);
     r = text ? fs_overwrite(AT_FDCWD, places->environ, text, strlen(text), 0644, err)
              : aq_fail_oom(err);
     if (r == 0 && container.ssh)
-        r = write_ssh(k, create, places->config, err);
+        r = kernel_start_write_ssh(k, create, places->config, err);
     return r < 0 ? r
                  : runtime_start(k->agent->containers, &spec, &kernel_run_events, k, &k->run, err);
 }
@@ -135,11 +137,11 @@ static int kernel_start_process(struct local_kernel *k, const struct msg_kernel_
 {
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
     struct runtime_spec spec;
-    int r = specify(k, create, places, &arena, &spec, err);
+    int r = kernel_start_specify(k, create, places, &arena, &spec, err);
 
     if (r < 0)
         return r;
-    specify_limits(k, create, places, &spec);
+    kernel_start_specify_limits(k, create, places, &spec);
     return runtime_start(k->agent->runtime, &spec, &kernel_run_events, k, &k->run, err);
 }
 
@@ -180,8 +182,8 @@ int kernel_launch(struct local_kernel *k, struct aq_error *err)
 
 /* ---- its files ---- */
 
-static int write_resource(const struct local_kernel *k, const char *config, char **ret,
-                          struct aq_error *err)
+static int kernel_start_write_resource(const struct local_kernel *k, const char *config, char **ret,
+                                       struct aq_error *err)
 {
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
     const struct agent_daemon *agent = k->agent;
@@ -191,7 +193,7 @@ static int write_resource(const struct local_kernel *k, const char *config, char
         .grant = &k->grant,
         .attachment = &k->attachment,
         .container_id = k->is_container ? uuid_format(&k->id, id) : NULL,
-        .scratch_bytes = k->is_container && has_limited_scratch(agent)
+        .scratch_bytes = k->is_container && kernel_start_has_limited_scratch(agent)
                              ? agent->settings->scratch_bytes
                              : 0,
     };
@@ -212,14 +214,14 @@ int kernel_describe_config(struct local_kernel *k, const struct msg_kernel_creat
     int r = places_init(&places, k, err);
 
     if (r == 0 && !k->is_container)
-        r = specify(k, create, &places, &arena, &spec, err);
+        r = kernel_start_specify(k, create, &places, &arena, &spec, err);
     if (r == 0 && job->action != DISK_DESCRIBE && job->action != DISK_INTEND)
         r = kernel_spec_write(create, k->attempt, &job->spec, err);
     if (r == 0 && k->grant.count)
-        r = write_resource(k, places.config, &job->resource, err);
+        r = kernel_start_write_resource(k, places.config, &job->resource, err);
     if (r < 0 || k->is_container)
         return r; /* the rest depends on the image */
-    specify_limits(k, create, &places, &spec);
+    kernel_start_specify_limits(k, create, &places, &spec);
     if (!(job->environ = kernel_spec_write_environ(spec.envp)))
         return aq_fail_oom(err);
     return job->action == DISK_CREATE && k->is_attached

@@ -36,31 +36,31 @@ struct log_reader {
 
 static void log_reader_on_turn(uv_timer_t *timer);
 
-static void next_turn(struct log_reader *r)
+static void log_reader_next_turn(struct log_reader *r)
 {
     r->is_waiting = false;
     (void)uv_timer_start(&r->timer, log_reader_on_turn, 0, 0);
 }
 
-static int open_half(int directory, const char *name)
+static int log_reader_open_half(int directory, const char *name)
 {
     return openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 }
 
-static void close_half(struct log_half *half)
+static void log_reader_close_half(struct log_half *half)
 {
     aq_closep(&half->fd);
     log_times_reader_close(&half->times);
 }
 
-static bool has_more(int fd, off_t at)
+static bool log_reader_has_more(int fd, off_t at)
 {
     struct stat st;
 
     return fstat(fd, &st) == 0 && st.st_size > at;
 }
 
-static bool is_same_file(int a, int b)
+static bool log_reader_is_same_file(int a, int b)
 {
     struct stat st_a, st_b;
 
@@ -68,7 +68,7 @@ static bool is_same_file(int a, int b)
            && st_a.st_dev == st_b.st_dev;
 }
 
-static bool is_by_times(const struct log_reader *r)
+static bool log_reader_is_by_times(const struct log_reader *r)
 {
     return r->lines.since_usec || r->lines.timestamps;
 }
@@ -76,7 +76,7 @@ static bool is_by_times(const struct log_reader *r)
 /* Pass over what was written before the first record of the wanted time or later. What
  * follows there in the same line is of one that began before.
  */
-static void skip_earlier(struct log_reader *r, struct log_half *half)
+static void log_reader_skip_earlier(struct log_reader *r, struct log_half *half)
 {
     uint64_t offset;
     char last;
@@ -92,35 +92,36 @@ static void skip_earlier(struct log_reader *r, struct log_half *half)
 }
 
 /* At the end of a file: the next one, if there is one. */
-static bool step_file(struct log_reader *r)
+static bool log_reader_step_file(struct log_reader *r)
 {
     AQ_CLEANUP(aq_closep) int newer = -1;
 
     if (r->older.fd >= 0) {
-        close_half(&r->older);
+        log_reader_close_half(&r->older);
         r->at = 0;
-        skip_earlier(r, &r->current);
+        log_reader_skip_earlier(r, &r->current);
         return true;
     }
-    newer = open_half(r->directory, "log");
-    if (newer < 0 || is_same_file(newer, r->current.fd))
+    newer = log_reader_open_half(r->directory, "log");
+    if (newer < 0 || log_reader_is_same_file(newer, r->current.fd))
         return false;
-    if (has_more(r->current.fd, r->at))
+    if (log_reader_has_more(r->current.fd, r->at))
         return true; /* written before it was turned over */
-    close_half(&r->current);
+    log_reader_close_half(&r->current);
     r->current.fd = AQ_TAKE_FD(newer);
     r->at = 0;
     return true;
 }
 
 /* Pass on what was read, or the lines of it that are wanted; false: enough for now. */
-static bool pass_on(struct log_reader *r, struct log_half *half, const char *bytes, size_t len)
+static bool log_reader_pass_on(struct log_reader *r, struct log_half *half, const char *bytes,
+                               size_t len)
 {
     off_t at = r->at;
     bool goes_on;
 
     r->at += (off_t)len;
-    if (!is_by_times(r))
+    if (!log_reader_is_by_times(r))
         return r->ops->on_bytes(r->data, bytes, len);
     if (half->times.fd < 0) /* the half was empty until now */
         (void)log_times_reader_open(&half->times, r->directory, half->fd);
@@ -134,7 +135,7 @@ static void log_reader_on_turn(uv_timer_t *timer)
 {
     struct log_reader *r = timer->data;
     char bytes[CHUNK];
-    size_t want = is_by_times(r) ? CHUNK_OF_LINES : CHUNK;
+    size_t want = log_reader_is_by_times(r) ? CHUNK_OF_LINES : CHUNK;
 
     for (int i = 0; i < CHUNKS_A_TURN; i++) {
         /* asked before reading: what is written before the end is read */
@@ -143,18 +144,18 @@ static void log_reader_on_turn(uv_timer_t *timer)
         ssize_t got = pread(half->fd, bytes, want, r->at);
 
         if (got > 0) {
-            if (pass_on(r, half, bytes, (size_t)got))
+            if (log_reader_pass_on(r, half, bytes, (size_t)got))
                 continue;
             r->is_waiting = true;
             return;
         }
-        if (step_file(r))
+        if (log_reader_step_file(r))
             continue;
         if (is_last)
             r->ops->on_end(r->data);
         return; /* a change of the directory wakes us */
     }
-    next_turn(r);
+    log_reader_next_turn(r);
 }
 
 static void log_reader_on_change(uv_fs_event_t *watch, const char *name, int events, int status)
@@ -165,13 +166,13 @@ static void log_reader_on_change(uv_fs_event_t *watch, const char *name, int eve
     (void)events;
     (void)status;
     if (!r->is_waiting)
-        next_turn(r);
+        log_reader_next_turn(r);
 }
 
 /* Where the last *lines lines of the file begin; *lines loses the line breaks
  * that were passed: 0 = found.
  */
-static off_t find_tail(int fd, int64_t *lines)
+static off_t log_reader_find_tail(int fd, int64_t *lines)
 {
     struct stat st;
     char bytes[CHUNK];
@@ -198,7 +199,7 @@ static off_t find_tail(int fd, int64_t *lines)
 }
 
 /* The newer file begins with a line of its own, not with the rest of one. */
-static bool begins_line(const struct log_reader *r)
+static bool log_reader_begins_line(const struct log_reader *r)
 {
     struct stat newer, older;
     char last;
@@ -208,25 +209,25 @@ static bool begins_line(const struct log_reader *r)
 }
 
 /* Begin within the newer file, the older one, or at its start. */
-static void seek_tail(struct log_reader *r, int64_t lines)
+static void log_reader_seek_tail(struct log_reader *r, int64_t lines)
 {
-    off_t at = find_tail(r->current.fd, &lines);
+    off_t at = log_reader_find_tail(r->current.fd, &lines);
 
     if (lines <= 0) {
         r->at = at;
-        close_half(&r->older);
+        log_reader_close_half(&r->older);
     } else if (r->older.fd >= 0) {
-        if (begins_line(r) && --lines == 0)
-            close_half(&r->older);
+        if (log_reader_begins_line(r) && --lines == 0)
+            log_reader_close_half(&r->older);
         else
-            r->at = find_tail(r->older.fd, &lines);
+            r->at = log_reader_find_tail(r->older.fd, &lines);
     }
 }
 
-static void free_files(struct log_reader *r)
+static void log_reader_free_files(struct log_reader *r)
 {
-    close_half(&r->older);
-    close_half(&r->current);
+    log_reader_close_half(&r->older);
+    log_reader_close_half(&r->current);
     aq_closep(&r->directory);
     strbuf_done(&r->out);
     free(r);
@@ -237,13 +238,13 @@ static int log_reader_open_files(struct log_reader *r, const char *directory, st
     r->directory = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (r->directory < 0)
         return aq_fail_errno(err, "open '%s'", directory);
-    r->current.fd = open_half(r->directory, "log");
+    r->current.fd = log_reader_open_half(r->directory, "log");
     if (r->current.fd < 0) /* the monitor is turning it over, or was killed at that */
-        r->current.fd = open_half(r->directory, "log.1");
+        r->current.fd = log_reader_open_half(r->directory, "log.1");
     if (r->current.fd < 0)
         return aq_fail_errno(err, "open '%s/log'", directory);
-    r->older.fd = open_half(r->directory, "log.1");
-    if (r->older.fd >= 0 && is_same_file(r->older.fd, r->current.fd))
+    r->older.fd = log_reader_open_half(r->directory, "log.1");
+    if (r->older.fd >= 0 && log_reader_is_same_file(r->older.fd, r->current.fd))
         aq_closep(&r->older.fd); /* turned over between the two: what is newer comes next */
     return 0;
 }
@@ -254,7 +255,7 @@ static int log_reader_begin(struct log_reader *r, const struct log_reader_option
 {
     r->lines.since_usec = options->since_usec;
     r->lines.timestamps = options->timestamps;
-    if (is_by_times(r)) {
+    if (log_reader_is_by_times(r)) {
         if (!strbuf_reserve(&r->out, (size_t)CHUNK_OF_LINES * CLOCK_ISO_MAX))
             return aq_fail_oom(err);
         (void)log_times_reader_open(&r->current.times, r->directory, r->current.fd);
@@ -262,8 +263,8 @@ static int log_reader_begin(struct log_reader *r, const struct log_reader_option
             (void)log_times_reader_open(&r->older.times, r->directory, r->older.fd);
     }
     if (options->tail_lines > 0)
-        seek_tail(r, options->tail_lines);
-    skip_earlier(r, r->older.fd >= 0 ? &r->older : &r->current);
+        log_reader_seek_tail(r, options->tail_lines);
+    log_reader_skip_earlier(r, r->older.fd >= 0 ? &r->older : &r->current);
     return 0;
 }
 
@@ -286,7 +287,7 @@ int log_reader_new(uv_loop_t *loop, const char *directory, const struct log_read
     if (result == 0)
         result = log_reader_begin(r, options, err);
     if (result < 0) {
-        free_files(r);
+        log_reader_free_files(r);
         return result;
     }
     (void)uv_timer_init(loop, &r->timer);
@@ -302,7 +303,7 @@ int log_reader_new(uv_loop_t *loop, const char *directory, const struct log_read
             return aq_fail(err, -result, "watch '%s': %s", directory, uv_strerror(result));
         }
     }
-    next_turn(r);
+    log_reader_next_turn(r);
     *ret = r;
     return 0;
 }
@@ -310,14 +311,14 @@ int log_reader_new(uv_loop_t *loop, const char *directory, const struct log_read
 void log_reader_resume(struct log_reader *reader)
 {
     if (reader->is_waiting)
-        next_turn(reader);
+        log_reader_next_turn(reader);
 }
 
 void log_reader_finish(struct log_reader *reader)
 {
     reader->has_ended = true;
     if (!reader->is_waiting)
-        next_turn(reader);
+        log_reader_next_turn(reader);
 }
 
 static void log_reader_on_closed(uv_handle_t *handle)
@@ -325,7 +326,7 @@ static void log_reader_on_closed(uv_handle_t *handle)
     struct log_reader *r = handle->data;
 
     if (--r->open_handles == 0)
-        free_files(r);
+        log_reader_free_files(r);
 }
 
 void log_reader_free(struct log_reader *reader)
@@ -343,7 +344,7 @@ bool log_reader_lacks_times(const char *directory)
     AQ_CLEANUP(aq_closep) int folder = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     for (size_t i = 0; i < AQ_COUNT(names); i++) {
-        AQ_CLEANUP(aq_closep) int half = open_half(folder, names[i]);
+        AQ_CLEANUP(aq_closep) int half = log_reader_open_half(folder, names[i]);
         struct log_times_reader times;
         struct stat st;
 

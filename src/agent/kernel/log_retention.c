@@ -17,12 +17,12 @@ struct retained_log {
     int64_t bytes, at_usec;
 };
 
-static struct retained_log *oldest(struct retained_logs *logs)
+static struct retained_log *log_retention_oldest(struct retained_logs *logs)
 {
     return &logs->items[logs->first];
 }
 
-static bool is_too_much(const struct agent_daemon *agent)
+static bool log_retention_is_too_much(const struct agent_daemon *agent)
 {
     const struct retained_logs *logs = &agent->retained_logs;
     const struct settings *settings = agent->settings;
@@ -31,19 +31,19 @@ static bool is_too_much(const struct agent_daemon *agent)
            || logs->items[logs->first].at_usec + settings->keep_usec < clock_realtime_usec();
 }
 
-static void prune(struct agent_daemon *agent)
+static void log_retention_prune(struct agent_daemon *agent)
 {
     struct retained_logs *logs = &agent->retained_logs;
     struct aq_error err = { 0 };
 
-    while (logs->count && is_too_much(agent)) {
-        struct disk_job job = { .action = DISK_PRUNE, .id = oldest(logs)->id };
+    while (logs->count && log_retention_is_too_much(agent)) {
+        struct disk_job job = { .action = DISK_PRUNE, .id = log_retention_oldest(logs)->id };
 
         if (disk_worker_add(agent->disk, &job, &err) < 0) {
             log_warning("old logs: %s", err.text);
             return;
         }
-        logs->bytes -= oldest(logs)->bytes;
+        logs->bytes -= log_retention_oldest(logs)->bytes;
         logs->count--;
         logs->first++;
     }
@@ -53,7 +53,7 @@ static bool log_retention_append(struct retained_logs *logs, const struct uuid *
                                  int64_t at_usec)
 {
     if (logs->first > logs->count) { /* more room before than in use: move to the front */
-        memmove(logs->items, oldest(logs), logs->count * sizeof(*logs->items));
+        memmove(logs->items, log_retention_oldest(logs), logs->count * sizeof(*logs->items));
         logs->first = 0;
     }
     if (!vec_grow(&logs->items, &logs->cap, logs->first + logs->count + 1, sizeof(*logs->items)))
@@ -69,7 +69,7 @@ void log_retention_add(struct agent_daemon *agent, const struct uuid *id, int64_
 {
     if (!log_retention_append(&agent->retained_logs, id, bytes, clock_realtime_usec()))
         log_warning("old logs: memory is short");
-    prune(agent);
+    log_retention_prune(agent);
 }
 
 static int log_retention_compare(const void *a, const void *b)
@@ -127,7 +127,7 @@ int log_retention_load(struct agent_daemon *agent, struct aq_error *err)
         return aq_fail_oom(err);
     if (logs->count)
         qsort(logs->items, logs->count, sizeof(*logs->items), log_retention_compare);
-    prune(agent);
+    log_retention_prune(agent);
     return 0;
 }
 

@@ -17,7 +17,7 @@
 /* Which image a kernel has, should its name mean another one when the agent is
  * started again. No flush: what loses it has ended the container, too.
  */
-static void note_image(const struct local_kernel *k)
+static void prerequisites_note_image(const struct local_kernel *k)
 {
     AQ_CLEANUP(aq_freep) char *path = disk_worker_kernel_path(k->agent->disk, &k->id, "image");
     struct aq_error err = { 0 };
@@ -31,7 +31,7 @@ static void note_image(const struct local_kernel *k)
         log_warning("%s", err.text);
 }
 
-static int find_image(struct local_kernel *k, struct aq_error *err)
+static int prerequisites_find_image(struct local_kernel *k, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *path = disk_worker_kernel_path(k->agent->disk, &k->id, "image");
     AQ_CLEANUP(strbuf_donep) struct strbuf digest = STRBUF_INIT;
@@ -40,18 +40,18 @@ static int find_image(struct local_kernel *k, struct aq_error *err)
     return images_find(k->agent->images, is_noted ? digest.data : k->image_name, &k->image, err);
 }
 
-static void on_image_ready(void *data, struct image *image)
+static void prerequisites_on_image_ready(void *data, struct image *image)
 {
     struct local_kernel *k = data;
 
     k->image_request = NULL;
     k->image = image;
-    note_image(k);
+    prerequisites_note_image(k);
     AQ_FAULT("agent.container.image");
     kernel_step(k);
 }
 
-static void on_image_failed(void *data, const struct aq_error *err)
+static void prerequisites_on_image_failed(void *data, const struct aq_error *err)
 {
     struct local_kernel *k = data;
 
@@ -59,7 +59,7 @@ static void on_image_failed(void *data, const struct aq_error *err)
     kernel_fail(k, err);
 }
 
-static void on_image_progress(void *data, const struct image_progress *progress)
+static void prerequisites_on_image_progress(void *data, const struct image_progress *progress)
 {
     struct local_kernel *k = data;
 
@@ -67,11 +67,11 @@ static void on_image_progress(void *data, const struct image_progress *progress)
                             &k->image_told_usec);
 }
 
-static const struct image_events image_events = { .on_progress = on_image_progress,
-                                                  .on_ready = on_image_ready,
-                                                  .on_failed = on_image_failed };
+static const struct image_events image_events = { .on_progress = prerequisites_on_image_progress,
+                                                  .on_ready = prerequisites_on_image_ready,
+                                                  .on_failed = prerequisites_on_image_failed };
 
-static int want_image(struct local_kernel *k, struct aq_error *err)
+static int prerequisites_want_image(struct local_kernel *k, struct aq_error *err)
 {
     if (k->image_request)
         return 0;
@@ -79,7 +79,7 @@ static int want_image(struct local_kernel *k, struct aq_error *err)
                       &k->image_request, err);
 }
 
-static void agent_prepare_on_connected(void *data, const struct aq_error *err)
+static void prerequisites_agent_prepare_on_connected(void *data, const struct aq_error *err)
 {
     struct local_kernel *k = data;
 
@@ -92,8 +92,8 @@ static void agent_prepare_on_connected(void *data, const struct aq_error *err)
     kernel_step(k);
 }
 
-static int want_network(struct local_kernel *k, const struct services *services,
-                        struct aq_error *err)
+static int prerequisites_want_network(struct local_kernel *k, const struct services *services,
+                                      struct aq_error *err)
 {
     const struct net_request request = { .kernel_id = k->id,
                                          .session_id = k->session_id,
@@ -101,13 +101,13 @@ static int want_network(struct local_kernel *k, const struct services *services,
                                          .ports = services->ports,
                                          .port_count = services->port_count };
 
-    return k->network
-               ? 0
-               : net_open(k->agent->net, &request, agent_prepare_on_connected, k, &k->network, err);
+    return k->network ? 0
+                      : net_open(k->agent->net, &request, prerequisites_agent_prepare_on_connected,
+                                 k, &k->network, err);
 }
 
 /* Repeated for every attempt: what the plugins said last counts. */
-static int want_slice(struct local_kernel *k, struct aq_error *err)
+static int prerequisites_want_slice(struct local_kernel *k, struct aq_error *err)
 {
     int r = 0;
 
@@ -134,17 +134,17 @@ int prerequisites_prepare(struct local_kernel *k, struct aq_error *err)
     if (r < 0 || !k->is_container)
         return r;
     if (!k->image) {
-        r = want_image(k, err);
+        r = prerequisites_want_image(k, err);
         return r < 0 ? r : -EINPROGRESS;
     }
     r = services_find(k, &services, err);
     if (r < 0)
         return r;
     if (k->agent->net && !k->is_connected) {
-        r = want_network(k, &services, err);
+        r = prerequisites_want_network(k, &services, err);
         return r < 0 ? r : -EINPROGRESS;
     }
-    return want_slice(k, err);
+    return prerequisites_want_slice(k, err);
 }
 
 void prerequisites_adopt_slice(struct local_kernel *k)
@@ -171,7 +171,7 @@ void prerequisites_adopt(struct local_kernel *k)
     (void)container_is_wanted(k->agent, k->image_name, &k->is_container, &err);
     if (!k->is_container)
         return;
-    if (find_image(k, &err) < 0)
+    if (prerequisites_find_image(k, &err) < 0)
         log_info("the image of a kernel is pulled again if the kernel restarts: %s", err.text);
     if (k->agent->net && net_adopt(k->agent->net, &k->id, &k->network, &err) == 0)
         k->is_connected = true;

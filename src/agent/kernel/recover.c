@@ -17,7 +17,7 @@
 #include "base/log.h"
 
 /* Its devices say what it holds; the command may say what it held before that changed. */
-static void take_held(struct local_kernel *k)
+static void recover_take_held(struct local_kernel *k)
 {
     AQ_CLEANUP(slots_donep) struct slots held = { .items = NULL };
 
@@ -31,7 +31,7 @@ static void take_held(struct local_kernel *k)
 /* Devices it holds, as its resource.txt says. Without one (a power failure
  * came first) it gets others when it is restarted.
  */
-static void find_grant(struct local_kernel *k)
+static void recover_find_grant(struct local_kernel *k)
 {
     AQ_CLEANUP(aq_freep) char *path = disk_worker_kernel_path(k->agent->disk, &k->id,
                                                               "config/resource.txt");
@@ -49,7 +49,7 @@ static void find_grant(struct local_kernel *k)
         file.grant = (struct alloc_grant){ .items = NULL };
         alloc_grant_write_json(&k->grant, &w);
         k->alloc = strbuf_steal(&json);
-        take_held(k);
+        recover_take_held(k);
     } else {
         log_warning("devices of a kernel: %s", err.text);
     }
@@ -95,7 +95,7 @@ static bool recover_end_by_record(struct local_kernel *k)
 /* The newest attempt that was started; a command to begin a later one may have
  * made its directory and come no further. -ENOENT if there is none.
  */
-static int adopt_newest(struct local_kernel *k, int64_t newest, struct aq_error *err)
+static int recover_adopt_newest(struct local_kernel *k, int64_t newest, struct aq_error *err)
 {
     int r = -ENOENT;
 
@@ -117,10 +117,10 @@ static int recover(struct agent_daemon *agent, const struct uuid *id, struct aq_
     recover_find_spec(k);
     if (recover_end_by_record(k))
         return 0;
-    find_grant(k);
+    recover_find_grant(k);
     kernel_recover_resizing(k);
     prerequisites_adopt(k);
-    r = adopt_newest(k, newest, err);
+    r = recover_adopt_newest(k, newest, err);
     if (k->run)
         prerequisites_adopt_slice(k);
     AQ_FAULT("agent.recover.adopted");
@@ -130,14 +130,14 @@ static int recover(struct agent_daemon *agent, const struct uuid *id, struct aq_
 /* Starts what was never started, ends what must end. Only now, as what starts
  * again may get no device that another kernel holds.
  */
-static void step_all(struct agent_daemon *agent)
+static void recover_step_all(struct agent_daemon *agent)
 {
     for (size_t i = 0; i < agent->kernels.count; i++)
         kernel_step(agent->kernels.entries[i].value);
 }
 
 /* Of all others whatever is left on this node is removed. */
-static bool is_alive(void *data, const struct uuid *kernel_id)
+static bool recover_is_alive(void *data, const struct uuid *kernel_id)
 {
     const struct local_kernel *k = kernel_find(data, kernel_id);
 
@@ -161,11 +161,11 @@ int recover_all(struct agent_daemon *agent, struct aq_error *err)
     }
     (void)closedir(dir);
     if (r == 0)
-        step_all(agent);
+        recover_step_all(agent);
     if (r == 0 && agent->containers)
-        runtime_oci_sweep(agent->containers, is_alive, agent);
+        runtime_oci_sweep(agent->containers, recover_is_alive, agent);
     if (r == 0 && agent->gpu)
-        gpu_sweep(agent->gpu, is_alive, agent);
+        gpu_sweep(agent->gpu, recover_is_alive, agent);
     if (r == 0 && agent->net)
         net_sweep(agent->net);
     AQ_FAULT("agent.recover.done");

@@ -52,7 +52,7 @@ static void resizing_free(struct resizing *z)
 }
 AQ_DEFINE_CLEANUP(struct resizing, resizing_free)
 
-static void give_back(struct local_kernel *k, struct alloc_grant *grant)
+static void resize_give_back(struct local_kernel *k, struct alloc_grant *grant)
 {
     struct aq_error err = { 0 };
 
@@ -64,7 +64,7 @@ static void give_back(struct local_kernel *k, struct alloc_grant *grant)
 void kernel_stop_resizing(struct local_kernel *k)
 {
     if (k->resizing)
-        give_back(k, &k->resizing->extra);
+        resize_give_back(k, &k->resizing->extra);
     resizing_free(AQ_TAKE(k->resizing));
 }
 
@@ -101,7 +101,7 @@ void kernel_describe_resizing(const struct local_kernel *k, struct msg_kernel_st
     ret->trial = z->trial;
 }
 
-static void be_certain(struct local_kernel *k, struct resizing *z)
+static void resize_be_certain(struct local_kernel *k, struct resizing *z)
 {
     struct strbuf text = STRBUF_INIT;
     struct jsonw w = jsonw_make(&text);
@@ -148,8 +148,8 @@ static void resize_take_over(struct local_kernel *k)
     struct aq_error err = { 0 };
 
     accel_cancel(AQ_TAKE(k->attaching));
-    give_back(k, &z->extra);
-    give_back(k, &k->grant);
+    resize_give_back(k, &z->extra);
+    resize_give_back(k, &k->grant);
     if (alloc_map_apply(k->agent->resources.map, &z->fresh, &err) < 0)
         log_error("devices are held wrongly: %s", err.text);
     AQ_SWAP(k->grant, z->fresh);
@@ -160,7 +160,7 @@ static void resize_take_over(struct local_kernel *k)
         devices_resize(k);
 }
 
-static void on_done(void *data, const struct disk_job *job, const struct aq_error *err)
+static void resize_on_done(void *data, const struct disk_job *job, const struct aq_error *err)
 {
     struct local_kernel *k = kernel_find(data, &job->id);
     struct aq_error failed = *err;
@@ -183,7 +183,7 @@ static void on_done(void *data, const struct disk_job *job, const struct aq_erro
 
 static void resize_ask(struct local_kernel *k);
 
-static void on_certain(void *data, const struct disk_job *job, const struct aq_error *err)
+static void resize_on_certain(void *data, const struct disk_job *job, const struct aq_error *err)
 {
     struct local_kernel *k = kernel_find(data, &job->id);
     struct resizing *z = k ? k->resizing : NULL;
@@ -196,7 +196,7 @@ static void on_certain(void *data, const struct disk_job *job, const struct aq_e
         resize_give_up(k, err);
         return;
     }
-    be_certain(k, z);
+    resize_be_certain(k, z);
     if (z->is_ordered)
         resize_ask(k);
     else
@@ -204,7 +204,7 @@ static void on_certain(void *data, const struct disk_job *job, const struct aq_e
 }
 
 /* What follows of a kernel with the new amounts: they are in it meanwhile. */
-static void exchange(struct local_kernel *k)
+static void resize_exchange(struct local_kernel *k)
 {
     AQ_SWAP(k->slots, k->resizing->slots);
     AQ_SWAP(k->grant, k->resizing->fresh);
@@ -223,7 +223,7 @@ static int resize_write_all(struct local_kernel *k, struct aq_error *err)
                             .program = STRBUF_INIT,
                             .uid = k->agent->uid,
                             .gid = k->agent->gid,
-                            .on_done = z->is_ordered ? on_done : on_certain,
+                            .on_done = z->is_ordered ? resize_on_done : resize_on_certain,
                             .data = k->agent,
                             .number = ++last_job };
     struct message msg;
@@ -232,9 +232,9 @@ static int resize_write_all(struct local_kernel *k, struct aq_error *err)
     if (r < 0)
         return r;
     msg.kernel_create.slots = slots;
-    exchange(k);
+    resize_exchange(k);
     r = kernel_describe_config(k, &msg.kernel_create, &job, err);
-    exchange(k);
+    resize_exchange(k);
     message_done(&msg);
     if (r < 0)
         disk_job_done(&job);
@@ -337,8 +337,8 @@ static void resize_forget(struct local_kernel *k)
         log_warning("%s", err.text);
 }
 
-static int agent_resize_take(struct local_kernel *k, const struct msg_kernel_resize *resize,
-                             struct aq_error *err)
+static int resize_agent_resize_take(struct local_kernel *k, const struct msg_kernel_resize *resize,
+                                    struct aq_error *err)
 {
     AQ_CLEANUP(slots_donep) struct slots slots = { .items = NULL };
     struct resizing *z = k->resizing;
@@ -382,13 +382,13 @@ void kernel_on_resize(struct agent_daemon *agent, const struct msg_kernel_resize
     AQ_FAULT("agent.gpu.resize.received");
     if (!k || resize->attempt != k->attempt)
         return; /* the inventory says what is here */
-    if (agent_resize_take(k, resize, &err) < 0)
+    if (resize_agent_resize_take(k, resize, &err) < 0)
         resize_reject(k, resize->trial, &err);
 }
 
 /* ---- one that outlived an agent ---- */
 
-static int read_intended(const struct local_kernel *k, struct alloc_grant *ret)
+static int resize_read_intended(const struct local_kernel *k, struct alloc_grant *ret)
 {
     AQ_CLEANUP(aq_freep) char *directory = disk_worker_run_path(k->agent->disk, &k->id, k->attempt);
     AQ_CLEANUP(aq_freep) char *path = directory ? aq_format("%s/resize.txt", directory) : NULL;
@@ -425,7 +425,7 @@ void kernel_recover_resizing(struct local_kernel *k)
     AQ_CLEANUP(resizing_freep) struct resizing *z = calloc(1, sizeof(*z));
     struct aq_error err = { 0 };
 
-    if (!z || !k->grant.count || read_intended(k, &z->fresh) < 0)
+    if (!z || !k->grant.count || resize_read_intended(k, &z->fresh) < 0)
         return;
     if (resize_slots_of(k, &z->fresh, &z->slots) < 0 || slots_eq(&z->slots, &k->slots))
         return; /* it is done */
@@ -433,6 +433,6 @@ void kernel_recover_resizing(struct local_kernel *k)
         log_warning("room for a kernel is not kept: %s", err.text);
         return;
     }
-    be_certain(k, z);
+    resize_be_certain(k, z);
     k->resizing = AQ_TAKE(z);
 }

@@ -26,7 +26,7 @@ int services_check(const struct local_kernel *k, struct aq_error *err)
     return 0;
 }
 
-static const char *image_label(const struct local_kernel *k, const char *key)
+static const char *services_image_label(const struct local_kernel *k, const char *key)
 {
     return k->image && k->image->config ? image_config_label(k->image->config, key) : NULL;
 }
@@ -37,11 +37,11 @@ bool services_have_ssh(const struct local_kernel *k)
     return k->agent->ssh && k->agent->net && k->has_ssh_seed && container_find_shell(k->image);
 }
 
-static int agent_services_find(const struct local_kernel *k, bool with_ssh, struct services *ret,
-                               struct aq_error *err)
+static int services_agent_services_find(const struct local_kernel *k, bool with_ssh,
+                                        struct services *ret, struct aq_error *err)
 {
-    const char *label = k->is_main ? image_label(k, SERVICE_LABEL) : NULL;
-    const char *endpoints = image_label(k, SERVICE_ENDPOINT_LABEL);
+    const char *label = k->is_main ? services_image_label(k, SERVICE_LABEL) : NULL;
+    const char *endpoints = services_image_label(k, SERVICE_ENDPOINT_LABEL);
     struct services found = { .count = 0 };
     int r = label ? services_add_label(&found, label, err) : 0;
 
@@ -59,11 +59,11 @@ static int agent_services_find(const struct local_kernel *k, bool with_ssh, stru
 
 int services_find(const struct local_kernel *k, struct services *ret, struct aq_error *err)
 {
-    return agent_services_find(k, k->is_interactive && services_have_ssh(k), ret, err);
+    return services_agent_services_find(k, k->is_interactive && services_have_ssh(k), ret, err);
 }
 
 /* Of a network that may be an earlier agent's. */
-static bool publishes_ssh(const struct net_info *info)
+static bool services_publishes_ssh(const struct net_info *info)
 {
     for (size_t i = 0; i < info->port_count; i++)
         if (info->ports[i].inside == SSH_PORT)
@@ -72,8 +72,8 @@ static bool publishes_ssh(const struct net_info *info)
 }
 
 /* The node's port of each; false if the network has not the same ports. */
-static bool find_outside(const struct services *services, const struct net_info *info,
-                         uint16_t *ret)
+static bool services_find_outside(const struct services *services, const struct net_info *info,
+                                  uint16_t *ret)
 {
     if (info->port_count != services->port_count)
         return false;
@@ -96,8 +96,10 @@ void services_note(struct local_kernel *k)
 
     if (!k->is_connected || !k->image)
         return;
-    if (agent_services_find(k, publishes_ssh(net_get_info(k->network)), &services, &err) < 0
-        || !find_outside(&services, net_get_info(k->network), outside)) {
+    if (services_agent_services_find(k, services_publishes_ssh(net_get_info(k->network)), &services,
+                                     &err)
+            < 0
+        || !services_find_outside(&services, net_get_info(k->network), outside)) {
         log_warning("the ports of a kernel are not told: %s",
                     err.code ? err.text : "its image has changed");
         return;
@@ -123,7 +125,7 @@ const char *services_opened(const struct local_kernel *k, struct arena *arena)
 
 const char *services_label(const struct local_kernel *k, struct arena *arena)
 {
-    const char *label = image_label(k, SERVICE_LABEL);
+    const char *label = services_image_label(k, SERVICE_LABEL);
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     struct services opened = { .count = 0 };
 

@@ -73,7 +73,7 @@ static bool streams_is_timed(const struct msg_stream_open *open)
     return strcmp(open->kind, "timed-logs") == 0;
 }
 
-static struct log_reader_options make_log_options(const struct msg_stream_open *open)
+static struct log_reader_options streams_make_log_options(const struct msg_stream_open *open)
 {
     struct log_reader_options options = { .tail_lines = open->tail_lines, .follow = open->follow };
 
@@ -86,7 +86,7 @@ static struct log_reader_options make_log_options(const struct msg_stream_open *
     return options;
 }
 
-static bool on_log_bytes(void *data, const char *bytes, size_t len)
+static bool streams_on_log_bytes(void *data, const char *bytes, size_t len)
 {
     struct served *s = data;
 
@@ -98,10 +98,10 @@ static void streams_on_log_end(void *data)
     streams_close_stream(data);
 }
 
-static const struct log_reader_ops log_ops = { .on_bytes = on_log_bytes,
+static const struct log_reader_ops log_ops = { .on_bytes = streams_on_log_bytes,
                                                .on_end = streams_on_log_end };
 
-static char *newest_below(const char *directory)
+static char *streams_newest_below(const char *directory)
 {
     int64_t attempt = directory ? disk_worker_newest_attempt(directory) : 0;
 
@@ -111,7 +111,7 @@ static char *newest_below(const char *directory)
 /* Where the newest output is: the run directory, or what is kept of it. A kernel
  * that is just being forgotten has its directory still, or the kept one already.
  */
-static char *find_log(struct agent_daemon *agent, const struct uuid *id, bool *ret_is_live)
+static char *streams_find_log(struct agent_daemon *agent, const struct uuid *id, bool *ret_is_live)
 {
     const struct local_kernel *k = kernel_find(agent, id);
     AQ_CLEANUP(aq_freep) char *runs = NULL;
@@ -122,18 +122,18 @@ static char *find_log(struct agent_daemon *agent, const struct uuid *id, bool *r
     if (k)
         return disk_worker_run_path(agent->disk, id, k->run_attempt ? k->run_attempt : k->attempt);
     runs = disk_worker_kernel_path(agent->disk, id, "run");
-    found = newest_below(runs);
+    found = streams_newest_below(runs);
     if (found)
         return found;
     kept = disk_worker_log_path(agent->disk, id);
-    return newest_below(kept);
+    return streams_newest_below(kept);
 }
 
 static void streams_on_timer(uv_timer_t *timer);
 
 static int streams_open_log(struct served *s, bool *ret_is_live)
 {
-    AQ_CLEANUP(aq_freep) char *directory = find_log(s->agent, &s->kernel_id, ret_is_live);
+    AQ_CLEANUP(aq_freep) char *directory = streams_find_log(s->agent, &s->kernel_id, ret_is_live);
     struct log_reader_options options = s->log;
 
     if (!directory)
@@ -142,7 +142,7 @@ static int streams_open_log(struct served *s, bool *ret_is_live)
     return log_reader_new(s->agent->loop, directory, &options, &log_ops, s, &s->reader, NULL);
 }
 
-static void serve_log(struct served *s)
+static void streams_serve_log(struct served *s)
 {
     bool is_live;
     int r = streams_open_log(s, &is_live);
@@ -157,7 +157,7 @@ static void serve_log(struct served *s)
 
 static void streams_on_timer(uv_timer_t *timer)
 {
-    serve_log(timer->data);
+    streams_serve_log(timer->data);
 }
 
 /* ---- terminals ---- */
@@ -170,16 +170,16 @@ static void streams_on_output(void *data, const char *bytes, size_t len)
         runtime_pause(s->terminal, true);
 }
 
-static void on_terminal_closed(void *data)
+static void streams_on_terminal_closed(void *data)
 {
     streams_close_stream(data);
 }
 
-static void serve_terminal(struct served *s)
+static void streams_serve_terminal(struct served *s)
 {
     static const struct runtime_terminal_ops ops = {
         .on_output = streams_on_output,
-        .on_closed = on_terminal_closed,
+        .on_closed = streams_on_terminal_closed,
     };
     struct local_kernel *k = kernel_find(s->agent, &s->kernel_id);
     struct aq_error err = { 0 };
@@ -192,31 +192,31 @@ static void serve_terminal(struct served *s)
 
 /* ---- commands ---- */
 
-static bool on_exec_bytes(void *data, const char *bytes, size_t len)
+static bool streams_on_exec_bytes(void *data, const char *bytes, size_t len)
 {
     struct served *s = data;
 
     return link_stream_write(s->stream, bytes, len) == 1;
 }
 
-static void on_exec_drain(void *data)
+static void streams_on_exec_drain(void *data)
 {
     struct served *s = data;
 
     link_stream_pause(s->stream, false);
 }
 
-static void on_exec_end(void *data)
+static void streams_on_exec_end(void *data)
 {
     streams_close_stream(data);
 }
 
-static int start_exec(struct served *s, struct aq_error *err)
+static int streams_start_exec(struct served *s, struct aq_error *err)
 {
     static const struct exec_ops ops = {
-        .on_bytes = on_exec_bytes,
-        .on_drain = on_exec_drain,
-        .on_end = on_exec_end,
+        .on_bytes = streams_on_exec_bytes,
+        .on_drain = streams_on_exec_drain,
+        .on_end = streams_on_exec_end,
     };
     const struct msg_stream_open open = { .kind = s->is_feed ? "input" : "exec",
                                           .command = s->opened,
@@ -231,12 +231,12 @@ static int start_exec(struct served *s, struct aq_error *err)
     return exec_new(k->run, &open, &ops, s, &s->exec, err);
 }
 
-static void serve_exec(struct served *s)
+static void streams_serve_exec(struct served *s)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf frame = STRBUF_INIT;
     struct aq_error err = { 0 };
 
-    if (start_exec(s, &err) == 0)
+    if (streams_start_exec(s, &err) == 0)
         return;
     exec_add_failure(&frame, &err);
     if (strbuf_ok(&frame))
@@ -244,7 +244,7 @@ static void serve_exec(struct served *s)
     streams_close_stream(s);
 }
 
-static void take_exec(struct served *s, const char *bytes, size_t len)
+static void streams_take_exec(struct served *s, const char *bytes, size_t len)
 {
     int r = exec_take(s->exec, bytes, len);
 
@@ -263,11 +263,11 @@ static void streams_on_open(void *data, struct link_stream *stream)
     (void)stream;
     AQ_FAULT("agent.stream.opened");
     if (s->is_terminal)
-        serve_terminal(s);
+        streams_serve_terminal(s);
     else if (s->is_exec)
-        serve_exec(s);
+        streams_serve_exec(s);
     else
-        serve_log(s);
+        streams_serve_log(s);
 }
 
 static void streams_on_data(void *data, struct link_stream *stream, const char *bytes, size_t len)
@@ -278,7 +278,7 @@ static void streams_on_data(void *data, struct link_stream *stream, const char *
     if (s->terminal)
         runtime_input(s->terminal, bytes, len);
     else if (s->exec)
-        take_exec(s, bytes, len);
+        streams_take_exec(s, bytes, len);
 }
 
 static void streams_on_drain(void *data, struct link_stream *stream)
@@ -312,11 +312,12 @@ static const struct link_stream_ops stream_ops = {
     .on_close = streams_on_close,
 };
 
-static const char *reason_against_log(struct agent_daemon *agent,
-                                      const struct msg_stream_open *open, const char **ret_kind)
+static const char *streams_reason_against_log(struct agent_daemon *agent,
+                                              const struct msg_stream_open *open,
+                                              const char **ret_kind)
 {
     bool is_live;
-    AQ_CLEANUP(aq_freep) char *log = find_log(agent, &open->kernel_id, &is_live);
+    AQ_CLEANUP(aq_freep) char *log = streams_find_log(agent, &open->kernel_id, &is_live);
 
     *ret_kind = "not-found";
     if (!log)
@@ -328,8 +329,8 @@ static const char *reason_against_log(struct agent_daemon *agent,
 }
 
 /* Refusals that need no connection: a reason, or NULL. */
-static const char *reason_against(struct agent_daemon *agent, const struct msg_stream_open *open,
-                                  const char **ret_kind)
+static const char *streams_reason_against(struct agent_daemon *agent,
+                                          const struct msg_stream_open *open, const char **ret_kind)
 {
     const struct local_kernel *k = kernel_find(agent, &open->kernel_id);
 
@@ -338,14 +339,14 @@ static const char *reason_against(struct agent_daemon *agent, const struct msg_s
         || strcmp(open->kind, "input") == 0)
         return k && k->run ? NULL : "this kernel does not run";
     if (strcmp(open->kind, "logs") == 0 || streams_is_timed(open))
-        return reason_against_log(agent, open, ret_kind);
+        return streams_reason_against_log(agent, open, ret_kind);
     *ret_kind = "unknown-kind";
     return "this agent does not know this kind of stream";
 }
 
 void streams_open(struct agent_daemon *agent, const struct msg_stream_open *open)
 {
-    const char *kind, *reason = reason_against(agent, open, &kind);
+    const char *kind, *reason = streams_reason_against(agent, open, &kind);
     struct served *s = reason ? NULL : calloc(1, sizeof(*s));
     struct aq_error err = { 0 };
 
@@ -364,7 +365,7 @@ void streams_open(struct agent_daemon *agent, const struct msg_stream_open *open
     s->is_exec = s->is_feed || strcmp(open->kind, "exec") == 0;
     s->tty = open->tty;
     s->input = open->input;
-    s->log = make_log_options(open);
+    s->log = streams_make_log_options(open);
     s->rows = (uint16_t)AQ_MIN(open->rows, UINT16_MAX);
     s->cols = (uint16_t)AQ_MIN(open->cols, UINT16_MAX);
     s->timer.data = s;
@@ -376,7 +377,7 @@ void streams_open(struct agent_daemon *agent, const struct msg_stream_open *open
     }
 }
 
-static void control_one(struct served *s, const struct msg_stream_control *control)
+static void streams_control_one(struct served *s, const struct msg_stream_control *control)
 {
     const struct local_kernel *k = kernel_find(s->agent, &s->kernel_id);
     uint16_t rows = (uint16_t)AQ_MIN(control->rows, UINT16_MAX);
@@ -401,7 +402,7 @@ void streams_control(struct agent_daemon *agent, const struct msg_stream_control
         if ((!s->terminal && !s->exec)
             || !uuid_equals(link_stream_id(s->stream), &control->stream_id))
             continue;
-        control_one(s, control);
+        streams_control_one(s, control);
         return;
     }
 }

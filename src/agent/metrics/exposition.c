@@ -13,9 +13,10 @@
 #define CONTAINER "backendai_container_utilization"
 
 /* The raw measurement: of counters what they have counted, for rate(). */
-static void put_device(const struct agent_daemon *agent, const struct msg_statistics *sample,
-                       const struct msg_device_values *owner, const struct msg_value *value,
-                       struct strbuf *out)
+static void exposition_put_device(const struct agent_daemon *agent,
+                                  const struct msg_statistics *sample,
+                                  const struct msg_device_values *owner,
+                                  const struct msg_value *value, struct strbuf *out)
 {
     for (int is_capacity = 0; is_capacity <= (value->capacity >= 0); is_capacity++) {
         exposition_begin(out, DEVICE);
@@ -27,9 +28,10 @@ static void put_device(const struct agent_daemon *agent, const struct msg_statis
     }
 }
 
-static void put_container(const struct agent_daemon *agent, const struct msg_statistics *sample,
-                          const struct local_kernel *k, const struct msg_value *value,
-                          struct strbuf *out)
+static void exposition_put_container(const struct agent_daemon *agent,
+                                     const struct msg_statistics *sample,
+                                     const struct local_kernel *k, const struct msg_value *value,
+                                     struct strbuf *out)
 {
     char kernel[UUID_TEXT_MAX], session[UUID_TEXT_MAX];
 
@@ -46,19 +48,20 @@ static void put_container(const struct agent_daemon *agent, const struct msg_sta
     }
 }
 
-static void put_devices(const struct agent_daemon *agent, const struct msg_statistics *sample,
-                        struct strbuf *out)
+static void exposition_put_devices(const struct agent_daemon *agent,
+                                   const struct msg_statistics *sample, struct strbuf *out)
 {
     exposition_family(out, DEVICE, "gauge",
                       "What a device of the node uses; counters as they are counted");
     for (size_t i = 0; i < sample->device_count; i++)
         for (size_t v = 0; v < sample->devices[i].value_count; v++)
-            put_device(agent, sample, &sample->devices[i], &sample->devices[i].values[v], out);
+            exposition_put_device(agent, sample, &sample->devices[i], &sample->devices[i].values[v],
+                                  out);
 }
 
 /* Kernels that have ended since the sample are left out. */
-static void put_containers(const struct agent_daemon *agent, const struct msg_statistics *sample,
-                           struct strbuf *out)
+static void exposition_put_containers(const struct agent_daemon *agent,
+                                      const struct msg_statistics *sample, struct strbuf *out)
 {
     exposition_family(out, CONTAINER, "gauge", "What a kernel uses; counters as they are counted");
     for (size_t i = 0; i < sample->kernel_count; i++) {
@@ -67,7 +70,7 @@ static void put_containers(const struct agent_daemon *agent, const struct msg_st
                                                sizeof(owner->kernel_id.bytes));
 
         for (size_t v = 0; k && !kernel_is_final(k) && v < owner->value_count; v++)
-            put_container(agent, sample, k, &owner->values[v], out);
+            exposition_put_container(agent, sample, k, &owner->values[v], out);
     }
 }
 
@@ -75,8 +78,8 @@ int exposition_write(const struct agent_daemon *agent, const struct msg_statisti
                      struct strbuf *out)
 {
     if (sample) {
-        put_devices(agent, sample, out);
-        put_containers(agent, sample, out);
+        exposition_put_devices(agent, sample, out);
+        exposition_put_containers(agent, sample, out);
     }
     exposition_single(out, "aliquot_agent_kernels", "gauge",
                       "Kernels that have a folder on this node", (double)agent->kernels.count);
@@ -101,7 +104,8 @@ static bool exposition_write_all(void *data, struct strbuf *out)
     return exposition_write(agent, stats_collector_last(agent->stats), out) == 0;
 }
 
-static int serve_at(struct agent_daemon *agent, const char *address, struct aq_error *err)
+static int exposition_serve_at(struct agent_daemon *agent, const char *address,
+                               struct aq_error *err)
 {
     const struct settings *settings = agent->settings;
 
@@ -115,7 +119,7 @@ static int serve_at(struct agent_daemon *agent, const char *address, struct aq_e
                           &agent->metrics, err);
 }
 
-static int serve_at_free_port(struct agent_daemon *agent, struct aq_error *err)
+static int exposition_serve_at_free_port(struct agent_daemon *agent, struct aq_error *err)
 {
     int r = -EADDRINUSE;
 
@@ -123,7 +127,7 @@ static int serve_at_free_port(struct agent_daemon *agent, struct aq_error *err)
         char address[32];
 
         (void)snprintf(address, sizeof(address), "127.0.0.1:%d", FIRST_PORT + i);
-        r = serve_at(agent, address, err);
+        r = exposition_serve_at(agent, address, err);
     }
     return r;
 }
@@ -131,7 +135,8 @@ static int serve_at_free_port(struct agent_daemon *agent, struct aq_error *err)
 int exposition_serve(struct agent_daemon *agent, struct aq_error *err)
 {
     const char *address = agent->settings->metrics_listen;
-    int r = address ? serve_at(agent, address, err) : serve_at_free_port(agent, err);
+    int r = address ? exposition_serve_at(agent, address, err)
+                    : exposition_serve_at_free_port(agent, err);
 
     if (r == -EADDRINUSE) {
         log_warning("/metrics is not served: %s; [metrics] listen can be another address or off",

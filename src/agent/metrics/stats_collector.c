@@ -37,7 +37,7 @@ struct stats_collector {
     uv_timer_t timer; /* its closing frees all this */
 };
 
-static bool is_running(const struct local_kernel *k)
+static bool stats_collector_is_running(const struct local_kernel *k)
 {
     return k->run && (k->state == MSG_KERNEL_RUNNING || k->state == MSG_KERNEL_TERMINATING);
 }
@@ -45,7 +45,7 @@ static bool is_running(const struct local_kernel *k)
 /* ---- containers ---- */
 
 /* Its files; false if there is nothing to read. */
-static bool open_container(struct local_kernel *k)
+static bool stats_collector_open_container(struct local_kernel *k)
 {
     const struct agent_daemon *agent = k->agent;
     const struct oci_host *host = runtime_oci_host(agent->containers);
@@ -72,7 +72,7 @@ static void sample_container(struct stats_collector *stats, struct local_kernel 
 
 /* ---- processes of the node ---- */
 
-static void add_process(struct stats_collector *stats, struct local_kernel *k)
+static void stats_collector_add_process(struct stats_collector *stats, struct local_kernel *k)
 {
     pid_t pid = runtime_pid(k->run);
 
@@ -119,7 +119,7 @@ static void stats_add_target(struct stats_collector *stats, const struct local_k
     stats->target_count++;
 }
 
-static void ask_accelerators(struct stats_collector *stats)
+static void stats_collector_ask_accelerators(struct stats_collector *stats)
 {
     struct aq_error err = { 0 };
 
@@ -129,12 +129,13 @@ static void ask_accelerators(struct stats_collector *stats)
         log_warning("accelerators are not measured: %s", err.text);
 }
 
-static void add_metric(struct stats_collector *stats, const struct accel_metric *m)
+static void stats_collector_add_metric(struct stats_collector *stats, const struct accel_metric *m)
 {
     sample_add_accel(stats->sample, m->key, m->unit, m->stats, m->value, m->capacity);
 }
 
-static bool is_same_owner(const struct accel_metric *a, const struct accel_metric *b)
+static bool stats_collector_is_same_owner(const struct accel_metric *a,
+                                          const struct accel_metric *b)
 {
     return a->is_of_kernel == b->is_of_kernel
            && (a->is_of_kernel ? uuid_equals(&a->kernel_id, &b->kernel_id)
@@ -142,12 +143,12 @@ static bool is_same_owner(const struct accel_metric *a, const struct accel_metri
 }
 
 /* Of devices and kernels; false if the kernel is gone. */
-static bool begin_owner(struct stats_collector *stats, const struct accel_metric *m)
+static bool stats_collector_begin_owner(struct stats_collector *stats, const struct accel_metric *m)
 {
     const struct local_kernel *k = m->is_of_kernel ? kernel_find(stats->agent, &m->kernel_id)
                                                    : NULL;
 
-    if (m->is_of_kernel && (!k || !is_running(k)))
+    if (m->is_of_kernel && (!k || !stats_collector_is_running(k)))
         return false;
     if (k)
         sample_begin_kernel(stats->sample, &k->id, &k->session_id, k->attempt);
@@ -172,11 +173,11 @@ static void sample_plugin(struct stats_collector *stats, size_t plugin, int64_t 
 
         if (!m->is_of_kernel && !m->device)
             continue; /* the node's come first of all */
-        if (!before || !is_same_owner(before, m))
-            is_there = begin_owner(stats, m);
+        if (!before || !stats_collector_is_same_owner(before, m))
+            is_there = stats_collector_begin_owner(stats, m);
         before = m;
         if (is_there)
-            add_metric(stats, m);
+            stats_collector_add_metric(stats, m);
     }
 }
 
@@ -192,7 +193,7 @@ static void sample_plugins_of_node(struct stats_collector *stats, int64_t now)
         for (size_t i = 0; i < count; i++)
             if (!items[i].is_of_kernel && !items[i].device
                 && now - at <= STALE_INTERVALS * agent->settings->stat_interval_usec)
-                add_metric(stats, &items[i]);
+                stats_collector_add_metric(stats, &items[i]);
     }
 }
 
@@ -208,11 +209,11 @@ static void sample_kernels(struct stats_collector *stats)
     for (size_t i = 0; i < kernels->count; i++) {
         struct local_kernel *k = kernels->entries[i].value;
 
-        if (!is_running(k)) {
+        if (!stats_collector_is_running(k)) {
             kernel_stat_free(AQ_TAKE(k->stat));
         } else if (!k->is_container) {
-            add_process(stats, k);
-        } else if (open_container(k)) {
+            stats_collector_add_process(stats, k);
+        } else if (stats_collector_open_container(k)) {
             sample_container(stats, k);
             stats_add_target(stats, k, 0);
             if (kept++ >= stats->kept_max)
@@ -227,7 +228,7 @@ static void sample_kernels(struct stats_collector *stats)
     }
 }
 
-static void send_sample(struct stats_collector *stats)
+static void stats_collector_send_sample(struct stats_collector *stats)
 {
     struct agent_daemon *agent = stats->agent;
     struct message msg = { .type = MSG_STATISTICS, .statistics = *sample_last(stats->sample) };
@@ -256,8 +257,8 @@ static void stats_on_timer(uv_timer_t *timer)
     for (size_t p = 0; accel_plugin(stats->agent->accel, p); p++)
         sample_plugin(stats, p, now);
     (void)sample_end(stats->sample);
-    send_sample(stats);
-    ask_accelerators(stats);
+    stats_collector_send_sample(stats);
+    stats_collector_ask_accelerators(stats);
 }
 
 const struct msg_statistics *stats_collector_last(const struct stats_collector *stats)
@@ -290,7 +291,7 @@ void stats_collector_free(struct stats_collector *stats)
 }
 
 /* Half of the files that we may have open; the rest is opened each time. */
-static size_t count_kept(void)
+static size_t stats_collector_count_kept(void)
 {
     struct rlimit limit;
 
@@ -311,7 +312,7 @@ int stats_collector_new(struct agent_daemon *agent, struct stats_collector **ret
     if (!stats)
         return aq_fail_oom(err);
     stats->agent = agent;
-    stats->kept_max = count_kept();
+    stats->kept_max = stats_collector_count_kept();
     r = sample_new(&stats->sample, err);
     if (r == 0)
         r = node_stat_new("", &stats->node, err);

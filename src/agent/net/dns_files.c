@@ -12,7 +12,7 @@
 
 #define FILE_MAX (64u << 10)
 
-static void read_server(const char *value, struct dns_servers *ret)
+static void dns_files_read_server(const char *value, struct dns_servers *ret)
 {
     char text[INET_ADDRSTRLEN] = "";
     struct in_addr in;
@@ -24,7 +24,7 @@ static void read_server(const char *value, struct dns_servers *ret)
     ret->addresses[ret->count++] = ntohl(in.s_addr);
 }
 
-static bool takes_key(const char **at, const char *key)
+static bool dns_files_takes_key(const char **at, const char *key)
 {
     size_t len = strlen(key);
 
@@ -47,9 +47,10 @@ void dns_files_read_resolv(const char *text, struct dns_servers *ret)
 
         (void)snprintf(line, sizeof(line), "%.*s", (int)len, text);
         text += len + (text[len] == '\n');
-        if (takes_key(&at, "nameserver")) {
-            read_server(at, ret);
-        } else if (len < sizeof(line) && (takes_key(&at, "search") || takes_key(&at, "options"))
+        if (dns_files_takes_key(&at, "nameserver")) {
+            dns_files_read_server(at, ret);
+        } else if (len < sizeof(line)
+                   && (dns_files_takes_key(&at, "search") || dns_files_takes_key(&at, "options"))
                    && used + len + 1 < sizeof(ret->rest)) {
             (void)snprintf(ret->rest + used, sizeof(ret->rest) - used, "%s\n", line);
             used += len + 1;

@@ -18,7 +18,7 @@ void endpoint_record_add(struct strbuf *out, const struct endpoint_record *recor
     strbuf_adds(out, "end\n");
 }
 
-static int parse_line(const char *line, struct endpoint_record *r, unsigned *seen)
+static int endpoint_record_parse_line(const char *line, struct endpoint_record *r, unsigned *seen)
 {
     unsigned inside, outside;
     char id[UUID_TEXT_MAX];
@@ -50,7 +50,7 @@ int endpoint_record_parse(const char *text, struct endpoint_record *ret, struct 
         size_t len = strcspn(text, "\n");
 
         (void)snprintf(line, sizeof(line), "%.*s", (int)len, text);
-        if (len >= sizeof(line) || parse_line(line, &r, &seen) < 0)
+        if (len >= sizeof(line) || endpoint_record_parse_line(line, &r, &seen) < 0)
             return aq_fail(err, EINVAL, "the record of a network has a line '%.40s'", line);
         text += len + (text[len] == '\n');
     }

@@ -41,7 +41,7 @@ static int net_work_write_setting(const char *family, const char *link, const ch
 }
 
 /* The node's end: it forwards, has no IPv6, and routes the kernel's address. */
-static int set_outside(const struct endpoint_plan *plan, struct aq_error *err)
+static int endpoint_setup_set_outside(const struct endpoint_plan *plan, struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int nl = -1;
     uint32_t index;
@@ -58,7 +58,7 @@ static int set_outside(const struct endpoint_plan *plan, struct aq_error *err)
     return r < 0 ? r : rtnl_add_address(nl, index, plan->gateway, plan->address, err);
 }
 
-static int set_inside(const struct endpoint_plan *plan, int nl, struct aq_error *err)
+static int endpoint_setup_set_inside(const struct endpoint_plan *plan, int nl, struct aq_error *err)
 {
     uint32_t index;
     int r = rtnl_get_index(nl, "lo", &index, err);
@@ -83,12 +83,12 @@ static int net_work_join(const struct endpoint_plan *plan, int ns, int inside, s
         r = rtnl_add_veth(nl, plan->link, INSIDE, ns, plan->mtu, err);
     AQ_FAULT("agent.net.veth");
     if (r == 0)
-        r = set_inside(plan, inside, err);
-    return r < 0 ? r : set_outside(plan, err);
+        r = endpoint_setup_set_inside(plan, inside, err);
+    return r < 0 ? r : endpoint_setup_set_outside(plan, err);
 }
 
 /* In the kernel's namespace. */
-static int add_loopback(const void *data, struct aq_error *err)
+static int endpoint_setup_add_loopback(const void *data, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf commands = STRBUF_INIT;
     const struct endpoint_plan *plan = data;
@@ -101,16 +101,17 @@ static int add_loopback(const void *data, struct aq_error *err)
 }
 
 /* Programs that listen on loopback alone, as notebooks do, are published like others. */
-static void publish_loopback(const struct endpoint_plan *plan, int ns)
+static void endpoint_setup_publish_loopback(const struct endpoint_plan *plan, int ns)
 {
     struct aq_error err = { 0 };
 
-    if (plan->port_count && netns_run(ns, add_loopback, plan, &err) < 0)
+    if (plan->port_count && netns_run(ns, endpoint_setup_add_loopback, plan, &err) < 0)
         log_warning("what listens on 127.0.0.1 in a container is not published: %s", err.text);
     AQ_FAULT("agent.net.loopback");
 }
 
-static int write_files(const struct endpoint_plan *plan, int directory, struct aq_error *err)
+static int endpoint_setup_write_files(const struct endpoint_plan *plan, int directory,
+                                      struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf resolv = STRBUF_INIT;
     int r;
@@ -132,7 +133,7 @@ static int net_work_build(const struct endpoint_plan *plan, struct aq_error *err
 
     if (directory < 0)
         return aq_fail_errno(err, "open '%s'", plan->directory);
-    r = write_files(plan, directory, err);
+    r = endpoint_setup_write_files(plan, directory, err);
     if (r < 0)
         return r;
     (void)snprintf(path, sizeof(path), "%s/ns", plan->directory);
@@ -143,7 +144,7 @@ static int net_work_build(const struct endpoint_plan *plan, struct aq_error *err
         r = net_work_join(plan, ns, inside, err);
     AQ_FAULT("agent.net.joined");
     if (r == 0)
-        publish_loopback(plan, ns);
+        endpoint_setup_publish_loopback(plan, ns);
     return r < 0 ? r
                  : fs_write_quick(directory, "record", plan->record.data, plan->record.len, 0600,
                                   err);

@@ -11,12 +11,12 @@
 
 #define PREFIX "forwarding."
 
-static void path_of(const char *link, char path[96])
+static void forwarding_path_of(const char *link, char path[96])
 {
     (void)snprintf(path, 96, "/proc/sys/net/ipv4/conf/%.15s/forwarding", link);
 }
 
-static void mark_of(const char *link, char name[32])
+static void forwarding_mark_of(const char *link, char name[32])
 {
     (void)snprintf(name, 32, PREFIX "%.15s", link);
 }
@@ -26,8 +26,8 @@ int forwarding_is_ours(int directory, const char *link, struct aq_error *err)
     AQ_CLEANUP(aq_closep) int fd = -1;
     char path[96], mark[32], value = '0';
 
-    path_of(link, path);
-    mark_of(link, mark);
+    forwarding_path_of(link, path);
+    forwarding_mark_of(link, mark);
     if (faccessat(directory, mark, F_OK, 0) == 0)
         return 1;
     fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -41,7 +41,7 @@ static int forwarding_write_value(const char *link, const char *value, struct aq
     AQ_CLEANUP(aq_closep) int fd = -1;
     char path[96];
 
-    path_of(link, path);
+    forwarding_path_of(link, path);
     fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd < 0 || write(fd, value, 1) != 1)
         return aq_fail_errno(err, "write '%s'", path);
@@ -53,7 +53,7 @@ int forwarding_switch_on(int directory, const char *link, struct aq_error *err)
     AQ_CLEANUP(aq_closep) int fd = -1;
     char mark[32];
 
-    mark_of(link, mark);
+    forwarding_mark_of(link, mark);
     fd = openat(directory, mark, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0)
         return aq_fail_errno(err, "make '%s'", mark);

@@ -81,7 +81,7 @@ static void net_give_back(struct net_endpoint *e)
     pool_give(&e->net->pool, e->record.number);
 }
 
-static void endpoint_free(struct net_endpoint *e)
+static void net_endpoint_free(struct net_endpoint *e)
 {
     list_remove(&e->link);
     free(e);
@@ -95,7 +95,7 @@ static void net_job_free(struct net_job *job)
     free(job);
 }
 
-static struct net_job *job_new(struct net_endpoint *e)
+static struct net_job *net_job_new(struct net_endpoint *e)
 {
     struct net_job *job = calloc(1, sizeof(*job));
 
@@ -110,7 +110,7 @@ static struct net_job *job_new(struct net_endpoint *e)
     return job;
 }
 
-static int job_start(struct net_job *job, uv_work_cb work, uv_after_work_cb after)
+static int net_job_start(struct net_job *job, uv_work_cb work, uv_after_work_cb after)
 {
     struct net *net = job->endpoint->net;
     int r = uv_queue_work(net->loop, &job->work, work, after);
@@ -129,12 +129,12 @@ static void net_end(struct net_endpoint *e, const struct aq_error *err)
     bool is_freed = e->net->is_freed;
 
     net_give_back(e);
-    endpoint_free(e);
+    net_endpoint_free(e);
     if (fn && !is_freed)
         fn(data, err);
 }
 
-static void on_close_work(uv_work_t *work)
+static void net_on_close_work(uv_work_t *work)
 {
     struct net_job *job = work->data;
 
@@ -154,12 +154,12 @@ static void net_on_closed(uv_work_t *work, int status)
     net_job_ended(net);
 }
 
-static void start_closing(struct net_endpoint *e)
+static void net_start_closing(struct net_endpoint *e)
 {
-    struct net_job *job = job_new(e);
+    struct net_job *job = net_job_new(e);
 
     e->state = ENDPOINT_CLOSING;
-    if (job && job_start(job, on_close_work, net_on_closed) == 0)
+    if (job && net_job_start(job, net_on_close_work, net_on_closed) == 0)
         return;
     if (job)
         net_job_free(job);
@@ -173,7 +173,7 @@ static void net_leave(struct net_endpoint *e)
     struct net *net = e->net;
 
     if (e->record.port_count == 0 && !e->record.has_peers) {
-        start_closing(e);
+        net_start_closing(e);
         return;
     }
     e->state = ENDPOINT_UNLISTING;
@@ -191,13 +191,13 @@ void net_close(struct net_endpoint *e, net_fn *fn, void *data)
     if (e->state == ENDPOINT_OPEN || e->state == ENDPOINT_FOUND || e->state == ENDPOINT_LISTING)
         net_leave(e);
     else if (e->state == ENDPOINT_FAILED)
-        start_closing(e);
-    /* else by on_opened() */
+        net_start_closing(e);
+    /* else by net_on_opened() */
 }
 
 /* ---- opening ---- */
 
-static void on_open_work(uv_work_t *work)
+static void net_on_open_work(uv_work_t *work)
 {
     struct net_job *job = work->data;
 
@@ -206,7 +206,7 @@ static void on_open_work(uv_work_t *work)
     (void)endpoint_setup_create(&job->plan, &job->err);
 }
 
-static void tell_open(struct net_endpoint *e, const struct aq_error *err)
+static void net_tell_open(struct net_endpoint *e, const struct aq_error *err)
 {
     e->state = err ? ENDPOINT_FAILED : ENDPOINT_OPEN;
     if (!e->net->is_freed)
@@ -231,7 +231,7 @@ static void net_join(struct net_endpoint *e)
     e->state = ENDPOINT_LISTING;
     net_mark_mates(e);
     if (e->record.port_count == 0 && !e->record.has_peers) {
-        tell_open(e, NULL);
+        net_tell_open(e, NULL);
         return;
     }
     e->listed = ++net->wanted;
@@ -241,12 +241,12 @@ static void net_join(struct net_endpoint *e)
 void net_endpoint_listed(struct net_endpoint *e, const struct aq_error *err)
 {
     if (e->state == ENDPOINT_UNLISTING)
-        start_closing(e);
+        net_start_closing(e);
     else
-        tell_open(e, err);
+        net_tell_open(e, err);
 }
 
-static void take_servers(struct net *net, const struct dns_servers *servers)
+static void net_take_servers(struct net *net, const struct dns_servers *servers)
 {
     if (net->has_own_servers || dns_files_equal(&net->servers, servers))
         return;
@@ -255,7 +255,7 @@ static void take_servers(struct net *net, const struct dns_servers *servers)
     net_table_update(net);
 }
 
-static void on_opened(uv_work_t *work, int status)
+static void net_on_opened(uv_work_t *work, int status)
 {
     struct net_job *job = work->data;
     struct net_endpoint *e = job->endpoint;
@@ -263,18 +263,18 @@ static void on_opened(uv_work_t *work, int status)
 
     (void)status;
     if (job->finds_servers)
-        take_servers(net, &job->plan.servers);
+        net_take_servers(net, &job->plan.servers);
     if (e->is_closing)
-        start_closing(e);
+        net_start_closing(e);
     else if (job->err.code)
-        tell_open(e, &job->err);
+        net_tell_open(e, &job->err);
     else
         net_join(e);
     net_job_free(job);
     net_job_ended(net);
 }
 
-static bool is_port_free(uint16_t port)
+static bool net_is_port_free(uint16_t port)
 {
     const struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(port) };
     AQ_CLEANUP(aq_closep) int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -306,7 +306,7 @@ static int net_take(struct net *net, const struct net_request *request, struct e
     for (size_t i = 0; r == 0 && i < request->port_count; i++) {
         struct net_port port = { .inside = request->ports[i] };
 
-        r = ports_take(&net->ports, is_port_free, &port.outside, err);
+        r = ports_take(&net->ports, net_is_port_free, &port.outside, err);
         if (r == 0)
             record.ports[record.port_count++] = port;
     }
@@ -320,9 +320,9 @@ static int net_take(struct net *net, const struct net_request *request, struct e
     return 0;
 }
 
-static int start_opening(struct net_endpoint *e)
+static int net_start_opening(struct net_endpoint *e)
 {
-    struct net_job *job = job_new(e);
+    struct net_job *job = net_job_new(e);
 
     if (!job)
         return -ENOMEM;
@@ -336,7 +336,7 @@ static int start_opening(struct net_endpoint *e)
     endpoint_record_add(&job->plan.record, &e->record);
     net_hosts_add(e, &job->plan.hosts);
     if (strbuf_ok(&job->plan.record) && strbuf_ok(&job->plan.hosts)
-        && job_start(job, on_open_work, on_opened) == 0)
+        && net_job_start(job, net_on_open_work, net_on_opened) == 0)
         return 0;
     net_job_free(job);
     return -ENOMEM;
@@ -365,9 +365,9 @@ int net_open(struct net *net, const struct net_request *request, net_fn *fn, voi
     }
     list_add(&net->endpoints, &e->link);
     net_endpoint_fill_info(e);
-    if (start_opening(e) < 0) {
+    if (net_start_opening(e) < 0) {
         net_give_back(e);
-        endpoint_free(e);
+        net_endpoint_free(e);
         return aq_fail_oom(err);
     }
     *ret = e;
@@ -420,7 +420,7 @@ int net_new(uv_loop_t *loop, const struct net_settings *settings, struct net **r
 
 /* ---- the end ---- */
 
-static void remove_all(struct net *net)
+static void net_remove_all(struct net *net)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf commands = STRBUF_INIT;
     struct aq_error err = { 0 };
@@ -432,12 +432,12 @@ static void remove_all(struct net *net)
         forwarding_restore(net->directory.all);
 }
 
-static void destroy(struct net *net)
+static void net_destroy(struct net *net)
 {
     if (net->pool.used && list_is_empty(&net->endpoints))
-        remove_all(net);
+        net_remove_all(net);
     LIST_FOREACH(it, &net->endpoints)
-        endpoint_free(LIST_ENTRY(it, struct net_endpoint, link));
+        net_endpoint_free(LIST_ENTRY(it, struct net_endpoint, link));
     net_directory_close(&net->directory);
     pool_done(&net->pool);
     ports_done(&net->ports);
@@ -450,7 +450,7 @@ static void destroy(struct net *net)
 void net_job_ended(struct net *net)
 {
     if (--net->jobs == 0 && net->is_freed)
-        destroy(net);
+        net_destroy(net);
 }
 
 void net_free(struct net *net)
@@ -459,7 +459,7 @@ void net_free(struct net *net)
         return;
     net->is_freed = true;
     if (net->jobs == 0)
-        destroy(net);
+        net_destroy(net);
 }
 
 const char *net_get_note(const struct net *net)
@@ -475,7 +475,7 @@ struct net_lookup {
     char host[256];
 };
 
-static void deny(struct net *net, uint32_t address)
+static void net_deny_address(struct net *net, uint32_t address)
 {
     const struct range range = { address, 32 };
 
@@ -489,7 +489,7 @@ static void deny(struct net *net, uint32_t address)
     net_table_update(net);
 }
 
-static void on_looked_up(uv_getaddrinfo_t *request, int status, struct addrinfo *found)
+static void net_on_looked_up(uv_getaddrinfo_t *request, int status, struct addrinfo *found)
 {
     struct net_lookup *lookup = request->data;
     struct net *net = lookup->net;
@@ -502,7 +502,7 @@ static void on_looked_up(uv_getaddrinfo_t *request, int status, struct addrinfo 
             struct sockaddr_in in;
 
             memcpy(&in, at->ai_addr, sizeof(in));
-            deny(net, ntohl(in.sin_addr.s_addr));
+            net_deny_address(net, ntohl(in.sin_addr.s_addr));
         }
     uv_freeaddrinfo(found);
     free(lookup);
@@ -519,7 +519,8 @@ void net_deny(struct net *net, const char *host)
     lookup->net = net;
     lookup->request.data = lookup;
     (void)snprintf(lookup->host, sizeof(lookup->host), "%s", host);
-    if (uv_getaddrinfo(net->loop, &lookup->request, on_looked_up, lookup->host, NULL, &hints) < 0)
+    if (uv_getaddrinfo(net->loop, &lookup->request, net_on_looked_up, lookup->host, NULL, &hints)
+        < 0)
         free(lookup);
     else
         net->jobs++;

@@ -15,7 +15,7 @@
 #include "base/uuid.h"
 
 /* FNV-1a, folded to 24 bits: the same in every process. */
-static void make_tag(const char *identity, char tag[NFT_RULES_TAG_MAX])
+static void net_directory_make_tag(const char *identity, char tag[NFT_RULES_TAG_MAX])
 {
     uint32_t hash = UINT32_C(2166136261);
 
@@ -29,7 +29,7 @@ static bool net_directory_is_tag(const char *name)
     return strlen(name) == NFT_RULES_TAG_MAX - 1 && name[strspn(name, "0123456789abcdef")] == '\0';
 }
 
-static int open_lock(int directory, bool wait, struct aq_error *err)
+static int net_directory_open_lock(int directory, bool wait, struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int fd = openat(directory, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 
@@ -40,7 +40,8 @@ static int open_lock(int directory, bool wait, struct aq_error *err)
 
 /* ---- the directories in a directory ---- */
 
-static int each_name(int directory, int (*fn)(void *data, const char *name), void *data)
+static int net_directory_each_name(int directory, int (*fn)(void *data, const char *name),
+                                   void *data)
 {
     int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
     DIR *dir = copy < 0 ? NULL : fdopendir(copy);
@@ -61,7 +62,7 @@ struct net_directory_walk {
     void *data;
 };
 
-static int if_endpoint(void *data, const char *name)
+static int net_directory_if_endpoint(void *data, const char *name)
 {
     const struct net_directory_walk *walk = data;
     struct uuid id;
@@ -74,10 +75,10 @@ int net_directory_each(const struct net_directory *directory,
 {
     struct net_directory_walk walk = { .fn = fn, .data = data };
 
-    return each_name(directory->own, if_endpoint, &walk);
+    return net_directory_each_name(directory->own, net_directory_if_endpoint, &walk);
 }
 
-static int count_one(void *data, const char *name)
+static int net_directory_count_one(void *data, const char *name)
 {
     struct uuid id;
 
@@ -85,11 +86,11 @@ static int count_one(void *data, const char *name)
     return 0;
 }
 
-static bool has_endpoints(int directory)
+static bool net_directory_has_endpoints(int directory)
 {
     unsigned count = 0;
 
-    return each_name(directory, count_one, &count) < 0 || count > 0;
+    return net_directory_each_name(directory, net_directory_count_one, &count) < 0 || count > 0;
 }
 
 /* ---- subnets ---- */
@@ -112,9 +113,9 @@ struct subnet_choice {
 
 static void net_directory_clear(struct subnet_choice *choice, const char *tag, int directory)
 {
-    AQ_CLEANUP(aq_closep) int lock = open_lock(directory, false, NULL);
+    AQ_CLEANUP(aq_closep) int lock = net_directory_open_lock(directory, false, NULL);
 
-    if (lock < 0 || has_endpoints(directory))
+    if (lock < 0 || net_directory_has_endpoints(directory))
         return;
     nft_rules_add_removal(choice->nft, tag);
     (void)fs_remove_tree(choice->directory->all, tag, NULL);
@@ -138,7 +139,7 @@ static int net_directory_check_other(void *data, const char *name)
     return 0;
 }
 
-static bool is_taken(const struct subnet_choice *choice, const struct range *subnet)
+static bool net_directory_is_taken(const struct subnet_choice *choice, const struct range *subnet)
 {
     for (size_t i = 0; i < choice->taken_count; i++)
         if (range_overlaps(&choice->taken[i], subnet))
@@ -155,13 +156,13 @@ static int net_directory_choose_subnet(struct subnet_choice *choice, const struc
 
     /* the one it had, as long as that is in the pool: kernels may live there */
     if (net_directory_read_subnet(choice->directory->own, &own) == 0 && own.bits >= pool->bits
-        && range_overlaps(&own, pool) && !is_taken(choice, &own)) {
+        && range_overlaps(&own, pool) && !net_directory_is_taken(choice, &own)) {
         choice->directory->subnet = own;
         return 0;
     }
     for (uint64_t i = 0; i < count; i++) {
         subnet.first = pool->first + (uint32_t)(i * range_size(&subnet));
-        if (is_taken(choice, &subnet))
+        if (net_directory_is_taken(choice, &subnet))
             continue;
         choice->directory->subnet = subnet;
         (void)range_format(&subnet, text);
@@ -173,18 +174,18 @@ static int net_directory_choose_subnet(struct subnet_choice *choice, const struc
                          range_format(pool, text));
 }
 
-static int take_subnet(struct net_directory *directory, const struct range *pool,
-                       struct strbuf *nft, struct aq_error *err)
+static int net_directory_take_subnet(struct net_directory *directory, const struct range *pool,
+                                     struct strbuf *nft, struct aq_error *err)
 {
     struct subnet_choice choice = { .directory = directory, .nft = nft };
-    int r = each_name(directory->all, net_directory_check_other, &choice);
+    int r = net_directory_each_name(directory->all, net_directory_check_other, &choice);
 
     return r < 0 ? aq_fail(err, -r, "list the networks of this machine: %s", strerror(-r))
                  : net_directory_choose_subnet(&choice, pool, err);
 }
 
-static int open_directories(const char *run_dir, struct net_directory *directory,
-                            struct aq_error *err)
+static int net_directory_open_directories(const char *run_dir, struct net_directory *directory,
+                                          struct aq_error *err)
 {
     int r;
 
@@ -215,23 +216,23 @@ int net_directory_open(const char *run_dir, const char *identity, const struct r
 
     if (r < 0)
         return r;
-    make_tag(identity, directory.tag);
+    net_directory_make_tag(identity, directory.tag);
     all = open(all_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (all < 0)
         return aq_fail_errno(err, "open '%s'", all_path);
-    all_lock = open_lock(all, true, err);
+    all_lock = net_directory_open_lock(all, true, err);
     if (all_lock < 0)
         return all_lock;
-    r = open_directories(run_dir, &directory, err);
+    r = net_directory_open_directories(run_dir, &directory, err);
     if (r == 0) {
-        directory.lock = open_lock(directory.own, false, err);
+        directory.lock = net_directory_open_lock(directory.own, false, err);
         if (directory.lock < 0)
             r = directory.lock == -EWOULDBLOCK
                     ? aq_fail(err, EBUSY, "another agent of this identity runs here")
                     : directory.lock;
     }
     if (r == 0)
-        r = take_subnet(&directory, pool, nft, err);
+        r = net_directory_take_subnet(&directory, pool, nft, err);
     if (r < 0)
         net_directory_close(&directory);
     else
@@ -239,7 +240,7 @@ int net_directory_open(const char *run_dir, const char *identity, const struct r
     return r;
 }
 
-static int count_tag(void *data, const char *name)
+static int net_directory_count_tag(void *data, const char *name)
 {
     *(unsigned *)data += net_directory_is_tag(name);
     return 0;
@@ -247,11 +248,13 @@ static int count_tag(void *data, const char *name)
 
 bool net_directory_remove(struct net_directory *directory)
 {
-    AQ_CLEANUP(aq_closep) int all_lock = open_lock(directory->all, true, NULL);
+    AQ_CLEANUP(aq_closep) int all_lock = net_directory_open_lock(directory->all, true, NULL);
     unsigned others = 0;
 
     (void)fs_remove_tree(directory->all, directory->tag, NULL);
-    return all_lock >= 0 && each_name(directory->all, count_tag, &others) == 0 && others == 0;
+    return all_lock >= 0
+           && net_directory_each_name(directory->all, net_directory_count_tag, &others) == 0
+           && others == 0;
 }
 
 void net_directory_close(struct net_directory *directory)

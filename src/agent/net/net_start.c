@@ -21,7 +21,7 @@
 
 /* ---- settings ---- */
 
-static size_t count(const char *const *list)
+static size_t net_start_count(const char *const *list)
 {
     size_t n = 0;
 
@@ -33,11 +33,11 @@ static size_t count(const char *const *list)
 /* What no kernel may reach: this network, loopback, link-local with the
  * metadata services of clouds, other kernels, multicast and the rest.
  */
-static int read_denied(struct net *net, const char *const *texts, struct aq_error *err)
+static int net_start_read_denied(struct net *net, const char *const *texts, struct aq_error *err)
 {
     static const char *const usual[] = { "0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16",
                                          "224.0.0.0/4", "240.0.0.0/4" };
-    size_t more = count(texts);
+    size_t more = net_start_count(texts);
     int r = 0;
 
     net->denied = calloc(AQ_COUNT(usual) + 1 + more, sizeof(*net->denied));
@@ -52,9 +52,9 @@ static int read_denied(struct net *net, const char *const *texts, struct aq_erro
     return r < 0 ? aq_error_wrap(err, "deny") : 0;
 }
 
-static int read_allowed(struct net *net, const char *const *texts, struct aq_error *err)
+static int net_start_read_allowed(struct net *net, const char *const *texts, struct aq_error *err)
 {
-    size_t number = count(texts);
+    size_t number = net_start_count(texts);
     int r = 0;
 
     net->allowed = calloc(number + 1, sizeof(*net->allowed));
@@ -65,9 +65,9 @@ static int read_allowed(struct net *net, const char *const *texts, struct aq_err
     return r < 0 ? aq_error_wrap(err, "allow") : 0;
 }
 
-static int read_servers(struct net *net, const char *const *texts, struct aq_error *err)
+static int net_start_read_servers(struct net *net, const char *const *texts, struct aq_error *err)
 {
-    size_t number = count(texts);
+    size_t number = net_start_count(texts);
     struct range range;
     int r = 0;
 
@@ -91,11 +91,11 @@ static int net_start_read_settings(struct net *net, const struct net_settings *s
     int r = range_parse(s->pool, &net->whole, err);
 
     if (r == 0)
-        r = read_denied(net, s->denied, err);
+        r = net_start_read_denied(net, s->denied, err);
     if (r == 0)
-        r = read_allowed(net, s->allowed, err);
+        r = net_start_read_allowed(net, s->allowed, err);
     if (r == 0)
-        r = read_servers(net, s->dns, err);
+        r = net_start_read_servers(net, s->dns, err);
     return r < 0 ? r : ports_init(&net->ports, s->port_min, s->port_max, s->port_rest_usec, err);
 }
 
@@ -112,7 +112,7 @@ static void net_start_clear(struct net *net, const char *name)
         log_warning("'%s' is left: %s", path, err.text);
 }
 
-static bool take_again(struct net *net, const struct endpoint_record *record)
+static bool net_start_take_again(struct net *net, const struct endpoint_record *record)
 {
     if (!pool_take_number(&net->pool, record->number))
         return false;
@@ -121,7 +121,7 @@ static bool take_again(struct net *net, const struct endpoint_record *record)
     return true;
 }
 
-static int on_endpoint(void *data, const char *name)
+static int net_start_on_endpoint(void *data, const char *name)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     AQ_CLEANUP(aq_freep) struct net_endpoint *e = calloc(1, sizeof(*e));
@@ -134,7 +134,8 @@ static int on_endpoint(void *data, const char *name)
     *e = (struct net_endpoint){ .net = net, .state = ENDPOINT_FOUND };
     if (uuid_parse(name, &e->kernel_id) < 0
         || fs_read(net->directory.own, path, RECORD_MAX, &text, NULL) < 0
-        || endpoint_record_parse(text.data, &e->record, NULL) < 0 || !take_again(net, &e->record)) {
+        || endpoint_record_parse(text.data, &e->record, NULL) < 0
+        || !net_start_take_again(net, &e->record)) {
         net_start_clear(net, name);
         return 0;
     }
@@ -167,7 +168,7 @@ static int net_start_on_link(void *data, const struct rtnl_link *link)
     return 0;
 }
 
-static bool take_link(struct links *links, const char *name)
+static bool net_start_take_link(struct links *links, const char *name)
 {
     for (size_t i = 0; i < links->count; i++)
         if (strcmp(links->names[i].name, name) == 0) {
@@ -180,7 +181,7 @@ static bool take_link(struct links *links, const char *name)
 /* An endpoint that is not whole cannot be adopted; its container has no
  * network any more, or never had one.
  */
-static void drop_broken(struct net *net, struct links *links)
+static void net_start_drop_broken(struct net *net, struct links *links)
 {
     LIST_FOREACH(it, &net->endpoints) {
         struct net_endpoint *e = LIST_ENTRY(it, struct net_endpoint, link);
@@ -188,7 +189,7 @@ static void drop_broken(struct net *net, struct links *links)
 
         net_endpoint_link(e, name);
         net_endpoint_directory(e, directory, sizeof(directory));
-        if (take_link(links, name) && endpoint_setup_has_namespace(directory))
+        if (net_start_take_link(links, name) && endpoint_setup_has_namespace(directory))
             continue;
         (void)endpoint_setup_remove(directory, name, NULL);
         net_start_clear(net, uuid_format(&e->kernel_id, id));
@@ -200,16 +201,16 @@ static void drop_broken(struct net *net, struct links *links)
     }
 }
 
-static int find_endpoints(struct net *net, int nl, struct aq_error *err)
+static int net_start_find_endpoints(struct net *net, int nl, struct aq_error *err)
 {
     struct links links = { .net = net };
-    int r = net_directory_each(&net->directory, on_endpoint, net);
+    int r = net_directory_each(&net->directory, net_start_on_endpoint, net);
 
     if (r < 0)
         return aq_fail(err, -r, "read '%s': %s", net->directory.path, strerror(-r));
     r = rtnl_each_link(nl, net_start_on_link, &links, err);
     if (r == 0) {
-        drop_broken(net, &links);
+        net_start_drop_broken(net, &links);
         for (size_t i = 0; i < links.count; i++)
             if (links.names[i].name[0])
                 (void)rtnl_delete_link(nl, links.names[i].name, NULL);
@@ -236,7 +237,7 @@ struct net_start_uplinks {
     uint32_t mtu; /* the smallest */
 };
 
-static int on_uplink(void *data, const struct rtnl_link *link)
+static int net_start_on_uplink(void *data, const struct rtnl_link *link)
 {
     struct net_start_uplinks *uplinks = data;
 
@@ -249,13 +250,13 @@ static int on_uplink(void *data, const struct rtnl_link *link)
 }
 
 /* All that answers to kernels may come in by. */
-static int find_uplinks(int nl, struct net_start_uplinks *ret, struct aq_error *err)
+static int net_start_find_uplinks(int nl, struct net_start_uplinks *ret, struct aq_error *err)
 {
     struct net_start_uplinks found = { .count = 0 };
     int r = rtnl_get_uplinks(nl, found.indexes, AQ_COUNT(found.indexes), &found.count, err);
 
     if (r == 0)
-        r = rtnl_each_link(nl, on_uplink, &found, err);
+        r = rtnl_each_link(nl, net_start_on_uplink, &found, err);
     *ret = (struct net_start_uplinks){ .mtu = found.mtu };
     for (size_t i = 0; i < found.count; i++)
         if (found.names[i][0])
@@ -264,8 +265,8 @@ static int find_uplinks(int nl, struct net_start_uplinks *ret, struct aq_error *
 }
 
 /* The table, the guard in it, and only then what it guards. */
-static int set_up_machine(struct net *net, const struct net_start_uplinks *uplinks,
-                          struct strbuf *commands, struct aq_error *err)
+static int net_start_set_up_machine(struct net *net, const struct net_start_uplinks *uplinks,
+                                    struct strbuf *commands, struct aq_error *err)
 {
     struct nft_rules_table table = { .subnet = net->directory.subnet };
     int r = 0;
@@ -291,7 +292,7 @@ static int set_up_machine(struct net *net, const struct net_start_uplinks *uplin
     return r;
 }
 
-static void make_note(struct net *net, const struct net_start_uplinks *uplinks)
+static void net_start_make_note(struct net *net, const struct net_start_uplinks *uplinks)
 {
     if (!uplinks->count)
         (void)snprintf(net->note, sizeof(net->note),
@@ -322,13 +323,13 @@ int net_start(struct net *net, const struct net_settings *settings, struct aq_er
     if (r == 0)
         r = rtnl_open(&nl, err);
     if (r == 0)
-        r = find_endpoints(net, nl, err);
+        r = net_start_find_endpoints(net, nl, err);
     if (r == 0)
-        r = find_uplinks(nl, &uplinks, err);
+        r = net_start_find_uplinks(nl, &uplinks, err);
     if (r < 0)
         return r;
     net_start_mark_mates(net);
     net->mtu = uplinks.mtu ? uplinks.mtu : MTU_USUAL;
-    make_note(net, &uplinks);
-    return set_up_machine(net, &uplinks, &commands, err);
+    net_start_make_note(net, &uplinks);
+    return net_start_set_up_machine(net, &uplinks, &commands, err);
 }

@@ -34,12 +34,12 @@ struct table_write {
     struct aq_error err;
 };
 
-static uint32_t address_of(const struct net_endpoint *e)
+static uint32_t net_table_address_of(const struct net_endpoint *e)
 {
     return pool_address(&e->net->pool, e->record.number);
 }
 
-static bool are_mates(const struct net_endpoint *a, const struct net_endpoint *b)
+static bool net_table_are_mates(const struct net_endpoint *a, const struct net_endpoint *b)
 {
     return a != b && uuid_equals(&a->record.session_id, &b->record.session_id)
            && endpoint_is_listed(b);
@@ -48,7 +48,7 @@ static bool are_mates(const struct net_endpoint *a, const struct net_endpoint *b
 bool net_has_peers(const struct net_endpoint *endpoint)
 {
     LIST_FOREACH(it, &endpoint->net->endpoints)
-        if (are_mates(endpoint, LIST_ENTRY(it, struct net_endpoint, link)))
+        if (net_table_are_mates(endpoint, LIST_ENTRY(it, struct net_endpoint, link)))
             return true;
     return false;
 }
@@ -56,12 +56,12 @@ bool net_has_peers(const struct net_endpoint *endpoint)
 void net_hosts_add(const struct net_endpoint *endpoint, struct strbuf *out)
 {
     dns_files_add_localhost(out);
-    dns_files_add_host(out, address_of(endpoint), endpoint->record.hostname);
+    dns_files_add_host(out, net_table_address_of(endpoint), endpoint->record.hostname);
     LIST_FOREACH(it, &endpoint->net->endpoints) {
         const struct net_endpoint *other = LIST_ENTRY(it, struct net_endpoint, link);
 
-        if (are_mates(endpoint, other))
-            dns_files_add_host(out, address_of(other), other->record.hostname);
+        if (net_table_are_mates(endpoint, other))
+            dns_files_add_host(out, net_table_address_of(other), other->record.hostname);
     }
 }
 
@@ -86,7 +86,7 @@ static void net_table_add_ports(struct lists *lists, const struct net_endpoint *
         lists->published[lists->published_count++] = (struct nft_rules_published){
             .outside = e->record.ports[i].outside,
             .inside = e->record.ports[i].inside,
-            .address = address_of(e),
+            .address = net_table_address_of(e),
         };
     }
 }
@@ -97,15 +97,16 @@ static void net_table_add_mates(struct lists *lists, const struct net_endpoint *
     for (struct list *it = e->link.next; it != &e->net->endpoints; it = it->next) {
         const struct net_endpoint *other = LIST_ENTRY(it, struct net_endpoint, link);
 
-        if (!are_mates(e, other))
+        if (!net_table_are_mates(e, other))
             continue;
         if (!vec_grow(&lists->peers, &lists->peers_cap, lists->peers_count + 1,
                       sizeof(*lists->peers))) {
             lists->failed = true;
             return;
         }
-        lists->peers[lists->peers_count++] = (struct nft_rules_peers){ address_of(e),
-                                                                       address_of(other) };
+        lists->peers[lists->peers_count++] = (struct nft_rules_peers){
+            net_table_address_of(e), net_table_address_of(other)
+        };
     }
 }
 
@@ -141,7 +142,7 @@ void net_table_add_sets(struct net *net, struct strbuf *out)
 
 /* ---- writing it ---- */
 
-static void write_free(struct table_write *w)
+static void net_table_write_free(struct table_write *w)
 {
     for (size_t i = 0; i < w->host_count; i++)
         strbuf_done(&w->hosts[i].text);
@@ -189,13 +190,13 @@ static void net_table_on_written(uv_work_t *work, int status)
         strbuf_init(&w->commands);
     }
     net_table_tell(net, w->err.code ? &w->err : NULL);
-    write_free(w);
+    net_table_write_free(w);
     if (net->wanted > net->current)
         net_table_update(net);
     net_job_ended(net);
 }
 
-static void add_hosts(struct table_write *w, const struct net_endpoint *e)
+static void net_table_add_hosts(struct table_write *w, const struct net_endpoint *e)
 {
     struct hosts_file *file;
 
@@ -210,7 +211,7 @@ static void add_hosts(struct table_write *w, const struct net_endpoint *e)
     w->commands.failed |= file->text.failed;
 }
 
-static struct table_write *write_new(struct net *net)
+static struct table_write *net_table_write_new(struct net *net)
 {
     struct table_write *w = calloc(1, sizeof(*w));
 
@@ -229,10 +230,10 @@ static struct table_write *write_new(struct net *net)
 
         /* cluster sessions only: others have what they had from the start */
         if (endpoint_is_listed(e) && e->record.has_peers)
-            add_hosts(w, e);
+            net_table_add_hosts(w, e);
     }
     if (!strbuf_ok(&w->commands)) {
-        write_free(w);
+        net_table_write_free(w);
         return NULL;
     }
     return w;
@@ -244,12 +245,12 @@ void net_table_update(struct net *net)
 
     if (net->is_writing)
         return;
-    w = write_new(net);
+    w = net_table_write_new(net);
     if (!w || uv_queue_work(net->loop, &w->work, net_table_on_work, net_table_on_written) != 0) {
         const struct aq_error err = { .code = ENOMEM, .text = "out of memory" };
 
         if (w)
-            write_free(w);
+            net_table_write_free(w);
         net->current = net->wanted;
         net_table_tell(net, &err);
         return;

@@ -20,7 +20,7 @@ void netlink_begin(struct netlink_request *request, uint16_t type, uint16_t flag
 }
 
 /* 'len' bytes more, all zero; NULL if they do not fit in. */
-static void *extend(struct netlink_request *request, size_t len)
+static void *netlink_extend(struct netlink_request *request, size_t len)
 {
     size_t at = NLMSG_ALIGN(request->header.nlmsg_len);
 
@@ -32,12 +32,12 @@ static void *extend(struct netlink_request *request, size_t len)
 
 void *netlink_add_header(struct netlink_request *request, size_t len)
 {
-    return extend(request, len);
+    return netlink_extend(request, len);
 }
 
 void netlink_add(struct netlink_request *request, uint16_t type, const void *bytes, size_t len)
 {
-    struct rtattr *attr = extend(request, RTA_LENGTH(len));
+    struct rtattr *attr = netlink_extend(request, RTA_LENGTH(len));
 
     if (!attr)
         return;
@@ -75,7 +75,8 @@ void netlink_end_nest(struct netlink_request *request, size_t begin)
 /* ---- talking ---- */
 
 /* 1 = more is to come, 0 = that was all, -errno. */
-static int take_answers(const struct nlmsghdr *answer, size_t len, netlink_answer_fn fn, void *data)
+static int netlink_take_answers(const struct nlmsghdr *answer, size_t len, netlink_answer_fn fn,
+                                void *data)
 {
     for (; NLMSG_OK(answer, len); answer = NLMSG_NEXT(answer, len)) {
         if (answer->nlmsg_seq != SEQUENCE)
@@ -115,7 +116,7 @@ int netlink_talk(int fd, const struct netlink_request *request, netlink_answer_f
         if (message.msg_flags & MSG_TRUNC)
             return -ENOSPC;
         if (from.nl_pid == 0) /* else it is not the kernel's */
-            r = take_answers(&answers.header, (size_t)got, fn, data);
+            r = netlink_take_answers(&answers.header, (size_t)got, fn, data);
     }
     return r;
 }

@@ -38,7 +38,7 @@ static void netns_leave(int own)
         abort(); /* a thread of the agent in a kernel's network must not go on */
 }
 
-static int bind_to_file(const char *path, struct aq_error *err)
+static int netns_bind_to_file(const char *path, struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int fd = open(path, O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
 
@@ -53,7 +53,7 @@ static int bind_to_file(const char *path, struct aq_error *err)
     return 0;
 }
 
-static int mount_sys(const char *path, struct aq_error *err)
+static int netns_mount_sys(const char *path, struct aq_error *err)
 {
     if (mkdir(path, 0555) < 0)
         return aq_fail_errno(err, "make '%s'", path);
@@ -75,9 +75,9 @@ static int netns_fill(const char *path, const char *sys, int *ret, int *ret_nl,
     netns_set_up();
     r = rtnl_open(&nl, err);
     if (r == 0)
-        r = bind_to_file(path, err);
+        r = netns_bind_to_file(path, err);
     if (r == 0)
-        r = mount_sys(sys, err);
+        r = netns_mount_sys(sys, err);
     if (r < 0)
         return r;
     *ret = AQ_TAKE_FD(ns);
@@ -114,7 +114,7 @@ int netns_run(int ns, int (*fn)(const void *data, struct aq_error *err), const v
     return r;
 }
 
-static int unmount(const char *path, struct aq_error *err)
+static int netns_unmount(const char *path, struct aq_error *err)
 {
     if (umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 && errno != EINVAL && errno != ENOENT)
         return aq_fail_errno(err, "unmount '%s'", path);
@@ -123,10 +123,10 @@ static int unmount(const char *path, struct aq_error *err)
 
 int netns_remove(const char *path, const char *sys, struct aq_error *err)
 {
-    int r = unmount(sys, err);
+    int r = netns_unmount(sys, err);
 
     if (r == 0)
-        r = unmount(path, err);
+        r = netns_unmount(path, err);
     if (r == 0 && rmdir(sys) < 0 && errno != ENOENT)
         r = aq_fail_errno(err, "remove '%s'", sys);
     if (r == 0 && unlink(path) < 0 && errno != ENOENT)

@@ -38,7 +38,7 @@ void nft_rules_add_removal(struct strbuf *out, const char *tag)
 /* A jump to where packets of other interfaces, which the node would not have
  * forwarded without us, end.
  */
-static void add_guard(struct strbuf *out, const struct nft_rules_table *table)
+static void nft_rules_add_guard(struct strbuf *out, const struct nft_rules_table *table)
 {
     if (!table->guarded_count)
         return;
@@ -48,7 +48,7 @@ static void add_guard(struct strbuf *out, const struct nft_rules_table *table)
     strbuf_adds(out, " } ct state { new, invalid, untracked } ct status & dnat != dnat drop\n");
 }
 
-static void add_sets(struct strbuf *out)
+static void nft_rules_write_sets(struct strbuf *out)
 {
     strbuf_adds(out, "  set dns { type ipv4_addr; }\n"
                      "  set denied { type ipv4_addr; flags interval; auto-merge; }\n"
@@ -58,7 +58,7 @@ static void add_sets(struct strbuf *out)
                      "  map published { type inet_service : ipv4_addr . inet_service; }\n");
 }
 
-static void add_filters(struct strbuf *out, const struct nft_rules_table *table)
+static void nft_rules_add_filters(struct strbuf *out, const struct nft_rules_table *table)
 {
     const char *tag = table->tag;
 
@@ -87,7 +87,7 @@ static void add_filters(struct strbuf *out, const struct nft_rules_table *table)
                 "    iifname \"aq%s-*\" goto out_of_kernels\n"
                 "    oifname \"aq%s-*\" goto into_kernels\n",
                 tag, tag);
-    add_guard(out, table);
+    nft_rules_add_guard(out, table);
     strbuf_addf(out,
                 "  }\n"
                 "  chain out_of_kernels {\n"
@@ -109,7 +109,7 @@ static void add_filters(struct strbuf *out, const struct nft_rules_table *table)
                      "  }\n");
 }
 
-static void add_translation(struct strbuf *out, const struct nft_rules_table *table)
+static void nft_rules_add_translation(struct strbuf *out, const struct nft_rules_table *table)
 {
     char slice[RANGE_TEXT_MAX];
 
@@ -136,9 +136,9 @@ void nft_rules_add_table(struct strbuf *out, const struct nft_rules_table *table
 {
     nft_rules_add_removal(out, table->tag);
     strbuf_addf(out, "table inet aliquot_%s {\n", table->tag);
-    add_sets(out);
-    add_filters(out, table);
-    add_translation(out, table);
+    nft_rules_write_sets(out);
+    nft_rules_add_filters(out, table);
+    nft_rules_add_translation(out, table);
     strbuf_adds(out, "}\n");
 }
 
@@ -172,27 +172,30 @@ static void nft_rules_begin(struct strbuf *out, const char *tag, const char *kin
     strbuf_addf(out, "flush %s inet aliquot_%s %s\n", kind, tag, name);
 }
 
-static void add_element(struct strbuf *out, const char *tag, const char *name, const char *value)
+static void nft_rules_add_element(struct strbuf *out, const char *tag, const char *name,
+                                  const char *value)
 {
     strbuf_addf(out, "add element inet aliquot_%s %s { %s }\n", tag, name, value);
 }
 
-static void add_dns(struct strbuf *out, const char *tag, const struct nft_rules_sets *sets)
+static void nft_rules_add_dns(struct strbuf *out, const char *tag,
+                              const struct nft_rules_sets *sets)
 {
     char address[INET_ADDRSTRLEN];
 
     nft_rules_begin(out, tag, "set", "dns");
     for (size_t i = 0; i < sets->dns_count; i++)
-        add_element(out, tag, "dns", address_format(sets->dns[i], address));
+        nft_rules_add_element(out, tag, "dns", address_format(sets->dns[i], address));
 }
 
-static void add_targets(struct strbuf *out, const char *tag, const struct nft_rules_sets *sets)
+static void nft_rules_add_targets(struct strbuf *out, const char *tag,
+                                  const struct nft_rules_sets *sets)
 {
     char text[RANGE_TEXT_MAX], with_port[RANGE_TEXT_MAX + 8];
 
     nft_rules_begin(out, tag, "set", "denied");
     for (size_t i = 0; i < sets->denied_count; i++)
-        add_element(out, tag, "denied", range_format(&sets->denied[i], text));
+        nft_rules_add_element(out, tag, "denied", range_format(&sets->denied[i], text));
     nft_rules_begin(out, tag, "set", "allowed");
     nft_rules_begin(out, tag, "set", "allowed_ports");
     for (size_t i = 0; i < sets->allowed_count; i++) {
@@ -201,9 +204,9 @@ static void add_targets(struct strbuf *out, const char *tag, const struct nft_ru
         (void)range_format(&target->range, text);
         (void)snprintf(with_port, sizeof(with_port), "%s . %u", text, target->port);
         if (target->port)
-            add_element(out, tag, "allowed_ports", with_port);
+            nft_rules_add_element(out, tag, "allowed_ports", with_port);
         else
-            add_element(out, tag, "allowed", text);
+            nft_rules_add_element(out, tag, "allowed", text);
     }
 }
 
@@ -221,7 +224,8 @@ static void nft_rules_add_peers(struct strbuf *out, const char *tag,
     }
 }
 
-static void add_published(struct strbuf *out, const char *tag, const struct nft_rules_sets *sets)
+static void nft_rules_add_published(struct strbuf *out, const char *tag,
+                                    const struct nft_rules_sets *sets)
 {
     char address[INET_ADDRSTRLEN];
 
@@ -236,8 +240,8 @@ static void add_published(struct strbuf *out, const char *tag, const struct nft_
 
 void nft_rules_add_sets(struct strbuf *out, const char *tag, const struct nft_rules_sets *sets)
 {
-    add_dns(out, tag, sets);
-    add_targets(out, tag, sets);
+    nft_rules_add_dns(out, tag, sets);
+    nft_rules_add_targets(out, tag, sets);
     nft_rules_add_peers(out, tag, sets);
-    add_published(out, tag, sets);
+    nft_rules_add_published(out, tag, sets);
 }

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static int parse_bits(const char *text, unsigned *ret)
+static int pool_parse_bits(const char *text, unsigned *ret)
 {
     if (!text[0] || strlen(text) > 2 || text[strspn(text, "0123456789")] != '\0')
         return -EINVAL;
@@ -24,7 +24,8 @@ int range_parse(const char *text, struct range *ret, struct aq_error *err)
 
     (void)snprintf(address, sizeof(address), "%.*s",
                    (int)(slash ? (size_t)(slash - text) : strlen(text)), text);
-    if (inet_pton(AF_INET, address, &in) != 1 || (slash && parse_bits(slash + 1, &range.bits) < 0))
+    if (inet_pton(AF_INET, address, &in) != 1
+        || (slash && pool_parse_bits(slash + 1, &range.bits) < 0))
         return aq_fail(err, EINVAL, "'%s' is no IPv4 address or range such as 10.213.0.0/16", text);
     range.first = ntohl(in.s_addr);
     if (range.first & (uint32_t)(range_size(&range) - 1))
@@ -82,14 +83,14 @@ static bool pool_is_used(const struct pool *pool, uint32_t number)
     return pool->used[number / 64] >> (number % 64) & 1;
 }
 
-static bool is_ordinary(const struct pool *pool, uint32_t number)
+static bool pool_is_ordinary(const struct pool *pool, uint32_t number)
 {
     return number > POOL_GATEWAY && number < range_size(&pool->range) - 1;
 }
 
 bool pool_take_number(struct pool *pool, uint32_t number)
 {
-    if (!is_ordinary(pool, number) || pool_is_used(pool, number))
+    if (!pool_is_ordinary(pool, number) || pool_is_used(pool, number))
         return false;
     pool->used[number / 64] |= UINT64_C(1) << (number % 64);
     return true;
@@ -116,6 +117,6 @@ int pool_take(struct pool *pool, uint32_t *ret_number, struct aq_error *err)
 
 void pool_give(struct pool *pool, uint32_t number)
 {
-    if (is_ordinary(pool, number))
+    if (pool_is_ordinary(pool, number))
         pool->used[number / 64] &= ~(UINT64_C(1) << (number % 64));
 }

@@ -11,27 +11,27 @@ struct port_state {
     int64_t free_since_usec; /* monotonic */
 };
 
-static size_t size_of(const struct ports *ports)
+static size_t ports_size_of(const struct ports *ports)
 {
     return (size_t)(ports->max - ports->min) + 1;
 }
 
 static void ports_push(struct ports *ports, uint32_t index)
 {
-    ports->queue[(ports->first + ports->count++) % size_of(ports)] = index;
+    ports->queue[(ports->first + ports->count++) % ports_size_of(ports)] = index;
 }
 
-static uint32_t *at(const struct ports *ports, size_t place)
+static uint32_t *ports_at(const struct ports *ports, size_t place)
 {
-    return &ports->queue[(ports->first + place) % size_of(ports)];
+    return &ports->queue[(ports->first + place) % ports_size_of(ports)];
 }
 
 /* Take the one at 'place' out; those before it move up. */
-static void remove_at(struct ports *ports, size_t place)
+static void ports_remove_at(struct ports *ports, size_t place)
 {
     for (; place; place--)
-        *at(ports, place) = *at(ports, place - 1);
-    ports->first = (ports->first + 1) % size_of(ports);
+        *ports_at(ports, place) = *ports_at(ports, place - 1);
+    ports->first = (ports->first + 1) % ports_size_of(ports);
     ports->count--;
 }
 
@@ -41,13 +41,13 @@ int ports_init(struct ports *ports, uint16_t min, uint16_t max, int64_t rest_use
     if (min == 0 || min > max)
         return aq_fail_field(err, EINVAL, "ports", "ports %u to %u are no range", min, max);
     *ports = (struct ports){ .min = min, .max = max, .rest_usec = rest_usec };
-    ports->states = calloc(size_of(ports), sizeof(*ports->states));
-    ports->queue = calloc(size_of(ports), sizeof(*ports->queue));
+    ports->states = calloc(ports_size_of(ports), sizeof(*ports->states));
+    ports->queue = calloc(ports_size_of(ports), sizeof(*ports->queue));
     if (!ports->states || !ports->queue) {
         ports_done(ports);
         return aq_fail_oom(err);
     }
-    for (uint32_t i = 0; i < size_of(ports); i++) {
+    for (uint32_t i = 0; i < ports_size_of(ports); i++) {
         ports->states[i].free_since_usec = INT64_MIN / 2;
         ports_push(ports, i);
     }
@@ -66,14 +66,14 @@ int ports_take(struct ports *ports, bool (*is_free)(uint16_t port), uint16_t *re
     int64_t now = clock_monotonic_usec();
 
     for (size_t place = 0; place < ports->count; place++) {
-        uint32_t index = *at(ports, place);
+        uint32_t index = *ports_at(ports, place);
         uint16_t port = (uint16_t)(ports->min + index);
 
         if (now - ports->states[index].free_since_usec < ports->rest_usec)
             break; /* those behind it were freed later */
         if (is_free && !is_free(port))
             continue;
-        remove_at(ports, place);
+        ports_remove_at(ports, place);
         ports->states[index].is_used = true;
         *ret = port;
         return 0;
@@ -89,8 +89,8 @@ bool ports_take_number(struct ports *ports, uint16_t port)
         return false;
     ports->states[port - ports->min].is_used = true;
     for (size_t place = 0; place < ports->count; place++)
-        if (*at(ports, place) == (uint32_t)(port - ports->min)) {
-            remove_at(ports, place);
+        if (*ports_at(ports, place) == (uint32_t)(port - ports->min)) {
+            ports_remove_at(ports, place);
             break;
         }
     return true;

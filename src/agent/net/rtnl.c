@@ -148,7 +148,7 @@ int rtnl_each_link(int nl, int (*fn)(void *data, const struct rtnl_link *link), 
     return r < 0 ? aq_fail(err, -r, "list the interfaces: %s", strerror(-r)) : walk.r;
 }
 
-static int take_index(void *data, const struct rtnl_link *link)
+static int rtnl_take_index(void *data, const struct rtnl_link *link)
 {
     *(uint32_t *)data = link->index;
     return 0;
@@ -157,7 +157,7 @@ static int take_index(void *data, const struct rtnl_link *link)
 int rtnl_get_index(int nl, const char *name, uint32_t *ret, struct aq_error *err)
 {
     struct netlink_request request;
-    struct link_walk walk = { .fn = take_index, .data = ret };
+    struct link_walk walk = { .fn = rtnl_take_index, .data = ret };
     int r;
 
     netlink_begin(&request, RTM_GETLINK, NLM_F_ACK);
@@ -172,7 +172,7 @@ struct rtnl_uplinks {
     size_t count, max;
 };
 
-static void add_uplink(struct rtnl_uplinks *uplinks, uint32_t index)
+static void rtnl_add_uplink(struct rtnl_uplinks *uplinks, uint32_t index)
 {
     for (size_t i = 0; i < uplinks->count; i++)
         if (uplinks->indexes[i] == index)
@@ -182,7 +182,7 @@ static void add_uplink(struct rtnl_uplinks *uplinks, uint32_t index)
 }
 
 /* The next hops of a route over several interfaces. */
-static void add_next_hops(struct rtnl_uplinks *uplinks, const struct rtattr *attr)
+static void rtnl_add_next_hops(struct rtnl_uplinks *uplinks, const struct rtattr *attr)
 {
     const struct rtnexthop *hop = RTA_DATA(attr);
     size_t left = RTA_PAYLOAD(attr);
@@ -190,7 +190,7 @@ static void add_next_hops(struct rtnl_uplinks *uplinks, const struct rtattr *att
     while (left >= sizeof(*hop) && hop->rtnh_len >= sizeof(*hop) && hop->rtnh_len <= left) {
         size_t step = RTNH_ALIGN(hop->rtnh_len);
 
-        add_uplink(uplinks, (uint32_t)hop->rtnh_ifindex);
+        rtnl_add_uplink(uplinks, (uint32_t)hop->rtnh_ifindex);
         if (step >= left)
             return;
         left -= step;
@@ -198,7 +198,7 @@ static void add_next_hops(struct rtnl_uplinks *uplinks, const struct rtattr *att
     }
 }
 
-static void on_route(const struct nlmsghdr *answer, void *data)
+static void rtnl_on_route(const struct nlmsghdr *answer, void *data)
 {
     const struct rtmsg *route = NLMSG_DATA(answer);
     const struct rtattr *attr = RTM_RTA(route);
@@ -209,9 +209,9 @@ static void on_route(const struct nlmsghdr *answer, void *data)
         return;
     for (; RTA_OK(attr, left); attr = RTA_NEXT(attr, left)) {
         if (attr->rta_type == RTA_OIF)
-            add_uplink(data, netlink_get_u32(attr));
+            rtnl_add_uplink(data, netlink_get_u32(attr));
         if (attr->rta_type == RTA_MULTIPATH)
-            add_next_hops(data, attr);
+            rtnl_add_next_hops(data, attr);
     }
 }
 
@@ -225,7 +225,7 @@ int rtnl_get_uplinks(int nl, uint32_t *ret, size_t max, size_t *ret_count, struc
     netlink_begin(&request, RTM_GETROUTE, NLM_F_DUMP);
     route = netlink_add_header(&request, sizeof(*route));
     route->rtm_family = AF_INET;
-    r = netlink_talk(nl, &request, on_route, &uplinks);
+    r = netlink_talk(nl, &request, rtnl_on_route, &uplinks);
     if (r < 0)
         return aq_fail(err, -r, "list the routes: %s", strerror(-r));
     *ret_count = uplinks.count;

@@ -30,7 +30,7 @@ struct claims {
 };
 
 /* FNV-1a: the same in every process. */
-static void make_name(const char *id, const char *state, char name[NAME_LEN + 1])
+static void claims_make_name(const char *id, const char *state, char name[NAME_LEN + 1])
 {
     uint64_t hash = UINT64_C(14695981039346656037);
 
@@ -106,7 +106,7 @@ int claims_new(const char *run_dir, const char *id, const char *state, struct cl
         claims_free(claims);
         return aq_fail_oom(err);
     }
-    make_name(id, state, claims->name);
+    claims_make_name(id, state, claims->name);
     claims_open_directory(claims, path);
     *ret = claims;
     return 0;
@@ -122,7 +122,7 @@ struct others {
     struct aq_error *err;
 };
 
-static bool is_locked(int file)
+static bool claims_is_locked(int file)
 {
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 
@@ -143,7 +143,7 @@ static int claims_reject(const struct others *o, const json_t *theirs, const cha
         what, name, id ? id : "", state ? state : "");
 }
 
-static int compare_cores(const struct others *o, const json_t *theirs)
+static int claims_compare_cores(const struct others *o, const json_t *theirs)
 {
     const json_t *cores = json_object_get(theirs, "cores"), *core;
     char name[24];
@@ -158,8 +158,8 @@ static int compare_cores(const struct others *o, const json_t *theirs)
     return 0;
 }
 
-static int compare_device(const struct others *o, const json_t *theirs, const char *slot,
-                          const char *id, int64_t amount)
+static int claims_compare_device(const struct others *o, const json_t *theirs, const char *slot,
+                                 const char *id, int64_t amount)
 {
     for (size_t i = 0; i < o->wanted->device_count; i++) {
         const struct claim_device *mine = &o->wanted->devices[i];
@@ -186,7 +186,8 @@ static int claims_compare_devices(const struct others *o, const json_t *theirs)
         const char *id = json_string_value(json_array_get(device, 1));
 
         if (r == 0 && slot && id)
-            r = compare_device(o, theirs, slot, id, json_integer_value(json_array_get(device, 2)));
+            r = claims_compare_device(o, theirs, slot, id,
+                                      json_integer_value(json_array_get(device, 2)));
     }
     return r;
 }
@@ -200,7 +201,7 @@ static int claims_compare(struct others *o, const json_t *theirs)
 
     if (is_shared && o->wanted->is_shared)
         return 0;
-    r = compare_cores(o, theirs);
+    r = claims_compare_cores(o, theirs);
     if (r == 0)
         r = claims_compare_devices(o, theirs);
     if (__builtin_add_overflow(o->memory_bytes, bytes, &o->memory_bytes))
@@ -222,7 +223,7 @@ static int claims_look_at(struct others *o, const char *name)
         return 0;
     theirs = json_loadb(text.data, text.len, JSON_REJECT_DUPLICATES, NULL);
     state = json_string_value(json_object_get(theirs, "state"));
-    if (is_locked(file) || (state && claims_has_kernels(state)))
+    if (claims_is_locked(file) || (state && claims_has_kernels(state)))
         r = claims_compare(o, theirs);
     else
         (void)unlinkat(o->claims->directory, name, 0);
@@ -230,7 +231,8 @@ static int claims_look_at(struct others *o, const char *name)
     return r;
 }
 
-static int check_others(struct claims *claims, const struct claim *claim, struct aq_error *err)
+static int claims_check_others(struct claims *claims, const struct claim *claim,
+                               struct aq_error *err)
 {
     struct others o = { .claims = claims, .wanted = claim, .err = err };
     int copy = openat(claims->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
@@ -268,7 +270,7 @@ static void claims_write_device(struct jsonw *w, const char *slot, const char *i
     jsonw_array_end(w);
 }
 
-static void write_former(struct jsonw *w, const json_t *former, const char *key)
+static void claims_write_former(struct jsonw *w, const json_t *former, const char *key)
 {
     json_t *one;
     size_t i;
@@ -283,8 +285,8 @@ static void write_former(struct jsonw *w, const json_t *former, const char *key)
     }
 }
 
-static void write_claim(const struct claims *claims, const struct claim *claim,
-                        const json_t *former, struct strbuf *out)
+static void claims_write_claim(const struct claims *claims, const struct claim *claim,
+                               const json_t *former, struct strbuf *out)
 {
     int64_t before = json_integer_value(json_object_get(former, "memory"));
     struct jsonw w = jsonw_make(out);
@@ -299,14 +301,14 @@ static void write_claim(const struct claims *claims, const struct claim *claim,
     jsonw_array_begin(&w);
     for (size_t i = 0; i < claim->core_count; i++)
         jsonw_int(&w, claim->cores[i]);
-    write_former(&w, former, "cores");
+    claims_write_former(&w, former, "cores");
     jsonw_array_end(&w);
     jsonw_key(&w, "devices");
     jsonw_array_begin(&w);
     for (size_t i = 0; i < claim->device_count; i++)
         claims_write_device(&w, claim->devices[i].slot_name, claim->devices[i].id,
                             claim->devices[i].amount);
-    write_former(&w, former, "devices");
+    claims_write_former(&w, former, "devices");
     jsonw_array_end(&w);
     jsonw_object_end(&w);
 }
@@ -328,7 +330,7 @@ static int claims_save(struct claims *claims, const struct strbuf *text, struct 
     return 0;
 }
 
-static json_t *read_former(const struct claims *claims)
+static json_t *claims_read_former(const struct claims *claims)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
 
@@ -349,12 +351,12 @@ int claims_set(struct claims *claims, const struct claim *claim, bool add, struc
     lock = openat(claims->directory, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (lock < 0 || flock(lock, LOCK_EX) < 0)
         return aq_fail_errno(err, "claims of agents");
-    r = check_others(claims, claim, err);
+    r = claims_check_others(claims, claim, err);
     if (r < 0)
         return r;
     if (add && claims_has_kernels(claims->state))
-        former = read_former(claims);
-    write_claim(claims, claim, former, &text);
+        former = claims_read_former(claims);
+    claims_write_claim(claims, claim, former, &text);
     json_decref(former);
     return strbuf_ok(&text) ? claims_save(claims, &text, err) : aq_fail_oom(err);
 }

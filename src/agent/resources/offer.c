@@ -39,7 +39,7 @@ static int offer_read_part(const char *text, struct offer *offer, struct aq_erro
     return 0;
 }
 
-static bool read_range(const char *text, long *first, long *last)
+static bool offer_read_range(const char *text, long *first, long *last)
 {
     *first = offer_take_number(&text);
     *last = *text == '-' ? (text++, offer_take_number(&text)) : *first;
@@ -53,12 +53,12 @@ bool offer_is_device(const char *text)
     return slash && slash != text && slash[1] && slash[1] != '=';
 }
 
-static int check_lists(const struct offer *offer, struct aq_error *err)
+static int offer_check_lists(const struct offer *offer, struct aq_error *err)
 {
     long first, last;
 
     for (size_t i = 0; i < offer->cores.count; i++)
-        if (!read_range(offer->cores.items[i], &first, &last))
+        if (!offer_read_range(offer->cores.items[i], &first, &last))
             return aq_fail_field(err, EINVAL, "resource.cores",
                                  "resource.cores '%s': must be a core's number or a range, as 0-3",
                                  offer->cores.items[i]);
@@ -100,7 +100,7 @@ int offer_read(const struct settings *settings, struct offer *ret, struct aq_err
         r = aq_fail_field(err, EINVAL, "resource.part",
                           "resource.part is for allocation-mode auto-split only");
     if (r == 0)
-        r = check_lists(&offer, err);
+        r = offer_check_lists(&offer, err);
     if (r == 0)
         *ret = offer;
     return r;
@@ -111,7 +111,7 @@ bool offer_has_core(const struct offer *offer, int core)
     for (size_t i = 0; i < offer->cores.count; i++) {
         long first, last;
 
-        if (read_range(offer->cores.items[i], &first, &last) && core >= first && core <= last)
+        if (offer_read_range(offer->cores.items[i], &first, &last) && core >= first && core <= last)
             return true;
     }
     return offer->cores.count == 0;
@@ -137,8 +137,8 @@ static int64_t offer_quantum_of(const struct alloc_slot *slot, const struct allo
     return device->quantum ? device->quantum : slot->quantum;
 }
 
-static int set_amount(const char *text, const struct alloc_slot *slot, struct alloc_device *device,
-                      struct aq_error *err)
+static int offer_set_amount(const char *text, const struct alloc_slot *slot,
+                            struct alloc_device *device, struct aq_error *err)
 {
     const char *amount = strchr(strchr(text, '/'), '=');
     int64_t wanted, quantum = offer_quantum_of(slot, device);
@@ -166,7 +166,7 @@ static int offer_choose(const struct offer *offer, const struct alloc_slot *slot
         return 0;
     for (size_t i = 0; i < offer->devices.count; i++)
         if (offer_is_meant(offer->devices.items[i], device))
-            return set_amount(offer->devices.items[i], slot, device, err);
+            return offer_set_amount(offer->devices.items[i], slot, device, err);
     device->capacity = 0;
     return 0;
 }
@@ -174,13 +174,13 @@ static int offer_choose(const struct offer *offer, const struct alloc_slot *slot
 /* ---- equal parts ---- */
 
 /* How many of 'count' are ours: the first agents get one more. */
-static int64_t ours_of(const struct offer *offer, int64_t count)
+static int64_t offer_ours_of(const struct offer *offer, int64_t count)
 {
     return count / offer->parts + (offer->part < count % offer->parts);
 }
 
 /* The first of them. */
-static int64_t first_of(const struct offer *offer, int64_t count)
+static int64_t offer_first_of(const struct offer *offer, int64_t count)
 {
     return offer->part * (count / offer->parts) + AQ_MIN(offer->part, count % offer->parts);
 }
@@ -188,7 +188,7 @@ static int64_t first_of(const struct offer *offer, int64_t count)
 static void offer_divide(const struct offer *offer, const struct alloc_slot *slot, int64_t index,
                          int64_t count, int64_t align, struct alloc_device *device)
 {
-    int64_t first = first_of(offer, count);
+    int64_t first = offer_first_of(offer, count);
 
     if (slot->type == SLOT_UNIFIED)
         return;
@@ -198,14 +198,14 @@ static void offer_divide(const struct offer *offer, const struct alloc_slot *slo
     } else if (slot->quantum) {
         int64_t quantum = offer_quantum_of(slot, device);
 
-        device->capacity = ours_of(offer, device->capacity / quantum) * quantum;
-    } else if (index < first || index >= first + ours_of(offer, count)) {
+        device->capacity = offer_ours_of(offer, device->capacity / quantum) * quantum;
+    } else if (index < first || index >= first + offer_ours_of(offer, count)) {
         device->capacity = 0;
     }
 }
 
-static void divide_slot(const struct offer *offer, const struct alloc_slot *slot, int64_t align,
-                        struct alloc_device *devices, size_t count)
+static void offer_divide_slot(const struct offer *offer, const struct alloc_slot *slot,
+                              int64_t align, struct alloc_device *devices, size_t count)
 {
     int64_t all = 0, index = 0;
 
@@ -227,7 +227,7 @@ int offer_apply(const struct offer *offer, const struct alloc_slot *slots, size_
             if (strcmp(devices[k].slot_name, slots[i].name) == 0)
                 r = offer_choose(offer, &slots[i], &devices[k], err);
         if (r == 0 && offer->parts > 1)
-            divide_slot(offer, &slots[i], align, devices, device_count);
+            offer_divide_slot(offer, &slots[i], align, devices, device_count);
     }
     return r;
 }

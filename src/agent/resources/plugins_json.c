@@ -33,7 +33,7 @@ static void plugins_json_write_slot(const struct accel_slot *slot, struct jsonw 
     jsonw_object_end(w);
 }
 
-static void write_plugin(const struct accel_plugin *plugin, struct jsonw *w)
+static void plugins_json_write_plugin(const struct accel_plugin *plugin, struct jsonw *w)
 {
     jsonw_object_begin(w);
     jsonw_member_str(w, "plugin", plugin->name);
@@ -66,7 +66,7 @@ char *resources_describe_plugins(const struct accel *accel)
     jsonw_array_begin(&w);
     for (size_t i = 0; accel && (plugin = accel_plugin(accel, i)); i++)
         if (plugin->key || plugin->error) /* else it has not been started: there is no driver */
-            write_plugin(plugin, &w);
+            plugins_json_write_plugin(plugin, &w);
     jsonw_array_end(&w);
     return strbuf_steal(&text);
 }

@@ -31,7 +31,7 @@ struct resources_found {
     struct offer offer;
 };
 
-static void found_done(struct resources_found *found)
+static void resources_found_done(struct resources_found *found)
 {
     free(found->devices);
     free(found->ids);
@@ -52,7 +52,7 @@ static int64_t resources_read_limit(const char *path)
 }
 
 /* The path of this process in cgroup version 2, "" if unknown. */
-static void own_cgroup(struct strbuf *out)
+static void resources_own_cgroup(struct strbuf *out)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     const char *line;
@@ -70,7 +70,7 @@ int64_t resources_host_memory(void)
     struct sysinfo info = { 0 };
     int64_t total = sysinfo(&info) == 0 ? (int64_t)info.totalram * info.mem_unit : 0;
 
-    own_cgroup(&group);
+    resources_own_cgroup(&group);
     /* the least limit of the group and those above it */
     for (;;) {
         AQ_CLEANUP(aq_freep) char *path = aq_format("/sys/fs/cgroup%s/memory.max", group.data);
@@ -103,8 +103,8 @@ static int resources_find_node(int core)
     return node;
 }
 
-static int add_cores(const struct resources *res, struct resources_found *found,
-                     const struct settings *settings, struct aq_error *err)
+static int resources_add_cores(const struct resources *res, struct resources_found *found,
+                               const struct settings *settings, struct aq_error *err)
 {
     const char *cpu = slot_name_intern("cpu", 3);
     cpu_set_t allowed;
@@ -127,7 +127,7 @@ static int add_cores(const struct resources *res, struct resources_found *found,
     return 0;
 }
 
-static int64_t sum_of(const struct resources_found *found, const char *slot_name)
+static int64_t resources_sum_of(const struct resources_found *found, const char *slot_name)
 {
     int64_t sum = 0;
 
@@ -147,7 +147,7 @@ static int resources_find_devices(struct resources *res, struct resources_found 
 
     /* more than there are: they are nowhere */
     res->has_real_cores = settings->cpus <= sysconf(_SC_NPROCESSORS_CONF);
-    r = add_cores(res, found, settings, err);
+    r = resources_add_cores(res, found, settings, err);
     if (r < 0)
         return r;
     if (bytes > INT64_MAX / settings->memory_factor)
@@ -158,24 +158,24 @@ static int resources_find_devices(struct resources *res, struct resources_found 
         .capacity = bytes * settings->memory_factor,
         .numa_node = -1,
     };
-    res->reserved_cpu = sum_of(found, cpu);
-    res->reserved_memory = sum_of(found, mem);
+    res->reserved_cpu = resources_sum_of(found, cpu);
+    res->reserved_memory = resources_sum_of(found, mem);
     r = alloc_reserve(found->devices, &found->count, cpu, settings->reserved_cpu * AMOUNT_ONE, 0,
                       err);
     if (r < 0)
         return (void)aq_error_wrap(err, "resource.reserved-cpu"), r;
     r = alloc_reserve(found->devices, &found->count, mem, settings->reserved_memory_bytes,
                       MEM_ALIGN, err);
-    res->reserved_cpu -= sum_of(found, cpu);
-    res->reserved_memory -= sum_of(found, mem);
+    res->reserved_cpu -= resources_sum_of(found, cpu);
+    res->reserved_memory -= resources_sum_of(found, mem);
     return r < 0 ? (void)aq_error_wrap(err, "resource.reserved-mem"), r : 0;
 }
 
 /* ---- accelerators ---- */
 
 /* Slots whose plugin wants them apart, in one set each. */
-static void add_exclusive(struct resources_found *found, const struct accel_plugin *plugin,
-                          size_t *used, size_t *sets)
+static void resources_add_exclusive(struct resources_found *found,
+                                    const struct accel_plugin *plugin, size_t *used, size_t *sets)
 {
     for (size_t i = 0; i < plugin->slot_count; i++) {
         const char *word = plugin->slots[i].exclusive;
@@ -193,7 +193,8 @@ static void add_exclusive(struct resources_found *found, const struct accel_plug
     }
 }
 
-static int add_types(struct resources *res, const struct accel_plugin *plugin, struct aq_error *err)
+static int resources_add_types(struct resources *res, const struct accel_plugin *plugin,
+                               struct aq_error *err)
 {
     for (size_t i = 0; i < plugin->slot_count; i++) {
         struct slot_types *merged = slot_types_merge(res->types, plugin->slots[i].name,
@@ -228,7 +229,7 @@ static int resources_make_room(struct resources_found *found, const struct accel
                                                                               : aq_fail_oom(err);
 }
 
-static void add_plugin(struct resources_found *found, const struct accel_plugin *plugin)
+static void resources_add_plugin(struct resources_found *found, const struct accel_plugin *plugin)
 {
     for (size_t i = 0; i < plugin->slot_count; i++)
         found->slots[found->slot_count++] = (struct alloc_slot){
@@ -266,9 +267,9 @@ static int resources_add_slots(struct resources *res, struct resources_found *fo
     found->slot_count = 2;
     found->first_accelerator = found->count;
     for (size_t i = 0; r == 0 && accel && (plugin = accel_plugin(accel, i)); i++) {
-        r = add_types(res, plugin, err);
-        add_plugin(found, plugin);
-        add_exclusive(found, plugin, &used, &sets);
+        r = resources_add_types(res, plugin, err);
+        resources_add_plugin(found, plugin);
+        resources_add_exclusive(found, plugin, &used, &sets);
     }
     return r;
 }
@@ -285,8 +286,9 @@ static bool resources_has_device(const struct resources *res, const struct alloc
 }
 
 /* Note what is offered of each accelerator; 'only' is what others leave to us, or NULL. */
-static int note_offer(struct resources *res, struct resources_found *found,
-                      const struct accel *accel, const struct resources *only, struct aq_error *err)
+static int resources_note_offer(struct resources *res, struct resources_found *found,
+                                const struct accel *accel, const struct resources *only,
+                                struct aq_error *err)
 {
     const struct accel_plugin *plugin;
     size_t n = 0;
@@ -320,7 +322,7 @@ static int note_offer(struct resources *res, struct resources_found *found,
 /* What is not ours or out of order is left out: what is held of it stays noted
  * in the map.
  */
-static void drop_others(struct resources_found *found, const struct accel *accel)
+static void resources_drop_others(struct resources_found *found, const struct accel *accel)
 {
     const struct accel_plugin *plugin;
     size_t from = found->first_accelerator, kept = 0;
@@ -339,8 +341,8 @@ static void drop_others(struct resources_found *found, const struct accel *accel
     found->count = kept;
 }
 
-static int reserve_memory(struct resources_found *found, const struct accel *accel,
-                          struct aq_error *err)
+static int resources_reserve_memory(struct resources_found *found, const struct accel *accel,
+                                    struct aq_error *err)
 {
     struct alloc_device *device = &found->devices[found->first_accelerator];
     const struct accel_plugin *plugin;
@@ -357,7 +359,7 @@ static int resources_divide(struct resources *res, struct resources_found *found
                             const struct accel *accel, const struct resources *only,
                             struct aq_error *err)
 {
-    int r = reserve_memory(found, accel, err);
+    int r = resources_reserve_memory(found, accel, err);
 
     if (r == 0)
         r = offer_apply(&found->offer, found->slots, found->slot_count, MEM_ALIGN, found->devices,
@@ -366,19 +368,19 @@ static int resources_divide(struct resources *res, struct resources_found *found
     if (r == 0 && !found->offered)
         r = aq_fail_oom(err);
     if (r == 0)
-        r = note_offer(res, found, accel, only, err);
+        r = resources_note_offer(res, found, accel, only, err);
     if (r < 0)
         return r;
-    drop_others(found, accel);
-    if (sum_of(found, slot_name_intern("cpu", 3)) == 0
-        || sum_of(found, slot_name_intern("mem", 3)) == 0)
+    resources_drop_others(found, accel);
+    if (resources_sum_of(found, slot_name_intern("cpu", 3)) == 0
+        || resources_sum_of(found, slot_name_intern("mem", 3)) == 0)
         return aq_fail_field(err, EINVAL, "resource.part",
                              "resource.part, cores and mem leave this agent no core or no memory");
     return 0;
 }
 
-static int make_map(struct resources *res, const struct resources_found *found,
-                    const struct settings *settings, struct aq_error *err)
+static int resources_make_map(struct resources *res, const struct resources_found *found,
+                              const struct settings *settings, struct aq_error *err)
 {
     const struct conf_list *kinds = &settings->allocation_order;
     AQ_CLEANUP(aq_freep) const char **order = calloc(kinds->count + 1, sizeof(*order));
@@ -419,10 +421,10 @@ int resources_init(struct resources *res, const struct settings *settings,
     if (r == 0)
         r = resources_divide(res, &found, accel, only_former ? former : NULL, err);
     if (r == 0)
-        r = make_map(res, &found, settings, err);
+        r = resources_make_map(res, &found, settings, err);
     if (r == 0)
         r = resources_describe(res, accel, found.offered, err);
-    found_done(&found);
+    resources_found_done(&found);
     if (r < 0)
         resources_done(res);
     return r;

@@ -5,7 +5,7 @@
 
 #include "agent/resources/resources.h"
 
-static bool is_stray(const struct alloc_device_state *device)
+static bool resources_claim_is_stray(const struct alloc_device_state *device)
 {
     return device->allocated > 0 && !device->known;
 }
@@ -15,12 +15,12 @@ bool resources_has_strays(const struct resources *res)
     struct alloc_device_state device;
 
     for (size_t i = 0; alloc_map_device(res->map, i, &device); i++)
-        if (is_stray(&device))
+        if (resources_claim_is_stray(&device))
             return true;
     return false;
 }
 
-static size_t count_devices(const struct resources *res)
+static size_t resources_claim_count_devices(const struct resources *res)
 {
     struct alloc_device_state device;
     size_t count = 0;
@@ -31,9 +31,9 @@ static size_t count_devices(const struct resources *res)
 }
 
 /* Memory beyond the machine's is nowhere, as such cores are. */
-static void add_claim(const struct resources *res, const struct settings *settings,
-                      const struct alloc_device_state *device, struct claim *claim, int *cores,
-                      struct claim_device *devices)
+static void resources_claim_add_claim(const struct resources *res, const struct settings *settings,
+                                      const struct alloc_device_state *device, struct claim *claim,
+                                      int *cores, struct claim_device *devices)
 {
     int64_t amount = AQ_MAX(device->capacity, device->allocated);
 
@@ -42,7 +42,7 @@ static void add_claim(const struct resources *res, const struct settings *settin
             cores[claim->core_count++] = atoi(device->id);
     } else if (strcmp(device->slot_name, "mem") == 0) {
         claim->memory_bytes += amount / settings->memory_factor;
-    } else if (is_stray(device)) {
+    } else if (resources_claim_is_stray(device)) {
         devices[claim->device_count++] = (struct claim_device){
             .slot_name = device->slot_name, .id = device->id, .amount = amount, .whole = amount
         };
@@ -52,7 +52,7 @@ static void add_claim(const struct resources *res, const struct settings *settin
 int resources_claim(const struct resources *res, const struct settings *settings,
                     struct claims *claims, bool add, struct aq_error *err)
 {
-    size_t count = count_devices(res);
+    size_t count = resources_claim_count_devices(res);
     AQ_CLEANUP(aq_freep) int *cores = calloc(count + 1, sizeof(*cores));
     AQ_CLEANUP(aq_freep) struct claim_device *devices = calloc(count + res->device_count + 1,
                                                                sizeof(*devices));
@@ -68,6 +68,6 @@ int resources_claim(const struct resources *res, const struct settings *settings
         memcpy(devices, res->devices, res->device_count * sizeof(*devices));
     claim.device_count = res->device_count;
     for (size_t i = 0; alloc_map_device(res->map, i, &device); i++)
-        add_claim(res, settings, &device, &claim, cores, devices);
+        resources_claim_add_claim(res, settings, &device, &claim, cores, devices);
     return claims_set(claims, &claim, add, err);
 }

@@ -28,7 +28,7 @@ static enum slot_type resources_json_type_of(const struct resources *res, const 
  * none any more; of hardware that is held under another slot's name, nothing.
  * So what is offered less what is held is always what is free.
  */
-static int sum_offer(const struct resources *res, struct slots *ret)
+static int resources_json_sum_offer(const struct resources *res, struct slots *ret)
 {
     struct alloc_device_state device;
     int r = alloc_map_sum(res->map, ret, NULL);
@@ -42,7 +42,7 @@ static int sum_offer(const struct resources *res, struct slots *ret)
     return r;
 }
 
-static enum slot_type noted_type(const struct resources *res, const char *name)
+static enum slot_type resources_json_noted_type(const struct resources *res, const char *name)
 {
     struct alloc_device_state device;
 
@@ -59,12 +59,13 @@ int resources_describe_slots(struct resources *res, struct aq_error *err)
     struct jsonw w = jsonw_make(&text);
     char amount[AMOUNT_TEXT_MAX], *fresh;
 
-    if (sum_offer(res, &offer) < 0)
+    if (resources_json_sum_offer(res, &offer) < 0)
         return aq_fail_oom(err);
     jsonw_object_begin(&w);
     for (size_t i = 0; i < offer.count; i++) {
         const char *name = offer.items[i].name;
-        enum slot_type type = resources_json_type_of(res, name, noted_type(res, name));
+        enum slot_type type = resources_json_type_of(res, name,
+                                                     resources_json_noted_type(res, name));
 
         jsonw_key(&w, name);
         jsonw_array_begin(&w);
@@ -81,8 +82,8 @@ int resources_describe_slots(struct resources *res, struct aq_error *err)
     return 0;
 }
 
-static void begin_device(struct jsonw *w, const char *id, const char *slot, enum slot_type type,
-                         int64_t amount)
+static void resources_json_begin_device(struct jsonw *w, const char *id, const char *slot,
+                                        enum slot_type type, int64_t amount)
 {
     char text[AMOUNT_TEXT_MAX];
 
@@ -103,7 +104,7 @@ static void resources_json_write_accelerator(const struct accel_device *d, int64
 {
     char text[AMOUNT_TEXT_MAX];
 
-    begin_device(w, d->id, d->slot_name, type, offered);
+    resources_json_begin_device(w, d->id, d->slot_name, type, offered);
     if (offered < d->amount)
         jsonw_member_str(w, "reserved", slot_amount_format(d->amount - offered, type, text));
     if (d->quantum)
@@ -125,8 +126,9 @@ static void resources_json_write_accelerator(const struct accel_device *d, int64
 }
 
 /* Those of which this agent has something. */
-static void write_accelerators(const struct resources *res, const struct accel *accel,
-                               const int64_t *offered, struct jsonw *w)
+static void resources_json_write_accelerators(const struct resources *res,
+                                              const struct accel *accel, const int64_t *offered,
+                                              struct jsonw *w)
 {
     const struct accel_plugin *plugin;
 
@@ -141,19 +143,20 @@ static void write_accelerators(const struct resources *res, const struct accel *
 }
 
 /* What the node keeps for itself. */
-static void write_reserved(struct jsonw *w, const char *slot, enum slot_type type, int64_t amount)
+static void resources_json_write_reserved(struct jsonw *w, const char *slot, enum slot_type type,
+                                          int64_t amount)
 {
     char text[AMOUNT_TEXT_MAX];
 
     if (amount <= 0)
         return;
-    begin_device(w, "reserved", slot, type, 0);
+    resources_json_begin_device(w, "reserved", slot, type, 0);
     jsonw_member_str(w, "reserved", slot_amount_format(amount, type, text));
     jsonw_object_end(w);
 }
 
-static int describe_devices(struct resources *res, const struct accel *accel,
-                            const int64_t *offered, struct aq_error *err)
+static int resources_json_describe_devices(struct resources *res, const struct accel *accel,
+                                           const int64_t *offered, struct aq_error *err)
 {
     struct strbuf text = STRBUF_INIT;
     struct jsonw w = jsonw_make(&text);
@@ -163,14 +166,14 @@ static int describe_devices(struct resources *res, const struct accel *accel,
     for (size_t i = 0; alloc_map_device(res->map, i, &device); i++) {
         if (strchr(device.slot_name, '.'))
             continue; /* of a plugin */
-        begin_device(&w, device.id, device.slot_name, device.type, device.capacity);
+        resources_json_begin_device(&w, device.id, device.slot_name, device.type, device.capacity);
         if (device.numa_node >= 0)
             jsonw_member_int(&w, "numa", device.numa_node);
         jsonw_object_end(&w);
     }
-    write_reserved(&w, "cpu", SLOT_COUNT, res->reserved_cpu);
-    write_reserved(&w, "mem", SLOT_BYTES, res->reserved_memory);
-    write_accelerators(res, accel, offered, &w);
+    resources_json_write_reserved(&w, "cpu", SLOT_COUNT, res->reserved_cpu);
+    resources_json_write_reserved(&w, "mem", SLOT_BYTES, res->reserved_memory);
+    resources_json_write_accelerators(res, accel, offered, &w);
     jsonw_array_end(&w);
     res->devices_json = strbuf_steal(&text);
     return res->devices_json ? 0 : aq_fail_oom(err);
@@ -184,5 +187,6 @@ int resources_describe(struct resources *res, const struct accel *accel, const i
     if (r < 0)
         return r;
     res->plugins_json = resources_describe_plugins(accel);
-    return res->plugins_json ? describe_devices(res, accel, offered, err) : aq_fail_oom(err);
+    return res->plugins_json ? resources_json_describe_devices(res, accel, offered, err)
+                             : aq_fail_oom(err);
 }

@@ -67,7 +67,7 @@ static void bundle_write_list(struct jsonw *w, const char *key, const char *cons
     jsonw_array_end(w);
 }
 
-static void write_rlimit(struct jsonw *w, const char *type, uint64_t value)
+static void bundle_write_rlimit(struct jsonw *w, const char *type, uint64_t value)
 {
     char number[24]; /* JSON's integers of ours are signed */
     int len = snprintf(number, sizeof(number), "%" PRIu64, value);
@@ -81,8 +81,8 @@ static void write_rlimit(struct jsonw *w, const char *type, uint64_t value)
     jsonw_object_end(w);
 }
 
-static void write_process(struct jsonw *w, const struct runtime_spec *spec,
-                          const struct bundle_host *host)
+static void bundle_write_process(struct jsonw *w, const struct runtime_spec *spec,
+                                 const struct bundle_host *host)
 {
     static const char *const sets[] = { "bounding", "effective", "permitted" };
 
@@ -103,9 +103,9 @@ static void write_process(struct jsonw *w, const struct runtime_spec *spec,
     jsonw_object_end(w);
     jsonw_key(w, "rlimits");
     jsonw_array_begin(w);
-    write_rlimit(w, "RLIMIT_NOFILE", spec->files_max);
-    write_rlimit(w, "RLIMIT_MEMLOCK", host->memlock_max);
-    write_rlimit(w, "RLIMIT_CORE", 0);
+    bundle_write_rlimit(w, "RLIMIT_NOFILE", spec->files_max);
+    bundle_write_rlimit(w, "RLIMIT_MEMLOCK", host->memlock_max);
+    bundle_write_rlimit(w, "RLIMIT_CORE", 0);
     jsonw_array_end(w);
     jsonw_member_bool(w, "noNewPrivileges", true);
     jsonw_member_int(w, "oomScoreAdj", 0);
@@ -113,8 +113,8 @@ static void write_process(struct jsonw *w, const struct runtime_spec *spec,
 }
 
 /* 'options' are separated by blanks. */
-static void write_mount(struct jsonw *w, const char *target, const char *type, const char *source,
-                        const char *options)
+static void bundle_write_mount(struct jsonw *w, const char *target, const char *type,
+                               const char *source, const char *options)
 {
     jsonw_object_begin(w);
     jsonw_member_str(w, "destination", target);
@@ -132,19 +132,20 @@ static void write_mount(struct jsonw *w, const char *target, const char *type, c
     jsonw_object_end(w);
 }
 
-static void write_bind(struct jsonw *w, const char *target, const char *source, bool may_write)
+static void bundle_write_bind(struct jsonw *w, const char *target, const char *source,
+                              bool may_write)
 {
-    write_mount(w, target, "bind", source,
-                may_write ? "rbind nosuid nodev rw" : "rbind nosuid nodev ro");
+    bundle_write_mount(w, target, "bind", source,
+                       may_write ? "rbind nosuid nodev rw" : "rbind nosuid nodev ro");
 }
 
-static void write_shm(struct jsonw *w, int64_t bytes)
+static void bundle_write_shm(struct jsonw *w, int64_t bytes)
 {
     char options[96];
 
     (void)snprintf(options, sizeof(options), "nosuid noexec nodev mode=1777 size=%" PRId64,
                    bytes ? bytes : SHM_BYTES);
-    write_mount(w, "/dev/shm", "tmpfs", "shm", options);
+    bundle_write_mount(w, "/dev/shm", "tmpfs", "shm", options);
 }
 
 static void bundle_write_mounts(struct jsonw *w, const struct container_spec *c,
@@ -153,27 +154,28 @@ static void bundle_write_mounts(struct jsonw *w, const struct container_spec *c,
     AQ_CLEANUP(aq_freep) char *home = aq_format("%s/scratch/home", host->stage);
 
     jsonw_array_begin(w);
-    write_mount(w, "/proc", "proc", "proc", "nosuid noexec nodev");
-    write_mount(w, "/dev", "tmpfs", "tmpfs", "nosuid strictatime mode=755 size=65536k");
-    write_mount(w, "/dev/pts", "devpts", "devpts",
-                "nosuid noexec newinstance ptmxmode=0666 mode=0620 gid=5");
-    write_shm(w, c->shm_bytes);
-    write_mount(w, "/dev/mqueue", "mqueue", "mqueue", "nosuid noexec nodev");
+    bundle_write_mount(w, "/proc", "proc", "proc", "nosuid noexec nodev");
+    bundle_write_mount(w, "/dev", "tmpfs", "tmpfs", "nosuid strictatime mode=755 size=65536k");
+    bundle_write_mount(w, "/dev/pts", "devpts", "devpts",
+                       "nosuid noexec newinstance ptmxmode=0666 mode=0620 gid=5");
+    bundle_write_shm(w, c->shm_bytes);
+    bundle_write_mount(w, "/dev/mqueue", "mqueue", "mqueue", "nosuid noexec nodev");
     if (c->sysfs) /* no user namespace may mount one for a network that is not its own */
-        write_mount(w, "/sys", "bind", c->sysfs, "bind nosuid noexec nodev ro");
+        bundle_write_mount(w, "/sys", "bind", c->sysfs, "bind nosuid noexec nodev ro");
     else
-        write_mount(w, "/sys", "sysfs", "sysfs", "nosuid noexec nodev ro");
-    write_mount(w, "/sys/fs/cgroup", "cgroup", "cgroup", "nosuid noexec nodev relatime ro");
-    write_bind(w, "/home/work", home, true);
+        bundle_write_mount(w, "/sys", "sysfs", "sysfs", "nosuid noexec nodev ro");
+    bundle_write_mount(w, "/sys/fs/cgroup", "cgroup", "cgroup", "nosuid noexec nodev relatime ro");
+    bundle_write_bind(w, "/home/work", home, true);
     for (size_t i = 0; i < c->mount_count; i++)
-        write_bind(w, c->mounts[i].target, c->mounts[i].source, c->mounts[i].may_write);
+        bundle_write_bind(w, c->mounts[i].target, c->mounts[i].source, c->mounts[i].may_write);
     for (size_t i = 0; i < c->device_count; i++)
-        write_mount(w, c->devices[i].target, "bind", c->devices[i].source,
-                    c->devices[i].may_write ? "bind nosuid noexec rw" : "bind nosuid noexec ro");
+        bundle_write_mount(w, c->devices[i].target, "bind", c->devices[i].source,
+                           c->devices[i].may_write ? "bind nosuid noexec rw"
+                                                   : "bind nosuid noexec ro");
     jsonw_array_end(w);
 }
 
-static void write_namespace(struct jsonw *w, const char *type, const char *path)
+static void bundle_write_namespace(struct jsonw *w, const char *type, const char *path)
 {
     jsonw_object_begin(w);
     jsonw_member_str(w, "type", type);
@@ -182,22 +184,22 @@ static void write_namespace(struct jsonw *w, const char *type, const char *path)
     jsonw_object_end(w);
 }
 
-static void write_namespaces(struct jsonw *w, const struct container_spec *c,
-                             const struct bundle_host *host)
+static void bundle_write_namespaces(struct jsonw *w, const struct container_spec *c,
+                                    const struct bundle_host *host)
 {
     static const char *const own[] = { "pid", "ipc", "uts", "mount", "cgroup" };
 
     jsonw_key(w, "namespaces");
     jsonw_array_begin(w);
     for (size_t i = 0; i < AQ_COUNT(own); i++)
-        write_namespace(w, own[i], NULL);
-    write_namespace(w, "network", c->network);
+        bundle_write_namespace(w, own[i], NULL);
+    bundle_write_namespace(w, "network", c->network);
     if (host->id_count)
-        write_namespace(w, "user", NULL);
+        bundle_write_namespace(w, "user", NULL);
     jsonw_array_end(w);
 }
 
-static void write_id_map(struct jsonw *w, const char *key, const struct bundle_host *host)
+static void bundle_write_id_map(struct jsonw *w, const char *key, const struct bundle_host *host)
 {
     jsonw_key(w, key);
     jsonw_array_begin(w);
@@ -210,14 +212,14 @@ static void write_id_map(struct jsonw *w, const char *key, const struct bundle_h
 }
 
 /* "*" in a rule is a number that is not there. */
-static void write_number(struct jsonw *w, const char *key, const char *text)
+static void bundle_write_number(struct jsonw *w, const char *key, const char *text)
 {
     if (*text != '*')
         jsonw_member_int(w, key, strtol(text, NULL, 10));
 }
 
 /* Programs look for their limit in the innermost cgroup. */
-static void write_memory(struct jsonw *w, uint64_t bytes)
+static void bundle_write_memory(struct jsonw *w, uint64_t bytes)
 {
     jsonw_key(w, "memory");
     jsonw_object_begin(w);
@@ -226,13 +228,13 @@ static void write_memory(struct jsonw *w, uint64_t bytes)
 }
 
 /* For a runtime that makes the innermost cgroup itself. */
-static void write_resources(struct jsonw *w, const struct runtime_spec *spec,
-                            const struct bundle_host *host, const char *const *rules)
+static void bundle_write_resources(struct jsonw *w, const struct runtime_spec *spec,
+                                   const struct bundle_host *host, const char *const *rules)
 {
     jsonw_key(w, "resources");
     jsonw_object_begin(w);
     if (host->cgroup && spec->memory_bytes)
-        write_memory(w, spec->memory_bytes);
+        bundle_write_memory(w, spec->memory_bytes);
     jsonw_key(w, "devices");
     jsonw_array_begin(w);
     jsonw_object_begin(w);
@@ -246,8 +248,8 @@ static void write_resources(struct jsonw *w, const struct runtime_spec *spec,
         jsonw_member_bool(w, "allow", true);
         jsonw_key(w, "type");
         jsonw_strn(w, rule, 1);
-        write_number(w, "major", rule + 2);
-        write_number(w, "minor", colon + 1);
+        bundle_write_number(w, "major", rule + 2);
+        bundle_write_number(w, "minor", colon + 1);
         jsonw_member_str(w, "access", strrchr(rule, ' ') + 1);
         jsonw_object_end(w);
     }
@@ -255,7 +257,7 @@ static void write_resources(struct jsonw *w, const struct runtime_spec *spec,
     jsonw_object_end(w);
 }
 
-static void write_masks(struct jsonw *w, const struct container_spec *c)
+static void bundle_write_masks(struct jsonw *w, const struct container_spec *c)
 {
     static const char *const masked[] = {
         "/proc/acpi",        "/proc/asound",        "/proc/kcore",
@@ -277,28 +279,28 @@ static void write_masks(struct jsonw *w, const struct container_spec *c)
     bundle_write_list(w, "readonlyPaths", read_only);
 }
 
-static void write_linux(struct jsonw *w, const struct runtime_spec *spec,
-                        const struct container_spec *c, const struct bundle_host *host,
-                        const char *const *device_rules)
+static void bundle_write_linux(struct jsonw *w, const struct runtime_spec *spec,
+                               const struct container_spec *c, const struct bundle_host *host,
+                               const char *const *device_rules)
 {
     jsonw_object_begin(w);
-    write_namespaces(w, c, host);
+    bundle_write_namespaces(w, c, host);
     if (host->id_count) {
-        write_id_map(w, "uidMappings", host);
-        write_id_map(w, "gidMappings", host);
+        bundle_write_id_map(w, "uidMappings", host);
+        bundle_write_id_map(w, "gidMappings", host);
     }
     if (host->cgroup)
         jsonw_member_str(w, "cgroupsPath", host->cgroup);
-    write_resources(w, spec, host, device_rules);
+    bundle_write_resources(w, spec, host, device_rules);
     if (host->seccomp) {
         jsonw_key(w, "seccomp");
         jsonw_raw(w, host->seccomp, strlen(host->seccomp));
     }
-    write_masks(w, c);
+    bundle_write_masks(w, c);
     jsonw_object_end(w);
 }
 
-static void write_hooks(struct jsonw *w, const struct container_spec *c)
+static void bundle_write_hooks(struct jsonw *w, const struct container_spec *c)
 {
     jsonw_key(w, "hooks");
     jsonw_object_begin(w);
@@ -337,11 +339,11 @@ int bundle_write(const struct runtime_spec *spec, const struct container_spec *c
     jsonw_object_end(&w);
     jsonw_member_str(&w, "hostname", container->hostname);
     jsonw_key(&w, "process");
-    write_process(&w, spec, host);
+    bundle_write_process(&w, spec, host);
     jsonw_key(&w, "mounts");
     bundle_write_mounts(&w, container, host);
     if (container->hook_count)
-        write_hooks(&w, container);
+        bundle_write_hooks(&w, container);
     jsonw_key(&w, "annotations");
     jsonw_object_begin(&w);
     for (size_t i = 0; i < container->label_count; i++)
@@ -350,7 +352,7 @@ int bundle_write(const struct runtime_spec *spec, const struct container_spec *c
         jsonw_member_str(&w, SECCOMP_FILTER_ANNOTATION, host->filter);
     jsonw_object_end(&w);
     jsonw_key(&w, "linux");
-    write_linux(&w, spec, container, host, device_rules);
+    bundle_write_linux(&w, spec, container, host, device_rules);
     jsonw_object_end(&w);
     return rootfs && strbuf_ok(out) ? 0 : aq_fail_oom(err);
 }

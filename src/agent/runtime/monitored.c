@@ -45,7 +45,7 @@ struct monitored_kernel {
     int64_t grace_usec;
 };
 
-static void launch(struct monitored_kernel *k);
+static void monitored_launch(struct monitored_kernel *k);
 
 static void monitored_end(struct monitored_kernel *k, const struct runtime_exit *exit)
 {
@@ -55,7 +55,7 @@ static void monitored_end(struct monitored_kernel *k, const struct runtime_exit 
     k->events->on_ended(k->data, exit);
 }
 
-static void end_without_record(struct monitored_kernel *k, const char *why)
+static void monitored_end_without_record(struct monitored_kernel *k, const char *why)
 {
     const struct runtime_exit exit = { .reason = MONITOR_LOST, .text = why };
 
@@ -74,7 +74,7 @@ static bool monitored_end_by_record(struct monitored_kernel *k)
         return false;
     AQ_FAULT("agent.exit.seen");
     if (r < 0) {
-        end_without_record(k, err.text);
+        monitored_end_without_record(k, err.text);
         return true;
     }
     monitored_end(k, &record.exit);
@@ -87,7 +87,7 @@ static void monitored_on_timer(uv_timer_t *timer)
     struct monitored_kernel *k = timer->data;
 
     if (!k->is_ended && !monitored_end_by_record(k))
-        launch(k);
+        monitored_launch(k);
 }
 
 /* Not from within a caller's call: by the loop, now or a little later. */
@@ -96,10 +96,10 @@ static void monitored_look_again(struct monitored_kernel *k, uint64_t msec)
     if (k->tries++ < TRIES_MAX)
         (void)uv_timer_start(&k->timer, monitored_on_timer, msec, 0);
     else
-        end_without_record(k, "no monitor could be started");
+        monitored_end_without_record(k, "no monitor could be started");
 }
 
-static void send_wish(struct monitored_kernel *k)
+static void monitored_send_wish(struct monitored_kernel *k)
 {
     const struct monitor_terminate command = { .type = MONITOR_TERMINATE,
                                                .grace_usec = k->grace_usec };
@@ -117,7 +117,7 @@ static void monitored_on_hello(struct monitored_kernel *k, const struct monitor_
     k->pid = hello->pid;
     k->tries = 0;
     if (k->wants_end)
-        send_wish(k);
+        monitored_send_wish(k);
     if (is_first)
         k->events->on_running(k->data, hello->started_usec);
 }
@@ -141,7 +141,7 @@ static void monitored_on_packet(void *data, const char *packet, size_t len)
 
 /* ---- the monitor process ---- */
 
-static void on_monitor_exit(void *data, int status, int signum)
+static void monitored_on_monitor_exit(void *data, int status, int signum)
 {
     struct monitored_kernel *k = data;
 
@@ -165,7 +165,7 @@ static void on_monitor_exit(void *data, int status, int signum)
 }
 
 /* Run the monitor on the directory, connected to us. */
-static void launch(struct monitored_kernel *k)
+static void monitored_launch(struct monitored_kernel *k)
 {
     bool has_program = k->rt->program >= 0;
     char *const args[] = { k->rt->monitor_path, k->directory, (char *)"3",
@@ -183,7 +183,7 @@ static void launch(struct monitored_kernel *k)
                 : 0;
     if (r == 0)
         r = spawn(k->rt->loop, args, (const int[SPAWN_FDS]){ pair[1], k->rt->program },
-                  on_monitor_exit, k, &k->monitor, &err);
+                  monitored_on_monitor_exit, k, &k->monitor, &err);
     aq_closep(&pair[1]);
     AQ_FAULT("agent.monitor.spawned");
     if (r == 0) {
@@ -241,7 +241,7 @@ void monitored_terminate(struct runtime_kernel *kernel, int64_t grace_usec)
     k->wants_end = true;
     k->grace_usec = grace_usec;
     if (k->is_running)
-        send_wish(k);
+        monitored_send_wish(k);
 }
 
 pid_t monitored_pid(const struct runtime_kernel *kernel)

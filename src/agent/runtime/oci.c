@@ -35,7 +35,7 @@ struct oci_runtime {
     bool is_runc;
 };
 
-static struct oci_runtime *of(const struct runtime *rt)
+static struct oci_runtime *oci_of(const struct runtime *rt)
 {
     return AQ_CONTAINER_OF(rt, struct oci_runtime, monitored.super);
 }
@@ -47,12 +47,12 @@ const char *oci_monitor_path(const struct oci_runtime *rt)
 
 const char *runtime_oci_version(const struct runtime *rt)
 {
-    return of(rt)->version;
+    return oci_of(rt)->version;
 }
 
 const struct oci_host *runtime_oci_host(const struct runtime *rt)
 {
-    return &of(rt)->host;
+    return &oci_of(rt)->host;
 }
 
 /* ---- what is written for one container ---- */
@@ -76,9 +76,9 @@ static void oci_draft_done(struct oci_draft *d)
     arena_done(&d->arena);
 }
 
-static const char *print(struct arena *arena, const char *fmt, ...) AQ_PRINTF(2, 3);
+static const char *oci_print(struct arena *arena, const char *fmt, ...) AQ_PRINTF(2, 3);
 
-static const char *print(struct arena *arena, const char *fmt, ...)
+static const char *oci_print(struct arena *arena, const char *fmt, ...)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     va_list args;
@@ -89,8 +89,8 @@ static const char *print(struct arena *arena, const char *fmt, ...)
     return strbuf_ok(&text) ? arena_strdup(arena, text.data) : NULL;
 }
 
-static int draft_init(struct oci_draft *d, struct oci_runtime *rt, const struct runtime_spec *spec,
-                      struct aq_error *err)
+static int oci_draft_init(struct oci_draft *d, struct oci_runtime *rt,
+                          const struct runtime_spec *spec, struct aq_error *err)
 {
     const struct container_spec *c = spec->container;
     bool is_mapped = oci_host_can_map(&rt->host, c->layers, c->layer_count);
@@ -114,7 +114,7 @@ static int draft_init(struct oci_draft *d, struct oci_runtime *rt, const struct 
     return d->device_rules ? 0 : -err->code;
 }
 
-static size_t put_option(const char **argv, const char *name, const char *value)
+static size_t oci_put_option(const char **argv, const char *name, const char *value)
 {
     if (!value)
         return 0;
@@ -124,7 +124,7 @@ static size_t put_option(const char **argv, const char *name, const char *value)
 }
 
 /* Process 1 and what it is to start. */
-static const char *const *runner_argv(struct oci_draft *d)
+static const char *const *oci_runner_argv(struct oci_draft *d)
 {
     const struct container_spec *c = d->container;
     AQ_CLEANUP(strbuf_donep) struct strbuf groups = STRBUF_INIT;
@@ -142,9 +142,9 @@ static const char *const *runner_argv(struct oci_draft *d)
     argv[n++] = "--report";
     argv[n++] = "4";
     argv[n++] = "--uid";
-    argv[n++] = print(&d->arena, "%u", (unsigned)c->uid);
+    argv[n++] = oci_print(&d->arena, "%u", (unsigned)c->uid);
     argv[n++] = "--gid";
-    argv[n++] = print(&d->arena, "%u", (unsigned)c->gid);
+    argv[n++] = oci_print(&d->arena, "%u", (unsigned)c->gid);
     for (size_t i = 0; i < c->group_count; i++)
         strbuf_addf(&groups, "%s%u", i ? "," : "", (unsigned)c->groups[i]);
     if (groups.len) {
@@ -153,14 +153,14 @@ static const char *const *runner_argv(struct oci_draft *d)
     }
     argv[n++] = "--cwd";
     argv[n++] = d->spec->cwd;
-    n += put_option(argv + n, "--check", c->check);
-    n += put_option(argv + n, "--home-from", c->home_from);
-    n += put_option(argv + n, "--home", c->home_from ? "/home/work" : NULL);
-    n += put_option(argv + n, "--ssh", c->ssh);
+    n += oci_put_option(argv + n, "--check", c->check);
+    n += oci_put_option(argv + n, "--home-from", c->home_from);
+    n += oci_put_option(argv + n, "--home", c->home_from ? "/home/work" : NULL);
+    n += oci_put_option(argv + n, "--ssh", c->ssh);
     if (d->spec->tty) {
         argv[n++] = "--tty";
-        argv[n++] = print(&d->arena, "%ux%u", d->spec->rows ? d->spec->rows : 24u,
-                          d->spec->cols ? d->spec->cols : 80u);
+        argv[n++] = oci_print(&d->arena, "%ux%u", d->spec->rows ? d->spec->rows : 24u,
+                              d->spec->cols ? d->spec->cols : 80u);
     }
     argv[n++] = "--";
     memcpy(argv + n, d->spec->argv, count * sizeof(*argv));
@@ -171,7 +171,7 @@ static const char *const *runner_argv(struct oci_draft *d)
 }
 
 /* Set before the runtime starts: from within a user namespace no limit can be raised. */
-static uint64_t files_max(const struct oci_draft *d)
+static uint64_t oci_files_max(const struct oci_draft *d)
 {
     uint64_t most = d->rt->host.files_max;
 
@@ -181,12 +181,12 @@ static uint64_t files_max(const struct oci_draft *d)
 /* Hooks read config.json as the container's root: where there are some, it is
  * in a directory that nobody else but the node's root gets into.
  */
-static const char *bundle_directory(const struct oci_draft *d)
+static const char *oci_bundle_directory(const struct oci_draft *d)
 {
     return d->container->hook_count ? d->files : d->spec->directory;
 }
 
-static int let_hooks_read(const struct oci_draft *d, const char *path, struct aq_error *err)
+static int oci_let_hooks_read(const struct oci_draft *d, const char *path, struct aq_error *err)
 {
     gid_t group = (gid_t)d->bundle.id_base;
 
@@ -201,15 +201,15 @@ static int let_hooks_read(const struct oci_draft *d, const char *path, struct aq
 static int oci_write_config(struct oci_draft *d, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/config.json", bundle_directory(d));
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/config.json", oci_bundle_directory(d));
     struct container_spec container = *d->container;
     struct runtime_spec spec = *d->spec;
     struct container_mount *mounts = arena_array(&d->arena, container.mount_count + 1,
                                                  sizeof(*mounts));
     int r;
 
-    spec.argv = runner_argv(d);
-    spec.files_max = files_max(d);
+    spec.argv = oci_runner_argv(d);
+    spec.files_max = oci_files_max(d);
     if (!path || !mounts || !spec.argv)
         return aq_fail_oom(err);
     if (container.mount_count)
@@ -220,7 +220,7 @@ static int oci_write_config(struct oci_draft *d, struct aq_error *err)
     r = bundle_write(&spec, &container, &d->bundle, d->device_rules, &text, err);
     if (r == 0)
         r = fs_overwrite(AT_FDCWD, path, text.data, text.len, 0600, err);
-    return r < 0 ? r : let_hooks_read(d, path, err);
+    return r < 0 ? r : oci_let_hooks_read(d, path, err);
 }
 
 /* ---- the monitor's program: the OCI runtime ---- */
@@ -280,7 +280,7 @@ static int oci_put_limits(struct oci_draft *d, struct strbuf *out, struct aq_err
     return cgroup_plan(&d->rt->host.cgroups, c->id, &limits, out, err);
 }
 
-static void put_rootfs(struct oci_draft *d, struct strbuf *out)
+static void oci_put_rootfs(struct oci_draft *d, struct strbuf *out)
 {
     const struct container_spec *c = d->container;
     const struct oci_host *host = &d->rt->host;
@@ -303,7 +303,7 @@ static void put_rootfs(struct oci_draft *d, struct strbuf *out)
     oci_put(out, "remove", d->files);
 }
 
-static int write_program(struct oci_draft *d, struct aq_error *err)
+static int oci_write_program(struct oci_draft *d, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     const struct oci_runtime *rt = d->rt;
@@ -311,18 +311,18 @@ static int write_program(struct oci_draft *d, struct aq_error *err)
     /* both are removed with the container, whichever process dies (rootfs.h, runner_link.h) */
     const char *argv[] = { rt->program,
                            "--root",
-                           print(&d->arena, "%s/runtime", rt->host.stage),
+                           oci_print(&d->arena, "%s/runtime", rt->host.stage),
                            "--log",
                            "/proc/self/fd/5",
                            "run",
                            "--preserve-fds",
                            "2",
                            "--bundle",
-                           bundle_directory(d),
+                           oci_bundle_directory(d),
                            id,
                            NULL,
                            NULL };
-    const char *envp[] = { print(&d->arena, "ALIQUOT_KERNEL_ID=%s", id),
+    const char *envp[] = { oci_print(&d->arena, "ALIQUOT_KERNEL_ID=%s", id),
                            "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
     struct runtime_spec outer = *d->spec;
     int r;
@@ -338,11 +338,11 @@ static int write_program(struct oci_draft *d, struct aq_error *err)
     outer.cwd = "/";
     outer.tty = outer.has_ids = false;
     outer.memory_bytes = outer.processes_max = 0;
-    outer.files_max = files_max(d);
+    outer.files_max = oci_files_max(d);
     r = program_file_text(&outer, &text, err);
     if (r == 0) {
         oci_put_limit(&text, "rlimit_memlock", rt->host.memlock_max);
-        put_rootfs(d, &text);
+        oci_put_rootfs(d, &text);
         r = oci_put_limits(d, &text, err);
     }
     if (r == 0 && !strbuf_ok(&text))
@@ -353,7 +353,7 @@ static int write_program(struct oci_draft *d, struct aq_error *err)
 int oci_write(struct oci_runtime *rt, const struct runtime_spec *spec, struct aq_error *err)
 {
     AQ_CLEANUP(oci_draft_done) struct oci_draft draft;
-    int r = draft_init(&draft, rt, spec, err);
+    int r = oci_draft_init(&draft, rt, spec, err);
 
     if (r == 0 && mkdir(draft.files, 0700) < 0 && errno != EEXIST)
         r = aq_fail_errno(err, "make '%s'", draft.files);
@@ -361,7 +361,7 @@ int oci_write(struct oci_runtime *rt, const struct runtime_spec *spec, struct aq
     if (r == 0)
         r = oci_write_config(&draft, err);
     AQ_FAULT("agent.bundle.written");
-    return r < 0 ? r : write_program(&draft, err);
+    return r < 0 ? r : oci_write_program(&draft, err);
 }
 
 /* ---- the vtable ---- */
@@ -379,7 +379,7 @@ static int oci_start(struct runtime *runtime, const struct runtime_spec *spec,
                      const struct runtime_events *events, void *data, struct runtime_kernel **ret,
                      struct aq_error *err)
 {
-    struct oci_runtime *rt = of(runtime);
+    struct oci_runtime *rt = oci_of(runtime);
     int r = oci_write(rt, spec, err);
 
     rt->monitored.program = sealed_get(&rt->sealed, rt->program);
@@ -389,7 +389,7 @@ static int oci_start(struct runtime *runtime, const struct runtime_spec *spec,
 void runtime_oci_sweep(struct runtime *rt, bool (*is_known)(void *data, const struct uuid *kernel),
                        void *data)
 {
-    oci_host_sweep(&of(rt)->host, is_known, data);
+    oci_host_sweep(&oci_of(rt)->host, is_known, data);
 }
 
 static void oci_done(struct oci_runtime *rt)
@@ -405,7 +405,7 @@ static void oci_done(struct oci_runtime *rt)
 
 static void oci_free_runtime(struct runtime *runtime)
 {
-    oci_done(of(runtime));
+    oci_done(oci_of(runtime));
 }
 
 /* Terminal and further commands are the runner's, to whose socket there is no
@@ -455,7 +455,7 @@ static const struct runtime_ops oci_ops = {
 /* ---- which one ---- */
 
 /* "crun version 1.8.1\n..." */
-static char *ask_version(const char *program, const char *name)
+static char *oci_ask_version(const char *program, const char *name)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     const char *argv[] = { program, "--version", NULL };
@@ -479,8 +479,8 @@ static int runtime_oci_probe(struct oci_runtime *rt, const struct settings *sett
     return oci_probe(rt, settings, err);
 }
 
-static int try_one(struct oci_runtime *rt, const char *name, const struct settings *settings,
-                   struct aq_error *err)
+static int oci_try_one(struct oci_runtime *rt, const char *name, const struct settings *settings,
+                       struct aq_error *err)
 {
     const char *slash = strrchr(name, '/');
 
@@ -491,7 +491,7 @@ static int try_one(struct oci_runtime *rt, const char *name, const struct settin
     if (!rt->program)
         return aq_fail(err, ENOENT, "it is not installed");
     rt->is_runc = strncmp(slash ? slash + 1 : name, "runc", 4) == 0;
-    rt->version = ask_version(rt->program, slash ? slash + 1 : name);
+    rt->version = oci_ask_version(rt->program, slash ? slash + 1 : name);
     return rt->version ? runtime_oci_probe(rt, settings, err) : aq_fail_oom(err);
 }
 
@@ -510,10 +510,10 @@ static int oci_choose(struct oci_runtime *rt, const struct settings *settings, s
     bool is_open = strcmp(settings->oci_runtime, "auto") == 0;
     struct aq_error why[AQ_COUNT(candidates)] = { { 0 } };
 
-    if (!is_open && try_one(rt, settings->oci_runtime, settings, &why[0]) < 0)
+    if (!is_open && oci_try_one(rt, settings->oci_runtime, settings, &why[0]) < 0)
         return aq_fail(err, ENOTSUP, "%s: %s", settings->oci_runtime, why[0].text);
     for (size_t i = 0; is_open && i < AQ_COUNT(candidates); i++) {
-        if (try_one(rt, candidates[i], settings, &why[i]) == 0)
+        if (oci_try_one(rt, candidates[i], settings, &why[i]) == 0)
             return 0;
         log_warning("containers by %s: %s", candidates[i], why[i].text);
     }

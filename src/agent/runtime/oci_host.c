@@ -39,7 +39,7 @@ void oci_host_add_notes(const struct oci_host *host, const char *before, const c
 }
 
 /* 64-bit FNV-1a. */
-static uint64_t hash_text(const char *text)
+static uint64_t oci_host_hash_text(const char *text)
 {
     uint64_t hash = UINT64_C(14695981039346656037);
 
@@ -60,8 +60,8 @@ static int oci_host_make_directory(const char *path, mode_t mode, struct aq_erro
     return r;
 }
 
-static int name_directories(struct oci_host *host, const char *run, const char *instance,
-                            struct aq_error *err)
+static int oci_host_name_directories(struct oci_host *host, const char *run, const char *instance,
+                                     struct aq_error *err)
 {
     host->directory = aq_format("%s/%s", run, instance);
     host->stage = aq_format("%s/%s/stage", run, instance);
@@ -95,16 +95,16 @@ void oci_host_remove_directories(const struct oci_host *host)
     (void)rmdir(host->directory);
 }
 
-static char *name_instance(const char *state)
+static char *oci_host_name_instance(const char *state)
 {
     AQ_CLEANUP(aq_freep) char *path = realpath(state, NULL);
 
-    return path ? aq_format("%016" PRIx64, hash_text(path)) : NULL;
+    return path ? aq_format("%016" PRIx64, oci_host_hash_text(path)) : NULL;
 }
 
 char *oci_host_name_directory(const struct settings *settings)
 {
-    AQ_CLEANUP(aq_freep) char *instance = name_instance(settings->state);
+    AQ_CLEANUP(aq_freep) char *instance = oci_host_name_instance(settings->state);
 
     return instance ? aq_format("%s/%s", settings->run, instance) : NULL;
 }
@@ -114,7 +114,7 @@ char *oci_host_name_directory(const struct settings *settings)
 /* The directories that every container has in it (monitor/rootfs.c), so that none has
  * to make them.
  */
-static int make_contents(const char *path, struct aq_error *err)
+static int oci_host_make_contents(const char *path, struct aq_error *err)
 {
     static const char *const names[] = { "upper", "home", "work" };
     int r = fs_mkdirs(path, 0755, err);
@@ -127,8 +127,8 @@ static int make_contents(const char *path, struct aq_error *err)
     return r;
 }
 
-static int make_file_system(const char *path, const char *contents, int64_t bytes,
-                            struct aq_error *err)
+static int oci_host_make_file_system(const char *path, const char *contents, int64_t bytes,
+                                     struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     /* no journal: nothing in it survives a crash of the node anyway */
@@ -151,14 +151,14 @@ static int make_file_system(const char *path, const char *contents, int64_t byte
     return tool_run(argv, NULL, err);
 }
 
-static int make_template(const char *path, int64_t bytes, struct aq_error *err)
+static int oci_host_make_template(const char *path, int64_t bytes, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *fresh = aq_format("%s.new", path),
                               *contents = aq_format("%s.contents", path);
-    int r = fresh && contents ? make_contents(contents, err) : aq_fail_oom(err);
+    int r = fresh && contents ? oci_host_make_contents(contents, err) : aq_fail_oom(err);
 
     if (r == 0)
-        r = make_file_system(fresh, contents, bytes, err);
+        r = oci_host_make_file_system(fresh, contents, bytes, err);
     if (contents)
         (void)fs_remove_tree(AT_FDCWD, contents, NULL);
     if (r == 0 && rename(fresh, path) < 0)
@@ -168,7 +168,7 @@ static int make_template(const char *path, int64_t bytes, struct aq_error *err)
     return r;
 }
 
-static void prepare_scratch(struct oci_host *host, const struct settings *settings)
+static void oci_host_prepare_scratch(struct oci_host *host, const struct settings *settings)
 {
     AQ_CLEANUP(aq_freep) char *path = NULL;
     struct aq_error err = { 0 };
@@ -178,7 +178,8 @@ static void prepare_scratch(struct oci_host *host, const struct settings *settin
         return;
     if (access("/dev/loop-control", R_OK | W_OK) < 0) {
         oci_host_note(host, OCI_SCRATCH, "scratch space has no limit", "there are no loop devices");
-    } else if (access(path, R_OK) == 0 || make_template(path, settings->scratch_bytes, &err) == 0) {
+    } else if (access(path, R_OK) == 0
+               || oci_host_make_template(path, settings->scratch_bytes, &err) == 0) {
         host->scratch_template = AQ_TAKE(path);
     } else {
         oci_host_note(host, OCI_SCRATCH, "scratch space has no limit", err.text);
@@ -187,7 +188,7 @@ static void prepare_scratch(struct oci_host *host, const struct settings *settin
 
 /* ---- system calls ---- */
 
-static void prepare_filter(struct oci_host *host)
+static void oci_host_prepare_filter(struct oci_host *host)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     struct aq_error err = { 0 };
@@ -198,7 +199,7 @@ static void prepare_filter(struct oci_host *host)
         log_info("the filter of system calls is compiled for each container: %s", err.text);
 }
 
-static void prepare_seccomp(struct oci_host *host, const struct settings *settings)
+static void oci_host_prepare_seccomp(struct oci_host *host, const struct settings *settings)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf profile = STRBUF_INIT, text = STRBUF_INIT;
     struct seccomp_host node = { .capabilities = bundle_capabilities };
@@ -216,12 +217,12 @@ static void prepare_seccomp(struct oci_host *host, const struct settings *settin
     else
         oci_host_note(host, OCI_SECCOMP, "system calls are not filtered", err.text);
     if (host->seccomp)
-        prepare_filter(host);
+        oci_host_prepare_filter(host);
 }
 
 /* ---- users ---- */
 
-static void prepare_users(struct oci_host *host, const struct settings *settings)
+static void oci_host_prepare_users(struct oci_host *host, const struct settings *settings)
 {
     struct aq_error err = { 0 };
     int r;
@@ -253,13 +254,13 @@ bool oci_host_can_map(const struct oci_host *host, const char *const *directorie
 
 uint32_t oci_host_id_base(const struct oci_host *host, const char *kernel_id)
 {
-    return host->id_start + (uint32_t)(hash_text(kernel_id) % host->id_ranges) * ID_RANGE;
+    return host->id_start + (uint32_t)(oci_host_hash_text(kernel_id) % host->id_ranges) * ID_RANGE;
 }
 
 /* ---- cgroups ---- */
 
-static int prepare_cgroups(struct oci_host *host, const struct settings *settings,
-                           const char *instance, struct aq_error *err)
+static int oci_host_prepare_cgroups(struct oci_host *host, const struct settings *settings,
+                                    const char *instance, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT, missing = STRBUF_INIT;
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s", settings->cgroup_parent, instance);
@@ -297,7 +298,7 @@ static uint64_t oci_host_find_limit(int resource, rlim_t wanted)
     return wanted;
 }
 
-static void prepare_limits(struct oci_host *host)
+static void oci_host_prepare_limits(struct oci_host *host)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     uint64_t most = FILES_USUAL;
@@ -314,23 +315,23 @@ int oci_host_init(struct oci_host *host, const struct settings *settings, struct
     int r = fs_mkdirs(settings->state, 0700, err);
 
     *host = (struct oci_host){ .users = -1 };
-    instance = name_instance(settings->state);
+    instance = oci_host_name_instance(settings->state);
     if (r == 0 && !instance)
         r = aq_fail_oom(err);
     if (r == 0)
-        r = name_directories(host, settings->run, instance, err);
+        r = oci_host_name_directories(host, settings->run, instance, err);
     if (r == 0)
         r = oci_host_make_directories(host, err);
     if (r == 0)
-        r = prepare_cgroups(host, settings, instance, err);
+        r = oci_host_prepare_cgroups(host, settings, instance, err);
     if (r < 0) {
         oci_host_done(host);
         return r;
     }
-    prepare_limits(host);
-    prepare_scratch(host, settings);
-    prepare_seccomp(host, settings);
-    prepare_users(host, settings);
+    oci_host_prepare_limits(host);
+    oci_host_prepare_scratch(host, settings);
+    oci_host_prepare_seccomp(host, settings);
+    oci_host_prepare_users(host, settings);
     return 0;
 }
 

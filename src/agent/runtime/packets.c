@@ -17,7 +17,7 @@ struct packets {
     void *data;
 };
 
-static void on_readable(uv_poll_t *poll, int status, int events)
+static void packets_on_readable(uv_poll_t *poll, int status, int events)
 {
     struct packets *p = poll->data;
     char packet[MONITOR_MESSAGE_MAX];
@@ -102,7 +102,7 @@ void packets_pause(struct packets *packets, bool paused)
     if (paused)
         (void)uv_poll_stop(&packets->poll);
     else
-        (void)uv_poll_start(&packets->poll, UV_READABLE, on_readable);
+        (void)uv_poll_start(&packets->poll, UV_READABLE, packets_on_readable);
 }
 
 static void packets_on_closed(uv_handle_t *handle)

@@ -49,7 +49,7 @@ static int runtime_probe_evaluate(const char *directory, struct aq_error *err)
     return r;
 }
 
-static int run_in(struct oci_runtime *rt, const char *directory, struct aq_error *err)
+static int probe_run_in(struct oci_runtime *rt, const char *directory, struct aq_error *err)
 {
     static const char *const layers[] = { "/" };
     /* the runner itself is the one program that surely is there */
@@ -102,7 +102,7 @@ int oci_probe(struct oci_runtime *rt, const struct settings *settings, struct aq
         return aq_fail_oom(err);
     (void)fs_remove_tree(AT_FDCWD, directory, NULL); /* of a killed agent */
     r = mkdir(directory, 0700) < 0 ? aq_fail_errno(err, "make '%s'", directory)
-                                   : run_in(rt, directory, err);
+                                   : probe_run_in(rt, directory, err);
     (void)fs_remove_tree(AT_FDCWD, directory, NULL);
     return r;
 }

@@ -23,7 +23,7 @@ struct runner_command {
     bool is_feed, is_started;
 };
 
-static void tell_failed(struct runner_command *c, int code, const char *text)
+static void runner_client_tell_failed(struct runner_command *c, int code, const char *text)
 {
     struct aq_error err = { 0 };
 
@@ -40,7 +40,7 @@ static void runner_client_on_failed(struct runner_command *c, const char *packet
     if (!UNPACK(failed, packet, len))
         return;
     failed.text[sizeof(failed.text) - 1] = '\0';
-    tell_failed(c, failed.code > 0 ? failed.code : EIO, failed.text);
+    runner_client_tell_failed(c, failed.code > 0 ? failed.code : EIO, failed.text);
 }
 
 static void runner_client_on_ended(struct runner_command *c, const char *packet, size_t len)
@@ -53,16 +53,17 @@ static void runner_client_on_ended(struct runner_command *c, const char *packet,
     c->ops->on_ended(c->data, ended.status);
 }
 
-static void on_command_packet(void *data, const char *packet, size_t len)
+static void runner_client_on_command_packet(void *data, const char *packet, size_t len)
 {
     struct runner_command *c = data;
 
     if (len == 0 && c->is_feed && !c->is_started) {
-        tell_failed(c, EBUSY, "the program's input has ended, or comes from elsewhere");
+        runner_client_tell_failed(c, EBUSY,
+                                  "the program's input has ended, or comes from elsewhere");
         return;
     }
     if (len == 0) {
-        tell_failed(c, ECONNRESET, "the container has ended");
+        runner_client_tell_failed(c, ECONNRESET, "the container has ended");
         return;
     }
     switch (packet[0]) {
@@ -87,21 +88,21 @@ static void on_command_packet(void *data, const char *packet, size_t len)
     }
 }
 
-static void on_command_drain(void *data)
+static void runner_client_on_command_drain(void *data)
 {
     struct runner_command *c = data;
 
     c->ops->on_drain(c->data);
 }
 
-static void add_strings(struct strbuf *out, const char *const *strings, size_t count)
+static void runner_client_add_strings(struct strbuf *out, const char *const *strings, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         strbuf_add(out, strings[i], strlen(strings[i]) + 1);
 }
 
-static int send_command(struct runner_wire *wire, const struct runner_command_spec *spec,
-                        struct aq_error *err)
+static int runner_client_send_command(struct runner_wire *wire,
+                                      const struct runner_command_spec *spec, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf packet = STRBUF_INIT;
     const struct runner_exec head = {
@@ -118,9 +119,9 @@ static int send_command(struct runner_wire *wire, const struct runner_command_sp
         return aq_fail_field(err, E2BIG, "argv", "a command has %d arguments at most",
                              RUNNER_ARGUMENTS_MAX);
     strbuf_add(&packet, &head, sizeof(head));
-    add_strings(&packet, spec->argv, spec->argc);
-    add_strings(&packet, spec->envp, spec->envc);
-    add_strings(&packet, &cwd, 1);
+    runner_client_add_strings(&packet, spec->argv, spec->argc);
+    runner_client_add_strings(&packet, spec->envp, spec->envc);
+    runner_client_add_strings(&packet, &cwd, 1);
     if (!strbuf_ok(&packet))
         return aq_fail_oom(err);
     if (packet.len > RUNNER_PACKET_MAX)
@@ -132,8 +133,9 @@ static int send_command(struct runner_wire *wire, const struct runner_command_sp
                : 0;
 }
 
-static const struct runner_wire_ops command_wire_ops = { .on_packet = on_command_packet,
-                                                         .on_drain = on_command_drain };
+static const struct runner_wire_ops command_wire_ops = {
+    .on_packet = runner_client_on_command_packet, .on_drain = runner_client_on_command_drain
+};
 
 int runner_command_new(uv_loop_t *loop, const char *directory,
                        const struct runner_command_spec *spec, const struct runner_command_ops *ops,
@@ -148,7 +150,7 @@ int runner_command_new(uv_loop_t *loop, const char *directory,
     c->data = data;
     r = runner_wire_open(loop, directory, RUNNER_SOCKET, &command_wire_ops, c, &c->wire, err);
     if (r == 0)
-        r = send_command(c->wire, spec, err);
+        r = runner_client_send_command(c->wire, spec, err);
     if (r < 0)
         runner_command_free(c);
     else
@@ -235,7 +237,7 @@ struct runner_terminal {
     void *data;
 };
 
-static void on_terminal_packet(void *data, const char *packet, size_t len)
+static void runner_client_on_terminal_packet(void *data, const char *packet, size_t len)
 {
     static const char skipped[] = "\r\n[output was skipped]\r\n";
     struct runner_terminal *t = data;
@@ -248,7 +250,7 @@ static void on_terminal_packet(void *data, const char *packet, size_t len)
         t->ops->on_output(t->data, skipped, sizeof(skipped) - 1);
 }
 
-static void on_terminal_drain(void *data)
+static void runner_client_on_terminal_drain(void *data)
 {
     (void)data;
 }
@@ -257,8 +259,8 @@ int runner_terminal_open(uv_loop_t *loop, const char *directory, const struct ru
                          const struct runtime_terminal_ops *ops, void *data,
                          struct runtime_terminal **ret, struct aq_error *err)
 {
-    static const struct runner_wire_ops wire_ops = { .on_packet = on_terminal_packet,
-                                                     .on_drain = on_terminal_drain };
+    static const struct runner_wire_ops wire_ops = { .on_packet = runner_client_on_terminal_packet,
+                                                     .on_drain = runner_client_on_terminal_drain };
     struct runner_terminal *t = calloc(1, sizeof(*t));
     int r;
 

@@ -40,7 +40,7 @@ static void runner_wire_watch(struct runner_wire *w)
 }
 
 /* 0 = sent, -EAGAIN = not now, -EPIPE. */
-static int send_now(struct runner_wire *w, const void *packet, size_t len)
+static int runner_wire_send_now(struct runner_wire *w, const void *packet, size_t len)
 {
     ssize_t put;
 
@@ -55,7 +55,7 @@ static void runner_wire_flush(struct runner_wire *w)
     LIST_FOREACH(it, &w->queue) {
         struct runner_wire_queued *q = LIST_ENTRY(it, struct runner_wire_queued, link);
 
-        if (send_now(w, q->packet, q->len) == -EAGAIN)
+        if (runner_wire_send_now(w, q->packet, q->len) == -EAGAIN)
             return;
         list_remove(&q->link);
         free(q);
@@ -115,7 +115,7 @@ int runner_wire_open(uv_loop_t *loop, const char *directory, const char *socket,
 
 int runner_wire_send(struct runner_wire *w, const void *packet, size_t len)
 {
-    int r = list_is_empty(&w->queue) ? send_now(w, packet, len) : -EAGAIN;
+    int r = list_is_empty(&w->queue) ? runner_wire_send_now(w, packet, len) : -EAGAIN;
     struct runner_wire_queued *q;
 
     if (r != -EAGAIN)

@@ -20,7 +20,7 @@
 /* What crun and runc look for: these and no others. */
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
-static int make_memory(const char *name)
+static int sealed_make_memory(const char *name)
 {
     int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
 
@@ -41,14 +41,14 @@ static int sealed_copy(int from, int to, off_t size)
     return fcntl(to, F_ADD_SEALS, SEALS) < 0 ? -errno : 0;
 }
 
-static bool is_same(const struct stat *a, const struct stat *b)
+static bool sealed_is_same(const struct stat *a, const struct stat *b)
 {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size
            && a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
 /* A script is not executed from memory. */
-static bool is_executable(int fd)
+static bool sealed_is_executable(int fd)
 {
     char magic[4];
 
@@ -64,14 +64,15 @@ int sealed_get(struct sealed *sealed, const char *path)
 
     if (stat(path, &now) < 0)
         return -1;
-    if (is_same(&sealed->of, &now))
+    if (sealed_is_same(&sealed->of, &now))
         return sealed->fd;
     aq_closep(&sealed->fd);
     sealed->of = now;
     from = open(path, O_RDONLY | O_CLOEXEC);
-    if (from < 0 || fstat(from, &now) < 0 || !is_same(&sealed->of, &now) || !is_executable(from))
+    if (from < 0 || fstat(from, &now) < 0 || !sealed_is_same(&sealed->of, &now)
+        || !sealed_is_executable(from))
         return -1;
-    to = make_memory(slash ? slash + 1 : path);
+    to = sealed_make_memory(slash ? slash + 1 : path);
     if (to >= 0 && sealed_copy(from, to, now.st_size) == 0)
         sealed->fd = AQ_TAKE_FD(to);
     return sealed->fd;

@@ -17,7 +17,7 @@ static const struct {
     { "riscv64", "riscv64", "SCMP_ARCH_RISCV64" },
 };
 
-static bool has_text(const json_t *list, const char *text)
+static bool seccomp_has_text(const json_t *list, const char *text)
 {
     const json_t *item;
     size_t i;
@@ -28,15 +28,15 @@ static bool has_text(const json_t *list, const char *text)
     return false;
 }
 
-static bool has_any_capability(const json_t *list, const struct seccomp_host *host)
+static bool seccomp_has_any_capability(const json_t *list, const struct seccomp_host *host)
 {
     for (const char *const *name = host->capabilities; *name; name++)
-        if (has_text(list, *name))
+        if (seccomp_has_text(list, *name))
             return true;
     return false;
 }
 
-static bool is_at_least(const char *release, const char *minimum)
+static bool seccomp_is_at_least(const char *release, const char *minimum)
 {
     int have[2] = { 0 }, want[2] = { 0 };
 
@@ -45,7 +45,7 @@ static bool is_at_least(const char *release, const char *minimum)
     return have[0] > want[0] || (have[0] == want[0] && have[1] >= want[1]);
 }
 
-static const char *go_name(const struct seccomp_host *host)
+static const char *seccomp_go_name(const struct seccomp_host *host)
 {
     for (size_t i = 0; i < AQ_COUNT(architectures); i++)
         if (strcmp(architectures[i].machine, host->machine) == 0)
@@ -60,16 +60,16 @@ static bool seccomp_holds(const json_t *rule, const struct seccomp_host *host)
     const json_t *arches = json_object_get(in, "arches"), *caps = json_object_get(in, "caps");
     const char *least = json_string_value(json_object_get(in, "minKernel"));
 
-    if (json_array_size(arches) && !has_text(arches, go_name(host)))
+    if (json_array_size(arches) && !seccomp_has_text(arches, seccomp_go_name(host)))
         return false;
-    if (json_array_size(caps) && !has_any_capability(caps, host))
+    if (json_array_size(caps) && !seccomp_has_any_capability(caps, host))
         return false;
-    if (least && !is_at_least(host->release, least))
+    if (least && !seccomp_is_at_least(host->release, least))
         return false;
     least = json_string_value(json_object_get(ex, "minKernel"));
-    return !has_text(json_object_get(ex, "arches"), go_name(host))
-           && !has_any_capability(json_object_get(ex, "caps"), host)
-           && !(least && is_at_least(host->release, least));
+    return !seccomp_has_text(json_object_get(ex, "arches"), seccomp_go_name(host))
+           && !seccomp_has_any_capability(json_object_get(ex, "caps"), host)
+           && !(least && seccomp_is_at_least(host->release, least));
 }
 
 static void seccomp_write_value(struct jsonw *w, const char *key, json_t *value)
@@ -83,7 +83,7 @@ static void seccomp_write_value(struct jsonw *w, const char *key, json_t *value)
     free(text);
 }
 
-static void write_architectures(struct jsonw *w, const json_t *map, const char *machine)
+static void seccomp_write_architectures(struct jsonw *w, const json_t *map, const char *machine)
 {
     const json_t *entry, *item;
     const char *scmp = NULL;
@@ -108,7 +108,7 @@ static void write_architectures(struct jsonw *w, const json_t *map, const char *
     jsonw_array_end(w);
 }
 
-static void write_rule(struct jsonw *w, const json_t *rule)
+static void seccomp_write_rule(struct jsonw *w, const json_t *rule)
 {
     static const char *const members[] = { "names", "action", "errnoRet" };
     json_t *args = json_object_get(rule, "args");
@@ -139,12 +139,12 @@ int seccomp_translate(const char *profile, size_t len, const struct seccomp_host
     jsonw_object_begin(&w);
     seccomp_write_value(&w, "defaultAction", json_object_get(root, "defaultAction"));
     seccomp_write_value(&w, "defaultErrnoRet", json_object_get(root, "defaultErrnoRet"));
-    write_architectures(&w, json_object_get(root, "archMap"), host->machine);
+    seccomp_write_architectures(&w, json_object_get(root, "archMap"), host->machine);
     jsonw_key(&w, "syscalls");
     jsonw_array_begin(&w);
     json_array_foreach(rules, i, rule)
         if (seccomp_holds(rule, host))
-            write_rule(&w, rule);
+            seccomp_write_rule(&w, rule);
     jsonw_array_end(&w);
     jsonw_object_end(&w);
     json_decref(root);

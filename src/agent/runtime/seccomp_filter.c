@@ -22,7 +22,8 @@ static int seccomp_filter_reject(struct aq_error *err, const char *what, const c
 }
 
 /* 'code' is what SCMP_ACT_ERRNO returns. */
-static int read_action(const char *name, const json_t *code, uint32_t *ret, struct aq_error *err)
+static int seccomp_filter_read_action(const char *name, const json_t *code, uint32_t *ret,
+                                      struct aq_error *err)
 {
     static const struct {
         const char *name;
@@ -46,7 +47,8 @@ static int read_action(const char *name, const json_t *code, uint32_t *ret, stru
     return seccomp_filter_reject(err, "action", name);
 }
 
-static int read_operator(const char *name, enum scmp_compare *ret, struct aq_error *err)
+static int seccomp_filter_read_operator(const char *name, enum scmp_compare *ret,
+                                        struct aq_error *err)
 {
     static const struct {
         const char *name;
@@ -68,7 +70,8 @@ static int read_operator(const char *name, enum scmp_compare *ret, struct aq_err
 }
 
 /* "SCMP_ARCH_X86_64" */
-static int add_architecture(scmp_filter_ctx filter, const char *name, struct aq_error *err)
+static int seccomp_filter_add_architecture(scmp_filter_ctx filter, const char *name,
+                                           struct aq_error *err)
 {
     char lower[32] = "";
     uint32_t token;
@@ -89,8 +92,8 @@ static int add_architecture(scmp_filter_ctx filter, const char *name, struct aq_
 /* The conditions of a rule; *ret_is_any if one of them is enough, as several are
  * about one argument.
  */
-static int read_args(const json_t *args, struct scmp_arg_cmp ret[ARGS_MAX], bool *ret_is_any,
-                     struct aq_error *err)
+static int seccomp_filter_read_args(const json_t *args, struct scmp_arg_cmp ret[ARGS_MAX],
+                                    bool *ret_is_any, struct aq_error *err)
 {
     unsigned seen = 0;
     const json_t *arg;
@@ -108,7 +111,8 @@ static int read_args(const json_t *args, struct scmp_arg_cmp ret[ARGS_MAX], bool
             .datum_a = (scmp_datum_t)json_integer_value(json_object_get(arg, "value")),
             .datum_b = (scmp_datum_t)json_integer_value(json_object_get(arg, "valueTwo")),
         };
-        r = read_operator(json_string_value(json_object_get(arg, "op")), &ret[i].op, err);
+        r = seccomp_filter_read_operator(json_string_value(json_object_get(arg, "op")), &ret[i].op,
+                                         err);
         if (r < 0)
             return r;
         *ret_is_any |= (seen & 1u << index) != 0;
@@ -141,11 +145,11 @@ static int seccomp_filter_add_rule(scmp_filter_ctx filter, uint32_t usual, const
     bool is_any = false;
     uint32_t action = usual;
     size_t i;
-    int r = read_action(json_string_value(json_object_get(rule, "action")),
-                        json_object_get(rule, "errnoRet"), &action, err);
+    int r = seccomp_filter_read_action(json_string_value(json_object_get(rule, "action")),
+                                       json_object_get(rule, "errnoRet"), &action, err);
 
     if (r == 0)
-        r = read_args(args, conditions, &is_any, err);
+        r = seccomp_filter_read_args(args, conditions, &is_any, err);
     if (r < 0 || action == usual)
         return r;
     json_array_foreach(json_object_get(rule, "names"), i, name) {
@@ -157,14 +161,15 @@ static int seccomp_filter_add_rule(scmp_filter_ctx filter, uint32_t usual, const
     return 0;
 }
 
-static int add_all(scmp_filter_ctx filter, uint32_t usual, const json_t *root, struct aq_error *err)
+static int seccomp_filter_add_all(scmp_filter_ctx filter, uint32_t usual, const json_t *root,
+                                  struct aq_error *err)
 {
     const json_t *item;
     size_t i;
     int r = 0;
 
     json_array_foreach(json_object_get(root, "architectures"), i, item) {
-        r = add_architecture(filter, json_string_value(item), err);
+        r = seccomp_filter_add_architecture(filter, json_string_value(item), err);
         if (r < 0)
             return r;
     }
@@ -187,7 +192,7 @@ static int seccomp_filter_encode(const char *bytes, size_t len, struct strbuf *o
     return strbuf_ok(out) ? 0 : -ENOMEM;
 }
 
-static int export(scmp_filter_ctx filter, struct strbuf *out, struct aq_error *err)
+static int seccomp_filter_export(scmp_filter_ctx filter, struct strbuf *out, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf bytes = STRBUF_INIT;
     AQ_CLEANUP(aq_closep) int memory = memfd_create("seccomp", MFD_CLOEXEC);
@@ -205,16 +210,16 @@ int seccomp_filter_make(const char *seccomp, struct strbuf *out, struct aq_error
 {
     json_t *root = json_loads(seccomp, 0, NULL);
     uint32_t usual = 0;
-    int r = read_action(json_string_value(json_object_get(root, "defaultAction")),
-                        json_object_get(root, "defaultErrnoRet"), &usual, err);
+    int r = seccomp_filter_read_action(json_string_value(json_object_get(root, "defaultAction")),
+                                       json_object_get(root, "defaultErrnoRet"), &usual, err);
     scmp_filter_ctx filter = r == 0 ? seccomp_init(usual) : NULL;
 
     if (r == 0 && !filter)
         r = aq_fail_oom(err);
     if (r == 0)
-        r = add_all(filter, usual, root, err);
+        r = seccomp_filter_add_all(filter, usual, root, err);
     if (r == 0)
-        r = export(filter, out, err);
+        r = seccomp_filter_export(filter, out, err);
     if (filter)
         seccomp_release(filter);
     json_decref(root);

@@ -19,7 +19,7 @@ static bool image_registries_is_valid(const char *text, size_t len)
            && !memmem(text, len, "//", 2);
 }
 
-static int check_insecure(const char *value, struct aq_error *err)
+static int image_registries_check_insecure(const char *value, struct aq_error *err)
 {
     if (image_registries_is_valid(value, strlen(value)))
         return 0;
@@ -29,7 +29,7 @@ static int check_insecure(const char *value, struct aq_error *err)
                          value);
 }
 
-static int check_mirror(const char *value, struct aq_error *err)
+static int image_registries_check_mirror(const char *value, struct aq_error *err)
 {
     const char *equals = strchr(value, '=');
 
@@ -42,7 +42,7 @@ static int check_mirror(const char *value, struct aq_error *err)
                          value);
 }
 
-static int check_allow(const char *value, struct aq_error *err)
+static int image_registries_check_allow(const char *value, struct aq_error *err)
 {
     struct aq_error why = { 0 };
 
@@ -51,8 +51,9 @@ static int check_allow(const char *value, struct aq_error *err)
     return aq_fail_field(err, EINVAL, "image.allow", "image.allow: %s", why.text);
 }
 
-static int check_each(const struct conf_list *list, int (*check)(const char *, struct aq_error *),
-                      struct aq_error *err)
+static int image_registries_check_each(const struct conf_list *list,
+                                       int (*check)(const char *, struct aq_error *),
+                                       struct aq_error *err)
 {
     int r = 0;
 
@@ -63,16 +64,20 @@ static int check_each(const struct conf_list *list, int (*check)(const char *, s
 
 int image_registries_check(const struct settings *settings, struct aq_error *err)
 {
-    int r = check_each(&settings->image_allow, check_allow, err);
+    int r = image_registries_check_each(&settings->image_allow, image_registries_check_allow, err);
 
     if (r == 0)
-        r = check_each(&settings->image_mirrors, check_mirror, err);
-    return r < 0 ? r : check_each(&settings->image_insecure, check_insecure, err);
+        r = image_registries_check_each(&settings->image_mirrors, image_registries_check_mirror,
+                                        err);
+    return r < 0 ? r
+                 : image_registries_check_each(&settings->image_insecure,
+                                               image_registries_check_insecure, err);
 }
 
 /* ---- registries.conf ---- */
 
-static bool is_insecure(const struct settings *settings, const char *name, size_t len)
+static bool image_registries_is_insecure(const struct settings *settings, const char *name,
+                                         size_t len)
 {
     for (size_t i = 0; i < settings->image_insecure.count; i++) {
         const char *item = settings->image_insecure.items[i];
@@ -99,12 +104,12 @@ static bool image_registries_is_before(const struct settings *settings, size_t c
     return false;
 }
 
-static void write_registry(const struct settings *settings, const char *name, size_t len,
-                           struct strbuf *out)
+static void image_registries_write_registry(const struct settings *settings, const char *name,
+                                            size_t len, struct strbuf *out)
 {
     strbuf_addf(out, "\n[[registry]]\nprefix = \"%.*s\"\nlocation = \"%.*s\"\ninsecure = %s\n",
                 (int)len, name, (int)len, name,
-                is_insecure(settings, name, len) ? "true" : "false");
+                image_registries_is_insecure(settings, name, len) ? "true" : "false");
     for (size_t i = 0; i < settings->image_mirrors.count; i++) {
         const char *mirror = settings->image_mirrors.items[i];
 
@@ -112,7 +117,8 @@ static void write_registry(const struct settings *settings, const char *name, si
             continue;
         mirror += len + 1;
         strbuf_addf(out, "[[registry.mirror]]\nlocation = \"%s\"\ninsecure = %s\n", mirror,
-                    is_insecure(settings, mirror, strlen(mirror)) ? "true" : "false");
+                    image_registries_is_insecure(settings, mirror, strlen(mirror)) ? "true"
+                                                                                   : "false");
     }
 }
 
@@ -126,11 +132,12 @@ void image_registries_write(const struct settings *settings, struct strbuf *out)
     for (size_t i = 0; i < insecure->count; i++)
         if (!image_registries_is_before(settings, mirrors->count, insecure->items[i],
                                         strlen(insecure->items[i])))
-            write_registry(settings, insecure->items[i], strlen(insecure->items[i]), out);
+            image_registries_write_registry(settings, insecure->items[i],
+                                            strlen(insecure->items[i]), out);
     for (size_t i = 0; i < mirrors->count; i++) {
         size_t len = strcspn(mirrors->items[i], "=");
 
         if (!image_registries_is_before(settings, i, mirrors->items[i], len))
-            write_registry(settings, mirrors->items[i], len, out);
+            image_registries_write_registry(settings, mirrors->items[i], len, out);
     }
 }

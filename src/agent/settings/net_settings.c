@@ -5,7 +5,7 @@
 #include <errno.h>
 
 /* NULL-terminated; NULL if memory is short. */
-static const char *const *texts_of(const struct conf_list *list, struct arena *arena)
+static const char *const *net_settings_texts_of(const struct conf_list *list, struct arena *arena)
 {
     const char **texts = arena_array(arena, list->count + 1, sizeof(*texts));
 
@@ -23,9 +23,9 @@ int net_settings_fill(struct net_settings *ret, const struct settings *settings,
         .identity = identity,
         .run_dir = s->run,
         .pool = s->network_pool,
-        .dns = texts_of(&s->network_dns, arena),
-        .denied = texts_of(&s->network_deny, arena),
-        .allowed = texts_of(&s->network_allow, arena),
+        .dns = net_settings_texts_of(&s->network_dns, arena),
+        .denied = net_settings_texts_of(&s->network_deny, arena),
+        .allowed = net_settings_texts_of(&s->network_allow, arena),
         .port_min = (uint16_t)s->port_min,
         .port_max = (uint16_t)s->port_max,
         .port_rest_usec = s->port_rest_usec,

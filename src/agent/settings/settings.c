@@ -208,7 +208,7 @@ const struct conf_item settings_items[] = {
     CONF_TABLE_END,
 };
 
-static bool is_one_of(const char *text, const char *const *words, size_t count)
+static bool settings_is_one_of(const char *text, const char *const *words, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (strcmp(text, words[i]) == 0)
@@ -222,15 +222,15 @@ static int settings_check(const struct settings *settings, struct aq_error *err)
     static const char *const misuse_actions[] = { "report", "stop" };
     static const char *const affinities[] = { "interleaved", "single-node" };
 
-    if (!is_one_of(settings->driver, drivers, AQ_COUNT(drivers)))
+    if (!settings_is_one_of(settings->driver, drivers, AQ_COUNT(drivers)))
         return aq_fail_field(err, EINVAL, "runtime.driver",
                              "runtime.driver '%s' is none of auto, process, container",
                              settings->driver);
-    if (!is_one_of(settings->affinity, affinities, AQ_COUNT(affinities)))
+    if (!settings_is_one_of(settings->affinity, affinities, AQ_COUNT(affinities)))
         return aq_fail_field(err, EINVAL, "resource.affinity-policy",
                              "resource.affinity-policy '%s' is neither interleaved nor single-node",
                              settings->affinity);
-    if (!is_one_of(settings->gpu_misuse, misuse_actions, AQ_COUNT(misuse_actions)))
+    if (!settings_is_one_of(settings->gpu_misuse, misuse_actions, AQ_COUNT(misuse_actions)))
         return aq_fail_field(err, EINVAL, "gpu.misuse",
                              "gpu.misuse '%s' is neither report nor stop", settings->gpu_misuse);
     if (strpbrk(settings->cgroup_parent, "=:\\ \n") || strlen(settings->cgroup_parent) < 2)
@@ -247,8 +247,8 @@ static int settings_check(const struct settings *settings, struct aq_error *err)
     return agent_id_check(settings->id, err);
 }
 
-static int fill_in(struct settings *settings, const char *state, bool is_shared,
-                   struct aq_error *err)
+static int settings_fill_in(struct settings *settings, const char *state, bool is_shared,
+                            struct aq_error *err)
 {
     char host[256] = "";
 
@@ -283,7 +283,7 @@ int settings_load(const char *file, const char *state, bool is_shared, struct se
         return aq_fail_oom(err);
     r = conf_load(settings_items, file ? file : usual, !file, &got, err);
     if (r == 0)
-        r = fill_in(&got, state, is_shared, err);
+        r = settings_fill_in(&got, state, is_shared, err);
     if (r < 0)
         settings_done(&got);
     else

@@ -55,21 +55,21 @@ static void key_put_text(struct strbuf *out, const char *text)
 }
 
 /* Secret and public half as one string. */
-static void put_pair(struct strbuf *out, const struct ssh_key *key)
+static void key_put_pair(struct strbuf *out, const struct ssh_key *key)
 {
     key_put_number(out, sizeof(key->secret) + sizeof(key->open));
     strbuf_add(out, (const char *)key->secret, sizeof(key->secret));
     strbuf_add(out, (const char *)key->open, sizeof(key->open));
 }
 
-static void put_public(struct strbuf *out, const struct ssh_key *key)
+static void key_put_public(struct strbuf *out, const struct ssh_key *key)
 {
     key_put_text(out, TYPE);
     key_put(out, key->open, sizeof(key->open));
 }
 
 /* In lines of 'line' characters; 0 = all in one, without a newline. */
-static void add_base64(struct strbuf *out, const struct strbuf *bytes, int line)
+static void key_add_base64(struct strbuf *out, const struct strbuf *bytes, int line)
 {
     unsigned char text[BLOB_MAX / 3 * 4 + 8];
     int len;
@@ -86,19 +86,19 @@ void ssh_key_add_public(const struct ssh_key *key, struct strbuf *out)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf blob = STRBUF_INIT;
 
-    put_public(&blob, key);
+    key_put_public(&blob, key);
     strbuf_adds(out, TYPE " ");
-    add_base64(out, &blob, 0);
+    key_add_base64(out, &blob, 0);
 }
 
-static void put_private_part(struct strbuf *out, const struct ssh_key *key, const char *comment)
+static void key_put_private_part(struct strbuf *out, const struct ssh_key *key, const char *comment)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf part = STRBUF_INIT;
 
     key_put_number(&part, 0); /* twice the same: proof that it was decrypted */
     key_put_number(&part, 0);
-    put_public(&part, key);
-    put_pair(&part, key);
+    key_put_public(&part, key);
+    key_put_pair(&part, key);
     key_put_text(&part, comment);
     for (char pad = 1; part.len % BLOCK; pad++)
         strbuf_addc(&part, pad);
@@ -115,16 +115,16 @@ void ssh_key_add_openssh(const struct ssh_key *key, const char *comment, struct 
     key_put_text(&blob, "none");
     key_put_text(&blob, "");
     key_put_number(&blob, 1);
-    put_public(&open, key);
+    key_put_public(&open, key);
     key_put(&blob, open.data, open.len);
-    put_private_part(&blob, key, comment);
+    key_put_private_part(&blob, key, comment);
     strbuf_adds(out, "-----BEGIN OPENSSH PRIVATE KEY-----\n");
-    add_base64(out, &blob, LINE);
+    key_add_base64(out, &blob, LINE);
     strbuf_adds(out, "-----END OPENSSH PRIVATE KEY-----\n");
 }
 
 void ssh_key_add_dropbear(const struct ssh_key *key, struct strbuf *out)
 {
     key_put_text(out, TYPE);
-    put_pair(out, key);
+    key_put_pair(out, key);
 }

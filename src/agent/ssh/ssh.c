@@ -26,7 +26,7 @@ struct ssh {
 
 /* ---- the program ---- */
 
-static int add_part(struct ssh *ssh, const char *source, const char *name, struct aq_error *err)
+static int ssh_add_part(struct ssh *ssh, const char *source, const char *name, struct aq_error *err)
 {
     struct part *part = &ssh->parts[ssh->count];
 
@@ -46,14 +46,14 @@ static int ssh_add_line(struct ssh *ssh, const char *line, struct aq_error *err)
     char name[128], path[1024];
 
     if (sscanf(line, " %127s => %1023s", name, path) == 2 && path[0] == '/')
-        return strchr(name, '/') ? add_part(ssh, path, LOADER_NAME, err)
-                                 : add_part(ssh, path, name, err);
+        return strchr(name, '/') ? ssh_add_part(ssh, path, LOADER_NAME, err)
+                                 : ssh_add_part(ssh, path, name, err);
     if (sscanf(line, " %1023s", path) == 1 && path[0] == '/')
-        return add_part(ssh, path, LOADER_NAME, err);
+        return ssh_add_part(ssh, path, LOADER_NAME, err);
     return 0; /* the kernel's own */
 }
 
-static int add_libraries(struct ssh *ssh, const char *program, struct aq_error *err)
+static int ssh_add_libraries(struct ssh *ssh, const char *program, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     const char *argv[] = { "/usr/bin/ldd", program, NULL };
@@ -65,7 +65,7 @@ static int add_libraries(struct ssh *ssh, const char *program, struct aq_error *
     return r;
 }
 
-static bool has_loader(const struct ssh *ssh)
+static bool ssh_has_loader(const struct ssh *ssh)
 {
     for (size_t i = 0; i < ssh->count; i++)
         if (strcmp(ssh->parts[i].target, SSH_INSIDE "/" LOADER_NAME) == 0)
@@ -82,10 +82,10 @@ int ssh_new(const char *program, struct ssh **ret, struct aq_error *err)
         return aq_fail_errno(err, "'%s'", program);
     if (!(ssh = calloc(1, sizeof(*ssh))))
         return aq_fail_oom(err);
-    r = add_part(ssh, program, PROGRAM_NAME, err);
+    r = ssh_add_part(ssh, program, PROGRAM_NAME, err);
     if (r == 0)
-        r = add_libraries(ssh, program, err);
-    if (r == 0 && !has_loader(ssh))
+        r = ssh_add_libraries(ssh, program, err);
+    if (r == 0 && !ssh_has_loader(ssh))
         r = aq_fail(err, ENOEXEC, "the loader of '%s' was not found", program);
     if (r == 0)
         *ret = AQ_TAKE(ssh);
@@ -111,7 +111,7 @@ size_t ssh_mounts(const struct ssh *ssh, struct container_mount *ret)
 
 /* ---- a kernel's files ---- */
 
-static int read_seed(const char *text, unsigned char ret[SSH_KEY_SIZE])
+static int ssh_read_seed(const char *text, unsigned char ret[SSH_KEY_SIZE])
 {
     if (strlen(text) != SSH_SEED_TEXT || strspn(text, "0123456789abcdef") != SSH_SEED_TEXT)
         return -EINVAL;
@@ -120,8 +120,8 @@ static int read_seed(const char *text, unsigned char ret[SSH_KEY_SIZE])
     return 0;
 }
 
-static int make_host_key(const unsigned char *seed, const char *hostname, struct ssh_key *ret,
-                         struct aq_error *err)
+static int ssh_make_host_key(const unsigned char *seed, const char *hostname, struct ssh_key *ret,
+                             struct aq_error *err)
 {
     char label[96];
 
@@ -133,7 +133,7 @@ struct ssh_texts {
     struct strbuf host, known, cluster, cluster_public, container, authorized;
 };
 
-static void texts_done(struct ssh_texts *t)
+static void ssh_texts_done(struct ssh_texts *t)
 {
     strbuf_done(&t->host);
     strbuf_done(&t->known);
@@ -144,8 +144,8 @@ static void texts_done(struct ssh_texts *t)
 }
 
 /* The keys of all hosts of the session, as ~/.ssh/known_hosts has them. */
-static int add_known(const struct ssh_files *files, const unsigned char *seed, struct strbuf *out,
-                     struct aq_error *err)
+static int ssh_add_known(const struct ssh_files *files, const unsigned char *seed,
+                         struct strbuf *out, struct aq_error *err)
 {
     const char *at = files->hosts ? files->hosts : files->hostname;
     int r = 0;
@@ -157,7 +157,7 @@ static int add_known(const struct ssh_files *files, const unsigned char *seed, s
         (void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(at, ","), at);
         at += strcspn(at, ",");
         at += *at == ',';
-        r = make_host_key(seed, name, &key, err);
+        r = ssh_make_host_key(seed, name, &key, err);
         strbuf_addf(out, "[%s]:%d ", name, SSH_PORT);
         if (r == 0)
             ssh_key_add_public(&key, out);
@@ -166,36 +166,36 @@ static int add_known(const struct ssh_files *files, const unsigned char *seed, s
     return r;
 }
 
-static void add_authorized(struct strbuf *out, const struct ssh_key *key, const char *comment)
+static void ssh_add_authorized(struct strbuf *out, const struct ssh_key *key, const char *comment)
 {
     ssh_key_add_public(key, out);
     strbuf_addf(out, " %s\n", comment);
 }
 
-static int make_texts(const struct ssh_files *files, struct ssh_texts *t, struct aq_error *err)
+static int ssh_make_texts(const struct ssh_files *files, struct ssh_texts *t, struct aq_error *err)
 {
     struct ssh_key host, cluster, container;
     unsigned char seed[SSH_KEY_SIZE];
-    int r = read_seed(files->seed, seed) < 0
+    int r = ssh_read_seed(files->seed, seed) < 0
                 ? aq_fail_field(err, EINVAL, "ssh_seed", "a seed is %d digits", SSH_SEED_TEXT)
                 : 0;
 
     if (r == 0)
-        r = make_host_key(seed, files->hostname, &host, err);
+        r = ssh_make_host_key(seed, files->hostname, &host, err);
     if (r == 0)
         r = ssh_key_derive(seed, "cluster", &cluster, err);
     if (r == 0)
         r = ssh_key_derive(seed, "container", &container, err);
     if (r == 0)
-        r = add_known(files, seed, &t->known, err);
+        r = ssh_add_known(files, seed, &t->known, err);
     if (r < 0)
         return r;
     ssh_key_add_dropbear(&host, &t->host);
     ssh_key_add_openssh(&cluster, "work@cluster", &t->cluster);
     ssh_key_add_openssh(&container, "work@session", &t->container);
-    add_authorized(&t->cluster_public, &cluster, "work@cluster");
-    add_authorized(&t->authorized, &container, "work@session");
-    add_authorized(&t->authorized, &cluster, "work@cluster");
+    ssh_add_authorized(&t->cluster_public, &cluster, "work@cluster");
+    ssh_add_authorized(&t->authorized, &container, "work@session");
+    ssh_add_authorized(&t->authorized, &cluster, "work@cluster");
     return strbuf_ok(&t->host) && strbuf_ok(&t->known) && strbuf_ok(&t->cluster)
                    && strbuf_ok(&t->container) && strbuf_ok(&t->authorized)
                ? 0
@@ -213,7 +213,7 @@ static int ssh_make_directories(int config, struct aq_error *err)
 }
 
 /* Readable by everybody in the container: nobody else on the node gets to the directory. */
-static int write_texts(int config, const struct ssh_texts *t, struct aq_error *err)
+static int ssh_write_texts(int config, const struct ssh_texts *t, struct aq_error *err)
 {
     static const char shell_config[] =
         "Host main* sub*\n"
@@ -243,14 +243,14 @@ static int write_texts(int config, const struct ssh_texts *t, struct aq_error *e
 
 int ssh_write_files(const struct ssh_files *files, struct aq_error *err)
 {
-    AQ_CLEANUP(texts_done) struct ssh_texts texts = { STRBUF_INIT, STRBUF_INIT, STRBUF_INIT,
-                                                      STRBUF_INIT, STRBUF_INIT, STRBUF_INIT };
+    AQ_CLEANUP(ssh_texts_done) struct ssh_texts texts = { STRBUF_INIT, STRBUF_INIT, STRBUF_INIT,
+                                                          STRBUF_INIT, STRBUF_INIT, STRBUF_INIT };
     AQ_CLEANUP(aq_closep) int config = open(files->config,
                                             O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     int r;
 
     if (config < 0)
         return aq_fail_errno(err, "open '%s'", files->config);
-    r = make_texts(files, &texts, err);
-    return r < 0 ? r : write_texts(config, &texts, err);
+    r = ssh_make_texts(files, &texts, err);
+    return r < 0 ? r : ssh_write_texts(config, &texts, err);
 }

@@ -42,7 +42,8 @@ void kernel_stat_free(struct kernel_stat *stat)
     free(stat);
 }
 
-static int open_file(const struct cgroup_hierarchy *h, const char *name, const char *file)
+static int kernel_stat_open_file(const struct cgroup_hierarchy *h, const char *name,
+                                 const char *file)
 {
     AQ_CLEANUP(aq_freep) char *path = h && h->parent ? aq_format("%s/%s/%s", h->parent, name, file)
                                                      : NULL;
@@ -52,7 +53,7 @@ static int open_file(const struct cgroup_hierarchy *h, const char *name, const c
 
 static double kernel_stat_read_limit(const struct cgroup_hierarchy *h, const char *name)
 {
-    AQ_CLEANUP(aq_closep) int fd = open_file(
+    AQ_CLEANUP(aq_closep) int fd = kernel_stat_open_file(
         h, name, h && h->is_v2 ? "memory.max" : "memory.limit_in_bytes");
     char text[64];
     uint64_t bytes;
@@ -63,7 +64,7 @@ static double kernel_stat_read_limit(const struct cgroup_hierarchy *h, const cha
                : -1;
 }
 
-static int open_link(const struct kernel_stat_conf *conf, const char *counter)
+static int kernel_stat_open_link(const struct kernel_stat_conf *conf, const char *counter)
 {
     AQ_CLEANUP(aq_freep) char *path = conf->link ? aq_format("%s/sys/class/net/%s/statistics/%s",
                                                              conf->root, conf->link, counter)
@@ -72,27 +73,29 @@ static int open_link(const struct kernel_stat_conf *conf, const char *counter)
     return path ? stat_file_open(path) : -1;
 }
 
-static void open_procs(struct kernel_stat *stat, const struct cgroup_layout *layout,
-                       const char *name)
+static void kernel_stat_open_procs(struct kernel_stat *stat, const struct cgroup_layout *layout,
+                                   const char *name)
 {
     const struct cgroup_hierarchy *h = cgroup_find(layout, CGROUP_MEMORY);
 
     for (size_t i = 0; i < layout->count && (!h || !h->parent); i++)
         h = &layout->items[i];
-    stat->fds[FILE_PROCS] = open_file(h, name, "cgroup.procs");
-    stat->fds[FILE_INNER_PROCS] = open_file(h, name, "container/cgroup.procs");
+    stat->fds[FILE_PROCS] = kernel_stat_open_file(h, name, "cgroup.procs");
+    stat->fds[FILE_INNER_PROCS] = kernel_stat_open_file(h, name, "container/cgroup.procs");
 }
 
-static void open_io(struct kernel_stat *stat, const struct cgroup_hierarchy *h, const char *name)
+static void kernel_stat_open_io(struct kernel_stat *stat, const struct cgroup_hierarchy *h,
+                                const char *name)
 {
     stat->is_v2_io = h && h->is_v2;
     if (stat->is_v2_io) {
-        stat->fds[FILE_IO] = open_file(h, name, "io.stat");
+        stat->fds[FILE_IO] = kernel_stat_open_file(h, name, "io.stat");
         return;
     }
-    stat->fds[FILE_IO] = open_file(h, name, "blkio.throttle.io_service_bytes_recursive");
+    stat->fds[FILE_IO] = kernel_stat_open_file(h, name,
+                                               "blkio.throttle.io_service_bytes_recursive");
     if (stat->fds[FILE_IO] < 0)
-        stat->fds[FILE_IO] = open_file(h, name, "blkio.throttle.io_service_bytes");
+        stat->fds[FILE_IO] = kernel_stat_open_file(h, name, "blkio.throttle.io_service_bytes");
 }
 
 static void kernel_stat_open_files(struct kernel_stat *stat, const struct kernel_stat_conf *conf)
@@ -104,18 +107,18 @@ static void kernel_stat_open_files(struct kernel_stat *stat, const struct kernel
         cpu = cgroup_find_v2(conf->cgroups);
     stat->is_v2_cpu = cpu && cpu->is_v2;
     stat->is_v2_memory = memory && memory->is_v2;
-    stat->fds[FILE_CPU] = open_file(cpu, conf->name,
-                                    stat->is_v2_cpu ? "cpu.stat" : "cpuacct.usage");
-    stat->fds[FILE_MEMORY] = open_file(
+    stat->fds[FILE_CPU] = kernel_stat_open_file(cpu, conf->name,
+                                                stat->is_v2_cpu ? "cpu.stat" : "cpuacct.usage");
+    stat->fds[FILE_MEMORY] = kernel_stat_open_file(
         memory, conf->name, stat->is_v2_memory ? "memory.current" : "memory.usage_in_bytes");
-    stat->fds[FILE_MEMORY_STAT] = open_file(memory, conf->name, "memory.stat");
+    stat->fds[FILE_MEMORY_STAT] = kernel_stat_open_file(memory, conf->name, "memory.stat");
     stat->memory_max = kernel_stat_read_limit(memory, conf->name);
-    open_io(stat, cgroup_find(conf->cgroups, CGROUP_BLKIO), conf->name);
-    stat->fds[FILE_RX] = open_link(conf, "tx_bytes");
-    stat->fds[FILE_TX] = open_link(conf, "rx_bytes");
+    kernel_stat_open_io(stat, cgroup_find(conf->cgroups, CGROUP_BLKIO), conf->name);
+    stat->fds[FILE_RX] = kernel_stat_open_link(conf, "tx_bytes");
+    stat->fds[FILE_TX] = kernel_stat_open_link(conf, "rx_bytes");
     stat->fds[FILE_SCRATCH] = conf->scratch ? stat_file_open(conf->scratch) : -1;
     stat->scratch_max = (double)conf->scratch_bytes;
-    open_procs(stat, conf->cgroups, conf->name);
+    kernel_stat_open_procs(stat, conf->cgroups, conf->name);
 }
 
 int kernel_stat_open(const struct kernel_stat_conf *conf, struct kernel_stat **ret,
@@ -143,7 +146,7 @@ static bool kernel_stat_read_number(int fd, uint64_t *ret)
     return stat_file_read(fd, text, sizeof(text)) && stat_file_number(text, ret);
 }
 
-static bool read_cpu_msec(const struct kernel_stat *stat, double *ret)
+static bool kernel_stat_read_cpu_msec(const struct kernel_stat *stat, double *ret)
 {
     char text[TEXT_MAX];
     uint64_t used;
@@ -177,7 +180,8 @@ static bool kernel_stat_read_memory(const struct kernel_stat *stat, double *ret)
 }
 
 /* Version 2: "8:0 rbytes=1 wbytes=2 rios=..."; version 1: "8:0 Read 1". */
-static bool read_io(const struct kernel_stat *stat, double *ret_read, double *ret_written)
+static bool kernel_stat_read_io(const struct kernel_stat *stat, double *ret_read,
+                                double *ret_written)
 {
     char text[TEXT_MAX];
 
@@ -208,13 +212,13 @@ void kernel_stat_sample(const struct kernel_stat *stat, struct sample *sample)
     struct stat scratch;
     uint64_t bytes;
 
-    if (read_cpu_msec(stat, &value)) {
+    if (kernel_stat_read_cpu_msec(stat, &value)) {
         sample_add(sample, SAMPLE_CPU_UTIL, value, 1000);
         sample_add(sample, SAMPLE_CPU_USED, value, -1);
     }
     if (kernel_stat_read_memory(stat, &value))
         sample_add(sample, SAMPLE_MEM, value, stat->memory_max);
-    if (read_io(stat, &value, &written)) {
+    if (kernel_stat_read_io(stat, &value, &written)) {
         sample_add(sample, SAMPLE_IO_READ, value, -1);
         sample_add(sample, SAMPLE_IO_WRITE, written, -1);
     }

@@ -35,7 +35,7 @@ struct node_stat {
     char text[STAT_TEXT_MAX];
 };
 
-static int open_below(const char *root, const char *path)
+static int node_stat_open_below(const char *root, const char *path)
 {
     AQ_CLEANUP(aq_freep) char *whole = aq_format("%s%s", root, path);
 
@@ -48,10 +48,10 @@ int node_stat_new(const char *root, struct node_stat **ret, struct aq_error *err
 
     if (!node)
         return aq_fail_oom(err);
-    node->stat = open_below(root, "/proc/stat");
-    node->meminfo = open_below(root, "/proc/meminfo");
-    node->net = open_below(root, "/proc/self/net/dev");
-    node->mounts = open_below(root, "/proc/self/mounts");
+    node->stat = node_stat_open_below(root, "/proc/stat");
+    node->meminfo = node_stat_open_below(root, "/proc/meminfo");
+    node->net = node_stat_open_below(root, "/proc/self/net/dev");
+    node->mounts = node_stat_open_below(root, "/proc/self/mounts");
     node->ticks_per_msec = (double)sysconf(_SC_CLK_TCK) / 1000;
     *ret = node;
     return 0;
@@ -71,7 +71,7 @@ void node_stat_free(struct node_stat *node)
 /* ---- cores ---- */
 
 /* "cpu0 USER NICE SYSTEM IDLE ..." */
-static bool read_core(struct node_stat *node, const char *line)
+static bool node_stat_read_core(struct node_stat *node, const char *line)
 {
     unsigned long long user, nice, system;
     unsigned number;
@@ -85,13 +85,13 @@ static bool read_core(struct node_stat *node, const char *line)
     return true;
 }
 
-static void read_cores(struct node_stat *node)
+static void node_stat_read_cores(struct node_stat *node)
 {
     node->core_count = 0;
     if (!stat_file_read(node->stat, node->text, sizeof(node->text)))
         return;
     for (const char *line = stat_file_next_line(node->text); line; line = stat_file_next_line(line))
-        if (strncmp(line, "cpu", 3) != 0 || !read_core(node, line))
+        if (strncmp(line, "cpu", 3) != 0 || !node_stat_read_core(node, line))
             return;
 }
 
@@ -100,7 +100,7 @@ static void read_cores(struct node_stat *node)
 /* Space that is the machine's own: not that of other machines, which may
  * leave us waiting, nor of images and firmware.
  */
-static bool is_disk(const char *device, const char *type)
+static bool node_stat_is_disk(const char *device, const char *type)
 {
     static const char *const others[] = { "vfat", "squashfs", "iso9660", "udf",     "erofs",
                                           "cifs", "nfs",      "nfs4",    "fuseblk", "fuse" };
@@ -111,7 +111,7 @@ static bool is_disk(const char *device, const char *type)
     return strncmp(device, "/dev/", 5) == 0 && strncmp(device, "/dev/loop", 9) != 0;
 }
 
-static void add_disk(struct node_stat *node, const char *device, const char *mount)
+static void node_stat_add_disk(struct node_stat *node, const char *device, const char *mount)
 {
     for (size_t i = 0; i < node->disk_count; i++)
         if (strcmp(node->disks[i].device, device) == 0)
@@ -123,7 +123,7 @@ static void add_disk(struct node_stat *node, const char *device, const char *mou
     node->disk_count++;
 }
 
-static void find_disks(struct node_stat *node)
+static void node_stat_find_disks(struct node_stat *node)
 {
     int64_t now = clock_monotonic_usec();
 
@@ -136,12 +136,13 @@ static void find_disks(struct node_stat *node)
     for (const char *line = node->text; line; line = stat_file_next_line(line)) {
         char device[DISK_NAME_MAX], mount[256], type[32];
 
-        if (sscanf(line, "%63s %255s %31s", device, mount, type) == 3 && is_disk(device, type))
-            add_disk(node, device, mount);
+        if (sscanf(line, "%63s %255s %31s", device, mount, type) == 3
+            && node_stat_is_disk(device, type))
+            node_stat_add_disk(node, device, mount);
     }
 }
 
-static void measure_disks(struct node_stat *node)
+static void node_stat_measure_disks(struct node_stat *node)
 {
     for (size_t i = 0; i < node->disk_count; i++) {
         struct disk_stat *disk = &node->disks[i];
@@ -169,7 +170,7 @@ static bool node_stat_read_memory(struct node_stat *node, double *ret_used, doub
 }
 
 /* What goes to and from containers goes through the node's own links too. */
-static bool is_own_link(const char *name)
+static bool node_stat_is_own_link(const char *name)
 {
     static const char *const others[] = { "lo", "aq", "veth", "docker", "br-", "virbr", "cni" };
 
@@ -179,7 +180,7 @@ static bool is_own_link(const char *name)
     return true;
 }
 
-static bool read_network(struct node_stat *node, double *ret_rx, double *ret_tx)
+static bool node_stat_read_network(struct node_stat *node, double *ret_rx, double *ret_tx)
 {
     bool has_any = false;
 
@@ -191,7 +192,7 @@ static bool read_network(struct node_stat *node, double *ret_rx, double *ret_tx)
         char name[32];
 
         if (sscanf(line, " %31[^: ]: %llu %*u %*u %*u %*u %*u %*u %*u %llu", name, &rx, &tx) != 3
-            || !is_own_link(name))
+            || !node_stat_is_own_link(name))
             continue;
         *ret_rx += (double)rx;
         *ret_tx += (double)tx;
@@ -234,11 +235,11 @@ void node_stat_sample(struct node_stat *node, struct sample *sample)
 {
     double used, total, rx, tx;
     bool has_memory = node_stat_read_memory(node, &used, &total),
-         has_network = read_network(node, &rx, &tx);
+         has_network = node_stat_read_network(node, &rx, &tx);
 
-    read_cores(node);
-    find_disks(node);
-    measure_disks(node);
+    node_stat_read_cores(node);
+    node_stat_find_disks(node);
+    node_stat_measure_disks(node);
     node_stat_add_node(node, sample);
     if (has_memory)
         sample_add(sample, SAMPLE_NODE_MEM, used, total);

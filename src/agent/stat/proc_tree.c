@@ -105,7 +105,7 @@ static bool proc_tree_parse(const struct proc_tree *tree, const char *text,
     return true;
 }
 
-static int read_process(struct proc_tree *tree, const char *name)
+static int proc_tree_read_process(struct proc_tree *tree, const char *name)
 {
     AQ_CLEANUP(aq_closep) int fd = -1;
     char path[64], text[1024];
@@ -125,7 +125,7 @@ static int read_process(struct proc_tree *tree, const char *name)
     return 0;
 }
 
-static int by_pid(const void *a, const void *b)
+static int proc_tree_by_pid(const void *a, const void *b)
 {
     pid_t left = ((const struct proc_tree_process *)a)->pid,
           right = ((const struct proc_tree_process *)b)->pid;
@@ -137,12 +137,14 @@ static struct proc_tree_process *proc_tree_find(const struct proc_tree *tree, pi
 {
     const struct proc_tree_process key = { .pid = pid };
 
-    return tree->count ? bsearch(&key, tree->processes, tree->count, sizeof(key), by_pid) : NULL;
+    return tree->count ? bsearch(&key, tree->processes, tree->count, sizeof(key), proc_tree_by_pid)
+                       : NULL;
 }
 
 /* ---- whose is whose ---- */
 
-static size_t owner_of(const struct proc_tree *tree, const struct proc_tree_process *process)
+static size_t proc_tree_owner_of(const struct proc_tree *tree,
+                                 const struct proc_tree_process *process)
 {
     for (int depth = 0; process && depth < DEPTH_MAX; depth++) {
         for (size_t i = 0; i < tree->program_count; i++)
@@ -154,7 +156,7 @@ static size_t owner_of(const struct proc_tree *tree, const struct proc_tree_proc
     return NOBODY;
 }
 
-static void find_keepers(struct proc_tree *tree)
+static void proc_tree_find_keepers(struct proc_tree *tree)
 {
     for (size_t i = 0; i < tree->program_count; i++) {
         struct proc_tree_program *program = &tree->programs[i];
@@ -181,16 +183,16 @@ int proc_tree_look(struct proc_tree *tree)
     rewinddir(tree->proc);
     while (r == 0 && (entry = readdir(tree->proc)))
         if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
-            r = read_process(tree, entry->d_name);
+            r = proc_tree_read_process(tree, entry->d_name);
     if (r < 0)
         return r;
     if (tree->count)
-        qsort(tree->processes, tree->count, sizeof(*tree->processes), by_pid);
-    find_keepers(tree);
+        qsort(tree->processes, tree->count, sizeof(*tree->processes), proc_tree_by_pid);
+    proc_tree_find_keepers(tree);
     for (size_t i = 0; i < tree->count; i++) {
         struct proc_tree_process *process = &tree->processes[i];
 
-        process->program = owner_of(tree, process);
+        process->program = proc_tree_owner_of(tree, process);
         if (process->program == NOBODY)
             continue;
         tree->programs[process->program].use.cpu_msec += process->own_msec + process->children_msec;

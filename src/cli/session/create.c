@@ -238,12 +238,13 @@ static const struct cli_opt run_opts[] = {
 };
 
 /* "10" or "1-12:30:00": a time limit, as Slurm has it behind -t. */
-static bool run_is_slurm_time(const char *word)
+static bool create_run_is_slurm_time(const char *word)
 {
     return word[0] >= '0' && word[0] <= '9' && strspn(word, "0123456789:-") == strlen(word);
 }
 
-static int run_check_input(const struct run_opts *opts, const char *command, struct aq_error *err)
+static int create_run_check_input(const struct run_opts *opts, const char *command,
+                                  struct aq_error *err)
 {
     const char *other = opts->no_input       ? "--no-input"
                         : opts->count.is_set ? "--count"
@@ -252,7 +253,7 @@ static int run_check_input(const struct run_opts *opts, const char *command, str
 
     if (opts->interactive && !opts->tty && other)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "-i and %s exclude each other", other);
-    if (opts->tty && run_is_slurm_time(command))
+    if (opts->tty && create_run_is_slurm_time(command))
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                             "-t is for a terminal; a time limit is given with --timeout 10m, not "
                             "-t %.20s",
@@ -269,7 +270,7 @@ static int run_check_input(const struct run_opts *opts, const char *command, str
 }
 
 /* As srun(1) passes it on, but to one session only. */
-static const char *run_choose_input(const struct run_opts *opts)
+static const char *create_run_choose_input(const struct run_opts *opts)
 {
     if (opts->tty)
         return INPUT_TERMINAL;
@@ -278,7 +279,7 @@ static const char *run_choose_input(const struct run_opts *opts)
     return opts->interactive || standard_input_is_given() ? INPUT_STREAM : NULL;
 }
 
-static int run_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+static int create_run_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
     struct run_opts *opts = data;
     struct create_request request = { &opts->spec, true, (size_t)opts->count.value, argc, argv };
@@ -289,8 +290,8 @@ static int run_run(struct cli *cli, void *data, int argc, char **argv, struct aq
     if (r == 0 && opts->dry_run)
         return create_dry_run(cli, &request, err);
     if (r == 0)
-        r = run_check_input(opts, argv[0], err);
-    opts->spec.input = run_choose_input(opts);
+        r = create_run_check_input(opts, argv[0], err);
+    opts->spec.input = create_run_choose_input(opts);
     if (r == 0)
         r = create_all(cli, &request, &created, err);
     if (r == 0 && opts->detach)
@@ -327,7 +328,7 @@ const struct cli_verb verb_run = {
     .min_args = 1,
     .max_args = -1,
     .flags = CLI_STOP_AT_FIRST | CLI_RUNS_PROGRAM,
-    .run = run_run,
+    .run = create_run_run,
 };
 
 /* ---- session create ---- */

@@ -33,7 +33,7 @@ void follow_path(const struct followed *item, const char *base, const char *rest
     cli_path_query(path, "owner_access_key", owner[0] ? owner : NULL);
 }
 
-static bool is_done(const struct followed *item)
+static bool follow_is_done(const struct followed *item)
 {
     bool runs = item->status == SESSION_RUNNING || item->status == SESSION_RUNNING_DEGRADED;
 
@@ -46,12 +46,12 @@ static bool is_done(const struct followed *item)
 void follow_check(struct follow *f)
 {
     for (size_t i = 0; i < f->count; i++)
-        if (!is_done(&f->items[i]))
+        if (!follow_is_done(&f->items[i]))
             return;
     f->is_over = true;
 }
 
-static void read_exit_code(struct followed *item, const json_t *session)
+static void follow_read_exit_code(struct followed *item, const json_t *session)
 {
     json_t *kernel, *code;
     size_t i;
@@ -70,7 +70,7 @@ static void read_exit_code(struct followed *item, const json_t *session)
         item->has_exit = true;
 }
 
-static void set_stage(struct followed *item, enum session_status status, const char *reason)
+static void follow_set_stage(struct followed *item, enum session_status status, const char *reason)
 {
     bool waits = status == SESSION_PENDING && item->status == status;
 
@@ -84,7 +84,7 @@ static void set_stage(struct followed *item, enum session_status status, const c
     follow_input_need(item);
 }
 
-static void update(struct followed *item, const json_t *session)
+static void follow_update(struct followed *item, const json_t *session)
 {
     const char *status = json_string_value(json_object_get(session, "status"));
     const char *reason = json_string_value(json_object_get(session, "reason"));
@@ -99,12 +99,12 @@ static void update(struct followed *item, const json_t *session)
     item->is_known = true;
     item->is_final = session_is_terminal(now);
     if (item->is_final)
-        read_exit_code(item, session);
-    set_stage(item, now, reason);
+        follow_read_exit_code(item, session);
+    follow_set_stage(item, now, reason);
 }
 
 /* The manager did not answer: it may be restarting. */
-static void note_lost(struct follow *f, const struct aq_error *err)
+static void follow_note_lost(struct follow *f, const struct aq_error *err)
 {
     int64_t now = clock_monotonic_usec();
 
@@ -131,7 +131,7 @@ static void follow_on_answer(void *data, const struct client_response *response,
         struct aq_error busy = { 0 };
 
         aq_fail(&busy, EAGAIN, "status %d", response ? response->head->status : 0);
-        note_lost(f, response ? &busy : err);
+        follow_note_lost(f, response ? &busy : err);
         return;
     }
     f->lost_usec = 0;
@@ -143,7 +143,7 @@ static void follow_on_answer(void *data, const struct client_response *response,
         return;
     }
     session = json_loadb(response->body, response->body_len, 0, NULL);
-    update(item, session);
+    follow_update(item, session);
     json_decref(session);
     if (item->ask_again && !item->is_final)
         follow_ask(item);
@@ -189,7 +189,7 @@ static void follow_ask_all(struct follow *f)
 /* The image of the only session comes. Elsewhere than on a terminal a line for
  * each phase is enough.
  */
-static void show_pull(struct follow *f, const json_t *image)
+static void follow_show_pull(struct follow *f, const json_t *image)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     const char *name = json_string_value(json_object_get(image, "name"));
@@ -207,7 +207,7 @@ static void show_pull(struct follow *f, const json_t *image)
 }
 
 /* One kernel's exit status is all that there is to know of an end. */
-static bool take_end(struct followed *item, const char *event, const json_t *body)
+static bool follow_take_end(struct followed *item, const char *event, const json_t *body)
 {
     const json_t *code = json_object_get(body, "exitCode");
 
@@ -216,13 +216,13 @@ static bool take_end(struct followed *item, const char *event, const json_t *bod
         return false;
     item->is_final = item->has_exit = true;
     item->exit_code = (int)json_integer_value(code) & 255;
-    set_stage(item, SESSION_TERMINATED, json_string_value(json_object_get(body, "reason")));
+    follow_set_stage(item, SESSION_TERMINATED, json_string_value(json_object_get(body, "reason")));
     follow_check(item->all);
     return true;
 }
 
 /* On its way to run, a session's event says by its name all there is to know. */
-static bool take_stage(struct followed *item, const char *event, const json_t *body)
+static bool follow_take_stage(struct followed *item, const char *event, const json_t *body)
 {
     static const struct {
         const char *event;
@@ -234,7 +234,8 @@ static bool take_stage(struct followed *item, const char *event, const json_t *b
 
     for (size_t i = 0; item->is_known && !item->asking && i < AQ_COUNT(stages); i++)
         if (strcmp(event, stages[i].event) == 0) {
-            set_stage(item, stages[i].status, json_string_value(json_object_get(body, "reason")));
+            follow_set_stage(item, stages[i].status,
+                             json_string_value(json_object_get(body, "reason")));
             follow_check(item->all);
             return true;
         }
@@ -244,7 +245,7 @@ static bool take_stage(struct followed *item, const char *event, const json_t *b
 /* A result comes before the end that it is the result of. */
 static bool follow_take_event(struct followed *item, const char *event, const json_t *body)
 {
-    return take_stage(item, event, body) || take_end(item, event, body)
+    return follow_take_stage(item, event, body) || follow_take_end(item, event, body)
            || strcmp(event, "session_success") == 0 || strcmp(event, "session_failure") == 0;
 }
 
@@ -255,7 +256,7 @@ static int follow_on_event(void *data, const struct sse_event *event)
     const char *id = json_string_value(json_object_get(body, "sessionId"));
 
     if (strcmp(event->event, "session_image_pull") == 0) {
-        show_pull(f, json_object_get(body, "image"));
+        follow_show_pull(f, json_object_get(body, "image"));
         json_decref(body);
         return 0;
     }
@@ -270,17 +271,17 @@ static int follow_on_event(void *data, const struct sse_event *event)
 /* New sessions are mostly where they began still, and short ones are over
  * before we would ask for what happened to them before we listened.
  */
-static bool are_new(const struct follow *f)
+static bool follow_are_new(const struct follow *f)
 {
     return f->events && clock_monotonic_usec() < f->new_until_usec;
 }
 
-static void on_events_head(struct exchange *ex, const struct message_head *head, void *data)
+static void follow_on_events_head(struct exchange *ex, const struct message_head *head, void *data)
 {
     struct follow *f = data;
 
     if (head->status == 200) {
-        if (!are_new(f))
+        if (!follow_are_new(f))
             follow_ask_all(f); /* what happened before we listened */
         return;
     }
@@ -288,7 +289,7 @@ static void on_events_head(struct exchange *ex, const struct message_head *head,
     exchange_cancel(ex);
 }
 
-static void on_events_body(struct exchange *ex, const char *bytes, size_t len, void *data)
+static void follow_on_events_body(struct exchange *ex, const char *bytes, size_t len, void *data)
 {
     struct follow *f = data;
 
@@ -298,7 +299,7 @@ static void on_events_body(struct exchange *ex, const char *bytes, size_t len, v
     exchange_cancel(ex);
 }
 
-static void on_events_end(struct exchange *ex, const struct aq_error *err, void *data)
+static void follow_on_events_end(struct exchange *ex, const struct aq_error *err, void *data)
 {
     struct follow *f = data;
 
@@ -308,12 +309,12 @@ static void on_events_end(struct exchange *ex, const struct aq_error *err, void 
 }
 
 /* Listen; if that fails, polling alone has to do until the next try. */
-static void listen_to_events(struct follow *f)
+static void follow_listen_to_events(struct follow *f)
 {
     static const struct exchange_ops ops = {
-        .on_head = on_events_head,
-        .on_body = on_events_body,
-        .on_end = on_events_end,
+        .on_head = follow_on_events_head,
+        .on_body = follow_on_events_body,
+        .on_end = follow_on_events_end,
     };
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
     AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT;
@@ -340,8 +341,8 @@ static void follow_poll(struct follow *f, int64_t now)
 {
     f->poll_usec = now + (f->events ? POLL_USEC : POLL_BLIND_USEC * (1 + f->count / 100));
     if (!f->events)
-        listen_to_events(f);
-    if (are_new(f))
+        follow_listen_to_events(f);
+    if (follow_are_new(f))
         f->poll_usec = f->new_until_usec;
     else
         follow_ask_all(f);
@@ -365,8 +366,8 @@ static void follow_on_tick(uv_timer_t *timer)
 
 /* ---- interruption ---- */
 
-static void on_cancelled(void *data, const struct client_response *response,
-                         const struct aq_error *err)
+static void follow_on_cancelled(void *data, const struct client_response *response,
+                                const struct aq_error *err)
 {
     (void)data;
     (void)response;
@@ -387,10 +388,10 @@ static void follow_cancel(struct followed *item)
         return;
     request.url = url.data;
     request.headers = headers.data;
-    (void)client_fetch(item->all->client, &request, on_cancelled, NULL, &ex, NULL);
+    (void)client_fetch(item->all->client, &request, follow_on_cancelled, NULL, &ex, NULL);
 }
 
-static void on_interrupt(uv_signal_t *handle, int signum)
+static void follow_on_interrupt(uv_signal_t *handle, int signum)
 {
     struct follow *f = handle->data;
 
@@ -417,7 +418,7 @@ static void follow_on_handle_closed(uv_handle_t *handle)
     f->handles--;
 }
 
-static int open_handles(struct follow *f)
+static int follow_open_handles(struct follow *f)
 {
     uv_handle_t *const handles[] = { (uv_handle_t *)&f->tick, (uv_handle_t *)&f->interrupt,
                                      (uv_handle_t *)&f->quit };
@@ -429,8 +430,8 @@ static int open_handles(struct follow *f)
     for (size_t i = 0; i < AQ_COUNT(handles); i++)
         handles[i]->data = f;
     if (f->flags & FOLLOW_CANCEL) {
-        (void)uv_signal_start(&f->interrupt, on_interrupt, SIGINT);
-        (void)uv_signal_start(&f->quit, on_interrupt, SIGQUIT);
+        (void)uv_signal_start(&f->interrupt, follow_on_interrupt, SIGINT);
+        (void)uv_signal_start(&f->quit, follow_on_interrupt, SIGQUIT);
     }
     return uv_timer_start(&f->tick, follow_on_tick, 0,
                           f->progress.is_terminal ? TICK_MSEC : TICK_PLAIN_MSEC);
@@ -506,7 +507,7 @@ int follow_sessions(struct cli *cli, const struct follow_session *sessions, size
     if (timeout_usec)
         f.deadline_usec = clock_monotonic_usec() + timeout_usec;
     progress_init(&f.progress, cli->globals.quiet, cli->output.ascii);
-    (void)open_handles(&f);
+    (void)follow_open_handles(&f);
     for (size_t i = 0; i < count; i++)
         follow_log_need(&items[i]);
     while (!f.is_over)

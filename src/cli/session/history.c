@@ -108,7 +108,7 @@ const struct cli_verb verb_session_history = {
 /* ---- candidates ---- */
 
 /* What a candidate is compared by: its score, else the first amount. */
-static double choices_measure(const json_t *candidate)
+static double history_choices_measure(const json_t *candidate)
 {
     const json_t *score = json_object_get(candidate, "score");
     json_t *free = json_object_get(candidate, "free");
@@ -119,39 +119,39 @@ static double choices_measure(const json_t *candidate)
     return first ? atof(json_string_value(json_object_iter_value(first))) : 0;
 }
 
-static void choices_add_bar(json_t *candidate, double low, double high)
+static void history_choices_add_bar(json_t *candidate, double low, double high)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf bar = STRBUF_INIT;
 
-    usage_bar(high > low ? (choices_measure(candidate) - low) / (high - low) : 1, USAGE_BAR_WIDTH,
-              &bar);
+    usage_bar(high > low ? (history_choices_measure(candidate) - low) / (high - low) : 1,
+              USAGE_BAR_WIDTH, &bar);
     json_object_set_new(candidate, "bar", json_string(bar.data));
 }
 
-static void choices_draw(json_t *best)
+static void history_choices_draw(json_t *best)
 {
     double low = 0, high = 0;
     json_t *candidate;
     size_t i;
 
     json_array_foreach(best, i, candidate) {
-        low = AQ_MIN(low, choices_measure(candidate));
-        high = AQ_MAX(high, choices_measure(candidate));
+        low = AQ_MIN(low, history_choices_measure(candidate));
+        high = AQ_MAX(high, history_choices_measure(candidate));
     }
     json_array_foreach(best, i, candidate) {
         bool is_chosen = json_is_true(json_object_get(candidate, "chosen"));
         char score[32] = "";
 
         if (json_is_number(json_object_get(candidate, "score")))
-            (void)snprintf(score, sizeof(score), "%.4g", choices_measure(candidate));
-        choices_add_bar(candidate, low, high);
+            (void)snprintf(score, sizeof(score), "%.4g", history_choices_measure(candidate));
+        history_choices_add_bar(candidate, low, high);
         json_object_set_new(candidate, "score", json_string(score));
         json_object_set_new(candidate, "mark", json_string(is_chosen ? "*" : ""));
     }
 }
 
-static int choices_print_one(struct cli *cli, const json_t *choice, size_t number,
-                             struct aq_error *err)
+static int history_choices_print_one(struct cli *cli, const json_t *choice, size_t number,
+                                     struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf head = STRBUF_INIT;
     const char *selection = json_string_value(json_object_get(choice, "selection"));
@@ -167,12 +167,12 @@ static int choices_print_one(struct cli *cli, const json_t *choice, size_t numbe
                     ? " (no ranking: the chosen one, others by name)"
                     : "");
     r = cli_print(&head, err);
-    choices_draw(best);
+    history_choices_draw(best);
     return r < 0 ? r : history_print_rows(cli, choice_columns, best, err);
 }
 
 /* The last placement among the attempts; NULL = none is known. */
-static json_t *choices_find(const json_t *past)
+static json_t *history_choices_find(const json_t *past)
 {
     json_t *attempts = json_object_get(past, "scheduling"), *found = NULL, *attempt;
     size_t i;
@@ -186,7 +186,7 @@ static json_t *choices_find(const json_t *past)
     return json_is_array(found) ? found : NULL;
 }
 
-static int choices_print(struct cli *cli, json_t *choices, struct aq_error *err)
+static int history_choices_print(struct cli *cli, json_t *choices, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     json_t *choice;
@@ -207,7 +207,7 @@ static int choices_print(struct cli *cli, json_t *choices, struct aq_error *err)
     }
     json_array_foreach(choices, i, choice)
         if (r == 0)
-            r = choices_print_one(cli, choice, i, err);
+            r = history_choices_print_one(cli, choice, i, err);
     return r;
 }
 
@@ -216,13 +216,13 @@ int choices_show(struct cli *cli, const char *name, struct aq_error *err)
     json_t *past = NULL, *choices = NULL;
     int r = history_get(cli, name, &past, err);
 
-    if (r == 0 && !(choices = choices_find(past)))
+    if (r == 0 && !(choices = history_choices_find(past)))
         r = aq_fail(err, ENOENT,
                     "session '%s': no placement is known; it has not started, or "
                     "that is too long ago",
                     name);
     if (r == 0)
-        r = choices_print(cli, choices, err);
+        r = history_choices_print(cli, choices, err);
     json_decref(past);
     return r;
 }

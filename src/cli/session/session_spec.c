@@ -84,7 +84,7 @@ static int spec_add_array(unsigned index, unsigned count, json_t *environ)
     return 0;
 }
 
-static bool is_shell_safe(const char *word)
+static bool spec_is_shell_safe(const char *word)
 {
     if (!*word)
         return false;
@@ -98,7 +98,7 @@ void spec_quote_command(int argc, char *const argv[], struct strbuf *out)
 {
     for (int i = 0; i < argc; i++) {
         strbuf_adds(out, i ? " " : "");
-        if (is_shell_safe(argv[i])) {
+        if (spec_is_shell_safe(argv[i])) {
             strbuf_adds(out, argv[i]);
             continue;
         }

@@ -294,8 +294,8 @@ static void logs_on_found(struct request *req, const struct session_row *row, vo
     logs_serve(req, data, &row->session.id, chosen);
 }
 
-static void serve_live(struct request *req, const struct session *session,
-                       const struct log_params *params)
+static void logs_serve_live(struct request *req, const struct session *session,
+                            const struct log_params *params)
 {
     const struct kernel *chosen = NULL;
 
@@ -334,7 +334,7 @@ static void logs_start(struct request *req, struct api *api, bool as_text)
     params->as_text = as_text;
     live = session_find_certain(api, req, params->owner_access_key);
     if (live)
-        serve_live(req, live, params);
+        logs_serve_live(req, live, params);
     else
         session_find(api, req, params->owner_access_key, logs_on_found, params);
 }

@@ -243,7 +243,7 @@ static void session_create_on_batch_created(void *data, int r, const struct aq_e
 }
 
 /* "[3].name" for the fourth element's name */
-static void name_element(struct aq_error *err, size_t i)
+static void session_create_name_element(struct aq_error *err, size_t i)
 {
     char field[sizeof(err->field)];
 
@@ -261,7 +261,7 @@ static int session_create_read_batch(const struct api *api, struct request *req,
         if ((r = session_params_read(api, req, json_array_get(list, i), &params[i], err)) == 0)
             continue;
         if (json_array_size(list) > 1)
-            name_element(err, i);
+            session_create_name_element(err, i);
         while (i > 0)
             session_params_done(&params[--i]);
         return r;

@@ -22,9 +22,9 @@ struct decode_path {
     int name_len; /* 0 = to its end */
 };
 
-static size_t path_write(const struct decode_path *path, char *out, size_t cap)
+static size_t decode_path_write(const struct decode_path *path, char *out, size_t cap)
 {
-    size_t len = path->outer ? path_write(path->outer, out, cap) : 0;
+    size_t len = path->outer ? decode_path_write(path->outer, out, cap) : 0;
     int n = snprintf(out + len, cap - len, "%s%.*s", len ? "." : "",
                      path->name_len ? path->name_len : INT_MAX, path->name);
 
@@ -35,7 +35,7 @@ static int decode_refuse(struct aq_error *err, const struct decode_path *path, c
 {
     char field[sizeof(err->field)] = "";
 
-    path_write(path, field, sizeof(field));
+    decode_path_write(path, field, sizeof(field));
     aq_fail_field(err, EINVAL, field, "%s", why);
     if (err)
         err->kind = bad_params;
@@ -50,7 +50,7 @@ static int decode_refuse_body(struct aq_error *err, const char *why)
 /* Nesting of a text, brackets in strings aside. The parser recurses, so this
  * is looked at before.
  */
-static size_t json_depth(const char *text, size_t len)
+static size_t decode_json_depth(const char *text, size_t len)
 {
     size_t depth = 0, deepest = 0;
     bool in_string = false;
@@ -79,7 +79,7 @@ int decode_json(const char *text, size_t len, json_t **ret, struct aq_error *err
     json_error_t parse;
     json_t *json;
 
-    if (json_depth(text, len) > DECODE_DEPTH_MAX) {
+    if (decode_json_depth(text, len) > DECODE_DEPTH_MAX) {
         snprintf(why, sizeof(why), "nested deeper than %d", DECODE_DEPTH_MAX);
         return decode_refuse_body(err, why);
     }
@@ -96,7 +96,7 @@ int decode_json(const char *text, size_t len, json_t **ret, struct aq_error *err
 }
 
 /* Set object[key], or append to what is there. */
-static int query_put(json_t *object, const char *key, json_t *value)
+static int decode_query_put(json_t *object, const char *key, json_t *value)
 {
     json_t *old = json_object_get(object, key), *list;
 
@@ -126,7 +126,7 @@ int decode_query(const struct url_query *query, json_t **ret, struct aq_error *e
     if (!object)
         return aq_fail_oom(err);
     for (size_t i = 0; i < query->count; i++)
-        if (query_put(object, query->pairs[i].name, json_string(query->pairs[i].value)) < 0)
+        if (decode_query_put(object, query->pairs[i].name, json_string(query->pairs[i].value)) < 0)
             return aq_fail_oom(err);
     *ret = AQ_TAKE(object);
     return 0;
@@ -456,7 +456,7 @@ static const char *const type_names[] = {
     [FIELD_IGNORED] = "ignored",    [FIELD_UNSUPPORTED] = "unsupported",
 };
 
-static void describe_names(const char *names, struct jsonw *w)
+static void decode_describe_names(const char *names, struct jsonw *w)
 {
     size_t len = strcspn(names, "|");
 
@@ -477,7 +477,7 @@ void decode_describe(const struct field *table, struct jsonw *w)
     jsonw_array_begin(w);
     for (const struct field *field = table; field && field->names; field++) {
         jsonw_object_begin(w);
-        describe_names(field->names, w);
+        decode_describe_names(field->names, w);
         jsonw_member_str(w, "type", type_names[field->type]);
         jsonw_member_bool(w, "required", field->flags & FIELD_REQUIRED);
         jsonw_member_bool(w, "nullable",

@@ -15,7 +15,7 @@
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/state.h"
 
-static void format_key(const struct session *s, char key[ACCESS_KEY_TEXT_MAX])
+static void access_format_key(const struct session *s, char key[ACCESS_KEY_TEXT_MAX])
 {
     char *at = stpcpy(key, s->access_key);
 
@@ -30,7 +30,7 @@ const struct allowed *access_find(const struct core *core, const struct session 
 {
     char key[ACCESS_KEY_TEXT_MAX];
 
-    format_key(s, key);
+    access_format_key(s, key);
     return map_gets(&core->access, key);
 }
 
@@ -78,7 +78,7 @@ int access_keep(struct core *core, const struct session *s, struct allowed *a)
 {
     char key[ACCESS_KEY_TEXT_MAX];
 
-    format_key(s, key);
+    access_format_key(s, key);
     allowed_free(map_removes(&core->access, key));
     if (map_sets(&core->access, key, a) == 0)
         return 0;
@@ -112,7 +112,7 @@ static void allowing_free(struct allowing *a)
     free(a);
 }
 
-static int write_allowed(struct store_tx *tx, void *data, struct aq_error *err)
+static int access_write_allowed(struct store_tx *tx, void *data, struct aq_error *err)
 {
     const struct allowing *a = data;
     int r = 0;
@@ -126,7 +126,7 @@ static int write_allowed(struct store_tx *tx, void *data, struct aq_error *err)
     return r;
 }
 
-static void on_allowed(void *data, int r, const struct aq_error *err)
+static void access_on_allowed(void *data, int r, const struct aq_error *err)
 {
     struct allowing *a = data;
 
@@ -151,7 +151,7 @@ void core_allow_resource_group(struct core *core, const char *resource_group, co
                                 .data = data };
         if (a->resource_group && !domain == !a->domain && !group_id == !a->group
             && !access_key == !a->access_key
-            && store_write(core->store, write_allowed, on_allowed, a) == 0)
+            && store_write(core->store, access_write_allowed, access_on_allowed, a) == 0)
             return;
         allowing_free(a);
     }

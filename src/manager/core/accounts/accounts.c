@@ -20,7 +20,8 @@ static_assert(sizeof(struct keypair_policy) <= 256 && sizeof(struct keypair) <= 
                   && sizeof(struct user) <= 256 && sizeof(struct project) <= 256,
               "swap_in() has room for each");
 
-static void *swap_in(struct map *map, const void *key, size_t key_len, void *contents, size_t size)
+static void *accounts_swap_in(struct map *map, const void *key, size_t key_len, void *contents,
+                              size_t size)
 {
     void *object = map_get(map, key, key_len);
     char old[256];
@@ -35,18 +36,18 @@ static void *swap_in(struct map *map, const void *key, size_t key_len, void *con
     return object;
 }
 
-static void save_user(struct core *core, struct user *u)
+static void accounts_save_user(struct core *core, struct user *u)
 {
     struct user *old = map_get(&core->users, u->id.bytes, sizeof(u->id.bytes)), *saved;
 
     if (old)
         map_removes(&core->users_by_email, old->email);
-    saved = swap_in(&core->users, u->id.bytes, sizeof(u->id.bytes), u, sizeof(*u));
+    saved = accounts_swap_in(&core->users, u->id.bytes, sizeof(u->id.bytes), u, sizeof(*u));
     if (map_sets(&core->users_by_email, saved->email, saved) < 0)
         core_die("a user");
 }
 
-static void remove_keypair(struct core *core, const char *access_key)
+static void accounts_remove_keypair(struct core *core, const char *access_key)
 {
     struct keypair *k = map_removes(&core->keypairs, access_key);
 
@@ -56,7 +57,7 @@ static void remove_keypair(struct core *core, const char *access_key)
 }
 
 /* They have another time to wait at most. */
-static void touch_pending(struct core *core, const struct resource_group_entry *g)
+static void accounts_touch_pending(struct core *core, const struct resource_group_entry *g)
 {
     LIST_FOREACH(link, &core->sessions) {
         struct session_entry *l = LIST_ENTRY(link, struct session_entry, all_link);
@@ -66,7 +67,7 @@ static void touch_pending(struct core *core, const struct resource_group_entry *
     }
 }
 
-static void save_rgroup(struct core *core, struct resource_group *fresh)
+static void accounts_save_rgroup(struct core *core, struct resource_group *fresh)
 {
     struct resource_group_entry *g = resource_group_entry_get(core, fresh->name);
     struct resource_group old = g->g;
@@ -81,7 +82,7 @@ static void save_rgroup(struct core *core, struct resource_group *fresh)
         log_warning("resource group '%s' schedules by the built-in rule: %s: %s", g->g.name,
                     err.field, err.text);
     if (g->scheduling.pending_timeout_usec != timeout)
-        touch_pending(core, g);
+        accounts_touch_pending(core, g);
     access_forget(core);
     sched_sync_invalidate(g);
     queue_capacity_freed(core, g);
@@ -89,7 +90,7 @@ static void save_rgroup(struct core *core, struct resource_group *fresh)
 
 /* ---- purged ---- */
 
-static void purge_user(struct core *core, const struct uuid *id)
+static void accounts_purge_user(struct core *core, const struct uuid *id)
 {
     struct user *u = map_remove(&core->users, id->bytes, sizeof(id->bytes));
 
@@ -97,7 +98,7 @@ static void purge_user(struct core *core, const struct uuid *id)
         const struct keypair *k = core->keypairs.entries[i].value;
 
         if (uuid_equals(&k->user_id, id)) {
-            remove_keypair(core, k->access_key);
+            accounts_remove_keypair(core, k->access_key);
             i = core->keypairs.count; /* the order has changed */
         }
     }
@@ -108,7 +109,7 @@ static void purge_user(struct core *core, const struct uuid *id)
     free(u);
 }
 
-static void leave_project(struct user *u, const struct uuid *id)
+static void accounts_leave_project(struct user *u, const struct uuid *id)
 {
     size_t kept = 0;
 
@@ -118,19 +119,19 @@ static void leave_project(struct user *u, const struct uuid *id)
     u->project_count = kept;
 }
 
-static void purge_project(struct core *core, const struct uuid *id)
+static void accounts_purge_project(struct core *core, const struct uuid *id)
 {
     struct project *p = map_remove(&core->projects, id->bytes, sizeof(id->bytes));
 
     if (!p)
         return;
     for (size_t i = 0; i < core->users.count; i++)
-        leave_project(core->users.entries[i].value, id);
+        accounts_leave_project(core->users.entries[i].value, id);
     project_done(p);
     free(p);
 }
 
-static void purge_domain(struct core *core, const char *name)
+static void accounts_purge_domain(struct core *core, const char *name)
 {
     struct domain *d = map_removes(&core->domains, name);
 
@@ -140,7 +141,7 @@ static void purge_domain(struct core *core, const char *name)
         if (strcmp(p->domain, name) == 0) {
             struct uuid id = p->id;
 
-            purge_project(core, &id);
+            accounts_purge_project(core, &id);
             i = core->projects.count; /* the order has changed */
         }
     }
@@ -150,7 +151,7 @@ static void purge_domain(struct core *core, const char *name)
     free(d);
 }
 
-static void purge_policy(struct core *core, const char *name)
+static void accounts_purge_policy(struct core *core, const char *name)
 {
     struct keypair_policy *p = map_removes(&core->policies, name);
 
@@ -161,7 +162,7 @@ static void purge_policy(struct core *core, const char *name)
 }
 
 /* The entry stays as one that agents only name. */
-static void purge_rgroup(struct core *core, const char *name)
+static void accounts_purge_rgroup(struct core *core, const char *name)
 {
     struct resource_group_entry *g = resource_group_entry_find(core, name);
     struct resource_group unknown = { 0 };
@@ -178,29 +179,29 @@ static void purge_rgroup(struct core *core, const char *name)
     sched_sync_invalidate(g);
 }
 
-static void apply_purge(struct core *core, const struct event_purge *purge)
+static void accounts_apply_purge(struct core *core, const struct event_purge *purge)
 {
     switch (purge->kind) {
     case PURGE_USER:
-        purge_user(core, &purge->id);
+        accounts_purge_user(core, &purge->id);
         break;
     case PURGE_PROJECT:
-        purge_project(core, &purge->id);
+        accounts_purge_project(core, &purge->id);
         break;
     case PURGE_DOMAIN:
-        purge_domain(core, purge->name);
+        accounts_purge_domain(core, purge->name);
         break;
     case PURGE_POLICY:
-        purge_policy(core, purge->name);
+        accounts_purge_policy(core, purge->name);
         break;
     case PURGE_RESOURCE_GROUP:
-        purge_rgroup(core, purge->name);
+        accounts_purge_rgroup(core, purge->name);
         break;
     }
     access_forget(core); /* leaves to use a resource group went, too */
 }
 
-static void recheck_accounts(struct core *core)
+static void accounts_recheck_accounts(struct core *core)
 {
     for (size_t i = 0; i < core->accounts.count; i++) {
         sched_sync_mark_account(core->accounts.entries[i].value);
@@ -212,33 +213,33 @@ void accounts_apply(struct core *core, struct event *e)
 {
     switch (e->kind) {
     case EVENT_DOMAIN_SAVED:
-        swap_in(&core->domains, e->domain.name, strlen(e->domain.name), &e->domain,
-                sizeof(e->domain));
+        accounts_swap_in(&core->domains, e->domain.name, strlen(e->domain.name), &e->domain,
+                         sizeof(e->domain));
         break;
     case EVENT_PROJECT_SAVED:
-        swap_in(&core->projects, e->project.id.bytes, sizeof(e->project.id.bytes), &e->project,
-                sizeof(e->project));
+        accounts_swap_in(&core->projects, e->project.id.bytes, sizeof(e->project.id.bytes),
+                         &e->project, sizeof(e->project));
         break;
     case EVENT_USER_SAVED:
-        save_user(core, &e->user.user);
+        accounts_save_user(core, &e->user.user);
         break;
     case EVENT_KEYPAIR_SAVED:
-        swap_in(&core->keypairs, e->keypair.access_key, strlen(e->keypair.access_key), &e->keypair,
-                sizeof(e->keypair));
+        accounts_swap_in(&core->keypairs, e->keypair.access_key, strlen(e->keypair.access_key),
+                         &e->keypair, sizeof(e->keypair));
         break;
     case EVENT_KEYPAIR_REMOVED:
-        remove_keypair(core, e->keypair.access_key);
+        accounts_remove_keypair(core, e->keypair.access_key);
         break;
     case EVENT_KEYPAIR_POLICY_SAVED:
-        swap_in(&core->policies, e->policy.name, strlen(e->policy.name), &e->policy,
-                sizeof(e->policy));
+        accounts_swap_in(&core->policies, e->policy.name, strlen(e->policy.name), &e->policy,
+                         sizeof(e->policy));
         break;
     case EVENT_ACCOUNT_PURGED:
-        apply_purge(core, &e->purge_account);
+        accounts_apply_purge(core, &e->purge_account);
         break;
     default: /* EVENT_RESOURCE_GROUP_SAVED */
-        save_rgroup(core, &e->resource_group);
+        accounts_save_rgroup(core, &e->resource_group);
         return;
     }
-    recheck_accounts(core);
+    accounts_recheck_accounts(core);
 }

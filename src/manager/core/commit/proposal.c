@@ -36,7 +36,7 @@ static void proposal_free(struct proposal *p)
 }
 
 /* NULL if memory is short, or was before in this turn: what came then is part of the same change. */
-static struct proposal *open_proposal(struct core *core)
+static struct proposal *proposal_open_proposal(struct core *core)
 {
     struct proposal *p = core->open;
 
@@ -65,7 +65,7 @@ static bool proposal_add_member(struct proposal *p, struct session_entry *l)
 
 struct event *proposal_add(struct core *core, struct session_entry *l, enum event_kind kind)
 {
-    struct proposal *p = open_proposal(core);
+    struct proposal *p = proposal_open_proposal(core);
     struct event *e = NULL;
 
     assert(core_is_own_thread(core));
@@ -156,7 +156,7 @@ static void proposal_give_back(struct core *core, struct session_entry *l, int r
     core->proposal_hooks->on_failure(core, l, result, err);
 }
 
-static void count_result(struct core *core, int result, const struct aq_error *err)
+static void proposal_count_result(struct core *core, int result, const struct aq_error *err)
 {
     core->counts.commits++;
     if (result == -ESTALE)
@@ -166,14 +166,14 @@ static void count_result(struct core *core, int result, const struct aq_error *e
                     (long long)(RETRY_USEC / USEC_PER_SEC), err->text);
 }
 
-static void apply_batch(struct core *core, struct event_batch *batch)
+static void proposal_apply_batch(struct core *core, struct event_batch *batch)
 {
     for (size_t i = 0; i < batch->count; i++)
         core->proposal_hooks->apply(core, &batch->events[i]);
 }
 
 /* A pass has not seen it: only another one can tell what it waits for. */
-static void pass_again(struct core *core, struct session_entry *l)
+static void proposal_pass_again(struct core *core, struct session_entry *l)
 {
     if (!l->queue.was_skipped)
         return;
@@ -182,17 +182,17 @@ static void pass_again(struct core *core, struct session_entry *l)
     core_schedule_turn(core);
 }
 
-static void on_proposal(void *data, int result, const struct aq_error *err,
-                        struct event_batch *batch)
+static void proposal_on_proposal(void *data, int result, const struct aq_error *err,
+                                 struct event_batch *batch)
 {
     struct proposal *p = data;
     struct core *core = p->core;
 
     (void)batch; /* p owns it */
-    count_result(core, result, err);
+    proposal_count_result(core, result, err);
     if (result == 0) {
         AQ_FAULT("core.proposal.committed");
-        apply_batch(core, p->batch);
+        proposal_apply_batch(core, p->batch);
         AQ_FAULT("core.proposal.applied");
     }
     if (p->pass) {
@@ -208,11 +208,11 @@ static void on_proposal(void *data, int result, const struct aq_error *err,
         core->proposal_hooks->on_return(core, l);
         if (result < 0) {
             proposal_give_back(core, l, result, err);
-            pass_again(core, l);
+            proposal_pass_again(core, l);
         } else if (!session_is_terminal(l->s.status)) {
             l->proposal.is_alone = false;
             session_entry_touch(core, l);
-            pass_again(core, l);
+            proposal_pass_again(core, l);
         }
     }
     proposal_free(p);
@@ -229,8 +229,8 @@ void proposal_commit(struct core *core)
         return;
     core->open = NULL;
     AQ_FAULT("core.proposal.made");
-    if (is_broken || store_commit(core->store, p->batch, on_proposal, p) < 0)
-        on_proposal(p, -ENOMEM, &err, p->batch);
+    if (is_broken || store_commit(core->store, p->batch, proposal_on_proposal, p) < 0)
+        proposal_on_proposal(p, -ENOMEM, &err, p->batch);
 }
 
 /* ---- commands ---- */
@@ -241,15 +241,15 @@ struct proposal_command {
     void *data;
 };
 
-static void on_command(void *data, int result, const struct aq_error *err,
-                       struct event_batch *batch)
+static void proposal_on_command(void *data, int result, const struct aq_error *err,
+                                struct event_batch *batch)
 {
     struct proposal_command *c = data;
 
     c->core->counts.commits++;
     if (result == 0) {
         AQ_FAULT("core.command.committed");
-        apply_batch(c->core, batch);
+        proposal_apply_batch(c->core, batch);
     }
     event_batch_free(batch);
     if (c->done)
@@ -264,7 +264,7 @@ void proposal_commit_command(struct core *core, struct event_batch *batch, core_
 
     if (c) {
         *c = (struct proposal_command){ core, done, data };
-        if (store_commit(core->store, batch, on_command, c) == 0)
+        if (store_commit(core->store, batch, proposal_on_command, c) == 0)
             return;
     }
     free(c);

@@ -20,7 +20,7 @@ struct topic {
     struct list subscribers;
 };
 
-static struct topic *get_topic(struct core *core, const struct uuid *id)
+static struct topic *bus_get_topic(struct core *core, const struct uuid *id)
 {
     struct topic *t = map_get(&core->session_subscribers, id->bytes, sizeof(id->bytes));
 
@@ -42,7 +42,7 @@ struct core_subscriber *core_subscribe(struct core *core, const struct uuid *ses
     struct list *place = &core->subscribers;
 
     if (s && session_id) {
-        struct topic *t = get_topic(core, session_id);
+        struct topic *t = bus_get_topic(core, session_id);
 
         place = t ? &t->subscribers : NULL;
         s->session_id = *session_id;
@@ -59,7 +59,7 @@ struct core_subscriber *core_subscribe(struct core *core, const struct uuid *ses
 }
 
 /* A topic without subscribers goes, unless its list is being walked. */
-static void drop_topic(struct core *core, const struct uuid *id)
+static void bus_drop_topic(struct core *core, const struct uuid *id)
 {
     struct topic *t = map_get(&core->session_subscribers, id->bytes, sizeof(id->bytes));
 
@@ -73,7 +73,7 @@ void core_unsubscribe(struct core *core, struct core_subscriber *subscriber)
         return;
     list_remove(&subscriber->link);
     if (subscriber->is_for_one)
-        drop_topic(core, &subscriber->session_id);
+        bus_drop_topic(core, &subscriber->session_id);
     free(subscriber);
 }
 
@@ -98,10 +98,10 @@ void bus_publish(struct core *core, const struct core_event *event)
         bus_tell(&t->subscribers, event);
     core->is_publishing = false;
     if (t)
-        drop_topic(core, id);
+        bus_drop_topic(core, id);
 }
 
-static void free_subscribers(struct list *subscribers)
+static void bus_free_subscribers(struct list *subscribers)
 {
     LIST_FOREACH(link, subscribers)
         free(LIST_ENTRY(link, struct core_subscriber, link));
@@ -109,11 +109,11 @@ static void free_subscribers(struct list *subscribers)
 
 void bus_free(struct core *core)
 {
-    free_subscribers(&core->subscribers);
+    bus_free_subscribers(&core->subscribers);
     for (size_t i = 0; i < core->session_subscribers.count; i++) {
         struct topic *t = core->session_subscribers.entries[i].value;
 
-        free_subscribers(&t->subscribers);
+        bus_free_subscribers(&t->subscribers);
         free(t);
     }
     map_done(&core->session_subscribers);

@@ -63,7 +63,7 @@ static void apply_created(struct core *core, struct event *e)
     announce(core, "session_enqueued", l, NULL, l->s.reason, e->at_usec);
 }
 
-static void change_status(struct session *s, struct event_session_status *c, int64_t at_usec)
+static void apply_change_status(struct session *s, struct event_session_status *c, int64_t at_usec)
 {
     assert(s->version == c->version && s->status == c->from); /* commit order */
     /* The first reason to terminate wins. */
@@ -93,7 +93,7 @@ static void apply_session_status(struct core *core, struct event *e)
         return;
     if (l->s.status == SESSION_PENDING)
         queue_remove(core, l);
-    change_status(&l->s, c, e->at_usec);
+    apply_change_status(&l->s, c, e->at_usec);
     l->since_usec = clock_monotonic_usec();
     session_entry_cancel_wake(core, l);
     if (c->to == SESSION_PENDING) {
@@ -155,8 +155,8 @@ static void apply_change(struct core *core, struct event *e)
 
 /* ---- kernels ---- */
 
-static void move_kernel(struct core *core, struct session_entry *l, struct kernel *k,
-                        struct event_kernel_status *c)
+static void apply_move_kernel(struct core *core, struct session_entry *l, struct kernel *k,
+                              struct event_kernel_status *c)
 {
     struct kernel_entry *facts = &l->kernels[k->rank];
 
@@ -189,7 +189,7 @@ static void apply_kernel_status(struct core *core, struct event *e)
     k->status_changed_usec = e->at_usec;
     if (held && !kernel_is_holding(c->to))
         session_entry_release(core, l, k->rank, e->at_usec);
-    move_kernel(core, l, k, c);
+    apply_move_kernel(core, l, k, c);
     if (kernel_is_terminal(c->to))
         series_end_kernel(core, k, l->kernels[k->rank].measured);
     if (!held && kernel_is_holding(c->to))

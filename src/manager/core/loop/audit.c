@@ -48,14 +48,14 @@ static bool audit_same_text(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-static const char *text_or(const char *text)
+static const char *audit_text_or(const char *text)
 {
     return text ? text : "nothing";
 }
 
 /* ---- sessions ---- */
 
-static bool same_dependencies(const struct session *m, const struct session *s)
+static bool audit_same_dependencies(const struct session *m, const struct session *s)
 {
     if (m->dependency_count != s->dependency_count)
         return false;
@@ -71,7 +71,7 @@ static bool same_dependencies(const struct session *m, const struct session *s)
     return true;
 }
 
-static void compare_kernel(struct audit *a, const struct kernel *m, const struct kernel *s)
+static void audit_compare_kernel(struct audit *a, const struct kernel *m, const struct kernel *s)
 {
     char id[UUID_TEXT_MAX];
 
@@ -83,8 +83,8 @@ static void compare_kernel(struct audit *a, const struct kernel *m, const struct
                    kernel_status_name(m->status), (unsigned)m->version, (unsigned)m->attempt,
                    kernel_status_name(s->status), (unsigned)s->version, (unsigned)s->attempt);
     if (!audit_same_text(m->agent_id, s->agent_id))
-        audit_find(a, "kernel %s: on agent %s in memory, %s stored", id, text_or(m->agent_id),
-                   text_or(s->agent_id));
+        audit_find(a, "kernel %s: on agent %s in memory, %s stored", id, audit_text_or(m->agent_id),
+                   audit_text_or(s->agent_id));
     if (!slots_eq(&m->requested, &s->requested))
         audit_find(a, "kernel %s: requests differ", id);
     if (!audit_same_text(m->alloc, s->alloc) || !audit_same_text(m->service_ports, s->service_ports)
@@ -93,7 +93,7 @@ static void compare_kernel(struct audit *a, const struct kernel *m, const struct
         audit_find(a, "kernel %s: devices, ports, exit code or time of change differ", id);
 }
 
-static void compare_session(struct audit *a, const struct session *s)
+static void audit_compare_session(struct audit *a, const struct session *s)
 {
     const struct session_entry *l = session_entry_find(a->core, &s->id);
     const struct session *m = l ? &l->s : NULL;
@@ -120,7 +120,7 @@ static void compare_session(struct audit *a, const struct session *s)
     if (m->result != s->result || m->forced != s->forced || !audit_same_text(m->reason, s->reason)
         || !audit_same_text(m->status_data, s->status_data))
         audit_find(a, "session %s: result, force or reason differ (%s in memory, %s stored)", id,
-                   text_or(m->reason), text_or(s->reason));
+                   audit_text_or(m->reason), audit_text_or(s->reason));
     if (m->retry.step != s->retry.step || m->retry.attempts != s->retry.attempts)
         audit_find(a, "session %s: %u failures in memory, %u stored", id,
                    (unsigned)m->retry.attempts, (unsigned)s->retry.attempts);
@@ -128,18 +128,18 @@ static void compare_session(struct audit *a, const struct session *s)
         || m->starts_usec != s->starts_usec || m->batch_timeout_usec != s->batch_timeout_usec
         || m->running_usec != s->running_usec)
         audit_find(a, "session %s: times differ", id);
-    if (!same_dependencies(m, s))
+    if (!audit_same_dependencies(m, s))
         audit_find(a, "session %s: dependencies differ", id);
     if (m->kernel_count != s->kernel_count)
         audit_find(a, "session %s: %zu kernels in memory, %zu stored", id, m->kernel_count,
                    s->kernel_count);
     for (size_t i = 0; i < AQ_MIN(m->kernel_count, s->kernel_count); i++)
-        compare_kernel(a, &m->kernels[i], &s->kernels[i]);
+        audit_compare_kernel(a, &m->kernels[i], &s->kernels[i]);
 }
 
 /* ---- agents and accounts ---- */
 
-static void compare_agent(struct audit *a, const struct agent *s)
+static void audit_compare_agent(struct audit *a, const struct agent *s)
 {
     const struct agent *m = core_find_agent(a->core, s->id);
 
@@ -149,7 +149,7 @@ static void compare_agent(struct audit *a, const struct agent *s)
         audit_find(a, "agent %s: memory and row differ", s->id);
 }
 
-static bool same_groups(const struct user *m, const struct user *s)
+static bool audit_same_groups(const struct user *m, const struct user *s)
 {
     if (m->project_count != s->project_count)
         return false;
@@ -164,19 +164,19 @@ static bool same_groups(const struct user *m, const struct user *s)
     return true;
 }
 
-static void compare_user(struct audit *a, const struct user *s)
+static void audit_compare_user(struct audit *a, const struct user *s)
 {
     const struct user *m = core_find_user(a->core, &s->id);
 
     if (!m || !audit_same_text(m->username, s->username) || !audit_same_text(m->email, s->email)
         || !audit_same_text(m->full_name, s->full_name) || !audit_same_text(m->domain, s->domain)
-        || m->role != s->role || m->status != s->status || !same_groups(m, s)
+        || m->role != s->role || m->status != s->status || !audit_same_groups(m, s)
         || !slots_eq(&m->total_slots, &s->total_slots)
         || m->max_concurrent_sessions != s->max_concurrent_sessions)
         audit_find(a, "user %s: memory and row differ", s->email);
 }
 
-static void compare_keypair(struct audit *a, const struct keypair *s)
+static void audit_compare_keypair(struct audit *a, const struct keypair *s)
 {
     const struct keypair *m = core_find_keypair(a->core, s->access_key);
 
@@ -186,7 +186,7 @@ static void compare_keypair(struct audit *a, const struct keypair *s)
         audit_find(a, "keypair %s: memory and row differ", s->access_key);
 }
 
-static void compare_policy(struct audit *a, const struct keypair_policy *s)
+static void audit_compare_policy(struct audit *a, const struct keypair_policy *s)
 {
     const struct keypair_policy *m = core_find_policy(a->core, s->name);
 
@@ -202,7 +202,7 @@ static void compare_policy(struct audit *a, const struct keypair_policy *s)
         audit_find(a, "policy %s: memory and row differ", s->name);
 }
 
-static void compare_domain(struct audit *a, const struct domain *s)
+static void audit_compare_domain(struct audit *a, const struct domain *s)
 {
     const struct domain *m = core_find_domain(a->core, s->name);
 
@@ -211,7 +211,7 @@ static void compare_domain(struct audit *a, const struct domain *s)
         audit_find(a, "domain %s: memory and row differ", s->name);
 }
 
-static void compare_group(struct audit *a, const struct project *s)
+static void audit_compare_group(struct audit *a, const struct project *s)
 {
     const struct project *m = core_find_project(a->core, &s->id);
 
@@ -221,7 +221,7 @@ static void compare_group(struct audit *a, const struct project *s)
         audit_find(a, "project %s: memory and row differ", s->name);
 }
 
-static void compare_resource_group(struct audit *a, const struct resource_group *s)
+static void audit_compare_resource_group(struct audit *a, const struct resource_group *s)
 {
     const struct resource_group *m = core_find_resource_group(a->core, s->name);
 
@@ -242,28 +242,28 @@ static void audit_compare(struct audit *a, const struct event *e)
 
     switch (e->kind) {
     case EVENT_SESSION_CREATED:
-        compare_session(a, &e->session);
+        audit_compare_session(a, &e->session);
         break;
     case EVENT_AGENT_SAVED:
-        compare_agent(a, &e->agent);
+        audit_compare_agent(a, &e->agent);
         break;
     case EVENT_USER_SAVED:
-        compare_user(a, &e->user.user);
+        audit_compare_user(a, &e->user.user);
         break;
     case EVENT_KEYPAIR_SAVED:
-        compare_keypair(a, &e->keypair);
+        audit_compare_keypair(a, &e->keypair);
         break;
     case EVENT_KEYPAIR_POLICY_SAVED:
-        compare_policy(a, &e->policy);
+        audit_compare_policy(a, &e->policy);
         break;
     case EVENT_DOMAIN_SAVED:
-        compare_domain(a, &e->domain);
+        audit_compare_domain(a, &e->domain);
         break;
     case EVENT_PROJECT_SAVED:
-        compare_group(a, &e->project);
+        audit_compare_group(a, &e->project);
         break;
     case EVENT_RESOURCE_GROUP_SAVED:
-        compare_resource_group(a, &e->resource_group);
+        audit_compare_resource_group(a, &e->resource_group);
         break;
     case EVENT_SLOT_TYPE_KNOWN:
         if (slot_types_find(a->core->types, e->slot_type.name, &type) < 0
@@ -277,7 +277,7 @@ static void audit_compare(struct audit *a, const struct event *e)
 
 /* ---- what memory has and the store has not ---- */
 
-static void compare_counts(struct audit *a)
+static void audit_compare_counts(struct audit *a)
 {
     const struct core *core = a->core;
     size_t stored[EVENT_KIND_COUNT] = { 0 };
@@ -311,7 +311,7 @@ static void compare_counts(struct audit *a)
 }
 
 /* What agents are said to have free must be the sum over their kernels. */
-static int check_sums(struct audit *a)
+static int audit_check_sums(struct audit *a)
 {
     for (size_t i = 0; i < a->core->agent_count; i++) {
         struct agent_entry *agent = a->core->agents_sorted[i];
@@ -365,25 +365,25 @@ static void audit_find_usage(void *data, const char *text)
 }
 
 /* Memory against the load. -ENOMEM: not all was compared, or told. */
-static int compare_all(struct audit *a)
+static int audit_compare_all(struct audit *a)
 {
     int r;
 
     for (size_t i = 0; i < a->loaded->count; i++)
         audit_compare(a, &a->loaded->events[i]);
-    compare_counts(a);
-    r = check_sums(a);
+    audit_compare_counts(a);
+    r = audit_check_sums(a);
     if (r == 0 && a->usage)
         r = fair_share_check_compare(a->core, a->usage, audit_find_usage, a);
     return r == 0 && !strbuf_ok(&a->findings) ? -ENOMEM : r;
 }
 
-static void on_loaded(void *data, int r, const struct aq_error *err)
+static void audit_on_loaded(void *data, int r, const struct aq_error *err)
 {
     struct audit *a = data;
     struct aq_error oom;
 
-    if (r == 0 && (r = compare_all(a)) < 0) {
+    if (r == 0 && (r = audit_compare_all(a)) < 0) {
         (void)aq_fail_oom(&oom);
         err = &oom;
     }
@@ -417,7 +417,7 @@ void core_audit(struct core *core, core_audit_fn done, void *data)
             ((const struct resource_group_entry *)core->resource_groups.entries[i].value)
                 ->fair_share
             != NULL;
-    if (store_write(core->store, audit_load, on_loaded, a) < 0)
-        core_defer(core, on_loaded, a, -ENOMEM,
+    if (store_write(core->store, audit_load, audit_on_loaded, a) < 0)
+        core_defer(core, audit_on_loaded, a, -ENOMEM,
                    &(struct aq_error){ .code = ENOMEM, .text = "out of memory" });
 }

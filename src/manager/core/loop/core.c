@@ -37,7 +37,7 @@
 
 #define TICK_USEC USEC_PER_SEC
 
-static void on_wake(uv_async_t *async)
+static void core_on_wake(uv_async_t *async)
 {
     struct core *core = async->data;
 
@@ -45,7 +45,7 @@ static void on_wake(uv_async_t *async)
         store_dispatch(core->store);
 }
 
-static void wake_loop(void *data)
+static void core_wake_loop(void *data)
 {
     struct core *core = data;
 
@@ -54,14 +54,14 @@ static void wake_loop(void *data)
 
 /* ---- begin ---- */
 
-static int load_event(void *data, struct event *e, struct aq_error *err)
+static int core_load_event(void *data, struct event *e, struct aq_error *err)
 {
     (void)err;
     apply_event(data, e);
     return 0;
 }
 
-static char *state_path(const struct core *core, const char *name)
+static char *core_state_path(const struct core *core, const char *name)
 {
     return aq_format("%s/%s", core->conf.state_dir, name);
 }
@@ -69,34 +69,34 @@ static char *state_path(const struct core *core, const char *name)
 /* The database has the last word on what is revoked: the file that the link
  * reads may lack what was revoked just before a crash.
  */
-static int revoke_again(void *data, const struct agent_cert *cert)
+static int core_revoke_again(void *data, const struct agent_cert *cert)
 {
     return pki_revoke(data, cert->serial, NULL);
 }
 
-static int read_revoked(struct store_tx *tx, void *data, struct aq_error *err)
+static int core_read_revoked(struct store_tx *tx, void *data, struct aq_error *err)
 {
-    return cert_list_revoked(tx, clock_realtime_usec(), revoke_again, data, err);
+    return cert_list_revoked(tx, clock_realtime_usec(), core_revoke_again, data, err);
 }
 
-static int open_authority(struct core *core, struct aq_error *err)
+static int core_open_authority(struct core *core, struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *folder = state_path(core, "ca");
+    AQ_CLEANUP(aq_freep) char *folder = core_state_path(core, "ca");
     int r = folder ? pki_ca_open(folder, &core->ca, err) : aq_fail_oom(err);
 
     if (r == 0)
-        r = store_call(core->store, read_revoked, core->ca, err);
+        r = store_call(core->store, core_read_revoked, core->ca, err);
     if (r < 0)
         return r;
     return pki_issue_server(core->ca, core->conf.link_names, core->conf.link_name_count,
                             PKI_SERVER_DAYS, &core->link_cert, &core->link_key, err);
 }
 
-static int open_state(struct core *core, struct aq_error *err)
+static int core_open_state(struct core *core, struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *db = state_path(core, "aliquot.db");
-    AQ_CLEANUP(aq_freep) char *times = state_path(core, "clock");
-    struct store_conf conf = { .path = db, .wake = wake_loop, .wake_data = core };
+    AQ_CLEANUP(aq_freep) char *db = core_state_path(core, "aliquot.db");
+    AQ_CLEANUP(aq_freep) char *times = core_state_path(core, "clock");
+    struct store_conf conf = { .path = db, .wake = core_wake_loop, .wake_data = core };
     int r;
 
     if (!db || !times)
@@ -106,14 +106,14 @@ static int open_state(struct core *core, struct aq_error *err)
         return r;
     if (core->conf.dev && (r = store_init_dev(core->store, err)) < 0)
         return r;
-    if ((r = store_load(core->store, load_event, core, err)) < 0
+    if ((r = store_load(core->store, core_load_event, core, err)) < 0
         || (r = series_restore(core, err)) < 0)
         return r;
-    return core->conf.link_host ? open_authority(core, err) : 0;
+    return core->conf.link_host ? core_open_authority(core, err) : 0;
 }
 
-static int send_by_link(struct core *core, const char *agent_id, const struct message *msg,
-                        struct aq_error *err)
+static int core_send_by_link(struct core *core, const char *agent_id, const struct message *msg,
+                             struct aq_error *err)
 {
     return link_server_send(core->link, agent_id, msg, err);
 }
@@ -122,7 +122,7 @@ static void core_init_handles(struct core *core)
 {
     uv_loop_t *loop = core->loop;
 
-    (void)uv_async_init(loop, &core->wake, on_wake);
+    (void)uv_async_init(loop, &core->wake, core_on_wake);
     (void)uv_idle_init(loop, &core->turn);
     (void)uv_timer_init(loop, &core->tick);
     (void)uv_timer_init(loop, &core->alarm);
@@ -130,7 +130,7 @@ static void core_init_handles(struct core *core)
     core->open_handles = 4;
 }
 
-static void apply_defaults(struct core_conf *conf)
+static void core_apply_defaults(struct core_conf *conf)
 {
     if (!conf->heartbeat_usec)
         conf->heartbeat_usec = 3 * USEC_PER_SEC;
@@ -152,14 +152,14 @@ int core_new(const struct core_conf *conf, struct core **ret, struct aq_error *e
     if (!core)
         return aq_fail_oom(err);
     core->conf = *conf;
-    apply_defaults(&core->conf);
+    core_apply_defaults(&core->conf);
     core->loop = conf->loop;
     core->thread = uv_thread_self();
     core->hooks = &holding_hooks;
     core->proposal_hooks = &proposal_return_hooks;
     core->on_turn = turn_on_idle;
     core->incarnation = uuid_random();
-    core->send = send_by_link;
+    core->send = core_send_by_link;
     list_init(&core->sessions);
     list_init(&core->touched);
     list_init(&core->deferred_free);
@@ -170,7 +170,7 @@ int core_new(const struct core_conf *conf, struct core **ret, struct aq_error *e
     core_init_handles(core);
     if (!(core->types = slot_types_new()) || deferred_reserve(core) < 0)
         return aq_fail_oom(err);
-    if ((r = open_state(core, err)) < 0)
+    if ((r = core_open_state(core, err)) < 0)
         return r;
     *ret = AQ_TAKE(core);
     return 0;
@@ -229,19 +229,19 @@ void core_stop(struct core *core)
     deferred_run(core);
 }
 
-static void free_values(struct map *map, void (*free_value)(void *value))
+static void core_free_values(struct map *map, void (*free_value)(void *value))
 {
     for (size_t i = 0; i < map->count; i++)
         free_value(map->entries[i].value);
     map_done(map);
 }
 
-static void free_account(void *value)
+static void core_free_account(void *value)
 {
     account_free(value);
 }
 
-static void free_rgroup(void *value)
+static void core_free_rgroup(void *value)
 {
     struct resource_group_entry *g = value;
 
@@ -251,37 +251,37 @@ static void free_rgroup(void *value)
     resource_group_entry_free(g);
 }
 
-static void free_user(void *value)
+static void core_free_user(void *value)
 {
     user_done(value);
     free(value);
 }
 
-static void free_keypair(void *value)
+static void core_free_keypair(void *value)
 {
     keypair_done(value);
     free(value);
 }
 
-static void free_policy(void *value)
+static void core_free_policy(void *value)
 {
     keypair_policy_done(value);
     free(value);
 }
 
-static void free_domain(void *value)
+static void core_free_domain(void *value)
 {
     domain_done(value);
     free(value);
 }
 
-static void free_group(void *value)
+static void core_free_group(void *value)
 {
     project_done(value);
     free(value);
 }
 
-static void free_memory(struct core *core)
+static void core_free_memory(struct core *core)
 {
     while (!list_is_empty(&core->sessions))
         session_entry_retire(core, LIST_ENTRY(core->sessions.next, struct session_entry, all_link));
@@ -296,14 +296,14 @@ static void free_memory(struct core *core)
     dependency_free(core);
     access_forget(core);
     key_use_free(core);
-    free_values(&core->accounts, free_account);
-    free_values(&core->resource_groups, free_rgroup);
+    core_free_values(&core->accounts, core_free_account);
+    core_free_values(&core->resource_groups, core_free_rgroup);
     map_done(&core->users_by_email);
-    free_values(&core->users, free_user);
-    free_values(&core->keypairs, free_keypair);
-    free_values(&core->policies, free_policy);
-    free_values(&core->domains, free_domain);
-    free_values(&core->projects, free_group);
+    core_free_values(&core->users, core_free_user);
+    core_free_values(&core->keypairs, core_free_keypair);
+    core_free_values(&core->policies, core_free_policy);
+    core_free_values(&core->domains, core_free_domain);
+    core_free_values(&core->projects, core_free_group);
 }
 
 static void core_on_handle_closed(uv_handle_t *handle)
@@ -320,7 +320,7 @@ void core_free(struct core *core)
         return;
     core_stop(core);
     store_close(AQ_TAKE(core->store));
-    free_memory(core);
+    core_free_memory(core);
     deferred_release(core);
     images_free_jobs(core);
     image_requirements_free(core);

@@ -138,7 +138,7 @@ void images_take_list(struct core *core, struct agent_entry *a, const struct msg
 }
 
 /* The first job of the agent, NULL if there is none. */
-static struct core_image_job *find_job_of(struct core *core, const char *agent_id)
+static struct core_image_job *images_find_job_of(struct core *core, const char *agent_id)
 {
     LIST_FOREACH(it, &core->image_jobs) {
         struct core_image_job *job = LIST_ENTRY(it, struct core_image_job, link);
@@ -153,7 +153,7 @@ void images_fail_jobs(struct core *core, const struct agent_entry *a)
 {
     struct core_image_job *job;
 
-    while ((job = find_job_of(core, a->a.id))) {
+    while ((job = images_find_job_of(core, a->a.id))) {
         AQ_CLEANUP(aq_freep) char *image = strdup(job->image);
         const struct core_image_status status = {
             .agent_id = a->a.id,

@@ -80,14 +80,14 @@ static enum fact fact_of(enum msg_kernel_state state)
 }
 
 /* Facts only move forward, whatever order reports come in. */
-static bool is_news(enum fact have, enum fact heard)
+static bool inventory_is_news(enum fact have, enum fact heard)
 {
     return have == FACT_ABSENT || (heard > have && have < FACT_ENDED);
 }
 
 /* Copies of what is new of its texts; false if memory is short. */
-static bool take_texts(const struct kernel_entry *f, const struct msg_kernel_status *m,
-                       char **ret_alloc, char **ret_ports)
+static bool inventory_take_texts(const struct kernel_entry *f, const struct msg_kernel_status *m,
+                                 char **ret_alloc, char **ret_ports)
 {
     bool is_new = m->alloc && (!f->alloc || strcmp(f->alloc, m->alloc) != 0);
     char *alloc = is_new ? strdup(m->alloc) : NULL;
@@ -109,14 +109,14 @@ static bool inventory_has_bootstrap_failed(const struct kernel_entry *f)
     return f->fact == FACT_ENDED && f->reason && strcmp(f->reason, REASON_BOOTSTRAP_FAILED) == 0;
 }
 
-static void take_fact(struct core *core, struct agent_entry *a, struct session_entry *l,
-                      size_t rank, const struct msg_kernel_status *m)
+static void inventory_take_fact(struct core *core, struct agent_entry *a, struct session_entry *l,
+                                size_t rank, const struct msg_kernel_status *m)
 {
     struct kernel_entry *f = &l->kernels[rank];
     enum fact heard = fact_of(m->state);
     char *alloc, *ports;
 
-    if (!is_news(f->fact, heard) || !take_texts(f, m, &alloc, &ports))
+    if (!inventory_is_news(f->fact, heard) || !inventory_take_texts(f, m, &alloc, &ports))
         return; /* if memory is short, its next report counts */
     f->fact = heard;
     if (alloc) {
@@ -157,8 +157,8 @@ static void inventory_end_orphan(struct core *core, struct agent_entry *a,
         agent_command_end_orphan(core, a->a.id, &m->kernel_id, m->attempt);
 }
 
-static void handle_kernel(struct core *core, struct agent_entry *a,
-                          const struct msg_kernel_status *m)
+static void inventory_handle_kernel(struct core *core, struct agent_entry *a,
+                                    const struct msg_kernel_status *m)
 {
     struct session_entry *l = session_entry_find(core, &m->session_id);
     struct kernel *k = NULL;
@@ -175,13 +175,13 @@ static void handle_kernel(struct core *core, struct agent_entry *a,
     if (m->attempt == k->attempt) {
         limit_violation_take(core, a, l, k->rank, m->limit_violation);
         resize_take(core, a, l, k->rank, m);
-        take_fact(core, a, l, k->rank, m);
+        inventory_take_fact(core, a, l, k->rank, m);
     } else {
         session_entry_touch(core, l); /* the command to restart may have been lost */
     }
 }
 
-static void find_absent(struct core *core, struct agent_entry *a)
+static void inventory_find_absent(struct core *core, struct agent_entry *a)
 {
     LIST_FOREACH(link, &a->kernels) {
         struct kernel_entry *f = LIST_ENTRY(link, struct kernel_entry, agent_link);
@@ -195,16 +195,16 @@ static void find_absent(struct core *core, struct agent_entry *a)
 
 /* ---- the link's callbacks ---- */
 
-static void handle_heartbeat(struct core *core, struct agent_entry *a,
-                             const struct msg_heartbeat *m)
+static void inventory_handle_heartbeat(struct core *core, struct agent_entry *a,
+                                       const struct msg_heartbeat *m)
 {
     bool first = !a->is_synced;
 
     a->is_synced = true;
     a->heartbeat++;
     for (size_t i = 0; i < m->kernel_count; i++)
-        handle_kernel(core, a, &m->kernels[i]);
-    find_absent(core, a);
+        inventory_handle_kernel(core, a, &m->kernels[i]);
+    inventory_find_absent(core, a);
     registration_update(core, a, m);
     if (a->a.status == AGENT_LOST)
         registration_save(core, a); /* it was silent, but its connection has lasted */
@@ -270,9 +270,9 @@ static void inventory_on_message(void *data, const char *agent_id, const struct 
     a->heard_usec = clock_monotonic_usec();
     a->a.last_seen_usec = a->heard_usec;
     if (msg->type == MSG_HEARTBEAT)
-        handle_heartbeat(core, a, &msg->heartbeat);
+        inventory_handle_heartbeat(core, a, &msg->heartbeat);
     else if (msg->type == MSG_KERNEL_STATUS)
-        handle_kernel(core, a, &msg->kernel_status);
+        inventory_handle_kernel(core, a, &msg->kernel_status);
     else if (msg->type == MSG_IMAGE_STATUS)
         images_take_status(core, a, &msg->image_status);
     else if (msg->type == MSG_IMAGE_LIST)

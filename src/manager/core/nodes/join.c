@@ -24,7 +24,7 @@
 #define DAY_USEC (24 * 3600 * USEC_PER_SEC)
 
 /* The store has the hash as bytes. */
-static void hash_secret(const char *secret, unsigned char hash[TOKEN_HASH_SIZE])
+static void join_hash_secret(const char *secret, unsigned char hash[TOKEN_HASH_SIZE])
 {
     char text[PKI_HASH_TEXT_MAX];
     unsigned byte;
@@ -49,7 +49,7 @@ struct token_making {
     struct aq_error err;
 };
 
-static int write_token(struct store_tx *tx, void *data, struct aq_error *err)
+static int join_write_token(struct store_tx *tx, void *data, struct aq_error *err)
 {
     const struct token_making *t = data;
 
@@ -57,7 +57,7 @@ static int write_token(struct store_tx *tx, void *data, struct aq_error *err)
                         t->expires_usec, err);
 }
 
-static void on_token(void *data, int r, const struct aq_error *err)
+static void join_on_token(void *data, int r, const struct aq_error *err)
 {
     struct token_making *t = data;
 
@@ -66,7 +66,7 @@ static void on_token(void *data, int r, const struct aq_error *err)
     free(t);
 }
 
-static void token_oom(void (*done)(void), void *data, int r, const struct aq_error *err)
+static void join_token_oom(void (*done)(void), void *data, int r, const struct aq_error *err)
 {
     ((core_token_fn)done)(data, r, err, NULL);
 }
@@ -80,7 +80,7 @@ void core_make_token(struct core *core, const char *agent_id, int64_t ttl_usec, 
     int r = 0;
 
     if (!t) {
-        core_defer_oom(core, token_oom, (void (*)(void))done, data);
+        core_defer_oom(core, join_token_oom, (void (*)(void))done, data);
         return;
     }
     *t = (struct token_making){ .core = core, .done = done, .data = data };
@@ -94,14 +94,14 @@ void core_make_token(struct core *core, const char *agent_id, int64_t ttl_usec, 
         t->expires_usec = clock_realtime_usec() + ttl_usec;
         token = pki_token_new(core->ca, t->expires_usec);
         pki_token_format(&token, t->text);
-        hash_secret(pki_token_secret(&token, secret), t->hash);
+        join_hash_secret(pki_token_secret(&token, secret), t->hash);
         explicit_bzero(secret, sizeof(secret));
         explicit_bzero(&token, sizeof(token));
-        if ((r = store_write(core->store, write_token, on_token, t)) < 0)
+        if ((r = store_write(core->store, join_write_token, join_on_token, t)) < 0)
             (void)aq_fail_oom(&t->err);
     }
     if (r < 0)
-        core_defer(core, on_token, t, r, &t->err);
+        core_defer(core, join_on_token, t, r, &t->err);
 }
 
 /* ---- joining ---- */
@@ -122,7 +122,7 @@ static void joining_free(struct joining *j)
 }
 
 /* Who has no token is not told which agents there are. A refusal leaves the token unused. */
-static int write_join(struct store_tx *tx, void *data, struct aq_error *err)
+static int join_write_join(struct store_tx *tx, void *data, struct aq_error *err)
 {
     const struct joining *j = data;
     int r = token_use(tx, j->hash, j->row.agent_id, j->row.issued_usec, err);
@@ -135,7 +135,7 @@ static int write_join(struct store_tx *tx, void *data, struct aq_error *err)
     return r < 0 ? r : cert_save(tx, &j->row, err);
 }
 
-static void on_join_written(void *data, int r, const struct aq_error *err)
+static void join_on_join_written(void *data, int r, const struct aq_error *err)
 {
     struct joining *j = data;
 
@@ -150,8 +150,8 @@ static void on_join_written(void *data, int r, const struct aq_error *err)
     joining_free(j);
 }
 
-static int issue(struct core *core, struct joining *j, const struct msg_join *msg,
-                 struct aq_error *err)
+static int join_issue(struct core *core, struct joining *j, const struct msg_join *msg,
+                      struct aq_error *err)
 {
     const struct agent_entry *same = agent_entry_find(core, msg->agent_id);
     int r = agent_id_check(msg->agent_id, err);
@@ -161,7 +161,7 @@ static int issue(struct core *core, struct joining *j, const struct msg_join *ms
                             j->row.serial, err);
     if (r < 0)
         return r;
-    hash_secret(msg->secret, j->hash);
+    join_hash_secret(msg->secret, j->hash);
     memcpy(j->row.agent_id, msg->agent_id, strlen(msg->agent_id) + 1);
     j->row.issued_usec = clock_realtime_usec();
     j->row.expires_usec = j->row.issued_usec + PKI_AGENT_DAYS * DAY_USEC;
@@ -174,12 +174,12 @@ void join_request(void *data, struct link_join *join, const struct msg_join *msg
     struct core *core = data;
     struct joining *j = calloc(1, sizeof(*j));
     struct aq_error err = { .text = "the manager's memory is short" };
-    int r = j ? issue(core, j, msg, &err) : -ENOMEM;
+    int r = j ? join_issue(core, j, msg, &err) : -ENOMEM;
 
     AQ_FAULT("core.join.asked");
     if (r == 0) {
         j->join = join;
-        r = store_write(core->store, write_join, on_join_written, j);
+        r = store_write(core->store, join_write_join, join_on_join_written, j);
     }
     if (r < 0) {
         link_join_refuse(join, "refused", err.text);
@@ -199,7 +199,7 @@ struct revocation {
     void *data;
 };
 
-static int note_serial(void *data, const struct agent_cert *cert)
+static int join_note_serial(void *data, const struct agent_cert *cert)
 {
     struct revocation *v = data;
 
@@ -211,16 +211,16 @@ static int note_serial(void *data, const struct agent_cert *cert)
     return 0;
 }
 
-static int write_revocation(struct store_tx *tx, void *data, struct aq_error *err)
+static int join_write_revocation(struct store_tx *tx, void *data, struct aq_error *err)
 {
     struct revocation *v = data;
     int64_t now = clock_realtime_usec();
     int r = cert_revoke_agent(tx, v->agent_id, now, err);
 
-    return r < 0 ? r : cert_list_revoked(tx, now, note_serial, v, err);
+    return r < 0 ? r : cert_list_revoked(tx, now, join_note_serial, v, err);
 }
 
-static void finish_revocation(void *data, int r, const struct aq_error *err)
+static void join_finish_revocation(void *data, int r, const struct aq_error *err)
 {
     struct revocation *v = data;
 
@@ -229,7 +229,7 @@ static void finish_revocation(void *data, int r, const struct aq_error *err)
     free(v);
 }
 
-static void remove_row(struct revocation *v)
+static void join_remove_row(struct revocation *v)
 {
     struct core *core = v->core;
     struct event_batch *batch = event_batch_new();
@@ -239,16 +239,16 @@ static void remove_row(struct revocation *v)
 
     if (!e) {
         event_batch_free(batch);
-        core_defer(core, finish_revocation, v, aq_fail_oom(&err), &err);
+        core_defer(core, join_finish_revocation, v, aq_fail_oom(&err), &err);
         return;
     }
     memcpy(e->agent_status.id, v->agent_id, sizeof(v->agent_id));
     e->agent_status.to = AGENT_TERMINATED;
     e->agent_status.reason = REASON_USER_REQUESTED;
-    proposal_commit_command(core, batch, finish_revocation, v);
+    proposal_commit_command(core, batch, join_finish_revocation, v);
 }
 
-static void on_revoked(void *data, int r, const struct aq_error *err)
+static void join_on_revoked(void *data, int r, const struct aq_error *err)
 {
     struct revocation *v = data;
     struct agent_entry *a = agent_entry_find(v->core, v->agent_id);
@@ -263,13 +263,13 @@ static void on_revoked(void *data, int r, const struct aq_error *err)
     if (a)
         a->is_connected = a->is_synced = false;
     if (r == 0 && v->and_remove)
-        remove_row(v);
+        join_remove_row(v);
     else
-        finish_revocation(v, r, &e);
+        join_finish_revocation(v, r, &e);
 }
 
-static void begin_revocation(struct core *core, const char *id, bool and_remove, core_done_fn done,
-                             void *data)
+static void join_begin_revocation(struct core *core, const char *id, bool and_remove,
+                                  core_done_fn done, void *data)
 {
     struct agent_entry *a = agent_entry_find(core, id);
     struct revocation *v = calloc(1, sizeof(*v));
@@ -288,18 +288,18 @@ static void begin_revocation(struct core *core, const char *id, bool and_remove,
                     (unsigned)a->kernel_count, id);
     else
         memcpy(v->agent_id, id, strlen(id) + 1);
-    if (r == 0 && (r = store_write(core->store, write_revocation, on_revoked, v)) < 0)
+    if (r == 0 && (r = store_write(core->store, join_write_revocation, join_on_revoked, v)) < 0)
         (void)aq_fail_oom(&err);
     if (r < 0)
-        core_defer(core, finish_revocation, v, r, &err);
+        core_defer(core, join_finish_revocation, v, r, &err);
 }
 
 void core_revoke_agent(struct core *core, const char *id, core_done_fn done, void *data)
 {
-    begin_revocation(core, id, false, done, data);
+    join_begin_revocation(core, id, false, done, data);
 }
 
 void core_remove_agent(struct core *core, const char *id, core_done_fn done, void *data)
 {
-    begin_revocation(core, id, true, done, data);
+    join_begin_revocation(core, id, true, done, data);
 }

@@ -121,7 +121,7 @@ static int registration_set_text(char **to, const char *text)
 }
 
 /* Copy what 'from' says about the agent itself. */
-static int copy_offer(struct agent *to, const struct agent *from)
+static int registration_copy_offer(struct agent *to, const struct agent *from)
 {
     to->incarnation = from->incarnation;
     return registration_set_text(&to->resource_group, from->resource_group) < 0
@@ -136,7 +136,7 @@ static int copy_offer(struct agent *to, const struct agent *from)
 
 /* ---- the next row ---- */
 
-static int begin_row(const struct agent_entry *a, int64_t now, struct agent *ret)
+static int registration_begin_row(const struct agent_entry *a, int64_t now, struct agent *ret)
 {
     memcpy(ret->id, a->a.id, sizeof(ret->id));
     ret->status = a->is_known ? a->a.status : AGENT_ALIVE;
@@ -147,11 +147,12 @@ static int begin_row(const struct agent_entry *a, int64_t now, struct agent *ret
     if (registration_set_text(&ret->drain_reason, a->a.drain_reason) < 0
         || slots_copy(&ret->available, &a->a.available) < 0)
         return -ENOMEM;
-    return copy_offer(ret, &a->a);
+    return registration_copy_offer(ret, &a->a);
 }
 
-static int add_offer(struct core *core, const struct agent_entry *a, int64_t now,
-                     struct event_batch *batch, struct agent *ret, struct aq_error *err)
+static int registration_add_offer(struct core *core, const struct agent_entry *a, int64_t now,
+                                  struct event_batch *batch, struct agent *ret,
+                                  struct aq_error *err)
 {
     if (!a->has_registration || !a->is_connected)
         return 0;
@@ -162,12 +163,12 @@ static int add_offer(struct core *core, const struct agent_entry *a, int64_t now
     }
     slots_done(&ret->available);
     ret->available = (struct slots){ 0 };
-    if (copy_offer(ret, &a->registration) < 0)
+    if (registration_copy_offer(ret, &a->registration) < 0)
         return -ENOMEM;
     return registration_read_slots(a->slots_text, &ret->available, batch, core->types, err);
 }
 
-static int add_drains(const struct agent_entry *a, struct agent *ret)
+static int registration_add_drains(const struct agent_entry *a, struct agent *ret)
 {
     LIST_FOREACH(link, &a->drains) {
         const struct drain *d = LIST_ENTRY(link, struct drain, link);
@@ -179,15 +180,15 @@ static int add_drains(const struct agent_entry *a, struct agent *ret)
     return 0;
 }
 
-static int make_row(struct core *core, const struct agent_entry *a, struct event_batch *batch,
-                    struct agent *ret, struct aq_error *err)
+static int registration_make_row(struct core *core, const struct agent_entry *a,
+                                 struct event_batch *batch, struct agent *ret, struct aq_error *err)
 {
     int64_t now = clock_realtime_usec();
-    int r = begin_row(a, now, ret);
+    int r = registration_begin_row(a, now, ret);
 
     if (r == 0)
-        r = add_offer(core, a, now, batch, ret, err);
-    return r < 0 ? r : add_drains(a, ret);
+        r = registration_add_offer(core, a, now, batch, ret, err);
+    return r < 0 ? r : registration_add_drains(a, ret);
 }
 
 /* ---- saving ---- */
@@ -233,13 +234,13 @@ static void registration_on_saved(void *data, int r, const struct aq_error *err)
 }
 
 /* Propose the row; -EALREADY if it is up to date. */
-static int propose_row(struct core *core, struct agent_entry *a, struct aq_error *err)
+static int registration_propose_row(struct core *core, struct agent_entry *a, struct aq_error *err)
 {
     struct event_batch *batch = event_batch_new();
     struct offer_saving *s = calloc(1, sizeof(*s));
     struct agent row = { 0 };
     struct event *e = NULL;
-    int r = batch && s ? make_row(core, a, batch, &row, err) : -ENOMEM;
+    int r = batch && s ? registration_make_row(core, a, batch, &row, err) : -ENOMEM;
 
     if (r == 0 && a->is_known && registration_is_same(&row, &a->a))
         r = -EALREADY;
@@ -267,7 +268,7 @@ void registration_save(struct core *core, struct agent_entry *a)
     if (a->is_saving)
         return;
     a->is_unsaved = false;
-    if ((r = propose_row(core, a, &err)) < 0) {
+    if ((r = registration_propose_row(core, a, &err)) < 0) {
         a->is_unsaved = r == -ENOMEM;
         if (r != -EALREADY)
             log_warning("agent '%s' cannot be recorded: %s", a->a.id, err.text);
@@ -312,7 +313,7 @@ int registration_take(struct core *core, struct agent_entry *a, const struct msg
     slots_done(&slots);
     if (r < 0)
         return r;
-    if (copy_offer(&a->registration, &offer) < 0
+    if (registration_copy_offer(&a->registration, &offer) < 0
         || registration_set_text(&a->slots_text, hello->slots ? hello->slots : "{}") < 0
         || registration_set_text(&a->runtime, hello->runtime) < 0
         || registration_set_text(&a->runtime_notes, hello->runtime_notes) < 0

@@ -38,7 +38,7 @@ static void attempts_add(struct core *core, struct session_entry *l, const char 
     e->attempt.detail = proposal_copy(core, detail);
 }
 
-static uint32_t uncounted(const struct session_entry *l)
+static uint32_t attempts_uncounted(const struct session_entry *l)
 {
     uint32_t tries = sched_sync_tries(l);
 
@@ -47,7 +47,7 @@ static uint32_t uncounted(const struct session_entry *l)
                : 0;
 }
 
-static void mark_kept(struct session_entry *l)
+static void attempts_mark_kept(struct session_entry *l)
 {
     l->attempts.tries_written = sched_sync_tries(l);
     l->attempts.written_usec = clock_monotonic_usec();
@@ -55,24 +55,24 @@ static void mark_kept(struct session_entry *l)
 
 void attempts_explained(struct core *core, struct session_entry *l, const char *detail)
 {
-    uint32_t more = uncounted(l);
+    uint32_t more = attempts_uncounted(l);
 
     if (more > 1)
         attempts_add(core, l, sched_verdict_name(l->queue.explained), more - 1,
                      l->attempts.written_usec, NULL);
     attempts_add(core, l, sched_verdict_name(l->queue.verdict), 1, l->queue.verdict_usec, detail);
-    mark_kept(l);
+    attempts_mark_kept(l);
 }
 
 void attempts_placed(struct core *core, struct session_entry *l, const char *choices)
 {
-    uint32_t more = uncounted(l);
+    uint32_t more = attempts_uncounted(l);
 
     if (more > 0)
         attempts_add(core, l, sched_verdict_name(l->queue.explained), more,
                      l->attempts.written_usec, NULL);
     attempts_add(core, l, sched_verdict_name(SCHED_PLACED), 1, clock_monotonic_usec(), choices);
-    mark_kept(l);
+    attempts_mark_kept(l);
 }
 
 void attempts_failed(struct core *core, struct session_entry *l, const struct retry_record *record,
@@ -99,7 +99,7 @@ void attempts_keep(struct core *core, struct session_entry *l, int64_t now)
 {
     int64_t due = l->attempts.written_usec
                   + AQ_MAX(l->attempts.written_usec - l->queue.verdict_usec, KEEP_USEC);
-    uint32_t more = uncounted(l);
+    uint32_t more = attempts_uncounted(l);
 
     if (l->queue.explained == SCHED_BEHIND)
         return;
@@ -110,7 +110,7 @@ void attempts_keep(struct core *core, struct session_entry *l, int64_t now)
     if (more > 0)
         attempts_add(core, l, sched_verdict_name(l->queue.explained), more,
                      l->attempts.written_usec, NULL);
-    mark_kept(l);
+    attempts_mark_kept(l);
 }
 
 void attempts_tick(struct core *core, int64_t now)

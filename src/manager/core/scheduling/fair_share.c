@@ -47,13 +47,13 @@ void fair_share_free(struct fair_share *u)
     free(u);
 }
 
-static struct usage_ledger_holder holder_of(const struct session_entry *l)
+static struct usage_ledger_holder fair_share_holder_of(const struct session_entry *l)
 {
     return (struct usage_ledger_holder){ l->resource_group->g.name, l->s.domain ? l->s.domain : "",
                                          l->s.project_id, l->s.user_id };
 }
 
-static struct usage_ledger_holder holder_of_row(const struct store_usage *row)
+static struct usage_ledger_holder fair_share_holder_of_row(const struct store_usage *row)
 {
     return (struct usage_ledger_holder){ row->resource_group, row->domain ? row->domain : "",
                                          row->project, row->user };
@@ -63,7 +63,7 @@ static int fair_share_add_kernel(struct map *ledger, const struct session_entry 
                                  int64_t from_usec, int64_t until_usec)
 {
     const struct slots *held = &l->s.kernels[rank].requested;
-    struct usage_ledger_holder h = holder_of(l);
+    struct usage_ledger_holder h = fair_share_holder_of(l);
 
     for (size_t i = 0; i < held->count; i++)
         if (held->items[i].amount > 0
@@ -85,8 +85,8 @@ void fair_share_add(struct session_entry *l, size_t rank, int64_t from_usec, int
 }
 
 /* What runs, as if it ended now. */
-static int add_running(struct core *core, struct resource_group_entry *g, int64_t now_usec,
-                       struct map *ledger)
+static int fair_share_add_running(struct core *core, struct resource_group_entry *g,
+                                  int64_t now_usec, struct map *ledger)
 {
     LIST_FOREACH(link, &core->sessions) {
         const struct session_entry *l = LIST_ENTRY(link, struct session_entry, all_link);
@@ -111,10 +111,10 @@ struct reading {
     struct map ledger;
 };
 
-static int take_past(void *data, const struct store_usage *row)
+static int fair_share_take_past(void *data, const struct store_usage *row)
 {
     struct reading *r = data;
-    struct usage_ledger_holder h = holder_of_row(row);
+    struct usage_ledger_holder h = fair_share_holder_of_row(row);
     int64_t until = row->until_usec ? AQ_MIN(row->until_usec, r->until_usec) : r->until_usec;
     int64_t from = AQ_MAX(row->from_usec,
                           r->until_usec - FAIR_LOOKBACK_MAX_DAYS * USAGE_LEDGER_DAY_USEC);
@@ -124,15 +124,15 @@ static int take_past(void *data, const struct store_usage *row)
     return usage_ledger_add(&r->ledger, &h, false, row->slot, row->amount, from, until);
 }
 
-static int read_past(struct store_tx *tx, void *data, struct aq_error *err)
+static int fair_share_read_past(struct store_tx *tx, void *data, struct aq_error *err)
 {
     struct reading *r = data;
 
     return store_read_usage(tx, r->until_usec - FAIR_LOOKBACK_MAX_DAYS * USAGE_LEDGER_DAY_USEC,
-                            take_past, r, err);
+                            fair_share_take_past, r, err);
 }
 
-static void on_past(void *data, int result, const struct aq_error *err)
+static void fair_share_on_past(void *data, int result, const struct aq_error *err)
 {
     struct reading *r = data;
     struct resource_group_entry *g = resource_group_entry_find(r->core, r->group);
@@ -165,7 +165,7 @@ static int fair_share_begin(struct core *core, struct resource_group_entry *g)
     g->fair_share->since_usec = r->until_usec = clock_realtime_usec();
     r->core = core;
     /* behind every commit that was queued before: nothing is counted twice, or not at all */
-    if (store_write(core->store, read_past, on_past, r) == 0)
+    if (store_write(core->store, fair_share_read_past, fair_share_on_past, r) == 0)
         return 0;
     free(r->group);
     free(r);
@@ -209,7 +209,7 @@ static int fair_share_weighing_begin(struct core *core, struct resource_group_en
         if (a->resource_group && strcmp(a->resource_group, g->g.name) == 0)
             r = slots_add(&j->capacity, &a->available);
     }
-    return r < 0 ? r : add_running(core, g, now, &j->running);
+    return r < 0 ? r : fair_share_add_running(core, g, now, &j->running);
 }
 
 static void fair_share_weighing_done(struct fair_share_weighing *j)
@@ -220,8 +220,8 @@ static void fair_share_weighing_done(struct fair_share_weighing *j)
 }
 
 /* Of one slot, over the books. */
-static double decayed(const struct fair_share_weighing *j,
-                      const struct usage_ledger_line *const *lines, const char *slot)
+static double fair_share_decayed(const struct fair_share_weighing *j,
+                                 const struct usage_ledger_line *const *lines, const char *slot)
 {
     struct fair_day days[2 * FAIR_LOOKBACK_MAX_DAYS];
     size_t count = 0;
@@ -253,9 +253,10 @@ static double fair_share_factor(const struct fair_share_weighing *j,
     for (size_t i = 0; i < j->capacity.count && count < AQ_COUNT(slots); i++) {
         const struct slot *s = &j->capacity.items[i];
 
-        slots[count++] = (struct fair_slot){ decayed(j, lines, s->name), (double)s->amount,
-                                             fair_share_settings_slot_weight(&j->settings,
-                                                                             s->name) };
+        slots[count++] = (struct fair_slot){
+            fair_share_decayed(j, lines, s->name), (double)s->amount,
+            fair_share_settings_slot_weight(&j->settings, s->name)
+        };
     }
     *ret_weight = fair_share_settings_weight(&j->settings, level, h);
     *ret_usage = fair_usage(slots, count, j->settings.lookback_days);
@@ -266,7 +267,7 @@ int fair_share_name_owner(struct resource_group_entry *g, uint32_t number,
                           const struct session_entry *l)
 {
     struct fair_share *u = g->fair_share;
-    struct usage_ledger_holder h = holder_of(l);
+    struct usage_ledger_holder h = fair_share_holder_of(l);
 
     if (!u)
         return 0;
@@ -316,7 +317,7 @@ struct fair_share_listing {
     void *data;
 };
 
-static int list_ledger(struct fair_share_listing *l, const struct map *ledger)
+static int fair_share_list_ledger(struct fair_share_listing *l, const struct map *ledger)
 {
     for (size_t i = 0; i < ledger->count; i++) {
         const struct usage_ledger_line *line = ledger->entries[i].value;
@@ -357,9 +358,9 @@ int core_list_fair_share(struct core *core, const char *name, core_fair_fn visit
         return aq_fail(err, EAGAIN, "what was used of '%s' is still being read; ask again", name);
     l.j = &j;
     r = fair_share_weighing_begin(core, g, &j);
-    if (r == 0 && (r = list_ledger(&l, &j.running)) == 0
-        && (r = list_ledger(&l, &g->fair_share->recent)) == 0)
-        r = list_ledger(&l, &g->fair_share->past);
+    if (r == 0 && (r = fair_share_list_ledger(&l, &j.running)) == 0
+        && (r = fair_share_list_ledger(&l, &g->fair_share->recent)) == 0)
+        r = fair_share_list_ledger(&l, &g->fair_share->past);
     map_done(&l.seen);
     fair_share_weighing_done(&j);
     return r < 0 ? aq_fail_oom(err) : 0;
@@ -372,10 +373,10 @@ struct fair_share_check {
     struct map ledger;
 };
 
-static int take_check(void *data, const struct store_usage *row)
+static int fair_share_take_check(void *data, const struct store_usage *row)
 {
     struct fair_share_check *c = data;
-    struct usage_ledger_holder h = holder_of_row(row);
+    struct usage_ledger_holder h = fair_share_holder_of_row(row);
     int64_t first_day = c->until_usec / USAGE_LEDGER_DAY_USEC - AUDIT_DAYS;
     int64_t from = AQ_MAX(row->from_usec, first_day * USAGE_LEDGER_DAY_USEC);
 
@@ -394,8 +395,8 @@ int fair_share_check_read(struct store_tx *tx, int64_t until_usec, struct fair_s
     if (!c)
         return aq_fail_oom(err);
     c->until_usec = until_usec;
-    r = store_read_usage(tx, until_usec - (AUDIT_DAYS + 1) * USAGE_LEDGER_DAY_USEC, take_check, c,
-                         err);
+    r = store_read_usage(tx, until_usec - (AUDIT_DAYS + 1) * USAGE_LEDGER_DAY_USEC,
+                         fair_share_take_check, c, err);
     if (r < 0) {
         fair_share_check_free(c);
         return r;
@@ -412,7 +413,7 @@ void fair_share_check_free(struct fair_share_check *check)
 }
 
 /* The undecayed sum since a day, of all slots. */
-static double total(const struct usage_ledger_line *line, int64_t day)
+static double fair_share_total(const struct usage_ledger_line *line, int64_t day)
 {
     double sum = 0;
 
@@ -421,21 +422,22 @@ static double total(const struct usage_ledger_line *line, int64_t day)
     return sum;
 }
 
-static void compare_line(const struct fair_share_check *c, const struct resource_group_entry *g,
-                         const struct map *running, const struct usage_ledger_line *line,
-                         void (*find)(void *data, const char *text), void *data)
+static void fair_share_compare_line(const struct fair_share_check *c,
+                                    const struct resource_group_entry *g, const struct map *running,
+                                    const struct usage_ledger_line *line,
+                                    void (*find)(void *data, const char *text), void *data)
 {
     struct usage_ledger_holder h = { g->g.name, line->domain, line->project, line->user };
     int64_t day = c->until_usec / USAGE_LEDGER_DAY_USEC - AUDIT_DAYS;
     char key[USAGE_LEDGER_KEY_MAX], text[USAGE_LEDGER_KEY_MAX + 160];
     size_t len = usage_ledger_key(&h, line->level, false, key);
-    double has = total(map_get(&g->fair_share->past, key, len), day)
-                 + total(map_get(&g->fair_share->recent, key, len), day)
-                 + total(map_get(running, key, len), day);
+    double has = fair_share_total(map_get(&g->fair_share->past, key, len), day)
+                 + fair_share_total(map_get(&g->fair_share->recent, key, len), day)
+                 + fair_share_total(map_get(running, key, len), day);
     double wants;
 
     len = usage_ledger_key(&h, line->level, true, key);
-    wants = total(map_get(&c->ledger, key, len), day);
+    wants = fair_share_total(map_get(&c->ledger, key, len), day);
     if (fabs(has - wants) <= 1e-6 * fmax(has, wants) + 1)
         return;
     (void)snprintf(text, sizeof(text), "usage %s: %.0f in memory, %.0f by the ledger", key, has,
@@ -453,7 +455,7 @@ int fair_share_check_compare(struct core *core, struct fair_share_check *check,
 
         if (!g->fair_share || !g->fair_share->is_ready)
             continue;
-        if (add_running(core, g, check->until_usec, &running) < 0) {
+        if (fair_share_add_running(core, g, check->until_usec, &running) < 0) {
             usage_ledger_done(&running);
             return -ENOMEM;
         }
@@ -462,7 +464,7 @@ int fair_share_check_compare(struct core *core, struct fair_share_check *check,
         books[2] = &g->fair_share->past;
         for (int b = 0; b < 3; b++)
             for (size_t n = 0; n < books[b]->count; n++)
-                compare_line(check, g, &running, books[b]->entries[n].value, find, data);
+                fair_share_compare_line(check, g, &running, books[b]->entries[n].value, find, data);
         usage_ledger_done(&running);
     }
     return 0;

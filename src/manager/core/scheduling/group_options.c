@@ -68,21 +68,21 @@ static int options_read_bool(const json_t *object, const char *key, bool *ret, s
 }
 
 /* A plug-in's refusal is about this member. */
-static int name_field(struct aq_error *err, const char *field)
+static int options_name_field(struct aq_error *err, const char *field)
 {
     if (err)
         (void)snprintf(err->field, sizeof(err->field), "%s", field);
     return -EINVAL;
 }
 
-static int read_sequencer(const char *name, struct sched_options *ret, struct aq_error *err)
+static int options_read_sequencer(const char *name, struct sched_options *ret, struct aq_error *err)
 {
     const struct sequencer_ops *ops = name ? sched_find_sequencer(name) : &sched_fifo;
 
     if (!ops && strncmp(name, PLUGIN, strlen(PLUGIN)) == 0) {
         int r = sched_plugin_find(name + strlen(PLUGIN), &ret->sequencer, NULL, err);
 
-        return r < 0 ? name_field(err, "scheduler") : 0;
+        return r < 0 ? options_name_field(err, "scheduler") : 0;
     }
 
     if (!ops)
@@ -92,8 +92,8 @@ static int read_sequencer(const char *name, struct sched_options *ret, struct aq
     return 0;
 }
 
-static int read_selector(const char *key, const char *name, struct sched_options *ret,
-                         struct aq_error *err)
+static int options_read_selector(const char *key, const char *name, struct sched_options *ret,
+                                 struct aq_error *err)
 {
     const struct selector_ops *ops;
 
@@ -101,7 +101,7 @@ static int read_selector(const char *key, const char *name, struct sched_options
         return 0;
     if (strncmp(name, PLUGIN, strlen(PLUGIN)) == 0)
         return sched_plugin_find(name + strlen(PLUGIN), NULL, &ret->selector.ops, err) < 0
-                   ? name_field(err, key)
+                   ? options_name_field(err, key)
                    : 0;
     ops = strcmp(name, "roundrobin") == 0 ? &sched_round_robin : sched_find_selector(name);
     if (!ops)
@@ -114,7 +114,8 @@ static int read_selector(const char *key, const char *name, struct sched_options
     return 0;
 }
 
-static int read_strategy(const json_t *opts, struct sched_options *ret, struct aq_error *err)
+static int options_read_strategy(const json_t *opts, struct sched_options *ret,
+                                 struct aq_error *err)
 {
     static const char key[] = "agent_selection_strategy";
     const json_t *value = json_object_get(opts, key);
@@ -129,10 +130,10 @@ static int read_strategy(const json_t *opts, struct sched_options *ret, struct a
 
         name[i] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
     }
-    return read_selector(key, name, ret, err);
+    return options_read_selector(key, name, ret, err);
 }
 
-static int read_types(const json_t *opts, uint32_t *ret, struct aq_error *err)
+static int options_read_types(const json_t *opts, uint32_t *ret, struct aq_error *err)
 {
     static const char key[] = "allowed_session_types";
     const json_t *list = json_object_get(opts, key), *item;
@@ -156,7 +157,7 @@ static int read_types(const json_t *opts, uint32_t *ret, struct aq_error *err)
     return 0;
 }
 
-static int read_timeout(const json_t *opts, int64_t *ret_usec, struct aq_error *err)
+static int options_read_timeout(const json_t *opts, int64_t *ret_usec, struct aq_error *err)
 {
     static const char key[] = "pending_timeout";
     const json_t *value = json_object_get(opts, key);
@@ -171,7 +172,7 @@ static int read_timeout(const json_t *opts, int64_t *ret_usec, struct aq_error *
     return 0;
 }
 
-static int read_opts(const char *text, struct core_scheduling *ret, struct aq_error *err)
+static int options_read_opts(const char *text, struct core_scheduling *ret, struct aq_error *err)
 {
     const json_t *config;
     json_t *opts;
@@ -189,15 +190,15 @@ static int read_opts(const char *text, struct core_scheduling *ret, struct aq_er
     if (r == 0)
         r = options_read_count(config, "num_retries_to_skip", &ret->options.retries_to_skip, err);
     if (r == 0)
-        r = read_strategy(opts, &ret->options, err);
+        r = options_read_strategy(opts, &ret->options, err);
     if (r == 0)
         r = options_read_bool(opts, "backfill", &ret->options.backfill, err);
     if (r == 0)
         r = options_read_count(opts, "backfill_reservations", &ret->options.reservations_max, err);
     if (r == 0)
-        r = read_types(opts, &ret->session_types, err);
+        r = options_read_types(opts, &ret->session_types, err);
     if (r == 0)
-        r = read_timeout(opts, &ret->pending_timeout_usec, err);
+        r = options_read_timeout(opts, &ret->pending_timeout_usec, err);
     if (r == 0)
         r = preemption_read(json_object_get(opts, "preemption"), ret, err);
     if (r == 0)
@@ -208,7 +209,7 @@ static int read_opts(const char *text, struct core_scheduling *ret, struct aq_er
     return r;
 }
 
-static struct core_scheduling defaults(const struct resource_group *g)
+static struct core_scheduling options_defaults(const struct resource_group *g)
 {
     struct core_scheduling s = {
         .options = {
@@ -231,21 +232,21 @@ static struct core_scheduling defaults(const struct resource_group *g)
 
 int core_check_scheduling(const struct resource_group *g, struct aq_error *err)
 {
-    struct core_scheduling read = defaults(g);
-    int r = read_sequencer(g->scheduler, &read.options, err);
+    struct core_scheduling read = options_defaults(g);
+    int r = options_read_sequencer(g->scheduler, &read.options, err);
 
     if (r == 0)
-        r = read_selector("selection", g->selection, &read.options, err);
+        r = options_read_selector("selection", g->selection, &read.options, err);
     if (r == 0 && g->scheduler_opts)
-        r = read_opts(g->scheduler_opts, &read, err);
+        r = options_read_opts(g->scheduler_opts, &read, err);
     return r;
 }
 
 void core_read_scheduling(const struct resource_group *g, struct core_scheduling *ret)
 {
-    *ret = defaults(g);
-    (void)read_sequencer(g->scheduler, &ret->options, NULL);
-    (void)read_selector("selection", g->selection, &ret->options, NULL);
-    if (g->scheduler_opts && read_opts(g->scheduler_opts, ret, NULL) == -ENOMEM)
+    *ret = options_defaults(g);
+    (void)options_read_sequencer(g->scheduler, &ret->options, NULL);
+    (void)options_read_selector("selection", g->selection, &ret->options, NULL);
+    if (g->scheduler_opts && options_read_opts(g->scheduler_opts, ret, NULL) == -ENOMEM)
         core_die("how a resource group schedules");
 }

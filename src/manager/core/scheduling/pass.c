@@ -50,7 +50,8 @@ static void pass_place(struct core *core, const struct resource_group_entry *g,
 }
 
 /* It has its place; another proposal of it, or its end, comes first. */
-static void put_off(struct core *core, struct resource_group_entry *g, struct session_entry *l)
+static void pass_postpone(struct core *core, struct resource_group_entry *g,
+                          struct session_entry *l)
 {
     l->queue.was_skipped = l->proposal.is_busy;
     sched_sync_mark_session(l);
@@ -60,8 +61,8 @@ static void put_off(struct core *core, struct resource_group_entry *g, struct se
     }
 }
 
-static void handle(struct core *core, struct resource_group_entry *g,
-                   const struct sched_outcome *out)
+static void pass_handle(struct core *core, struct resource_group_entry *g,
+                        const struct sched_outcome *out)
 {
     struct session_entry *l = g->members[out->session];
 
@@ -74,7 +75,7 @@ static void handle(struct core *core, struct resource_group_entry *g,
         l->preemption.is_preempting = false;
         l->sched.membership = MEMBERSHIP_HOLDING;
         if (l->proposal.is_busy || l->commands.end_reason) {
-            put_off(core, g, l);
+            pass_postpone(core, g, l);
             return;
         }
         pass_place(core, g, l, out);
@@ -118,7 +119,7 @@ static int pass_run(struct core *core, struct resource_group_entry *g)
     if (result.is_blocked)
         g->blocker = g->members[result.blocker];
     for (size_t i = 0; i < result.count; i++)
-        handle(core, g, &result.outcomes[i]);
+        pass_handle(core, g, &result.outcomes[i]);
     if (g->blocker && retry_options_count_waits(g->blocker))
         session_entry_touch(core, g->blocker);
     AQ_FAULT("core.schedule.decided");

@@ -30,7 +30,8 @@ struct snapshot {
 
 /* ---- the snapshot ---- */
 
-static int add_agents(struct core *core, const struct resource_group_entry *g, struct snapshot *s)
+static int pending_reason_add_agents(struct core *core, const struct resource_group_entry *g,
+                                     struct snapshot *s)
 {
     s->agents = arena_array(&core->scratch, core->agent_count, sizeof(*s->agents));
     if (!s->agents)
@@ -82,7 +83,8 @@ static int pending_reason_add_account(struct core *core, struct snapshot *s,
     return 0;
 }
 
-static int add_session(struct core *core, struct snapshot *s, struct session_entry *l)
+static int pending_reason_add_session(struct core *core, struct snapshot *s,
+                                      struct session_entry *l)
 {
     struct sched_session *ret = &s->sessions[s->snap.session_count];
 
@@ -112,7 +114,7 @@ static int snapshot_begin(struct core *core, const struct resource_group_entry *
         return -ENOMEM;
     s->snap.sessions = s->sessions;
     s->snap.accounts = s->accounts;
-    return add_agents(core, g, s);
+    return pending_reason_add_agents(core, g, s);
 }
 
 /* ---- explanations ---- */
@@ -211,7 +213,7 @@ int pending_reason_write(struct core *core, struct session_entry *l, struct strb
         return 0;
     r = snapshot_begin(core, l->resource_group, &s);
     if (r == 0)
-        r = add_session(core, &s, l);
+        r = pending_reason_add_session(core, &s, l);
     if (r == 0)
         r = sched_explain(&s.snap, 0, &core->scratch, &t, &j, err);
     arena_clear(&core->scratch, 1 << 16);
@@ -233,7 +235,7 @@ int pending_reason_write(struct core *core, struct session_entry *l, struct strb
 }
 
 /* More members into an object that is text already. */
-static void add_members(struct strbuf *json, const struct strbuf *members)
+static void pending_reason_add_members(struct strbuf *json, const struct strbuf *members)
 {
     if (!strbuf_ok(members))
         json->failed = true;
@@ -260,7 +262,7 @@ static int pending_reason_add_estimate(const struct session_entry *l,
     if (!strbuf_ok(&members))
         return aq_fail_oom(err);
     if (json)
-        add_members(json, &members);
+        pending_reason_add_members(json, &members);
     return 0;
 }
 

@@ -71,7 +71,7 @@ static int preemption_read_number(const json_t *from, const char *key, int64_t m
     return 0;
 }
 
-static int check_keys(json_t *from, struct aq_error *err)
+static int preemption_check_keys(json_t *from, struct aq_error *err)
 {
     static const char *const known[] = { "enabled",
                                          "order",
@@ -110,7 +110,7 @@ int preemption_read(struct json_t *from, struct core_scheduling *ret, struct aq_
 
     if (from && !json_is_object(from))
         return aq_fail_field(err, EINVAL, "preemption", "must be an object");
-    if ((r = check_keys(from, err)) < 0
+    if ((r = preemption_check_keys(from, err)) < 0
         || (r = preemption_read_word(from, "order", orders, AQ_COUNT(orders), &order, err)) < 0
         || (r = preemption_read_word(from, "victim_scope", scopes, AQ_COUNT(scopes), &scope, err))
                < 0
@@ -164,7 +164,7 @@ enum core_fate preemption_fate(const struct session_entry *l)
     return l->s.type == SESSION_BATCH ? s->preempted_batch : s->preempted_interactive;
 }
 
-static const char *find_scope(struct core *core, const struct session_entry *l)
+static const char *preemption_find_scope(struct core *core, const struct session_entry *l)
 {
     char text[UUID_TEXT_MAX];
 
@@ -190,7 +190,7 @@ int preemption_describe(struct core *core, const struct session_entry *l, struct
     ret->is_movable &= preemption_fate(l) == CORE_RESCHEDULED;
     ret->is_preemptible &= ret->job_priority <= s->preemptible_priority
                            && preemption_fate(l) != CORE_SKIPPED;
-    ret->scope = find_scope(core, l);
+    ret->scope = preemption_find_scope(core, l);
     return ret->scope || s->victim_scope == CORE_SCOPE_GROUP ? 0 : -ENOMEM;
 }
 
@@ -220,8 +220,8 @@ char *preemption_data(const struct session_entry *l)
 
 /* ---- what follows from a pass ---- */
 
-static void set_places(const struct resource_group_entry *g, struct core *core,
-                       struct session_entry *l, const uint32_t *nodes)
+static void preemption_set_places(const struct resource_group_entry *g, struct core *core,
+                                  struct session_entry *l, const uint32_t *nodes)
 {
     const char **agents = arena_array(&core->scratch, l->s.kernel_count, sizeof(*agents));
 
@@ -235,7 +235,7 @@ void preemption_begin(struct resource_group_entry *g, struct core *core, struct 
 {
     l->queue.verdict = out->verdict;
     l->preemption.is_preempting = true;
-    set_places(g, core, l, out->agents);
+    preemption_set_places(g, core, l, out->agents);
     l->reservation.is_unsaved = true;
     for (size_t i = 0; i < out->victim_count && !l->commands.end_reason; i++) {
         struct session_entry *victim = g->members[out->victims[i]];
@@ -243,7 +243,7 @@ void preemption_begin(struct resource_group_entry *g, struct core *core, struct 
         victim->preemption.is_preempted = true;
         victim->preemption.by = l->s.id;
         if (out->targets)
-            set_places(g, core, victim, out->targets[i]);
+            preemption_set_places(g, core, victim, out->targets[i]);
         session_entry_touch(core, victim);
     }
     AQ_FAULT("core.preempt.decided");

@@ -24,7 +24,7 @@
 #include "manager/core/state/session_entry.h"
 
 /* Can a pass be saved: would it end where the last one did, without coming to 'l'? */
-static bool is_behind_blocker(const struct session_entry *l)
+static bool queue_is_behind_blocker(const struct session_entry *l)
 {
     const struct sched_options *o = &l->resource_group->options;
     const struct session_entry *b = l->resource_group->blocker;
@@ -47,7 +47,7 @@ void queue_add(struct core *core, struct session_entry *l)
     if (l->retry.backoff_usec > clock_monotonic_usec()) {
         l->queue.verdict_usec = clock_monotonic_usec();
         queue_park(core, l, SCHED_TOO_EARLY, NULL);
-    } else if (l->reservation.agents || !is_behind_blocker(l)) {
+    } else if (l->reservation.agents || !queue_is_behind_blocker(l)) {
         l->resource_group->needs_pass = true;
         core_schedule_turn(core);
     } else if (retry_options_count_waits(l->resource_group->blocker)) {

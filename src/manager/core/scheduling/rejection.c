@@ -33,14 +33,14 @@ char *rejection_json(const char *agent_id, const struct msg_kernel_status *m)
     return strbuf_steal(&json);
 }
 
-static void begin_line(struct strbuf *text)
+static void rejection_begin_line(struct strbuf *text)
 {
     if (text->len > 0)
         strbuf_addc(text, '\n');
 }
 
 /* "Agent 'i-001' could not start it: slot 'cuda.shares' is not supported here" */
-static void add_sentence(const json_t *error, struct strbuf *text)
+static void rejection_add_sentence(const json_t *error, struct strbuf *text)
 {
     const char *agent = json_string_value(json_object_get(error, "agent_id"));
     const char *name = json_string_value(json_object_get(error, "name"));
@@ -48,7 +48,7 @@ static void add_sentence(const json_t *error, struct strbuf *text)
     const char *repr = json_string_value(json_object_get(error, "repr"));
     const char *what = repr ? repr : name ? name : "no reason was given";
 
-    begin_line(text);
+    rejection_begin_line(text);
     if (name && strcmp(name, REASON_BOOTSTRAP_FAILED) == 0)
         strbuf_addf(text, "On agent '%s' %s", agent ? agent : "", what);
     else if (agent)
@@ -66,11 +66,11 @@ void core_status_text(const char *status_data, struct strbuf *text)
     const char *explanation = json_string_value(json_object_get(data, "text"));
 
     if (explanation) {
-        begin_line(text);
+        rejection_begin_line(text);
         strbuf_adds(text, explanation);
     }
     if (json_is_object(error))
-        add_sentence(error, text);
+        rejection_add_sentence(error, text);
 }
 
 int rejection_append(const char *status_data, struct strbuf *text, struct strbuf *json)
@@ -83,7 +83,7 @@ int rejection_append(const char *status_data, struct strbuf *text, struct strbuf
     if (!json_is_object(error))
         return 0;
     if (text)
-        add_sentence(error, text);
+        rejection_add_sentence(error, text);
     if (!json)
         return 0;
     if (json_object_set(explanation, "error", error) < 0

@@ -42,7 +42,7 @@ void reservation_set(struct session_entry *l, const char *const *agents)
 }
 
 /* An agent for each kernel, or one for all of them, as earlier versions wrote. */
-static int read_places(struct session_entry *l, const json_t *from)
+static int reservation_read_places(struct session_entry *l, const json_t *from)
 {
     const char **agents = calloc(l->s.kernel_count + 1, sizeof(*agents));
     size_t found = 0;
@@ -77,7 +77,7 @@ int reservation_load(struct session_entry *l)
         return -ENOMEM;
     if (l->s.status == SESSION_PENDING && json_object_get(data, RESERVATION_PREEMPTING))
         key = RESERVATION_PREEMPTING;
-    r = read_places(l, json_object_get(data, key));
+    r = reservation_read_places(l, json_object_get(data, key));
     json_decref(data);
     return r;
 }
@@ -94,7 +94,8 @@ void reservation_write(const struct session_entry *l, const char *key, struct js
 }
 
 /* 0 = there is nothing to wait for. */
-static int64_t due_of(const struct core *core, const struct session_entry *l, const char *agent_id)
+static int64_t reservation_due_of(const struct core *core, const struct session_entry *l,
+                                  const char *agent_id)
 {
     const struct agent_entry *a = agent_entry_find(core, agent_id);
 
@@ -110,6 +111,6 @@ int64_t reservation_due(const struct core *core, const struct session_entry *l)
 
     for (size_t k = 0;
          l->reservation.agents && !l->preemption.is_preempting && k < l->s.kernel_count; k++)
-        due = AQ_MAX(due, due_of(core, l, l->reservation.agents[k]));
+        due = AQ_MAX(due, reservation_due_of(core, l, l->reservation.agents[k]));
     return due;
 }

@@ -75,7 +75,8 @@ void sched_sync_remove_session(struct session_entry *l)
     l->sched.membership = MEMBERSHIP_NONE;
 }
 
-static struct resource_group_entry *group_of(struct core *core, const struct agent_entry *a)
+static struct resource_group_entry *sched_sync_group_of(struct core *core,
+                                                        const struct agent_entry *a)
 {
     return a->is_known && a->a.resource_group ? resource_group_entry_get(core, a->a.resource_group)
                                               : NULL;
@@ -83,7 +84,7 @@ static struct resource_group_entry *group_of(struct core *core, const struct age
 
 void sched_sync_mark_agent(struct core *core, struct agent_entry *a)
 {
-    struct resource_group_entry *g = group_of(core, a);
+    struct resource_group_entry *g = sched_sync_group_of(core, a);
 
     if (a->scheduled_by && (a->scheduled_by != g || a->devices_changed))
         sched_sync_remove_agent(a);
@@ -105,7 +106,7 @@ void sched_sync_remove_agent(struct agent_entry *a)
 }
 
 /* Others than l's group see another usage of its accounts. */
-static void mark_accounts(struct session_entry *l)
+static void sched_sync_mark_accounts(struct session_entry *l)
 {
     for (int kind = 0; kind < SCHED_ACCOUNT_KINDS; kind++)
         LIST_FOREACH(link, &l->accounts[kind]->resource_groups) {
@@ -129,7 +130,7 @@ static bool sched_sync_is_foreign(struct core *core, struct session_entry *l, st
 
 void sched_sync_session_holds(struct core *core, struct session_entry *l, struct agent_entry *a)
 {
-    mark_accounts(l);
+    sched_sync_mark_accounts(l);
     if (!sched_sync_is_foreign(core, l, a)
         && !(l->sched.membership == MEMBERSHIP_HOLDING && l->sched.is_placing))
         sched_sync_mark_session(l);
@@ -144,7 +145,7 @@ void sched_sync_session_leaves(struct session_entry *l)
 
 void sched_sync_session_releases(struct core *core, struct session_entry *l, struct agent_entry *a)
 {
-    mark_accounts(l);
+    sched_sync_mark_accounts(l);
     if (!sched_sync_is_foreign(core, l, a))
         sched_sync_mark_session(l);
 }
@@ -161,8 +162,8 @@ void sched_sync_mark_account(struct account *account)
 
 /* ---- the whole ---- */
 
-static bool is_outside(const struct resource_group_entry *g, const struct core *core,
-                       const struct session_entry *l)
+static bool sched_sync_is_outside(const struct resource_group_entry *g, const struct core *core,
+                                  const struct session_entry *l)
 {
     for (size_t k = 0; k < l->s.kernel_count; k++)
         if (!list_is_empty(&l->kernels[k].agent_link)
@@ -188,12 +189,12 @@ static void sched_sync_detach(struct core *core, struct resource_group_entry *g)
     g->node_count = 0;
 }
 
-static void mark_all(struct core *core, struct resource_group_entry *g)
+static void sched_sync_mark_all(struct core *core, struct resource_group_entry *g)
 {
     for (size_t i = 0; i < core->agent_count; i++) {
         struct agent_entry *a = core->agents_sorted[i];
 
-        if (group_of(core, a) == g) {
+        if (sched_sync_group_of(core, a) == g) {
             a->scheduled_by = NULL;
             sched_sync_mark(&g->changed_agents, &a->change_link);
         }
@@ -203,14 +204,14 @@ static void mark_all(struct core *core, struct resource_group_entry *g)
 }
 
 /* Whose agents are all told of, when agents have been. */
-static void mark_sessions(struct core *core, struct resource_group_entry *g)
+static void sched_sync_mark_sessions(struct core *core, struct resource_group_entry *g)
 {
     LIST_FOREACH(link, &core->sessions) {
         struct session_entry *l = LIST_ENTRY(link, struct session_entry, all_link);
 
         if (l->resource_group != g)
             continue;
-        l->sched.is_outside = is_outside(g, core, l);
+        l->sched.is_outside = sched_sync_is_outside(g, core, l);
         list_remove(&l->sched.change_link);
         sched_sync_mark_session(l);
     }
@@ -222,10 +223,10 @@ static int sched_sync_rebuild(struct core *core, struct resource_group_entry *g)
     sched_sync_detach(core, g);
     if (sched_new(core->types, &g->options, &g->sched, NULL) < 0)
         return -ENOMEM;
-    mark_all(core, g);
+    sched_sync_mark_all(core, g);
     LIST_FOREACH(link, &g->changed_agents)
         LIST_ENTRY(link, struct agent_entry, change_link)->scheduled_by = g;
-    mark_sessions(core, g);
+    sched_sync_mark_sessions(core, g);
     LIST_FOREACH(link, &g->changed_agents) {
         struct agent_entry *a = LIST_ENTRY(link, struct agent_entry, change_link);
 

@@ -78,8 +78,8 @@ int sched_sync_push_accounts(struct core *core, struct resource_group_entry *g)
 }
 
 /* Whose sessions are served as one: a user's, for fair share within a project and domain. */
-static size_t owner_key(const struct resource_group_entry *g, const struct session_entry *l,
-                        char key[OWNER_KEY_MAX])
+static size_t sched_sync_owner_key(const struct resource_group_entry *g,
+                                   const struct session_entry *l, char key[OWNER_KEY_MAX])
 {
     size_t len = sizeof(l->s.user_id.bytes);
     int more;
@@ -98,7 +98,7 @@ int sched_sync_number_owner(struct resource_group_entry *g, const struct session
 {
     static const struct sched_owner fresh = { .used = NULL };
     char key[OWNER_KEY_MAX];
-    size_t len = owner_key(g, l, key);
+    size_t len = sched_sync_owner_key(g, l, key);
     uintptr_t known = (uintptr_t)map_get(&g->owners, key, len);
 
     *ret = (uint32_t)(known ? known - 1 : g->owners.count);

@@ -39,7 +39,7 @@ static int sched_sync_find_capacity(const struct core *core, struct agent_entry 
     return r;
 }
 
-static int number_agent(struct resource_group_entry *g, struct agent_entry *a)
+static int sched_sync_number_agent(struct resource_group_entry *g, struct agent_entry *a)
 {
     if (!vec_grow(&g->nodes, &g->node_cap, g->node_count + 1, sizeof(struct agent_entry *)))
         return -ENOMEM;
@@ -72,11 +72,11 @@ int sched_sync_push_agent(struct core *core, struct resource_group_entry *g, str
         sa.device_count = 0;
         r = sched_set_agent(g->sched, &sa, &err);
     }
-    return r == 0 && is_new ? number_agent(g, a) : r;
+    return r == 0 && is_new ? sched_sync_number_agent(g, a) : r;
 }
 
 /* Sessions that wait for certain agents by name may wait for one that is new. */
-static void mark_designated(struct resource_group_entry *g)
+static void sched_sync_mark_designated(struct resource_group_entry *g)
 {
     LIST_FOREACH(link, &g->waiting) {
         struct session_entry *l = LIST_ENTRY(link, struct session_entry, queue.link);
@@ -96,7 +96,7 @@ int sched_sync_push_agents(struct core *core, struct resource_group_entry *g)
         if (sched_sync_push_agent(core, g, a, is_new) < 0)
             return -ENOMEM;
         if (is_new)
-            mark_designated(g);
+            sched_sync_mark_designated(g);
     }
     return 0;
 }

@@ -34,7 +34,8 @@ int sched_sync_describe(struct core *core, struct resource_group_entry *g, struc
 }
 
 /* What is held on one agent as one place: the parts of 'more' behind those of 'to'. */
-static int join_place(struct core *core, struct sched_place *to, const struct sched_place *more)
+static int sched_sync_join_place(struct core *core, struct sched_place *to,
+                                 const struct sched_place *more)
 {
     struct sched_part *parts = arena_array(&core->scratch, to->part_count + more->part_count + 1,
                                            sizeof(*parts));
@@ -51,7 +52,8 @@ static int join_place(struct core *core, struct sched_place *to, const struct sc
 }
 
 /* Per kernel that holds something; one for a single-node session. */
-static int find_places(struct core *core, struct session_entry *l, struct sched_place **ret)
+static int sched_sync_find_places(struct core *core, struct session_entry *l,
+                                  struct sched_place **ret)
 {
     struct sched_place *places = arena_array(&core->scratch, l->s.kernel_count, sizeof(*places));
     size_t count = 0;
@@ -69,14 +71,15 @@ static int find_places(struct core *core, struct session_entry *l, struct sched_
             return -ENOMEM;
         if (!l->placement.is_single_node || count == 0)
             count++;
-        else if (join_place(core, &places[0], p) < 0)
+        else if (sched_sync_join_place(core, &places[0], p) < 0)
             return -ENOMEM;
     }
     *ret = places;
     return places ? 0 : -ENOMEM;
 }
 
-static int tell_holding(struct core *core, struct resource_group_entry *g, struct session_entry *l)
+static int sched_sync_tell_holding(struct core *core, struct resource_group_entry *g,
+                                   struct session_entry *l)
 {
     struct sched_session session;
     struct sched_running running = { .session = &session,
@@ -87,7 +90,8 @@ static int tell_holding(struct core *core, struct resource_group_entry *g, struc
     struct aq_error err;
     int r;
 
-    if (sched_sync_describe(core, g, l, true, &session) < 0 || find_places(core, l, &places) < 0)
+    if (sched_sync_describe(core, g, l, true, &session) < 0
+        || sched_sync_find_places(core, l, &places) < 0)
         return -ENOMEM;
     running.places = places;
     session.is_movable &= session.kernel_count == l->s.kernel_count; /* all of it, or none */
@@ -100,7 +104,8 @@ static int tell_holding(struct core *core, struct resource_group_entry *g, struc
     return r;
 }
 
-static enum sched_membership find_membership(const struct core *core, const struct session_entry *l)
+static enum sched_membership sched_sync_find_membership(const struct core *core,
+                                                        const struct session_entry *l)
 {
     if (l->is_in_usage)
         return l->sched.is_outside ? MEMBERSHIP_NONE : MEMBERSHIP_HOLDING;
@@ -111,8 +116,8 @@ static enum sched_membership find_membership(const struct core *core, const stru
                : MEMBERSHIP_NONE;
 }
 
-static int take_membership(struct resource_group_entry *g, struct session_entry *l,
-                           enum sched_membership membership)
+static int sched_sync_take_membership(struct resource_group_entry *g, struct session_entry *l,
+                                      enum sched_membership membership)
 {
     size_t cap = g->member_cap;
 
@@ -126,7 +131,7 @@ static int take_membership(struct resource_group_entry *g, struct session_entry 
     return 0;
 }
 
-static int leave_membership(struct resource_group_entry *g, struct session_entry *l)
+static int sched_sync_leave_membership(struct resource_group_entry *g, struct session_entry *l)
 {
     if (l->sched.membership == MEMBERSHIP_NONE)
         return 0;
@@ -141,19 +146,19 @@ static int leave_membership(struct resource_group_entry *g, struct session_entry
 static int sched_sync_push_session(struct core *core, struct resource_group_entry *g,
                                    struct session_entry *l)
 {
-    enum sched_membership membership = find_membership(core, l);
+    enum sched_membership membership = sched_sync_find_membership(core, l);
     struct sched_session session;
     int r;
 
     if (l->sched.is_placing || (l->preemption.is_preempting && membership == MEMBERSHIP_WAITING))
         return 0; /* what becomes of that marks it again, or ends it */
     l->preemption.is_preempting = false;
-    if ((r = leave_membership(g, l)) < 0 || membership == MEMBERSHIP_NONE)
+    if ((r = sched_sync_leave_membership(g, l)) < 0 || membership == MEMBERSHIP_NONE)
         return r;
     if (membership == MEMBERSHIP_WAITING) {
         if ((r = sched_sync_describe(core, g, l, false, &session)) == 0)
             r = sched_add(g->sched, &session, &l->sched.handle, NULL);
-    } else if ((r = tell_holding(core, g, l)) < 0 && r != -ENOMEM) {
+    } else if ((r = sched_sync_tell_holding(core, g, l)) < 0 && r != -ENOMEM) {
         l->sched.is_outside = true;
         for (size_t k = 0; k < l->s.kernel_count; k++)
             if (!list_is_empty(&l->kernels[k].agent_link))
@@ -162,7 +167,7 @@ static int sched_sync_push_session(struct core *core, struct resource_group_entr
             sched_sync_mark_account(l->accounts[kind]);
         return 0;
     }
-    return r < 0 ? r : take_membership(g, l, membership);
+    return r < 0 ? r : sched_sync_take_membership(g, l, membership);
 }
 
 int sched_sync_push_sessions(struct core *core, struct resource_group_entry *g)
@@ -193,8 +198,8 @@ static bool sched_sync_is_void(const struct core *core, const struct session_ent
     return l->s.status == SESSION_PENDING;
 }
 
-static int tell_places_of(struct core *core, struct resource_group_entry *g,
-                          struct session_entry *l)
+static int sched_sync_tell_places_of(struct core *core, struct resource_group_entry *g,
+                                     struct session_entry *l)
 {
     struct sched_session session;
     int r = sched_sync_describe(core, g, l, false, &session);
@@ -205,7 +210,7 @@ static int tell_places_of(struct core *core, struct resource_group_entry *g,
         return r;
     if (r == -ENOENT && sched_sync_is_void(core, l))
         sched_sync_drop_reservation(l);
-    return (find_membership(core, l) == MEMBERSHIP_WAITING)
+    return (sched_sync_find_membership(core, l) == MEMBERSHIP_WAITING)
                    != (l->sched.membership == MEMBERSHIP_WAITING)
                ? sched_sync_push_session(core, g, l)
                : 0;
@@ -223,7 +228,7 @@ int sched_sync_push_reservations(struct core *core, struct resource_group_entry 
         struct session_entry *l = LIST_ENTRY(link, struct session_entry, all_link);
 
         if (l->resource_group == g && l->reservation.agents && !l->sched.is_placing
-            && !l->preemption.is_preempting && tell_places_of(core, g, l) < 0)
+            && !l->preemption.is_preempting && sched_sync_tell_places_of(core, g, l) < 0)
             return -ENOMEM;
     }
     return 0;

@@ -77,7 +77,7 @@ static struct plan *start_estimate_take_plan(const struct resource_group_entry *
     return plan;
 }
 
-static int make_plan(struct core *core, struct resource_group_entry *g)
+static int start_estimate_make_plan(struct core *core, struct resource_group_entry *g)
 {
     int64_t begun = clock_monotonic_usec();
     struct sched_start_estimate *planned;
@@ -127,7 +127,7 @@ int core_get_start_estimate(struct core *core, const struct uuid *session_id,
         return -ENOENT;
     item = start_estimate_find_item(l->resource_group->plan, l->s.row);
     if (!item || clock_monotonic_usec() >= l->resource_group->plan->until_usec) {
-        r = make_plan(core, l->resource_group);
+        r = start_estimate_make_plan(core, l->resource_group);
         item = start_estimate_find_item(l->resource_group->plan, l->s.row);
     }
     start_estimate_fill(l, item, ret);
@@ -167,7 +167,7 @@ const char *core_start_name(enum sched_start start)
     return names[start];
 }
 
-static void say_start(const struct core_start_estimate *o, struct strbuf *text)
+static void start_estimate_say_start(const struct core_start_estimate *o, struct strbuf *text)
 {
     char iso[CLOCK_ISO_MAX];
 
@@ -203,7 +203,7 @@ void start_estimate_write_text(const struct resource_group_entry *g,
     if (o->position)
         strbuf_addf(text, "It is number %zu of %zu that wait for room in resource group '%s'. ",
                     o->position, o->length, g->g.name);
-    say_start(o, text);
+    start_estimate_say_start(o, text);
 }
 
 void core_write_start_estimate(const struct core_start_estimate *o, struct jsonw *w)

@@ -26,7 +26,7 @@ size_t usage_ledger_key(const struct usage_ledger_holder *h, enum core_fair_leve
     return AQ_MIN(len, (size_t)USAGE_LEDGER_KEY_MAX - 1);
 }
 
-static void line_free(struct usage_ledger_line *line)
+static void usage_ledger_line_free(struct usage_ledger_line *line)
 {
     if (!line)
         return;
@@ -38,7 +38,7 @@ static void line_free(struct usage_ledger_line *line)
 void usage_ledger_done(struct map *ledger)
 {
     for (size_t i = 0; i < ledger->count; i++)
-        line_free(ledger->entries[i].value);
+        usage_ledger_line_free(ledger->entries[i].value);
     map_done(ledger);
 }
 
@@ -54,7 +54,7 @@ static struct usage_ledger_line *usage_ledger_line(struct map *ledger,
         return line;
     if (!(line = calloc(1, sizeof(*line))) || !(line->domain = strdup(h->domain))
         || map_set(ledger, key, len, line) < 0) {
-        line_free(line);
+        usage_ledger_line_free(line);
         return NULL;
     }
     line->level = level;

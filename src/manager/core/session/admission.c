@@ -76,7 +76,7 @@ void admission_done(struct admission_queue *queue)
     slots_done(&queue->slots);
 }
 
-static int add_waiting(struct admission_queue *queue, const struct session *s)
+static int admission_add_waiting(struct admission_queue *queue, const struct session *s)
 {
     queue->count++;
     for (size_t k = 0; k < s->kernel_count; k++)
@@ -86,8 +86,8 @@ static int add_waiting(struct admission_queue *queue, const struct session *s)
 }
 
 /* Sessions of a request have one owner as a rule: count again for another one only. */
-static int count_waiting(const struct core *core, const struct session *s,
-                         struct admission_queue *queue)
+static int admission_count_waiting(const struct core *core, const struct session *s,
+                                   struct admission_queue *queue)
 {
     if (strcmp(queue->access_key, s->access_key) == 0)
         return 0;
@@ -96,19 +96,20 @@ static int count_waiting(const struct core *core, const struct session *s,
     slots_done(&queue->slots);
     for (const struct session *o = NULL; (o = core_next_session(core, o));)
         if (o->status == SESSION_PENDING && strcmp(o->access_key, s->access_key) == 0
-            && add_waiting(queue, o) < 0)
+            && admission_add_waiting(queue, o) < 0)
             return -ENOMEM;
     return 0;
 }
 
 /* ---- together ---- */
 
-static int64_t limit_of(int64_t limit)
+static int64_t admission_limit_of(int64_t limit)
 {
     return limit > 0 ? limit : ADMIT_UNLIMITED;
 }
 
-static void set_policy(const struct core *core, const struct session *s, struct admission *a)
+static void admission_set_policy(const struct core *core, const struct session *s,
+                                 struct admission *a)
 {
     const struct keypair *k = core_find_keypair(core, s->access_key);
     const struct keypair_policy *p = k && k->policy ? core_find_policy(core, k->policy) : NULL;
@@ -117,16 +118,16 @@ static void set_policy(const struct core *core, const struct session *s, struct 
     a->priority_max = PRIORITY_COUNT - 1;
     if (!p)
         return;
-    a->containers_max = limit_of(p->max_containers_per_session);
-    a->pending_max = limit_of(p->max_pending_sessions);
+    a->containers_max = admission_limit_of(p->max_containers_per_session);
+    a->pending_max = admission_limit_of(p->max_pending_sessions);
     a->pending_slots_max = p->max_pending_slots.count ? &p->max_pending_slots : NULL;
     if (p->max_priority > 0)
         a->priority_max = AQ_MIN(p->max_priority, a->priority_max);
 }
 
-static int set_kernels(struct core *core, const struct session *s,
-                       const struct admission_request *asked, struct sched_session *subject,
-                       struct admission *a)
+static int admission_set_kernels(struct core *core, const struct session *s,
+                                 const struct admission_request *asked,
+                                 struct sched_session *subject, struct admission *a)
 {
     const struct image_requirements *needs;
     const struct slots **requested = arena_array(&core->scratch, s->kernel_count,
@@ -157,7 +158,7 @@ static int set_kernels(struct core *core, const struct session *s,
 }
 
 /* All that is wrong, as far as it has room. */
-static void say_all(const struct strbuf *text, struct aq_error *err)
+static void admission_say_all(const struct strbuf *text, struct aq_error *err)
 {
     if (strbuf_ok(text) && text->len < sizeof(err->text))
         memcpy(err->text, text->data, text->len + 1);
@@ -172,7 +173,7 @@ static int admission_decide(struct core *core, const struct admission *a, struct
 
     if (r < 0) {
         if (text.len)
-            say_all(&text, err);
+            admission_say_all(&text, err);
         return r;
     }
     s->resource_group = strdup(group->name);
@@ -186,17 +187,17 @@ int admission_check(struct core *core, struct session *s, const struct admission
     struct admission a = { .types = core->types, .resource_group = asked->resource_group };
     int r;
 
-    set_policy(core, s, &a);
-    r = set_kernels(core, s, asked, &subject, &a);
+    admission_set_policy(core, s, &a);
+    r = admission_set_kernels(core, s, asked, &subject, &a);
     if (r == 0)
         r = admission_list_groups(core, s, &a);
     if (r == 0 && (a.pending_max != ADMIT_UNLIMITED || a.pending_slots_max)) {
-        r = count_waiting(core, s, queue);
+        r = admission_count_waiting(core, s, queue);
         a.pending = queue->count;
         a.pending_slots = &queue->slots;
     }
     r = r < 0 ? aq_fail_oom(err) : admission_decide(core, &a, s, err);
-    if (r == 0 && a.pending_slots && add_waiting(queue, s) < 0)
+    if (r == 0 && a.pending_slots && admission_add_waiting(queue, s) < 0)
         r = aq_fail_oom(err);
     arena_clear(&core->scratch, 1 << 16);
     return r;

@@ -38,7 +38,7 @@ static const char *agent_command_member(const json_t *spec, const char *key)
     return json_string_value(json_object_get(spec, key));
 }
 
-static int fill_environ(struct core *core, json_t *spec, struct msg_kernel_create *c)
+static int agent_command_fill_environ(struct core *core, json_t *spec, struct msg_kernel_create *c)
 {
     json_t *variables = json_object_get(spec, "environ"), *value;
     const char *name;
@@ -52,7 +52,8 @@ static int fill_environ(struct core *core, json_t *spec, struct msg_kernel_creat
 }
 
 /* "main:1,sub:2" and "main1,sub1,sub2" */
-static int fill_cluster(struct core *core, const struct session *s, struct msg_kernel_create *c)
+static int agent_command_fill_cluster(struct core *core, const struct session *s,
+                                      struct msg_kernel_create *c)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf hosts = STRBUF_INIT;
     char name[KERNEL_HOSTNAME_MAX], replicas[64];
@@ -68,7 +69,8 @@ static int fill_cluster(struct core *core, const struct session *s, struct msg_k
 }
 
 /* NULL if it is absent; false if memory is short. */
-static bool dump_member(struct core *core, const json_t *spec, const char *key, const char **ret)
+static bool agent_command_dump_member(struct core *core, const json_t *spec, const char *key,
+                                      const char **ret)
 {
     const json_t *member = json_object_get(spec, key);
     char *text;
@@ -86,7 +88,8 @@ static bool dump_member(struct core *core, const json_t *spec, const char *key, 
 /* Of sessions that users log in to, and whose kernels do to each other; others have none. False
  * if memory is short.
  */
-static bool make_ssh_seed(struct core *core, const struct session *s, const char **ret)
+static bool agent_command_make_ssh_seed(struct core *core, const struct session *s,
+                                        const char **ret)
 {
     char id[UUID_TEXT_MAX], purpose[UUID_TEXT_MAX + 8], seed[65];
     struct aq_error err = { 0 };
@@ -103,8 +106,9 @@ static bool make_ssh_seed(struct core *core, const struct session *s, const char
     return *ret;
 }
 
-static int fill_create(struct core *core, const struct session_entry *l, const struct kernel *k,
-                       json_t *spec, struct msg_kernel_create *c)
+static int agent_command_fill_create(struct core *core, const struct session_entry *l,
+                                     const struct kernel *k, json_t *spec,
+                                     struct msg_kernel_create *c)
 {
     const struct user *owner = core_find_user(core, &l->s.user_id);
     AQ_CLEANUP(strbuf_donep) struct strbuf slots = STRBUF_INIT;
@@ -134,13 +138,14 @@ static int fill_create(struct core *core, const struct session_entry *l, const s
         .batch_timeout_usec = l->s.batch_timeout_usec,
     };
     if (!strbuf_ok(&slots) || !c->slots || !c->user_id || !c->group_id
-        || !dump_member(core, spec, "resource_opts", &c->resource_opts)
-        || !dump_member(core, spec, "preopen_ports", &c->preopen_ports)
-        || !make_ssh_seed(core, &l->s, &c->ssh_seed) || fill_environ(core, spec, c) < 0)
+        || !agent_command_dump_member(core, spec, "resource_opts", &c->resource_opts)
+        || !agent_command_dump_member(core, spec, "preopen_ports", &c->preopen_ports)
+        || !agent_command_make_ssh_seed(core, &l->s, &c->ssh_seed)
+        || agent_command_fill_environ(core, spec, c) < 0)
         return -1;
     c->hostname = arena_strdup(&core->scratch,
                                kernel_hostname(k, (char[KERNEL_HOSTNAME_MAX]){ 0 }));
-    return c->hostname ? fill_cluster(core, &l->s, c) : -1;
+    return c->hostname ? agent_command_fill_cluster(core, &l->s, c) : -1;
 }
 
 void agent_command_create(struct core *core, struct session_entry *l, size_t rank)
@@ -150,7 +155,7 @@ void agent_command_create(struct core *core, struct session_entry *l, size_t ran
     json_t *spec = json_load_string(l->s.spec ? l->s.spec : "{}", 0);
 
     AQ_FAULT("core.kernel.create.sending");
-    if (spec && fill_create(core, l, k, spec, &msg.kernel_create) == 0
+    if (spec && agent_command_fill_create(core, l, k, spec, &msg.kernel_create) == 0
         && agent_command_send(core, k->agent_id, &msg)) {
         l->kernels[rank].sent_usec = clock_monotonic_usec();
         AQ_FAULT("core.kernel.create.sent");

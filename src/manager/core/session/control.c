@@ -21,7 +21,7 @@ struct waiter {
     void *data;
 };
 
-static bool is_satisfied(const struct waiter *w, const struct session *s)
+static bool control_is_satisfied(const struct waiter *w, const struct session *s)
 {
     bool ends = s->status == SESSION_TERMINATING || session_is_terminal(s->status);
 
@@ -36,7 +36,8 @@ static bool is_satisfied(const struct waiter *w, const struct session *s)
     return false;
 }
 
-static void command_answer(struct core *core, struct waiter *w, int r, const struct aq_error *err)
+static void control_command_answer(struct core *core, struct waiter *w, int r,
+                                   const struct aq_error *err)
 {
     list_remove(&w->link);
     core_defer(core, w->done, w->data, r, err);
@@ -50,16 +51,16 @@ void waiters_check(struct core *core, struct session_entry *l)
     LIST_FOREACH(link, &l->commands.waiters) {
         struct waiter *w = LIST_ENTRY(link, struct waiter, link);
 
-        if (is_satisfied(w, &l->s)) {
-            command_answer(core, w, 0, NULL);
+        if (control_is_satisfied(w, &l->s)) {
+            control_command_answer(core, w, 0, NULL);
         } else if (session_is_terminal(l->s.status) || l->s.status == SESSION_TERMINATING) {
             if (w->what == FOR_RESTART)
-                command_answer(core, w,
-                               aq_fail_field(&err, EINVAL, "session",
-                                             "the session '%s' has just "
-                                             "ended",
-                                             l->s.name),
-                               &err);
+                control_command_answer(core, w,
+                                       aq_fail_field(&err, EINVAL, "session",
+                                                     "the session '%s' has just "
+                                                     "ended",
+                                                     l->s.name),
+                                       &err);
         }
     }
     if (!session_may_resize(l->s.status)) {
@@ -78,7 +79,7 @@ void waiters_fail(struct core *core, struct session_entry *l, int r, const struc
     if (list_is_empty(&l->commands.waiters))
         return;
     LIST_FOREACH(link, &l->commands.waiters)
-        command_answer(core, LIST_ENTRY(link, struct waiter, link), r, err);
+        control_command_answer(core, LIST_ENTRY(link, struct waiter, link), r, err);
     l->commands.end_reason = NULL;
     l->commands.end_is_forced = l->commands.wants_restart = false;
 }
@@ -97,15 +98,15 @@ static struct waiter *waiter_new(struct core *core, enum waits_for what, core_do
     return w;
 }
 
-static void command_wait(struct core *core, struct session_entry *l, struct waiter *w)
+static void control_command_wait(struct core *core, struct session_entry *l, struct waiter *w)
 {
     list_add(&l->commands.waiters, &w->link);
     waiters_check(core, l);
     session_entry_touch(core, l);
 }
 
-static struct session_entry *find_or_fail(struct core *core, const struct uuid *id,
-                                          core_done_fn done, void *data)
+static struct session_entry *control_find_or_fail(struct core *core, const struct uuid *id,
+                                                  core_done_fn done, void *data)
 {
     struct session_entry *l = session_entry_find(core, id);
     struct aq_error err;
@@ -116,7 +117,7 @@ static struct session_entry *find_or_fail(struct core *core, const struct uuid *
     return l;
 }
 
-static const char *command_known_reason(const char *reason, bool forced)
+static const char *control_command_known_reason(const char *reason, bool forced)
 {
     static const char *const known[] = { REASON_USER_REQUESTED, REASON_FORCE_TERMINATED,
                                          REASON_SELF_TERMINATED };
@@ -130,21 +131,21 @@ static const char *command_known_reason(const char *reason, bool forced)
 void core_terminate_session(struct core *core, const struct uuid *id, bool forced,
                             const char *reason, core_done_fn done, void *data)
 {
-    struct session_entry *l = find_or_fail(core, id, done, data);
+    struct session_entry *l = control_find_or_fail(core, id, done, data);
     struct waiter *w = l ? waiter_new(core, forced ? FOR_FORCED_END : FOR_END, done, data) : NULL;
 
     if (!w)
         return;
     AQ_FAULT("core.terminate.asked");
     if (!l->commands.end_reason)
-        l->commands.end_reason = command_known_reason(reason, forced);
+        l->commands.end_reason = control_command_known_reason(reason, forced);
     l->commands.end_is_forced |= forced;
-    command_wait(core, l, w);
+    control_command_wait(core, l, w);
 }
 
 void core_restart_session(struct core *core, const struct uuid *id, core_done_fn done, void *data)
 {
-    struct session_entry *l = find_or_fail(core, id, done, data);
+    struct session_entry *l = control_find_or_fail(core, id, done, data);
     struct waiter *w;
     struct aq_error err;
 
@@ -162,7 +163,7 @@ void core_restart_session(struct core *core, const struct uuid *id, core_done_fn
     if (!(w = waiter_new(core, FOR_RESTART, done, data)))
         return;
     l->commands.wants_restart = true;
-    command_wait(core, l, w);
+    control_command_wait(core, l, w);
 }
 
 /* ---- changes that need no step ---- */
@@ -190,8 +191,8 @@ void core_dismiss_sessions(struct core *core, const struct uuid *ids, size_t cou
         core_defer(core, done, data, aq_fail_oom(&err), &err);
 }
 
-static void command_change(struct core *core, struct session_entry *l, enum event_kind kind,
-                           const char *name, int priority, core_done_fn done, void *data)
+static void control_command_change(struct core *core, struct session_entry *l, enum event_kind kind,
+                                   const char *name, int priority, core_done_fn done, void *data)
 {
     struct event_batch *batch = event_batch_new();
     struct event *e = batch ? event_batch_add(batch, kind, clock_realtime_usec()) : NULL;
@@ -212,7 +213,7 @@ static void command_change(struct core *core, struct session_entry *l, enum even
 void core_rename_session(struct core *core, const struct uuid *id, const char *name,
                          core_done_fn done, void *data)
 {
-    struct session_entry *l = find_or_fail(core, id, done, data);
+    struct session_entry *l = control_find_or_fail(core, id, done, data);
     const struct session *other;
     struct aq_error err;
     int r;
@@ -231,13 +232,13 @@ void core_rename_session(struct core *core, const struct uuid *id, const char *n
     else if (other)
         core_defer(core, done, data, 0, NULL);
     else
-        command_change(core, l, EVENT_SESSION_RENAMED, name, 0, done, data);
+        control_command_change(core, l, EVENT_SESSION_RENAMED, name, 0, done, data);
 }
 
 void core_set_priority(struct core *core, const struct uuid *id, int priority, core_done_fn done,
                        void *data)
 {
-    struct session_entry *l = find_or_fail(core, id, done, data);
+    struct session_entry *l = control_find_or_fail(core, id, done, data);
     const struct keypair *k;
     const struct keypair_policy *policy;
     struct aq_error err;
@@ -260,7 +261,7 @@ void core_set_priority(struct core *core, const struct uuid *id, int priority, c
     if (r < 0)
         core_defer(core, done, data, r, &err);
     else
-        command_change(core, l, EVENT_SESSION_PRIORITY, NULL, priority, done, data);
+        control_command_change(core, l, EVENT_SESSION_PRIORITY, NULL, priority, done, data);
 }
 
 /* ---- streams ---- */

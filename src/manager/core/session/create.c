@@ -59,7 +59,7 @@ static void create_draft_done(struct create_draft *d)
     session_done(&d->s);
 }
 
-static void creation_free(struct create_creation *c)
+static void create_creation_free(struct create_creation *c)
 {
     for (size_t i = 0; i < c->count; i++)
         create_draft_done(&c->drafts[i]);
@@ -72,7 +72,7 @@ static void creation_free(struct create_creation *c)
 }
 
 /* "[3].name" for the fourth session's name, if there are several. */
-static void name_draft(struct create_creation *c)
+static void create_name_draft(struct create_creation *c)
 {
     char field[sizeof(c->err.field)];
 
@@ -91,17 +91,17 @@ static void create_answer(struct create_creation *c, int r)
 
     c->err.code = r < 0 ? -r : 0;
     if (r < 0)
-        name_draft(c);
+        create_name_draft(c);
     if (c->dry_run_done)
         c->dry_run_done(
             c->data, r, r < 0 ? &c->err : NULL,
             &(struct core_dry_run){ c->drafts[0].resource_group, c->text.data, c->json.data });
     else
         c->done(c->data, r, r < 0 ? &c->err : NULL, created);
-    creation_free(c);
+    create_creation_free(c);
 }
 
-static void on_finish(void *data, int r, const struct aq_error *err)
+static void create_on_finish(void *data, int r, const struct aq_error *err)
 {
     (void)err;
     create_answer(data, r);
@@ -112,20 +112,20 @@ static void create_finish(struct create_creation *c, int r)
 {
     if (r == -ENOMEM)
         (void)aq_fail_oom(&c->err);
-    core_defer(c->core, on_finish, c, r, &c->err);
+    core_defer(c->core, create_on_finish, c, r, &c->err);
 }
 
-static void set_created(struct core_created *created, const struct session *s, bool is_new)
+static void create_set_created(struct core_created *created, const struct session *s, bool is_new)
 {
     *created = (struct core_created){ .id = s->id, .status = s->status, .is_new = is_new };
     memcpy(created->name, s->name, sizeof(created->name));
 }
 
 /* The name is in use: fine if that session will do. */
-static int meet_existing(struct create_creation *c, struct create_draft *d,
-                         const struct session *existing)
+static int create_meet_existing(struct create_creation *c, struct create_draft *d,
+                                const struct session *existing)
 {
-    set_created(&c->created[d - c->drafts], existing, false);
+    create_set_created(&c->created[d - c->drafts], existing, false);
     d->is_met = d->reuse && existing->image && strcmp(existing->image, d->image) == 0;
     return d->is_met ? 0
                      : aq_fail_as(&c->err, EEXIST, "session-already-exists", "name",
@@ -141,14 +141,14 @@ static void create_commit(struct create_creation *c);
 /* Another request was faster, or two of these sessions have one name. 0 = it
  * is fine with that and may be dry_run_done again without it.
  */
-static int find_namesake(struct create_creation *c)
+static int create_find_namesake(struct create_creation *c)
 {
     for (c->at = 0; c->at < c->count; c->at++) {
         struct create_draft *d = &c->drafts[c->at];
         const struct session *existing = core_find_session_named(c->core, &d->s.user_id, d->s.name);
 
         if (existing && !d->is_met)
-            return meet_existing(c, d, existing);
+            return create_meet_existing(c, d, existing);
     }
     return -EEXIST;
 }
@@ -171,14 +171,14 @@ static void create_on_refused(struct create_creation *c, int result, const struc
     c->err = *err;
     c->at = c->count;
     create_take_back(c);
-    if (result == -EEXIST && (result = find_namesake(c)) == 0)
+    if (result == -EEXIST && (result = create_find_namesake(c)) == 0)
         create_commit(c);
     else
         create_answer(c, result);
 }
 
-static void on_committed(void *data, int result, const struct aq_error *err,
-                         struct event_batch *batch)
+static void create_on_committed(void *data, int result, const struct aq_error *err,
+                                struct event_batch *batch)
 {
     struct create_creation *c = data;
     size_t next = 0;
@@ -192,7 +192,7 @@ static void on_committed(void *data, int result, const struct aq_error *err,
     for (size_t i = 0; i < c->count; i++) {
         if (c->drafts[i].is_met)
             continue;
-        set_created(&c->created[i], &batch->events[next].session, true);
+        create_set_created(&c->created[i], &batch->events[next].session, true);
         c->core->proposal_hooks->apply(c->core, &batch->events[next++]);
     }
     AQ_FAULT("core.create.applied");
@@ -200,8 +200,8 @@ static void on_committed(void *data, int result, const struct aq_error *err,
 }
 
 /* All that is missing is known now. */
-static int complete(struct create_creation *c, struct create_draft *d,
-                    struct admission_queue *queue)
+static int create_complete(struct create_creation *c, struct create_draft *d,
+                           struct admission_queue *queue)
 {
     if (d->missing.count)
         return aq_fail_field(&c->err, ENOENT, "dependencies", "no session of yours is called '%s'",
@@ -213,7 +213,7 @@ static int complete(struct create_creation *c, struct create_draft *d,
 }
 
 /* The drafts become one batch: whole or not at all. */
-static int fill_batch(struct create_creation *c)
+static int create_fill_batch(struct create_creation *c)
 {
     if (!(c->batch = event_batch_new()))
         return aq_fail_oom(&c->err);
@@ -232,7 +232,7 @@ static int fill_batch(struct create_creation *c)
 }
 
 /* What would become of it. */
-static int try_out(struct create_creation *c)
+static int create_try_out(struct create_creation *c)
 {
     struct create_draft *d = &c->drafts[0];
     struct session_entry *l = session_entry_new(c->core, &d->s);
@@ -255,17 +255,17 @@ static void create_commit(struct create_creation *c)
 
     for (c->at = 0; c->at < c->count && r == 0; c->at += r == 0)
         if (!c->drafts[c->at].is_met)
-            r = complete(c, &c->drafts[c->at], &queue);
+            r = create_complete(c, &c->drafts[c->at], &queue);
     admission_done(&queue);
     if (c->dry_run_done) {
-        create_finish(c, r == 0 ? try_out(c) : r);
+        create_finish(c, r == 0 ? create_try_out(c) : r);
         return;
     }
     if (r == 0)
-        r = fill_batch(c);
+        r = create_fill_batch(c);
     if (r == 0 && c->batch->count) {
         AQ_FAULT("core.create.proposed");
-        r = store_commit(c->core->store, c->batch, on_committed, c);
+        r = store_commit(c->core->store, c->batch, create_on_committed, c);
     }
     if (r < 0 || !c->batch->count)
         create_finish(c, r);
@@ -273,7 +273,7 @@ static void create_commit(struct create_creation *c)
 
 /* ---- what is not in memory ---- */
 
-static int read_missing(struct store_tx *tx, void *data, struct aq_error *err)
+static int create_read_missing(struct store_tx *tx, void *data, struct aq_error *err)
 {
     struct create_creation *c = data;
     int r = 0;
@@ -312,8 +312,8 @@ static void create_on_read(void *data, int r, const struct aq_error *err)
 /* ---- the command ---- */
 
 /* What admission goes by: the request is gone when the store has answered. */
-static int keep_asked(struct create_creation *c, const struct session_request *req,
-                      struct admission_request *ret)
+static int create_keep_asked(struct create_creation *c, const struct session_request *req,
+                             struct admission_request *ret)
 {
     const struct session_constraints *constraints = &req->constraints;
     size_t count = constraints->agents_preferred ? 0 : constraints->agent_count;
@@ -341,7 +341,7 @@ static int create_begin(struct create_creation *c, struct create_draft *d,
     const char *wanted;
     int r = request_build(c->core, req, &d->s, &c->err);
 
-    if (r < 0 || (r = keep_asked(c, req, &d->asked)) < 0)
+    if (r < 0 || (r = create_keep_asked(c, req, &d->asked)) < 0)
         return r;
     d->reuse = req->reuse;
     wanted = req->resource_group ? req->resource_group
@@ -351,11 +351,11 @@ static int create_begin(struct create_creation *c, struct create_draft *d,
     if ((r = dependency_resolve(c->core, req, &d->s, &d->missing, &c->err)) < 0)
         return r;
     existing = core_find_session_named(c->core, &d->s.user_id, req->name);
-    return existing ? meet_existing(c, d, existing) : 0;
+    return existing ? create_meet_existing(c, d, existing) : 0;
 }
 
 /* What is not in memory; of neighbours with one owner, the first reads. */
-static bool wants_reading(struct create_creation *c)
+static bool create_wants_reading(struct create_creation *c)
 {
     const struct create_draft *last = NULL;
     bool any = false;
@@ -373,7 +373,8 @@ static bool wants_reading(struct create_creation *c)
     return any;
 }
 
-static int begin_all(struct create_creation *c, const struct session_request *const *requests)
+static int create_begin_all(struct create_creation *c,
+                            const struct session_request *const *requests)
 {
     int r = 0;
 
@@ -383,7 +384,7 @@ static int begin_all(struct create_creation *c, const struct session_request *co
 }
 
 /* NULL if memory is short. */
-static struct create_creation *creation_new(struct core *core, size_t count, void *data)
+static struct create_creation *create_creation_new(struct core *core, size_t count, void *data)
 {
     struct create_creation *c = calloc(1, sizeof(*c) + count * sizeof(c->drafts[0]));
 
@@ -400,17 +401,17 @@ static struct create_creation *creation_new(struct core *core, size_t count, voi
 
 static void create_start(struct create_creation *c, const struct session_request *const *requests)
 {
-    int r = begin_all(c, requests);
+    int r = create_begin_all(c, requests);
 
     if (r < 0)
         create_finish(c, r);
-    else if (!wants_reading(c))
+    else if (!create_wants_reading(c))
         create_commit(c);
-    else if (store_read(c->core->store, read_missing, create_on_read, c) < 0)
+    else if (store_read(c->core->store, create_read_missing, create_on_read, c) < 0)
         create_finish(c, aq_fail_oom(&c->err));
 }
 
-static void try_oom(void (*done)(void), void *data, int r, const struct aq_error *err)
+static void create_try_oom(void (*done)(void), void *data, int r, const struct aq_error *err)
 {
     ((core_dry_run_fn)done)(data, r, err, NULL);
 }
@@ -423,10 +424,10 @@ static void create_oom(void (*done)(void), void *data, int r, const struct aq_er
 void core_dry_run_session(struct core *core, const struct session_request *request,
                           core_dry_run_fn done, void *data)
 {
-    struct create_creation *c = creation_new(core, 1, data);
+    struct create_creation *c = create_creation_new(core, 1, data);
 
     if (!c) {
-        core_defer_oom(core, try_oom, (void (*)(void))done, data);
+        core_defer_oom(core, create_try_oom, (void (*)(void))done, data);
         return;
     }
     c->dry_run_done = done;
@@ -436,7 +437,7 @@ void core_dry_run_session(struct core *core, const struct session_request *reque
 void core_create_sessions(struct core *core, const struct session_request *const *requests,
                           size_t count, core_create_fn done, void *data)
 {
-    struct create_creation *c = creation_new(core, count, data);
+    struct create_creation *c = create_creation_new(core, count, data);
 
     if (!c) {
         core_defer_oom(core, create_oom, (void (*)(void))done, data);

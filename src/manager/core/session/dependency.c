@@ -21,7 +21,8 @@ static void dependents_free(struct dependents *d)
 }
 
 /* The session 'id' has ended: tell who waits for it. */
-static void depend_resolve(struct core *core, const struct uuid *id, enum session_result result)
+static void dependency_depend_resolve(struct core *core, const struct uuid *id,
+                                      enum session_result result)
 {
     struct dependents *d = map_remove(&core->dependents, id->bytes, sizeof(id->bytes));
 
@@ -42,7 +43,7 @@ static void depend_resolve(struct core *core, const struct uuid *id, enum sessio
 
 void dependency_ended(struct core *core, struct session_entry *l)
 {
-    depend_resolve(core, &l->s.id, l->s.result);
+    dependency_depend_resolve(core, &l->s.id, l->s.result);
 }
 
 /* ---- one that ended while the session that waits for it was being stored ---- */
@@ -53,7 +54,7 @@ struct depend_question {
     enum session_result result;
 };
 
-static int read_result(struct store_tx *tx, void *data, struct aq_error *err)
+static int dependency_read_result(struct store_tx *tx, void *data, struct aq_error *err)
 {
     AQ_CLEANUP(store_page_freep) struct store_page *page = NULL;
     struct depend_question *q = data;
@@ -65,22 +66,22 @@ static int read_result(struct store_tx *tx, void *data, struct aq_error *err)
     return r;
 }
 
-static void depend_ask(struct core *core, const struct uuid *id);
+static void dependency_depend_ask(struct core *core, const struct uuid *id);
 
-static void depend_on_result(void *data, int r, const struct aq_error *err)
+static void dependency_depend_on_result(void *data, int r, const struct aq_error *err)
 {
     struct depend_question *q = data;
 
     if (r < 0) {
         log_warning("a dependency's result could not be read, trying again: %s", err->text);
-        depend_ask(q->core, &q->id);
+        dependency_depend_ask(q->core, &q->id);
     } else {
-        depend_resolve(q->core, &q->id, q->result);
+        dependency_depend_resolve(q->core, &q->id, q->result);
     }
     free(q);
 }
 
-static void depend_ask(struct core *core, const struct uuid *id)
+static void dependency_depend_ask(struct core *core, const struct uuid *id)
 {
     struct depend_question *q = calloc(1, sizeof(*q));
 
@@ -88,7 +89,7 @@ static void depend_ask(struct core *core, const struct uuid *id)
         core_die("a dependency");
     q->core = core;
     q->id = *id;
-    if (store_read(core->store, read_result, depend_on_result, q) < 0)
+    if (store_read(core->store, dependency_read_result, dependency_depend_on_result, q) < 0)
         core_die("a dependency");
 }
 
@@ -111,7 +112,7 @@ void dependency_watch(struct core *core, struct session_entry *l)
             core_die("a dependency");
         d->items[d->count++] = l;
         if (core->is_started && !session_entry_find(core, id))
-            depend_ask(core, id);
+            dependency_depend_ask(core, id);
     }
 }
 

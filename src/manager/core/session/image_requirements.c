@@ -13,7 +13,7 @@
 #define LABEL "ai.backend.resource."
 #define IMAGES_MAX 10000
 
-static void needs_free(struct image_requirements *needs)
+static void image_requirements_needs_free(struct image_requirements *needs)
 {
     if (!needs)
         return;
@@ -23,8 +23,8 @@ static void needs_free(struct image_requirements *needs)
 }
 
 /* "min.cpu" = "2" */
-static int read_label(const struct core *core, const char *key, const char *text,
-                      struct image_requirements *ret)
+static int image_requirements_read_label(const struct core *core, const char *key, const char *text,
+                                         struct image_requirements *ret)
 {
     struct slots *slots = strncmp(key, "min.", 4) == 0   ? &ret->min
                           : strncmp(key, "max.", 4) == 0 ? &ret->max
@@ -41,8 +41,8 @@ static int read_label(const struct core *core, const char *key, const char *text
 }
 
 /* *ret is NULL if the labels want nothing. */
-static int read_labels(const struct core *core, const json_t *labels,
-                       struct image_requirements **ret)
+static int image_requirements_read_labels(const struct core *core, const json_t *labels,
+                                          struct image_requirements **ret)
 {
     struct image_requirements *needs = calloc(1, sizeof(*needs));
     const char *key;
@@ -51,37 +51,38 @@ static int read_labels(const struct core *core, const json_t *labels,
 
     json_object_foreach((json_t *)(uintptr_t)labels, key, value)
         if (r == 0 && strncmp(key, LABEL, strlen(LABEL)) == 0)
-            r = read_label(core, key + strlen(LABEL), json_string_value(value), needs);
+            r = image_requirements_read_label(core, key + strlen(LABEL), json_string_value(value),
+                                              needs);
     if (r == 0 && (needs->min.count || needs->max.count))
         *ret = AQ_TAKE(needs);
-    needs_free(needs);
+    image_requirements_needs_free(needs);
     return r;
 }
 
 /* If memory is short, what was known of it stays. */
-static void set_needs(struct core *core, const char *image, const json_t *labels)
+static void image_requirements_set_needs(struct core *core, const char *image, const json_t *labels)
 {
     struct map *known = &core->image_requirements;
     struct image_requirements *old = map_gets(known, image), *needs = NULL;
 
-    if (read_labels(core, labels, &needs) < 0)
+    if (image_requirements_read_labels(core, labels, &needs) < 0)
         return;
     if (!needs) {
-        needs_free(map_removes(known, image));
+        image_requirements_needs_free(map_removes(known, image));
     } else if ((old || known->count < IMAGES_MAX) && map_sets(known, image, needs) == 0) {
-        needs_free(old);
+        image_requirements_needs_free(old);
     } else {
-        needs_free(needs);
+        image_requirements_needs_free(needs);
     }
 }
 
-static void take_name(struct core *core, const char *name, const json_t *labels)
+static void image_requirements_take_name(struct core *core, const char *name, const json_t *labels)
 {
     struct reference ref = { .text = NULL };
 
     if (!name || reference_parse(name, NULL, &ref, NULL) < 0)
         return;
-    set_needs(core, ref.text, labels);
+    image_requirements_set_needs(core, ref.text, labels);
     reference_done(&ref);
 }
 
@@ -92,7 +93,8 @@ void image_requirements_take(struct core *core, const char *images)
 
     json_array_foreach(list, i, image)
         json_array_foreach(json_object_get(image, "names"), n, name)
-            take_name(core, json_string_value(name), json_object_get(image, "labels"));
+            image_requirements_take_name(core, json_string_value(name),
+                                         json_object_get(image, "labels"));
     json_decref(list);
 }
 
@@ -115,6 +117,6 @@ int image_requirements_find(const struct core *core, const char *image,
 void image_requirements_free(struct core *core)
 {
     for (size_t i = 0; i < core->image_requirements.count; i++)
-        needs_free(core->image_requirements.entries[i].value);
+        image_requirements_needs_free(core->image_requirements.entries[i].value);
     map_done(&core->image_requirements);
 }

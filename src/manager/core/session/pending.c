@@ -26,7 +26,8 @@
 /* A pass every second until the session that holds up others has failed often enough. */
 #define AGAIN_USEC USEC_PER_SEC
 
-static void propose_explanation(struct core *core, struct session_entry *l, struct strbuf *json)
+static void pending_propose_explanation(struct core *core, struct session_entry *l,
+                                        struct strbuf *json)
 {
     struct event *e = proposal_add(core, l, EVENT_SESSION_EXPLAINED);
 
@@ -60,13 +61,13 @@ static void pending_reason_later(struct core *core, struct session_entry *l, int
         }
     }
     if (pending_reason_write(core, l, NULL, &json, NULL) == 0)
-        propose_explanation(core, l, &json);
+        pending_propose_explanation(core, l, &json);
     else
         l->queue.explained = l->queue.verdict;
 }
 
 /* Nothing tells when a session has run long enough to be preempted. */
-static void look_at_victims_again(struct core *core, struct session_entry *l, int64_t now)
+static void pending_look_at_victims_again(struct core *core, struct session_entry *l, int64_t now)
 {
     const struct sched_preemption *p = &l->resource_group->options.preemption;
 
@@ -82,7 +83,7 @@ static void look_at_victims_again(struct core *core, struct session_entry *l, in
 }
 
 /* Nothing may happen for long that looks at it again, while others behind it would fit. */
-static void look_at_blocker_again(struct core *core, struct session_entry *l, int64_t now)
+static void pending_look_at_blocker_again(struct core *core, struct session_entry *l, int64_t now)
 {
     if (l->resource_group->blocker != l || l->resource_group->pending < 2
         || !retry_options_count_waits(l))
@@ -96,7 +97,7 @@ static void look_at_blocker_again(struct core *core, struct session_entry *l, in
 }
 
 /* An agent where it has its place is not there: after a manager's start agents come one by one. */
-static void wait_for_places(struct core *core, struct session_entry *l, int64_t now)
+static void pending_wait_for_places(struct core *core, struct session_entry *l, int64_t now)
 {
     int64_t due = reservation_due(core, l);
 
@@ -112,7 +113,7 @@ static void wait_for_places(struct core *core, struct session_entry *l, int64_t 
 }
 
 /* Parked until a time: its own, or that of the next try. */
-static void wait_for_time(struct core *core, struct session_entry *l, int64_t now)
+static void pending_wait_for_time(struct core *core, struct session_entry *l, int64_t now)
 {
     int64_t wait = l->s.starts_usec - clock_realtime_usec();
 
@@ -157,9 +158,9 @@ void pending_step(struct core *core, struct session_entry *l, int64_t now)
     if (retry_deprioritize(core, l))
         return;
     if (l->queue.verdict == SCHED_TOO_EARLY)
-        wait_for_time(core, l, now);
-    wait_for_places(core, l, now);
-    look_at_blocker_again(core, l, now);
-    look_at_victims_again(core, l, now);
+        pending_wait_for_time(core, l, now);
+    pending_wait_for_places(core, l, now);
+    pending_look_at_blocker_again(core, l, now);
+    pending_look_at_victims_again(core, l, now);
     pending_reason_later(core, l, now);
 }

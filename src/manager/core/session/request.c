@@ -50,7 +50,7 @@ static int core_request_check_image(const char *image, struct aq_error *err)
     return core_request_check_text(image, "image", IMAGE_MAX, err);
 }
 
-static int check_environ(const char *text, struct aq_error *err)
+static int request_check_environ(const char *text, struct aq_error *err)
 {
     json_t *variables, *value;
     const char *name;
@@ -89,14 +89,14 @@ static int core_request_check_object(const char *text, const char *field, struct
     return ok ? 0 : aq_fail_field(err, EINVAL, field, "%s must be an object", field);
 }
 
-static int check_ports(const char *text, struct aq_error *err)
+static int request_check_ports(const char *text, struct aq_error *err)
 {
     struct services opened = { .count = 0 };
 
     return text ? services_add_preopen(&opened, text, err) : 0;
 }
 
-static int check_texts(const struct session_request *req, struct aq_error *err)
+static int request_check_texts(const struct session_request *req, struct aq_error *err)
 {
     int r;
 
@@ -107,15 +107,15 @@ static int check_texts(const struct session_request *req, struct aq_error *err)
         || (r = core_request_check_text(req->bootstrap, "bootstrap_script", BOOTSTRAP_MAX, err)) < 0
         || (r = core_request_check_text(req->tag, "tag", TEXT_MAX, err)) < 0
         || (r = core_request_check_text(req->callback_url, "callback_url", TEXT_MAX, err)) < 0
-        || (r = check_environ(req->environ, err)) < 0
-        || (r = check_ports(req->preopen_ports, err)) < 0)
+        || (r = request_check_environ(req->environ, err)) < 0
+        || (r = request_check_ports(req->preopen_ports, err)) < 0)
         return r;
     return core_request_check_object(req->resource_opts, "resource_opts", err);
 }
 
 /* ---- type, times, sizes ---- */
 
-static int check_batch(const struct session_request *req, struct aq_error *err)
+static int request_check_batch(const struct session_request *req, struct aq_error *err)
 {
     if (req->type == SESSION_BATCH) {
         if (!req->command || !req->command[0])
@@ -142,8 +142,8 @@ static int check_batch(const struct session_request *req, struct aq_error *err)
 }
 
 /* What no policy makes possible; the policy itself is for admission_check(). */
-static int check_limits(const struct core *core, const struct session_request *req,
-                        const char *access_key, struct aq_error *err)
+static int request_check_limits(const struct core *core, const struct session_request *req,
+                                const char *access_key, struct aq_error *err)
 {
     const struct keypair *k = core_find_keypair(core, access_key);
     const struct keypair_policy *policy = k && k->policy ? core_find_policy(core, k->policy) : NULL;
@@ -221,8 +221,8 @@ static int core_request_check_slot(const struct core *core, const struct slot *s
 }
 
 /* What the request does not say is as the image needs it. */
-static int build_resources(const struct core *core, const struct session_request *req,
-                           struct slots *ret, struct aq_error *err)
+static int request_build_resources(const struct core *core, const struct session_request *req,
+                                   struct slots *ret, struct aq_error *err)
 {
     const struct image_requirements *needs;
 
@@ -274,7 +274,7 @@ int request_shmem(const struct session_request *req, int64_t *ret, struct aq_err
 }
 
 /* A copy without spare room: it lives as long as the session waits. */
-static int copy_exactly(struct slots *ret, const struct slots *s)
+static int request_copy_exactly(struct slots *ret, const struct slots *s)
 {
     ret->items = malloc(AQ_MAX(s->count, 1) * sizeof(*ret->items));
     if (!ret->items)
@@ -284,8 +284,8 @@ static int copy_exactly(struct slots *ret, const struct slots *s)
     return 0;
 }
 
-static int build_kernels(const struct session_request *req, struct slots *resources,
-                         struct session *s, struct aq_error *err)
+static int request_build_kernels(const struct session_request *req, struct slots *resources,
+                                 struct session *s, struct aq_error *err)
 {
     size_t count = req->cluster_size ? req->cluster_size : 1;
 
@@ -302,7 +302,7 @@ static int build_kernels(const struct session_request *req, struct slots *resour
         k->index = i == 0 ? 1 : (uint32_t)i;
         k->status_changed_usec = s->created_usec;
         (void)snprintf(k->role, sizeof(k->role), "%s", i == 0 ? "main" : "sub");
-        if (copy_exactly(&k->requested, resources) < 0)
+        if (request_copy_exactly(&k->requested, resources) < 0)
             return aq_fail_oom(err);
     }
     return 0;
@@ -324,7 +324,7 @@ static void core_request_add_json(struct jsonw *w, const char *key, const char *
     jsonw_raw(w, json, strlen(json));
 }
 
-static char *build_spec(const struct session_request *req)
+static char *request_build_spec(const struct session_request *req)
 {
     struct strbuf text = STRBUF_INIT;
     struct jsonw w = jsonw_make(&text);
@@ -354,9 +354,9 @@ int request_build(const struct core *core, const struct session_request *req, st
     struct slots resources = { 0 };
     int r;
 
-    if ((r = check_texts(req, err)) < 0 || (r = check_batch(req, err)) < 0
+    if ((r = request_check_texts(req, err)) < 0 || (r = request_check_batch(req, err)) < 0
         || (r = core_request_find_owner(core, req, ret, err)) < 0
-        || (r = check_limits(core, req, ret->access_key, err)) < 0)
+        || (r = request_check_limits(core, req, ret->access_key, err)) < 0)
         return r;
     ret->id = uuid_random();
     (void)snprintf(ret->name, sizeof(ret->name), "%s", req->name);
@@ -368,12 +368,12 @@ int request_build(const struct core *core, const struct session_request *req, st
     ret->starts_usec = req->starts_usec;
     ret->batch_timeout_usec = req->batch_timeout_usec;
     ret->is_multi_node = req->multi_node;
-    if (!(ret->spec = build_spec(req)) || (req->image && !(ret->image = strdup(req->image)))
+    if (!(ret->spec = request_build_spec(req)) || (req->image && !(ret->image = strdup(req->image)))
         || (req->tag && !(ret->tag = strdup(req->tag))))
         return aq_fail_oom(err);
-    r = build_resources(core, req, &resources, err);
+    r = request_build_resources(core, req, &resources, err);
     if (r == 0)
-        r = build_kernels(req, &resources, ret, err);
+        r = request_build_kernels(req, &resources, ret, err);
     slots_done(&resources);
     return r;
 }

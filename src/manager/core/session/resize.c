@@ -40,7 +40,7 @@ struct resize {
     } parts[];         /* as s.kernels */
 };
 
-static size_t count_parts(const struct session_entry *l)
+static size_t resize_count_parts(const struct session_entry *l)
 {
     size_t count = 0;
 
@@ -49,7 +49,7 @@ static size_t count_parts(const struct session_entry *l)
     return count;
 }
 
-static bool all_ready(const struct session_entry *l)
+static bool resize_all_ready(const struct session_entry *l)
 {
     for (size_t i = 0; i < l->s.kernel_count; i++)
         if (resize_takes_part(l, i) && !l->resize->parts[i].is_ready)
@@ -86,7 +86,7 @@ static int resize_send_order(struct core *core, const struct kernel *k, const st
 }
 
 /* It is to hold what its row says. If that does not reach it, its next report asks for it again. */
-static void agent_command_as_written(struct core *core, const struct kernel *k)
+static void resize_agent_command_as_written(struct core *core, const struct kernel *k)
 {
     struct aq_error err;
 
@@ -99,11 +99,12 @@ static void resize_order_all(struct core *core, const struct session_entry *l)
 {
     for (size_t i = 0; i < l->s.kernel_count; i++)
         if (resize_takes_part(l, i))
-            agent_command_as_written(core, &l->s.kernels[i]);
+            resize_agent_command_as_written(core, &l->s.kernels[i]);
 }
 
 /* Nothing has been decided: it stays as it is. */
-static void abandon(struct core *core, struct session_entry *l, int r, const struct aq_error *err)
+static void resize_abandon(struct core *core, struct session_entry *l, int r,
+                           const struct aq_error *err)
 {
     resize_order_all(core, l);
     resize_finish(core, l, r, err);
@@ -112,8 +113,8 @@ static void abandon(struct core *core, struct session_entry *l, int r, const str
 /* ---- the request ---- */
 
 /* What the kernel is to hold. */
-static int wanted_of(const struct session_entry *l, size_t rank, const struct slots *changes,
-                     struct slots *ret)
+static int resize_wanted_of(const struct session_entry *l, size_t rank, const struct slots *changes,
+                            struct slots *ret)
 {
     int r = slots_copy(ret, &l->s.kernels[rank].requested);
 
@@ -123,7 +124,7 @@ static int wanted_of(const struct session_entry *l, size_t rank, const struct sl
 }
 
 /* Is there anything to do? */
-static bool changes_any(const struct session_entry *l, const struct slots *changes)
+static bool resize_changes_any(const struct session_entry *l, const struct slots *changes)
 {
     for (size_t i = 0; i < l->s.kernel_count; i++)
         for (size_t c = 0; resize_takes_part(l, i) && c < changes->count; c++)
@@ -133,7 +134,7 @@ static bool changes_any(const struct session_entry *l, const struct slots *chang
     return false;
 }
 
-static int try_all(struct core *core, struct session_entry *l, struct aq_error *err)
+static int resize_try_all(struct core *core, struct session_entry *l, struct aq_error *err)
 {
     int r = 0;
 
@@ -143,7 +144,7 @@ static int try_all(struct core *core, struct session_entry *l, struct aq_error *
         if (!resize_takes_part(l, i))
             continue;
         AQ_FAULT("core.gpu.resize.sending");
-        r = wanted_of(l, i, &l->resize->changes, &wanted);
+        r = resize_wanted_of(l, i, &l->resize->changes, &wanted);
         r = r < 0 ? aq_fail_oom(err)
                   : resize_send_order(core, &l->s.kernels[i], &wanted, l->resize->trial, err);
     }
@@ -180,10 +181,10 @@ void core_resize_session(struct core *core, const struct uuid *id, const struct 
         r = aq_fail_kind(&err, ENOENT, "session-not-found", "No such session.");
     else
         r = resize_check(core, l, changes, &err);
-    if (r == 0 && changes_any(l, changes)) {
+    if (r == 0 && resize_changes_any(l, changes)) {
         r = core_resize_begin(core, l, changes, done, data, &err);
-        if (r == 0 && try_all(core, l, &err) < 0)
-            abandon(core, l, -err.code, &err);
+        if (r == 0 && resize_try_all(core, l, &err) < 0)
+            resize_abandon(core, l, -err.code, &err);
         if (r == 0)
             return;
     }
@@ -192,8 +193,8 @@ void core_resize_session(struct core *core, const struct uuid *id, const struct 
 
 /* ---- what agents say ---- */
 
-static void note_alloc(struct agent_entry *a, struct session_entry *l, size_t rank,
-                       const char *alloc)
+static void resize_note_alloc(struct agent_entry *a, struct session_entry *l, size_t rank,
+                              const char *alloc)
 {
     struct kernel_entry *f = &l->kernels[rank];
 
@@ -207,8 +208,8 @@ static void note_alloc(struct agent_entry *a, struct session_entry *l, size_t ra
 }
 
 /* Other amounts become its row's; 'slots' and 'alloc' (may be NULL) are taken. */
-static void write_down(struct core *core, struct session_entry *l, size_t rank, struct slots *slots,
-                       char *alloc)
+static void resize_write_down(struct core *core, struct session_entry *l, size_t rank,
+                              struct slots *slots, char *alloc)
 {
     const struct kernel *k = &l->s.kernels[rank];
     struct event *e = proposal_add(core, l, EVENT_KERNEL_RESIZED);
@@ -232,8 +233,8 @@ struct said {
     bool is_prepared; /* 'prepared' is something */
 };
 
-static int read_said(struct core *core, const struct msg_kernel_status *m, struct said *ret,
-                     struct aq_error *err)
+static int resize_read_said(struct core *core, const struct msg_kernel_status *m, struct said *ret,
+                            struct aq_error *err)
 {
     int r = slots_from_text(m->slots, strlen(m->slots), core->types, &ret->held, err);
 
@@ -250,15 +251,15 @@ static void said_done(struct said *said)
 }
 
 /* It could hold what is requested, or an agent of a former version does already. */
-static void take_vote(struct core *core, struct session_entry *l, size_t rank,
-                      const struct said *said, const struct msg_kernel_status *m)
+static void resize_take_vote(struct core *core, struct session_entry *l, size_t rank,
+                             const struct said *said, const struct msg_kernel_status *m)
 {
     AQ_CLEANUP(slots_donep) struct slots wanted = { .items = NULL };
     struct resize_part *part = &l->resize->parts[rank];
     const char *alloc;
     bool is_prepared;
 
-    if (part->is_ready || wanted_of(l, rank, &l->resize->changes, &wanted) < 0)
+    if (part->is_ready || resize_wanted_of(l, rank, &l->resize->changes, &wanted) < 0)
         return;
     is_prepared = said->is_prepared && m->trial == l->resize->trial;
     if (!is_prepared && !slots_eq(&said->held, &wanted))
@@ -268,27 +269,27 @@ static void take_vote(struct core *core, struct session_entry *l, size_t rank,
     if (alloc && !(part->alloc = strdup(alloc)))
         return; /* its next report counts */
     part->is_ready = true;
-    if (all_ready(l))
+    if (resize_all_ready(l))
         session_entry_touch(core, l);
 }
 
 /* It is as its row says. */
-static void take_done(struct core *core, struct agent_entry *a, struct session_entry *l,
-                      size_t rank, const struct msg_kernel_status *m)
+static void resize_take_done(struct core *core, struct agent_entry *a, struct session_entry *l,
+                             size_t rank, const struct msg_kernel_status *m)
 {
-    note_alloc(a, l, rank, m->alloc);
+    resize_note_alloc(a, l, rank, m->alloc);
     if (!l->resize || l->resize->phase != ORDERED)
         return;
     l->resize->parts[rank].is_ready = true;
-    if (all_ready(l))
+    if (resize_all_ready(l))
         resize_finish(core, l, 0, NULL);
 }
 
 /* An agent cannot do what was decided, and is not prepared for it: the row was not made by what
  * it has said, or its directory was lost. What is held counts then, as one ledger must.
  */
-static void take_refusal(struct core *core, struct agent_entry *a, struct session_entry *l,
-                         size_t rank, struct said *said, const struct msg_kernel_status *m)
+static void resize_take_refusal(struct core *core, struct agent_entry *a, struct session_entry *l,
+                                size_t rank, struct said *said, const struct msg_kernel_status *m)
 {
     struct aq_error err = { 0 };
     char *alloc = NULL;
@@ -296,7 +297,7 @@ static void take_refusal(struct core *core, struct agent_entry *a, struct sessio
     (void)aq_fail_field(&err, EINVAL, m->error_field ? m->error_field : "resources", "%s",
                         m->error_text);
     if (l->resize && l->resize->phase == TRYING && m->trial == l->resize->trial) {
-        abandon(core, l, -err.code, &err);
+        resize_abandon(core, l, -err.code, &err);
         return;
     }
     if (l->resize && l->resize->phase <= DECIDING)
@@ -309,8 +310,8 @@ static void take_refusal(struct core *core, struct agent_entry *a, struct sessio
         return; /* the next report has it told again */
     if (m->alloc && !(alloc = strdup(m->alloc)))
         return; /* the same */
-    note_alloc(a, l, rank, m->alloc);
-    write_down(core, l, rank, &said->held, alloc);
+    resize_note_alloc(a, l, rank, m->alloc);
+    resize_write_down(core, l, rank, &said->held, alloc);
 }
 
 void resize_take(struct core *core, struct agent_entry *a, struct session_entry *l, size_t rank,
@@ -325,23 +326,23 @@ void resize_take(struct core *core, struct agent_entry *a, struct session_entry 
         || (m->state != MSG_KERNEL_RUNNING
             && !(m->error_text && l->resize && l->resize->phase == TRYING)))
         return;
-    if (m->slots && read_said(core, m, &said, &err) < 0)
+    if (m->slots && resize_read_said(core, m, &said, &err) < 0)
         log_warning("what agent '%s' says a kernel holds makes no sense: %s", a->a.id, err.text);
     else if (m->error_text && (m->slots || l->resize))
-        take_refusal(core, a, l, rank, &said, m);
+        resize_take_refusal(core, a, l, rank, &said, m);
     else if (m->slots && l->resize && l->resize->phase <= DECIDING)
-        take_vote(core, l, rank, &said, m);
+        resize_take_vote(core, l, rank, &said, m);
     else if (m->slots && slots_eq(&said.held, &k->requested) && !said.is_prepared)
-        take_done(core, a, l, rank, m);
+        resize_take_done(core, a, l, rank, m);
     else if (m->slots && !l->proposal.is_busy)
-        agent_command_as_written(core, k);
+        resize_agent_command_as_written(core, k);
     said_done(&said);
 }
 
 /* ---- the decision ---- */
 
-static bool all_connected(const struct core *core, const struct session_entry *l,
-                          const char **ret_lost)
+static bool resize_all_connected(const struct core *core, const struct session_entry *l,
+                                 const char **ret_lost)
 {
     for (size_t i = 0; i < l->s.kernel_count; i++)
         if (resize_takes_part(l, i) && !core_agent_is_connected(core, l->s.kernels[i].agent_id)) {
@@ -351,7 +352,7 @@ static bool all_connected(const struct core *core, const struct session_entry *l
     return true;
 }
 
-static void fail_lost(struct core *core, struct session_entry *l, const char *agent_id)
+static void resize_fail_lost(struct core *core, struct session_entry *l, const char *agent_id)
 {
     struct aq_error err;
 
@@ -359,15 +360,15 @@ static void fail_lost(struct core *core, struct session_entry *l, const char *ag
                        "agent '%s' is disconnected; '%s' "
                        "keeps what it has",
                        agent_id, l->s.name);
-    abandon(core, l, -err.code, &err);
+    resize_abandon(core, l, -err.code, &err);
 }
 
 static bool resize_decide(struct core *core, struct session_entry *l)
 {
     const char *lost;
 
-    if (!all_connected(core, l, &lost)) {
-        fail_lost(core, l, lost);
+    if (!resize_all_connected(core, l, &lost)) {
+        resize_fail_lost(core, l, lost);
         return false;
     }
     for (size_t i = 0; i < l->s.kernel_count; i++) {
@@ -378,13 +379,13 @@ static bool resize_decide(struct core *core, struct session_entry *l)
 
         if (!resize_takes_part(l, i))
             continue;
-        if (wanted_of(l, i, &l->resize->changes, &wanted) < 0
+        if (resize_wanted_of(l, i, &l->resize->changes, &wanted) < 0
             || (part->alloc && !(alloc = strdup(part->alloc)))) {
             proposal_break(core);
-            abandon(core, l, aq_fail_oom(&err), &err);
+            resize_abandon(core, l, aq_fail_oom(&err), &err);
             return false;
         }
-        write_down(core, l, i, &wanted, alloc);
+        resize_write_down(core, l, i, &wanted, alloc);
     }
     l->resize->phase = DECIDING;
     AQ_FAULT("core.gpu.resize.deciding");
@@ -403,7 +404,7 @@ static void resize_send_decided(struct core *core, struct session_entry *l)
     session_entry_wake_at(core, l, l->resize->due_usec);
     AQ_FAULT("core.gpu.resize.decided");
     resize_order_all(core, l);
-    if (!all_connected(core, l, &lost))
+    if (!resize_all_connected(core, l, &lost))
         resize_finish(core, l, 0, NULL); /* it will be so as soon as that agent is back */
 }
 
@@ -423,7 +424,7 @@ static void resize_expire(struct core *core, struct session_entry *l)
     if (is_decided)
         resize_finish(core, l, -err.code, &err);
     else
-        abandon(core, l, -err.code, &err);
+        resize_abandon(core, l, -err.code, &err);
 }
 
 bool resize_step(struct core *core, struct session_entry *l, int64_t now)
@@ -434,7 +435,7 @@ bool resize_step(struct core *core, struct session_entry *l, int64_t now)
         return false;
     if (z->phase == DECIDED)
         resize_send_decided(core, l);
-    else if (z->phase != ORDERED && count_parts(l) && all_ready(l))
+    else if (z->phase != ORDERED && resize_count_parts(l) && resize_all_ready(l))
         return resize_decide(core, l); /* once more if others were faster */
     else if (now >= z->due_usec)
         resize_expire(core, l);
@@ -449,7 +450,7 @@ void resize_applied(struct core *core, struct session_entry *l, size_t rank)
     struct agent_entry *a = k->agent_id ? agent_entry_find(core, k->agent_id) : NULL;
 
     if (a)
-        note_alloc(a, l, rank, k->alloc);
+        resize_note_alloc(a, l, rank, k->alloc);
     if (l->resize && l->resize->phase == DECIDING)
         l->resize->phase = DECIDED;
 }
@@ -459,7 +460,7 @@ void resize_stop(struct core *core, struct session_entry *l, int r, const struct
     if (l->resize && l->resize->phase >= DECIDED)
         resize_finish(core, l, 0, NULL);
     else if (l->resize)
-        abandon(core, l, r, err);
+        resize_abandon(core, l, r, err);
 }
 
 void resize_lost(struct core *core, struct agent_entry *a)
@@ -468,7 +469,7 @@ void resize_lost(struct core *core, struct agent_entry *a)
         struct session_entry *l = LIST_ENTRY(link, struct kernel_entry, agent_link)->entry;
 
         if (l->resize && l->resize->phase == TRYING)
-            fail_lost(core, l, a->a.id);
+            resize_fail_lost(core, l, a->a.id);
         else if (l->resize && l->resize->phase == ORDERED)
             resize_finish(core, l, 0, NULL); /* it will be so as soon as the agent is back */
     }

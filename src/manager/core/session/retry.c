@@ -73,8 +73,8 @@ void retry_failed(struct core *core, struct session_entry *l, size_t rank)
 
 /* ---- a start that takes too long ---- */
 
-static void write_expired(const struct session_entry *l, const struct retry_failure *f,
-                          int64_t timeout_usec, struct strbuf *json)
+static void retry_write_expired(const struct session_entry *l, const struct retry_failure *f,
+                                int64_t timeout_usec, struct strbuf *json)
 {
     struct jsonw w = jsonw_make(json);
     char text[80];
@@ -98,7 +98,7 @@ static void write_expired(const struct session_entry *l, const struct retry_fail
 }
 
 /* The first that does not run yet; kernel_count = all do. */
-static size_t find_late(const struct session_entry *l)
+static size_t retry_find_late(const struct session_entry *l)
 {
     size_t rank = 0;
 
@@ -108,7 +108,7 @@ static size_t find_late(const struct session_entry *l)
     return rank;
 }
 
-static bool is_starting(enum session_status s)
+static bool retry_is_starting(enum session_status s)
 {
     return s == SESSION_SCHEDULED || s == SESSION_PREPARING || s == SESSION_PULLING
            || s == SESSION_PREPARED || s == SESSION_CREATING;
@@ -119,7 +119,7 @@ int64_t retry_deadline(const struct session_entry *l, int64_t deadline_usec)
     int64_t pull = l->resource_group->scheduling.retry[RETRY_PRECONDITION].timeout_usec;
     int64_t start = l->resource_group->scheduling.retry[RETRY_START].timeout_usec;
 
-    if (deadline_usec == 0 || !is_starting(l->s.status)
+    if (deadline_usec == 0 || !retry_is_starting(l->s.status)
         || (pull <= deadline_usec && start <= deadline_usec))
         return deadline_usec;
     return pull + AQ_MAX(start, deadline_usec) + LATE_USEC;
@@ -127,7 +127,7 @@ int64_t retry_deadline(const struct session_entry *l, int64_t deadline_usec)
 
 bool retry_expired(struct core *core, struct session_entry *l, int64_t now)
 {
-    struct retry_failure f = { RETRY_START, find_late(l), REASON_HANG_TIMEOUT, NULL };
+    struct retry_failure f = { RETRY_START, retry_find_late(l), REASON_HANG_TIMEOUT, NULL };
     AQ_CLEANUP(strbuf_donep) struct strbuf json = STRBUF_INIT;
     const struct retry_limits *limits;
     int64_t due;
@@ -147,7 +147,7 @@ bool retry_expired(struct core *core, struct session_entry *l, int64_t now)
         session_entry_wake_at(core, l, now < due ? due : now + limits->timeout_usec);
         return false;
     }
-    write_expired(l, &f, limits->timeout_usec, &json);
+    retry_write_expired(l, &f, limits->timeout_usec, &json);
     f.data = json.data;
     retry_conclude(core, l, &f,
                    termination_may_reschedule(l)
@@ -174,7 +174,7 @@ void retry_take_pull(struct core *core, struct session_entry *l, const struct uu
 /* ---- PENDING ---- */
 
 /* Passes in a row in which it did not fit. */
-static struct retry_record waits_of(const struct session_entry *l)
+static struct retry_record retry_waits_of(const struct session_entry *l)
 {
     return (struct retry_record){ RETRY_SCHEDULE, sched_sync_tries(l) - l->attempts.tries_base,
                                   false };
@@ -183,7 +183,7 @@ static struct retry_record waits_of(const struct session_entry *l)
 bool retry_deprioritize(struct core *core, struct session_entry *l)
 {
     const struct retry_limits *limits = &l->resource_group->scheduling.retry[RETRY_SCHEDULE];
-    struct retry_record waits = waits_of(l), before = waits;
+    struct retry_record waits = retry_waits_of(l), before = waits;
 
     if (l->resource_group->blocker != l || l->queue.verdict != SCHED_NO_ROOM || l->s.priority == 0
         || waits.attempts == 0)
@@ -200,7 +200,7 @@ bool retry_deprioritize(struct core *core, struct session_entry *l)
 
 void retry_note_timeout(struct core *core, struct session_entry *l)
 {
-    struct retry_record waits = waits_of(l);
+    struct retry_record waits = retry_waits_of(l);
 
     attempts_failed(core, l, &waits, RETRY_EXPIRED, NULL);
 }

@@ -56,8 +56,8 @@ static bool devices_is_offered(const json_t *device)
     return !status || strcmp(status, "healthy") == 0 || strcmp(status, "degraded") == 0;
 }
 
-static int64_t get_amount(const json_t *device, const char *key, const char *slot_name,
-                          enum slot_type type)
+static int64_t agent_devices_get_amount(const json_t *device, const char *key,
+                                        const char *slot_name, enum slot_type type)
 {
     const char *text = json_string_value(json_object_get(device, key));
     int64_t amount = 0;
@@ -79,8 +79,8 @@ static void devices_add_slot(struct agent_devices *known, const char *name, enum
 }
 
 /* One device; what cannot be used is left out. */
-static bool add_device(struct agent_devices *known, const struct slot_types *types,
-                       const json_t *device)
+static bool agent_devices_add_device(struct agent_devices *known, const struct slot_types *types,
+                                     const json_t *device)
 {
     const char *id = json_string_value(json_object_get(device, "id"));
     const char *slot = json_string_value(json_object_get(device, "slot"));
@@ -88,8 +88,8 @@ static bool add_device(struct agent_devices *known, const struct slot_types *typ
     const char *name = slot && strchr(slot, '.') ? slot_name_intern(slot, strlen(slot)) : NULL;
     enum slot_type type = slot_types_get(types, name ? name : "");
     const json_t *numa = json_object_get(device, "numa");
-    int64_t amount = name ? get_amount(device, "amount", name, type) : -1;
-    int64_t quantum = name ? get_amount(device, "quantum", name, type) : -1;
+    int64_t amount = name ? agent_devices_get_amount(device, "amount", name, type) : -1;
+    int64_t quantum = name ? agent_devices_get_amount(device, "quantum", name, type) : -1;
 
     if (!id || !device_id_is_valid(id, strlen(id)) || amount <= 0 || quantum < 0
         || (type == SLOT_UNIQUE && amount != AMOUNT_ONE))
@@ -136,7 +136,7 @@ static struct agent_devices *devices_parse(const struct slot_types *types, const
     if (ok)
         known->is_listed = count > 0;
     for (size_t i = 0; ok && i < count; i++)
-        ok = add_device(known, types, json_array_get(list, i));
+        ok = agent_devices_add_device(known, types, json_array_get(list, i));
     json_decref(list);
     if (ok)
         return known;
@@ -147,7 +147,7 @@ static struct agent_devices *devices_parse(const struct slot_types *types, const
 /* ---- what of it is free ---- */
 
 /* Only of accelerators: cores and memory are no cards. */
-static int only_accelerators(const struct slots *requested, struct slots *ret)
+static int agent_devices_only_accelerators(const struct slots *requested, struct slots *ret)
 {
     int r = 0;
 
@@ -166,7 +166,7 @@ static int devices_predict(struct alloc_map *map, const struct kernel_entry *f)
     AQ_CLEANUP(alloc_grant_donep) struct alloc_grant grant = { .items = NULL };
     const struct alloc_request request = { .slots = &wanted };
 
-    if (only_accelerators(f->requested, &wanted) < 0)
+    if (agent_devices_only_accelerators(f->requested, &wanted) < 0)
         return -ENOMEM;
     return wanted.count && alloc_map_allocate(map, &request, &grant, NULL) == -ENOMEM ? -ENOMEM : 0;
 }
@@ -189,7 +189,7 @@ static int devices_fill(const struct core *core, struct agent_entry *a, struct a
 }
 
 /* The map has them by slot, within a slot in our order. */
-static void read_map(struct agent_devices *known, const struct alloc_map *map)
+static void agent_devices_read_map(struct agent_devices *known, const struct alloc_map *map)
 {
     struct alloc_device_state state;
     size_t k = 0;
@@ -231,11 +231,11 @@ static int devices_refresh(const struct core *core, struct agent_entry *a)
     if (r == 0)
         r = devices_fill(core, a, map);
     if (r == 0)
-        read_map(known, map);
+        agent_devices_read_map(known, map);
     return r;
 }
 
-static bool has_slot(const struct agent_devices *known, const char *name)
+static bool agent_devices_has_slot(const struct agent_devices *known, const char *name)
 {
     for (size_t i = 0; i < known->slot_count; i++)
         if (known->slots[i].name == name)
@@ -256,7 +256,8 @@ static int devices_add_missing(struct agent_devices *known, const struct slots *
     known->items = items;
     known->item_count = known->count;
     for (size_t i = 0; known->is_listed && i < offered->count; i++)
-        if (strchr(offered->items[i].name, '.') && !has_slot(known, offered->items[i].name))
+        if (strchr(offered->items[i].name, '.')
+            && !agent_devices_has_slot(known, offered->items[i].name))
             items[known->item_count++] = (struct sched_device){ .slot_name = offered->items[i].name,
                                                                 .capacity = AMOUNT_ONE };
     return 0;
@@ -340,8 +341,8 @@ bool agent_devices_are_known(const struct agent_entry *a)
     return a->devices && a->devices->count > 0;
 }
 
-static bool find_card(const struct agent_devices *known, const struct grant_item *item,
-                      uint32_t *ret)
+static bool agent_devices_find_card(const struct agent_devices *known,
+                                    const struct grant_item *item, uint32_t *ret)
 {
     for (size_t i = 0; i < known->count; i++)
         if (known->items[i].slot_name == item->slot_name
@@ -389,7 +390,7 @@ int agent_devices_find_parts(const struct core *core, struct agent_entry *a,
         && !(parts = arena_array(arena, held.grant.count, sizeof(*parts))))
         r = -ENOMEM;
     for (size_t i = 0; r == 0 && i < held.grant.count; i++)
-        if (find_card(a->devices, &held.grant.items[i], &parts[*ret_count].device))
+        if (agent_devices_find_card(a->devices, &held.grant.items[i], &parts[*ret_count].device))
             parts[(*ret_count)++].amount = held.grant.items[i].amount;
     if (r == 0 && held.grant.count && *ret_count == 0)
         parts[(*ret_count)++] = (struct sched_part){ 0 }; /* of no device that is there */

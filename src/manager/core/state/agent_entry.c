@@ -17,7 +17,7 @@ struct agent_entry *agent_entry_find(const struct core *core, const char *id)
     return id ? map_gets(&core->agents, id) : NULL;
 }
 
-static void sort_in(struct core *core, struct agent_entry *a)
+static void agent_entry_sort_in(struct core *core, struct agent_entry *a)
 {
     size_t i = core->agent_count++;
 
@@ -54,7 +54,7 @@ struct agent_entry *agent_entry_try_add(struct core *core, const char *id)
     list_init(&a->drains);
     list_init(&a->draining);
     list_init(&a->change_link);
-    sort_in(core, a);
+    agent_entry_sort_in(core, a);
     return a;
 }
 

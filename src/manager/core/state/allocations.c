@@ -18,8 +18,9 @@ void core_held_done(struct core_held *held)
     *held = (struct core_held){ .holders = NULL };
 }
 
-static int add_item(struct core_held *held, const struct core_holder *holder, const char *slot_name,
-                    enum slot_type type, const char *device_id, const char *amount_text)
+static int allocations_add_item(struct core_held *held, const struct core_holder *holder,
+                                const char *slot_name, enum slot_type type, const char *device_id,
+                                const char *amount_text)
 {
     int64_t amount;
 
@@ -64,8 +65,9 @@ static int allocations_add_kernel(const struct core *core, const struct core_hol
         }
         json_object_foreach(devices, device, amount)
             if (r == 0)
-                r = add_item(held, holder, slot_name, slot_types_get(core->types, slot_name),
-                             device, json_string_value(amount));
+                r = allocations_add_item(held, holder, slot_name,
+                                         slot_types_get(core->types, slot_name), device,
+                                         json_string_value(amount));
     }
     json_decref(all);
     return r;

@@ -30,7 +30,7 @@
 #define START_GRACE_USEC (60 * USEC_PER_SEC)
 #define FILE_MAX 8192
 
-static void read_boot_id(char id[BOOT_ID_MAX])
+static void clock_adjustment_read_boot_id(char id[BOOT_ID_MAX])
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
 
@@ -39,7 +39,7 @@ static void read_boot_id(char id[BOOT_ID_MAX])
     (void)snprintf(id, BOOT_ID_MAX, "%.*s", (int)strcspn(text.data, "\n"), text.data);
 }
 
-static void add_jump(struct core *core, int64_t until_usec, int64_t gained_usec)
+static void clock_adjustment_add_jump(struct core *core, int64_t until_usec, int64_t gained_usec)
 {
     if (core->jump_count == WALL_JUMPS_MAX)
         memmove(core->jumps, core->jumps + 1, --core->jump_count * sizeof(core->jumps[0]));
@@ -47,7 +47,7 @@ static void add_jump(struct core *core, int64_t until_usec, int64_t gained_usec)
 }
 
 /* The clock was set back: what it had gained is undone, the last first. */
-static void undo_jumps(struct core *core, int64_t lost_usec)
+static void clock_adjustment_undo_jumps(struct core *core, int64_t lost_usec)
 {
     while (core->jump_count && lost_usec > 0) {
         struct wall_jump *last = &core->jumps[core->jump_count - 1];
@@ -60,7 +60,7 @@ static void undo_jumps(struct core *core, int64_t lost_usec)
 }
 
 /* What the start before has left; one that cannot be read counts as none. */
-static void take_file(struct core *core, const char *text, const char *boot_id)
+static void clock_adjustment_take_file(struct core *core, const char *text, const char *boot_id)
 {
     int64_t wall = clock_realtime_usec(), mono = clock_monotonic_usec(), old_wall, old_mono;
     int64_t jump;
@@ -74,15 +74,15 @@ static void take_file(struct core *core, const char *text, const char *boot_id)
 
         if (sscanf(text, "%" SCNd64 " %" SCNd64 "\n%n", &until, &gained, &used) < 2 || gained <= 0)
             break;
-        add_jump(core, until, gained);
+        clock_adjustment_add_jump(core, until, gained);
     }
     if (strcmp(old_id, boot_id) != 0 || old_mono > mono || old_wall < 0 || wall < 0)
         return;
     jump = (wall - old_wall) - (mono - old_mono);
     if (jump > JUMP_USEC)
-        add_jump(core, wall, jump);
+        clock_adjustment_add_jump(core, wall, jump);
     else if (jump < -JUMP_USEC)
-        undo_jumps(core, -jump);
+        clock_adjustment_undo_jumps(core, -jump);
     if (jump > JUMP_USEC || jump < -JUMP_USEC)
         log_warning("the wall clock has jumped by %" PRId64 " s since the last start",
                     jump / USEC_PER_SEC);
@@ -94,9 +94,9 @@ int clock_adjustment_begin(struct core *core, const char *path, struct aq_error 
     char boot_id[BOOT_ID_MAX];
 
     core->started_usec = clock_monotonic_usec();
-    read_boot_id(boot_id);
+    clock_adjustment_read_boot_id(boot_id);
     if (fs_read(AT_FDCWD, path, FILE_MAX, &text, NULL) == 0)
-        take_file(core, text.data, boot_id);
+        clock_adjustment_take_file(core, text.data, boot_id);
     strbuf_clear(&text);
     strbuf_addf(&text, "%s %" PRId64 " %" PRId64 "\n", boot_id, clock_realtime_usec(),
                 core->started_usec);

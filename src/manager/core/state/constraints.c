@@ -103,7 +103,7 @@ void constraints_write(const struct session_constraints *constraints, struct jso
 
 /* ---- a live session's ---- */
 
-static int read_agents(const json_t *list, struct session_constraints *ret)
+static int constraints_read_agents(const json_t *list, struct session_constraints *ret)
 {
     size_t count = json_array_size(list);
     const char **agents;
@@ -138,7 +138,7 @@ int constraints_read(const json_t *spec, struct session_entry *l)
     ret->is_preemptible = json_is_true(json_object_get(from, "preemptible"));
     ret->is_movable = json_is_true(json_object_get(from, "movable"));
     ret->waits_for_capacity = json_is_true(json_object_get(from, "wait_for_capacity"));
-    return read_agents(json_object_get(from, "agents"), ret);
+    return constraints_read_agents(json_object_get(from, "agents"), ret);
 }
 
 bool constraints_are_in(const char *spec)

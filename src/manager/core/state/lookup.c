@@ -36,7 +36,7 @@ const struct session *core_next_session(const struct core *core, const struct se
 
 typedef bool (*match_fn)(const struct session *s, const char *text, size_t len);
 
-static bool id_begins(const struct uuid *id, const char *text, size_t len)
+static bool lookup_id_begins(const struct uuid *id, const char *text, size_t len)
 {
     char buf[UUID_TEXT_MAX];
 
@@ -44,31 +44,31 @@ static bool id_begins(const struct uuid *id, const char *text, size_t len)
            && strncasecmp(uuid_format(id, buf), text, len) == 0;
 }
 
-static bool match_id(const struct session *s, const char *text, size_t len)
+static bool lookup_match_id(const struct session *s, const char *text, size_t len)
 {
-    return id_begins(&s->id, text, len);
+    return lookup_id_begins(&s->id, text, len);
 }
 
-static bool match_whole_id(const struct session *s, const char *text, size_t len)
+static bool lookup_match_whole_id(const struct session *s, const char *text, size_t len)
 {
-    return len == UUID_TEXT_MAX - 1 && match_id(s, text, len);
+    return len == UUID_TEXT_MAX - 1 && lookup_match_id(s, text, len);
 }
 
-static bool match_name(const struct session *s, const char *text, size_t len)
+static bool lookup_match_name(const struct session *s, const char *text, size_t len)
 {
     (void)len;
     return strcmp(s->name, text) == 0;
 }
 
-static bool match_name_prefix(const struct session *s, const char *text, size_t len)
+static bool lookup_match_name_prefix(const struct session *s, const char *text, size_t len)
 {
     return strncmp(s->name, text, len) == 0;
 }
 
-static bool match_kernel(const struct session *s, const char *text, size_t len)
+static bool lookup_match_kernel(const struct session *s, const char *text, size_t len)
 {
     for (size_t i = 0; i < s->kernel_count; i++)
-        if (id_begins(&s->kernels[i].id, text, len))
+        if (lookup_id_begins(&s->kernels[i].id, text, len))
             return true;
     return false;
 }
@@ -76,8 +76,8 @@ static bool match_kernel(const struct session *s, const char *text, size_t len)
 size_t core_match_sessions(const struct core *core, const char *access_key, const char *text,
                            const struct session *ret[CORE_MATCH_MAX])
 {
-    static const match_fn ways[] = { match_whole_id, match_name, match_id, match_name_prefix,
-                                     match_kernel };
+    static const match_fn ways[] = { lookup_match_whole_id, lookup_match_name, lookup_match_id,
+                                     lookup_match_name_prefix, lookup_match_kernel };
     size_t len = strlen(text), count = 0;
 
     if (len == 0)

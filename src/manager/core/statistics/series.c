@@ -33,7 +33,7 @@ struct series_piece {
     int pruned;
 };
 
-static void piece_free(struct series_piece *piece)
+static void series_piece_free(struct series_piece *piece)
 {
     for (size_t i = 0; i < piece->count; i++)
         free((char *)(uintptr_t)piece->rows[i].data);
@@ -76,7 +76,7 @@ void series_end_kernel(struct core *core, const struct kernel *k, struct measure
         series_add_row(core, uuid_format(&k->id, id), m);
 }
 
-static void gather(struct core *core)
+static void series_gather(struct core *core)
 {
     char owner[SERIES_OWNER_MAX];
 
@@ -101,7 +101,7 @@ static void gather(struct core *core)
 
 /* ---- writing ---- */
 
-static int write_piece(struct store_tx *tx, void *data, struct aq_error *err)
+static int series_write_piece(struct store_tx *tx, void *data, struct aq_error *err)
 {
     struct series_piece *piece = data;
     int r = 0;
@@ -122,7 +122,7 @@ static void series_on_written(void *data, int r, const struct aq_error *err)
     keeper->is_pruning &= r == 0 && piece->pruned == PRUNED_AT_A_TIME;
     if (r < 0)
         log_warning("statistics are not kept: %s", err->text);
-    piece_free(piece);
+    series_piece_free(piece);
 }
 
 /* The newest rows first: it is the end of the list that is cheap to take. */
@@ -145,9 +145,9 @@ static void series_write_some(struct core *core, size_t max)
     if (count)
         memcpy(rows, keeper->waiting + keeper->waiting_count, count * sizeof(*rows));
     keeper->is_writing = true;
-    if (store_write(core->store, write_piece, series_on_written, piece) < 0) {
+    if (store_write(core->store, series_write_piece, series_on_written, piece) < 0) {
         keeper->is_writing = false;
-        piece_free(piece);
+        series_piece_free(piece);
     }
 }
 
@@ -157,7 +157,7 @@ void series_tick(struct core *core)
     int64_t period = clock_realtime_usec() / ROW_USEC;
 
     if (keeper->period && period != keeper->period) {
-        gather(core);
+        series_gather(core);
         keeper->is_pruning = true;
     }
     keeper->period = period;
@@ -167,7 +167,7 @@ void series_tick(struct core *core)
 
 void series_stop(struct core *core)
 {
-    gather(core);
+    series_gather(core);
     core->statistics.is_pruning = false;
     if (core->statistics.waiting_count)
         series_write_some(core, SIZE_MAX);
@@ -190,7 +190,7 @@ struct restored {
     struct measured *to;
 };
 
-static void restore_item(void *data, const struct measured_row_item *item)
+static void series_restore_item(void *data, const struct measured_row_item *item)
 {
     const struct restored *restored = data;
 
@@ -198,7 +198,7 @@ static void restore_item(void *data, const struct measured_row_item *item)
 }
 
 /* A row that cannot be read costs only itself. */
-static int restore_row(void *data, const struct series_row *row)
+static int series_restore_row(void *data, const struct series_row *row)
 {
     struct core *core = data;
     const struct kernel *k;
@@ -211,14 +211,14 @@ static int restore_row(void *data, const struct series_row *row)
     f = &session_entry_of(k->session)->kernels[k->rank];
     if (!f->measured && !(f->measured = calloc(1, sizeof(*f->measured))))
         return -ENOMEM;
-    r = measured_read_row(row->data, restore_item,
+    r = measured_read_row(row->data, series_restore_item,
                           &(struct restored){ .core = core, .to = f->measured });
     return r == -ENOMEM ? r : 0;
 }
 
 static int core_series_read_live(struct store_tx *tx, void *data, struct aq_error *err)
 {
-    return series_read_live(tx, restore_row, data, err);
+    return series_read_live(tx, series_restore_row, data, err);
 }
 
 int series_restore(struct core *core, struct aq_error *err)

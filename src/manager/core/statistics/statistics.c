@@ -20,7 +20,8 @@
 /* ---- what agents say ---- */
 
 /* The kinds that a message's indices mean; NULL for those that cannot be used. */
-static const struct metric_kind **find_kinds(struct core *core, const struct msg_statistics *m)
+static const struct metric_kind **statistics_find_kinds(struct core *core,
+                                                        const struct msg_statistics *m)
 {
     const struct metric_kind **kinds = arena_array(&core->scratch, m->metric_count + 1,
                                                    sizeof(struct metric_kind *));
@@ -37,9 +38,9 @@ static const struct metric_kind **find_kinds(struct core *core, const struct msg
     return kinds;
 }
 
-static void take_values(struct measured *to, const struct msg_statistics *m,
-                        const struct metric_kind *const *kinds, const struct msg_value *values,
-                        size_t count)
+static void statistics_take_values(struct measured *to, const struct msg_statistics *m,
+                                   const struct metric_kind *const *kinds,
+                                   const struct msg_value *values, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         int64_t metric = values[i].metric;
@@ -50,8 +51,8 @@ static void take_values(struct measured *to, const struct msg_statistics *m,
 }
 
 /* Of this agent's kernels only. */
-static struct kernel_entry *find_kernel(struct core *core, const struct agent_entry *a,
-                                        const struct msg_kernel_values *m)
+static struct kernel_entry *statistics_find_kernel(struct core *core, const struct agent_entry *a,
+                                                   const struct msg_kernel_values *m)
 {
     struct session_entry *l = session_entry_find(core, &m->session_id);
 
@@ -66,19 +67,20 @@ static struct kernel_entry *find_kernel(struct core *core, const struct agent_en
     return NULL;
 }
 
-static void take_kernel(struct core *core, const struct agent_entry *a,
-                        const struct msg_statistics *m, const struct metric_kind *const *kinds,
-                        const struct msg_kernel_values *values)
+static void statistics_take_kernel(struct core *core, const struct agent_entry *a,
+                                   const struct msg_statistics *m,
+                                   const struct metric_kind *const *kinds,
+                                   const struct msg_kernel_values *values)
 {
-    struct kernel_entry *f = find_kernel(core, a, values);
+    struct kernel_entry *f = statistics_find_kernel(core, a, values);
 
     if (f && !f->measured)
         f->measured = calloc(1, sizeof(*f->measured));
     if (f && f->measured)
-        take_values(f->measured, m, kinds, values->values, values->value_count);
+        statistics_take_values(f->measured, m, kinds, values->values, values->value_count);
 }
 
-static struct measured *get_device(struct agent_measured *to, const char *id)
+static struct measured *statistics_get_device(struct agent_measured *to, const char *id)
 {
     struct device_measured *device;
 
@@ -97,7 +99,7 @@ static struct measured *get_device(struct agent_measured *to, const char *id)
 }
 
 /* Devices that this sample has not are gone. */
-static void drop_devices(struct agent_measured *m, int64_t at_usec)
+static void statistics_drop_devices(struct agent_measured *m, int64_t at_usec)
 {
     for (size_t i = m->count; i-- > 0;) {
         if (m->devices[i].measured.at_usec >= at_usec)
@@ -108,8 +110,8 @@ static void drop_devices(struct agent_measured *m, int64_t at_usec)
     }
 }
 
-static void take_node(struct agent_entry *a, const struct msg_statistics *m,
-                      const struct metric_kind *const *kinds)
+static void statistics_take_node(struct agent_entry *a, const struct msg_statistics *m,
+                                 const struct metric_kind *const *kinds)
 {
     struct agent_measured *to = a->measured;
 
@@ -119,25 +121,26 @@ static void take_node(struct agent_entry *a, const struct msg_statistics *m,
         return;
     to->heard_usec = clock_monotonic_usec();
     to->interval_usec = m->interval_usec ? m->interval_usec : INTERVAL_USUAL_USEC;
-    take_values(&to->node, m, kinds, m->node, m->node_count);
+    statistics_take_values(&to->node, m, kinds, m->node, m->node_count);
     for (size_t i = 0; i < m->device_count; i++) {
-        struct measured *device = get_device(to, m->devices[i].device);
+        struct measured *device = statistics_get_device(to, m->devices[i].device);
 
         if (device)
-            take_values(device, m, kinds, m->devices[i].values, m->devices[i].value_count);
+            statistics_take_values(device, m, kinds, m->devices[i].values,
+                                   m->devices[i].value_count);
     }
-    drop_devices(to, m->at_usec);
+    statistics_drop_devices(to, m->at_usec);
 }
 
 void statistics_take(struct core *core, struct agent_entry *a, const struct msg_statistics *m)
 {
-    const struct metric_kind **kinds = find_kinds(core, m);
+    const struct metric_kind **kinds = statistics_find_kinds(core, m);
 
     if (kinds) {
         if (m->node_count || m->device_count)
-            take_node(a, m, kinds);
+            statistics_take_node(a, m, kinds);
         for (size_t i = 0; i < m->kernel_count; i++)
-            take_kernel(core, a, m, kinds, &m->kernels[i]);
+            statistics_take_kernel(core, a, m, kinds, &m->kernels[i]);
     }
     arena_clear(&core->scratch, 1 << 16);
 }
@@ -160,7 +163,7 @@ const struct agent_measured *core_agent_measured(const struct core *core, const 
                                                                                              : NULL;
 }
 
-static bool is_first_with(const struct agent_measured *m, size_t device, const char *key)
+static bool statistics_is_first_with(const struct agent_measured *m, size_t device, const char *key)
 {
     for (size_t i = 0; i < device; i++)
         if (measured_find(&m->devices[i].measured, key))
@@ -199,7 +202,7 @@ void agent_measured_write(const struct agent_measured *m, struct jsonw *w)
         for (size_t k = 0; k < m->devices[i].measured.count; k++) {
             const char *key = m->devices[i].measured.items[k].kind->key;
 
-            if (is_first_with(m, i, key))
+            if (statistics_is_first_with(m, i, key))
                 statistics_write_devices(m, i, key, w);
         }
     jsonw_object_end(w);
@@ -223,7 +226,7 @@ void agent_measured_free(struct agent_measured *m)
 {
     if (!m)
         return;
-    drop_devices(m, INT64_MAX);
+    statistics_drop_devices(m, INT64_MAX);
     free(m->devices);
     measured_done(&m->node);
     free(m);
