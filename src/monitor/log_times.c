@@ -135,7 +135,7 @@ static int log_times_open_file(int directory, const char *name, ino_t inode)
     return AQ_TAKE_FD(fd);
 }
 
-/* More records of the file; false if there are none for now. */
+/* More records of the file; false if there are none yet. */
 static bool log_times_reader_fill(struct log_times_reader *r)
 {
     ssize_t got = pread(r->fd, r->buffer, sizeof(r->buffer), r->at);
@@ -151,7 +151,7 @@ static bool log_times_reader_fill(struct log_times_reader *r)
     return r->count > 0;
 }
 
-/* Have the next record; false if there is none for now. */
+/* Have the next record; false if there is none yet. */
 static bool log_times_reader_peek(struct log_times_reader *r)
 {
     while (!r->has_next) {

@@ -113,7 +113,7 @@ static bool log_reader_step_file(struct log_reader *r)
     return true;
 }
 
-/* Pass on what was read, or the lines of it that are wanted; false: enough for now. */
+/* Pass on what was read, or the lines of it that are wanted; false: the client has to catch up. */
 static bool log_reader_pass_on(struct log_reader *r, struct log_half *half, const char *bytes,
                                size_t len)
 {
@@ -341,16 +341,16 @@ void log_reader_free(struct log_reader *reader)
 bool log_reader_lacks_times(const char *directory)
 {
     static const char *const names[] = { "log", "log.1" };
-    AQ_CLEANUP(aq_closep) int folder = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    AQ_CLEANUP(aq_closep) int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     for (size_t i = 0; i < AQ_COUNT(names); i++) {
-        AQ_CLEANUP(aq_closep) int half = log_reader_open_half(folder, names[i]);
+        AQ_CLEANUP(aq_closep) int half = log_reader_open_half(fd, names[i]);
         struct log_times_reader times;
         struct stat st;
 
         if (half < 0)
             continue;
-        if (log_times_reader_open(&times, folder, half))
+        if (log_times_reader_open(&times, fd, half))
             log_times_reader_close(&times);
         else if (fstat(half, &st) == 0 && st.st_size > 0 && st.st_nlink > 0)
             return true; /* and it was not turned over just now */

@@ -79,7 +79,7 @@ static int prerequisites_want_image(struct local_kernel *k, struct aq_error *err
                       &k->image_request, err);
 }
 
-static void prerequisites_agent_prepare_on_connected(void *data, const struct aq_error *err)
+static void prerequisites_on_connected(void *data, const struct aq_error *err)
 {
     struct local_kernel *k = data;
 
@@ -101,9 +101,9 @@ static int prerequisites_want_network(struct local_kernel *k, const struct servi
                                          .ports = services->ports,
                                          .port_count = services->port_count };
 
-    return k->network ? 0
-                      : net_open(k->agent->net, &request, prerequisites_agent_prepare_on_connected,
-                                 k, &k->network, err);
+    return k->network
+               ? 0
+               : net_open(k->agent->net, &request, prerequisites_on_connected, k, &k->network, err);
 }
 
 /* Repeated for every attempt: what the plugins said last counts. */

@@ -337,8 +337,8 @@ static void resize_forget(struct local_kernel *k)
         log_warning("%s", err.text);
 }
 
-static int resize_agent_resize_take(struct local_kernel *k, const struct msg_kernel_resize *resize,
-                                    struct aq_error *err)
+static int resize_accept(struct local_kernel *k, const struct msg_kernel_resize *resize,
+                         struct aq_error *err)
 {
     AQ_CLEANUP(slots_donep) struct slots slots = { .items = NULL };
     struct resizing *z = k->resizing;
@@ -382,7 +382,7 @@ void kernel_on_resize(struct agent_daemon *agent, const struct msg_kernel_resize
     AQ_FAULT("agent.gpu.resize.received");
     if (!k || resize->attempt != k->attempt)
         return; /* the inventory says what is here */
-    if (resize_agent_resize_take(k, resize, &err) < 0)
+    if (resize_accept(k, resize, &err) < 0)
         resize_reject(k, resize->trial, &err);
 }
 

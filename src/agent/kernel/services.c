@@ -37,8 +37,8 @@ bool services_have_ssh(const struct local_kernel *k)
     return k->agent->ssh && k->agent->net && k->has_ssh_seed && container_find_shell(k->image);
 }
 
-static int services_agent_services_find(const struct local_kernel *k, bool with_ssh,
-                                        struct services *ret, struct aq_error *err)
+static int services_find_all(const struct local_kernel *k, bool with_ssh, struct services *ret,
+                             struct aq_error *err)
 {
     const char *label = k->is_main ? services_image_label(k, SERVICE_LABEL) : NULL;
     const char *endpoints = services_image_label(k, SERVICE_ENDPOINT_LABEL);
@@ -59,7 +59,7 @@ static int services_agent_services_find(const struct local_kernel *k, bool with_
 
 int services_find(const struct local_kernel *k, struct services *ret, struct aq_error *err)
 {
-    return services_agent_services_find(k, k->is_interactive && services_have_ssh(k), ret, err);
+    return services_find_all(k, k->is_interactive && services_have_ssh(k), ret, err);
 }
 
 /* Of a network that may be an earlier agent's. */
@@ -96,9 +96,7 @@ void services_note(struct local_kernel *k)
 
     if (!k->is_connected || !k->image)
         return;
-    if (services_agent_services_find(k, services_publishes_ssh(net_get_info(k->network)), &services,
-                                     &err)
-            < 0
+    if (services_find_all(k, services_publishes_ssh(net_get_info(k->network)), &services, &err) < 0
         || !services_find_outside(&services, net_get_info(k->network), outside)) {
         log_warning("the ports of a kernel are not told: %s",
                     err.code ? err.text : "its image has changed");

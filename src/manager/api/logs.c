@@ -38,7 +38,7 @@ static const struct field text_fields[] = {
 static const struct field stream_fields[] = {
     OWNER_FIELD(struct log_params, owner_access_key),
     { "kernel", FIELD_STR, FIELD_NULLABLE, offsetof(struct log_params, kernel), 1, 64,
-      .doc = "main1 unless given" },
+      .doc = "default: main1" },
     { "follow", FIELD_BOOL, 0, offsetof(struct log_params, follow),
       .doc = "go on until the program ends" },
     { "tail", FIELD_INT, 0, offsetof(struct log_params, tail), 0, 1000000,
@@ -50,12 +50,12 @@ static const struct field stream_fields[] = {
     FIELD_END,
 };
 
-struct logs_log_reader {
+struct logs_reader {
     struct api *api;
     struct request *req;
     bool as_text, follow, timestamps;
     int64_t tail, since_usec, ago_usec;
-    bool lifecycle_kernel_has_begun, is_paused;
+    bool has_begun, is_paused;
     struct strbuf text;
     struct uuid kernel_id;
     uint32_t rank;
@@ -63,7 +63,7 @@ struct logs_log_reader {
     struct core_subscriber *subscriber; /* while the kernel has not been started */
 };
 
-static void logs_reader_free(struct logs_log_reader *reader)
+static void logs_reader_free(struct logs_reader *reader)
 {
     if (reader->subscriber)
         core_unsubscribe(reader->api->core, reader->subscriber);
@@ -72,7 +72,7 @@ static void logs_reader_free(struct logs_log_reader *reader)
     free(reader);
 }
 
-static void logs_reply_text(struct logs_log_reader *reader)
+static void logs_reply_text(struct logs_reader *reader)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
@@ -90,7 +90,7 @@ static void logs_reply_text(struct logs_log_reader *reader)
 
 static void logs_on_drain(struct request *req, void *data)
 {
-    struct logs_log_reader *reader = data;
+    struct logs_reader *reader = data;
 
     (void)req;
     if (reader->is_paused && reader->stream) {
@@ -99,18 +99,18 @@ static void logs_on_drain(struct request *req, void *data)
     }
 }
 
-static void logs_begin(struct logs_log_reader *reader)
+static void logs_begin(struct logs_reader *reader)
 {
-    if (!reader->as_text && !reader->lifecycle_kernel_has_begun)
+    if (!reader->as_text && !reader->has_begun)
         request_begin(reader->req, 200, "text/plain; charset=utf-8", logs_on_drain, reader);
-    reader->lifecycle_kernel_has_begun = true;
+    reader->has_begun = true;
 }
 
 /* Everything was read ('err' NULL) or nothing more will come. */
-static void logs_finish(struct logs_log_reader *reader, const struct aq_error *err)
+static void logs_finish(struct logs_reader *reader, const struct aq_error *err)
 {
     request_set_gone(reader->req, NULL, NULL);
-    if (err && !reader->lifecycle_kernel_has_begun) {
+    if (err && !reader->has_begun) {
         request_fail(reader->req, err);
     } else if (reader->as_text) {
         logs_reply_text(reader);
@@ -142,7 +142,7 @@ static void logs_on_open(void *data, struct link_stream *stream)
 
 static void logs_on_data(void *data, struct link_stream *stream, const char *bytes, size_t len)
 {
-    struct logs_log_reader *reader = data;
+    struct logs_reader *reader = data;
     struct aq_error err = { 0 };
 
     if (reader->as_text) {
@@ -163,7 +163,7 @@ static void logs_on_data(void *data, struct link_stream *stream, const char *byt
 
 static void logs_on_close(void *data, struct link_stream *stream, const struct aq_error *err)
 {
-    struct logs_log_reader *reader = data;
+    struct logs_reader *reader = data;
 
     (void)stream;
     reader->stream = NULL;
@@ -178,7 +178,7 @@ static const struct link_stream_ops stream_ops = {
 };
 
 /* Ask the kernel's agent. A kernel that was never given to one has no log. */
-static void logs_open_stream(struct logs_log_reader *reader, const char *agent_id)
+static void logs_open_stream(struct logs_reader *reader, const char *agent_id)
 {
     bool is_timed = reader->timestamps || reader->since_usec || reader->ago_usec;
     struct msg_stream_open open = { .kind = is_timed ? "timed-logs" : "logs",
@@ -212,7 +212,7 @@ static bool kernel_has_begun(enum kernel_status status)
 
 static void logs_on_event(void *data, const struct core_event *event)
 {
-    struct logs_log_reader *reader = data;
+    struct logs_reader *reader = data;
     const struct kernel *kernel;
 
     if (reader->rank >= event->session->kernel_count)
@@ -235,10 +235,10 @@ static bool logs_is_chosen(const struct log_params *params, const struct kernel 
                                                   == 0;
 }
 
-static struct logs_log_reader *logs_reader_new(struct request *req, const struct log_params *params,
-                                               const struct kernel *kernel)
+static struct logs_reader *logs_reader_new(struct request *req, const struct log_params *params,
+                                           const struct kernel *kernel)
 {
-    struct logs_log_reader *reader = calloc(1, sizeof(*reader));
+    struct logs_reader *reader = calloc(1, sizeof(*reader));
 
     if (!reader)
         return NULL;
@@ -263,7 +263,7 @@ static void logs_serve(struct request *req, const struct log_params *params,
 {
     static const struct aq_error no_memory = { .code = ENOMEM, .text = "log" };
     const struct kernel *live;
-    struct logs_log_reader *reader = NULL;
+    struct logs_reader *reader = NULL;
     struct aq_error err = { 0 };
 
     if (!chosen)

@@ -14,21 +14,21 @@
  */
 #define SHORT_ROWS_MAX 20000
 
-struct session_list_list_params {
+struct session_list_params {
     struct api_page page;
     const char *status, *owner_access_key, *fields;
     bool all;
 };
 
 static const struct field list_fields[] = {
-    { "status", FIELD_STR, FIELD_NULLABLE, offsetof(struct session_list_list_params, status), 0,
-      512, .doc = "names with commas between" },
-    { "all", FIELD_BOOL, 0, offsetof(struct session_list_list_params, all),
+    { "status", FIELD_STR, FIELD_NULLABLE, offsetof(struct session_list_params, status), 0, 512,
+      .doc = "names with commas between" },
+    { "all", FIELD_BOOL, 0, offsetof(struct session_list_params, all),
       .doc = "everybody's; administrators" },
-    OWNER_FIELD(struct session_list_list_params, owner_access_key),
-    { "fields", FIELD_STR, FIELD_NULLABLE, offsetof(struct session_list_list_params, fields), 0,
-      512, .doc = "names with commas between: rows have only these members" },
-    API_PAGE_FIELDS_UP_TO(struct session_list_list_params, SHORT_ROWS_MAX),
+    OWNER_FIELD(struct session_list_params, owner_access_key),
+    { "fields", FIELD_STR, FIELD_NULLABLE, offsetof(struct session_list_params, fields), 0, 512,
+      .doc = "names with commas between: rows have only these members" },
+    API_PAGE_FIELDS_UP_TO(struct session_list_params, SHORT_ROWS_MAX),
     FIELD_END,
 };
 
@@ -39,8 +39,8 @@ static void session_list_write_row(const struct api_list *list, const struct sto
                      w);
 }
 
-static int session_list_read_fields(const struct session_list_list_params *params,
-                                    struct api_list *list, struct aq_error *err)
+static int session_list_read_fields(const struct session_list_params *params, struct api_list *list,
+                                    struct aq_error *err)
 {
     int r;
 
@@ -58,7 +58,7 @@ static int session_list_read_fields(const struct session_list_list_params *param
 
 /* Whose sessions: the owner's; with 'all' everyone's or those of the domain. */
 static int session_list_choose_owner(const struct api *api, struct request *req,
-                                     const struct session_list_list_params *params,
+                                     const struct session_list_params *params,
                                      struct store_query *query, struct aq_error *err)
 {
     const struct principal *who = api_principal(req);
@@ -81,7 +81,7 @@ static int session_list_choose_owner(const struct api *api, struct request *req,
 
 static void session_list_on_list(struct request *req, void *data)
 {
-    struct session_list_list_params params = { .page.limit = API_LIST_DEFAULT };
+    struct session_list_params params = { .page.limit = API_LIST_DEFAULT };
     struct api_list *list = api_list_new(data, req);
     struct aq_error err = { 0 };
 

@@ -395,7 +395,9 @@ static bool lifecycle_has_started(enum session_status s)
            && s != SESSION_DEPRIORITIZING && s != SESSION_RESERVED;
 }
 
-/* What is done in any state, before what its own function does. True if that is all for now. */
+/* What is done in any state, before what its own function does. True if nothing else is to be
+ * done in this turn.
+ */
 static bool lifecycle_interrupt(struct core *core, struct session_entry *l, int64_t now)
 {
     struct status_deadline d = session_deadline(l->s.status);

@@ -86,7 +86,7 @@ static int resize_send_order(struct core *core, const struct kernel *k, const st
 }
 
 /* It is to hold what its row says. If that does not reach it, its next report asks for it again. */
-static void resize_agent_command_as_written(struct core *core, const struct kernel *k)
+static void resize_command_as_written(struct core *core, const struct kernel *k)
 {
     struct aq_error err;
 
@@ -99,7 +99,7 @@ static void resize_order_all(struct core *core, const struct session_entry *l)
 {
     for (size_t i = 0; i < l->s.kernel_count; i++)
         if (resize_takes_part(l, i))
-            resize_agent_command_as_written(core, &l->s.kernels[i]);
+            resize_command_as_written(core, &l->s.kernels[i]);
 }
 
 /* Nothing has been decided: it stays as it is. */
@@ -335,7 +335,7 @@ void resize_take(struct core *core, struct agent_entry *a, struct session_entry 
     else if (m->slots && slots_eq(&said.held, &k->requested) && !said.is_prepared)
         resize_take_done(core, a, l, rank, m);
     else if (m->slots && !l->proposal.is_busy)
-        resize_agent_command_as_written(core, k);
+        resize_command_as_written(core, k);
     said_done(&said);
 }
 
