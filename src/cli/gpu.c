@@ -12,11 +12,11 @@ struct gpu_opts {
 
 static const struct cli_opt run_opts[] = {
     { 0, "memory", CLI_STR, offsetof(struct gpu_opts, memory), "SIZE",
-      "device memory, such as 8g; all of it unless given" },
+      "device memory, such as 8g; default all of it" },
     { 0, "compute", CLI_STR, offsetof(struct gpu_opts, compute), "PERCENT",
-      "of the GPU's time; 100 unless given" },
+      "of the GPU's time; default 100" },
     { 0, "device", CLI_STR, offsetof(struct gpu_opts, device), "N",
-      "index or UUID of the GPU; the first unless given" },
+      "index or UUID of the GPU; default: the first" },
     { 0, "work-conserving", CLI_FLAG, offsetof(struct gpu_opts, conserving), NULL,
       "use time that other slices leave over" },
     { 0, "host-memory", CLI_FLAG, offsetof(struct gpu_opts, host_memory), NULL,

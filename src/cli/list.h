@@ -18,7 +18,7 @@ struct list_opts {
 /* clang-format off */
 #define LIST_OPT_ROWS(type)                                                                        \
     { 'n', "limit", CLI_INT, offsetof(type, list.limit), "N",                                      \
-      "at most so many rows; 0 = all; 1000 unless given" },                                        \
+      "at most so many rows; 0 = all; default 1000" },                                        \
     { 0, "filter", CLI_LIST, offsetof(type, list.filters), "EXPR",                                 \
       "only rows that match, e.g. status=running or 'age>2h'; repeatable" },                       \
     { 0, "order", CLI_STR, offsetof(type, list.order), "[-]FIELD",                                 \

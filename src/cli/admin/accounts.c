@@ -318,7 +318,7 @@ struct user_opts {
 /* clang-format off */
 #define USER_CHANGES                                                                               \
     { 0, "username", CLI_STR, offsetof(struct user_opts, username), "NAME",                        \
-      "the e-mail address unless given" },                                                         \
+      "default: the e-mail address" },                                                         \
     { 0, "full-name", CLI_STR, offsetof(struct user_opts, full_name), "NAME", "shown in lists" },  \
     { 0, "role", CLI_STR, offsetof(struct user_opts, role), "ROLE",                                \
       "superadmin, admin, user or monitor" },                                                      \
@@ -336,7 +336,7 @@ struct user_opts {
 
 static const struct cli_opt user_create_opts[] = {
     { 0, "domain", CLI_STR, offsetof(struct user_opts, domain), "DOMAIN",
-      "the configured one unless given" },
+      "default: the configured one" },
     USER_CHANGES,
     CLI_OPT_END,
 };
@@ -415,7 +415,7 @@ struct project_opts {
 static const struct cli_opt domain_opts[] = { PROJECT_CHANGES, CLI_OPT_END };
 static const struct cli_opt project_create_opts[] = {
     { 0, "domain", CLI_STR, offsetof(struct project_opts, domain), "DOMAIN",
-      "the configured one unless given" },
+      "default: the configured one" },
     PROJECT_CHANGES,
     CLI_OPT_END,
 };

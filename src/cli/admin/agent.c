@@ -257,7 +257,7 @@ struct token_opts {
 
 static const struct cli_opt token_opts[] = {
     { 0, "expires", CLI_DURATION, offsetof(struct token_opts, expires), "TIME",
-      "how long it is good for; 1h unless given" },
+      "how long it is good for; default 1h" },
     { 0, "agent", CLI_STR, offsetof(struct token_opts, agent), "AGENT",
       "good for an agent of this name only" },
     CLI_OPT_END,

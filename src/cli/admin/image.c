@@ -42,7 +42,7 @@ static const struct cli_opt ls_opts[] = {
     { 0, "agent", CLI_STR, offsetof(struct image_ls_opts, agent), "AGENT",
       "only those of this agent" },
     { 'n', "limit", CLI_INT, offsetof(struct image_ls_opts, list.limit), "N",
-      "at most so many rows; 0 = all; 1000 unless given" },
+      "at most so many rows; 0 = all; default 1000" },
     { 0, "filter", CLI_LIST, offsetof(struct image_ls_opts, list.filters), "EXPR",
       "only rows that match, e.g. 'size>1g'; repeatable" },
     { 'w', "watch", CLI_DURATION, offsetof(struct image_ls_opts, list.watch), "TIME",
@@ -84,7 +84,7 @@ struct image_command_opts {
 /* clang-format off */
 #define AGENT_ROWS                                                                                 \
     { 0, "agent", CLI_STR, offsetof(struct image_command_opts, agent), "AGENT",                            \
-      "on this agent only; on all that are connected unless given" },                              \
+      "on this agent only; default: on all that are connected" },                              \
     { 'a', "all", CLI_FLAG, offsetof(struct image_command_opts, everywhere), NULL,                         \
       "on all agents that are connected" }
 /* clang-format on */
@@ -191,7 +191,7 @@ const struct cli_verb verb_image_rm = {
 
 static const struct cli_opt gc_opts[] = {
     { 0, "agent", CLI_STR, offsetof(struct image_command_opts, agent), "AGENT",
-      "on this agent only; on all that are connected unless given" },
+      "on this agent only; default: on all that are connected" },
     { 0, "unused", CLI_FLAG, offsetof(struct image_command_opts, all), NULL,
       "everything that is unused, not only what is too old or too much" },
     CLI_OPT_END,

@@ -279,7 +279,8 @@ static const char *create_run_choose_input(const struct run_opts *opts)
     return opts->interactive || standard_input_is_given() ? INPUT_STREAM : NULL;
 }
 
-static int create_run_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+static int create_run_session(struct cli *cli, void *data, int argc, char **argv,
+                              struct aq_error *err)
 {
     struct run_opts *opts = data;
     struct create_request request = { &opts->spec, true, (size_t)opts->count.value, argc, argv };
@@ -328,7 +329,7 @@ const struct cli_verb verb_run = {
     .min_args = 1,
     .max_args = -1,
     .flags = CLI_STOP_AT_FIRST | CLI_RUNS_PROGRAM,
-    .run = create_run_run,
+    .run = create_run_session,
 };
 
 /* ---- session create ---- */
@@ -343,7 +344,7 @@ struct create_opts {
 static const struct cli_opt create_opts[] = {
     SPEC_OPT_ROWS(struct create_opts, 't'),
     { 0, "type", CLI_CHOICE, offsetof(struct create_opts, type), "interactive|batch",
-      "batch if there is a COMMAND, unless given" },
+      "default: batch if there is a COMMAND, else interactive" },
     { 'n', "count", CLI_INT, offsetof(struct create_opts, count), "N",
       "create N of them; ALIQUOT_ARRAY_INDEX is 0 to N-1 in them" },
     { 0, "dry-run", CLI_FLAG, offsetof(struct create_opts, dry_run), NULL,

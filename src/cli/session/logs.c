@@ -21,7 +21,7 @@ static const struct cli_opt logs_opts[] = {
       "go on until the session ends" },
     { 0, "tail", CLI_INT, offsetof(struct logs_opts, tail), "N", "begin N lines before the end" },
     { 0, "kernel", CLI_STR, offsetof(struct logs_opts, kernel), "HOSTNAME",
-      "of this kernel, e.g. sub1; main1 unless given" },
+      "of this kernel, e.g. sub1; default main1" },
     { 0, "grep", CLI_STR, offsetof(struct logs_opts, grep), "PATTERN",
       "only lines that match this extended regular expression" },
     { 0, "since", CLI_STR, offsetof(struct logs_opts, since), "TIME",

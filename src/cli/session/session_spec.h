@@ -31,7 +31,7 @@ struct spec_opts {
     { 0, "resource-group", CLI_STR, offsetof(type, spec.resource_group), "RESOURCE-GROUP",         \
       "group of agents it may run on" },                                                           \
     { 'p', "priority", CLI_INT, offsetof(type, spec.priority), "N",                                \
-      "0 to 100; higher goes first, 10 unless given" },                                            \
+      "0 to 100; higher goes first, default 10" },                                            \
     { 0, "job-priority", CLI_INT, offsetof(type, spec.job_priority), "N",                          \
       "0 to 100; preempts preemptible sessions with a lower one" },                                \
     { 0, "movable", CLI_FLAG, offsetof(type, spec.is_movable), NULL,                               \
@@ -57,7 +57,7 @@ struct spec_opts {
     { 0, "timeout", CLI_DURATION, offsetof(type, spec.timeout), "TIME",                            \
       "end the program after this long" },                                                         \
     { 0, "cluster-size", CLI_INT, offsetof(type, spec.cluster_size), "N",                          \
-      "kernels of the session; 1 unless given" },                                                  \
+      "kernels of the session; default 1" },                                                  \
     { 0, "port", CLI_LIST, offsetof(type, spec.ports), "PORT",                                     \
       "a port of the container to be reached by one of its node; repeatable" },                    \
     { 0, "tag", CLI_STR, offsetof(type, spec.tag), "TEXT", "a note that lists show" }

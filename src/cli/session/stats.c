@@ -25,13 +25,13 @@ static const struct cli_opt stats_opts[] = {
     { 0, "history", CLI_FLAG, offsetof(struct stats_opts, history), NULL,
       "in the course of time, a row for each quarter of an hour" },
     { 0, "back", CLI_DURATION, offsetof(struct stats_opts, back), "TIME",
-      "with --history: of the last so many hours; a month unless given" },
+      "with --history: of the last so many hours; default a month" },
     { 'w', "watch", CLI_FLAG, offsetof(struct stats_opts, watch), NULL,
       "show it again and again, with a time line" },
     { 0, "interval", CLI_DURATION, offsetof(struct stats_opts, interval), "TIME",
-      "with --watch: after so long; 2s unless given" },
+      "with --watch: after so long; default 2s" },
     { 0, "timeout", CLI_DURATION, offsetof(struct stats_opts, timeout), "TIME",
-      "wait so long for the first sample; 30s unless given" },
+      "wait so long for the first sample; default 30s" },
     CLI_OPT_END,
 };
 

@@ -21,9 +21,9 @@ static const struct cli_opt top_opts[] = {
     { 'a', "all", CLI_FLAG, offsetof(struct top_opts, all), NULL,
       "everybody's sessions; administrators" },
     { 'n', "limit", CLI_INT, offsetof(struct top_opts, limit), "N",
-      "at most so many sessions; once 20, live 1000 unless given" },
+      "at most so many sessions; default 20 once, 1000 live" },
     { 0, "interval", CLI_DURATION, offsetof(struct top_opts, interval), "TIME",
-      "show it again after so long; 2s unless given" },
+      "show it again after so long; default 2s" },
     { 0, "once", CLI_FLAG, offsetof(struct top_opts, once), NULL, "show it once" },
     CLI_OPT_END,
 };

@@ -251,7 +251,7 @@ static void image_send_command(struct api *api, struct request *req, const char 
 /* clang-format off */
 #define AGENTS_FIELD                                                                               \
     { "agents|agent", FIELD_STR_LIST, FIELD_NULLABLE, offsetof(struct order_params, agents), 0,    \
-      AGENTS_MAX, .doc = "ids; all that are connected unless given" }
+      AGENTS_MAX, .doc = "ids; default: all that are connected" }
 /* clang-format on */
 
 static const struct field pull_fields[] = {

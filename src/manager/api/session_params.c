@@ -19,7 +19,7 @@ static const struct field config_fields[] = {
     { "resource_opts|resourceOpts", FIELD_OBJECT, FIELD_NULLABLE, AT(resource_opts) },
     { "environ", FIELD_OBJECT, FIELD_NULLABLE, AT(environ) },
     { "scaling_group|scalingGroup", FIELD_STR, FIELD_NULLABLE, AT(request.resource_group), 1, 64,
-      .doc = "resource group; the first one allowed unless given" },
+      .doc = "resource group; default: the first one allowed" },
     { "agent_list|agentList", FIELD_STR_LIST, FIELD_NULLABLE, AT(agents), 0, 1000,
       .doc = "ids of agents to choose from; superadmins only" },
     { "agent_selection_policy|agentSelectionPolicy", FIELD_STR, FIELD_NULLABLE, AT(agent_policy), 1,
@@ -38,10 +38,9 @@ static const struct field config_fields[] = {
 static const struct field group_fields[] = {
     { "name", FIELD_STR, FIELD_REQUIRED, AT(request.constraints.group), 1, 64,
       .doc = "of the owner's sessions that keep apart or together" },
-    { "direction", FIELD_STR, 0, AT(group_direction), 1, 16,
-      .doc = "spread (unless given) or pack" },
+    { "direction", FIELD_STR, 0, AT(group_direction), 1, 16, .doc = "spread (default) or pack" },
     { "enforcement", FIELD_STR, 0, AT(group_enforcement), 1, 16,
-      .doc = "preferred (unless given), or strict: waits rather" },
+      .doc = "preferred (default), or strict: waits rather" },
     FIELD_END,
 };
 
@@ -64,7 +63,7 @@ const struct field session_fields[] = {
     { "input", FIELD_STR, FIELD_NULLABLE, AT(request.input), 1, 16,
       .doc =
           "standard input of the startupCommand: stream, which comes over .../exec, or terminal; "
-          "batch only; empty unless given" },
+          "batch only; default empty" },
     { "bootstrap_script|bootstrapScript", FIELD_STR, FIELD_NULLABLE, AT(request.bootstrap), 0,
       BOOTSTRAP_MAX },
     { "starts_at|startsAt", FIELD_STR, FIELD_NULLABLE, AT(starts_at), 1, 64,
@@ -187,7 +186,7 @@ static int session_params_read_owner(const struct api *api, struct request *req,
     return 0;
 }
 
-/* One of two words, the first unless given. */
+/* One of two words, default: the first. */
 static int session_params_read_word(const char *text, const char *field, const char *first,
                                     const char *second, bool *ret_is_second, struct aq_error *err)
 {

@@ -97,14 +97,14 @@ struct series_params {
 
 static const struct field agent_series_fields[] = {
     { "hours", FIELD_INT, 0, offsetof(struct series_params, hours), 1, SERIES_HOURS_MAX,
-      .doc = "of so many hours back; 744 unless given" },
+      .doc = "of so many hours back; default 744" },
     FIELD_END,
 };
 
 static const struct field session_series_fields[] = {
     OWNER_FIELD(struct series_params, owner_access_key),
     { "hours", FIELD_INT, 0, offsetof(struct series_params, hours), 1, SERIES_HOURS_MAX,
-      .doc = "of so many hours back; 744 unless given" },
+      .doc = "of so many hours back; default 744" },
     FIELD_END,
 };
 
@@ -288,7 +288,7 @@ static const struct field top_fields[] = {
     { "all", FIELD_BOOL, 0, offsetof(struct top_params, all),
       .doc = "everybody's; administrators" },
     { "limit", FIELD_INT, 0, offsetof(struct top_params, limit), 1, TOP_MAX,
-      .doc = "sessions at most; 50 unless given" },
+      .doc = "sessions at most; default 50" },
     FIELD_END,
 };
 

@@ -25,7 +25,7 @@ struct user_params {
     { "password", FIELD_STR, FIELD_SECRET, offsetof(struct user_params, password), 8, 1024 },           \
     { "groups", FIELD_STR_LIST, 0, offsetof(struct user_params, projects), 0, 256,                        \
       .doc = "ids or names of projects of the domain: all that the user is in; a new user is in"      \
-             " 'default' unless given" },                  \
+             " 'default' by default" },                  \
     { "total_slots|total_resource_slots", FIELD_OBJECT, 0, offsetof(struct user_params, total_slots),   \
       .doc = "all that the user's sessions may hold at a time" },                                  \
     { "max_concurrent_sessions", FIELD_INT, 0,                                                     \
@@ -35,7 +35,7 @@ struct user_params {
 static const struct field create_fields[] = {
     { "email", FIELD_STR, FIELD_REQUIRED, offsetof(struct user_params, email), 3, 255 },
     { "username", FIELD_STR, FIELD_NULLABLE, offsetof(struct user_params, username), 1, 64,
-      .doc = "the e-mail address unless given" },
+      .doc = "default: the e-mail address" },
     { "domain", FIELD_STR, FIELD_REQUIRED, offsetof(struct user_params, domain), 1, 64 },
     CHANGES,
     FIELD_END,

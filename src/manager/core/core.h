@@ -114,7 +114,7 @@ struct session_request {
     const char *access_key;          /* of the owner */
     const char *domain, *group;      /* names; NULL = "default" */
     const char *resource_group;      /* NULL = the first one allowed */
-    struct slots resources;          /* per kernel; borrowed; cpu 1, mem 1 GiB unless given */
+    struct slots resources;          /* per kernel; borrowed; default cpu 1, mem 1 GiB */
     uint32_t cluster_size;           /* 0 = 1 */
     bool multi_node;                 /* kernels may go to different agents */
     int priority;                    /* < 0 = 10 */

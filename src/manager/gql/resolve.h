@@ -119,7 +119,7 @@ int gql_need(const struct gql_context *context, enum api_role role, struct aq_er
 
 /* ---- arguments and values ---- */
 
-/* NULL unless given. */
+/* NULL if it was not given. */
 const char *gql_arg_text(const struct gql_call *call, unsigned index);
 /* 1, -1 or 0 = not given, as store_query.is_active */
 int gql_arg_active(const struct gql_call *call, unsigned index);

@@ -12,7 +12,7 @@
  *       does not fit, if that does not delay it
  *   "backfill_reservations": N            that many get a time to start; 0 = all
  *   "allowed_session_types": ["batch"]    what may be made in it; interactive
- *       and batch unless given
+ *       and batch by default
  *   "fair_share": {...}                   what counts how much, see fair_share_settings.h
  *   "preemption": {...}                   who is preempted by whom, see preemption.c
  *   "handler_options": {...}              how often a start is tried, and for how long,
