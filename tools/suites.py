@@ -247,10 +247,12 @@ BOTH = {"build-asan": programs, "build": None}
 api = python_suite("api", {"build-asan": programs})
 SUITES = {"unit": unit, "api": api, "system": python_suite("system", BOTH),
           "fault": python_suite("fault", {"build-asan": programs}, "load"),
+          "security": python_suite("security", BOTH),
           "compat": python_suite("compat", BOTH), "fuzz": fuzz, "bench": bench,
           "fresh": fresh, "packages": packages}
 NODE = [] if shutil.which("npm") else ["node"]  # it often is not Debian's
 GROUPS = {"system": ["containers", "system"], "fault": ["containers", "system"],
+          "security": ["containers", "system"],
           "quick": ["containers", "system"], "fuzz": ["fuzz"],
           "bench": ["containers", "bench", *NODE],
           "compat": NODE}  # of packages.txt, besides build and test
