@@ -107,3 +107,17 @@ size_t utf8_fit(const char *text, size_t len, size_t width)
     }
     return at;
 }
+
+void utf8_write_printable(const char *text, size_t len, struct strbuf *out)
+{
+    for (size_t i = 0, size; i < len; i += AQ_MAX(size, (size_t)1)) {
+        uint32_t code = 0;
+
+        size = utf8_decode(text + i, len - i, &code);
+        if (size == 0 || (code < 0x20 && code != '\n' && code != '\t')
+            || (code >= 0x7f && code < 0xa0))
+            strbuf_addc(out, '?');
+        else
+            strbuf_add(out, text + i, size);
+    }
+}

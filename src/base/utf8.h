@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
+#include "base/strbuf.h"
 
 /* No overlong forms, no surrogates, nothing above U+10FFFF. */
 bool utf8_is_valid(const char *bytes, size_t len) AQ_UNTRUSTED;
@@ -25,5 +26,10 @@ size_t utf8_width(const char *text, size_t len);
 
 /* Bytes of the longest front of the text that takes at most 'width' columns. */
 size_t utf8_fit(const char *text, size_t len, size_t width);
+
+/* Append text from elsewhere so that it cannot steer a terminal: control characters (also
+ * U+0080 to U+009F) and bytes that are no UTF-8 become '?'. Line ends and tabs stay.
+ */
+void utf8_write_printable(const char *text, size_t len, struct strbuf *out);
 
 #endif

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/jsonw.h"
+#include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/client.h"
 #include "cli/help.h"
@@ -52,6 +53,28 @@ void cli_hint(struct cli *cli, const char *fmt, ...)
     va_end(args);
 }
 
+/* A line on standard error; what it quotes may come from anybody. */
+static void AQ_PRINTF(1, 0) app_vsay(const char *fmt, va_list args)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf line = STRBUF_INIT;
+
+    strbuf_vaddf(&text, fmt, args);
+    utf8_write_printable(text.data, text.len, &line);
+    strbuf_addc(&line, '\n');
+    (void)fputs(strbuf_ok(&text) && strbuf_ok(&line) ? line.data : "aliquot: memory is short\n",
+                stderr);
+}
+
+static void AQ_PRINTF(1, 2) app_say(const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    app_vsay(fmt, args);
+    va_end(args);
+}
+
 void cli_note(const struct cli *cli, const char *fmt, ...)
 {
     va_list args;
@@ -59,9 +82,8 @@ void cli_note(const struct cli *cli, const char *fmt, ...)
     if (cli->globals.quiet)
         return;
     va_start(args, fmt);
-    (void)vfprintf(stderr, fmt, args);
+    app_vsay(fmt, args);
     va_end(args);
-    (void)fputc('\n', stderr);
 }
 
 int cli_print(const struct strbuf *text, struct aq_error *err)
@@ -151,11 +173,11 @@ static int app_report(const struct cli *cli, const struct aq_error *err)
         app_report_json(err, status, hint);
         return status;
     }
-    (void)fprintf(stderr, "aliquot: %s\n", err->text);
+    app_say("aliquot: %s", err->text);
     if (is_usage)
-        (void)fprintf(stderr, "  see: aliquot %s --help\n", cli->verb->name);
+        app_say("  see: aliquot %s --help", cli->verb->name);
     else if (hint)
-        (void)fprintf(stderr, "  %s\n", hint);
+        app_say("  %s", hint);
     return status;
 }
 

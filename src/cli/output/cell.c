@@ -8,19 +8,20 @@
 #include "cli/output/resource_usage.h"
 #include "model/slot.h"
 
-/* Text from elsewhere must not steer the terminal: control characters become '?'. */
+/* As utf8_write_printable(), in one line, and in ASCII if that is all the terminal knows. */
 static void cell_write_clean(const struct output *o, const char *text, size_t len,
                              struct strbuf *out)
 {
     for (size_t i = 0, size; i < len; i += size) {
         uint32_t code = 0;
 
-        size = utf8_decode(text + i, len - i, &code);
-        if (size == 0 || code < 0x20 || (code >= 0x7f && code < 0xa0) || (o->ascii && code > 0x7e))
-            strbuf_addc(out, code == '\n' || code == '\t' ? ' ' : '?');
+        size = AQ_MAX(utf8_decode(text + i, len - i, &code), (size_t)1);
+        if (code == '\n' || code == '\t')
+            strbuf_addc(out, ' ');
+        else if (o->ascii && code > 0x7e)
+            strbuf_addc(out, '?');
         else
-            strbuf_add(out, text + i, size);
-        size = AQ_MAX(size, (size_t)1);
+            utf8_write_printable(text + i, size, out);
     }
 }
 

@@ -56,13 +56,15 @@ static void progress_draw(struct progress *p)
 
 void progress_stage(struct progress *p, const char *text)
 {
+    AQ_CLEANUP(strbuf_donep) struct strbuf clean = STRBUF_INIT;
     int64_t now = clock_monotonic_usec();
 
-    if (p->is_quiet || strncmp(p->stage, text, sizeof(p->stage) - 1) == 0)
+    utf8_write_printable(text, strlen(text), &clean);
+    if (p->is_quiet || strncmp(p->stage, clean.data, sizeof(p->stage) - 1) == 0)
         return;
     if (!p->stage[0])
         p->begun_usec = now;
-    (void)snprintf(p->stage, sizeof(p->stage), "%s", text);
+    (void)snprintf(p->stage, sizeof(p->stage), "%s", clean.data);
     p->since_usec = now;
     if (!text[0])
         progress_clear(p);

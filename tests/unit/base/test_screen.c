@@ -130,6 +130,15 @@ static void test_width(void **state)
     assert_int_equal(utf8_fit("abc", 3, 0), 0);
 }
 
+static void test_text_of_others_steers_nothing(void **state)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+
+    (void)state;
+    utf8_write_printable("a\x1b[2J\tb\n\x7f\xc2\x9b\xff\xc3\xa9\0z", 16, &out);
+    assert_string_equal(out.data, "a?[2J\tb\n???\xc3\xa9?z");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -137,6 +146,7 @@ int main(void)
         cmocka_unit_test(test_an_escape_waits_for_the_rest),
         cmocka_unit_test(test_frames),
         cmocka_unit_test(test_width),
+        cmocka_unit_test(test_text_of_others_steers_nothing),
     };
 
     (void)setlocale(LC_CTYPE, "C.UTF-8");
