@@ -9,10 +9,8 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,51 +19,12 @@
 #include "base/fault.h"
 #include "base/fs.h"
 #include "base/log.h"
-#include "monitor/cgroup.h"
-#include "monitor/child.h"
-#include "monitor/clients.h"
-#include "monitor/input.h"
-#include "monitor/log_ring.h"
-#include "monitor/protocol.h"
+#include "monitor/monitor_internal.h"
 #include "monitor/run_record.h"
-#include "monitor/runner_link.h"
 
 #define LISTEN_AGAIN_MSEC 1000
 
-/* What an epoll event is about; slots of clients follow from SOURCE_CLIENT. */
-enum {
-    SOURCE_SIGNAL,
-    SOURCE_OUTPUT,
-    SOURCE_LISTENER,
-    SOURCE_TIMER,
-    SOURCE_RUNNER,
-    SOURCE_INPUT,       /* its pipe has room */
-    SOURCE_INPUT_TIMER, /* nobody came to give any */
-    SOURCE_CLIENT
-};
-
-struct monitor {
-    int directory, lock, epoll, signals, timer;
-    int memory; /* cgroups_watch_memory() */
-    int mounts; /* keeps the container's mounts until we have told of its end */
-    struct program program;
-    struct child child;
-    int executable; /* what the program is started from; -1 = its path */
-    struct clients clients;
-    struct input input;
-    struct log_ring log;
-    struct runner_link runner;
-    int kept[MONITOR_KEPT];   /* of the agent, which may end before us; -1 = none */
-    bool is_running, has_tty; /* as told to clients */
-    int64_t started_usec;
-    bool is_ended; /* the program itself; 'status' is of waitpid() */
-    int status;
-    const char *reason; /* why it was ended, NULL = it was not */
-    bool kill_next;     /* what the timer is for: SIGKILL, else the run time */
-    bool has_grace;     /* SIGTERM was sent and SIGKILL is to come */
-};
-
-static void monitor_watch(struct monitor *m, int fd, uint32_t source)
+void monitor_watch(struct monitor *m, int fd, uint32_t source)
 {
     struct epoll_event event = { .events = source == SOURCE_INPUT ? EPOLLOUT : EPOLLIN,
                                  .data.u32 = source };
@@ -85,7 +44,7 @@ static void monitor_set_timer(struct monitor *m, int64_t usec, bool kill_next)
 /* The group's leader of a container is the OCI runtime, which passes on all
  * other signals; what it runs is found by its cgroups.
  */
-static void monitor_kill_program(const struct monitor *m)
+void monitor_kill_program(const struct monitor *m)
 {
     cgroups_kill(&m->program.sandbox);
     (void)kill(-m->child.pid, SIGKILL);
@@ -94,7 +53,7 @@ static void monitor_kill_program(const struct monitor *m)
 /* SIGTERM to the program's group now (an interactive shell minds SIGHUP
  * only), SIGKILL to everything after the grace.
  */
-static void monitor_end_program(struct monitor *m, const char *reason, int64_t grace_usec)
+void monitor_end_program(struct monitor *m, const char *reason, int64_t grace_usec)
 {
     if (!m->reason)
         m->reason = reason;
@@ -169,204 +128,13 @@ static void monitor_on_signal(struct monitor *m)
     }
 }
 
-static void monitor_attach(struct monitor *m, int slot)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf earlier = STRBUF_INIT;
-
-    log_ring_tail(&m->log, MONITOR_REPLAY_MAX, &earlier);
-    clients_send_output(&m->clients, slot, earlier.data, earlier.len);
-    m->clients.slots[slot].attached = true;
-}
-
-static void monitor_resize(struct monitor *m, const struct monitor_resize *to)
-{
-    const struct winsize size = { .ws_row = to->rows, .ws_col = to->cols };
-
-    if (m->child.input >= 0)
-        (void)ioctl(m->child.input, TIOCSWINSZ, &size);
-}
-
-/* A terminal that does not take input loses it, as a real one does. */
-static void monitor_give_input(struct monitor *m, const char *bytes, size_t len)
-{
-    while (m->child.input >= 0 && len) {
-        ssize_t put = write(m->child.input, bytes, len);
-
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0)
-            return;
-        bytes += put;
-        len -= (size_t)put;
-    }
-}
-
-/* ---- standard input ---- */
-
-static void monitor_on_feed(struct monitor *m, int slot)
-{
-    struct client *client = &m->clients.slots[slot];
-    const char answer = MONITOR_FED;
-
-    if (!input_take(&m->input, slot) || send(client->fd, &answer, 1, MSG_NOSIGNAL) < 0)
-        clients_drop(&m->clients, slot);
-}
-
-/* While the pipe is full, its client waits: no end of it is seen either, which comes after
- * what it has sent.
- */
-static void monitor_feed(struct monitor *m, int slot, const char *bytes, size_t len)
-{
-    if (input_give(&m->input, bytes, len))
-        return;
-    (void)epoll_ctl(m->epoll, EPOLL_CTL_DEL, m->clients.slots[slot].fd, NULL);
-    monitor_watch(m, m->input.pipe, SOURCE_INPUT);
-}
-
-static void monitor_on_input_room(struct monitor *m)
-{
-    int pipe = m->input.pipe, slot = m->input.slot;
-
-    if (pipe < 0 || !input_write(&m->input))
-        return;
-    if (m->input.pipe >= 0)
-        (void)epoll_ctl(m->epoll, EPOLL_CTL_DEL, pipe, NULL);
-    monitor_watch(m, m->clients.slots[slot].fd, SOURCE_CLIENT + (uint32_t)slot);
-}
-
-/* A client has gone, and what it gave with it. */
-static void monitor_drop_client(struct monitor *m, int slot)
-{
-    clients_drop(&m->clients, slot);
-    if (slot == m->input.slot)
-        input_end(&m->input);
-}
-
-/* Copy the packet into the struct of its type; false if it is too short. */
-#define UNPACK(into, packet, len) \
-    ((len) >= sizeof(into) && (memcpy(&(into), (packet), sizeof(into)), true))
-
-static void monitor_pass_signal(const struct monitor *m, int number)
-{
-    if (number == SIGKILL)
-        monitor_kill_program(m);
-    else if (number > 0 && number < NSIG)
-        (void)kill(-m->child.pid, number);
-}
-
-static void monitor_on_packet(struct monitor *m, int slot, const char *packet, size_t len)
-{
-    struct monitor_terminate end;
-    struct monitor_signal sig;
-    struct monitor_resize size;
-
-    switch (packet[0]) {
-    case MONITOR_TERMINATE:
-        if (UNPACK(end, packet, len))
-            monitor_end_program(m, MONITOR_TERMINATED, end.grace_usec);
-        break;
-    case MONITOR_SIGNAL:
-        if (UNPACK(sig, packet, len))
-            monitor_pass_signal(m, sig.signal);
-        break;
-    case MONITOR_ATTACH:
-        monitor_attach(m, slot);
-        break;
-    case MONITOR_INPUT:
-        if (slot == m->input.slot)
-            monitor_feed(m, slot, packet + 1, len - 1);
-        else
-            monitor_give_input(m, packet + 1, len - 1);
-        break;
-    case MONITOR_FEED:
-        monitor_on_feed(m, slot);
-        break;
-    case MONITOR_END_INPUT:
-        if (slot == m->input.slot)
-            input_end(&m->input);
-        break;
-    case MONITOR_RESIZE:
-        if (UNPACK(size, packet, len))
-            monitor_resize(m, &size);
-        break;
-    default:
-        break; /* of a newer agent */
-    }
-}
-
-/* Nobody else can reach us without the socket: if there is no room for it now,
- * monitor_loop() tries again.
- */
-static void monitor_listen_if_needed(struct monitor *m)
-{
-    struct aq_error err = { 0 };
-
-    if (m->clients.listener >= 0
-        || (!m->program.tty && !input_is_awaited(&m->input) && clients_has_any(&m->clients)))
-        return;
-    if (clients_open(&m->clients, &err) == 0)
-        monitor_watch(m, m->clients.listener, SOURCE_LISTENER);
-    else
-        log_warning("%s", err.text);
-}
-
-/* Takes all of 'fds'. */
-static void monitor_keep(struct monitor *m, int fds[MONITOR_KEPT])
-{
-    for (int i = 0; i < MONITOR_KEPT; i++) {
-        aq_closep(&m->kept[i]);
-        m->kept[i] = AQ_TAKE_FD(fds[i]);
-    }
-}
-
-static void monitor_on_client(struct monitor *m, int slot)
-{
-    char packet[MONITOR_MESSAGE_MAX];
-    int fds[MONITOR_KEPT];
-    long got = clients_receive(&m->clients, slot, packet, fds);
-
-    if (got == 0)
-        monitor_drop_client(m, slot);
-    else if (got == 1 && packet[0] == MONITOR_KEEP)
-        monitor_keep(m, fds);
-    else if (got > 0)
-        monitor_on_packet(m, slot, packet, (size_t)got);
-    for (int i = 0; i < MONITOR_KEPT; i++)
-        aq_closep(&fds[i]);
-}
-
-static struct monitor_hello monitor_make_hello(const struct monitor *m)
-{
-    return (struct monitor_hello){
-        .type = MONITOR_HELLO,
-        .protocol = MONITOR_PROTOCOL,
-        .tty = m->has_tty,
-        .pid = m->child.pid,
-        .started_usec = m->started_usec,
-    };
-}
-
-static void monitor_on_connection(struct monitor *m)
-{
-    const struct monitor_hello hello = monitor_make_hello(m);
-    int slot = clients_accept(&m->clients, m->is_running ? &hello : NULL);
-
-    if (slot >= 0)
-        monitor_watch(m, m->clients.slots[slot].fd, SOURCE_CLIENT + (uint32_t)slot);
-}
-
 /* The program runs: connected clients are told. */
 static void monitor_begin_running(struct monitor *m, bool has_tty, int64_t started_usec)
 {
-    struct monitor_hello hello;
-
     m->is_running = true;
     m->has_tty = has_tty;
     m->started_usec = started_usec;
-    hello = monitor_make_hello(m);
-    for (int slot = 0; slot < CLIENTS_MAX; slot++)
-        if (m->clients.slots[slot].fd >= 0)
-            clients_greet(&m->clients, slot, &hello);
+    commands_greet_all(m);
 }
 
 static void monitor_on_runner(struct monitor *m)
@@ -401,7 +169,7 @@ static void monitor_loop(struct monitor *m)
     while (!monitor_is_over(m)) {
         int count;
 
-        monitor_listen_if_needed(m);
+        commands_listen_if_needed(m);
         count = epoll_wait(
             m->epoll, events, AQ_COUNT(events),
             clients_has_any(&m->clients) || m->clients.listener >= 0 ? -1 : LISTEN_AGAIN_MSEC);
@@ -415,7 +183,7 @@ static void monitor_loop(struct monitor *m)
                 monitor_on_output(m);
                 break;
             case SOURCE_LISTENER:
-                monitor_on_connection(m);
+                commands_on_connection(m);
                 break;
             case SOURCE_TIMER:
                 monitor_on_timer(m);
@@ -424,13 +192,13 @@ static void monitor_loop(struct monitor *m)
                 monitor_on_runner(m);
                 break;
             case SOURCE_INPUT:
-                monitor_on_input_room(m);
+                commands_on_input_room(m);
                 break;
             case SOURCE_INPUT_TIMER:
                 input_close(&m->input);
                 break;
             default:
-                monitor_on_client(m, (int)(events[i].data.u32 - SOURCE_CLIENT));
+                commands_on_client(m, (int)(events[i].data.u32 - SOURCE_CLIENT));
             }
         }
     }
@@ -445,75 +213,6 @@ static void monitor_clear_sandbox(const struct sandbox *sandbox)
         (void)fs_remove_tree(AT_FDCWD, sandbox->leftovers.items[i], NULL);
 }
 
-/* Up to the quote that ends it; a backslash stands before those that do not. */
-static void monitor_unquote(char *text)
-{
-    char *out = text;
-
-    for (; *text && *text != '"'; text++) {
-        if (*text == '\\' && text[1])
-            text++;
-        *out++ = *text;
-    }
-    *out = '\0';
-}
-
-/* The last words of a runtime that could not make the container. */
-static char *monitor_read_complaint(const struct runner_link *link)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    char *line, *message;
-
-    runner_link_read_log(link, 1 << 16, &text);
-    while (text.len && text.data[text.len - 1] == '\n')
-        strbuf_truncate(&text, text.len - 1);
-    line = strrchr(text.data, '\n');
-    line = line ? line + 1 : text.data;
-    if ((message = strstr(line, "msg=\""))) { /* runc's form: time="..." level=error msg="..." */
-        line = message + strlen("msg=\"");
-        monitor_unquote(line);
-    }
-    return aq_format("the container could not be made%s%s", line[0] ? ": " : "", line);
-}
-
-/* waitpid()'s status of the program: the runner's is as precise as our own. */
-static int monitor_find_status(const struct monitor *m, const struct runner_report *report)
-{
-    return report && !report->code ? report->status : m->status;
-}
-
-static const char *monitor_reason_of(const struct monitor *m, int status,
-                                     const struct memory_use *memory)
-{
-    bool was_killed = WIFSIGNALED(status) ? WTERMSIG(status) == SIGKILL
-                                          : WEXITSTATUS(status) == 128 + SIGKILL;
-
-    if (m->reason)
-        return m->reason;
-    if (memory->was_short && was_killed)
-        return MONITOR_OUT_OF_MEMORY;
-    return WIFSIGNALED(status) ? MONITOR_SIGNALLED : MONITOR_EXITED;
-}
-
-/* For users, if that is what ended it; else NULL. */
-static char *monitor_describe_lack(const char *reason, const struct memory_use *memory)
-{
-    if (strcmp(reason, MONITOR_OUT_OF_MEMORY) != 0)
-        return NULL;
-    return aq_format("it was killed because its memory was used up; the most it had was %lld MiB",
-                     (long long)(memory->peak_bytes >> 20));
-}
-
-/* The program did not start: why, else NULL. */
-static char *monitor_find_complaint(const struct monitor *m, const struct runner_report *report)
-{
-    if (!m->program.sandbox.has_runner || m->is_running || m->reason)
-        return NULL;
-    if (report && report->code)
-        return aq_format("%s: %s", report->text, strerror(report->code));
-    return report ? NULL : monitor_read_complaint(&m->runner);
-}
-
 /* The program has ended: end what it left, keep its last words, record. */
 static int monitor_finish(struct monitor *m, struct aq_error *err)
 {
@@ -521,11 +220,11 @@ static int monitor_finish(struct monitor *m, struct aq_error *err)
     const struct memory_use memory = cgroups_get_memory(sandbox, m->memory);
     struct runner_report got;
     const struct runner_report *report = runner_link_read_report(&m->runner, &got) ? &got : NULL;
-    AQ_CLEANUP(aq_freep) char *complaint = monitor_find_complaint(m, report);
-    int status = monitor_find_status(m, report);
+    AQ_CLEANUP(aq_freep) char *complaint = exit_reason_find_complaint(m, report);
+    int status = exit_reason_find_status(m, report);
     bool signalled = WIFSIGNALED(status);
-    const char *reason = complaint ? MONITOR_NOT_STARTED : monitor_reason_of(m, status, &memory);
-    AQ_CLEANUP(aq_freep) char *lack = monitor_describe_lack(reason, &memory);
+    const char *reason = complaint ? MONITOR_NOT_STARTED : exit_reason_find(m, status, &memory);
+    AQ_CLEANUP(aq_freep) char *lack = exit_reason_describe_lack(reason, &memory);
     struct exit_record record = {
         .kernel_id = program_kernel_id(&m->program),
         .reason = reason,
@@ -626,7 +325,7 @@ static int monitor_run_program(struct monitor *m, struct aq_error *err)
     input_open(&m->input, AQ_TAKE_FD(m->child.feed), m->program.input_sec);
     if (m->input.timer >= 0)
         monitor_watch(m, m->input.timer, SOURCE_INPUT_TIMER);
-    monitor_listen_if_needed(m); /* a client that hears of the start may connect */
+    commands_listen_if_needed(m); /* a client that hears of the start may connect */
     monitor_watch_first(m);
     if (has_runner)
         monitor_watch_runner(m);

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* commands.c - what clients of the monitor ask for: input, signals, a size, the end */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "monitor/monitor_internal.h"
+
+static void commands_attach(struct monitor *m, int slot)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf earlier = STRBUF_INIT;
+
+    log_ring_tail(&m->log, MONITOR_REPLAY_MAX, &earlier);
+    clients_send_output(&m->clients, slot, earlier.data, earlier.len);
+    m->clients.slots[slot].attached = true;
+}
+
+static void commands_resize(struct monitor *m, const struct monitor_resize *to)
+{
+    const struct winsize size = { .ws_row = to->rows, .ws_col = to->cols };
+
+    if (m->child.input >= 0)
+        (void)ioctl(m->child.input, TIOCSWINSZ, &size);
+}
+
+/* A terminal that does not take input loses it, as a real one does. */
+static void commands_give_input(struct monitor *m, const char *bytes, size_t len)
+{
+    while (m->child.input >= 0 && len) {
+        ssize_t put = write(m->child.input, bytes, len);
+
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return;
+        bytes += put;
+        len -= (size_t)put;
+    }
+}
+
+static void commands_on_feed(struct monitor *m, int slot)
+{
+    struct client *client = &m->clients.slots[slot];
+    const char answer = MONITOR_FED;
+
+    if (!input_take(&m->input, slot) || send(client->fd, &answer, 1, MSG_NOSIGNAL) < 0)
+        clients_drop(&m->clients, slot);
+}
+
+/* While the pipe is full, its client waits: no end of it is seen either, which comes after
+ * what it has sent.
+ */
+static void commands_feed(struct monitor *m, int slot, const char *bytes, size_t len)
+{
+    if (input_give(&m->input, bytes, len))
+        return;
+    (void)epoll_ctl(m->epoll, EPOLL_CTL_DEL, m->clients.slots[slot].fd, NULL);
+    monitor_watch(m, m->input.pipe, SOURCE_INPUT);
+}
+
+void commands_on_input_room(struct monitor *m)
+{
+    int pipe = m->input.pipe, slot = m->input.slot;
+
+    if (pipe < 0 || !input_write(&m->input))
+        return;
+    if (m->input.pipe >= 0)
+        (void)epoll_ctl(m->epoll, EPOLL_CTL_DEL, pipe, NULL);
+    monitor_watch(m, m->clients.slots[slot].fd, SOURCE_CLIENT + (uint32_t)slot);
+}
+
+/* A client has gone, and what it gave with it. */
+static void commands_drop_client(struct monitor *m, int slot)
+{
+    clients_drop(&m->clients, slot);
+    if (slot == m->input.slot)
+        input_end(&m->input);
+}
+
+/* Copy the packet into the struct of its type; false if it is too short. */
+#define UNPACK(into, packet, len) \
+    ((len) >= sizeof(into) && (memcpy(&(into), (packet), sizeof(into)), true))
+
+static void commands_pass_signal(const struct monitor *m, int number)
+{
+    if (number == SIGKILL)
+        monitor_kill_program(m);
+    else if (number > 0 && number < NSIG)
+        (void)kill(-m->child.pid, number);
+}
+
+static void commands_on_packet(struct monitor *m, int slot, const char *packet, size_t len)
+{
+    struct monitor_terminate end;
+    struct monitor_signal sig;
+    struct monitor_resize size;
+
+    switch (packet[0]) {
+    case MONITOR_TERMINATE:
+        if (UNPACK(end, packet, len))
+            monitor_end_program(m, MONITOR_TERMINATED, end.grace_usec);
+        break;
+    case MONITOR_SIGNAL:
+        if (UNPACK(sig, packet, len))
+            commands_pass_signal(m, sig.signal);
+        break;
+    case MONITOR_ATTACH:
+        commands_attach(m, slot);
+        break;
+    case MONITOR_INPUT:
+        if (slot == m->input.slot)
+            commands_feed(m, slot, packet + 1, len - 1);
+        else
+            commands_give_input(m, packet + 1, len - 1);
+        break;
+    case MONITOR_FEED:
+        commands_on_feed(m, slot);
+        break;
+    case MONITOR_END_INPUT:
+        if (slot == m->input.slot)
+            input_end(&m->input);
+        break;
+    case MONITOR_RESIZE:
+        if (UNPACK(size, packet, len))
+            commands_resize(m, &size);
+        break;
+    default:
+        break; /* of a newer agent */
+    }
+}
+
+void commands_listen_if_needed(struct monitor *m)
+{
+    struct aq_error err = { 0 };
+
+    if (m->clients.listener >= 0
+        || (!m->program.tty && !input_is_awaited(&m->input) && clients_has_any(&m->clients)))
+        return;
+    if (clients_open(&m->clients, &err) == 0)
+        monitor_watch(m, m->clients.listener, SOURCE_LISTENER);
+    else
+        log_warning("%s", err.text);
+}
+
+/* Takes all of 'fds'. */
+static void commands_keep(struct monitor *m, int fds[MONITOR_KEPT])
+{
+    for (int i = 0; i < MONITOR_KEPT; i++) {
+        aq_closep(&m->kept[i]);
+        m->kept[i] = AQ_TAKE_FD(fds[i]);
+    }
+}
+
+void commands_on_client(struct monitor *m, int slot)
+{
+    char packet[MONITOR_MESSAGE_MAX];
+    int fds[MONITOR_KEPT];
+    long got = clients_receive(&m->clients, slot, packet, fds);
+
+    if (got == 0)
+        commands_drop_client(m, slot);
+    else if (got == 1 && packet[0] == MONITOR_KEEP)
+        commands_keep(m, fds);
+    else if (got > 0)
+        commands_on_packet(m, slot, packet, (size_t)got);
+    for (int i = 0; i < MONITOR_KEPT; i++)
+        aq_closep(&fds[i]);
+}
+
+static struct monitor_hello commands_make_hello(const struct monitor *m)
+{
+    return (struct monitor_hello){
+        .type = MONITOR_HELLO,
+        .protocol = MONITOR_PROTOCOL,
+        .tty = m->has_tty,
+        .pid = m->child.pid,
+        .started_usec = m->started_usec,
+    };
+}
+
+void commands_on_connection(struct monitor *m)
+{
+    const struct monitor_hello hello = commands_make_hello(m);
+    int slot = clients_accept(&m->clients, m->is_running ? &hello : NULL);
+
+    if (slot >= 0)
+        monitor_watch(m, m->clients.slots[slot].fd, SOURCE_CLIENT + (uint32_t)slot);
+}
+
+void commands_greet_all(struct monitor *m)
+{
+    const struct monitor_hello hello = commands_make_hello(m);
+
+    for (int slot = 0; slot < CLIENTS_MAX; slot++)
+        if (m->clients.slots[slot].fd >= 0)
+            clients_greet(&m->clients, slot, &hello);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* monitor_internal.h - what monitor.c, commands.c and exit_reason.c share */
+#ifndef AQ_MONITOR_MONITOR_INTERNAL_H
+#define AQ_MONITOR_MONITOR_INTERNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "monitor/cgroup.h"
+#include "monitor/child.h"
+#include "monitor/clients.h"
+#include "monitor/input.h"
+#include "monitor/log_ring.h"
+#include "monitor/program.h"
+#include "monitor/protocol.h"
+#include "monitor/runner_link.h"
+
+/* What an epoll event is about; slots of clients follow from SOURCE_CLIENT. */
+enum {
+    SOURCE_SIGNAL,
+    SOURCE_OUTPUT,
+    SOURCE_LISTENER,
+    SOURCE_TIMER,
+    SOURCE_RUNNER,
+    SOURCE_INPUT,       /* its pipe has room */
+    SOURCE_INPUT_TIMER, /* nobody came to give any */
+    SOURCE_CLIENT
+};
+
+struct monitor {
+    int directory, lock, epoll, signals, timer;
+    int memory; /* cgroups_watch_memory() */
+    int mounts; /* keeps the container's mounts until we have told of its end */
+    struct program program;
+    struct child child;
+    int executable; /* what the program is started from; -1 = its path */
+    struct clients clients;
+    struct input input;
+    struct log_ring log;
+    struct runner_link runner;
+    int kept[MONITOR_KEPT];   /* of the agent, which may end before us; -1 = none */
+    bool is_running, has_tty; /* as told to clients */
+    int64_t started_usec;
+    bool is_ended; /* the program itself; 'status' is of waitpid() */
+    int status;
+    const char *reason; /* why it was ended, NULL = it was not */
+    bool kill_next;     /* what the timer is for: SIGKILL, else the run time */
+    bool has_grace;     /* SIGTERM was sent and SIGKILL is to come */
+};
+
+/* Have monitor_loop() told when the descriptor is readable (of SOURCE_INPUT: writable). */
+void monitor_watch(struct monitor *m, int fd, uint32_t source);
+
+void monitor_kill_program(const struct monitor *m);
+void monitor_end_program(struct monitor *m, const char *reason, int64_t grace_usec);
+
+/* ---- commands.c ---- */
+
+/* Read a client's packet, and do what it says. */
+void commands_on_client(struct monitor *m, int slot);
+void commands_on_connection(struct monitor *m);
+void commands_on_input_room(struct monitor *m);
+
+/* Tell connected clients that the program runs. */
+void commands_greet_all(struct monitor *m);
+
+/* Listen while somebody may have to reach us. Nobody else can without the socket: if there
+ * is no room for it now, monitor_loop() tries again.
+ */
+void commands_listen_if_needed(struct monitor *m);
+
+/* ---- exit_reason.c; 'report' is the runner's, NULL = it left none ---- */
+
+/* waitpid()'s status of the program: the runner's is as precise as our own. */
+int exit_reason_find_status(const struct monitor *m, const struct runner_report *report);
+
+/* MONITOR_EXITED and the like. */
+const char *exit_reason_find(const struct monitor *m, int status, const struct memory_use *memory);
+
+/* For users, to free: why the program did not start; that memory was what ended it. Else NULL. */
+char *exit_reason_find_complaint(const struct monitor *m, const struct runner_report *report);
+char *exit_reason_describe_lack(const char *reason, const struct memory_use *memory);
+
+#endif
