@@ -39,8 +39,8 @@ static int identity_write_file(const struct settings *settings, const char *name
 }
 
 /* The certificate comes last: it marks the identity as complete. */
-static int identity_write_identity(const struct settings *settings, const struct identity *got,
-                                   struct aq_error *err)
+static int identity_write(const struct settings *settings, const struct identity *got,
+                          struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *manager = aq_format(strchr(got->manager.host, ':') ? "[%s]:%u\n"
                                                                                   : "%s:%u\n",
@@ -98,7 +98,7 @@ int identity_join(const struct settings *settings, const char *url, const char *
         r = identity_ask(settings, &token, &got, err);
     AQ_FAULT("agent.join.received");
     if (r == 0)
-        r = identity_write_identity(settings, &got, err);
+        r = identity_write(settings, &got, err);
     identity_done(&got);
     return r;
 }

@@ -69,7 +69,7 @@ struct fragmentation {
     struct fragmentation_cached *cache;
 };
 
-static int fragmentation_open_fragmentation(void **ret)
+static int fragmentation_open(void **ret)
 {
     struct fragmentation *f = calloc(1, sizeof(*f));
 
@@ -82,7 +82,7 @@ static int fragmentation_open_fragmentation(void **ret)
     return 0;
 }
 
-static void fragmentation_close_fragmentation(void *data)
+static void fragmentation_close(void *data)
 {
     struct fragmentation *f = data;
 
@@ -569,9 +569,9 @@ static double fragmentation_fall_of_only(const struct fragmentation *f, const st
     return v->simple - fragmentation_simple_part(f, &after);
 }
 
-static double fragmentation_score_fragmentation(void *data, const struct cluster *c,
-                                                const struct slot_request *req,
-                                                const struct node_state *s, int32_t *ret_device)
+static double fragmentation_score(void *data, const struct cluster *c,
+                                  const struct slot_request *req, const struct node_state *s,
+                                  int32_t *ret_device)
 {
     struct fragmentation *f = data;
     struct fragmentation_view v;
@@ -603,9 +603,8 @@ static double fragmentation_score_fragmentation(void *data, const struct cluster
 }
 
 /* The leftovers fall by no more than there are, and than is taken. */
-static double fragmentation_bound_fragmentation(void *data, const struct cluster *c,
-                                                const struct slot_request *req,
-                                                const struct node_state *s)
+static double fragmentation_bound(void *data, const struct cluster *c,
+                                  const struct slot_request *req, const struct node_state *s)
 {
     struct fragmentation *f = data;
     struct fragmentation_view v;
@@ -625,10 +624,10 @@ static double fragmentation_bound_fragmentation(void *data, const struct cluster
 }
 
 const struct selector_ops sched_fragmentation = { .name = "fragmentation",
-                                                  .open = fragmentation_open_fragmentation,
-                                                  .close = fragmentation_close_fragmentation,
-                                                  .score = fragmentation_score_fragmentation,
-                                                  .upper_bound = fragmentation_bound_fragmentation,
+                                                  .open = fragmentation_open,
+                                                  .close = fragmentation_close,
+                                                  .score = fragmentation_score,
+                                                  .upper_bound = fragmentation_bound,
                                                   .on_arrival = fragmentation_note_arrival,
                                                   .on_placement = fragmentation_note_placed,
                                                   .on_departure = fragmentation_note_left };

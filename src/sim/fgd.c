@@ -106,8 +106,8 @@ static double fgd_best_score(const struct policy *p, const struct fgd_gpus *g,
     return best;
 }
 
-static double fgd_score_fgd(void *data, const struct cluster *c, const struct slot_request *req,
-                            const struct node_state *s, int32_t *ret_device)
+static double fgd_score(void *data, const struct cluster *c, const struct slot_request *req,
+                        const struct node_state *s, int32_t *ret_device)
 {
     struct request_shape shape;
     struct fgd_gpus g;
@@ -142,5 +142,5 @@ static uint32_t fgd_pick_device(void *data, struct cluster *c, struct slot_reque
 }
 
 const struct selector_ops policy_fgd = { .name = "fgd",
-                                         .score = fgd_score_fgd,
+                                         .score = fgd_score,
                                          .pick = fgd_pick_device };

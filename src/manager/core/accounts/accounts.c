@@ -201,7 +201,7 @@ static void accounts_apply_purge(struct core *core, const struct event_purge *pu
     access_forget(core); /* leaves to use a resource group went, too */
 }
 
-static void accounts_recheck_accounts(struct core *core)
+static void accounts_recheck(struct core *core)
 {
     for (size_t i = 0; i < core->accounts.count; i++) {
         sched_sync_mark_account(core->accounts.entries[i].value);
@@ -241,5 +241,5 @@ void accounts_apply(struct core *core, struct event *e)
         accounts_save_rgroup(core, &e->resource_group);
         return;
     }
-    accounts_recheck_accounts(core);
+    accounts_recheck(core);
 }

@@ -36,7 +36,7 @@ static void proposal_free(struct proposal *p)
 }
 
 /* NULL if memory is short, or was before in this turn: what came then is part of the same change. */
-static struct proposal *proposal_open_proposal(struct core *core)
+static struct proposal *proposal_open(struct core *core)
 {
     struct proposal *p = core->open;
 
@@ -65,7 +65,7 @@ static bool proposal_add_member(struct proposal *p, struct session_entry *l)
 
 struct event *proposal_add(struct core *core, struct session_entry *l, enum event_kind kind)
 {
-    struct proposal *p = proposal_open_proposal(core);
+    struct proposal *p = proposal_open(core);
     struct event *e = NULL;
 
     assert(core_is_own_thread(core));
@@ -182,8 +182,8 @@ static void proposal_pass_again(struct core *core, struct session_entry *l)
     core_schedule_turn(core);
 }
 
-static void proposal_on_proposal(void *data, int result, const struct aq_error *err,
-                                 struct event_batch *batch)
+static void proposal_on_committed(void *data, int result, const struct aq_error *err,
+                                  struct event_batch *batch)
 {
     struct proposal *p = data;
     struct core *core = p->core;
@@ -229,8 +229,8 @@ void proposal_commit(struct core *core)
         return;
     core->open = NULL;
     AQ_FAULT("core.proposal.made");
-    if (is_broken || store_commit(core->store, p->batch, proposal_on_proposal, p) < 0)
-        proposal_on_proposal(p, -ENOMEM, &err, p->batch);
+    if (is_broken || store_commit(core->store, p->batch, proposal_on_committed, p) < 0)
+        proposal_on_committed(p, -ENOMEM, &err, p->batch);
 }
 
 /* ---- commands ---- */
