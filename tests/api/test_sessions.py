@@ -516,3 +516,22 @@ def test_rest_times_are_iso(user, name):
     session = make(user, name, "true")
     shown = user.get("/aliquot/v1/sessions/" + session).json
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?\+00:00", shown["created_at"])
+
+
+def test_a_session_goes_to_its_owners_domain_and_only_project(admin, cluster):
+    """Unless it names others."""
+    for path, body in (("domains", {"name": "branch"}),
+                       ("groups", {"name": "lab", "domain": "branch"}),
+                       ("users", {"email": "b@branch.com", "domain": "branch", "groups": ["lab"]}),
+                       ("keypairs", {"user": "b@branch.com", "resource_policy": "default"})):
+        made = admin.post("/aliquot/v1/" + path, body)
+        assert made.status == 201, made
+    allowed = admin.post("/aliquot/v1/resource-groups/default/allow", {"domain": "branch"})
+    assert allowed.status == 204, allowed
+    owner = cluster.client((made.json["access_key"], made.json["secret_key"]))
+    session = owner.post("/session", batch("branch-1", "true")).json["sessionId"]
+    shown = owner.get("/aliquot/v1/sessions/" + session).json
+    assert shown["domain"] == "branch", shown
+    refused = owner.post("/session", batch("branch-2", "true", group="default"))
+    assert refused.slug == "invalid-api-params" and "group" in refused.json["data"], refused
+    wait_status(owner, session, "TERMINATED")

@@ -169,25 +169,40 @@ static bool core_request_is_member(const struct user *u, const struct uuid *grou
     return u->role == ROLE_SUPERADMIN || u->role == ROLE_ADMIN;
 }
 
+/* The project that is named; else "default", or the only one that the user is in. */
+static const struct project *core_request_find_project(const struct core *core,
+                                                       const struct user *u, const char *domain,
+                                                       const char *name)
+{
+    const struct project *g = core_find_project_named(core, domain, name ? name : "default");
+
+    if (name || (g && core_request_is_member(u, &g->id)) || u->project_count != 1)
+        return g;
+    g = core_find_project(core, &u->project_ids[0]);
+    return g && strcmp(g->domain, domain) == 0 ? g : NULL;
+}
+
 static int core_request_find_owner(const struct core *core, const struct session_request *req,
                                    struct session *s, struct aq_error *err)
 {
     const struct keypair *k = req->access_key ? core_find_keypair(core, req->access_key) : NULL;
     const struct user *u = k ? core_find_user(core, &k->user_id) : NULL;
-    const char *domain = req->domain ? req->domain : "default";
-    const char *group_name = req->group ? req->group : "default";
-    const struct domain *d = core_find_domain(core, domain);
-    const struct project *g = core_find_project_named(core, domain, group_name);
+    const struct project *g;
+    const struct domain *d;
+    const char *domain;
 
     if (!u || !k->is_active || u->status != USER_ACTIVE)
         return aq_fail_field(err, EACCES, "owner_access_key", "the owner's key is not active");
+    domain = req->domain ? req->domain : u->domain ? u->domain : "default";
+    d = core_find_domain(core, domain);
+    g = core_request_find_project(core, u, domain, req->group);
     if (!d || !d->is_active
         || (u->role != ROLE_SUPERADMIN && (!u->domain || strcmp(u->domain, domain) != 0)))
         return aq_fail_field(err, EINVAL, "domain", "Invalid domain: '%s' is not one of yours",
                              domain);
     if (!g || !g->is_active || !core_request_is_member(u, &g->id))
         return aq_fail_field(err, EINVAL, "group", "Invalid group: '%s' is not one of yours",
-                             group_name);
+                             req->group ? req->group : "default");
     s->user_id = u->id;
     s->project_id = g->id;
     memcpy(s->access_key, k->access_key, sizeof(s->access_key));
