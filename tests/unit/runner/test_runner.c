@@ -560,10 +560,12 @@ static void test_attach_without_terminal(void **state)
     struct runner_hello hello;
     int fd;
 
-    run_shell(s, false, "sleep 1000");
+    run_shell(s, false, "exec sleep 1000");
     fd = connect_runner(s, &hello);
     send_bytes(fd, RUNNER_ATTACH, NULL, 0);
     assert_int_equal(await_exec(fd, &output, &output), -ENOTTY);
+    assert_int_equal(kill(s->pid, SIGTERM), 0); /* the shell goes with it */
+    assert_int_equal(await_end(s, &output), 128 + SIGTERM);
 }
 
 static void test_bad_packets(void **state)
