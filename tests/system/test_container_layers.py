@@ -6,7 +6,7 @@ import tempfile
 
 from cluster import Cluster
 from images import Layout, archive, file, programs
-from test_runtime import Session, settings_of
+from runtimes import Session, settings_of
 
 MOST = 128
 

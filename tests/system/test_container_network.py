@@ -16,7 +16,7 @@ import pytest
 
 import containers
 from cluster import Cluster, wait_for
-from test_runtime import Session, exit_code, run, settings_of, wait_for_exit
+from runtimes import Session, exit_code, run, settings_of, wait_for_exit
 
 UPLINK = ("ip link set lo up", "ip link add up0 type veth peer name up1",
           "ip addr add 192.0.2.2/24 dev up0", "ip link set up0 up", "ip link set up1 up",

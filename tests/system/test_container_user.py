@@ -11,7 +11,7 @@ import pytest
 import containers
 from cluster import Cluster
 from images import Layout, archive, file, folder, link, programs
-from test_runtime import Session, run, settings_of
+from runtimes import Session, run, settings_of
 from world import processes_of
 
 LOOK = "id -un; id -gn; id -u; id -g; getent passwd work; getent passwd 1000; getent group work"

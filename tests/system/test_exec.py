@@ -13,8 +13,8 @@ import subprocess
 import pytest
 
 from cluster import Cluster, batch, interactive, wait_for, wait_status
+from runtimes import settings_of
 from terminal import Terminal
-from test_runtime import settings_of
 from world import BUILD
 
 

@@ -11,7 +11,7 @@ import pytest
 import containers
 from cluster import GONE, wait_for
 from gpu_cluster import DEVICE, GpuCluster, body_of, started_cluster
-from test_runtime import Session
+from runtimes import Session
 
 WATCH = """
 say("had", alloc(1000))

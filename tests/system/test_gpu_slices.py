@@ -12,7 +12,7 @@ import pytest
 import containers
 from cluster import wait_for
 from gpu_cluster import GpuCluster, body_of, started_cluster
-from test_runtime import Session, run
+from runtimes import Session, run
 from world import BUILD
 
 

@@ -11,7 +11,7 @@ import containers
 from client import sse_events
 from cluster import parent_of, wait_for
 from gpu_cluster import GpuCluster, body_of
-from test_runtime import Session
+from runtimes import Session
 from world import BUILD, processes_of
 
 BYPASS = str((BUILD / "tests" / "gpu" / "gpu-bypass").resolve())

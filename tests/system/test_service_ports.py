@@ -19,8 +19,8 @@ import pytest
 
 from cluster import ENDED, Cluster, interactive, wait_for, wait_status
 from images import Layout, archive, file, programs
+from runtimes import Session, settings_of
 from test_container_network import UPLINK, check_all_gone, links, tell_apart
-from test_runtime import Session, settings_of
 
 NODE = "192.0.2.2"
 LISTENER = r"""

@@ -16,8 +16,8 @@ import pytest
 
 from cluster import ENDED, Cluster, interactive, wait_for, wait_status
 from images import Layout, archive, file, folder, programs
+from runtimes import settings_of
 from test_container_network import UPLINK, check_all_gone, tell_apart
-from test_runtime import settings_of
 
 if not os.path.exists("/usr/sbin/dropbear"):
     pytest.skip("dropbear-bin is not installed", allow_module_level=True)

@@ -8,8 +8,8 @@ import pytest
 
 from client import USER
 from cluster import Cluster, wait_for, wait_status
+from runtimes import Session, settings_of
 from test_accelerators import A, TWO_GPUS
-from test_runtime import Session, settings_of
 
 QUICK = {"ALIQUOT_STATISTICS_INTERVAL": "0.2s"}
 BUSY = "i=0; while :; do i=$((i + 1)); done"

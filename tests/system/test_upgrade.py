@@ -10,8 +10,8 @@ import subprocess
 import pytest
 
 from cluster import Cluster, interactive, wait_for, wait_status
+from runtimes import RUNTIMES, Session, exit_code, settings_of
 from terminal import Terminal
-from test_runtime import RUNTIMES, Session, exit_code, settings_of
 from world import BUILD
 
 NEXT = "9.9.9"
