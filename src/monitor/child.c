@@ -36,7 +36,7 @@ struct birth {
 };
 
 struct child_plumbing {
-    int parent_in, child_in;   /* pipe, if the program gets input */
+    int parent_in, child_in;   /* pipe, without a terminal; parent_in -1 = the input is empty */
     int parent_out, child_out; /* pipe or terminal, of either side */
     int error_read, error_write;
 };
@@ -79,13 +79,13 @@ static int child_open_plumbing(const struct program *p, struct child_plumbing *p
         return aq_fail_errno(err, "pipe");
     pl->parent_out = pair[0];
     pl->child_out = pair[1];
-    if (!p->input_sec)
-        return 0;
     if (pipe2(pair, O_CLOEXEC) < 0)
         return aq_fail_errno(err, "pipe");
     pl->child_in = pair[0];
     pl->parent_in = pair[1];
-    if (p->has_uid) /* so that /dev/stdin can be opened */
+    if (!p->input_sec)
+        aq_closep(&pl->parent_in); /* it is at its end; not /dev/null, which is the node's */
+    if (p->has_uid)                /* so that /dev/stdin can be opened */
         fs_try_chown(pl->child_in, p->uid);
     return 0;
 }
@@ -110,9 +110,7 @@ static const char *child_set_descriptors(const struct program *p, const struct c
         return "setsid";
     if (p->tty && ioctl(pl->child_out, TIOCSCTTY, 0) < 0)
         return "controlling terminal";
-    if (input < 0)
-        input = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (input < 0 || dup2(input, STDIN_FILENO) < 0 || dup2(pl->child_out, STDOUT_FILENO) < 0
+    if (dup2(input, STDIN_FILENO) < 0 || dup2(pl->child_out, STDOUT_FILENO) < 0
         || dup2(pl->child_out, STDERR_FILENO) < 0)
         return "standard descriptors";
     return NULL;
