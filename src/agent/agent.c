@@ -362,6 +362,8 @@ static int agent_find_user(struct agent_daemon *agent, struct aq_error *err)
         return aq_fail_field(err, EINVAL, "process.user", "there is no user '%s'", name);
     agent->uid = user->pw_uid;
     agent->gid = user->pw_gid;
+    if (agent->uid != geteuid() && chmod(agent->settings->state, 0711) < 0)
+        return aq_fail_errno(err, "let user '%s' into '%s'", name, agent->settings->state);
     return 0;
 }
 

@@ -22,7 +22,7 @@
 #define EXIT_REFUSED 3 /* fenced, revoked: restarting would not help */
 
 static const char usage[] =
-    "usage: aliquot-agent [--config FILE] [--state FOLDER] [--shared] [run]\n"
+    "usage: aliquot-agent [--config FILE] [--state FOLDER] [--shared] [--dev] [run]\n"
     "       aliquot-agent [--config FILE] [--state FOLDER] join MANAGER[:PORT] TOKEN\n"
     "       aliquot-agent [--config FILE] [--state FOLDER] end\n"
     "       aliquot-agent [--config FILE] [--state FOLDER] check [PART...]\n"
@@ -32,13 +32,14 @@ static const char usage[] =
     "run (the default) connects to the manager and runs what it orders; kernels\n"
     "outlive the agent and are found again when it starts. With --shared other agents\n"
     "of this machine may offer the same, unless the settings have an allocation-mode.\n"
+    "With --dev, for development, root's agent runs sessions as processes, too.\n"
     "end ends what runs here, before the agent is removed from this machine.\n"
     "check is what 'aliquot doctor' runs: it looks whether the machine has what an agent\n"
     "needs and writes a JSON object a line; parts are agent, containers and gpu.\n";
 
 struct agent_options {
     const char *config, *state, *verb;
-    bool is_shared;
+    unsigned flags; /* SETTINGS_* */
     char **args;
     int arg_count;
 };
@@ -224,8 +225,8 @@ static int main_parse_options(int argc, char **argv, struct agent_options *ret)
             (void)fputs(sample.data, stdout);
             return -1;
         }
-        if (strcmp(argv[i], "--shared") == 0) {
-            ret->is_shared = true;
+        if (strcmp(argv[i], "--shared") == 0 || strcmp(argv[i], "--dev") == 0) {
+            ret->flags |= argv[i][2] == 's' ? SETTINGS_SHARED : SETTINGS_DEV;
             continue;
         }
         if (!place || i + 1 >= argc) {
@@ -300,7 +301,7 @@ int main(int argc, char **argv)
     /* What containers read is for others too; all that is secret says so itself. */
     (void)umask(022);
     log_init("agent", LOG_LEVEL_INFO);
-    r = settings_load(options.config, options.state, options.is_shared, &settings, &err);
+    r = settings_load(options.config, options.state, options.flags, &settings, &err);
     if (r == 0) {
         int level = log_parse_level(settings.log_level);
 

@@ -53,6 +53,7 @@ static struct texts *program_find_texts(struct sandbox *s, const char *key)
            : strcmp(key, "device") == 0 ? &s->devices
            : strcmp(key, "layer") == 0  ? &s->layers
            : strcmp(key, "hide") == 0   ? &s->hidden
+           : strcmp(key, "empty") == 0  ? &s->empty
            : strcmp(key, "remove") == 0 ? &s->leftovers
                                         : NULL;
 }
@@ -240,8 +241,8 @@ int program_read(int directory, struct program *ret, struct aq_error *err)
 void program_done(struct program *program)
 {
     struct sandbox *s = &program->sandbox;
-    struct texts *lists[] = { &s->cgroups, &s->limits, &s->devices,
-                              &s->layers,  &s->hidden, &s->leftovers };
+    struct texts *lists[] = { &s->cgroups, &s->limits, &s->devices,  &s->layers,
+                              &s->hidden,  &s->empty,  &s->leftovers };
 
     for (size_t i = 0; i < AQ_COUNT(lists); i++)
         free(lists[i]->items);

@@ -55,6 +55,7 @@
  *   home_uid home_gid who of these gets the directory 'home' [0 0]
  *   home              its path inside; there are entries of both in /etc/passwd
  *                     and /etc/group then
+ *   empty             directories inside that begin empty, whatever the layers have there
  *   hide              mount points that the runtime must not see
  *   cgroup            directories to make, to run it in, and to remove
  *   outside           1: it is not run in them but makes cgroups of its own below [0]

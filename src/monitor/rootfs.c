@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/fault.h"
@@ -102,6 +103,29 @@ static int rootfs_make_work(struct aq_error *err)
     return rootfs_make_directory("scratch/work", 0700, err);
 }
 
+/* A directory in which nothing of the layers is seen; all may write into those for
+ * temporary files. It and those above it are the container's root's.
+ */
+static int rootfs_make_empty(const struct sandbox *sandbox, const char *inside,
+                             struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *path = aq_format("scratch/upper%s", inside);
+    int r = path ? 0 : aq_fail_oom(err);
+
+    for (char *slash = path; r == 0 && (slash = strchr(slash + 1, '/'));) {
+        *slash = '\0';
+        r = rootfs_make_owned(path, sandbox, 0, 0, err);
+        *slash = '/';
+    }
+    if (r == 0)
+        r = rootfs_make_owned(path, sandbox, 0, 0, err);
+    if (r == 0
+        && (setxattr(path, "trusted.overlay.opaque", "y", 1, 0) < 0
+            || (strcmp(strrchr(path, '/'), "/tmp") == 0 && chmod(path, 01777) < 0)))
+        r = aq_fail_errno(err, "empty '%s'", inside);
+    return r;
+}
+
 /* The container's root owns "/". */
 static int rootfs_make_scratch(const struct sandbox *sandbox, struct aq_error *err)
 {
@@ -109,6 +133,8 @@ static int rootfs_make_scratch(const struct sandbox *sandbox, struct aq_error *e
 
     if (r == 0)
         r = rootfs_make_owned("scratch/upper", sandbox, 0, 0, err);
+    for (size_t i = 0; r == 0 && i < sandbox->empty.count; i++)
+        r = rootfs_make_empty(sandbox, sandbox->empty.items[i], err);
     if (r == 0)
         r = rootfs_make_owned("scratch/home", sandbox, sandbox->home_uid, sandbox->home_gid, err);
     return r;

@@ -18,11 +18,12 @@ struct texts {
 };
 
 struct sandbox {
-    struct texts cgroups;   /* directories, absolute */
-    struct texts limits;    /* "FILE=VALUE" to write, in order; FILE is absolute */
-    struct texts devices;   /* "c 1:3 rwm": all that may be used, in cgroup version 2 */
-    struct texts layers;    /* directories of the root file system, topmost first */
-    struct texts hidden;    /* mount points that the program must not see */
+    struct texts cgroups; /* directories, absolute */
+    struct texts limits;  /* "FILE=VALUE" to write, in order; FILE is absolute */
+    struct texts devices; /* "c 1:3 rwm": all that may be used, in cgroup version 2 */
+    struct texts layers;  /* directories of the root file system, topmost first */
+    struct texts hidden;  /* mount points that the program must not see */
+    struct texts empty;   /* directories inside that begin empty, whatever the layers have there */
     struct texts leftovers; /* files and directories to remove at the end */
     const char *stage;      /* directory to build the root file system in; NULL = no container */
     const char *scratch;    /* directory, or image of a file system, for what is written */

@@ -13,7 +13,8 @@
 
 #define JOIN_MSEC 30000
 
-static char config_flag[] = "--config", state_flag[] = "--state", shared_flag[] = "--shared";
+static char config_flag[] = "--config", state_flag[] = "--state", shared_flag[] = "--shared",
+            dev_flag[] = "--dev";
 
 /* The program and the options that every call of it has; returns their count. */
 static int up_put_options(const struct node *node, const struct paths *paths, char **argv)
@@ -28,13 +29,15 @@ static int up_put_options(const struct node *node, const struct paths *paths, ch
     argv[n++] = state_flag;
     argv[n++] = node->state;
     argv[n++] = shared_flag; /* the machine may have an agent besides */
+    if (node->is_dev)
+        argv[n++] = dev_flag;
     return n;
 }
 
-int node_init(struct node *node, size_t index, const char *config, const struct paths *paths,
-              struct aq_error *err)
+int node_init(struct node *node, size_t index, const char *config, bool is_dev,
+              const struct paths *paths, struct aq_error *err)
 {
-    *node = (struct node){ .config = config };
+    *node = (struct node){ .config = config, .is_dev = is_dev };
     if (index == 0)
         (void)snprintf(node->name, sizeof(node->name), "agent");
     else

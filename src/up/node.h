@@ -15,6 +15,7 @@
 
 struct node {
     const char *config; /* file given by the user; NULL = the usual one */
+    bool is_dev;        /* what an agent offers for development only, too */
     char *state, *log, *notify;
     char *argv[8];
     struct child_spec spec;
@@ -25,8 +26,8 @@ struct node {
 /* Make its state directory (0700) and say how to start it; 'index' from 0.
  * 'config' and 'paths' must outlive the node. After a failure, too, node_done().
  */
-int node_init(struct node *node, size_t index, const char *config, const struct paths *paths,
-              struct aq_error *err);
+int node_init(struct node *node, size_t index, const char *config, bool is_dev,
+              const struct paths *paths, struct aq_error *err);
 /* The child must be gone (child_free(), then the loop has run). */
 void node_done(struct node *node);
 

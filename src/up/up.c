@@ -96,6 +96,16 @@ static void up_write_state_info(const struct up *up)
         log_warning("%s", err.text);
 }
 
+/* What a cluster for development allows that no other does. */
+static const char *up_dev_warning(void)
+{
+    return geteuid() == 0 ? "For development only: the keys are published, sessions without an "
+                            "image are root on this\nmachine, and the image \"host\" shows its "
+                            "files.\n\n"
+                          : "For development only: the keys are published, and sessions without an "
+                            "image can do on this\nmachine what you can.\n\n";
+}
+
 static void up_print_welcome(const struct up *up)
 {
     (void)printf("Aliquot is ready.\n\n"
@@ -109,18 +119,20 @@ static void up_print_welcome(const struct up *up)
         (void)printf("In another terminal:\n\n"
                      "  aliquot login --dev --endpoint %s\n"
                      "  aliquot run -r cpu=1 -r mem=256m -- echo hello\n\n"
+                     "%s"
                      "Or, for any client of this protocol:\n\n"
                      "  export BACKEND_ENDPOINT=%s BACKEND_ENDPOINT_TYPE=api\n"
                      "  export BACKEND_ACCESS_KEY=%s\n"
                      "  export BACKEND_SECRET_KEY=%s\n\n"
                      "Ctrl-C ends the cluster and its sessions.\n",
-                     up->endpoint, up->endpoint, DEV_ACCESS_KEY, DEV_SECRET_KEY);
+                     up->endpoint, up_dev_warning(), up->endpoint, DEV_ACCESS_KEY, DEV_SECRET_KEY);
     else
         (void)printf("The administrator's e-mail, password and keypair are in %s.\n\n"
                      "  aliquot login --endpoint %s\n"
-                     "  aliquot run -r cpu=1 -r mem=256m -- echo hello\n\n"
+                     "  aliquot run%s -r cpu=1 -r mem=256m -- echo hello\n\n"
                      "Ctrl-C ends manager and agents; sessions go on.\n",
-                     up->paths.credentials, up->endpoint);
+                     up->paths.credentials, up->endpoint,
+                     geteuid() == 0 ? " --image debian:stable-slim" : "");
     (void)fflush(stdout);
 }
 
@@ -419,7 +431,7 @@ static int up_make_children(struct up *up, struct aq_error *err)
     for (size_t i = 0; r == 0 && i < count; i++) {
         struct node *node = &up->nodes[up->node_count++];
 
-        r = node_init(node, i, o->agent_count ? o->agents[i] : NULL, &up->paths, err);
+        r = node_init(node, i, o->agent_count ? o->agents[i] : NULL, o->is_dev, &up->paths, err);
         if (r == 0)
             r = child_new(&up->loop, &node->spec, &ops, up, &node->child, err);
     }

@@ -108,7 +108,9 @@ class Cluster(World):
     def __init__(self, **settings):
         super().__init__(**{"ALIQUOT_RUNTIME_DRIVER": "process",
                             "ALIQUOT_RESOURCE_ALLOCATION_MODE": "shared",
-                            "ALIQUOT_NETWORK_ENABLED": "false", **settings})
+                            "ALIQUOT_NETWORK_ENABLED": "false",
+                            "ALIQUOT_PROCESS_USER": "root", "ALIQUOT_IMAGE_ALLOW": "* host",
+                            **settings})
         self.env["ALIQUOT_CLOCK_FILE"] = str(self.folder / "clock")
         self.address = ("127.0.0.1", free_port())
         self.link = "127.0.0.1:%d" % free_port()

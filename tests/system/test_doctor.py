@@ -30,6 +30,7 @@ def machine():
         cluster.env.update(ALIQUOT_STATE_DIR=str(cluster.folder),
                            ALIQUOT_MANAGER_LISTEN="%s:%d" % cluster.address,
                            ALIQUOT_LINK_LISTEN=cluster.link, LC_ALL="C.UTF-8")
+        cluster.env.pop("ALIQUOT_PROCESS_USER")
         yield cluster
 
 

@@ -68,6 +68,7 @@ def test_watchdog_is_fed():
     """What WatchdogSec= of the units asks for comes from both daemons."""
     api, link = (f"127.0.0.1:{free_port()}" for _ in range(2))
     with World(ALIQUOT_ENDPOINT=f"http://{api}", ALIQUOT_RUNTIME_DRIVER="process",
+               ALIQUOT_PROCESS_USER="root",
                ALIQUOT_NETWORK_ENABLED="false", ALIQUOT_ACCESS_KEY=ADMIN[0],
                ALIQUOT_SECRET_KEY=ADMIN[1]) as world:
         check_notifies(world, BUILD / "aliquot-manager", "--dev", "--state",

@@ -194,7 +194,7 @@ def test_several_agents_each_with_a_file_and_a_folder(cluster, tmp_path):
     assert cluster.up.returncode == 0 and "the agent2 ended with signal 9" in err
     started = [call for call in cluster.calls() if call.startswith("agent --config")]
     for file, folder in zip(files, ["agent", "agent2"]):
-        assert any(f"--config {file} --state {cluster.state / folder} --shared join" in call
+        assert any(f"--config {file} --state {cluster.state / folder} --shared --dev join" in call
                    for call in started)
     assert [call.split()[0] for call in cluster.calls()][-3:] == ["agent", "agent", "manager"]
 

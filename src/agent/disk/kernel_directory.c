@@ -22,7 +22,12 @@
 
 /* ---- the directories of directories ---- */
 
-static int kernel_directory_open(const char *state, const char *name, int *ret,
+/* Programs of [process] user go through these to their work directory; whoever does not
+ * know a kernel's id gets no further.
+ */
+#define PASSAGE_MODE 0711
+
+static int kernel_directory_open(const char *state, const char *name, mode_t mode, int *ret,
                                  struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s", state, name);
@@ -31,7 +36,7 @@ static int kernel_directory_open(const char *state, const char *name, int *ret,
     if (r < 0)
         return r;
     *ret = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return *ret < 0 ? aq_fail_errno(err, "open '%s'", path) : 0;
+    return *ret < 0 || fchmod(*ret, mode) < 0 ? aq_fail_errno(err, "open '%s'", path) : 0;
 }
 
 int kernel_directories_open(struct kernel_directories *directories, const char *state,
@@ -42,11 +47,11 @@ int kernel_directories_open(struct kernel_directories *directories, const char *
 
     *directories = (struct kernel_directories){ .kernels = -1, .logs = -1, .spares = -1 };
     if (r == 0)
-        r = kernel_directory_open(state, "kernels", &directories->kernels, err);
+        r = kernel_directory_open(state, "kernels", PASSAGE_MODE, &directories->kernels, err);
     if (r == 0)
-        r = kernel_directory_open(state, "logs", &directories->logs, err);
+        r = kernel_directory_open(state, "logs", 0700, &directories->logs, err);
     if (r == 0)
-        r = kernel_directory_open(state, "spares", &directories->spares, err);
+        r = kernel_directory_open(state, "spares", 0700, &directories->spares, err);
     return r;
 }
 
@@ -173,7 +178,7 @@ int kernel_directory_create(struct kernel_directories *directories, const struct
                                              : ++directories->last_name,
                                      name);
     if (!is_used)
-        r = kernel_directory_make(directories->spares, name, 0700, err);
+        r = kernel_directory_make(directories->spares, name, PASSAGE_MODE, err);
     if (r == 0)
         r = kernel_directory_fill(directories, name, is_used, job, err);
     if (r == 0

@@ -35,6 +35,10 @@ int container_is_wanted(const struct agent_daemon *agent, const char *image, boo
     if (is_process && strcmp(driver, "container") == 0)
         return aq_fail_as(err, ENOTSUP, "no-processes", "image",
                           "this node runs containers only; name an image");
+    if (is_process && !settings_offer_processes(agent->settings))
+        return aq_fail_as(err, ENOTSUP, "no-processes", "image",
+                          "this node runs no processes, which would be root on it; name an image, "
+                          "or its administrator sets [process] user in agent.toml");
     if (!is_process && !agent->containers)
         return aq_fail_as(err, ENOTSUP, "no-containers", "image",
                           "this node runs no containers: %.200s; there, 'aliquot doctor "
@@ -325,6 +329,7 @@ int container_specify(const struct local_kernel *k, const struct msg_kernel_crea
         .layers = image->lowers,
         .layer_count = image->lower_count,
         .hidden = image->hidden,
+        .is_node = image->hidden[0] != NULL,
         .scratch = scratch,
         .network = network ? network->namespace_path : NULL,
         .sysfs = network ? network->sys_path : NULL,

@@ -37,6 +37,8 @@ struct container_spec {
     const char *hostname;
     const char *const *layers; /* of the image, topmost first */
     size_t layer_count;
+    bool is_node;              /* the layer is the node's own root: of its users only root is one
+                                  inside, so what is for others alone cannot be read */
     const char *const *hidden; /* NULL-terminated paths inside that nobody may see; NULL = none */
     const char *scratch;       /* what is written goes to this file or directory, made if missing */
     const char *network;       /* path of a network namespace; NULL = one without any network */

@@ -96,6 +96,11 @@ static int oci_draft_init(struct oci_draft *d, struct oci_runtime *rt,
     bool is_mapped = oci_host_can_map(&rt->host, c->layers, c->layer_count);
 
     *d = (struct oci_draft){ .rt = rt, .spec = spec, .container = c };
+    if (c->is_node && (!is_mapped || c->uid == 0))
+        return aq_fail_as(
+            err, ENOTSUP, "no-containers", "image",
+            "the node's own files are shown only to users of a user namespace, whose "
+            "file system maps them, and not to root: see 'aliquot doctor containers'");
     d->files = oci_host_kernel_path(&rt->host, c->id, "");
     if (!d->files)
         return aq_fail_oom(err);
@@ -280,6 +285,9 @@ static int oci_put_limits(struct oci_draft *d, struct strbuf *out, struct aq_err
     return cgroup_plan(&d->rt->host.cgroups, c->id, &limits, out, err);
 }
 
+/* Where a node has what is its users', and what they left for each other. */
+static const char *const oci_private[] = { "/home", "/media", "/mnt", "/srv", "/tmp", "/var/tmp" };
+
 static void oci_put_rootfs(struct oci_draft *d, struct strbuf *out)
 {
     const struct container_spec *c = d->container;
@@ -288,11 +296,13 @@ static void oci_put_rootfs(struct oci_draft *d, struct strbuf *out)
     oci_put(out, "stage", host->stage);
     for (size_t i = 0; i < c->layer_count; i++)
         oci_put(out, "layer", c->layers[i]);
+    for (size_t i = 0; c->is_node && i < AQ_COUNT(oci_private); i++)
+        oci_put(out, "empty", oci_private[i]);
     oci_put(out, "scratch", c->scratch);
     if (host->scratch_template)
         oci_put(out, "scratch_template", host->scratch_template);
     oci_put_number(out, "id_base", d->bundle.id_base);
-    oci_put_number(out, "id_count", d->bundle.id_count);
+    oci_put_number(out, "id_count", c->is_node ? 1 : d->bundle.id_count);
     oci_put(out, "home",
             "/home"
             "/work");

@@ -10,6 +10,7 @@
 #include "agent/net/net.h"
 #include "base/clock.h"
 #include "base/fs.h"
+#include "conf/tables.h"
 #include "model/agent.h"
 
 #define AT(member) offsetof(struct settings, member)
@@ -63,7 +64,8 @@ const struct conf_item settings_items[] = {
       "The program aliquot-monitor; beside the agent by default" },
     { "process", "shell", CONF_PATH, AT(shell), NULL, 0, 0, 0, "Shell of interactive sessions" },
     { "process", "user", CONF_STR, AT(user), NULL, 0, 0, 0,
-      "User that programs run as; the agent's own by default" },
+      "User of sessions without an image, which are processes of the node; by default the agent's "
+      "own, and a root agent runs none" },
     { "process", "max-processes", CONF_INT, AT(processes_max), "0", 0, 0, 0,
       "Limit of processes of that user; 0 = none" },
     { "process", "max-files", CONF_INT, AT(files_max), "0", 0, 0, 0,
@@ -73,8 +75,8 @@ const struct conf_item settings_items[] = {
 
     { "image", "registry", CONF_STR, AT(image_registry), "docker.io", 0, 0, 0,
       "Registry of images that are named without one" },
-    { "image", "allow", CONF_LIST, AT(image_allow), "* host", 0, 0, 0,
-      "Which images may run: REGISTRY[/REPOSITORY], rootfs:/PATH, ...; * = any registry" },
+    { "image", "allow", CONF_LIST, AT(image_allow), "*", 0, 0, 0,
+      "Which images may run: REGISTRY[/REPOSITORY], rootfs:/PATH, host ...; * = any registry" },
     { "image", "folder", CONF_PATH, AT(image_directory), NULL, 0, 0, 0,
       "Where images are kept; images/ below the state folder by default" },
     { "image", "auth-file", CONF_PATH, AT(image_auth), NULL, 0, 0, 0,
@@ -216,6 +218,11 @@ static bool settings_is_one_of(const char *text, const char *const *words, size_
     return false;
 }
 
+bool settings_offer_processes(const struct settings *settings)
+{
+    return settings->user || geteuid() != 0;
+}
+
 static int settings_check(const struct settings *settings, struct aq_error *err)
 {
     static const char *const drivers[] = { "auto", "process", "container" };
@@ -226,6 +233,10 @@ static int settings_check(const struct settings *settings, struct aq_error *err)
         return aq_fail_field(err, EINVAL, "runtime.driver",
                              "runtime.driver '%s' is none of auto, process, container",
                              settings->driver);
+    if (strcmp(settings->driver, "process") == 0 && !settings_offer_processes(settings))
+        return aq_fail_field(err, EINVAL, "process.user",
+                             "with [runtime] driver \"process\" every session would be root on "
+                             "this machine; set [process] user, to root if that is meant");
     if (!settings_is_one_of(settings->affinity, affinities, AQ_COUNT(affinities)))
         return aq_fail_field(err, EINVAL, "resource.affinity-policy",
                              "resource.affinity-policy '%s' is neither interleaved nor single-node",
@@ -247,7 +258,7 @@ static int settings_check(const struct settings *settings, struct aq_error *err)
     return agent_id_check(settings->id, err);
 }
 
-static int settings_fill_in(struct settings *settings, const char *state, bool is_shared,
+static int settings_fill_in(struct settings *settings, const char *state, unsigned flags,
                             struct aq_error *err)
 {
     char host[256] = "";
@@ -266,13 +277,17 @@ static int settings_fill_in(struct settings *settings, const char *state, bool i
         settings->id = strdup(host);
     }
     if (!settings->offer_mode)
-        settings->offer_mode = strdup(is_shared ? "shared" : "exclusive");
+        settings->offer_mode = strdup(flags & SETTINGS_SHARED ? "shared" : "exclusive");
+    if (flags & SETTINGS_DEV && geteuid() == 0 && !settings->user)
+        settings->user = strdup("root");
+    if (flags & SETTINGS_DEV && conf_list_add(&settings->image_allow, "host", strlen("host")) < 0)
+        return aq_fail_oom(err);
     if (!settings->state || !settings->id || !settings->offer_mode)
         return aq_fail_oom(err);
     return settings_check(settings, err);
 }
 
-int settings_load(const char *file, const char *state, bool is_shared, struct settings *ret,
+int settings_load(const char *file, const char *state, unsigned flags, struct settings *ret,
                   struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *usual = conf_default_file("agent");
@@ -283,7 +298,7 @@ int settings_load(const char *file, const char *state, bool is_shared, struct se
         return aq_fail_oom(err);
     r = conf_load(settings_items, file ? file : usual, !file, &got, err);
     if (r == 0)
-        r = settings_fill_in(&got, state, is_shared, err);
+        r = settings_fill_in(&got, state, flags, err);
     if (r < 0)
         settings_done(&got);
     else

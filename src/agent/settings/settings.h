@@ -67,11 +67,18 @@ struct settings {
 
 extern const struct conf_item settings_items[];
 
-/* Load, then fill in what has no fixed default (state, id, offer_mode). With
- * 'is_shared' other agents may offer the same, unless the settings say.
- */
-int settings_load(const char *file, const char *state, bool is_shared, struct settings *ret,
+enum {
+    SETTINGS_SHARED = 1u << 0, /* other agents may offer the same, unless the settings say */
+    SETTINGS_DEV = 1u << 1,    /* for development: root's agent offers processes, which are root
+                                  unless the settings say, and the image "host" */
+};
+
+/* Load, then fill in what has no fixed default (state, id, offer_mode). 'flags': SETTINGS_*. */
+int settings_load(const char *file, const char *state, unsigned flags, struct settings *ret,
                   struct aq_error *err);
+
+/* May programs run as processes of the node? Those of a root agent would be root on it. */
+bool settings_offer_processes(const struct settings *settings);
 void settings_done(struct settings *settings);
 
 /* "STATE/name"; NULL = no memory. */

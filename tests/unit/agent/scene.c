@@ -202,7 +202,7 @@ int scene_init(void **state)
     path = aq_format("%s/state", s->folder);
     file = aq_format("%s/agent.toml", s->folder);
     assert_int_equal(fs_write_atomic(AT_FDCWD, file, conf, strlen(conf), 0600, NULL), 0);
-    assert_row(settings_load(file, path, false, &s->settings, &err) == 0, "%s", err.text);
+    assert_row(settings_load(file, path, SETTINGS_DEV, &s->settings, &err) == 0, "%s", err.text);
     make_identity(s);
     scene_start_agent(s);
     return 0;

@@ -16,7 +16,7 @@ static int load(const char *text, struct settings *ret, struct aq_error *err)
     assert_true(fd >= 0);
     assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
     (void)close(fd);
-    r = settings_load(path, "/tmp/none", false, ret, err);
+    r = settings_load(path, "/tmp/none", 0, ret, err);
     (void)unlink(path);
     return r;
 }

@@ -45,7 +45,7 @@ static int scene_init(void **state)
     (void)strcpy(s->folder, "/tmp/aq-images-XXXXXX");
     assert_non_null(mkdtemp(s->folder));
     assert_int_equal(uv_loop_init(&s->loop), 0);
-    assert_int_equal(settings_load("/dev/null", s->folder, false, &s->settings, NULL), 0);
+    assert_int_equal(settings_load("/dev/null", s->folder, SETTINGS_DEV, &s->settings, NULL), 0);
     assert_int_equal(images_new(&s->loop, &s->settings, &s->images, NULL), 0);
     *state = s;
     return 0;

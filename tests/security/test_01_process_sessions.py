@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nobody is root on a node by a session without an image, unless its administrator wrote so."""
+
+import os
+
+import pytest
+
+from cluster import ENDED, Cluster, batch, wait_status
+from runtimes import SETTINGS
+
+if os.geteuid() != 0:
+    pytest.skip("needs root: only then is the agent root", allow_module_level=True)
+
+
+def shown_of(user, **settings):
+    """What becomes of a session without an image, of root's agent with [process] user."""
+    with Cluster(**SETTINGS, **settings) as cluster:
+        del cluster.env["ALIQUOT_PROCESS_USER"]
+        cluster.env.update({"ALIQUOT_PROCESS_USER": user} if user else {})
+        cluster.start_manager()
+        cluster.start_agent()
+        client = cluster.client()
+        made = client.post("/session", {**batch("who", "id -un"), "image": "process"})
+        assert made.status == 201, made
+        shown = wait_status(client, made.json["sessionId"], *ENDED)
+        log = client.get(f"/session/{made.json['sessionId']}/logs").json["result"]["logs"]
+        cluster.check_nothing_left()
+        cluster.stop()
+        return shown, log
+
+
+def test_a_root_agent_offers_none_by_itself():
+    shown, log = shown_of(None, ALIQUOT_RUNTIME_DRIVER="auto")
+    assert shown["status"] == "ERROR" and log == "", shown
+    assert "[process] user" in shown["text"], shown
+
+
+def test_with_a_user_they_are_that_users():
+    shown, log = shown_of("nobody", ALIQUOT_RUNTIME_DRIVER="auto")
+    assert (shown["result"], log) == ("SUCCESS", "nobody\n"), shown
+
+
+def test_a_root_agent_for_processes_only_does_not_start_without_a_user():
+    with Cluster(**SETTINGS) as cluster:
+        del cluster.env["ALIQUOT_PROCESS_USER"]
+        done = cluster.run("aliquot-agent", "--state", cluster.folder / "agent")
+        assert done.returncode != 0 and "set [process] user" in done.stderr, done
