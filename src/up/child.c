@@ -105,7 +105,20 @@ static _Noreturn void child_become(const struct child *child, pid_t parent, int 
 
 extern char **environ;
 
-/* Our environment with NOTIFY_SOCKET=path instead of one that is there. */
+/* Daemons and what they start have no use for who we are. */
+static bool child_is_private(const char *variable)
+{
+    static const char *const names[] = { "NOTIFY_SOCKET=", "ALIQUOT_ACCESS_KEY=",
+                                         "ALIQUOT_SECRET_KEY=", "BACKEND_ACCESS_KEY=",
+                                         "BACKEND_SECRET_KEY=" };
+
+    for (size_t i = 0; i < AQ_COUNT(names); i++)
+        if (strncmp(variable, names[i], strlen(names[i])) == 0)
+            return true;
+    return false;
+}
+
+/* Our environment without what is private to us, and with NOTIFY_SOCKET=path. */
 static char **child_make_env(const char *notify_path)
 {
     size_t count = 0, used = 0;
@@ -117,7 +130,7 @@ static char **child_make_env(const char *notify_path)
     if (!env)
         return NULL;
     for (size_t i = 0; i < count; i++)
-        if (strncmp(environ[i], "NOTIFY_SOCKET=", 14) != 0)
+        if (!child_is_private(environ[i]))
             env[used++] = environ[i];
     env[used] = aq_format("NOTIFY_SOCKET=%s", notify_path);
     if (!env[used]) {
