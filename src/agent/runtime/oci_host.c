@@ -202,7 +202,8 @@ static void oci_host_prepare_filter(struct oci_host *host)
 static void oci_host_prepare_seccomp(struct oci_host *host, const struct settings *settings)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf profile = STRBUF_INIT, text = STRBUF_INIT;
-    struct seccomp_host node = { .capabilities = bundle_capabilities };
+    struct seccomp_host node = { .capabilities = bundle_capabilities,
+                                 .may_nest = settings->container_namespaces };
     struct aq_error err = { 0 };
     struct utsname names;
     int r = fs_read(AT_FDCWD, settings->seccomp, SECCOMP_PROFILE_MAX, &profile, &err);

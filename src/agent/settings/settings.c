@@ -181,6 +181,9 @@ const struct conf_item settings_items[] = {
       "Processes and threads of a container" },
     { "container", "max-files", CONF_INT, AT(container_files_max), "1048576", 64, 1048576, 0,
       "Open files of each of its processes" },
+    { "container", "namespaces", CONF_BOOL, AT(container_namespaces), "false", 0, 0, 0,
+      "Whether programs may make namespaces of their own, as bubblewrap, Apptainer and nested "
+      "containers do" },
     { "container", "uid", CONF_INT, AT(container_uid), "1000", 0, 65535, 0,
       "User that programs run as, as the container counts" },
     { "container", "gid", CONF_INT, AT(container_gid), "1000", 0, 65535, 0, "And the group" },

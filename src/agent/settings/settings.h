@@ -58,6 +58,7 @@ struct settings {
     char *cgroup_parent, *seccomp;
     char *runner; /* path of aliquot-runner; NULL = beside the agent */
     int64_t scratch_bytes, shm_bytes, container_processes_max, container_files_max;
+    bool container_namespaces; /* containers may make their own */
     int64_t container_uid, container_gid, id_start, id_ranges;
     int64_t stat_interval_usec; /* 0 = none are taken */
     char *metrics_listen, *metrics_tls_cert, *metrics_tls_key;
