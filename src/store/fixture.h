@@ -18,7 +18,7 @@ struct admin_secrets {
 
 /* Domain, project, resource group and policy "default", and a superadmin with
  * fresh secrets, which are shown nowhere else. -EEXIST if there is a superadmin
- * already.
+ * already, other than that of store_init_dev().
  */
 int store_init_admin(struct store *store, const char *email, struct admin_secrets *ret,
                      struct aq_error *err);
@@ -28,5 +28,11 @@ int store_init_admin(struct store *store, const char *email, struct admin_secret
  * listeners on loopback only.
  */
 int store_init_dev(struct store *store, struct aq_error *err);
+
+/* Is this the access key, or e-mail and password, of a development row? Everybody
+ * knows them: nobody may be let in by them but with store_init_dev().
+ */
+bool fixture_is_published_key(const char *access_key);
+bool fixture_is_published_password(const char *email, const char *password);
 
 #endif

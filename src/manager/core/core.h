@@ -60,6 +60,8 @@ void core_free(struct core *core);
 AQ_DEFINE_CLEANUP(struct core, core_free)
 
 uint16_t core_link_port(const struct core *core);
+/* Are the published development users let in? */
+bool core_is_dev(const struct core *core);
 struct store *core_store(struct core *core);
 /* The known slot types; take a reference for the length of a request. */
 struct slot_types *core_slot_types(const struct core *core);

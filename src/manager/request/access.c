@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "http/sign.h"
 #include "manager/request/api.h"
+#include "store/fixture.h"
 
 #define ANONYMOUS_RATE_LIMIT 1000
 
@@ -57,6 +58,11 @@ bool principal_may(enum user_role have, enum api_role need)
     return false;
 }
 
+bool keypair_is_published(const struct api *api, const struct keypair *key)
+{
+    return !core_is_dev(api->core) && fixture_is_published_key(key->access_key);
+}
+
 static void access_add_rate_headers(struct request *req, int64_t limit, int64_t left)
 {
     request_add_header_int(req, "X-RateLimit-Limit", limit);
@@ -79,7 +85,7 @@ static int access_find_signer(const struct api *api, struct request *req,
         return r;
     key = claim.access_key[0] ? core_find_keypair(api->core, claim.access_key) : NULL;
     user = key ? core_find_user(api->core, &key->user_id) : NULL;
-    if (!user || !key->is_active || user->status != USER_ACTIVE)
+    if (!user || !key->is_active || user->status != USER_ACTIVE || keypair_is_published(api, key))
         return sign_fail_unknown_key(err);
     if ((r = sign_verify(api->sign_cache, &claim, key->secret_key, err)) < 0)
         return r;

@@ -43,6 +43,10 @@ struct principal {
 const struct principal *api_principal(const struct request *req);
 bool principal_is_superadmin(const struct principal *who);
 bool principal_may(enum user_role have, enum api_role need);
+/* Is this one of the keypairs of --dev, which everybody knows, and was --dev not
+ * given? Nobody is let in by it then.
+ */
+bool keypair_is_published(const struct api *api, const struct keypair *key);
 /* Clients below v9 know the session states of 22.03 only. */
 bool principal_is_old(const struct principal *who);
 

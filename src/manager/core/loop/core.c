@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/log.h"
 #include "link/pki.h"
 #include "manager/core/accounts/access.h"
 #include "manager/core/commit/proposal.h"
@@ -92,6 +93,20 @@ static int core_open_authority(struct core *core, struct aq_error *err)
                             PKI_SERVER_DAYS, &core->link_cert, &core->link_key, err);
 }
 
+/* A state that was once served with --dev has users whose keys everybody knows. */
+static void core_warn_of_published_keys(const struct core *core)
+{
+    for (size_t i = 0; i < core->keypairs.count && !core->conf.dev; i++) {
+        const struct keypair *key = core->keypairs.entries[i].value;
+
+        if (fixture_is_published_key(key->access_key))
+            log_warning("keypair %s is one of --dev, which everybody knows: nobody is let in by "
+                        "it without --dev. If there is no other administrator, stop this and run "
+                        "'aliquot-manager init'; then 'aliquot admin keypair rm %s'",
+                        key->access_key, key->access_key);
+    }
+}
+
 static int core_open_state(struct core *core, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *db = core_state_path(core, "aliquot.db");
@@ -109,6 +124,7 @@ static int core_open_state(struct core *core, struct aq_error *err)
     if ((r = store_load(core->store, core_load_event, core, err)) < 0
         || (r = series_restore(core, err)) < 0)
         return r;
+    core_warn_of_published_keys(core);
     return core->conf.link_host ? core_open_authority(core, err) : 0;
 }
 
@@ -340,6 +356,11 @@ void core_free(struct core *core)
 uint16_t core_link_port(const struct core *core)
 {
     return core->link ? link_server_port(core->link) : 0;
+}
+
+bool core_is_dev(const struct core *core)
+{
+    return core->conf.dev;
 }
 
 struct store *core_store(struct core *core)
