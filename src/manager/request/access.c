@@ -70,6 +70,18 @@ static void access_add_rate_headers(struct request *req, int64_t limit, int64_t 
     request_add_header_int(req, "X-RateLimit-Window", RATE_WINDOW_SEC);
 }
 
+/* Is this one that is accepted once? What changes something, an upgrade (it
+ * starts a shell or a command), and what may have a body: no signature covers
+ * bodies, and one may say for whom the request is.
+ */
+static bool access_is_once(const struct request *req)
+{
+    enum method method = request_get_method(req);
+
+    return (method != METHOD_GET && method != METHOD_HEAD) || request_get_head(req)->is_upgrade
+           || api_may_have_body(req);
+}
+
 /* The active keypair of an active user that signed this request. */
 static int access_find_signer(const struct api *api, struct request *req,
                               const struct keypair **ret_key, const struct user **ret_user,
@@ -89,7 +101,7 @@ static int access_find_signer(const struct api *api, struct request *req,
         return sign_fail_unknown_key(err);
     if ((r = sign_verify(api->sign_cache, &claim, key->secret_key, err)) < 0)
         return r;
-    if (request_get_method(req) != METHOD_GET && request_get_method(req) != METHOD_HEAD
+    if (access_is_once(req)
         && (r = replay_check(api->replay, claim.signature, claim.date_usec, now, err)) < 0)
         return r;
     *ret_key = key;

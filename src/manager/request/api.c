@@ -6,10 +6,21 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/clock.h"
 
 static const struct field no_fields[] = { FIELD_END };
+
+bool api_may_have_body(const struct request *req)
+{
+    static const char json[] = "application/json";
+    enum method method = request_get_method(req);
+    const char *type = request_get_header(req, "Content-Type");
+
+    return (method != METHOD_GET && method != METHOD_HEAD)
+           || (type && strncasecmp(type, json, sizeof(json) - 1) == 0);
+}
 
 int api_parse(struct request *req, json_t **ret, struct aq_error *err)
 {
@@ -17,6 +28,9 @@ int api_parse(struct request *req, json_t **ret, struct aq_error *err)
     size_t len;
 
     body = request_get_body(req, &len);
+    if (len && !api_may_have_body(req))
+        return aq_fail_kind(err, EINVAL, "invalid-api-params",
+                            "the body of a GET needs 'Content-Type: application/json'");
     if (len)
         return decode_json(body, len, ret, err);
     return decode_query(request_get_queries(req), ret, err);

@@ -40,7 +40,14 @@ struct api {
 
 /* ---- parameters ---- */
 
-/* The request's parameters as JSON: body if there is one, else query. json_decref. */
+/* May this request have a body? A GET or HEAD only if its Content-Type, which
+ * is signed, says JSON: so nobody can add one to a request that had none.
+ */
+bool api_may_have_body(const struct request *req);
+
+/* The request's parameters as JSON: body if there is one, else query. json_decref.
+ * -EINVAL for a body that may not be.
+ */
 int api_parse(struct request *req, json_t **ret, struct aq_error *err);
 
 /* Decode the request's parameters by its route's table into 'target', which may
