@@ -50,6 +50,19 @@ int token_use(struct store_tx *tx, const unsigned char hash[TOKEN_HASH_SIZE], co
     return AQ_MIN(n, 0);
 }
 
+int token_is_bound(struct store_tx *tx, const unsigned char hash[TOKEN_HASH_SIZE],
+                   struct aq_error *err)
+{
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    int r = sql_prepare(tx->db, "SELECT 1 FROM join_tokens WHERE hash = ? AND agent_id IS NOT NULL",
+                        &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_blob(q, hash, TOKEN_HASH_SIZE);
+    return sql_step(q, err);
+}
+
 int cert_save(struct store_tx *tx, const struct agent_cert *cert, struct aq_error *err)
 {
     struct sql_stmt *q;

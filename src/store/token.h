@@ -24,6 +24,10 @@ int token_create(struct store_tx *tx, const unsigned char hash[TOKEN_HASH_SIZE],
 int token_use(struct store_tx *tx, const unsigned char hash[TOKEN_HASH_SIZE], const char *agent_id,
               int64_t now_usec, struct aq_error *err);
 
+/* Was a token made for one agent only? 1, or 0 (also for a token that is unknown). */
+int token_is_bound(struct store_tx *tx, const unsigned char hash[TOKEN_HASH_SIZE],
+                   struct aq_error *err);
+
 struct agent_cert {
     char serial[CERT_SERIAL_MAX];
     char agent_id[AGENT_ID_MAX + 1];

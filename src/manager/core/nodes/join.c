@@ -104,35 +104,121 @@ void core_make_token(struct core *core, const char *agent_id, int64_t ttl_usec, 
         core_defer(core, join_on_token, t, r, &t->err);
 }
 
+/* ---- revoked serials ---- */
+
+struct serials {
+    const char *agent_id;
+    char (*items)[CERT_SERIAL_MAX];
+    size_t count, cap;
+};
+
+static int join_note_serial(void *data, const struct agent_cert *cert)
+{
+    struct serials *serials = data;
+
+    if (strcmp(cert->agent_id, serials->agent_id) != 0)
+        return 0;
+    if (!vec_grow(&serials->items, &serials->cap, serials->count + 1, sizeof(*serials->items)))
+        return -ENOMEM;
+    memcpy(serials->items[serials->count++], cert->serial, CERT_SERIAL_MAX);
+    return 0;
+}
+
+/* Revoke an agent's certificates in the database; 'ret' gets all that ever were. */
+static int join_revoke_rows(struct store_tx *tx, const char *agent_id, int64_t now,
+                            struct serials *ret, struct aq_error *err)
+{
+    int r = cert_revoke_agent(tx, agent_id, now, err);
+
+    ret->agent_id = agent_id;
+    ret->count = 0; /* a transaction may be run again */
+    return r < 0 ? r : cert_list_revoked(tx, now, join_note_serial, ret, err);
+}
+
+/* The link's turn, once the database has it: no certificate of these gets in,
+ * and who is in is told 'text' and put out.
+ */
+static int join_publish_revocation(struct core *core, const struct serials *serials,
+                                   const char *text, struct aq_error *err)
+{
+    struct agent_entry *a = agent_entry_find(core, serials->agent_id);
+    int r = 0;
+
+    for (size_t i = 0; i < serials->count && r == 0 && core->ca; i++)
+        r = pki_revoke(core->ca, serials->items[i], err);
+    AQ_FAULT("core.revoke.published");
+    if (core->link)
+        link_server_drop(core->link, serials->agent_id, text);
+    if (a)
+        a->is_connected = a->is_synced = false;
+    return r;
+}
+
 /* ---- joining ---- */
 
 struct joining {
+    struct core *core;
     struct link_join *join;
     unsigned char hash[TOKEN_HASH_SIZE];
     char *cert;
     struct agent_cert row;
-    bool is_taken; /* an agent of this name is connected */
+    bool is_taken; /* there is an agent of this name, whether it is connected or not */
+    struct serials former;
 };
 
 static void joining_free(struct joining *j)
 {
-    if (j)
+    if (j) {
         free(j->cert);
+        free(j->former.items);
+    }
     free(j);
 }
 
-/* Who has no token is not told which agents there are. A refusal leaves the token unused. */
+/* The name is another machine's, with its sessions: only a token that an
+ * administrator made for this name hands it over.
+ */
+static int join_check_name(struct store_tx *tx, const struct joining *j, struct aq_error *err)
+{
+    int r = j->is_taken ? token_is_bound(tx, j->hash, err) : 1;
+
+    if (r != 0)
+        return AQ_MIN(r, 0);
+    return aq_fail(err, EEXIST,
+                   "there is an agent called '%s': give this one another name (id in agent.toml, "
+                   "or the variable ALIQUOT_ID). If this machine is to take its place, join with "
+                   "a token of 'aliquot agent token --agent %s'",
+                   j->row.agent_id, j->row.agent_id);
+}
+
+/* Who has no token is not told which agents there are. A refusal leaves the
+ * token unused. A name has one certificate: those before it are revoked.
+ */
 static int join_write_join(struct store_tx *tx, void *data, struct aq_error *err)
 {
-    const struct joining *j = data;
+    struct joining *j = data;
     int r = token_use(tx, j->hash, j->row.agent_id, j->row.issued_usec, err);
 
-    if (r == 0 && j->is_taken)
-        r = aq_fail(err, EEXIST,
-                    "an agent called '%s' is connected: give this one another name (id in "
-                    "agent.toml, or the variable ALIQUOT_ID), or stop that one first",
-                    j->row.agent_id);
+    if (r == 0)
+        r = join_check_name(tx, j, err);
+    if (r == 0)
+        r = join_revoke_rows(tx, j->row.agent_id, j->row.issued_usec, &j->former, err);
     return r < 0 ? r : cert_save(tx, &j->row, err);
+}
+
+static void join_retire_former(struct joining *j)
+{
+    struct aq_error err = { 0 };
+
+    if (join_publish_revocation(j->core, &j->former,
+                                "a machine has joined by this name with a token made for it; this "
+                                "one's certificate is revoked",
+                                &err)
+        < 0)
+        log_error("agent '%s': its former certificate is accepted until a restart: %s",
+                  j->row.agent_id, err.text);
+    log_warning("agent '%s' has joined again: its former certificates are revoked",
+                j->row.agent_id);
 }
 
 static void join_on_join_written(void *data, int r, const struct aq_error *err)
@@ -141,6 +227,8 @@ static void join_on_join_written(void *data, int r, const struct aq_error *err)
 
     AQ_FAULT("core.join.stored");
     if (r == 0) {
+        if (j->former.count)
+            join_retire_former(j);
         log_info("agent '%s' has joined (certificate %s)", j->row.agent_id, j->row.serial);
         link_join_accept(j->join, j->cert);
     } else {
@@ -165,7 +253,8 @@ static int join_issue(struct core *core, struct joining *j, const struct msg_joi
     memcpy(j->row.agent_id, msg->agent_id, strlen(msg->agent_id) + 1);
     j->row.issued_usec = clock_realtime_usec();
     j->row.expires_usec = j->row.issued_usec + PKI_AGENT_DAYS * DAY_USEC;
-    j->is_taken = same && same->is_connected;
+    j->is_taken = same
+                  && (same->is_connected || (same->is_known && same->a.status != AGENT_TERMINATED));
     return 0;
 }
 
@@ -178,6 +267,7 @@ void join_request(void *data, struct link_join *join, const struct msg_join *msg
 
     AQ_FAULT("core.join.asked");
     if (r == 0) {
+        j->core = core;
         j->join = join;
         r = store_write(core->store, join_write_join, join_on_join_written, j);
     }
@@ -193,31 +283,16 @@ struct revocation {
     struct core *core;
     char agent_id[AGENT_ID_MAX + 1];
     bool and_remove;
-    char (*serials)[CERT_SERIAL_MAX];
-    size_t count, cap;
+    struct serials serials;
     core_done_fn done;
     void *data;
 };
 
-static int join_note_serial(void *data, const struct agent_cert *cert)
-{
-    struct revocation *v = data;
-
-    if (strcmp(cert->agent_id, v->agent_id) != 0)
-        return 0;
-    if (!vec_grow(&v->serials, &v->cap, v->count + 1, sizeof(*v->serials)))
-        return -ENOMEM;
-    memcpy(v->serials[v->count++], cert->serial, CERT_SERIAL_MAX);
-    return 0;
-}
-
 static int join_write_revocation(struct store_tx *tx, void *data, struct aq_error *err)
 {
     struct revocation *v = data;
-    int64_t now = clock_realtime_usec();
-    int r = cert_revoke_agent(tx, v->agent_id, now, err);
 
-    return r < 0 ? r : cert_list_revoked(tx, now, join_note_serial, v, err);
+    return join_revoke_rows(tx, v->agent_id, clock_realtime_usec(), &v->serials, err);
 }
 
 static void join_finish_revocation(void *data, int r, const struct aq_error *err)
@@ -225,7 +300,7 @@ static void join_finish_revocation(void *data, int r, const struct aq_error *err
     struct revocation *v = data;
 
     v->done(v->data, r, err);
-    free(v->serials);
+    free(v->serials.items);
     free(v);
 }
 
@@ -251,17 +326,11 @@ static void join_remove_row(struct revocation *v)
 static void join_on_revoked(void *data, int r, const struct aq_error *err)
 {
     struct revocation *v = data;
-    struct agent_entry *a = agent_entry_find(v->core, v->agent_id);
     struct aq_error e = err ? *err : (struct aq_error){ 0 };
 
     AQ_FAULT("core.revoke.stored");
-    for (size_t i = 0; i < v->count && r == 0 && v->core->ca; i++)
-        r = pki_revoke(v->core->ca, v->serials[i], &e);
-    AQ_FAULT("core.revoke.published");
-    if (v->core->link)
-        link_server_drop(v->core->link, v->agent_id, "the certificate is revoked");
-    if (a)
-        a->is_connected = a->is_synced = false;
+    if (r == 0)
+        r = join_publish_revocation(v->core, &v->serials, "the certificate is revoked", &e);
     if (r == 0 && v->and_remove)
         join_remove_row(v);
     else
