@@ -14,6 +14,8 @@ struct manager_conf {
     char *state_dir;
     char *scheduler_plugins; /* NULL = none */
     char *log_level;
+    struct conf_list allow_origins;   /* web pages that may use the API */
+    struct conf_list trusted_proxies; /* addresses */
     char *metrics_listen, *metrics_tls_cert, *metrics_tls_key;
     bool metrics_insecure;
     int64_t heartbeat_usec, agent_timeout_usec, kill_grace_usec;

@@ -32,7 +32,8 @@ struct daemon {
     struct server *server;
     struct tls_context *tls;
     struct metrics_server *metrics; /* NULL = not served */
-    char *names;                    /* link_names, cut at its commas */
+    struct address_list proxies;
+    char *names; /* link_names, cut at its commas */
     const char **name_list;
     size_t name_count, name_cap;
     bool is_stopping;
@@ -54,6 +55,7 @@ static void daemon_on_server_stopped(void *data)
 
     AQ_FAULT("manager.stop.drained");
     metrics_close(AQ_TAKE(d->metrics));
+    api_stop(d->api);
     core_stop(d->core);
     daemon_close_handles(d);
     uv_stop(&d->loop);
@@ -126,6 +128,26 @@ static int daemon_open_core(struct daemon *d, bool dev, struct aq_error *err)
     return r < 0 ? r : core_start(d->core, err);
 }
 
+/* In the settings, in the form in which they are compared. */
+static int daemon_read_proxies(struct daemon *d, struct aq_error *err)
+{
+    const struct conf_list *list = &d->conf->trusted_proxies;
+
+    for (size_t i = 0; i < list->count; i++) {
+        char address[CLIENT_ADDRESS_MAX], *copy;
+
+        if (address_normalize(list->items[i], strlen(list->items[i]), address) < 0)
+            return aq_fail_field(err, EINVAL, "api.trusted-proxies",
+                                 "'%.60s' is no address of a machine", list->items[i]);
+        if (!(copy = strdup(address)))
+            return aq_fail_oom(err);
+        free(list->items[i]);
+        list->items[i] = copy;
+    }
+    d->proxies = (struct address_list){ .items = list->items, .count = list->count };
+    return 0;
+}
+
 static int daemon_open_tls(struct daemon *d, struct aq_error *err)
 {
     const struct tls_options options = { .is_server = true,
@@ -150,8 +172,9 @@ static int daemon_open_server(struct daemon *d, struct aq_error *err)
     struct listener *listener;
     int r = address ? daemon_open_tls(d, err) : aq_fail_oom(err);
 
-    if (r < 0 || (r = api_new(d->core, &d->api, err)) < 0)
+    if (r < 0 || (r = daemon_read_proxies(d, err)) < 0 || (r = api_new(d->core, &d->api, err)) < 0)
         return r;
+    api_set_proxies(d->api, &d->proxies);
     options.router = api_get_router(d->api);
     options.guard_data = d->api;
     listen.tls = d->tls;

@@ -9,6 +9,8 @@
 #include "manager/api/resources.h"
 #include "manager/gql/gql.h"
 #include "manager/request/image_aliases.h"
+#include "manager/request/login_limit.h"
+#include "manager/request/password_queue.h"
 #include "manager/request/tasks.h"
 
 static int api_add_routes(struct api *api, struct aq_error *err)
@@ -64,8 +66,8 @@ int api_new(struct core *core, struct api **ret, struct aq_error *err)
         return aq_fail_oom(err);
     api->core = core;
     api->started_usec = clock_monotonic_usec();
-    if (!(api->rate = rate_limiter_new()) || !(api->sign_cache = sign_cache_new())
-        || !(api->tasks = tasks_new()))
+    if (!(api->rate = rate_limiter_new()) || !(api->login_limits = login_limits_new())
+        || !(api->sign_cache = sign_cache_new()) || !(api->tasks = tasks_new()))
         return aq_fail_oom(err);
     if ((r = replay_new(0, &api->replay, err)) < 0 || (r = router_new(&api->router, err)) < 0
         || (r = api_add_routes(api, err)) < 0 || (r = gql_new(&api->gql, err)) < 0
@@ -75,10 +77,23 @@ int api_new(struct core *core, struct api **ret, struct aq_error *err)
     return 0;
 }
 
+void api_set_proxies(struct api *api, const struct address_list *proxies)
+{
+    api->proxies = *proxies;
+}
+
+void api_stop(struct api *api)
+{
+    if (api->passwords)
+        password_queue_stop(api->passwords);
+}
+
 void api_free(struct api *api)
 {
     if (!api)
         return;
+    password_queue_free(api->passwords);
+    login_limits_free(api->login_limits);
     gql_engine_freep(&api->gql);
     router_freep(&api->router);
     replay_freep(&api->replay);

@@ -13,11 +13,16 @@
 #include "http/server.h"
 #include "manager/core/core.h"
 #include "manager/request/access.h"
+#include "manager/request/client_address.h"
 
 struct api;
 
 /* The core must outlive the API. -ENOMEM, -EINVAL for a bad table. */
 int api_new(struct core *core, struct api **ret, struct aq_error *err);
+/* Believe proxies at these addresses for whom they ask; borrowed. Before the first request. */
+void api_set_proxies(struct api *api, const struct address_list *proxies);
+/* End what has threads of its own. Before core_stop(). */
+void api_stop(struct api *api);
 /* After the server has ended every request. */
 void api_free(struct api *api);
 AQ_DEFINE_CLEANUP(struct api, api_free)

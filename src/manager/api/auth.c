@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "manager/api/accounts.h"
 #include "manager/api/resources.h"
-#include "store/password.h"
+#include "manager/request/login.h"
 
 struct echo_params {
     const char *echo;
@@ -39,78 +39,6 @@ static void auth_on_test(struct request *req, void *data)
 /* ---- e-mail and password ---- */
 
 #define PASSWORD_MAX 1024
-/* Verifying a password takes memory and time: unknown clients may only queue a few. */
-#define LOGINS_MAX 16
-
-struct login {
-    struct api *api;
-    struct request *req;
-    const char *type, *domain, *email, *password;
-    const char *new_password; /* NULL: only verify */
-    bool is_right;
-    struct uuid user_id;
-    char access_key[ACCESS_KEY_MAX]; /* "" = has no active one */
-    char new_hash[PASSWORD_HASH_MAX];
-};
-
-/* The user's oldest active key. */
-static int auth_find_access_key(struct store_tx *tx, struct login *login, struct aq_error *err)
-{
-    const struct store_query query = {
-        .user_id = &login->user_id, .is_active = 1, .limit = 1, .order = "created_at"
-    };
-    AQ_CLEANUP(store_page_freep) struct store_page *page = NULL;
-    int r;
-
-    if ((r = store_list_keypairs(tx, &query, &page, err)) < 0)
-        return r;
-    if (page->count)
-        memcpy(login->access_key, page->keypairs[0].keypair.access_key, ACCESS_KEY_MAX);
-    return 0;
-}
-
-/* On a worker thread. */
-static int auth_check_password(struct store_tx *tx, void *data, struct aq_error *err)
-{
-    char hash[PASSWORD_HASH_MAX] = "";
-    struct login *login = data;
-    int r;
-
-    if ((r = store_find_login(tx, login->domain, login->email, &login->user_id, hash, err)) < 0)
-        return r;
-    login->is_right = password_verify(hash, login->password);
-    if (!login->is_right)
-        return 0;
-    if (login->new_password)
-        return password_hash(login->new_password, login->new_hash, err);
-    return auth_find_access_key(tx, login, err);
-}
-
-static void auth_fail_login(struct request *req)
-{
-    struct aq_error err = { 0 };
-
-    aq_fail_kind(&err, EACCES, "auth-failed", "User credential mismatch.");
-    request_fail(req, &err);
-}
-
-static void auth_start_login(struct login *login, store_done_fn done)
-{
-    struct aq_error err = { 0 };
-
-    if (login->api->logins >= LOGINS_MAX) {
-        aq_fail_kind(&err, EAGAIN, "rate-limit-exceeded",
-                     "too many passwords are being checked; try again in a second");
-        request_fail(login->req, &err);
-        return;
-    }
-    if (store_read(core_store(login->api->core), auth_check_password, done, login) < 0) {
-        aq_fail_oom(&err);
-        request_fail(login->req, &err);
-        return;
-    }
-    login->api->logins++;
-}
 
 /* ---- a keypair for a password ---- */
 
@@ -127,9 +55,12 @@ static const struct field authorize_fields[] = {
     FIELD_END,
 };
 
+/* 'failed': for the user to see whether somebody else has been guessing. */
 static void auth_write_credentials(const struct user *user, const struct keypair *key,
-                                   struct jsonw *w)
+                                   const struct login_failures *failed, struct jsonw *w)
 {
+    int64_t failed_usec = failed->count ? clock_realtime_usec() - failed->ago_usec : 0;
+
     jsonw_object_begin(w);
     jsonw_key(w, "data");
     jsonw_object_begin(w);
@@ -139,44 +70,29 @@ static void auth_write_credentials(const struct user *user, const struct keypair
     jsonw_member_str(w, "role", user_role_name(user->role));
     jsonw_member_str(w, "status", user_status_name(user->status));
     api_write_uuid(w, "user_id", &user->id);
+    jsonw_member_int(w, "failed_logins", failed->count);
+    api_write_time(w, "last_failed_login", failed_usec);
     jsonw_object_end(w);
     jsonw_object_end(w);
 }
 
-static void auth_on_password_verified(void *data, int r, const struct aq_error *err)
+static void auth_on_password_verified(struct login *login)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
-    const struct login *login = data;
-    const struct keypair *key = NULL;
-    const struct user *user = NULL;
+    const struct core *core = login->api->core;
+    const struct user *user = login->is_right ? core_find_user(core, &login->user_id) : NULL;
+    const struct keypair *key = login->access_key[0] ? core_find_keypair(core, login->access_key)
+                                                     : NULL;
+    struct login_failures failed;
 
-    login->api->logins--;
-    if (r < 0) {
-        request_fail(login->req, err);
-        return;
-    }
-    if (login->is_right && login->access_key[0]) {
-        user = core_find_user(login->api->core, &login->user_id);
-        key = core_find_keypair(login->api->core, login->access_key);
-    }
     if (!user || user->status != USER_ACTIVE || !key || !key->is_active) {
-        auth_fail_login(login->req);
+        login_fail(login);
         return;
     }
-    auth_write_credentials(user, key, &w);
+    login_succeed(login, &failed);
+    auth_write_credentials(user, key, &failed, &w);
     request_reply_json(login->req, 200, &out);
-}
-
-static struct login *login_new(struct api *api, struct request *req)
-{
-    struct login *login = arena_alloc(request_get_arena(req), sizeof(*login));
-
-    if (login) {
-        login->api = api;
-        login->req = req;
-    }
-    return login;
 }
 
 static void auth_on_authorize(struct request *req, void *data)
@@ -191,7 +107,7 @@ static void auth_on_authorize(struct request *req, void *data)
     if (err.code)
         request_fail(req, &err);
     else
-        auth_start_login(login, auth_on_password_verified);
+        login_start(login, auth_on_password_verified);
 }
 
 /* ---- a new password ---- */
@@ -229,28 +145,23 @@ static int auth_save_password(const struct login *login, const struct user *user
                                 : NULL;
 
     if (!event || accounts_copy_user(&event->user.user, user) < 0
-        || !(event->user.password_hash = strdup(login->new_hash)))
+        || !(event->user.password_hash = strdup(login->check.new_hash)))
         return aq_fail_oom(err);
     core_save(login->api->core, AQ_TAKE(batch), auth_on_password_saved, login->req);
     return 0;
 }
 
-static void auth_on_password_checked(void *data, int r, const struct aq_error *err)
+static void auth_on_password_checked(struct login *login)
 {
-    const struct login *login = data;
-    const struct user *user;
+    const struct user *user = core_find_user(login->api->core, &login->user_id);
     struct aq_error failed = { 0 };
+    struct login_failures failures;
 
-    login->api->logins--;
-    if (r < 0) {
-        request_fail(login->req, err);
-        return;
-    }
-    user = core_find_user(login->api->core, &login->user_id);
     if (!login->is_right || !user) {
-        auth_fail_login(login->req);
+        login_fail(login);
         return;
     }
+    login_succeed(login, &failures);
     if (auth_save_password(login, user, &failed) < 0)
         request_fail(login->req, &failed);
 }
@@ -279,7 +190,7 @@ static void auth_on_update_password(struct request *req, void *data)
     if (err.code)
         request_fail(req, &err);
     else
-        auth_start_login(login, auth_on_password_checked);
+        login_start(login, auth_on_password_checked);
 }
 
 /* ---- roles ---- */

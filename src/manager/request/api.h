@@ -17,10 +17,13 @@
 #include "http/sign.h"
 #include "manager/core/core.h"
 #include "manager/request/access.h"
+#include "manager/request/client_address.h"
 #include "manager/request/decode.h"
 #include "manager/request/rate_limit.h"
 
 struct gql_engine;
+struct login_limits;
+struct password_queue;
 struct tasks;
 
 struct api {
@@ -29,9 +32,11 @@ struct api {
     struct http_replay *replay;
     struct sign_cache *sign_cache;
     struct rate_limiter *rate;
+    struct login_limits *login_limits;
+    struct password_queue *passwords; /* NULL = nobody has logged in yet */
+    struct address_list proxies;      /* that are believed who asks them; borrowed */
     struct gql_engine *gql;
     int64_t started_usec; /* monotonic */
-    unsigned logins;      /* passwords being checked */
     bool is_frozen;       /* durable as the setting "manager.status" */
     char *announcement;   /* NULL = none; setting "manager.announcement" */
     json_t *aliases;      /* of images; image_aliases.h */

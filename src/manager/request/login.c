@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Is this the password of that user? */
+#include "manager/request/login.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "store/fixture.h"
+#include "store/query.h"
+
+#define KEYS_MAX 8 /* of a user that are looked at; of these, one at most is published */
+
+struct login *login_new(struct api *api, struct request *req)
+{
+    struct login *login = arena_alloc(request_get_arena(req), sizeof(*login));
+
+    if (login) {
+        login->api = api;
+        login->req = req;
+    }
+    return login;
+}
+
+/* ---- the end ---- */
+
+void login_fail(struct login *login)
+{
+    struct aq_error err = { 0 };
+
+    log_info("login of '%.80s' from %s failed", login->email, login->address);
+    aq_fail_kind(&err, EACCES, "auth-failed", "User credential mismatch.");
+    request_fail(login->req, &err);
+}
+
+void login_succeed(struct login *login, struct login_failures *ret)
+{
+    login_limits_succeed(login->api->login_limits, &login->attempt, ret);
+    if (ret->count)
+        log_warning("login of '%.80s' from %s, after %u that failed", login->email, login->address,
+                    (unsigned)ret->count);
+}
+
+static void login_cancel(struct login *login, const struct aq_error *err)
+{
+    login_limits_cancel(login->api->login_limits, &login->attempt);
+    request_fail(login->req, err);
+}
+
+static void login_refuse(struct login *login, int64_t wait_usec)
+{
+    int64_t sec = (wait_usec + USEC_PER_SEC - 1) / USEC_PER_SEC;
+    struct aq_error err = { 0 };
+
+    log_info("login of '%.80s' from %s refused: too many have failed", login->email,
+             login->address);
+    request_add_header_int(login->req, "Retry-After", sec);
+    aq_fail_kind(&err, EAGAIN, "rate-limit-exceeded",
+                 "too many logins have failed; try again in %lld seconds", (long long)sec);
+    request_fail(login->req, &err);
+}
+
+/* ---- the password ---- */
+
+static void login_on_checked(struct password_check *check)
+{
+    struct login *login = AQ_CONTAINER_OF(check, struct login, check);
+    struct aq_error err = { 0 };
+
+    if (check->result == -EAGAIN)
+        (void)password_queue_fail_busy(&err);
+    else if (check->result < 0)
+        (void)aq_fail(&err, -check->result, "the password could not be checked");
+    if (check->result < 0) {
+        request_add_header_int(login->req, "Retry-After", 1);
+        login_cancel(login, &err);
+        return;
+    }
+    login->is_right = check->is_right
+                      && (core_is_dev(login->api->core)
+                          || !fixture_is_published_password(login->email, login->password));
+    login->done(login);
+}
+
+/* ---- the user ---- */
+
+static int login_find_key(struct store_tx *tx, struct login *login, struct aq_error *err)
+{
+    const struct store_query query = {
+        .user_id = &login->user_id, .is_active = 1, .limit = KEYS_MAX, .order = "created_at"
+    };
+    AQ_CLEANUP(store_page_freep) struct store_page *page = NULL;
+    int r = store_list_keypairs(tx, &query, &page, err);
+
+    for (size_t i = 0; r == 0 && i < page->count && !login->access_key[0]; i++) {
+        const struct keypair *key = &page->keypairs[i].keypair;
+
+        if (!keypair_is_published(login->api, key))
+            memcpy(login->access_key, key->access_key, ACCESS_KEY_MAX);
+    }
+    return r;
+}
+
+/* On a worker thread. Asks the same of a user who does not exist. */
+static int login_find_user(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    struct login *login = data;
+    int r = store_find_login(tx, login->domain, login->email, &login->user_id, login->check.hash,
+                             err);
+
+    return r < 0 ? r : login_find_key(tx, login, err);
+}
+
+static void login_on_user_found(void *data, int r, const struct aq_error *err)
+{
+    struct login *login = data;
+    struct aq_error failed = err ? *err : (struct aq_error){ 0 };
+
+    if (r == 0)
+        r = password_queue_add(login->api->passwords, &login->check, &failed);
+    if (r == -EAGAIN)
+        request_add_header_int(login->req, "Retry-After", 1);
+    if (r < 0)
+        login_cancel(login, &failed);
+}
+
+void login_start(struct login *login, void (*done)(struct login *login))
+{
+    struct api *api = login->api;
+    struct aq_error err = { 0 };
+    int64_t wait;
+
+    client_address_find(stream_get_address(request_get_stream(login->req)),
+                        request_get_head(login->req), &api->proxies, login->address);
+    client_address_network(login->address, login->network);
+    login->done = done;
+    login->attempt = (struct login_try){ .account = login->email,
+                                         .address = login->network,
+                                         .now_usec = clock_monotonic_usec() };
+    login->check = (struct password_check){ .address = login->network,
+                                            .password = login->password,
+                                            .new_password = login->new_password,
+                                            .done = login_on_checked };
+    if (!api->passwords
+        && password_queue_new(request_get_loop(login->req), &api->passwords, &err) < 0) {
+        request_fail(login->req, &err);
+        return;
+    }
+    if ((wait = login_limits_begin(api->login_limits, &login->attempt)) > 0) {
+        login_refuse(login, wait);
+        return;
+    }
+    if (store_read(core_store(api->core), login_find_user, login_on_user_found, login) < 0) {
+        aq_fail_oom(&err);
+        login_cancel(login, &err);
+    }
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* login.h - is this the password of that user?
+ *
+ * Asked for a request. What limits guesses is in login_limit.h, what makes
+ * them wait for each other in password_queue.h. Whether the user exists makes
+ * no difference to the answer, nor to when it comes.
+ */
+#ifndef AQ_MANAGER_REQUEST_LOGIN_H
+#define AQ_MANAGER_REQUEST_LOGIN_H
+
+#include "manager/request/api.h"
+#include "manager/request/client_address.h"
+#include "manager/request/login_limit.h"
+#include "manager/request/password_queue.h"
+
+/* In the request's arena. */
+struct login {
+    struct api *api;
+    struct request *req;
+    const char *type, *domain, *email, *password;
+    const char *new_password; /* NULL: only verify */
+
+    /* When it is done: */
+    bool is_right;
+    struct uuid user_id;
+    char access_key[ACCESS_KEY_MAX]; /* the oldest that lets anybody in; "" = there is none */
+
+    char address[CLIENT_ADDRESS_MAX]; /* who asks */
+    char network[CLIENT_ADDRESS_MAX]; /* of which guesses are counted */
+    struct login_try attempt;
+    struct password_check check; /* new_hash: that of new_password */
+    void (*done)(struct login *login);
+};
+
+/* In the request's arena, NULL without memory. */
+struct login *login_new(struct api *api, struct request *req);
+
+/* Find out and call 'done', on the loop, unless the request was refused (429
+ * with Retry-After, or what is wrong with the store). Counted as a failure
+ * until login_succeed().
+ */
+void login_start(struct login *login, void (*done)(struct login *login));
+
+/* The user is let in. What others tried in vain since the last time. */
+void login_succeed(struct login *login, struct login_failures *ret);
+
+/* Answer that it is the wrong password, or no such user. */
+void login_fail(struct login *login);
+
+#endif
