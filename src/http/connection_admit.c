@@ -7,7 +7,9 @@
 
 #include "base/jsonw.h"
 
-/* "Access-Control-*" for a browser that asks before it sends. */
+/* "Access-Control-*" for a browser that asks before it sends; they are nothing
+ * to it without the Access-Control-Allow-Origin of origin_admit().
+ */
 static void connection_admit_preflight(struct request *req)
 {
     const char *wanted = request_get_header(req, "Access-Control-Request-Headers");
@@ -46,6 +48,10 @@ bool connection_admit(struct connection *conn)
     struct aq_error err = { .code = 0 };
     int r;
 
+    if (origin_admit(&server->origins, req, &err) < 0) {
+        request_fail(req, &err);
+        return false;
+    }
     r = router_match(server->router, req->method, target, path_len, &req->arena, &req->match, &err);
     if (r == -EOPNOTSUPP && req->method == METHOD_OPTIONS) {
         connection_admit_preflight(req);

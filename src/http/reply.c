@@ -28,9 +28,7 @@ static void reply_add_common(struct server *server, struct strbuf *out)
             (void)strftime(date, sizeof(date), "%a, %d %b %Y %H:%M:%S GMT", &tm);
         server->common_len = (size_t)snprintf(server->common, sizeof(server->common),
                                               "Server: BackendAI\r\n"
-                                              "Date: %s\r\n"
-                                              "Access-Control-Allow-Origin: *\r\n"
-                                              "Access-Control-Expose-Headers: *\r\n",
+                                              "Date: %s\r\n",
                                               date);
         server->common_second = second;
     }

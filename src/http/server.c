@@ -54,6 +54,7 @@ int server_new(uv_loop_t *loop, const struct server_options *options, struct ser
     server->router = options->router;
     server->guard = options->guard;
     server->guard_data = options->guard_data;
+    server->origins = options->origins;
     server_set_limits(server, &options->limits);
     list_init(&server->connections);
     for (unsigned i = 0; i < TIMER_COUNT; i++)

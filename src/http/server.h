@@ -22,6 +22,7 @@
 #include "base/strbuf.h"
 #include "http/listener.h"
 #include "http/message.h"
+#include "http/origin.h"
 #include "http/router.h"
 #include "http/stream.h"
 #include "http/url.h"
@@ -53,6 +54,7 @@ struct server_options {
     const struct router *router; /* must outlive the server */
     server_guard_fn *guard;      /* may be NULL */
     void *guard_data;
+    struct origin_rules origins; /* 0 = no page but the server's own reads answers */
 };
 
 /* -ENOMEM. The loop must outlive the server. */

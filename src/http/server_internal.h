@@ -87,6 +87,7 @@ struct server {
     const struct router *router;
     server_guard_fn *guard;
     void *guard_data;
+    struct origin_rules origins;
     struct server_limits limits;
     struct listener *listeners[16];
     size_t listener_count;

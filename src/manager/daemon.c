@@ -176,6 +176,12 @@ static int daemon_open_server(struct daemon *d, struct aq_error *err)
         return r;
     api_set_proxies(d->api, &d->proxies);
     options.router = api_get_router(d->api);
+    options.origins = (struct origin_rules){ .allowed = d->conf->allow_origins.items,
+                                             .count = d->conf->allow_origins.count,
+                                             .is_local = core_is_dev(d->core) };
+    if (options.origins.is_local && options.origins.count)
+        log_warning("[api] allow-origins is not looked at with --dev: no web page may use keys "
+                    "that everybody knows");
     options.guard_data = d->api;
     listen.tls = d->tls;
     if ((r = server_new(&d->loop, &options, &d->server, err)) < 0

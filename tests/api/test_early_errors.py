@@ -45,7 +45,7 @@ def early_errors(routes, client):
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("chunked", (False, True), ids=("length", "chunked"))
 def test_every_route_with_every_early_error(cluster, routes, size, chunked):
-    seen, body = set(), b"GET /evil HTTP/1.1\r\nHost: a\r\n\r\n"
+    seen, body = set(), b"GET /evil HTTP/1.1\r\nHost: localhost\r\n\r\n"
     body = (body * (size // len(body) + 1))[:size]
     for name, method, path, headers, statuses in early_errors(routes, cluster.client(ADMIN)):
         with Wire(cluster.address) as wire:
@@ -73,7 +73,7 @@ def test_every_route_with_a_body_that_is_too_large(cluster, routes, chunked):
 def test_nothing_is_said_to_a_client_that_may_yet_keep_its_body(cluster, nobody):
     """It would send its next request where the body is expected."""
     with Wire(cluster.address) as wire:
-        wire.send(b"POST /no/such/path HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n\r\n")
+        wire.send(b"POST /no/such/path HTTP/1.1\r\nHost: localhost\r\nContent-Length: 20\r\n\r\n")
         assert nobody.get("/").status == 200  # the manager has seen the head by now
         assert not select.select([wire.socket], [], [], 0)[0]
         wire.send(b"0123456789" * 2)
@@ -84,7 +84,7 @@ def test_nothing_is_said_to_a_client_that_may_yet_keep_its_body(cluster, nobody)
 
 def test_a_client_that_asks_first_is_told_at_once(cluster):
     with Wire(cluster.address) as wire:
-        wire.send(b"POST /no/such/path HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n"
+        wire.send(b"POST /no/such/path HTTP/1.1\r\nHost: localhost\r\nContent-Length: 20\r\n"
                   b"Expect: 100-continue\r\n\r\n")
         status, headers, _ = wire.answer()
         assert (status, headers["connection"]) == (404, "close")

@@ -27,7 +27,7 @@ class Wire:
 
     def ask(self, method, path, headers=None, body=b"", chunked=False):
         """Send a request; its answer's status, headers (lower case) and body."""
-        head = {"Host": "wire", **(headers or {}),
+        head = {"Host": "localhost", **(headers or {}),
                 **({"Transfer-Encoding": "chunked"} if chunked
                    else {"Content-Length": str(len(body))})}
         lines = [f"{method} {path} HTTP/1.1", *(f"{k}: {v}" for k, v in head.items()), "", ""]

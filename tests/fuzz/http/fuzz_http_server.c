@@ -134,14 +134,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const struct clock clock = { fixed_time, fixed_time, NULL };
     static uv_loop_t loop;
-    static struct server *server;
+    static struct server *servers[2]; /* for pages of one origin; for this machine only */
+    static char page[] = "http://a", *pages[] = { page };
+    struct server *server;
     AQ_CLEANUP(strbuf_donep) struct strbuf whole = STRBUF_INIT, pieces = STRBUF_INIT;
 
-    if (!server) {
+    if (!servers[1]) {
         static struct router *router;
         struct server_options options = {
             .guard = guard,
             .limits = { .message = { 200, 1000, 10, 500 } },
+            .origins = { .allowed = pages, .count = 1 },
         };
 
         clock_set(&clock);
@@ -149,9 +152,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             || router_add(router, routes, AQ_COUNT(routes), NULL, NULL) < 0)
             return 0;
         options.router = router;
-        if (server_new(&loop, &options, &server, NULL) < 0)
-            return 0;
+        for (size_t i = 0; i < AQ_COUNT(servers); i++) {
+            options.origins.is_local = i == 1;
+            if (server_new(&loop, &options, &servers[i], NULL) < 0)
+                return 0;
+        }
     }
+    server = servers[size % 2];
     talk(server, data, size, size ? size : 1, &whole);
     talk(server, data, size, 1 + size % 5, &pieces);
     (void)uv_run(&loop, UV_RUN_NOWAIT);

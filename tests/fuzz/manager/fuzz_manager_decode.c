@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The same bytes as a JSON body, as a query string, and as a list of states. */
+/* The same bytes as a JSON body, a query string, a list of states, whom a proxy asks for. */
 #include <stdint.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "manager/request/client_address.h"
 #include "manager/request/decode.h"
 #include "manager/view/session_view.h"
 
@@ -69,6 +70,27 @@ static void read_names(const uint8_t *data, size_t size)
     (void)session_view_read_fields(text, &bits, NULL);
 }
 
+static void read_addresses(const uint8_t *data, size_t size)
+{
+    char proxy[] = "10.0.0.1", *proxies[] = { proxy };
+    const struct address_list trusted = { .items = proxies, .count = 1 };
+    char value[512], found[CLIENT_ADDRESS_MAX], again[CLIENT_ADDRESS_MAX];
+    const struct message_header header = { "x-forwarded-for", value };
+    const struct message_head head = { .headers = &header, .header_count = 1 };
+
+    if (size >= sizeof(value))
+        return;
+    memcpy(value, data, size);
+    value[size] = '\0';
+    client_address_find(proxy, &head, &trusted, found);
+    if (address_normalize(found, strlen(found), again) < 0 || strcmp(found, again) != 0)
+        __builtin_trap();
+    client_address_network(found, again);
+    client_address_find("10.0.0.2", &head, &trusted, found);
+    if (strcmp(found, "10.0.0.2") != 0)
+        __builtin_trap();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
@@ -76,6 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct url_query query;
 
     read_names(data, size);
+    read_addresses(data, size);
     if (decode_json((const char *)data, size, &body, NULL) == 0)
         decode(body);
     if (url_query_parse(&arena, (const char *)data, size, &query, NULL) == 0
