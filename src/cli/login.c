@@ -40,6 +40,17 @@ static int login_ask_keys(struct cli *cli, const struct login_opts *opts, const 
     return cli_read_line(prompt, is_secret, line, err);
 }
 
+/* Somebody else may have been guessing. */
+static void login_note_failures(struct cli *cli, const json_t *data)
+{
+    json_int_t count = json_integer_value(json_object_get(data, "failed_logins"));
+    const char *last = json_string_value(json_object_get(data, "last_failed_login"));
+
+    if (count > 0 && last)
+        cli_note(cli, "%lld login%s with a wrong password since your last one, the latest at %s",
+                 (long long)count, count == 1 ? "" : "s", last);
+}
+
 /* The manager gives the keypair that belongs to e-mail and password. */
 static int login_authorize(struct cli *cli, const struct login_opts *opts, const char *email,
                            json_t **ret, struct aq_error *err)
@@ -63,6 +74,8 @@ static int login_authorize(struct cli *cli, const struct login_opts *opts, const
                          "secret_key", json_object_get(data, "secret_key"));
         if (!*ret)
             r = aq_fail(err, EPROTO, "the manager's answer has no keypair");
+        else
+            login_note_failures(cli, data);
     }
     json_decref(body);
     json_decref(answer);
@@ -202,7 +215,8 @@ const struct cli_verb verb_login = {
     .details = "Asks for what is not given: e-mail and password, or access key and secret key,\n"
                "and tries them. URL is the manager's address; the profile keeps it. The keypair\n"
                "goes to a file that only you can read; passwords are not kept. --profile gives\n"
-               "the profile a name of its own.",
+               "the profile a name of its own. Logins with a wrong password since your last one\n"
+               "are told.",
     .examples = "aliquot login --dev\n"
                 "aliquot login https://cluster.example.com\n"
                 "aliquot login https://cluster.example.com me@example.com\n"

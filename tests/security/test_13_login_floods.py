@@ -5,11 +5,13 @@ import concurrent.futures
 import http.client
 import itertools
 import json
+import subprocess
 
 import pytest
 
 from client import Client, Reply
 from cluster import Cluster
+from world import BUILD
 
 USER = {"username": "user@lablup.com", "password": "C8qnIo29"}
 PAIR_FREE = 4  # failures of an account from one address until there is a delay
@@ -163,6 +165,21 @@ def test_a_signed_user_may_not_guess_their_password_either(cluster):
         for n in range(PAIR_FREE + 2)]
     assert replies[0].status == 401 and replies[-1].status == 429
     assert client.get("/auth?echo=x").status == 200, "the keys are not affected"
+
+
+def test_the_command_line_tells_what_failed(cluster):
+    admin = Client(cluster.address)
+    assert admin.post("/aliquot/v1/users", {"email": "told@lablup.com", "domain": "default",
+                                            "password": "first-pw"}).status == 201
+    assert admin.post("/aliquot/v1/keypairs", {"user": "told@lablup.com"}).status == 201
+    for n in range(2):
+        assert login(cluster, "203.0.113.77", username="told@lablup.com",
+                     password=f"guess-{n}").status == 401
+    done = subprocess.run([BUILD / "aliquot", "login", "http://%s:%d" % cluster.address,
+                           "told@lablup.com", "--password-stdin"], input="first-pw\n",
+                          env=cluster.env, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "2 logins with a wrong password since your last one" in done.stdout + done.stderr
 
 
 def test_a_manager_stops_with_logins_under_way(cluster, addresses):

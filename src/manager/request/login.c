@@ -54,8 +54,8 @@ static void login_refuse(struct login *login, int64_t wait_usec)
     int64_t sec = (wait_usec + USEC_PER_SEC - 1) / USEC_PER_SEC;
     struct aq_error err = { 0 };
 
-    log_info("login of '%.80s' from %s refused: too many have failed", login->email,
-             login->address);
+    log_debug("login of '%.80s' from %s refused: too many have failed", login->email,
+              login->address);
     request_add_header_int(login->req, "Retry-After", sec);
     aq_fail_kind(&err, EAGAIN, "rate-limit-exceeded",
                  "too many logins have failed; try again in %lld seconds", (long long)sec);
