@@ -384,18 +384,20 @@ def test_tokens(cluster):
 
 
 def test_a_name_that_is_taken(cluster, client):
-    """The token is good for another name afterwards; the name, once its agent has stopped."""
+    """The token is good for another name afterwards; the name takes a token made for it."""
     def join(name, folder):
         return cluster.run("aliquot-agent", "--state", cluster.folder / folder, "join",
                            cluster.link, token, ALIQUOT_ID=name)
     token = client.post("/aliquot/v1/join-tokens", {}).json["token"]
     done = join("agent", "copy")
-    assert done.returncode == 1 and "an agent called 'agent' is connected" in done.stderr, done
+    assert done.returncode == 1 and "there is an agent called 'agent'" in done.stderr, done
     assert "ALIQUOT_ID" in done.stderr and not (cluster.folder / "copy" / "agent.crt").exists()
     assert join("other", "copy").returncode == 0
     cluster.programs.pop("agent").stop()
     wait_for(lambda: not client.get("/aliquot/v1/agents/agent").json["connected"], 30, "its end")
     token = client.post("/aliquot/v1/join-tokens", {}).json["token"]
+    assert join("agent", "successor").returncode == 1
+    token = client.post("/aliquot/v1/join-tokens", {"agent_id": "agent"}).json["token"]
     assert join("agent", "successor").returncode == 0
 
 
