@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "http/tls.h"
 #include "link/channel.h"
 #include "link/link.h"
@@ -40,6 +41,8 @@ static void join_request_on_message(void *data, uint64_t seq, const struct messa
 
     (void)seq;
     if (msg->type == MSG_JOINED) {
+        if (msg->joined.note)
+            log_warning("%s", msg->joined.note);
         request->cert = strdup(msg->joined.cert);
         request->ca = strdup(msg->joined.ca);
         if (!request->cert || !request->ca)

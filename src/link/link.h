@@ -122,9 +122,10 @@ int link_server_open_stream(struct link_server *server, const char *agent_id,
                             void *data, struct link_stream **ret, struct aq_error *err);
 
 /* Send the certificate that pki_issue_agent() made for msg->csr; the caller
- * has recorded it, so that it can be revoked.
+ * has recorded it, so that it can be revoked. 'note' is shown to who runs the
+ * join; NULL = nothing.
  */
-void link_join_accept(struct link_join *join, const char *cert);
+void link_join_accept(struct link_join *join, const char *cert, const char *note);
 void link_join_refuse(struct link_join *join, const char *kind, const char *text);
 
 /* ---- agent side ---- */

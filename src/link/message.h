@@ -75,6 +75,7 @@ struct msg_join {
 struct msg_joined {
     const char *cert, *ca; /* PEM */
     const char *agent_id;
+    const char *note; /* for who runs the join; NULL = nothing to say */
 };
 
 struct msg_hello {

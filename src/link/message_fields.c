@@ -35,6 +35,7 @@ static const struct message_field joined_fields[] = {
     NEEDED(msg_joined, cert, MESSAGE_FIELD_STR),
     NEEDED(msg_joined, ca, MESSAGE_FIELD_STR),
     MEMBER(msg_joined, agent_id, MESSAGE_FIELD_STR),
+    MEMBER(msg_joined, note, MESSAGE_FIELD_STR),
     FIELDS_END,
 };
 

@@ -67,13 +67,14 @@ void server_joins_ask(struct link_server *server, struct channel *channel,
     server->ops->on_join(server->data, join, msg);
 }
 
-void link_join_accept(struct link_join *join, const char *cert)
+void link_join_accept(struct link_join *join, const char *cert, const char *note)
 {
     struct message msg = { .type = MSG_JOINED };
 
     msg.joined = (struct msg_joined){ .cert = cert,
                                       .ca = pki_ca_cert(join->server->conf.ca),
-                                      .agent_id = join->agent_id };
+                                      .agent_id = join->agent_id,
+                                      .note = note };
     AQ_FAULT("link.join.accepted");
     if (join->channel)
         (void)channel_send(join->channel, &msg, NULL);

@@ -61,6 +61,7 @@ def test_a_token_for_the_name_hands_it_over_and_both_sides_are_told(cluster):
     old.may_end = True
     done = join(cluster, "node1", "heir", agent_id="node1")
     assert done.returncode == 0, done.stderr
+    assert "this machine takes the place of an agent of this name" in done.stderr
     assert old.process.wait(60) == 3, "it is put out"
     assert "a machine has joined by this name" in cluster.log_of("node1")
     assert "agent 'node1' has joined again: its former certificates are revoked" in \

@@ -73,7 +73,7 @@ static void on_join(void *data, struct link_join *join, const struct msg_join *m
              < 0)
         link_join_refuse(join, "refused", err.text);
     else
-        link_join_accept(join, cert);
+        link_join_accept(join, cert, NULL);
 }
 
 static const struct link_server_ops server_ops = {

@@ -177,7 +177,7 @@ static void server_on_join(void *data, struct link_join *join, const struct msg_
     if (r < 0)
         link_join_refuse(join, "refused", err.text);
     else
-        link_join_accept(join, cert);
+        link_join_accept(join, cert, NULL);
     free(cert);
 }
 

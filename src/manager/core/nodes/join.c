@@ -230,7 +230,10 @@ static void join_on_join_written(void *data, int r, const struct aq_error *err)
         if (j->former.count)
             join_retire_former(j);
         log_info("agent '%s' has joined (certificate %s)", j->row.agent_id, j->row.serial);
-        link_join_accept(j->join, j->cert);
+        link_join_accept(j->join, j->cert,
+                         j->is_taken ? "this machine takes the place of an agent of this name, "
+                                       "whose certificate is revoked"
+                                     : NULL);
     } else {
         log_warning("agent '%s' may not join: %s", j->row.agent_id, err->text);
         link_join_refuse(j->join, r == -EACCES ? "token" : "refused", err->text);
