@@ -217,11 +217,12 @@ static void connection_on_head(struct connection *conn)
         connection_call_handler(conn);
 }
 
-/* All bodies that are being collected are too much together. */
+/* All bodies that are being collected, or those of one client, are too much together. */
 static void connection_refuse_body(struct connection *conn)
 {
     struct aq_error err = { .code = 0 };
 
+    request_add_header_int(&conn->req, "Retry-After", 1);
     (void)aq_fail_kind(&err, EAGAIN, "service-unavailable",
                        "Too much is being sent at one time; try again later");
     connection_answer_error(conn, &err);
@@ -231,7 +232,6 @@ static void connection_on_body(struct connection *conn, const char *bytes, size_
 {
     const struct message_head *head = message_get_head(conn->parser);
     struct request *req = &conn->req;
-    size_t held;
 
     conn->mark += len;
     if (conn->state == CONNECTION_DISCARD) {
@@ -248,15 +248,14 @@ static void connection_on_body(struct connection *conn, const char *bytes, size_
         req->on_body(req, bytes, len, 0, req->body_data);
         return;
     }
-    if (len > conn->server->limits.bodies_max - conn->server->body_bytes) {
+    if (!quota_add_bytes(&conn->server->quota, req->client, len)) {
         connection_refuse_body(conn);
         return;
     }
     if (!req->body.cap)
         (void)strbuf_reserve(&req->body, (size_t)AQ_MIN(head->content_length, BODY_STEP));
-    held = req->body.len;
     strbuf_add(&req->body, bytes, len);
-    conn->server->body_bytes += req->body.len - held;
+    req->body_bytes += len;
 }
 
 /* The request and its body are through. The next one has to wait until the

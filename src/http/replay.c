@@ -19,6 +19,13 @@
 #define BUCKETS 2048 /* > 2 * 15 minutes of seconds */
 #define FIRST_PAGE 32u
 
+/* Entries of keys, by a hash of the key and the part of the window that they are dated in: keys
+ * that share a place share their part of the cache.
+ */
+#define KEYS 1024
+#define PARTS 16
+#define PART_SEC (BUCKETS / PARTS)
+
 struct page {
     struct page *older;
     uint32_t size, count;
@@ -33,6 +40,8 @@ struct bucket {
 struct http_replay {
     size_t count, max;
     struct bucket buckets[BUCKETS];
+    int64_t parts[PARTS]; /* which of all parts of time each is */
+    uint32_t keys[PARTS][KEYS];
 };
 
 int replay_new(size_t entries_max, struct http_replay **ret, struct aq_error *err)
@@ -108,6 +117,25 @@ static void replay_expire(struct http_replay *replay, int64_t now_usec)
     }
 }
 
+/* Where the key's entries of that second are counted; *ret_count gets all that it has. */
+static uint32_t *replay_find_count(struct http_replay *replay, const char *access_key,
+                                   int64_t second, size_t *ret_count)
+{
+    size_t key = aq_hash(access_key, strlen(access_key)) % KEYS;
+    int64_t part = second / PART_SEC;
+    size_t at = (uint64_t)part % PARTS;
+
+    if (replay->parts[at] != part) {
+        memset(replay->keys[at], 0, sizeof(replay->keys[at]));
+        replay->parts[at] = part;
+    }
+    *ret_count = 0;
+    for (size_t i = 0; i < PARTS; i++)
+        if (part - replay->parts[i] < PARTS)
+            *ret_count += replay->keys[i][key];
+    return &replay->keys[at][key];
+}
+
 static int replay_insert(struct http_replay *replay, struct bucket *bucket, uint64_t hash,
                          uint32_t fingerprint, struct aq_error *err)
 {
@@ -122,13 +150,15 @@ static int replay_insert(struct http_replay *replay, struct bucket *bucket, uint
     return 0;
 }
 
-int replay_check(struct http_replay *replay, const uint8_t signature[32], int64_t date_usec,
-                 int64_t now_usec, struct aq_error *err)
+int replay_check(struct http_replay *replay, const char *access_key, const uint8_t signature[32],
+                 int64_t date_usec, int64_t now_usec, struct aq_error *err)
 {
     int64_t second = date_usec / USEC_PER_SEC;
     struct bucket *bucket = &replay->buckets[(uint64_t)second % BUCKETS];
     uint64_t hash = aq_hash(signature, 32);
-    uint32_t fingerprint = (uint32_t)hash ? (uint32_t)hash : 1;
+    uint32_t fingerprint = (uint32_t)hash ? (uint32_t)hash : 1, *own;
+    size_t has;
+    int r;
 
     if (date_usec <= now_usec - SIGN_WINDOW_USEC || date_usec >= now_usec + SIGN_WINDOW_USEC)
         return aq_fail_kind(err, EINVAL, "invalid-auth-params", "Date/time sync error");
@@ -141,5 +171,11 @@ int replay_check(struct http_replay *replay, const uint8_t signature[32], int64_
         if (*replay_find_slot(page, hash, fingerprint))
             return aq_fail_kind(err, EEXIST, "auth-failed",
                                 "This signed request was already made; sign it again");
-    return replay_insert(replay, bucket, hash, fingerprint, err);
+    own = replay_find_count(replay, access_key, second, &has);
+    if (has > (replay->max - replay->count) / 2)
+        return aq_fail_kind(err, EAGAIN, "rate-limit-exceeded",
+                            "%zu changes by this key within 15 minutes; try again later", has);
+    r = replay_insert(replay, bucket, hash, fingerprint, err);
+    *own += r == 0;
+    return r;
 }

@@ -31,7 +31,7 @@ void request_done(struct request *req)
     struct connection *conn = req->conn;
 
     conn->has_request = false;
-    conn->server->body_bytes -= req->body.len;
+    quota_leave(&conn->server->quota, req->client, req->body_bytes);
     strbuf_done(&req->body);
     strbuf_done(&req->headers);
     req->on_body = NULL;
@@ -42,6 +42,11 @@ void request_done(struct request *req)
     arena_clear(&req->arena, KEEP_ARENA);
     conn->server->spare = req->arena;
     req->arena = (struct arena)ARENA_INIT;
+}
+
+int request_set_client(struct request *req, const char *name, struct aq_error *err)
+{
+    return quota_enter(&req->conn->server->quota, name, &req->client, err);
 }
 
 enum method request_get_method(const struct request *req)

@@ -56,6 +56,7 @@ int server_new(uv_loop_t *loop, const struct server_options *options, struct ser
     server->guard_data = options->guard_data;
     server->origins = options->origins;
     server_set_limits(server, &options->limits);
+    quota_init(&server->quota, server->limits.connections_max, server->limits.bodies_max);
     list_init(&server->connections);
     for (unsigned i = 0; i < TIMER_COUNT; i++)
         list_init(&server->timers[i]);
@@ -126,7 +127,7 @@ static struct connection *server_find_oldest(struct server *server, enum timer_k
 }
 
 /* Clients to close when there are too many: those who never said anything first, those in the
- * middle of a head last. Clients that are neither slow nor silent come and go
+ * middle of a head or a body last. Clients that are neither slow nor silent come and go
  * much faster than the second that is given to them.
  */
 static struct connection *server_find_idle(struct server *server)
@@ -136,7 +137,7 @@ static struct connection *server_find_idle(struct server *server)
         uint64_t msec;
     } order[] = {
         { TIMER_FRESH, 1000 }, { TIMER_IDLE, 0 }, { TIMER_HEAD, 1000 },
-        { TIMER_FRESH, 0 },    { TIMER_HEAD, 0 },
+        { TIMER_FRESH, 0 },    { TIMER_HEAD, 0 }, { TIMER_BODY, 0 },
     };
     struct connection *found = NULL;
 
@@ -280,5 +281,6 @@ void server_free(struct server *server)
     uv_close((uv_handle_t *)server->sweep, server_on_sweep_closed);
     arena_done(&server->spare);
     strbuf_done(&server->scratch);
+    quota_done(&server->quota);
     free(server);
 }

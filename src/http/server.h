@@ -107,6 +107,11 @@ uv_loop_t *request_get_loop(const struct request *req);
 void request_set_data(struct request *req, void *data);
 void *request_get_data(const struct request *req);
 
+/* For the guard: who asks, a user or an address, which counts as one client of quota.h until
+ * the request ends. Once at most; -EAGAIN if it has too much under way, -ENOMEM.
+ */
+int request_set_client(struct request *req, const char *name, struct aq_error *err);
+
 /* Tell when the client goes away before the end (an end of its sending counts
  * as that). The request must still be ended. NULL unsets. While a body is read
  * by request_read_body(), that callback is told instead.

@@ -9,6 +9,7 @@
 
 #include "base/list.h"
 #include "http/defer.h"
+#include "http/quota.h"
 #include "http/server.h"
 
 /* What a connection waits for; each kind has one list in order of deadline. */
@@ -42,7 +43,9 @@ struct request {
     const char *path; /* NULL until asked for */
     struct url_query query;
     struct route_match match;
+    struct quota_client *client; /* NULL = the guard named none */
     struct strbuf body;
+    size_t body_bytes;     /* of it, as the quota counts them */
     struct strbuf headers; /* added to the answer */
     void *data;
     void (*on_gone)(struct request *req, void *data);
@@ -94,7 +97,7 @@ struct server {
     struct list connections;
     size_t connection_count; /* with a stream */
     size_t refusing;         /* of these, being told 503 */
-    size_t body_bytes;       /* of all requests' bodies that are held */
+    struct quota quota;
     struct list timers[TIMER_COUNT];
     unsigned timer_msec[TIMER_COUNT];
     uv_timer_t *sweep;

@@ -17,7 +17,8 @@ struct server_guest {
     struct list link;
     struct link_server *server;
     struct channel *channel;
-    bool is_idle; /* has had a stream */
+    uint64_t address; /* its hash */
+    bool is_idle;     /* has had a stream */
 };
 
 static struct channel *server_guest_remove(struct server_guest *guest)
@@ -130,6 +131,11 @@ static void server_on_reusable(void *owner, struct stream *connection)
     server->idle_count++;
 }
 
+static uint64_t server_hash_address(const char *text)
+{
+    return text ? aq_hash(text, strlen(text)) : 0;
+}
+
 static void server_on_unknown_read(void *data, const char *bytes, size_t len)
 {
     (void)data;
@@ -141,6 +147,30 @@ static void server_on_unknown_end(void *data, const struct aq_error *err)
 {
     (void)data;
     (void)err;
+}
+
+/* Of those that have said nothing yet, the oldest of the address that has most of them: whoever
+ * fills the places pushes out their own, and an agent that comes finds one.
+ */
+static struct server_guest *server_find_silent(struct link_server *server)
+{
+    struct server_guest *found = NULL;
+    size_t most = 0;
+
+    LIST_FOREACH(it, &server->guests) {
+        struct server_guest *guest = LIST_ENTRY(it, struct server_guest, link);
+        size_t count = 0;
+
+        if (guest->is_idle || (found && guest->address == found->address))
+            continue;
+        LIST_FOREACH(other, &server->guests)
+            count += LIST_ENTRY(other, struct server_guest, link)->address == guest->address;
+        if (count > most) {
+            most = count;
+            found = guest;
+        }
+    }
+    return found;
 }
 
 static void server_on_connection(struct listener *listener, void *data)
@@ -159,13 +189,16 @@ static void server_on_connection(struct listener *listener, void *data)
         free(guest);
         return;
     }
-    if (!guest || server->guest_count >= GUESTS_MAX) {
-        log_warning("link: too many connections that have not greeted, one is closed");
+    if (!guest) {
         stream_close(stream);
-        free(guest);
         return;
     }
+    if (server->guest_count >= GUESTS_MAX) {
+        log_warning("link: too many connections that have not greeted, the oldest is closed");
+        channel_close(server_guest_remove(server_find_silent(server)));
+    }
     guest->server = server;
+    guest->address = server_hash_address(stream_get_address(stream));
     if (channel_new(server->conf.loop, stream, &guest_ops, guest, &guest->channel, &err) < 0) {
         free(guest);
         return;

@@ -25,8 +25,9 @@ struct link_server {
     size_t idle_count;              /* have had a stream and wait for the next */
     struct connection_reuse *reuse; /* makes them of connections */
     struct list joins;              /* struct link_join: waiting for an answer */
-    struct map agents;              /* id -> struct link_agent */
-    struct map streams;             /* id text -> struct server_stream */
+    size_t join_count;
+    struct map agents;  /* id -> struct link_agent */
+    struct map streams; /* id text -> struct server_stream */
     size_t connected;
 };
 

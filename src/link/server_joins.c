@@ -6,6 +6,8 @@
 #include "base/fault.h"
 #include "link/server_internal.h"
 
+#define JOINS_MAX 64 /* each looks up a token in the database */
+
 struct link_join {
     struct list link;
     struct link_server *server;
@@ -16,6 +18,7 @@ struct link_join {
 static void server_join_free(struct link_join *join)
 {
     list_remove(&join->link);
+    join->server->join_count--;
     channel_close(join->channel);
     free(join->agent_id);
     free(join);
@@ -54,6 +57,10 @@ void server_joins_ask(struct link_server *server, struct channel *channel,
                       0);
         return;
     }
+    if (server->join_count >= JOINS_MAX) {
+        server_refuse(channel, "refused", "too many machines join at this moment; try again", 0);
+        return;
+    }
     join = calloc(1, sizeof(*join));
     if (!join || !(join->agent_id = strdup(msg->agent_id))) {
         free(join);
@@ -63,6 +70,7 @@ void server_joins_ask(struct link_server *server, struct channel *channel,
     join->server = server;
     join->channel = channel;
     list_add(&server->joins, &join->link);
+    server->join_count++;
     channel_set_ops(channel, &ops, join);
     server->ops->on_join(server->data, join, msg);
 }

@@ -141,6 +141,9 @@ def test_broken_bodies(admin, routes, what):
         if what in ("not an object", "deep") and route["path"] == "/aliquot/v1/sessions":
             continue  # takes lists; below
         reply = send(admin, route, BROKEN[what])
+        if route["path"] == "/auth/authorize" and len(BROKEN[what]) > 16384:
+            assert reply.status == 413, reply
+            continue
         assert reply.status == 400, (route["method"], route["path"], reply)
         assert reply.slug in ("invalid-api-params", "generic-bad-request"), (route, reply)
 

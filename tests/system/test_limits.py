@@ -125,7 +125,7 @@ WRONG = [  # body, what the refusal names
     (text_of(clusterSize=10**9), "cluster"), (text_of(maxWaitSeconds=-5), "axWait"),
     (text_of(name="n" * 100_000), "name"), (text_of(name=""), "name"),
     (text_of(startupCommand="x" * 70_000), "ommand"), (text_of(tag="t" * 70_000), "tag"),
-    (text_of(dependencies=["d"] * 100_000), "dependencies"),
+    (text_of(dependencies=["d"] * 40_000), "dependencies"),
     (text_of(type="sideways"), "type"),
     (text_of()[:-1] + b', "name": "again"}', "body"),
     (text_of(config={"resources": {}})[:-1] + b', "config": {}}', "body"),

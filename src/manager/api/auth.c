@@ -247,6 +247,8 @@ static void auth_on_role(struct request *req, void *data)
     request_reply_json(req, 200, &out);
 }
 
+#define AUTHORIZE_BODY_MAX 16384 /* it is read from anyone */
+
 const struct route auth_routes[] = {
     { METHOD_GET, "/auth", API_USER, auth_on_test, echo_fields, "Whether the signature is good" },
     { METHOD_POST, "/auth", API_USER, auth_on_test, echo_fields, "Whether the signature is good" },
@@ -255,7 +257,7 @@ const struct route auth_routes[] = {
     { METHOD_POST, "/auth/test", API_USER, auth_on_test, echo_fields,
       "Whether the signature is good" },
     { METHOD_POST, "/auth/authorize", API_PUBLIC, auth_on_authorize, authorize_fields,
-      "Exchange e-mail and password for a keypair" },
+      "Exchange e-mail and password for a keypair", 0, AUTHORIZE_BODY_MAX },
     { METHOD_GET, "/auth/role", API_USER, auth_on_role, role_fields, "The caller's roles" },
     { METHOD_POST, "/auth/update-password", API_USER, auth_on_update_password, password_fields,
       "Change the caller's password" },

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "http/sign.h"
 #include "manager/request/api.h"
+#include "manager/request/client_address.h"
 #include "store/fixture.h"
 
 #define ANONYMOUS_RATE_LIMIT 1000
@@ -102,7 +103,9 @@ static int access_find_signer(const struct api *api, struct request *req,
     if ((r = sign_verify(api->sign_cache, &claim, key->secret_key, err)) < 0)
         return r;
     if (access_is_once(req)
-        && (r = replay_check(api->replay, claim.signature, claim.date_usec, now, err)) < 0)
+        && (r = replay_check(api->replay, claim.access_key, claim.signature, claim.date_usec, now,
+                             err))
+               < 0)
         return r;
     *ret_key = key;
     *ret_user = user;
@@ -148,6 +151,26 @@ static int access_check_route(const struct api *api, struct request *req, const 
     return access_count_request(api, req, key, err);
 }
 
+/* A user, whatever the key; without one the network that the request comes from. */
+static int access_count_client(const struct api *api, struct request *req,
+                               const struct principal *who, struct aq_error *err)
+{
+    char name[AQ_MAX(UUID_TEXT_MAX, CLIENT_ADDRESS_MAX)], address[CLIENT_ADDRESS_MAX];
+    int r;
+
+    if (who->access_key[0]) {
+        (void)uuid_format(&who->user_id, name);
+    } else {
+        client_address_find(stream_get_address(request_get_stream(req)), request_get_head(req),
+                            &api->proxies, address);
+        client_address_network(address, name);
+    }
+    r = request_set_client(req, name, err);
+    if (r == -EAGAIN)
+        request_add_header_int(req, "Retry-After", 1);
+    return r;
+}
+
 int api_guard(struct request *req, const struct route *route, void *data, struct aq_error *err)
 {
     const char *version = request_get_header(req, "X-BackendAI-Version");
@@ -163,9 +186,10 @@ int api_guard(struct request *req, const struct route *route, void *data, struct
     if ((r = api_version_accept(version, &who->version, err)) < 0)
         return r;
     if ((route->role & API_ROLE_MASK) != API_PUBLIC)
-        return access_check_route(api, req, route, who, err);
-    access_add_rate_headers(req, ANONYMOUS_RATE_LIMIT, ANONYMOUS_RATE_LIMIT);
-    return 0;
+        r = access_check_route(api, req, route, who, err);
+    else
+        access_add_rate_headers(req, ANONYMOUS_RATE_LIMIT, ANONYMOUS_RATE_LIMIT);
+    return r < 0 ? r : access_count_client(api, req, who, err);
 }
 
 int api_owner(const struct api *api, const struct request *req, const char *owner_access_key,

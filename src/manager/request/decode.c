@@ -47,13 +47,19 @@ static int decode_refuse_body(struct aq_error *err, const char *why)
     return decode_refuse(err, &(struct decode_path){ .name = "body" }, why);
 }
 
-/* Nesting of a text, brackets in strings aside. The parser recurses, so this
- * is looked at before.
+/* What a text asks of the parser, strings aside: it recurses, and makes some hundred bytes of
+ * every value. So this is looked at before.
  */
-static size_t decode_json_depth(const char *text, size_t len)
+struct decode_cost {
+    size_t depth; /* of nesting */
+    size_t values;
+};
+
+static struct decode_cost decode_json_cost(const char *text, size_t len)
 {
-    size_t depth = 0, deepest = 0;
+    struct decode_cost cost = { .values = 1 };
     bool in_string = false;
+    size_t depth = 0;
 
     for (size_t i = 0; i < len; i++) {
         if (in_string) {
@@ -64,23 +70,31 @@ static size_t decode_json_depth(const char *text, size_t len)
         } else if (text[i] == '"') {
             in_string = true;
         } else if (text[i] == '{' || text[i] == '[') {
-            if (++depth > deepest)
-                deepest = depth;
+            depth++;
+            cost.depth = AQ_MAX(cost.depth, depth);
+            cost.values++;
+        } else if (text[i] == ',') {
+            cost.values++;
         } else if ((text[i] == '}' || text[i] == ']') && depth > 0) {
             depth--;
         }
     }
-    return deepest;
+    return cost;
 }
 
 int decode_json(const char *text, size_t len, json_t **ret, struct aq_error *err)
 {
+    const struct decode_cost cost = decode_json_cost(text, len);
     char why[sizeof(err->text)];
     json_error_t parse;
     json_t *json;
 
-    if (decode_json_depth(text, len) > DECODE_DEPTH_MAX) {
+    if (cost.depth > DECODE_DEPTH_MAX) {
         snprintf(why, sizeof(why), "nested deeper than %d", DECODE_DEPTH_MAX);
+        return decode_refuse_body(err, why);
+    }
+    if (cost.values > DECODE_VALUES_MAX) {
+        snprintf(why, sizeof(why), "more than %d values", DECODE_VALUES_MAX);
         return decode_refuse_body(err, why);
     }
     json = json_load_text(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &parse);

@@ -4,8 +4,8 @@
  * A request's parameters are its JSON body if it has one, else its query
  * string, in which all values are text. A table says what an object may hold;
  * a name that is not in it, a wrong type, a value out of its bounds, a name
- * given twice (also by an alias), text that is not UTF-8 and nesting deeper
- * than DECODE_DEPTH_MAX are refused with -EINVAL, err->kind
+ * given twice (also by an alias), text that is not UTF-8, nesting deeper than
+ * DECODE_DEPTH_MAX and more values than DECODE_VALUES_MAX are refused with -EINVAL, err->kind
  * "invalid-api-params" and err->field the path of the member
  * ("config.preopen_ports"), or "body" where the text is no JSON at all.
  *
@@ -28,6 +28,7 @@
 #include "http/url.h"
 
 #define DECODE_DEPTH_MAX 64
+#define DECODE_VALUES_MAX 50000 /* of one text: some 10 MB once parsed */
 
 enum field_type {
     FIELD_STR,         /* const char *; min..max bytes (max 0 = 64 KiB) */

@@ -186,35 +186,62 @@ static void test_cache(void **state)
     sign_cache_free(cache);
 }
 
+/* The i-th signature, of one of many keys. */
+static int replay_note(struct http_replay *replay, unsigned i, int64_t date_usec, int64_t now_usec,
+                       struct aq_error *err)
+{
+    uint8_t signature[32] = { 0 };
+    char key[16];
+
+    memcpy(signature, &i, sizeof(i));
+    (void)snprintf(key, sizeof(key), "AKIA%u", i);
+    return replay_check(replay, key, signature, date_usec, now_usec, err);
+}
+
 static void test_replay(void **state)
 {
     AQ_CLEANUP(replay_freep) struct http_replay *replay = NULL;
-    const int64_t now = INT64_C(1800000000) * USEC_PER_SEC;
-    uint8_t signature[32] = { 0 };
+    const int64_t now = INT64_C(1800000000) * USEC_PER_SEC, later = now + 2 * SIGN_WINDOW_USEC;
     struct aq_error err = { .code = 0 };
+    unsigned count = 0;
 
     (void)state;
     assert_int_equal(replay_new(3000, &replay, NULL), 0);
-    for (unsigned i = 0; i < 3000; i++) {
-        memcpy(signature, &i, sizeof(i));
-        assert_int_equal(replay_check(replay, signature, now + i % 7, now, NULL), 0);
-    }
-    for (unsigned i = 0; i < 3000; i++) {
-        memcpy(signature, &i, sizeof(i));
-        assert_int_equal(replay_check(replay, signature, now + i % 7, now, &err), -EEXIST);
-    }
-    assert_string_equal(err.kind, "auth-failed");
-    signature[31] = 1;
-    assert_int_equal(replay_check(replay, signature, now, now, &err), -EAGAIN);
+    while (replay_note(replay, count, now + count % 7, now, &err) == 0)
+        count++;
     assert_string_equal(err.kind, "rate-limit-exceeded");
+    assert_in_range(count, 2900, 3000);
+    for (unsigned i = 0; i < count; i++)
+        assert_int_equal(replay_note(replay, i, now + i % 7, now, &err), -EEXIST);
+    assert_string_equal(err.kind, "auth-failed");
     /* outside the window it is not even asked */
-    assert_int_equal(replay_check(replay, signature, now, now + SIGN_WINDOW_USEC, &err), -EINVAL);
-    assert_int_equal(replay_check(replay, signature, now, now - SIGN_WINDOW_USEC, &err), -EINVAL);
+    assert_int_equal(replay_note(replay, 1, now, now + SIGN_WINDOW_USEC, &err), -EINVAL);
+    assert_int_equal(replay_note(replay, 1, now, now - SIGN_WINDOW_USEC, &err), -EINVAL);
     /* once the window has passed there is room again */
-    assert_int_equal(replay_check(replay, signature, now + 2 * SIGN_WINDOW_USEC,
-                                  now + 2 * SIGN_WINDOW_USEC, NULL),
-                     0);
+    assert_int_equal(replay_note(replay, 1, later, later, NULL), 0);
     assert_int_equal(replay_count(replay), 1);
+}
+
+static void test_one_key_does_not_fill_the_replay_cache(void **state)
+{
+    AQ_CLEANUP(replay_freep) struct http_replay *replay = NULL;
+    const int64_t now = INT64_C(1800000000) * USEC_PER_SEC, later = now + 2 * SIGN_WINDOW_USEC;
+    struct aq_error err = { .code = 0 };
+    uint8_t signature[32] = { 0 };
+    unsigned count = 0;
+
+    (void)state;
+    assert_int_equal(replay_new(3000, &replay, NULL), 0);
+    do
+        memcpy(signature, &count, sizeof(count));
+    while (
+        replay_check(replay, "AKIAGREEDY", signature, now + count % 300 * USEC_PER_SEC, now, &err)
+            == 0
+        && ++count);
+    assert_string_equal(err.kind, "rate-limit-exceeded");
+    assert_in_range(count, 990, 1010);
+    assert_int_equal(replay_check(replay, "AKIAOTHER", signature, now, now, NULL), 0);
+    assert_int_equal(replay_check(replay, "AKIAGREEDY", signature, later, later, NULL), 0);
 }
 
 static void test_version(void **state)
@@ -259,10 +286,15 @@ static void test_version(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_vectors),    cmocka_unit_test(test_differences),
-        cmocka_unit_test(test_day),        cmocka_unit_test(test_authorization),
-        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_cache),
-        cmocka_unit_test(test_replay),     cmocka_unit_test(test_version),
+        cmocka_unit_test(test_vectors),
+        cmocka_unit_test(test_differences),
+        cmocka_unit_test(test_day),
+        cmocka_unit_test(test_authorization),
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_cache),
+        cmocka_unit_test(test_replay),
+        cmocka_unit_test(test_one_key_does_not_fill_the_replay_cache),
+        cmocka_unit_test(test_version),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -160,7 +160,7 @@ struct joining {
     struct core *core;
     struct link_join *join;
     unsigned char hash[TOKEN_HASH_SIZE];
-    char *cert;
+    char *request, *cert; /* to be signed, signed */
     struct agent_cert row;
     bool is_taken; /* there is an agent of this name, whether it is connected or not */
     struct serials former;
@@ -169,6 +169,7 @@ struct joining {
 static void joining_free(struct joining *j)
 {
     if (j) {
+        free(j->request);
         free(j->cert);
         free(j->former.items);
     }
@@ -201,6 +202,9 @@ static int join_write_join(struct store_tx *tx, void *data, struct aq_error *err
 
     if (r == 0)
         r = join_check_name(tx, j, err);
+    if (r == 0) /* nobody has us sign without a token */
+        r = pki_issue_agent(j->core->ca, j->request, j->row.agent_id, PKI_AGENT_DAYS, &j->cert,
+                            j->row.serial, err);
     if (r == 0)
         r = join_revoke_rows(tx, j->row.agent_id, j->row.issued_usec, &j->former, err);
     return r < 0 ? r : cert_save(tx, &j->row, err);
@@ -241,17 +245,16 @@ static void join_on_join_written(void *data, int r, const struct aq_error *err)
     joining_free(j);
 }
 
-static int join_issue(struct core *core, struct joining *j, const struct msg_join *msg,
-                      struct aq_error *err)
+static int join_prepare(struct core *core, struct joining *j, const struct msg_join *msg,
+                        struct aq_error *err)
 {
     const struct agent_entry *same = agent_entry_find(core, msg->agent_id);
     int r = agent_id_check(msg->agent_id, err);
 
-    if (r == 0)
-        r = pki_issue_agent(core->ca, msg->csr, msg->agent_id, PKI_AGENT_DAYS, &j->cert,
-                            j->row.serial, err);
     if (r < 0)
         return r;
+    if (!(j->request = strdup(msg->csr)))
+        return aq_fail_oom(err);
     join_hash_secret(msg->secret, j->hash);
     memcpy(j->row.agent_id, msg->agent_id, strlen(msg->agent_id) + 1);
     j->row.issued_usec = clock_realtime_usec();
@@ -266,7 +269,7 @@ void join_request(void *data, struct link_join *join, const struct msg_join *msg
     struct core *core = data;
     struct joining *j = calloc(1, sizeof(*j));
     struct aq_error err = { .text = "the manager's memory is short" };
-    int r = j ? join_issue(core, j, msg, &err) : -ENOMEM;
+    int r = j ? join_prepare(core, j, msg, &err) : -ENOMEM;
 
     AQ_FAULT("core.join.asked");
     if (r == 0) {

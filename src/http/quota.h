@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* quota.h - how much of a server one client may have under way: requests, bytes of bodies
+ *
+ * A client is whoever the guard names: a user, an address. It may have QUOTA_REQUESTS_LEAST
+ * requests and QUOTA_BYTES_LEAST bytes at any time, and beyond that half of what nobody has.
+ * So one alone gets a third of all there is, n of them 1/(n+2) each, and whoever comes next
+ * finds room (dynamic thresholds: Choudhury and Hahne, IEEE/ACM Transactions on Networking
+ * 6(2), 1998). Belongs to the thread of the loop.
+ */
+#ifndef AQ_HTTP_QUOTA_H
+#define AQ_HTTP_QUOTA_H
+
+#include "base/error.h"
+#include "base/map.h"
+
+#define QUOTA_REQUESTS_LEAST 16
+#define QUOTA_BYTES_LEAST ((size_t)256 << 10)
+
+struct quota_client {
+    char *name;
+    size_t requests, bytes;
+};
+
+struct quota {
+    struct map clients; /* name -> struct quota_client with a request under way */
+    size_t requests, requests_max;
+    size_t bytes, bytes_max;
+};
+
+void quota_init(struct quota *quota, size_t requests_max, size_t bytes_max);
+/* Every request has left. */
+void quota_done(struct quota *quota);
+
+/* Count a request of the client; 'name' is copied. -EAGAIN (rate-limit-exceeded) if it has too
+ * many, -ENOMEM.
+ */
+int quota_enter(struct quota *quota, const char *name, struct quota_client **ret,
+                struct aq_error *err);
+
+/* Count bytes of a request's body; 'client' NULL = only that of the server. False if there is
+ * no room for them.
+ */
+bool quota_add_bytes(struct quota *quota, struct quota_client *client, size_t bytes);
+
+/* The request with this many bytes is over; it had no client if that is NULL. */
+void quota_leave(struct quota *quota, struct quota_client *client, size_t bytes);
+
+#endif
