@@ -8,6 +8,12 @@
 #define SLOT_SHIFT AQ_GPU_CHARGE_SEQ_BITS
 #define GRANULE_SHIFT (AQ_GPU_CHARGE_SEQ_BITS + AQ_GPU_CHARGE_SLOT_BITS)
 
+/* How often a swap that lost is tried again. A process waits for the others of its own
+ * container; the agent waits for nobody who changes the words on purpose.
+ */
+#define TRIES_PROCESS UINT32_MAX
+#define TRIES_AGENT 1000
+
 static uint64_t charge_load(const uint64_t *word)
 {
     return __atomic_load_n(word, __ATOMIC_ACQUIRE);
@@ -35,27 +41,31 @@ static uint64_t charge_slot_device(int64_t granules, uint64_t seq)
 }
 
 /* Note that operation 'seq' has taken effect, unless a later one is noted:
- * sequence numbers are compared on the circle.
+ * sequence numbers are compared on the circle. False = no tries are left.
  */
-static void charge_note_seen(uint64_t *seen, uint64_t seq)
+static bool charge_note_seen(uint64_t *seen, uint64_t seq, uint32_t *tries)
 {
     uint64_t old = charge_load(seen);
 
-    while (((seq - old) & SEQ_MASK) - 1 < SEQ_MASK / 2)
+    for (; ((seq - old) & SEQ_MASK) - 1 < SEQ_MASK / 2; --*tries) {
+        if (*tries <= 1)
+            return false;
         if (__atomic_compare_exchange_n(seen, &old, seq, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-            return;
+            return true;
+    }
+    return true;
 }
 
 /* Change the counter by 'granules' and mark it with (slot, seq). False = the
- * sum would pass 'limit' or the word's width.
+ * sum would pass 'limit' or the word's width, or no tries are left.
  */
 static bool charge_swap(struct aq_gpu_usage *usage, uint32_t slot, uint32_t device,
-                        int64_t granules, uint64_t limit, uint64_t seq)
+                        int64_t granules, uint64_t limit, uint64_t seq, uint32_t tries)
 {
     uint64_t *word = &usage->devices[device].charged;
     uint64_t mark = ((uint64_t)slot << SLOT_SHIFT) | (seq & SEQ_MASK), old = charge_load(word);
 
-    for (;;) {
+    for (; tries > 0; tries--) {
         int64_t sum = (int64_t)charge_granules_of(old) + granules;
         uint32_t last = (uint32_t)(old >> SLOT_SHIFT & SLOT_MASK);
 
@@ -63,23 +73,25 @@ static bool charge_swap(struct aq_gpu_usage *usage, uint32_t slot, uint32_t devi
             return false;
         if (sum < 0)
             sum = 0; /* someone scribbled */
-        if (last != slot && last < AQ_GPU_SLOTS_MAX)
-            charge_note_seen(&usage->slots[last].devices[device].seen, old & SEQ_MASK);
+        if (last != slot && last < AQ_GPU_SLOTS_MAX
+            && !charge_note_seen(&usage->slots[last].devices[device].seen, old & SEQ_MASK, &tries))
+            return false;
         if (__atomic_compare_exchange_n(word, &old, ((uint64_t)sum << GRANULE_SHIFT) | mark, false,
                                         __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
             return true;
     }
+    return false;
 }
 
 static bool charge_change(struct aq_gpu_usage *usage, uint32_t slot, uint32_t device,
-                          int64_t granules, uint64_t limit)
+                          int64_t granules, uint64_t limit, uint32_t tries)
 {
     struct aq_gpu_slot_device *own = &usage->slots[slot].devices[device];
     uint64_t state = charge_load(&own->state), seq = (state + 1) & SEQ_MASK;
     int64_t held = charge_slot_granules(state);
 
     charge_store(&own->intent, charge_slot_device(granules, seq));
-    if (!charge_swap(usage, slot, device, granules, limit, seq)) {
+    if (!charge_swap(usage, slot, device, granules, limit, seq, tries)) {
         charge_store(&own->intent, charge_slot_device(0, state)); /* it never happened */
         return false;
     }
@@ -95,7 +107,8 @@ bool charge_reserve(struct aq_gpu_usage *usage, uint32_t slot, uint32_t device, 
         limit = GRANULE_MASK;
     if (granules > limit)
         return false;
-    return granules == 0 || charge_change(usage, slot, device, (int64_t)granules, limit);
+    return granules == 0
+           || charge_change(usage, slot, device, (int64_t)granules, limit, TRIES_PROCESS);
 }
 
 void charge_release(struct aq_gpu_usage *usage, uint32_t slot, uint32_t device, uint64_t granules)
@@ -105,7 +118,7 @@ void charge_release(struct aq_gpu_usage *usage, uint32_t slot, uint32_t device, 
     if (granules > held)
         granules = held;
     if (granules)
-        (void)charge_change(usage, slot, device, -(int64_t)granules, GRANULE_MASK);
+        (void)charge_change(usage, slot, device, -(int64_t)granules, GRANULE_MASK, TRIES_PROCESS);
 }
 
 uint64_t charge_sum(const struct aq_gpu_usage *usage, uint32_t device)
@@ -145,7 +158,8 @@ void charge_set(struct aq_gpu_usage *usage, uint32_t slot, uint32_t device, uint
     charge_finish(usage, slot, device);
     held = charge_of_slot(usage, slot, device);
     if (granules != held)
-        (void)charge_change(usage, slot, device, (int64_t)granules - (int64_t)held, GRANULE_MASK);
+        (void)charge_change(usage, slot, device, (int64_t)granules - (int64_t)held, GRANULE_MASK,
+                            TRIES_AGENT);
 }
 
 void charge_reclaim(struct aq_gpu_usage *usage, uint32_t slot, uint32_t device)
@@ -158,7 +172,7 @@ void charge_reclaim(struct aq_gpu_usage *usage, uint32_t slot, uint32_t device)
     charge_finish(usage, slot, device);
     held = charge_of_slot(usage, slot, device);
     if (held)
-        (void)charge_change(usage, slot, device, -(int64_t)held, GRANULE_MASK);
+        (void)charge_change(usage, slot, device, -(int64_t)held, GRANULE_MASK, TRIES_AGENT);
     __atomic_store_n(&dead->busy_ns, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&dead->contexts, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&dead->used_ns, 0, __ATOMIC_RELAXED);

@@ -11,7 +11,10 @@
  *
  * One operation at a time per slot and device: the caller serialises its
  * threads. Memory that another process corrupted gives wrong numbers, never
- * a fault. Words are described in aliquot/gpu_region.h.
+ * a fault. Those who change it without a pause make a process of their container
+ * wait, not the agent: charge_set() and charge_reclaim() give up after a thousand
+ * tries, and the slot stays charged until they are called again.
+ * Words are described in aliquot/gpu_region.h.
  */
 #ifndef AQ_GPU_CHARGE_H
 #define AQ_GPU_CHARGE_H
