@@ -15,6 +15,7 @@
 #include "agent/identity.h"
 #include "agent/kernel/kernel.h"
 #include "agent/kernel/limit_violation.h"
+#include "agent/settings/image_registries.h"
 #include "agent/settings/net_settings.h"
 #include "agent/runtime/oci.h"
 #include "agent/ssh/ssh.h"
@@ -390,6 +391,28 @@ static void agent_take_notes(struct agent_daemon *agent, const char *no_network)
     agent->notes = strbuf_steal(&notes); /* absent if memory is short */
 }
 
+static void agent_on_registry(void *data, const char *host, uint16_t port)
+{
+    net_admit_registry(data, host, port);
+}
+
+/* Whoever names an image chooses what the node connects to. A user namespace may lack the
+ * group by which the network's rules know those processes.
+ */
+static void agent_confine_pulls(struct agent_daemon *agent)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf map = STRBUF_INIT;
+
+    if (fs_read(AT_FDCWD, "/proc/self/gid_map", 4096, &map, NULL) < 0
+        || !strstr(map.data, "4294967295")) {
+        log_warning("images may be fetched from any address that this node reaches: the agent "
+                    "runs in a user namespace");
+        return;
+    }
+    image_registries_each(agent->settings, agent_on_registry, agent->net);
+    images_set_pull_group(agent->images, net_get_pull_group(agent->net));
+}
+
 /* Without one containers still run, each by itself. */
 static void agent_find_network(struct agent_daemon *agent)
 {
@@ -411,6 +434,8 @@ static void agent_find_network(struct agent_daemon *agent)
     } else if (net_get_note(agent->net)[0]) {
         log_info("network of containers: %s", net_get_note(agent->net));
     }
+    if (agent->net)
+        agent_confine_pulls(agent);
     agent_take_notes(agent, agent->net ? "" : err.text);
 }
 

@@ -193,6 +193,10 @@ class Driver:
         self.say("deny", host)
         return self.answer("deny")
 
+    def admit(self, registry):
+        self.say("admit", registry)
+        return self.answer("admit")
+
     def end_input(self):
         try:
             self.process.stdin.close()

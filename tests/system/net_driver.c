@@ -150,6 +150,12 @@ static void handle(char *text)
     } else if (strcmp(text, "deny") == 0) {
         net_deny(net, rest);
         answer(text, NULL, NULL);
+    } else if (strcmp(text, "admit") == 0) {
+        char *colon = strchr(rest, ':');
+
+        *colon = '\0';
+        net_admit_registry(net, rest, (uint16_t)atoi(colon + 1));
+        answer(text, NULL, NULL);
     } else if (strcmp(text, "end") == 0) {
         end();
     } else if (uuid_parse(rest, &id) == 0) {
@@ -224,6 +230,8 @@ int main(int argc, char **argv)
             dns[0] = value;
         else if (argv[i][0] == 'a')
             allowed[0] = value;
+        else if (argv[i][0] == 'm')
+            settings.connections_max = atoll(value);
         else if (argv[i][0] == 'r')
             settings.port_rest_usec = atoll(value);
         else
@@ -234,7 +242,8 @@ int main(int argc, char **argv)
         answer("start", NULL, &err);
         return 1;
     }
-    (void)printf("{\"did\":\"start\",\"note\":\"%s\"}\n", net_get_note(net));
+    (void)printf("{\"did\":\"start\",\"note\":\"%s\",\"pull_group\":%" PRIu32 "}\n",
+                 net_get_note(net), net_get_pull_group(net));
     (void)fflush(stdout);
     (void)uv_pipe_init(&loop, &input, 0);
     (void)uv_pipe_open(&input, STDIN_FILENO);

@@ -109,9 +109,9 @@ static int fetch_run(struct images *images, struct fetch_command *command,
                      struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *tmpdir = images_path(images, "pulls");
-    int r = command->failed || !tmpdir
-                ? aq_fail_oom(err)
-                : tool_start(images->loop, command->args, tmpdir, events, data, ret, err);
+    int r = command->failed || !tmpdir ? aq_fail_oom(err)
+                                       : tool_start(images->loop, command->args, tmpdir,
+                                                    images->pull_group, events, data, ret, err);
 
     fetch_command_done(command);
     return r;
@@ -226,4 +226,23 @@ int fetch_failed(const struct reference *ref, int status, const char *complaint,
     return aq_fail_as(err, EIO, "image-pull-failed", "image",
                       "image '%.80s' could not be fetched: %.180s%s", ref->text, text,
                       status > 128 ? " (skopeo was killed)" : "");
+}
+
+void image_hide_failure(const char *name, const struct aq_error *failure, struct aq_error *ret)
+{
+    const char *kind = failure->kind ? failure->kind : "";
+
+    *ret = *failure;
+    if (strcmp(kind, "image-registry") == 0 || strcmp(kind, "image-pull-failed") == 0)
+        (void)aq_fail_as(
+            ret, EIO, "image-pull-failed", "image",
+            "image '%.80s' could not be fetched from its registry: check its name; the "
+            "agent's log says what happened",
+            name);
+    else if (strcmp(kind, "image-not-found") == 0)
+        (void)aq_fail_as(ret, ENOENT, failure->kind, "image",
+                         "image '%.80s' was not found: check its name and tag", name);
+    else if (strcmp(kind, "image-unauthorized") == 0)
+        (void)aq_fail_as(ret, EACCES, failure->kind, "image",
+                         "image '%.80s': the agents may not fetch it, or it is not there", name);
 }

@@ -68,6 +68,14 @@ struct image_events {
 int images_new(uv_loop_t *loop, const struct settings *settings, struct images **ret,
                struct aq_error *err);
 
+/* Processes that fetch images have this group, by which the network's rules know them. */
+void images_set_pull_group(struct images *images, uint32_t group);
+
+/* What whoever names an image is told of a failure: not what answered at the registry's
+ * address, or how, which would show the node's network.
+ */
+void image_hide_failure(const char *name, const struct aq_error *failure, struct aq_error *ret);
+
 /* Called from the loop when images or names have come or gone. */
 void images_set_on_change(struct images *images, void (*on_change)(void *data), void *data);
 

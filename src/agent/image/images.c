@@ -104,6 +104,11 @@ void images_set_on_change(struct images *images, void (*on_change)(void *data), 
     images->change_data = data;
 }
 
+void images_set_pull_group(struct images *images, uint32_t group)
+{
+    images->pull_group = group;
+}
+
 /* ---- root file systems as they are ---- */
 
 static int images_local_record(const struct image_request *request, struct image_record **ret,

@@ -18,7 +18,8 @@
 struct images {
     uv_loop_t *loop;
     const struct settings *settings;
-    char *directory; /* store_layout.h */
+    uint32_t pull_group; /* of processes that fetch; 0 = as ours */
+    char *directory;     /* store_layout.h */
     char *unpack_program;
     struct map records; /* digest -> struct image_record, one reference each */
     struct map names;   /* image_name_key() -> struct image_name */

@@ -232,7 +232,7 @@ static int layers_start_tool(struct image_layer *layer, struct aq_error *err)
     };
     strbuf_clear(&layer->line);
     layer->is_done = false;
-    return tool_start(layer->images->loop, argv, NULL, &events, layer, &layer->tool, err);
+    return tool_start(layer->images->loop, argv, NULL, 0, &events, layer, &layer->tool, err);
 }
 
 static void layers_start_waiting(struct images *images)

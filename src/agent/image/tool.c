@@ -3,10 +3,13 @@
 #include "agent/image/tool.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 #define ARGS_MAX 32
+#define WRAPPER_MAX 6
 
 extern char **environ;
 
@@ -121,26 +124,31 @@ static int tool_spawn(struct tool *tool, uv_loop_t *loop, char **args, char **en
     return r;
 }
 
-int tool_start(uv_loop_t *loop, const char *const *argv, const char *tmpdir,
+int tool_start(uv_loop_t *loop, const char *const *argv, const char *tmpdir, uint32_t group,
                const struct tool_events *events, void *data, struct tool **ret,
                struct aq_error *err)
 {
     /* the kernel ends it when we end, however that happens */
-    static const char *const wrapper[] = { "setpriv", "--pdeathsig", "KILL", "--" };
-    const char *args[ARGS_MAX + AQ_COUNT(wrapper)] = { 0 };
+    const char *args[ARGS_MAX + WRAPPER_MAX] = { "setpriv", "--pdeathsig", "KILL" };
+    char group_arg[sizeof("--regid=4294967295")];
     AQ_CLEANUP(aq_freep) char *tmp = tmpdir ? aq_format("TMPDIR=%s", tmpdir) : NULL;
     AQ_CLEANUP(aq_freep) char **environment = tool_make_environment(tmp);
     struct tool *tool = calloc(1, sizeof(*tool));
-    size_t count = 0;
+    size_t count = 3;
     int r;
 
     if (!tool || !environment || (tmpdir && !tmp)) {
         free(tool);
         return aq_fail_oom(err);
     }
-    memcpy(args, wrapper, sizeof(wrapper));
-    for (; argv[count] && count < ARGS_MAX - 1; count++)
-        args[AQ_COUNT(wrapper) + count] = argv[count];
+    if (group) {
+        (void)snprintf(group_arg, sizeof(group_arg), "--regid=%" PRIu32, group);
+        args[count++] = group_arg;
+        args[count++] = "--keep-groups";
+    }
+    args[count++] = "--";
+    for (size_t i = 0; argv[i] && i < ARGS_MAX - 1; i++)
+        args[count++] = argv[i];
     strbuf_init(&tool->complaint);
     tool->events = events;
     tool->data = data;

@@ -7,6 +7,7 @@
 #ifndef AQ_AGENT_IMAGE_TOOL_H
 #define AQ_AGENT_IMAGE_TOOL_H
 
+#include <stdint.h>
 #include <uv.h>
 
 #include "base/error.h"
@@ -25,9 +26,9 @@ struct tool_events {
 };
 
 /* 'argv' NULL-terminated, argv[0] looked up in PATH; 'tmpdir' becomes its
- * TMPDIR (NULL = as ours). 'events' is borrowed until the end.
+ * TMPDIR (NULL = as ours), 'group' its group (0 = as ours). 'events' is borrowed until the end.
  */
-int tool_start(uv_loop_t *loop, const char *const *argv, const char *tmpdir,
+int tool_start(uv_loop_t *loop, const char *const *argv, const char *tmpdir, uint32_t group,
                const struct tool_events *events, void *data, struct tool **ret,
                struct aq_error *err);
 

@@ -54,9 +54,12 @@ static void prerequisites_on_image_ready(void *data, struct image *image)
 static void prerequisites_on_image_failed(void *data, const struct aq_error *err)
 {
     struct local_kernel *k = data;
+    struct aq_error shown;
 
     k->image_request = NULL;
-    kernel_fail(k, err);
+    log_warning("no image for a kernel: %s", err->text);
+    image_hide_failure(k->image_name, err, &shown);
+    kernel_fail(k, &shown);
 }
 
 static void prerequisites_on_image_progress(void *data, const struct image_progress *progress)

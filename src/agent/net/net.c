@@ -443,6 +443,7 @@ static void net_destroy(struct net *net)
     ports_done(&net->ports);
     free(net->denied);
     free(net->allowed);
+    free(net->registries);
     strbuf_done(&net->written);
     free(net);
 }
@@ -465,63 +466,4 @@ void net_free(struct net *net)
 const char *net_get_note(const struct net *net)
 {
     return net->note;
-}
-
-/* ---- hosts that are out of reach ---- */
-
-struct net_lookup {
-    uv_getaddrinfo_t request;
-    struct net *net;
-    char host[256];
-};
-
-static void net_deny_address(struct net *net, uint32_t address)
-{
-    const struct range range = { address, 32 };
-
-    for (size_t i = 0; i < net->denied_count; i++)
-        if (net->denied[i].bits == 32 && net->denied[i].first == address)
-            return;
-    if (!vec_grow(&net->denied, &net->denied_cap, net->denied_count + 1, sizeof(*net->denied)))
-        return;
-    net->denied[net->denied_count++] = range;
-    net->wanted++;
-    net_table_update(net);
-}
-
-static void net_on_looked_up(uv_getaddrinfo_t *request, int status, struct addrinfo *found)
-{
-    struct net_lookup *lookup = request->data;
-    struct net *net = lookup->net;
-
-    if (status < 0)
-        log_warning("kernels may reach '%s': it cannot be looked up: %s", lookup->host,
-                    uv_strerror(status));
-    for (const struct addrinfo *at = found; at; at = at->ai_next)
-        if (at->ai_family == AF_INET) {
-            struct sockaddr_in in;
-
-            memcpy(&in, at->ai_addr, sizeof(in));
-            net_deny_address(net, ntohl(in.sin_addr.s_addr));
-        }
-    uv_freeaddrinfo(found);
-    free(lookup);
-    net_job_ended(net);
-}
-
-void net_deny(struct net *net, const char *host)
-{
-    const struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM };
-    struct net_lookup *lookup = calloc(1, sizeof(*lookup));
-
-    if (!lookup)
-        return;
-    lookup->net = net;
-    lookup->request.data = lookup;
-    (void)snprintf(lookup->host, sizeof(lookup->host), "%s", host);
-    if (uv_getaddrinfo(net->loop, &lookup->request, net_on_looked_up, lookup->host, NULL, &hints)
-        < 0)
-        free(lookup);
-    else
-        net->jobs++;
 }

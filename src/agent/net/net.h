@@ -52,6 +52,7 @@ struct net_settings {
     const char *const *denied;   /* "ADDRESS[/BITS]" that kernels cannot reach, besides the usual */
     const char *const *allowed;  /* "ADDRESS[/BITS][:PORT]" that they can in spite of that */
     uint16_t port_min, port_max; /* of the node, to publish ports of kernels on */
+    int64_t connections_max;     /* of a kernel at a time; 0 = no limit */
     int64_t port_rest_usec;      /* before a published port is used again */
 };
 
@@ -59,6 +60,7 @@ struct net_settings {
 #define NET_POOL "10.213.0.0/16"
 #define NET_PORT_MIN 30000
 #define NET_PORT_MAX 31000
+#define NET_CONNECTIONS_MAX 16384
 #define NET_PORT_REST_USEC INT64_C(60000000)
 
 struct net_port {
@@ -128,6 +130,14 @@ const struct net_info *net_get_info(const struct net_endpoint *endpoint);
  * now, in the background.
  */
 void net_deny(struct net *net, const char *host);
+
+/* Processes of this group of the node fetch images: they reach no loopback, link-local or
+ * denied address and none of the node's own, but name servers and net_admit_registry().
+ */
+uint32_t net_get_pull_group(const struct net *net);
+
+/* Images are fetched from here wherever it is. 'port' 0 = 80 and 443. As net_deny(). */
+void net_admit_registry(struct net *net, const char *host, uint16_t port);
 
 /* Why there are restrictions on this node, for 'agent info'; "" = none. */
 const char *net_get_note(const struct net *net);

@@ -46,6 +46,9 @@ struct net {
     size_t denied_count, denied_cap;
     struct nft_rules_target *allowed;
     size_t allowed_count;
+    struct nft_rules_target *registries;
+    size_t registries_count, registries_cap;
+    int64_t connections_max;
     uint32_t mtu;
     uint64_t wanted, current; /* versions of the table: to be made, made */
     bool is_writing;          /* the table */

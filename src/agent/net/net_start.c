@@ -90,6 +90,7 @@ static int net_start_read_settings(struct net *net, const struct net_settings *s
 {
     int r = range_parse(s->pool, &net->whole, err);
 
+    net->connections_max = s->connections_max;
     if (r == 0)
         r = net_start_read_denied(net, s->denied, err);
     if (r == 0)
@@ -268,7 +269,9 @@ static int net_start_find_uplinks(int nl, struct net_start_uplinks *ret, struct 
 static int net_start_set_up_machine(struct net *net, const struct net_start_uplinks *uplinks,
                                     struct strbuf *commands, struct aq_error *err)
 {
-    struct nft_rules_table table = { .subnet = net->directory.subnet };
+    struct nft_rules_table table = { .subnet = net->directory.subnet,
+                                     .connections_max = net->connections_max,
+                                     .pull_group = net_get_pull_group(net) };
     int r = 0;
 
     memcpy(table.tag, net->directory.tag, sizeof(table.tag));

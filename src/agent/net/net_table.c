@@ -130,6 +130,8 @@ void net_table_add_sets(struct net *net, struct strbuf *out)
                            .denied_count = net->denied_count,
                            .allowed = net->allowed,
                            .allowed_count = net->allowed_count,
+                           .registries = net->registries,
+                           .registries_count = net->registries_count,
                            .published = lists.published,
                            .published_count = lists.published_count,
                            .peers = lists.peers,

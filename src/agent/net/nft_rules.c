@@ -54,8 +54,45 @@ static void nft_rules_write_sets(struct strbuf *out)
                      "  set denied { type ipv4_addr; flags interval; auto-merge; }\n"
                      "  set allowed { type ipv4_addr; flags interval; auto-merge; }\n"
                      "  set allowed_ports { type ipv4_addr . inet_service; flags interval; }\n"
+                     "  set registries { type ipv4_addr . inet_service; }\n"
+                     "  set connections { type ipv4_addr; size 65535; flags dynamic; }\n"
                      "  set mates { type ipv4_addr . ipv4_addr; }\n"
                      "  map published { type inet_service : ipv4_addr . inet_service; }\n");
+}
+
+/* What the node remembers of connections is one table for all: none fills it alone. Both
+ * ways count, for a kernel may have helpers outside.
+ */
+static void nft_rules_add_count(struct strbuf *out, const struct nft_rules_table *table,
+                                const char *which, const char *otherwise)
+{
+    if (table->connections_max)
+        strbuf_addf(out,
+                    "    ct state new add @connections { ip %s ct count over %" PRId64 " } %s\n",
+                    which, table->connections_max, otherwise);
+}
+
+/* Whoever names an image decides where its registry's name, redirects and token servers
+ * lead. Rules see the address that is connected to, whatever a name server says first.
+ */
+static void nft_rules_add_pulls(struct strbuf *out, const struct nft_rules_table *table)
+{
+    strbuf_addf(out,
+                "  chain of_node {\n"
+                "    type filter hook output priority filter; policy accept;\n"
+                "    meta skgid %" PRIu32 " goto pulls\n"
+                "  }\n"
+                "  chain pulls {\n"
+                "    ct state established,related accept\n"
+                "    meta l4proto { tcp, udp } th dport 53 accept\n"
+                "    meta l4proto tcp ip daddr . tcp dport @registries accept\n"
+                "    ip daddr @allowed accept\n"
+                "    meta l4proto { tcp, udp } ip daddr . th dport @allowed_ports accept\n"
+                "    ip daddr @denied reject with icmpx type admin-prohibited\n"
+                "    ip6 daddr fe80::/10 reject with icmpx type admin-prohibited\n"
+                "    fib daddr type local reject with icmpx type admin-prohibited\n"
+                "  }\n",
+                table->pull_group);
 }
 
 static void nft_rules_add_filters(struct strbuf *out, const struct nft_rules_table *table)
@@ -76,11 +113,12 @@ static void nft_rules_add_filters(struct strbuf *out, const struct nft_rules_tab
                 "    iifname \"aq%s-*\" goto kernels_to_node\n"
                 "  }\n"
                 "  chain kernels_to_node {\n"
-                "    ct state established,related accept\n"
-                "    ip daddr @dns meta l4proto { tcp, udp } th dport 53 accept\n"
-                "    reject with icmpx type admin-prohibited\n"
-                "  }\n",
+                "    ct state established,related accept\n",
                 tag);
+    nft_rules_add_count(out, table, "saddr", "drop");
+    strbuf_adds(out, "    ip daddr @dns meta l4proto { tcp, udp } th dport 53 accept\n"
+                     "    reject with icmpx type admin-prohibited\n"
+                     "  }\n");
     strbuf_addf(out,
                 "  chain through {\n"
                 "    type filter hook forward priority filter; policy accept;\n"
@@ -88,10 +126,11 @@ static void nft_rules_add_filters(struct strbuf *out, const struct nft_rules_tab
                 "    oifname \"aq%s-*\" goto into_kernels\n",
                 tag, tag);
     nft_rules_add_guard(out, table);
+    strbuf_addf(out, "  }\n"
+                     "  chain out_of_kernels {\n"
+                     "    ct state established,related accept\n");
+    nft_rules_add_count(out, table, "saddr", "reject with icmpx type admin-prohibited");
     strbuf_addf(out,
-                "  }\n"
-                "  chain out_of_kernels {\n"
-                "    ct state established,related accept\n"
                 "    oifname \"aq%s-*\" ip saddr . ip daddr @mates accept\n"
                 "    oifname \"aq*\" reject with icmpx type admin-prohibited\n"
                 "    ip daddr @dns meta l4proto { tcp, udp } th dport 53 accept\n"
@@ -103,8 +142,9 @@ static void nft_rules_add_filters(struct strbuf *out, const struct nft_rules_tab
                 tag);
     strbuf_adds(out, "  chain into_kernels {\n"
                      "    ct state established,related accept\n"
-                     "    iifname \"aq*\" drop\n"
-                     "    ct status dnat accept\n"
+                     "    iifname \"aq*\" drop\n");
+    nft_rules_add_count(out, table, "daddr", "drop");
+    strbuf_adds(out, "    ct status dnat accept\n"
                      "    drop\n"
                      "  }\n");
 }
@@ -138,6 +178,7 @@ void nft_rules_add_table(struct strbuf *out, const struct nft_rules_table *table
     strbuf_addf(out, "table inet aliquot_%s {\n", table->tag);
     nft_rules_write_sets(out);
     nft_rules_add_filters(out, table);
+    nft_rules_add_pulls(out, table);
     nft_rules_add_translation(out, table);
     strbuf_adds(out, "}\n");
 }
@@ -210,6 +251,18 @@ static void nft_rules_add_targets(struct strbuf *out, const char *tag,
     }
 }
 
+static void nft_rules_add_registries(struct strbuf *out, const char *tag,
+                                     const struct nft_rules_sets *sets)
+{
+    char address[INET_ADDRSTRLEN];
+
+    nft_rules_begin(out, tag, "set", "registries");
+    for (size_t i = 0; i < sets->registries_count; i++)
+        strbuf_addf(out, "add element inet aliquot_%s registries { %s . %u }\n", tag,
+                    address_format(sets->registries[i].range.first, address),
+                    sets->registries[i].port);
+}
+
 static void nft_rules_add_peers(struct strbuf *out, const char *tag,
                                 const struct nft_rules_sets *sets)
 {
@@ -242,6 +295,7 @@ void nft_rules_add_sets(struct strbuf *out, const char *tag, const struct nft_ru
 {
     nft_rules_add_dns(out, tag, sets);
     nft_rules_add_targets(out, tag, sets);
+    nft_rules_add_registries(out, tag, sets);
     nft_rules_add_peers(out, tag, sets);
     nft_rules_add_published(out, tag, sets);
 }

@@ -23,6 +23,8 @@ struct nft_rules_table {
      */
     char guarded[NFT_RULES_GUARDED_MAX][IF_NAMESIZE];
     size_t guarded_count;
+    int64_t connections_max; /* of one kernel at a time; 0 = no limit */
+    uint32_t pull_group;     /* processes of this group fetch images */
 };
 
 /* "ADDRESS[/BITS][:PORT]"; port 0 = all. */
@@ -47,6 +49,8 @@ struct nft_rules_sets {
     size_t denied_count;
     const struct nft_rules_target *allowed;
     size_t allowed_count;
+    const struct nft_rules_target *registries; /* reached in spite of what is denied */
+    size_t registries_count;
     const struct nft_rules_published *published;
     size_t published_count;
     const struct nft_rules_peers *peers;

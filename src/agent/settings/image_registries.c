@@ -4,6 +4,7 @@
 #include "agent/settings/image_registries.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "model/reference.h"
@@ -72,6 +73,39 @@ int image_registries_check(const struct settings *settings, struct aq_error *err
     return r < 0 ? r
                  : image_registries_check_each(&settings->image_insecure,
                                                image_registries_check_insecure, err);
+}
+
+/* ---- where they are ---- */
+
+/* "HOST[:PORT][/PATH]" */
+static void image_registries_tell(const char *text, image_registries_fn *fn, void *data)
+{
+    size_t len = strcspn(text, ":/=");
+    char host[256] = "";
+    unsigned long port = text[len] == ':' ? strtoul(text + len + 1, NULL, 10) : 0;
+
+    if (len == 0 || len >= sizeof(host) || text[strcspn(text, "*[")] || port > UINT16_MAX
+        || strncmp(text, "docker.io", len) == 0)
+        return;
+    memcpy(host, text, len);
+    fn(data, host, (uint16_t)port);
+}
+
+void image_registries_each(const struct settings *settings, image_registries_fn *fn, void *data)
+{
+    const struct conf_list *mirrors = &settings->image_mirrors, *allow = &settings->image_allow;
+
+    if (settings->image_registry)
+        image_registries_tell(settings->image_registry, fn, data);
+    for (size_t i = 0; i < settings->image_insecure.count; i++)
+        image_registries_tell(settings->image_insecure.items[i], fn, data);
+    for (size_t i = 0; i < mirrors->count; i++) {
+        image_registries_tell(mirrors->items[i], fn, data);
+        image_registries_tell(strchr(mirrors->items[i], '=') + 1, fn, data);
+    }
+    for (size_t i = 0; i < allow->count; i++)
+        if (strpbrk(allow->items[i], ".:") || strcmp(allow->items[i], "localhost") == 0)
+            image_registries_tell(allow->items[i], fn, data);
 }
 
 /* ---- registries.conf ---- */

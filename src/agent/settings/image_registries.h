@@ -11,6 +11,12 @@
  */
 int image_registries_check(const struct settings *settings, struct aq_error *err);
 
+/* Registries that the settings name, mirrors included; 'port' 0 = as usual. Not docker.io,
+ * IPv6 addresses and patterns: what they lead to is not known here.
+ */
+typedef void image_registries_fn(void *data, const char *host, uint16_t port);
+void image_registries_each(const struct settings *settings, image_registries_fn *fn, void *data);
+
 /* Append registries.conf (containers-registries.conf(5)) for mirrors and
  * registries without TLS; the lists have been checked. Nothing is appended if
  * both are empty.

@@ -28,6 +28,7 @@ int net_settings_fill(struct net_settings *ret, const struct settings *settings,
         .allowed = net_settings_texts_of(&s->network_allow, arena),
         .port_min = (uint16_t)s->port_min,
         .port_max = (uint16_t)s->port_max,
+        .connections_max = s->network_connections_max,
         .port_rest_usec = s->port_rest_usec,
     };
     if (!identity || !ret->dns || !ret->denied || !ret->allowed)

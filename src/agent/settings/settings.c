@@ -167,6 +167,8 @@ const struct conf_item settings_items[] = {
       "ADDRESS[/BITS][:PORT] that they can in spite of that" },
     { "network", "ssh", CONF_BOOL, AT(network_ssh), "true", 0, 0, 0,
       "Containers have an SSH server, where Debian's dropbear is installed" },
+    { "network", "max-connections", CONF_INT, AT(network_connections_max), "16384", 0, 16777216, 0,
+      "Connections of a container at a time, to it and from it; 0: no limit" },
     { "network", "port-min", CONF_INT, AT(port_min), "30000", 1024, 65535, 0,
       "First port of the node to publish ports of containers on" },
     { "network", "port-max", CONF_INT, AT(port_max), "31000", 1024, 65535, 0, "And the last" },

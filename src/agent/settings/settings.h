@@ -51,6 +51,7 @@ struct settings {
     bool network_ssh;    /* and an SSH server */
     char *network_pool;
     struct conf_list network_dns, network_deny, network_allow;
+    int64_t network_connections_max; /* of a container */
     int64_t port_min, port_max, port_rest_usec;
     char *driver;      /* "auto", "process" or "container" */
     char *oci_runtime; /* "auto", "crun", "runc" or a path */
