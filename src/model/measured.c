@@ -24,17 +24,27 @@ static struct metric_kind *measured_new_kind(const struct metric_kind *like)
     return kind;
 }
 
-const struct metric_kind *metric_kinds_get(struct metric_kinds *kinds,
-                                           const struct metric_kind *like)
+const struct metric_kind *metric_kinds_find(const struct metric_kinds *kinds,
+                                            const struct metric_kind *like)
 {
-    struct metric_kind *kind;
-
     for (size_t i = 0; i < kinds->count; i++) {
-        kind = kinds->items[i];
+        const struct metric_kind *kind = kinds->items[i];
+
         if (kind->unit == like->unit && kind->show == like->show && kind->stats == like->stats
             && strcmp(kind->key, like->key) == 0)
             return kind;
     }
+    return NULL;
+}
+
+const struct metric_kind *metric_kinds_get(struct metric_kinds *kinds,
+                                           const struct metric_kind *like)
+{
+    const struct metric_kind *found = metric_kinds_find(kinds, like);
+    struct metric_kind *kind;
+
+    if (found)
+        return found;
     if (!metric_key_is_valid(like->key) || kinds->count == METRIC_KINDS_MAX
         || !vec_grow(&kinds->items, &kinds->cap, kinds->count + 1, sizeof(kind)))
         return NULL;

@@ -23,6 +23,9 @@ struct metric_kinds {
 /* The same kind; NULL if there is no room, or the key is none. */
 const struct metric_kind *metric_kinds_get(struct metric_kinds *kinds,
                                            const struct metric_kind *like);
+/* NULL if there is none. */
+const struct metric_kind *metric_kinds_find(const struct metric_kinds *kinds,
+                                            const struct metric_kind *like);
 void metric_kinds_done(struct metric_kinds *kinds);
 
 struct measured_item {

@@ -78,11 +78,16 @@ static void images_tell(struct core_image_job *job, const struct core_image_stat
     fn(data, status);
 }
 
-/* A session's image comes: not durable, only told. */
-static void images_tell_session(struct core *core, const struct msg_image_status *msg,
+/* A session's image comes: not durable, only told. By an agent that has a kernel of it: what
+ * another one says would reach its user as news.
+ */
+static void images_tell_session(struct core *core, const struct agent_entry *a,
+                                const struct msg_image_status *msg,
                                 const struct core_image_status *status)
 {
-    struct session_entry *l = session_entry_find(core, &msg->session_id);
+    const struct kernel_entry *f = agent_entry_find_kernel(core, a, &msg->session_id,
+                                                           &msg->kernel_id);
+    struct session_entry *l = f ? f->entry : NULL;
     const struct core_event event = {
         .name = "session_image_pull",
         .session = l ? &l->s : NULL,
@@ -113,7 +118,7 @@ void images_take_status(struct core *core, const struct agent_entry *a,
     };
 
     if (uuid_is_nil(&msg->job_id)) {
-        images_tell_session(core, msg, &status);
+        images_tell_session(core, a, msg, &status);
         return;
     }
     LIST_FOREACH(it, &core->image_jobs) {

@@ -60,6 +60,8 @@ static bool inventory_is_transient_error(const char *kind)
     return false;
 }
 
+#define EXIT_CODE_MAX INT64_C(255)
+
 /* ---- facts ---- */
 
 static enum fact fact_of(enum msg_kernel_state state)
@@ -132,7 +134,7 @@ static void inventory_take_fact(struct core *core, struct agent_entry *a, struct
     }
     if (heard == FACT_ENDED) {
         f->has_exit = m->has_exit;
-        f->exit_code = (int)m->exit_code;
+        f->exit_code = (int)AQ_MIN(m->exit_code, EXIT_CODE_MAX);
         f->reason = inventory_known_reason(m->reason);
     }
     if (heard == FACT_ERROR || inventory_has_bootstrap_failed(f)) {

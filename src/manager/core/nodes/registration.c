@@ -28,11 +28,41 @@ struct drain {
     void *data;
 };
 
-/* "cpu": ["count", "4"]. With a batch, a slot that is new becomes known by it. */
-static int registration_read_slot(const char *name, const json_t *pair,
-                                  const struct slot_types *types, struct slots *ret,
-                                  struct event_batch *batch, struct aq_error *err)
+/* Names of slots are known for ever, and to the whole cluster, which has room for a few thousand
+ * of them: an agent may name so many that nobody knew before.
+ */
+#define NEW_SLOTS_MAX 64
+
+/* What a list of slots is read with. */
+struct registration_reader {
+    const struct slot_types *types;
+    struct event_batch *batch; /* a slot that is new becomes known by it; NULL = only check */
+    unsigned room;             /* for new ones */
+};
+
+/* Is the name new, and too much? */
+static int registration_check_new(struct registration_reader *reader, const char *name,
+                                  struct aq_error *err)
 {
+    const char *known = slot_name_find(name, strlen(name));
+    enum slot_type type;
+
+    if (known && slot_types_find(reader->types, known, &type) == 0)
+        return 0;
+    if (reader->room == 0)
+        return aq_fail_field(err, E2BIG, "slots",
+                             "the agent names more than %d slots that the cluster did not know",
+                             NEW_SLOTS_MAX);
+    reader->room--;
+    return 0;
+}
+
+/* "cpu": ["count", "4"] */
+static int registration_read_slot(struct registration_reader *reader, const char *name,
+                                  const json_t *pair, struct slots *ret, struct aq_error *err)
+{
+    const struct slot_types *types = reader->types;
+    struct event_batch *batch = reader->batch;
     const char *type_text = json_string_value(json_array_get(pair, 0));
     const char *amount_text = json_string_value(json_array_get(pair, 1));
     const char *interned;
@@ -40,8 +70,10 @@ static int registration_read_slot(const char *name, const json_t *pair,
     bool is_new;
     int64_t amount;
     struct event *e;
-    int r;
+    int r = registration_check_new(reader, name, err);
 
+    if (r < 0)
+        return r;
     errno = 0;
     if (!(interned = slot_name_intern(name, strlen(name))) && errno == ENOMEM)
         return aq_fail_oom(err);
@@ -68,9 +100,11 @@ static int registration_read_slot(const char *name, const json_t *pair,
 }
 
 /* An object of slots; see registration_read_slot(). */
-static int registration_read_slots(const char *text, struct slots *ret, struct event_batch *batch,
-                                   const struct slot_types *types, struct aq_error *err)
+static int registration_read_slots(struct agent_entry *a, const char *text, struct slots *ret,
+                                   struct event_batch *batch, const struct slot_types *types,
+                                   struct aq_error *err)
 {
+    struct registration_reader reader = { types, batch, NEW_SLOTS_MAX - a->new_slots };
     json_t *all, *pair;
     const char *name;
     int r = 0;
@@ -83,8 +117,10 @@ static int registration_read_slots(const char *text, struct slots *ret, struct e
         r = aq_fail_field(err, EINVAL, "slots", "not a JSON object");
     json_object_foreach(all, name, pair)
         if (r == 0)
-            r = registration_read_slot(name, pair, types, ret, batch, err);
+            r = registration_read_slot(&reader, name, pair, ret, err);
     json_decref(all);
+    if (r == 0 && batch)
+        a->new_slots = NEW_SLOTS_MAX - reader.room;
     return r;
 }
 
@@ -150,7 +186,7 @@ static int registration_begin_row(const struct agent_entry *a, int64_t now, stru
     return registration_copy_offer(ret, &a->a);
 }
 
-static int registration_add_offer(struct core *core, const struct agent_entry *a, int64_t now,
+static int registration_add_offer(struct core *core, struct agent_entry *a, int64_t now,
                                   struct event_batch *batch, struct agent *ret,
                                   struct aq_error *err)
 {
@@ -165,7 +201,7 @@ static int registration_add_offer(struct core *core, const struct agent_entry *a
     ret->available = (struct slots){ 0 };
     if (registration_copy_offer(ret, &a->registration) < 0)
         return -ENOMEM;
-    return registration_read_slots(a->slots_text, &ret->available, batch, core->types, err);
+    return registration_read_slots(a, a->slots_text, &ret->available, batch, core->types, err);
 }
 
 static int registration_add_drains(const struct agent_entry *a, struct agent *ret)
@@ -180,7 +216,7 @@ static int registration_add_drains(const struct agent_entry *a, struct agent *re
     return 0;
 }
 
-static int registration_make_row(struct core *core, const struct agent_entry *a,
+static int registration_make_row(struct core *core, struct agent_entry *a,
                                  struct event_batch *batch, struct agent *ret, struct aq_error *err)
 {
     int64_t now = clock_realtime_usec();
@@ -309,7 +345,8 @@ int registration_take(struct core *core, struct agent_entry *a, const struct msg
                              "there is no resource group '%s'; make "
                              "it, or configure the agent for another",
                              group);
-    r = registration_read_slots(hello->slots ? hello->slots : "{}", &slots, NULL, core->types, err);
+    r = registration_read_slots(a, hello->slots ? hello->slots : "{}", &slots, NULL, core->types,
+                                err);
     slots_done(&slots);
     if (r < 0)
         return r;
@@ -334,7 +371,7 @@ void registration_update(struct core *core, struct agent_entry *a, const struct 
         (void)registration_set_text(&a->plugins, m->plugins); /* only shown */
     if (!a->has_registration || (!has_slots && !has_devices))
         return;
-    if (has_slots && registration_read_slots(m->slots, &slots, NULL, core->types, &err) < 0)
+    if (has_slots && registration_read_slots(a, m->slots, &slots, NULL, core->types, &err) < 0)
         log_warning("agent '%s' offers what cannot be used: %s", a->a.id, err.text);
     else if ((!has_slots || registration_set_text(&a->slots_text, m->slots) == 0)
              && (!has_devices || registration_set_text(&a->registration.devices, m->devices) == 0))

@@ -58,6 +58,23 @@ struct agent_entry *agent_entry_try_add(struct core *core, const char *id)
     return a;
 }
 
+struct kernel_entry *agent_entry_find_kernel(struct core *core, const struct agent_entry *a,
+                                             const struct uuid *session_id,
+                                             const struct uuid *kernel_id)
+{
+    struct session_entry *l = session_entry_find(core, session_id);
+
+    for (size_t i = 0; l && i < l->s.kernel_count; i++) {
+        const struct kernel *k = &l->s.kernels[i];
+
+        if (uuid_equals(&k->id, kernel_id))
+            return kernel_is_holding(k->status) && k->agent_id && strcmp(k->agent_id, a->a.id) == 0
+                       ? &l->kernels[i]
+                       : NULL;
+    }
+    return NULL;
+}
+
 void agent_entry_drop(struct core *core, struct agent_entry *a)
 {
     size_t i = 0;

@@ -17,6 +17,7 @@
 struct agent_devices;
 struct agent_measured;
 struct core;
+struct kernel_entry;
 struct resource_group_entry;
 
 struct agent_entry {
@@ -36,7 +37,8 @@ struct agent_entry {
     uint32_t heartbeat;           /* counts them */
     struct list kernels;          /* kernel_entry.agent_link of those that hold */
     uint32_t kernel_count;
-    struct slots free; /* available less held, unless is_stale */
+    unsigned new_slots, new_metrics; /* names of both that it was the first to say */
+    struct slots free;               /* available less held, unless is_stale */
     bool is_stale;
     struct agent_devices *devices;             /* agent_devices.c; NULL = not looked at yet */
     bool devices_changed, devices_stale;       /* other devices; other holders */
@@ -60,6 +62,11 @@ struct agent_entry *agent_entry_find(const struct core *core, const char *id);
 struct agent_entry *agent_entry_add(struct core *core, const char *id);
 /* The same; NULL if memory is short. */
 struct agent_entry *agent_entry_try_add(struct core *core, const char *id);
+
+/* The kernel, if the agent has it and it holds resources; NULL = it is none of this agent's. */
+struct kernel_entry *agent_entry_find_kernel(struct core *core, const struct agent_entry *a,
+                                             const struct uuid *session_id,
+                                             const struct uuid *kernel_id);
 
 /* Out of every list and freed; what schedulers and statistics have of it is gone before. */
 void agent_entry_drop(struct core *core, struct agent_entry *a);

@@ -16,13 +16,15 @@
 #define STALE_INTERVALS 4
 #define INTERVAL_USUAL_USEC (5 * USEC_PER_SEC)
 #define DEVICES_MAX 8192
+#define NEW_METRICS_MAX 512 /* of an agent: kinds are for ever, and for all agents */
 
 /* ---- what agents say ---- */
 
 /* The kinds that a message's indices mean; NULL for those that cannot be used. */
-static const struct metric_kind **statistics_find_kinds(struct core *core,
+static const struct metric_kind **statistics_find_kinds(struct core *core, struct agent_entry *a,
                                                         const struct msg_statistics *m)
 {
+    struct metric_kinds *known = &core->statistics.kinds;
     const struct metric_kind **kinds = arena_array(&core->scratch, m->metric_count + 1,
                                                    sizeof(struct metric_kind *));
 
@@ -32,8 +34,13 @@ static const struct metric_kind **statistics_find_kinds(struct core *core,
                                           (enum metric_show)metric->show,
                                           (unsigned)metric->stats & METRIC_STATS_ALL };
 
-        if (metric->unit < METRIC_UNITS && metric->show < METRIC_SHOWS)
-            kinds[i] = metric_kinds_get(&core->statistics.kinds, &like);
+        size_t before = known->count;
+
+        if (metric->unit >= METRIC_UNITS || metric->show >= METRIC_SHOWS)
+            continue;
+        kinds[i] = a->new_metrics < NEW_METRICS_MAX ? metric_kinds_get(known, &like)
+                                                    : metric_kinds_find(known, &like);
+        a->new_metrics += (unsigned)(known->count - before);
     }
     return kinds;
 }
@@ -50,29 +57,13 @@ static void statistics_take_values(struct measured *to, const struct msg_statist
     }
 }
 
-/* Of this agent's kernels only. */
-static struct kernel_entry *statistics_find_kernel(struct core *core, const struct agent_entry *a,
-                                                   const struct msg_kernel_values *m)
-{
-    struct session_entry *l = session_entry_find(core, &m->session_id);
-
-    for (size_t i = 0; l && i < l->s.kernel_count; i++) {
-        const struct kernel *k = &l->s.kernels[i];
-
-        if (uuid_equals(&k->id, &m->kernel_id))
-            return kernel_is_holding(k->status) && k->agent_id && strcmp(k->agent_id, a->a.id) == 0
-                       ? &l->kernels[i]
-                       : NULL;
-    }
-    return NULL;
-}
-
 static void statistics_take_kernel(struct core *core, const struct agent_entry *a,
                                    const struct msg_statistics *m,
                                    const struct metric_kind *const *kinds,
                                    const struct msg_kernel_values *values)
 {
-    struct kernel_entry *f = statistics_find_kernel(core, a, values);
+    struct kernel_entry *f = agent_entry_find_kernel(core, a, &values->session_id,
+                                                     &values->kernel_id);
 
     if (f && !f->measured)
         f->measured = calloc(1, sizeof(*f->measured));
@@ -134,7 +125,7 @@ static void statistics_take_node(struct agent_entry *a, const struct msg_statist
 
 void statistics_take(struct core *core, struct agent_entry *a, const struct msg_statistics *m)
 {
-    const struct metric_kind **kinds = statistics_find_kinds(core, m);
+    const struct metric_kind **kinds = statistics_find_kinds(core, a, m);
 
     if (kinds) {
         if (m->node_count || m->device_count)
