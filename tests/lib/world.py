@@ -79,7 +79,9 @@ def environment(folder, settings):
         "ALIQUOT_RUNTIME_FOLDER": str(folder / "run"),
         "ALIQUOT_RUNTIME_CGROUP_PARENT": containers.parent_of(folder),
         "ALIQUOT_ACCELERATORS_FOLDER": str(folder / "accelerators"),
-        "ALIQUOT_METRICS_LISTEN": "off", **settings})
+        "ALIQUOT_METRICS_LISTEN": "off",
+        "ALIQUOT_CONTAINER_SCRATCH_RESERVE": "false",  # many clusters on one disk
+        **settings})
     return env
 
 

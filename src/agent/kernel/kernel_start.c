@@ -8,6 +8,7 @@
 #include "agent/kernel/container_spec.h"
 #include "agent/kernel/kernel_internal.h"
 #include "agent/kernel/kernel_spec.h"
+#include "agent/kernel/scratch_room.h"
 #include "agent/runtime/oci.h"
 #include "agent/ssh/ssh.h"
 #include "base/clock.h"
@@ -32,16 +33,10 @@ static void places_done(struct places *places)
     free(places->scratch);
 }
 
-/* Is there a limit to what containers write? */
-static bool kernel_start_has_limited_scratch(const struct agent_daemon *agent)
-{
-    return agent->containers && runtime_oci_host(agent->containers)->scratch_template;
-}
-
 static int places_init(struct places *places, const struct local_kernel *k, struct aq_error *err)
 {
     const struct agent_daemon *agent = k->agent;
-    bool is_limited = kernel_start_has_limited_scratch(agent);
+    bool is_limited = scratch_room_is_limited(agent);
     const struct disk_worker *disk = agent->disk;
 
     *places = (struct places){
@@ -193,7 +188,7 @@ static int kernel_start_write_resource(const struct local_kernel *k, const char 
         .grant = &k->grant,
         .attachment = &k->attachment,
         .container_id = k->is_container ? uuid_format(&k->id, id) : NULL,
-        .scratch_bytes = k->is_container && kernel_start_has_limited_scratch(agent)
+        .scratch_bytes = k->is_container && scratch_room_is_limited(agent)
                              ? agent->settings->scratch_bytes
                              : 0,
     };

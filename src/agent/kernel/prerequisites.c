@@ -9,6 +9,7 @@
 
 #include "agent/kernel/container_spec.h"
 #include "agent/kernel/devices.h"
+#include "agent/kernel/scratch_room.h"
 #include "agent/kernel/services.h"
 #include "base/fault.h"
 #include "base/fs.h"
@@ -136,6 +137,8 @@ int prerequisites_prepare(struct local_kernel *k, struct aq_error *err)
 
     if (r < 0 || !k->is_container)
         return r;
+    if ((r = scratch_room_take(k, err)) < 0)
+        return r;
     if (!k->image) {
         r = prerequisites_want_image(k, err);
         return r < 0 ? r : -EINPROGRESS;
@@ -174,6 +177,7 @@ void prerequisites_adopt(struct local_kernel *k)
     (void)container_is_wanted(k->agent, k->image_name, &k->is_container, &err);
     if (!k->is_container)
         return;
+    scratch_room_adopt(k);
     if (prerequisites_find_image(k, &err) < 0)
         log_info("the image of a kernel is pulled again if the kernel restarts: %s", err.text);
     if (k->agent->net && net_adopt(k->agent->net, &k->id, &k->network, &err) == 0)
@@ -183,6 +187,7 @@ void prerequisites_adopt(struct local_kernel *k)
 
 void prerequisites_release(struct local_kernel *k)
 {
+    k->has_scratch = false;
     if (k->image_request)
         images_cancel(AQ_TAKE(k->image_request));
     image_unref(AQ_TAKE(k->image));

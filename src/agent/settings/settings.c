@@ -177,6 +177,8 @@ const struct conf_item settings_items[] = {
 
     { "container", "scratch-size", CONF_SIZE, AT(scratch_bytes), "10g", 16 << 20, INT64_C(1) << 44,
       0, "What a container may write, /home/work included" },
+    { "container", "scratch-reserve", CONF_BOOL, AT(scratch_reserve), "true", 0, 0, 0,
+      "Whether a container starts only if the disk has room for all that containers may write" },
     { "container", "shm-size", CONF_SIZE, AT(shm_bytes), "64m", 4096, INT64_C(1) << 44, 0,
       "Size of /dev/shm unless the session says" },
     { "container", "max-processes", CONF_INT, AT(container_processes_max), "4096", 16, 4194304, 0,
