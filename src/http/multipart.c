@@ -39,10 +39,11 @@ static char *multipart_find_param(const char *text, const char *name)
     while ((at = strchr(at, ';'))) {
         at += 1 + strspn(at + 1, " \t");
         if (strncasecmp(at, name, name_len) != 0 || at[name_len] != '=') {
-            const char *quote = strchr(at, '"'), *next = strchr(at, ';');
+            const char *next = strchr(at, ';');
+            const char *quote = next ? memchr(at, '"', (size_t)(next - at)) : NULL;
 
             /* a ';' within another parameter's quotes does not count */
-            if (quote && next && quote < next) {
+            if (quote) {
                 quote++;
                 while (*quote && *quote != '"')
                     quote += *quote == '\\' && quote[1] ? 2 : 1;
