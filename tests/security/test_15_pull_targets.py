@@ -2,10 +2,18 @@
 """Who names an image chooses a host and port of his own, redirects and token servers included:
 what fetches images reaches nothing that a container cannot reach, but listed registries."""
 
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+
 import pytest
 
+import containers
+from cluster import ENDED, Cluster, batch, wait_status
 from netlab import CLIENT, Lab, wait_for
-from world import ROOT
 
 
 @pytest.fixture(name="lab")
@@ -69,8 +77,65 @@ def test_each_agent_has_a_group(lab):
     assert len(groups) == 2 and all(0x60000000 <= group < 0x61000000 for group in groups)
 
 
-def test_users_see_no_answers_of_hosts():
-    """What a kernel's owner is told passes image_hide_failure()."""
-    text = (ROOT / "src/agent/kernel/prerequisites.c").read_text()
-    body = text.split("prerequisites_on_image_failed(void")[1].split("\n}")[0]
-    assert "kernel_fail(k, &shown)" in body and "kernel_fail(k, err)" not in body
+# ---- an agent that fetches, in a network namespace of its own ----
+
+class Listener:
+    """Counts connections, and says what no registry says."""
+
+    def __init__(self, address):
+        self.socket = socket.create_server(address)
+        self.count = 0
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            connection, _ = self.socket.accept()
+            self.count += 1
+            connection.sendall(b"SSH-2.0-secret\r\n")
+            connection.close()
+
+
+def why(cluster, name, image):
+    """What the user of a session is told of its image."""
+    client = cluster.client()
+    reply = client.post("/session", {**batch(name, "true"), "image": image})
+    assert reply.status == 201, reply
+    shown = wait_status(client, reply.json["sessionId"], *ENDED)
+    return json.dumps(shown).replace(image, "IMAGE").replace(name, "NAME"), shown
+
+
+def tell():
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    listed, other = Listener(("127.0.0.1", 5000)), Listener(("127.0.0.1", 5001))
+    with Cluster(ALIQUOT_RESOURCE_CPUS="4", ALIQUOT_RUNTIME_DRIVER="container",
+                 ALIQUOT_RUNTIME_OCI="crun", ALIQUOT_NETWORK_ENABLED="true",
+                 ALIQUOT_IMAGE_INSECURE="127.0.0.1:5000") as cluster:
+        cluster.start_manager()
+        cluster.start_agent()
+        told = []
+        for number, image in enumerate(("127.0.0.1:5000/a:1", "127.0.0.1:5001/a:1",
+                                        "127.0.0.1:5002/a:1")):
+            text, shown = why(cluster, f"s-{number}", image)
+            assert "could not be fetched from its registry" in text, text
+            assert "secret" not in text and "refused" not in text and "SSH" not in text, text
+            told.append(json.dumps(shown.get("statusData") or shown.get("status_data"))
+                        .replace(image, "IMAGE"))
+        assert listed.count > 0 and other.count == 0, (listed.count, other.count)
+        assert told[0] == told[1] == told[2], told
+        assert "5001" in cluster.log_of("agent")  # administrators see more
+        cluster.stop()
+
+
+def test_pulls_of_an_agent():
+    """A listed registry is asked, another port of loopback is not, and users cannot tell them
+    apart, nor from a port where nobody listens."""
+    if reason := containers.why_not("crun"):
+        pytest.skip(reason)
+    done = subprocess.run(["unshare", "-n", sys.executable, "-B", __file__], text=True,
+                          capture_output=True, timeout=300, check=False,
+                          env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+if __name__ == "__main__":
+    tell()

@@ -57,7 +57,7 @@ struct settings {
     char *oci_runtime; /* "auto", "crun", "runc" or a path */
     char *run;         /* directory of what does not outlive the machine's own run */
     char *cgroup_parent, *seccomp;
-    char *runner; /* path of aliquot-runner; NULL = beside the agent */
+    char *runner;         /* path of aliquot-runner; NULL = beside the agent */
     bool scratch_reserve; /* no more of it is granted than the disk has */
     int64_t scratch_bytes, shm_bytes, container_processes_max, container_files_max;
     bool container_namespaces; /* containers may make their own */

@@ -46,9 +46,9 @@ static int read_form(const char *type, const char *body, size_t len, size_t step
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf whole = STRBUF_INIT, pieces = STRBUF_INIT;
-    const uint8_t *line = memchr(data, '\n', size);
-    const char *body = (const char *)line + 1;
+    const uint8_t *line = size ? memchr(data, '\n', size) : NULL;
     size_t len = line ? (size_t)(line - data) : 0, rest = size - len - 1;
+    const char *body;
     char type[256];
     int r;
 
@@ -56,6 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     memcpy(type, data, len);
     type[len] = '\0';
+    body = (const char *)line + 1;
     r = read_form(type, body, rest, SIZE_MAX / 2, &whole);
     if (r != read_form(type, body, rest, 1 + size % 13, &pieces))
         __builtin_trap();
