@@ -85,10 +85,20 @@ static void image_registries_tell(const char *text, image_registries_fn *fn, voi
     unsigned long port = text[len] == ':' ? strtoul(text + len + 1, NULL, 10) : 0;
 
     if (len == 0 || len >= sizeof(host) || text[strcspn(text, "*[")] || port > UINT16_MAX
-        || strncmp(text, "docker.io", len) == 0)
+        || (len == strlen("docker.io") && memcmp(text, "docker.io", len) == 0))
         return;
     memcpy(host, text, len);
     fn(data, host, (uint16_t)port);
+}
+
+/* Of the values of 'allow': "HOST[:PORT][/PATH]", not "oci:/PATH", "host" or a repository. */
+static bool image_registries_is_host(const char *text)
+{
+    size_t len = strcspn(text, "/");
+
+    return !strstr(text, ":/")
+           && (memchr(text, '.', len) || memchr(text, ':', len)
+               || (len == strlen("localhost") && memcmp(text, "localhost", len) == 0));
 }
 
 void image_registries_each(const struct settings *settings, image_registries_fn *fn, void *data)
@@ -104,7 +114,7 @@ void image_registries_each(const struct settings *settings, image_registries_fn 
         image_registries_tell(strchr(mirrors->items[i], '=') + 1, fn, data);
     }
     for (size_t i = 0; i < allow->count; i++)
-        if (strpbrk(allow->items[i], ".:") || strcmp(allow->items[i], "localhost") == 0)
+        if (image_registries_is_host(allow->items[i]))
             image_registries_tell(allow->items[i], fn, data);
 }
 

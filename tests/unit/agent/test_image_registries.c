@@ -103,12 +103,39 @@ static void test_no_registries(void **state)
     settings_done(&settings);
 }
 
+static void note_registry(void *data, const char *host, uint16_t port)
+{
+    strbuf_addf(data, "%s:%u ", host, port);
+}
+
+/* What may be reached wherever it is: what the settings name, and nothing that only looks so. */
+static void test_where_they_are(void **state)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct settings settings = { .state = NULL };
+
+    (void)state;
+    assert_int_equal(
+        load("[image]\nregistry = \"reg.example\"\n"
+             "allow = [\"a.example:5000/team\", \"docker.io\", \"localhost/x\", \"*.example\","
+             " \"rootfs:/srv/my.images\", \"oci:/x\", \"host\", \"team/a.b\"]\n"
+             "mirrors = [\"quay.io=127.0.0.1:5001/quay\"]\n"
+             "insecure = [\"dock\", \"[::1]:5000\"]\n",
+             &settings, NULL),
+        0);
+    image_registries_each(&settings, note_registry, &out);
+    assert_string_equal(out.data, "reg.example:0 dock:0 quay.io:0 127.0.0.1:5001 a.example:5000 "
+                                  "localhost:0 ");
+    settings_done(&settings);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_registries),
         cmocka_unit_test(test_no_registries),
+        cmocka_unit_test(test_where_they_are),
     };
 
     return cmocka_run_group_tests_name("agent/image_lists", tests, NULL, NULL);
