@@ -2,17 +2,21 @@
 """Who names an image chooses a host and port of his own, redirects and token servers included:
 what fetches images reaches nothing that a container cannot reach, but listed registries."""
 
+import http.server
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 
 import pytest
 
 import containers
 from cluster import ENDED, Cluster, batch, wait_status
+from images import Layout, Registry, archive, programs
 from netlab import CLIENT, Lab, wait_for
 
 
@@ -95,6 +99,34 @@ class Listener:
             connection.close()
 
 
+class Redirector(http.server.BaseHTTPRequestHandler):
+    """A registry that sends everybody elsewhere: by redirect, or for a token."""
+
+    target = ""
+
+    def do_GET(self):
+        if self.path == "/v2/":
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", f'Bearer realm="{self.target}/token",service="x"')
+        else:
+            self.send_response(307)
+            self.send_header("Location", self.target + self.path)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def run_image(cluster, registry):
+    """An image of a listed registry is fetched as ever."""
+    layout = Layout(cluster.folder / "layout")
+    layout.image("ok", [archive(programs("sh", "echo"))])
+    image = layout.push("ok", registry, "a:1")
+    _, shown = why(cluster, "ok", image)
+    assert shown["result"] == "SUCCESS", (shown, cluster.log_of("agent"))
+
+
 def why(cluster, name, image):
     """What the user of a session is told of its image."""
     client = cluster.client()
@@ -107,9 +139,14 @@ def why(cluster, name, image):
 def tell():
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     listed, other = Listener(("127.0.0.1", 5000)), Listener(("127.0.0.1", 5001))
+    Redirector.target = "http://127.0.0.1:5001"
+    redirector = http.server.ThreadingHTTPServer(("127.0.0.1", 5003), Redirector)
+    threading.Thread(target=redirector.serve_forever, daemon=True).start()
+    registry = Registry(tempfile.mkdtemp() + "/registry")
     with Cluster(ALIQUOT_RESOURCE_CPUS="4", ALIQUOT_RUNTIME_DRIVER="container",
                  ALIQUOT_RUNTIME_OCI="crun", ALIQUOT_NETWORK_ENABLED="true",
-                 ALIQUOT_IMAGE_INSECURE="127.0.0.1:5000") as cluster:
+                 ALIQUOT_IMAGE_INSECURE="127.0.0.1:5000 127.0.0.1:5003 " + registry.address,
+                 ALIQUOT_IMAGE_KEEP_FREE="0") as cluster:
         cluster.start_manager()
         cluster.start_agent()
         told = []
@@ -120,10 +157,15 @@ def tell():
             assert "secret" not in text and "refused" not in text and "SSH" not in text, text
             told.append(json.dumps(shown.get("statusData") or shown.get("status_data"))
                         .replace(image, "IMAGE"))
+        _, _ = why(cluster, "redirected", "127.0.0.1:5003/a:1")
         assert listed.count > 0 and other.count == 0, (listed.count, other.count)
         assert told[0] == told[1] == told[2], told
         assert "5001" in cluster.log_of("agent")  # administrators see more
+        registry.start()
+        run_image(cluster, registry)
         cluster.stop()
+    registry.stop()
+    shutil.rmtree(registry.path.parent)
 
 
 def test_pulls_of_an_agent():

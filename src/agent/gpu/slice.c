@@ -295,7 +295,7 @@ bool gpu_slice_was_full(const struct gpu_slice *slice, struct strbuf *out)
     for (uint32_t d = 0; d < limits->device_count; d++) {
         int64_t at = __atomic_load_n(&usage->devices[d].refused_ns, __ATOMIC_RELAXED);
 
-        if (!at || at > now || now - at > FULL_NS)
+        if (at <= 0 || at > now || now - at > FULL_NS)
             continue;
         strbuf_addf(out,
                     "it failed after it was refused more of the %llu MiB of device memory "
