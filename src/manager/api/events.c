@@ -62,17 +62,21 @@ static void events_on_gone(struct request *req, void *data)
     feed_end(data);
 }
 
-static bool events_is_wanted(const struct feed *feed, const struct core_event *event)
+/* Whether the caller may see, and asked for, this session. What is not so is as if it
+ * did not exist: nothing of it is sent, nor is its end.
+ */
+static bool events_is_visible(const struct feed *feed, const struct session *s)
 {
-    const struct session *s = event->session;
-
-    if ((feed->scope == SCOPE_SESSION && event->kernel)
-        || (feed->scope == SCOPE_KERNEL && !event->kernel))
-        return false;
     return (!feed->access_key[0] || strcmp(s->access_key, feed->access_key) == 0)
            && (!feed->domain || (s->domain && strcmp(s->domain, feed->domain) == 0))
            && (!feed->name || strcmp(s->name, feed->name) == 0)
            && (uuid_is_nil(&feed->project_id) || uuid_equals(&s->project_id, &feed->project_id));
+}
+
+static bool events_is_in_scope(const struct feed *feed, const struct core_event *event)
+{
+    return (feed->scope != SCOPE_SESSION || !event->kernel)
+           && (feed->scope != SCOPE_KERNEL || event->kernel);
 }
 
 static void events_write_image(struct jsonw *w, const struct core_image_status *image)
@@ -137,7 +141,9 @@ static void events_on_event(void *data, const struct core_event *event)
 {
     struct feed *feed = data;
 
-    if (events_is_wanted(feed, event) && events_send_event(feed, event) < 0)
+    if (!events_is_visible(feed, event->session))
+        return;
+    if (events_is_in_scope(feed, event) && events_send_event(feed, event) < 0)
         feed_end(feed); /* gone, or too slow to be kept */
     else if (!uuid_is_nil(&feed->session_id) && events_is_last(event))
         events_send_close(feed);
@@ -252,13 +258,6 @@ static int events_read_feed(struct feed *feed, struct aq_error *err)
         feed->name = params.session_name;
     feed->session_id = params.session_id;
     return 0;
-}
-
-static bool events_is_visible(const struct feed *feed, const struct session *s)
-{
-    const struct core_event event = { .session = s };
-
-    return feed->scope == SCOPE_KERNEL || events_is_wanted(feed, &event);
 }
 
 static void events_start(struct feed *feed, struct aq_error *err)
