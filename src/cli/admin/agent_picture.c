@@ -107,9 +107,12 @@ static void bar_add_holders(struct bar *bar, const json_t *device, struct legend
     json_t *holder;
     size_t i;
 
-    json_array_foreach(json_object_get(device, "holders"), i, holder)
+    json_array_foreach(json_object_get(device, "holders"), i, holder) {
+        const char *name = json_string_value(json_object_get(holder, "session"));
+
         bar_add(bar, picture_amount_of(holder, "amount", picture_type_of(device)),
-                picture_letter_of(legend, picture_text_of(holder, "session")));
+                picture_letter_of(legend, name ? name : "(other domains)"));
+    }
 }
 
 /* What is not to be had is at the end. */

@@ -31,6 +31,7 @@ static void agent_write(const struct api_list *list, const struct store_page *pa
     AQ_CLEANUP(strbuf_donep) struct strbuf violations = STRBUF_INIT;
     const char *notes;
     const struct slot_types *types = core_slot_types(list->api->core);
+    const struct principal *who = api_principal(list->req);
     const struct agent *agent = &page->agents[i].agent;
 
     jsonw_object_begin(w);
@@ -48,7 +49,7 @@ static void agent_write(const struct api_list *list, const struct store_page *pa
     jsonw_key(w, "occupied_slots");
     slots_write_json(&page->agents[i].occupied, types, w);
     if (list->one_of) {
-        agent_devices_write(list->api->core, agent, w);
+        agent_devices_write(list->api->core, who, agent, w);
         jsonw_key(w, "statistics");
         agent_measured_write(core_agent_measured(list->api->core, agent->id), w);
     } else {
@@ -59,7 +60,8 @@ static void agent_write(const struct api_list *list, const struct store_page *pa
     api_write_time(w, "lost_at", agent->lost_usec);
     jsonw_member_str(w, "runtime", core_agent_get_runtime(list->api->core, agent->id, &notes));
     jsonw_member_str(w, "runtime_notes", notes && notes[0] ? notes : NULL);
-    core_agent_limit_violations(list->api->core, agent->id, &violations);
+    core_agent_limit_violations(list->api->core, agent->id,
+                                principal_is_superadmin(who) ? NULL : who->domain, &violations);
     jsonw_member_str(w, "gpu_misuse", violations.len ? violations.data : NULL);
     if (list->one_of)
         api_write_raw(w, "plugins", core_agent_get_plugins(list->api->core, agent->id));

@@ -40,11 +40,13 @@ const char *core_agent_get_runtime(const struct core *core, const char *id, cons
 /* JSON of its accelerator plugins, as it said last; NULL = not known. */
 const char *core_agent_get_plugins(const struct core *core, const char *id);
 /* How programs of a kernel use GPUs past their parts of them, a line each; NULL = they do
- * not, or it has ended. All of an agent's kernels: with the sessions' names, appended.
+ * not, or it has ended. All of an agent's kernels, or those of sessions of 'domain' if it
+ * is not NULL: with the sessions' names, appended.
  */
 const char *core_kernel_limit_violations(const struct core *core, const struct uuid *session,
                                          const struct uuid *kernel);
-void core_agent_limit_violations(const struct core *core, const char *agent, struct strbuf *out);
+void core_agent_limit_violations(const struct core *core, const char *agent, const char *domain,
+                                 struct strbuf *out);
 /* The sum of what its kernels hold; *ret is replaced. 0 or -ENOMEM. */
 int core_get_occupied(const struct core *core, const char *agent_id, struct slots *ret);
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "manager/view/agent_plugins.h"
 #include "manager/gql/kernel.h"
 #include "manager/gql/resolve.h"
@@ -80,22 +81,10 @@ static int gql_agent_list_all(struct gql_call *call)
 
 /* ---- kernels on an agent ---- */
 
-static bool gql_agent_is_on(const struct kernel *kernel, const char *agent_id, const char *status)
+static bool gql_agent_has_status(const struct kernel *kernel, const char *status)
 {
-    return kernel->agent_id && strcmp(kernel->agent_id, agent_id) == 0
-           && (status ? strcmp(kernel_status_name(kernel->status), status) == 0
-                      : kernel_is_holding(kernel->status));
-}
-
-static size_t gql_agent_count_kernels(const struct core *core, const char *agent_id,
-                                      const char *status)
-{
-    size_t count = 0;
-
-    for (const struct session *s = core_next_session(core, NULL); s; s = core_next_session(core, s))
-        for (size_t k = 0; k < s->kernel_count; k++)
-            count += gql_agent_is_on(&s->kernels[k], agent_id, status);
-    return count;
+    return status ? strcmp(kernel_status_name(kernel->status), status) == 0
+                  : kernel_is_holding(kernel->status);
 }
 
 /* Copies: memory may change before the reply is written. */
@@ -105,10 +94,13 @@ static int gql_agent_copy_kernel(struct arena *arena, const struct session *s,
     *ret = (struct kernel_row){ .kernel = *kernel, .session_id = s->id };
     ret->kernel.session = NULL;
     ret->kernel.alloc = NULL;
+    ret->kernel.service_ports = kernel->service_ports ? arena_strdup(arena, kernel->service_ports)
+                                                      : NULL;
     ret->kernel.agent_id = arena_strdup(arena, kernel->agent_id);
     ret->kernel.requested.items = arena_array(
         arena, kernel->requested.count ? kernel->requested.count : 1, sizeof(struct slot));
-    if (!ret->kernel.agent_id || !ret->kernel.requested.items)
+    if (!ret->kernel.agent_id || !ret->kernel.requested.items
+        || (kernel->service_ports && !ret->kernel.service_ports))
         return -ENOMEM;
     if (kernel->requested.count)
         memcpy(ret->kernel.requested.items, kernel->requested.items,
@@ -116,34 +108,109 @@ static int gql_agent_copy_kernel(struct arena *arena, const struct session *s,
     return 0;
 }
 
-static struct gql_value gql_agent_kernels_of(const struct gql_call *call,
-                                             const struct agent_row *agent, const char *status)
-{
-    const struct core *core = ((const struct gql_context *)call->context)->api->core;
-    size_t count = gql_agent_count_kernels(core, agent->agent.id, status), n = 0;
-    struct gql_container *items = arena_array(call->arena, count + 1, sizeof(*items));
-    struct kernel_row *rows = arena_array(call->arena, count + 1, sizeof(*rows));
+/* The kernels of each agent of a call, found by one walk of all sessions. */
+struct on_agents {
+    struct gql_call *call;
+    const char *status;
+    struct map index; /* agent id -> which parent, counted from 1 */
+    uint32_t *counts;
+    struct gql_container **items;
+};
 
-    if (!items || !rows)
-        return gql_error(call->arena, "out of memory");
-    for (const struct session *s = core_next_session(core, NULL); s; s = core_next_session(core, s))
-        for (size_t k = 0; k < s->kernel_count; k++) {
-            if (!gql_agent_is_on(&s->kernels[k], agent->agent.id, status))
-                continue;
-            if (gql_agent_copy_kernel(call->arena, s, &s->kernels[k], &rows[n]) < 0)
-                return gql_error(call->arena, "out of memory");
-            items[n].row = &rows[n];
-            n++;
+typedef int (*gql_agent_visit_fn)(struct on_agents *on, uint32_t parent, const struct session *s,
+                                  const struct kernel *kernel);
+
+/* Each kernel on one of the agents that the caller may see: of its own domain. */
+static int gql_agent_walk_kernels(struct on_agents *on, gql_agent_visit_fn visit)
+{
+    const struct gql_context *context = on->call->context;
+    const struct core *core = context->api->core;
+    int r = 0;
+
+    for (const struct session *s = core_next_session(core, NULL); s;
+         s = core_next_session(core, s)) {
+        if (!principal_sees_domain(context->who, s->domain))
+            continue;
+        for (size_t k = 0; r == 0 && k < s->kernel_count; k++) {
+            const struct kernel *kernel = &s->kernels[k];
+            uintptr_t at = kernel->agent_id && gql_agent_has_status(kernel, on->status)
+                               ? (uintptr_t)map_gets(&on->index, kernel->agent_id)
+                               : 0;
+
+            if (at)
+                r = visit(on, (uint32_t)at - 1, s, kernel);
         }
-    return gql_rows_of(call->arena, items, (uint32_t)n, sizeof(*items));
+    }
+    return r;
 }
 
+static int gql_agent_count_kernel(struct on_agents *on, uint32_t parent, const struct session *s,
+                                  const struct kernel *kernel)
+{
+    (void)s;
+    (void)kernel;
+    on->counts[parent]++;
+    return 0;
+}
+
+static int gql_agent_add_kernel(struct on_agents *on, uint32_t parent, const struct session *s,
+                                const struct kernel *kernel)
+{
+    struct kernel_row *row = arena_alloc(on->call->arena, sizeof(*row));
+
+    if (!row || gql_agent_copy_kernel(on->call->arena, s, kernel, row) < 0)
+        return -ENOMEM;
+    on->items[parent][on->counts[parent]++].row = row;
+    return 0;
+}
+
+static int gql_agent_make_room(struct on_agents *on)
+{
+    for (uint32_t i = 0; i < on->call->count; i++) {
+        on->items[i] = arena_array(on->call->arena, on->counts[i] + 1, sizeof(**on->items));
+        if (!on->items[i])
+            return -ENOMEM;
+        on->counts[i] = 0;
+    }
+    return 0;
+}
+
+static int gql_agent_find_kernels(struct on_agents *on)
+{
+    struct gql_call *call = on->call;
+
+    on->counts = arena_array(call->arena, call->count, sizeof(*on->counts));
+    on->items = arena_array(call->arena, call->count, sizeof(struct gql_container *));
+    if (!on->counts || !on->items)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < call->count; i++)
+        if (map_sets(&on->index, ((const struct agent_row *)call->parents[i])->agent.id,
+                     (void *)(uintptr_t)(i + 1))
+            < 0)
+            return -ENOMEM;
+    return gql_agent_walk_kernels(on, gql_agent_count_kernel) < 0 || gql_agent_make_room(on) < 0
+                   || gql_agent_walk_kernels(on, gql_agent_add_kernel) < 0
+               ? -ENOMEM
+               : 0;
+}
+
+/* One domain's administrator sees the kernels of that domain only: what others hold is
+ * in the agent's occupied_slots.
+ */
 static int gql_agent_containers(struct gql_call *call)
 {
-    const char *status = gql_arg_text(call, SCHEMA_ARG_Agent_compute_containers_status);
+    struct on_agents on = { .call = call,
+                            .status = gql_arg_text(call,
+                                                   SCHEMA_ARG_Agent_compute_containers_status),
+                            .index = MAP_INIT };
+    int r = gql_agent_find_kernels(&on);
 
+    map_done(&on.index);
+    if (r < 0)
+        return gql_call_fail(call, "out of memory");
     for (uint32_t i = 0; i < call->count; i++)
-        call->results[i] = gql_agent_kernels_of(call, call->parents[i], status);
+        call->results[i] = gql_rows_of(call->arena, on.items[i], on.counts[i],
+                                       sizeof(struct gql_container));
     return GQL_DONE;
 }
 

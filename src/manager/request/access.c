@@ -40,6 +40,13 @@ bool principal_is_superadmin(const struct principal *who)
     return who->access_key[0] && who->role == ROLE_SUPERADMIN;
 }
 
+bool principal_sees_domain(const struct principal *who, const char *domain)
+{
+    return principal_is_superadmin(who)
+           || (who->role == ROLE_ADMIN && domain && who->domain
+               && strcmp(domain, who->domain) == 0);
+}
+
 bool principal_is_old(const struct principal *who)
 {
     return who->version.major < 9;

@@ -42,6 +42,8 @@ struct principal {
 
 const struct principal *api_principal(const struct request *req);
 bool principal_is_superadmin(const struct principal *who);
+/* Whether it may see, as an administrator, what belongs to this domain (NULL = none). */
+bool principal_sees_domain(const struct principal *who, const char *domain);
 bool principal_may(enum user_role have, enum api_role need);
 /* Is this one of the keypairs of --dev, which everybody knows, and was --dev not
  * given? Nobody is let in by it then.

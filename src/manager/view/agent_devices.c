@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An agent's devices with who holds what of them: "used" is the sum, "holders"
  * are [{"session", "session_id", "kernel_id", "access_key", "amount"}, ...].
+ * What sessions of domains hold that the caller does not see is one holder with nothing but
+ * "amount".
  * Devices that kernels still hold but the agent no longer has are "gone".
  */
 #include <errno.h>
@@ -61,41 +63,75 @@ static json_t *agent_devices_find_device(struct annotated *a, const struct grant
     return device;
 }
 
-static int agent_devices_add_holder(json_t *device, const struct grant_item *item,
-                                    const struct core_holder *holder)
+static int64_t agent_devices_read_amount(const json_t *object, const char *key,
+                                         const struct grant_item *item)
 {
-    const char *before = json_string_value(json_object_get(device, "used"));
-    json_t *holders = json_object_get(device, "holders");
-    char text[AMOUNT_TEXT_MAX], session[UUID_TEXT_MAX], kernel[UUID_TEXT_MAX];
-    int64_t sum = 0;
+    const char *text = json_string_value(json_object_get(object, key));
+    int64_t amount = 0;
 
-    if (before)
-        (void)slot_amount_parse(before, strlen(before), item->type, false, item->slot_name, &sum,
+    if (text)
+        (void)slot_amount_parse(text, strlen(text), item->type, false, item->slot_name, &amount,
                                 NULL);
+    return amount;
+}
+
+/* Add the item's amount to that of the member 'key'. */
+static int agent_devices_add_amount(json_t *object, const char *key, const struct grant_item *item)
+{
+    int64_t sum = agent_devices_read_amount(object, key, item);
+    char text[AMOUNT_TEXT_MAX];
+
     if (__builtin_add_overflow(sum, item->amount, &sum))
         sum = INT64_MAX;
+    return json_object_set_new(object, key, json_string(slot_amount_format(sum, item->type, text)));
+}
+
+/* The one holder that stands for all whom the caller does not see; NULL without memory. */
+static json_t *agent_devices_find_nameless(json_t *holders)
+{
+    json_t *holder;
+    size_t i;
+
+    json_array_foreach(holders, i, holder)
+        if (!json_object_get(holder, "session_id"))
+            return holder;
+    holder = json_object();
+    return json_array_append_new(holders, holder) < 0 ? NULL : holder;
+}
+
+static json_t *agent_devices_make_holder(json_t *holders, const struct core_holder *holder)
+{
+    char session[UUID_TEXT_MAX], kernel[UUID_TEXT_MAX];
+    json_t *made;
+
+    uuid_format(&holder->session->id, session);
+    uuid_format(&holder->session->kernels[holder->rank].id, kernel);
+    made = json_pack("{s:s, s:s, s:s, s:s}", "session", holder->session->name, "session_id",
+                     session, "kernel_id", kernel, "access_key", holder->session->access_key);
+    return json_array_append_new(holders, made) < 0 ? NULL : made;
+}
+
+static int agent_devices_add_holder(json_t *device, const struct principal *who,
+                                    const struct grant_item *item, const struct core_holder *holder)
+{
+    json_t *holders = json_object_get(device, "holders"), *entry;
+
     if (!holders) {
         holders = json_array();
         if (json_object_set_new(device, "holders", holders) < 0)
             return -ENOMEM;
     }
-    if (json_object_set_new(device, "used", json_string(slot_amount_format(sum, item->type, text)))
-        < 0)
-        return -ENOMEM;
-    uuid_format(&holder->session->id, session);
-    uuid_format(&holder->session->kernels[holder->rank].id, kernel);
-    return json_array_append_new(
-               holders, json_pack("{s:s, s:s, s:s, s:s, s:s}", "session", holder->session->name,
-                                  "session_id", session, "kernel_id", kernel, "access_key",
-                                  holder->session->access_key, "amount",
-                                  slot_amount_format(item->amount, item->type, text)))
-                   < 0
+    entry = principal_sees_domain(who, holder->session->domain)
+                ? agent_devices_make_holder(holders, holder)
+                : agent_devices_find_nameless(holders);
+    return !entry || agent_devices_add_amount(entry, "amount", item) < 0
+                   || agent_devices_add_amount(device, "used", item) < 0
                ? -ENOMEM
                : 0;
 }
 
 static int agent_devices_annotate(struct annotated *a, const struct core *core,
-                                  const struct agent *agent)
+                                  const struct principal *who, const struct agent *agent)
 {
     struct core_held held = { .holders = NULL };
     int r = agent_devices_index(a, agent->devices);
@@ -105,18 +141,20 @@ static int agent_devices_annotate(struct annotated *a, const struct core *core,
     for (size_t i = 0; r == 0 && i < held.grant.count; i++) {
         json_t *device = agent_devices_find_device(a, &held.grant.items[i]);
 
-        r = device ? agent_devices_add_holder(device, &held.grant.items[i], &held.holders[i])
+        r = device ? agent_devices_add_holder(device, who, &held.grant.items[i], &held.holders[i])
                    : -ENOMEM;
     }
     core_held_done(&held);
     return r == -ENOENT ? 0 : r; /* not heard of since the start */
 }
 
-void agent_devices_write(const struct core *core, const struct agent *agent, struct jsonw *w)
+void agent_devices_write(const struct core *core, const struct principal *who,
+                         const struct agent *agent, struct jsonw *w)
 {
     struct annotated a = { .list = NULL, .index = MAP_INIT };
-    char *text = agent_devices_annotate(&a, core, agent) == 0 ? json_dumps(a.list, JSON_COMPACT)
-                                                              : NULL;
+    char *text = agent_devices_annotate(&a, core, who, agent) == 0
+                     ? json_dumps(a.list, JSON_COMPACT)
+                     : NULL;
 
     jsonw_key(w, "devices");
     if (text)

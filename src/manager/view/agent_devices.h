@@ -5,9 +5,13 @@
 
 #include "base/jsonw.h"
 #include "manager/core/core.h"
+#include "manager/request/access.h"
 #include "model/agent.h"
 
-/* The member "devices"; null if memory is short. On the loop's thread. */
-void agent_devices_write(const struct core *core, const struct agent *agent, struct jsonw *w);
+/* The member "devices" as 'who', an administrator, may see it; null if memory is short. On
+ * the loop's thread.
+ */
+void agent_devices_write(const struct core *core, const struct principal *who,
+                         const struct agent *agent, struct jsonw *w);
 
 #endif

@@ -134,7 +134,7 @@ static void run_resize(const char *dir)
     resize(&a.created.id, AMOUNT_ONE, HALF, NULL);
     held_text = is_resized(&a.created.id, AMOUNT_ONE) ? WHOLE : HALF;
     resize(&a.created.id, AMOUNT_ONE / 4, held_text, "i-001");
-    core_agent_limit_violations(world.core, "i-001", &violations);
+    core_agent_limit_violations(world.core, "i-001", NULL, &violations);
     (void)core_find_held(world.core, "i-001", &held);
     core_held_done(&held);
     strbuf_done(&violations);

@@ -69,7 +69,8 @@ const char *core_kernel_limit_violations(const struct core *core, const struct u
     return NULL;
 }
 
-void core_agent_limit_violations(const struct core *core, const char *agent, struct strbuf *out)
+void core_agent_limit_violations(const struct core *core, const char *agent, const char *domain,
+                                 struct strbuf *out)
 {
     const struct agent_entry *a = agent_entry_find(core, agent);
 
@@ -77,8 +78,9 @@ void core_agent_limit_violations(const struct core *core, const char *agent, str
         return;
     LIST_FOREACH(link, &a->kernels) {
         const struct kernel_entry *f = LIST_ENTRY(link, struct kernel_entry, agent_link);
+        const char *owner = f->entry->s.domain;
 
-        if (f->limit_violations)
+        if (f->limit_violations && (!domain || (owner && strcmp(owner, domain) == 0)))
             strbuf_addf(out, "%ssession %s: %s", out->len ? "\n" : "", f->entry->s.name,
                         f->limit_violations);
     }
