@@ -219,6 +219,7 @@ struct gql_request *gql_execute(struct gql_engine *engine, const struct gql_para
     r->errors.arena = &r->arena;
     r->context = params->context;
     r->root = params->root;
+    r->pause = params->pause;
     r->out = out;
     r->start = out->len;
     r->writer = jsonw_make(out);

@@ -2,6 +2,7 @@
 /* Level by level: call resolvers for batches, make batches of what they give. */
 #include "graphql/request.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -84,6 +85,7 @@ static struct gql_value execute_gather_rows(struct gather *g, struct gql_value v
 
     if (!child || !span)
         return gql_null();
+    request_count_work(r, value.count);
     for (uint32_t i = 0; i < value.count; i++)
         live += value.rows[i] != NULL;
     *span = (struct span){ child, value.rows, child->count };
@@ -206,6 +208,7 @@ static void execute_start_call(struct gql_request *r, struct batch *batch, uint3
     call->batch = batch;
     call->field = index;
     r->pending++;
+    request_count_work(r, field->resolver->cost);
     if (field->resolver->call(&call->call) == GQL_DONE)
         call->done = true;
     call->returned = true;
@@ -246,6 +249,7 @@ static void execute_resolve_field(struct gql_request *r, struct batch *batch, ui
 
     if (!field->has_column || field->refusal.message)
         return;
+    request_count_work(r, batch->count);
     column = batch->columns[index] = request_alloc(r, batch->count, sizeof(*column));
     if (!column)
         return;
@@ -264,18 +268,24 @@ static bool execute_open_batch(struct gql_request *r, struct batch *batch)
     return batch->columns && !batch->plan->refusal.message;
 }
 
-static void execute_resolve_batch(struct gql_request *r, struct batch *batch)
+/* False if the turn ended before all fields were begun. */
+static bool execute_resolve_batch(struct gql_request *r, struct batch *batch)
 {
-    if (!execute_open_batch(r, batch))
-        return;
-    for (uint32_t i = 0; i < batch->plan->count && !r->no_memory && !r->cancelled; i++)
-        execute_resolve_field(r, batch, i);
+    if (!batch->columns && !execute_open_batch(r, batch))
+        return true;
+    while (batch->resolved < batch->plan->count && !r->no_memory && !r->cancelled) {
+        if (request_turn_is_over(r))
+            return false;
+        execute_resolve_field(r, batch, batch->resolved++);
+    }
+    return true;
 }
 
 /* All that can be done until a call answers. */
 static void execute_drain(struct gql_request *r)
 {
-    while (!r->no_memory && !r->cancelled && (r->queue || r->finished)) {
+    while (!r->no_memory && !r->cancelled && (r->queue || r->finished)
+           && !request_turn_is_over(r)) {
         struct call *call = r->finished;
         struct batch *batch = r->queue;
 
@@ -284,10 +294,11 @@ static void execute_drain(struct gql_request *r)
             execute_expand(r, call->batch, call->field);
             continue;
         }
+        if (!execute_resolve_batch(r, batch))
+            break;
         r->queue = batch->next;
         if (!r->queue)
             r->queue_last = NULL;
-        execute_resolve_batch(r, batch);
     }
 }
 
@@ -304,12 +315,31 @@ void request_free(struct gql_request *r)
     free(r);
 }
 
-static void execute_finish(struct gql_request *r)
+/* In place of what was written. */
+static void execute_write_too_large(struct gql_request *r)
+{
+    strbuf_truncate(r->out, r->start);
+    r->writer = jsonw_make(r->out);
+    r->errors = (struct errors){ .arena = &r->arena };
+    (void)errors_add(&r->errors, UINT32_MAX,
+                     "The reply would have more than %zu bytes: ask for fewer rows or fields.",
+                     r->engine->conf.limits.reply);
+    jsonw_object_begin(&r->writer);
+    jsonw_key(&r->writer, "data");
+    jsonw_null(&r->writer);
+    errors_write(&r->errors, r->doc->text, r->doc->len, &r->writer);
+    jsonw_object_end(&r->writer);
+}
+
+/* False if the turn ended first. */
+static bool execute_finish(struct gql_request *r)
 {
     struct gql_result result = { .executed = true };
 
-    if (!r->no_memory)
-        write_end(r);
+    if (!r->no_memory && !write_end(r))
+        return false;
+    if (r->is_too_large && strbuf_ok(r->out) && !r->no_memory)
+        execute_write_too_large(r);
     if (r->no_memory || r->errors.no_memory || !strbuf_ok(r->out)) {
         result.code = -ENOMEM;
         if (strbuf_ok(r->out))
@@ -317,6 +347,36 @@ static void execute_finish(struct gql_request *r)
     }
     result.errors = r->errors.count;
     r->done(r->data, &result);
+    return true;
+}
+
+/* ---- turns ---- */
+
+void request_count_work(struct gql_request *r, size_t values)
+{
+    uint32_t more = (uint32_t)AQ_MIN(values, (size_t)UINT32_MAX / 4);
+
+    r->turn_work = (uint32_t)AQ_MIN((uint64_t)r->turn_work + more, UINT32_MAX);
+    r->unchecked_work = (uint32_t)AQ_MIN((uint64_t)r->unchecked_work + more, UINT32_MAX);
+}
+
+bool request_turn_is_over(struct gql_request *r)
+{
+    uint32_t limit = r->engine->conf.limits.turn;
+
+    if (!r->pause || !limit || r->operation->kind == AST_MUTATION)
+        return false;
+    /* nothing was begun after the turn's share: what is past it was one step */
+    assert(r->turn_work < limit || r->turn_work - r->unchecked_work < limit || r->is_turn_over);
+    r->unchecked_work = 0;
+    r->is_turn_over = r->turn_work >= limit;
+    return r->is_turn_over;
+}
+
+static void execute_pause(struct gql_request *r)
+{
+    r->is_paused = true;
+    r->pause(r->context, r);
 }
 
 /* Mutations: the next field, once all of the one before is done and written. */
@@ -335,18 +395,29 @@ static bool execute_start_next_mutation(struct gql_request *r)
 /* Go on as far as possible; the end frees the request. */
 static void execute_pump(struct gql_request *r)
 {
-    if (r->pumping)
+    if (r->pumping || (r->is_paused && !r->cancelled))
         return;
+    r->turn_work = r->unchecked_work = 0;
+    r->is_turn_over = false;
     r->pumping = true;
     do
         execute_drain(r);
     while (!r->cancelled && r->pending == 0 && !r->finished && execute_start_next_mutation(r));
     r->pumping = false;
-    if (r->pending > 0)
-        return;
-    if (!r->cancelled)
-        execute_finish(r);
-    request_free(r);
+    if (!r->cancelled && !r->no_memory && (r->queue || r->finished)) {
+        execute_pause(r);
+    } else if (r->pending == 0) {
+        if (r->cancelled || execute_finish(r))
+            request_free(r);
+        else
+            execute_pause(r);
+    }
+}
+
+void gql_resume(struct gql_request *r)
+{
+    r->is_paused = false;
+    execute_pump(r);
 }
 
 void gql_call_done(struct gql_call *pub)

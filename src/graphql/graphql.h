@@ -75,6 +75,8 @@ struct gql_limits {
                             'last' or 'limit' times its value */
     uint64_t work;       /* steps of validation */
     size_t memory;       /* of one request, without document and reply */
+    size_t reply;        /* bytes of the reply; beyond it the request fails */
+    uint32_t turn;       /* values that are read or written before gql_params.pause is called */
 };
 
 /* clang-format off */
@@ -82,7 +84,7 @@ struct gql_limits {
     {                                                                                              \
         .bytes = 1 << 20, .tokens = 20000, .nesting = 200, .depth = 20, .fields = 5000,            \
         .aliases = 1000, .directives = 1000, .cost = 1000000, .work = 500000,                      \
-        .memory = 256 << 20                                                                        \
+        .memory = 256 << 20, .reply = 256 << 20, .turn = 20000                                     \
     }
 /* clang-format on */
 
@@ -102,6 +104,7 @@ int gql_engine_new(const struct gql_conf *conf, struct gql_engine **ret, struct 
 void gql_engine_free(struct gql_engine *engine); /* after its last request */
 AQ_DEFINE_CLEANUP(struct gql_engine, gql_engine_free)
 
+struct gql_request;
 struct gql_params {
     const char *query;
     size_t query_len;
@@ -109,6 +112,10 @@ struct gql_params {
     const json_t *variables; /* an object, or NULL; not needed after gql_execute() */
     void *context;           /* for resolvers */
     const void *root;        /* the parent object of root fields; may be NULL */
+    /* A turn's share of the work is done (limits.turn): call gql_resume() later, so that
+     * others have theirs. NULL = the request is never interrupted, nor are mutations.
+     */
+    void (*pause)(void *context, struct gql_request *request);
 };
 
 /* {"query", "variables", "operationName" or "operation_name"} of a request's
@@ -133,7 +140,12 @@ typedef void (*gql_done_fn)(void *data, const struct gql_result *result);
 struct gql_request *gql_execute(struct gql_engine *engine, const struct gql_params *params,
                                 struct strbuf *out, gql_done_fn done, void *data) AQ_UNTRUSTED;
 
-/* 'done' will not be called, 'out' is no longer touched. */
+/* Go on after a pause, once for each. */
+void gql_resume(struct gql_request *request);
+
+/* 'done' will not be called, 'out' is no longer touched. Of a request that is paused: it must
+ * not be resumed.
+ */
 void gql_cancel(struct gql_request *request);
 
 /* Parse and validate only: the number of errors, written to 'out' as

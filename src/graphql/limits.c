@@ -54,13 +54,30 @@ static bool limits_check(struct measure *m, const struct size *size, uint32_t at
     return true;
 }
 
+static const struct gql_resolver *limits_resolver(const struct measure *m,
+                                                  const struct ast_selection *s)
+{
+    const struct gql_conf *conf = &m->request->engine->conf;
+
+    return s->def && s->def->id < conf->schema->field_count && s->type->kind == GQL_TYPE_OBJECT
+               ? &conf->resolvers[s->def->id]
+               : NULL;
+}
+
+static uint64_t limits_usual_rows(const struct measure *m, const struct ast_selection *s)
+{
+    const struct gql_resolver *resolver = limits_resolver(m, s);
+
+    return resolver ? AQ_MAX(resolver->rows, 1u) : 1;
+}
+
 /* How many rows a field may give: its argument first, last or limit. */
 static uint64_t limits_rows_of(const struct measure *m, const struct ast_selection *s)
 {
     static const char *const names[] = { "first", "last", "limit" };
     struct coerce c = { &m->request->arena, m->request->engine->scalars, m->request->variables,
                         false };
-    uint64_t rows = 1;
+    uint64_t rows = limits_usual_rows(m, s);
 
     for (const struct ast_argument *a = s->args; a; a = a->next) {
         struct gql_value value;
@@ -87,11 +104,9 @@ static uint64_t limits_rows_of(const struct measure *m, const struct ast_selecti
 
 static uint64_t limits_own_cost(const struct measure *m, const struct ast_selection *s)
 {
-    const struct gql_conf *conf = &m->request->engine->conf;
+    const struct gql_resolver *resolver = limits_resolver(m, s);
 
-    if (!s->def || s->def->id >= conf->schema->field_count || s->type->kind != GQL_TYPE_OBJECT)
-        return 1;
-    return AQ_MAX(conf->resolvers[s->def->id].cost, 1u);
+    return resolver ? AQ_MAX(resolver->cost, 1u) : 1;
 }
 
 static bool limits_measure_set(struct measure *m, const struct ast_set *set, struct size *size);

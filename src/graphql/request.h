@@ -59,6 +59,7 @@ struct batch {
     struct field_plan *plan;
     const void *const *objects;
     uint32_t count, cap;        /* cap 0: 'objects' belongs to someone else */
+    uint32_t resolved;          /* fields that were begun */
     struct gql_value **columns; /* by field; NULL where there is no column */
     struct batch *next;         /* to be resolved */
 };
@@ -78,6 +79,14 @@ struct call {
     uint32_t field;
     bool returned, done;
     struct call *next; /* finished, to be looked at */
+};
+
+/* Where the writing is in an object or list, so that it can go on in a later turn. */
+struct write_level {
+    uint32_t at;  /* the field or item that is written next, or was begun */
+    uint32_t row; /* of a list of rows: the item's place in its batch */
+    size_t start; /* of the value of 'at' in the reply */
+    struct write_level *above, *below;
 };
 
 struct gql_request {
@@ -110,6 +119,16 @@ struct gql_request {
     struct error *thrown; /* on its way to a place that may be null */
     bool data_is_null;
     struct gql_get get;
+
+    void (*pause)(void *context, struct gql_request *request);
+    uint32_t turn_work;      /* done in this turn */
+    uint32_t unchecked_work; /* of it, since it was last asked whether the turn is over */
+    size_t counted_len;      /* of the reply: bytes that were counted as work */
+    bool is_turn_over, is_paused, is_too_large;
+    struct write_level top_level, *level;
+    struct write_level *paused_at;    /* the level whose next field or item waits */
+    struct write_level *returning_to; /* the same, while the way back to it is made */
+    bool is_returning;
 };
 
 void *request_alloc(struct gql_request *r, size_t count, size_t size);
@@ -127,15 +146,20 @@ bool plan_includes(struct gql_request *r, const struct ast_directive *directives
                    struct refusal *refusal);
 
 /* execute.c */
+
+/* Count work of this turn; whether the turn is over. */
+void request_count_work(struct gql_request *r, size_t values);
+bool request_turn_is_over(struct gql_request *r);
 void request_run(struct gql_request *r);
 void request_free(struct gql_request *r);
 
 /* write.c: the reply's beginning, for a mutation each field of the top object
- * as soon as it is resolved, and the rest.
+ * as soon as it is resolved, and the rest. write_end() is false if the turn ended before the
+ * reply did: call it again.
  */
 void write_begin(struct gql_request *r);
 void write_top_field(struct gql_request *r, uint32_t field);
-void write_end(struct gql_request *r);
+bool write_end(struct gql_request *r);
 
 /* introspect.c */
 struct gql_resolver *introspection_resolvers(const struct gql_schema *schema);

@@ -79,6 +79,7 @@ struct gql_resolver {
     enum gql_how how;
     uint32_t offset; /* of the member in the parent's struct */
     uint32_t cost;   /* for gql_limits.cost; 0 counts as 1 */
+    uint32_t rows;   /* the length of a list that no argument bounds, for the cost; 0 counts as 1 */
     union {
         gql_call_fn call;
         gql_get_fn get;
@@ -93,6 +94,15 @@ struct gql_resolver {
 #define GQL_CALL(fn)                      \
     {                                     \
         .how = GQL_HOW_CALL, .call = (fn) \
+    }
+/* A call that is dear, or gives a list that no argument bounds. */
+#define GQL_CALL_COST(fn, cost_, rows_)                                     \
+    {                                                                       \
+        .how = GQL_HOW_CALL, .cost = (cost_), .rows = (rows_), .call = (fn) \
+    }
+#define GQL_GET_COST(fn, cost_)                          \
+    {                                                    \
+        .how = GQL_HOW_GET, .cost = (cost_), .get = (fn) \
     }
 #define GQL_GET(fn)                     \
     {                                   \

@@ -246,44 +246,118 @@ static bool write_leaf(struct gql_request *r, const struct plan_field *field,
     return !text || write_throw_leaf(r, field, value, text, path);
 }
 
+/* ---- turns ---- */
+
+#define BYTES_OF_A_VALUE 64 /* are as much work as one value more */
+
+/* Why false was returned, if no error was thrown: nothing more can be written now. */
+static bool write_is_stopped(const struct gql_request *r)
+{
+    return r->paused_at || r->is_too_large || r->no_memory;
+}
+
+/* Before a field or item: whether it may be written in this turn. */
+static bool write_may_go_on(struct gql_request *r, struct write_level *level)
+{
+    const struct gql_limits *limits = &r->engine->conf.limits;
+    size_t written = r->out->len - AQ_MIN(r->counted_len, r->out->len);
+
+    request_count_work(r, written / BYTES_OF_A_VALUE);
+    r->counted_len = r->out->len;
+    r->is_too_large |= limits->reply && r->out->len - r->start > limits->reply;
+    if (!r->is_too_large && request_turn_is_over(r))
+        r->paused_at = level;
+    if (write_is_stopped(r))
+        return false;
+    request_count_work(r, 1);
+    return true;
+}
+
+/* The level of an object or list, at its beginning or, on the way back after a pause, where it
+ * was; NULL without memory.
+ */
+static struct write_level *write_enter(struct gql_request *r)
+{
+    struct write_level *level = r->level->below;
+
+    if (!level) {
+        if (!(level = request_alloc(r, 1, sizeof(*level))))
+            return NULL;
+        level->above = r->level;
+        r->level->below = level;
+    }
+    if (!r->is_returning)
+        level->at = 0;
+    r->level = level;
+    return level;
+}
+
+/* Whether the field or item where this level is was begun in an earlier turn. */
+static bool write_is_begun(struct gql_request *r, const struct write_level *level)
+{
+    if (r->is_returning && r->returning_to == level)
+        r->is_returning = false;
+    return r->is_returning;
+}
+
 static bool write_object(struct gql_request *r, const struct batch *batch, uint32_t row,
                          const struct path *path);
 
 static bool write_value(struct gql_request *r, const struct plan_field *field,
                         struct gql_value value, struct gql_ref type, const struct path *path);
 
-static struct gql_value write_span_item(struct gql_value value, uint32_t index, uint32_t *next_row)
+static struct gql_value write_span_item(struct gql_value value, uint32_t index, uint32_t row)
 {
     const struct span *span = value.object;
 
     if (!span->rows[index])
         return gql_null();
-    return (struct gql_value){ .kind = GQL_OBJECT, .count = (*next_row)++, .object = span->batch };
+    return (struct gql_value){ .kind = GQL_OBJECT, .count = row, .object = span->batch };
+}
+
+/* The comma before a field or item, and where its value begins. */
+static void write_begin_value(struct gql_request *r, struct write_level *level, const char *label,
+                              uint32_t len)
+{
+    if (r->writer.need_comma)
+        strbuf_addc(r->out, ',');
+    strbuf_add(r->out, label, len);
+    r->writer.need_comma = false;
+    level->start = r->out->len;
 }
 
 static bool write_list(struct gql_request *r, const struct plan_field *field,
                        struct gql_value value, struct gql_ref item, const struct path *path)
 {
-    uint32_t row = value.kind == GQL_SPAN ? ((const struct span *)value.object)->first : 0;
+    bool is_span = value.kind == GQL_SPAN, is_back = r->is_returning;
+    struct write_level *level = write_enter(r);
 
-    jsonw_array_begin(&r->writer);
-    for (uint32_t i = 0; i < value.count; i++) {
-        struct path step = { path, NULL, i };
-        struct gql_value v = value.kind == GQL_SPAN ? write_span_item(value, i, &row)
-                                                    : value.items[i];
-        size_t start;
+    if (!level)
+        return false;
+    if (!is_back) {
+        level->row = is_span ? ((const struct span *)value.object)->first : 0;
+        jsonw_array_begin(&r->writer);
+    }
+    for (; level->at < value.count; level->at++) {
+        struct path step = { path, NULL, level->at };
+        struct gql_value v = is_span ? write_span_item(value, level->at, level->row)
+                                     : value.items[level->at];
 
-        if (r->writer.need_comma)
-            strbuf_addc(r->out, ',');
-        r->writer.need_comma = false;
-        start = r->out->len;
-        if (!write_value(r, field, v, item, &step)) {
-            if (gql_ref_is_non_null(item))
+        if (!write_is_begun(r, level)) {
+            if (!write_may_go_on(r, level))
                 return false;
-            write_catch_thrown(r, start);
+            write_begin_value(r, level, "", 0);
         }
+        if (!write_value(r, field, v, item, &step)) {
+            if (write_is_stopped(r) || gql_ref_is_non_null(item))
+                return false;
+            r->level = level;
+            write_catch_thrown(r, level->start);
+        }
+        level->row += is_span && v.kind == GQL_OBJECT;
     }
     jsonw_array_end(&r->writer);
+    r->level = level->above;
     return true;
 }
 
@@ -375,39 +449,43 @@ static struct gql_value write_read_leaf(struct gql_request *r, const struct plan
     }
 }
 
+/* The value of one field. */
+static bool write_field_value(struct gql_request *r, const struct batch *batch, uint32_t row,
+                              uint32_t index, const struct path *path)
+{
+    const struct plan_field *field = &batch->plan->fields[index];
+    struct gql_value value;
+
+    if (field->def == &r->engine->conf.schema->meta[GQL_META_TYPENAME]) {
+        jsonw_str(&r->writer, batch->plan->type->name);
+        return true;
+    }
+    if (field->refusal.message)
+        return write_throw_text(r, field->refusal.message, strlen(field->refusal.message), NULL,
+                                field->refusal.at, path);
+    value = field->has_column ? batch->columns[index][row]
+                              : write_read_leaf(r, field, batch->objects[row]);
+    return write_value(r, field, value, field->def->type, path);
+}
+
 /* "key": and the value of one field; false if the object cannot be. */
 static bool write_field(struct gql_request *r, const struct batch *batch, uint32_t row,
-                        uint32_t index, const struct path *parent)
+                        struct write_level *level, const struct path *parent)
 {
-    const struct field_plan *plan = batch->plan;
-    const struct plan_field *field = &plan->fields[index];
+    const struct plan_field *field = &batch->plan->fields[level->at];
     struct path path = { parent, field->key, 0 };
-    struct gql_value value;
-    size_t start;
-    bool ok;
 
-    if (r->writer.need_comma)
-        strbuf_addc(r->out, ',');
-    strbuf_add(r->out, field->label, field->label_len);
-    r->writer.need_comma = false;
-    start = r->out->len;
-    if (field->def == &r->engine->conf.schema->meta[GQL_META_TYPENAME]) {
-        jsonw_str(&r->writer, plan->type->name);
-        return true;
+    if (!write_is_begun(r, level)) {
+        if (!write_may_go_on(r, level))
+            return false;
+        write_begin_value(r, level, field->label, field->label_len);
     }
-    if (field->refusal.message) {
-        ok = write_throw_text(r, field->refusal.message, strlen(field->refusal.message), NULL,
-                              field->refusal.at, &path);
-    } else {
-        value = field->has_column ? batch->columns[index][row]
-                                  : write_read_leaf(r, field, batch->objects[row]);
-        ok = write_value(r, field, value, field->def->type, &path);
-    }
-    if (ok)
+    if (write_field_value(r, batch, row, level->at, &path))
         return true;
-    if (gql_ref_is_non_null(field->def->type))
+    if (write_is_stopped(r) || gql_ref_is_non_null(field->def->type))
         return false;
-    write_catch_thrown(r, start);
+    r->level = level;
+    write_catch_thrown(r, level->start);
     return true;
 }
 
@@ -415,15 +493,21 @@ static bool write_object(struct gql_request *r, const struct batch *batch, uint3
                          const struct path *path)
 {
     const struct field_plan *plan = batch->plan;
+    bool is_back = r->is_returning;
+    struct write_level *level;
 
     if (plan->refusal.message)
         return write_throw_text(r, plan->refusal.message, strlen(plan->refusal.message), NULL,
                                 plan->refusal.at, path);
-    jsonw_object_begin(&r->writer);
-    for (uint32_t i = 0; i < plan->count; i++)
-        if (!write_field(r, batch, row, i, path))
+    if (!(level = write_enter(r)))
+        return false;
+    if (!is_back)
+        jsonw_object_begin(&r->writer);
+    for (; level->at < plan->count; level->at++)
+        if (!write_field(r, batch, row, level, path))
             return false;
     jsonw_object_end(&r->writer);
+    r->level = level->above;
     return true;
 }
 
@@ -461,18 +545,28 @@ void write_begin(struct gql_request *r)
 
 void write_top_field(struct gql_request *r, uint32_t field)
 {
-    if (!r->data_is_null && !write_field(r, r->top, 0, field, NULL))
+    r->level = &r->top_level;
+    r->top_level.at = field;
+    if (!r->data_is_null && !write_field(r, r->top, 0, &r->top_level, NULL) && !write_is_stopped(r))
         write_data_thrown(r);
 }
 
-void write_end(struct gql_request *r)
+bool write_end(struct gql_request *r)
 {
-    for (uint32_t i = 0;
-         r->operation->kind != AST_MUTATION && !r->data_is_null && i < r->top->plan->count; i++)
+    uint32_t count = r->operation->kind != AST_MUTATION && r->top ? r->top->plan->count : 0;
+
+    r->is_returning = r->paused_at != NULL;
+    r->returning_to = r->paused_at;
+    r->paused_at = NULL;
+    for (uint32_t i = r->top_level.at; !r->data_is_null && i < count; i++) {
         write_top_field(r, i);
+        if (write_is_stopped(r))
+            return !r->paused_at;
+    }
     if (!r->data_is_null)
         jsonw_object_end(&r->writer);
     if (r->errors.count)
         errors_write(&r->errors, r->doc->text, r->doc->len, &r->writer);
     jsonw_object_end(&r->writer);
+    return true;
 }

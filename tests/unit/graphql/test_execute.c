@@ -337,6 +337,43 @@ static void test_waiting(void **state)
     assert_string_equal(out.data, "{\"data\":{\"slow\":\"at last\",\"cat\":{\"id\":\"c0\"}}}");
 }
 
+/* However short the turns are, the reply is the same; who does not ask for pauses has none. */
+static void test_turns(void **state)
+{
+    static const struct gql_limits limits = { .turn = 10 };
+    AQ_CLEANUP(gql_engine_freep) struct gql_engine *engine = zoo_engine(&limits, 0);
+    AQ_CLEANUP(gql_engine_freep) struct gql_engine *whole = zoo_engine(NULL, 0);
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT, want = STRBUF_INIT;
+    static const char query[] = "{ a: owners { id cats { id name owner { id } } } "
+                                "b: owners { id cats { id name } } }";
+
+    (void)state;
+    zoo_reset();
+    assert_int_equal(zoo_run(whole, query, NULL, NULL, &want).code, 0);
+    assert_int_equal(zoo_seen.pauses, 0);
+    assert_int_equal(zoo_run(engine, query, NULL, NULL, &out).code, 0);
+    assert_true(zoo_seen.pauses >= 3);
+    assert_string_equal(out.data, want.data);
+}
+
+static void test_a_reply_has_a_limit(void **state)
+{
+    static const struct gql_limits limits = { .reply = 60 };
+    AQ_CLEANUP(gql_engine_freep) struct gql_engine *engine = zoo_engine(&limits, 0);
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct gql_result result;
+
+    (void)state;
+    zoo_reset();
+    result = zoo_run(engine, "{ owners { id cats { id name } } }", NULL, NULL, &out);
+    assert_int_equal(result.code, 0);
+    assert_int_equal(result.errors, 1);
+    assert_string_equal(out.data, "{\"data\":null,\"errors\":[{\"message\":\"The reply would have "
+                                  "more than 60 bytes: ask for fewer rows or fields.\"}]}");
+    strbuf_truncate(&out, 0);
+    assert_int_equal(zoo_run(engine, "{ cat { id } }", NULL, NULL, &out).errors, 0);
+}
+
 /* Two requests at once, ended in the other order; one failing. */
 static void test_two_waiting(void **state)
 {
@@ -510,6 +547,8 @@ int main(void)
         cmocka_unit_test(test_batches),
         cmocka_unit_test(test_selects),
         cmocka_unit_test(test_waiting),
+        cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_a_reply_has_a_limit),
         cmocka_unit_test(test_two_waiting),
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_cache),

@@ -341,6 +341,15 @@ static void on_done(void *data, const struct gql_result *result)
     *(struct gql_result *)data = *result;
 }
 
+static struct gql_request *zoo_paused;
+
+static void on_pause(void *context, struct gql_request *request)
+{
+    (void)context;
+    zoo_seen.pauses++;
+    zoo_paused = request;
+}
+
 struct gql_result zoo_run(struct gql_engine *engine, const char *query, const char *variables,
                           const char *operation, struct strbuf *out)
 {
@@ -350,10 +359,17 @@ struct gql_result zoo_run(struct gql_engine *engine, const char *query, const ch
         .query_len = strlen(query),
         .operation = operation,
         .variables = json,
+        .pause = on_pause,
     };
     struct gql_result result = { .code = 1 };
 
     (void)gql_execute(engine, &params, out, on_done, &result);
     json_decref(json);
+    while (zoo_paused) {
+        struct gql_request *request = zoo_paused;
+
+        zoo_paused = NULL;
+        gql_resume(request);
+    }
     return result;
 }

@@ -15,6 +15,7 @@ struct zoo_seen {
     unsigned sets;          /* mutation set(value:) */
     struct gql_call *slow;  /* Query.slow, to be answered by the test; NULL = none waits */
     bool slow_later;        /* Query.slow waits */
+    unsigned pauses;        /* turns that ended before their request */
     bool cats_selected;     /* Query.owner was asked for 'cats' */
 };
 extern struct zoo_seen zoo_seen;
