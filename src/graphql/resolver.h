@@ -87,6 +87,10 @@ struct gql_resolver {
     };
 };
 
+/* What a value is reckoned for: a text that may be long, one that is made from others. */
+#define GQL_COST_TEXT 20
+#define GQL_COST_MADE 5
+
 #define GQL_AT(what, type, member)                                \
     {                                                             \
         .how = (what), .offset = (uint32_t)offsetof(type, member) \
@@ -117,6 +121,10 @@ struct gql_resolver {
         .how = GQL_HOW_SELF \
     }
 #define GQL_TEXT_AT(type, member) GQL_AT(GQL_HOW_TEXT, type, member)
+#define GQL_LONG_TEXT_AT(type, member)                                                         \
+    {                                                                                          \
+        .how = GQL_HOW_TEXT, .offset = (uint32_t)offsetof(type, member), .cost = GQL_COST_TEXT \
+    }
 #define GQL_CHARS_AT(type, member) GQL_AT(GQL_HOW_CHARS, type, member)
 #define GQL_BOOL_AT(type, member) GQL_AT(GQL_HOW_BOOL, type, member)
 #define GQL_INT32_AT(type, member) GQL_AT(GQL_HOW_INT32, type, member)

@@ -275,6 +275,15 @@ static int list_read_page(struct store_tx *tx, const struct list_table *table,
     return list_read_rows(tx, table, q, (size_t)room, page, err);
 }
 
+int list_fail_page(const struct store_query *query, int r, struct aq_error *err)
+{
+    if (r != -ENOMEM || !query->bytes_max)
+        return r;
+    return aq_fail_field(err, EMSGSIZE, "limit",
+                         "the rows asked for have more than %zu bytes: ask for fewer",
+                         query->bytes_max);
+}
+
 int list_run(struct store_tx *tx, const struct list_table *table, const struct store_query *query,
              const struct list_extra *extra, struct store_page **ret, struct aq_error *err)
 {
@@ -285,12 +294,13 @@ int list_run(struct store_tx *tx, const struct list_table *table, const struct s
 
     if (!page || !w)
         return aq_fail_oom(err);
+    page->arena.limit = query->bytes_max;
     if ((r = list_check_query(query, err)) < 0
         || (r = list_build_where(w, table, query, extra, err)) < 0
         || (r = list_build_order(&order, table, query, extra, err)) < 0
         || (r = list_count_rows(tx, table, w, &page->total, err)) < 0
         || (r = list_read_page(tx, table, query, extra, w, order.data, page, err)) < 0)
-        return r;
+        return list_fail_page(query, r, err);
     *ret = AQ_TAKE(page);
     return 0;
 }

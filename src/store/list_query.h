@@ -25,6 +25,11 @@ struct list_table {
     int (*read)(struct store_tx *tx, struct row *row, void *ret, struct aq_error *err);
 };
 
+/* What a page that could not be read is refused for: no memory is -EMSGSIZE where its bytes
+ * are limited.
+ */
+int list_fail_page(const struct store_query *query, int r, struct aq_error *err);
+
 /* 'extra' is a further condition with one parameter for each of its '?', or
  * NULL; 'columns' and 'order' override the table's.
  */

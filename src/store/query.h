@@ -56,6 +56,7 @@ struct store_query {
     int is_active;              /* 0 = any, 1 = active, -1 = inactive */
     const char *filter, *order; /* mini language, filter.h; NULL = all, default order */
     int64_t limit, offset;      /* limit 0 = no limit */
+    size_t bytes_max;           /* of the page in memory; beyond it -EMSGSIZE. 0 = no limit */
     enum store_session_detail detail; /* sessions */
     bool with_kernels;                /* sessions: fill their kernels (one further query) */
     bool with_scheduled;              /* sessions: fill scheduled_usec (likewise) */

@@ -345,7 +345,7 @@ static int session_list_run(struct store_tx *tx, const struct list_table *table,
     own.columns = session_list_columns(q->detail);
     r = list_run(tx, table, q, &own, &page, err);
     if (r == 0 && page->count)
-        r = session_list_attach(tx, q, page, err);
+        r = list_fail_page(q, session_list_attach(tx, q, page, err), err);
     if (r == 0)
         *ret = AQ_TAKE(page);
     return r;

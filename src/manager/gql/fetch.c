@@ -44,19 +44,6 @@ int gql_fetch_fail(struct gql_fetch *fetch, const struct aq_error *err)
     return gql_call_fail(fetch->call, "%s", err->text);
 }
 
-int gql_keep(struct gql_context *context, struct arena *arena, struct store_page *page)
-{
-    struct gql_page *kept = arena_alloc(arena, sizeof(*kept));
-
-    if (!kept) {
-        store_page_free(page);
-        return -ENOMEM;
-    }
-    *kept = (struct gql_page){ .page = page, .next = context->pages };
-    context->pages = kept;
-    return 0;
-}
-
 static struct gql_value gql_fetch_rows_of(const struct gql_fetch *fetch, const void *rows,
                                           size_t count)
 {
@@ -93,9 +80,12 @@ static void gql_fetch_fill(struct gql_fetch *fetch, const void *rows, size_t cou
 static int gql_fetch_read_rows(struct store_tx *tx, void *data, struct aq_error *err)
 {
     struct gql_fetch *fetch = data;
+    int r = gql_set_room(fetch->call->context, &fetch->query, err);
 
+    if (r < 0)
+        return r;
     if (fetch->find)
-        return store_find_sessions(tx, &fetch->query, fetch->find, &fetch->page, err);
+        return gql_find_sessions(tx, &fetch->query, fetch->find, &fetch->page, err);
     return fetch->list(tx, &fetch->query, &fetch->page, err);
 }
 
@@ -116,16 +106,11 @@ static void gql_fetch_on_read(void *data, int r, const struct aq_error *err)
 
 int gql_fetch_start(struct gql_fetch *fetch)
 {
-    struct gql_context *context = fetch->call->context;
-
     if (fetch->nothing) {
         gql_fetch_fill(fetch, NULL, 0, 0);
         return GQL_DONE;
     }
-    if (store_read(core_store(context->api->core), gql_fetch_read_rows, gql_fetch_on_read, fetch)
-        < 0)
-        return gql_call_fail(fetch->call, "out of memory");
-    return GQL_LATER;
+    return gql_read(fetch->call, gql_fetch_read_rows, gql_fetch_on_read, fetch);
 }
 
 /* ---- who may see what ---- */

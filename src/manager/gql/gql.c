@@ -8,8 +8,14 @@
 
 #include "base/json_load.h"
 #include "manager/gql/resolve.h"
+#include "manager/gql/turns.h"
 
 /* ---- the engine ---- */
+
+/* A list of 100 sessions with all fields and those of their kernels costs 21,000. */
+#define COST_MAX 300000
+#define REPLY_MAX (8 << 20)
+#define MEMORY_MAX (32 << 20)
 
 static struct gql_resolver resolvers[SCHEMA_FIELD_COUNT];
 
@@ -21,13 +27,17 @@ static void gql_add_entries(const struct gql_entry *entries, size_t count)
 
 int gql_new(struct gql_engine **ret, struct aq_error *err)
 {
-    const struct gql_conf conf = {
+    static const struct gql_limits standard = GQL_LIMITS_DEFAULT;
+    struct gql_conf conf = {
         .schema = &schema_schema,
         .resolvers = resolvers,
-        .limits = GQL_LIMITS_DEFAULT,
+        .limits = standard,
         .cache_documents = 256,
     };
 
+    conf.limits.cost = COST_MAX;
+    conf.limits.reply = REPLY_MAX;
+    conf.limits.memory = MEMORY_MAX;
     gql_add_entries(agent_entries, agent_entry_count);
     gql_add_entries(session_entries, session_entry_count);
     gql_add_entries(kernel_entries, kernel_entry_count);
@@ -42,7 +52,11 @@ int gql_new(struct gql_engine **ret, struct aq_error *err)
 /* ---- requests ---- */
 
 struct gql_run {
-    struct gql_context context;
+    struct gql_context context; /* first */
+    struct gql_turn turn;
+    struct gql_request *paused; /* goes on at its turn */
+    struct uuid user_id;
+    bool has_turn;
     bool is_legacy; /* bare data, errors as a problem */
 };
 
@@ -50,8 +64,10 @@ static void gql_run_free(struct gql_run *run)
 {
     for (struct gql_page *kept = run->context.pages; kept; kept = kept->next)
         store_page_free(kept->page);
-    slot_types_unref(run->context.types);
+    slot_types_unref(run->context.types); /* NULL before its turn */
     strbuf_done(&run->context.out);
+    if (run->has_turn)
+        gql_turns_leave(run->context.api->turns, &run->user_id);
     free(run);
 }
 
@@ -90,29 +106,69 @@ static void gql_on_executed(void *data, const struct gql_result *result)
     gql_run_free(run);
 }
 
-static void gql_start_request(struct request *req, struct api *api, bool is_legacy)
+static void gql_run_fail(struct gql_run *run, const struct aq_error *err)
 {
-    struct gql_run *run = calloc(1, sizeof(*run));
+    request_fail(run->context.req, err);
+    gql_run_free(run);
+}
+
+static void gql_run_resume(struct gql_turn *turn)
+{
+    struct gql_run *run = LIST_ENTRY(&turn->link, struct gql_run, turn.link);
+
+    gql_resume(run->paused);
+}
+
+static void gql_run_pause(void *context, struct gql_request *request)
+{
+    struct gql_run *run = context;
+
+    run->paused = request;
+    run->turn.fn = gql_run_resume;
+    gql_turns_wait(run->context.api->turns, &run->turn);
+}
+
+/* The user's turn has come: the body is parsed now and not before. */
+static void gql_run_start(struct gql_turn *turn)
+{
+    struct gql_run *run = LIST_ENTRY(&turn->link, struct gql_run, turn.link);
+    struct gql_context *context = &run->context;
     struct gql_params params = { 0 };
     json_auto_t *body = NULL;
     struct aq_error err = { 0 };
 
-    if (!run)
-        aq_fail_oom(&err);
-    if (err.code || api_parse(req, &body, &err) < 0
+    run->has_turn = true;
+    if (request_is_gone(context->req))
+        aq_fail(&err, EPIPE, "the client has gone");
+    if (err.code || api_parse(context->req, &body, &err) < 0
         || gql_params_from_json(body, &params, &err) < 0) {
-        free(run);
+        gql_run_fail(run, &err);
+        return;
+    }
+    context->types = slot_types_ref(core_slot_types(context->api->core));
+    params.context = context;
+    params.pause = gql_run_pause;
+    (void)gql_execute(context->api->gql, &params, &context->out, gql_on_executed, run);
+}
+
+static void gql_start_request(struct request *req, struct api *api, bool is_legacy)
+{
+    struct gql_run *run = calloc(1, sizeof(*run));
+    struct aq_error err = { 0 };
+
+    if (!run) {
+        aq_fail_oom(&err);
         request_fail(req, &err);
         return;
     }
     run->is_legacy = is_legacy;
-    run->context = (struct gql_context){ .api = api,
-                                         .req = req,
-                                         .who = api_principal(req),
-                                         .types = slot_types_ref(core_slot_types(api->core)),
-                                         .out = STRBUF_INIT };
-    params.context = &run->context;
-    (void)gql_execute(api->gql, &params, &run->context.out, gql_on_executed, run);
+    run->user_id = api_principal(req)->user_id;
+    run->turn.fn = gql_run_start;
+    run->context = (struct gql_context){
+        .api = api, .req = req, .who = api_principal(req), .out = STRBUF_INIT
+    };
+    if (gql_turns_enter(api->turns, request_get_loop(req), &run->user_id, &run->turn, &err) < 0)
+        gql_run_fail(run, &err);
 }
 
 static void gql_on_request(struct request *req, void *data)

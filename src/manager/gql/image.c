@@ -390,8 +390,8 @@ static int gql_image_list(struct gql_call *call)
 }
 
 const struct gql_entry image_entries[] = {
-    { SCHEMA_FIELD_Query_image, GQL_CALL(gql_image_get_one) },
-    { SCHEMA_FIELD_Query_images, GQL_CALL(gql_image_list) },
+    { SCHEMA_FIELD_Query_image, GQL_CALL_COST(gql_image_get_one, GQL_COST_WALK, 1) },
+    { SCHEMA_FIELD_Query_images, GQL_CALL_COST(gql_image_list, GQL_COST_WALK, GQL_ROWS_WHOLE) },
     { FIELD(id), AT(TEXT, id) },
     { FIELD(name), AT(TEXT, name) },
     { FIELD(humanized_name), AT(TEXT, name) },

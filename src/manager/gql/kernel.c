@@ -35,8 +35,9 @@ struct find_kernel {
 static int gql_kernel_read(struct store_tx *tx, void *data, struct aq_error *err)
 {
     struct find_kernel *find = data;
+    int r = gql_set_room(find->call->context, &find->query, err);
 
-    return store_find_sessions(tx, &find->query, find->id, &find->page, err);
+    return r < 0 ? r : gql_find_sessions(tx, &find->query, find->id, &find->page, err);
 }
 
 static struct gql_value gql_kernel_pick(const struct find_kernel *find)
@@ -46,7 +47,8 @@ static struct gql_value gql_kernel_pick(const struct find_kernel *find)
     if (uuid_parse(find->id, &id) < 0)
         return gql_null();
     for (size_t s = 0; s < find->page->count; s++) {
-        const struct session_row *session = &find->page->sessions[s];
+        const struct gql_session *sessions = find->page->rows;
+        const struct session_row *session = &sessions[s].row;
 
         for (size_t k = 0; session->kernels && k < session->kernel_count; k++) {
             struct gql_container *found;
@@ -86,9 +88,7 @@ static int gql_kernel_get_one(struct gql_call *call)
     find->id = gql_arg_text(call, SCHEMA_ARG_Query_compute_container_container_id);
     find->query.with_kernels = true;
     gql_scope(context, &find->query);
-    if (store_read(core_store(context->api->core), gql_kernel_read, gql_kernel_on_read, find) < 0)
-        return gql_call_fail(call, "out of memory");
-    return GQL_LATER;
+    return gql_read(call, gql_kernel_read, gql_kernel_on_read, find);
 }
 
 /* ---- values ---- */
@@ -200,17 +200,11 @@ static struct gql_value gql_kernel_get_service_ports(struct gql_get *get, const 
 /* The session opens the same in all of its kernels. */
 static struct gql_value gql_kernel_get_opened(struct gql_get *get, const void *parent)
 {
-    const struct session_row *session = ((const struct gql_container *)parent)->session;
-    json_auto_t *spec = session && session->session.spec
-                            ? json_load_string(session->session.spec, 0)
-                            : NULL;
-    const json_t *ports = json_object_get(spec, "preopen_ports");
-    size_t count = json_array_size(ports);
-    struct gql_value *items = arena_array(get->arena, count + 1, sizeof(*items));
+    const struct session_row *row = ((const struct gql_container *)parent)->session;
+    const struct gql_session *session = (const struct gql_session *)(const void *)row;
 
-    for (size_t i = 0; items && i < count; i++)
-        items[i] = gql_int(json_integer_value(json_array_get(ports, i)));
-    return items ? gql_list(items, (uint32_t)count) : gql_error(get->arena, "out of memory");
+    (void)get;
+    return session ? gql_list(session->ports, session->port_count) : gql_list(NULL, 0);
 }
 
 static struct gql_value gql_kernel_time_value(struct gql_get *get, int64_t usec)
@@ -266,7 +260,7 @@ static struct gql_value gql_kernel_get_live_stat(struct gql_get *get, const void
 }
 
 const struct gql_entry kernel_entries[] = {
-    { SCHEMA_FIELD_Query_compute_container, GQL_CALL(gql_kernel_get_one) },
+    { SCHEMA_FIELD_Query_compute_container, GQL_CALL_COST(gql_kernel_get_one, GQL_COST_READ, 1) },
     { FIELD(id), GQL_GET(gql_kernel_get_id) },
     { FIELD(idx), GQL_GET(gql_kernel_get_index) },
     { FIELD(role), GQL_GET(gql_kernel_get_role) },
@@ -287,14 +281,14 @@ const struct gql_entry kernel_entries[] = {
     { FIELD(created_at), GQL_GET(gql_kernel_get_created) },
     { FIELD(terminated_at), GQL_GET(gql_kernel_get_terminated) },
     { FIELD(starts_at), GQL_GET(gql_kernel_get_started) },
-    { FIELD(occupied_slots), GQL_GET(gql_kernel_get_slots) },
+    { FIELD(occupied_slots), GQL_GET_COST(gql_kernel_get_slots, GQL_COST_MADE) },
     { FIELD(agent), GQL_GET(gql_kernel_get_agent) },
     { FIELD(container_id), GQL_GET(gql_kernel_get_container_id) },
     { FIELD(resource_opts), GQL_FIXED_TEXT("{}") },
     { FIELD(preopen_ports), GQL_GET(gql_kernel_get_opened) },
-    { FIELD(service_ports), GQL_GET(gql_kernel_get_service_ports) },
-    { FIELD(live_stat), GQL_GET(gql_kernel_get_live_stat) },
-    { FIELD(last_stat), GQL_GET(gql_kernel_get_last_stat) },
+    { FIELD(service_ports), GQL_GET_COST(gql_kernel_get_service_ports, GQL_COST_MADE) },
+    { FIELD(live_stat), GQL_GET_COST(gql_kernel_get_live_stat, GQL_COST_TEXT) },
+    { FIELD(last_stat), GQL_GET_COST(gql_kernel_get_last_stat, GQL_COST_TEXT) },
     { FIELD(exit_code), GQL_GET(gql_kernel_get_exit_code) },
 };
 GQL_ENTRIES_END(kernel);

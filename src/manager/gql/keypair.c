@@ -161,9 +161,10 @@ static struct gql_value gql_keypair_get_last_used(struct gql_get *get, const voi
 }
 
 const struct gql_entry keypair_entries[] = {
-    { SCHEMA_FIELD_Query_keypair, GQL_CALL(gql_keypair_get_one) },
-    { SCHEMA_FIELD_Query_keypairs, GQL_CALL(gql_keypair_list_all) },
-    { SCHEMA_FIELD_Query_keypair_list, GQL_CALL(gql_keypair_list) },
+    { SCHEMA_FIELD_Query_keypair, GQL_CALL_COST(gql_keypair_get_one, GQL_COST_READ, 1) },
+    { SCHEMA_FIELD_Query_keypairs,
+      GQL_CALL_COST(gql_keypair_list_all, GQL_COST_READ, GQL_ROWS_WHOLE) },
+    { SCHEMA_FIELD_Query_keypair_list, GQL_CALL_COST(gql_keypair_list, GQL_COST_READ, 1) },
     { SCHEMA_FIELD_KeyPairList_items, GQL_PAGE_ITEMS },
     { SCHEMA_FIELD_KeyPairList_total_count, GQL_PAGE_TOTAL },
     { SCHEMA_FIELD_UserInfo_full_name, GQL_GET(gql_keypair_get_full_name) },
@@ -182,6 +183,6 @@ const struct gql_entry keypair_entries[] = {
     { FIELD(rate_limit), AT(INT32, keypair.rate_limit) },
     { FIELD(num_queries), GQL_FIXED_INT(0) },
     { FIELD(concurrency_used), GQL_GET(gql_keypair_get_concurrency) },
-    { FIELD(projects), GQL_CALL(gql_keypair_projects) },
+    { FIELD(projects), GQL_CALL_COST(gql_keypair_projects, 5, 1) },
 };
 GQL_ENTRIES_END(keypair);

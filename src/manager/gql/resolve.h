@@ -15,7 +15,21 @@ struct gql_context {
     const struct principal *who;
     struct slot_types *types; /* as known when the request came: they stay the same for it */
     struct strbuf out;
-    struct gql_page *pages; /* what replies point into; freed at the end */
+    struct gql_page *pages;             /* what replies point into; freed at the end */
+    size_t kept_bytes;                  /* of these */
+    struct gql_read *reads, *last_read; /* what is read when the read under way is done */
+    bool is_reading, is_full;
+    struct aq_error read_err; /* why nothing more is read */
+};
+
+struct gql_read;
+
+/* A row of sessions and what its spec says, parsed once, where it was read. */
+struct gql_session {
+    struct session_row row; /* first */
+    const char *architecture, *command, *resource_opts;
+    const struct gql_value *ports; /* preopen_ports */
+    uint32_t port_count;
 };
 
 struct gql_page {
@@ -42,6 +56,13 @@ GQL_ENTRIES(keypair);
 GQL_ENTRIES(accounts);
 GQL_ENTRIES(image);
 GQL_ENTRIES(image_mutation);
+
+/* For gql_limits.cost, beside those of resolver.h: a query of the store; a walk over all
+ * sessions or images in memory; and how many rows a list is reckoned to have that is whole.
+ */
+#define GQL_COST_READ 100
+#define GQL_COST_WALK 2000
+#define GQL_ROWS_WHOLE 20
 
 /* Resolvers that give the same to every object. */
 /* clang-format off */
@@ -104,6 +125,24 @@ int gql_fetch_page_args(struct gql_fetch *fetch, struct aq_error *err);
 int gql_fetch_start(struct gql_fetch *fetch);
 /* Fail the call with the error; returns what the resolver returns. */
 int gql_fetch_fail(struct gql_fetch *fetch, const struct aq_error *err);
+
+/* Read from the store when what the request reads already is done, so that one request has
+ * one of the store's threads at most. Returns what the resolver returns; 'done' is called
+ * unless the call was failed.
+ */
+int gql_read(struct gql_call *call, store_tx_fn fn, store_done_fn done, void *data);
+
+/* All pages of one request together. */
+#define GQL_KEPT_MAX (32 << 20)
+/* In the function of gql_read(): let the query read what there is room for. -EMSGSIZE: none. */
+int gql_set_room(const struct gql_context *context, struct store_query *query,
+                 struct aq_error *err);
+
+/* Sessions as struct gql_session; on the store's thread. */
+int gql_list_sessions(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
+                      struct aq_error *err);
+int gql_find_sessions(struct store_tx *tx, const struct store_query *q, const char *text,
+                      struct store_page **ret, struct aq_error *err);
 
 /* Keep the page until the reply is written; frees it on -ENOMEM. */
 int gql_keep(struct gql_context *context, struct arena *arena, struct store_page *page);

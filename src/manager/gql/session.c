@@ -10,6 +10,8 @@
 
 #define FIELD(name) SCHEMA_FIELD_ComputeSession_##name
 #define AT(how, member) GQL_##how##_AT(struct session_row, member)
+#define OF_SPEC(member) GQL_TEXT_AT(struct gql_session, member)
+#define LONG_OF_SPEC(member) GQL_LONG_TEXT_AT(struct gql_session, member)
 
 /* ---- root fields ---- */
 
@@ -23,8 +25,8 @@ static void gql_session_note_seen(const struct gql_fetch *fetch)
 
 static int gql_session_get_one(struct gql_call *call)
 {
-    struct gql_fetch *fetch = gql_fetch_new(call, GQL_ONE, store_list_sessions,
-                                            sizeof(struct session_row));
+    struct gql_fetch *fetch = gql_fetch_new(call, GQL_ONE, gql_list_sessions,
+                                            sizeof(struct gql_session));
 
     if (!fetch)
         return GQL_DONE;
@@ -79,8 +81,8 @@ static int gql_session_list_args(struct gql_fetch *fetch, struct aq_error *err)
 
 static int gql_session_list(struct gql_call *call)
 {
-    struct gql_fetch *fetch = gql_fetch_new(call, GQL_PAGE, store_list_sessions,
-                                            sizeof(struct session_row));
+    struct gql_fetch *fetch = gql_fetch_new(call, GQL_PAGE, gql_list_sessions,
+                                            sizeof(struct gql_session));
     struct aq_error err = { 0 };
 
     if (!fetch)
@@ -114,16 +116,19 @@ struct dependencies {
 static int gql_session_read_dependencies(struct store_tx *tx, void *data, struct aq_error *err)
 {
     struct dependencies *deps = data;
+    int r = gql_set_room(deps->call->context, &deps->query, err);
 
-    return store_list_sessions(tx, &deps->query, &deps->page, err);
+    return r < 0 ? r : gql_list_sessions(tx, &deps->query, &deps->page, err);
 }
 
 static const struct session_row *gql_session_find_row(const struct store_page *page,
                                                       const struct uuid *id)
 {
+    const struct gql_session *sessions = page->rows;
+
     for (size_t i = 0; i < page->count; i++)
-        if (uuid_equals(&page->sessions[i].session.id, id))
-            return &page->sessions[i];
+        if (uuid_equals(&sessions[i].row.session.id, id))
+            return &sessions[i].row;
     return NULL;
 }
 
@@ -200,11 +205,7 @@ static int gql_session_dependencies(struct gql_call *call)
             call->results[i] = gql_list(NULL, 0);
         return GQL_DONE;
     }
-    if (store_read(core_store(context->api->core), gql_session_read_dependencies,
-                   gql_session_on_dependencies, deps)
-        < 0)
-        return gql_call_fail(call, "out of memory");
-    return GQL_LATER;
+    return gql_read(call, gql_session_read_dependencies, gql_session_on_dependencies, deps);
 }
 
 /* ---- single values ---- */
@@ -260,35 +261,6 @@ static struct gql_value gql_session_get_cluster_size(struct gql_get *get, const 
 {
     (void)get;
     return gql_int((int64_t)((const struct session_row *)parent)->kernel_count);
-}
-
-/* A member of the order that the session was made by, as text. */
-static struct gql_value gql_session_spec_member(struct gql_get *get, const void *parent,
-                                                const char *name, const char *otherwise)
-{
-    const struct session_row *row = parent;
-    json_auto_t *spec = row->session.spec ? json_load_string(row->session.spec, 0) : NULL;
-    const json_t *member = json_object_get(spec, name);
-    AQ_CLEANUP(aq_freep) char *text = json_is_object(member) ? json_dumps(member, 0) : NULL;
-
-    if (text)
-        return gql_copy(get, text);
-    return gql_copy(get, json_is_string(member) ? json_string_value(member) : otherwise);
-}
-
-static struct gql_value gql_session_get_architecture(struct gql_get *get, const void *parent)
-{
-    return gql_session_spec_member(get, parent, "architecture", "x86_64");
-}
-
-static struct gql_value gql_session_get_command(struct gql_get *get, const void *parent)
-{
-    return gql_session_spec_member(get, parent, "command", NULL);
-}
-
-static struct gql_value gql_session_get_resource_opts(struct gql_get *get, const void *parent)
-{
-    return gql_session_spec_member(get, parent, "resource_opts", "{}");
 }
 
 static struct gql_value gql_session_get_slots(struct gql_get *get, const void *parent,
@@ -377,8 +349,8 @@ static struct gql_value gql_session_get_status_data(struct gql_get *get, const v
 }
 
 const struct gql_entry session_entries[] = {
-    { SCHEMA_FIELD_Query_compute_session, GQL_CALL(gql_session_get_one) },
-    { SCHEMA_FIELD_Query_compute_session_list, GQL_CALL(gql_session_list) },
+    { SCHEMA_FIELD_Query_compute_session, GQL_CALL_COST(gql_session_get_one, GQL_COST_READ, 1) },
+    { SCHEMA_FIELD_Query_compute_session_list, GQL_CALL_COST(gql_session_list, GQL_COST_READ, 1) },
     { SCHEMA_FIELD_ComputeSessionList_items, GQL_PAGE_ITEMS },
     { SCHEMA_FIELD_ComputeSessionList_total_count, GQL_PAGE_TOTAL },
     { FIELD(id), AT(UUID, session.id) },
@@ -388,7 +360,7 @@ const struct gql_entry session_entries[] = {
     { FIELD(name), AT(CHARS, session.name) },
     { FIELD(type), GQL_GET(gql_session_get_type) },
     { FIELD(image), AT(TEXT, session.image) },
-    { FIELD(architecture), GQL_GET(gql_session_get_architecture) },
+    { FIELD(architecture), OF_SPEC(architecture) },
     { FIELD(registry), GQL_ALWAYS_NULL },
     { FIELD(cluster_template), GQL_ALWAYS_NULL },
     { FIELD(cluster_mode), AT(TEXT, cluster_mode) },
@@ -405,23 +377,23 @@ const struct gql_entry session_entries[] = {
     { FIELD(status), GQL_GET(gql_session_get_status) },
     { FIELD(status_changed), AT(TIME, session.status_changed_usec) },
     { FIELD(status_info), AT(TEXT, session.reason) },
-    { FIELD(status_data), GQL_GET(gql_session_get_status_data) },
+    { FIELD(status_data), GQL_GET_COST(gql_session_get_status_data, GQL_COST_TEXT) },
     { FIELD(status_history), GQL_ALWAYS_NULL },
     { FIELD(created_at), AT(TIME, session.created_usec) },
     { FIELD(terminated_at), AT(TIME, terminated_usec) },
     { FIELD(starts_at), AT(TIME, session.starts_usec) },
-    { FIELD(startup_command), GQL_GET(gql_session_get_command) },
+    { FIELD(startup_command), LONG_OF_SPEC(command) },
     { FIELD(result), GQL_GET(gql_session_get_result) },
-    { FIELD(resource_opts), GQL_GET(gql_session_get_resource_opts) },
+    { FIELD(resource_opts), LONG_OF_SPEC(resource_opts) },
     { FIELD(scaling_group), AT(TEXT, session.resource_group) },
-    { FIELD(service_ports), GQL_GET(gql_session_get_service_ports) },
+    { FIELD(service_ports), GQL_GET_COST(gql_session_get_service_ports, GQL_COST_MADE) },
     { FIELD(mounts), GQL_FIXED_EMPTY },
-    { FIELD(occupied_slots), GQL_GET(gql_session_get_occupied) },
-    { FIELD(occupying_slots), GQL_GET(gql_session_get_occupied) },
-    { FIELD(requested_slots), GQL_GET(gql_session_get_requested) },
+    { FIELD(occupied_slots), GQL_GET_COST(gql_session_get_occupied, GQL_COST_MADE) },
+    { FIELD(occupying_slots), GQL_GET_COST(gql_session_get_occupied, GQL_COST_MADE) },
+    { FIELD(requested_slots), GQL_GET_COST(gql_session_get_requested, GQL_COST_MADE) },
     { FIELD(idle_checks), GQL_FIXED_TEXT("{}") },
     { FIELD(num_queries), GQL_FIXED_INT(0) },
-    { FIELD(containers), GQL_CALL(gql_session_containers) },
-    { FIELD(dependencies), GQL_CALL(gql_session_dependencies) },
+    { FIELD(containers), GQL_CALL_COST(gql_session_containers, 1, 4) },
+    { FIELD(dependencies), GQL_CALL_COST(gql_session_dependencies, GQL_COST_READ, 4) },
 };
 GQL_ENTRIES_END(session);

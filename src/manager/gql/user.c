@@ -195,10 +195,10 @@ static struct gql_value gql_user_get_slots(struct gql_get *get, const void *pare
 }
 
 const struct gql_entry user_entries[] = {
-    { SCHEMA_FIELD_Query_user, GQL_CALL(gql_user_get_one) },
-    { SCHEMA_FIELD_Query_user_from_uuid, GQL_CALL(gql_user_get_from_uuid) },
-    { SCHEMA_FIELD_Query_users, GQL_CALL(gql_user_list_all) },
-    { SCHEMA_FIELD_Query_user_list, GQL_CALL(gql_user_list) },
+    { SCHEMA_FIELD_Query_user, GQL_CALL_COST(gql_user_get_one, GQL_COST_READ, 1) },
+    { SCHEMA_FIELD_Query_user_from_uuid, GQL_CALL_COST(gql_user_get_from_uuid, GQL_COST_READ, 1) },
+    { SCHEMA_FIELD_Query_users, GQL_CALL_COST(gql_user_list_all, GQL_COST_READ, GQL_ROWS_WHOLE) },
+    { SCHEMA_FIELD_Query_user_list, GQL_CALL_COST(gql_user_list, GQL_COST_READ, 1) },
     { SCHEMA_FIELD_UserList_items, GQL_PAGE_ITEMS },
     { SCHEMA_FIELD_UserList_total_count, GQL_PAGE_TOTAL },
     { SCHEMA_FIELD_UserGroup_id, GQL_UUID_AT(struct membership, id) },
@@ -217,7 +217,7 @@ const struct gql_entry user_entries[] = {
     { FIELD(modified_at), GQL_ALWAYS_NULL },
     { FIELD(domain_name), AT(TEXT, user.domain) },
     { FIELD(role), GQL_GET(gql_user_get_role) },
-    { FIELD(groups), GQL_CALL(gql_user_projects) },
+    { FIELD(groups), GQL_CALL_COST(gql_user_projects, 5, 4) },
     { FIELD(allowed_client_ip), GQL_ALWAYS_NULL },
     { FIELD(totp_activated), GQL_FIXED_BOOL(false) },
     { FIELD(sudo_session_enabled), GQL_FIXED_BOOL(false) },

@@ -22,6 +22,7 @@
 #include "manager/request/rate_limit.h"
 
 struct gql_engine;
+struct gql_turns;
 struct login_limits;
 struct password_queue;
 struct tasks;
@@ -36,11 +37,12 @@ struct api {
     struct password_queue *passwords; /* NULL = nobody has logged in yet */
     struct address_list proxies;      /* that are believed who asks them; borrowed */
     struct gql_engine *gql;
-    int64_t started_usec; /* monotonic */
-    bool is_frozen;       /* durable as the setting "manager.status" */
-    char *announcement;   /* NULL = none; setting "manager.announcement" */
-    json_t *aliases;      /* of images; image_aliases.h */
-    struct tasks *tasks;  /* tasks.h */
+    struct gql_turns *turns; /* of GraphQL requests */
+    int64_t started_usec;    /* monotonic */
+    bool is_frozen;          /* durable as the setting "manager.status" */
+    char *announcement;      /* NULL = none; setting "manager.announcement" */
+    json_t *aliases;         /* of images; image_aliases.h */
+    struct tasks *tasks;     /* tasks.h */
 };
 
 /* ---- parameters ---- */

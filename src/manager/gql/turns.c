@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whose request runs: see turns.h. */
+#include "manager/gql/turns.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/map.h"
+
+#define WAITING_MAX 64 /* of one user */
+
+/* A user with a request that runs. */
+struct turns_user {
+    struct list waiting; /* gql_turn.link */
+    unsigned count;
+};
+
+struct gql_turns {
+    struct map users;  /* id -> struct turns_user */
+    struct list ready; /* gql_turn.link: one is called in each turn of the loop */
+    uv_idle_t *idle;   /* while there are users; active while one is ready */
+};
+
+struct gql_turns *gql_turns_new(void)
+{
+    struct gql_turns *turns = calloc(1, sizeof(*turns));
+
+    if (turns)
+        list_init(&turns->ready);
+    return turns;
+}
+
+void gql_turns_free(struct gql_turns *turns)
+{
+    if (!turns)
+        return;
+    for (size_t i = 0; i < turns->users.count; i++)
+        free(turns->users.entries[i].value);
+    map_done(&turns->users);
+    free(turns);
+}
+
+static void turns_on_closed(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+static void turns_on_idle(uv_idle_t *idle)
+{
+    struct gql_turns *turns = idle->data;
+    struct gql_turn *turn = LIST_ENTRY(turns->ready.next, struct gql_turn, link);
+
+    list_remove(&turn->link);
+    if (list_is_empty(&turns->ready))
+        (void)uv_idle_stop(idle);
+    turn->fn(turn);
+}
+
+void gql_turns_wait(struct gql_turns *turns, struct gql_turn *turn)
+{
+    list_add(&turns->ready, &turn->link);
+    (void)uv_idle_start(turns->idle, turns_on_idle);
+}
+
+static struct turns_user *turns_add_user(struct gql_turns *turns, uv_loop_t *loop,
+                                         const struct uuid *id)
+{
+    struct turns_user *user = calloc(1, sizeof(*user));
+
+    if (!turns->idle && (turns->idle = malloc(sizeof(*turns->idle)))) {
+        (void)uv_idle_init(loop, turns->idle);
+        turns->idle->data = turns;
+    }
+    if (!user || !turns->idle || map_set(&turns->users, id->bytes, sizeof(id->bytes), user) < 0) {
+        free(user);
+        return NULL;
+    }
+    list_init(&user->waiting);
+    return user;
+}
+
+static void turns_close_idle(struct gql_turns *turns)
+{
+    if (turns->users.count || !turns->idle)
+        return;
+    uv_close((uv_handle_t *)turns->idle, turns_on_closed);
+    turns->idle = NULL;
+}
+
+int gql_turns_enter(struct gql_turns *turns, uv_loop_t *loop, const struct uuid *user_id,
+                    struct gql_turn *turn, struct aq_error *err)
+{
+    struct turns_user *user = map_get(&turns->users, user_id->bytes, sizeof(user_id->bytes));
+
+    if (user && user->count >= WAITING_MAX)
+        return aq_fail_kind(err, EAGAIN, "rate-limit-exceeded",
+                            "%d GraphQL requests of this user wait already; wait for their answers",
+                            WAITING_MAX);
+    if (user) {
+        list_add(&user->waiting, &turn->link);
+        user->count++;
+        return 0;
+    }
+    if (!turns_add_user(turns, loop, user_id)) {
+        turns_close_idle(turns);
+        return aq_fail_oom(err);
+    }
+    turn->fn(turn);
+    return 0;
+}
+
+void gql_turns_leave(struct gql_turns *turns, const struct uuid *user_id)
+{
+    struct turns_user *user = map_get(&turns->users, user_id->bytes, sizeof(user_id->bytes));
+
+    if (list_is_empty(&user->waiting)) {
+        free(map_remove(&turns->users, user_id->bytes, sizeof(user_id->bytes)));
+        turns_close_idle(turns);
+    } else {
+        struct gql_turn *next = LIST_ENTRY(user->waiting.next, struct gql_turn, link);
+
+        list_remove(&next->link);
+        user->count--;
+        gql_turns_wait(turns, next);
+    }
+}

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one user asks of GraphQL is bounded before it runs, while it runs, and beside others."""
+
+import pathlib
+import threading
+
+import pytest
+
+from client import ADMIN, USER
+from cluster import WAITS, Cluster, batch, wait_for
+
+LARGE, ROWS = 60000, 100
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A user with sessions that wait, each with a large command."""
+    with Cluster() as cluster:
+        cluster.start_manager()
+        admin, user = cluster.client(), cluster.client(USER)
+        for key in (USER, ADMIN):
+            assert admin.send("PATCH", "/aliquot/v1/keypairs/" + key[0],
+                              {"rate_limit": 0}).status == 200
+        for i in range(ROWS):
+            made = user.post("/session", batch(f"large-{i:03d}", ": " + "x" * LARGE, **WAITS))
+            assert made.status in (200, 201), made
+        yield cluster
+        cluster.stop()
+
+
+def rss(cluster):
+    """Most memory that the manager has had, in MiB."""
+    status = pathlib.Path(f"/proc/{cluster.programs['manager'].pid}/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) >> 10
+
+
+def aliases(count, fields, limit=ROWS):
+    lists = " ".join(f"a{i}: compute_session_list(limit: {limit}, offset: 0) {{ items {{ {fields} }} }}"
+                     for i in range(count))
+    return "{ " + lists + " }"
+
+
+def test_many_aliases_of_large_texts_are_refused_before_they_run(cluster):
+    user = cluster.client(USER)
+    reply = user.gql(aliases(900, "startup_command"))
+    assert reply.status == 200 and "data" not in reply.json
+    assert "cost of list sizes and fields" in reply.json["errors"][0]["message"]
+    many = " ".join(f"c{i}: startup_command" for i in range(900))
+    reply = user.gql(aliases(1, many))
+    assert "data" not in reply.json and "cost" in reply.json["errors"][0]["message"]
+
+
+def test_what_is_read_and_written_for_one_request_is_bounded(cluster):
+    user = cluster.client(USER)
+    before = rss(cluster)
+    reply = user.gql(aliases(900, "name", limit=100))  # cheap to say, dear to read
+    assert len(reply.body) < 9 << 20
+    assert any("ask for fewer" in error["message"] for error in reply.json["errors"])
+    twice = user.gql(aliases(2, "startup_command"))
+    assert twice.json["data"] is None and "bytes" in twice.json["errors"][0]["message"]
+    assert rss(cluster) - before < 600  # the sanitizer's own share included
+
+
+def test_a_list_with_all_fields_is_served_whole(cluster):
+    user = cluster.client(USER)
+    schema = pathlib.Path(__file__).resolve().parents[2] / "src/manager/gql/schema.graphql"
+
+    def fields(type_name):
+        body = schema.read_text().split(f"type {type_name} {{")[1].split("}")[0]
+        return [line.split(":")[0].split("(")[0].strip() for line in body.splitlines()
+                if ":" in line and '"' not in line]
+    inner = " ".join(fields("ComputeContainer"))
+    outer = " ".join(name for name in fields("ComputeSession")
+                     if name not in ("containers", "dependencies"))
+    query = aliases(1, f"{outer} containers {{ {inner} }} dependencies {{ id }}")
+    reply = user.gql(query).json
+    assert "errors" not in reply, reply["errors"]
+    items = reply["data"]["a0"]["items"]
+    assert len(items) == ROWS and all(len(item["startup_command"]) == LARGE + 2 for item in items)
+    assert all(item["containers"][0]["preopen_ports"] == [] for item in items)
+
+
+def test_others_are_served_while_one_user_has_many_requests(cluster):
+    user, admin = cluster.client(USER), cluster.client(ADMIN)
+    replies = []
+
+    def ask():
+        replies.append(user.gql(aliases(1, "startup_command")).status)
+    threads = [threading.Thread(target=ask) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    answered = 0
+    while any(thread.is_alive() for thread in threads):
+        assert admin.gql("{ domains { name } }").json["data"]["domains"]
+        answered += 1
+    for thread in threads:
+        thread.join()
+    assert replies == [200] * 20 and answered > 0
+
+
+def test_no_more_than_so_many_requests_of_a_user_wait(cluster):
+    user, statuses = cluster.client(USER), []
+
+    def ask():
+        statuses.append(user.gql(aliases(1, "startup_command")).status)
+    threads = [threading.Thread(target=ask) for _ in range(100)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert set(statuses) <= {200, 429} and statuses.count(200) >= 65
+    wait_for(lambda: user.gql("{ keypair { access_key } }").status == 200, what="the user's turn")
