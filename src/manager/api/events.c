@@ -11,6 +11,7 @@
 #include "http/sse.h"
 #include "manager/api/resources.h"
 #include "manager/api/session_find.h"
+#include "manager/request/streams.h"
 #include "store/query.h"
 
 enum scope { SCOPE_ALL, SCOPE_SESSION, SCOPE_KERNEL };
@@ -44,6 +45,7 @@ struct feed {
     const char *name;                   /* NULL = any */
     struct uuid project_id, session_id; /* nil = any */
     struct store_page *page;
+    struct api_stream stream;
 };
 
 /* The stream is over, one way or the other. */
@@ -52,6 +54,7 @@ static void feed_end(struct feed *feed)
     if (feed->subscriber)
         core_unsubscribe(feed->api->core, feed->subscriber);
     feed->subscriber = NULL;
+    api_stream_close(&feed->stream);
     request_set_gone(feed->req, NULL, NULL);
     request_end(feed->req); /* the feed is in its arena */
 }
@@ -122,6 +125,21 @@ static int events_send_event(struct feed *feed, const struct core_event *event)
 static void events_send_close(struct feed *feed)
 {
     (void)sse_send(feed->req, "server_close", NULL, "{}", 2);
+    feed_end(feed);
+}
+
+/* The follower has lost the right to it. */
+static void events_on_forbidden(void *data, const struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+    struct feed *feed = data;
+
+    jsonw_object_begin(&w);
+    jsonw_member_str(&w, "reason", err->text);
+    jsonw_object_end(&w);
+    if (strbuf_ok(&out))
+        (void)sse_send(feed->req, "server_close", NULL, out.data, out.len);
     feed_end(feed);
 }
 
@@ -272,6 +290,11 @@ static void events_start(struct feed *feed, struct aq_error *err)
         return;
     }
     if (!(feed->subscriber = core_subscribe(feed->api->core, id, events_on_event, feed))) {
+        aq_fail_oom(err);
+        return;
+    }
+    if (api_stream_open(feed->api, feed->req, &feed->stream, events_on_forbidden, feed) < 0) {
+        core_unsubscribe(feed->api->core, feed->subscriber);
         aq_fail_oom(err);
         return;
     }

@@ -25,6 +25,7 @@
 #include "link/exec.h"
 #include "manager/api/resources.h"
 #include "manager/api/session_find.h"
+#include "manager/request/streams.h"
 
 #define EXEC_QUEUE_HIGH (256 * 1024)
 #define EXEC_MESSAGE_MAX (256 * 1024)
@@ -44,10 +45,12 @@ struct api_exec {
     bool is_open;    /* the agent has connected */
     bool is_told;    /* the last message was sent */
     bool is_paused;  /* the stream, for a slow reader */
+    struct api_stream right;
 };
 
 static void api_exec_free(struct api_exec *exec)
 {
+    api_stream_close(&exec->right);
     link_stream_close(exec->stream);
     strbuf_done(&exec->held);
     strbuf_done(&exec->early);
@@ -100,6 +103,16 @@ static void api_exec_fail(struct api_exec *exec, const char *kind, const char *m
 static void api_exec_fail_by(struct api_exec *exec, const struct aq_error *err)
 {
     api_exec_fail(exec, err->kind ? err->kind : "service-unavailable", err->text);
+}
+
+/* The client has lost the right to it: nothing more passes. */
+static void api_exec_on_forbidden(void *data, const struct aq_error *err)
+{
+    struct api_exec *exec = data;
+
+    link_stream_close(exec->stream);
+    exec->stream = NULL;
+    api_exec_fail_by(exec, err);
 }
 
 /* A mistake of the client: what runs goes on. */
@@ -495,6 +508,10 @@ static int api_exec_accept(struct request *req, struct api *api, const struct ke
     exec->api = api;
     exec->kernel_id = kernel->id;
     memcpy(exec->agent_id, kernel->agent_id, strlen(kernel->agent_id) + 1);
+    if (api_stream_open(api, req, &exec->right, api_exec_on_forbidden, exec) < 0) {
+        api_exec_free(exec);
+        return aq_fail_oom(err);
+    }
     r = websocket_accept(req, &options, &ws_ops, exec, &exec->ws, err);
     if (r < 0)
         api_exec_free(exec);

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "manager/api/resources.h"
 #include "manager/api/session_find.h"
+#include "manager/request/streams.h"
 #include "store/query.h"
 
 /* The old route answers with one JSON text: the end of a longer log. */
@@ -61,10 +62,12 @@ struct logs_reader {
     uint32_t rank;
     struct link_stream *stream;         /* NULL until open and after its end */
     struct core_subscriber *subscriber; /* while the kernel has not been started */
+    struct api_stream right;
 };
 
 static void logs_reader_free(struct logs_reader *reader)
 {
+    api_stream_close(&reader->right);
     if (reader->subscriber)
         core_unsubscribe(reader->api->core, reader->subscriber);
     link_stream_close(reader->stream);
@@ -130,6 +133,11 @@ static void logs_on_gone(struct request *req, void *data)
     (void)req;
     aq_fail(&err, EPIPE, "the reader has gone");
     logs_finish(data, &err);
+}
+
+static void logs_on_forbidden(void *data, const struct aq_error *err)
+{
+    logs_finish(data, err);
 }
 
 /* ---- the agent's stream ---- */
@@ -253,6 +261,10 @@ static struct logs_reader *logs_reader_new(struct request *req, const struct log
     reader->kernel_id = kernel->id;
     reader->rank = kernel->rank;
     strbuf_init(&reader->text);
+    if (api_stream_open(params->api, req, &reader->right, logs_on_forbidden, reader) < 0) {
+        logs_reader_free(reader);
+        return NULL;
+    }
     request_set_gone(req, logs_on_gone, reader);
     return reader;
 }

@@ -15,6 +15,7 @@
 #include "http/websocket.h"
 #include "manager/api/resources.h"
 #include "manager/api/session_find.h"
+#include "manager/request/streams.h"
 
 #define PTY_QUEUE_HIGH (256 * 1024)
 #define PTY_MESSAGE_MAX (256 * 1024)
@@ -27,10 +28,12 @@ struct pty {
     struct uuid stream_id;
     char agent_id[AGENT_ID_MAX + 1];
     bool is_paused; /* the stream, for a slow reader */
+    struct api_stream right;
 };
 
 static void pty_free(struct pty *pty)
 {
+    api_stream_close(&pty->right);
     link_stream_close(pty->stream);
     free(pty);
 }
@@ -82,7 +85,7 @@ static int pty_handle_input(struct pty *pty, const char *text, size_t len, struc
         return r;
     if (strcmp(input.type, "stdin") == 0)
         return pty_send_stdin(pty, input.chars, arena, err);
-    if (strcmp(input.type, "ping") == 0)
+    if (strcmp(input.type, "ping") == 0 || !pty->stream)
         return 0;
     if (strcmp(input.type, "resize") != 0)
         return api_fail_param(err, "type", "'%s' is not supported", input.type);
@@ -154,6 +157,19 @@ static void pty_fail(struct pty *pty, const struct aq_error *err)
     request_set_gone(pty->req, NULL, NULL);
     request_fail(pty->req, err);
     pty_free(pty);
+}
+
+static void pty_on_forbidden(void *data, const struct aq_error *err)
+{
+    struct pty *pty = data;
+
+    if (!pty->ws) {
+        pty_fail(pty, err);
+        return;
+    }
+    link_stream_close(pty->stream); /* nothing more passes */
+    pty->stream = NULL;
+    websocket_close(pty->ws, WEBSOCKET_POLICY, err->text);
 }
 
 static void pty_on_open(void *data, struct link_stream *stream)
@@ -265,7 +281,9 @@ static void pty_on_request(struct request *req, void *data)
     }
     pty->api = data;
     pty->req = req;
-    if (pty_open_stream(pty, &session->kernels[0], &err) < 0)
+    if (api_stream_open(data, req, &pty->right, pty_on_forbidden, pty) < 0)
+        aq_fail_oom(&err);
+    if (err.code || pty_open_stream(pty, &session->kernels[0], &err) < 0)
         pty_fail(pty, &err);
     else
         request_set_gone(req, pty_on_gone, pty);

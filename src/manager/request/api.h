@@ -23,6 +23,7 @@
 
 struct gql_engine;
 struct gql_turns;
+struct api_streams;
 struct login_limits;
 struct password_queue;
 struct tasks;
@@ -38,6 +39,7 @@ struct api {
     struct address_list proxies;      /* that are believed who asks them; borrowed */
     struct gql_engine *gql;
     struct gql_turns *turns; /* of GraphQL requests */
+    struct api_streams *streams;
     int64_t started_usec;    /* monotonic */
     bool is_frozen;          /* durable as the setting "manager.status" */
     char *announcement;      /* NULL = none; setting "manager.announcement" */
