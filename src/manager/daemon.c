@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <time.h>
 #include <uv.h>
 
 #include "base/fault.h"
@@ -27,6 +28,8 @@ struct daemon {
     uv_loop_t loop;
     uv_signal_t interrupted, terminated;
     uv_timer_t watchdog, trim;
+    uv_check_t turn;
+    uint64_t turn_began, turn_longest; /* processor time of the loop's thread, ns */
     struct core *core;
     struct api *api;
     struct server *server;
@@ -47,6 +50,7 @@ static void daemon_close_handles(struct daemon *d)
     uv_close((uv_handle_t *)&d->terminated, NULL);
     uv_close((uv_handle_t *)&d->watchdog, NULL);
     uv_close((uv_handle_t *)&d->trim, NULL);
+    uv_close((uv_handle_t *)&d->turn, NULL);
 }
 
 static void daemon_on_server_stopped(void *data)
@@ -84,6 +88,19 @@ static void daemon_on_trim(uv_timer_t *timer)
 {
     (void)timer;
     memory_trim();
+}
+
+static void daemon_on_turn(uv_check_t *check)
+{
+    struct daemon *d = check->data;
+    struct timespec now = { 0 };
+    uint64_t ns;
+
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    if (d->turn_began)
+        d->turn_longest = AQ_MAX(d->turn_longest, ns - d->turn_began);
+    d->turn_began = ns;
 }
 
 /* ---- the beginning ---- */
@@ -195,9 +212,11 @@ static int daemon_open_server(struct daemon *d, struct aq_error *err)
 
 static bool daemon_write_metrics(void *data, struct strbuf *out)
 {
-    const struct daemon *d = data;
+    struct daemon *d = data;
+    uint64_t longest = d->turn_longest;
 
-    return metrics_write(d->core, d->server, out);
+    d->turn_longest = 0;
+    return metrics_write(d->core, d->server, (double)longest / 1e9, out);
 }
 
 /* An address in use is no reason not to serve sessions. */
@@ -231,6 +250,10 @@ static void daemon_init_handles(struct daemon *d)
     (void)uv_signal_init(&d->loop, &d->terminated);
     (void)uv_timer_init(&d->loop, &d->watchdog);
     (void)uv_timer_init(&d->loop, &d->trim);
+    (void)uv_check_init(&d->loop, &d->turn);
+    d->turn.data = d;
+    (void)uv_check_start(&d->turn, daemon_on_turn);
+    uv_unref((uv_handle_t *)&d->turn);
     d->interrupted.data = d->terminated.data = d;
     (void)uv_signal_start(&d->interrupted, daemon_on_signal, SIGINT);
     (void)uv_signal_start(&d->terminated, daemon_on_signal, SIGTERM);

@@ -55,11 +55,15 @@ static void metrics_put_server(const struct server *server, struct strbuf *out)
                       (double)stats.connections);
 }
 
-bool metrics_write(const struct core *core, const struct server *server, struct strbuf *out)
+bool metrics_write(const struct core *core, const struct server *server, double turn_sec,
+                   struct strbuf *out)
 {
     const struct core_counts counts = core_get_counts(core);
 
     metrics_put_core(&counts, out);
     metrics_put_server(server, out);
+    exposition_single(out, "aliquot_turn_cpu_seconds_max", "gauge",
+                      "Processor time of the longest turn of the loop since the last scrape",
+                      turn_sec);
     return strbuf_ok(out);
 }

@@ -6,6 +6,8 @@
 #include "http/server.h"
 #include "manager/core/core.h"
 
-bool metrics_write(const struct core *core, const struct server *server, struct strbuf *out);
+/* 'turn_sec': processor time of the longest turn of the loop since the last call. */
+bool metrics_write(const struct core *core, const struct server *server, double turn_sec,
+                   struct strbuf *out);
 
 #endif
