@@ -122,6 +122,8 @@ struct msg_bye {
 
 /* ---- kernels ---- */
 
+#define MSG_KERNELS_MAX 8192 /* of an agent: in a heartbeat */
+
 enum msg_kernel_state {
     MSG_KERNEL_CREATING,    /* "CREATING": accepted and durable */
     MSG_KERNEL_RUNNING,     /* "RUNNING": the program was started */

@@ -116,6 +116,7 @@ static const struct message_field kernel_status_fields[] = {
 static const struct message_list_shape kernel_statuses = {
     .fields = kernel_status_fields,
     .size = sizeof(struct msg_kernel_status),
+    .max = MSG_KERNELS_MAX,
     .is_always_there = true,
 };
 

@@ -374,10 +374,30 @@ static void test_lies(void **state)
     assert_clean();
 }
 
+/* Each kernel that nobody knows is answered, so there is an end to them. */
+static void test_endless_list(void **state)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct uuid id = uuid_random();
+    char name[UUID_TEXT_MAX];
+    struct message msg;
+
+    (void)state;
+    strbuf_addf(&text, "{\"type\":\"heartbeat\",\"incarnation\":\"%s\",\"seq\":1,\"kernels\":[",
+                uuid_format(&id, name));
+    for (int i = 0; i <= MSG_KERNELS_MAX; i++)
+        strbuf_addf(&text, "%s{\"kernel_id\":\"%s\",\"attempt\":1,\"state\":\"RUNNING\"}",
+                    i ? "," : "", name);
+    strbuf_adds(&text, "]}");
+    assert_true(strbuf_ok(&text));
+    assert_int_equal(message_decode(text.data, text.len, &msg, NULL), -EINVAL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_lies, world_begin, world_end),
+        cmocka_unit_test(test_endless_list),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -89,16 +89,19 @@ static struct measured *statistics_get_device(struct agent_measured *to, const c
     return &device->measured;
 }
 
-/* Devices that this sample has not are gone. */
+static void statistics_drop_device(struct agent_measured *m, size_t i)
+{
+    free(m->devices[i].id);
+    measured_done(&m->devices[i].measured);
+    m->devices[i] = m->devices[--m->count];
+}
+
+/* Devices that this sample has not are gone. The agent's clock may have been set back. */
 static void statistics_drop_devices(struct agent_measured *m, int64_t at_usec)
 {
-    for (size_t i = m->count; i-- > 0;) {
-        if (m->devices[i].measured.at_usec >= at_usec)
-            continue;
-        free(m->devices[i].id);
-        measured_done(&m->devices[i].measured);
-        m->devices[i] = m->devices[--m->count];
-    }
+    for (size_t i = m->count; i-- > 0;)
+        if (m->devices[i].measured.at_usec != at_usec)
+            statistics_drop_device(m, i);
 }
 
 static void statistics_take_node(struct agent_entry *a, const struct msg_statistics *m,
@@ -217,7 +220,8 @@ void agent_measured_free(struct agent_measured *m)
 {
     if (!m)
         return;
-    statistics_drop_devices(m, INT64_MAX);
+    while (m->count)
+        statistics_drop_device(m, m->count - 1);
     free(m->devices);
     measured_done(&m->node);
     free(m);
