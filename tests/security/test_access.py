@@ -4,9 +4,12 @@
 A new route or field changes a line of a reviewed file, which somebody reads.
 """
 
+import json
 import pathlib
+import re
 
-from cluster import Cluster
+from cluster import WAITS, Cluster, batch
+from two_domains import OTHER, V1, TwoDomains, make_user
 
 HERE = pathlib.Path(__file__).parent
 
@@ -19,3 +22,91 @@ def test_every_route_asks_for_the_role_that_was_reviewed():
     there = [f"{route['access']:<10} {route['method']:<6} {route['path']}" for route in routes]
     reviewed = (HERE / "routes.txt").read_text().splitlines()
     assert there == [line for line in reviewed if not line.startswith("#")]
+
+
+# ---- GraphQL: the objects of whom a caller sees by each root field ----
+
+def read_schema():
+    """{type: {field: (arguments, type of the value)}} of the schema's object types."""
+    text = (HERE.parents[1] / "src/manager/gql/schema.graphql").read_text()
+    types = {}
+    for name, body in re.findall(r"^type (\w+) \{(.*?)\}", text, re.S | re.M):
+        body = re.sub(r'"(\\.|[^"\\])*"', "", body)
+        types[name] = {field: (args or "", kind) for field, args, kind in
+                       re.findall(r"(\w+)(?:\(([^)]*)\))?\s*:\s*([\[\]\w!]+)", body)}
+    return types
+
+
+def selection(types, kind, depth=3):
+    """All that can be read of this type, objects in it included."""
+    parts = []
+    for name, (_, value) in types[kind].items():
+        inner = value.strip("[]!")
+        if inner not in types:
+            parts.append(name)
+        elif depth > 1:
+            parts.append(f"{name} {{ {selection(types, inner, depth - 1)} }}")
+    return " ".join(parts)
+
+
+def ask(types, client, field, about):
+    """The data of a root field, asked for the objects of somebody, and its text."""
+    args, kind = types["Query"][field]
+    given = []
+    for name, value in re.findall(r"(\w+): (\[?\w+\]?!?)", args):
+        known = {"limit": 100, "offset": 0, **about, "id": about.get(
+            "project" if field == "group" else "session")}.get(name)
+        if name == "name" and field not in ("domain", "groups_by_name"):
+            known = "default"
+        if known is not None and (value.endswith("!") or not field.endswith(("s", "_list"))):
+            given.append(f"{name}: {json.dumps(known)}")
+    words = f"({', '.join(given)})" if given else ""
+    query = f"{{ {field}{words} {{ {selection(types, kind.strip('[]!'))} }} }}"
+    reply = client.gql(query)
+    return json.dumps((reply.json.get("data") or {}).get(field))
+
+
+def marks_of(admin, client, domain, session):
+    """What tells somebody's objects: ids, e-mail, keys."""
+    [key] = [row for row in admin.get(V1 + "/keypairs?limit=1000").json["items"]
+             if row["access_key"] == client.keypair[0]]
+    shown = admin.get(f"{V1}/sessions?all=true&filter=id==\"{session}\"").json["items"][0]
+    project = shown.get("project_id") or shown.get("group_id")
+    kernel = admin.gql(f'{{ compute_session(id: "{session}") {{ main_kernel_id user_id group_id }} }}')
+    ids = kernel.json["data"]["compute_session"]
+    return {"access_key": client.keypair[0], "secret": client.keypair[1], "email": key["user"],
+            "session": session, "container_id": ids["main_kernel_id"], "user_id": ids["user_id"],
+            "project": ids["group_id"] or project, "domain_name": domain,
+            "name": domain if domain != "default" else "default", "agent_id": "none",
+            "reference": "none"}
+
+
+def test_every_root_field_shows_what_was_reviewed():
+    types, lines = read_schema(), []
+    with Cluster() as cluster:
+        cluster.start_manager()
+        there = TwoDomains(cluster)
+        colleague = make_user(there.admin, "colleague@lablup.com", "default")
+        people = {}
+        for word, client, domain in (("self", there.user, "default"), ("domain", colleague, "default"),
+                                     ("other", there.stranger, OTHER)):
+            body = batch("probe-" + word, "true", domain=domain, **WAITS)
+            made = client.post("/session", body)
+            assert made.status in (200, 201), made
+            people[word] = marks_of(there.admin, client, domain, made.json["sessionId"])
+        for role, client in (("user", there.user), ("admin", there.boss), ("superadmin", there.admin)):
+            for field in types["Query"]:
+                seen = []
+                for word, about in people.items():
+                    data = ask(types, client, field, about)
+                    marks = {about[k] for k in ("access_key", "email", "session", "user_id")}
+                    if word != "self" and about["domain_name"] == OTHER:
+                        marks |= {about["project"], '"name": "' + OTHER + '"'}
+                    if any(mark in data for mark in marks):
+                        seen.append(word)
+                    if any(one["secret"] in data for one in people.values()):
+                        seen.append("secret")
+                lines.append(f"{role:<10} {field:<28} {' '.join(dict.fromkeys(seen)) or '-'}")
+        cluster.stop()
+    reviewed = (HERE / "fields.txt").read_text().splitlines()
+    assert lines == [line for line in reviewed if not line.startswith("#")], "\n" + "\n".join(lines)
