@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "manager/api/resources.h"
 #include "manager/gql/gql.h"
-#include "manager/gql/turns.h"
+#include "manager/request/turns.h"
 #include "manager/request/streams.h"
 #include "manager/request/image_aliases.h"
 #include "manager/request/login_limit.h"
@@ -70,7 +70,7 @@ int api_new(struct core *core, struct api **ret, struct aq_error *err)
     api->started_usec = clock_monotonic_usec();
     if (!(api->rate = rate_limiter_new()) || !(api->login_limits = login_limits_new())
         || !(api->sign_cache = sign_cache_new()) || !(api->tasks = tasks_new())
-        || !(api->turns = gql_turns_new()) || !(api->streams = api_streams_new(core)))
+        || !(api->turns = turns_new()) || !(api->streams = api_streams_new(core)))
         return aq_fail_oom(err);
     if ((r = replay_new(0, &api->replay, err)) < 0 || (r = router_new(&api->router, err)) < 0
         || (r = api_add_routes(api, err)) < 0 || (r = gql_new(&api->gql, err)) < 0
@@ -97,7 +97,7 @@ void api_free(struct api *api)
         return;
     password_queue_free(api->passwords);
     login_limits_free(api->login_limits);
-    gql_turns_free(api->turns);
+    turns_free(api->turns);
     api_streams_free(api->streams);
     gql_engine_freep(&api->gql);
     router_freep(&api->router);

@@ -8,7 +8,7 @@
 
 #include "base/json_load.h"
 #include "manager/gql/resolve.h"
-#include "manager/gql/turns.h"
+#include "manager/request/turns.h"
 
 /* ---- the engine ---- */
 
@@ -53,7 +53,7 @@ int gql_new(struct gql_engine **ret, struct aq_error *err)
 
 struct gql_run {
     struct gql_context context; /* first */
-    struct gql_turn turn;
+    struct turn turn;
     struct gql_request *paused; /* goes on at its turn */
     struct uuid user_id;
     bool has_turn;
@@ -67,7 +67,7 @@ static void gql_run_free(struct gql_run *run)
     slot_types_unref(run->context.types); /* NULL before its turn */
     strbuf_done(&run->context.out);
     if (run->has_turn)
-        gql_turns_leave(run->context.api->turns, &run->user_id);
+        turns_leave(run->context.api->turns, &run->user_id);
     free(run);
 }
 
@@ -112,7 +112,7 @@ static void gql_run_fail(struct gql_run *run, const struct aq_error *err)
     gql_run_free(run);
 }
 
-static void gql_run_resume(struct gql_turn *turn)
+static void gql_run_resume(struct turn *turn)
 {
     struct gql_run *run = LIST_ENTRY(&turn->link, struct gql_run, turn.link);
 
@@ -125,11 +125,11 @@ static void gql_run_pause(void *context, struct gql_request *request)
 
     run->paused = request;
     run->turn.fn = gql_run_resume;
-    gql_turns_wait(run->context.api->turns, &run->turn);
+    turns_wait(run->context.api->turns, &run->turn);
 }
 
 /* The user's turn has come: the body is parsed now and not before. */
-static void gql_run_start(struct gql_turn *turn)
+static void gql_run_start(struct turn *turn)
 {
     struct gql_run *run = LIST_ENTRY(&turn->link, struct gql_run, turn.link);
     struct gql_context *context = &run->context;
@@ -167,7 +167,7 @@ static void gql_start_request(struct request *req, struct api *api, bool is_lega
     run->context = (struct gql_context){
         .api = api, .req = req, .who = api_principal(req), .out = STRBUF_INIT
     };
-    if (gql_turns_enter(api->turns, request_get_loop(req), &run->user_id, &run->turn, &err) < 0)
+    if (turns_enter(api->turns, request_get_loop(req), &run->user_id, &run->turn, &err) < 0)
         gql_run_fail(run, &err);
 }
 

@@ -2,6 +2,11 @@
 /* Answer a request with a page of rows that the store reads on its threads. */
 #include "manager/request/list.h"
 
+#define PAGE_BYTES_MAX (128 << 20)
+/* Of one turn of the loop: a few milliseconds. */
+#define TURN_ROWS 500
+#define TURN_BYTES (64 << 10)
+
 void api_page_apply(const struct api_page *page, struct store_query *query)
 {
     query->filter = page->filter && *page->filter ? page->filter : NULL;
@@ -48,43 +53,81 @@ static void api_list_answer_one(struct api_list *list)
     request_reply_json(list->req, list->status ? list->status : 200, &out);
 }
 
-static void api_list_answer_items(struct api_list *list)
+/* The end: the list goes with its request, and the user's next one may begin. */
+static void api_list_finish(struct api_list *list, const struct aq_error *err)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    struct jsonw w = jsonw_make(&out);
+    struct turns *turns = list->api->turns;
+    struct uuid user_id = api_principal(list->req)->user_id;
+    struct store_page *page = list->page;
+    struct strbuf out = list->out;
 
-    jsonw_object_begin(&w);
-    jsonw_key(&w, "items");
-    jsonw_array_begin(&w);
-    for (size_t i = 0; i < list->page->count; i++)
-        list->write(list, list->page, i, &w);
-    jsonw_array_end(&w);
-    jsonw_member_int(&w, "total", list->page->total);
-    jsonw_object_end(&w);
-    request_reply_json(list->req, 200, &out);
+    if (err)
+        request_fail(list->req, err);
+    else if (list->one_of)
+        api_list_answer_one(list);
+    else
+        request_reply_json(list->req, 200, &out);
+    strbuf_done(&out);
+    if (page)
+        store_page_free(page);
+    turns_leave(turns, &user_id);
+}
+
+/* As many rows as fit into a turn of the loop. */
+static void api_list_write_rows(struct turn *turn)
+{
+    struct api_list *list = LIST_ENTRY(&turn->link, struct api_list, turn.link);
+    size_t bytes = list->out.len, rows = list->written;
+
+    while (list->written < list->page->count && !request_is_gone(list->req)) {
+        if (list->written - rows >= TURN_ROWS || list->out.len - bytes >= TURN_BYTES) {
+            turns_wait(list->api->turns, &list->turn);
+            return;
+        }
+        list->write(list, list->page, list->written++, &list->writer);
+    }
+    jsonw_array_end(&list->writer);
+    jsonw_member_int(&list->writer, "total", list->page->total);
+    jsonw_object_end(&list->writer);
+    api_list_finish(list, NULL);
 }
 
 static void api_list_on_page(void *data, int result, const struct aq_error *err)
 {
     struct api_list *list = data;
-    struct store_page *page = list->page; /* the list goes with the request */
 
-    if (result < 0)
-        request_fail(list->req, err);
-    else if (list->one_of)
-        api_list_answer_one(list);
-    else
-        api_list_answer_items(list);
-    if (page)
-        store_page_free(page);
+    if (result < 0 || list->one_of) {
+        api_list_finish(list, result < 0 ? err : NULL);
+        return;
+    }
+    jsonw_object_begin(&list->writer);
+    jsonw_key(&list->writer, "items");
+    jsonw_array_begin(&list->writer);
+    list->turn.fn = api_list_write_rows;
+    api_list_write_rows(&list->turn);
+}
+
+static void api_list_read(struct turn *turn)
+{
+    struct api_list *list = LIST_ENTRY(&turn->link, struct api_list, turn.link);
+    struct aq_error err = { 0 };
+
+    if (store_read(core_store(list->api->core), api_list_read_page, api_list_on_page, list) == 0)
+        return;
+    aq_fail_oom(&err);
+    api_list_finish(list, &err);
 }
 
 void api_list_start(struct api_list *list)
 {
     struct aq_error err = { 0 };
 
-    if (store_read(core_store(list->api->core), api_list_read_page, api_list_on_page, list) < 0) {
-        aq_fail_oom(&err);
+    strbuf_init(&list->out);
+    list->writer = jsonw_make(&list->out);
+    list->query.bytes_max = PAGE_BYTES_MAX;
+    list->turn.fn = api_list_read;
+    if (turns_enter(list->api->turns, request_get_loop(list->req),
+                    &api_principal(list->req)->user_id, &list->turn, &err)
+        < 0)
         request_fail(list->req, &err);
-    }
 }

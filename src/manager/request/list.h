@@ -2,12 +2,13 @@
 /* list.h - GET requests that answer with a page of rows
  *
  * The store reads the page on one of its threads; the reply is written on the
- * loop's thread.
+ * loop's thread, a large one in several turns. One list of a user is made at a time.
  */
 #ifndef AQ_MANAGER_REQUEST_LIST_H
 #define AQ_MANAGER_REQUEST_LIST_H
 
 #include "manager/request/api.h"
+#include "manager/request/turns.h"
 #include "store/query.h"
 
 #define API_LIST_DEFAULT 100
@@ -42,6 +43,11 @@ struct api_list {
     int status;         /* 0 = 200 */
     uint32_t fields;    /* members that 'write' writes; its own bits */
     struct store_page *page;
+
+    struct turn turn;
+    struct strbuf out; /* rows so far */
+    struct jsonw writer;
+    size_t written; /* rows */
 };
 
 /* Read a page on a worker thread and answer {"items": [...], "total": N}. 'list' is in

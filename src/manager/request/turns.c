@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whose request runs: see turns.h. */
-#include "manager/gql/turns.h"
+#include "manager/request/turns.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/map.h"
 
-#define WAITING_MAX 64 /* of one user */
+#define WAITING_MAX 256 /* of one user */
 
 /* A user with a request that runs. */
 struct turns_user {
@@ -15,22 +15,22 @@ struct turns_user {
     unsigned count;
 };
 
-struct gql_turns {
+struct turns {
     struct map users;  /* id -> struct turns_user */
     struct list ready; /* gql_turn.link: one is called in each turn of the loop */
     uv_idle_t *idle;   /* while there are users; active while one is ready */
 };
 
-struct gql_turns *gql_turns_new(void)
+struct turns *turns_new(void)
 {
-    struct gql_turns *turns = calloc(1, sizeof(*turns));
+    struct turns *turns = calloc(1, sizeof(*turns));
 
     if (turns)
         list_init(&turns->ready);
     return turns;
 }
 
-void gql_turns_free(struct gql_turns *turns)
+void turns_free(struct turns *turns)
 {
     if (!turns)
         return;
@@ -47,8 +47,8 @@ static void turns_on_closed(uv_handle_t *handle)
 
 static void turns_on_idle(uv_idle_t *idle)
 {
-    struct gql_turns *turns = idle->data;
-    struct gql_turn *turn = LIST_ENTRY(turns->ready.next, struct gql_turn, link);
+    struct turns *turns = idle->data;
+    struct turn *turn = LIST_ENTRY(turns->ready.next, struct turn, link);
 
     list_remove(&turn->link);
     if (list_is_empty(&turns->ready))
@@ -56,13 +56,13 @@ static void turns_on_idle(uv_idle_t *idle)
     turn->fn(turn);
 }
 
-void gql_turns_wait(struct gql_turns *turns, struct gql_turn *turn)
+void turns_wait(struct turns *turns, struct turn *turn)
 {
     list_add(&turns->ready, &turn->link);
     (void)uv_idle_start(turns->idle, turns_on_idle);
 }
 
-static struct turns_user *turns_add_user(struct gql_turns *turns, uv_loop_t *loop,
+static struct turns_user *turns_add_user(struct turns *turns, uv_loop_t *loop,
                                          const struct uuid *id)
 {
     struct turns_user *user = calloc(1, sizeof(*user));
@@ -79,7 +79,7 @@ static struct turns_user *turns_add_user(struct gql_turns *turns, uv_loop_t *loo
     return user;
 }
 
-static void turns_close_idle(struct gql_turns *turns)
+static void turns_close_idle(struct turns *turns)
 {
     if (turns->users.count || !turns->idle)
         return;
@@ -87,14 +87,14 @@ static void turns_close_idle(struct gql_turns *turns)
     turns->idle = NULL;
 }
 
-int gql_turns_enter(struct gql_turns *turns, uv_loop_t *loop, const struct uuid *user_id,
-                    struct gql_turn *turn, struct aq_error *err)
+int turns_enter(struct turns *turns, uv_loop_t *loop, const struct uuid *user_id, struct turn *turn,
+                struct aq_error *err)
 {
     struct turns_user *user = map_get(&turns->users, user_id->bytes, sizeof(user_id->bytes));
 
     if (user && user->count >= WAITING_MAX)
         return aq_fail_kind(err, EAGAIN, "rate-limit-exceeded",
-                            "%d GraphQL requests of this user wait already; wait for their answers",
+                            "%d requests of this user wait already; wait for their answers",
                             WAITING_MAX);
     if (user) {
         list_add(&user->waiting, &turn->link);
@@ -109,7 +109,7 @@ int gql_turns_enter(struct gql_turns *turns, uv_loop_t *loop, const struct uuid 
     return 0;
 }
 
-void gql_turns_leave(struct gql_turns *turns, const struct uuid *user_id)
+void turns_leave(struct turns *turns, const struct uuid *user_id)
 {
     struct turns_user *user = map_get(&turns->users, user_id->bytes, sizeof(user_id->bytes));
 
@@ -117,10 +117,10 @@ void gql_turns_leave(struct gql_turns *turns, const struct uuid *user_id)
         free(map_remove(&turns->users, user_id->bytes, sizeof(user_id->bytes)));
         turns_close_idle(turns);
     } else {
-        struct gql_turn *next = LIST_ENTRY(user->waiting.next, struct gql_turn, link);
+        struct turn *next = LIST_ENTRY(user->waiting.next, struct turn, link);
 
         list_remove(&next->link);
         user->count--;
-        gql_turns_wait(turns, next);
+        turns_wait(turns, next);
     }
 }
