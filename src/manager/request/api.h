@@ -22,7 +22,7 @@
 #include "manager/request/rate_limit.h"
 
 struct gql_engine;
-struct turns;
+struct turn_queue;
 struct api_streams;
 struct login_limits;
 struct password_queue;
@@ -38,7 +38,7 @@ struct api {
     struct password_queue *passwords; /* NULL = nobody has logged in yet */
     struct address_list proxies;      /* that are believed who asks them; borrowed */
     struct gql_engine *gql;
-    struct turns *turns; /* of GraphQL requests and lists */
+    struct turn_queue *turns; /* of GraphQL requests and lists */
     struct api_streams *streams;
     int64_t started_usec;    /* monotonic */
     bool is_frozen;          /* durable as the setting "manager.status" */

@@ -56,7 +56,7 @@ static void api_list_answer_one(struct api_list *list)
 /* The end: the list goes with its request, and the user's next one may begin. */
 static void api_list_finish(struct api_list *list, const struct aq_error *err)
 {
-    struct turns *turns = list->api->turns;
+    struct turn_queue *turns = list->api->turns;
     struct uuid user_id = api_principal(list->req)->user_id;
     struct store_page *page = list->page;
     struct strbuf out = list->out;

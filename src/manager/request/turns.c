@@ -15,22 +15,22 @@ struct turns_user {
     unsigned count;
 };
 
-struct turns {
+struct turn_queue {
     struct map users;  /* id -> struct turns_user */
     struct list ready; /* gql_turn.link: one is called in each turn of the loop */
     uv_idle_t *idle;   /* while there are users; active while one is ready */
 };
 
-struct turns *turns_new(void)
+struct turn_queue *turns_new(void)
 {
-    struct turns *turns = calloc(1, sizeof(*turns));
+    struct turn_queue *turns = calloc(1, sizeof(*turns));
 
     if (turns)
         list_init(&turns->ready);
     return turns;
 }
 
-void turns_free(struct turns *turns)
+void turns_free(struct turn_queue *turns)
 {
     if (!turns)
         return;
@@ -47,7 +47,7 @@ static void turns_on_closed(uv_handle_t *handle)
 
 static void turns_on_idle(uv_idle_t *idle)
 {
-    struct turns *turns = idle->data;
+    struct turn_queue *turns = idle->data;
     struct turn *turn = LIST_ENTRY(turns->ready.next, struct turn, link);
 
     list_remove(&turn->link);
@@ -56,13 +56,13 @@ static void turns_on_idle(uv_idle_t *idle)
     turn->fn(turn);
 }
 
-void turns_wait(struct turns *turns, struct turn *turn)
+void turns_wait(struct turn_queue *turns, struct turn *turn)
 {
     list_add(&turns->ready, &turn->link);
     (void)uv_idle_start(turns->idle, turns_on_idle);
 }
 
-static struct turns_user *turns_add_user(struct turns *turns, uv_loop_t *loop,
+static struct turns_user *turns_add_user(struct turn_queue *turns, uv_loop_t *loop,
                                          const struct uuid *id)
 {
     struct turns_user *user = calloc(1, sizeof(*user));
@@ -79,7 +79,7 @@ static struct turns_user *turns_add_user(struct turns *turns, uv_loop_t *loop,
     return user;
 }
 
-static void turns_close_idle(struct turns *turns)
+static void turns_close_idle(struct turn_queue *turns)
 {
     if (turns->users.count || !turns->idle)
         return;
@@ -87,8 +87,8 @@ static void turns_close_idle(struct turns *turns)
     turns->idle = NULL;
 }
 
-int turns_enter(struct turns *turns, uv_loop_t *loop, const struct uuid *user_id, struct turn *turn,
-                struct aq_error *err)
+int turns_enter(struct turn_queue *turns, uv_loop_t *loop, const struct uuid *user_id,
+                struct turn *turn, struct aq_error *err)
 {
     struct turns_user *user = map_get(&turns->users, user_id->bytes, sizeof(user_id->bytes));
 
@@ -109,7 +109,7 @@ int turns_enter(struct turns *turns, uv_loop_t *loop, const struct uuid *user_id
     return 0;
 }
 
-void turns_leave(struct turns *turns, const struct uuid *user_id)
+void turns_leave(struct turn_queue *turns, const struct uuid *user_id)
 {
     struct turns_user *user = map_get(&turns->users, user_id->bytes, sizeof(user_id->bytes));
 

@@ -16,11 +16,11 @@
 #include "base/list.h"
 #include "base/uuid.h"
 
-struct turns;
+struct turn_queue;
 
-struct turns *turns_new(void);        /* NULL = no memory */
-void turns_free(struct turns *turns); /* after the last request */
-AQ_DEFINE_CLEANUP(struct turns, turns_free)
+struct turn_queue *turns_new(void);        /* NULL = no memory */
+void turns_free(struct turn_queue *turns); /* after the last request */
+AQ_DEFINE_CLEANUP(struct turn_queue, turns_free)
 
 /* Something that waits for its turn. */
 struct turn {
@@ -31,11 +31,11 @@ struct turn {
 /* Begin a request of this user: turn->fn is called, now or when the user's other requests have
  * ended. At its end call turns_leave(). -EAGAIN (rate-limit-exceeded) if too many wait, -ENOMEM.
  */
-int turns_enter(struct turns *turns, uv_loop_t *loop, const struct uuid *user_id, struct turn *turn,
-                struct aq_error *err);
-void turns_leave(struct turns *turns, const struct uuid *user_id);
+int turns_enter(struct turn_queue *turns, uv_loop_t *loop, const struct uuid *user_id,
+                struct turn *turn, struct aq_error *err);
+void turns_leave(struct turn_queue *turns, const struct uuid *user_id);
 
 /* Of a request that runs: call 'fn' in a later turn of the loop. */
-void turns_wait(struct turns *turns, struct turn *turn);
+void turns_wait(struct turn_queue *turns, struct turn *turn);
 
 #endif
