@@ -40,11 +40,11 @@ struct api {
     struct gql_engine *gql;
     struct turn_queue *turns; /* of GraphQL requests and lists */
     struct api_streams *streams;
-    int64_t started_usec;    /* monotonic */
-    bool is_frozen;          /* durable as the setting "manager.status" */
-    char *announcement;      /* NULL = none; setting "manager.announcement" */
-    json_t *aliases;         /* of images; image_aliases.h */
-    struct tasks *tasks;     /* tasks.h */
+    int64_t started_usec; /* monotonic */
+    bool is_frozen;       /* durable as the setting "manager.status" */
+    char *announcement;   /* NULL = none; setting "manager.announcement" */
+    json_t *aliases;      /* of images; image_aliases.h */
+    struct tasks *tasks;  /* tasks.h */
 };
 
 /* ---- parameters ---- */
