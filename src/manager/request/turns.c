@@ -11,13 +11,13 @@
 
 /* A user with a request that runs. */
 struct turns_user {
-    struct list waiting; /* gql_turn.link */
+    struct list waiting; /* turn.link */
     unsigned count;
 };
 
 struct turn_queue {
     struct map users;  /* id -> struct turns_user */
-    struct list ready; /* gql_turn.link: one is called in each turn of the loop */
+    struct list ready; /* turn.link: one is called in each turn of the loop */
     uv_idle_t *idle;   /* while there are users; active while one is ready */
 };
 
