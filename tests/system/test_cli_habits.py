@@ -53,6 +53,7 @@ def user(cluster):
          "true")
     user("session", "create", *SMALL, "-t", "lives")
     wait_for(lambda: user.names("ps", "--filter", "status=running") == ["lives"])
+    wait_for(lambda: json.loads(user("session", "info", "waits", "-o", "json"))["reason"])
     return user
 
 

@@ -4,6 +4,8 @@
  */
 #include "testing.h"
 
+#include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -420,6 +422,89 @@ static void run_talk(const char *dir)
     scene_close();
 }
 
+/* ---- joining ---- */
+
+/* A machine that joins, on a thread: the call blocks. */
+struct joining {
+    uv_async_t done;
+    bool is_over;
+    char *key, *csr, *cert, *ca;
+    int r;
+    struct aq_error err;
+};
+
+static void *joining_run(void *data)
+{
+    struct joining *j = data;
+    const struct msg_join msg = { .secret = "right", .agent_id = "node-7", .csr = j->csr };
+    const struct pki_token token = pki_token_new(scene.ca, 0);
+
+    j->r = link_join_request("127.0.0.1", link_server_port(scene.server), &token, &msg,
+                             2 * USEC_PER_SEC, &j->cert, &j->ca, &j->err);
+    (void)uv_async_send(&j->done);
+    return NULL;
+}
+
+static void joining_on_done(uv_async_t *async)
+{
+    struct joining *j = async->data;
+
+    j->is_over = true;
+    uv_close((uv_handle_t *)async, NULL);
+}
+
+static void joining_try(struct joining *j)
+{
+    pthread_t thread;
+
+    *j = (struct joining){ .key = j->key, .csr = j->csr };
+    assert_int_equal(uv_async_init(&scene.loop, &j->done, joining_on_done), 0);
+    j->done.data = j;
+    assert_int_equal(pthread_create(&thread, NULL, joining_run, j), 0);
+    while (!j->is_over)
+        (void)uv_run(&scene.loop, UV_RUN_ONCE);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    (void)uv_run(&scene.loop, UV_RUN_NOWAIT);
+}
+
+static bool joining_memory_is_short(void)
+{
+    void *memory = malloc(1);
+
+    free(memory);
+    return !memory;
+}
+
+/* Both sides of a join: where one lacks memory the machine is told, or hung up on, at once;
+ * only a manager that has no memory for anyone keeps it waiting.
+ */
+static void run_join(const char *dir)
+{
+    struct joining j = { 0 };
+
+    scene_open(dir);
+    does("server", server_try);
+    oom_pause(true);
+    assert_int_equal(pki_request_new("node-7", &j.key, &j.csr, NULL), 0);
+    oom_pause(false);
+    joining_try(&j);
+    if (j.r < 0) {
+        assert_row(oom_has_failed(), "join: %s", j.err.text);
+        if (j.r == -ETIMEDOUT)
+            assert_true(joining_memory_is_short());
+        else if (j.r != -ECONNABORTED && j.r != -EACCES)
+            oom_check("join", j.r, &j.err);
+        scene_give_memory();
+        joining_try(&j);
+    }
+    assert_row(j.r == 0, "join: %s", j.err.text);
+    free(j.key);
+    free(j.csr);
+    free(j.cert);
+    free(j.ca);
+    scene_close();
+}
+
 static void prepare(const char *dir)
 {
     assert_int_equal(pki_ca_open(dir, &scene.ca, NULL), 0);
@@ -430,6 +515,7 @@ int main(void)
 {
     static const struct oom_scenario scenarios[] = {
         { "messages, streams, a cut and a reconnect", prepare, run_talk, NULL },
+        { "a machine that joins", prepare, run_join, NULL },
     };
 
     return oom_main(scenarios, (int)AQ_COUNT(scenarios));

@@ -2,7 +2,10 @@
 /* Memory that is short in a pass, in an explanation, and where others are preempted or migrated. */
 #include "../sched/migrations.h"
 
+#include <stdlib.h>
+
 #include "oom.h"
+#include "sched/plugin.h"
 
 /* One pass and one explanation of a snapshot; what it is made of does not count. */
 static void pass_and_explain(void)
@@ -57,11 +60,51 @@ static void run_backfill(const char *dir)
     pass_and_explain();
 }
 
+/* The owners take turns; those who ran before have less. */
+static void run_drf(const char *dir)
+{
+    (void)dir;
+    begin(&sched_drf, &sched_legacy);
+    agent("a", "cpu=9 mem=75")->capacity = own("cpu=10 mem=100");
+    (void)agent("b", "cpu=2 mem=10");
+    world.snap.owners = world.owners;
+    world.snap.owner_count = 2;
+    world.owners[0].used = own("cpu=8 mem=20");
+    world.owners[1].used = own("cpu=5 mem=5");
+    session("cpu=1 mem=1")->owner = 0;
+    session("cpu=1 mem=1")->owner = 1;
+    session("cpu=1 mem=50")->owner = 1;
+    kernel("cpu=1 mem=10");
+    pass_and_explain();
+}
+
+/* The plug-in itself stays loaded, and is no leak. */
+static void run_plugin(const char *dir)
+{
+    const struct sequencer_ops *sequencer;
+    const struct selector_ops *selector;
+
+    (void)dir;
+    assert_int_equal(sched_plugin_load(getenv("ALIQUOT_SCHEDULER_PLUGIN"), &sequencer, NULL, NULL),
+                     0);
+    assert_int_equal(sched_plugin_load(getenv("ALIQUOT_SCHEDULER_PLUGIN"), NULL, &selector, NULL),
+                     0);
+    begin(sequencer, selector);
+    (void)agent("a", "cpu=8 mem=1000");
+    (void)agent("b", "cpu=4 mem=1000");
+    session("cpu=2")->lifetime_usec = 10 * USEC_PER_SEC;
+    session("cpu=1")->lifetime_usec = 100 * USEC_PER_SEC;
+    (void)session("cpu=9");
+    pass_and_explain();
+}
+
 int main(void)
 {
     static const struct oom_scenario scenarios[] = {
         { "a pass that migrates", NULL, run_migration, NULL },
         { "a pass that backfills", NULL, run_backfill, NULL },
+        { "a pass in which owners take turns", NULL, run_drf, NULL },
+        { "a pass by a plug-in", NULL, run_plugin, NULL },
     };
 
     return oom_main(scenarios, (int)AQ_COUNT(scenarios));
