@@ -20,6 +20,7 @@
 #include "manager/trim.h"
 #include "sched/plugin.h"
 
+#define BODY_MAX (512 << 10) /* of routes that say nothing else: it is parsed in one turn */
 #define STOP_GRACE_MSEC 5000
 #define TRIM_MSEC 60000
 
@@ -193,6 +194,8 @@ static int daemon_open_server(struct daemon *d, struct aq_error *err)
         return r;
     api_set_proxies(d->api, &d->proxies);
     options.router = api_get_router(d->api);
+    options.limits.message = message_limits_default;
+    options.limits.message.body_max = BODY_MAX;
     options.origins = (struct origin_rules){ .allowed = d->conf->allow_origins.items,
                                              .count = d->conf->allow_origins.count,
                                              .is_local = core_is_dev(d->core) };

@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-HUGE = "x" * (1 << 20)
+HUGE = "x" * (1 << 18)
 
 
 def concrete(path):

@@ -161,10 +161,12 @@ class Story:
     def broken(self):
         """The programs of an agent cannot get to their own folder."""
         self.ask("POST", "/aliquot/v1/agents/agent/drain", {})
+        self.cluster.folder.chmod(0o700)
         self.cluster.start_agent("barred", ALIQUOT_PROCESS_USER="nobody")
         [session] = self.create(self.body("broken"))
         shown = self.wait(session)
         assert (shown["status"], shown["reason"]) == ("ERROR", "failed-to-create"), shown
+        self.cluster.folder.chmod(0o711)
         self.ask("POST", "/aliquot/v1/agents/agent/undrain", {})
         self.ask("POST", "/aliquot/v1/agents/barred/drain", {})
 

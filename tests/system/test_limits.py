@@ -155,7 +155,7 @@ def test_bodies_without_end(cluster, client):
     with bounded(cluster, 200 * MIB) as check_now:
         socks = [connect(cluster) for _ in range(30)]
         for sock in socks:
-            sock.sendall(head_of(client))
+            sock.sendall(head_of(client, path="/aliquot/v1/sessions"))
             for _ in range(7):  # each is within its limit of 8 MiB
                 if not send(sock, chunk(MIB)):
                     break

@@ -349,13 +349,15 @@ static void session_create_on_dry_run(struct request *req, void *data)
     session_params_done(&params);
 }
 
+#define BATCH_BODY_MAX (8 << 20)
+
 const struct route session_create_routes[] = {
     { METHOD_POST, "/session", API_USER | API_FREEZABLE, session_create_on_create, session_fields,
       "Make a session, or find the live one of this name" },
     { METHOD_POST, "/session/_/create", API_USER | API_FREEZABLE, session_create_on_create,
       session_fields, "Make a session, or find the live one of this name" },
     { METHOD_POST, "/aliquot/v1/sessions", API_USER | API_FREEZABLE, session_create_on_create_batch,
-      session_fields, "Queue one session or a list of sessions" },
+      session_fields, "Queue one session or a list of sessions", 0, BATCH_BODY_MAX },
     { METHOD_POST, "/aliquot/v1/sessions/_/dry-run", API_USER, session_create_on_dry_run,
       session_fields, "Say what would become of a session, and make none" },
 };
