@@ -49,12 +49,17 @@ wait $up
 echo $? >/results/up.status
 
 # A manager that speaks https, by a name that only /etc/hosts has.
+"$1/bin/aliquot-manager" init --state /tmp/https --json >/tmp/https-admin
+key_of() {
+    sed -n 's/.*"'"$1"'": *"\([^"]*\)".*/\1/p' /tmp/https-admin
+}
 ALIQUOT_MANAGER_TLS_CERT=/tarball/api.crt ALIQUOT_MANAGER_TLS_KEY=/tarball/api.key \
-    "$1/bin/aliquot-manager" --dev --state /tmp/https --listen 127.0.0.1:9443 \
+    "$1/bin/aliquot-manager" --state /tmp/https --listen 127.0.0.1:9443 \
     --link 127.0.0.1:9444 >/results/https 2>&1 </dev/null &
 manager=$!
 export ALIQUOT_ENDPOINT=https://manager.example:9443
-export ALIQUOT_ACCESS_KEY="$3" ALIQUOT_SECRET_KEY="$4"
+ALIQUOT_ACCESS_KEY=$(key_of access_key) ALIQUOT_SECRET_KEY=$(key_of secret_key)
+export ALIQUOT_ACCESS_KEY ALIQUOT_SECRET_KEY
 wait_for env ALIQUOT_SKIP_SSLCERT_VALIDATION=yes "$aliquot" agent ls
 step https-ca-file env ALIQUOT_CA_FILE=/tarball/api.crt "$aliquot" agent ls -o json
 step https-variable env SSL_CERT_FILE=/tarball/api.crt "$aliquot" agent ls -o json

@@ -13,7 +13,6 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests" / "lib")]
 from bare_root import PROXY_CONF, Root, cache_dir  # noqa: E402
-from cluster import ADMIN  # noqa: E402
 from images import Layout, archive, programs  # noqa: E402
 from world import BUILD  # noqa: E402
 
@@ -168,8 +167,8 @@ def results(request, unpacked, tmp_path_factory):
                  ((BUILD / "tests" / "gpu").resolve(), "/client")]
         (folder / "simgpu").mkdir()
         (folder / "client").mkdir()
-    done = root.run(["sh", "/tarball/tarball_steps.sh", f"/opt/a place/{unpacked.name}", program,
-                     *ADMIN], offline=True, env=env, binds=binds, timeout=600, text=True,
+    done = root.run(["sh", "/tarball/tarball_steps.sh", f"/opt/a place/{unpacked.name}", program],
+                    offline=True, env=env, binds=binds, timeout=600, text=True,
                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     yield Results(folder / "results", suite, done.stdout)
     root.remove()
