@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from cluster import ENDED, Cluster, batch, wait_status
-from runtimes import SETTINGS
+from cluster import ENDED, Cluster, batch, interactive, wait_status
+from runtimes import SETTINGS, settings_of
 
 if os.geteuid() != 0:
     pytest.skip("needs root: only then is the agent root", allow_module_level=True)
@@ -45,3 +45,31 @@ def test_a_root_agent_for_processes_only_does_not_start_without_a_user():
         del cluster.env["ALIQUOT_PROCESS_USER"]
         done = cluster.run("aliquot-agent", "--state", cluster.folder / "agent")
         assert done.returncode != 0 and "set [process] user" in done.stderr, done
+
+
+# Ids of kernels are in the command lines of the node's processes, which everybody on it may read.
+LOOK = """for kernel in $(cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n' |
+                       grep -oE '^/.*/kernels/[0-9a-f-]{36}' | sort -u); do
+    echo found; cat $kernel/config/environ.txt $kernel/config/*/id_*
+done 2>/dev/null"""
+
+
+def test_they_read_nothing_of_containers():
+    with Cluster(**{**settings_of("crun"), "ALIQUOT_RUNTIME_DRIVER": "auto",
+                    "ALIQUOT_PROCESS_USER": "nobody"}) as cluster:
+        cluster.start_manager()
+        cluster.start_agent()
+        client = cluster.client()
+        body = interactive("victim", image="host")
+        body["config"]["environ"] = {"TOKEN": "of another tenant"}
+        victim = client.post("/session", body).json["sessionId"]
+        wait_status(client, victim, "RUNNING")
+        reader = client.post("/session", {**batch("reader", LOOK), "image": "process"})
+        shown = wait_status(client, reader.json["sessionId"], *ENDED)
+        log = client.get(f"/session/{reader.json['sessionId']}/logs").json["result"]["logs"]
+        assert log.count("found") == 2 and "=reader" in log, (shown, log)  # it reads what is its own
+        assert "of another tenant" not in log and "PRIVATE KEY" not in log, log
+        client.send("DELETE", f"/session/{victim}?forced=true")
+        wait_status(client, victim, *ENDED)
+        cluster.check_nothing_left()
+        cluster.stop()

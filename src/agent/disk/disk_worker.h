@@ -52,7 +52,7 @@ struct disk_job {
     struct strbuf program;           /* DISK_CREATE: of runtime_describe(); owned */
     const char *reason;              /* DISK_CONCLUDE: of monitor/protocol.h, static */
     char *text;                      /* DISK_CONCLUDE: why, for users; owned */
-    uid_t uid;                       /* who gets the work directory; (uid_t)-1 = nobody else */
+    uid_t uid;                       /* whose process it is; (uid_t)-1 = a container, or our own */
     gid_t gid;
     /* On the loop; frees nothing. err->code 0 = done and durable. */
     void (*on_done)(void *data, const struct disk_job *job, const struct aq_error *err);

@@ -22,10 +22,7 @@
 
 /* ---- the directories of directories ---- */
 
-/* Programs of [process] user go through these to their work directory; whoever does not
- * know a kernel's id gets no further.
- */
-#define PASSAGE_MODE 0711
+#define PASSAGE_MODE 0711 /* programs of [process] user go through to their own; nobody lists it */
 
 static int kernel_directory_open(const char *state, const char *name, mode_t mode, int *ret,
                                  struct aq_error *err)
@@ -149,6 +146,19 @@ static int kernel_directory_renew(int directory, const struct disk_job *job, str
                                                     : 0;
 }
 
+/* Only the programs of a kernel that is no container go to its work directory from outside: ids
+ * are seen in lists of processes, and what containers may read of 'config' is theirs alone.
+ */
+static int kernel_directory_admit(int directory, const struct disk_job *job, struct aq_error *err)
+{
+    bool is_passed = job->uid != (uid_t)-1;
+
+    if ((is_passed && fchown(directory, (uid_t)-1, job->gid) < 0)
+        || fchmod(directory, is_passed ? 0710 : 0700) < 0)
+        return aq_fail_errno(err, "set who gets into the kernel's folder");
+    return 0;
+}
+
 static int kernel_directory_fill(const struct kernel_directories *directories, const char *name,
                                  bool is_used, const struct disk_job *job, struct aq_error *err)
 {
@@ -163,6 +173,8 @@ static int kernel_directory_fill(const struct kernel_directories *directories, c
         r = kernel_directory_write_parts(directory, job, err);
     if (r == 0 && is_used)
         r = kernel_directory_renew(directory, job, err);
+    if (r == 0)
+        r = kernel_directory_admit(directory, job, err);
     AQ_FAULT("agent.create.written");
     return r;
 }
@@ -178,7 +190,7 @@ int kernel_directory_create(struct kernel_directories *directories, const struct
                                              : ++directories->last_name,
                                      name);
     if (!is_used)
-        r = kernel_directory_make(directories->spares, name, PASSAGE_MODE, err);
+        r = kernel_directory_make(directories->spares, name, 0700, err);
     if (r == 0)
         r = kernel_directory_fill(directories, name, is_used, job, err);
     if (r == 0

@@ -76,7 +76,7 @@ static int kernel_commands_save(struct local_kernel *k, enum disk_action action,
                             .id = k->id,
                             .attempt = k->attempt,
                             .program = STRBUF_INIT,
-                            .uid = k->agent->uid,
+                            .uid = k->is_container ? (uid_t)-1 : k->agent->uid,
                             .gid = k->agent->gid,
                             .on_done = kernel_commands_on_saved,
                             .data = k->agent };

@@ -221,7 +221,7 @@ static int resize_write_all(struct local_kernel *k, struct aq_error *err)
                             .id = k->id,
                             .attempt = k->attempt,
                             .program = STRBUF_INIT,
-                            .uid = k->agent->uid,
+                            .uid = k->is_container ? (uid_t)-1 : k->agent->uid,
                             .gid = k->agent->gid,
                             .on_done = z->is_ordered ? resize_on_done : resize_on_certain,
                             .data = k->agent,
