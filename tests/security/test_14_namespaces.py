@@ -18,10 +18,8 @@ print("clone user", name(libc.syscall(56, 0x10000000 | 17, 0, 0, 0, 0)))
 print("clone3", name(libc.syscall(435, 0, 0)))
 print("setns", name(libc.setns(os.open("/proc/self/ns/uts", os.O_RDONLY), 0)))
 print("mount", name(libc.mount(b"none", b"/tmp", b"tmpfs", 0, None)))
-try:
-    socket.socket(40, socket.SOCK_STREAM); print("vsock done")
-except OSError as error:
-    print("vsock", error.strerror)
+for what, family, protocol in (("vsock", 40, 0), ("vsock, 64 bits", 1 << 32 | 40, 0), ("audit", 16, 9)):
+    print(what, name(libc.syscall(41, ctypes.c_long(family), 1 + 2 * (protocol == 9), protocol)))
 socket.socket(socket.AF_INET); socket.socket(socket.AF_UNIX); socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
 thread = threading.Thread(target=print, args=("thread",)); thread.start(); thread.join()
 print(subprocess.run(["echo", "process"], capture_output=True, text=True).stdout, end="")
@@ -35,6 +33,8 @@ clone3 Function not implemented
 setns Operation not permitted
 mount Operation not permitted
 vsock Function not implemented
+vsock, 64 bits Function not implemented
+audit Invalid argument
 thread
 process
 """
@@ -57,6 +57,16 @@ def said(runtime, command, **settings):
 
 def test_namespaces_and_vsock_are_refused(runtime):
     assert said(runtime, CALLS) == REFUSED
+
+
+@pytest.mark.parametrize("profile", (None, '{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": []}'))
+def test_they_are_refused_whatever_the_nodes_profile_is(runtime, tmp_path, profile):
+    file = tmp_path / "profile.json"
+    if profile:
+        file.write_text(profile)
+    log = said(runtime, CALLS, ALIQUOT_RUNTIME_SECCOMP=str(file))
+    assert [line for line in log.splitlines() if "audit" not in line] == [
+        line for line in REFUSED.splitlines() if "audit" not in line]
 
 
 def test_an_administrator_may_allow_namespaces(runtime):

@@ -202,8 +202,7 @@ static void oci_host_prepare_filter(struct oci_host *host)
 static void oci_host_prepare_seccomp(struct oci_host *host, const struct settings *settings)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf profile = STRBUF_INIT, text = STRBUF_INIT;
-    struct seccomp_host node = { .capabilities = bundle_capabilities,
-                                 .may_nest = settings->container_namespaces };
+    struct seccomp_host node = { .capabilities = bundle_capabilities };
     struct aq_error err = { 0 };
     struct utsname names;
     int r = fs_read(AT_FDCWD, settings->seccomp, SECCOMP_PROFILE_MAX, &profile, &err);
@@ -315,7 +314,7 @@ int oci_host_init(struct oci_host *host, const struct settings *settings, struct
     AQ_CLEANUP(aq_freep) char *instance = NULL;
     int r = fs_mkdirs(settings->state, 0700, err);
 
-    *host = (struct oci_host){ .users = -1 };
+    *host = (struct oci_host){ .users = -1, .may_nest = settings->container_namespaces };
     instance = oci_host_name_instance(settings->state);
     if (r == 0 && !instance)
         r = aq_fail_oom(err);

@@ -33,6 +33,7 @@ struct oci_host {
     char *scratch_template; /* NULL = scratch spaces are plain directories without a limit */
     char *seccomp;          /* NULL = no profile */
     char *filter;           /* of that, for crun; NULL = it is to make it for each container */
+    bool may_nest;          /* containers may make namespaces of their own */
     struct cgroup_layout cgroups;
     int users; /* of id_map_open(), to check with; -1 = no user namespaces */
     uint32_t id_start, id_ranges;

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/runtime/seccomp_limits.h"
 #include "base/jsonw.h"
 
 static const struct {
@@ -122,30 +121,11 @@ static void seccomp_write_rule(struct jsonw *w, const json_t *rule)
     jsonw_object_end(w);
 }
 
-/* The rules that hold here, with less of some calls; NULL without memory. */
-static json_t *seccomp_choose_rules(const json_t *rules, const struct seccomp_host *host,
-                                    struct aq_error *err)
-{
-    json_t *chosen = json_array(), *rule;
-    size_t i;
-    int r = chosen ? 0 : aq_fail_oom(err);
-
-    json_array_foreach(rules, i, rule)
-        if (r == 0 && seccomp_holds(rule, host) && json_array_append(chosen, rule) < 0)
-            r = aq_fail_oom(err);
-    if (r == 0)
-        r = seccomp_limits_add(chosen, host->may_nest || strcmp(host->machine, "s390x") == 0, err);
-    if (r == 0)
-        return chosen;
-    json_decref(chosen);
-    return NULL;
-}
-
 int seccomp_translate(const char *profile, size_t len, const struct seccomp_host *host,
                       struct strbuf *out, struct aq_error *err)
 {
     json_error_t at;
-    json_t *root = json_loadb(profile, len, 0, &at), *rules, *chosen, *rule;
+    json_t *root = json_loadb(profile, len, 0, &at), *rules, *rule;
     struct jsonw w = jsonw_make(out);
     size_t i;
 
@@ -156,23 +136,17 @@ int seccomp_translate(const char *profile, size_t len, const struct seccomp_host
         json_decref(root);
         return aq_fail(err, EINVAL, "there is no defaultAction, or no syscalls");
     }
-    chosen = seccomp_choose_rules(rules, host, err);
-    if (!chosen) {
-        json_decref(root);
-        return -err->code;
-    }
     jsonw_object_begin(&w);
     seccomp_write_value(&w, "defaultAction", json_object_get(root, "defaultAction"));
     seccomp_write_value(&w, "defaultErrnoRet", json_object_get(root, "defaultErrnoRet"));
     seccomp_write_architectures(&w, json_object_get(root, "archMap"), host->machine);
     jsonw_key(&w, "syscalls");
     jsonw_array_begin(&w);
-    json_array_foreach(chosen, i, rule)
-        if (json_array_size(json_object_get(rule, "names")))
+    json_array_foreach(rules, i, rule)
+        if (seccomp_holds(rule, host))
             seccomp_write_rule(&w, rule);
     jsonw_array_end(&w);
     jsonw_object_end(&w);
-    json_decref(chosen);
     json_decref(root);
     return strbuf_ok(out) ? 0 : aq_fail_oom(err);
 }

@@ -3,7 +3,7 @@
  *
  * /usr/share/containers/seccomp.json (containers-common, seccomp.json(5))
  * says for which architectures, capabilities and kernels each rule holds; an
- * OCI runtime wants the rules that do. Of some calls containers get less (seccomp_limits.h).
+ * OCI runtime wants the rules that do.
  */
 #ifndef AQ_AGENT_RUNTIME_SECCOMP_H
 #define AQ_AGENT_RUNTIME_SECCOMP_H
@@ -18,7 +18,6 @@ struct seccomp_host {
     const char *machine;             /* as in uname(2): "x86_64" */
     const char *release;             /* "6.1.0-18-amd64" */
     const char *const *capabilities; /* NULL-terminated; what containers have */
-    bool may_nest;                   /* containers may make namespaces of their own */
 };
 
 /* Append the value of "linux.seccomp" of a runtime's config.json. -EINVAL for

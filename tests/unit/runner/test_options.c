@@ -7,7 +7,7 @@
 
 static int parse(char *const *words, struct options *ret, struct aq_error *err)
 {
-    char *argv[16] = { (char *)"aliquot-runner" };
+    char *argv[24] = { (char *)"aliquot-runner" };
     int argc = 1;
 
     while (words[argc - 1]) {
@@ -31,6 +31,8 @@ static void test_all(void **state)
                       (char *)"5,44",
                       (char *)"--tty",
                       (char *)"30x120",
+                      (char *)"--refuse",
+                      (char *)"vsock,namespaces",
                       NULL };
     struct options o;
 
@@ -39,6 +41,7 @@ static void test_all(void **state)
     assert_true(o.socket == 3 && o.report == 4 && o.has_uid && o.uid == 1000 && o.gid == 1001);
     assert_true(o.group_count == 2 && o.groups[0] == 5 && o.groups[1] == 44);
     assert_true(o.tty && o.rows == 30 && o.cols == 120 && !o.cwd && !o.has_oom_score);
+    assert_true(o.is_confined && !o.may_nest);
 }
 
 static void test_program(void **state)
@@ -73,13 +76,21 @@ static void test_program(void **state)
 static void test_refused(void **state)
 {
     static char *const rows[][2] = {
-        { (char *)"--socket", (char *)"2" },       { (char *)"--socket", (char *)"x" },
-        { (char *)"--uid", (char *)"-1" },         { (char *)"--uid", (char *)"4294967295" },
-        { (char *)"--gid", (char *)"1 " },         { (char *)"--tty", (char *)"24" },
-        { (char *)"--tty", (char *)"0x80" },       { (char *)"--tty", (char *)"24x99999" },
-        { (char *)"--groups", (char *)"1,,2" },    { (char *)"--cwd", (char *)"relative" },
-        { (char *)"--oom-score", (char *)"1001" }, { (char *)"--colour", (char *)"red" },
-        { (char *)"--check", (char *)"relative" }, { (char *)"--ssh", (char *)"relative" },
+        { (char *)"--refuse", (char *)"namespaces" },
+        { (char *)"--socket", (char *)"2" },
+        { (char *)"--socket", (char *)"x" },
+        { (char *)"--uid", (char *)"-1" },
+        { (char *)"--uid", (char *)"4294967295" },
+        { (char *)"--gid", (char *)"1 " },
+        { (char *)"--tty", (char *)"24" },
+        { (char *)"--tty", (char *)"0x80" },
+        { (char *)"--tty", (char *)"24x99999" },
+        { (char *)"--groups", (char *)"1,,2" },
+        { (char *)"--cwd", (char *)"relative" },
+        { (char *)"--oom-score", (char *)"1001" },
+        { (char *)"--colour", (char *)"red" },
+        { (char *)"--check", (char *)"relative" },
+        { (char *)"--ssh", (char *)"relative" },
         { (char *)"--home", (char *)"/alone" },
     };
 
