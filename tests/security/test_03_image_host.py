@@ -59,3 +59,14 @@ def test_it_is_not_admitted_unless_listed():
         assert shown["status"] == "ERROR" and "allow" in str(shown), shown
         cluster.check_nothing_left()
         cluster.stop()
+
+
+@pytest.mark.parametrize("setting", ("UID", "GID"))
+def test_nobody_is_root_or_of_its_group_inside(setting):
+    with Cluster(**settings_of("crun"), **{f"ALIQUOT_CONTAINER_{setting}": "0"}) as cluster:
+        cluster.start_manager()
+        cluster.start_agent()
+        shown, log = run(cluster, "cat /etc/gshadow-; id")
+        assert shown["status"] == "ERROR" and "not to root" in str(shown), (shown, log)
+        cluster.check_nothing_left()
+        cluster.stop()

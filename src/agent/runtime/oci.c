@@ -96,11 +96,11 @@ static int oci_draft_init(struct oci_draft *d, struct oci_runtime *rt,
     bool is_mapped = oci_host_can_map(&rt->host, c->layers, c->layer_count);
 
     *d = (struct oci_draft){ .rt = rt, .spec = spec, .container = c };
-    if (c->is_node && (!is_mapped || c->uid == 0))
+    if (c->is_node && (!is_mapped || c->uid == 0 || c->gid == 0))
         return aq_fail_as(
             err, ENOTSUP, "no-containers", "image",
             "the node's own files are shown only to users of a user namespace, whose "
-            "file system maps them, and not to root: see 'aliquot doctor containers'");
+            "file system maps them, and not to root or its group: see 'aliquot doctor containers'");
     d->files = oci_host_kernel_path(&rt->host, c->id, "");
     if (!d->files)
         return aq_fail_oom(err);
