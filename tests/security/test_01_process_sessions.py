@@ -49,7 +49,7 @@ def test_a_root_agent_for_processes_only_does_not_start_without_a_user():
 
 # Ids of kernels are in the command lines of the node's processes, which everybody on it may read.
 LOOK = """for kernel in $(cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n' |
-                       grep -oE '^/.*/kernels/[0-9a-f-]{36}' | sort -u); do
+                       grep -oE '^FOLDER/.*/kernels/[0-9a-f-]{36}' | sort -u); do
     echo found; cat $kernel/config/environ.txt $kernel/config/*/id_*
 done 2>/dev/null"""
 
@@ -64,7 +64,8 @@ def test_they_read_nothing_of_containers():
         body["config"]["environ"] = {"TOKEN": "of another tenant"}
         victim = client.post("/session", body).json["sessionId"]
         wait_status(client, victim, "RUNNING")
-        reader = client.post("/session", {**batch("reader", LOOK), "image": "process"})
+        look = LOOK.replace("FOLDER", str(cluster.folder))
+        reader = client.post("/session", {**batch("reader", look), "image": "process"})
         shown = wait_status(client, reader.json["sessionId"], *ENDED)
         log = client.get(f"/session/{reader.json['sessionId']}/logs").json["result"]["logs"]
         assert log.count("found") == 2 and "=reader" in log, (shown, log)  # it reads what is its own
