@@ -96,9 +96,15 @@ static void up_write_state_info(const struct up *up)
         log_warning("%s", err.text);
 }
 
-/* What a cluster for development allows that no other does. */
-static const char *up_dev_warning(void)
+/* What sessions may do here that they may not on a node of a root agent's usual settings. */
+static const char *up_warning(bool is_dev)
 {
+    if (!is_dev)
+        return geteuid() == 0
+                   ? ""
+                   : "Sessions without an image can do on this machine what you can, and "
+                     "read these keys:\nlet nobody else use this cluster, or run it as "
+                     "root.\n\n";
     return geteuid() == 0 ? "For development only: the keys are published, sessions without an "
                             "image are root on this\nmachine, and the image \"host\" shows its "
                             "files.\n\n"
@@ -125,14 +131,15 @@ static void up_print_welcome(const struct up *up)
                      "  export BACKEND_ACCESS_KEY=%s\n"
                      "  export BACKEND_SECRET_KEY=%s\n\n"
                      "Ctrl-C ends the cluster and its sessions.\n",
-                     up->endpoint, up_dev_warning(), up->endpoint, DEV_ACCESS_KEY, DEV_SECRET_KEY);
+                     up->endpoint, up_warning(true), up->endpoint, DEV_ACCESS_KEY, DEV_SECRET_KEY);
     else
         (void)printf("The administrator's e-mail, password and keypair are in %s.\n\n"
                      "  aliquot login --endpoint %s\n"
                      "  aliquot run%s -r cpu=1 -r mem=256m -- echo hello\n\n"
+                     "%s"
                      "Ctrl-C ends manager and agents; sessions go on.\n",
                      up->paths.credentials, up->endpoint,
-                     geteuid() == 0 ? " --image debian:stable-slim" : "");
+                     geteuid() == 0 ? " --image debian:stable-slim" : "", up_warning(false));
     (void)fflush(stdout);
 }
 
