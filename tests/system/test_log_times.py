@@ -127,6 +127,13 @@ def test_lines_are_followed(cluster, speaker):
     assert (logs.stdout.read(), logs.wait(60)) == ("", 0)
 
 
+def monitor_of(cluster, folder):
+    """Its pid; None while the second that a new agent starts has not ended yet."""
+    found = [pid for pid, command in processes_of(cluster.folder).items()
+             if "aliquot-monitor" in command and str(folder) in command]
+    return found[0] if len(found) == 1 else None
+
+
 def test_agent_and_monitor_are_killed(cluster, speaker):
     """What the monitor prints while there is no agent has its time, and all of it is kept
     when the monitor is killed, too."""
@@ -139,9 +146,7 @@ def test_agent_and_monitor_are_killed(cluster, speaker):
     cluster.programs["agent"].start()
     wait_for(lambda: cluster.agent().get("connected"), 60, "the agent")
     times = check_two_times(speaker)
-    monitor, = (pid for pid, command in processes_of(cluster.folder).items()
-                if "aliquot-monitor" in command and str(folder) in command)
-    os.kill(monitor, signal.SIGKILL)
+    os.kill(wait_for(lambda: monitor_of(cluster, folder), 60, "one monitor"), signal.SIGKILL)
     wait_for(lambda: speaker.cli("ps", "-q", "--filter", "name=" + speaker.name) == "", 60, "its end")
     assert speaker.times() == times
     assert speaker.words("--since", "9m") == ["two"] and speaker.words("--since", "4m") == []
