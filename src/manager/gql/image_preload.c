@@ -66,16 +66,26 @@ static void image_preload_end(struct preload *p)
     task_end(p->task, p->failed > 0, msg);
 }
 
+/* Fetching is the first half, unpacking the second, in each of which all bytes pass. */
+static int64_t image_preload_percent(const struct core_image_status *status)
+{
+    int64_t half = WHOLE / 2 - 1;
+
+    if (status->is_final)
+        return WHOLE;
+    if (status->total_bytes <= 0)
+        return 0;
+    half = (int64_t)((double)status->done_bytes / (double)status->total_bytes * (double)half);
+    return strcmp(status->state, "unpacking") == 0 ? WHOLE / 2 + half : half;
+}
+
 static void image_preload_on_status(void *data, const struct core_image_status *status)
 {
     struct fetch *fetch = data;
     struct preload *p = fetch->preload;
 
-    if (status->is_final)
-        fetch->percent = WHOLE;
-    else if (status->total_bytes > 0)
-        fetch->percent = (int64_t)((double)status->done_bytes / (double)status->total_bytes
-                                   * (WHOLE - 1));
+    /* never back, although an agent that lost its manager begins anew */
+    fetch->percent = AQ_MAX(fetch->percent, image_preload_percent(status));
     if (status->is_final && strcmp(status->state, "ready") != 0)
         image_preload_note_failure(p, status->agent_id, status->image,
                                    status->error_text ? status->error_text : "failed");
