@@ -143,15 +143,15 @@ static void session_own_write_cluster_size(const struct session_own *own, struct
     jsonw_int(w, (int64_t)own->row->kernel_count);
 }
 
-/* As its constraints say; most rows have none, and are not parsed. */
+/* As its constraints say; of the whole spec, which may be large, nothing else is parsed. */
 static void session_own_write_wait_for_capacity(const struct session_own *own, struct jsonw *w)
 {
-    const char *text = own->row->session.spec;
-    json_auto_t *spec = text && strstr(text, "\"wait_for_capacity\":") ? json_loads(text, 0, NULL)
-                                                                       : NULL;
+    static const char key[] = "\"scheduling\":";
+    const char *text = own->row->session.spec, *at = text ? strstr(text, key) : NULL;
+    json_auto_t *constraints = at ? json_loads(at + strlen(key), JSON_DISABLE_EOF_CHECK, NULL)
+                                  : NULL;
 
-    jsonw_bool(
-        w, json_is_true(json_object_get(json_object_get(spec, "scheduling"), "wait_for_capacity")));
+    jsonw_bool(w, json_is_true(json_object_get(constraints, "wait_for_capacity")));
 }
 
 static void session_own_write_requested(const struct session_own *own, struct jsonw *w)
