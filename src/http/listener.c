@@ -13,7 +13,8 @@
 #include "http/defer.h"
 
 #define BACKLOG 1024
-#define AGAIN_MSEC 100 /* where memory is short */
+#define AGAIN_MSEC 100  /* where memory is short */
+#define TURN_ACCEPTS 32 /* a TLS session is tens of microseconds */
 
 struct listener {
     union {
@@ -27,15 +28,33 @@ struct listener {
     listener_waiting_fn *on_waiting;
     void *data;
     struct defer *again; /* libuv says nothing of others while one waits */
-    bool bound;          /* the socket's file is ours */
+    uint64_t turn_msec;  /* the loop's time of the turn in which so many came: */
+    unsigned turn_count;
+    bool bound; /* the socket's file is ours */
 };
+
+/* Others are to be served between many that come at once. */
+static bool listener_may_accept(struct listener *l)
+{
+    uint64_t now = uv_now(l->uv.any.loop);
+
+    if (l->turn_msec != now) {
+        l->turn_msec = now;
+        l->turn_count = 0;
+    }
+    return l->turn_count++ < TURN_ACCEPTS;
+}
 
 static void listener_on_connection(uv_stream_t *uv, int status)
 {
     struct listener *l = uv->data;
 
-    if (status == 0)
+    if (status < 0)
+        return;
+    if (listener_may_accept(l))
         l->on_waiting(l, l->data);
+    else
+        defer_start(l->again, 0);
 }
 
 static void listener_on_again(void *data)
@@ -168,8 +187,13 @@ int listener_accept(struct listener *l, const struct stream_ops *ops, void *data
     int r = stream_accept(&l->uv.stream, l->tls, ops, data, ret, err);
 
     if (r == -ENOMEM)
-        defer_start(l->again, AGAIN_MSEC);
+        listener_wait(l);
     return r;
+}
+
+void listener_wait(struct listener *l)
+{
+    defer_start(l->again, AGAIN_MSEC);
 }
 
 uint16_t listener_get_port(const struct listener *l)

@@ -14,7 +14,7 @@ struct listener_options {
     unsigned mode;           /* of a Unix socket; 0 = 0600 */
 };
 
-/* A connection is waiting: take it with listener_accept(). */
+/* A connection is waiting: take it with listener_accept(), or say listener_wait(). */
 typedef void listener_waiting_fn(struct listener *listener, void *data);
 
 /* Listen. A stale Unix socket nobody listens on is replaced. -EINVAL for a bad
@@ -25,9 +25,12 @@ int listener_new(uv_loop_t *loop, const struct listener_options *options,
                  listener_waiting_fn *on_waiting, void *data, struct listener **ret,
                  struct aq_error *err);
 
-/* Take the waiting connection; see stream_accept(). */
+/* Take the waiting connection; see stream_accept(). If memory is short it waits. */
 int listener_accept(struct listener *listener, const struct stream_ops *ops, void *data,
                     struct stream **ret, struct aq_error *err);
+
+/* Memory is short: the connection waits, and is told of again soon. */
+void listener_wait(struct listener *listener);
 
 /* The TCP port in use, 0 for a Unix socket. */
 uint16_t listener_get_port(const struct listener *listener);

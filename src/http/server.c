@@ -166,8 +166,10 @@ static void server_on_waiting(struct listener *listener, void *data)
     struct server *server = data;
     struct connection *conn = connection_new(server, NULL);
 
-    if (!conn)
+    if (!conn) {
+        listener_wait(listener);
         return;
+    }
     if (server_is_full(server)) {
         struct connection *idle = server_find_idle(server);
 
