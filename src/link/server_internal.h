@@ -20,8 +20,10 @@ struct link_server {
     void *data;
     struct tls_context *tls;
     struct listener *listener;
-    struct list guests;             /* struct server_guest: connected, not yet greeted */
-    size_t guest_count;             /* of them without the idle */
+    struct list guests;    /* struct server_guest: connected, not yet greeted */
+    size_t guest_count;    /* of them without the idle */
+    unsigned silent_count; /* guests closed since that was told: */
+    int64_t silent_told_usec;
     size_t idle_count;              /* have had a stream and wait for the next */
     struct connection_reuse *reuse; /* makes them of connections */
     struct list joins;              /* struct link_join: waiting for an answer */

@@ -17,4 +17,6 @@ def test_silent_connections_keep_no_agent_out():
         cluster.programs["agent"].kill()
         cluster.programs["agent"].start()
         wait_for(lambda: cluster.agent().get("connected"), 60, "the agent to come back")
+        log = cluster.log_of("manager")
+        assert log.count("have not greeted") == 1, "strangers fill the log: " + log
         cluster.stop()
