@@ -55,7 +55,7 @@ class Cluster:
     """Manager and agent by `aliquot up --dev`, in a world of their own."""
 
     def __init__(self, cpus=64, **settings):
-        self.port = free_port()
+        self.port, self.link_port = free_port(), free_port()
         self.world = World("aliquot-bench-", **{
             **KEYPAIR, "ALIQUOT_ENDPOINT": f"http://127.0.0.1:{self.port}",
             "ALIQUOT_RUNTIME_DRIVER": "process", "ALIQUOT_NETWORK_ENABLED": "false",
@@ -63,7 +63,7 @@ class Cluster:
         self.state, self.env = self.world.folder, self.world.env
         self.process = subprocess.Popen(
             [program("aliquot"), "up", "--dev", "--state", self.state / "state",
-             "--port", str(self.port), "--link-port", str(free_port())],
+             "--port", str(self.port), "--link-port", str(self.link_port)],
             env=self.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             start_new_session=True)
 
