@@ -19,6 +19,7 @@
 #include "base/notify.h"
 
 #define EXIT_USAGE 2
+#define TOKEN_LINE_MAX 512
 #define EXIT_REFUSED 3 /* fenced, revoked: restarting would not help */
 
 static const char usage[] =
@@ -28,7 +29,8 @@ static const char usage[] =
     "       aliquot-agent [--config FILE] [--state FOLDER] check [PART...]\n"
     "       aliquot-agent --print-config | --version | --help\n"
     "\n"
-    "join gets this node's certificate with a one-time token (aliquot agent token).\n"
+    "join gets this node's certificate with a one-time token (aliquot agent token); -\n"
+    "reads it from standard input, where other users of the machine do not see it.\n"
     "run (the default) connects to the manager and runs what it orders; kernels\n"
     "outlive the agent and are found again when it starts. With --shared other agents\n"
     "of this machine may offer the same, unless the settings have an allocation-mode.\n"
@@ -253,21 +255,38 @@ static bool main_has_kernels(const struct settings *settings)
     return directory && access(directory, F_OK) == 0;
 }
 
+/* '-' is on standard input: arguments are shown to every user of the machine. */
+static int main_join(const char *address, const char *token, const struct settings *settings,
+                     struct aq_error *err)
+{
+    char line[TOKEN_LINE_MAX];
+    int r;
+
+    if (strcmp(token, "-") == 0) {
+        if (isatty(STDIN_FILENO))
+            (void)fputs("token: ", stderr);
+        if (!fgets(line, sizeof(line), stdin))
+            return aq_fail(err, EINVAL,
+                           "standard input has no token: 'aliquot agent token' makes one");
+        line[strcspn(line, "\r\n")] = '\0';
+        token = line;
+    }
+    r = identity_join(settings, address, token, err);
+    if (r == 0)
+        log_info("joined as '%s'; certificates are in %s", settings->id, settings->state);
+    return r;
+}
+
 static int main_act(const struct agent_options *options, const struct settings *settings,
                     struct aq_error *err)
 {
-    int r;
-
     if (strcmp(options->verb, "run") == 0)
         return main_run(settings, false, err);
     if (strcmp(options->verb, "end") == 0)
         return main_has_kernels(settings) ? main_run(settings, true, err) : 0;
     if (strcmp(options->verb, "check") == 0)
         return main_run_checks(options, settings, err);
-    r = identity_join(settings, options->args[0], options->args[1], err);
-    if (r == 0)
-        log_info("joined as '%s'; certificates are in %s", settings->id, settings->state);
-    return r;
+    return main_join(options->args[0], options->args[1], settings, err);
 }
 
 static bool main_is_understood(const struct agent_options *options)

@@ -102,11 +102,12 @@ class World:
     def __exit__(self, *_):
         self.end()
 
-    def run(self, program, *words, timeout=60, **settings):
-        """A program of the build to its end; texts of stdout and stderr."""
+    def run(self, program, *words, timeout=60, says=None, **settings):
+        """A program of the build to its end, with a text to read; texts of stdout and stderr."""
+        given = {"stdin": subprocess.DEVNULL} if says is None else {"input": says}
         return subprocess.run([BUILD / program, *map(str, words)], env={**self.env, **settings},
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              errors="replace", timeout=timeout)
+                              capture_output=True, text=True, errors="replace", timeout=timeout,
+                              **given)
 
     def end(self):
         """Kill and remove whatever is left."""

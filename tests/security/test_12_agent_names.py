@@ -16,9 +16,10 @@ def cluster():
 
 
 def join(cluster, name, where, **token):
+    """With a token on standard input, as arguments are shown to all users of a machine."""
     made = cluster.client().post("/aliquot/v1/join-tokens", token).json["token"]
-    return cluster.run("aliquot-agent", "--state", cluster.folder / where, "join", cluster.link, made,
-                       ALIQUOT_ID=name)
+    return cluster.run("aliquot-agent", "--state", cluster.folder / where, "join", cluster.link, "-",
+                       says=made + "\n", ALIQUOT_ID=name)
 
 
 def stop_agent(cluster, name="node1"):
@@ -87,3 +88,8 @@ def test_a_join_that_was_not_used_yet_may_be_made_again(cluster):
     cluster.start_program("first", *cluster.programs["node1"].command[:-1],
                           cluster.folder / "first", ALIQUOT_ID="node2").may_end = True
     assert cluster.programs["first"].process.wait(60) == 3, "its certificate is revoked"
+
+
+def test_joining_without_a_token(cluster):
+    done = cluster.run("aliquot-agent", "--state", cluster.folder / "none", "join", cluster.link, "-")
+    assert done.returncode == 1 and "standard input has no token" in done.stderr, done

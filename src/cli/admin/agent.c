@@ -210,7 +210,8 @@ static int agent_rm(struct cli *cli, void *data, int argc, char **argv, struct a
 const struct cli_verb verb_agent_rm = {
     .name = "agent rm",
     .args = "AGENT...",
-    .summary = "Forget agents that are gone and hold nothing",
+    .summary = "Remove agents that hold nothing from the cluster",
+    .details = "Their certificates are revoked: one that runs ends, and must join again.",
     .examples = "aliquot agent rm --yes node1",
     .opts = rm_opts,
     .opts_size = sizeof(struct agent_rm_opts),
@@ -322,7 +323,8 @@ const struct cli_verb verb_agent_join = {
     .summary = "Make this machine an agent of a cluster",
     .details = "ADDRESS is the manager's link, HOST:8082. TOKEN is from 'aliquot agent token'; it\n"
                "carries the fingerprint of the cluster's certificates, so that nobody can stand\n"
-               "between. The same as 'aliquot-agent join'; start aliquot-agent afterwards.",
+               "between; - reads it from standard input, where other users of the machine do\n"
+               "not see it. The same as 'aliquot-agent join'; start aliquot-agent afterwards.",
     .examples = "aliquot agent join manager.example.com:8082 aq1.Zm9v...",
     .min_args = 2,
     .max_args = 2,
