@@ -23,6 +23,7 @@
 #define BODY_MAX (512 << 10) /* of routes that say nothing else: it is parsed in one turn */
 #define STOP_GRACE_MSEC 5000
 #define TRIM_MSEC 60000
+#define TRIM_FIRST_MSEC 10000 /* when agents have come back */
 
 struct daemon {
     const struct manager_conf *conf;
@@ -295,7 +296,7 @@ int daemon_run(const struct manager_conf *conf, bool dev, struct aq_error *err)
     if (r == 0) {
         AQ_FAULT("manager.start.ready");
         notify_send("READY=1");
-        (void)uv_timer_start(&d.trim, daemon_on_trim, 0, TRIM_MSEC);
+        (void)uv_timer_start(&d.trim, daemon_on_trim, TRIM_FIRST_MSEC, TRIM_MSEC);
         (void)uv_run(&d.loop, UV_RUN_DEFAULT);
         log_info("stopped");
     }
