@@ -36,7 +36,7 @@ static size_t slot_name_part_len(const char *text, size_t len, const char *more)
 }
 
 /* device[.major[:minor]], each part beginning with a letter or digit */
-static bool slot_name_is_valid(const char *name, size_t len)
+bool slot_name_is_valid(const char *name, size_t len)
 {
     static const struct {
         const char *more;

@@ -32,7 +32,10 @@ enum slot_type { SLOT_COUNT, SLOT_BYTES, SLOT_UNIQUE, SLOT_UNIFIED };
  */
 const char *slot_name_intern(const char *name, size_t len);
 
-/* The same, but only finds: NULL for a name never interned. */
+/* Does it follow the grammar, whether it is interned or not? */
+bool slot_name_is_valid(const char *name, size_t len);
+
+/* As slot_name_intern(), but only finds: NULL for a name never interned. */
 const char *slot_name_find(const char *name, size_t len);
 
 /* Length of the device part: 4 for "cuda.shares". */

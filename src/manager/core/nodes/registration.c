@@ -44,10 +44,9 @@ struct registration_reader {
 static int registration_check_new(struct registration_reader *reader, const char *name,
                                   struct aq_error *err)
 {
-    const char *known = slot_name_find(name, strlen(name));
     enum slot_type type;
 
-    if (known && slot_types_find(reader->types, known, &type) == 0)
+    if (slot_types_find(reader->types, name, &type) == 0)
         return 0;
     if (reader->room == 0)
         return aq_fail_field(err, E2BIG, "slots",
@@ -57,49 +56,62 @@ static int registration_check_new(struct registration_reader *reader, const char
     return 0;
 }
 
-/* "cpu": ["count", "4"] */
-static int registration_read_slot(struct registration_reader *reader, const char *name,
-                                  const json_t *pair, struct slots *ret, struct aq_error *err)
+/* A slot that was checked becomes one of the row, and known. */
+static int registration_take_slot(struct registration_reader *reader, const char *name,
+                                  enum slot_type type, bool is_new, int64_t amount,
+                                  struct slots *ret, struct aq_error *err)
 {
-    const struct slot_types *types = reader->types;
-    struct event_batch *batch = reader->batch;
-    const char *type_text = json_string_value(json_array_get(pair, 0));
-    const char *amount_text = json_string_value(json_array_get(pair, 1));
     const char *interned;
-    enum slot_type type, known;
-    bool is_new;
-    int64_t amount;
     struct event *e;
-    int r = registration_check_new(reader, name, err);
 
-    if (r < 0)
-        return r;
     errno = 0;
-    if (!(interned = slot_name_intern(name, strlen(name))) && errno == ENOMEM)
-        return aq_fail_oom(err);
-    if (!interned || !type_text || !amount_text || slot_type_parse(type_text, &type) < 0)
-        return aq_fail_field(err, EINVAL, name, "a slot must be [\"type\", \"amount\"]");
-    is_new = slot_types_find(types, interned, &known) < 0;
-    if (!is_new && known != type)
-        return aq_fail_field(err, EINVAL, name,
-                             "slot '%s' is a %s in this cluster, not a %s; "
-                             "rename it in the agent's configuration",
-                             name, slot_type_name(known), type_text);
-    r = slot_amount_parse(amount_text, strlen(amount_text), type, false, interned, &amount, err);
-    if (r < 0)
-        return r;
+    if (!(interned = slot_name_intern(name, strlen(name))))
+        return errno == ENOMEM
+                   ? aq_fail_oom(err)
+                   : aq_fail_field(err, E2BIG, name, "the cluster knows too many names of slots");
     if (slots_set(ret, interned, amount) < 0)
         return aq_fail_oom(err);
-    if (!batch || !is_new)
+    if (!is_new)
         return 0;
-    if (!(e = event_batch_add(batch, EVENT_SLOT_TYPE_KNOWN, clock_realtime_usec())))
+    if (!(e = event_batch_add(reader->batch, EVENT_SLOT_TYPE_KNOWN, clock_realtime_usec())))
         return aq_fail_oom(err);
     e->slot_type.name = interned;
     e->slot_type.type = type;
     return 0;
 }
 
-/* An object of slots; see registration_read_slot(). */
+/* "cpu": ["count", "4"] */
+static int registration_read_slot(struct registration_reader *reader, const char *name,
+                                  const json_t *pair, struct slots *ret, struct aq_error *err)
+{
+    const struct slot_types *types = reader->types;
+    const char *type_text = json_string_value(json_array_get(pair, 0));
+    const char *amount_text = json_string_value(json_array_get(pair, 1));
+    enum slot_type type, known;
+    bool is_new;
+    int64_t amount;
+    int r = registration_check_new(reader, name, err);
+
+    if (r < 0)
+        return r;
+    if (!slot_name_is_valid(name, strlen(name)) || !type_text || !amount_text
+        || slot_type_parse(type_text, &type) < 0)
+        return aq_fail_field(err, EINVAL, name, "a slot must be [\"type\", \"amount\"]");
+    is_new = slot_types_find(types, name, &known) < 0;
+    if (!is_new && known != type)
+        return aq_fail_field(err, EINVAL, name,
+                             "slot '%s' is a %s in this cluster, not a %s; "
+                             "rename it in the agent's configuration",
+                             name, slot_type_name(known), type_text);
+    r = slot_amount_parse(amount_text, strlen(amount_text), type, false, name, &amount, err);
+    if (r < 0 || !reader->batch)
+        return r;
+    return registration_take_slot(reader, name, type, is_new, amount, ret, err);
+}
+
+/* An object of slots; see registration_read_slot(). Without a batch they are only checked: no
+ * name becomes known by an offer that is refused.
+ */
 static int registration_read_slots(struct agent_entry *a, const char *text, struct slots *ret,
                                    struct event_batch *batch, const struct slot_types *types,
                                    struct aq_error *err)
@@ -190,6 +202,8 @@ static int registration_add_offer(struct core *core, struct agent_entry *a, int6
                                   struct event_batch *batch, struct agent *ret,
                                   struct aq_error *err)
 {
+    int r;
+
     if (!a->has_registration || !a->is_connected)
         return 0;
     if (ret->status != AGENT_ALIVE) {
@@ -201,6 +215,8 @@ static int registration_add_offer(struct core *core, struct agent_entry *a, int6
     ret->available = (struct slots){ 0 };
     if (registration_copy_offer(ret, &a->registration) < 0)
         return -ENOMEM;
+    if ((r = registration_read_slots(a, a->slots_text, NULL, NULL, core->types, err)) < 0)
+        return r; /* an offer that another agent's has made impossible since */
     return registration_read_slots(a, a->slots_text, &ret->available, batch, core->types, err);
 }
 
@@ -337,7 +353,6 @@ int registration_take(struct core *core, struct agent_entry *a, const struct msg
         .region = (char *)(uintptr_t)hello->region,
         .devices = (char *)(uintptr_t)hello->devices,
     };
-    struct slots slots = { 0 };
     int r;
 
     if (!core_find_resource_group(core, group))
@@ -345,9 +360,8 @@ int registration_take(struct core *core, struct agent_entry *a, const struct msg
                              "there is no resource group '%s'; make "
                              "it, or configure the agent for another",
                              group);
-    r = registration_read_slots(a, hello->slots ? hello->slots : "{}", &slots, NULL, core->types,
+    r = registration_read_slots(a, hello->slots ? hello->slots : "{}", NULL, NULL, core->types,
                                 err);
-    slots_done(&slots);
     if (r < 0)
         return r;
     if (registration_copy_offer(&a->registration, &offer) < 0
@@ -362,7 +376,6 @@ int registration_take(struct core *core, struct agent_entry *a, const struct msg
 
 void registration_update(struct core *core, struct agent_entry *a, const struct msg_heartbeat *m)
 {
-    struct slots slots = { 0 };
     struct aq_error err;
     bool has_slots = m->slots && !registration_same_texts(a->slots_text, m->slots);
     bool has_devices = m->devices && !registration_same_texts(a->registration.devices, m->devices);
@@ -371,12 +384,11 @@ void registration_update(struct core *core, struct agent_entry *a, const struct 
         (void)registration_set_text(&a->plugins, m->plugins); /* only shown */
     if (!a->has_registration || (!has_slots && !has_devices))
         return;
-    if (has_slots && registration_read_slots(a, m->slots, &slots, NULL, core->types, &err) < 0)
+    if (has_slots && registration_read_slots(a, m->slots, NULL, NULL, core->types, &err) < 0)
         log_warning("agent '%s' offers what cannot be used: %s", a->a.id, err.text);
     else if ((!has_slots || registration_set_text(&a->slots_text, m->slots) == 0)
              && (!has_devices || registration_set_text(&a->registration.devices, m->devices) == 0))
         registration_save(core, a);
-    slots_done(&slots);
 }
 
 void core_drain_agent(struct core *core, const char *id, bool on, const char *reason,

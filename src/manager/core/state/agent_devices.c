@@ -78,14 +78,14 @@ static void devices_add_slot(struct agent_devices *known, const char *name, enum
                                                              .quantum = quantum };
 }
 
-/* One device; what cannot be used is left out. */
+/* One device; what cannot be used is left out, also of a slot that no agent has offered. */
 static bool agent_devices_add_device(struct agent_devices *known, const struct slot_types *types,
                                      const json_t *device)
 {
     const char *id = json_string_value(json_object_get(device, "id"));
     const char *slot = json_string_value(json_object_get(device, "slot"));
     const char *model = json_string_value(json_object_get(device, "model"));
-    const char *name = slot && strchr(slot, '.') ? slot_name_intern(slot, strlen(slot)) : NULL;
+    const char *name = slot && strchr(slot, '.') ? slot_name_find(slot, strlen(slot)) : NULL;
     enum slot_type type = slot_types_get(types, name ? name : "");
     const json_t *numa = json_object_get(device, "numa");
     int64_t amount = name ? agent_devices_get_amount(device, "amount", name, type) : -1;

@@ -56,15 +56,11 @@ static int allocations_add_kernel(const struct core *core, const struct core_hol
     if (!all && errno == ENOMEM)
         return -ENOMEM;
     json_object_foreach(all, slot, devices) {
-        const char *slot_name;
+        /* only an offer of its agent makes a name known */
+        const char *slot_name = slot_name_find(slot, strlen(slot));
 
-        errno = 0;
-        if (!(slot_name = slot_name_intern(slot, strlen(slot)))) {
-            r = errno == ENOMEM ? -ENOMEM : r;
-            continue;
-        }
         json_object_foreach(devices, device, amount)
-            if (r == 0)
+            if (slot_name && r == 0)
                 r = allocations_add_item(held, holder, slot_name,
                                          slot_types_get(core->types, slot_name), device,
                                          json_string_value(amount));
