@@ -2,6 +2,8 @@
 /* test_core_bounds.c - what one agent can fill or hold up by what it says */
 #include "world.h"
 
+#include "manager/core/statistics.h"
+
 #define LIAR "i-666"
 
 static void hear(const char *id, const char *text)
@@ -56,6 +58,62 @@ static void test_devices_and_reports_make_no_name_known(void **state)
     assert_false(is_interned("listed.shares"));
 }
 
+/* ---- statistics ---- */
+
+/* 'devices' of them, each with the 'metrics' that come after those of the device before. */
+static void say_devices(struct strbuf *out, int devices, int metrics, int kinds)
+{
+    strbuf_adds(out, "{\"type\":\"statistics\",\"at_usec\":1,\"interval_usec\":9223372036854775807,"
+                     "\"metrics\":[");
+    for (int i = 0; i < kinds; i++)
+        strbuf_addf(out, "%s{\"key\":\"m%d\"}", i ? "," : "", i);
+    strbuf_adds(out, "],\"devices\":[");
+    for (int i = 0; i < devices; i++) {
+        strbuf_addf(out, "%s{\"device\":\"d%d\",\"values\":[", i ? "," : "", i);
+        for (int k = 0; k < metrics; k++)
+            strbuf_addf(out, "%s[%d,1]", k ? "," : "", (i * metrics + k) % kinds);
+        strbuf_adds(out, "]}");
+    }
+    strbuf_adds(out, "]}");
+    assert_true(strbuf_ok(out));
+}
+
+static void test_values_of_devices_are_bounded(void **state)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf shown = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&shown);
+    const struct agent_measured *m;
+    size_t values = 0;
+
+    (void)state;
+    agent_comes(LIAR, FOUR_CPUS);
+    say_devices(&text, 8192, 32, 500);
+    for (int i = 0; i < 3; i++)
+        hear(LIAR, text.data);
+    m = core_agent_measured(world.core, LIAR);
+    assert_non_null(m);
+    assert_in_range(m->count, 1, 1024);
+    for (size_t i = 0; i < m->count; i++)
+        values += m->devices[i].measured.count;
+    assert_in_range(values, 1024, 8192);
+    agent_measured_write(m, &w);
+    assert_true(strbuf_ok(&shown));
+}
+
+static void test_silence_is_seen_whatever_interval_was_said(void **state)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+
+    (void)state;
+    agent_comes(LIAR, FOUR_CPUS);
+    say_devices(&text, 1, 1, 1);
+    hear(LIAR, text.data);
+    assert_non_null(core_agent_measured(world.core, LIAR));
+    world_mono += 5 * 3600 * USEC_PER_SEC;
+    assert_null(core_agent_measured(world.core, LIAR));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -63,6 +121,9 @@ int main(void)
                                         world_end),
         cmocka_unit_test_setup_teardown(test_devices_and_reports_make_no_name_known, world_begin,
                                         world_end),
+        cmocka_unit_test_setup_teardown(test_values_of_devices_are_bounded, world_begin, world_end),
+        cmocka_unit_test_setup_teardown(test_silence_is_seen_whatever_interval_was_said,
+                                        world_begin, world_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

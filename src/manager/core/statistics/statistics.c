@@ -15,7 +15,12 @@
 
 #define STALE_INTERVALS 4
 #define INTERVAL_USUAL_USEC (5 * USEC_PER_SEC)
-#define DEVICES_MAX 8192
+#define INTERVAL_MAX_USEC (3600 * USEC_PER_SEC)
+/* Of an agent. A value of one device is looked for among those of all, so the second is what a
+ * list of all of them costs.
+ */
+#define DEVICES_MAX 1024
+#define DEVICE_VALUES_MAX 8192
 #define NEW_METRICS_MAX 512 /* of an agent: kinds are for ever, and for all agents */
 
 /* ---- what agents say ---- */
@@ -104,25 +109,44 @@ static void statistics_drop_devices(struct agent_measured *m, int64_t at_usec)
             statistics_drop_device(m, i);
 }
 
+/* '*room' is for metrics that its devices did not have before. */
+static void statistics_take_device(struct agent_measured *to, const struct msg_statistics *m,
+                                   const struct metric_kind *const *kinds,
+                                   const struct msg_device_values *values, size_t *room)
+{
+    struct measured *device = statistics_get_device(to, values->device);
+    size_t before = device ? device->count : 0;
+
+    for (size_t i = 0; device && i < values->value_count; i++) {
+        int64_t metric = values->values[i].metric;
+        const struct metric_kind *kind = metric < (int64_t)m->metric_count ? kinds[metric] : NULL;
+
+        if (kind && (device->count - before < *room || measured_find(device, kind->key)))
+            (void)measured_add(device, kind, values->values[i].value, values->values[i].capacity,
+                               m->at_usec);
+    }
+    if (device)
+        *room -= device->count - before;
+}
+
 static void statistics_take_node(struct agent_entry *a, const struct msg_statistics *m,
                                  const struct metric_kind *const *kinds)
 {
     struct agent_measured *to = a->measured;
+    size_t room = DEVICE_VALUES_MAX;
 
     if (!to)
         to = a->measured = calloc(1, sizeof(*to));
     if (!to)
         return;
     to->heard_usec = clock_monotonic_usec();
-    to->interval_usec = m->interval_usec ? m->interval_usec : INTERVAL_USUAL_USEC;
+    to->interval_usec = m->interval_usec ? AQ_MIN(m->interval_usec, INTERVAL_MAX_USEC)
+                                         : INTERVAL_USUAL_USEC;
     statistics_take_values(&to->node, m, kinds, m->node, m->node_count);
-    for (size_t i = 0; i < m->device_count; i++) {
-        struct measured *device = statistics_get_device(to, m->devices[i].device);
-
-        if (device)
-            statistics_take_values(device, m, kinds, m->devices[i].values,
-                                   m->devices[i].value_count);
-    }
+    for (size_t i = 0; i < to->count; i++)
+        room -= AQ_MIN(room, to->devices[i].measured.count);
+    for (size_t i = 0; i < m->device_count; i++)
+        statistics_take_device(to, m, kinds, &m->devices[i], &room);
     statistics_drop_devices(to, m->at_usec);
 }
 
