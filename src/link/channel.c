@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
-#include "base/log.h"
 #include "link/graceful_close.h"
 #include "link/link.h"
 
@@ -154,7 +153,7 @@ static int channel_deliver(struct channel *ch, const struct link_frame *frame, s
     r = message_decode(frame->body, frame->body_len, &msg, err);
     if (r == -EINVAL && frame->seq) {
         /* it would come again after each reconnect: as good as an unknown type */
-        log_warning("link: a message is skipped: %s", err->text);
+        log_limited(&ch->peer->log, LOG_LEVEL_WARNING, "link: a message is skipped: %s", err->text);
         *err = (struct aq_error){ .code = 0 };
         msg = (struct message){ .type = MSG_UNKNOWN };
     } else if (r < 0) {

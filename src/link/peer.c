@@ -22,9 +22,13 @@ static void peer_drop(struct link_peer *peer, struct peer_item *item)
 
 void peer_reset(struct link_peer *peer)
 {
+    struct log_budget log;
+
     LIST_FOREACH(it, &peer->items)
         peer_drop(peer, LIST_ENTRY(it, struct peer_item, link));
+    log = peer->log;
     peer_init(peer);
+    peer->log = log;
 }
 
 void peer_restart(struct link_peer *peer)

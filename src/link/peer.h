@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "base/log_budget.h"
 
 struct peer_item {
     struct list link;
@@ -22,6 +23,7 @@ struct link_peer {
     uint64_t acked_seq;     /* the other side has handled all up to here */
     uint64_t delivered_seq; /* the other side's messages handed up so far */
     uint64_t handled_seq;   /* of these, what we have acknowledged; <= delivered_seq */
+    struct log_budget log;  /* for what it causes; stays when all else is forgotten */
 };
 
 void peer_init(struct link_peer *peer);

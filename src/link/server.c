@@ -6,12 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 
 #define GUESTS_MAX 256
 #define IDLE_GUESTS_MAX 1024
-#define TELL_USEC (60 * USEC_PER_SEC)
 #define IDLE_USEC (90 * USEC_PER_SEC) /* agents end theirs before: idle_pool.h */
 
 /* A connection that has not said what it wants. */
@@ -175,20 +173,6 @@ static struct server_guest *server_find_silent(struct link_server *server)
     return found;
 }
 
-/* Strangers do not decide how much is logged. */
-static void server_tell_of_silent(struct link_server *server)
-{
-    int64_t now = clock_monotonic_usec();
-
-    server->silent_count++;
-    if (server->silent_told_usec && now - server->silent_told_usec < TELL_USEC)
-        return;
-    log_warning("link: too many connections that have not greeted, %u of the oldest are closed",
-                server->silent_count);
-    server->silent_told_usec = now;
-    server->silent_count = 0;
-}
-
 static void server_on_connection(struct listener *listener, void *data)
 {
     static const struct stream_ops unknown_peer_ops = {
@@ -201,7 +185,7 @@ static void server_on_connection(struct listener *listener, void *data)
     struct stream *stream;
 
     if (listener_accept(listener, &unknown_peer_ops, NULL, &stream, &err) < 0) {
-        log_warning("link: accept: %s", err.text);
+        log_limited(&server->log, LOG_LEVEL_WARNING, "link: accept: %s", err.text);
         free(guest);
         return;
     }
@@ -210,7 +194,8 @@ static void server_on_connection(struct listener *listener, void *data)
         return;
     }
     if (server->guest_count >= GUESTS_MAX) {
-        server_tell_of_silent(server);
+        log_limited(&server->log, LOG_LEVEL_WARNING,
+                    "link: too many connections that have not greeted, the oldest is closed");
         channel_close(server_guest_remove(server_find_silent(server)));
     }
     guest->server = server;

@@ -6,6 +6,7 @@
 #define AQ_LINK_SERVER_INTERNAL_H
 
 #include "base/list.h"
+#include "base/log_budget.h"
 #include "base/map.h"
 #include "http/listener.h"
 #include "link/channel.h"
@@ -20,10 +21,8 @@ struct link_server {
     void *data;
     struct tls_context *tls;
     struct listener *listener;
-    struct list guests;    /* struct server_guest: connected, not yet greeted */
-    size_t guest_count;    /* of them without the idle */
-    unsigned silent_count; /* guests closed since that was told: */
-    int64_t silent_told_usec;
+    struct list guests;             /* struct server_guest: connected, not yet greeted */
+    size_t guest_count;             /* of them without the idle */
     size_t idle_count;              /* have had a stream and wait for the next */
     struct connection_reuse *reuse; /* makes them of connections */
     struct list joins;              /* struct link_join: waiting for an answer */
@@ -31,6 +30,7 @@ struct link_server {
     struct map agents;  /* id -> struct link_agent */
     struct map streams; /* id text -> struct server_stream */
     size_t connected;
+    struct log_budget log; /* for strangers */
 };
 
 struct link_agent {

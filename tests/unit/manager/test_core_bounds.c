@@ -114,6 +114,47 @@ static void test_silence_is_seen_whatever_interval_was_said(void **state)
     assert_null(core_agent_measured(world.core, LIAR));
 }
 
+/* ---- lines of the log ---- */
+
+static size_t count_lines(FILE *log, const char *with)
+{
+    char line[4096];
+    size_t count = 0;
+
+    rewind(log);
+    while (fgets(line, sizeof(line), log))
+        count += strstr(line, with) != NULL;
+    return count;
+}
+
+static void test_lines_of_an_agent_are_bounded(void **state)
+{
+    FILE *log = tmpfile();
+    int saved = dup(STDERR_FILENO);
+
+    (void)state;
+    agent_comes(LIAR, FOUR_CPUS);
+    assert_non_null(log);
+    assert_true(dup2(fileno(log), STDERR_FILENO) >= 0);
+    for (int i = 0; i < 500; i++) {
+        hear(LIAR, i % 2
+                       ? "{\"type\":\"heartbeat\",\"seq\":1,\"slots\":{\"cpu\":[\"bytes\",\"1\"]},"
+                         "\"incarnation\":\"11111111-1111-4111-8111-111111111111\"}"
+                       : "{\"type\":\"heartbeat\",\"seq\":1,\"slots\":{\"cpu\":[\"count\"]},"
+                         "\"incarnation\":\"11111111-1111-4111-8111-111111111111\"}");
+        (void)agent_greets(LIAR, "{\"cpu\":7}", uuid_random());
+    }
+    (void)agent_greets("i-002", "{\"cpu\":7}", uuid_random());
+    world_mono += 60 * USEC_PER_SEC;
+    (void)agent_greets(LIAR, "{\"cpu\":7}", uuid_random());
+    assert_true(dup2(saved, STDERR_FILENO) >= 0);
+    (void)close(saved);
+    assert_in_range(count_lines(log, "'i-666'"), 10, 61);
+    assert_int_equal(count_lines(log, "'i-002'"), 1);
+    assert_int_equal(count_lines(log, "left out"), 1);
+    (void)fclose(log);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -124,6 +165,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_values_of_devices_are_bounded, world_begin, world_end),
         cmocka_unit_test_setup_teardown(test_silence_is_seen_whatever_interval_was_said,
                                         world_begin, world_end),
+        cmocka_unit_test_setup_teardown(test_lines_of_an_agent_are_bounded, world_begin, world_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

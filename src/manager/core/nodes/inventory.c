@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
-#include "base/log.h"
 #include "manager/core/nodes/images_internal.h"
 #include "manager/core/nodes/inventory.h"
 #include "manager/core/nodes/join.h"
@@ -235,7 +234,9 @@ static int inventory_on_hello(void *data, const struct msg_hello *hello,
     *retry_usec = 10 * USEC_PER_SEC; /* an administrator can repair what follows */
     a = agent_entry_try_add(core, hello->agent_id);
     if ((r = a ? registration_take(core, a, hello, err) : aq_fail_oom(err)) < 0) {
-        log_warning("agent '%s' is refused: %s", hello->agent_id, err->text);
+        if (a)
+            log_limited(&a->log, LOG_LEVEL_WARNING, "agent '%s' is refused: %s", a->a.id,
+                        err->text);
         return r;
     }
     welcome->heartbeat_usec = core->conf.heartbeat_usec;
@@ -260,7 +261,7 @@ static void inventory_on_connected(void *data, const char *agent_id, const struc
     a->is_synced = false;
     sched_sync_mark_agent(core, a);
     a->heard_usec = clock_monotonic_usec();
-    log_info("agent '%s' is connected", agent_id);
+    log_limited(&a->log, LOG_LEVEL_INFO, "agent '%s' is connected", agent_id);
     registration_save(core, a);
 }
 
@@ -295,7 +296,8 @@ static void inventory_on_disconnected(void *data, const char *agent_id,
     resize_lost(data, a);
     sched_sync_mark_agent(data, a);
     queue_agent_closed(data, a);
-    log_info("agent '%s' %s: %s", agent_id, orderly ? "has left" : "is disconnected", why);
+    log_limited(&a->log, LOG_LEVEL_INFO, "agent '%s' %s: %s", agent_id,
+                orderly ? "has left" : "is disconnected", why);
 }
 
 const struct link_server_ops inventory_link_ops = {

@@ -239,7 +239,8 @@ static void join_on_join_written(void *data, int r, const struct aq_error *err)
                                        "whose certificate is revoked"
                                      : NULL);
     } else {
-        log_warning("agent '%s' may not join: %s", j->row.agent_id, err->text);
+        log_limited(&j->core->join_log, LOG_LEVEL_WARNING, "agent '%s' may not join: %s",
+                    j->row.agent_id, err->text);
         link_join_refuse(j->join, r == -EACCES ? "token" : "refused", err->text);
     }
     joining_free(j);

@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/json_load.h"
-#include "base/log.h"
 #include "manager/core/commit/proposal.h"
 #include "manager/core/nodes/registration.h"
 #include "manager/core/session/agent_command.h"
@@ -271,9 +270,10 @@ static void registration_on_saved(void *data, int r, const struct aq_error *err)
     struct offer_saving *s = data;
     struct agent_entry *a = agent_entry_find(s->core, s->agent_id);
 
-    if (r < 0)
-        log_warning("agent '%s' could not be recorded: %s", s->agent_id, err->text);
     if (a) {
+        if (r < 0)
+            log_limited(&a->log, LOG_LEVEL_WARNING, "agent '%s' could not be recorded: %s",
+                        s->agent_id, err->text);
         a->is_saving = false;
         a->is_unsaved = r < 0;
         registration_finish_drains(s->core, &a->draining, r);
@@ -323,7 +323,8 @@ void registration_save(struct core *core, struct agent_entry *a)
     if ((r = registration_propose_row(core, a, &err)) < 0) {
         a->is_unsaved = r == -ENOMEM;
         if (r != -EALREADY)
-            log_warning("agent '%s' cannot be recorded: %s", a->a.id, err.text);
+            log_limited(&a->log, LOG_LEVEL_WARNING, "agent '%s' cannot be recorded: %s", a->a.id,
+                        err.text);
         registration_finish_drains(core, &a->drains, r == -EALREADY ? 0 : r);
         return;
     }
@@ -385,7 +386,8 @@ void registration_update(struct core *core, struct agent_entry *a, const struct 
     if (!a->has_registration || (!has_slots && !has_devices))
         return;
     if (has_slots && registration_read_slots(a, m->slots, NULL, NULL, core->types, &err) < 0)
-        log_warning("agent '%s' offers what cannot be used: %s", a->a.id, err.text);
+        log_limited(&a->log, LOG_LEVEL_WARNING, "agent '%s' offers what cannot be used: %s",
+                    a->a.id, err.text);
     else if ((!has_slots || registration_set_text(&a->slots_text, m->slots) == 0)
              && (!has_devices || registration_set_text(&a->registration.devices, m->devices) == 0))
         registration_save(core, a);

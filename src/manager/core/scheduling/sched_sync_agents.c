@@ -68,7 +68,8 @@ int sched_sync_push_agent(struct core *core, struct resource_group_entry *g, str
         return -ENOMEM;
     r = sched_set_agent(g->sched, &sa, &err);
     if (r == -EINVAL) {
-        log_warning("only sums count for agent '%s': %s", a->a.id, err.text);
+        log_limited(&a->log, LOG_LEVEL_WARNING, "only sums count for agent '%s': %s", a->a.id,
+                    err.text);
         sa.device_count = 0;
         r = sched_set_agent(g->sched, &sa, &err);
     }

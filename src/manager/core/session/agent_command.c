@@ -27,7 +27,8 @@ static bool agent_command_send(struct core *core, const char *agent_id, const st
         return false;
     if (core->send(core, agent_id, msg, &err) == 0)
         return true;
-    log_warning("%s to agent '%s': %s", message_type_name(msg->type), agent_id, err.text);
+    log_limited(&a->log, LOG_LEVEL_WARNING, "%s to agent '%s': %s", message_type_name(msg->type),
+                agent_id, err.text);
     return false;
 }
 

@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "base/jsonw.h"
-#include "base/log.h"
 #include "manager/core/bus.h"
 #include "manager/core/events/bus_internal.h"
 #include "manager/core/lookup.h"
@@ -17,7 +16,7 @@
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/session_entry.h"
 
-void limit_violation_take(struct core *core, const struct agent_entry *a, struct session_entry *l,
+void limit_violation_take(struct core *core, struct agent_entry *a, struct session_entry *l,
                           size_t rank, const char *text)
 {
     struct kernel_entry *f = &l->kernels[rank];
@@ -33,8 +32,8 @@ void limit_violation_take(struct core *core, const struct agent_entry *a, struct
     if (!text || (f->limit_violations && strcmp(f->limit_violations, text) == 0)
         || !(copy = strdup(text)))
         return;
-    log_warning("a GPU is misused session=%s agent=%s: %s", uuid_format(&l->s.id, id), a->a.id,
-                text);
+    log_limited(&a->log, LOG_LEVEL_WARNING, "a GPU is misused session=%s agent=%s: %s",
+                uuid_format(&l->s.id, id), a->a.id, text);
     free(f->limit_violations);
     f->limit_violations = copy;
     bus_publish(core, &event);

@@ -10,7 +10,7 @@ struct core;
 struct session_entry;
 
 /* An agent says how programs of a kernel use GPUs past their slices; NULL = not at all. */
-void limit_violation_take(struct core *core, const struct agent_entry *a, struct session_entry *l,
+void limit_violation_take(struct core *core, struct agent_entry *a, struct session_entry *l,
                           size_t rank, const char *text);
 
 /* All of that for status_data; NULL = there is none, or memory is short. */

@@ -14,7 +14,6 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/jsonw.h"
-#include "base/log.h"
 #include "manager/core/commit/proposal.h"
 #include "manager/core/scheduling/sched_sync.h"
 #include "manager/core/session/resize.h"
@@ -88,11 +87,13 @@ static int resize_send_order(struct core *core, const struct kernel *k, const st
 /* It is to hold what its row says. If that does not reach it, its next report asks for it again. */
 static void resize_command_as_written(struct core *core, const struct kernel *k)
 {
+    struct agent_entry *a = agent_entry_find(core, k->agent_id);
     struct aq_error err;
 
     if (!core->is_stopping && core_agent_is_connected(core, k->agent_id)
         && resize_send_order(core, k, &k->requested, 0, &err) < 0)
-        log_warning("a kernel is not told what it is to hold: %s", err.text);
+        log_limited(&a->log, LOG_LEVEL_WARNING, "a kernel is not told what it is to hold: %s",
+                    err.text);
 }
 
 static void resize_order_all(struct core *core, const struct session_entry *l)
@@ -302,7 +303,8 @@ static void resize_take_refusal(struct core *core, struct agent_entry *a, struct
     }
     if (l->resize && l->resize->phase <= DECIDING)
         return; /* of a former order */
-    log_warning("agent '%s' does not give '%s' the parts of devices that it is to have: %s",
+    log_limited(&a->log, LOG_LEVEL_WARNING,
+                "agent '%s' does not give '%s' the parts of devices that it is to have: %s",
                 a->a.id, l->s.name, err.text);
     if (said->is_prepared || l->proposal.is_busy
         || slots_eq(&said->held, &l->s.kernels[rank].requested)
@@ -327,7 +329,8 @@ void resize_take(struct core *core, struct agent_entry *a, struct session_entry 
             && !(m->error_text && l->resize && l->resize->phase == TRYING)))
         return;
     if (m->slots && resize_read_said(core, m, &said, &err) < 0)
-        log_warning("what agent '%s' says a kernel holds makes no sense: %s", a->a.id, err.text);
+        log_limited(&a->log, LOG_LEVEL_WARNING,
+                    "what agent '%s' says a kernel holds makes no sense: %s", a->a.id, err.text);
     else if (m->error_text && (m->slots || l->resize))
         resize_take_refusal(core, a, l, rank, &said, m);
     else if (m->slots && l->resize && l->resize->phase <= DECIDING)

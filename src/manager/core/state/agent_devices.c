@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/json_load.h"
-#include "base/log.h"
 #include "base/vec.h"
 #include "manager/core/state/agent_devices.h"
 #include "manager/core/state/agent_entry.h"
@@ -224,7 +223,8 @@ static int devices_refresh(const struct core *core, struct agent_entry *a)
     int r = alloc_map_new(&config, &map, &err);
 
     if (r == -EINVAL || r == -EOVERFLOW) {
-        log_warning("the devices of agent '%s' cannot be: %s", a->a.id, err.text);
+        log_limited(&a->log, LOG_LEVEL_WARNING, "the devices of agent '%s' cannot be: %s", a->a.id,
+                    err.text);
         known->count = known->item_count = 0;
         return 0;
     }

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "base/log_budget.h"
 #include "base/uuid.h"
 #include "model/agent.h"
 #include "model/slot.h"
@@ -48,6 +49,7 @@ struct agent_entry {
     char *plugins;                             /* JSON, as it said; NULL = not yet */
     struct resource_group_entry *scheduled_by; /* whose scheduler knows it; NULL = none */
     struct list change_link;                   /* in changed_agents of its resource group */
+    struct log_budget log;                     /* for what it causes */
 };
 
 static inline struct agent_entry *agent_entry_of(const struct agent *a)

@@ -16,6 +16,7 @@
 
 #include "base/arena.h"
 #include "base/list.h"
+#include "base/log_budget.h"
 #include "base/map.h"
 #include "manager/core/core.h"
 #include "sched/scheduler.h"
@@ -115,7 +116,8 @@ struct core {
     struct map session_subscribers;
     bool is_publishing;
     struct statistics_keeper statistics;
-    struct arena scratch; /* of one pass or message */
+    struct log_budget join_log; /* for those who may not */
+    struct arena scratch;       /* of one pass or message */
     struct core_counts counts;
 };
 
