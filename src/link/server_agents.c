@@ -237,7 +237,7 @@ void link_server_drop(struct link_server *server, const char *agent_id, const ch
 
     if (!agent)
         return;
-    server_streams_agent_gone(server, agent_id);
+    server_streams_agent_out(server, agent_id);
     if (agent->channel) {
         server->connected--;
         if (text)

@@ -66,6 +66,8 @@ void server_streams_refused(struct link_server *server, const char *agent_id,
                             const struct msg_stream_refused *refused);
 /* Those of the agent that have no connection yet will not get one. */
 void server_streams_agent_gone(struct link_server *server, const char *agent_id);
+/* All of the agent end, also those that have a connection. */
+void server_streams_agent_out(struct link_server *server, const char *agent_id);
 void server_streams_free(struct link_server *server);
 
 /* ---- server_joins.c ---- */

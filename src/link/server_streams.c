@@ -112,22 +112,37 @@ void server_streams_refused(struct link_server *server, const char *agent_id,
     link_stream_fail(entry->stream, &err);
 }
 
-void server_streams_agent_gone(struct link_server *server, const char *agent_id)
+static void server_streams_end(struct link_server *server, const char *agent_id, bool attached,
+                               const struct aq_error *err)
 {
-    struct aq_error err;
-
-    (void)aq_fail(&err, ENOTCONN, "agent '%s' has disconnected", agent_id);
     /* ending one removes it, and its callback may end others: look again each time */
     for (size_t i = 0; i < server->streams.count;) {
         struct server_stream *entry = server->streams.entries[i].value;
 
-        if (strcmp(entry->agent_id, agent_id) == 0 && !link_stream_is_attached(entry->stream)) {
-            link_stream_fail(entry->stream, &err);
+        if (strcmp(entry->agent_id, agent_id) == 0
+            && (attached || !link_stream_is_attached(entry->stream))) {
+            link_stream_fail(entry->stream, err);
             i = 0;
         } else {
             i++;
         }
     }
+}
+
+void server_streams_agent_gone(struct link_server *server, const char *agent_id)
+{
+    struct aq_error err;
+
+    (void)aq_fail(&err, ENOTCONN, "agent '%s' has disconnected", agent_id);
+    server_streams_end(server, agent_id, false, &err);
+}
+
+void server_streams_agent_out(struct link_server *server, const char *agent_id)
+{
+    struct aq_error err;
+
+    (void)aq_fail(&err, ENOTCONN, "agent '%s' may not connect any more", agent_id);
+    server_streams_end(server, agent_id, true, &err);
 }
 
 void server_streams_free(struct link_server *server)

@@ -165,6 +165,23 @@ static void test_idle_connection_is_looked_at_again(void **state)
     scene_done(&s);
 }
 
+/* Nothing more of an agent that is put out reaches who reads its streams. */
+static void test_streams_of_who_is_put_out_end(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    scene_init(&s);
+    s.auto_stream = true;
+    open_stream(&s);
+    RUN_UNTIL(&s, s.stream_opens == 2);
+    link_server_drop(s.server, "node-1", "you were removed");
+    assert_null(s.server_stream);
+    assert_int_equal(s.stream_error, ENOTCONN);
+    RUN_UNTIL(&s, s.stream_closes == 2);
+    scene_done(&s);
+}
+
 static void test_stream_may_be_refused(void **state)
 {
     struct scene s;
@@ -251,6 +268,7 @@ int main(void)
         cmocka_unit_test(test_stream_close_sends_all),
         cmocka_unit_test(test_streams_take_over_connections),
         cmocka_unit_test(test_idle_connection_is_looked_at_again),
+        cmocka_unit_test(test_streams_of_who_is_put_out_end),
         cmocka_unit_test(test_stream_may_be_refused),
         cmocka_unit_test(test_stream_key_must_be_right),
         cmocka_unit_test(test_stream_ends_with_its_agent),

@@ -2,6 +2,7 @@
 /* test_core_bounds.c - what one agent can fill or hold up by what it says */
 #include "world.h"
 
+#include "manager/core/images.h"
 #include "manager/core/statistics.h"
 
 #define LIAR "i-666"
@@ -155,6 +156,33 @@ static void test_lines_of_an_agent_are_bounded(void **state)
     (void)fclose(log);
 }
 
+/* ---- revoked ---- */
+
+static void on_image(void *data, const struct core_image_status *status)
+{
+    assert_true(status->is_final);
+    (*(int *)data)++;
+}
+
+static void test_who_waits_for_a_revoked_agent_is_told(void **state)
+{
+    struct msg_image_command command = { .action = "pull", .image = "docker.io/library/a:1" };
+    struct core_image_job *job = NULL;
+    struct answer a = { 0 };
+    int told = 0;
+
+    (void)state;
+    agent_comes(LIAR, FOUR_CPUS);
+    assert_int_equal(core_command_image(world.core, LIAR, &command, on_image, &told, &job, NULL),
+                     0);
+    core_revoke_agent(world.core, LIAR, on_answer, &a);
+    settle();
+    assert_int_equal(a.r, 0);
+    assert_int_equal(told, 1);
+    (void)submit("elsewhere");
+    assert_int_equal(count_sent(MSG_KERNEL_CREATE), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -166,6 +194,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_silence_is_seen_whatever_interval_was_said,
                                         world_begin, world_end),
         cmocka_unit_test_setup_teardown(test_lines_of_an_agent_are_bounded, world_begin, world_end),
+        cmocka_unit_test_setup_teardown(test_who_waits_for_a_revoked_agent_is_told, world_begin,
+                                        world_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "manager/core/nodes/connection.h"
 #include "manager/core/nodes/images_internal.h"
 #include "manager/core/nodes/inventory.h"
 #include "manager/core/nodes/join.h"
@@ -291,11 +292,7 @@ static void inventory_on_disconnected(void *data, const char *agent_id,
 
     if (!a || !uuid_equals(&a->incarnation, incarnation))
         return;
-    a->is_connected = a->is_synced = false;
-    images_fail_jobs(data, a);
-    resize_lost(data, a);
-    sched_sync_mark_agent(data, a);
-    queue_agent_closed(data, a);
+    connection_lost(data, a);
     log_limited(&a->log, LOG_LEVEL_INFO, "agent '%s' %s: %s", agent_id,
                 orderly ? "has left" : "is disconnected", why);
 }

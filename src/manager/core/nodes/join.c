@@ -16,6 +16,7 @@
 #include "link/pki.h"
 #include "store/token.h"
 #include "manager/core/commit/proposal.h"
+#include "manager/core/nodes/connection.h"
 #include "manager/core/nodes/join.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/deferred.h"
@@ -149,8 +150,8 @@ static int join_publish_revocation(struct core *core, const struct serials *seri
     AQ_FAULT("core.revoke.published");
     if (core->link)
         link_server_drop(core->link, serials->agent_id, text);
-    if (a)
-        a->is_connected = a->is_synced = false;
+    if (a && a->is_connected)
+        connection_lost(core, a);
     return r;
 }
 
