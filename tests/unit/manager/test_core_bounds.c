@@ -156,6 +156,39 @@ static void test_lines_of_an_agent_are_bounded(void **state)
     (void)fclose(log);
 }
 
+/* ---- texts ---- */
+
+static void test_texts_of_a_report_are_bounded(void **state)
+{
+    char *text = malloc(1 << 20);
+    const struct kernel_entry *f;
+    struct msg_kernel_status report;
+    const struct kernel *k;
+    struct sent *order;
+
+    (void)state;
+    assert_non_null(text);
+    memset(text, ' ', (1 << 20) - 1);
+    text[(1 << 20) - 1] = '\0';
+    text[0] = '[';
+    text[(1 << 20) - 2] = ']';
+    agent_comes(LIAR, FOUR_CPUS);
+    (void)submit("mine");
+    order = find_sent(MSG_KERNEL_CREATE, 0);
+    report = kernel_report(order, MSG_KERNEL_RUNNING);
+    report.alloc = report.service_ports = report.limit_violation = text;
+    agent_says(LIAR, report);
+    k = core_find_kernel(world.core, &order->kernel_id);
+    assert_non_null(k);
+    f = &session_entry_of(k->session)->kernels[0];
+    assert_int_equal(f->fact, FACT_RUNNING);
+    assert_null(f->alloc);
+    assert_null(f->service_ports);
+    assert_null(f->limit_violations);
+    free(text);
+    assert_clean();
+}
+
 /* ---- revoked ---- */
 
 static void on_image(void *data, const struct core_image_status *status)
@@ -194,6 +227,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_silence_is_seen_whatever_interval_was_said,
                                         world_begin, world_end),
         cmocka_unit_test_setup_teardown(test_lines_of_an_agent_are_bounded, world_begin, world_end),
+        cmocka_unit_test_setup_teardown(test_texts_of_a_report_are_bounded, world_begin, world_end),
         cmocka_unit_test_setup_teardown(test_who_waits_for_a_revoked_agent_is_told, world_begin,
                                         world_end),
     };

@@ -159,9 +159,36 @@ static void inventory_end_orphan(struct core *core, struct agent_entry *a,
         agent_command_end_orphan(core, a->a.id, &m->kernel_id, m->attempt);
 }
 
-static void inventory_handle_kernel(struct core *core, struct agent_entry *a,
-                                    const struct msg_kernel_status *m)
+/* What of a report is kept for as long as the kernel, in memory and in the store. No agent of ours
+ * says as much.
+ */
+#define KEPT_JSON_MAX ((size_t)64 << 10)
+#define KEPT_TEXT_MAX ((size_t)16 << 10)
+
+/* NULL for what is too long. */
+static const char *inventory_bound(const char *text, size_t max)
 {
+    return text && strnlen(text, max + 1) <= max ? text : NULL;
+}
+
+static struct msg_kernel_status inventory_bound_report(const struct msg_kernel_status *m)
+{
+    struct msg_kernel_status ret = *m;
+
+    ret.alloc = inventory_bound(m->alloc, KEPT_JSON_MAX);
+    ret.prepared_alloc = inventory_bound(m->prepared_alloc, KEPT_JSON_MAX);
+    ret.service_ports = inventory_bound(m->service_ports, KEPT_JSON_MAX);
+    ret.error_kind = inventory_bound(m->error_kind, KEPT_TEXT_MAX);
+    ret.error_field = inventory_bound(m->error_field, KEPT_TEXT_MAX);
+    ret.error_text = inventory_bound(m->error_text, KEPT_TEXT_MAX);
+    ret.limit_violation = inventory_bound(m->limit_violation, KEPT_TEXT_MAX);
+    return ret;
+}
+
+static void inventory_handle_kernel(struct core *core, struct agent_entry *a,
+                                    const struct msg_kernel_status *said)
+{
+    const struct msg_kernel_status report = inventory_bound_report(said), *m = &report;
     struct session_entry *l = session_entry_find(core, &m->session_id);
     struct kernel *k = NULL;
 
