@@ -240,27 +240,42 @@ int cli_fetch(struct cli *cli, enum method method, const char *path, const char 
     return r < 0 && r != -ENOMEM && r != -EINVAL ? cli_fail_connection(cli, err) : r;
 }
 
-int cli_call(struct cli *cli, enum method method, const char *path, const json_t *body,
-             json_t **ret, struct aq_error *err)
+int cli_fail_answer(const struct cli *cli, const char *why, struct aq_error *err)
+{
+    return aq_fail(err, EPROTO, "%s does not speak this protocol: its answer is not JSON (%s)",
+                   cli->client->endpoint, why);
+}
+
+/* The text of an answer that is a success. */
+static int client_fetch_success(struct cli *cli, enum method method, const char *path,
+                                const json_t *body, struct client_reply *reply,
+                                struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
-    struct client_reply reply = CLIENT_REPLY_INIT;
-    json_error_t where;
-    json_t *answer;
     int r;
 
     if (body && !text)
         return aq_fail_oom(err);
-    r = cli_fetch(cli, method, path, text, &reply, err);
-    if (r == 0 && (reply.status < 200 || reply.status > 299))
-        r = cli_fail_status(cli, reply.status, reply.body.data, reply.body.len, err);
+    r = cli_fetch(cli, method, path, text, reply, err);
+    if (r == 0 && (reply->status < 200 || reply->status > 299))
+        r = cli_fail_status(cli, reply->status, reply->body.data, reply->body.len, err);
+    return r;
+}
+
+int cli_call(struct cli *cli, enum method method, const char *path, const json_t *body,
+             json_t **ret, struct aq_error *err)
+{
+    struct client_reply reply = CLIENT_REPLY_INIT;
+    int r = client_fetch_success(cli, method, path, body, &reply, err);
+    json_error_t where;
+    json_t *answer;
+
     if (r == 0 && ret) {
         answer = json_loadb(reply.body.data, reply.body.len, JSON_DECODE_ANY, &where);
         if (answer)
             *ret = answer;
         else
-            r = aq_fail(err, EPROTO, "%s does not speak this protocol: its answer is not JSON (%s)",
-                        cli->client->endpoint, where.text);
+            r = cli_fail_answer(cli, where.text, err);
     }
     client_reply_done(&reply);
     return r;
@@ -315,23 +330,63 @@ void cli_path_query(struct strbuf *path, const char *name, const char *value)
     url_encode(path, value);
 }
 
-/* The next page to 'rows', which are those before it; *ret_total is set. */
-static int client_add_page(struct cli *cli, const char *path, size_t wanted, json_t *rows,
-                           size_t *ret_total, struct aq_error *err)
+/* The page that begins at 'offset', to 'take'. */
+static int client_fetch_page(struct cli *cli, const char *path, size_t wanted, size_t offset,
+                             cli_page_fn *take, void *data, size_t *ret_rows, size_t *ret_total,
+                             struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf full = STRBUF_INIT;
-    json_t *page = NULL;
+    struct client_reply reply = CLIENT_REPLY_INIT;
     int r;
 
     strbuf_addf(&full, "%s%climit=%zu&offset=%zu", path, strchr(path, '?') ? '&' : '?', wanted,
-                json_array_size(rows));
-    r = strbuf_ok(&full) ? cli_call(cli, METHOD_GET, full.data, NULL, &page, err)
-                         : aq_fail_oom(err);
-    if (r < 0)
-        return r;
+                offset);
+    if (!strbuf_ok(&full))
+        return aq_fail_oom(err);
+    r = client_fetch_success(cli, METHOD_GET, full.data, NULL, &reply, err);
+    if (r == 0)
+        r = take(data, reply.body.data, reply.body.len, ret_rows, ret_total, err);
+    client_reply_done(&reply);
+    return r;
+}
+
+int cli_call_pages(struct cli *cli, const char *path, size_t page, size_t limit, cli_page_fn *take,
+                   void *data, size_t *ret_total, struct aq_error *err)
+{
+    size_t have = 0, total = 0, rows = 0, wanted;
+    int r;
+
+    do {
+        wanted = limit ? AQ_MIN(limit - have, page) : page;
+        r = client_fetch_page(cli, path, wanted, have, take, data, &rows, &total, err);
+        if (r < 0)
+            return r;
+        have += rows;
+    } while (rows == wanted && have < total && (!limit || have < limit));
+    if (ret_total)
+        *ret_total = total;
+    return 0;
+}
+
+struct client_rows {
+    const struct cli *cli;
+    json_t *rows;
+};
+
+static int client_take_rows(void *data, const char *text, size_t len, size_t *ret_rows,
+                            size_t *ret_total, struct aq_error *err)
+{
+    struct client_rows *all = data;
+    json_error_t where;
+    json_t *page = json_loadb(text, len, JSON_DECODE_ANY, &where);
+    json_t *items = json_object_get(page, "items");
+    int r = 0;
+
+    if (!page)
+        return cli_fail_answer(all->cli, where.text, err);
+    *ret_rows = json_array_size(items);
     *ret_total = (size_t)json_integer_value(json_object_get(page, "total"));
-    if (json_array_extend(rows, json_object_get(page, "items")) < 0
-        && json_array_size(json_object_get(page, "items")))
+    if (json_array_extend(all->rows, items) < 0 && *ret_rows)
         r = aq_fail_oom(err);
     json_decref(page);
     return r;
@@ -340,23 +395,14 @@ static int client_add_page(struct cli *cli, const char *path, size_t wanted, jso
 int cli_call_list(struct cli *cli, const char *path, size_t page, size_t limit, json_t **ret,
                   size_t *ret_total, struct aq_error *err)
 {
-    json_t *rows = json_array();
-    size_t total = 0, have, wanted;
-    int r = rows ? 0 : aq_fail_oom(err);
+    struct client_rows all = { cli, json_array() };
+    int r = all.rows
+                ? cli_call_pages(cli, path, page, limit, client_take_rows, &all, ret_total, err)
+                : aq_fail_oom(err);
 
-    do {
-        have = json_array_size(rows);
-        wanted = limit ? AQ_MIN(limit - have, page) : page;
-        if (r == 0)
-            r = client_add_page(cli, path, wanted, rows, &total, err);
-    } while (r == 0 && json_array_size(rows) == have + wanted && json_array_size(rows) < total
-             && (!limit || json_array_size(rows) < limit));
-    if (r < 0) {
-        json_decref(rows);
-        return r;
-    }
-    *ret = rows;
-    if (ret_total)
-        *ret_total = total;
-    return 0;
+    if (r < 0)
+        json_decref(all.rows);
+    else
+        *ret = all.rows;
+    return r;
 }

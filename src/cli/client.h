@@ -38,7 +38,18 @@ int cli_fetch(struct cli *cli, enum method method, const char *path, const char 
 int cli_call_list(struct cli *cli, const char *path, size_t page, size_t limit, json_t **ret,
                   size_t *ret_total, struct aq_error *err);
 
-/* The same with the answer given to 'on_body' as it comes; returns its result if
+/* Takes the text of a page, {"items": [...], "total": N}: 0, or -errno. */
+typedef int cli_page_fn(void *data, const char *text, size_t len, size_t *ret_rows,
+                        size_t *ret_total, struct aq_error *err);
+
+/* The same with each page given to 'take'. */
+int cli_call_pages(struct cli *cli, const char *path, size_t page, size_t limit, cli_page_fn *take,
+                   void *data, size_t *ret_total, struct aq_error *err);
+
+/* Fill 'err' for an answer that is not what was to be expected. */
+int cli_fail_answer(const struct cli *cli, const char *why, struct aq_error *err);
+
+/* As cli_call(), with the answer given to 'on_body' as it comes; returns its result if
  * that is not 0.
  */
 int cli_stream(struct cli *cli, enum method method, const char *path, const json_t *body,

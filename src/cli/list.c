@@ -3,12 +3,14 @@
 #include "cli/list.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "cli/client.h"
 #include "cli/output/row_filter.h"
+#include "cli/output/table.h"
 
 #define LIMIT_DEFAULT 1000
 
@@ -79,34 +81,104 @@ static void list_source_done(struct list_source *source)
     strbuf_done(&source->path);
 }
 
+/* ---- rows as they come ---- */
+
+struct list_stream {
+    struct cli *cli;
+    struct table *table;
+    size_t shown;
+};
+
+static int list_take_page(void *data, const char *text, size_t len, size_t *ret_rows,
+                          size_t *ret_total, struct aq_error *err)
+{
+    struct list_stream *stream = data;
+    struct json_scan scan = json_scan_make(text, len);
+    struct json_span key, total;
+    bool is_good = true;
+
+    stream->cli->output.now_usec = clock_realtime_usec();
+    *ret_rows = 0;
+    while (is_good && json_scan_member(&scan, &key)) {
+        if (json_span_is(key, "items")) {
+            for (; is_good && json_scan_item(&scan); ++*ret_rows)
+                is_good = table_add_text(stream->table, json_scan_value(&scan));
+        } else {
+            total = json_scan_value(&scan);
+            if (json_span_is(key, "total"))
+                *ret_total = (size_t)strtoull(total.text, NULL, 10);
+        }
+    }
+    stream->shown += *ret_rows;
+    return is_good && !scan.failed ? 0 : cli_fail_answer(stream->cli, "a row", err);
+}
+
+/* Rows that nothing is done with but to show them are never a tree. */
+static int list_write_stream(struct cli *cli, const struct list_source *source, size_t limit,
+                             const struct column *columns, struct strbuf *out, size_t *ret_shown,
+                             size_t *ret_total, struct aq_error *err)
+{
+    struct list_stream stream = { .cli = cli };
+    int r = output_begin_table(&cli->output, columns, &stream.table, err);
+
+    if (r == 0)
+        r = cli_call_pages(cli, source->path.data, source->page, limit, list_take_page, &stream,
+                           ret_total, err);
+    if (r == 0)
+        table_end(stream.table, out);
+    table_free(stream.table);
+    *ret_shown = stream.shown;
+    return r == 0 && !strbuf_ok(out) ? aq_fail_oom(err) : r;
+}
+
+/* ---- all rows, then what is shown of them ---- */
+
+static int list_write_rows(struct cli *cli, const struct list_source *source,
+                           const struct list_opts *opts, size_t limit, const struct column *columns,
+                           struct strbuf *out, size_t *ret_shown, size_t *ret_total,
+                           struct aq_error *err)
+{
+    bool filters = list_has_own_filter(opts);
+    json_t *rows = NULL;
+    int r = cli_call_list(cli, source->path.data, source->page, filters ? 0 : limit, &rows,
+                          ret_total, err);
+
+    if (r < 0)
+        return r;
+    cli->output.now_usec = clock_realtime_usec();
+    r = list_adapt_rows(rows, source->adapt, err);
+    if (r == 0 && filters)
+        r = list_filter_rows(cli, opts, columns, limit, rows, ret_total, err);
+    if (r == 0)
+        r = output_list(&cli->output, columns, rows, out, err);
+    *ret_shown = json_array_size(rows);
+    json_decref(rows);
+    return r;
+}
+
 static int list_show_once(struct cli *cli, const struct list_source *source,
                           const struct list_opts *opts, const struct column *columns,
                           struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    size_t limit = opts->limit.is_set ? (size_t)opts->limit.value : LIMIT_DEFAULT, total = 0;
-    bool redraw = opts->watch.is_set && isatty(STDOUT_FILENO), filters = list_has_own_filter(opts);
-    json_t *rows = NULL;
-    int r = cli_call_list(cli, source->path.data, source->page, filters ? 0 : limit, &rows, &total,
-                          err);
+    size_t limit = opts->limit.is_set ? (size_t)opts->limit.value : LIMIT_DEFAULT;
+    size_t shown = 0, total = 0;
+    int r;
 
-    if (r < 0)
-        return r;
-    cli->output.now_usec = clock_realtime_usec();
-    if (redraw)
+    if (opts->watch.is_set && isatty(STDOUT_FILENO))
         strbuf_adds(&out, "\033[H\033[2J");
-    r = list_adapt_rows(rows, source->adapt, err);
-    if (r == 0 && filters)
-        r = list_filter_rows(cli, opts, columns, limit, rows, &total, err);
-    if (r == 0)
-        r = output_list(&cli->output, columns, rows, &out, err);
+    if (output_is_stream(&cli->output) && !source->adapt && !list_has_own_filter(opts))
+        r = list_write_stream(cli, source, limit, columns, &out, &shown, &total, err);
+    else
+        r = list_write_rows(cli, source, opts, limit, columns, &out, &shown, &total, err);
     if (r == 0)
         r = cli_print(&out, err);
     if (r == 0)
-        list_note(cli, opts, json_array_size(rows), total);
-    json_decref(rows);
+        list_note(cli, opts, shown, total);
     return r;
 }
+
+/* ---- what is asked for ---- */
 
 /* What is not ours of --filter, as one expression in the manager's language. */
 static void list_write_filter(const struct list_opts *opts, struct strbuf *out)
@@ -134,7 +206,7 @@ static int list_source_add_fields(const struct cli *cli, const struct list_opts 
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf fields = STRBUF_INIT;
     const struct column *column;
-    bool is_short = true;
+    bool is_short = true, is_nested = false;
     uint64_t needs;
     int r = output_list_needs(&cli->output, columns, &needs, err);
 
@@ -148,10 +220,13 @@ static int list_source_add_fields(const struct cli *cli, const struct list_opts 
             continue;
         strbuf_addf(&fields, "%s%s", fields.len ? "," : "", columns[i].key);
         is_short = is_short && !(columns[i].flags & COLUMN_IS_LONG);
+        is_nested = is_nested || columns[i].flags & COLUMN_IS_NESTED;
     }
     if (!strbuf_ok(&fields))
         return aq_fail_oom(err);
     cli_path_query(&source->path, "fields", fields.data);
+    if (!is_nested)
+        source->adapt = NULL;
     source->page = is_short ? CLI_PAGE_OF_SHORT_ROWS : CLI_PAGE;
     return 0;
 }

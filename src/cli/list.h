@@ -27,7 +27,9 @@ struct list_opts {
       "show it again after so long, until Ctrl-C" }
 /* clang-format on */
 
-/* Change a row as it came into what the columns show; may be NULL. 0 or -ENOMEM. */
+/* Change nested members of a row as it came into what the columns show; may be NULL. 0 or
+ * -ENOMEM.
+ */
 typedef int list_row_fn(json_t *row);
 
 /* GET 'path' (with or without a query), show the rows. Without rows a note says

@@ -254,6 +254,17 @@ int output_list(const struct output *o, const struct column *columns, const json
     return r;
 }
 
+int output_begin_table(const struct output *o, const struct column *columns, struct table **ret,
+                       struct aq_error *err)
+{
+    struct chosen chosen;
+    int r = output_choose(o, columns, false, &chosen, err);
+
+    if (r == 0 && !(*ret = table_new(o, chosen.columns, chosen.count)))
+        r = aq_fail_oom(err);
+    return r;
+}
+
 int output_list_needs(const struct output *o, const struct column *columns, uint64_t *ret,
                       struct aq_error *err)
 {

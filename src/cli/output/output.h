@@ -82,6 +82,17 @@ void output_json(const json_t *value, struct strbuf *out);
 int output_list(const struct output *o, const struct column *columns, const json_t *rows,
                 struct strbuf *out, struct aq_error *err);
 
+/* For rows that are shown in the order in which they come, if they are for users: a
+ * table (table.h) to add them to.
+ */
+static inline bool output_is_stream(const struct output *o)
+{
+    return (o->format == OUTPUT_TABLE || o->format == OUTPUT_WIDE) && !o->sort;
+}
+struct table;
+int output_begin_table(const struct output *o, const struct column *columns, struct table **ret,
+                       struct aq_error *err);
+
 /* The columns that output_list() shows or sorts by, as bits of their places in
  * the table. The same errors.
  */

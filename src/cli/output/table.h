@@ -3,6 +3,7 @@
 #ifndef AQ_CLI_OUTPUT_TABLE_H
 #define AQ_CLI_OUTPUT_TABLE_H
 
+#include "base/json_scan.h"
 #include "cli/output/output.h"
 
 /* A header line unless o->no_header, then a line for each row of the array.
@@ -11,6 +12,19 @@
  */
 void table_write(const struct output *o, const struct column *const *columns, size_t count,
                  const json_t *rows, struct strbuf *out);
+
+/* The same of rows that come one after the other. 'o' is borrowed; NULL = no memory. */
+struct table *table_new(const struct output *o, const struct column *const *columns, size_t count);
+void table_free(struct table *t);
+AQ_DEFINE_CLEANUP(struct table, table_free)
+
+void table_add(struct table *t, const json_t *row);
+
+/* A row as the text of an object. False if it is none. */
+bool table_add_text(struct table *t, struct json_span row);
+
+/* Write them all; without memory for them 'out' has failed. */
+void table_end(struct table *t, struct strbuf *out);
 
 /* One line "TITLE  value" for each column. */
 void table_write_record(const struct output *o, const struct column *const *columns, size_t count,

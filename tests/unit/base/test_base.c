@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fs.h"
+#include "base/json_scan.h"
 #include "base/jsonw.h"
 #include "base/map.h"
 #include "base/strbuf.h"
@@ -59,6 +60,37 @@ static void test_strbuf(void **state)
     assert_false(strbuf_reserve(&sb, SIZE_MAX / 2));
     strbuf_adds(&sb, "ignored after a failure");
     assert_null(strbuf_steal(&sb));
+}
+
+static void test_json_scan(void **state)
+{
+    static const char good[] = " { \"a\" : [1, \"]\\\"\", {\"b\":[]}] ,\"c\":null, \"d\":{} } ";
+    static const char *const bad[] = {
+        "",          "x",         "{",     "{\"a\"",     "{\"a\":",      "{\"a\":1",
+        "{\"a\":1,", "{\"a\" 1}", "{1:1}", "{\"a\":[1}", "{\"a\":\"x\\", "{\"a\":,}"
+    };
+    static const char *const items[] = { "1", "\"]\\\"\"", "{\"b\":[]}" };
+    struct json_scan scan = json_scan_make(good, strlen(good)), inner;
+    struct json_span key, value;
+
+    (void)state;
+    assert_true(json_scan_member(&scan, &key) && json_span_is(key, "a"));
+    value = json_scan_value(&scan);
+    inner = json_scan_make(value.text, value.len);
+    for (size_t i = 0; i < AQ_COUNT(items); i++)
+        assert_true(json_scan_item(&inner) && json_span_is(json_scan_value(&inner), items[i]));
+    assert_false(json_scan_item(&inner) || inner.failed);
+    assert_true(json_scan_member(&scan, &key) && json_span_is(key, "c"));
+    assert_true(json_span_is(json_scan_value(&scan), "null"));
+    assert_true(json_scan_member(&scan, &key) && json_span_is(key, "d"));
+    assert_true(json_span_is(json_scan_value(&scan), "{}"));
+    assert_false(json_scan_member(&scan, &key) || scan.failed);
+    for (size_t i = 0; i < AQ_COUNT(bad); i++) {
+        scan = json_scan_make(bad[i], strlen(bad[i]));
+        while (json_scan_member(&scan, &key))
+            (void)json_scan_value(&scan);
+        assert_row(scan.failed, "%s", bad[i]);
+    }
 }
 
 static void test_map(void **state)
@@ -356,13 +388,21 @@ static void test_folders_that_were_made(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_error),        cmocka_unit_test(test_strbuf),
-        cmocka_unit_test(test_map),          cmocka_unit_test(test_arena),
-        cmocka_unit_test(test_dates),        cmocka_unit_test(test_durations),
-        cmocka_unit_test(test_since),        cmocka_unit_test(test_uuid),
-        cmocka_unit_test(test_ordered_uuid), cmocka_unit_test(test_utf8),
-        cmocka_unit_test(test_jsonw),        cmocka_unit_test(test_fs),
-        cmocka_unit_test(test_user_folders), cmocka_unit_test(test_folders_that_were_made),
+        cmocka_unit_test(test_error),
+        cmocka_unit_test(test_strbuf),
+        cmocka_unit_test(test_json_scan),
+        cmocka_unit_test(test_map),
+        cmocka_unit_test(test_arena),
+        cmocka_unit_test(test_dates),
+        cmocka_unit_test(test_durations),
+        cmocka_unit_test(test_since),
+        cmocka_unit_test(test_uuid),
+        cmocka_unit_test(test_ordered_uuid),
+        cmocka_unit_test(test_utf8),
+        cmocka_unit_test(test_jsonw),
+        cmocka_unit_test(test_fs),
+        cmocka_unit_test(test_user_folders),
+        cmocka_unit_test(test_folders_that_were_made),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

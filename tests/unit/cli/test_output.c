@@ -10,6 +10,7 @@
 #include "cli/opt.h"
 #include "cli/output/output.h"
 #include "cli/output/table.h"
+#include "cli/output/table.h"
 #include "model/status.h"
 
 static const struct column columns[] = {
@@ -56,6 +57,48 @@ static void expect_list(const struct output *o, const char *want)
     assert_row(output_list(o, columns, rows, &out, &err) == 0, "%s", err.text);
     json_decref(rows);
     assert_string_equal(out.data, want);
+}
+
+/* Rows as they come make the same table as a tree of all of them. */
+static void expect_stream(const struct output *o, const char *text, const char *want)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    AQ_CLEANUP(table_freep) struct table *table = NULL;
+    struct json_scan scan = json_scan_make(text, strlen(text));
+    struct aq_error err = { 0 };
+
+    assert_int_equal(output_begin_table(o, columns, &table, &err), 0);
+    while (json_scan_item(&scan))
+        assert_true(table_add_text(table, json_scan_value(&scan)));
+    table_end(table, &out);
+    assert_string_equal(out.data, want);
+}
+
+static void test_stream(void **state)
+{
+    static const char *const bad[] = {
+        "", "1", "[]", "{\"name\":}", "{\"name\":[1}}", "{\"name\":nul}"
+    };
+    static const char repeated[] = "[{\"name\":\"b\\u00e4\",\"status\":\"ERROR\"},"
+                                   "{\"name\":\"b\\u00e4\",\"size\":1},{\"status\":\"ERROR\"}]";
+    struct output o = make_output(OUTPUT_TABLE);
+    AQ_CLEANUP(table_freep) struct table *table = NULL;
+
+    (void)state;
+    expect_stream(&o, rows_text,
+                  "NAME   STATUS       SIZE  RESOURCES          AGE    REASON\n"
+                  "beta   RUNNING     2 GiB  cpu=1.5 mem=1 GiB  3 min  -\n"
+                  "alpha  PENDING  10 bytes  -                  24 h   no ?[31m, \"room\"\n");
+    o.columns = "name,status,size,name";
+    o.colour = o.no_header = true;
+    expect_stream(&o, repeated,
+                  "b\xc3\xa4  \033[31mERROR\033[0m       -  b\xc3\xa4\n"
+                  "b\xc3\xa4  -      1 byte  b\xc3\xa4\n"
+                  "-   \033[31mERROR\033[0m       -  -\n");
+    assert_int_equal(output_begin_table(&o, columns, &table, NULL), 0);
+    for (size_t i = 0; i < AQ_COUNT(bad); i++)
+        assert_row(!table_add_text(table, (struct json_span){ bad[i], strlen(bad[i]) }), "%s",
+                   bad[i]);
 }
 
 static void test_table(void **state)
@@ -346,10 +389,15 @@ static void test_cells(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table),           cmocka_unit_test(test_table_width),
-        cmocka_unit_test(test_machine),         cmocka_unit_test(test_every_state_has_a_colour),
-        cmocka_unit_test(test_record),          cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_yaml_round_trip), cmocka_unit_test(test_cells),
+        cmocka_unit_test(test_stream),
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_table_width),
+        cmocka_unit_test(test_machine),
+        cmocka_unit_test(test_every_state_has_a_colour),
+        cmocka_unit_test(test_record),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_yaml_round_trip),
+        cmocka_unit_test(test_cells),
     };
 
     (void)setlocale(LC_CTYPE, "C.UTF-8");
