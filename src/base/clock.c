@@ -64,12 +64,20 @@ int64_t clock_monotonic_usec(void)
     return clock_read(CLOCK_MONOTONIC) + clock_offset_from_file(1);
 }
 
-/* Up to the second; its length, and the microseconds that follow. */
-static size_t clock_format_second(int64_t usec, char buf[CLOCK_ISO_MAX], int *ret_fraction)
+static char *clock_put_digits(char *at, int value, int digits)
+{
+    for (int i = digits - 1; i >= 0; i--, value /= 10)
+        at[i] = (char)('0' + value % 10);
+    return at + digits;
+}
+
+/* Up to the second, for which a year has four digits; its end, and the microseconds that follow. */
+static char *clock_format_second(int64_t usec, char buf[CLOCK_ISO_MAX], int *ret_fraction)
 {
     int64_t fraction = usec % USEC_PER_SEC;
     time_t seconds = (time_t)(usec / USEC_PER_SEC);
     struct tm tm;
+    char *at;
 
     if (fraction < 0) {
         fraction += USEC_PER_SEC;
@@ -77,26 +85,42 @@ static size_t clock_format_second(int64_t usec, char buf[CLOCK_ISO_MAX], int *re
     }
     (void)gmtime_r(&seconds, &tm);
     *ret_fraction = (int)fraction;
-    return strftime(buf, CLOCK_ISO_MAX, "%Y-%m-%dT%H:%M:%S", &tm);
+    if (tm.tm_year < -900 || tm.tm_year > 9999 - 1900)
+        return buf + strftime(buf, CLOCK_ISO_MAX, "%Y-%m-%dT%H:%M:%S", &tm);
+    at = clock_put_digits(buf, tm.tm_year + 1900, 4);
+    *at++ = '-';
+    at = clock_put_digits(at, tm.tm_mon + 1, 2);
+    *at++ = '-';
+    at = clock_put_digits(at, tm.tm_mday, 2);
+    *at++ = 'T';
+    at = clock_put_digits(at, tm.tm_hour, 2);
+    *at++ = ':';
+    at = clock_put_digits(at, tm.tm_min, 2);
+    *at++ = ':';
+    return clock_put_digits(at, tm.tm_sec, 2);
 }
 
 char *clock_format_iso(int64_t usec, char buf[CLOCK_ISO_MAX])
 {
     int fraction;
-    size_t len = clock_format_second(usec, buf, &fraction);
+    char *at = clock_format_second(usec, buf, &fraction);
 
-    if (fraction)
-        len += (size_t)snprintf(buf + len, CLOCK_ISO_MAX - len, ".%06d", fraction);
-    (void)snprintf(buf + len, CLOCK_ISO_MAX - len, "+00:00");
+    if (fraction) {
+        *at++ = '.';
+        at = clock_put_digits(at, fraction, 6);
+    }
+    memcpy(at, "+00:00", 7);
     return buf;
 }
 
 char *clock_format_utc(int64_t usec, char buf[CLOCK_ISO_MAX])
 {
     int fraction;
-    size_t len = clock_format_second(usec, buf, &fraction);
+    char *at = clock_format_second(usec, buf, &fraction);
 
-    (void)snprintf(buf + len, CLOCK_ISO_MAX - len, ".%06dZ", fraction);
+    *at++ = '.';
+    at = clock_put_digits(at, fraction, 6);
+    memcpy(at, "Z", 2);
     return buf;
 }
 
