@@ -3,6 +3,7 @@
 #include "store/list_query.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 void store_page_free(struct store_page *page)
@@ -163,14 +164,23 @@ static void list_put_values(struct sql_stmt *q, const struct where *w)
 
 /* ---- the queries ---- */
 
+/* What rows are chosen and counted from. */
+static const char *list_key_source(const struct list_table *table, const struct store_query *q)
+{
+    bool is_bare = table->bare_from && !(q->filter && q->filter[0]) && !(q->order && q->order[0]);
+
+    return is_bare ? table->bare_from : table->from;
+}
+
 static int list_count_rows(struct store_tx *tx, const struct list_table *table,
-                           const struct where *w, int64_t *ret, struct aq_error *err)
+                           const struct store_query *query, const struct where *w, int64_t *ret,
+                           struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf sql = STRBUF_INIT;
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
     int r;
 
-    strbuf_addf(&sql, "SELECT COUNT(*) FROM %s%s", table->from, w->sql.data);
+    strbuf_addf(&sql, "SELECT COUNT(*) FROM %s%s", list_key_source(table, query), w->sql.data);
     if (!strbuf_ok(&sql) || !strbuf_ok(&w->sql))
         return aq_fail_oom(err);
     r = sql_prepare_once(tx->db, sql.data, &q, err);
@@ -181,6 +191,27 @@ static int list_count_rows(struct store_tx *tx, const struct list_table *table,
     if (r < 0)
         return r;
     *ret = sql_get_int(q);
+    return 0;
+}
+
+/* Room that is made without knowing that there are rows for it. */
+#define MOST_ROWS_MAX 20000
+
+/* How many rows there are at most if a page has room for so many, else -1. */
+static int list_read_most(struct store_tx *tx, const struct store_query *query,
+                          const struct list_extra *extra, int64_t *ret, struct aq_error *err)
+{
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    int r;
+
+    *ret = -1;
+    if (!extra || !extra->most || query->offset)
+        return 0;
+    if ((r = sql_prepare(tx->db, extra->most, &q, err)) < 0 || (r = sql_step(q, err)) < 0)
+        return r;
+    *ret = sql_get_int(q);
+    if (*ret > (query->limit ? query->limit : MOST_ROWS_MAX))
+        *ret = -1;
     return 0;
 }
 
@@ -206,31 +237,37 @@ static int list_build_order(struct strbuf *sql, const struct list_table *table,
  * part are read and sorted whole.
  */
 static int list_build_select(struct strbuf *sql, const struct list_table *table,
-                             const struct list_extra *extra, const struct where *w,
-                             const char *order, bool is_part, struct aq_error *err)
+                             const struct store_query *query, const struct list_extra *extra,
+                             const struct where *w, const char *order, bool is_part,
+                             struct aq_error *err)
 {
     const char *columns = extra && extra->columns ? extra->columns : table->columns;
 
     strbuf_addf(sql, "SELECT %s FROM %s", columns, table->from);
     if (is_part)
         strbuf_addf(sql, " WHERE (%s) IN (SELECT %s FROM %s%s%s LIMIT ? OFFSET ?)%s", table->tie,
-                    table->tie, table->from, w->sql.data, order, order);
+                    table->tie, list_key_source(table, query), w->sql.data, order, order);
     else
         strbuf_addf(sql, "%s%s", w->sql.data, order);
     return strbuf_ok(sql) ? 0 : aq_fail_oom(err);
 }
 
-static int list_read_rows(struct store_tx *tx, const struct list_table *table, struct sql_stmt *q,
-                          size_t room, struct store_page *page, struct aq_error *err)
+static int list_read_rows(struct store_tx *tx, const struct list_table *table,
+                          const struct list_extra *extra, struct sql_stmt *q, size_t room,
+                          struct store_page *page, struct aq_error *err)
 {
+    int (*read)(struct store_tx *, struct row *, void *, struct aq_error *) = table->read;
     struct row row = { .q = q, .arena = &page->arena };
     int r;
+
+    if (extra && extra->read)
+        read = extra->read;
 
     page->rows = arena_array(&page->arena, AQ_MAX(room, 1), table->row_size);
     if (!page->rows)
         return aq_fail_oom(err);
     while ((r = sql_step(q, err)) > 0 && page->count < room) {
-        r = table->read(tx, &row, (char *)page->rows + page->count * table->row_size, err);
+        r = read(tx, &row, (char *)page->rows + page->count * table->row_size, err);
         if (r < 0)
             return r;
         page->count++;
@@ -258,13 +295,16 @@ static int list_read_page(struct store_tx *tx, const struct list_table *table,
     AQ_CLEANUP(strbuf_donep) struct strbuf sql = STRBUF_INIT;
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
     int64_t room = AQ_MAX(page->total - query->offset, 0);
-    bool is_part;
+    bool is_part, is_sorted_here;
     int r;
 
     if (query->limit)
         room = AQ_MIN(room, query->limit);
     is_part = room < page->total;
-    if ((r = list_build_select(&sql, table, extra, w, order, is_part, err)) < 0
+    is_sorted_here = !is_part && extra && extra->compare && !(query->order && query->order[0]);
+    if (is_sorted_here)
+        order = "";
+    if ((r = list_build_select(&sql, table, query, extra, w, order, is_part, err)) < 0
         || (r = sql_prepare_once(tx->db, sql.data, &q, err)) < 0)
         return r;
     list_put_values(q, w);
@@ -272,7 +312,10 @@ static int list_read_page(struct store_tx *tx, const struct list_table *table,
         sql_put_int(q, room);
         sql_put_int(q, query->offset);
     }
-    return list_read_rows(tx, table, q, (size_t)room, page, err);
+    r = list_read_rows(tx, table, extra, q, (size_t)room, page, err);
+    if (r == 0 && is_sorted_here)
+        qsort(page->rows, page->count, table->row_size, extra->compare);
+    return r;
 }
 
 int list_fail_page(const struct store_query *query, int r, struct aq_error *err)
@@ -290,6 +333,7 @@ int list_run(struct store_tx *tx, const struct list_table *table, const struct s
     AQ_CLEANUP(store_page_freep) struct store_page *page = calloc(1, sizeof(*page));
     AQ_CLEANUP(list_where_freep) struct where *w = list_where_new();
     AQ_CLEANUP(strbuf_donep) struct strbuf order = STRBUF_INIT;
+    int64_t most;
     int r;
 
     if (!page || !w)
@@ -298,9 +342,17 @@ int list_run(struct store_tx *tx, const struct list_table *table, const struct s
     if ((r = list_check_query(query, err)) < 0
         || (r = list_build_where(w, table, query, extra, err)) < 0
         || (r = list_build_order(&order, table, query, extra, err)) < 0
-        || (r = list_count_rows(tx, table, w, &page->total, err)) < 0
-        || (r = list_read_page(tx, table, query, extra, w, order.data, page, err)) < 0)
+        || (r = list_read_most(tx, query, extra, &most, err)) < 0)
         return list_fail_page(query, r, err);
+    page->total = most;
+    if (most < 0)
+        r = list_count_rows(tx, table, query, w, &page->total, err);
+    if (r == 0)
+        r = list_read_page(tx, table, query, extra, w, order.data, page, err);
+    if (r < 0)
+        return list_fail_page(query, r, err);
+    if (most >= 0)
+        page->total = (int64_t)page->count;
     *ret = AQ_TAKE(page);
     return 0;
 }

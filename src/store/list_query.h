@@ -11,6 +11,9 @@
 struct list_table {
     const char *what;
     const char *columns, *from;
+    const char
+        *bare_from;    /* the table alone, for when neither filter nor order asks for what 'from'
+                              joins to it; NULL = as 'from' */
     const char *order; /* by default; ends in a unique column */
     const char *tie;   /* that column: what tells rows apart */
     const struct filter_field *fields;
@@ -31,10 +34,15 @@ struct list_table {
 int list_fail_page(const struct store_query *query, int r, struct aq_error *err);
 
 /* 'extra' is a further condition with one parameter for each of its '?', or
- * NULL; 'columns' and 'order' override the table's.
+ * NULL; 'columns', 'read' and 'order' override the table's.
  */
 struct list_extra {
     const char *where, *columns, *order;
+    int (*compare)(const void *a, const void *b); /* two rows in this order: of whole lists, which
+                                                     are then sorted here; NULL = never */
+    int (*read)(struct store_tx *tx, struct row *row, void *ret, struct aq_error *err);
+    const char *most; /* a constant query that soon says how many rows there are at most: where that
+                         is no more than are asked for, they are not counted */
     const char *params[4];
     size_t param_count;
 };

@@ -35,9 +35,11 @@ int store_read_usage(struct store_tx *tx, int64_t since_usec, store_usage_fn vis
 /* How much of a session is read. */
 enum store_session_detail {
     STORE_SESSION_WHOLE,
-    STORE_SESSION_SHORT, /* what has no bounded size is NULL: spec and status_data, alloc,
-                            service_ports and last_stat of kernels */
+    STORE_SESSION_SHORT, /* what has no bounded size is NULL: spec and status_data; of kernels there
+                            is rank, status, agent_id, requested and the exit */
     STORE_SESSION_BARE,  /* user_email and project_name are NULL, too */
+    STORE_SESSION_BRIEF, /* there is row, name, type, status, result, priority, reason, created and
+                            status_changed, no more */
 };
 
 /* What to list. Zero-initialise; every member that is set narrows the result,

@@ -134,6 +134,31 @@ static int session_list_read_row(struct store_tx *tx, struct row *row, void *ret
     SESSION_COLUMNS_WITH(spec, status_data)                       \
     ", " user_email ", " project_name ", s.terminated_at, s.dismissed_at"
 
+#define BRIEF_COLUMNS                                                                  \
+    "s.seq, s.name, s.type, s.status, s.result, s.priority, s.kernel_count, s.reason," \
+    " s.created_at, s.status_changed_at"
+
+static int session_list_read_brief(struct store_tx *tx, struct row *row, void *ret,
+                                   struct aq_error *err)
+{
+    struct session_row *s = ret;
+
+    (void)tx;
+    (void)err;
+    *s = (struct session_row){ 0 };
+    s->session.row = sql_get_int(row->q);
+    row_bounded(row, s->session.name, sizeof(s->session.name));
+    ROW_PARSE(row, session_type_parse, &s->session.type);
+    ROW_PARSE(row, session_status_parse, &s->session.status);
+    ROW_PARSE(row, session_result_parse, &s->session.result);
+    s->session.priority = (int)sql_get_int(row->q);
+    s->kernel_count = (size_t)sql_get_int(row->q);
+    s->session.reason = row_text(row);
+    s->session.created_usec = sql_get_int(row->q);
+    s->session.status_changed_usec = sql_get_int(row->q);
+    return 0;
+}
+
 /* 'user_' is how a user is compared: by an expression where the index by user
  * must not be taken, because another one gives far fewer rows.
  */
@@ -144,6 +169,7 @@ static int session_list_read_row(struct store_tx *tx, struct row *row, void *ret
         .columns = LIST_COLUMNS("s.spec", "s.status_data", USER_EMAIL, PROJECT_NAME),              \
         .from = "sessions s LEFT JOIN users u ON u.id = s.user_id"                                 \
                 " LEFT JOIN projects p ON p.id = s.project_id",                                    \
+        .bare_from = "sessions s",                                                                 \
         .order = "s.status_changed_at DESC, s.seq DESC", .tie = "s.seq",                           \
         .fields = session_fields, .field_count = AQ_COUNT(session_fields), .status = "s.status",   \
         .status_name = session_list_status, .status_count = SESSION_STATUS_COUNT,                  \
@@ -170,6 +196,25 @@ static uint32_t session_list_ended(uint32_t statuses)
 static bool session_list_all_live(uint32_t statuses)
 {
     return statuses != 0 && session_list_ended(statuses) == 0;
+}
+
+/* All that live, which need not be told by their statuses. */
+static bool session_list_any_live(uint32_t statuses)
+{
+    uint32_t all = (1u << SESSION_STATUS_COUNT) - 1;
+
+    return (statuses & all) == (all & ~session_list_ended(all));
+}
+
+static int session_list_compare_changed(const void *a, const void *b)
+{
+    const struct session *x = &((const struct session_row *)a)->session;
+    const struct session *y = &((const struct session_row *)b)->session;
+    int64_t mine = x->status_changed_usec, other = y->status_changed_usec;
+
+    if (mine != other)
+        return mine < other ? 1 : -1;
+    return (x->row < y->row) - (x->row > y->row);
 }
 
 /* What clients of Backend.AI ask for when their user named no states. */
@@ -216,28 +261,63 @@ static struct session_row *session_list_find(struct session_list_cursor *cursor,
     return cursor->sessions[cursor->at];
 }
 
-/* 'select' ends before the list of rows, 'rest' comes after it. Their numbers
- * are ours, not untrusted text: written as literals.
- */
-static int session_list_select(struct store_tx *tx, const struct session_list_cursor *cursor,
-                               const char *select, const char *rest, struct sql_stmt **ret,
-                               struct aq_error *err)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf sql = STRBUF_INIT;
+/* Rows this near to each other are read in one go, with what is between them. */
+#define RUN_GAP 8
 
-    strbuf_adds(&sql, select);
-    for (size_t i = 0; i < cursor->count; i++) {
-        strbuf_adds(&sql, i ? "," : "");
-        strbuf_addi(&sql, cursor->sessions[i]->session.row);
+/* The next of the sessions, as 'q' wants them: from the first row to the last of those that are
+ * near to each other. False after the last session.
+ */
+static bool session_list_next_run(const struct session_list_cursor *cursor, size_t *at,
+                                  struct sql_stmt *q)
+{
+    struct session_row *const *sessions = cursor->sessions;
+    size_t first = *at, end = first + 1;
+
+    if (first == cursor->count)
+        return false;
+    while (end < cursor->count
+           && sessions[end]->session.row - sessions[end - 1]->session.row <= RUN_GAP)
+        end++;
+    sql_put_int(q, sessions[first]->session.row);
+    sql_put_int(q, sessions[end - 1]->session.row);
+    *at = end;
+    return true;
+}
+
+/* Run 'sql' for all of them, from '?' to '?', by session: 'read' takes the rows of theirs from
+ * the second column on.
+ */
+static int session_list_join(struct store_tx *tx, struct session_list_cursor *cursor,
+                             const char *sql,
+                             int (*read)(void *data, struct session_row *s, struct sql_stmt *q,
+                                         struct aq_error *err),
+                             void *data, struct aq_error *err)
+{
+    struct sql_stmt *q = NULL;
+    size_t at = 0;
+    int r = sql_prepare(tx->db, sql, &q, err);
+
+    while (r == 0 && session_list_next_run(cursor, &at, q)) {
+        while ((r = sql_step(q, err)) > 0) {
+            int64_t row = sql_get_int(q);
+            struct session_row *s = session_list_find(cursor, row);
+
+            if (s->session.row == row && (r = read(data, s, q, err)) < 0)
+                break;
+        }
+        sql_end(q);
     }
-    strbuf_adds(&sql, rest);
-    return strbuf_ok(&sql) ? sql_prepare_once(tx->db, sql.data, ret, err) : aq_fail_oom(err);
+    return r;
 }
 
 /* clang-format off */
-#define SELECT_KERNELS(alloc, service_ports, last_stat)                                            \
-    "SELECT k.session_seq, " KERNEL_COLUMNS_WITH(alloc, service_ports)                             \
-    ", '', k.reason, k.terminated_at, " last_stat " FROM kernels k WHERE k.session_seq IN ("
+#define SELECT_KERNELS(columns)                                                                    \
+    "SELECT k.session_seq, " columns " FROM kernels k"                                             \
+    " WHERE k.session_seq BETWEEN ? AND ? ORDER BY k.session_seq, k.rank"
+static const char select_kernels[] = SELECT_KERNELS(
+    KERNEL_COLUMNS ", NULL, k.reason, k.terminated_at, k.last_stat");
+static const char select_short_kernels[] = SELECT_KERNELS(
+    "k.rank, k.status, k.agent_id, k.requested, k.exit_code");
 /* clang-format on */
 
 /* Room for the kernels of all; returns for how many. */
@@ -255,56 +335,82 @@ static size_t session_list_make_room(struct store_page *page, struct kernel_row 
     return room;
 }
 
+struct session_list_kernels {
+    struct store_tx *tx;
+    bool is_short;
+    struct row row;
+    struct kernel_row *items;
+    size_t room, used;
+};
+
+static void session_list_read_short_kernel(struct row *row, struct kernel_row *ret)
+{
+    struct kernel *kernel = &ret->kernel;
+
+    *ret = (struct kernel_row){ 0 };
+    kernel->rank = (uint32_t)sql_get_int(row->q);
+    ROW_PARSE(row, kernel_status_parse, &kernel->status);
+    kernel->agent_id = row_text(row);
+    row_slots(row, &kernel->requested);
+    kernel->has_exit = !sql_get_is_null(row->q);
+    kernel->exit_code = (int)sql_get_int(row->q);
+}
+
+static int session_list_take_kernel(void *data, struct session_row *s, struct sql_stmt *q,
+                                    struct aq_error *err)
+{
+    struct session_list_kernels *kernels = data;
+    struct kernel_row *kernel = &kernels->items[kernels->used];
+
+    if (kernels->used == kernels->room)
+        return 0;
+    if (s->kernel_count++ == 0)
+        s->kernels = kernel;
+    kernels->row.q = q;
+    if (kernels->is_short)
+        session_list_read_short_kernel(&kernels->row, kernel);
+    else
+        (void)session_list_read_kernel(kernels->tx, &kernels->row, kernel, err);
+    kernel->session_id = s->session.id;
+    kernels->used++;
+    return 0;
+}
+
 /* Give each session its kernels, by rank. */
 static int session_list_attach_kernels(struct store_tx *tx, enum store_session_detail detail,
                                        struct session_list_cursor cursor, struct store_page *page,
                                        struct aq_error *err)
 {
-    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
-    struct row row = { .arena = &page->arena };
-    struct kernel_row *kernels;
-    size_t room = session_list_make_room(page, &kernels), used = 0;
+    struct session_list_kernels kernels = { .tx = tx, .row.arena = &page->arena };
     int r;
 
-    if (!kernels)
+    kernels.room = session_list_make_room(page, &kernels.items);
+    if (!kernels.items)
         return aq_fail_oom(err);
-    r = session_list_select(tx, &cursor,
-                            detail == STORE_SESSION_WHOLE
-                                ? SELECT_KERNELS("k.alloc", "k.service_ports", "k.last_stat")
-                                : SELECT_KERNELS("NULL", "NULL", "NULL"),
-                            ") ORDER BY k.session_seq, k.rank", &q, err);
-    if (r < 0)
-        return r;
-    row.q = q;
-    while ((r = sql_step(q, err)) > 0 && used < room) {
-        struct session_row *s = session_list_find(&cursor, sql_get_int(q));
+    kernels.is_short = detail != STORE_SESSION_WHOLE;
+    r = session_list_join(tx, &cursor, kernels.is_short ? select_short_kernels : select_kernels,
+                          session_list_take_kernel, &kernels, err);
+    return r < 0 ? r : row_check(&kernels.row, "kernels", err);
+}
 
-        if (s->kernel_count++ == 0)
-            s->kernels = &kernels[used];
-        (void)session_list_read_kernel(tx, &row, &kernels[used], err);
-        kernels[used++].session_id = s->session.id;
-    }
-    return r < 0 ? r : row_check(&row, "kernels", err);
+static int session_list_take_scheduled(void *data, struct session_row *s, struct sql_stmt *q,
+                                       struct aq_error *err)
+{
+    (void)data;
+    (void)err;
+    s->scheduled_usec = sql_get_int(q);
+    return 0;
 }
 
 /* When each was given its place, the last time: its own rows of the history. */
 static int session_list_attach_scheduled(struct store_tx *tx, struct session_list_cursor cursor,
                                          struct aq_error *err)
 {
-    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
-    int r = session_list_select(tx, &cursor,
-                                "SELECT session_seq, at FROM session_history WHERE rank = -1"
-                                " AND status = 'SCHEDULED' AND session_seq IN (",
-                                ") ORDER BY session_seq, version", &q, err);
+    static const char sql[] = "SELECT session_seq, at FROM session_history"
+                              " WHERE session_seq BETWEEN ? AND ? AND rank = -1"
+                              " AND status = 'SCHEDULED' ORDER BY session_seq, version";
 
-    if (r < 0)
-        return r;
-    while ((r = sql_step(q, err)) > 0) {
-        struct session_row *s = session_list_find(&cursor, sql_get_int(q));
-
-        s->scheduled_usec = sql_get_int(q);
-    }
-    return r;
+    return session_list_join(tx, &cursor, sql, session_list_take_scheduled, NULL, err);
 }
 
 static int session_list_attach(struct store_tx *tx, const struct store_query *q,
@@ -330,6 +436,8 @@ static const char *session_list_columns(enum store_session_detail detail)
         return LIST_COLUMNS("NULL", "NULL", USER_EMAIL, PROJECT_NAME);
     case STORE_SESSION_BARE:
         return LIST_COLUMNS("NULL", "NULL", "NULL", "NULL");
+    case STORE_SESSION_BRIEF:
+        return BRIEF_COLUMNS;
     }
     return NULL; /* the table's */
 }
@@ -343,6 +451,7 @@ static int session_list_run(struct store_tx *tx, const struct list_table *table,
     int r;
 
     own.columns = session_list_columns(q->detail);
+    own.read = q->detail == STORE_SESSION_BRIEF ? session_list_read_brief : NULL;
     r = list_run(tx, table, q, &own, &page, err);
     if (r == 0 && page->count)
         r = list_fail_page(q, session_list_attach(tx, q, page, err), err);
@@ -358,14 +467,20 @@ int store_list_sessions(struct store_tx *tx, const struct store_query *q, struct
      * keeps the planner from walking the many that ended in that order.
      */
     static const struct list_extra live = { .where = "s.terminated_at IS NULL",
-                                            .order = "s.status_changed_at + 0 DESC, s.seq DESC" };
+                                            .order = "s.status_changed_at + 0 DESC, s.seq DESC",
+                                            .compare = session_list_compare_changed,
+                                            .most = "SELECT COUNT(*) FROM sessions"
+                                                    " WHERE terminated_at IS NULL" };
     static const char own[] = "s.user_id = (SELECT k.user_id FROM keypairs k"
                               " WHERE k.access_key = ?)";
     AQ_CLEANUP(strbuf_donep) struct strbuf where = STRBUF_INIT;
     struct list_extra extra = { .params = { q->access_key }, .param_count = q->access_key ? 1 : 0 };
+    struct store_query any = *q;
 
+    if (session_list_any_live(q->statuses))
+        any.statuses = 0;
     if (session_list_all_live(q->statuses))
-        return session_list_run(tx, &by_other, q, &live, ret, err);
+        return session_list_run(tx, &by_other, &any, &live, ret, err);
     if (session_list_is_default(q->statuses))
         strbuf_addf(&where,
                     "(s.status <> 'ERROR' OR (s.dismissed_at IS NULL AND s.terminated_at > %lld))",

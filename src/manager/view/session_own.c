@@ -10,7 +10,6 @@ struct session_own {
     const struct principal *who;
     const struct core *core;
     const struct session_row *row;
-    struct slots occupied, requested;
 };
 
 /* ---- kernels ---- */
@@ -154,14 +153,30 @@ static void session_own_write_wait_for_capacity(const struct session_own *own, s
     jsonw_bool(w, json_is_true(json_object_get(constraints, "wait_for_capacity")));
 }
 
+/* Those of the only kernel as they are, else the sum. */
+static void session_own_write_slots(const struct session_own *own, bool is_requested,
+                                    struct jsonw *w)
+{
+    AQ_CLEANUP(slots_donep) struct slots occupied = { 0 }, requested = { 0 };
+    const struct session_row *row = own->row;
+
+    if (is_requested && row->kernels && row->kernel_count == 1) {
+        slots_write_json(&row->kernels[0].kernel.requested, core_slot_types(own->core), w);
+        return;
+    }
+    if (session_view_slots(row, &occupied, &requested) < 0)
+        w->out->failed = true;
+    slots_write_json(is_requested ? &requested : &occupied, core_slot_types(own->core), w);
+}
+
 static void session_own_write_requested(const struct session_own *own, struct jsonw *w)
 {
-    slots_write_json(&own->requested, core_slot_types(own->core), w);
+    session_own_write_slots(own, true, w);
 }
 
 static void session_own_write_occupied(const struct session_own *own, struct jsonw *w)
 {
-    slots_write_json(&own->occupied, core_slot_types(own->core), w);
+    session_own_write_slots(own, false, w);
 }
 
 /* ---- the table ---- */
@@ -172,6 +187,7 @@ enum {
     OWN_NEEDS_TEXTS = 1u << 1, /* of no bounded size */
     OWN_NEEDS_KERNELS = 1u << 2,
     OWN_NEEDS_SCHEDULED = 1u << 3,
+    OWN_NEEDS_REST = 1u << 4, /* what STORE_SESSION_BRIEF leaves out */
 };
 
 /* 'write', else a time at 'time', else a text at 'text'. */
@@ -182,7 +198,7 @@ static const struct session_own_member {
     unsigned needs;
 } session_own_members[] = {
 #define ROW(member) offsetof(struct session_row, member)
-    { "id", .write = session_own_write_id },
+    { "id", .write = session_own_write_id, .needs = OWN_NEEDS_REST },
     { "name", .write = session_own_write_name },
     { "type", .write = session_own_write_type },
     { "status", .write = session_own_write_status },
@@ -191,14 +207,14 @@ static const struct session_own_member {
     { "reason", .text = ROW(session.reason) },
     { "text", .write = session_own_write_text, .needs = OWN_NEEDS_TEXTS },
     { "priority", .write = session_own_write_priority },
-    { "image", .text = ROW(session.image) },
-    { "tag", .text = ROW(session.tag) },
+    { "image", .text = ROW(session.image), .needs = OWN_NEEDS_REST },
+    { "tag", .text = ROW(session.tag), .needs = OWN_NEEDS_REST },
     { "user", .text = ROW(user_email), .needs = OWN_NEEDS_NAMES },
     { "group", .text = ROW(project_name), .needs = OWN_NEEDS_NAMES },
-    { "domain", .text = ROW(session.domain) },
-    { "access_key", .write = session_own_write_access_key },
-    { "resource_group", .text = ROW(session.resource_group) },
-    { "cluster_mode", .text = ROW(cluster_mode) },
+    { "domain", .text = ROW(session.domain), .needs = OWN_NEEDS_REST },
+    { "access_key", .write = session_own_write_access_key, .needs = OWN_NEEDS_REST },
+    { "resource_group", .text = ROW(session.resource_group), .needs = OWN_NEEDS_REST },
+    { "cluster_mode", .text = ROW(cluster_mode), .needs = OWN_NEEDS_REST },
     { "cluster_size", .write = session_own_write_cluster_size },
     { "wait_for_capacity", .write = session_own_write_wait_for_capacity, .needs = OWN_NEEDS_TEXTS },
     { "requested_slots", .write = session_own_write_requested, .needs = OWN_NEEDS_KERNELS },
@@ -206,9 +222,9 @@ static const struct session_own_member {
     { "agents", .write = session_own_write_agents, .needs = OWN_NEEDS_KERNELS },
     { "created_at", .time = ROW(session.created_usec) },
     { "status_changed", .time = ROW(session.status_changed_usec) },
-    { "starts_at", .time = ROW(session.starts_usec) },
+    { "starts_at", .time = ROW(session.starts_usec), .needs = OWN_NEEDS_REST },
     { "scheduled_at", .time = ROW(scheduled_usec), .needs = OWN_NEEDS_SCHEDULED },
-    { "terminated_at", .time = ROW(terminated_usec) },
+    { "terminated_at", .time = ROW(terminated_usec), .needs = OWN_NEEDS_REST },
     { "kernels", .write = session_own_write_kernels, .needs = OWN_NEEDS_TEXTS | OWN_NEEDS_KERNELS },
 #undef ROW
 };
@@ -234,15 +250,11 @@ void session_view_own(const struct principal *who, const struct core *core,
 {
     struct session_own own = { .who = who, .core = core, .row = row };
 
-    if (session_view_slots(row, &own.occupied, &own.requested) < 0)
-        w->out->failed = true;
     jsonw_object_begin(w);
     for (size_t i = 0; i < AQ_COUNT(session_own_members); i++)
         if (fields & (1u << i))
             session_own_write_member(&own, &session_own_members[i], w);
     jsonw_object_end(w);
-    slots_done(&own.occupied);
-    slots_done(&own.requested);
 }
 
 /* ---- which members ---- */
@@ -300,5 +312,6 @@ void session_view_apply_fields(uint32_t fields, struct store_query *query)
     query->with_scheduled = needs & OWN_NEEDS_SCHEDULED;
     query->detail = needs & OWN_NEEDS_TEXTS   ? STORE_SESSION_WHOLE
                     : needs & OWN_NEEDS_NAMES ? STORE_SESSION_SHORT
-                                              : STORE_SESSION_BARE;
+                    : needs & OWN_NEEDS_REST  ? STORE_SESSION_BARE
+                                              : STORE_SESSION_BRIEF;
 }

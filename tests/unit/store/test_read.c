@@ -97,11 +97,20 @@ static void test_sessions(void **state)
     struct bench *b = *state;
     const char *key = "AKIAAAAAAAAAAAAAAAAA";
     const uint32_t live = 1u << SESSION_PENDING | 1u << SESSION_RUNNING;
+    const uint32_t all_live = (1u << SESSION_TERMINATED) - 1;
     const struct {
         struct store_query q;
         const char *want;
         int64_t total;
     } rows[] = {
+        { { .statuses = all_live }, "delta beta alpha", 3 },
+        { { .statuses = all_live, .limit = 3 }, "delta beta alpha", 3 },
+        { { .statuses = all_live, .limit = 2 }, "delta beta", 3 },
+        { { .statuses = all_live, .limit = 2, .offset = 1 }, "beta alpha", 3 },
+        { { .statuses = all_live, .limit = 9, .order = "name" }, "alpha beta delta", 3 },
+        { { .statuses = all_live, .limit = 9, .access_key = key }, "beta alpha", 2 },
+        { { .statuses = all_live, .limit = 9, .filter = "name == \"beta\"" }, "beta", 1 },
+        { { .statuses = all_live | 1u << SESSION_CANCELLED }, "gamma delta beta alpha", 4 },
         { { 0 }, "gamma delta beta alpha", 4 },
         { { .statuses = live }, "delta beta alpha", 3 },
         { { .statuses = 1u << SESSION_CANCELLED }, "gamma", 1 },
@@ -259,7 +268,7 @@ static void test_detail(void **state)
     struct request r = { .list = store_list_sessions,
                          .query = { .name = "beta", .with_kernels = true } };
     const enum store_session_detail details[] = { STORE_SESSION_WHOLE, STORE_SESSION_SHORT,
-                                                  STORE_SESSION_BARE };
+                                                  STORE_SESSION_BARE, STORE_SESSION_BRIEF };
 
     add_four(b);
     for (size_t i = 0; i < AQ_COUNT(details); i++) {
@@ -269,12 +278,50 @@ static void test_detail(void **state)
         assert_int_equal(ask(b, &r), 0);
         s = &r.page->sessions[0];
         assert_int_equal(s->session.spec != NULL, details[i] == STORE_SESSION_WHOLE);
-        assert_int_equal(s->user_email != NULL, details[i] != STORE_SESSION_BARE);
-        assert_int_equal(s->project_name != NULL, details[i] != STORE_SESSION_BARE);
+        assert_int_equal(s->user_email != NULL, details[i] < STORE_SESSION_BARE);
+        assert_int_equal(s->project_name != NULL, details[i] < STORE_SESSION_BARE);
+        assert_int_equal(s->cluster_mode != NULL, details[i] != STORE_SESSION_BRIEF);
         assert_string_equal(s->session.name, "beta");
-        assert_string_equal(s->cluster_mode, "single-node");
+        assert_int_equal(s->session.status, SESSION_PENDING);
+        assert_int_equal(s->session.priority, 1);
+        assert_int_equal(s->session.created_usec, 101);
         assert_int_equal(s->kernel_count, 2);
         assert_int_equal(s->kernels[1].kernel.rank, 1);
+    }
+    store_page_free(r.page);
+}
+
+/* Sessions have their own kernels, however many others there are between them. */
+static void test_far_apart(void **state)
+{
+    struct bench *b = *state;
+    struct request r = { .list = store_list_sessions,
+                         .query = {
+                             .filter = "name like \"s_\" | name == \"s39\" | name == \"s25\"",
+                             .order = "-name",
+                             .with_kernels = true } };
+    struct event_batch *batch = event_batch_new();
+    char name[16];
+
+    for (int i = 0; i < 40; i++) {
+        (void)snprintf(name, sizeof(name), "s%d", i);
+        (void)add_session(batch, b, name, 1 + (size_t)i % 3);
+    }
+    assert_int_equal(bench_commit(b, batch, NULL), 0);
+    for (int detail = STORE_SESSION_WHOLE; detail <= STORE_SESSION_BRIEF; detail++) {
+        r.query.detail = (enum store_session_detail)detail;
+        assert_int_equal(ask(b, &r), 0);
+        assert_string_equal(names(r.page), "s9 s8 s7 s6 s5 s4 s39 s3 s25 s2 s1 s0");
+        for (size_t i = 0; i < r.page->count; i++) {
+            const struct session_row *s = &r.page->sessions[i];
+
+            assert_int_equal(s->kernel_count, 1 + atoi(s->session.name + 1) % 3);
+            for (size_t k = 0; k < s->kernel_count; k++) {
+                assert_int_equal(s->kernels[k].kernel.rank, k);
+                assert_int_equal(s->kernels[k].kernel.requested.count,
+                                 s->kernels[0].kernel.requested.count);
+            }
+        }
     }
     store_page_free(r.page);
 }
@@ -683,6 +730,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_refused_queries, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_kernels, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_detail, bench_setup, bench_teardown),
+        cmocka_unit_test_setup_teardown(test_far_apart, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_parts, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_find, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_name_goes_before_prefix_of_id, bench_setup,
