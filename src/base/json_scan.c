@@ -73,11 +73,18 @@ static bool json_scan_skip_nested(struct json_scan *scan)
     return json_scan_fail(scan);
 }
 
+static bool json_scan_is_word(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '-' || c == '.' || c == '+'
+           || c == 'E';
+}
+
+/* Past a number, true, false or null. */
 static bool json_scan_skip_word(struct json_scan *scan)
 {
     const char *start = scan->at;
 
-    while (scan->at < scan->end && *scan->at && !strchr(" \t\r\n,:\"[]{}", *scan->at))
+    while (scan->at < scan->end && json_scan_is_word(*scan->at))
         scan->at++;
     return scan->at > start ? true : json_scan_fail(scan);
 }

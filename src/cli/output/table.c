@@ -291,10 +291,12 @@ static void table_write_padded(const struct table *t, size_t c, const struct cel
     }
     if (is_right)
         table_pad(width - taken, out);
-    strbuf_adds(out, cell->colour ? cell->colour : "");
+    if (cell->colour)
+        strbuf_adds(out, cell->colour);
     strbuf_add(out, text, len);
     strbuf_adds(out, mark);
-    strbuf_adds(out, cell->colour ? TABLE_COLOUR_END : "");
+    if (cell->colour)
+        strbuf_adds(out, TABLE_COLOUR_END);
     if (!is_last)
         table_pad((is_right ? 0 : width - taken) + GAP, out);
 }
