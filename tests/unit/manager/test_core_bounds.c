@@ -189,6 +189,34 @@ static void test_texts_of_a_report_are_bounded(void **state)
     assert_clean();
 }
 
+/* ---- images ---- */
+
+static void on_progress(void *data, const struct core_image_status *status)
+{
+    int64_t *done = data;
+
+    *done = status->done_bytes;
+}
+
+static void test_no_more_of_an_image_comes_than_there_is(void **state)
+{
+    struct msg_image_command command = { .action = "pull", .image = "docker.io/library/a:1" };
+    struct message msg = { .type = MSG_IMAGE_STATUS,
+                           .image_status = {
+                               .state = "fetching", .done_bytes = INT64_MAX, .total_bytes = 7 } };
+    struct core_image_job *job = NULL;
+    int64_t done = 0;
+
+    (void)state;
+    agent_comes(LIAR, FOUR_CPUS);
+    assert_int_equal(core_command_image(world.core, LIAR, &command, on_progress, &done, &job, NULL),
+                     0);
+    msg.image_status.job_id = command.job_id;
+    inventory_link_ops.on_message(world.core, LIAR, &msg);
+    assert_int_equal(done, 7);
+    core_cancel_image(world.core, job);
+}
+
 /* ---- revoked ---- */
 
 static void on_image(void *data, const struct core_image_status *status)
@@ -228,6 +256,8 @@ int main(void)
                                         world_begin, world_end),
         cmocka_unit_test_setup_teardown(test_lines_of_an_agent_are_bounded, world_begin, world_end),
         cmocka_unit_test_setup_teardown(test_texts_of_a_report_are_bounded, world_begin, world_end),
+        cmocka_unit_test_setup_teardown(test_no_more_of_an_image_comes_than_there_is, world_begin,
+                                        world_end),
         cmocka_unit_test_setup_teardown(test_who_waits_for_a_revoked_agent_is_told, world_begin,
                                         world_end),
     };

@@ -109,7 +109,9 @@ void images_take_status(struct core *core, const struct agent_entry *a,
         .image = msg->image ? msg->image : "",
         .state = msg->state,
         .is_final = strcmp(msg->state, "ready") == 0 || strcmp(msg->state, "failed") == 0,
-        .done_bytes = msg->done_bytes,
+        /* shares are reckoned of it */
+        .done_bytes = msg->total_bytes ? AQ_MIN(msg->done_bytes, msg->total_bytes)
+                                       : msg->done_bytes,
         .total_bytes = msg->total_bytes,
         .freed_bytes = msg->freed_bytes,
         .digest = msg->digest,
