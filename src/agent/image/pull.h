@@ -44,6 +44,7 @@ struct pull {
     uv_work_t measuring;
     bool is_measuring;
     int64_t measured_bytes;
+    bool is_too_long; /* by the same measurement */
 };
 
 struct pull_waiter {

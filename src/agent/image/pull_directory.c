@@ -14,7 +14,8 @@
 #include "base/fault.h"
 #include "base/fs.h"
 
-#define PART_PREFIX "oci-put-blob" /* how skopeo names a blob that it is fetching */
+#define PART_PREFIX "oci-put-blob"         /* how skopeo names a blob that it is fetching */
+#define NOT_LAYERS_MAX (INT64_C(16) << 20) /* configuration and manifest, which it fetches, too */
 
 char *pull_directory_blob_path(const struct pull_directory *directory, const char *digest)
 {
@@ -55,7 +56,7 @@ static int64_t pull_directory_sum_parts(const struct pull_directory *directory, 
     return sum;
 }
 
-int64_t pull_directory_measure(const struct pull_directory *directory)
+int64_t pull_directory_measure(const struct pull_directory *directory, bool *ret_too_many)
 {
     int64_t sum = pull_directory_sum_parts(directory, false), all = 0;
 
@@ -68,6 +69,7 @@ int64_t pull_directory_measure(const struct pull_directory *directory)
         if (path && lstat(path, &st) == 0)
             sum += directory->layers[i].size_bytes;
     }
+    *ret_too_many = sum > all + NOT_LAYERS_MAX;
     return AQ_MIN(sum, all);
 }
 

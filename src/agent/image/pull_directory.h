@@ -30,8 +30,10 @@ struct pull_directory {
 int pull_directory_prepare(const struct pull_directory *directory, int64_t keep_free,
                            int64_t *ret_missing, struct aq_error *err);
 
-/* Bytes of blobs that are there, also of those that are being fetched. */
-int64_t pull_directory_measure(const struct pull_directory *directory);
+/* Bytes of blobs that are there, also of those that are being fetched; never more than all have by
+ * the manifest. *ret_too_many: more come than that.
+ */
+int64_t pull_directory_measure(const struct pull_directory *directory, bool *ret_too_many);
 
 /* "FOLDER/blobs/sha256/HEX"; caller frees. */
 char *pull_directory_blob_path(const struct pull_directory *directory, const char *digest);

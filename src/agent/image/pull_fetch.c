@@ -38,19 +38,26 @@ static void pull_fetch_on_measure(uv_work_t *work)
 {
     struct pull *pull = AQ_CONTAINER_OF(work, struct pull, measuring);
 
-    pull->measured_bytes = pull_directory_measure(&pull->directory);
+    pull->measured_bytes = pull_directory_measure(&pull->directory, &pull->is_too_long);
 }
 
 static void pull_fetch_on_measured(uv_work_t *work, int status)
 {
     struct pull *pull = AQ_CONTAINER_OF(work, struct pull, measuring);
+    struct aq_error err;
 
     (void)status;
     pull->is_measuring = false;
-    if (pull->is_over)
+    if (pull->is_over) {
         pull_let_go(pull);
-    else if (pull->phase <= IMAGE_FETCHING)
+    } else if (pull->is_too_long && pull->tool) { /* its digest would be wrong: do not wait */
+        (void)aq_fail_as(&err, EBADMSG, "image-damaged", "image",
+                         "image '%.80s': the registry sends more than its manifest says",
+                         pull->ref.text);
+        pull_failed(pull, &err);
+    } else if (pull->phase <= IMAGE_FETCHING) {
         pull_tell(pull, IMAGE_FETCHING, pull->measured_bytes);
+    }
 }
 
 static void pull_fetch_on_timer(uv_timer_t *timer)
