@@ -58,7 +58,7 @@ static int64_t pull_directory_sum_parts(const struct pull_directory *directory, 
 
 int64_t pull_directory_measure(const struct pull_directory *directory, bool *ret_too_many)
 {
-    int64_t sum = pull_directory_sum_parts(directory, false), all = 0;
+    int64_t sum = 0, all = 0;
 
     for (size_t i = 0; i < directory->layer_count; i++) {
         AQ_CLEANUP(aq_freep) char *path = pull_directory_blob_path(directory,
@@ -69,6 +69,8 @@ int64_t pull_directory_measure(const struct pull_directory *directory, bool *ret
         if (path && lstat(path, &st) == 0)
             sum += directory->layers[i].size_bytes;
     }
+    /* after the blobs: one that is renamed meanwhile is missed, not counted twice */
+    sum += pull_directory_sum_parts(directory, false);
     *ret_too_many = sum > all + NOT_LAYERS_MAX;
     return AQ_MIN(sum, all);
 }
