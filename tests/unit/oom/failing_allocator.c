@@ -98,8 +98,13 @@ __attribute__((noinline)) static void record(long call)
             pthread_mutex_unlock(&slots_lock);
             return;
         }
-    if (recording->site_count < FAILING_SITES_MAX)
-        recording->sites[recording->site_count++] = (struct failing_site){ stack, call };
+    if (recording->site_count < FAILING_SITES_MAX) {
+        struct failing_site *site = &recording->sites[recording->site_count++];
+
+        *site = (struct failing_site){ .stack = stack, .call = call };
+        for (int i = 0; i < FAILING_CALLERS && 3 + i < count; i++)
+            site->callers[i] = frames[3 + i];
+    }
     pthread_mutex_unlock(&slots_lock);
 }
 

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #define FAILING_SITES_MAX 65536
+#define FAILING_CALLERS 12
 
 #if defined(__SANITIZE_ADDRESS__)
 #define FAILING_SANITIZED 1
@@ -29,8 +30,9 @@ struct failing_record {
     long calls;
     long site_count;
     struct failing_site {
-        uint64_t stack; /* hash of return addresses */
-        long call;      /* the first that came by it */
+        uint64_t stack;                       /* hash of return addresses */
+        long call;                            /* the first that came by it */
+        const void *callers[FAILING_CALLERS]; /* its innermost return addresses, NULL = no more */
     } sites[FAILING_SITES_MAX];
 };
 

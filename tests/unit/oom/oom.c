@@ -187,7 +187,18 @@ static bool count_sites(const struct oom_scenario *s, bool is_short)
     return r.status == 0;
 }
 
-static struct tally walk(const struct oom_scenario *s)
+/* The calls of the sites from 'begin' on, for AQ_OOM_SITES. */
+static void write_callers(FILE *file, long begin)
+{
+    extern const char __executable_start[]; /* by the linker */
+
+    for (long i = begin; i < record->site_count; i++)
+        for (int k = 0; k < FAILING_CALLERS && record->sites[i].callers[k]; k++)
+            (void)fprintf(file, "%td\n",
+                          (const char *)record->sites[i].callers[k] - __executable_start);
+}
+
+static struct tally walk(const struct oom_scenario *s, FILE *sites)
 {
     const char *wanted = getenv("AQ_OOM"), *first = getenv("AQ_OOM_FIRST"),
                *most = getenv("AQ_OOM_MOST");
@@ -198,12 +209,16 @@ static struct tally walk(const struct oom_scenario *s)
     if (wanted)
         record->site_count = 0;
     begin = record->site_count; /* what other scenarios have walked is behind us */
-    if (!count_sites(s, !wanted)) {
+    if (!count_sites(s, !wanted && !sites)) {
         t.wrong++;
         return t;
     }
     total = record->calls;
     end = record->site_count;
+    if (sites) {
+        write_callers(sites, begin);
+        return t;
+    }
     if (wanted && atol(wanted) > 0) {
         judge_once(s, atol(wanted), &t);
         judge_forever(s, atol(wanted), &t);
@@ -225,19 +240,25 @@ static struct tally walk(const struct oom_scenario *s)
 
 int oom_main(const struct oom_scenario *scenarios, int count)
 {
+    const char *path = getenv("AQ_OOM_SITES");
+    FILE *sites = NULL;
     int wrong = 0;
 
+    if (path && !(sites = fopen(path, "we")))
+        return 1;
     record = mmap(NULL, sizeof(*record), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (record == MAP_FAILED || !mkdtemp(root))
         return 1;
     printf("1..%d\n", count);
     for (int i = 0; i < count; i++) {
-        struct tally t = walk(&scenarios[i]);
+        struct tally t = walk(&scenarios[i], sites);
 
         printf("%s %d - %s\n", t.wrong ? "not ok" : "ok", i + 1, scenarios[i].name);
         (void)fflush(stdout);
         wrong += t.wrong != 0;
     }
     (void)fs_remove_tree(AT_FDCWD, root, NULL);
+    if (sites && fclose(sites) != 0)
+        return 1;
     return wrong != 0;
 }

@@ -44,6 +44,8 @@ void oom_check(const char *what, int r, const struct aq_error *err);
  * within a minute. In the environment, AQ_OOM=ways: in each scenario, each different
  * whole stack of calls, both alone and with all that follow; AQ_OOM=all: each allocation, the same;
  * AQ_OOM=<number>: this one. AQ_OOM_MOST: how many failures end the walk (10).
+ * AQ_OOM_SITES=<file>: nothing fails, and the file gets the return addresses of the calls that
+ * allocate, as addr2line(1) takes them; unreached.py compares them with the calls that there are.
  */
 int oom_main(const struct oom_scenario *scenarios, int count);
 
