@@ -67,16 +67,27 @@ static int fixture_exists(struct store_tx *tx, const char *query, const char *va
     return sql_step(q, err);
 }
 
-/* Write the batch's one event unless the row is there. Frees the batch. */
-static int fixture_write_missing(struct store_tx *tx, struct event_batch *one, const char *query,
-                                 const char *value, struct aq_error *err)
+/* Write the batch's one event unless the row is there, or its texts could not be copied. Frees the
+ * batch.
+ */
+static int fixture_write_missing(struct store_tx *tx, struct event_batch *one, bool is_short,
+                                 const char *query, const char *value, struct aq_error *err)
 {
-    int r = fixture_exists(tx, query, value, err);
+    int r = is_short ? aq_fail_oom(err) : fixture_exists(tx, query, value, err);
 
     if (r == 0)
         r = event_write(tx, &one->events[0], err);
     event_batch_free(one);
     return AQ_MIN(r, 0);
+}
+
+/* '*is_short' becomes true if there is no memory for it. */
+static char *fixture_copy(const char *text, bool *is_short)
+{
+    char *made = strdup(text);
+
+    *is_short |= !made;
+    return made;
 }
 
 static struct event *fixture_new_event(enum event_kind kind, struct event_batch **ret)
@@ -93,13 +104,14 @@ static struct event *fixture_new_event(enum event_kind kind, struct event_batch 
 static int fixture_write_domain(struct store_tx *tx, struct aq_error *err)
 {
     struct event_batch *one;
+    bool is_short = false;
     struct event *e = fixture_new_event(EVENT_DOMAIN_SAVED, &one);
 
     if (!e)
         return fixture_no_memory(err);
-    e->domain = (struct domain){ .name = strdup("default"), .is_active = true };
-    return fixture_write_missing(tx, one, "SELECT 1 FROM present_domains WHERE name = ?", "default",
-                                 err);
+    e->domain = (struct domain){ .name = fixture_copy("default", &is_short), .is_active = true };
+    return fixture_write_missing(tx, one, is_short, "SELECT 1 FROM present_domains WHERE name = ?",
+                                 "default", err);
 }
 
 /* The id of the project, which may exist under another one, goes to 'ret'. */
@@ -107,18 +119,19 @@ static int fixture_write_project(struct store_tx *tx, struct uuid *ret, struct a
 {
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
     struct event_batch *one;
+    bool is_short = false;
     struct event *e = fixture_new_event(EVENT_PROJECT_SAVED, &one);
     int r;
 
     if (!e)
         return fixture_no_memory(err);
-    e->project = (struct project){ .name = strdup("default"),
-                                   .domain = strdup("default"),
+    e->project = (struct project){ .name = fixture_copy("default", &is_short),
+                                   .domain = fixture_copy("default", &is_short),
                                    .is_active = true };
     (void)uuid_parse(stock_project_id, &e->project.id);
     r = fixture_write_missing(
-        tx, one, "SELECT 1 FROM present_projects WHERE domain = 'default' AND name = ?", "default",
-        err);
+        tx, one, is_short, "SELECT 1 FROM present_projects WHERE domain = 'default' AND name = ?",
+        "default", err);
     if (r == 0)
         r = sql_prepare_once(tx->db,
                              "SELECT id FROM present_projects WHERE domain = 'default'"
@@ -135,37 +148,41 @@ static int fixture_write_project(struct store_tx *tx, struct uuid *ret, struct a
 static int fixture_write_policy(struct store_tx *tx, struct aq_error *err)
 {
     struct event_batch *one;
+    bool is_short = false;
     struct event *e = fixture_new_event(EVENT_KEYPAIR_POLICY_SAVED, &one);
 
     if (!e)
         return fixture_no_memory(err);
-    e->policy = (struct keypair_policy){ .name = strdup("default"),
+    e->policy = (struct keypair_policy){ .name = fixture_copy("default", &is_short),
                                          .is_active = true,
                                          .unlimited_unspecified = true,
                                          .max_containers_per_session = 64,
                                          .max_priority = 100 };
-    return fixture_write_missing(tx, one, "SELECT 1 FROM keypair_policies WHERE name = ?",
+    return fixture_write_missing(tx, one, is_short, "SELECT 1 FROM keypair_policies WHERE name = ?",
                                  "default", err);
 }
 
 static int fixture_write_resource_group(struct store_tx *tx, struct aq_error *err)
 {
     struct event_batch *one;
+    bool is_short = false;
     struct event *e = fixture_new_event(EVENT_RESOURCE_GROUP_SAVED, &one);
     int r;
 
     if (!e)
         return fixture_no_memory(err);
-    e->resource_group = (struct resource_group){ .name = strdup("default"),
-                                                 .is_active = true,
-                                                 .scheduler = strdup("fifo"),
-                                                 .scheduler_opts = strdup("{\"backfill\": true}"),
-                                                 .driver_opts = strdup("{}"),
-                                                 .selection = strdup("concentrated"),
-                                                 .agent_loss_policy = strdup("terminate"),
-                                                 .agent_loss_grace_usec = 600 * USEC_PER_SEC };
-    r = fixture_write_missing(tx, one, "SELECT 1 FROM resource_groups WHERE name = ?", "default",
-                              err);
+    e->resource_group = (struct resource_group){
+        .name = fixture_copy("default", &is_short),
+        .is_active = true,
+        .scheduler = fixture_copy("fifo", &is_short),
+        .scheduler_opts = fixture_copy("{\"backfill\": true}", &is_short),
+        .driver_opts = fixture_copy("{}", &is_short),
+        .selection = fixture_copy("concentrated", &is_short),
+        .agent_loss_policy = fixture_copy("terminate", &is_short),
+        .agent_loss_grace_usec = 600 * USEC_PER_SEC
+    };
+    r = fixture_write_missing(tx, one, is_short, "SELECT 1 FROM resource_groups WHERE name = ?",
+                              "default", err);
     return r < 0 ? r : resource_group_allow(tx, "default", ALLOW_DOMAIN, "default", err);
 }
 
@@ -175,6 +192,7 @@ static int fixture_write_user(struct store_tx *tx, const struct fixture_account 
 {
     char hash[PASSWORD_HASH_MAX];
     struct event_batch *one;
+    bool is_short = false;
     struct event *e;
     int r = fixture_exists(tx, "SELECT 1 FROM present_users WHERE email = ?", p->email, err);
 
@@ -186,26 +204,29 @@ static int fixture_write_user(struct store_tx *tx, const struct fixture_account 
     if (!(e = fixture_new_event(EVENT_USER_SAVED, &one)))
         return fixture_no_memory(err);
     e->user.user = (struct user){ .id = *id,
-                                  .username = strdup(p->username),
-                                  .email = strdup(p->email),
-                                  .full_name = strdup(p->full_name),
-                                  .domain = strdup("default"),
+                                  .username = fixture_copy(p->username, &is_short),
+                                  .email = fixture_copy(p->email, &is_short),
+                                  .full_name = fixture_copy(p->full_name, &is_short),
+                                  .domain = fixture_copy("default", &is_short),
                                   .role = p->role,
                                   .status = USER_ACTIVE,
                                   .project_ids = malloc(sizeof(*project_id)) };
     if (e->user.user.project_ids) {
         e->user.user.project_ids[0] = *project_id;
         e->user.user.project_count = e->user.user.project_cap = 1;
+    } else {
+        is_short = true;
     }
-    e->user.password_hash = strdup(hash);
-    return fixture_write_missing(tx, one, "SELECT 1 FROM present_users WHERE email = ?", p->email,
-                                 err);
+    e->user.password_hash = fixture_copy(hash, &is_short);
+    return fixture_write_missing(tx, one, is_short, "SELECT 1 FROM present_users WHERE email = ?",
+                                 p->email, err);
 }
 
 static int fixture_write_keypair(struct store_tx *tx, const struct fixture_account *p,
                                  const struct uuid *user_id, struct aq_error *err)
 {
     struct event_batch *one;
+    bool is_short = false;
     struct event *e = fixture_new_event(EVENT_KEYPAIR_SAVED, &one);
 
     if (!e)
@@ -213,11 +234,11 @@ static int fixture_write_keypair(struct store_tx *tx, const struct fixture_accou
     e->keypair = (struct keypair){ .user_id = *user_id,
                                    .is_active = true,
                                    .is_admin = p->role == ROLE_SUPERADMIN,
-                                   .policy = strdup("default"),
+                                   .policy = fixture_copy("default", &is_short),
                                    .rate_limit = 30000 };
     (void)snprintf(e->keypair.access_key, sizeof(e->keypair.access_key), "%s", p->access_key);
     (void)snprintf(e->keypair.secret_key, sizeof(e->keypair.secret_key), "%s", p->secret_key);
-    return fixture_write_missing(tx, one, "SELECT 1 FROM keypairs WHERE access_key = ?",
+    return fixture_write_missing(tx, one, is_short, "SELECT 1 FROM keypairs WHERE access_key = ?",
                                  p->access_key, err);
 }
 
