@@ -238,8 +238,11 @@ static int plugin_load(const char *path, struct sched_plugin **ret, struct aq_er
         (void)dlclose(object);
         return r;
     }
-    *ret = plugin_new(path, dlsym(object, AQ_SCHEDULER_SYMBOL));
-    return *ret ? 0 : aq_fail_oom(err);
+    if (!(*ret = plugin_new(path, dlsym(object, AQ_SCHEDULER_SYMBOL)))) {
+        (void)dlclose(object);
+        return aq_fail_oom(err);
+    }
+    return 0;
 }
 
 int sched_plugin_load(const char *path, const struct sequencer_ops **ret_sequencer,
