@@ -267,6 +267,11 @@ void oom_end(void)
     atomic_store(&is_armed, false);
 }
 
+void oom_keep(bool on)
+{
+    keeps = on;
+}
+
 void oom_pause(bool on)
 {
     (void)atomic_fetch_add(&paused, on ? 1 : -1);

@@ -31,6 +31,8 @@ void oom_begin(void);
 void oom_end(void);
 /* No allocation counts, or they do again: what the test itself does. */
 void oom_pause(bool on);
+/* What this thread allocates now stays for as long as the process: it is no leak. */
+void oom_keep(bool on);
 /* The run's one allocation, or the first of many, has failed. */
 bool oom_has_failed(void);
 /* The run went well: whatever it allocated after oom_begin() is free again. Ends the process. */

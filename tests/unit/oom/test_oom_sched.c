@@ -2,6 +2,7 @@
 /* Memory that is short in a pass, in an explanation, and where others are preempted or migrated. */
 #include "../sched/migrations.h"
 
+#include <dlfcn.h>
 #include <stdlib.h>
 
 #include "oom.h"
@@ -78,23 +79,94 @@ static void run_drf(const char *dir)
     pass_and_explain();
 }
 
+/* What several sessions ask for is searched once. */
+static void run_same(const char *dir)
+{
+    (void)dir;
+    begin(&sched_fifo, &sched_concentrated);
+    world.snap.options.backfill = true;
+    world.snap.options.reservations_max = 3;
+    (void)agent("a", "cpu=1");
+    (void)agent("b", "cpu=1");
+    (void)runs("a", "cpu=2", 1, 2000);
+    (void)runs("b", "cpu=2", 1, 1500);
+    for (int i = 0; i < 4; i++)
+        session("cpu=3")->lifetime_usec = 100 * USEC_PER_SEC;
+    pass_and_explain();
+}
+
+/* One container leaves its agent, the other starts again where it is. */
+static void run_cluster_migration(const char *dir)
+{
+    (void)dir;
+    moving();
+    (void)agent("a", "cpu=1");
+    (void)agent("b", "cpu=0");
+    (void)agent("c", "cpu=2");
+    (void)movable("a", "cpu=2", 1, 0);
+    runs_also("b", "cpu=2");
+    (void)session("cpu=3");
+    pass_and_explain();
+}
+
+/* Agents take turns, also among those that a session names. */
+static void run_turns(const char *dir)
+{
+    static const char *const named[] = { "b", "c" };
+    struct sched_session *s;
+
+    (void)dir;
+    begin(&sched_fifo, &sched_round_robin);
+    (void)agent("a", "cpu=4");
+    (void)agent("b", "cpu=4");
+    (void)agent("c", "cpu=4");
+    (void)session("cpu=1");
+    for (int i = 0; i < 2; i++) {
+        s = session("cpu=1");
+        s->designated = named;
+        s->designated_count = AQ_COUNT(named);
+        s->designated_strict = i;
+    }
+    (void)session("cpu=5");
+    pass_and_explain();
+}
+
 /* The plug-in itself stays loaded, and is no leak. */
+static void load_plugin(const struct sequencer_ops **sequencer,
+                        const struct selector_ops **selector)
+{
+    const char *path = getenv("ALIQUOT_SCHEDULER_PLUGIN");
+    struct aq_error err = { 0 };
+    int r;
+
+    oom_keep(true);
+    r = sched_plugin_load(path, sequencer, NULL, &err);
+    oom_check("load", r, &err);
+    if (r < 0) {
+        oom_end();
+        assert_null(dlopen(path, RTLD_NOW | RTLD_NOLOAD));
+        assert_int_equal(sched_plugin_load(path, sequencer, NULL, NULL), 0);
+    }
+    assert_int_equal(sched_plugin_load(path, NULL, selector, NULL), 0);
+    oom_keep(false);
+}
+
 static void run_plugin(const char *dir)
 {
     const struct sequencer_ops *sequencer;
     const struct selector_ops *selector;
 
     (void)dir;
-    assert_int_equal(sched_plugin_load(getenv("ALIQUOT_SCHEDULER_PLUGIN"), &sequencer, NULL, NULL),
-                     0);
-    assert_int_equal(sched_plugin_load(getenv("ALIQUOT_SCHEDULER_PLUGIN"), NULL, &selector, NULL),
-                     0);
+    oom_begin();
+    load_plugin(&sequencer, &selector);
+    oom_pause(true);
     begin(sequencer, selector);
     (void)agent("a", "cpu=8 mem=1000");
     (void)agent("b", "cpu=4 mem=1000");
     session("cpu=2")->lifetime_usec = 10 * USEC_PER_SEC;
     session("cpu=1")->lifetime_usec = 100 * USEC_PER_SEC;
     (void)session("cpu=9");
+    oom_pause(false);
     pass_and_explain();
 }
 
@@ -104,6 +176,9 @@ int main(void)
         { "a pass that migrates", NULL, run_migration, NULL },
         { "a pass that backfills", NULL, run_backfill, NULL },
         { "a pass in which owners take turns", NULL, run_drf, NULL },
+        { "a pass over sessions that ask for the same", NULL, run_same, NULL },
+        { "a pass that migrates one container of a cluster", NULL, run_cluster_migration, NULL },
+        { "a pass in which agents take turns", NULL, run_turns, NULL },
         { "a pass by a plug-in", NULL, run_plugin, NULL },
     };
 

@@ -13,12 +13,14 @@ link, sched and store if none is named.
 """
 import collections
 import os
+import pathlib
 import re
 import subprocess
 import sys
 import tempfile
 
-NAMES = ["core", "link", "nodes", "sched", "sessions", "store", "usage"]
+NAMES = [p.stem.removeprefix("test_oom_")
+         for p in sorted(pathlib.Path(__file__).parent.glob("test_oom_*.c"))]
 ALLOCATES = re.compile(
     r"(malloc|calloc|realloc|strdup|strndup|arena_(alloc|array|strdup|strndup)|slot_name_intern"
     r"|json_(object|array|stringn?|integer|real|s?v?pack\w*|load\w+|dumps|copy|deep_copy"
