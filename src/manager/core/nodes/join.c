@@ -214,16 +214,19 @@ static int join_write_join(struct store_tx *tx, void *data, struct aq_error *err
 static void join_retire_former(struct joining *j)
 {
     struct aq_error err = { 0 };
+    int r = join_publish_revocation(j->core, &j->former,
+                                    "a machine has joined by this name with a token made for it; "
+                                    "this one's certificate is revoked",
+                                    &err);
 
-    if (join_publish_revocation(j->core, &j->former,
-                                "a machine has joined by this name with a token made for it; this "
-                                "one's certificate is revoked",
-                                &err)
-        < 0)
+    if (r == -ENOMEM)
+        core_die("a revoked certificate");
+    if (r < 0)
         log_error("agent '%s': its former certificate is accepted until a restart: %s",
                   j->row.agent_id, err.text);
-    log_warning("agent '%s' has joined again: its former certificates are revoked",
-                j->row.agent_id);
+    else
+        log_warning("agent '%s' has joined again: its former certificates are revoked",
+                    j->row.agent_id);
 }
 
 static void join_on_join_written(void *data, int r, const struct aq_error *err)
@@ -270,14 +273,15 @@ void join_request(void *data, struct link_join *join, const struct msg_join *msg
 {
     struct core *core = data;
     struct joining *j = calloc(1, sizeof(*j));
-    struct aq_error err = { .text = "the manager's memory is short" };
-    int r = j ? join_prepare(core, j, msg, &err) : -ENOMEM;
+    struct aq_error err = { 0 };
+    int r = j ? join_prepare(core, j, msg, &err) : aq_fail_oom(&err);
 
     AQ_FAULT("core.join.asked");
     if (r == 0) {
         j->core = core;
         j->join = join;
-        r = store_write(core->store, join_write_join, join_on_join_written, j);
+        if (store_write(core->store, join_write_join, join_on_join_written, j) < 0)
+            r = aq_fail_oom(&err);
     }
     if (r < 0) {
         link_join_refuse(join, "refused", err.text);
