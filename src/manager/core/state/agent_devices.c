@@ -77,7 +77,9 @@ static void devices_add_slot(struct agent_devices *known, const char *name, enum
                                                              .quantum = quantum };
 }
 
-/* One device; what cannot be used is left out, also of a slot that no agent has offered. */
+/* One device; what cannot be used is left out, also of a slot that no agent has offered. False if
+ * memory is short.
+ */
 static bool agent_devices_add_device(struct agent_devices *known, const struct slot_types *types,
                                      const json_t *device)
 {
@@ -107,7 +109,10 @@ static bool agent_devices_add_device(struct agent_devices *known, const struct s
         .quantum = quantum
     };
     known->models[known->count] = model ? arena_strdup(&known->arena, model) : NULL;
-    return known->devices[known->count++].id != NULL;
+    if (!known->devices[known->count].id || (model && !known->models[known->count]))
+        return false;
+    known->count++;
+    return true;
 }
 
 /* NULL if memory is short. */
