@@ -82,7 +82,7 @@ struct core_counts core_get_counts(const struct core *core);
  * person, 'json' an object {"kind", "text", ...} with what is short where.
  * What an agent that could not start it said is in both, and its start estimate.
  * Either may be NULL.
- * -ENOENT if it is not PENDING.
+ * -ENOENT if it is not PENDING, -ENOMEM: then what is in them is cut short.
  */
 int core_explain(struct core *core, const struct uuid *session_id, struct strbuf *text,
                  struct strbuf *json, struct aq_error *err);
@@ -106,6 +106,7 @@ const char *core_start_name(enum sched_start start);
 
 /* The sentences for a person that a session's status_data (JSON or NULL) holds:
  * the scheduler's last explanation, the words of an agent that could not start it.
+ * strbuf_ok() is false if memory is short.
  */
 void core_status_text(const char *status_data, struct strbuf *text);
 

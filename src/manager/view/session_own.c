@@ -124,6 +124,7 @@ static void session_own_write_text(const struct session_own *own, struct jsonw *
 
     if (session_is_terminal(s->status) && s->status_data)
         core_status_text(s->status_data, &text);
+    w->out->failed |= !strbuf_ok(&text);
     jsonw_str(w, text.len ? text.data : NULL);
 }
 

@@ -198,6 +198,13 @@ static int pending_reason_backoff(const struct session_entry *l, struct strbuf *
     return rejection_append(l->s.status_data, text, json);
 }
 
+/* What was cut short is no answer. */
+static int pending_reason_check(const struct strbuf *text, const struct strbuf *json,
+                                struct aq_error *err)
+{
+    return (text && !strbuf_ok(text)) || (json && !strbuf_ok(json)) ? aq_fail_oom(err) : 0;
+}
+
 int pending_reason_write(struct core *core, struct session_entry *l, struct strbuf *text,
                          struct strbuf *json, struct aq_error *err)
 {
@@ -208,9 +215,8 @@ int pending_reason_write(struct core *core, struct session_entry *l, struct strb
 
     if (l->preemption.is_preempting)
         return pending_reason_preempting(l, text, json);
-    if (l->retry.backoff_usec > clock_monotonic_usec()
-        && pending_reason_backoff(l, text, json) == 0)
-        return 0;
+    if (l->retry.backoff_usec > clock_monotonic_usec())
+        return pending_reason_backoff(l, text, json) < 0 ? aq_fail_oom(err) : 0;
     r = snapshot_begin(core, l->resource_group, &s);
     if (r == 0)
         r = pending_reason_add_session(core, &s, l);
@@ -229,9 +235,7 @@ int pending_reason_write(struct core *core, struct session_entry *l, struct strb
     }
     if (r == 0)
         r = rejection_append(l->s.status_data, text, json);
-    if ((text && !strbuf_ok(text)) || (json && !strbuf_ok(json)))
-        r = -ENOMEM;
-    return r < 0 ? aq_fail_oom(err) : 0;
+    return r < 0 ? aq_fail_oom(err) : pending_reason_check(text, json, err);
 }
 
 /* More members into an object that is text already. */
@@ -274,9 +278,9 @@ int pending_reason_what_if(struct core *core, struct session_entry *l, struct st
 
     if (r < 0)
         return r;
-    return start_estimate_what_if(core, l, &estimate) < 0
-               ? 0
-               : pending_reason_add_estimate(l, &estimate, text, json, err);
+    if (start_estimate_what_if(core, l, &estimate) == 0)
+        r = pending_reason_add_estimate(l, &estimate, text, json, err);
+    return r < 0 ? r : pending_reason_check(text, json, err);
 }
 
 int core_explain(struct core *core, const struct uuid *session_id, struct strbuf *text,
@@ -290,7 +294,7 @@ int core_explain(struct core *core, const struct uuid *session_id, struct strbuf
         return aq_fail(err, ENOENT, "no such session waits in a queue");
     if ((r = pending_reason_write(core, l, text, json, err)) < 0)
         return r;
-    if (core_get_start_estimate(core, session_id, &estimate) < 0)
-        return 0; /* not now */
-    return pending_reason_add_estimate(l, &estimate, text, json, err);
+    if (core_get_start_estimate(core, session_id, &estimate) == 0) /* else not now */
+        r = pending_reason_add_estimate(l, &estimate, text, json, err);
+    return r < 0 ? r : pending_reason_check(text, json, err);
 }

@@ -59,12 +59,26 @@ static void rejection_add_sentence(const json_t *error, struct strbuf *text)
         strbuf_addf(text, " (%s)", field);
 }
 
+/* *ret is NULL if there is nothing in it. 0 or -ENOMEM. */
+static int rejection_load(const char *status_data, json_t **ret)
+{
+    errno = 0;
+    *ret = json_load_string(status_data, 0);
+    return !*ret && errno == ENOMEM ? -ENOMEM : 0;
+}
+
 void core_status_text(const char *status_data, struct strbuf *text)
 {
-    json_auto_t *data = status_data ? json_load_string(status_data, 0) : NULL;
-    const json_t *error = json_object_get(data, "error");
-    const char *explanation = json_string_value(json_object_get(data, "text"));
+    json_auto_t *data = NULL;
+    const json_t *error;
+    const char *explanation;
 
+    if (rejection_load(status_data, &data) < 0) {
+        text->failed = true;
+        return;
+    }
+    error = json_object_get(data, "error");
+    explanation = json_string_value(json_object_get(data, "text"));
     if (explanation) {
         rejection_begin_line(text);
         strbuf_adds(text, explanation);
@@ -75,17 +89,20 @@ void core_status_text(const char *status_data, struct strbuf *text)
 
 int rejection_append(const char *status_data, struct strbuf *text, struct strbuf *json)
 {
-    json_auto_t *data = status_data ? json_load_string(status_data, 0) : NULL;
-    json_auto_t *explanation = json ? json_load_string(json->data, 0) : NULL;
-    json_t *error = json_object_get(data, "error");
+    json_auto_t *data = NULL, *explanation = NULL;
+    json_t *error;
     char *both;
 
+    if (rejection_load(status_data, &data) < 0)
+        return -ENOMEM;
+    error = json_object_get(data, "error");
     if (!json_is_object(error))
         return 0;
     if (text)
         rejection_add_sentence(error, text);
     if (!json)
         return 0;
+    explanation = json_load_string(json->data, 0);
     if (json_object_set(explanation, "error", error) < 0
         || !(both = json_dumps(explanation, JSON_COMPACT)))
         return -ENOMEM;
