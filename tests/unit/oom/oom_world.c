@@ -220,4 +220,6 @@ void oom_explain(const struct uuid *id)
     r = core_explain(world.core, id, &text, &json, &err);
     if (r < 0 && r != -EAGAIN)
         oom_check("explain", r, &err);
+    if (r == 0)
+        assert_true(strbuf_ok(&text) && strbuf_ok(&json));
 }

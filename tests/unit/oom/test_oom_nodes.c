@@ -4,10 +4,16 @@
  */
 #include "oom_world.h"
 
-#include "link/pki.h"
-#include "store/token.h"
+#include "manager/core/state/agent_devices.h"
 
 #define ONE_DEVICE "[{\"id\":\"GPU-1\",\"slot\":\"cuda.shares\",\"amount\":\"1\"}]"
+#define BROKEN_SLOTS                                                 \
+    "{\"cpu\":[\"count\",\"4\"],\"mem\":[\"bytes\",\"8589934592\"]," \
+    "\"npu.device\":[\"count\",\"1\"]}"
+#define BROKEN_DEVICES                                                                 \
+    "[{\"id\":\"GPU-1\",\"slot\":\"cuda.shares\",\"amount\":\"1\",\"model\":\"A100\"," \
+    "\"status\":\"unhealthy\"},"                                                       \
+    "{\"id\":\"NPU-1\",\"slot\":\"npu.device\",\"amount\":\"1\",\"model\":\"N1\"}]"
 
 static struct session_request job(const char *name)
 {
@@ -323,55 +329,45 @@ static void run_orders(const char *dir)
     oom_world_pass();
 }
 
-/* ---- tokens and certificates ---- */
+/* ---- devices that are out of order ---- */
 
-struct made_token {
-    struct answer answer;
-    char text[PKI_TOKEN_MAX];
-};
-
-static void on_token(void *data, int r, const struct aq_error *err, const char *token)
+static void check_broken(void)
 {
-    struct made_token *t = data;
+    const struct sched_device *devices;
+    const struct slots *capacity;
+    struct agent_entry *a = agent_entry_find(world.core, "i-001");
+    size_t count;
 
-    on_answer(&t->answer, r, err);
-    assert_int_equal(token != NULL, r == 0);
-    (void)snprintf(t->text, sizeof(t->text), "%s", token ? token : "");
+    assert_int_equal(agent_devices_find(world.core, a, &devices, &count), 0);
+    assert_row(count == 1 && devices[0].model && strcmp(devices[0].model, "N1") == 0,
+               "%zu devices are in order, of model %s", count,
+               count && devices[0].model ? devices[0].model : "?");
+    assert_int_equal(agent_devices_find_capacity(world.core, a, &capacity, &devices, &count), 0);
+    assert_int_equal(count, 2);
+    assert_int_equal(slots_get(capacity, "cuda.shares"), AMOUNT_ONE);
 }
 
-static int issue(struct store_tx *tx, void *data, struct aq_error *err)
+/* All of its GPUs are: what asks for one waits, for it is not more than the agent has. */
+static void run_broken(const char *dir)
 {
-    struct agent_cert cert = { .serial = "0a", .agent_id = "i-001", .issued_usec = world_wall };
+    struct session_request plain = job("plain"), req = job("hopes");
+    struct answer a;
 
-    (void)data;
-    cert.expires_usec = world_wall + 3600 * USEC_PER_SEC;
-    return cert_save(tx, &cert, err);
-}
-
-static void run_revocation(const char *dir)
-{
-    struct made_token t = { .text = "" };
-    struct answer revoked = { 0 };
-
-    world.conf.link_host = "127.0.0.1";
     oom_world_open(dir);
-    oom_pause(true);
-    assert_int_equal(store_call(core_store(world.core), issue, NULL, NULL), 0);
-    oom_pause(false);
+    oom_comes("i-001", GPU_NODE);
     oom_begin();
-    core_make_token(world.core, "i-001", USEC_PER_SEC, on_token, &t);
-    settle();
-    oom_says("token", &t.answer);
-    oom_comes("i-001", FOUR_CPUS);
-    core_revoke_agent(world.core, "i-001", on_answer, &revoked);
-    settle();
-    oom_says("revoke", &revoked);
-    if (revoked.r == 0)
-        assert_true(pki_is_revoked(world.core->ca, "0a"));
-    remove_agent("i-001");
+    inventory_beats("i-001", MSG_KERNEL_RUNNING, BROKEN_SLOTS, BROKEN_DEVICES);
+    pass(2 * USEC_PER_SEC);
+    (void)oom_create(&plain); /* what it may ask for is what agents have */
     oom_end();
-    remove_agent("i-001");
-    assert_null(core_find_agent(world.core, "i-001"));
+    inventory_beats("i-001", MSG_KERNEL_RUNNING, BROKEN_SLOTS, BROKEN_DEVICES);
+    pass(2 * USEC_PER_SEC);
+    check_broken();
+    oom_set_slot(&req.resources, "cuda.shares", AMOUNT_ONE);
+    a = create(&req);
+    slots_done(&req.resources);
+    assert_row(a.r == 0, "%s", a.err.text);
+    assert_int_equal(status_of(&a.created.id), SESSION_PENDING);
     oom_world_pass();
 }
 
@@ -385,7 +381,7 @@ int main(void)
         { "a lost agent's sessions start elsewhere", oom_world_prepare, run_loss_requeue,
           oom_world_recover },
         { "orders", oom_world_prepare, run_orders, oom_world_recover },
-        { "tokens and certificates", oom_world_prepare, run_revocation, oom_world_recover },
+        { "devices that are out of order", oom_world_prepare, run_broken, oom_world_recover },
     };
 
     return oom_main(scenarios, (int)AQ_COUNT(scenarios));

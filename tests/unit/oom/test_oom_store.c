@@ -9,6 +9,7 @@
 #include "oom.h"
 #include "store/fixture.h"
 #include "store/query.h"
+#include "store/transaction.h"
 
 static struct bench bench;
 
@@ -295,6 +296,21 @@ static void prepare_lists(const char *dir)
     bench_close(&bench);
 }
 
+/* The ledger names a slot that nothing else does. */
+static int damage(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    (void)data;
+    return sql_run_script(tx->db, "UPDATE allocations SET slot = 'odd' WHERE slot = 'mem'", err);
+}
+
+static void prepare_odd(const char *dir)
+{
+    prepare_lists(dir);
+    bench_open(&bench);
+    assert_int_equal(store_call(bench.store, damage, NULL, NULL), 0);
+    bench_close(&bench);
+}
+
 static int find_first(struct store_tx *tx, struct uuid *ret, struct aq_error *err)
 {
     AQ_CLEANUP(store_page_freep) struct store_page *page = NULL;
@@ -377,8 +393,8 @@ static int audit(struct store_tx *tx, void *data, struct aq_error *err)
     int r = store_audit_ledger(tx, &findings, err);
 
     (void)data;
-    assert_row(r <= 0, "%s", findings.data);
-    return r;
+    assert_row(r == -ENOMEM || (r > 0 && strstr(findings.data, "odd")), "%d: %s", r, findings.data);
+    return AQ_MIN(r, 0);
 }
 
 /* The first to read the names of slots. */
@@ -430,10 +446,10 @@ int main(void)
         { "a database in the working directory", NULL, run_here, NULL },
         { "the first administrator", prepare_empty, run_admin, NULL },
         { "the past of a session", prepare_lists, run_past, NULL },
-        { "agents and what is held on them", prepare_lists, run_agents, NULL },
+        { "agents and what is held on them", prepare_odd, run_agents, NULL },
         { "users", prepare_lists, run_users, NULL },
         { "what was used", prepare_lists, run_usage, NULL },
-        { "an audit of the ledger", prepare_lists, run_audit, NULL },
+        { "an audit of the ledger", prepare_odd, run_audit, NULL },
     };
 
     return oom_main(scenarios, (int)AQ_COUNT(scenarios));
