@@ -102,7 +102,10 @@ class Screen(Terminal):
         self.text += data
         self.waiting += data
         while self.waiting:
-            if self.waiting[:1] == b"\x1b":
+            again = self.waiting.find(b"\x1b", 1)
+            if again > 0 and self.is_cut(self.waiting[:again]):
+                self.waiting = self.waiting[again:]
+            elif self.waiting[:1] == b"\x1b":
                 found = SEQUENCE.match(self.waiting[:30].decode("latin-1"))
                 if not found:
                     assert len(self.waiting) < 30, self.waiting
@@ -118,6 +121,13 @@ class Screen(Terminal):
                     return
                 self.put(self.waiting[:size].decode())
                 self.waiting = self.waiting[size:]
+
+    @staticmethod
+    def is_cut(piece):
+        """What a program that was interrupted left of a sequence or character: terminals drop it."""
+        if piece[:1] == b"\x1b":
+            return not SEQUENCE.match(piece.decode("latin-1"))
+        return piece[0] >= 0x80 and len(piece) < 2 + (piece[0] >= 0xe0) + (piece[0] >= 0xf0)
 
     # ---- the person ----
 
