@@ -141,6 +141,65 @@ static void run_resize(const char *dir)
     end_all(&a, 1);
 }
 
+/* ---- what agents say that they gave ---- */
+
+#define ODD_ALLOC "{\"cuda.shares\":{\"GPU-1\":\"0.50\"},\"odd.slot\":{\"X\":\"1\"}}"
+#define WHOLE_ALLOC "{\"cuda.shares\":{\"GPU-1\":\"1.00\"}}"
+
+static void prepare_cluster(const char *dir)
+{
+    struct session_request req = job("cluster");
+    struct answer a;
+
+    oom_world_open(dir);
+    req.cluster_size = 2;
+    oom_comes("i-001", GPU_NODE);
+    oom_set_slot(&req.resources, "cuda.shares", AMOUNT_ONE / 2);
+    a = oom_create(&req);
+    oom_all_report(MSG_KERNEL_RUNNING, ODD_ALLOC, NULL);
+    slots_done(&req.resources);
+    assert_int_equal(status_of(&a.created.id), SESSION_RUNNING);
+    assert_string_equal(core_find_session(world.core, &a.created.id)->kernels[1].alloc, ODD_ALLOC);
+    oom_world_close();
+}
+
+/* It has more than was written down, and cannot give it back: that is written down then. */
+static void agent_says_more(const char *error_kind)
+{
+    const struct sent *order = find_sent(MSG_KERNEL_CREATE, 0);
+    struct msg_kernel_status report = kernel_report(order, MSG_KERNEL_RUNNING);
+
+    report.slots = WHOLE;
+    report.alloc = WHOLE_ALLOC;
+    report.error_kind = error_kind;
+    report.error_text = error_kind ? "no" : NULL;
+    agent_says(order->agent_id, report);
+}
+
+static void run_cannot(const char *dir)
+{
+    struct session_request req = job("kept");
+    struct answer a;
+
+    oom_world_open(dir);
+    oom_comes("i-001", GPU_NODE);
+    oom_set_slot(&req.resources, "cuda.shares", AMOUNT_ONE / 2);
+    a = oom_create(&req);
+    oom_all_report(MSG_KERNEL_RUNNING, NULL, NULL);
+    slots_done(&req.resources);
+    oom_begin();
+    agent_says_more(NULL);
+    for (int i = 0; i < 2; i++) {
+        agent_says_more("insufficient-resource");
+        pass(2 * USEC_PER_SEC);
+    }
+    oom_end();
+    agent_says_more("insufficient-resource");
+    pass(2 * USEC_PER_SEC);
+    assert_true(is_resized(&a.created.id, AMOUNT_ONE));
+    end_all(&a, 1);
+}
+
 /* ---- moved ---- */
 
 /* One runs on i-002, two on i-001: the one of these that can moves for another that comes. */
@@ -318,6 +377,10 @@ int main(void)
 {
     static const struct oom_scenario scenarios[] = {
         { "resize", oom_world_prepare, run_resize, oom_world_recover },
+        { "an agent that cannot change what it gave", oom_world_prepare, run_cannot,
+          oom_world_recover },
+        { "a start with a cluster on one agent", prepare_cluster, oom_world_start,
+          oom_world_recover },
         { "migration", oom_world_prepare, run_move, oom_world_recover },
         { "a start amid a migration", prepare_moving, oom_world_start, oom_world_recover },
         { "parts of GPUs", oom_world_prepare, run_parts, oom_world_recover },
