@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json_load.c - read JSON, and say so if memory is short */
+/* json_load.c - read and write JSON, and say so if memory is short */
 #include "base/json_load.h"
 
 #include <errno.h>
@@ -53,14 +53,20 @@ static void json_load_set_allocator(void)
     json_set_alloc_funcs(json_load_alloc, json_load_release);
 }
 
-json_t *json_load_text(const char *text, size_t len, size_t flags, json_error_t *ret_error)
+static void json_load_begin(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    json_t *parsed;
 
     (void)pthread_once(&once, json_load_set_allocator);
     state.was_short = false;
     state.is_loading = true;
+}
+
+json_t *json_load_text(const char *text, size_t len, size_t flags, json_error_t *ret_error)
+{
+    json_t *parsed;
+
+    json_load_begin();
     parsed = json_loadb(text, len, flags, ret_error);
     state.is_loading = false;
     if (parsed && state.was_short) {
@@ -71,6 +77,21 @@ json_t *json_load_text(const char *text, size_t len, size_t flags, json_error_t 
     if (!parsed)
         errno = state.was_short ? ENOMEM : 0;
     return parsed;
+}
+
+char *json_dump_text(const json_t *value, size_t flags)
+{
+    char *text;
+
+    json_load_begin();
+    text = json_dumps(value, flags);
+    state.is_loading = false;
+    if (text && state.was_short) {
+        json_load_release(text);
+        text = NULL;
+    }
+    state.used = 0;
+    return text;
 }
 
 json_t *json_load_string(const char *text, size_t flags)

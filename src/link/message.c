@@ -220,7 +220,7 @@ static int message_decode_json(const struct message_decoder *d, const json_t *va
 
     if (!json_is_object(value) && !json_is_array(value))
         return message_refuse(d, key, "an object or a list");
-    text = json_dumps(value, JSON_COMPACT | JSON_PRESERVE_ORDER);
+    text = json_dump_text(value, JSON_COMPACT | JSON_PRESERVE_ORDER);
     *ret = text ? arena_strdup(d->arena, text) : NULL;
     free(text);
     return *ret ? 0 : message_no_memory(d);

@@ -9,6 +9,7 @@
 #include "accel/protocol.h"
 #include "agent/accel/accel_internal.h"
 #include "base/clock.h"
+#include "base/json_load.h"
 #include "base/log.h"
 
 #define FAILURES_UNTIL_OFFLINE 2 /* in a row; one may be bad luck */
@@ -99,7 +100,7 @@ static void accel_log_description(const struct plugin *p)
 static bool accel_on_described(void *data, const json_t *result, struct aq_error *err)
 {
     struct plugin *p = data;
-    AQ_CLEANUP(aq_freep) char *said = result ? json_dumps(result, JSON_COMPACT | JSON_SORT_KEYS)
+    AQ_CLEANUP(aq_freep) char *said = result ? json_dump_text(result, JSON_COMPACT | JSON_SORT_KEYS)
                                              : NULL;
     struct description fresh;
     bool is_same = said && p->said && strcmp(said, p->said) == 0, is_news;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json_load.h"
 #include "base/jsonw.h"
 
 static const struct {
@@ -74,7 +75,7 @@ static bool seccomp_holds(const json_t *rule, const struct seccomp_host *host)
 
 static void seccomp_write_value(struct jsonw *w, const char *key, json_t *value)
 {
-    char *text = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+    char *text = value ? json_dump_text(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
 
     if (text) {
         jsonw_key(w, key);

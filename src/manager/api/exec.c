@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_load.h"
 #include "http/websocket.h"
 #include "link/exec.h"
 #include "manager/api/resources.h"
@@ -305,7 +306,7 @@ static int api_exec_check_env(const json_t *env, struct aq_error *err)
 
 static void api_exec_put_json(struct jsonw *w, const char *key, const json_t *value)
 {
-    AQ_CLEANUP(aq_freep) char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
+    AQ_CLEANUP(aq_freep) char *text = value ? json_dump_text(value, JSON_COMPACT) : NULL;
 
     if (text) {
         jsonw_key(w, key);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/json_load.h"
 #include "http/sse.h"
 #include "manager/api/resources.h"
 #include "manager/request/image_aliases.h"
@@ -34,10 +35,12 @@ static void image_write_rows(struct jsonw *w, const json_t *rows,
     jsonw_array_begin(w);
     for (int64_t i = params->offset;
          i < params->offset + params->limit && i < (int64_t)json_array_size(rows); i++) {
-        char *text = json_dumps(json_array_get(rows, (size_t)i), JSON_COMPACT);
+        char *text = json_dump_text(json_array_get(rows, (size_t)i), JSON_COMPACT);
 
         if (text)
             jsonw_raw(w, text, strlen(text));
+        else
+            w->out->failed = true;
         free(text);
     }
     jsonw_array_end(w);

@@ -235,7 +235,7 @@ static char *resource_group_merge_options(struct account_row *row, const char *o
         resource_group_merge_object(opts, "handler_options", params->handler_options);
     if (!row->old)
         resource_group_default_backfill(opts);
-    return json_dumps(opts, JSON_COMPACT);
+    return json_dump_text(opts, JSON_COMPACT);
 }
 
 /* What was stored before stays, even if this version would not take it. */

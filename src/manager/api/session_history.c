@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/json_load.h"
 #include "manager/api/resources.h"
 #include "manager/api/session_find.h"
 #include "manager/view/session_view.h"
@@ -60,8 +61,9 @@ static json_t *session_history_write_object(const struct principal *who,
 static void session_history_write_statuses(const struct history *history, struct jsonw *w)
 {
     json_auto_t *object = session_history_write_object(api_principal(history->req), history->page);
-    AQ_CLEANUP(aq_freep) char *text = json_dumps(object, JSON_COMPACT);
+    AQ_CLEANUP(aq_freep) char *text = json_dump_text(object, JSON_COMPACT);
 
+    w->out->failed |= !text;
     jsonw_object_begin(w);
     api_write_raw(w, "result", text);
     jsonw_object_end(w);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/json_load.h"
 #include "manager/request/image_aliases.h"
 
 #define AT(member) offsetof(struct session_params, member)
@@ -99,7 +100,7 @@ static int session_params_copy_object(struct request *req, const json_t *object,
 
     if (!object)
         return 0;
-    if (!(text = json_dumps(object, JSON_COMPACT))
+    if (!(text = json_dump_text(object, JSON_COMPACT))
         || !(*ret = arena_strdup(request_get_arena(req), text)))
         return aq_fail_oom(err);
     return 0;

@@ -79,7 +79,7 @@ static void gql_reply_legacy(struct gql_run *run)
     AQ_CLEANUP(aq_freep) char *text = NULL;
     struct aq_error err = { 0 };
 
-    text = json_dumps(errors ? errors : json_object_get(reply, "data"), JSON_COMPACT);
+    text = json_dump_text(errors ? errors : json_object_get(reply, "data"), JSON_COMPACT);
     if (!text)
         aq_fail_oom(&err);
     else if (errors)

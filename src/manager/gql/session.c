@@ -343,7 +343,7 @@ static struct gql_value gql_session_get_status_data(struct gql_get *get, const v
     gql_session_write_scheduler(&estimate, json_string_value(json_object_get(data, "text")), &w);
     if (!strbuf_ok(&out)
         || json_object_set_new(data, "scheduler", json_load_string(out.data, 0)) < 0
-        || !(text = json_dumps(data, JSON_COMPACT)))
+        || !(text = json_dump_text(data, JSON_COMPACT)))
         return gql_error(get->arena, "out of memory");
     return gql_copy(get, text);
 }

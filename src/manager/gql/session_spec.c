@@ -11,9 +11,11 @@
 static int session_spec_copy(struct arena *arena, const json_t *member, const char *otherwise,
                              const char **ret)
 {
-    AQ_CLEANUP(aq_freep) char *text = json_is_object(member) ? json_dumps(member, 0) : NULL;
+    AQ_CLEANUP(aq_freep) char *text = json_is_object(member) ? json_dump_text(member, 0) : NULL;
     const char *found = text ? text : json_string_value(member);
 
+    if (json_is_object(member) && !text)
+        return -ENOMEM;
     *ret = found ? arena_strdup(arena, found) : otherwise;
     return found && !*ret ? -ENOMEM : 0;
 }

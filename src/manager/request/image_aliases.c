@@ -105,7 +105,7 @@ static int image_aliases_write_change(struct store_tx *tx, void *data, struct aq
     r = aliases ? image_aliases_change_object(change, aliases, err) : aq_fail_oom(err);
     if (r < 0)
         return r;
-    sorted = json_dumps(aliases, JSON_COMPACT | JSON_SORT_KEYS);
+    sorted = json_dump_text(aliases, JSON_COMPACT | JSON_SORT_KEYS);
     if (!sorted || !(change->fresh = json_load_string(sorted, 0)))
         return aq_fail_oom(err);
     return setting_set(tx, SETTING_ALIASES, sorted, err);

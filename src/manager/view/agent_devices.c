@@ -153,7 +153,7 @@ void agent_devices_write(const struct core *core, const struct principal *who,
 {
     struct annotated a = { .list = NULL, .index = MAP_INIT };
     char *text = agent_devices_annotate(&a, core, who, agent) == 0
-                     ? json_dumps(a.list, JSON_COMPACT)
+                     ? json_dump_text(a.list, JSON_COMPACT)
                      : NULL;
 
     jsonw_key(w, "devices");

@@ -122,10 +122,12 @@ static void session_view_write_slots_text(struct jsonw *w, const char *key,
 static void session_view_write_spec_members(const struct session_row *row, struct jsonw *w)
 {
     json_auto_t *spec = row->session.spec ? json_load_string(row->session.spec, 0) : NULL;
-    AQ_CLEANUP(aq_freep) char *env = json_dumps(json_object_get(spec, "environ"), JSON_COMPACT);
+    const json_t *variables = json_object_get(spec, "environ");
+    AQ_CLEANUP(aq_freep) char *text = variables ? json_dump_text(variables, JSON_COMPACT) : NULL;
     const char *architecture = json_string_value(json_object_get(spec, "architecture"));
 
-    jsonw_member_str(w, "environ", env ? env : "{}");
+    w->out->failed |= variables && !text;
+    jsonw_member_str(w, "environ", text ? text : "{}");
     jsonw_member_str(w, "architecture", architecture ? architecture : "x86_64");
 }
 

@@ -87,18 +87,11 @@ void core_status_text(const char *status_data, struct strbuf *text)
         rejection_add_sentence(error, text);
 }
 
-/* json_dumps() does not look whether a key could be written; the buffer remembers it. */
-static int rejection_dump(const char *bytes, size_t len, void *data)
-{
-    strbuf_add(data, bytes, len);
-    return 0;
-}
-
 int rejection_append(const char *status_data, struct strbuf *text, struct strbuf *json)
 {
     json_auto_t *data = NULL, *explanation = NULL;
-    AQ_CLEANUP(strbuf_donep) struct strbuf both = STRBUF_INIT;
     json_t *error;
+    char *both;
 
     if (rejection_load(status_data, &data) < 0)
         return -ENOMEM;
@@ -111,10 +104,10 @@ int rejection_append(const char *status_data, struct strbuf *text, struct strbuf
         return 0;
     explanation = json_load_string(json->data, 0);
     if (json_object_set(explanation, "error", error) < 0
-        || json_dump_callback(explanation, rejection_dump, &both, JSON_COMPACT) < 0
-        || !strbuf_ok(&both))
+        || !(both = json_dump_text(explanation, JSON_COMPACT)))
         return -ENOMEM;
     strbuf_truncate(json, 0);
-    strbuf_add(json, both.data, both.len);
+    strbuf_adds(json, both);
+    free(both);
     return 0;
 }

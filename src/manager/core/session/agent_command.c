@@ -79,7 +79,7 @@ static bool agent_command_dump_member(struct core *core, const json_t *spec, con
     *ret = NULL;
     if (!json_is_object(member) && !json_is_array(member))
         return true;
-    text = json_dumps(member, JSON_COMPACT);
+    text = json_dump_text(member, JSON_COMPACT);
     if (text)
         *ret = arena_strdup(&core->scratch, text);
     free(text);
