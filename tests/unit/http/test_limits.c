@@ -2,7 +2,10 @@
 /* Bad days: slow, silent, greedy and numerous clients. */
 #include "net.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "http/sse.h"
@@ -80,6 +83,36 @@ static void check_served(void)
     RUN_UNTIL(&net, raw.ended || strstr(raw.got.data, "hello"));
     assert_non_null(strstr(raw.got.data, "HTTP/1.1 200 OK"));
     raw_close(&raw);
+}
+
+static size_t count_connections(void)
+{
+    struct server_stats stats;
+
+    server_get_stats(net.server, &stats);
+    return stats.connections;
+}
+
+/* Those who are there already are served between many that come at once. */
+static void test_many_come_at_once(void **state)
+{
+    struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    int fds[100];
+
+    (void)state;
+    up(NULL);
+    to.sin_port = htons(listener_get_port(net.listener));
+    for (size_t i = 0; i < AQ_COUNT(fds); i++) {
+        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        assert_int_equal(connect(fds[i], (struct sockaddr *)&to, sizeof(to)), 0);
+    }
+    (void)uv_run(&net.loop, UV_RUN_ONCE);
+    assert_in_range(count_connections(), 1, 40);
+    RUN_UNTIL(&net, count_connections() == AQ_COUNT(fds));
+    for (size_t i = 0; i < AQ_COUNT(fds); i++)
+        (void)close(fds[i]);
+    RUN_UNTIL(&net, count_connections() == 0);
+    net_down(&net);
 }
 
 static void test_slow_head(void **state)
@@ -391,6 +424,7 @@ static void test_idle_crowd(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_many_come_at_once),
         cmocka_unit_test(test_slow_head),
         cmocka_unit_test(test_slow_body),
         cmocka_unit_test(test_idle),
