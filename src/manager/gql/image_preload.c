@@ -84,7 +84,7 @@ static void image_preload_on_status(void *data, const struct core_image_status *
     struct fetch *fetch = data;
     struct preload *p = fetch->preload;
 
-    /* never back, although an agent that lost its manager begins anew */
+    /* never back, although an agent that lost its manager counts from 0 again */
     fetch->percent = AQ_MAX(fetch->percent, image_preload_percent(status));
     if (status->is_final && strcmp(status->state, "ready") != 0)
         image_preload_note_failure(p, status->agent_id, status->image,

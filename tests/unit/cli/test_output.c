@@ -10,7 +10,6 @@
 #include "cli/opt.h"
 #include "cli/output/output.h"
 #include "cli/output/table.h"
-#include "cli/output/table.h"
 #include "model/status.h"
 
 static const struct column columns[] = {

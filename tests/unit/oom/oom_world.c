@@ -154,6 +154,16 @@ bool oom_is_connected(const char *id)
     return a && a->is_connected;
 }
 
+struct session_request oom_job(const char *name)
+{
+    return (struct session_request){ .name = name,
+                                     .type = SESSION_BATCH,
+                                     .image = "sh",
+                                     .command = "true",
+                                     .access_key = USER_KEY,
+                                     .priority = -1 };
+}
+
 struct answer oom_create(const struct session_request *req)
 {
     struct answer a = create(req);

@@ -42,6 +42,8 @@ void oom_says_late(const char *what, struct answer *a);
 /* An agent greets, once more if that fails, and reports no kernels. */
 void oom_comes(const char *id, const char *slots);
 bool oom_is_connected(const char *id);
+/* A request for a session that runs a command at once. */
+struct session_request oom_job(const char *name);
 struct answer oom_create(const struct session_request *req);
 /* A report of every kernel that was ordered and is known; 'alloc' and 'ports' may be NULL. */
 void oom_all_report(enum msg_kernel_state state, const char *alloc, const char *ports);

@@ -17,12 +17,10 @@
 
 static struct session_request job(const char *name)
 {
-    return (struct session_request){ .name = name,
-                                     .type = SESSION_BATCH,
-                                     .image = "python:3",
-                                     .command = "true",
-                                     .access_key = USER_KEY,
-                                     .priority = -1 };
+    struct session_request req = oom_job(name);
+
+    req.image = "python:3";
+    return req;
 }
 
 /* What agents say goes on, whether they are connected or not: the link decides that. */

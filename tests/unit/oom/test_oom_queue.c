@@ -4,16 +4,6 @@
  */
 #include "oom_world.h"
 
-static struct session_request job(const char *name)
-{
-    return (struct session_request){ .name = name,
-                                     .type = SESSION_BATCH,
-                                     .image = "sh",
-                                     .command = "true",
-                                     .access_key = USER_KEY,
-                                     .priority = -1 };
-}
-
 /* What still lives ends, on agents that were lost and come back with nothing. */
 static void end_all(const struct answer *answers, size_t count)
 {
@@ -70,7 +60,7 @@ static void tell_why(const struct uuid *id)
 
 static void run_refused(const char *dir)
 {
-    struct session_request req = job("refused");
+    struct session_request req = oom_job("refused");
     struct answer a, said = { 0 };
 
     oom_world_open(dir);
@@ -99,8 +89,8 @@ static void end_early(const struct uuid *id, struct answer *ret)
 /* 'last' comes after one that has ended, 'late' for one that ends while it is stored. */
 static void run_after(const char *dir)
 {
-    struct session_request gone = job("gone"), ending = job("ending"), last = job("last"),
-                           late = job("late");
+    struct session_request gone = oom_job("gone"), ending = oom_job("ending"),
+                           last = oom_job("last"), late = oom_job("late");
     struct answer a[4] = { { 0 } }, said = { 0 };
 
     oom_world_open(dir);
@@ -135,7 +125,7 @@ static void run_after(const char *dir)
 
 static void run_named(const char *dir)
 {
-    struct session_request low = job("lower"), high = job("high");
+    struct session_request low = oom_job("lower"), high = oom_job("high");
     struct answer a[2];
 
     oom_world_open(dir);

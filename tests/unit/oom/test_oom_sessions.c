@@ -7,16 +7,6 @@
 #define HALF "{\"cpu\":\"1\",\"cuda.shares\":\"0.5\",\"mem\":\"1073741824\"}"
 #define WHOLE "{\"cpu\":\"1\",\"cuda.shares\":\"1\",\"mem\":\"1073741824\"}"
 
-static struct session_request job(const char *name)
-{
-    return (struct session_request){ .name = name,
-                                     .type = SESSION_BATCH,
-                                     .image = "sh",
-                                     .command = "true",
-                                     .access_key = USER_KEY,
-                                     .priority = -1 };
-}
-
 static enum session_status status_if(const struct answer *a)
 {
     return a->r == 0 ? status_of(&a->created.id) : GONE;
@@ -115,7 +105,7 @@ static void resize(const struct uuid *id, int64_t shares, const char *held, cons
 
 static void run_resize(const char *dir)
 {
-    struct session_request req = job("resized");
+    struct session_request req = oom_job("resized");
     AQ_CLEANUP(strbuf_donep) struct strbuf violations = STRBUF_INIT;
     struct core_held held = { .holders = NULL };
     const char *held_text;
@@ -148,7 +138,7 @@ static void run_resize(const char *dir)
 
 static void prepare_cluster(const char *dir)
 {
-    struct session_request req = job("cluster");
+    struct session_request req = oom_job("cluster");
     struct answer a;
 
     oom_world_open(dir);
@@ -178,7 +168,7 @@ static void agent_says_more(const char *error_kind)
 
 static void run_cannot(const char *dir)
 {
-    struct session_request req = job("kept");
+    struct session_request req = oom_job("kept");
     struct answer a;
 
     oom_world_open(dir);
@@ -205,7 +195,8 @@ static void run_cannot(const char *dir)
 /* One runs on i-002, two on i-001: the one of these that can moves for another that comes. */
 static void begin_move(const char *dir, struct answer a[4])
 {
-    struct session_request moves = job("moves"), stays = job("stays"), other = job("other");
+    struct session_request moves = oom_job("moves"), stays = oom_job("stays"),
+                           other = oom_job("other");
 
     oom_world_open(dir);
     use_options("fifo",
@@ -225,7 +216,7 @@ static void begin_move(const char *dir, struct answer a[4])
 
 static struct answer make_move(void)
 {
-    struct session_request wants = job("wants");
+    struct session_request wants = oom_job("wants");
     struct answer a;
 
     oom_set_slot(&wants.resources, "cpu", 2 * AMOUNT_ONE);
@@ -297,7 +288,7 @@ static void run_parts(const char *dir)
     oom_comes("i-001", GPU_NODE);
     oom_comes("i-002", GPU_NODE);
     for (size_t i = 0; i < AQ_COUNT(names); i++) {
-        struct session_request req = job(names[i]);
+        struct session_request req = oom_job(names[i]);
 
         req.constraints.group = "apart";
         req.constraints.group_strict = i == 1;
@@ -340,7 +331,7 @@ static void fails_to_start(const char *kind)
 
 static void run_retry(const char *dir)
 {
-    struct session_request first = job("first"), last = job("last"), huge = job("huge");
+    struct session_request first = oom_job("first"), last = oom_job("last"), huge = oom_job("huge");
     struct answer a[3];
 
     oom_world_open(dir);
