@@ -256,12 +256,9 @@ static int list_read_rows(struct store_tx *tx, const struct list_table *table,
                           const struct list_extra *extra, struct sql_stmt *q, size_t room,
                           struct store_page *page, struct aq_error *err)
 {
-    int (*read)(struct store_tx *, struct row *, void *, struct aq_error *) = table->read;
+    list_read_fn *read = extra && extra->read ? extra->read : table->read;
     struct row row = { .q = q, .arena = &page->arena };
     int r;
-
-    if (extra && extra->read)
-        read = extra->read;
 
     page->rows = arena_array(&page->arena, AQ_MAX(room, 1), table->row_size);
     if (!page->rows)

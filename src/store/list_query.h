@@ -7,13 +7,17 @@
 #include "store/query.h"
 #include "store/transaction.h"
 
+/* One row of the answer into 'ret'. */
+typedef int list_read_fn(struct store_tx *tx, struct row *row, void *ret, struct aq_error *err);
+
 /* What a table can be listed by. A NULL column is one that it does not have. */
 struct list_table {
     const char *what;
     const char *columns, *from;
-    const char
-        *bare_from;    /* the table alone, for when neither filter nor order asks for what 'from'
-                              joins to it; NULL = as 'from' */
+    /* the table alone, for when neither filter nor order asks for what 'from' joins to it;
+     * NULL = as 'from'
+     */
+    const char *bare_from;
     const char *order; /* by default; ends in a unique column */
     const char *tie;   /* that column: what tells rows apart */
     const struct filter_field *fields;
@@ -25,7 +29,7 @@ struct list_table {
     const char *domain, *project, *user, *access_key, *resource_group, *name, *id, *is_active;
 
     size_t row_size;
-    int (*read)(struct store_tx *tx, struct row *row, void *ret, struct aq_error *err);
+    list_read_fn *read;
 };
 
 /* What a page that could not be read is refused for: no memory is -EMSGSIZE where its bytes
@@ -38,11 +42,13 @@ int list_fail_page(const struct store_query *query, int r, struct aq_error *err)
  */
 struct list_extra {
     const char *where, *columns, *order;
-    int (*compare)(const void *a, const void *b); /* two rows in this order: of whole lists, which
-                                                     are then sorted here; NULL = never */
-    int (*read)(struct store_tx *tx, struct row *row, void *ret, struct aq_error *err);
-    const char *most; /* a constant query that soon says how many rows there are at most: where that
-                         is no more than are asked for, they are not counted */
+    /* two rows in this order: of whole lists, which are then sorted here; NULL = never */
+    int (*compare)(const void *a, const void *b);
+    list_read_fn *read;
+    /* a constant query that soon says how many rows there are at most: where that is no more
+     * than are asked for, they are not counted; NULL = always counted
+     */
+    const char *most;
     const char *params[4];
     size_t param_count;
 };
