@@ -207,6 +207,16 @@ class Slurm:
         """Jobs that wait until somebody releases them."""
         self.run("sh", "-c", f"seq {count} | xargs -P4 -I{{}} sbatch -Q -H -o /dev/null -n1 j.sh")
 
+    def submits_per_s(self, count):
+        """The same, as a rate."""
+        def queued():
+            listed = self.run("squeue", "-h", stdout=subprocess.PIPE)
+            return len(listed.stdout.splitlines())
+        before, started = queued(), time.monotonic()
+        self.hold(count)
+        took = time.monotonic() - started
+        return (queued() - before) / took
+
     def squeue_ms(self, count):
         started = time.monotonic()
         done = self.run("squeue", stdout=subprocess.PIPE)

@@ -7,9 +7,10 @@
  * kernel as running, and as ended in the next turn of the loop. The last line
  * is one JSON object: creations and jobs per second, the CPU of this process
  * per session, memory per pending session, and the rate of the last thousand
- * over that of the second.
+ * over that of the second. Each creation has an entry in the audit log unless
+ * that is switched off.
  *
- *     bench/core [--dir FOLDER] [--count SESSIONS] [--slots N]
+ *     bench/core [--dir FOLDER] [--count SESSIONS] [--slots N] [--audit no]
  */
 #include <fcntl.h>
 #include <malloc.h>
@@ -44,6 +45,7 @@ static struct {
     size_t count, slots, created, answered, ended;
     struct job jobs[4096];
     size_t job_count;
+    bool is_audited;
     int64_t marks[4]; /* when 1000, 2000, count - 1000, count had ended */
 } bench;
 
@@ -153,15 +155,22 @@ static void on_created(void *data, int r, const struct aq_error *err,
 static void submit(void)
 {
     char name[32];
-    struct session_request req = { .name = name,
-                                   .type = SESSION_BATCH,
-                                   .image = "sh",
-                                   .command = "true",
-                                   .access_key = "AKIANABBDUSEREXAMPLE",
-                                   .priority = -1 };
+    const struct session_request req = { .name = name,
+                                         .type = SESSION_BATCH,
+                                         .image = "sh",
+                                         .command = "true",
+                                         .access_key = "AKIANABBDUSEREXAMPLE",
+                                         .priority = -1 };
+    const struct audit_who by = { .user_name = "user@lablup.com",
+                                  .domain = "default",
+                                  .access_key = "AKIANABBDUSEREXAMPLE",
+                                  .address = "127.0.0.1",
+                                  .request_id = "3a50e4c3-75b6-4b6b-a08c-4e7cc8bd4fd3" };
+    const struct session_request *requests = &req;
 
     (void)snprintf(name, sizeof(name), "bench-%zu", bench.created++);
-    core_create_session(bench.core, &req, on_created, NULL);
+    core_create_sessions(bench.core, &requests, 1, NULL, bench.is_audited ? &by : NULL, on_created,
+                         NULL);
 }
 
 static void on_event(void *data, const struct core_event *event)
@@ -231,11 +240,14 @@ int main(int argc, char **argv)
 
     bench.count = 16000;
     bench.slots = 64;
+    bench.is_audited = true;
     for (int i = 1; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--count") == 0)
             bench.count = strtoul(argv[i + 1], NULL, 10);
         else if (strcmp(argv[i], "--slots") == 0)
             bench.slots = strtoul(argv[i + 1], NULL, 10);
+        else if (strcmp(argv[i], "--audit") == 0)
+            bench.is_audited = strcmp(argv[i + 1], "no") != 0;
         else if (strcmp(argv[i], "--dir") == 0)
             chosen = argv[i + 1];
     }

@@ -3,10 +3,13 @@
  *
  * Each batch holds one session of one kernel. In each round, each with a fresh
  * database: single-row transactions of SQLite alone (WAL, synchronous=FULL) as
- * the measure of the disk, then 1, 4 and 64 outstanding batches. The last line
- * is one JSON object with medians over the rounds.
+ * the measure of the disk, then 1, 4 and 64 outstanding batches. With --server,
+ * a URI with %s for a database's name, the database is on that PostgreSQL server,
+ * and each is paired with a bare program that writes the same. The last line is
+ * one JSON object with medians over the rounds. With --load, it is how long as many
+ * pending sessions take to load from a file, or from the server.
  *
- *     bench/store [--dir FOLDER] [--count SESSIONS] [--rounds N]
+ *     bench/store [--dir FOLDER] [--count SESSIONS] [--rounds N] [--server URI] [--load SESSIONS]
  */
 #include <fcntl.h>
 #include <sqlite3.h>
@@ -19,7 +22,9 @@
 #include "base/clock.h"
 #include "base/fs.h"
 #include "store/fixture.h"
+#include "store/sql_module.h"
 #include "store/store.h"
+#include "store_pipeline.h"
 
 struct run {
     struct store *store;
@@ -103,14 +108,27 @@ static int find_accounts(void *data, struct event *e, struct aq_error *err)
     return 0;
 }
 
-/* Sessions per second, or a negative errno. */
-static double measure(const char *dir, size_t count, size_t outstanding, struct aq_error *err)
+/* The engine itself, in place of the module. */
+int sql_load_postgres(const struct sql_ops **ret, struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/store.db", dir);
+    (void)err;
+    *ret = aq_sql_module.ops;
+    return 0;
+}
+
+/* Sessions per second, or a negative errno. 'uri' NULL = a file; else 'ret_bare' is
+ * what a bare program does beside.
+ */
+static double measure(const char *dir, const char *uri, size_t count, size_t outstanding,
+                      double *ret_bare, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *path = uri ? strdup(uri) : aq_format("%s/store.db", dir);
+    AQ_CLEANUP(aq_freep) char *key = aq_format("%s/store.db.key", dir);
     AQ_CLEANUP(store_closep) struct store *store = NULL;
     struct run run = { .count = count };
+    char user[UUID_TEXT_MAX], project[UUID_TEXT_MAX];
     int64_t began;
-    int r = store_open(&(struct store_conf){ .path = path }, &store, err);
+    int r = store_open(&(struct store_conf){ .path = path, .key_path = key }, &store, err);
 
     if (r == 0)
         r = store_init_dev(store, err);
@@ -119,6 +137,12 @@ static double measure(const char *dir, size_t count, size_t outstanding, struct 
     if (r < 0)
         return r;
     run.store = store;
+    if (uri)
+        *ret_bare = pipeline_measure(
+            uri,
+            &(struct pipeline_owner){ uuid_format(&run.user_id, user),
+                                      uuid_format(&run.project_id, project) },
+            count, outstanding);
     began = clock_monotonic_usec();
     while (run.sent < outstanding)
         send_one(&run);
@@ -182,7 +206,7 @@ static bool run_round(const char *dir, size_t count, size_t round,
             return false;
         }
         rates[i][round] = i == 0 ? measure_raw(dir, count)
-                                 : measure(dir, count, outstanding[i - 1], &err);
+                                 : measure(dir, NULL, count, outstanding[i - 1], NULL, &err);
         (void)fs_remove_tree(AT_FDCWD, dir, NULL);
         if (rates[i][round] < 0) {
             (void)fprintf(stderr, "bench/store: %s\n", i == 0 ? "SQLite" : err.text);
@@ -190,6 +214,76 @@ static bool run_round(const char *dir, size_t count, size_t round,
         }
     }
     return true;
+}
+
+/* ---- a server ---- */
+
+/* Ratios to the bare program, and rates, of each number outstanding. */
+struct server_figures {
+    double ratios[AQ_COUNT(outstanding)][ROUNDS_MAX], rates[AQ_COUNT(outstanding)][ROUNDS_MAX];
+};
+
+/* A fresh database on a server; 'server' has %s where its name belongs. */
+struct bench_database {
+    char *admin, *uri;
+};
+
+static bool bench_database_make(struct bench_database *db, const char *server)
+{
+    const char *at = strstr(server, "%s");
+    int len = at ? (int)(at - server) : 0;
+
+    if (!at)
+        return false;
+    db->admin = aq_format("%.*spostgres%s", len, server, at + 2);
+    db->uri = aq_format("%.*saliquot_bench%s", len, server, at + 2);
+    return db->admin && db->uri
+           && pipeline_run(db->admin, "DROP DATABASE IF EXISTS aliquot_bench WITH (FORCE)")
+           && pipeline_run(db->admin, "CREATE DATABASE aliquot_bench");
+}
+
+static void bench_database_drop(struct bench_database *db)
+{
+    if (db->admin)
+        (void)pipeline_run(db->admin, "DROP DATABASE IF EXISTS aliquot_bench WITH (FORCE)");
+    free(db->admin);
+    free(db->uri);
+}
+
+static bool run_on_server(const char *dir, const char *server, size_t count, size_t together,
+                          double *ret_rate, double *ret_ratio)
+{
+    struct bench_database db = { .uri = NULL };
+    struct aq_error err = { 0 };
+    double bare = -1;
+
+    *ret_rate = -1;
+    if (bench_database_make(&db, server) && mkdir(dir, 0700) == 0)
+        *ret_rate = measure(dir, db.uri, count, together, &bare, &err);
+    if (*ret_rate < 0)
+        (void)fprintf(stderr, "bench/store: %s\n", err.text);
+    *ret_ratio = *ret_rate / bare;
+    (void)fs_remove_tree(AT_FDCWD, dir, NULL);
+    bench_database_drop(&db);
+    return *ret_rate >= 0 && bare > 0;
+}
+
+static int run_server(const char *dir, const char *server, size_t count, size_t rounds)
+{
+    static struct server_figures figures;
+
+    for (size_t round = 0; round < rounds; round++)
+        for (size_t i = 0; i < AQ_COUNT(outstanding); i++)
+            if (!run_on_server(dir, server, count, outstanding[i], &figures.rates[i][round],
+                               &figures.ratios[i][round]))
+                return 1;
+    printf("{\"bench\":\"store\",\"engine\":\"postgresql\",\"sessions\":%zu,\"rounds\":%zu", count,
+           rounds);
+    for (size_t i = 0; i < AQ_COUNT(outstanding); i++)
+        printf(",\"created_per_s_%zu\":%.0f,\"of_bare_%zu\":%.2f", outstanding[i],
+               median(figures.rates[i], rounds), outstanding[i], median(figures.ratios[i], rounds));
+    printf("}\n");
+    return 0;
 }
 
 static void print_result(size_t count, size_t rounds, double rates[COLUMNS][ROUNDS_MAX])
@@ -205,12 +299,69 @@ static void print_result(size_t count, size_t rounds, double rates[COLUMNS][ROUN
     printf(",\"ratio_4\":%.2f}\n", median(ratios, rounds));
 }
 
+/* ---- loading ---- */
+
+static int count_sessions(void *data, struct event *e, struct aq_error *err)
+{
+    (void)err;
+    *(size_t *)data += e->kind == EVENT_SESSION_CREATED;
+    return 0;
+}
+
+/* How long a store_load() of 'count' pending sessions takes, in seconds; -1 if it does not work. */
+static double measure_load(const struct store_conf *conf, size_t count, struct aq_error *err)
+{
+    AQ_CLEANUP(store_closep) struct store *store = NULL;
+    struct run run = { .count = count };
+    size_t found = 0;
+    int64_t began;
+    int r = store_open(conf, &store, err);
+
+    if (r == 0)
+        r = store_init_dev(store, err);
+    if (r == 0)
+        r = store_load(store, find_accounts, &run, err);
+    if (r < 0)
+        return -1;
+    run.store = store;
+    while (run.sent < AQ_MIN(count, (size_t)1000))
+        send_one(&run);
+    store_flush(store);
+    store_close(AQ_TAKE(store));
+    if (run.result < 0 || store_open(conf, &store, err) < 0)
+        return -1;
+    began = clock_monotonic_usec();
+    if (store_load(store, count_sessions, &found, err) < 0 || found != count)
+        return -1;
+    return (double)(clock_monotonic_usec() - began) / 1e6;
+}
+
+static int run_load(const char *dir, const char *server, size_t count)
+{
+    struct bench_database db = { .uri = NULL };
+    AQ_CLEANUP(aq_freep) char *file = aq_format("%s/store.db", dir);
+    AQ_CLEANUP(aq_freep) char *key = aq_format("%s/store.db.key", dir);
+    struct aq_error err = { 0 };
+    double seconds = -1;
+
+    if (mkdir(dir, 0700) == 0 && (!server || bench_database_make(&db, server)))
+        seconds = measure_load(
+            &(struct store_conf){ .path = db.uri ? db.uri : file, .key_path = key }, count, &err);
+    if (seconds < 0)
+        (void)fprintf(stderr, "bench/store: %s\n", err.text);
+    (void)fs_remove_tree(AT_FDCWD, dir, NULL);
+    bench_database_drop(&db);
+    printf("{\"bench\":\"store\",\"engine\":\"%s\",\"loaded\":%zu,\"seconds\":%.2f}\n",
+           server ? "postgresql" : "sqlite", count, seconds);
+    return seconds < 0;
+}
+
 int main(int argc, char **argv)
 {
     AQ_CLEANUP(aq_freep) char *dir = NULL;
     static double rates[COLUMNS][ROUNDS_MAX];
-    const char *parent = ".";
-    size_t count = 5000, rounds = 3;
+    const char *parent = ".", *server = NULL;
+    size_t count = 5000, rounds = 3, load = 0;
 
     for (int i = 1; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--dir") == 0)
@@ -219,9 +370,17 @@ int main(int argc, char **argv)
             count = (size_t)strtoul(argv[i + 1], NULL, 10);
         else if (strcmp(argv[i], "--rounds") == 0)
             rounds = (size_t)strtoul(argv[i + 1], NULL, 10);
+        else if (strcmp(argv[i], "--server") == 0)
+            server = argv[i + 1];
+        else if (strcmp(argv[i], "--load") == 0)
+            load = (size_t)strtoul(argv[i + 1], NULL, 10);
     }
     rounds = AQ_MIN(AQ_MAX(rounds, (size_t)1), (size_t)ROUNDS_MAX);
     dir = aq_format("%s/bench-store-%ld", parent, (long)getpid());
+    if (dir && load)
+        return run_load(dir, server, load);
+    if (dir && server)
+        return run_server(dir, server, count, rounds);
     for (size_t i = 0; i < rounds; i++)
         if (!dir || !run_round(dir, count, i, rates))
             return 1;

@@ -14,6 +14,8 @@ WITHOUT_BUILD = ("layers", "fresh", "packages")  # they need none, or make their
 
 
 def pytest_configure(config):
+    config.addinivalue_line("markers", "engines: runs on PostgreSQL, too")
+    config.addinivalue_line("markers", "file_database: but this one is about the file")
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as in a shell's background job
         signal.signal(signal.SIGINT, signal.default_int_handler)  # for what tests interrupt
     needs_build = any(not set(WITHOUT_BUILD) & set(pathlib.Path(arg.partition("::")[0]).parts)

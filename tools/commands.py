@@ -88,13 +88,22 @@ def locked(folder, on_wait):
         os.close(descriptor)
 
 
+def _end(process, signum):
+    """With its group, if it has one of its own: a child that does not end with it yet."""
+    with contextlib.suppress(ProcessLookupError):
+        if process.poll() is None and os.getpgid(process.pid) == process.pid:
+            os.killpg(process.pid, signum)
+        else:
+            process.send_signal(signum)
+
+
 def stop_all():
     """End what other threads run, and let them start nothing more; their run() raises Failed."""
     global _is_stopping
     with _lock:
         _is_stopping = True
         for process, ended_by in _running.items():
-            process.send_signal(ended_by)
+            _end(process, ended_by)
 
 
 def describe(error):

@@ -112,11 +112,14 @@ def run_logged(command, log, env=None):
     return commands.finish(process)[1]
 
 
-def meson_tests(name, folder, needs, suite, names=()):
+ON_POSTGRES = [PYTHON, "-B", "tests/lib/postgres.py"]  # and what is to run beside a server
+
+
+def meson_tests(name, folder, needs, suite, names=(), prefix=()):
     """The unit tests of a build folder: of a suite, or those that are named."""
     def run(log):
         chosen = [test["name"] for test in named_tests(ROOT / folder, names)]
-        status = run_logged(["meson", "test", "-C", folder, "--no-rebuild", "--print-errorlogs",
+        status = run_logged([*prefix, "meson", "test", "-C", folder, "--no-rebuild", "--print-errorlogs",
                              "--logbase", name, f"--num-processes={JOBS}", "--suite", suite,
                              *chosen], log)
         shutil.copy(ROOT / folder / "meson-logs" / f"{name}.junit.xml", RESULTS / f"{name}.xml")
@@ -124,7 +127,7 @@ def meson_tests(name, folder, needs, suite, names=()):
     return Task(name, {folder: needs}, run)
 
 
-def python_tests(name, paths, needs, workers=0, dist="loadfile", **more):
+def python_tests(name, paths, needs, workers=0, dist="loadfile", prefix=(), marks=(), **more):
     """Python tests, spread over so many processes; 0: none besides."""
     present = [path for path in paths if (ROOT / path.split("::")[0]).exists()]
     spread = ["-n", workers, "--dist", dist] if workers else []
@@ -132,9 +135,9 @@ def python_tests(name, paths, needs, workers=0, dist="loadfile", **more):
     def run(log):
         if not present:
             return True
-        return run_logged([PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rs",
+        return run_logged([*prefix, PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rs",
                            f"--timeout={STUCK_SEC}", f"--junitxml={RESULTS / name}.xml",
-                           *spread, *present], log,
+                           *spread, *marks, *present], log,
                           {"PYTHONDONTWRITEBYTECODE": "1"}) in (0, 5)
     return Task(name, needs, run, **more)
 
@@ -238,6 +241,24 @@ def packages(names):
                          is_bare=True)]
 
 
+def postgres(names):
+    """What is about the store, on the other engine; and what is about that engine."""
+    own = python_paths("postgres", names)
+    if names:
+        return [python_tests("postgres", own, BOTH)]
+    marks = ["-m", "engines and not file_database"]
+    return [meson_tests("postgres-unit", "build-asan", None, "database", prefix=ON_POSTGRES),
+            python_tests("postgres-api", ["tests/api"], BOTH, WORKERS, prefix=ON_POSTGRES),
+            python_tests("postgres-system", ["tests/system"], BOTH, WORKERS,
+                         prefix=ON_POSTGRES, marks=marks),
+            python_tests("postgres-fault", ["tests/fault/test_fault.py",
+                                            "tests/fault/test_database_fault.py",
+                                            "tests/fault/test_retention_fault.py",
+                                            "tests/fault/test_repeat_fault.py"], BOTH, WORKERS,
+                         "load", prefix=ON_POSTGRES),
+            python_tests("postgres", own, BOTH, JOBS)]
+
+
 def quick(names):
     """What to run between two edits: with sanitizers, but those of threads; and the demo's core."""
     check_names("quick", names, ["no parts"])
@@ -249,12 +270,14 @@ BOTH = {"build-asan": programs, "build": None}
 api = python_suite("api", {"build-asan": programs})
 SUITES = {"unit": unit, "api": api, "system": python_suite("system", BOTH),
           "fault": python_suite("fault", {"build-asan": programs}, "load"),
+          "postgres": postgres,
           "security": python_suite("security", BOTH),
           "compat": python_suite("compat", BOTH), "fuzz": fuzz, "bench": bench,
           "fresh": fresh, "packages": packages}
 NODE = [] if shutil.which("npm") else ["node"]  # it often is not Debian's
 GROUPS = {"system": ["containers", "system"], "fault": ["containers", "system"],
+          "postgres": ["containers", "system", "postgres"],
           "security": ["containers", "system"],
           "quick": ["containers", "system"], "fuzz": ["fuzz"],
           "bench": ["containers", "bench", *NODE],
-          "compat": NODE}  # of packages.txt, besides build and test
+          "compat": ["containers", "demo", *NODE]}  # of packages.txt, besides build and test

@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/fs.h"
+#include "base/installed.h"
 #include "base/log.h"
 #include "http/exposition.h"
 
@@ -260,12 +261,21 @@ static void agent_on_message(void *data, uint64_t seq, const struct message *msg
     case MSG_KERNEL_FORGET:
         kernel_on_forget(agent, &msg->kernel_forget);
         break;
+    case MSG_KERNEL_DESCRIBE:
+        kernel_on_describe(agent, &msg->kernel_describe);
+        break;
     case MSG_DRAIN:
         AQ_FAULT("agent.drain.received");
         agent->is_draining = msg->drain.on;
         break;
+    case MSG_IMAGE_LOGINS:
+        image_commands_take_logins(agent, msg->image_logins.auths);
+        break;
     case MSG_IMAGE_COMMAND:
         image_commands_handle(agent, &msg->image_command);
+        break;
+    case MSG_SERVICE_COMMAND:
+        own_service_handle(agent, &msg->service_command);
         break;
     case MSG_STREAM_OPEN:
         streams_open(agent, &msg->stream_open);
@@ -311,7 +321,7 @@ static int agent_connect_link(struct agent_daemon *agent, struct aq_error *err)
         .on_disconnected = agent_on_disconnected,
         .on_refused = agent_on_rejected,
     };
-    struct identity identity;
+    struct link_identity identity;
     int r = identity_load(agent->settings, &identity, err);
 
     if (r < 0)
@@ -325,7 +335,7 @@ static int agent_connect_link(struct agent_daemon *agent, struct aq_error *err)
                                                     .agent_id = agent->settings->id,
                                                     .incarnation = agent->incarnation },
                         &ops, agent, &agent->link, err);
-    identity_done(&identity);
+    link_identity_done(&identity);
     return r;
 }
 
@@ -442,12 +452,18 @@ static void agent_find_network(struct agent_daemon *agent)
 /* Sessions run without one, too. */
 static void agent_find_ssh(struct agent_daemon *agent)
 {
+    const char *configured = agent->settings->runner;
+    AQ_CLEANUP(aq_freep) char *runner = configured ? strdup(configured)
+                                                   : installed_find("aliquot-runner");
     struct aq_error err = { 0 };
 
-    if (!agent->net || !agent->settings->network_ssh)
+    if (!agent->net || !agent->settings->network_ssh || !runner)
         return;
-    if (ssh_new(SSH_SERVER, &agent->ssh, &err) == 0)
-        log_info("containers of interactive sessions have an SSH server");
+    if (ssh_new(SSH_SERVER, runner, &agent->ssh, &err) == 0)
+        log_info("containers of interactive sessions have an SSH server%s",
+                 ssh_has_sftp(agent->ssh) ? ""
+                                          : "; not for SFTP: install the package "
+                                            "openssh-sftp-server");
     else if (err.code == ENOENT)
         log_info("containers have no SSH server: install the package dropbear-bin");
     else
@@ -562,6 +578,7 @@ void agent_free(struct agent_daemon *agent)
         kernel_drop(agent->kernels.entries[0].value);
     map_done(&agent->kernels);
     image_commands_free(agent);
+    own_service_free(agent);
     images_free(agent->images);
     net_free(agent->net);
     ssh_free(AQ_TAKE(agent->ssh));

@@ -4,7 +4,7 @@
  * agent.c owns the whole and speaks with the manager; kernel.c is the life of
  * one kernel, devices.c that of its devices; recover.c finds kernels again at
  * the start; streams.c serves logs and terminals; metrics/ takes samples;
- * image_commands.c pulls and removes images; log_retention.c limits the logs of ended
+ * image_commands.c pulls and removes images; own_service.c asks systemd about us; log_retention.c limits the logs of ended
  * kernels.
  */
 #ifndef AQ_AGENT_AGENT_INTERNAL_H
@@ -50,10 +50,11 @@ struct agent_daemon {
     const char *no_containers;
     char *notes; /* for administrators: what is weaker here than it could be */
     struct images *images;
-    struct net *net;        /* of containers; NULL = they have none */
-    struct ssh *ssh;        /* server of containers; NULL = they have none */
-    struct gpu *gpu;        /* slices of containers; NULL without containers */
-    struct list image_jobs; /* image_commands.c */
+    struct net *net;                     /* of containers; NULL = they have none */
+    struct ssh *ssh;                     /* server of containers; NULL = they have none */
+    struct gpu *gpu;                     /* slices of containers; NULL without containers */
+    struct list image_jobs;              /* image_commands.c */
+    struct own_service_job *service_job; /* NULL = systemctl does not run */
     const struct agent_events *events;
     void *data;
     int lock;
@@ -106,6 +107,8 @@ void streams_free(struct agent_daemon *agent);
 /* ---- image_commands.c ---- */
 
 void image_commands_handle(struct agent_daemon *agent, const struct msg_image_command *command);
+/* "auths" of containers-auth.json(5), NULL = none: images are fetched with these from now on. */
+void image_commands_take_logins(struct agent_daemon *agent, const char *auths);
 /* Tell the manager which images are here. */
 void image_commands_list(struct agent_daemon *agent);
 /* How far the image of a kernel has come; call as often as you like. */
@@ -114,6 +117,16 @@ void image_commands_progress(struct agent_daemon *agent, const struct uuid *sess
                              const struct image_progress *progress, int64_t *told_usec);
 void image_commands_start(struct agent_daemon *agent);
 void image_commands_free(struct agent_daemon *agent);
+
+/* ---- own_service.c ---- */
+
+void own_service_handle(struct agent_daemon *agent, const struct msg_service_command *command);
+/* What still runs ends by itself. */
+void own_service_free(struct agent_daemon *agent);
+
+#define OWN_SERVICE_UNIT_MAX 256
+/* The unit of the text of /proc/PID/cgroup: the innermost service. False = none. */
+bool own_service_read_unit(const char *cgroups, char ret[OWN_SERVICE_UNIT_MAX]);
 
 /* ---- log_retention.c ---- */
 

@@ -6,6 +6,7 @@
 #include "agent/agent_internal.h"
 #include "base/clock.h"
 #include "base/jsonw.h"
+#include "base/log.h"
 
 #define PROGRESS_USEC (200 * USEC_PER_MSEC) /* between two messages of one job */
 #define LISTED_MAX 2000
@@ -262,6 +263,21 @@ void image_commands_handle(struct agent_daemon *agent, const struct msg_image_co
 
     if (image_commands_act(agent, command, &err) < 0)
         image_commands_send_failure(agent, &command->job_id, command->image, &err);
+}
+
+void image_commands_take_logins(struct agent_daemon *agent, const char *auths)
+{
+    AQ_CLEANUP(aq_freep) char *text = auths ? aq_format("{\"auths\":%s}\n", auths) : NULL;
+    struct aq_error err = { 0 };
+
+    if (auths && !text)
+        aq_fail_oom(&err);
+    else
+        (void)images_set_logins(agent->images, text, &err);
+    if (err.code)
+        log_warning("the logins of registries are not kept: %s", err.text);
+    if (text)
+        explicit_bzero(text, strlen(text));
 }
 
 void image_commands_start(struct agent_daemon *agent)

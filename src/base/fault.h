@@ -4,7 +4,7 @@
  *     AQ_FAULT("manager.create.committed");
  *
  * In a build with -Dfaults=true the process dies by SIGKILL at the place
- * named in ALIQUOT_FAULT ("name" or "name:3" for the third passage), and
+ * named in ALIQUOT_FAULT ("name", "name:3" for the third passage, or "name:any"), and
  * every first passage is appended to the file ALIQUOT_FAULT_LOG, so that the
  * suite can tell which places were never reached. ALIQUOT_FAULT_ONCE names a
  * file that is made before dying: while it exists nothing dies, so a

@@ -81,7 +81,7 @@ void fs_try_chown(int fd, uid_t uid)
     (void)r;
 }
 
-static int fs_sync_parent(int dirfd, const char *path)
+int fs_sync_parent(int dirfd, const char *path, struct aq_error *err)
 {
     const char *slash = strrchr(path, '/');
     AQ_CLEANUP(aq_freep) char *parent = NULL;
@@ -89,9 +89,9 @@ static int fs_sync_parent(int dirfd, const char *path)
 
     parent = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
     if (!parent)
-        return -ENOMEM;
+        return aq_fail_oom(err);
     fd = openat(dirfd, parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+    return fd < 0 || fsync(fd) < 0 ? aq_fail_errno(err, "sync the folder '%s'", parent) : 0;
 }
 
 static int fs_replace(int dirfd, const char *path, const void *bytes, size_t len, mode_t mode,
@@ -112,7 +112,7 @@ static int fs_replace(int dirfd, const char *path, const void *bytes, size_t len
     if (r == 0 && renameat(dirfd, temporary, dirfd, path) < 0)
         r = -errno;
     if (r == 0 && durable)
-        r = fs_sync_parent(dirfd, path);
+        r = fs_sync_parent(dirfd, path, NULL);
     if (r < 0) {
         (void)unlinkat(dirfd, temporary, 0);
         return r == -ENOMEM ? aq_fail_oom(err)

@@ -35,6 +35,9 @@ int fs_write_quick(int dirfd, const char *path, const void *bytes, size_t len, m
 int fs_overwrite(int dirfd, const char *path, const void *bytes, size_t len, mode_t mode,
                  struct aq_error *err);
 
+/* Wait until the name of a file that was made, renamed or removed is on disk. */
+int fs_sync_parent(int dirfd, const char *path, struct aq_error *err);
+
 /* mkdir -p with 'mode' for what is new. */
 int fs_mkdirs(const char *path, mode_t mode, struct aq_error *err);
 
@@ -67,6 +70,12 @@ char *fs_state_dir(void);
 
 /* $XDG_CONFIG_HOME/aliquot (~/.config/aliquot). Caller frees. */
 char *fs_user_config_dir(void);
+
+/* $XDG_CACHE_HOME/aliquot (~/.cache/aliquot). Caller frees. */
+char *fs_user_cache_dir(void);
+
+/* $HOME/NAME, without HOME as the user database has it. Caller frees. */
+char *fs_user_file(const char *name);
 
 /* The directory of the running program, from /proc/self/exe. Caller frees. */
 char *fs_program_dir(void);

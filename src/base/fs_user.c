@@ -48,3 +48,13 @@ char *fs_user_config_dir(void)
 {
     return fs_user_dir("XDG_CONFIG_HOME", ".config");
 }
+
+char *fs_user_cache_dir(void)
+{
+    return fs_user_dir("XDG_CACHE_HOME", ".cache");
+}
+
+char *fs_user_file(const char *name)
+{
+    return aq_format("%s/%s", fs_user_home(), name);
+}

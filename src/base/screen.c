@@ -20,6 +20,9 @@
 /* After an Esc the rest of a sequence comes at once, over a slow line a little later. */
 #define REST_USEC (300 * USEC_PER_MSEC)
 
+/* How often to look whether the terminal is ours again. */
+#define BACKGROUND_MSEC 200
+
 /* Alternate screen, no cursor, lines are not continued; and back. */
 #define ENTER "\033[?1049h\033[?25l\033[?7l"
 #define LEAVE "\033[0m\033[?7h\033[?25h\033[?1049l"
@@ -157,35 +160,68 @@ static bool screen_take_signal(int *ret_signum)
     return true;
 }
 
-/* All that came. A stopped program that is ended must not touch the terminal
- * again, which is its shell's: so what ends it goes first.
- */
-static uint32_t screen_handle_signals(struct screen *s)
+struct screen_came {
+    bool is_stopped, is_continued, is_changed;
+    uint32_t key;
+};
+
+/* All that came since. What ends the program ends it here. */
+static void screen_take_signals(struct screen *s, struct screen_came *came)
 {
-    bool is_stopped = false, is_continued = false, is_changed = false;
-    uint32_t key = KEY_NONE;
     int signum;
 
     while (screen_take_signal(&signum)) {
-        is_stopped |= signum == SIGTSTP;
-        is_continued |= signum == SIGCONT;
-        is_changed |= signum == SIGWINCH;
+        came->is_stopped |= signum == SIGTSTP;
+        came->is_continued |= signum == SIGCONT;
+        came->is_changed |= signum == SIGWINCH;
         if (signum == SIGINT)
-            key = KEY_INTERRUPT;
+            came->key = KEY_INTERRUPT;
         else if (signum == SIGTERM || signum == SIGHUP || signum == SIGQUIT)
             screen_obey(s, signum);
     }
-    if (is_stopped) {
-        screen_obey(s, SIGTSTP);
-        return screen_handle_signals(s) == KEY_INTERRUPT ? KEY_INTERRUPT : SCREEN_CHANGED;
+}
+
+/* A shell has the terminal. */
+static bool screen_is_background(void)
+{
+    pid_t group = tcgetpgrp(STDIN_FILENO);
+
+    return group >= 0 && group != getpgrp();
+}
+
+/* A stopped program that is ended must not touch the terminal again, which is its shell's:
+ * that would stop it once more. It is continued and ended at once, but another thread may
+ * be the one that hears of its end, a moment later.
+ */
+static void screen_await_terminal(struct screen *s, struct screen_came *came)
+{
+    struct pollfd polls = { screen_pipe[0], POLLIN, 0 };
+
+    while (!came->key && screen_is_background()) {
+        (void)poll(&polls, 1, BACKGROUND_MSEC);
+        screen_take_signals(s, came);
     }
-    if (key)
-        return key;
-    if (is_continued || !s->is_entered)
+}
+
+static uint32_t screen_handle_signals(struct screen *s)
+{
+    struct screen_came came = { .key = KEY_NONE };
+
+    screen_take_signals(s, &came);
+    if (came.is_stopped) {
+        screen_obey(s, SIGTSTP);
+        came.is_continued = true;
+        screen_take_signals(s, &came);
+    }
+    if (came.is_continued)
+        screen_await_terminal(s, &came);
+    if (came.key)
+        return came.key;
+    if (came.is_continued)
         screen_restart(s);
-    if (is_changed)
+    if (came.is_changed)
         screen_measure(s);
-    return is_continued || is_changed ? SCREEN_CHANGED : KEY_NONE;
+    return came.is_continued || came.is_changed ? SCREEN_CHANGED : KEY_NONE;
 }
 
 /* ---- keys ---- */

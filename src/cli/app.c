@@ -304,6 +304,14 @@ static void app_open_standard(void)
     aq_closep(&fd);
 }
 
+/* By this name it is used in place of Backend.AI's program, whose failures all are 1. */
+static bool app_is_backendai(const char *program)
+{
+    const char *slash = strrchr(program, '/');
+
+    return strcmp(slash ? slash + 1 : program, "backend.ai") == 0;
+}
+
 int cli_main(int argc, char **argv)
 {
     struct cli cli = { .verb = NULL };
@@ -315,6 +323,9 @@ int cli_main(int argc, char **argv)
     r = app_dispatch(&cli, argc - 1, argv + 1, &err);
     if (r < 0)
         r = app_report(&cli, &err);
+    if (r > CLI_EXIT_USAGE && r < CLI_EXIT_OWN && app_is_backendai(argv[0])
+        && !(cli.verb && (cli.verb->flags & CLI_RUNS_PROGRAM)))
+        r = CLI_EXIT_FAILURE;
     cli_client_free(cli.client);
     cli_config_done(&cli.config);
     return r;

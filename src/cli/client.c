@@ -3,22 +3,27 @@
 #include "cli/client.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fs.h"
+#include "base/uuid.h"
 #include "http/sign.h"
 #include "http/version.h"
 
 #define ANSWER_MAX (UINT64_C(64) << 20)
 #define CONNECTIONS_MAX 256
+#define ASK_AGAIN_USEC (60 * USEC_PER_SEC)
 
 struct cli_client {
     struct client_sync *sync;
     char *endpoint;   /* the one in use, without a slash at its end */
     const char *rest; /* of the configured list: what has not been tried */
+    const char *once; /* Idempotency-Key of the requests that are made; NULL = none */
+    bool was_stale;   /* and was told so */
 };
 
 void cli_client_free(struct cli_client *client)
@@ -170,6 +175,8 @@ static int client_prepare(struct cli *cli, enum method method, const char *path,
     strbuf_addf(headers, "User-Agent: aliquot/%s\r\n", ALIQUOT_VERSION);
     if (content_type)
         strbuf_addf(headers, "Content-Type: %s\r\n", content_type);
+    if (cli->client->once)
+        strbuf_addf(headers, "Idempotency-Key: %s\r\n", cli->client->once);
     if (domain && !strpbrk(domain, "\r\n"))
         strbuf_addf(headers, "X-BackendAI-Domain: %s\r\n", domain);
     r = client_write_signature(cli, method, url->data, content_type, headers, err);
@@ -208,8 +215,30 @@ static bool client_is_unreachable(int r)
     return r == -ECONNREFUSED || r == -EHOSTUNREACH || r == -ENETUNREACH || r == -ETIMEDOUT;
 }
 
+/* The manager answers from memory, as its database's server is away: say so once. */
+static void client_note_stale(struct cli *cli, const struct client_reply *reply)
+{
+    static const char name[] = "Aliquot-Stale: ";
+    const char *at = reply->status < 300 ? strstr(reply->headers.data, name) : NULL;
+    char text[64], since[CLOCK_ISO_MAX];
+    int64_t usec;
+
+    if (!at || cli->client->was_stale)
+        return;
+    at += strlen(name);
+    (void)snprintf(text, sizeof(text), "%.*s", (int)strcspn(at, "\r\n"), at);
+    if (clock_parse_date(text, &usec) < 0)
+        return;
+    cli->client->was_stale = true;
+    cli_note(cli,
+             "aliquot: the manager's database cannot be reached since %.19sZ: this is what the "
+             "manager has in memory, and changes wait",
+             clock_format_utc(usec, since));
+}
+
 static int client_fetch_once(struct cli *cli, enum method method, const char *path,
-                             const char *body, struct client_reply *reply, struct aq_error *err)
+                             const char *body, client_sync_body_fn *on_body, void *data,
+                             struct client_reply *reply, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT;
     AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
@@ -223,27 +252,44 @@ static int client_fetch_once(struct cli *cli, enum method method, const char *pa
     request.headers = headers.data;
     request.body = body;
     request.body_len = body ? strlen(body) : 0;
-    return client_sync_fetch(cli->client->sync, &request, reply, err);
+    r = client_sync_stream(cli->client->sync, &request, on_body, data, reply, err);
+    if (r >= 0)
+        client_note_stale(cli, reply);
+    return r;
 }
 
-int cli_fetch(struct cli *cli, enum method method, const char *path, const char *body,
-              struct client_reply *reply, struct aq_error *err)
+int cli_fetch_body(struct cli *cli, enum method method, const char *path, const char *body,
+                   client_sync_body_fn *on_body, void *data, struct client_reply *reply,
+                   struct aq_error *err)
 {
     int r = client_need(cli, err);
 
     if (r < 0)
         return r;
     do
-        r = client_fetch_once(cli, method, path, body, reply, err);
+        r = client_fetch_once(cli, method, path, body, on_body, data, reply, err);
     while (client_is_unreachable(r) && client_next_endpoint(cli->client, err) == 0);
     cli->client->rest = NULL;
     return r < 0 && r != -ENOMEM && r != -EINVAL ? cli_fail_connection(cli, err) : r;
+}
+
+int cli_fetch(struct cli *cli, enum method method, const char *path, const char *body,
+              struct client_reply *reply, struct aq_error *err)
+{
+    return cli_fetch_body(cli, method, path, body, NULL, NULL, reply, err);
 }
 
 int cli_fail_answer(const struct cli *cli, const char *why, struct aq_error *err)
 {
     return aq_fail(err, EPROTO, "%s does not speak this protocol: its answer is not JSON (%s)",
                    cli->client->endpoint, why);
+}
+
+int cli_check_status(const struct cli *cli, const struct client_reply *reply, struct aq_error *err)
+{
+    return reply->status < 200 || reply->status > 299
+               ? cli_fail_status(cli, reply->status, reply->body.data, reply->body.len, err)
+               : 0;
 }
 
 /* The text of an answer that is a success. */
@@ -257,9 +303,7 @@ static int client_fetch_success(struct cli *cli, enum method method, const char 
     if (body && !text)
         return aq_fail_oom(err);
     r = cli_fetch(cli, method, path, text, reply, err);
-    if (r == 0 && (reply->status < 200 || reply->status > 299))
-        r = cli_fail_status(cli, reply->status, reply->body.data, reply->body.len, err);
-    return r;
+    return r < 0 ? r : cli_check_status(cli, reply, err);
 }
 
 int cli_call(struct cli *cli, enum method method, const char *path, const json_t *body,
@@ -280,6 +324,50 @@ int cli_call(struct cli *cli, enum method method, const char *path, const json_t
     client_reply_done(&reply);
     return r;
 }
+
+/* ---- once ---- */
+
+/* The request may have come through; or, after that, the manager is not back yet. */
+static bool client_is_lost(int r, bool was_lost)
+{
+    return r == -ECONNRESET || r == -EPIPE
+           || (was_lost && (client_is_unreachable(r) || r == -ECONNABORTED || r == -EAGAIN));
+}
+
+static int client_call_until_answered(struct cli *cli, const char *path, const json_t *body,
+                                      json_t **ret, struct aq_error *err)
+{
+    int64_t end = clock_monotonic_usec() + ASK_AGAIN_USEC, pause = 100 * USEC_PER_MSEC;
+    bool was_lost = false;
+    int r;
+
+    while (client_is_lost(r = cli_call(cli, METHOD_POST, path, body, ret, err), was_lost)
+           && clock_monotonic_usec() < end) {
+        if (!was_lost)
+            cli_note(cli, "aliquot: no answer came (%s); asking again", err->text);
+        was_lost = true;
+        (void)usleep((useconds_t)pause);
+        pause = AQ_MIN(2 * pause, USEC_PER_SEC);
+    }
+    return r;
+}
+
+int cli_call_once(struct cli *cli, const char *path, const json_t *body, json_t **ret,
+                  struct aq_error *err)
+{
+    const struct uuid id = uuid_ordered();
+    char key[UUID_TEXT_MAX];
+    int r = client_need(cli, err);
+
+    if (r < 0)
+        return r;
+    cli->client->once = uuid_format(&id, key);
+    r = client_call_until_answered(cli, path, body, ret, err);
+    cli->client->once = NULL;
+    return r;
+}
+
+/* ---- streams ---- */
 
 static int client_on_copy(void *data, const char *bytes, size_t len)
 {
@@ -309,10 +397,12 @@ int cli_stream(struct cli *cli, enum method method, const char *path, const json
     request.body = text;
     request.body_len = text ? strlen(text) : 0;
     r = client_sync_stream(cli->client->sync, &request, on_body, data, &reply, err);
+    if (r >= 0)
+        client_note_stale(cli, &reply);
     if (r < 0)
         r = cli_fail_connection(cli, err);
-    else if (r == 0 && (reply.status < 200 || reply.status > 299))
-        r = cli_fail_status(cli, reply.status, reply.body.data, reply.body.len, err);
+    else if (r == 0)
+        r = cli_check_status(cli, &reply, err);
     client_reply_done(&reply);
     return r;
 }
@@ -328,81 +418,4 @@ void cli_path_query(struct strbuf *path, const char *name, const char *value)
         return;
     strbuf_addf(path, "%c%s=", strchr(path->data, '?') ? '&' : '?', name);
     url_encode(path, value);
-}
-
-/* The page that begins at 'offset', to 'take'. */
-static int client_fetch_page(struct cli *cli, const char *path, size_t wanted, size_t offset,
-                             cli_page_fn *take, void *data, size_t *ret_rows, size_t *ret_total,
-                             struct aq_error *err)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf full = STRBUF_INIT;
-    struct client_reply reply = CLIENT_REPLY_INIT;
-    int r;
-
-    strbuf_addf(&full, "%s%climit=%zu&offset=%zu", path, strchr(path, '?') ? '&' : '?', wanted,
-                offset);
-    if (!strbuf_ok(&full))
-        return aq_fail_oom(err);
-    r = client_fetch_success(cli, METHOD_GET, full.data, NULL, &reply, err);
-    if (r == 0)
-        r = take(data, reply.body.data, reply.body.len, ret_rows, ret_total, err);
-    client_reply_done(&reply);
-    return r;
-}
-
-int cli_call_pages(struct cli *cli, const char *path, size_t page, size_t limit, cli_page_fn *take,
-                   void *data, size_t *ret_total, struct aq_error *err)
-{
-    size_t have = 0, total = 0, rows = 0, wanted;
-    int r;
-
-    do {
-        wanted = limit ? AQ_MIN(limit - have, page) : page;
-        r = client_fetch_page(cli, path, wanted, have, take, data, &rows, &total, err);
-        if (r < 0)
-            return r;
-        have += rows;
-    } while (rows == wanted && have < total && (!limit || have < limit));
-    if (ret_total)
-        *ret_total = total;
-    return 0;
-}
-
-struct client_rows {
-    const struct cli *cli;
-    json_t *rows;
-};
-
-static int client_take_rows(void *data, const char *text, size_t len, size_t *ret_rows,
-                            size_t *ret_total, struct aq_error *err)
-{
-    struct client_rows *all = data;
-    json_error_t where;
-    json_t *page = json_loadb(text, len, JSON_DECODE_ANY, &where);
-    json_t *items = json_object_get(page, "items");
-    int r = 0;
-
-    if (!page)
-        return cli_fail_answer(all->cli, where.text, err);
-    *ret_rows = json_array_size(items);
-    *ret_total = (size_t)json_integer_value(json_object_get(page, "total"));
-    if (json_array_extend(all->rows, items) < 0 && *ret_rows)
-        r = aq_fail_oom(err);
-    json_decref(page);
-    return r;
-}
-
-int cli_call_list(struct cli *cli, const char *path, size_t page, size_t limit, json_t **ret,
-                  size_t *ret_total, struct aq_error *err)
-{
-    struct client_rows all = { cli, json_array() };
-    int r = all.rows
-                ? cli_call_pages(cli, path, page, limit, client_take_rows, &all, ret_total, err)
-                : aq_fail_oom(err);
-
-    if (r < 0)
-        json_decref(all.rows);
-    else
-        *ret = all.rows;
-    return r;
 }

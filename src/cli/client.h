@@ -21,11 +21,26 @@ void cli_client_free(struct cli_client *client);
 int cli_call(struct cli *cli, enum method method, const char *path, const json_t *body,
              json_t **ret, struct aq_error *err);
 
+/* The same of a POST that makes something, which is made once: if the connection is lost
+ * before the answer, it is asked again for a minute, and standard error says so. Only for
+ * routes that take an Idempotency-Key.
+ */
+int cli_call_once(struct cli *cli, const char *path, const json_t *body, json_t **ret,
+                  struct aq_error *err);
+
 /* Send 'body' (NULL = none) and take the answer as it is, whatever its status. The
  * other endpoints are tried when nobody listens at the first.
  */
 int cli_fetch(struct cli *cli, enum method method, const char *path, const char *body,
               struct client_reply *reply, struct aq_error *err);
+
+/* The same, and the body of a success is given to 'on_body' as it comes, if there is one. */
+int cli_fetch_body(struct cli *cli, enum method method, const char *path, const char *body,
+                   client_sync_body_fn *on_body, void *data, struct client_reply *reply,
+                   struct aq_error *err);
+
+/* 0, or the error that an answer is which is no success. */
+int cli_check_status(const struct cli *cli, const struct client_reply *reply, struct aq_error *err);
 
 /* So many rows of any list come in one answer, ... */
 #define CLI_PAGE 1000
@@ -38,8 +53,11 @@ int cli_fetch(struct cli *cli, enum method method, const char *path, const char 
 int cli_call_list(struct cli *cli, const char *path, size_t page, size_t limit, json_t **ret,
                   size_t *ret_total, struct aq_error *err);
 
-/* Takes the text of a page, {"items": [...], "total": N}: 0, or -errno. */
-typedef int cli_page_fn(void *data, const char *text, size_t len, size_t *ret_rows,
+/* Takes the text of a page, {"items": [...], "total": N}: 0, or -errno. It is called with
+ * what has come so far, each time with more at the end, and at last once with all
+ * ('is_whole'): then it sets what it returns.
+ */
+typedef int cli_page_fn(void *data, const char *text, size_t len, bool is_whole, size_t *ret_rows,
                         size_t *ret_total, struct aq_error *err);
 
 /* The same with each page given to 'take'. */

@@ -17,7 +17,8 @@ const struct cli_exit_status cli_exit_statuses[] = {
     { CLI_EXIT_UNREACHABLE, "the manager cannot be reached" },
     { CLI_EXIT_UNFIT, "'doctor': something that is needed does not work here" },
     { CLI_EXIT_OWN,
-      "'run', 'submit', 'exec' and 'session wait': the command failed, not the program" },
+      "'run', 'submit', 'exec', 'ssh', 'scp' and 'session wait': the command failed, not the "
+      "program" },
     { CLI_EXIT_INTERRUPTED, "interrupted by Ctrl-C" },
     { 0, NULL },
 };

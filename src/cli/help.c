@@ -164,6 +164,7 @@ void help_overview(struct strbuf *out)
                      "  aliquot run -r cpu=1 -r mem=1g -- echo hello\n");
     help_write_summaries(out, "Commands", "");
     help_write_summaries(out, "Sessions", "session ");
+    help_write_summaries(out, "SSH keys", "ssh-key ");
     help_write_summaries(out, "Agents", "agent ");
     help_write_summaries(out, "Administration", "admin ");
     help_write_summaries(out, "Configuration", "config ");

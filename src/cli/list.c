@@ -87,30 +87,70 @@ struct list_stream {
     struct cli *cli;
     struct table *table;
     size_t shown;
+    /* of the page that comes */
+    size_t at; /* up to here its text is taken */
+    size_t rows, total;
+    bool is_in_items;
 };
 
-static int list_take_page(void *data, const char *text, size_t len, size_t *ret_rows,
+enum list_step { LIST_STEP, LIST_END, LIST_CUT, LIST_BAD };
+
+/* A row, from where the array has a bracket or comma. What is cut is looked at again. */
+static enum list_step list_take_row(struct list_stream *stream, struct json_scan *scan)
+{
+    bool is_row = json_scan_item(scan);
+    struct json_span row = is_row ? json_scan_value(scan) : (struct json_span){ NULL, 0 };
+
+    if (scan->failed)
+        return LIST_CUT;
+    stream->is_in_items = is_row;
+    stream->rows += is_row;
+    return !is_row || table_add_text(stream->table, row) ? LIST_STEP : LIST_BAD;
+}
+
+static enum list_step list_take_member(struct list_stream *stream, struct json_scan *scan)
+{
+    struct json_span key, value;
+
+    if (!json_scan_member(scan, &key))
+        return scan->failed ? LIST_CUT : LIST_END;
+    if (json_span_is(key, "items")) {
+        stream->is_in_items = true;
+        return LIST_STEP;
+    }
+    value = json_scan_value(scan);
+    if (scan->failed || scan->at == scan->end)
+        return LIST_CUT; /* a number may go on */
+    if (json_span_is(key, "total"))
+        stream->total = (size_t)strtoull(value.text, NULL, 10);
+    return LIST_STEP;
+}
+
+static int list_take_page(void *data, const char *text, size_t len, bool is_whole, size_t *ret_rows,
                           size_t *ret_total, struct aq_error *err)
 {
     struct list_stream *stream = data;
-    struct json_scan scan = json_scan_make(text, len);
-    struct json_span key, total;
-    bool is_good = true;
+    enum list_step step = LIST_STEP;
 
-    stream->cli->output.now_usec = clock_realtime_usec();
-    *ret_rows = 0;
-    while (is_good && json_scan_member(&scan, &key)) {
-        if (json_span_is(key, "items")) {
-            for (; is_good && json_scan_item(&scan); ++*ret_rows)
-                is_good = table_add_text(stream->table, json_scan_value(&scan));
-        } else {
-            total = json_scan_value(&scan);
-            if (json_span_is(key, "total"))
-                *ret_total = (size_t)strtoull(total.text, NULL, 10);
-        }
+    if (stream->at == 0)
+        stream->cli->output.now_usec = clock_realtime_usec();
+    while (step == LIST_STEP) {
+        struct json_scan scan = json_scan_make(text + stream->at, len - stream->at);
+
+        step = stream->is_in_items ? list_take_row(stream, &scan) : list_take_member(stream, &scan);
+        if (step == LIST_STEP)
+            stream->at = (size_t)(scan.at - text);
     }
-    stream->shown += *ret_rows;
-    return is_good && !scan.failed ? 0 : cli_fail_answer(stream->cli, "a row", err);
+    if (step == LIST_BAD || (is_whole && step == LIST_CUT))
+        return cli_fail_answer(stream->cli, "a row", err);
+    if (!is_whole)
+        return 0;
+    *ret_rows = stream->rows;
+    *ret_total = stream->total;
+    stream->shown += stream->rows;
+    stream->at = stream->rows = 0;
+    stream->is_in_items = false;
+    return 0;
 }
 
 /* Rows that nothing is done with but to show them are never a tree. */

@@ -53,6 +53,22 @@ static const struct spelling {
     { "admin group rm", "admin project rm", true },
     { "admin group restore", "admin project restore", true },
 
+    /* its configuration in etcd */
+    { "admin etcd get", "admin config get", true },
+    { "admin etcd put", "admin config set", true },
+    { "admin etcd put-json", "admin config import", true },
+    { "admin etcd delete", "admin config rm", true },
+    { "admin etcd move-subtree", "admin config move", true },
+    { "mgr etcd get", "admin config get", true },
+    { "mgr etcd put", "admin config set", true },
+    { "mgr etcd put-json", "admin config import", true },
+    { "mgr etcd delete", "admin config rm", true },
+    { "mgr etcd move-subtree", "admin config move", true },
+    { "mgr fixture populate", "admin fixture populate", true },
+    { "admin etcd set", "admin config set", true },
+    { "admin etcd export", "admin config export", true },
+    { "admin etcd import", "admin config import", true },
+
     /* Slurm */
     { "squeue", "ps", false },
     { "sacct", "ps --all", false },
@@ -137,7 +153,7 @@ static const struct {
     { "resume", "undrain" },
 };
 
-#define COPY "aliquot exec SESSION cat PATH >FILE, or aliquot exec SESSION tee PATH <FILE"
+#define COPY "aliquot cp FILE SESSION:PATH"
 #define REGISTRY "images come from a registry: aliquot image pull IMAGE"
 #define VOLUMES "sessions have none; files go in and out by " COPY
 
@@ -145,7 +161,6 @@ static const struct {
 static const struct {
     const char *theirs, *instead;
 } spelling_missing[] = {
-    { "cp", COPY },
     { "sbcast", COPY },
     { "build", REGISTRY },
     { "push", REGISTRY },
@@ -153,7 +168,6 @@ static const struct {
     { "commit", REGISTRY },
     { "volume", VOLUMES },
     { "port", "aliquot session info SESSION shows its ports" },
-    { "port-forward", "aliquot run --port N publishes a port at the session's node" },
     { "pause", "a session cannot be stopped and go on; aliquot rm SESSION ends it" },
     { "unpause", "a session cannot be stopped and go on; aliquot run begins another" },
     { "suspend", "a session cannot be stopped and go on; aliquot rm SESSION ends it" },

@@ -8,7 +8,7 @@
 struct up_opts {
     bool dev;
     const char *state;
-    struct cli_int port, link_port;
+    struct cli_int port, link_port, proxy_port;
     struct cli_list agents;
 };
 
@@ -20,6 +20,8 @@ static const struct cli_opt up_opts[] = {
     { 0, "port", CLI_INT, offsetof(struct up_opts, port), "N", "of the API; default 8081" },
     { 0, "link-port", CLI_INT, offsetof(struct up_opts, link_port), "N",
       "for agents; default 8082" },
+    { 0, "proxy-port", CLI_INT, offsetof(struct up_opts, proxy_port), "N",
+      "for apps in the browser; default 5050, with --port none" },
     { 0, "agent", CLI_LIST, offsetof(struct up_opts, agents), "FILE",
       "an agent with this configuration file; may be repeated" },
     CLI_OPT_END,
@@ -29,8 +31,9 @@ static int up_run(struct cli *cli, void *data, int argc, char **argv, struct aq_
 {
     const struct up_opts *opts = data;
     char program[] = "aliquot-up", dev[] = "--dev", state[] = "--state", port[] = "--port",
-         link_port[] = "--link-port", agent[] = "--agent", numbers[2][24];
-    AQ_CLEANUP(aq_freep) char **args = calloc(12 + 2 * opts->agents.count, sizeof(*args));
+         link_port[] = "--link-port", proxy_port[] = "--proxy-port", agent[] = "--agent",
+         numbers[3][24];
+    AQ_CLEANUP(aq_freep) char **args = calloc(14 + 2 * opts->agents.count, sizeof(*args));
     size_t count = 0;
 
     (void)cli;
@@ -55,6 +58,11 @@ static int up_run(struct cli *cli, void *data, int argc, char **argv, struct aq_
         args[count++] = link_port;
         args[count++] = numbers[1];
     }
+    if (opts->proxy_port.is_set) {
+        (void)snprintf(numbers[2], sizeof(numbers[2]), "%lld", (long long)opts->proxy_port.value);
+        args[count++] = proxy_port;
+        args[count++] = numbers[2];
+    }
     for (size_t i = 0; i < opts->agents.count; i++) {
         args[count++] = agent;
         args[count++] = (char *)opts->agents.items[i];
@@ -66,7 +74,7 @@ const struct cli_verb verb_up = {
     .name = "up",
     .args = "",
     .summary = "Start a whole cluster on this machine and watch over it",
-    .details = "Starts manager and agents, joins them, prints where they are, and restarts\n"
+    .details = "Starts manager, agents and proxy, joins them, prints where they are, and restarts\n"
                "processes that die. Ctrl-C ends everything that it started; with --dev the\n"
                "sessions, too. The state stays: the next 'aliquot up' goes on from there.",
     .examples = "aliquot up --dev\n"

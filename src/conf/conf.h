@@ -37,9 +37,10 @@ enum conf_type {
 };
 
 #define CONF_REQUIRED \
-    (1u << 0)                 /* loading fails if nobody sets it; STR, PATH, LISTEN, LIST,
+    (1u << 0)                     /* loading fails if nobody sets it; STR, PATH, LISTEN, LIST,
                                  PAIRS, TABLES only */
-#define CONF_SECRET (1u << 1) /* the value never appears in a message */
+#define CONF_SECRET (1u << 1)     /* the value never appears in a message */
+#define CONF_OR_FOREVER (1u << 2) /* DURATION: also "forever" or 0, whatever 'min'; both give 0 */
 
 struct conf_listen {
     char *host; /* numeric address or name; owned; NULL = not set */

@@ -122,8 +122,14 @@ static bool value_parse_micro(const char *text, int64_t *ret)
     return true;
 }
 
-static bool conf_value_parse_number(enum conf_type type, const char *text, int64_t *ret)
+static bool conf_value_parse_number(const struct conf_item *item, const char *text, int64_t *ret)
 {
+    enum conf_type type = item->type;
+
+    if (item->flags & CONF_OR_FOREVER && strcmp(text, "forever") == 0) {
+        *ret = 0;
+        return true;
+    }
     if (type == CONF_INT)
         return value_parse_integer(text, ret);
     if (type == CONF_SIZE)
@@ -136,22 +142,26 @@ static bool conf_value_parse_number(enum conf_type type, const char *text, int64
 static int conf_value_set_number(const struct conf_item *item, const char *text, void *target,
                                  struct aq_error *err, const char *name)
 {
+    const char *or_forever = item->flags & CONF_OR_FOREVER ? " or \"forever\"" : "";
     int64_t low = item->min, high = item->max, value;
 
     if (low == 0 && high == 0)
         high = INT64_MAX;
-    if (!conf_value_parse_number(item->type, text, &value))
-        return aq_fail_field(err, EINVAL, name, "%s: '%s' is not %s", name,
-                             item->flags & CONF_SECRET ? "..." : text, conf_type_hint(item->type));
+    if (!conf_value_parse_number(item, text, &value))
+        return aq_fail_field(err, EINVAL, name, "%s: '%s' is not %s%s", name,
+                             item->flags & CONF_SECRET ? "..." : text, conf_type_hint(item->type),
+                             or_forever);
+    if (item->flags & CONF_OR_FOREVER && value == 0)
+        low = 0;
     if (value < low || value > high) {
         int64_t unit = item->type == CONF_DURATION || item->type == CONF_MICRO ? USEC_PER_SEC : 1;
 
         if (item->type == CONF_MICRO)
             return aq_fail_field(err, EINVAL, name, "%s: %s is outside %g..%g", name, text,
                                  (double)low / unit, (double)high / unit);
-        return aq_fail_field(err, EINVAL, name, "%s: %s is outside %lld..%lld%s", name, text,
+        return aq_fail_field(err, EINVAL, name, "%s: %s is outside %lld..%lld%s%s", name, text,
                              (long long)(low / unit), (long long)(high / unit),
-                             item->type == CONF_DURATION ? " seconds" : "");
+                             item->type == CONF_DURATION ? " seconds" : "", or_forever);
     }
     *(int64_t *)conf_value_member(item, target) = value;
     return 0;

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <sys/socket.h>
+
 #include <uv.h>
 
 #include "base/error.h"
@@ -28,6 +30,9 @@ struct client_options {
     unsigned answer_msec;         /* from the request's end to the head; 0 = none */
     unsigned idle_msec;           /* an unused connection is kept; 0 = 20 s */
     unsigned connections_max;     /* per address, further exchanges wait; 0 = 32 */
+    /* As in stream_options, of every connection. */
+    bool (*may_reach)(void *data, const struct sockaddr *addr);
+    void *reach_data;
 };
 
 /* -ENOMEM */

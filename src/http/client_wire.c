@@ -237,6 +237,7 @@ static const struct stream_ops wire_ops = {
     .on_read = client_wire_on_read,
     .on_end = client_wire_on_end,
     .on_drain = client_wire_on_drain,
+    .hears_out = true,
 };
 
 static int client_wire_give_parser(struct wire *wire, struct aq_error *err)
@@ -276,6 +277,8 @@ int wire_open(struct client_pool *pool, struct exchange *ex, struct aq_error *er
         .tls = pool->tls ? client->tls : NULL,
         .server_name = pool->server_name,
         .connect_msec = msec ? msec : CONNECT_MSEC,
+        .may_reach = client->options.may_reach,
+        .reach_data = client->options.reach_data,
     };
     struct wire *wire = calloc(1, sizeof(*wire));
     int r;

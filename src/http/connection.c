@@ -37,6 +37,7 @@ struct connection *connection_new(struct server *server, struct aq_error *err)
     strbuf_init(&conn->input);
     strbuf_init(&conn->held);
     list_init(&conn->timer_link);
+    list_init(&conn->ready_link);
     list_add(&server->connections, &conn->all);
     return conn;
 }
@@ -71,6 +72,7 @@ static void connection_close_stream(struct connection *conn)
 {
     struct server *server = conn->server;
 
+    ready_remove(conn);
     stream_close(conn->stream);
     conn->stream = NULL;
     server_set_timer(conn, TIMER_NONE);
@@ -179,7 +181,7 @@ static void connection_break_off(struct connection *conn, const struct aq_error 
     }
 }
 
-static void connection_call_handler(struct connection *conn)
+void connection_call_handler(struct connection *conn)
 {
     struct request *req = &conn->req;
 
@@ -287,7 +289,11 @@ static void connection_on_message_end(struct connection *conn)
         req->on_body(req, NULL, 0, 0, req->body_data);
     } else if (!strbuf_ok(&req->body))
         request_fail(req, &(struct aq_error){ .code = ENOMEM });
-    else
+    else if (ready_must_wait(conn->server)) {
+        conn->state = CONNECTION_READY;
+        server_set_timer(conn, TIMER_NONE);
+        ready_add_request(conn);
+    } else
         connection_call_handler(conn);
 }
 
@@ -355,21 +361,38 @@ static void connection_await_client(struct connection *conn)
         server_set_timer(conn, TIMER_HEAD);
 }
 
-/* Bytes whose turn has not come; beyond a measure the client has to wait. */
-static void connection_keep_input(struct connection *conn, const char *bytes, size_t len)
+/* Bytes whose turn has not come; beyond a measure the client has to wait. False if they are
+ * lost and the parser needs them: the connection is gone, too.
+ */
+static bool connection_keep_input(struct connection *conn, const char *bytes, size_t len)
 {
     strbuf_add(&conn->input, bytes, len);
-    if (!strbuf_ok(&conn->input))
-        conn->req.keep_alive = false; /* they are lost: this request is the last */
+    if (!strbuf_ok(&conn->input)) {
+        if (connection_is_hungry(conn)) {
+            connection_drop(conn);
+            return false;
+        }
+        conn->req.keep_alive = false; /* this request is the last */
+    }
     if (conn->input.len >= INPUT_MAX || conn->req.body_paused)
         stream_pause(conn->stream);
+    return true;
 }
 
-/* Parse and answer as far as it goes; keep what is left for later. */
+/* Go on in a later turn. */
+static void connection_await_turn(struct connection *conn)
+{
+    if (conn->state == CONNECTION_HEAD && conn->timer != TIMER_HEAD)
+        server_set_timer(conn, TIMER_HEAD);
+    ready_add_unread(conn);
+}
+
+/* Parse and answer as far as it goes in this turn; keep what is left for later. */
 static void connection_run(struct connection *conn, const char *bytes, size_t len)
 {
     conn->running = true;
-    while (connection_is_hungry(conn) && connection_step(conn, &bytes, &len))
+    while (connection_is_hungry(conn) && connection_step(conn, &bytes, &len)
+           && (!len || ready_has_time(conn->server)))
         continue;
     conn->running = false;
     if (conn->dead) {
@@ -380,9 +403,12 @@ static void connection_run(struct connection *conn, const char *bytes, size_t le
         return;
     if (conn->state == CONNECTION_UPGRADED)
         (void)stream_push_back(conn->stream, bytes, len);
-    else if (conn->state != CONNECTION_LINGER)
-        connection_keep_input(conn, bytes, len);
-    connection_await_client(conn);
+    else if (conn->state != CONNECTION_LINGER && !connection_keep_input(conn, bytes, len))
+        return;
+    if (conn->has_ended || (conn->input.len && connection_is_hungry(conn)))
+        connection_await_turn(conn);
+    else
+        connection_await_client(conn);
 }
 
 void connection_resume(struct connection *conn)
@@ -410,22 +436,47 @@ static void connection_on_read(void *data, const char *bytes, size_t len)
         else if (uv_now(conn->server->loop) < conn->linger_end)
             server_set_timer(conn, conn->timer);
     } else if (conn->input.len || !connection_is_hungry(conn))
-        connection_keep_input(conn, bytes, len);
-    else
+        (void)connection_keep_input(conn, bytes, len);
+    else if (ready_has_time(conn->server))
         connection_run(conn, bytes, len);
+    else if (connection_keep_input(conn, bytes, len))
+        connection_await_turn(conn);
 }
 
+static void connection_take_end(struct connection *conn)
+{
+    /* Half a goodbye: the client may still read what it has asked for. */
+    if (conn->ends_well && conn->state == CONNECTION_FLUSH)
+        conn->close_after = true;
+    else if (conn->ends_well && conn->state == CONNECTION_DISCARD)
+        connection_stop_discarding(conn);
+    else
+        connection_drop(conn);
+}
+
+/* An end of its sending waits for what came before it: for the turn of the bytes, or until
+ * ready.c has called the handler.
+ */
 static void connection_on_end(void *data, const struct aq_error *err)
 {
     struct connection *conn = data;
 
-    /* Half a goodbye: the client may still read what it has asked for. */
-    if (!err->code && conn->state == CONNECTION_FLUSH)
-        conn->close_after = true;
-    else if (!err->code && conn->state == CONNECTION_DISCARD)
-        connection_stop_discarding(conn);
+    conn->has_ended = true;
+    conn->ends_well = !err->code;
+    if (conn->state == CONNECTION_READY ? !conn->ends_well : !ready_must_wait(conn->server))
+        connection_take_end(conn);
     else
-        connection_drop(conn);
+        ready_add_unread(conn);
+}
+
+void connection_take_unread(struct connection *conn)
+{
+    bool is_gone = conn->has_ended && !conn->ends_well;
+
+    if (conn->input.len && connection_is_hungry(conn) && !is_gone)
+        connection_resume(conn);
+    else if (conn->has_ended)
+        connection_take_end(conn);
 }
 
 static void connection_on_drain(void *data)

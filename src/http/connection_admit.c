@@ -48,7 +48,7 @@ bool connection_admit(struct connection *conn)
     struct aq_error err = { .code = 0 };
     int r;
 
-    if (origin_admit(&server->origins, req, &err) < 0) {
+    if (server->origins && origin_admit(server->origins, req, &err) < 0) {
         request_fail(req, &err);
         return false;
     }

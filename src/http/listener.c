@@ -13,8 +13,8 @@
 #include "http/defer.h"
 
 #define BACKLOG 1024
-#define AGAIN_MSEC 100  /* where memory is short */
-#define TURN_ACCEPTS 32 /* a TLS session is tens of microseconds */
+#define AGAIN_MSEC 100 /* where memory is short */
+#define TURN_ACCEPTS 32
 
 struct listener {
     union {

@@ -22,6 +22,7 @@ int loopback_new(struct server *server, struct loopback **ret, struct aq_error *
         return aq_fail_oom(err);
     strbuf_init(&lb->output);
     lb->server = server;
+    server->ready.is_unlimited = true; /* nobody runs the loop between two sends */
     lb->conn = connection_new(server, err);
     if (!lb->conn) {
         free(lb);

@@ -13,13 +13,18 @@
  * what HTTP itself refuses (414, 431, ...) are ours.
  */
 static const struct problem_type types[] = {
+    { "app-failed", 503, "Failed to launch the app service.", "session_execute_app-failed" },
     { "auth-failed", 401, "Credential/signature mismatch.", "auth_access_unauthorized" },
+    { "database-away", 503, "The database server is away.", "api_generic_unavailable" },
+    { "disk-full", 507, "The disk of the session is full.", "session_write_disk-full" },
     { "expectation-failed", 417, "Unsupported expectation.", "api_parsing_invalid-parameters" },
     { "generic-bad-request", 400, "Bad request.", "api_generic_bad-request" },
     { "generic-forbidden", 403, "Forbidden operation.", "api_access_forbidden" },
     { "graphql-error", 400, "GraphQL-generated error.", "api_parsing_invalid-parameters" },
     { "head-too-large", 431, "Request header fields too large.", "api_parsing_too-large" },
     { "http-version-not-supported", 505, "Unsupported HTTP version.", "api_parsing_not-supported" },
+    { "idempotency-key-reused", 422, "The Idempotency-Key was used for another request.",
+      "api_parsing_mismatch" },
     { "instance-not-available", 503, "There is no available instance.",
       "agent_schedule_unavailable" },
     { "insufficient-privilege", 403, "Insufficient privilege.", "user_access_forbidden" },
@@ -38,6 +43,7 @@ static const struct problem_type types[] = {
     { "method-not-allowed", 405, "HTTP method not allowed.", "api_access_not-allowed" },
     { "not-implemented", 503, "This API is not implemented.", "api_generic_not-implemented" },
     { "object-not-found", 404, "No such object.", "api_read_not-found" },
+    { "password-expired", 401, "Password has expired.", "user_access_expired" },
     { "quota-exceeded", 412, "You have reached your resource limit.",
       "user_create_quota-exceeded" },
     { "rate-limit-exceeded", 429, "You have reached your API query rate limit.",
@@ -51,6 +57,9 @@ static const struct problem_type types[] = {
     { "session-already-exists", 400,
       "The session already exists but you requested not to reuse it.",
       "session_create_already-exists" },
+    { "session-ended", 410, "The session has ended.", "session_read_ended" },
+    { "session-type-lacks-feature", 403, "Sessions of this type have no such feature.",
+      "session_access_forbidden" },
     { "storage-proxy-error", 502, "The storage proxy returned an error.",
       "storage_request_bad-gateway" },
     { "too-many-kernels", 404, "There are two or more matching kernels.", "kernel_read_mismatch" },
@@ -78,7 +87,9 @@ static const struct {
     { EMSGSIZE, "request-too-large" },    { EAGAIN, "service-unavailable" },
     { EBUSY, "service-unavailable" },     { ENOSPC, "service-unavailable" },
     { ETIMEDOUT, "service-unavailable" }, { ESTALE, "service-unavailable" },
-    { ENOSYS, "not-implemented" },        { ENOTSUP, "not-implemented" },
+    { EHOSTDOWN, "service-unavailable" }, { EOWNERDEAD, "service-unavailable" },
+    { EALREADY, "service-unavailable" },  { ENOSYS, "not-implemented" },
+    { ENOTSUP, "not-implemented" },
 };
 
 const struct problem_type *problem_find(const char *slug)
@@ -145,6 +156,8 @@ void problem_write(struct strbuf *out, const struct aq_error *err, const char *d
         jsonw_member_str(&w, "msg", "Input validation error");
     else if (problem_is_type(type, "internal-server-error"))
         jsonw_member_str(&w, "msg", "The server's log says more.");
+    else if (problem_is_type(type, "database-away")) /* where it is concerns administrators */
+        jsonw_member_str(&w, "msg", "the database cannot be reached; ask again later");
     else if (err->text[0])
         jsonw_member_str(&w, "msg", err->text);
     if (by_field) {

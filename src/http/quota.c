@@ -36,8 +36,11 @@ static struct quota_client *quota_get_client(struct quota *quota, const char *na
     if (client)
         return client;
     client = calloc(1, sizeof(*client));
-    if (client && (client->name = strdup(name)) && map_sets(&quota->clients, name, client) == 0)
+    if (client && (client->name = strdup(name)) && map_sets(&quota->clients, name, client) == 0) {
+        list_init(&client->ready.link);
+        list_init(&client->ready.requests);
         return client;
+    }
     if (client)
         free(client->name);
     free(client);

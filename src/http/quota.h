@@ -11,14 +11,22 @@
 #define AQ_HTTP_QUOTA_H
 
 #include "base/error.h"
+#include "base/list.h"
 #include "base/map.h"
 
 #define QUOTA_REQUESTS_LEAST 16
 #define QUOTA_BYTES_LEAST ((size_t)256 << 10)
 
+/* Requests of a client that wait for their handlers: the server's, see ready.c. */
+struct ready_client {
+    struct list link;     /* while there are any */
+    struct list requests; /* connection.ready_link */
+};
+
 struct quota_client {
     char *name;
     size_t requests, bytes;
+    struct ready_client ready;
 };
 
 struct quota {

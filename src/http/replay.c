@@ -55,6 +55,11 @@ int replay_new(size_t entries_max, struct http_replay **ret, struct aq_error *er
     return 0;
 }
 
+void replay_set_max(struct http_replay *replay, size_t entries_max)
+{
+    replay->max = entries_max;
+}
+
 static void replay_empty_bucket(struct http_replay *replay, struct bucket *bucket)
 {
     for (struct page *page = bucket->newest, *older; page; page = older) {

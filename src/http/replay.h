@@ -23,6 +23,8 @@ struct http_replay;
 /* 'entries_max' 0 = the default. -ENOMEM. */
 int replay_new(size_t entries_max, struct http_replay **ret, struct aq_error *err);
 void replay_free(struct http_replay *replay);
+/* Another number of entries; what is remembered stays. */
+void replay_set_max(struct http_replay *replay, size_t entries_max);
 AQ_DEFINE_CLEANUP(struct http_replay, replay_free)
 
 /* Note a verified signature of an access key, dated 'date_usec'. 0 if it is new; -EEXIST

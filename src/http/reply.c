@@ -12,6 +12,9 @@
 #include "base/log.h"
 #include "http/problem.h"
 
+/* What our work needs is away, the database say: when to ask again. */
+#define AWAY_SEC 5
+
 #define JOIN_MAX 16384 /* a body up to this is sent in one piece with the head */
 
 /* What every answer says; rebuilt each second. */
@@ -64,8 +67,9 @@ static bool reply_is_early(const struct request *req)
 }
 
 /* May the connection serve another request? After an early answer only if the
- * rest of the body is surely sent, and is little. A client that waits for
- * "100 Continue" decides for itself whether it still sends it.
+ * rest of the body is surely sent, and is little: one that a handler reads as it comes
+ * may last as long as it likes. A client that waits for "100 Continue" decides for itself
+ * whether it still sends it.
  */
 static bool reply_can_keep(const struct request *req)
 {
@@ -75,7 +79,8 @@ static bool reply_can_keep(const struct request *req)
         return false;
     if (!reply_is_early(req))
         return true;
-    return !req->begun && !head->expect_continue && head->content_length <= CONNECTION_UNREAD_MAX;
+    return !req->begun && !req->on_body && !head->expect_continue
+           && head->content_length <= CONNECTION_UNREAD_MAX;
 }
 
 /* The header for the connection, "" if what is usual holds. */
@@ -234,6 +239,8 @@ void request_fail_data(struct request *req, const struct aq_error *err, const ch
     /* What clients are not told must be found somewhere. */
     if (type->status == 500)
         log_error("%s %s: %s", method_name(req->method), request_get_path(req), err->text);
+    if (err->code == EHOSTDOWN || strcmp(type->slug, "database-away") == 0)
+        request_add_header_int(req, "Retry-After", AWAY_SEC);
     problem_write(&text, err, data);
     request_reply(req, type->status, "application/problem+json", text.data,
                   strbuf_ok(&text) ? text.len : 0);

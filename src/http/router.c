@@ -25,6 +25,7 @@ struct router_node {
 
 struct router {
     struct router_node root;
+    const char *alias, *aliased; /* a segment that stands for another; NULL = none */
     const struct route **list;
     size_t count, cap;
 };
@@ -93,6 +94,12 @@ static int router_compare_names(const char *a, size_t a_len, const char *b, size
     int order = memcmp(a, b, AQ_MIN(a_len, b_len));
 
     return order ? order : (a_len > b_len) - (a_len < b_len);
+}
+
+void router_alias(struct router *router, const char *alias, const char *segment)
+{
+    router->alias = alias;
+    router->aliased = segment;
 }
 
 /* The child of that name, or where it would have to go. */
@@ -235,7 +242,8 @@ const struct route *const *router_list(const struct router *router, size_t *ret_
 /* Depth first, literals before parameters; a node is visited once at most.
  * 'values' collects which segments the parameters on the way took.
  */
-static const struct router_node *router_walk(const struct router_node *node,
+static const struct router_node *router_walk(const struct router *router,
+                                             const struct router_node *node,
                                              const struct segment *segments, size_t count,
                                              const struct segment **values, size_t *depth)
 {
@@ -246,12 +254,15 @@ static const struct router_node *router_walk(const struct router_node *node,
     if (!count)
         return node->allowed ? node : NULL;
     child = router_find_child(node, segments->text, segments->len, &place);
+    if (!child && router->alias && segments->len == strlen(router->alias)
+        && memcmp(segments->text, router->alias, segments->len) == 0)
+        child = router_find_child(node, router->aliased, strlen(router->aliased), &place);
     if (child)
-        found = router_walk(child, segments + 1, count - 1, values, depth);
+        found = router_walk(router, child, segments + 1, count - 1, values, depth);
     if (found || !node->param || !segments->len)
         return found;
     values[(*depth)++] = segments;
-    found = router_walk(node->param, segments + 1, count - 1, values, depth);
+    found = router_walk(router, node->param, segments + 1, count - 1, values, depth);
     if (!found)
         (*depth)--;
     return found;
@@ -316,7 +327,7 @@ int router_match(const struct router *router, enum method method, const char *pa
         r = router_decode_segments(arena, segments, count, err);
         if (r < 0)
             return r;
-        node = router_walk(&router->root, segments, count, values, &depth);
+        node = router_walk(router, &router->root, segments, count, values, &depth);
     }
     if (!node)
         return aq_fail_kind(err, ENOENT, "url-not-found", "Unknown URL path: %.*s",

@@ -60,6 +60,11 @@ AQ_DEFINE_CLEANUP(struct router, router_free)
 int router_add(struct router *router, const struct route *routes, size_t count, void *data,
                struct aq_error *err);
 
+/* Where a path has the literal segment 'segment', it may have 'alias' as well, unless that is a
+ * literal there, too. Both must outlive the router, which has one alias.
+ */
+void router_alias(struct router *router, const char *alias, const char *segment);
+
 /* All rows, sorted by path, then method. */
 const struct route *const *router_list(const struct router *router, size_t *ret_count);
 

@@ -45,12 +45,13 @@ int server_new(uv_loop_t *loop, const struct server_options *options, struct ser
     struct server *server = calloc(1, sizeof(*server));
     uv_timer_t *sweep = malloc(sizeof(*sweep));
 
-    if (!server || !sweep) {
+    if (server)
+        server->loop = loop;
+    if (!server || !sweep || ready_init(server) < 0) {
         free(server);
         free(sweep);
         return aq_fail_oom(err);
     }
-    server->loop = loop;
     server->router = options->router;
     server->guard = options->guard;
     server->guard_data = options->guard_data;
@@ -281,6 +282,7 @@ void server_free(struct server *server)
     defer_cancel(server->grace);
     defer_cancel(server->stopped);
     uv_close((uv_handle_t *)server->sweep, server_on_sweep_closed);
+    ready_done(server);
     arena_done(&server->spare);
     strbuf_done(&server->scratch);
     quota_done(&server->quota);

@@ -54,7 +54,8 @@ struct server_options {
     const struct router *router; /* must outlive the server */
     server_guard_fn *guard;      /* may be NULL */
     void *guard_data;
-    struct origin_rules origins; /* 0 = no page but the server's own reads answers */
+    /* Borrowed, looked at for each request; NULL = no page but the server's own reads answers */
+    const struct origin_rules *origins;
 };
 
 /* -ENOMEM. The loop must outlive the server. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* server_internal.h - what server.c, connection*.c, request.c and reply.c share
+/* server_internal.h - what server.c, connection*.c, ready.c, request.c and reply.c share
  *
  * A connection has one request at a time, embedded. While a handler has it,
  * the connection lives on even if the client has gone (stream == NULL).
@@ -29,6 +29,7 @@ enum timer_kind {
 enum connection_state {
     CONNECTION_HEAD,    /* between requests or in a head */
     CONNECTION_BODY,    /* collecting the body */
+    CONNECTION_READY,   /* the request is complete and waits for the handler */
     CONNECTION_HANDLER, /* the handler has the request */
     CONNECTION_DISCARD, /* answered early: 'held' waits for the rest of the body, which is dropped */
     CONNECTION_FLUSH,   /* answered; the client has yet to take it */
@@ -69,11 +70,12 @@ struct connection {
     struct message_parser *parser;
     struct list all; /* in server->connections */
     struct list timer_link;
-    uint64_t deadline;   /* uv_now() */
-    uint64_t mark;       /* TIMER_WRITE: stream_sent(); TIMER_BODY: bytes since */
-    uint64_t linger_end; /* uv_now() */
-    struct strbuf input; /* read, but not its turn yet */
-    struct strbuf held;  /* the answer that is sent once the body is through */
+    struct list ready_link; /* while it waits for a turn */
+    uint64_t deadline;      /* uv_now() */
+    uint64_t mark;          /* TIMER_WRITE: stream_sent(); TIMER_BODY: bytes since */
+    uint64_t linger_end;    /* uv_now() */
+    struct strbuf input;    /* read, but not its turn yet */
+    struct strbuf held;     /* the answer that is sent once the body is through */
     enum timer_kind timer;
     enum connection_state state;
     bool running;      /* connection_run() is on the stack */
@@ -82,7 +84,21 @@ struct connection {
     bool close_after;  /* CONNECTION_FLUSH: then shut */
     bool refused;      /* beyond the limit */
     bool body_follows; /* of the request: not all of it has come */
+    bool has_ended;    /* the client has, see 'ends_well' */
+    bool ends_well;    /* it has ended its sending, and may still read */
     struct request req;
+};
+
+/* What waits for a turn of the loop. */
+struct ready {
+    struct list unread;         /* connection.ready_link: bytes or the end came */
+    struct list clients;        /* ready_client.link: have a request that waits */
+    struct ready_client nobody; /* of requests without a client */
+    int64_t turn_began;         /* monotonic, ns; 0 = nothing was done in this turn */
+    int64_t processor_began;    /* the same in the thread's processor time */
+    bool is_unlimited;          /* all is done at once: for loopback.h */
+    uv_idle_t *idle;            /* active while something waits */
+    uv_check_t *check;          /* between two turns */
 };
 
 struct server {
@@ -90,7 +106,7 @@ struct server {
     const struct router *router;
     server_guard_fn *guard;
     void *guard_data;
-    struct origin_rules origins;
+    const struct origin_rules *origins; /* NULL = none */
     struct server_limits limits;
     struct listener *listeners[16];
     size_t listener_count;
@@ -98,6 +114,7 @@ struct server {
     size_t connection_count; /* with a stream */
     size_t refusing;         /* of these, being told 503 */
     struct quota quota;
+    struct ready ready;
     struct list timers[TIMER_COUNT];
     unsigned timer_msec[TIMER_COUNT];
     uv_timer_t *sweep;
@@ -136,6 +153,12 @@ void connection_next(struct connection *conn);
 /* Read on where the body was paused or awaited. */
 void connection_resume(struct connection *conn);
 
+/* The request and its body are there. */
+void connection_call_handler(struct connection *conn);
+
+/* What has come for it, or its end, has waited for this turn. */
+void connection_take_unread(struct connection *conn);
+
 /* The time of conn->timer is up. */
 void connection_expire(struct connection *conn);
 
@@ -149,6 +172,23 @@ void server_start_connection(struct connection *conn);
 void server_set_timer(struct connection *conn, enum timer_kind kind);
 /* The stream of a connection is no more. */
 void server_count_down(struct server *server);
+
+/* ---- ready.c ---- */
+
+int ready_init(struct server *server); /* -ENOMEM */
+void ready_done(struct server *server);
+
+/* May more be done in this turn? */
+bool ready_has_time(struct server *server);
+
+/* Go on in a later turn with what came for the connection, or its end. Nothing if it waits. */
+void ready_add_unread(struct connection *conn);
+/* Does what is new wait, behind what waits already or because the turn's time is up? */
+bool ready_must_wait(struct server *server);
+/* Call the handler when it is the turn of the request's client. */
+void ready_add_request(struct connection *conn);
+/* It waits no more. Before the request is done. */
+void ready_remove(struct connection *conn);
 
 /* ---- connection_admit.c ---- */
 

@@ -14,6 +14,7 @@
 #define READ_SIZE 65536
 #define KEEP_QUEUE 4096 /* bytes of queue memory that an idle stream keeps */
 #define KEEPALIVE_SEC 60
+#define LAST_WORDS 16 /* reads of READ_SIZE */
 
 /* One buffer serves all streams of a thread: bytes are used up before the next read. */
 static _Thread_local char read_buffer[READ_SIZE];
@@ -72,6 +73,7 @@ static void stream_release(void *data)
     struct stream *s = data;
 
     tls_session_free(s->tls);
+    tls_context_free(s->tls_later);
     strbuf_done(&s->pushed);
     strbuf_done(&s->out);
     strbuf_done(&s->flight);
@@ -223,6 +225,24 @@ static void stream_pump_tls(struct stream *s)
         stream_end(s, n == -ENODATA ? &(struct aq_error){ .code = 0 } : &err);
 }
 
+/* What has come of a connection that was accepted begins its session: a peer that says nothing
+ * costs no more than a socket.
+ */
+static void stream_feed_tls(struct stream *s, const char *bytes, size_t len)
+{
+    struct aq_error err = { .code = 0 };
+    int r = s->tls ? 0 : tls_session_new(s->tls_later, NULL, &s->tls, &err);
+
+    if (r == 0) {
+        tls_context_free(AQ_TAKE(s->tls_later));
+        r = tls_session_feed(s->tls, bytes, len, &err);
+    }
+    if (r < 0)
+        stream_end(s, &err);
+    else
+        stream_pump_tls(s);
+}
+
 static void stream_on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
 {
     (void)handle;
@@ -235,28 +255,49 @@ static void stream_on_uv_read(uv_stream_t *uv, ssize_t n, const uv_buf_t *buf)
     struct stream *s = uv->data;
     struct aq_error err = { .code = 0 };
 
-    if (n == UV_EOF) {
+    if (n == UV_EOF && s->failed) {
+        stream_end_errno(s, s->failed, "writing to the peer"); /* before on_later() told it */
+    } else if (n == UV_EOF) {
         /* With TLS an end without its goodbye may be a forgery. */
-        if (s->tls && !s->is_open)
-            (void)aq_fail(&err, ECONNRESET, "the peer closed during the TLS handshake");
+        if (stream_is_tls(s) && !s->is_open)
+            (void)aq_fail(&err, ECONNABORTED, "the peer closed during the TLS handshake");
         else if (s->tls)
             (void)aq_fail(&err, ECONNRESET, "the peer closed without ending TLS");
         stream_end(s, &err);
     } else if (n < 0)
         stream_end_errno(s, (int)-n, "reading from the peer");
-    else if (n > 0 && !s->tls)
+    else if (n > 0 && !stream_is_tls(s))
         stream_give(s, buf->base, (size_t)n);
-    else if (n > 0 && tls_session_feed(s->tls, buf->base, (size_t)n, &err) < 0)
-        stream_end(s, &err);
     else if (n > 0)
-        stream_pump_tls(s);
+        stream_feed_tls(s, buf->base, (size_t)n);
+}
+
+/* The peer reads no more. What it said before, such as why, is still in the socket: a server
+ * that answers in the middle of a body resets the connection when it has lingered long enough.
+ */
+static void stream_end_writing(struct stream *s)
+{
+    ssize_t got = 1;
+    uv_os_fd_t fd;
+
+    for (int i = 0; i < LAST_WORDS && got > 0 && !s->closed && !s->ended && !s->paused; i++) {
+        if (!s->handle || !s->ops->hears_out || uv_fileno((uv_handle_t *)&s->handle->uv, &fd) < 0)
+            break;
+        got = recv(fd, read_buffer, sizeof(read_buffer), MSG_DONTWAIT);
+        if (got > 0 && stream_is_tls(s))
+            stream_feed_tls(s, read_buffer, (size_t)got);
+        else if (got > 0)
+            stream_give(s, read_buffer, (size_t)got);
+    }
+    if (!s->closed)
+        stream_end_errno(s, s->failed, "writing to the peer");
 }
 
 static void stream_update_reading(struct stream *s)
 {
     if (!s->connected || !s->handle || s->ended || s->closed)
         return;
-    if (s->paused && (s->is_open || !s->tls))
+    if (s->paused && (s->is_open || !stream_is_tls(s)))
         (void)uv_read_stop(&s->handle->uv.stream);
     else
         (void)uv_read_start(&s->handle->uv.stream, stream_on_alloc, stream_on_uv_read);
@@ -310,7 +351,7 @@ static void stream_on_later(void *data)
     if (!s->closed && s->tls && s->is_open && !s->paused && !s->ended)
         stream_pump_tls(s);
     if (!s->closed && s->failed)
-        stream_end_errno(s, s->failed, "writing to the peer");
+        stream_end_writing(s);
 }
 
 void stream_connected(struct stream *s)
@@ -320,7 +361,7 @@ void stream_connected(struct stream *s)
         (void)uv_tcp_nodelay(&s->handle->uv.tcp, 1);
         (void)uv_tcp_keepalive(&s->handle->uv.tcp, 1, KEEPALIVE_SEC);
     }
-    s->is_open = !s->tls;
+    s->is_open = !stream_is_tls(s);
     stream_update_reading(s);
     if (s->tls)
         (void)stream_shake_hands(s);
@@ -352,7 +393,7 @@ static void stream_on_written(uv_write_t *req, int status)
         return;
     if (status < 0) {
         s->failed = -status;
-        stream_end_errno(s, -status, "writing to the peer");
+        stream_end_writing(s);
         return;
     }
     stream_flush(s);
@@ -552,7 +593,7 @@ int stream_accept(uv_stream_t *listening, struct tls_context *tls, const struct 
         return r;
     r = stream_renew_handle(s, err);
     if (r == 0 && tls)
-        r = tls_session_new(tls, NULL, &s->tls, err);
+        s->tls_later = tls_context_ref(tls);
     if (r == 0 && (r = uv_accept(listening, &s->handle->uv.stream)) < 0)
         r = aq_fail(err, -r, "cannot accept a connection: %s", uv_strerror(r));
     if (r < 0) {
@@ -595,7 +636,7 @@ bool stream_get_peer(const struct stream *s, struct tls_peer *ret)
 
 bool stream_is_tls(const struct stream *s)
 {
-    return s->tls != NULL;
+    return s->tls || s->tls_later;
 }
 
 const char *stream_get_address(struct stream *s)

@@ -15,6 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <sys/socket.h>
+
 #include <uv.h>
 
 #include "base/error.h"
@@ -36,12 +38,19 @@ struct stream_ops {
     void (*on_end)(void *data, const struct aq_error *err);
     /* stream_queued() fell to zero after it had been above. May be NULL. */
     void (*on_drain)(void *data);
+    /* When writing fails, what the peer said before still comes to on_read(), then on_end(). */
+    bool hears_out;
 };
 
 struct stream_options {
     struct tls_context *tls; /* NULL = plain; a reference is taken */
     const char *server_name; /* TLS: the name to verify and send; NULL = the address' host */
     unsigned connect_msec;   /* until on_open; 0 = 30 s */
+    /* May it connect to this address, of those that the name has? NULL = to all. If to none,
+     * on_end() says EACCES.
+     */
+    bool (*may_reach)(void *data, const struct sockaddr *addr);
+    void *reach_data;
 };
 
 /* Connect; the name is looked up in a worker thread. Failures of the network

@@ -26,6 +26,9 @@ struct stream_dial {
     struct address address;
     struct stream_dial_lookup *lookup;
     struct defer *timeout, *start;
+    bool (*may_reach)(void *data, const struct sockaddr *addr);
+    void *reach_data;
+    bool is_refused; /* an address that it may not reach was left out */
 };
 
 void stream_stop_dialling(struct stream *s)
@@ -93,12 +96,17 @@ static void stream_dial_try_next(struct stream *s, int last)
         if (last == 0)
             return;
     }
-    stream_dial_fail(s, -last, stream_error_text(-last));
+    if (!d->count && d->is_refused)
+        stream_dial_fail(s, EACCES, "this address may not be reached");
+    else
+        stream_dial_fail(s, -last, stream_error_text(-last));
 }
 
 static void stream_dial_add_try(struct stream_dial *d, const struct sockaddr *addr, size_t len)
 {
-    if (d->count < TRIES_MAX && len <= sizeof(d->tries[0]))
+    if (d->may_reach && !d->may_reach(d->reach_data, addr))
+        d->is_refused = true;
+    else if (d->count < TRIES_MAX && len <= sizeof(d->tries[0]))
         memcpy(&d->tries[d->count++], addr, len);
 }
 
@@ -174,15 +182,18 @@ static void stream_dial_on_start(void *data)
         stream_dial_try_next(s, UV_EHOSTUNREACH);
 }
 
-static int stream_dial_address(struct stream *s, const struct address *address, unsigned msec,
-                               struct aq_error *err)
+static int stream_dial_address(struct stream *s, const struct address *address,
+                               const struct stream_options *options, struct aq_error *err)
 {
+    unsigned msec = options->connect_msec ? options->connect_msec : DEFAULT_MSEC;
     struct stream_dial *d = calloc(1, sizeof(*d));
 
     if (!d)
         return aq_fail_oom(err);
     s->dial = d;
     d->address = *address;
+    d->may_reach = options->may_reach;
+    d->reach_data = options->reach_data;
     if (s->kind == STREAM_UNIX) {
         if (stream_renew_handle(s, err) < 0)
             return -ENOMEM;
@@ -191,7 +202,7 @@ static int stream_dial_address(struct stream *s, const struct address *address, 
     d->timeout = defer_call(s->loop, msec, stream_dial_on_timeout, s);
     if (!d->timeout)
         return aq_fail_oom(err);
-    if (s->kind == STREAM_TCP && !d->count)
+    if (s->kind == STREAM_TCP && !d->count && !d->is_refused)
         return stream_dial_look_up(s, err);
     /* A refusal must not be told from within stream_connect(). */
     d->start = defer_call(s->loop, 0, stream_dial_on_start, s);
@@ -213,8 +224,7 @@ int stream_connect(uv_loop_t *loop, const struct address *address,
     if (options->tls)
         r = tls_session_new(options->tls, name, &s->tls, err);
     if (r == 0)
-        r = stream_dial_address(s, address,
-                                options->connect_msec ? options->connect_msec : DEFAULT_MSEC, err);
+        r = stream_dial_address(s, address, options, err);
     if (r < 0) {
         stream_close(s);
         return r;

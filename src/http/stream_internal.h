@@ -31,14 +31,15 @@ struct stream {
     enum stream_kind kind;
     const struct stream_ops *ops;
     void *data;
-    struct stream_handle *handle; /* NULL for STREAM_MEMORY */
-    struct tls_session *tls;      /* NULL = plain */
-    struct stream_dial *dial;     /* while connecting */
-    struct defer *later;          /* calls stream_on_later(), and at last frees */
-    struct strbuf pushed;         /* read, but to be given to on_read() again */
-    struct strbuf out;            /* to be sent after 'flight' */
-    struct strbuf flight;         /* with libuv while 'writing' */
-    struct strbuf *memory_out;    /* STREAM_MEMORY */
+    struct stream_handle *handle;  /* NULL for STREAM_MEMORY */
+    struct tls_session *tls;       /* NULL = plain, or the peer has said nothing yet: */
+    struct tls_context *tls_later; /* accepted, until its first byte has come */
+    struct stream_dial *dial;      /* while connecting */
+    struct defer *later;           /* calls stream_on_later(), and at last frees */
+    struct strbuf pushed;          /* read, but to be given to on_read() again */
+    struct strbuf out;             /* to be sent after 'flight' */
+    struct strbuf flight;          /* with libuv while 'writing' */
+    struct strbuf *memory_out;     /* STREAM_MEMORY */
     uv_write_t write;
     uv_shutdown_t shutdown;
     uint64_t sent;

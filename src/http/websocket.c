@@ -3,6 +3,7 @@
 #include "http/websocket.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -149,6 +150,8 @@ static void websocket_on_timer(void *data)
     struct websocket *ws = data;
 
     ws->timer = NULL;
+    if (!ws->closing && ws->stream && stream_is_paused(ws->stream))
+        ws->heard = true; /* for what we know: its owner does not listen */
     if (ws->closing || (ws->pinged && !ws->heard)) {
         websocket_fail(ws, ETIMEDOUT, "the peer has fallen silent");
         return;
@@ -193,6 +196,17 @@ static size_t websocket_take_messages(struct websocket *ws, const char *bytes, s
     return used;
 }
 
+/* Both have closed; the text of what is no error is what the peer said. */
+static void websocket_finish_in_order(struct websocket *ws)
+{
+    struct aq_error said = { .code = 0 };
+    size_t len;
+    const char *reason = websocket_frames_get_reason(&ws->frames, &len);
+
+    (void)snprintf(said.text, sizeof(said.text), "%.*s", (int)len, reason);
+    websocket_finish(ws, websocket_frames_get_code(&ws->frames), &said, true);
+}
+
 static void websocket_on_read(void *data, const char *bytes, size_t len)
 {
     struct websocket *ws = data;
@@ -213,8 +227,7 @@ static void websocket_on_read(void *data, const char *bytes, size_t len)
     else if (r == -ENOMEM)
         websocket_fail(ws, ENOMEM, "out of memory");
     else if (websocket_frames_is_over(&ws->frames))
-        websocket_finish(ws, websocket_frames_get_code(&ws->frames),
-                         &(struct aq_error){ .code = 0 }, true);
+        websocket_finish_in_order(ws);
     else if (used < len)
         (void)stream_push_back(ws->stream, bytes + used, len - used);
 }

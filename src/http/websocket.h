@@ -43,7 +43,7 @@ struct websocket_ops {
                        void *data);
     void (*on_drain)(struct websocket *ws, void *data); /* may be NULL */
     /* 'code' is what the peer said, or WEBSOCKET_ABNORMAL; err has a code if
-     * the connection failed.
+     * the connection failed, else its text is what the peer said in words, or "".
      */
     void (*on_close)(struct websocket *ws, uint16_t code, const struct aq_error *err, void *data);
 };
@@ -57,7 +57,7 @@ int websocket_accept(struct request *req, const struct websocket_options *option
                      struct aq_error *err);
 
 /* Client: connect by a GET to request->url (ws:// or wss://). A refusal comes
- * as on_close() with the status in the error's text.
+ * as on_close() with the status in the error's text; of 404 the code is ENOENT.
  */
 int websocket_connect(struct client *client, const struct client_request *request,
                       const struct websocket_options *options, const struct websocket_ops *ops,

@@ -268,3 +268,9 @@ size_t websocket_frames_read(struct websocket_frames *f, const char *bytes, size
     }
     return f->over ? len : used;
 }
+
+const char *websocket_frames_get_reason(const struct websocket_frames *f, size_t *ret_len)
+{
+    *ret_len = f->close_received && f->control.len > 2 ? f->control.len - 2 : 0;
+    return *ret_len ? f->control.data + 2 : "";
+}

@@ -82,4 +82,7 @@ static inline uint16_t websocket_frames_get_code(const struct websocket_frames *
     return f->close_received ? f->received_code : f->sent_code;
 }
 
+/* What the peer's close says in words, valid UTF-8 without an end of its own; "" if nothing. */
+const char *websocket_frames_get_reason(const struct websocket_frames *f, size_t *ret_len);
+
 #endif

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exec.h - what goes over streams of kind "exec", a command in a container, and "input", the
- * standard input of a kernel's program
+/* exec.h - what goes over streams of kind "exec", a command in a container, "files", files into
+ * and out of it as of a command (its argv is for runner/files.h), and "input", the standard
+ * input of a kernel's program
  *
  * Frames: a type byte, the length of the rest in 4 bytes (big endian), the
- * rest. The agent says STARTED, OUTPUT and ERRORS, at last ENDED; or FAILED.
+ * rest. The agent says STARTED, OUTPUT and ERRORS, at last ENDED; or FAILED. An empty OUTPUT is
+ * the end of a command's output that comes before its own.
  * The manager says INPUT and END_INPUT; sizes and signals are stream.control.
  *
  * With "input" STARTED means that the program's input is ours now, and neither

@@ -14,8 +14,8 @@
  * sends again what no manager has acknowledged; messages to an agent process
  * that has ended are dropped: the manager finds by the inventory of the first
  * heartbeat what has to be sent to the next. Transient messages (hello,
- * welcome, refused, heartbeat, fenced, bye, join, joined, image.*, statistics,
- * stream.*) are neither kept nor resent.
+ * welcome, refused, heartbeat, fenced, bye, join, joined, image.*, service.*,
+ * statistics, stream.*, app.*) are neither kept nor resent.
  */
 #ifndef AQ_LINK_MESSAGE_H
 #define AQ_LINK_MESSAGE_H
@@ -35,30 +35,40 @@
 #endif
 
 enum message_type {
-    MSG_UNKNOWN,        /* a type of a later version: skip it */
-    MSG_JOIN,           /* "join"            agent -> manager, without client certificate */
-    MSG_JOINED,         /* "joined"          manager -> agent */
-    MSG_HELLO,          /* "hello"           agent -> manager, first on a control connection */
-    MSG_WELCOME,        /* "welcome"         manager -> agent, the answer */
-    MSG_REFUSED,        /* "refused"         manager -> agent, the other answer; then close */
-    MSG_FENCED,         /* "fenced"          manager -> agent: another process has this identity */
-    MSG_BYE,            /* "bye"             either: an orderly end of the connection */
-    MSG_HEARTBEAT,      /* "heartbeat"       agent -> manager */
-    MSG_KERNEL_CREATE,  /* "kernel.create"   manager -> agent */
-    MSG_KERNEL_DESTROY, /* "kernel.destroy"  manager -> agent */
-    MSG_KERNEL_RESTART, /* "kernel.restart"  manager -> agent */
-    MSG_KERNEL_FORGET,  /* "kernel.forget"   manager -> agent */
-    MSG_KERNEL_RESIZE,  /* "kernel.resize"   manager -> agent */
-    MSG_KERNEL_STATUS,  /* "kernel.status"   agent -> manager */
-    MSG_DRAIN,          /* "drain"           manager -> agent */
-    MSG_IMAGE_COMMAND,  /* "image.order"     manager -> agent */
-    MSG_IMAGE_STATUS,   /* "image.status"    agent -> manager */
-    MSG_IMAGE_LIST,     /* "image.list"      agent -> manager */
-    MSG_STATISTICS,     /* "statistics"      agent -> manager */
-    MSG_STREAM_OPEN,    /* "stream.open"     manager -> agent */
-    MSG_STREAM_HELLO,   /* "stream.hello"    agent -> manager, begins a stream on its connection */
-    MSG_STREAM_REFUSED, /* "stream.refused"  agent -> manager */
-    MSG_STREAM_CONTROL, /* "stream.control"  manager -> agent */
+    MSG_UNKNOWN,         /* a type of a later version: skip it */
+    MSG_JOIN,            /* "join"            agent -> manager, without client certificate */
+    MSG_JOINED,          /* "joined"          manager -> agent */
+    MSG_HELLO,           /* "hello"           agent -> manager, first on a control connection */
+    MSG_WELCOME,         /* "welcome"         manager -> agent, the answer */
+    MSG_REFUSED,         /* "refused"         manager -> agent, the other answer; then close */
+    MSG_FENCED,          /* "fenced"          manager -> agent: another process has this identity */
+    MSG_BYE,             /* "bye"             either: an orderly end of the connection */
+    MSG_HEARTBEAT,       /* "heartbeat"       agent -> manager */
+    MSG_KERNEL_CREATE,   /* "kernel.create"   manager -> agent */
+    MSG_KERNEL_DESTROY,  /* "kernel.destroy"  manager -> agent */
+    MSG_KERNEL_RESTART,  /* "kernel.restart"  manager -> agent */
+    MSG_KERNEL_FORGET,   /* "kernel.forget"   manager -> agent */
+    MSG_KERNEL_RESIZE,   /* "kernel.resize"   manager -> agent */
+    MSG_KERNEL_DESCRIBE, /* "kernel.describe" manager -> agent */
+    MSG_KERNEL_ORDER,    /* "kernel.order"    agent -> manager, the answer */
+    MSG_KERNEL_STATUS,   /* "kernel.status"   agent -> manager */
+    MSG_DRAIN,           /* "drain"           manager -> agent */
+    MSG_IMAGE_COMMAND,   /* "image.order"     manager -> agent */
+    MSG_IMAGE_STATUS,    /* "image.status"    agent -> manager */
+    MSG_IMAGE_LIST,      /* "image.list"      agent -> manager */
+    MSG_IMAGE_LOGINS,    /* "image.logins"    manager -> agent, after the first heartbeat and when
+                            they change */
+    MSG_SERVICE_COMMAND, /* "service.order"   manager -> agent */
+    MSG_SERVICE_STATUS,  /* "service.status"  agent -> manager, the answer */
+    MSG_STATISTICS,      /* "statistics"      agent -> manager */
+    MSG_STREAM_OPEN,     /* "stream.open"     manager -> agent */
+    MSG_STREAM_HELLO,    /* "stream.hello"    agent -> manager, begins a stream on its connection */
+    MSG_STREAM_REFUSED,  /* "stream.refused"  agent -> manager */
+    MSG_STREAM_CONTROL,  /* "stream.control"  manager -> agent */
+    MSG_APP_REDEEM,      /* "app.redeem"      proxy -> manager */
+    MSG_APP_REDEEMED,    /* "app.redeemed"    manager -> proxy, the answer */
+    MSG_APP_CONNECT,     /* "app.connect"     proxy -> manager; a stream.open answers */
+    MSG_APP_REFUSED,     /* "app.refused"     manager -> proxy, the other answer to both */
     MSG_TYPE_COUNT
 };
 
@@ -166,6 +176,7 @@ struct msg_kernel_create {
     const char *preopen_ports;  /* JSON list of ports to publish beside the image's; NULL = none */
     int64_t batch_timeout_usec; /* 0 = none */
     const char *ssh_seed; /* 64 hexadecimal digits: what the session's SSH keys are made from */
+    const char *ssh_public_key; /* its user's own, that lets in, too; NULL = none */
 };
 
 struct msg_kernel_destroy {
@@ -193,6 +204,16 @@ struct msg_kernel_resize { /* other amounts of the parts of devices that it has,
     int64_t trial;     /* not 0: change nothing yet, reserve it, and say that it is
                                  prepared and this number. What is ordered next, this or what it
                                  holds, ends that */
+};
+
+struct msg_kernel_describe { /* answered by kernel.order, if the agent has it */
+    struct uuid kernel_id;
+};
+
+struct msg_kernel_order {
+    struct uuid kernel_id;
+    const char *order; /* JSON: the kernel.create that it was made from, without secrets; NULL = it
+                          cannot be read any more */
 };
 
 struct msg_kernel_status { /* also one element of the heartbeat's inventory */
@@ -232,6 +253,10 @@ struct msg_heartbeat {
     size_t kernel_count;
 };
 
+struct msg_image_logins {
+    const char *auths; /* JSON: "auths" of containers-auth.json(5); NULL = there are none */
+};
+
 struct msg_drain {
     bool on; /* true: kernel.create is answered with ERROR "draining" */
 };
@@ -261,6 +286,20 @@ struct msg_image_status {
 struct msg_image_list { /* all images of the node: after connecting and when they change */
     const char *images; /* JSON list [{"digest","names","size_bytes","architecture",
                                  "fetched_at","used_at","holds","labels"}]; times in microseconds */
+};
+
+/* ---- the agent as a service of its machine; older agents do not answer ---- */
+
+struct msg_service_command {
+    struct uuid job_id; /* what service.status answers to */
+    const char *action; /* "status", "stop", "restart" */
+};
+
+struct msg_service_status { /* of stop and restart the end of the connection is an answer, too */
+    struct uuid job_id;
+    const char *unit;  /* "aliquot-agent.service"; NULL = not known */
+    const char *state; /* as systemctl says it; NULL = the command failed */
+    const char *error_text;
 };
 
 /* ---- statistics: raw samples, of which the manager derives the rest (model/metric.h) ---- */
@@ -312,19 +351,21 @@ struct msg_statistics { /* one sample; kernels may be spread over several messag
 struct msg_stream_open {
     struct uuid stream_id;
     const char *key;  /* one-time key, presented in stream.hello */
-    const char *kind; /* "logs", "timed-logs", "pty", or "exec" and "input" (link/exec.h) */
+    const char *kind; /* "logs", "timed-logs", "pty", or of link/exec.h "exec", "files", "input";
+                         to a proxy "app" */
     struct uuid kernel_id;
-    bool follow;         /* logs: go on until the kernel ends */
-    int64_t tail_lines;  /* logs: only the last n lines; 0 = all that is kept */
-    int64_t since_usec;  /* timed-logs: only lines printed then or later; 0 = all. Older agents
+    struct uuid request_id; /* app: of the app.connect that it answers */
+    bool follow;            /* logs: go on until the kernel ends */
+    int64_t tail_lines;     /* logs: only the last n lines; 0 = all that is kept */
+    int64_t since_usec;     /* timed-logs: only lines printed then or later; 0 = all. Older agents
                             do not know the kind */
-    int64_t ago_usec;    /* timed-logs: the same, so long ago by the agent's clock */
-    bool timestamps;     /* timed-logs: before each line when it was printed, RFC 3339 in UTC */
-    int64_t rows, cols;  /* pty, exec: size at the start; 0 = leave */
-    const char *command; /* exec: JSON {"argv":["ls"],"env":{"A":"b"},"cwd":"/tmp"}; without
+    int64_t ago_usec;       /* timed-logs: the same, so long ago by the agent's clock */
+    bool timestamps;        /* timed-logs: before each line when it was printed, RFC 3339 in UTC */
+    int64_t rows, cols;     /* pty, exec: size at the start; 0 = leave */
+    const char *command;    /* exec: JSON {"argv":["ls"],"env":{"A":"b"},"cwd":"/tmp"}; without
                                  argv a shell */
-    bool tty, input;     /* exec: on a terminal; with standard input */
-    bool reuse;          /* the manager can read a framed stream (link_stream.h) */
+    bool tty, input;        /* exec: on a terminal; with standard input */
+    bool reuse;             /* the manager can read a framed stream (link_stream.h) */
 };
 
 struct msg_stream_hello {
@@ -342,6 +383,34 @@ struct msg_stream_control { /* pty, exec: either or both */
     struct uuid stream_id;
     int64_t rows, cols;
     int64_t signal; /* to the program's process group; 0 = none */
+};
+
+/* ---- apps of sessions, which a proxy leads browsers to ----
+ *
+ * A proxy connects as an agent does, by an id that begins with LINK_PROXY_PREFIX. It says app.*
+ * alone, and an agent none of them. Its hello's 'addr' is the URL at which browsers reach it.
+ */
+
+#define LINK_PROXY_PREFIX "proxy:"
+
+struct msg_app_redeem { /* a token that the manager made for a user: it is used up */
+    struct uuid request_id;
+    const char *token;
+};
+
+struct msg_app_redeemed { /* what the token stood for */
+    struct uuid request_id, session_id;
+    const char *app, *access_key;
+};
+
+struct msg_app_connect { /* start the app if need be; its bytes come by a stream of kind "app" */
+    struct uuid request_id, session_id;
+    const char *app, *access_key;
+};
+
+struct msg_app_refused {
+    struct uuid request_id;
+    const char *kind, *text; /* "session-not-found", "app-failed" ... */
 };
 
 /* ---- encoding ---- */
@@ -363,16 +432,25 @@ struct message {
         struct msg_kernel_restart kernel_restart;
         struct msg_kernel_forget kernel_forget;
         struct msg_kernel_resize kernel_resize;
+        struct msg_kernel_describe kernel_describe;
+        struct msg_kernel_order kernel_order;
         struct msg_kernel_status kernel_status;
         struct msg_drain drain;
+        struct msg_image_logins image_logins;
         struct msg_image_command image_command;
         struct msg_image_status image_status;
         struct msg_image_list image_list;
+        struct msg_service_command service_command;
+        struct msg_service_status service_status;
         struct msg_statistics statistics;
         struct msg_stream_open stream_open;
         struct msg_stream_hello stream_hello;
         struct msg_stream_refused stream_refused;
         struct msg_stream_control stream_control;
+        struct msg_app_redeem app_redeem;
+        struct msg_app_redeemed app_redeemed;
+        struct msg_app_connect app_connect;
+        struct msg_app_refused app_refused;
     };
 };
 

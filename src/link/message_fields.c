@@ -162,6 +162,7 @@ static const struct message_field kernel_create_fields[] = {
     MEMBER(msg_kernel_create, preopen_ports, MESSAGE_FIELD_JSON),
     MEMBER(msg_kernel_create, batch_timeout_usec, MESSAGE_FIELD_INT),
     MEMBER(msg_kernel_create, ssh_seed, MESSAGE_FIELD_STR),
+    MEMBER(msg_kernel_create, ssh_public_key, MESSAGE_FIELD_STR),
     FIELDS_END,
 };
 
@@ -194,8 +195,24 @@ static const struct message_field kernel_resize_fields[] = {
     FIELDS_END,
 };
 
+static const struct message_field kernel_describe_fields[] = {
+    NEEDED(msg_kernel_describe, kernel_id, MESSAGE_FIELD_UUID),
+    FIELDS_END,
+};
+
+static const struct message_field kernel_order_fields[] = {
+    NEEDED(msg_kernel_order, kernel_id, MESSAGE_FIELD_UUID),
+    MEMBER(msg_kernel_order, order, MESSAGE_FIELD_JSON),
+    FIELDS_END,
+};
+
 static const struct message_field drain_fields[] = {
     MEMBER(msg_drain, on, MESSAGE_FIELD_BOOL),
+    FIELDS_END,
+};
+
+static const struct message_field image_logins_fields[] = {
+    MEMBER(msg_image_logins, auths, MESSAGE_FIELD_JSON),
     FIELDS_END,
 };
 
@@ -225,6 +242,20 @@ static const struct message_field image_status_fields[] = {
 
 static const struct message_field image_list_fields[] = {
     NEEDED(msg_image_list, images, MESSAGE_FIELD_JSON),
+    FIELDS_END,
+};
+
+static const struct message_field service_command_fields[] = {
+    NEEDED(msg_service_command, job_id, MESSAGE_FIELD_UUID),
+    NEEDED(msg_service_command, action, MESSAGE_FIELD_STR),
+    FIELDS_END,
+};
+
+static const struct message_field service_status_fields[] = {
+    NEEDED(msg_service_status, job_id, MESSAGE_FIELD_UUID),
+    MEMBER(msg_service_status, unit, MESSAGE_FIELD_STR),
+    MEMBER(msg_service_status, state, MESSAGE_FIELD_STR),
+    MEMBER(msg_service_status, error_text, MESSAGE_FIELD_STR),
     FIELDS_END,
 };
 
@@ -281,6 +312,7 @@ static const struct message_field stream_open_fields[] = {
     NEEDED(msg_stream_open, key, MESSAGE_FIELD_STR),
     NEEDED(msg_stream_open, kind, MESSAGE_FIELD_STR),
     MEMBER(msg_stream_open, kernel_id, MESSAGE_FIELD_UUID),
+    MEMBER(msg_stream_open, request_id, MESSAGE_FIELD_UUID),
     MEMBER(msg_stream_open, follow, MESSAGE_FIELD_BOOL),
     MEMBER(msg_stream_open, tail_lines, MESSAGE_FIELD_INT),
     MEMBER(msg_stream_open, since_usec, MESSAGE_FIELD_INT),
@@ -317,6 +349,35 @@ static const struct message_field stream_control_fields[] = {
     FIELDS_END,
 };
 
+static const struct message_field app_redeem_fields[] = {
+    NEEDED(msg_app_redeem, request_id, MESSAGE_FIELD_UUID),
+    NEEDED(msg_app_redeem, token, MESSAGE_FIELD_STR),
+    FIELDS_END,
+};
+
+static const struct message_field app_redeemed_fields[] = {
+    NEEDED(msg_app_redeemed, request_id, MESSAGE_FIELD_UUID),
+    NEEDED(msg_app_redeemed, session_id, MESSAGE_FIELD_UUID),
+    NEEDED(msg_app_redeemed, app, MESSAGE_FIELD_STR),
+    NEEDED(msg_app_redeemed, access_key, MESSAGE_FIELD_STR),
+    FIELDS_END,
+};
+
+static const struct message_field app_connect_fields[] = {
+    NEEDED(msg_app_connect, request_id, MESSAGE_FIELD_UUID),
+    NEEDED(msg_app_connect, session_id, MESSAGE_FIELD_UUID),
+    NEEDED(msg_app_connect, app, MESSAGE_FIELD_STR),
+    NEEDED(msg_app_connect, access_key, MESSAGE_FIELD_STR),
+    FIELDS_END,
+};
+
+static const struct message_field app_refused_fields[] = {
+    NEEDED(msg_app_refused, request_id, MESSAGE_FIELD_UUID),
+    MEMBER(msg_app_refused, kind, MESSAGE_FIELD_STR),
+    MEMBER(msg_app_refused, text, MESSAGE_FIELD_STR),
+    FIELDS_END,
+};
+
 const struct message_shape message_shapes[MSG_TYPE_COUNT] = {
     [MSG_UNKNOWN] = { "unknown", false, NULL },
     [MSG_JOIN] = { "join", false, join_fields },
@@ -332,14 +393,23 @@ const struct message_shape message_shapes[MSG_TYPE_COUNT] = {
     [MSG_KERNEL_RESTART] = { "kernel.restart", true, kernel_restart_fields },
     [MSG_KERNEL_FORGET] = { "kernel.forget", true, kernel_forget_fields },
     [MSG_KERNEL_RESIZE] = { "kernel.resize", true, kernel_resize_fields },
+    [MSG_KERNEL_DESCRIBE] = { "kernel.describe", true, kernel_describe_fields },
+    [MSG_KERNEL_ORDER] = { "kernel.order", true, kernel_order_fields },
     [MSG_KERNEL_STATUS] = { "kernel.status", true, kernel_status_fields },
     [MSG_DRAIN] = { "drain", true, drain_fields },
     [MSG_IMAGE_COMMAND] = { "image.order", false, image_command_fields },
     [MSG_IMAGE_STATUS] = { "image.status", false, image_status_fields },
     [MSG_IMAGE_LIST] = { "image.list", false, image_list_fields },
+    [MSG_IMAGE_LOGINS] = { "image.logins", false, image_logins_fields },
+    [MSG_SERVICE_COMMAND] = { "service.order", false, service_command_fields },
+    [MSG_SERVICE_STATUS] = { "service.status", false, service_status_fields },
     [MSG_STATISTICS] = { "statistics", false, statistics_fields },
     [MSG_STREAM_OPEN] = { "stream.open", false, stream_open_fields },
     [MSG_STREAM_HELLO] = { "stream.hello", false, stream_hello_fields },
     [MSG_STREAM_REFUSED] = { "stream.refused", false, stream_refused_fields },
     [MSG_STREAM_CONTROL] = { "stream.control", false, stream_control_fields },
+    [MSG_APP_REDEEM] = { "app.redeem", false, app_redeem_fields },
+    [MSG_APP_REDEEMED] = { "app.redeemed", false, app_redeemed_fields },
+    [MSG_APP_CONNECT] = { "app.connect", false, app_connect_fields },
+    [MSG_APP_REFUSED] = { "app.refused", false, app_refused_fields },
 };

@@ -10,6 +10,7 @@
 #include "check/machine.h"
 #include "check/port.h"
 #include "link/pki.h"
+#include "store/info.h"
 
 #define OWNER "aliquot-manager"
 
@@ -55,6 +56,29 @@ static void manager_check_certificate(void *data, struct finding *ret)
     finding_mend(ret, "set tls-cert in [manager] of manager.toml");
 }
 
+static void manager_check_database(void *data, struct finding *ret)
+{
+    const struct manager_conf *conf = data;
+    AQ_CLEANUP(store_info_done) struct store_info info = { .risks = STRBUF_INIT };
+    struct aq_error err = { 0 };
+
+    if (!conf->database)
+        return; /* a file in the state folder */
+    if (store_info_read(conf->database, &info, &err) < 0) {
+        finding_say(ret, CHECK_MISSING, "%s", err.text);
+        finding_mean(ret, OWNER " does not start, or refuses changes");
+        finding_mend(ret, "set database in [manager] of manager.toml, or start the server");
+        return;
+    }
+    if (info.risks.len == 0) {
+        finding_say(ret, CHECK_OK, "%s", info.engine);
+        return;
+    }
+    finding_say(ret, CHECK_WARNING, "%s, but %.*s", info.engine,
+                (int)strcspn(info.risks.data, "\n"), info.risks.data);
+    finding_mend(ret, "change it on the server; 'aliquot admin db info' has all");
+}
+
 static void manager_check_clock(void *data, struct finding *ret)
 {
     (void)data;
@@ -72,6 +96,7 @@ static const struct check manager_checks[] = {
     { "manager.api", "manager", "port of the API", manager_check_api },
     { "manager.link", "manager", "port for agents", manager_check_link },
     { "manager.certificate", "manager", "certificate", manager_check_certificate },
+    { "manager.database", "manager", "database", manager_check_database },
     { "manager.files", "manager", "open files", manager_check_files },
     { "manager.clock", "manager", "clock", manager_check_clock },
     { .id = NULL },

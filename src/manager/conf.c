@@ -3,6 +3,7 @@
 #include "manager/conf.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -10,6 +11,9 @@
 #include "base/strbuf.h"
 
 #define AT(member) offsetof(struct manager_conf, member)
+
+#define DAY_USEC (INT64_C(86400) * USEC_PER_SEC)
+#define KEPT_MAX_USEC (36500 * DAY_USEC)
 
 const struct conf_item manager_conf_items[] = {
     { "manager", "listen", CONF_LISTEN, AT(listen), "127.0.0.1:8081", 0, 0, 0,
@@ -21,6 +25,8 @@ const struct conf_item manager_conf_items[] = {
       "Allow plain HTTP on an address that others can reach." },
     { "manager", "state", CONF_PATH, AT(state_dir), NULL, 0, 0, 0,
       "Folder of the database, its key and the cluster's certificate authority." },
+    { "manager", "database", CONF_STR, AT(database), NULL, 0, 0, 0,
+      "Server of the database, postgresql://USER@HOST/NAME; none: a file in the state folder." },
     { "manager", "scheduler-plugins", CONF_PATH, AT(scheduler_plugins), NULL, 0, 0, 0,
       "Folder of scheduler plug-ins, that resource groups may name." },
     { "manager", "log-level", CONF_STR, AT(log_level), "info", 0, 0, 0,
@@ -29,6 +35,40 @@ const struct conf_item manager_conf_items[] = {
       "Web pages that may use the API: https://console.example.org, ...; * is every page." },
     { "api", "trusted-proxies", CONF_LIST, AT(trusted_proxies), NULL, 0, 0, 0,
       "Addresses of proxies that are believed for whom they ask (X-Forwarded-For)." },
+    { "api", "callback-networks", CONF_LIST, AT(callback_networks), NULL, 0, 0, 0,
+      "Private networks that sessions' callback URLs may name: 10.20.0.0/16, ..." },
+    { "api", "remembered-requests", CONF_INT, AT(remembered_requests), "4000000", 1000,
+      INT64_C(1000000000), 0,
+      "Changes of the last 15 minutes that are remembered, so that none is accepted twice." },
+    { "files", "max-size", CONF_SIZE, AT(transfer_limits.bytes_max), "100g", 0, INT64_MAX / 2, 0,
+      "Bytes that one transfer of files into or out of a session may have; 0: any number." },
+    { "files", "max-files", CONF_INT, AT(transfer_limits.files_max), "1000000", 0,
+      INT64_C(1000000000), 0, "Files and folders that it may have; 0: any number." },
+    { "auth", "password-min-length", CONF_INT, AT(passwords.min_length), "8", 8, 128, 0,
+      "Characters that a new password must have." },
+    { "auth", "password-classes", CONF_INT, AT(passwords.classes), "1", 1, 4, 0,
+      "Of how many of lower case, upper case, digits and others a new password must have some." },
+    { "auth", "max-password-age", CONF_DURATION, AT(passwords.max_age_usec), "forever",
+      USEC_PER_SEC, KEPT_MAX_USEC, CONF_OR_FOREVER,
+      "A password that is older must be changed before its user can log in." },
+    { "signup", "enabled", CONF_BOOL, AT(signup.is_open), NULL, 0, 0, 0,
+      "Whether anybody may make an account without an administrator." },
+    { "signup", "domain", CONF_STR, AT(signup.domain), "default", 0, 0, 0,
+      "Domain of the accounts." },
+    { "signup", "projects", CONF_LIST, AT(signup.projects), "default", 0, 0, 0,
+      "Projects that they are in." },
+    { "signup", "policy", CONF_STR, AT(signup.policy), "default", 0, 0, 0,
+      "Resource policy of their keypairs." },
+    { "signup", "status", CONF_STR, AT(signup.status), "active", 0, 0, 0,
+      "active, or before-verification: until an administrator sets them to active." },
+    { "signup", "hook-command", CONF_LIST, AT(signup.command), NULL, 0, 0, 0,
+      "Program and arguments that decide who may sign up; without a shell." },
+    { "signup", "hook-user", CONF_STR, AT(signup.user), "nobody", 0, 0, 0,
+      "As whom a manager that is root runs it." },
+    { "signup", "hook-url", CONF_STR, AT(signup.url), NULL, 0, 0, CONF_SECRET,
+      "URL that is asked instead: https://id.example.org/signup." },
+    { "signup", "hook-timeout", CONF_DURATION, AT(signup.timeout_usec), "5s", USEC_PER_SEC,
+      60 * USEC_PER_SEC, 0, "How long either may take." },
     { "link", "listen", CONF_LISTEN, AT(link), "127.0.0.1:8082", 0, 0, 0,
       "Address that agents connect to; always TLS." },
     { "link", "names", CONF_STR, AT(link_names), NULL, 0, 0, 0,
@@ -44,6 +84,29 @@ const struct conf_item manager_conf_items[] = {
       "How long after a session's end it is known what the scheduler made of it." },
     { "sessions", "attempts-sessions", CONF_INT, AT(attempts_sessions), "100000", 1,
       INT64_C(1000000000), 0, "Of how many of the latest sessions." },
+    { "sessions", "execution-timeout", CONF_DURATION, AT(execution_timeout_usec), "forever",
+      USEC_PER_SEC, INT64_C(365) * 86400 * USEC_PER_SEC, CONF_OR_FOREVER,
+      "How long code that is run in a session may take; then the session is ended." },
+    { "retention", "sessions", CONF_DURATION, AT(retention_usec[RETENTION_SESSIONS]), "forever",
+      DAY_USEC, KEPT_MAX_USEC, CONF_OR_FOREVER,
+      "How long after its end a session is kept, with all that hangs on it." },
+    { "retention", "history", CONF_DURATION, AT(retention_usec[RETENTION_HISTORY]), "forever",
+      DAY_USEC, KEPT_MAX_USEC, CONF_OR_FOREVER,
+      "How long after a session's end its changes of status are kept." },
+    { "retention", "usage", CONF_DURATION, AT(retention_usec[RETENTION_USAGE]), "forever",
+      366 * DAY_USEC, KEPT_MAX_USEC, CONF_OR_FOREVER,
+      "How long what removed sessions held is kept for fair share and accounting." },
+    { "retention", "agent-history", CONF_DURATION, AT(retention_usec[RETENTION_AGENT_HISTORY]),
+      "365d", DAY_USEC, KEPT_MAX_USEC, CONF_OR_FOREVER,
+      "How long changes of the status of agents are kept." },
+    { "retention", "series", CONF_DURATION, AT(retention_usec[RETENTION_SERIES]), "31d", DAY_USEC,
+      KEPT_MAX_USEC, CONF_OR_FOREVER, "How long time series of use are kept." },
+    { "retention", "audit-log", CONF_DURATION, AT(retention_usec[RETENTION_AUDIT_LOG]), "90d",
+      DAY_USEC, KEPT_MAX_USEC, CONF_OR_FOREVER,
+      "How long entries of the audit log are kept; see the manual for how many at most." },
+    { "retention", "error-logs", CONF_DURATION, AT(retention_usec[RETENTION_ERROR_LOGS]), "90d",
+      DAY_USEC, KEPT_MAX_USEC, CONF_OR_FOREVER,
+      "How long errors that clients reported are kept; the last 200 of a user." },
     { "metrics", "listen", CONF_STR, AT(metrics_listen), "127.0.0.1:8083", 0, 0, 0,
       "Address of GET /metrics for Prometheus; off: none." },
     { "metrics", "tls-cert", CONF_PATH, AT(metrics_tls_cert), NULL, 0, 0, 0,
@@ -75,6 +138,8 @@ int manager_conf_load(const char *file, struct manager_conf *ret, struct aq_erro
 
     if (r < 0)
         return r;
+    if (conf.database && !conf.database[0]) /* so that a variable can take it back */
+        free(AQ_TAKE(conf.database));
     if (!conf.state_dir && !(conf.state_dir = manager_conf_default_state_dir())) {
         manager_conf_done(&conf);
         return aq_fail_oom(err);

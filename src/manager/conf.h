@@ -4,6 +4,10 @@
 #define AQ_MANAGER_CONF_H
 
 #include "conf/conf.h"
+#include "manager/request/api.h"
+#include "manager/request/password_rules.h"
+#include "manager/request/signup.h"
+#include "store/retention.h"
 
 struct manager_conf {
     struct conf_listen listen; /* REST, GraphQL, event streams */
@@ -12,14 +16,22 @@ struct manager_conf {
     struct conf_listen link; /* agents */
     char *link_names;        /* "a.example.org, 10.0.0.1" for the link's certificate */
     char *state_dir;
+    char *database;          /* URI; NULL = a file in the state folder */
     char *scheduler_plugins; /* NULL = none */
     char *log_level;
     struct conf_list allow_origins;   /* web pages that may use the API */
     struct conf_list trusted_proxies; /* addresses */
+    struct conf_list callback_networks;
+    int64_t remembered_requests;
+    struct password_rules passwords;
+    struct signup_rules signup;
+    struct transfer_limits transfer_limits;
     char *metrics_listen, *metrics_tls_cert, *metrics_tls_key;
     bool metrics_insecure;
     int64_t heartbeat_usec, agent_timeout_usec, kill_grace_usec;
     int64_t attempts_age_usec, attempts_sessions;
+    int64_t execution_timeout_usec;                 /* 0 = none */
+    int64_t retention_usec[RETENTION_ENTITY_COUNT]; /* 0 = forever */
 };
 
 extern const struct conf_item manager_conf_items[];

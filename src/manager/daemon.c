@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <uv.h>
@@ -13,7 +15,9 @@
 #include "base/notify.h"
 #include "base/vec.h"
 #include "http/exposition.h"
+#include "http/network.h"
 #include "http/tls.h"
+#include "manager/backup/plain_copy.h"
 #include "manager/core/core.h"
 #include "manager/metrics.h"
 #include "manager/routes.h"
@@ -38,10 +42,12 @@ struct daemon {
     struct tls_context *tls;
     struct metrics_server *metrics; /* NULL = not served */
     struct address_list proxies;
-    char *names; /* link_names, cut at its commas */
+    struct network *networks; /* that callbacks may reach, as in conf */
+    char *names;              /* link_names, cut at its commas */
     const char **name_list;
     size_t name_count, name_cap;
     bool is_stopping;
+    struct aq_error lost; /* why the database is not ours any more */
 };
 
 /* ---- the end ---- */
@@ -65,6 +71,19 @@ static void daemon_on_server_stopped(void *data)
     core_stop(d->core);
     daemon_close_handles(d);
     uv_stop(&d->loop);
+}
+
+/* What others do in the database now is not known here: to be loaded again. */
+static void daemon_on_database_lost(void *data, const struct aq_error *err)
+{
+    struct daemon *d = data;
+
+    d->lost = *err;
+    if (d->is_stopping)
+        return;
+    d->is_stopping = true;
+    notify_send("STOPPING=1");
+    server_stop(d->server, STOP_GRACE_MSEC, daemon_on_server_stopped, d);
 }
 
 static void daemon_on_signal(uv_signal_t *handle, int number)
@@ -125,9 +144,15 @@ static int daemon_split_names(struct daemon *d, struct aq_error *err)
 
 static int daemon_open_core(struct daemon *d, bool dev, struct aq_error *err)
 {
+    const struct conf_listen *listen = &d->conf->listen;
+    char address[128];
     struct core_conf conf = {
         .loop = &d->loop,
         .state_dir = d->conf->state_dir,
+        .database = d->conf->database,
+        .address = address,
+        .lost = daemon_on_database_lost,
+        .lost_data = d,
         .link_host = d->conf->link.host,
         .link_port = d->conf->link.port,
         .heartbeat_usec = d->conf->heartbeat_usec,
@@ -139,11 +164,15 @@ static int daemon_open_core(struct daemon *d, bool dev, struct aq_error *err)
     };
     int r = daemon_split_names(d, err);
 
+    memcpy(conf.retention_usec, d->conf->retention_usec, sizeof(conf.retention_usec));
+    (void)snprintf(address, sizeof(address), "%s:%u", listen->host, (unsigned)listen->port);
     sched_plugin_set_folder(d->conf->scheduler_plugins);
     conf.link_names = d->name_list;
     conf.link_name_count = d->name_count;
     if (r == 0)
         r = core_new(&conf, &d->core, err);
+    if (r == 0)
+        plain_copy_remove_leftovers(d->conf->state_dir);
     return r < 0 ? r : core_start(d->core, err);
 }
 
@@ -164,6 +193,19 @@ static int daemon_read_proxies(struct daemon *d, struct aq_error *err)
         list->items[i] = copy;
     }
     d->proxies = (struct address_list){ .items = list->items, .count = list->count };
+    return 0;
+}
+
+static int daemon_read_networks(struct daemon *d, struct aq_error *err)
+{
+    const struct conf_list *list = &d->conf->callback_networks;
+
+    if (!(d->networks = calloc(list->count + 1, sizeof(*d->networks))))
+        return aq_fail_oom(err);
+    for (size_t i = 0; i < list->count; i++)
+        if (network_parse(list->items[i], &d->networks[i]) < 0)
+            return aq_fail_field(err, EINVAL, "api.callback-networks",
+                                 "'%.60s' is no network such as 10.20.0.0/16", list->items[i]);
     return 0;
 }
 
@@ -188,19 +230,27 @@ static int daemon_open_server(struct daemon *d, struct aq_error *err)
                                                    (unsigned)d->conf->listen.port);
     struct server_options options = { .guard = api_guard };
     struct listener_options listen = { .address = address, .insecure = d->conf->insecure };
+    const struct origin_rules origins = { .allowed = d->conf->allow_origins.items,
+                                          .count = d->conf->allow_origins.count,
+                                          .is_local = core_is_dev(d->core) };
     struct listener *listener;
     int r = address ? daemon_open_tls(d, err) : aq_fail_oom(err);
 
-    if (r < 0 || (r = daemon_read_proxies(d, err)) < 0 || (r = api_new(d->core, &d->api, err)) < 0)
+    if (r < 0 || (r = daemon_read_proxies(d, err)) < 0 || (r = daemon_read_networks(d, err)) < 0
+        || (r = api_new(d->core, &d->api, err)) < 0
+        || (r = api_open_signup(d->api, &d->conf->signup, err)) < 0)
         return r;
     api_set_proxies(d->api, &d->proxies);
+    api_set_password_rules(d->api, &d->conf->passwords);
+    api_set_transfer_limits(d->api, &d->conf->transfer_limits);
+    api_set_execution_timeout(d->api, d->conf->execution_timeout_usec);
+    api_allow_callbacks(d->api, d->networks, d->conf->callback_networks.count);
+    api_set_remembered(d->api, (size_t)d->conf->remembered_requests);
     options.router = api_get_router(d->api);
     options.limits.message = message_limits_default;
     options.limits.message.body_max = BODY_MAX;
-    options.origins = (struct origin_rules){ .allowed = d->conf->allow_origins.items,
-                                             .count = d->conf->allow_origins.count,
-                                             .is_local = core_is_dev(d->core) };
-    if (options.origins.is_local && options.origins.count)
+    options.origins = api_set_origins(d->api, &origins);
+    if (origins.is_local && origins.count)
         log_warning("[api] allow-origins is not looked at with --dev: no web page may use keys "
                     "that everybody knows");
     options.guard_data = d->api;
@@ -275,6 +325,7 @@ static void daemon_close_all(struct daemon *d)
     core_free(d->core);
     tls_context_free(d->tls);
     (void)uv_run(&d->loop, UV_RUN_DEFAULT); /* close the handles */
+    free(d->networks);
     free(d->names);
     free(d->name_list);
 }
@@ -299,6 +350,10 @@ int daemon_run(const struct manager_conf *conf, bool dev, struct aq_error *err)
         (void)uv_timer_start(&d.trim, daemon_on_trim, TRIM_FIRST_MSEC, TRIM_MSEC);
         (void)uv_run(&d.loop, UV_RUN_DEFAULT);
         log_info("stopped");
+        if (d.lost.code) {
+            *err = d.lost;
+            r = -err->code;
+        }
     }
     daemon_close_all(&d);
     (void)uv_loop_close(&d.loop);

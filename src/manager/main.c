@@ -11,42 +11,69 @@
 
 #include "base/log.h"
 #include "manager/admin.h"
+#include "manager/backendai_dump.h"
+#include "manager/backup/backup.h"
 #include "manager/check.h"
 #include "manager/daemon.h"
+#include "manager/db_shell.h"
 
 static const char help[] =
     "Usage: aliquot-manager [OPTIONS]            serve\n"
     "       aliquot-manager init [OPTIONS]       make the first administrator\n"
-    "       aliquot-manager db VERB [OPTIONS]    migrate or check the database\n"
+    "       aliquot-manager db VERB [OPTIONS]    the database: info, check, vacuum, shell,\n"
+    "                                            migrate, take-over or mark-restored\n"
+    "       aliquot-manager backup create|verify|restore|ls PATH [OPTIONS]\n"
     "       aliquot-manager sample               write a commented manager.toml\n"
+    "       aliquot-manager backendai-dump       what 'aliquot admin import-backendai' starts\n"
     "       aliquot-manager check [OPTIONS]      look whether it could serve; see 'aliquot doctor'\n"
     "\n"
     "  --config FILE    settings [/etc/aliquot/manager.toml]\n"
     "  --state DIR      folder of the database and the certificate authority\n"
+    "  --database URI   the database on a server, postgresql://USER@HOST/NAME\n"
     "  --listen ADDR    where the API is served [127.0.0.1:8081]\n"
     "  --link ADDR      where agents connect to [127.0.0.1:8082]\n"
     "  --dev            add the published development users; loopback only\n"
+    "  --to URI         db migrate: the database that takes all rows; a file or a server\n"
+    "  --dry-run        db migrate --to: only look\n"
+    "  --write          db shell: let it change rows\n"
+    "  --passphrase-file FILE  backup: what it is sealed with; - is standard input\n"
+    "  --keep N         backup create FOLDER: remove all but the newest\n"
     "  --email ADDR     init: of the administrator [admin@localhost.localdomain]\n"
-    "  --json           init: write the secrets as a JSON object\n"
+    "  --json           init, db info: write a JSON object\n"
     "  --version, --help\n";
 
 struct manager_options {
-    const char *config, *state, *listen, *link, *email;
-    bool dev, json;
+    const char *config, *state, *database, *to, *passphrase_file, *keep, *listen, *link, *email;
+    bool dev, json, dry_run, write;
 };
 
 /* 0 to go on, else 1 + exit status. */
 static int manager_parse(int argc, char **argv, struct manager_options *o)
 {
     static const struct option known[] = {
-        { "config", required_argument, NULL, 'c' }, { "state", required_argument, NULL, 's' },
-        { "listen", required_argument, NULL, 'l' }, { "link", required_argument, NULL, 'k' },
-        { "email", required_argument, NULL, 'e' },  { "dev", no_argument, NULL, 'd' },
-        { "json", no_argument, NULL, 'j' },         { "version", no_argument, NULL, 'v' },
-        { "help", no_argument, NULL, 'h' },         { NULL, 0, NULL, 0 },
+        { "config", required_argument, NULL, 'c' },
+        { "state", required_argument, NULL, 's' },
+        { "listen", required_argument, NULL, 'l' },
+        { "link", required_argument, NULL, 'k' },
+        { "email", required_argument, NULL, 'e' },
+        { "dev", no_argument, NULL, 'd' },
+        { "json", no_argument, NULL, 'j' },
+        { "version", no_argument, NULL, 'v' },
+        { "help", no_argument, NULL, 'h' },
+        { "database", required_argument, NULL, 'b' },
+        { "to", required_argument, NULL, 't' },
+        { "dry-run", no_argument, NULL, 'n' },
+        { "write", no_argument, NULL, 'x' },
+        { "passphrase-file", required_argument, NULL, 'p' },
+        { "keep", required_argument, NULL, 'w' },
+        { NULL, 0, NULL, 0 },
     };
     const char **texts[] = { ['c'] = &o->config,
                              ['s'] = &o->state,
+                             ['b'] = &o->database,
+                             ['t'] = &o->to,
+                             ['p'] = &o->passphrase_file,
+                             ['w'] = &o->keep,
                              ['l'] = &o->listen,
                              ['k'] = &o->link,
                              ['e'] = &o->email };
@@ -57,6 +84,10 @@ static int manager_parse(int argc, char **argv, struct manager_options *o)
             o->dev = true;
         else if (letter == 'j')
             o->json = true;
+        else if (letter == 'n')
+            o->dry_run = true;
+        else if (letter == 'x')
+            o->write = true;
         else if (letter == 'v')
             return printf("aliquot-manager " ALIQUOT_VERSION "\n") < 0 ? 2 : 1;
         else if (letter == 'h')
@@ -115,6 +146,34 @@ static int manager_become_owner(const char *folder, struct aq_error *err)
     return 0;
 }
 
+static int manager_backup(const char *verb, const char *path, const struct manager_options *o,
+                          const struct manager_conf *conf, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *found = o->config ? NULL : conf_default_file("manager");
+    struct backup_options options = { .state_dir = conf->state_dir,
+                                      .database = conf->database,
+                                      .path = path,
+                                      .passphrase_file = o->passphrase_file,
+                                      .settings = o->config ? o->config : found };
+    char *end = NULL;
+    long keep = o->keep ? strtol(o->keep, &end, 10) : 0;
+
+    if (o->keep && (*end || keep < 1 || keep > 100000))
+        return aq_fail_field(err, EINVAL, "--keep", "'%s' is not a number of 1 to 100000", o->keep);
+    options.keep = (int)keep;
+    (void)umask(077);
+    if (strcmp(verb, "create") == 0)
+        return backup_create(&options, err);
+    if (strcmp(verb, "verify") == 0)
+        return backup_verify(&options, err);
+    if (strcmp(verb, "restore") == 0)
+        return backup_restore(&options, err);
+    if (strcmp(verb, "ls") == 0)
+        return backup_list(&options, err);
+    return aq_fail_field(err, EINVAL, "backup", "'%s' is not known: create, verify, restore or ls",
+                         verb);
+}
+
 static int manager_act(int argc, char **argv, const struct manager_options *o,
                        const struct manager_conf *conf, struct aq_error *err)
 {
@@ -130,10 +189,19 @@ static int manager_act(int argc, char **argv, const struct manager_options *o,
     if ((r = manager_become_owner(conf->state_dir, err)) < 0)
         return r;
     if (strcmp(verb, "init") == 0 && argc == 1)
-        return admin_init(conf->state_dir, o->email ? o->email : "admin@localhost.localdomain",
-                          o->json, err);
+        return admin_init(conf, o->email ? o->email : "admin@localhost.localdomain", o->json, err);
+    if (strcmp(verb, "backup") == 0 && argc == 3)
+        return manager_backup(argv[1], argv[2], o, conf, err);
+    if (strcmp(verb, "db") == 0 && argc == 2 && o->to)
+        return strcmp(argv[1], "migrate") == 0
+                   ? admin_move(conf, o->to, o->dry_run, err)
+                   : aq_fail_field(err, EINVAL, "--to", "belongs to 'db migrate'");
+    if (strcmp(verb, "db") == 0 && argc == 2 && strcmp(argv[1], "info") == 0)
+        return admin_db_info(conf, o->json, err);
+    if (strcmp(verb, "db") == 0 && argc == 2 && strcmp(argv[1], "shell") == 0)
+        return db_shell_exec(conf, o->write, err);
     if (strcmp(verb, "db") == 0 && argc == 2)
-        return admin_db(conf->state_dir, argv[1], err);
+        return admin_db(conf, argv[1], err);
     return aq_fail(err, EINVAL, "'%s' is not understood; see aliquot-manager --help", verb);
 }
 
@@ -147,6 +215,8 @@ static int manager_run(int argc, char **argv, const struct manager_options *o, s
     if ((r = manager_set_option("manager", "listen", o->listen, &conf, err)) == 0
         && (r = manager_set_option("link", "listen", o->link, &conf, err)) == 0)
         r = manager_set_option("manager", "state", o->state, &conf, err);
+    if (r == 0)
+        r = manager_set_option("manager", "database", o->database, &conf, err);
     if (r == 0 && (level = log_parse_level(conf.log_level)) < 0)
         r = aq_fail_field(err, EINVAL, "manager.log-level",
                           "'%s' is not error, warning, info or "
@@ -170,7 +240,10 @@ int main(int argc, char **argv)
     r = manager_parse(argc, argv, &o);
     if (r > 0)
         return r - 1;
-    r = manager_run(argc - optind, argv + optind, &o, &err);
+    if (argc - optind == 1 && strcmp(argv[optind], "backendai-dump") == 0)
+        r = backendai_dump(&err); /* settings are not needed */
+    else
+        r = manager_run(argc - optind, argv + optind, &o, &err);
     if (r < 0)
         log_error("%s%s%s", err.field, err.field[0] ? ": " : "", err.text);
     return r == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -2,7 +2,13 @@
 /* The manager's own state in Prometheus' text format. */
 #include "manager/metrics.h"
 
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
 #include "http/exposition.h"
+#include "store/store.h"
 
 static void metrics_put_sessions(const struct core_counts *counts, struct strbuf *out)
 {
@@ -40,6 +46,50 @@ static void metrics_put_core(const struct core_counts *counts, struct strbuf *ou
                       (double)counts->scheduled);
 }
 
+static void metrics_put_removed(const struct core_counts *counts, struct strbuf *out)
+{
+    exposition_family(out, "aliquot_retention_removed_total", "counter",
+                      "Old sessions, and old rows of other entities, that were removed");
+    for (enum retention_entity e = RETENTION_SESSIONS; e < RETENTION_ENTITY_COUNT; e++) {
+        exposition_begin(out, "aliquot_retention_removed_total");
+        exposition_label(out, "entity", retention_entity_name(e));
+        exposition_value(out, (double)counts->removed[e]);
+    }
+}
+
+/* One family: an app a series. */
+static void metrics_put_app_family(const struct app_uses *apps, const char *name, const char *type,
+                                   const char *help, size_t at, const char *direction,
+                                   struct strbuf *out)
+{
+    if (help)
+        exposition_family(out, name, type, help);
+    for (size_t i = 0; i < apps->count; i++) {
+        const char *app = (const char *)&apps->items[i];
+
+        exposition_begin(out, name);
+        exposition_label(out, "app", apps->items[i].name);
+        if (direction)
+            exposition_label(out, "direction", direction);
+        exposition_value(out, (double)*(const int64_t *)(const void *)(app + at));
+    }
+}
+
+static void metrics_put_apps(const struct app_uses *apps, struct strbuf *out)
+{
+    metrics_put_app_family(apps, "aliquot_app_connections", "gauge",
+                           "Connections to apps of sessions now",
+                           offsetof(struct app_use, connections), NULL, out);
+    metrics_put_app_family(apps, "aliquot_app_requests_total", "counter",
+                           "Connections to apps of sessions", offsetof(struct app_use, requests),
+                           NULL, out);
+    metrics_put_app_family(apps, "aliquot_app_bytes_total", "counter",
+                           "Bytes that apps of sessions received (in) and sent (out)",
+                           offsetof(struct app_use, bytes_in), "in", out);
+    metrics_put_app_family(apps, "aliquot_app_bytes_total", "counter", NULL,
+                           offsetof(struct app_use, bytes_out), "out", out);
+}
+
 static void metrics_put_server(const struct server *server, struct strbuf *out)
 {
     struct server_stats stats;
@@ -55,13 +105,47 @@ static void metrics_put_server(const struct server *server, struct strbuf *out)
                       (double)stats.connections);
 }
 
-bool metrics_write(const struct core *core, const struct server *server, double turn_sec,
+/* What it is, without why. */
+static void metrics_put_risks(const char *risks, struct strbuf *out)
+{
+    char risk[64];
+
+    exposition_family(out, "aliquot_database_risk", "gauge",
+                      "Settings of the database's server by which what was acknowledged may get "
+                      "lost, as of the manager's start");
+    for (const char *line = risks; *line;) {
+        size_t len = strcspn(line, "\n");
+
+        (void)snprintf(risk, sizeof(risk), "%.*s", (int)AQ_MIN(len, strcspn(line, ":")), line);
+        exposition_begin(out, "aliquot_database_risk");
+        exposition_label(out, "risk", risk);
+        exposition_value(out, 1);
+        line += len + (line[len] == '\n');
+    }
+}
+
+static void metrics_put_away(const struct store *store, struct strbuf *out)
+{
+    int64_t since = store_get_away_usec(store);
+
+    exposition_single(out, "aliquot_database_away_seconds", "gauge",
+                      "How long the database's server cannot be reached; 0 = it can, or there is "
+                      "none",
+                      since ? AQ_MAX((double)(clock_realtime_usec() - since) / USEC_PER_SEC, 0.001)
+                            : 0);
+}
+
+bool metrics_write(struct core *core, const struct server *server, double turn_sec,
                    struct strbuf *out)
 {
     const struct core_counts counts = core_get_counts(core);
 
     metrics_put_core(&counts, out);
+    metrics_put_removed(&counts, out);
+    metrics_put_apps(core_app_totals(core), out);
     metrics_put_server(server, out);
+    metrics_put_risks(store_get_risks(core_store(core)), out);
+    metrics_put_away(core_store(core), out);
     exposition_single(out, "aliquot_turn_cpu_seconds_max", "gauge",
                       "Processor time of the longest turn of the loop since the last scrape",
                       turn_sec);

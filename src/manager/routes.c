@@ -6,13 +6,24 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "manager/api/app_proxy.h"
 #include "manager/api/resources.h"
 #include "manager/gql/gql.h"
+#include "manager/request/callbacks.h"
 #include "manager/request/turns.h"
+#include "manager/request/flushes.h"
 #include "manager/request/streams.h"
+#include "manager/request/config_change.h"
 #include "manager/request/image_aliases.h"
+#include "manager/request/image_catalogue.h"
+#include "manager/request/image_limits.h"
+#include "manager/request/kept_answers.h"
+#include "manager/request/login_audit.h"
 #include "manager/request/login_limit.h"
 #include "manager/request/password_queue.h"
+#include "manager/request/presets.h"
+#include "manager/request/rescan.h"
+#include "manager/request/signup.h"
 #include "manager/request/tasks.h"
 
 static int api_add_routes(struct api *api, struct aq_error *err)
@@ -23,32 +34,58 @@ static int api_add_routes(struct api *api, struct aq_error *err)
     } tables[] = {
         { hello_routes, hello_route_count },
         { auth_routes, auth_route_count },
+        { auth_account_routes, auth_account_route_count },
+        { signup_routes, signup_route_count },
+        { ssh_keypair_routes, ssh_keypair_route_count },
         { manager_routes, manager_route_count },
         { session_create_routes, session_create_route_count },
         { session_routes, session_route_count },
         { session_change_routes, session_change_route_count },
         { session_end_routes, session_end_route_count },
+        { session_files_routes, session_files_route_count },
         { session_history_routes, session_history_route_count },
         { session_list_routes, session_list_route_count },
+        { session_report_routes, session_report_route_count },
+        { session_ssh_routes, session_ssh_route_count },
         { logs_routes, logs_route_count },
         { pty_routes, pty_route_count },
-        { apps_routes, apps_route_count },
+        { app_control_routes, app_control_route_count },
         { exec_routes, exec_route_count },
+        { execute_routes, execute_route_count },
+        { code_stream_routes, code_stream_route_count },
+        { tunnel_routes, tunnel_route_count },
         { events_routes, events_route_count },
+        { error_log_routes, error_log_route_count },
         { background_task_routes, background_task_route_count },
         { resource_routes, resource_route_count },
+        { check_presets_routes, check_presets_route_count },
         { agent_routes, agent_route_count },
+        { agent_operation_routes, agent_operation_route_count },
         { image_routes, image_route_count },
+        { export_routes, export_route_count },
         { image_aliases_routes, image_aliases_route_count },
+        { image_limits_routes, image_limits_route_count },
         { user_routes, user_route_count },
+        { user_import_routes, user_import_route_count },
+        { backendai_import_routes, backendai_import_route_count },
         { keypair_routes, keypair_route_count },
         { domain_routes, domain_route_count },
+        { dotfile_routes, dotfile_route_count },
         { project_routes, project_route_count },
         { policy_routes, policy_route_count },
+        { preset_routes, preset_route_count },
         { resource_group_routes, resource_group_route_count },
         { fair_share_routes, fair_share_route_count },
         { audit_routes, audit_route_count },
+        { orphan_routes, orphan_route_count },
+        { retention_routes, retention_route_count },
+        { audit_log_routes, audit_log_route_count },
+        { config_routes, config_route_count },
+        { registry_routes, registry_route_count },
         { statistics_routes, statistics_route_count },
+        { usage_routes, usage_route_count },
+        { usage_month_routes, usage_month_route_count },
+        { usage_total_routes, usage_total_route_count },
         { gql_routes, gql_route_count },
     };
     int r;
@@ -56,6 +93,28 @@ static int api_add_routes(struct api *api, struct aq_error *err)
     for (size_t i = 0; i < AQ_COUNT(tables); i++)
         if ((r = router_add(api->router, tables[i].routes, tables[i].count, api, err)) < 0)
             return r;
+    router_alias(api->router, "kernel", "session"); /* as clients before 2020 call it */
+    return 0;
+}
+
+static void api_tick(void *data)
+{
+    struct api *api = data;
+
+    if (!login_audit_is_idle(api->login_audit))
+        login_audit_tick(api->login_audit, clock_monotonic_usec());
+    kept_answers_tick(api->kept_answers, clock_monotonic_usec());
+}
+
+static int api_open_audit(struct api *api, struct aq_error *err)
+{
+    int r = audit_trail_new(core_loop(api->core), core_store(api->core), &api->audit_trail, err);
+
+    if (r < 0)
+        return r;
+    if (!(api->login_audit = login_audit_new(api->audit_trail)))
+        return aq_fail_oom(err);
+    audit_trail_set_tick(api->audit_trail, api_tick, api);
     return 0;
 }
 
@@ -70,11 +129,16 @@ int api_new(struct core *core, struct api **ret, struct aq_error *err)
     api->started_usec = clock_monotonic_usec();
     if (!(api->rate = rate_limiter_new()) || !(api->login_limits = login_limits_new())
         || !(api->sign_cache = sign_cache_new()) || !(api->tasks = tasks_new())
-        || !(api->turns = turns_new()) || !(api->streams = api_streams_new(core)))
+        || !(api->callbacks = callbacks_new(core)) || !(api->turns = turns_new())
+        || !(api->flushes = flushes_new()) || !(api->streams = api_streams_new(core))
+        || !(api->kept_answers = kept_answers_new(core_store(core)))
+        || !(api->app_proxy = app_proxy_new(api)))
         return aq_fail_oom(err);
     if ((r = replay_new(0, &api->replay, err)) < 0 || (r = router_new(&api->router, err)) < 0
         || (r = api_add_routes(api, err)) < 0 || (r = gql_new(&api->gql, err)) < 0
-        || (r = manager_load(api, err)) < 0 || (r = image_aliases_load(api, err)) < 0)
+        || (r = config_load(api, err)) < 0 || (r = image_aliases_load(api, err)) < 0
+        || (r = image_catalogue_load(api, err)) < 0 || (r = image_limits_load(api, err)) < 0
+        || (r = presets_load(api, err)) < 0 || (r = api_open_audit(api, err)) < 0)
         return r;
     *ret = AQ_TAKE(api);
     return 0;
@@ -85,27 +149,81 @@ void api_set_proxies(struct api *api, const struct address_list *proxies)
     api->proxies = *proxies;
 }
 
+const struct origin_rules *api_set_origins(struct api *api, const struct origin_rules *own)
+{
+    api->own_origins = *own;
+    config_apply_origins(api);
+    return &api->origins;
+}
+
+void api_set_password_rules(struct api *api, const struct password_rules *rules)
+{
+    api->password_rules = *rules;
+}
+
+int api_open_signup(struct api *api, const struct signup_rules *rules, struct aq_error *err)
+{
+    return rules->is_open ? signup_new(core_loop(api->core), rules, &api->signup, err) : 0;
+}
+
+void api_set_transfer_limits(struct api *api, const struct transfer_limits *limits)
+{
+    api->transfer_limits = *limits;
+}
+
+void api_set_execution_timeout(struct api *api, int64_t usec)
+{
+    api->execution_timeout_usec = usec;
+}
+
+void api_set_remembered(struct api *api, size_t requests_max)
+{
+    replay_set_max(api->replay, requests_max);
+}
+
+void api_allow_callbacks(struct api *api, const struct network *networks, size_t count)
+{
+    callbacks_allow(api->callbacks, networks, count);
+}
+
 void api_stop(struct api *api)
 {
+    app_proxy_stop(api->app_proxy);
+    if (api->signup)
+        signup_stop(api->signup);
+    callbacks_free(AQ_TAKE(api->callbacks));
+    rescan_stop(api->rescan);
     if (api->passwords)
         password_queue_stop(api->passwords);
+    login_audit_finish(api->login_audit);
+    audit_trail_stop(api->audit_trail);
 }
 
 void api_free(struct api *api)
 {
     if (!api)
         return;
+    app_proxy_free(api->app_proxy);
+    signup_free(api->signup);
     password_queue_free(api->passwords);
+    login_audit_free(api->login_audit);
+    audit_trail_free(api->audit_trail);
+    callbacks_free(api->callbacks);
     login_limits_free(api->login_limits);
     turns_free(api->turns);
+    flushes_free(api->flushes);
     api_streams_free(api->streams);
+    kept_answers_free(api->kept_answers);
     gql_engine_freep(&api->gql);
     router_freep(&api->router);
     replay_freep(&api->replay);
     rate_limiter_free(api->rate);
     sign_cache_free(api->sign_cache);
-    free(api->announcement);
+    config_settings_done(&api->settings);
     json_decref(api->aliases);
+    json_decref(api->image_limits);
+    json_decref(api->catalogue);
+    json_decref(api->presets);
     tasks_free(api->tasks);
     free(api);
 }

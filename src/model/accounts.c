@@ -71,6 +71,7 @@ void user_done(struct user *u)
     free(u->email);
     free(u->full_name);
     free(u->domain);
+    free(u->allowed_client_ip);
     free(u->project_ids);
     slots_done(&u->total_slots);
     *u = (struct user){ 0 };
@@ -79,6 +80,7 @@ void user_done(struct user *u)
 void keypair_done(struct keypair *k)
 {
     free(k->policy);
+    free(k->ssh_public_key);
     explicit_bzero(k->secret_key, sizeof(k->secret_key));
     *k = (struct keypair){ 0 };
 }

@@ -41,6 +41,8 @@ struct user {
     size_t project_count, project_cap;
     struct slots total_slots;    /* of all their keypairs; missing = unlimited */
     int max_concurrent_sessions; /* <= 0 = no limit */
+    char *allowed_client_ip;     /* "10.0.0.0/8,::1": networks; NULL = from anywhere */
+    bool need_password_change;   /* before the next login with it */
 };
 
 struct keypair {
@@ -50,6 +52,7 @@ struct keypair {
     bool is_active, is_admin;
     char *policy;
     int rate_limit;
+    char *ssh_public_key; /* "ssh-ed25519 AAAA...", accepted by its sessions; NULL = none */
 };
 
 struct keypair_policy {

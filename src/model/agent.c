@@ -8,6 +8,7 @@
 void agent_done(struct agent *a)
 {
     free(a->resource_group);
+    free(a->assigned_group);
     free(a->architecture);
     free(a->version);
     free(a->addr);

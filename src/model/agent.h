@@ -14,6 +14,7 @@ struct agent {
     enum agent_status status;
     struct uuid incarnation; /* of the agent process that is or was connected */
     char *resource_group;
+    char *assigned_group; /* by an administrator, over what the agent says; NULL = none */
     char *architecture, *version, *addr, *region;
     bool schedulable;       /* false = drained */
     char *drain_reason;     /* NULL = none */

@@ -20,6 +20,7 @@ static void event_done(struct event *e)
     case EVENT_SESSION_FORCED:
     case EVENT_SESSION_EXPLAINED:
     case EVENT_SESSION_DISMISSED:
+    case EVENT_SESSION_ACCESSED:
         free(e->session_change.reason);
         free(e->session_change.status_data);
         break;
@@ -69,6 +70,9 @@ static void event_done(struct event *e)
     case EVENT_AGENT_STATUS:
     case EVENT_AGENT_REMOVED:
     case EVENT_SLOT_TYPE_KNOWN:
+    case EVENT_REQUEST_ANSWERED:
+    case EVENT_AUDITED:
+    case EVENT_ROWS_ADDED:
     case EVENT_KIND_COUNT:
         break;
     }

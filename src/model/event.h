@@ -14,6 +14,7 @@
 #include "base/arena.h"
 #include "model/agent.h"
 #include "model/accounts.h"
+#include "model/audit.h"
 #include "model/session.h"
 
 enum event_kind {
@@ -25,6 +26,7 @@ enum event_kind {
     EVENT_SESSION_EXPLAINED, /* memory and row: reason + status_data of a PENDING session */
     EVENT_SESSION_DISMISSED, /* session_change.id, in ERROR: default lists leave it out; of the row
                                 alone, and the first time counts */
+    EVENT_SESSION_ACCESSED,  /* session_change.id, at 'at_usec'; of the row alone */
     EVENT_SESSION_ATTEMPT,   /* attempt; of the rows alone */
     EVENT_ATTEMPTS_PRUNED,   /* prune; of the rows alone */
     EVENT_KERNEL_STATUS,     /* kernel_status */
@@ -41,7 +43,10 @@ enum event_kind {
     EVENT_KEYPAIR_USED, /* keypair.access_key, at 'at_usec'; of the rows alone */
     EVENT_KEYPAIR_POLICY_SAVED,
     EVENT_RESOURCE_GROUP_SAVED,
-    EVENT_ACCOUNT_PURGED, /* purge_account */
+    EVENT_ACCOUNT_PURGED,   /* purge_account */
+    EVENT_REQUEST_ANSWERED, /* answered; of the rows alone */
+    EVENT_AUDITED,          /* audited, whose texts are the arena's; of the rows alone */
+    EVENT_ROWS_ADDED,       /* rows_added; of the rows alone */
     EVENT_KIND_COUNT
 };
 
@@ -90,6 +95,8 @@ struct event_kernel_status {
     char *last_stat;  /* JSON of what it used, at its end; NULL keeps */
 };
 
+struct store_tx;
+
 struct event {
     enum event_kind kind;
     int64_t at_usec;
@@ -102,7 +109,7 @@ struct event {
             char name[SESSION_NAME_MAX + 1];
             int priority;
             char *reason, *status_data;
-        } session_change; /* RENAMED, PRIORITY, FORCED, EXPLAINED, DISMISSED */
+        } session_change; /* RENAMED, PRIORITY, FORCED, EXPLAINED, DISMISSED, ACCESSED */
         struct {
             int64_t row;        /* of the session */
             const char *kind;   /* static: what the scheduler answered */
@@ -142,6 +149,18 @@ struct event {
         struct keypair_policy policy;
         struct resource_group resource_group;
         struct event_purge purge_account;
+        struct {
+            const char *access_key, *request_key, *digest, *body; /* borrowed */
+            int status;
+        } answered;
+        struct audit_entry audited;
+        struct {
+            /* Writes what has no event of its own, in the batch's transaction and after the
+             * events before it; on a thread of the store, perhaps more than once.
+             */
+            int (*write)(struct store_tx *tx, void *data, struct aq_error *err);
+            void *data; /* borrowed */
+        } rows_added;
     };
 };
 

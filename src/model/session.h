@@ -32,6 +32,7 @@
 #define REASON_GPU_MISUSE "gpu-misuse" /* ours: its agent stops who gets past a slice of a GPU */
 #define REASON_BOOTSTRAP_FAILED "bootstrap-failed" /* ours: the script before its program */
 #define REASON_TASK_TIMEOUT "task-timeout"
+#define REASON_EXEC_TIMEOUT "exec-timeout"
 #define REASON_PENDING_TIMEOUT "pending-timeout"
 #define REASON_FAILED_TO_CREATE "failed-to-create"
 #define REASON_FAILED_TO_START "failed-to-start"

@@ -90,7 +90,7 @@ int clients_accept(struct clients *clients, const struct monitor_hello *hello)
 void clients_drop(struct clients *clients, int slot)
 {
     aq_closep(&clients->slots[slot].fd);
-    clients->slots[slot].attached = false;
+    clients->slots[slot] = (struct client){ .fd = -1 };
 }
 
 /* The kernel installs no more of them than there is room for. */
@@ -141,24 +141,23 @@ static bool clients_send_packet(const struct client *client, char type, const ch
     return send(client->fd, packet, len + 1, MSG_NOSIGNAL) >= 0;
 }
 
-static void clients_send_to_one(struct client *client, const char *bytes, size_t len)
+bool clients_send_skipped(const struct client *client)
 {
-    if (client->skipped)
-        client->skipped = !clients_send_packet(client, MONITOR_SKIPPED, NULL, 0);
-    while (len && !client->skipped) {
-        size_t part = AQ_MIN(len, (size_t)MONITOR_MESSAGE_MAX - 1);
-
-        client->skipped = !clients_send_packet(client, MONITOR_OUTPUT, bytes, part);
-        bytes += part;
-        len -= part;
-    }
+    return clients_send_packet(client, MONITOR_SKIPPED, NULL, 0);
 }
 
-void clients_send_output(struct clients *clients, int slot, const char *bytes, size_t len)
+size_t clients_send_output(const struct client *client, const char *bytes, size_t len)
 {
-    for (int i = 0; i < CLIENTS_MAX; i++)
-        if (clients->slots[i].fd >= 0 && (slot < 0 ? clients->slots[i].attached : slot == i))
-            clients_send_to_one(&clients->slots[i], bytes, len);
+    size_t sent = 0;
+
+    while (sent < len) {
+        size_t part = AQ_MIN(len - sent, (size_t)MONITOR_MESSAGE_MAX - 1);
+
+        if (!clients_send_packet(client, MONITOR_OUTPUT, bytes + sent, part))
+            break;
+        sent += part;
+    }
+    return sent;
 }
 
 void clients_send_gone(struct clients *clients)

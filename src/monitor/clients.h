@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* clients.h - connections to monitor.sock
  *
- * Each connection is one slot. A client that reads too slowly loses output
- * (and is told), it never holds the program up.
+ * Each connection is one slot. A client that reads too slowly never holds the program up: it
+ * gets the newest of what it lacks when it has room, and is told what was left out.
  */
 #ifndef AQ_MONITOR_CLIENTS_H
 #define AQ_MONITOR_CLIENTS_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 #include "monitor/protocol.h"
@@ -17,7 +18,8 @@
 
 struct client {
     int fd; /* -1 = free */
-    bool attached, skipped;
+    bool attached;
+    uint64_t behind; /* attached: bytes of output that it has not got */
 };
 
 struct clients {
@@ -49,8 +51,11 @@ void clients_drop(struct clients *clients, int slot);
  */
 long clients_receive(struct clients *clients, int slot, char *buf, int ret_fds[MONITOR_KEPT]);
 
-/* Send output to one client, or to all attached ones with slot -1. */
-void clients_send_output(struct clients *clients, int slot, const char *bytes, size_t len);
+/* Send output; how many bytes there was room for. */
+size_t clients_send_output(const struct client *client, const char *bytes, size_t len);
+
+/* Tell that output was left out; false if there is no room. */
+bool clients_send_skipped(const struct client *client);
 
 /* Tell everyone that exit.json is there. */
 void clients_send_gone(struct clients *clients);

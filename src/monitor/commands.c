@@ -11,13 +11,55 @@
 #include "base/log.h"
 #include "monitor/monitor_internal.h"
 
+/* Have commands_on_client() told when a client that is behind has room. */
+static void commands_watch_room(const struct monitor *m, int slot)
+{
+    const struct client *client = &m->clients.slots[slot];
+    struct epoll_event event = { .events = EPOLLIN | (client->behind ? EPOLLOUT : 0),
+                                 .data.u32 = SOURCE_CLIENT + (uint32_t)slot };
+
+    (void)epoll_ctl(m->epoll, EPOLL_CTL_MOD, client->fd, &event);
+}
+
+/* Send a client what it lacks: all, or the newest MONITOR_REPLAY_MAX bytes. */
+static void commands_catch_up(struct monitor *m, int slot)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf newest = STRBUF_INIT;
+    struct client *client = &m->clients.slots[slot];
+
+    if (client->behind > MONITOR_REPLAY_MAX) {
+        if (!clients_send_skipped(client))
+            return;
+        client->behind = MONITOR_REPLAY_MAX;
+    }
+    log_ring_tail(&m->log, (size_t)client->behind, &newest);
+    client->behind = newest.len - clients_send_output(client, newest.data, newest.len);
+    if (!client->behind)
+        commands_watch_room(m, slot);
+}
+
 static void commands_attach(struct monitor *m, int slot)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf earlier = STRBUF_INIT;
+    struct client *client = &m->clients.slots[slot];
 
-    log_ring_tail(&m->log, MONITOR_REPLAY_MAX, &earlier);
-    clients_send_output(&m->clients, slot, earlier.data, earlier.len);
-    m->clients.slots[slot].attached = true;
+    client->attached = true;
+    client->behind = MONITOR_REPLAY_MAX;
+    commands_catch_up(m, slot);
+    commands_watch_room(m, slot);
+}
+
+void commands_pass_output(struct monitor *m, const char *bytes, size_t len)
+{
+    for (int slot = 0; slot < CLIENTS_MAX; slot++) {
+        struct client *client = &m->clients.slots[slot];
+        bool was_behind = client->behind > 0;
+
+        if (!client->attached)
+            continue;
+        client->behind += len - (was_behind ? 0 : clients_send_output(client, bytes, len));
+        if (client->behind && !was_behind)
+            commands_watch_room(m, slot);
+    }
 }
 
 static void commands_resize(struct monitor *m, const struct monitor_resize *to)
@@ -156,12 +198,17 @@ static void commands_keep(struct monitor *m, int fds[MONITOR_KEPT])
     }
 }
 
-void commands_on_client(struct monitor *m, int slot)
+void commands_on_client(struct monitor *m, int slot, uint32_t events)
 {
     char packet[MONITOR_MESSAGE_MAX];
     int fds[MONITOR_KEPT];
-    long got = clients_receive(&m->clients, slot, packet, fds);
+    long got;
 
+    if ((events & EPOLLOUT) && m->clients.slots[slot].behind)
+        commands_catch_up(m, slot);
+    if (events == EPOLLOUT)
+        return;
+    got = clients_receive(&m->clients, slot, packet, fds);
     if (got == 0)
         commands_drop_client(m, slot);
     else if (got == 1 && packet[0] == MONITOR_KEEP)

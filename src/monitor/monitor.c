@@ -96,7 +96,7 @@ static long monitor_take_output(struct monitor *m)
     if (got <= 0)
         return got < 0 ? -errno : 0;
     log_ring_write(&m->log, bytes, (size_t)got);
-    clients_send_output(&m->clients, -1, bytes, (size_t)got);
+    commands_pass_output(m, bytes, (size_t)got);
     return got;
 }
 
@@ -198,7 +198,7 @@ static void monitor_loop(struct monitor *m)
                 input_close(&m->input);
                 break;
             default:
-                commands_on_client(m, (int)(events[i].data.u32 - SOURCE_CLIENT));
+                commands_on_client(m, (int)(events[i].data.u32 - SOURCE_CLIENT), events[i].events);
             }
         }
     }

@@ -56,8 +56,11 @@ void monitor_end_program(struct monitor *m, const char *reason, int64_t grace_us
 
 /* ---- commands.c ---- */
 
-/* Read a client's packet, and do what it says. */
-void commands_on_client(struct monitor *m, int slot);
+/* Read a client's packet, and do what it says; 'events' are of epoll_wait(). */
+void commands_on_client(struct monitor *m, int slot, uint32_t events);
+
+/* Give output, which is in the log already, to those who are attached. */
+void commands_pass_output(struct monitor *m, const char *bytes, size_t len);
 void commands_on_connection(struct monitor *m);
 void commands_on_input_room(struct monitor *m);
 

@@ -77,6 +77,7 @@
 #define MONITOR_PROTOCOL 1
 #define MONITOR_SOCKET "monitor.sock"
 #define MONITOR_MESSAGE_MAX 16384 /* bytes of a packet */
+#define MONITOR_INPUT_MAX 8192    /* bytes of input in it */
 #define MONITOR_REPLAY_MAX 65536  /* bytes of earlier output that ATTACH shows */
 #define MONITOR_KEPT 2            /* descriptors of KEEP */
 #define MONITOR_EXIT_BUSY 75      /* exit status: another monitor has the directory */
@@ -92,11 +93,12 @@
 
 enum monitor_message {
     /* from the monitor */
-    MONITOR_HELLO = 'h',   /* struct monitor_hello, first on every connection */
-    MONITOR_OUTPUT = 'o',  /* type byte, then output; to attached clients */
-    MONITOR_SKIPPED = 's', /* type byte: output was dropped, the client is too slow */
-    MONITOR_FED = 'b',     /* type byte: the answer to FEED; a refusal closes the connection */
-    MONITOR_GONE = 'x',    /* type byte: exit.json is there; then the connection ends */
+    MONITOR_HELLO = 'h',  /* struct monitor_hello, first on every connection */
+    MONITOR_OUTPUT = 'o', /* type byte, then output; to attached clients */
+    MONITOR_SKIPPED =
+        's', /* type byte: output was left out, the client is too slow; the newest follows */
+    MONITOR_FED = 'b',  /* type byte: the answer to FEED; a refusal closes the connection */
+    MONITOR_GONE = 'x', /* type byte: exit.json is there; then the connection ends */
     /* to the monitor */
     MONITOR_TERMINATE = 'T', /* struct monitor_terminate */
     MONITOR_SIGNAL = 'K',    /* struct monitor_signal, to the process group */

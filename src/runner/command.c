@@ -12,11 +12,13 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "runner/files.h"
 
 #ifndef TIOCGPTPEER
 #define TIOCGPTPEER _IO('T', 0x41)
 #endif
 
+#define FILES_PIPE_SIZE (256 * 1024)
 #define TTY_GROUP 5 /* of terminals in every distribution, and of devpts in containers */
 
 struct command_plumbing {
@@ -71,6 +73,14 @@ static int command_open_pipe(int *ret_read, int *ret_write, struct aq_error *err
     return 0;
 }
 
+/* Larger pipes: less waiting for the other side. It does no harm if they cannot be had. */
+static void command_widen_pipes(const struct command_plumbing *pl)
+{
+    for (int i = 0; i < 2; i++)
+        if (pl->ours[i] >= 0)
+            (void)fcntl(pl->ours[i], F_SETPIPE_SZ, FILES_PIPE_SIZE);
+}
+
 static int command_open_pipes(bool has_input, struct command_plumbing *pl, struct aq_error *err)
 {
     int r = 0;
@@ -105,7 +115,10 @@ static int command_open_plumbing(const struct options *o, const struct command_s
         return command_open_terminal(o, spec, pl, err);
     if (spec->streams == COMMAND_SOCKET)
         return command_open_socket(spec->socket, pl, err);
-    return command_open_pipes(spec->streams == COMMAND_PIPES, pl, err);
+    r = command_open_pipes(spec->streams == COMMAND_PIPES, pl, err);
+    if (r == 0 && spec->is_files)
+        command_widen_pipes(pl);
+    return r;
 }
 
 /* ---- in the child, between fork and exec ---- */
@@ -184,6 +197,10 @@ static const char *command_execute(const struct options *o, const struct command
         step = "working folder";
     if (step)
         return step;
+    if (spec->is_files) {
+        (void)close_range(STDERR_FILENO + 1, ~0u, 0); /* 'start', too: it runs */
+        _exit(files_run(spec->argv));
+    }
     if (!spec->argv[0]) {
         command_execute_shell();
         return "find a shell";

@@ -20,6 +20,7 @@ enum command_streams {
 };
 
 struct command_spec {
+    bool is_files;   /* 'argv' is for files_run(), which is done in place of a program */
     char **argv;     /* NULL-terminated; empty = a shell */
     char **envp;     /* in addition to the runner's own; NULL = none */
     const char *cwd; /* NULL = as in the options */

@@ -24,7 +24,7 @@ struct runner_connection {
     struct runner *runner;
     struct watch watch;
     enum role role;
-    bool skipped;                       /* attached: output was dropped and it was not told yet */
+    size_t behind;                      /* attached: bytes of output that it has not got */
     bool is_closing;                    /* once 'unsent' has gone */
     char unsent[1 + RUNNER_OUTPUT_MAX]; /* the packet that it did not take */
     size_t unsent_len;
@@ -80,7 +80,7 @@ static void connection_set_watches(struct runner_connection *c)
     uint32_t output = c->is_started && !c->unsent_len ? EPOLLIN : 0;
 
     watch_want(&c->watch, EPOLLRDHUP | (connection_is_readable(c) ? EPOLLIN : 0)
-                              | (c->unsent_len ? EPOLLOUT : 0));
+                              | (c->unsent_len || c->behind ? EPOLLOUT : 0));
     watch_want(&c->output, output);
     watch_want(&c->errors, output);
     watch_want(&c->input, c->untaken ? EPOLLOUT : 0);
@@ -167,6 +167,8 @@ static void connection_on_output(struct watch *watch, uint32_t events)
 
     (void)events;
     (void)connection_pass_output(c, watch, watch == &c->errors ? RUNNER_ERRORS : RUNNER_OUTPUT);
+    if (watch == &c->output && watch->fd < 0)
+        connection_send_packet(c, (const char[]){ RUNNER_OUTPUT }, 1);
     connection_set_watches(c);
 }
 
@@ -257,9 +259,11 @@ static void connection_take_end_of_input(struct runner_connection *c)
 
 /* ---- packets ---- */
 
-static void connection_run_command(struct runner_connection *c, const struct request *request)
+static void connection_run_command(struct runner_connection *c, const struct request *request,
+                                   bool is_files)
 {
     const struct command_spec spec = {
+        .is_files = is_files,
         .argv = request->argv,
         .envp = request->envp,
         .cwd = request->cwd,
@@ -299,43 +303,60 @@ static void connection_exec(struct runner_connection *c, const char *packet, siz
         connection_fail(c, -r, err.text);
         return;
     }
-    connection_run_command(c, &request);
+    connection_run_command(c, &request, packet[0] == RUNNER_FILES);
     request_done(&request);
 }
 
-/* To someone attached; what it does not take is lost, and it is told so. */
-static void connection_show(struct runner_connection *c, const char *bytes, size_t len)
+/* Send someone attached output; how many bytes it took. */
+static size_t connection_show(const struct runner_connection *c, const char *bytes, size_t len)
 {
-    char packet[1 + RUNNER_OUTPUT_MAX] = { RUNNER_SKIPPED };
+    char packet[1 + RUNNER_OUTPUT_MAX] = { RUNNER_OUTPUT };
+    size_t sent = 0;
 
-    if (c->skipped)
-        c->skipped = send(c->watch.fd, packet, 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0;
-    packet[0] = RUNNER_OUTPUT;
-    while (len && !c->skipped) {
-        size_t part = AQ_MIN(len, sizeof(packet) - 1);
+    while (sent < len) {
+        size_t part = AQ_MIN(len - sent, sizeof(packet) - 1);
 
-        memcpy(packet + 1, bytes, part);
-        c->skipped = send(c->watch.fd, packet, part + 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0;
-        bytes += part;
-        len -= part;
+        memcpy(packet + 1, bytes + sent, part);
+        if (send(c->watch.fd, packet, part + 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+            break;
+        sent += part;
     }
+    return sent;
+}
+
+/* Send someone attached what it lacks: all, or the newest RUNNER_REPLAY_MAX bytes. */
+static void connection_catch_up(struct runner_connection *c)
+{
+    const struct replay *replay = c->runner->program.replay;
+    size_t kept = AQ_MIN(replay->total, sizeof(replay->bytes)), sent = 1;
+    const char skipped = RUNNER_SKIPPED;
+
+    if (c->behind > kept) {
+        if (send(c->watch.fd, &skipped, 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+            return;
+        c->behind = kept;
+    }
+    while (c->behind && sent) {
+        size_t len;
+        const char *bytes = replay_get(replay, kept - c->behind, &len);
+
+        sent = connection_show(c, bytes, len);
+        c->behind -= sent;
+    }
+    connection_set_watches(c);
 }
 
 static void connection_attach(struct runner_connection *c)
 {
     const struct replay *replay = c->runner->program.replay;
-    const char *bytes;
-    size_t at = 0, len;
 
     if (!replay) {
         connection_fail(c, ENOTTY, "the program has no terminal");
         return;
     }
     c->role = ROLE_ATTACHED;
-    while ((bytes = replay_get(replay, at, &len)), len) {
-        connection_show(c, bytes, len);
-        at += len;
-    }
+    c->behind = AQ_MIN(replay->total, sizeof(replay->bytes));
+    connection_catch_up(c);
 }
 
 /* Copy the packet into the struct of its type; false if it is too short. */
@@ -373,6 +394,7 @@ static void connection_on_packet(struct runner_connection *c, const char *packet
 
     switch (packet[0]) {
     case RUNNER_EXEC:
+    case RUNNER_FILES:
         if (c->role == ROLE_NONE)
             connection_exec(c, packet, len);
         break;
@@ -432,6 +454,8 @@ static void connection_on_connection(struct watch *watch, uint32_t events)
 
     if ((events & EPOLLOUT) && c->unsent_len && !connection_send_unsent(c))
         return;
+    if ((events & EPOLLOUT) && c->behind)
+        connection_catch_up(c);
     if (!(events & EPOLLIN) || !connection_is_readable(c)) {
         if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
             runner_connection_drop(c);
@@ -527,8 +551,10 @@ void connections_output(struct runner *r, const char *bytes, size_t len)
     LIST_FOREACH(it, &r->connections) {
         struct runner_connection *c = LIST_ENTRY(it, struct runner_connection, link);
 
-        if (c->role == ROLE_ATTACHED)
-            connection_show(c, bytes, len);
+        if (c->role != ROLE_ATTACHED)
+            continue;
+        c->behind += len - (c->behind ? 0 : connection_show(c, bytes, len));
+        connection_set_watches(c);
     }
 }
 

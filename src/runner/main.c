@@ -1,12 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* aliquot-runner - PID 1 of a container */
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "runner/execute.h"
 #include "runner/runner.h"
 
 #define EXIT_RUNNER 125 /* the runner itself failed, as docker(1) says it */
+
+/* "--connect PORT [--half-close]" */
+static int main_connect(const char *text, bool half_close, struct aq_error *err)
+{
+    char *end;
+    long port = strtol(text, &end, 10);
+
+    if (end == text || *end || port < 1 || port > UINT16_MAX)
+        return aq_fail_field(err, EINVAL, "--connect", "'%.20s' is no port", text);
+    return execute_pass_to_port((uint16_t)port, half_close, err);
+}
+
+/* By the name under which the node's SSH server starts it: with the loader that is beside it. */
+static int main_serve_sftp(struct aq_error *err)
+{
+    char *argv[] = { (char *)"/opt/kernel/ssh/ld.so",
+                     (char *)"--inhibit-cache",
+                     (char *)"--library-path",
+                     (char *)"/opt/kernel/ssh",
+                     (char *)"/opt/kernel/ssh/sftp-server",
+                     NULL };
+
+    (void)execv(argv[0], argv);
+    return aq_fail_errno(err, "sftp-server");
+}
+
+static bool main_is_called(const char *self, const char *name)
+{
+    const char *slash = strrchr(self, '/');
+
+    return strcmp(slash ? slash + 1 : self, name) == 0;
+}
 
 int main(int argc, char **argv)
 {
@@ -18,10 +53,19 @@ int main(int argc, char **argv)
         (void)dprintf(STDOUT_FILENO, "aliquot-runner %s\n", ALIQUOT_VERSION);
         return 0;
     }
-    r = options_parse(argc, argv, &options, &err);
-    if (r == 0)
+    if (argc > 0 && main_is_called(argv[0], "sftp-server"))
+        r = main_serve_sftp(&err);
+    else if (argc == 2 && strcmp(argv[1], "--execute") == 0)
+        r = execute_pass_bytes(&err);
+    else if (argc >= 2 && argc <= 3 && strcmp(argv[1], "--app") == 0
+             && (argc == 2 || strcmp(argv[2], "--half-close") == 0))
+        r = execute_pass_to_app(argc == 3, &err);
+    else if (argc >= 3 && argc <= 4 && strcmp(argv[1], "--connect") == 0
+             && (argc == 3 || strcmp(argv[3], "--half-close") == 0))
+        r = main_connect(argv[2], argc == 4, &err);
+    else if ((r = options_parse(argc, argv, &options, &err)) == 0)
         r = runner_run(&options, &err);
     if (r < 0)
         (void)dprintf(STDERR_FILENO, "aliquot-runner: %s\n", err.text);
-    return r < 0 ? EXIT_RUNNER : r;
+    return r == -ECONNREFUSED ? EXECUTE_EXIT_REFUSED : r < 0 ? EXIT_RUNNER : r;
 }

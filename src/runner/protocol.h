@@ -35,8 +35,8 @@
  * from processes of the container are refused.
  *
  * Messages, host byte order, one a packet. Each connection begins with HELLO
- * and is then for one thing: EXEC (one further command), ATTACH (the
- * program's terminal) or SIGNAL.
+ * and is then for one thing: EXEC (one further command), FILES (one of what files.h
+ * does, as a command), ATTACH (the program's terminal) or SIGNAL.
  *
  *   EXEC -> STARTED, OUTPUT and ERRORS..., ENDED; or FAILED. INPUT, END_INPUT,
  *   RESIZE and SIGNAL may follow EXEC at once. Nothing is lost either way: who
@@ -45,16 +45,19 @@
  *   own children write later is not.
  *
  *   ATTACH -> OUTPUT (up to RUNNER_REPLAY_MAX earlier bytes first), SKIPPED
- *   where the reader was too slow, ENDED. Only if HELLO says there is a terminal.
+ *   where the reader was too slow for more than the newest RUNNER_REPLAY_MAX bytes,
+ *   which come then, ENDED. Only if HELLO says there is a terminal.
  */
 #ifndef AQ_RUNNER_PROTOCOL_H
 #define AQ_RUNNER_PROTOCOL_H
 
 #include <stdint.h>
 
-#define RUNNER_PROTOCOL 1
-#define RUNNER_PACKET_MAX 65536   /* bytes of a packet; so of a command and its environment */
-#define RUNNER_OUTPUT_MAX 8192    /* bytes of output in a packet */
+#define RUNNER_PROTOCOL 2
+#define RUNNER_WITH_FILES 2     /* the first protocol that has FILES */
+#define RUNNER_PACKET_MAX 65536 /* bytes of a packet; so of a command and its environment */
+#define RUNNER_OUTPUT_MAX \
+    32768 /* bytes of output in a packet, and of input as the agent sends it */
 #define RUNNER_REPLAY_MAX 65536   /* bytes of earlier output that ATTACH shows */
 #define RUNNER_CONNECTIONS_MAX 64 /* at a time; further ones are closed at once */
 #define RUNNER_ARGUMENTS_MAX 4096 /* of a command, as of its variables */
@@ -64,13 +67,15 @@ enum runner_message {
     /* from the runner */
     RUNNER_HELLO = 'h',   /* struct runner_hello */
     RUNNER_STARTED = 'b', /* struct runner_started: the command was executed */
-    RUNNER_OUTPUT = 'o',  /* type byte, then standard output or the terminal's */
+    RUNNER_OUTPUT = 'o',  /* type byte, then standard output or the terminal's;
+                             * none: it has ended, before the command */
     RUNNER_ERRORS = 'e',  /* type byte, then standard error */
     RUNNER_SKIPPED = 's', /* type byte: output was dropped */
     RUNNER_ENDED = 'x',   /* struct runner_ended; then the connection ends */
     RUNNER_FAILED = 'f',  /* struct runner_failed; then the connection ends */
     /* to the runner */
     RUNNER_EXEC = 'E',      /* struct runner_exec and strings */
+    RUNNER_FILES = 'F',     /* the same: arguments for files.h */
     RUNNER_ATTACH = 'A',    /* type byte */
     RUNNER_INPUT = 'I',     /* type byte, then bytes for standard input or the terminal */
     RUNNER_END_INPUT = 'D', /* type byte: standard input ends there */

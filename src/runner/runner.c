@@ -53,16 +53,20 @@ static void runner_on_signal(struct watch *watch, uint32_t events)
         r->is_over = true;
 }
 
-/* All but those that a fault of our own raises, and SIGPIPE, which is ignored. */
+/* All but those that a fault of our own raises, and SIGPIPE, which is ignored: blocked it would be
+ * read here nevertheless, and passed on to the program.
+ */
 static int runner_open_signals(struct runner *r, struct aq_error *err)
 {
-    static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS };
+    static const int others[] = {
+        SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGPIPE
+    };
     sigset_t mask;
     int fd;
 
     (void)sigfillset(&mask);
-    for (size_t i = 0; i < AQ_COUNT(faults); i++)
-        (void)sigdelset(&mask, faults[i]);
+    for (size_t i = 0; i < AQ_COUNT(others); i++)
+        (void)sigdelset(&mask, others[i]);
     (void)sigprocmask(SIG_SETMASK, &mask, NULL);
     (void)signal(SIGPIPE, SIG_IGN);
     fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);

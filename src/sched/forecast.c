@@ -282,7 +282,7 @@ int forecast_schedule(struct forecast *p, struct sched_entry *e, bool only_now, 
     bool is_full = false;
 
     /* one that has not been told a time goes where the selector prefers */
-    if (r == 0 && e->req_count == 1 && !e->reported_start_usec && !e->is_put_off
+    if (r == 0 && e->req_count == 1 && !e->reported_start_usec && !entry_is_put_off(p->s, e)
         && e->reqs[0]->no_room_version != c->free_version)
         r = forecast_select_node(p, e, 0, constraints, &is_full, &node);
     if (is_full && !constraints)

@@ -236,24 +236,32 @@ static int pass_has_room(struct pass_run *p, const struct sched_entry *e)
     return 1;
 }
 
-/* Is there room for any that has not had its turn? 1, 0, -ENOMEM. */
+/* Is there room for any that has not had its turn? 1, 0, -ENOMEM. While nothing becomes free, those
+ * for which a search found none need no further one.
+ */
 static int pass_has_prospect(struct pass_run *p)
 {
     struct sched *s = p->s;
+    struct room_search left = { .version = s->cluster.free_version };
+    bool is_known = s->search.version == left.version;
+    size_t count = is_known ? s->search.count : s->queue_count;
 
-    for (size_t n = 0; n < s->queue_count; n++) {
-        size_t at = p->prospect + n < s->queue_count ? p->prospect + n
-                                                     : p->prospect + n - s->queue_count;
-        const struct sched_entry *e = &s->entries[s->queue[at].handle];
+    for (size_t n = 0; n < count; n++) {
+        size_t at = p->prospect + n < count ? p->prospect + n : p->prospect + n - count;
+        uint32_t handle = is_known ? s->search.handles[n] : s->queue[at].handle;
+        const struct sched_entry *e = &s->entries[handle];
         int r;
 
-        if (e->status != ENTRY_WAITING || e->tried_in_pass == s->pass_count)
+        if (e->status != ENTRY_WAITING)
             continue;
-        if ((r = pass_has_room(p, e)) != 0) {
-            p->prospect = at;
+        if (e->tried_in_pass == s->pass_count) {
+            room_search_add(&left, handle);
+        } else if ((r = pass_has_room(p, e)) != 0) {
+            p->prospect = is_known ? p->prospect : at;
             return r;
         }
     }
+    s->search = left;
     return 0;
 }
 
@@ -262,11 +270,8 @@ static int pass_has_prospect(struct pass_run *p)
  */
 static void pass_put_off(struct pass_run *p)
 {
-    struct sched *s = p->s;
-
     p->is_over = true;
-    for (size_t i = 0; i < s->queue_count; i++)
-        s->entries[s->queue[i].handle].is_put_off = true;
+    p->s->put_off_in_pass = p->s->pass_count;
 }
 
 /* With backfill, of one that does not start by itself: when does it start? */
@@ -290,7 +295,8 @@ static int pass_find_place(struct pass_run *p, struct sched_entry *e, struct sch
 {
     const struct sched_options *o = &p->s->options;
     /* one that was told a time starts where it was planned: the times of others depend on it */
-    bool is_planned = p->forecast || (o->backfill && (e->reported_start_usec || e->is_put_off));
+    bool is_planned = p->forecast
+                      || (o->backfill && (e->reported_start_usec || entry_is_put_off(p->s, e)));
     int r = SCHED_NO_ROOM;
 
     if (!is_planned)

@@ -37,12 +37,11 @@ struct sched_entry {
     enum session_type type;
     int priority, job_priority;
     bool is_preemptible, is_movable, single_node, is_reported;
-    bool is_put_off;                          /* backfill: it waited while there was no room */
     bool is_victim;                           /* a victim of this pass or an earlier one */
     enum sched_verdict verdict, dependencies; /* last told; PLACED = nothing speaks against it */
     uint32_t accounts[SCHED_ACCOUNT_KINDS];
     uint32_t owner, retries;
-    uint32_t tried_in_pass, placed_in_pass; /* passes */
+    uint32_t queued_in_pass, tried_in_pass, placed_in_pass; /* passes */
     uint32_t kernel_count, req_count;
     struct slot_request **reqs;
     struct hold *holds; /* per requirement; unless WAITING */
@@ -76,6 +75,15 @@ struct reservation {
     struct hold *holds; /* per requirement */
 };
 
+#define ROOM_SEARCH_MAX 256
+
+/* Backfill: a search for sessions for which there is room found none. */
+struct room_search {
+    uint64_t version; /* cluster.free_version then; 0 = there was no such search */
+    /* Those that it did not look at: they had their turn just then, or came later. */
+    uint32_t count, handles[ROOM_SEARCH_MAX];
+};
+
 struct sched {
     struct cluster cluster;
     struct sched_options options;
@@ -93,6 +101,8 @@ struct sched {
     int64_t *capacity;    /* per column, over all agents; for shares */
     uint64_t capacity_at; /* cluster.agents_changed when it was summed */
     uint32_t pass_count;  /* counts them */
+    struct room_search search;
+    uint32_t put_off_in_pass; /* the last that put off all that waited; see pass_put_off() */
     enum slot_type *column_types;
     struct strbuf choices; /* of the placement under way, see candidates.c */
     size_t preempting;
@@ -127,6 +137,11 @@ static inline bool entry_is_holding(const struct sched_entry *e)
  */
 int entry_read_requests(struct sched *s, const struct sched_session *session,
                         struct slot_request ***ret, uint32_t *ret_count);
+/* Backfill: did it wait while there was no room for any? */
+static inline bool entry_is_put_off(const struct sched *s, const struct sched_entry *e)
+{
+    return e->queued_in_pass < s->put_off_in_pass;
+}
 /* Hold what requirement 'req' asks for on 'node'; and give it back. 0 or -ENOMEM. */
 int entry_hold(struct sched *s, struct sched_entry *e, size_t req, uint32_t node, int32_t device);
 int entry_release(struct sched *s, struct sched_entry *e, size_t req);
@@ -145,6 +160,8 @@ size_t wait_queue_find(const struct sched *s, const struct queue_item *item);
 /* The array must have space for one more. */
 void wait_queue_insert(struct sched *s, uint32_t handle);
 void wait_queue_remove(struct sched *s, const struct sched_entry *e);
+/* There is one more that the search has not looked at; too many undo it. */
+void room_search_add(struct room_search *search, uint32_t handle);
 /* The first place in the queue behind 'from' with a lower priority. */
 size_t wait_queue_band_end(const struct sched *s, size_t from);
 

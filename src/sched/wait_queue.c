@@ -46,9 +46,17 @@ size_t wait_queue_band_end(const struct sched *s, size_t from)
     return low;
 }
 
+void room_search_add(struct room_search *search, uint32_t handle)
+{
+    if (search->count == ROOM_SEARCH_MAX)
+        *search = (struct room_search){ 0 };
+    else if (search->version)
+        search->handles[search->count++] = handle;
+}
+
 void wait_queue_insert(struct sched *s, uint32_t handle)
 {
-    const struct sched_entry *e = &s->entries[handle];
+    struct sched_entry *e = &s->entries[handle];
     struct queue_item q = { e->row, e->priority, handle, e->owner };
     size_t at = wait_queue_find(s, &q);
 
@@ -57,6 +65,8 @@ void wait_queue_insert(struct sched *s, uint32_t handle)
     memmove(&s->queue[at + 1], &s->queue[at], (s->queue_count - at) * sizeof(q));
     s->queue[at] = q;
     s->queue_count++;
+    e->queued_in_pass = s->pass_count;
+    room_search_add(&s->search, handle);
 }
 
 void wait_queue_remove(struct sched *s, const struct sched_entry *e)

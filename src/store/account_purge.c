@@ -10,7 +10,7 @@
 #include "store/query.h"
 #include "store/transaction.h"
 
-#define PURGE_STATEMENTS_MAX 5
+#define PURGE_STATEMENTS_MAX 8
 #define PURGE_CHECKS_MAX 2
 
 /* Of live sessions there is one index for all. */
@@ -38,12 +38,18 @@ static const struct purge_rule purge_rules[] = {
                      { { PURGE_LIVE_SESSIONS("user_id"), "live sessions" } },
                      { "DELETE FROM resource_group_access WHERE kind = 'keypair' AND whom IN"
                        " (SELECT access_key FROM keypairs WHERE user_id = ?1)",
+                       "DELETE FROM dotfiles WHERE kind IN ('keypair', 'bootstrap') AND owner IN"
+                       " (SELECT access_key FROM keypairs WHERE user_id = ?1)",
+                       "DELETE FROM request_answers WHERE access_key IN"
+                       " (SELECT access_key FROM keypairs WHERE user_id = ?1)",
                        "DELETE FROM keypairs WHERE user_id = ?1",
                        "DELETE FROM memberships WHERE user_id = ?1",
+                       "DELETE FROM error_logs WHERE user_id = ?1",
                        "UPDATE users SET purged_email = email, email = id, username = id, full_name = NULL,"
                        " password_hash = NULL WHERE id = ?1",
                        "DELETE FROM users WHERE id = ?1"
-                       " AND NOT EXISTS (SELECT 1 FROM sessions WHERE user_id = ?1)" },
+                       " AND NOT EXISTS (SELECT 1 FROM sessions WHERE user_id = ?1)"
+                       " AND NOT EXISTS (SELECT 1 FROM removed_usage WHERE user_id = ?1)" },
                      "SELECT (SELECT COUNT(*) FROM keypairs WHERE user_id = ?1),"
                      " (SELECT COUNT(*) FROM memberships WHERE user_id = ?1), 0,"
                      " (SELECT COUNT(*) FROM resource_group_access WHERE kind = 'keypair' AND whom IN"
@@ -54,6 +60,7 @@ static const struct purge_rule purge_rules[] = {
                         { { PURGE_LIVE_SESSIONS("project_id"), "live sessions" } },
                         { "DELETE FROM memberships WHERE project_id = ?1",
                           "DELETE FROM resource_group_access WHERE kind = 'project' AND whom = ?1",
+                          "DELETE FROM dotfiles WHERE kind = 'project' AND owner = ?1",
                           "UPDATE projects SET purged_name = name, name = id, description = NULL WHERE id = ?1" },
                         "SELECT 0, (SELECT COUNT(*) FROM memberships WHERE project_id = ?1), 0,"
                         " (SELECT COUNT(*) FROM resource_group_access WHERE kind = 'project' AND whom = ?1), " PURGE_ENDED_SESSIONS(
@@ -63,6 +70,8 @@ static const struct purge_rule purge_rules[] = {
                        { { PURGE_LIVE_SESSIONS("domain"), "live sessions" },
                          { "SELECT COUNT(*) FROM present_users WHERE domain = ?1", "users" } },
                        { "DELETE FROM memberships WHERE project_id IN " PURGE_DOMAIN_PROJECTS,
+                         "DELETE FROM dotfiles WHERE (kind = 'domain' AND owner = ?1)"
+                         " OR (kind = 'project' AND owner IN " PURGE_DOMAIN_PROJECTS ")",
                          "DELETE FROM resource_group_access WHERE kind = 'project' AND whom IN " PURGE_DOMAIN_PROJECTS,
                          "UPDATE projects SET purged_name = name, name = id, is_active = 0, description = NULL"
                          " WHERE domain = ?1 AND purged_name IS NULL",
@@ -77,7 +86,7 @@ static const struct purge_rule purge_rules[] = {
                        "SELECT 1 FROM keypair_policies WHERE name = ?1 AND is_active = 0",
                        { { "SELECT COUNT(*) FROM keypairs WHERE policy = ?1", "keypairs" } },
                        { "DELETE FROM keypair_policies WHERE name = ?1" },
-                       "SELECT 0, 0, 0, 0, 0 WHERE ?1 IS NOT NULL" },
+                       "SELECT 0, 0, 0, 0, 0 WHERE CAST(?1 AS TEXT) IS NOT NULL" },
     [PURGE_RESOURCE_GROUP] = { "resource group",
                                "SELECT 1 FROM resource_groups WHERE name = ?1 AND is_active = 0",
                                { { PURGE_LIVE_SESSIONS("resource_group"), "live sessions" } },

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* agent_write.c - rows of agents and slot types */
 #include <errno.h>
+#include <stdio.h>
 
+#include "store/token.h"
 #include "store/transaction.h"
 
 static int agent_add_history(struct store_tx *tx, const char *agent_id, int64_t at_usec,
@@ -20,6 +22,16 @@ static int agent_add_history(struct store_tx *tx, const char *agent_id, int64_t 
     sql_put_text(q, status);
     sql_put_text(q, reason);
     return sql_run(q, err);
+}
+
+/* 'group' NULL = none. */
+static int agent_save_group(struct store_tx *tx, const char *id, const char *group,
+                            struct aq_error *err)
+{
+    char key[sizeof("agent.group/") + AGENT_ID_MAX];
+
+    (void)snprintf(key, sizeof(key), "agent.group/%s", id); /* see AGENT_COLUMNS */
+    return group ? setting_set(tx, key, group, err) : setting_remove(tx, key, err);
 }
 
 int agent_save(struct store_tx *tx, const struct event *e, struct aq_error *err)
@@ -62,53 +74,70 @@ int agent_save(struct store_tx *tx, const struct event *e, struct aq_error *err)
     sql_put_time(q, a->first_contact_usec);
     sql_put_time(q, a->status_changed_usec);
     sql_put_time(q, a->lost_usec);
-    return sql_run(q, err);
+    r = sql_run(q, err);
+    return r < 0 ? r : agent_save_group(tx, a->id, a->assigned_group, err);
+}
+
+/* sql_refuse_fn */
+static int agent_refuse_status(const void *of, int r, struct aq_error *err)
+{
+    const struct event *e = of;
+
+    return r == -ENODATA ? aq_fail(err, ENOENT, "there is no agent '%s'", e->agent_status.id) : r;
 }
 
 int agent_set_status(struct store_tx *tx, const struct event *e, struct aq_error *err)
 {
     enum agent_status to = e->agent_status.to;
     struct sql_stmt *q;
-    int n = sql_prepare(tx->db,
+    int r = sql_prepare(tx->db,
                         "UPDATE agents SET status = ?, status_changed_at = ?, lost_at = ?"
                         " WHERE id = ?",
                         &q, err);
 
-    if (n < 0)
-        return n;
+    if (r < 0)
+        return r;
     sql_put_text(q, agent_status_name(to));
     sql_put_int(q, e->at_usec);
     sql_put_time(q, to == AGENT_LOST ? e->at_usec : 0);
     sql_put_text(q, e->agent_status.id);
-    n = sql_change(q, err);
-    if (n < 0)
-        return n;
-    if (n == 0)
-        return aq_fail(err, ENOENT, "there is no agent '%s'", e->agent_status.id);
+    r = sql_change_one(q, agent_refuse_status, e, err);
+    if (r < 0)
+        return r;
     return agent_add_history(tx, e->agent_status.id, e->at_usec, agent_status_name(to),
                              e->agent_status.reason, err);
+}
+
+/* sql_refuse_fn */
+static int agent_refuse_remove(const void *of, int r, struct aq_error *err)
+{
+    const struct event *e = of;
+
+    if (r != -ENODATA)
+        return r;
+    return aq_fail(err, EBUSY,
+                   "agent '%s' is not there, or kernels still hold its resources; "
+                   "end those first",
+                   e->agent_status.id);
 }
 
 int agent_remove(struct store_tx *tx, const struct event *e, struct aq_error *err)
 {
     struct sql_stmt *q;
-    int n = sql_prepare(tx->db,
+    int r = sql_prepare(tx->db,
                         "DELETE FROM agents WHERE id = ? AND NOT EXISTS (SELECT 1 FROM"
                         " allocations l WHERE l.agent_id = agents.id"
                         " AND l.free_at IS NULL)",
                         &q, err);
 
-    if (n < 0)
-        return n;
+    if (r < 0)
+        return r;
     sql_put_text(q, e->agent_status.id);
-    n = sql_change(q, err);
-    if (n < 0)
-        return n;
-    if (n == 0)
-        return aq_fail(err, EBUSY,
-                       "agent '%s' is not there, or kernels still hold its resources; "
-                       "end those first",
-                       e->agent_status.id);
+    r = sql_change_one(q, agent_refuse_remove, e, err);
+    if (r == 0)
+        r = agent_save_group(tx, e->agent_status.id, NULL, err);
+    if (r < 0)
+        return r;
     return agent_add_history(tx, e->agent_status.id, e->at_usec, "REMOVED", e->agent_status.reason,
                              err);
 }
@@ -148,4 +177,5 @@ void agent_read_row(struct row *row, struct agent *ret)
     ret->first_contact_usec = sql_get_int(q);
     ret->status_changed_usec = sql_get_int(q);
     ret->lost_usec = sql_get_int(q);
+    ret->assigned_group = row_text(row);
 }

@@ -33,7 +33,7 @@ static int attempt_count_up(struct store_tx *tx, const struct event *e, struct a
     sql_put_int(q, e->attempt.row);
     sql_put_text(q, e->attempt.kind);
     sql_put_int(q, e->attempt.row);
-    return sql_change(q, err);
+    return sql_run(q, err);
 }
 
 /* kind, first_at, last_at, attempts, detail */
@@ -63,15 +63,16 @@ static int attempt_insert_first(struct store_tx *tx, const struct event *e, stru
     return sql_run(q, err);
 }
 
-/* Returns the new row's number. */
-static int attempt_insert(struct store_tx *tx, const struct event *e, struct aq_error *err)
+/* Unless the last one has the same answer. */
+static int attempt_insert_other(struct store_tx *tx, const struct event *e, struct aq_error *err)
 {
-    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    struct sql_stmt *q;
     int r = sql_prepare(
         tx->db,
         "INSERT INTO session_attempts (session_seq, number, kind, first_at, last_at, attempts,"
         " detail) SELECT ?, COALESCE(MAX(number), 0) + 1, ?, ?, ?, ?, ? FROM session_attempts"
-        " WHERE session_seq = ? RETURNING number",
+        " WHERE session_seq = ? HAVING COALESCE((SELECT l.kind FROM session_attempts l"
+        " WHERE l.session_seq = ? ORDER BY l.number DESC LIMIT 1), '') <> ?",
         &q, err);
 
     if (r < 0)
@@ -79,8 +80,9 @@ static int attempt_insert(struct store_tx *tx, const struct event *e, struct aq_
     sql_put_int(q, e->attempt.row);
     attempt_put(q, e);
     sql_put_int(q, e->attempt.row);
-    r = sql_step(q, err);
-    return r > 0 ? (int)sql_get_int(q) : r;
+    sql_put_int(q, e->attempt.row);
+    sql_put_text(q, e->attempt.kind);
+    return sql_run(q, err);
 }
 
 static int attempt_drop_oldest(struct store_tx *tx, int64_t row, struct aq_error *err)
@@ -102,12 +104,14 @@ static int attempt_drop_oldest(struct store_tx *tx, int64_t row, struct aq_error
 
 int attempt_add(struct store_tx *tx, const struct event *e, struct aq_error *err)
 {
-    int r = e->attempt.is_first ? attempt_insert_first(tx, e, err) : attempt_count_up(tx, e, err);
+    int r;
 
-    if (r != 0 || e->attempt.is_first)
-        return AQ_MIN(r, 0);
-    r = attempt_insert(tx, e, err);
-    return r <= RUNS_MAX ? AQ_MIN(r, 0) : attempt_drop_oldest(tx, e->attempt.row, err);
+    if (e->attempt.is_first)
+        return attempt_insert_first(tx, e, err);
+    r = attempt_count_up(tx, e, err);
+    if (r == 0)
+        r = attempt_insert_other(tx, e, err);
+    return r < 0 ? r : attempt_drop_oldest(tx, e->attempt.row, err);
 }
 
 int attempts_prune(struct store_tx *tx, const struct event *e, struct aq_error *err)

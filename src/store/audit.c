@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "store/session_total.h"
 #include "store/transaction.h"
 
 /* *ret NULL if that is no name of a slot. -ENOMEM. */
@@ -91,7 +92,7 @@ static int audit_kernels(struct store_tx *tx, struct strbuf *out, struct aq_erro
         "SELECT k.session_seq, k.rank, k.id, k.agent_id, k.status, k.requested, 0 FROM kernels k"
         " JOIN sessions s ON s.seq = k.session_seq WHERE s.terminated_at IS NULL UNION"
         " SELECT k.session_seq, k.rank, k.id, k.agent_id, k.status, k.requested,"
-        " s.terminated_at IS NOT NULL"
+        " CASE WHEN s.terminated_at IS NULL THEN 0 ELSE 1 END"
         " FROM allocations l JOIN kernels k ON k.session_seq = l.session_seq AND k.rank = l.rank"
         " JOIN sessions s ON s.seq = k.session_seq WHERE l.free_at IS NULL ORDER BY 1, 2",
         &q, err);
@@ -147,14 +148,15 @@ static int audit_agents(struct store_tx *tx, struct strbuf *out, struct aq_error
 
 int store_audit_ledger(struct store_tx *tx, struct strbuf *out, struct aq_error *err)
 {
-    int kernels = audit_kernels(tx, out, err), agents;
+    int kernels = audit_kernels(tx, out, err), agents, totals;
 
     if (kernels < 0)
         return kernels;
-    agents = audit_agents(tx, out, err);
-    if (agents < 0)
+    if ((agents = audit_agents(tx, out, err)) < 0)
         return agents;
-    return strbuf_ok(out) ? kernels + agents : aq_fail_oom(err);
+    if ((totals = session_total_audit(tx, out, err)) < 0)
+        return totals;
+    return strbuf_ok(out) ? kernels + agents + totals : aq_fail_oom(err);
 }
 
 int store_audit_file(struct store_tx *tx, struct strbuf *out, struct aq_error *err)
@@ -166,5 +168,5 @@ int store_audit_file(struct store_tx *tx, struct strbuf *out, struct aq_error *e
 
 int store_backup(struct store_tx *tx, const char *path, struct aq_error *err)
 {
-    return tx->db->ops->backup(tx->db, path, err);
+    return tx->db->ops->backup(tx->db, path, NULL, err);
 }

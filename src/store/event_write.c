@@ -2,6 +2,7 @@
 /* event_write.c - an event becomes rows */
 #include <errno.h>
 
+#include "store/audit_log.h"
 #include "store/transaction.h"
 
 int event_write(struct store_tx *tx, struct event *e, struct aq_error *err)
@@ -21,6 +22,8 @@ int event_write(struct store_tx *tx, struct event *e, struct aq_error *err)
         return session_explain(tx, e, err);
     case EVENT_SESSION_DISMISSED:
         return session_dismiss(tx, e, err);
+    case EVENT_SESSION_ACCESSED:
+        return session_set_access(tx, e, err);
     case EVENT_SESSION_ATTEMPT:
         return attempt_add(tx, e, err);
     case EVENT_ATTEMPTS_PRUNED:
@@ -55,6 +58,12 @@ int event_write(struct store_tx *tx, struct event *e, struct aq_error *err)
         return resource_group_save(tx, e, err);
     case EVENT_ACCOUNT_PURGED:
         return account_purge(tx, &e->purge_account, err);
+    case EVENT_REQUEST_ANSWERED:
+        return request_answer_add(tx, e, err);
+    case EVENT_AUDITED:
+        return audit_log_add(tx, &e->audited, err);
+    case EVENT_ROWS_ADDED:
+        return e->rows_added.write(tx, e->rows_added.data, err);
     case EVENT_KIND_COUNT:
         break;
     }

@@ -260,9 +260,9 @@ static int filter_compile_operator(struct filter_parser *p, const struct filter_
         { ">=", "", " >= ?", COMPARE },
         { "<", "", " < ?", COMPARE },
         { "<=", "", " <= ?", COMPARE },
-        { "like", "", " LIKE ?", PATTERN },
-        { "ilike", "LOWER(", ") LIKE LOWER(?)", PATTERN },
-        { "contains", "", " LIKE '%' || ? || '%'", PATTERN },
+        { "like", "", " LIKE ? ESCAPE '\\'", PATTERN },
+        { "ilike", "LOWER(", ") LIKE LOWER(?) ESCAPE '\\'", PATTERN },
+        { "contains", "", " LIKE '%' || ? || '%' ESCAPE '\\'", PATTERN },
         { "in", NULL, NULL, LIST },
     };
     size_t i = 0;
@@ -409,11 +409,12 @@ int order_compile(const char *text, const struct filter_field *fields, size_t fi
 
     for (const char *at = text;; at++) {
         const struct filter_field *field;
-        const char *name, *direction;
+        const char *name;
+        bool is_descending;
         size_t len;
 
         at += filter_skip_blanks(at);
-        direction = *at == '-' ? "DESC" : "ASC";
+        is_descending = *at == '-';
         at += *at == '-' || *at == '+';
         name = at += filter_skip_blanks(at);
         while (filter_is_letter(*at) || filter_is_digit(*at))
@@ -432,7 +433,11 @@ int order_compile(const char *text, const struct filter_field *fields, size_t fi
                                  "Query order parsing error: more than %d "
                                  "fields",
                                  ORDER_FIELDS_MAX);
-        strbuf_addf(sql, "%s%s %s", count > 1 ? ", " : "", field->column, direction);
+        strbuf_addf(sql, "%s%s %s%s", count > 1 ? ", " : "", field->column,
+                    is_descending ? "DESC" : "ASC",
+                    field->is_never_null ? ""
+                    : is_descending      ? " NULLS LAST"
+                                         : " NULLS FIRST");
         if (!*at)
             break;
     }

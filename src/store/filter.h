@@ -12,6 +12,7 @@
 #ifndef AQ_STORE_FILTER_H
 #define AQ_STORE_FILTER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -39,6 +40,8 @@ struct filter_field {
     const char *name;   /* as clients write it */
     const char *column; /* SQL expression */
     enum filter_type type;
+    bool is_joined;     /* of a table beside the one that is listed */
+    bool is_never_null; /* so an order by it can be an index's on either engine */
 };
 
 struct filter_value {

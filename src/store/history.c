@@ -5,31 +5,50 @@
 #include "store/query.h"
 #include "store/transaction.h"
 
-int history_add(struct store_tx *tx, int64_t session_seq, int rank, uint32_t version,
-                int64_t at_usec, const char *status, const char *reason, struct aq_error *err)
+/* 'select' puts what comes before the version, of the session or kernel with the id. */
+static int history_add(struct store_tx *tx, const char *select, const struct uuid *id,
+                       uint32_t version, int64_t at_usec, const char *status, const char *reason,
+                       struct aq_error *err)
 {
+    char text[UUID_TEXT_MAX];
     struct sql_stmt *q;
-    int r = sql_prepare(tx->db,
-                        "INSERT INTO session_history (session_seq, rank, version, at,"
-                        " status, reason) VALUES (?,?,?,?,?,?)",
-                        &q, err);
+    int r = sql_prepare(tx->db, select, &q, err);
 
     if (r < 0)
         return r;
-    sql_put_int(q, session_seq);
-    sql_put_int(q, rank);
     sql_put_int(q, version);
     sql_put_int(q, at_usec);
     sql_put_text(q, status);
     sql_put_text(q, reason);
+    sql_put_uuid(q, id, text);
     return sql_run(q, err);
+}
+
+#define HISTORY_INSERT \
+    "INSERT INTO session_history (session_seq, rank, version, at, status, reason)"
+
+int history_add_session(struct store_tx *tx, const struct uuid *id, uint32_t version,
+                        int64_t at_usec, const char *status, const char *reason,
+                        struct aq_error *err)
+{
+    return history_add(tx, HISTORY_INSERT " SELECT seq, -1, ?, ?, ?, ? FROM sessions WHERE id = ?",
+                       id, version, at_usec, status, reason, err);
+}
+
+int history_add_kernel(struct store_tx *tx, const struct uuid *id, uint32_t version,
+                       int64_t at_usec, const char *status, const char *reason,
+                       struct aq_error *err)
+{
+    return history_add(
+        tx, HISTORY_INSERT " SELECT session_seq, rank, ?, ?, ?, ? FROM kernels WHERE id = ?", id,
+        version, at_usec, status, reason, err);
 }
 
 /* A history begins with the creation, which is in the session's own row. */
 #define HISTORY_OF_ID                                                            \
     "(SELECT h.at, h.rank, h.version, h.status, h.reason FROM session_history h" \
     "  JOIN sessions s ON s.seq = h.session_seq WHERE s.id = ?"                  \
-    " UNION SELECT created_at, -1, 1, 'PENDING', NULL FROM sessions WHERE id = ?)"
+    " UNION SELECT created_at, -1, 1, 'PENDING', NULL FROM sessions WHERE id = ?) h"
 
 static int history_count(struct store_tx *tx, const char *id, int64_t *ret, struct aq_error *err)
 {

@@ -3,8 +3,11 @@
 #include "store/list_query.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "store/where.h"
 
 void store_page_free(struct store_page *page)
 {
@@ -14,184 +17,103 @@ void store_page_free(struct store_page *page)
     free(page);
 }
 
-/* ---- the condition ---- */
-
-/* A WHERE under construction, with the values of its '?' in order. */
-struct where {
-    struct strbuf sql;
-    struct filter_values values;
-    struct arena arena;
-    bool too_many;
-};
-
-static struct where *list_where_new(void)
+/* Does a condition or an order, made of the table's fields, ask for what is joined? */
+static bool list_asks_joined(const struct list_table *table, const char *sql)
 {
-    struct where *w = calloc(1, sizeof(*w));
-
-    if (w)
-        strbuf_init(&w->sql);
-    return w;
+    for (size_t i = 0; i < table->field_count; i++)
+        if (table->fields[i].is_joined && strstr(sql, table->fields[i].column))
+            return true;
+    return false;
 }
 
-static void list_where_free(struct where *w)
+/* What rows are chosen (in an order), or counted from: 'from' in this way (NULL = any), and what
+ * is joined.
+ */
+static void list_add_source(struct strbuf *sql, const struct list_table *table, const char *from,
+                            const char *way, const struct where *w, const char *order)
 {
-    strbuf_done(&w->sql);
-    arena_done(&w->arena);
-    free(w);
-}
-AQ_DEFINE_CLEANUP(struct where, list_where_free)
-
-static void list_put_value(struct where *w, struct filter_value value)
-{
-    if (w->values.count == FILTER_VALUES_MAX)
-        w->too_many = true;
-    else
-        w->values.items[w->values.count++] = value;
+    strbuf_adds(sql, from);
+    if (way)
+        strbuf_addf(sql, " %s", way);
+    if (table->joins && (list_asks_joined(table, w->sql.data) || list_asks_joined(table, order)))
+        strbuf_adds(sql, table->joins);
+    strbuf_adds(sql, w->sql.data);
 }
 
-static void list_add_and(struct where *w)
+/* ---- totals ---- */
+
+static int list_read_number(struct store_tx *tx, const struct strbuf *sql, const struct where *w,
+                            int64_t *ret, struct aq_error *err)
 {
-    strbuf_adds(&w->sql, w->sql.len ? " AND " : " WHERE ");
-}
-
-static void list_add_equal(struct where *w, const char *column, const char *text)
-{
-    if (!column || !text)
-        return;
-    list_add_and(w);
-    strbuf_addf(&w->sql, "%s = ?", column);
-    list_put_value(w, (struct filter_value){ .text = text });
-}
-
-static int list_add_uuid(struct where *w, const char *column, const struct uuid *id,
-                         struct aq_error *err)
-{
-    char *text;
-
-    if (!column || !id)
-        return 0;
-    if (!(text = arena_alloc(&w->arena, UUID_TEXT_MAX)))
-        return aq_fail_oom(err);
-    list_add_equal(w, column, uuid_format(id, text));
-    return 0;
-}
-
-static void list_add_statuses(struct where *w, const struct list_table *table, uint32_t statuses)
-{
-    const char *comma = "";
-
-    if (!table->status || !statuses)
-        return;
-    list_add_and(w);
-    strbuf_addf(&w->sql, "%s IN (", table->status);
-    for (int i = 0; i < table->status_count; i++)
-        if (statuses & (1u << i)) {
-            strbuf_addf(&w->sql, "%s'%s'", comma, table->status_name(i));
-            comma = ",";
-        }
-    strbuf_adds(&w->sql, comma[0] ? ")" : "'')");
-}
-
-/* Ids are ours, not untrusted text: written as literals. */
-static void list_add_ids(struct where *w, const struct list_table *table,
-                         const struct store_query *q)
-{
-    char text[UUID_TEXT_MAX];
-
-    if (!table->id || !q->id_count)
-        return;
-    list_add_and(w);
-    strbuf_addf(&w->sql, "%s IN (", table->id);
-    for (size_t i = 0; i < q->id_count; i++)
-        strbuf_addf(&w->sql, "%s'%s'", i ? "," : "", uuid_format(&q->ids[i], text));
-    strbuf_addc(&w->sql, ')');
-}
-
-static int list_add_scope(struct where *w, const struct list_table *table,
-                          const struct store_query *q, struct aq_error *err)
-{
-    int r;
-
-    list_add_statuses(w, table, q->statuses);
-    list_add_equal(w, table->domain, q->domain);
-    list_add_equal(w, table->access_key, q->access_key);
-    list_add_equal(w, table->resource_group, q->resource_group);
-    list_add_equal(w, table->name, q->name);
-    list_add_ids(w, table, q);
-    if (table->is_active && q->is_active) {
-        list_add_and(w);
-        strbuf_addf(&w->sql, "%s = %d", table->is_active, q->is_active > 0);
-    }
-    r = list_add_uuid(w, table->project, q->project_id, err);
-    return r < 0 ? r : list_add_uuid(w, table->user, q->user_id, err);
-}
-
-static int list_build_where(struct where *w, const struct list_table *table,
-                            const struct store_query *q, const struct list_extra *extra,
-                            struct aq_error *err)
-{
-    int r = list_add_scope(w, table, q, err);
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    int r = strbuf_ok(sql) ? sql_prepare_built(tx->db, sql->data, &q, err) : aq_fail_oom(err);
 
     if (r < 0)
         return r;
-    if (extra && extra->where) {
-        list_add_and(w);
-        strbuf_adds(&w->sql, extra->where);
-        for (size_t i = 0; i < extra->param_count; i++)
-            list_put_value(w, (struct filter_value){ .text = extra->params[i] });
+    where_put_values(q, w);
+    if ((r = sql_step(q, err)) > 0)
+        *ret = sql_get_int(q);
+    return AQ_MIN(r, 0);
+}
+
+/* Does a condition ask for nothing but columns of kinds? */
+static bool list_is_of_kinds(const struct list_totals *totals, const char *sql)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz_";
+    char word[64];
+
+    for (const char *at = sql; (at = strstr(at, "s.")); at += 2) {
+        if (at > sql && strchr(letters, at[-1]))
+            continue; /* another alias */
+        (void)snprintf(word, sizeof(word), " %.*s ", (int)(2 + strspn(at + 2, letters)), at);
+        if (!strstr(totals->columns, word))
+            return false;
     }
-    if (q->filter && q->filter[0]) {
-        list_add_and(w);
-        r = filter_compile(q->filter, table->fields, table->field_count, &w->arena, &w->sql,
-                           &w->values, err);
-    }
-    if (r == 0 && w->too_many)
-        r = aq_fail_field(err, EINVAL, "filter", "too many values");
+    return true;
+}
+
+/* The sum over kinds, and the rows that belong to none. */
+static int list_sum_kinds(struct store_tx *tx, const struct list_table *table,
+                          const struct where *w, int64_t *ret, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf sums = STRBUF_INIT, rest = STRBUF_INIT;
+    const struct list_totals *totals = table->totals;
+    int64_t sum = 0;
+    int r;
+
+    strbuf_addf(&sums, "SELECT CAST(COALESCE(SUM(%s), 0) AS BIGINT) FROM ", totals->count);
+    list_add_source(&sums, table, totals->from, NULL, w, "");
+    strbuf_adds(&rest, "SELECT COUNT(*) FROM ");
+    list_add_source(&rest, table, table->from, totals->rest_way, w, "");
+    strbuf_addf(&rest, "%s%s", w->sql.len ? " AND " : " WHERE ", totals->rest);
+    if ((r = list_read_number(tx, &sums, w, &sum, err)) == 0)
+        r = list_read_number(tx, &rest, w, ret, err);
+    *ret += sum;
     return r;
 }
 
-static void list_put_values(struct sql_stmt *q, const struct where *w)
-{
-    for (size_t i = 0; i < w->values.count; i++) {
-        const struct filter_value *value = &w->values.items[i];
-
-        if (value->text)
-            sql_put_text(q, value->text);
-        else
-            sql_put_int(q, value->number);
-    }
-}
-
-/* ---- the queries ---- */
-
-/* What rows are chosen and counted from. */
-static const char *list_key_source(const struct list_table *table, const struct store_query *q)
-{
-    bool is_bare = table->bare_from && !(q->filter && q->filter[0]) && !(q->order && q->order[0]);
-
-    return is_bare ? table->bare_from : table->from;
-}
-
 static int list_count_rows(struct store_tx *tx, const struct list_table *table,
-                           const struct store_query *query, const struct where *w, int64_t *ret,
-                           struct aq_error *err)
+                           const struct where *w, int64_t *ret, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf sql = STRBUF_INIT;
-    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
-    int r;
 
-    strbuf_addf(&sql, "SELECT COUNT(*) FROM %s%s", list_key_source(table, query), w->sql.data);
-    if (!strbuf_ok(&sql) || !strbuf_ok(&w->sql))
+    *ret = 0;
+    if (!strbuf_ok(&w->sql))
         return aq_fail_oom(err);
-    r = sql_prepare_once(tx->db, sql.data, &q, err);
-    if (r < 0)
-        return r;
-    list_put_values(q, w);
-    r = sql_step(q, err);
-    if (r < 0)
-        return r;
-    *ret = sql_get_int(q);
-    return 0;
+    if (table->totals && list_is_of_kinds(table->totals, w->sql.data))
+        return list_sum_kinds(tx, table, w, ret, err);
+    strbuf_adds(&sql, "SELECT COUNT(*) FROM ");
+    list_add_source(&sql, table, table->from, NULL, w, "");
+    return list_read_number(tx, &sql, w, ret, err);
+}
+
+int list_count(struct store_tx *tx, const struct list_table *table, const struct store_query *q,
+               const struct list_extra *extra, int64_t *ret, struct aq_error *err)
+{
+    AQ_CLEANUP(where_freep) struct where *w = where_new();
+    int r = w ? where_build(w, table, q, extra, err) : aq_fail_oom(err);
+
+    return r < 0 ? r : list_count_rows(tx, table, w, ret, err);
 }
 
 /* Room that is made without knowing that there are rows for it. */
@@ -215,6 +137,13 @@ static int list_read_most(struct store_tx *tx, const struct store_query *query,
     return 0;
 }
 
+static bool list_is_descending(const struct strbuf *sql)
+{
+    const char *comma = strbuf_ok(sql) ? strrchr(sql->data, ',') : NULL;
+
+    return strbuf_ok(sql) && strstr(comma ? comma : sql->data, " DESC");
+}
+
 static int list_build_order(struct strbuf *sql, const struct list_table *table,
                             const struct store_query *q, const struct list_extra *extra,
                             struct aq_error *err)
@@ -226,29 +155,170 @@ static int list_build_order(struct strbuf *sql, const struct list_table *table,
         r = order_compile(q->order, table->fields, table->field_count, sql, err);
         if (r < 0)
             return r;
-        strbuf_addf(sql, ", %s", table->tie);
+        /* the same way, for an index to have it */
+        strbuf_addf(sql, ", %s%s", table->tie,
+                    table->indexes && list_is_descending(sql) ? " DESC" : "");
     } else {
         strbuf_adds(sql, extra && extra->order ? extra->order : table->order);
     }
     return strbuf_ok(sql) ? 0 : aq_fail_oom(err);
 }
 
-/* Of a part, what tells rows apart is sorted alone, and only the rows of the
- * part are read and sorted whole.
+static bool list_is_of_one(const struct store_query *q)
+{
+    return q->user_id || q->access_key;
+}
+
+/* It has the rows of each user together, and the list is of one. */
+static bool list_is_own_index(const struct list_index *index, const struct store_query *q)
+{
+    return index->of_user && list_is_of_one(q);
+}
+
+/* How much further than expected a walk goes. */
+#define WALK_SPARE 4
+#define WALK_MIN 16
+
+/* A walk along an index in the order of a page. */
+struct list_walk {
+    const struct list_index *index; /* NULL = none: the engine may do as it likes */
+    const char *way;
+    const char *beyond; /* what is not further than another row */
+    int64_t entries;    /* it ends after so many; 0 = with the page */
+    bool is_falling;
+    bool is_over; /* and has found too little: the index is not to be walked again */
+};
+
+/* The walk that has rows in this order: by one column of the table, and by nothing else. */
+static struct list_walk list_find_walk(const struct list_table *table, const struct store_query *q,
+                                       const char *order)
+{
+    struct list_walk walk = { 0 };
+    char want[2][96];
+
+    for (size_t i = 0; i < table->index_count && !walk.index; i++) {
+        const struct list_index *index = &table->indexes[i];
+        bool is_tie = strcmp(index->column, table->tie) == 0;
+
+        for (int falls = 0; falls < 2; falls++) {
+            (void)snprintf(want[0], sizeof(want[0]), " ORDER BY %s%s", index->column,
+                           falls ? " DESC" : "");
+            (void)snprintf(want[1], sizeof(want[1]), " ORDER BY %s %s, %s%s", index->column,
+                           falls ? "DESC" : "ASC", table->tie, falls ? " DESC" : "");
+            if (strcmp(order, want[!is_tie]) != 0)
+                continue;
+            walk = (struct list_walk){
+                .index = index, .beyond = falls ? ">=" : "<=", .is_falling = falls
+            };
+        }
+    }
+    if (walk.index)
+        walk.way = list_is_own_index(walk.index, q) ? walk.index->of_user : walk.index->way;
+    return walk;
+}
+
+/* Rows in the list are found by an index: of their user, or of what is asked of a column. */
+static bool list_is_found(const struct list_table *table, const struct store_query *q,
+                          const struct where *w)
+{
+    bool is_found = table->is_found || list_is_of_one(q) || q->name || q->id_count;
+
+    for (size_t i = 0; i < table->index_count; i++)
+        is_found |= !table->indexes[i].of_names && strstr(w->sql.data, table->indexes[i].column);
+    return is_found;
+}
+
+/* Which way to walk for a page up to row 'end' of those in the list, if that is shorter than to
+ * find and sort all of these. It passes by end * height / total rows, were they spread evenly; as
+ * they need not be, it ends after some times as many, and the page is read by other means.
  */
+static int list_choose_walk(struct store_tx *tx, const struct list_table *table,
+                            const struct store_query *q, const struct where *w, const char *order,
+                            int64_t end, int64_t total, struct list_walk *ret, struct aq_error *err)
+{
+    AQ_CLEANUP(sql_endp) struct sql_stmt *height_query = NULL;
+    struct list_walk walk = list_find_walk(table, q, order);
+    double passed, height;
+    int r;
+
+    *ret = (struct list_walk){ 0 };
+    if (!walk.index)
+        return 0;
+    if ((r = sql_prepare(tx->db, table->height, &height_query, err)) < 0
+        || (r = sql_step(height_query, err)) < 0)
+        return r;
+    height = (double)sql_get_int(height_query);
+    passed = (double)end * height / (double)total;
+    if (passed > (list_is_found(table, q, w) ? (double)total : height))
+        return 0;
+    if (!list_is_own_index(walk.index, q) && WALK_SPARE * passed + WALK_MIN < height)
+        walk.entries = (int64_t)(WALK_SPARE * passed) + WALK_MIN;
+    *ret = walk;
+    return 0;
+}
+
+static void list_add_walk(struct strbuf *sql, const struct list_table *table, const struct where *w,
+                          const char *order, const struct list_walk *walk)
+{
+    list_add_source(sql, table, table->from, walk->way, w, order);
+    if (walk->entries)
+        strbuf_addf(sql, "%s (%s, %s) %s (SELECT %s, %s FROM %s %s%s LIMIT 1 OFFSET %lld)",
+                    w->sql.len ? " AND" : " WHERE", walk->index->column, table->tie, walk->beyond,
+                    walk->index->column, table->tie, table->from, walk->way, order,
+                    (long long)walk->entries);
+    strbuf_adds(sql, order);
+}
+
+static void list_add_ordered(struct strbuf *sql, const struct list_table *table,
+                             const struct where *w, const char *order)
+{
+    strbuf_addf(sql, "SELECT %s FROM ", table->tie);
+    list_add_source(sql, table, table->from, NULL, w, order);
+    strbuf_adds(sql, order);
+}
+
+/* All that match, and then their order: what is limited first cannot be ordered by an index. */
+static void list_add_found(struct strbuf *sql, const struct list_table *table,
+                           const struct where *w, const char *order, const struct list_walk *walk)
+{
+    const char *direction = walk->is_falling ? " DESC" : "";
+
+    strbuf_addf(sql, "SELECT tie FROM (SELECT %s AS tie, %s AS place FROM ", table->tie,
+                walk->index->column);
+    list_add_source(sql, table, table->from, NULL, w, order);
+    strbuf_addf(sql, " LIMIT %lld) a ORDER BY place%s, tie%s", (long long)INT64_MAX, direction,
+                direction);
+}
+
+/* Of a part, what tells rows apart is found alone, and only the rows of the part are read whole. */
 static int list_build_select(struct strbuf *sql, const struct list_table *table,
-                             const struct store_query *query, const struct list_extra *extra,
-                             const struct where *w, const char *order, bool is_part,
+                             const struct list_extra *extra, const struct where *w,
+                             const char *order, const struct list_walk *walk, bool is_part,
                              struct aq_error *err)
 {
     const char *columns = extra && extra->columns ? extra->columns : table->columns;
+    const char *joins = table->joins ? table->joins : "";
 
-    strbuf_addf(sql, "SELECT %s FROM %s", columns, table->from);
-    if (is_part)
-        strbuf_addf(sql, " WHERE (%s) IN (SELECT %s FROM %s%s%s LIMIT ? OFFSET ?)%s", table->tie,
-                    table->tie, list_key_source(table, query), w->sql.data, order, order);
-    else
-        strbuf_addf(sql, "%s%s", w->sql.data, order);
+    if (walk->index && !walk->is_over) { /* which is the order already */
+        strbuf_addf(sql,
+                    "SELECT %s FROM (SELECT tie, ROW_NUMBER() OVER () AS place FROM"
+                    " (SELECT %s AS tie FROM ",
+                    columns, table->tie);
+        list_add_walk(sql, table, w, order, walk);
+        strbuf_addf(sql, " LIMIT ? OFFSET ?) a) b JOIN %s ON %s = b.tie%s ORDER BY b.place",
+                    table->from, table->tie, joins);
+    } else if (is_part) {
+        strbuf_addf(sql, "SELECT %s FROM %s%s WHERE (%s) IN (", columns, table->from, joins,
+                    table->tie);
+        if (walk->index)
+            list_add_found(sql, table, w, order, walk);
+        else
+            list_add_ordered(sql, table, w, order);
+        strbuf_addf(sql, " LIMIT ? OFFSET ?)%s", order);
+    } else {
+        strbuf_addf(sql, "SELECT %s FROM %s%s%s%s", columns, table->from, joins, w->sql.data,
+                    order);
+    }
     return strbuf_ok(sql) ? 0 : aq_fail_oom(err);
 }
 
@@ -283,33 +353,73 @@ static int list_check_query(const struct store_query *q, struct aq_error *err)
     return 0;
 }
 
+/* Run the query of a page's rows. */
+static int list_read_part(struct store_tx *tx, const struct list_table *table,
+                          const struct store_query *query, const struct list_extra *extra,
+                          const struct where *w, const char *order, const struct list_walk *walk,
+                          bool is_part, size_t room, struct store_page *page, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf sql = STRBUF_INIT;
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    int r = list_build_select(&sql, table, extra, w, order, walk, is_part, err);
+
+    if (r < 0 || (r = sql_prepare_built(tx->db, sql.data, &q, err)) < 0)
+        return r;
+    where_put_values(q, w);
+    if (is_part) {
+        sql_put_int(q, (int64_t)room);
+        sql_put_int(q, query->offset);
+    }
+    return list_read_rows(tx, table, extra, q, room, page, err);
+}
+
+/* By the walk: 1 if the page is whole, else 0. */
+static int list_read_walk(struct store_tx *tx, const struct list_table *table,
+                          const struct store_query *query, const struct list_extra *extra,
+                          const struct where *w, const char *order, const struct list_walk *walk,
+                          size_t room, struct store_page *page, struct aq_error *err)
+{
+    const struct sql_ops *ops = tx->db->ops;
+    int r = ops->avoid_sorts ? sql_run_constant(tx->db, ops->avoid_sorts, err) : 0;
+
+    if (r == 0)
+        r = list_read_part(tx, table, query, extra, w, order, walk, true, room, page, err);
+    if (r == 0 && ops->allow_sorts)
+        r = sql_run_constant(tx->db, ops->allow_sorts, err);
+    if (r < 0 || page->count == room)
+        return r < 0 ? r : 1;
+    page->count = 0;
+    return 0;
+}
+
 /* Those of the page's rows that offset and limit leave; its total is known. */
 static int list_read_page(struct store_tx *tx, const struct list_table *table,
                           const struct store_query *query, const struct list_extra *extra,
                           const struct where *w, const char *order, struct store_page *page,
                           struct aq_error *err)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf sql = STRBUF_INIT;
-    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
     int64_t room = AQ_MAX(page->total - query->offset, 0);
+    struct list_walk walk = { 0 };
     bool is_part, is_sorted_here;
-    int r;
+    int r = 0;
 
     if (query->limit)
         room = AQ_MIN(room, query->limit);
+    if (room == 0)
+        return 0;
     is_part = room < page->total;
     is_sorted_here = !is_part && extra && extra->compare && !(query->order && query->order[0]);
     if (is_sorted_here)
         order = "";
-    if ((r = list_build_select(&sql, table, query, extra, w, order, is_part, err)) < 0
-        || (r = sql_prepare_once(tx->db, sql.data, &q, err)) < 0)
-        return r;
-    list_put_values(q, w);
-    if (is_part) {
-        sql_put_int(q, room);
-        sql_put_int(q, query->offset);
-    }
-    r = list_read_rows(tx, table, extra, q, (size_t)room, page, err);
+    if (is_part)
+        r = list_choose_walk(tx, table, query, w, order, query->offset + room, page->total, &walk,
+                             err);
+    if (r == 0 && walk.index)
+        r = list_read_walk(tx, table, query, extra, w, order, &walk, (size_t)room, page, err);
+    if (r != 0)
+        return AQ_MIN(r, 0);
+    walk.is_over = true;
+    r = list_read_part(tx, table, query, extra, w, order, &walk, is_part, (size_t)room, page, err);
     if (r == 0 && is_sorted_here)
         qsort(page->rows, page->count, table->row_size, extra->compare);
     return r;
@@ -328,7 +438,7 @@ int list_run(struct store_tx *tx, const struct list_table *table, const struct s
              const struct list_extra *extra, struct store_page **ret, struct aq_error *err)
 {
     AQ_CLEANUP(store_page_freep) struct store_page *page = calloc(1, sizeof(*page));
-    AQ_CLEANUP(list_where_freep) struct where *w = list_where_new();
+    AQ_CLEANUP(where_freep) struct where *w = where_new();
     AQ_CLEANUP(strbuf_donep) struct strbuf order = STRBUF_INIT;
     int64_t most;
     int r;
@@ -336,14 +446,15 @@ int list_run(struct store_tx *tx, const struct list_table *table, const struct s
     if (!page || !w)
         return aq_fail_oom(err);
     page->arena.limit = query->bytes_max;
-    if ((r = list_check_query(query, err)) < 0
-        || (r = list_build_where(w, table, query, extra, err)) < 0
+    if ((r = list_check_query(query, err)) < 0 || (r = where_build(w, table, query, extra, err)) < 0
         || (r = list_build_order(&order, table, query, extra, err)) < 0
         || (r = list_read_most(tx, query, extra, &most, err)) < 0)
         return list_fail_page(query, r, err);
     page->total = most;
-    if (most < 0)
-        r = list_count_rows(tx, table, query, w, &page->total, err);
+    if (most < 0 && extra && extra->total)
+        page->total = *extra->total;
+    else if (most < 0)
+        r = list_count_rows(tx, table, w, &page->total, err);
     if (r == 0)
         r = list_read_page(tx, table, query, extra, w, order.data, page, err);
     if (r < 0)

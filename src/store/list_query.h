@@ -10,16 +10,42 @@
 /* One row of the answer into 'ret'. */
 typedef int list_read_fn(struct store_tx *tx, struct row *row, void *ret, struct aq_error *err);
 
+/* In which way SQLite finds all rows in the order of a column, and those of one user where that is
+ * another: "INDEXED BY ...".
+ */
+struct list_index {
+    const char *column, *way, *of_user;
+    bool of_names; /* filters of the column are mostly patterns, which no index helps to find */
+};
+
+/* A table of kinds of rows, with the table's own alias "s" and names of columns, and of how many
+ * rows each has: where a condition asks for nothing but the columns of kinds, they are summed.
+ */
+struct list_totals {
+    const char *from, *count;
+    const char *columns; /* of a kind, with blanks around each: " s.status s.image " */
+    const char *rest;    /* the condition of rows that belong to no kind, and how they are found */
+    const char *rest_way;
+};
+
 /* What a table can be listed by. A NULL column is one that it does not have. */
 struct list_table {
     const char *what;
     const char *columns, *from;
-    /* the table alone, for when neither filter nor order asks for what 'from' joins to it;
-     * NULL = as 'from'
+    /* A row of other tables for each, which is left out where neither filter nor order asks for
+     * it; NULL = none.
      */
-    const char *bare_from;
+    const char *joins;
     const char *order; /* by default; ends in a unique column */
     const char *tie;   /* that column: what tells rows apart */
+    /* Ways to take rows in an order without a sort, where enough of them are in the list; 'height'
+     * is a constant query of how many rows there are about.
+     */
+    const struct list_index *indexes;
+    size_t index_count;
+    const char *height;
+    bool is_found;                    /* what is asked for is found by an index of its own */
+    const struct list_totals *totals; /* NULL = rows are always counted */
     const struct filter_field *fields;
     size_t field_count;
 
@@ -27,6 +53,7 @@ struct list_table {
     const char *(*status_name)(int status);
     int status_count;
     const char *domain, *project, *user, *access_key, *resource_group, *name, *id, *is_active;
+    const char *action, *at;
 
     size_t row_size;
     list_read_fn *read;
@@ -49,9 +76,14 @@ struct list_extra {
      * than are asked for, they are not counted; NULL = always counted
      */
     const char *most;
+    const int64_t *total; /* how many rows there are, from list_count(); NULL = they are counted */
     const char *params[4];
     size_t param_count;
 };
+
+/* How many rows list_run() would find, without limit and offset. */
+int list_count(struct store_tx *tx, const struct list_table *table, const struct store_query *q,
+               const struct list_extra *extra, int64_t *ret, struct aq_error *err);
 
 int list_run(struct store_tx *tx, const struct list_table *table, const struct store_query *q,
              const struct list_extra *extra, struct store_page **ret, struct aq_error *err);

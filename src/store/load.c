@@ -6,25 +6,80 @@
 #include "base/vec.h"
 #include "store/transaction.h"
 
+/* Rows that belong to those of a table, read beside them in the same order. */
+struct load_scan {
+    struct sql_stmt *q;
+    struct row row;
+    int64_t seq;      /* of the session that the row belongs to, ... */
+    struct uuid user; /* ... or of the user */
+    bool is_at_end;
+};
+
 struct loader {
     struct store_tx *tx;
     store_visit_fn visit;
     void *data;
+    struct load_scan memberships, kernels, dependencies;
 };
 
 /* A table: the columns, and how one row becomes the members of an event. */
 struct load_table {
     const char *what, *query;
     enum event_kind kind;
-    int (*read)(struct store_tx *tx, struct row *row, struct event *e, struct aq_error *err);
+    int (*read)(struct loader *l, struct row *row, struct event *e, struct aq_error *err);
+    int (*begin)(struct loader *l, struct aq_error *err); /* NULL = nothing beside it */
 };
 
-static int load_read_slot_type(struct store_tx *tx, struct row *row, struct event *e,
+/* ---- rows beside others ---- */
+
+static int load_scan_begin(struct loader *l, struct load_scan *scan, const char *query,
+                           struct aq_error *err)
+{
+    int r = sql_prepare_scan(l->tx->db, query, &scan->q, err);
+
+    scan->row = (struct row){ .q = scan->q };
+    return r;
+}
+
+static void load_scan_end(struct load_scan *scan)
+{
+    sql_end(AQ_TAKE(scan->q));
+}
+
+/* On to the next row: 1, or 0 at the end. */
+static int load_scan_step(struct load_scan *scan, struct aq_error *err)
+{
+    int r = scan->is_at_end ? 0 : sql_step(scan->q, err);
+
+    scan->is_at_end = r == 0;
+    return r;
+}
+
+static int load_scan_next_of_session(struct load_scan *scan, struct aq_error *err)
+{
+    int r = load_scan_step(scan, err);
+
+    scan->seq = r > 0 ? sql_get_int(scan->q) : INT64_MAX;
+    return AQ_MIN(r, 0);
+}
+
+static int load_scan_next_of_user(struct load_scan *scan, struct aq_error *err)
+{
+    int r = load_scan_step(scan, err);
+
+    if (r > 0)
+        scan->user = sql_get_uuid(scan->q);
+    return AQ_MIN(r, 0);
+}
+
+/* ---- tables ---- */
+
+static int load_read_slot_type(struct loader *l, struct row *row, struct event *e,
                                struct aq_error *err)
 {
     const char *name = sql_get_text(row->q);
 
-    (void)tx;
+    (void)l;
     (void)err;
     errno = 0;
     e->slot_type.name = slot_name_intern(name, strlen(name));
@@ -34,125 +89,156 @@ static int load_read_slot_type(struct store_tx *tx, struct row *row, struct even
     return 0;
 }
 
-static int load_read_domain(struct store_tx *tx, struct row *row, struct event *e,
+static int load_read_domain(struct loader *l, struct row *row, struct event *e,
                             struct aq_error *err)
 {
-    (void)tx;
+    (void)l;
     (void)err;
     domain_read_row(row, &e->domain);
     return 0;
 }
 
-static int load_read_project(struct store_tx *tx, struct row *row, struct event *e,
+static int load_read_project(struct loader *l, struct row *row, struct event *e,
                              struct aq_error *err)
 {
-    (void)tx;
+    (void)l;
     (void)err;
     project_read_row(row, &e->project);
     return 0;
 }
 
-static int load_read_policy(struct store_tx *tx, struct row *row, struct event *e,
+static int load_read_policy(struct loader *l, struct row *row, struct event *e,
                             struct aq_error *err)
 {
-    (void)tx;
+    (void)l;
     (void)err;
     policy_read_row(row, &e->policy);
     return 0;
 }
 
-static int load_read_resource_group(struct store_tx *tx, struct row *row, struct event *e,
+static int load_read_resource_group(struct loader *l, struct row *row, struct event *e,
                                     struct aq_error *err)
 {
-    (void)tx;
+    (void)l;
     (void)err;
     resource_group_read_row(row, &e->resource_group);
     return 0;
 }
 
-static int load_read_user(struct store_tx *tx, struct row *row, struct event *e,
-                          struct aq_error *err)
+static int load_begin_users(struct loader *l, struct aq_error *err)
 {
-    user_read_row(row, &e->user.user);
-    return user_read_projects(tx, NULL, &e->user.user, err);
+    int r = load_scan_begin(
+        l, &l->memberships,
+        "SELECT user_id, project_id FROM memberships ORDER BY user_id, project_id", err);
+
+    return r < 0 ? r : load_scan_next_of_user(&l->memberships, err);
 }
 
-static int load_read_keypair(struct store_tx *tx, struct row *row, struct event *e,
+static int load_read_user(struct loader *l, struct row *row, struct event *e, struct aq_error *err)
+{
+    struct load_scan *scan = &l->memberships;
+    struct user *u = &e->user.user;
+    int r = 0;
+
+    user_read_row(row, u);
+    while (r == 0 && !scan->is_at_end && uuid_compare(&scan->user, &u->id) <= 0) {
+        if (uuid_equals(&scan->user, &u->id)) {
+            if (!vec_grow(&u->project_ids, &u->project_cap, u->project_count + 1,
+                          sizeof(*u->project_ids)))
+                return aq_fail_oom(err);
+            u->project_ids[u->project_count++] = sql_get_uuid(scan->q);
+        }
+        r = load_scan_next_of_user(scan, err);
+    }
+    return r;
+}
+
+static int load_read_keypair(struct loader *l, struct row *row, struct event *e,
                              struct aq_error *err)
 {
     keypair_read_row(row, &e->keypair);
-    return keypair_read_secret(tx, row, &e->keypair, err);
+    return keypair_read_secret(l->tx, row, &e->keypair, err);
 }
 
-static int load_read_agent(struct store_tx *tx, struct row *row, struct event *e,
-                           struct aq_error *err)
+static int load_read_agent(struct loader *l, struct row *row, struct event *e, struct aq_error *err)
 {
-    (void)tx;
+    (void)l;
     (void)err;
     agent_read_row(row, &e->agent);
     return 0;
 }
 
-static int load_read_dependencies(struct store_tx *tx, struct session *s, struct aq_error *err)
+/* Those that live are found by an index of theirs; "+ 0" keeps the planners from
+ * walking all that ever were in the order of their numbers.
+ */
+static int load_begin_sessions(struct loader *l, struct aq_error *err)
 {
-    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
-    struct row row = { 0 };
-    size_t cap = 0;
-    int r = sql_prepare(
-        tx->db,
-        "SELECT d.depends_on, o.terminated_at, o.result FROM session_dependencies d"
-        " JOIN sessions o ON o.id = d.depends_on WHERE d.session_seq = ? ORDER BY d.depends_on",
-        &q, err);
+    int r = load_scan_begin(l, &l->kernels,
+                            "SELECT k.session_seq, " KERNEL_COLUMNS
+                            " FROM sessions s CROSS JOIN kernels k WHERE s.terminated_at IS NULL"
+                            " AND k.session_seq = s.seq ORDER BY k.session_seq + 0, k.rank",
+                            err);
 
-    if (r < 0)
-        return r;
-    row.q = q;
-    sql_put_int(q, s->row);
-    while ((r = sql_step(q, err)) > 0) {
+    if (r == 0)
+        r = load_scan_begin(l, &l->dependencies,
+                            "SELECT d.session_seq, d.depends_on, o.terminated_at, o.result"
+                            " FROM sessions s CROSS JOIN session_dependencies d"
+                            " JOIN sessions o ON o.id = d.depends_on"
+                            " WHERE s.terminated_at IS NULL AND d.session_seq = s.seq"
+                            " ORDER BY d.session_seq + 0, d.depends_on",
+                            err);
+    if (r == 0)
+        r = load_scan_next_of_session(&l->kernels, err);
+    return r < 0 ? r : load_scan_next_of_session(&l->dependencies, err);
+}
+
+static int load_read_dependencies(struct loader *l, struct session *s, struct aq_error *err)
+{
+    struct load_scan *scan = &l->dependencies;
+    size_t cap = 0;
+    int r = 0;
+
+    while (r == 0 && scan->seq <= s->row) {
         struct session_dependency *d;
 
         if (!vec_grow(&s->dependencies, &cap, s->dependency_count + 1, sizeof(*d)))
             return aq_fail_oom(err);
         d = &s->dependencies[s->dependency_count++];
-        d->id = sql_get_uuid(q);
-        d->ended = sql_get_int(q) != 0;
-        ROW_PARSE(&row, session_result_parse, &d->result);
+        d->id = sql_get_uuid(scan->q);
+        d->ended = sql_get_int(scan->q) != 0;
+        ROW_PARSE(&scan->row, session_result_parse, &d->result);
+        scan->row.is_damaged |= scan->seq != s->row;
+        r = load_scan_next_of_session(scan, err);
     }
-    return r < 0 ? r : row_check(&row, "sessions", err);
+    return r < 0 ? r : row_check(&scan->row, "session_dependencies", err);
 }
 
-static int load_read_kernels(struct store_tx *tx, struct session *s, size_t count,
+static int load_read_kernels(struct loader *l, struct session *s, size_t count,
                              struct aq_error *err)
 {
-    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
-    struct row row = { 0 };
-    int r = sql_prepare(tx->db,
-                        "SELECT " KERNEL_COLUMNS " FROM kernels k WHERE k.session_seq = ?"
-                        " ORDER BY k.rank",
-                        &q, err);
+    struct load_scan *scan = &l->kernels;
+    int r = 0;
 
-    if (r < 0)
-        return r;
-    row.q = q;
     s->kernels = calloc(AQ_MAX(count, 1), sizeof(*s->kernels));
     if (!s->kernels)
         return aq_fail_oom(err);
-    sql_put_int(q, s->row);
-    while ((r = sql_step(q, err)) > 0 && s->kernel_count < count)
-        kernel_read_row(&row, &s->kernels[s->kernel_count++]);
-    row.is_damaged |= r > 0 || s->kernel_count != count;
-    return r < 0 ? r : row_check(&row, "kernels", err);
+    while (r == 0 && scan->seq == s->row && s->kernel_count < count) {
+        kernel_read_row(&scan->row, &s->kernels[s->kernel_count++]);
+        r = load_scan_next_of_session(scan, err);
+    }
+    scan->row.is_damaged |= scan->seq <= s->row || s->kernel_count != count;
+    return r < 0 ? r : row_check(&scan->row, "kernels", err);
 }
 
-static int load_read_session(struct store_tx *tx, struct row *row, struct event *e,
+static int load_read_session(struct loader *l, struct row *row, struct event *e,
                              struct aq_error *err)
 {
     size_t kernels;
     int r;
 
     session_read_row(row, &e->session, &kernels);
-    r = load_read_kernels(tx, &e->session, kernels, err);
-    return r < 0 ? r : load_read_dependencies(tx, &e->session, err);
+    r = load_read_kernels(l, &e->session, kernels, err);
+    return r < 0 ? r : load_read_dependencies(l, &e->session, err);
 }
 
 static const struct load_table tables[] = {
@@ -167,15 +253,15 @@ static const struct load_table tables[] = {
     { "resource groups", "SELECT " RESOURCE_GROUP_COLUMNS " FROM resource_groups g ORDER BY g.name",
       EVENT_RESOURCE_GROUP_SAVED, load_read_resource_group },
     { "users", "SELECT " USER_COLUMNS " FROM present_users u ORDER BY u.id", EVENT_USER_SAVED,
-      load_read_user },
+      load_read_user, load_begin_users },
     { "keypairs", "SELECT " KEYPAIR_COLUMNS ", k.secret FROM keypairs k ORDER BY k.access_key",
       EVENT_KEYPAIR_SAVED, load_read_keypair },
     { "agents", "SELECT " AGENT_COLUMNS " FROM agents a ORDER BY a.id", EVENT_AGENT_SAVED,
       load_read_agent },
     { "sessions",
       "SELECT " SESSION_COLUMNS " FROM sessions s WHERE s.terminated_at IS NULL"
-      " ORDER BY s.seq + 0" /* by the index of what lives */,
-      EVENT_SESSION_CREATED, load_read_session },
+      " ORDER BY s.seq + 0",
+      EVENT_SESSION_CREATED, load_read_session, load_begin_sessions },
 };
 
 static int load_row(struct loader *l, const struct load_table *table, struct row *row,
@@ -187,7 +273,7 @@ static int load_row(struct loader *l, const struct load_table *table, struct row
 
     if (!e)
         return aq_fail_oom(err);
-    r = table->read(l->tx, row, e, err);
+    r = table->read(l, row, e, err);
     if (r == 0)
         r = row_check(row, table->what, err);
     return r < 0 ? r : l->visit(l->data, e, err);
@@ -197,8 +283,10 @@ static int load_table(struct loader *l, const struct load_table *table, struct a
 {
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
     struct row row = { 0 };
-    int r = sql_prepare_once(l->tx->db, table->query, &q, err);
+    int r = sql_prepare_scan(l->tx->db, table->query, &q, err);
 
+    if (r == 0 && table->begin)
+        r = table->begin(l, err);
     if (r < 0)
         return r;
     row.q = q;
@@ -211,14 +299,14 @@ static int load_table(struct loader *l, const struct load_table *table, struct a
 int store_load_tx(struct store_tx *tx, store_visit_fn visit, void *data, struct aq_error *err)
 {
     struct loader l = { .tx = tx, .visit = visit, .data = data };
+    int r = 0;
 
-    for (size_t i = 0; i < AQ_COUNT(tables); i++) {
-        int r = load_table(&l, &tables[i], err);
-
-        if (r < 0)
-            return r;
-    }
-    return 0;
+    for (size_t i = 0; r == 0 && i < AQ_COUNT(tables); i++)
+        r = load_table(&l, &tables[i], err);
+    load_scan_end(&l.memberships);
+    load_scan_end(&l.kernels);
+    load_scan_end(&l.dependencies);
+    return r;
 }
 
 static int load_all(struct store_tx *tx, void *data, struct aq_error *err)

@@ -39,6 +39,18 @@ static int migrate_check_applied(struct sql *db, const struct migration *list, s
     return r < 0 ? r : (int)applied;
 }
 
+int migrate_check(struct sql *db, const struct migration *list, size_t count, struct aq_error *err)
+{
+    int applied = migrate_check_applied(db, list, count, err);
+
+    if (applied < 0 || (size_t)applied == count)
+        return AQ_MIN(applied, 0);
+    return aq_fail(err, EPROTO,
+                   "the database is of an older version: it has %d of this program's %zu "
+                   "migrations; use the program of its manager",
+                   applied, count);
+}
+
 static int migrate_apply(struct sql *db, const struct migration *m, struct aq_error *err)
 {
     struct sql_stmt *q;
@@ -56,6 +68,8 @@ static int migrate_apply(struct sql *db, const struct migration *m, struct aq_er
     sql_put_text(q, m->checksum);
     sql_put_int(q, clock_realtime_usec());
     r = sql_run(q, err);
+    if (r == 0)
+        r = sql_settle(db, err);
     AQ_FAULT("store.migrate.written");
     return r < 0 ? r : sql_run_script(db, "COMMIT", err);
 }

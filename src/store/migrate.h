@@ -25,4 +25,7 @@ extern const size_t store_migration_count;
  */
 int migrate(struct sql *db, const struct migration *list, size_t count, struct aq_error *err);
 
+/* Has it all of them, and no other? -EPROTO or -EUCLEAN if not. */
+int migrate_check(struct sql *db, const struct migration *list, size_t count, struct aq_error *err);
+
 #endif

@@ -16,7 +16,12 @@
 /* -ENOMEM; -EINVAL for more than 1024 bytes. */
 int password_hash(const char *password, char ret_hash[PASSWORD_HASH_MAX], struct aq_error *err);
 
-/* A NULL or empty hash (no such user) takes as long as a real one, and is false. */
+/* Is it a hash by crypt(3) that another program made and password_verify() knows: bcrypt
+ * ("$2b$12$...", cost 4 to 14) or SHA-crypt ("$6$...", "$5$...", up to 1,000,000 rounds)?
+ */
+bool password_is_foreign(const char *hash) AQ_UNTRUSTED;
+
+/* A NULL or empty hash (no such user) takes as long as one of password_hash(), and is false. */
 bool password_verify(const char *hash, const char *password);
 
 #endif

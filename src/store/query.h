@@ -28,7 +28,7 @@ struct store_usage {
 /* Returns 0, or -errno to stop. */
 typedef int (*store_usage_fn)(void *data, const struct store_usage *row);
 
-/* What sessions held that were alive at 'since_usec' or later, in no order. */
+/* What sessions held that were alive at 'since_usec' or later, removed ones too, in no order. */
 int store_read_usage(struct store_tx *tx, int64_t since_usec, store_usage_fn visit, void *data,
                      struct aq_error *err);
 
@@ -56,6 +56,10 @@ struct store_query {
     const struct uuid *ids;     /* sessions, users, groups: these; kernels: of these sessions */
     size_t id_count;            /* 0 = any; at most STORE_IDS_MAX */
     int is_active;              /* 0 = any, 1 = active, -1 = inactive */
+    const char *action;         /* entries of the audit log */
+    const char *object;         /* the same: the kind, id or name of what was changed */
+    int64_t since_usec;         /* the same, from then on; 0 = all */
+    int64_t until_usec;         /* the same, before then; 0 = all */
     const char *filter, *order; /* mini language, filter.h; NULL = all, default order */
     int64_t limit, offset;      /* limit 0 = no limit */
     size_t bytes_max;           /* of the page in memory; beyond it -EMSGSIZE. 0 = no limit */
@@ -78,6 +82,7 @@ struct session_row {
     const char *user_email, *project_name, *cluster_mode;
     int64_t terminated_usec;    /* 0 = not yet */
     int64_t dismissed_usec;     /* in ERROR: removed, or seen by its owner; 0 = not yet */
+    int64_t accessed_usec;      /* somebody worked in it last; 0 = never, or not asked for */
     int64_t scheduled_usec;     /* last time; 0 = never, or not asked for */
     struct kernel_row *kernels; /* by rank; NULL unless asked for */
     size_t kernel_count;        /* always set */
@@ -137,6 +142,8 @@ struct attempt_row {
     const char *detail; /* JSON; NULL = none */
 };
 
+struct audit_row; /* audit_log.h */
+
 struct store_page {
     struct arena arena;
     size_t count;
@@ -154,6 +161,7 @@ struct store_page {
         struct resource_group_row *resource_groups;
         struct history_row *history;
         struct attempt_row *attempts;
+        struct audit_row *audit_log;
     };
 };
 
@@ -204,13 +212,22 @@ int store_list_attempts(struct store_tx *tx, const struct uuid *session_id, stru
 int store_list_history(struct store_tx *tx, const struct uuid *session_id, struct store_page **ret,
                        struct aq_error *err);
 
-/* The active user with this e-mail, for a login: always 0 when the database
- * answers; ret_hash is "" if there is none (give it to password_verify() all
- * the same, so that both answers take as long).
+struct store_login {
+    struct uuid user_id;
+    char hash[PASSWORD_HASH_MAX];
+    int64_t changed_usec; /* when the password was set */
+};
+
+/* The user with this e-mail, active or before verification, for a login: always
+ * 0 when the database answers; the hash is "" if there is none (give it to
+ * password_verify() all the same, so that both answers take as long).
  */
 int store_find_login(struct store_tx *tx, const char *domain, const char *email,
-                     struct uuid *ret_user_id, char ret_hash[PASSWORD_HASH_MAX],
-                     struct aq_error *err);
+                     struct store_login *ret, struct aq_error *err);
+
+/* Give the user another hash of the same password, unless it is no longer 'old'. */
+int user_replace_hash(struct store_tx *tx, const struct uuid *id, const char *old, const char *hash,
+                      struct aq_error *err);
 
 /* What a purge takes along, and what of the past keeps its name. */
 struct purge_plan {

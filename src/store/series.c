@@ -23,22 +23,6 @@ int series_add(struct store_tx *tx, const struct series_row *row, struct aq_erro
     return sql_run(q, err);
 }
 
-int series_prune(struct store_tx *tx, int64_t before_usec, int max, struct aq_error *err)
-{
-    struct sql_stmt *q;
-    int r = sql_prepare(tx->db,
-                        "DELETE FROM statistics_series WHERE (owner, at) IN"
-                        " (SELECT owner, at FROM statistics_series WHERE at < ?"
-                        " ORDER BY at LIMIT ?)",
-                        &q, err);
-
-    if (r < 0)
-        return r;
-    sql_put_int(q, before_usec);
-    sql_put_int(q, max);
-    return sql_change(q, err);
-}
-
 static int series_read_rows(struct sql_stmt *q,
                             int (*take)(void *data, const struct series_row *row), void *data,
                             struct aq_error *err)

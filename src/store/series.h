@@ -20,9 +20,6 @@ struct series_row {
 /* One that is there already stays. */
 int series_add(struct store_tx *tx, const struct series_row *row, struct aq_error *err);
 
-/* Remove what began before that, 'max' rows at most: how many. */
-int series_prune(struct store_tx *tx, int64_t before_usec, int max, struct aq_error *err);
-
 /* The rows of an owner that began within [from, to), oldest first, 'max' at
  * most; a negative result of 'take' stops. A row is borrowed for its call.
  */

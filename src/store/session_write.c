@@ -3,9 +3,29 @@
 #include <errno.h>
 #include <string.h>
 
+#include "store/session_total.h"
 #include "store/transaction.h"
 
 /* ---- creation ---- */
+
+static int session_fail_name_taken(const char *name, struct aq_error *err)
+{
+    (void)aq_fail_field(err, EEXIST, "name",
+                        "a live session is already called '%s'; choose "
+                        "another name or end that one",
+                        name);
+    if (err)
+        err->kind = "session-already-exists";
+    return -EEXIST;
+}
+
+/* sql_refuse_fn: ids are random, what is there already is the name */
+static int session_refuse_insert(const void *of, int r, struct aq_error *err)
+{
+    const struct session *s = of;
+
+    return r == -EEXIST ? session_fail_name_taken(s->name, err) : r;
+}
 
 static int session_insert_row(struct store_tx *tx, const struct session *s, struct aq_error *err)
 {
@@ -48,7 +68,7 @@ static int session_insert_row(struct store_tx *tx, const struct session *s, stru
     sql_put_time(q, s->starts_usec);
     sql_put_time(q, s->running_usec);
     sql_put_int(q, s->batch_timeout_usec);
-    return sql_run(q, err);
+    return sql_change_one(q, session_refuse_insert, s, err);
 }
 
 static int session_insert_dependency(struct store_tx *tx, const struct session *s,
@@ -68,17 +88,6 @@ static int session_insert_dependency(struct store_tx *tx, const struct session *
     return sql_run(q, err);
 }
 
-static int session_fail_name_taken(const char *name, struct aq_error *err)
-{
-    (void)aq_fail_field(err, EEXIST, "name",
-                        "a live session is already called '%s'; choose "
-                        "another name or end that one",
-                        name);
-    if (err)
-        err->kind = "session-already-exists";
-    return -EEXIST;
-}
-
 int session_insert(struct store_tx *tx, struct session *s, struct aq_error *err)
 {
     int r;
@@ -86,8 +95,6 @@ int session_insert(struct store_tx *tx, struct session *s, struct aq_error *err)
     if (s->row == 0)
         s->row = (*tx->next_seq)++;
     r = session_insert_row(tx, s, err);
-    if (r == -EEXIST && err && strstr(err->text, "name"))
-        return session_fail_name_taken(s->name, err);
     for (size_t i = 0; r == 0 && i < s->dependency_count; i++)
         r = session_insert_dependency(tx, s, &s->dependencies[i].id, err);
     for (size_t i = 0; r == 0 && i < s->kernel_count; i++)
@@ -108,12 +115,20 @@ static int session_fail_stale(const struct uuid *id, const char *from, uint32_t 
                         uuid_format(id, text), from, (unsigned)version);
 }
 
+/* sql_refuse_fn */
+static int session_refuse_status(const void *of, int r, struct aq_error *err)
+{
+    const struct event_session_status *c = &((const struct event *)of)->session_status;
+
+    return r == -ENODATA ? session_fail_stale(&c->id, session_status_name(c->from), c->version, err)
+                         : r;
+}
+
 int session_set_status(struct store_tx *tx, const struct event *e, struct aq_error *err)
 {
     const struct event_session_status *c = &e->session_status;
     char id[UUID_TEXT_MAX], retry[RETRY_TEXT_MAX];
     struct sql_stmt *q;
-    int64_t seq = 0;
     int r;
 
     if (!session_status_may_follow(c->from, c->to))
@@ -127,7 +142,7 @@ int session_set_status(struct store_tx *tx, const struct event *e, struct aq_err
         "  ELSE COALESCE(?, CASE WHEN ? THEN NULL ELSE reason END) END,"
         " status_data = COALESCE(?, status_data), result = COALESCE(?, result),"
         " retry = COALESCE(?, retry), running_at = COALESCE(?, running_at), terminated_at = ?"
-        " WHERE id = ? AND status = ? AND version = ? RETURNING seq",
+        " WHERE id = ? AND status = ? AND version = ?",
         &q, err);
     if (r < 0)
         return r;
@@ -143,27 +158,32 @@ int session_set_status(struct store_tx *tx, const struct event *e, struct aq_err
     sql_put_uuid(q, &c->id, id);
     sql_put_text(q, session_status_name(c->from));
     sql_put_int(q, c->version);
-    r = sql_step(q, err);
-    if (r > 0)
-        seq = sql_get_int(q);
-    sql_end(q);
+    r = sql_change_one(q, session_refuse_status, e, err);
+    if (r == 0 && session_is_terminal(c->to))
+        r = session_total_add(tx, &c->id, err);
     if (r < 0)
         return r;
-    if (!seq)
-        return session_fail_stale(&c->id, session_status_name(c->from), c->version, err);
-    return history_add(tx, seq, -1, c->version + 1, e->at_usec, session_status_name(c->to),
-                       c->reason, err);
+    return history_add_session(tx, &c->id, c->version + 1, e->at_usec, session_status_name(c->to),
+                               c->reason, err);
+}
+
+/* sql_refuse_fn */
+static int session_refuse_change(const void *of, int r, struct aq_error *err)
+{
+    const struct event *e = of;
+
+    if (r == -EEXIST)
+        return session_fail_name_taken(e->session_change.name, err);
+    return r == -ENODATA ? session_fail_stale(&e->session_change.id, "alive", 0, err) : r;
 }
 
 /* Run a change of a live session that has the id as last parameter. */
-static int session_change_live(struct sql_stmt *q, const struct uuid *id, struct aq_error *err)
+static int session_change_live(struct sql_stmt *q, const struct event *e, struct aq_error *err)
 {
     char text[UUID_TEXT_MAX];
-    int n;
 
-    sql_put_uuid(q, id, text);
-    n = sql_change(q, err);
-    return n != 0 ? AQ_MIN(n, 0) : session_fail_stale(id, "alive", 0, err);
+    sql_put_uuid(q, &e->session_change.id, text);
+    return sql_change_one(q, session_refuse_change, e, err);
 }
 
 int session_rename(struct store_tx *tx, const struct event *e, struct aq_error *err)
@@ -177,8 +197,7 @@ int session_rename(struct store_tx *tx, const struct event *e, struct aq_error *
     if (r < 0)
         return r;
     sql_put_text(q, e->session_change.name);
-    r = session_change_live(q, &e->session_change.id, err);
-    return r == -EEXIST ? session_fail_name_taken(e->session_change.name, err) : r;
+    return session_change_live(q, e, err);
 }
 
 int session_set_priority(struct store_tx *tx, const struct event *e, struct aq_error *err)
@@ -192,7 +211,7 @@ int session_set_priority(struct store_tx *tx, const struct event *e, struct aq_e
     if (r < 0)
         return r;
     sql_put_int(q, e->session_change.priority);
-    return session_change_live(q, &e->session_change.id, err);
+    return session_change_live(q, e, err);
 }
 
 int session_force(struct store_tx *tx, const struct event *e, struct aq_error *err)
@@ -203,7 +222,7 @@ int session_force(struct store_tx *tx, const struct event *e, struct aq_error *e
                         " AND id = ?",
                         &q, err);
 
-    return r < 0 ? r : session_change_live(q, &e->session_change.id, err);
+    return r < 0 ? r : session_change_live(q, e, err);
 }
 
 /* An explanation that comes too late explains nothing: not an error. */
@@ -232,6 +251,19 @@ int session_dismiss(struct store_tx *tx, const struct event *e, struct aq_error 
                         "UPDATE sessions SET dismissed_at = COALESCE(dismissed_at, ?)"
                         " WHERE status = 'ERROR' AND id = ?",
                         &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_int(q, e->at_usec);
+    sql_put_uuid(q, &e->session_change.id, id);
+    return sql_run(q, err);
+}
+
+int session_set_access(struct store_tx *tx, const struct event *e, struct aq_error *err)
+{
+    char id[UUID_TEXT_MAX];
+    struct sql_stmt *q;
+    int r = sql_prepare(tx->db, "UPDATE sessions SET last_access = ? WHERE id = ?", &q, err);
 
     if (r < 0)
         return r;

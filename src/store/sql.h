@@ -3,15 +3,22 @@
  *
  * Internal to the store; nothing above knows an engine. Statements are written
  * in what SQLite and PostgreSQL share: '?' parameters, ON CONFLICT, RETURNING,
- * row values. Migrations use the types INTEGER (64 bits), TEXT and BLOB and
- * may end a table in WITHOUT ROWID; an engine that names these differently
- * translates the words.
+ * row values, NULLS FIRST. A parameter whose type its place does not tell (? IS
+ * NULL) is CAST. Migrations use the types INTEGER (64 bits), TEXT (compared by
+ * bytes) and BLOB and may end a table in WITHOUT ROWID; a query may say INDEXED
+ * BY: an engine that has other words for these, or none, translates them.
  *
  * A connection is used by one thread at a time. Parameters are put, columns
  * got in order; texts and blobs put are borrowed until the statement was run,
  * those got until the next step. Errors of the engine become -errno:
  *   -EEXIST unique, -ENOENT foreign key, -EINVAL check or not null, -ENOSPC,
- *   -EBUSY locked, -EROFS, -EUCLEAN damaged, -ENOMEM, -EIO the rest.
+ *   -EBUSY locked, -EROFS, -EUCLEAN damaged, -EACCES, -EHOSTDOWN a server that
+ *   cannot be reached, -ENOMEM, -EIO the rest.
+ *
+ * An engine that is a server sends what sql_run() and sql_change_one() are
+ * given together with what follows: their errors may then come from a later
+ * call, at the latest from sql_settle(). sql_step(), sql_change(),
+ * sql_run_script() and sql_prepare() settle before they return.
  */
 #ifndef AQ_STORE_SQL_H
 #define AQ_STORE_SQL_H
@@ -22,6 +29,7 @@
 
 #include "base/error.h"
 #include "base/map.h"
+#include "base/pace.h"
 #include "base/strbuf.h"
 #include "base/uuid.h"
 
@@ -29,30 +37,71 @@ struct sql;
 struct sql_stmt;
 
 struct sql_conf {
-    const char *where;
+    const char *where; /* a file, or postgresql://... */
     bool read_only;
+    bool is_foreign;    /* another program's: a server of any version and encoding */
     size_t cache_bytes; /* of pages kept in memory */
+};
+
+/* Says in 'err' what it means to the client that asked that 'of' was refused with 'r': an
+ * error of the engine, or -ENODATA: no row was changed. Returns the error.
+ */
+typedef int (*sql_refuse_fn)(const void *of, int r, struct aq_error *err);
+
+enum sql_use {
+    SQL_ONCE,
+    SQL_KEPT, /* to be run often */
+    SQL_SCAN, /* many rows, not all of them in memory */
 };
 
 /* An engine. */
 struct sql_ops {
+    const char *begin_read, *begin_write; /* one consistent view; what is to be committed */
+    bool is_server; /* others may use the database at the same time: see store/lease.h */
     int (*open)(const struct sql_conf *conf, struct sql **ret, struct aq_error *err);
     void (*close)(struct sql *db);
     int (*run_script)(struct sql *db, const char *script, struct aq_error *err);
-    bool (*is_in_transaction)(const struct sql *db);
+    bool (*is_in_transaction)(struct sql *db);
+    /* From here on in the transaction: go by indexes, whatever is known of the tables; or as
+     * it likes. NULL = it goes by indexes anyway.
+     */
+    const char *prefer_indexes, *prefer_any;
+    /* Likewise: take rows in their order from an index, if one has it. NULL = it is told by
+     * INDEXED BY.
+     */
+    const char *avoid_sorts, *allow_sorts;
+    const char *list_columns; /* of the table '?': name, INTEGER TEXT or BLOB */
+    const char *describe;     /* its name and version; bytes of the database */
+    int (*is_empty)(struct sql *db, struct aq_error *err); /* 1 without any table of ours */
+    /* Only of servers: was the connection lost; make another (0 also if it was not);
+     * be the only one who writes for as long as it lasts (1, or 0 if somebody
+     * is); end the connection of who is.
+     */
+    bool (*is_lost)(const struct sql *db);
+    int (*connect_again)(struct sql *db, struct aq_error *err);
+    int (*lock)(struct sql *db, struct aq_error *err);
+    int (*end_lock_holder)(struct sql *db, struct aq_error *err);
+    /* A line for each reason why what it acknowledges may get lost. */
+    int (*list_risks)(struct sql *db, struct strbuf *out, struct aq_error *err);
     int (*audit)(struct sql *db, struct strbuf *out, struct aq_error *err);
     /* The log of commits that the file lacks, as of the last commit. */
     size_t (*log_bytes)(const struct sql *db);
     /* Write them to the file, as far as readers let it; beside other connections. */
     int (*checkpoint)(struct sql *db, struct aq_error *err);
-    int (*backup)(struct sql *db, const char *path, struct aq_error *err);
+    /* A copy in a new file; 'pace' may be NULL. */
+    int (*backup)(struct sql *db, const char *path, struct pace *pace, struct aq_error *err);
 
-    int (*prepare)(struct sql *db, const char *text, struct sql_stmt **ret, struct aq_error *err);
+    int (*prepare)(struct sql *db, const char *text, enum sql_use use, struct sql_stmt **ret,
+                   struct aq_error *err);
     void (*finish)(struct sql_stmt *q);
     int (*put_int)(struct sql_stmt *q, int at, int64_t value);
     int (*put_text)(struct sql_stmt *q, int at, const char *text);
     int (*put_blob)(struct sql_stmt *q, int at, const void *bytes, size_t len);
     int (*step)(struct sql_stmt *q, struct aq_error *err); /* 1 row, 0 end */
+    int (*queue)(struct sql_stmt *q, struct aq_error *err);
+    int (*queue_one)(struct sql_stmt *q, sql_refuse_fn refuse, const void *of,
+                     struct aq_error *err);
+    int (*settle)(struct sql *db, struct aq_error *err);
     void (*reset)(struct sql_stmt *q);
     int (*changes)(struct sql_stmt *q); /* by the last step */
     int64_t (*get_int)(struct sql_stmt *q, int at);
@@ -63,16 +112,30 @@ struct sql_ops {
 
 extern const struct sql_ops sql_sqlite;
 
+/* Does it name a server, not a file? "postgresql:" or "postgres:" and more. */
+bool sql_is_uri(const char *where);
+
+/* The engine of either; -ENOENT if the module for it is not installed. */
+int sql_find_engine(const char *where, const struct sql_ops **ret, struct aq_error *err);
+
+/* That of servers, from its module. */
+int sql_load_postgres(const struct sql_ops **ret, struct aq_error *err);
+
 /* What every engine's connection and statement begin with. */
 struct sql {
     const struct sql_ops *ops;
     struct map cache; /* address of a statement's text -> struct sql_stmt */
+    struct map built; /* text -> struct sql_stmt: of sql_prepare_built() */
+    uint64_t built_uses;
+    bool was_refused; /* the last error was for what one statement wanted, not the engine's own */
 };
 
 struct sql_stmt {
     struct sql *db;
     int puts, gets; /* parameters put, columns got so far */
     bool is_cached, failed;
+    bool is_busy;       /* of sql_prepare_built(): until sql_end() */
+    uint64_t built_use; /* its last one */
 };
 
 int sql_open(const struct sql_ops *ops, const struct sql_conf *conf, struct sql **ret,
@@ -90,6 +153,19 @@ int sql_prepare(struct sql *db, const char *text, struct sql_stmt **ret, struct 
 
 /* A statement for this once; sql_end() releases it. */
 int sql_prepare_once(struct sql *db, const char *text, struct sql_stmt **ret, struct aq_error *err);
+
+/* The same for a text that is made of parts and may come again: kept while it is one of the last
+ * few, as to parse it takes longer than to find a row by it. Not on a server, where what is kept
+ * has a plan that does not look at the parameters.
+ */
+int sql_prepare_built(struct sql *db, const char *text, struct sql_stmt **ret,
+                      struct aq_error *err);
+
+/* The same as sql_prepare_once() for a query of very many rows, in a transaction; several may be open at once. */
+int sql_prepare_scan(struct sql *db, const char *text, struct sql_stmt **ret, struct aq_error *err);
+
+/* A statement to be run many times by sql_run_kept(); sql_end() releases it. */
+int sql_prepare_kept(struct sql *db, const char *text, struct sql_stmt **ret, struct aq_error *err);
 
 void sql_put_int(struct sql_stmt *q, int64_t value);
 void sql_put_text(struct sql_stmt *q, const char *text);              /* NULL = null */
@@ -115,7 +191,21 @@ AQ_DEFINE_CLEANUP(struct sql_stmt, sql_end)
 /* Run a statement that gives no rows, or whose rows do not matter, and end it. */
 int sql_run(struct sql_stmt *q, struct aq_error *err);
 
-/* The same for an INSERT, UPDATE or DELETE: how many rows it changed. */
+/* The same without its end: ready for other parameters. */
+int sql_run_kept(struct sql_stmt *q, struct aq_error *err);
+
+/* The same for an INSERT, UPDATE or DELETE that is an error if it is refused or
+ * changes no row; 'of' is borrowed until the transaction is settled.
+ */
+int sql_change_one(struct sql_stmt *q, sql_refuse_fn refuse, const void *of, struct aq_error *err);
+
+/* How many rows it changed. */
 int sql_change(struct sql_stmt *q, struct aq_error *err);
+
+/* Wait for the end of all that was run: the first error, if there was one. */
+int sql_settle(struct sql *db, struct aq_error *err);
+
+/* sql_run() of a text without parameters that is a constant. */
+int sql_run_constant(struct sql *db, const char *text, struct aq_error *err);
 
 #endif

@@ -17,6 +17,7 @@
  * entry: half of SQLite's own size halves what is copied and flushed.
  */
 #define PAGE_BYTES "2048"
+#define COPY_PAGES 256 /* between two pauses; about a millisecond */
 
 struct sqlite {
     struct sql sql; /* first */
@@ -194,9 +195,22 @@ static int sql_sqlite_open(const struct sql_conf *conf, struct sql **ret, struct
     return 0;
 }
 
-static bool sql_sqlite_is_in_transaction(const struct sql *sql)
+static bool sql_sqlite_is_in_transaction(struct sql *sql)
 {
     return !sqlite3_get_autocommit(sql_sqlite_of(sql)->db);
+}
+
+static int sql_sqlite_is_empty(struct sql *sql, struct aq_error *err)
+{
+    sqlite3 *db = sql_sqlite_of(sql)->db;
+    sqlite3_stmt *q;
+    int code;
+
+    if (sqlite3_prepare_v2(db, "SELECT 1 FROM sqlite_master LIMIT 1", -1, &q, NULL) != SQLITE_OK)
+        return sql_sqlite_fail(db, err);
+    code = sqlite3_step(q);
+    (void)sqlite3_finalize(q);
+    return code == SQLITE_ROW ? 0 : code == SQLITE_DONE ? 1 : sql_sqlite_fail(db, err);
 }
 
 static int sql_sqlite_audit(struct sql *sql, struct strbuf *out, struct aq_error *err)
@@ -221,16 +235,20 @@ static int sql_sqlite_audit(struct sql *sql, struct strbuf *out, struct aq_error
     return found;
 }
 
-static int sql_sqlite_copy_pages(sqlite3 *from, const char *path, struct aq_error *err)
+static int sql_sqlite_copy_pages(sqlite3 *from, const char *path, struct pace *pace,
+                                 struct aq_error *err)
 {
     sqlite3_backup *backup = NULL;
     sqlite3 *to = NULL;
     int r = 0;
 
-    if (sqlite3_open_v2(path, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) == SQLITE_OK)
+    /* Nobody has it yet: it is synced once, as a whole. */
+    if (sqlite3_open_v2(path, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) == SQLITE_OK
+        && sqlite3_exec(to, "PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF", NULL, NULL, NULL)
+               == SQLITE_OK)
         backup = sqlite3_backup_init(to, "main", from, "main");
-    if (backup)
-        (void)sqlite3_backup_step(backup, -1);
+    while (backup && sqlite3_backup_step(backup, COPY_PAGES) == SQLITE_OK)
+        pace_step(pace);
     if (!backup || sqlite3_backup_finish(backup) != SQLITE_OK)
         r = sql_sqlite_fail(to, err);
     if (sqlite3_close(to) != SQLITE_OK && r == 0)
@@ -238,8 +256,24 @@ static int sql_sqlite_copy_pages(sqlite3 *from, const char *path, struct aq_erro
     return r;
 }
 
+/* In one view: a copy would begin again whenever somebody else commits between two steps. */
+static int sql_sqlite_copy_view(struct sql *sql, const char *path, struct pace *pace,
+                                struct aq_error *err)
+{
+    bool is_ours = !sql_sqlite_is_in_transaction(sql);
+    int r = is_ours ? sql_sqlite_run_script(sql, "BEGIN; SELECT 1 FROM sqlite_master LIMIT 1", err)
+                    : 0;
+
+    if (r == 0)
+        r = sql_sqlite_copy_pages(sql_sqlite_of(sql)->db, path, pace, err);
+    if (is_ours)
+        (void)sql_sqlite_run_script(sql, "ROLLBACK", NULL);
+    return r;
+}
+
 /* The name appears when the copy is whole and on disk. */
-static int sql_sqlite_backup(struct sql *sql, const char *path, struct aq_error *err)
+static int sql_sqlite_backup(struct sql *sql, const char *path, struct pace *pace,
+                             struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *partial = aq_format("%s.partial", path);
     AQ_CLEANUP(aq_closep) int fd = -1;
@@ -250,7 +284,7 @@ static int sql_sqlite_backup(struct sql *sql, const char *path, struct aq_error 
     fd = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return aq_fail_errno(err, "create '%s'", partial);
-    r = sql_sqlite_copy_pages(sql_sqlite_of(sql)->db, partial, err);
+    r = sql_sqlite_copy_view(sql, partial, pace, err);
     if (r == 0 && fsync(fd) < 0)
         r = aq_fail_errno(err, "sync '%s'", partial);
     if (r == 0 && link(partial, path) < 0) /* unlike rename, keeps what is there */
@@ -259,15 +293,16 @@ static int sql_sqlite_backup(struct sql *sql, const char *path, struct aq_error 
     return r;
 }
 
-static int sql_sqlite_prepare(struct sql *sql, const char *text, struct sql_stmt **ret,
-                              struct aq_error *err)
+static int sql_sqlite_prepare(struct sql *sql, const char *text, enum sql_use use,
+                              struct sql_stmt **ret, struct aq_error *err)
 {
+    const unsigned flags = use == SQL_KEPT ? SQLITE_PREPARE_PERSISTENT : 0;
     sqlite3 *db = sql_sqlite_of(sql)->db;
     struct sqlite_stmt *s = calloc(1, sizeof(*s));
 
     if (!s)
         return aq_fail_oom(err);
-    if (sqlite3_prepare_v3(db, text, -1, SQLITE_PREPARE_PERSISTENT, &s->q, NULL) != SQLITE_OK) {
+    if (sqlite3_prepare_v3(db, text, -1, flags, &s->q, NULL) != SQLITE_OK) {
         free(s);
         return sql_sqlite_fail(db, err);
     }
@@ -324,6 +359,34 @@ static int sql_sqlite_changes(struct sql_stmt *stmt)
     return sqlite3_changes(sqlite3_db_handle(sql_sqlite_stmt_of(stmt)));
 }
 
+/* Nothing waits here: what is queued is run. */
+static int sql_sqlite_queue(struct sql_stmt *stmt, struct aq_error *err)
+{
+    int r;
+
+    while ((r = sql_sqlite_step(stmt, err)) > 0) {
+        /* rows do not matter here */
+    }
+    return r;
+}
+
+static int sql_sqlite_queue_one(struct sql_stmt *stmt, sql_refuse_fn refuse, const void *of,
+                                struct aq_error *err)
+{
+    int r = sql_sqlite_queue(stmt, err);
+
+    if (r == 0 && sql_sqlite_changes(stmt) == 0)
+        r = -ENODATA;
+    return r == -ENODATA || r == -EEXIST || r == -ENOENT ? refuse(of, r, err) : r;
+}
+
+static int sql_sqlite_settle(struct sql *sql, struct aq_error *err)
+{
+    (void)sql;
+    (void)err;
+    return 0;
+}
+
 static int64_t sql_sqlite_get_int(struct sql_stmt *stmt, int at)
 {
     return sqlite3_column_int64(sql_sqlite_stmt_of(stmt), at);
@@ -348,10 +411,16 @@ static bool sql_sqlite_is_null(struct sql_stmt *stmt, int at)
 }
 
 const struct sql_ops sql_sqlite = {
+    .begin_read = "BEGIN",
+    .begin_write = "BEGIN IMMEDIATE",
+    .describe = "SELECT 'SQLite ' || sqlite_version(), page_count * page_size"
+                " FROM pragma_page_count(), pragma_page_size()",
+    .list_columns = "SELECT name, type FROM pragma_table_info(?) ORDER BY cid",
     .open = sql_sqlite_open,
     .close = sql_sqlite_close,
     .run_script = sql_sqlite_run_script,
     .is_in_transaction = sql_sqlite_is_in_transaction,
+    .is_empty = sql_sqlite_is_empty,
     .audit = sql_sqlite_audit,
     .log_bytes = sql_sqlite_log_bytes,
     .checkpoint = sql_sqlite_checkpoint,
@@ -362,6 +431,9 @@ const struct sql_ops sql_sqlite = {
     .put_text = sql_sqlite_put_text,
     .put_blob = sql_sqlite_put_blob,
     .step = sql_sqlite_step,
+    .queue = sql_sqlite_queue,
+    .queue_one = sql_sqlite_queue_one,
+    .settle = sql_sqlite_settle,
     .reset = sql_sqlite_reset,
     .changes = sql_sqlite_changes,
     .get_int = sql_sqlite_get_int,

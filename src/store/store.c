@@ -15,7 +15,6 @@
 #include "base/log.h"
 #include "store/writer.h"
 
-#define READER_CACHE_BYTES ((size_t)256 << 10)
 #define THREAD_STACK_BYTES ((size_t)512 << 10)
 /* What comes while rows are written joins their transaction. Clients whose
  * requests were just committed are likely to be back at once: the next commit
@@ -35,8 +34,7 @@ enum { LOG_GROWS, LOG_IS_TIDIED, LOG_WAS_TIDIED };
 
 /* ---- threads ---- */
 
-/* Move pieces to those that wait for store_dispatch(). */
-static void store_finish_pieces(struct store *st, struct list *pieces, size_t count)
+void store_finish_pieces(struct store *st, struct list *pieces, size_t count)
 {
     bool was_empty;
 
@@ -99,7 +97,6 @@ static bool store_take_writes(struct store *st, struct list *ret)
 {
     list_init(ret);
     (void)pthread_mutex_lock(&st->lock);
-    st->expected = st->taken + st->write_count;
     st->taken = 0;
     store_await_writes(st, 1, 0);
     if (!list_is_empty(&st->writes))
@@ -122,21 +119,6 @@ static bool store_take_more_writes(void *data, struct list *pieces)
     if (st->taken == before)
         st->commit_nsec = store_monotonic_nsec();
     return st->taken > before;
-}
-
-static struct piece *store_take_read(struct store *st)
-{
-    struct list *first = NULL;
-
-    (void)pthread_mutex_lock(&st->lock);
-    while (list_is_empty(&st->reads) && !st->stopping)
-        (void)pthread_cond_wait(&st->read_queued, &st->lock);
-    if (!list_is_empty(&st->reads)) {
-        first = st->reads.next;
-        list_remove(first);
-    }
-    (void)pthread_mutex_unlock(&st->lock);
-    return first ? LIST_ENTRY(first, struct piece, link) : NULL;
 }
 
 /* store_tx_fn, in a reader's thread */
@@ -186,6 +168,25 @@ static void store_checkpoint(struct store *st)
     (void)pthread_mutex_unlock(&st->writing);
 }
 
+/* Those whose pieces are about to be finished, and those who came meanwhile. */
+static void store_expect_company(struct store *st)
+{
+    (void)pthread_mutex_lock(&st->lock);
+    st->expected = st->taken + st->write_count;
+    (void)pthread_mutex_unlock(&st->lock);
+}
+
+/* store_dispatch() tells it. */
+static void store_note_loss(struct store *st, const struct list *pieces)
+{
+    (void)pthread_mutex_lock(&st->lock);
+    if (!st->is_lost) {
+        st->is_lost = true;
+        st->lost_err = LIST_ENTRY(pieces->prev, struct piece, link)->err;
+    }
+    (void)pthread_mutex_unlock(&st->lock);
+}
+
 static void *store_writer_loop(void *data)
 {
     struct store *st = data;
@@ -198,48 +199,15 @@ static void *store_writer_loop(void *data)
         writer_run(&st->tx, &pieces, store_take_more_writes, st);
         is_untidy = store_needs_checkpoint(st);
         (void)pthread_mutex_unlock(&st->writing);
+        if (st->lease.is_lost)
+            store_note_loss(st, &pieces);
+        store_expect_company(st);
         st->patience_nsec = AQ_MIN((store_monotonic_nsec() - st->commit_nsec) / 2,
                                    COMPANY_WAIT_MAX_NSEC);
         store_finish_pieces(st, &pieces, st->taken);
         AQ_FAULT("store.batch.finished");
         if (is_untidy)
             store_checkpoint(st);
-    }
-    return NULL;
-}
-
-static int store_read_piece(struct store *st, struct sql **db, struct piece *p)
-{
-    const struct sql_conf conf = { .where = st->path,
-                                   .read_only = true,
-                                   .cache_bytes = READER_CACHE_BYTES };
-    struct store_tx tx = { .seal = st->seal };
-    int r = 0;
-
-    if (!*db)
-        r = sql_open(&sql_sqlite, &conf, db, &p->err);
-    if (r == 0)
-        r = sql_run_script(*db, "BEGIN", &p->err);
-    if (r < 0)
-        return r;
-    tx.db = *db;
-    r = p->fn(&tx, p->data, &p->err);
-    (void)sql_run_script(*db, "ROLLBACK", NULL);
-    return r;
-}
-
-static void *store_reader_loop(void *data)
-{
-    AQ_CLEANUP(sql_closep) struct sql *db = NULL; /* opened by the first read */
-    struct store *st = data;
-    struct list finished;
-    struct piece *p;
-
-    while ((p = store_take_read(st))) {
-        p->result = store_read_piece(st, &db, p);
-        list_init(&finished);
-        list_add(&finished, &p->link);
-        store_finish_pieces(st, &finished, 1);
     }
     return NULL;
 }
@@ -257,8 +225,7 @@ static int store_start_threads(struct store *st, struct aq_error *err)
     (void)sigfillset(&all); /* signals are for the owner's threads */
     (void)pthread_sigmask(SIG_BLOCK, &all, &before);
     for (size_t i = 0; r == 0 && i < AQ_COUNT(st->threads); i++) {
-        r = pthread_create(&st->threads[i], &attr, i == 0 ? store_writer_loop : store_reader_loop,
-                           st);
+        r = pthread_create(&st->threads[i], &attr, i == 0 ? store_writer_loop : reader_loop, st);
         if (r == 0)
             st->thread_count++;
     }
@@ -322,9 +289,12 @@ int store_call(struct store *store, store_tx_fn fn, void *data, struct aq_error 
 void store_dispatch(struct store *store)
 {
     struct list finished;
+    bool is_lost;
 
     list_init(&finished);
     (void)pthread_mutex_lock(&store->lock);
+    is_lost = store->is_lost && !store->is_lost_told;
+    store->is_lost_told |= is_lost;
     LIST_FOREACH(link, &store->finished) {
         list_remove(link);
         list_add(&finished, link);
@@ -341,6 +311,8 @@ void store_dispatch(struct store *store)
             p->done(p->data, p->result, &p->err);
         free(p);
     }
+    if (is_lost && store->lost)
+        store->lost(store->wake_data, &store->lost_err);
 }
 
 void store_flush(struct store *store)
@@ -364,11 +336,12 @@ static struct store *store_new(const struct store_conf *conf)
     struct store *st = calloc(1, sizeof(*st));
     pthread_condattr_t monotonic;
 
-    if (!st || !(st->path = strdup(conf->path))) {
+    if (!st || !(st->where = strdup(conf->path))) {
         free(st);
         return NULL;
     }
     st->wake = conf->wake;
+    st->lost = conf->lost;
     st->wake_data = conf->wake_data;
     st->lock_fd = -1;
     st->write_wanted = SIZE_MAX;
@@ -380,8 +353,8 @@ static struct store *store_new(const struct store_conf *conf)
     (void)pthread_condattr_init(&monotonic);
     (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     (void)pthread_cond_init(&st->write_queued, &monotonic);
+    (void)pthread_cond_init(&st->read_queued, &monotonic);
     (void)pthread_condattr_destroy(&monotonic);
-    (void)pthread_cond_init(&st->read_queued, NULL);
     (void)pthread_cond_init(&st->finished_some, NULL);
     return st;
 }
@@ -414,6 +387,16 @@ static void store_stop_threads(struct store *st)
         (void)pthread_join(st->threads[i], NULL);
 }
 
+int64_t store_get_away_usec(const struct store *store)
+{
+    return lease_away_usec(&store->lease);
+}
+
+const char *store_get_risks(const struct store *store)
+{
+    return store->risks.len ? store->risks.data : "";
+}
+
 void store_close(struct store *store)
 {
     if (!store)
@@ -421,6 +404,7 @@ void store_close(struct store *store)
     store_flush(store);
     store_stop_threads(store);
     sql_close(store->tx.db);
+    strbuf_done(&store->risks);
     seal_free(store->seal);
     if (store->lock_fd >= 0 && store->thread_count)
         (void)!ftruncate(store->lock_fd, 0); /* a clean end */
@@ -430,7 +414,7 @@ void store_close(struct store *store)
     (void)pthread_cond_destroy(&store->write_queued);
     (void)pthread_cond_destroy(&store->read_queued);
     (void)pthread_cond_destroy(&store->finished_some);
-    free(store->path);
+    free(store->where);
     free(store);
 }
 

@@ -25,16 +25,26 @@
 struct store;
 
 struct store_conf {
-    const char *path;         /* the database file; missing directories are made (0700) */
-    const char *key_path;     /* file of the sealing key; NULL = PATH.key */
+    const char *path;         /* the database file; missing directories are made (0700). Or
+                                 postgresql://..., see store_is_server() */
+    const char *key_path;     /* file of the sealing key; NULL = PATH.key, of a file */
+    const char *address;      /* of this program, for another one that finds the database taken;
+                                 NULL = the name of this machine and the process */
     void (*wake)(void *data); /* from any thread of the store; NULL if the owner polls
                                  with store_dispatch() or store_flush() */
     void *wake_data;
+    void (*lost)(void *data, const struct aq_error *err); /* with wake_data, from
+                                 store_dispatch(), once: the database is another manager's, or
+                                 older than what was acknowledged. Nothing can be written any
+                                 more; load again. NULL = say nothing */
 };
+
+/* Is the database on a server, not in a file? */
+bool store_is_server(const char *path);
 
 /* Open or create the database, take its lock, bring the schema up to date and
  * start the threads. Errors, each with what to do next: -EBUSY another process
- * has it, -EUCLEAN damaged or changed by hand, -EPROTO made by a newer
+ * has it, -EHOSTDOWN the server cannot be reached, -EUCLEAN damaged or changed by hand, -EPROTO made by a newer
  * program, -EACCES the key file can be read by others, -EKEYREJECTED it is
  * missing or another one, -ENOSPC, -EIO.
  */
@@ -52,6 +62,17 @@ void store_dispatch(struct store *store);
  */
 void store_flush(struct store *store);
 
+/* A line, "what: why", for each setting of the database's server by which what was
+ * acknowledged may get lost, as of the start; "" of a file. Borrowed.
+ */
+const char *store_get_risks(const struct store *store);
+
+/* Since when the database's server cannot be reached (wall clock, microseconds), as of some
+ * seconds ago; 0 = it can, or the database is a file. What is in memory holds, and is all that
+ * can be read. Any thread.
+ */
+int64_t store_get_away_usec(const struct store *store);
+
 /* 64 hexadecimal digits that only the database's key file and 'purpose' decide. */
 int store_derive(const struct store *store, const char *purpose, char ret[65],
                  struct aq_error *err);
@@ -64,8 +85,10 @@ int store_derive(const struct store *store, const char *purpose, char ret[65],
  *            the event was decided on; decide again
  *   -EEXIST  a live session of this user has the name (kind
  *            "session-already-exists"), or a unique e-mail, user or project name
+ *   -EALREADY  a request that is to be answered once was answered before
  *   -ENOENT  something that an event names does not exist
  *   -ENOSPC, -EBUSY, -EIO, -EUCLEAN  the database; all of the commit failed
+ *   -EHOSTDOWN  the database's server was away for 30 s
  */
 typedef void (*store_commit_fn)(void *data, int result, const struct aq_error *err,
                                 struct event_batch *batch);
@@ -139,6 +162,11 @@ int store_audit_ledger(struct store_tx *tx, struct strbuf *out, struct aq_error 
 
 /* Check every page of the database; findings as above. Reads all of it. */
 int store_audit_file(struct store_tx *tx, struct strbuf *out, struct aq_error *err);
+
+/* Give a database on a server to the manager that opens it next: the manager that has it
+ * writes no more, and ends. -EINVAL of a file.
+ */
+int store_take_over(const char *path, struct aq_error *err);
 
 /* A consistent copy into a new file (mode 0600) while everybody works on. The
  * key file is not copied: with both, one can read the secrets. Inside

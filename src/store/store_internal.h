@@ -6,39 +6,57 @@
 #include <pthread.h>
 
 #include "base/list.h"
+#include "store/lease.h"
 #include "store/store.h"
 #include "store/transaction.h"
 
 #define STORE_READERS 2
 
 struct store {
-    char *path;
+    char *where;         /* path or URI */
+    struct strbuf risks; /* as of the start: store_get_risks() */
+    const struct sql_ops *engine;
     void (*wake)(void *data);
+    void (*lost)(void *data, const struct aq_error *err);
     void *wake_data;
     int lock_fd;
     struct seal *seal;
     struct store_tx tx; /* of the writer */
+    struct lease lease; /* of a server */
     int64_t next_seq;
 
     pthread_mutex_t writing; /* held while the writer's connection is in use */
     pthread_mutex_t lock;    /* of all below */
     pthread_cond_t write_queued, read_queued, finished_some;
     struct list writes, reads, finished; /* struct piece */
-    size_t write_count;                  /* pieces in 'writes' */
-    size_t write_wanted;                 /* the writer waits for so many; SIZE_MAX = for none */
-    size_t taken;                        /* pieces in the transaction under way */
-    size_t expected;                     /* at that many it is committed at once */
-    int64_t patience_nsec;               /* for which it waits for more when there are none */
-    int64_t commit_nsec;                 /* when its commit began */
-    size_t outstanding;                  /* queued and not finished */
-    int log_state;                       /* LOG_... */
+    time_t probe_sec;      /* monotonic: when a reader asks whether a server is there */
+    size_t write_count;    /* pieces in 'writes' */
+    size_t write_wanted;   /* the writer waits for so many; SIZE_MAX = for none */
+    size_t taken;          /* pieces in the transaction under way */
+    size_t expected;       /* at that many it is committed at once */
+    int64_t patience_nsec; /* for which it waits for more when there are none */
+    int64_t commit_nsec;   /* when its commit began */
+    size_t outstanding;    /* queued and not finished */
+    int log_state;         /* LOG_... */
     bool stopping;
+    bool is_lost, is_lost_told; /* the database is another manager's now */
+    struct aq_error lost_err;
 
     pthread_t threads[1 + STORE_READERS];
     size_t thread_count;
 };
 
-/* Lock file, key, file, what an unclean end left, migrations: the writer's
+/* Move pieces to those that wait for store_dispatch(). Threads of the store. */
+void store_finish_pieces(struct store *st, struct list *pieces, size_t count);
+
+/* ---- reader.c ---- */
+
+/* The thread of a reader; 'data' is the store. */
+void *reader_loop(void *data);
+
+/* ---- store_open.c ---- */
+
+/* Lock, key, what an unclean end left of a file, migrations: the writer's
  * connection is ready then. What was opened is the caller's to close in any
  * case.
  */

@@ -11,8 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/fs.h"
+#include "base/log.h"
 #include "store/migrate.h"
 #include "store/token.h"
 
@@ -25,7 +27,7 @@
  */
 static int store_open_take_lock(struct store *st, bool *ret_was_unclean, struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *path = aq_format("%s.lock", st->path);
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s.lock", st->where);
     char pid[32] = "";
     ssize_t got;
 
@@ -39,7 +41,7 @@ static int store_open_take_lock(struct store *st, bool *ret_was_unclean, struct 
         return aq_fail(err, EBUSY,
                        "process %ld has the database '%s' open; stop it first, or "
                        "give this one another --state folder",
-                       atol(pid), st->path);
+                       atol(pid), st->where);
     *ret_was_unclean = got > 0;
     (void)snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
     if (ftruncate(st->lock_fd, 0) < 0
@@ -80,7 +82,7 @@ static int store_open_check_file(struct store *st, struct aq_error *err)
     return aq_fail(err, EUCLEAN,
                    "the database '%s' is damaged: %.160s: restore a backup, or "
                    "salvage it with sqlite3's .recover",
-                   st->path, findings.data);
+                   st->where, findings.data);
 }
 
 /* A sealed constant in the database tells at once whether the key fits. */
@@ -120,30 +122,145 @@ static int store_open_read_next_seq(struct store *st, struct aq_error *err)
     return 0;
 }
 
-int store_open_database(struct store *st, const struct store_conf *conf, struct aq_error *err)
+/* ---- a file ---- */
+
+static int store_open_file(struct store *st, const char *key_path, struct aq_error *err)
 {
-    const struct sql_conf sql = { .where = st->path, .cache_bytes = WRITER_CACHE_BYTES };
-    AQ_CLEANUP(aq_freep) char *key_path = conf->key_path ? strdup(conf->key_path)
-                                                         : aq_format("%s.key", st->path);
+    const struct sql_conf sql = { .where = st->where, .cache_bytes = WRITER_CACHE_BYTES };
+    AQ_CLEANUP(aq_freep) char *own_key_path = key_path ? NULL : aq_format("%s.key", st->where);
     bool was_unclean = false;
     off_t size = 0;
     int r;
 
-    if (!key_path)
+    if (!key_path && !own_key_path)
         return aq_fail_oom(err);
-    if ((r = store_open_make_folder(st->path, err)) < 0
+    if ((r = store_open_make_folder(st->where, err)) < 0
         || (r = store_open_take_lock(st, &was_unclean, err)) < 0
-        || (r = store_open_make_file(st->path, &size, err)) < 0
-        || (r = seal_open(key_path, size == 0, &st->seal, err)) < 0
-        || (r = sql_open(&sql_sqlite, &sql, &st->tx.db, err)) < 0)
+        || (r = store_open_make_file(st->where, &size, err)) < 0
+        || (r = seal_open(key_path ? key_path : own_key_path, size == 0, &st->seal, err)) < 0
+        || (r = sql_open(st->engine, &sql, &st->tx.db, err)) < 0)
+        return r;
+    if (was_unclean && size <= CHECK_FILE_MAX_BYTES)
+        r = store_open_check_file(st, err);
+    return r;
+}
+
+/* ---- a server ---- */
+
+/* A manager that was killed has the lock until the server sees it. */
+#define LOCK_TRIES 20
+#define LOCK_PAUSE_USEC (100 * USEC_PER_MSEC)
+
+static int store_open_lock_server(struct sql *db, struct aq_error *err)
+{
+    int r = lease_lock(db, err);
+
+    for (int i = 1; r == -EBUSY && i < LOCK_TRIES; i++) {
+        (void)usleep(LOCK_PAUSE_USEC);
+        r = lease_lock(db, err);
+    }
+    return r;
+}
+
+static int store_open_warn_of_risks(struct store *st, struct aq_error *err)
+{
+    int r = st->engine->list_risks(st->tx.db, &st->risks, err);
+
+    for (const char *line = store_get_risks(st); r == 0 && *line;) {
+        size_t len = strcspn(line, "\n");
+
+        log_warning("database server: %.*s", (int)len, line);
+        line += len + (line[len] == '\n');
+    }
+    return r;
+}
+
+static int store_open_server(struct store *st, const char *key_path, struct aq_error *err)
+{
+    const struct sql_conf sql = { .where = st->where };
+    int is_new, r;
+
+    if (!key_path)
+        return aq_fail(err, EINVAL, "a database on a server needs the path of a key file");
+    if ((r = sql_open(st->engine, &sql, &st->tx.db, err)) < 0
+        || (r = store_open_lock_server(st->tx.db, err)) < 0
+        || (r = store_open_warn_of_risks(st, err)) < 0)
+        return r;
+    is_new = st->engine->is_empty(st->tx.db, err);
+    if (is_new < 0 || (r = store_open_make_folder(key_path, err)) < 0)
+        return AQ_MIN(is_new, r);
+    return seal_open(key_path, is_new, &st->seal, err);
+}
+
+/* store_tx_fn: each manager begins an epoch */
+static int store_open_lease(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    const struct store_conf *conf = data;
+    struct store *st = AQ_CONTAINER_OF(tx, struct store, tx);
+    char host[128] = "", address[192];
+
+    (void)gethostname(host, sizeof(host) - 1);
+    (void)snprintf(address, sizeof(address), "%s, process %ld", host, (long)getpid());
+    return lease_take(tx, conf->address ? conf->address : address, &st->lease, err);
+}
+
+static int store_open_check_copy(struct store *st, struct aq_error *err)
+{
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    int r = sql_prepare_once(st->tx.db, "SELECT 1 FROM manager_lease WHERE epoch < 0", &q, err);
+
+    if (r == 0)
+        r = sql_step(q, err);
+    return r <= 0 ? r
+                  : aq_fail(err, EUCLEAN,
+                            "the database is a copy that broke off; finish 'db migrate --to', or "
+                            "begin with an empty one");
+}
+
+int store_open_database(struct store *st, const struct store_conf *conf, struct aq_error *err)
+{
+    int r = sql_find_engine(st->where, &st->engine, err);
+
+    if (r == 0)
+        r = st->engine->is_server ? store_open_server(st, conf->key_path, err)
+                                  : store_open_file(st, conf->key_path, err);
+    if (r < 0)
         return r;
     st->tx.seal = st->seal;
     st->tx.next_seq = &st->next_seq;
-    if (was_unclean && size <= CHECK_FILE_MAX_BYTES && (r = store_open_check_file(st, err)) < 0)
-        return r;
     AQ_FAULT("store.open.locked");
     r = migrate(st->tx.db, store_migrations, store_migration_count, err);
     if (r == 0)
+        r = store_open_check_copy(st, err);
+    if (r == 0)
         r = store_call(st, store_open_check_key, NULL, err);
-    return r < 0 ? r : store_open_read_next_seq(st, err);
+    if (r == 0)
+        r = store_open_read_next_seq(st, err);
+    if (r == 0 && st->engine->is_server) {
+        r = store_call(st, store_open_lease, (void *)(uintptr_t)conf, err);
+        st->tx.lease = &st->lease;
+    }
+    return r;
+}
+
+bool store_is_server(const char *path)
+{
+    return sql_is_uri(path);
+}
+
+int store_take_over(const char *path, struct aq_error *err)
+{
+    AQ_CLEANUP(sql_closep) struct sql *db = NULL;
+    const struct sql_conf conf = { .where = path, .cache_bytes = WRITER_CACHE_BYTES };
+    const struct sql_ops *engine;
+    int r = sql_find_engine(path, &engine, err);
+
+    if (r == 0 && engine->is_server)
+        r = sql_open(engine, &conf, &db, err);
+    if (r < 0)
+        return r;
+    return db ? lease_take_over(db, err)
+              : aq_fail(err, EINVAL,
+                        "a database in a file is held by its manager alone: end "
+                        "that process");
 }

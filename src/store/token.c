@@ -190,10 +190,22 @@ int setting_set(struct store_tx *tx, const char *key, const char *value, struct 
     return sql_run(q, err);
 }
 
+int setting_remove(struct store_tx *tx, const char *key, struct aq_error *err)
+{
+    struct sql_stmt *q;
+    int r = sql_prepare(tx->db, "DELETE FROM settings WHERE key = ?", &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_text(q, key);
+    return sql_run(q, err);
+}
+
+static const char *const token_allow_kinds[] = { "domain", "project", "keypair" };
+
 int resource_group_allow(struct store_tx *tx, const char *resource_group, enum allow_kind kind,
                          const char *whom, struct aq_error *err)
 {
-    static const char *const kinds[] = { "domain", "project", "keypair" };
     struct sql_stmt *q;
     int r = sql_prepare(tx->db,
                         "INSERT INTO resource_group_access (resource_group, kind, whom)"
@@ -203,7 +215,44 @@ int resource_group_allow(struct store_tx *tx, const char *resource_group, enum a
     if (r < 0)
         return r;
     sql_put_text(q, resource_group);
-    sql_put_text(q, kinds[kind]);
+    sql_put_text(q, token_allow_kinds[kind]);
     sql_put_text(q, whom);
     return sql_run(q, err);
+}
+
+int resource_group_disallow(struct store_tx *tx, const char *resource_group, enum allow_kind kind,
+                            const char *whom, struct aq_error *err)
+{
+    struct sql_stmt *q;
+    int r = sql_prepare(tx->db,
+                        resource_group ? "DELETE FROM resource_group_access"
+                                         " WHERE kind = ? AND whom = ? AND resource_group = ?"
+                                       : "DELETE FROM resource_group_access"
+                                         " WHERE kind = ? AND whom = ?",
+                        &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_text(q, token_allow_kinds[kind]);
+    sql_put_text(q, whom);
+    if (resource_group)
+        sql_put_text(q, resource_group);
+    return sql_run(q, err);
+}
+
+int resource_group_is_allowed(struct store_tx *tx, const char *resource_group, enum allow_kind kind,
+                              const char *whom, struct aq_error *err)
+{
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    int r = sql_prepare(tx->db,
+                        "SELECT 1 FROM resource_group_access"
+                        " WHERE kind = ? AND whom = ? AND resource_group = ?",
+                        &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_text(q, token_allow_kinds[kind]);
+    sql_put_text(q, whom);
+    sql_put_text(q, resource_group);
+    return sql_step(q, err);
 }

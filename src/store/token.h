@@ -55,6 +55,12 @@ int cert_list_revoked(struct store_tx *tx, int64_t now_usec,
  */
 int setting_get(struct store_tx *tx, const char *key, struct strbuf *out, struct aq_error *err);
 int setting_set(struct store_tx *tx, const char *key, const char *value, struct aq_error *err);
+int setting_remove(struct store_tx *tx, const char *key, struct aq_error *err);
+
+/* Microseconds since 1970: when the backup was made from which the database was
+ * restored; "0" once an administrator has finished that.
+ */
+#define SETTING_RESTORED "manager.restored"
 
 /* Let a domain (name), project (id) or keypair (access key) use a resource
  * group. Saying it twice is fine.
@@ -62,5 +68,11 @@ int setting_set(struct store_tx *tx, const char *key, const char *value, struct 
 enum allow_kind { ALLOW_DOMAIN, ALLOW_PROJECT, ALLOW_KEYPAIR };
 int resource_group_allow(struct store_tx *tx, const char *resource_group, enum allow_kind kind,
                          const char *whom, struct aq_error *err);
+/* May it, by what was said of itself? 1 or 0. */
+int resource_group_is_allowed(struct store_tx *tx, const char *resource_group, enum allow_kind kind,
+                              const char *whom, struct aq_error *err);
+/* Take that back; with NULL for all resource groups. Also fine if it was not so. */
+int resource_group_disallow(struct store_tx *tx, const char *resource_group, enum allow_kind kind,
+                            const char *whom, struct aq_error *err);
 
 #endif

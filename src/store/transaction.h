@@ -9,10 +9,13 @@
 #include "store/sql.h"
 #include "store/store.h"
 
+struct lease;
+
 struct store_tx {
     struct sql *db;
     const struct seal *seal;
-    int64_t *next_seq; /* of sessions; NULL on a read-only connection */
+    struct lease *lease; /* NULL = the database is a file, or only read */
+    int64_t *next_seq;   /* of sessions; NULL on a read-only connection */
 };
 
 /* ---- writing: one function per event kind, within the caller's savepoint ---- */
@@ -27,15 +30,19 @@ int session_force(struct store_tx *tx, const struct event *e, struct aq_error *e
 int session_explain(struct store_tx *tx, const struct event *e, struct aq_error *err);
 /* 0 also if it was dismissed before, or is not in ERROR. */
 int session_dismiss(struct store_tx *tx, const struct event *e, struct aq_error *err);
+int session_set_access(struct store_tx *tx, const struct event *e, struct aq_error *err);
 
 int kernel_insert(struct store_tx *tx, int64_t session_seq, const struct kernel *k,
                   struct aq_error *err);
 int kernel_set_status(struct store_tx *tx, const struct event *e, struct aq_error *err);
 int kernel_resize(struct store_tx *tx, const struct event *e, struct aq_error *err);
 
-/* rank -1 = the session itself */
-int history_add(struct store_tx *tx, int64_t session_seq, int rank, uint32_t version,
-                int64_t at_usec, const char *status, const char *reason, struct aq_error *err);
+int history_add_session(struct store_tx *tx, const struct uuid *id, uint32_t version,
+                        int64_t at_usec, const char *status, const char *reason,
+                        struct aq_error *err);
+int history_add_kernel(struct store_tx *tx, const struct uuid *id, uint32_t version,
+                       int64_t at_usec, const char *status, const char *reason,
+                       struct aq_error *err);
 
 int attempt_add(struct store_tx *tx, const struct event *e, struct aq_error *err);
 int attempts_prune(struct store_tx *tx, const struct event *e, struct aq_error *err);
@@ -56,6 +63,9 @@ int policy_save(struct store_tx *tx, const struct event *e, struct aq_error *err
 int resource_group_save(struct store_tx *tx, const struct event *e, struct aq_error *err);
 /* -EBUSY with what is in the way; -ENOENT if it is not there, or was put back into use. */
 int account_purge(struct store_tx *tx, const struct event_purge *purge, struct aq_error *err);
+
+/* -EALREADY (request-repeated) if the keypair made a request under this key before. */
+int request_answer_add(struct store_tx *tx, const struct event *e, struct aq_error *err);
 
 /* ---- columns ---- */
 
@@ -103,10 +113,12 @@ void session_read_row(struct row *row, struct session *ret, size_t *ret_kernel_c
 #define KERNEL_COLUMNS KERNEL_COLUMNS_WITH("k.alloc", "k.service_ports")
 void kernel_read_row(struct row *row, struct kernel *ret);
 
+/* The assigned group is a setting, as most agents have none. */
 #define AGENT_COLUMNS                                                                       \
     "a.id, a.status, a.incarnation, a.resource_group, a.architecture, a.version, a.addr,"   \
     " a.region, a.schedulable, a.drain_reason, a.available, a.devices, a.first_contact_at," \
-    " a.status_changed_at, a.lost_at"
+    " a.status_changed_at, a.lost_at,"                                                      \
+    " (SELECT g.value FROM settings g WHERE g.key = 'agent.group/' || a.id)"
 void agent_read_row(struct row *row, struct agent *ret);
 
 #define DOMAIN_COLUMNS "d.name, d.description, d.is_active, d.total_slots"
@@ -117,14 +129,16 @@ void project_read_row(struct row *row, struct project *ret);
 
 #define USER_COLUMNS                                                                     \
     "u.id, u.username, u.email, u.full_name, u.domain, u.role, u.status, u.total_slots," \
-    " u.max_concurrent_sessions"
+    " u.max_concurrent_sessions, u.allowed_client_ip, u.need_password_change"
 /* Without memberships. */
 void user_read_row(struct row *row, struct user *ret);
 /* All memberships of 'user', into its arena or the heap. */
 int user_read_projects(struct store_tx *tx, struct arena *arena, struct user *user,
                        struct aq_error *err);
 
-#define KEYPAIR_COLUMNS "k.access_key, k.user_id, k.is_active, k.is_admin, k.policy, k.rate_limit"
+#define KEYPAIR_COLUMNS                                                         \
+    "k.access_key, k.user_id, k.is_active, k.is_admin, k.policy, k.rate_limit," \
+    " k.ssh_public_key"
 /* Without the secret, which is opened from the next column. */
 void keypair_read_row(struct row *row, struct keypair *ret);
 int keypair_read_secret(struct store_tx *tx, struct row *row, struct keypair *k,

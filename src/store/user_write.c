@@ -47,13 +47,18 @@ int user_save(struct store_tx *tx, const struct event *e, struct aq_error *err)
     r = sql_prepare(
         tx->db,
         "INSERT INTO users (id, username, email, full_name, domain, role, status, password_hash,"
-        " total_slots, max_concurrent_sessions, created_at, modified_at)"
-        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET"
+        " total_slots, max_concurrent_sessions, allowed_client_ip, need_password_change,"
+        " password_changed_at, created_at, modified_at)"
+        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET"
         " username = excluded.username, email = excluded.email, full_name = excluded.full_name,"
         " domain = excluded.domain, role = excluded.role, status = excluded.status,"
         " password_hash = COALESCE(excluded.password_hash, users.password_hash),"
         " total_slots = excluded.total_slots,"
         " max_concurrent_sessions = excluded.max_concurrent_sessions,"
+        " allowed_client_ip = excluded.allowed_client_ip,"
+        " need_password_change = excluded.need_password_change,"
+        " password_changed_at = COALESCE(excluded.password_changed_at,"
+        " users.password_changed_at),"
         " modified_at = excluded.modified_at, purged_email = NULL",
         &q, err);
     if (r < 0)
@@ -68,6 +73,12 @@ int user_save(struct store_tx *tx, const struct event *e, struct aq_error *err)
     sql_put_text(q, e->user.password_hash);
     sql_put_text(q, slots);
     sql_put_int(q, u->max_concurrent_sessions);
+    sql_put_text(q, u->allowed_client_ip);
+    sql_put_int(q, u->need_password_change);
+    if (e->user.password_hash)
+        sql_put_int(q, e->at_usec);
+    else
+        sql_put_null(q);
     sql_put_int(q, e->at_usec);
     sql_put_int(q, e->at_usec);
     r = sql_run(q, err);
@@ -85,6 +96,8 @@ void user_read_row(struct row *row, struct user *ret)
     ROW_PARSE(row, user_status_parse, &ret->status);
     row_slots(row, &ret->total_slots);
     ret->max_concurrent_sessions = (int)sql_get_int(row->q);
+    ret->allowed_client_ip = row_text(row);
+    ret->need_password_change = sql_get_int(row->q) != 0;
 }
 
 static int user_move_projects(struct arena *arena, struct user *user, struct aq_error *err)
@@ -122,13 +135,14 @@ int user_read_projects(struct store_tx *tx, struct arena *arena, struct user *us
 }
 
 int store_find_login(struct store_tx *tx, const char *domain, const char *email,
-                     struct uuid *ret_user_id, char ret_hash[PASSWORD_HASH_MAX],
-                     struct aq_error *err)
+                     struct store_login *ret, struct aq_error *err)
 {
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
     struct row row = { 0 };
     int r = sql_prepare(tx->db,
-                        "SELECT id, password_hash FROM users WHERE status = 'active' AND email = ?"
+                        "SELECT id, password_hash, COALESCE(password_changed_at, created_at)"
+                        " FROM users"
+                        " WHERE status IN ('active', 'before-verification') AND email = ?"
                         " AND (role = 'superadmin' OR domain = COALESCE(?, domain))",
                         &q, err);
 
@@ -139,13 +153,30 @@ int store_find_login(struct store_tx *tx, const char *domain, const char *email,
     r = sql_step(q, err);
     if (r < 0)
         return r;
-    ret_hash[0] = '\0';
+    ret->hash[0] = '\0';
     if (r == 0)
         return 0;
     row.q = q;
-    *ret_user_id = sql_get_uuid(q);
-    row_bounded(&row, ret_hash, PASSWORD_HASH_MAX);
+    ret->user_id = sql_get_uuid(q);
+    row_bounded(&row, ret->hash, sizeof(ret->hash));
+    ret->changed_usec = sql_get_int(q);
     return row_check(&row, "users", err);
+}
+
+int user_replace_hash(struct store_tx *tx, const struct uuid *id, const char *old, const char *hash,
+                      struct aq_error *err)
+{
+    char text[UUID_TEXT_MAX];
+    struct sql_stmt *q;
+    int r = sql_prepare(
+        tx->db, "UPDATE users SET password_hash = ? WHERE id = ? AND password_hash = ?", &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_text(q, hash);
+    sql_put_uuid(q, id, text);
+    sql_put_text(q, old);
+    return AQ_MIN(sql_change(q, err), 0);
 }
 
 /* ---- keypairs ---- */
@@ -163,7 +194,7 @@ static int keypair_update(struct store_tx *tx, const struct event *e, struct aq_
     struct sql_stmt *q;
     int r = sql_prepare(tx->db,
                         "UPDATE keypairs SET user_id = ?, is_active = ?, is_admin = ?,"
-                        " policy = ?, rate_limit = ?, modified_at = ?"
+                        " policy = ?, rate_limit = ?, ssh_public_key = ?, modified_at = ?"
                         " WHERE access_key = ?",
                         &q, err);
 
@@ -174,6 +205,7 @@ static int keypair_update(struct store_tx *tx, const struct event *e, struct aq_
     sql_put_int(q, k->is_admin);
     sql_put_text(q, k->policy);
     sql_put_int(q, k->rate_limit);
+    sql_put_text(q, k->ssh_public_key);
     sql_put_int(q, e->at_usec);
     sql_put_text(q, k->access_key);
     return sql_change(q, err);
@@ -193,7 +225,8 @@ static int keypair_put_secret(struct store_tx *tx, const struct event *e, struct
         r = sql_prepare(
             tx->db,
             "INSERT INTO keypairs (access_key, secret, user_id, is_active, is_admin, policy,"
-            " rate_limit, created_at, modified_at) VALUES (?,?,?,?,?,?,?,?,?)"
+            " rate_limit, ssh_public_key, created_at, modified_at)"
+            " VALUES (?,?,?,?,?,?,?,?,?,?)"
             " ON CONFLICT (access_key) DO UPDATE SET secret = excluded.secret",
             &q, err);
     if (r < 0)
@@ -205,6 +238,7 @@ static int keypair_put_secret(struct store_tx *tx, const struct event *e, struct
     sql_put_int(q, k->is_admin);
     sql_put_text(q, k->policy);
     sql_put_int(q, k->rate_limit);
+    sql_put_text(q, k->ssh_public_key);
     sql_put_int(q, e->at_usec);
     sql_put_int(q, e->at_usec);
     return sql_run(q, err);
@@ -234,18 +268,35 @@ int keypair_set_used(struct store_tx *tx, const struct event *e, struct aq_error
     return sql_run(q, err);
 }
 
+/* sql_refuse_fn */
+static int keypair_refuse_remove(const void *of, int r, struct aq_error *err)
+{
+    const struct event *e = of;
+
+    return r == -ENODATA ? aq_fail(err, ENOENT, "there is no keypair %s", e->keypair.access_key)
+                         : r;
+}
+
 int keypair_remove(struct store_tx *tx, const struct event *e, struct aq_error *err)
 {
+    static const char *const attached[] = {
+        "DELETE FROM dotfiles WHERE kind IN ('keypair', 'bootstrap') AND owner = ?",
+        "DELETE FROM request_answers WHERE access_key = ?",
+    };
     struct sql_stmt *q;
-    int n = sql_prepare(tx->db, "DELETE FROM keypairs WHERE access_key = ?", &q, err);
+    int r = 0;
 
-    if (n < 0)
-        return n;
+    for (size_t i = 0; i < AQ_COUNT(attached); i++) {
+        if ((r = sql_prepare(tx->db, attached[i], &q, err)) < 0)
+            return r;
+        sql_put_text(q, e->keypair.access_key);
+        if ((r = sql_run(q, err)) < 0)
+            return r;
+    }
+    if ((r = sql_prepare(tx->db, "DELETE FROM keypairs WHERE access_key = ?", &q, err)) < 0)
+        return r;
     sql_put_text(q, e->keypair.access_key);
-    n = sql_change(q, err);
-    if (n == 0)
-        return aq_fail(err, ENOENT, "there is no keypair %s", e->keypair.access_key);
-    return AQ_MIN(n, 0);
+    return sql_change_one(q, keypair_refuse_remove, e, err);
 }
 
 void keypair_read_row(struct row *row, struct keypair *ret)
@@ -257,6 +308,7 @@ void keypair_read_row(struct row *row, struct keypair *ret)
     ret->is_admin = sql_get_int(row->q) != 0;
     ret->policy = row_text(row);
     ret->rate_limit = (int)sql_get_int(row->q);
+    ret->ssh_public_key = row_text(row);
 }
 
 int keypair_read_secret(struct store_tx *tx, struct row *row, struct keypair *k,

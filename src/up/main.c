@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* aliquot-up: manager and agents on this machine, started and watched over.
  *
- *     aliquot-up [--dev] [--state DIR] [--port N] [--link-port N] [--agent FILE]...
+ *     aliquot-up [--dev] [--state DIR] [--port N] [--link-port N] [--proxy-port N] [--agent FILE]...
  */
 #include <errno.h>
 #include <getopt.h>
@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/fs.h"
+#include "base/installed.h"
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "up/node.h"
@@ -19,6 +20,7 @@
 
 #define PORT_DEFAULT 8081
 #define LINK_PORT_DEFAULT 8082
+#define PROXY_PORT_DEFAULT 5050
 
 static int up_parse_port(const char *text, uint16_t *ret)
 {
@@ -35,7 +37,7 @@ static int up_usage(const char *text)
 {
     (void)fprintf(stderr,
                   "%s\nUsage: aliquot up [--dev] [--state DIR] [--port N] [--link-port N] "
-                  "[--agent FILE]...\n",
+                  "[--proxy-port N] [--agent FILE]...\n",
                   text);
     return 2;
 }
@@ -47,6 +49,7 @@ static int up_parse(int argc, char **argv, struct up_options *o, const char **ag
         { "state", required_argument, NULL, 's' },
         { "port", required_argument, NULL, 'p' },
         { "link-port", required_argument, NULL, 'l' },
+        { "proxy-port", required_argument, NULL, 'x' },
         { "agent", required_argument, NULL, 'a' },
         { "version", no_argument, NULL, 'v' },
         { NULL, 0, NULL, 0 },
@@ -62,6 +65,8 @@ static int up_parse(int argc, char **argv, struct up_options *o, const char **ag
             return up_usage("--port is a number from 1 to 65535");
         else if (letter == 'l' && up_parse_port(optarg, &o->link_port) < 0)
             return up_usage("--link-port is a number from 1 to 65535");
+        else if (letter == 'x' && up_parse_port(optarg, &o->proxy_port) < 0)
+            return up_usage("--proxy-port is a number from 1 to 65535");
         else if (letter == 'a' && o->agent_count == NODES_MAX)
             return up_usage("--agent may be given 64 times at most");
         else if (letter == 'a')
@@ -89,6 +94,14 @@ static char *up_choose_state(const struct up_options *o)
     return here ? aq_format("%s/%s", here, o->state_dir) : NULL;
 }
 
+/* It is a package of its own. */
+static bool up_has_proxy(void)
+{
+    AQ_CLEANUP(aq_freep) char *program = installed_find("aliquot-proxy");
+
+    return program;
+}
+
 int main(int argc, char **argv)
 {
     const char *agents[NODES_MAX];
@@ -102,6 +115,8 @@ int main(int argc, char **argv)
     if (!options.link_port)
         options.link_port = options.port == PORT_DEFAULT ? LINK_PORT_DEFAULT
                                                          : (uint16_t)(options.port + 1);
+    if (!options.proxy_port && options.port == PORT_DEFAULT && up_has_proxy())
+        options.proxy_port = PROXY_PORT_DEFAULT;
     state = up_choose_state(&options);
     options.state_dir = state;
     log_init("up", LOG_LEVEL_INFO);

@@ -14,24 +14,41 @@
 #define JOIN_MSEC 30000
 
 static char config_flag[] = "--config", state_flag[] = "--state", shared_flag[] = "--shared",
-            dev_flag[] = "--dev";
+            dev_flag[] = "--dev", listen_flag[] = "--listen";
 
 /* The program and the options that every call of it has; returns their count. */
-static int up_put_options(const struct node *node, const struct paths *paths, char **argv)
+static int up_put_options(struct node *node, const struct paths *paths, char **argv)
 {
     int n = 0;
 
-    argv[n++] = paths->agent;
+    argv[n++] = node->is_proxy ? paths->proxy : paths->agent;
     if (node->config) {
         argv[n++] = config_flag;
         argv[n++] = (char *)node->config;
     }
     argv[n++] = state_flag;
     argv[n++] = node->state;
+    if (node->is_proxy) {
+        argv[n++] = listen_flag;
+        argv[n++] = node->listen;
+        return n;
+    }
     argv[n++] = shared_flag; /* the machine may have an agent besides */
     if (node->is_dev)
         argv[n++] = dev_flag;
     return n;
+}
+
+static int up_name_places(struct node *node, const struct paths *paths, struct aq_error *err)
+{
+    node->state = aq_format("%s/%s", paths->state, node->name);
+    node->log = aq_format("%s/%s.log", paths->state, node->name);
+    node->notify = aq_format("%s/%s.notify", paths->state, node->name);
+    if (!node->state || !node->log || !node->notify)
+        return aq_fail_oom(err);
+    (void)up_put_options(node, paths, node->argv);
+    node->spec = (struct child_spec){ node->name, node->argv, node->log, node->notify };
+    return fs_mkdirs(node->state, 0700, err);
 }
 
 int node_init(struct node *node, size_t index, const char *config, bool is_dev,
@@ -42,14 +59,15 @@ int node_init(struct node *node, size_t index, const char *config, bool is_dev,
         (void)snprintf(node->name, sizeof(node->name), "agent");
     else
         (void)snprintf(node->name, sizeof(node->name), "agent%zu", index + 1);
-    node->state = aq_format("%s/%s", paths->state, node->name);
-    node->log = aq_format("%s/%s.log", paths->state, node->name);
-    node->notify = aq_format("%s/%s.notify", paths->state, node->name);
-    if (!node->state || !node->log || !node->notify)
-        return aq_fail_oom(err);
-    (void)up_put_options(node, paths, node->argv);
-    node->spec = (struct child_spec){ node->name, node->argv, node->log, node->notify };
-    return fs_mkdirs(node->state, 0700, err);
+    return up_name_places(node, paths, err);
+}
+
+int node_init_proxy(struct node *node, uint16_t port, const struct paths *paths,
+                    struct aq_error *err)
+{
+    *node = (struct node){ .is_proxy = true, .name = "proxy" };
+    (void)snprintf(node->listen, sizeof(node->listen), "127.0.0.1:%u", (unsigned)port);
+    return up_name_places(node, paths, err);
 }
 
 void node_done(struct node *node)
@@ -63,12 +81,21 @@ void node_done(struct node *node)
 int node_join(struct node *node, const struct paths *paths, const char *endpoint, const char *link,
               struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *cert = aq_format("%s/agent.crt", node->state);
+    AQ_CLEANUP(aq_freep) char *cert = aq_format("%s/%s.crt", node->state,
+                                                node->is_proxy ? "proxy" : "agent");
     AQ_CLEANUP(strbuf_donep) struct strbuf token = STRBUF_INIT, out = STRBUF_INIT;
     char agent[] = "agent", make[] = "token", format[] = "--output", name[] = "name",
-         where[] = "--endpoint", join[] = "join";
-    char *const token_argv[] = { paths->cli,       agent, make, format, name, where,
-                                 (char *)endpoint, NULL };
+         where[] = "--endpoint", join[] = "join", proxy[] = "--proxy", main_proxy[] = "main";
+    char *const token_argv[] = { paths->cli,
+                                 agent,
+                                 make,
+                                 format,
+                                 name,
+                                 where,
+                                 (char *)endpoint,
+                                 node->is_proxy ? proxy : NULL,
+                                 main_proxy,
+                                 NULL };
     char *join_argv[12] = { NULL };
     int n, r;
 

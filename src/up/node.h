@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* node.h - one agent that aliquot-up starts: its places, its join, its program
+/* node.h - one agent that aliquot-up starts, or the proxy: its places, its join, its program
  *
  * The first has STATE/agent, agent.log and agent.notify, the second
  * STATE/agent2, and so on. Each may have a configuration file of its own, so
@@ -16,6 +16,8 @@
 struct node {
     const char *config; /* file given by the user; NULL = the usual one */
     bool is_dev;        /* what an agent offers for development only, too */
+    bool is_proxy;      /* aliquot-proxy, at 'listen' */
+    char listen[24];
     char *state, *log, *notify;
     char *argv[8];
     struct child_spec spec;
@@ -28,6 +30,9 @@ struct node {
  */
 int node_init(struct node *node, size_t index, const char *config, bool is_dev,
               const struct paths *paths, struct aq_error *err);
+/* The proxy, which listens on this port of 127.0.0.1; likewise. */
+int node_init_proxy(struct node *node, uint16_t port, const struct paths *paths,
+                    struct aq_error *err);
 /* The child must be gone (child_free(), then the loop has run). */
 void node_done(struct node *node);
 

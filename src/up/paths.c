@@ -32,7 +32,7 @@ int paths_make_folders(const struct paths *paths, struct aq_error *err)
     return r;
 }
 
-int paths_init(struct paths *paths, const char *state_dir, struct aq_error *err)
+int paths_init(struct paths *paths, const char *state_dir, bool has_proxy, struct aq_error *err)
 {
     const struct {
         char **path;
@@ -60,23 +60,17 @@ int paths_init(struct paths *paths, const char *state_dir, struct aq_error *err)
     r = paths_find_program("aliquot-manager", &paths->manager, err);
     if (r == 0)
         r = paths_find_program("aliquot-agent", &paths->agent, err);
+    if (r == 0 && has_proxy)
+        r = paths_find_program("aliquot-proxy", &paths->proxy, err);
     return r < 0 ? r : paths_find_program("aliquot", &paths->cli, err);
 }
 
 void paths_done(struct paths *paths)
 {
     char **const all[] = {
-        &paths->state,
-        &paths->lock,
-        &paths->info,
-        &paths->log,
-        &paths->manager_state,
-        &paths->manager_log,
-        &paths->manager_notify,
-        &paths->credentials,
-        &paths->manager,
-        &paths->agent,
-        &paths->cli,
+        &paths->state,         &paths->lock,        &paths->info,           &paths->log,
+        &paths->manager_state, &paths->manager_log, &paths->manager_notify, &paths->credentials,
+        &paths->manager,       &paths->agent,       &paths->proxy,          &paths->cli,
     };
 
     for (size_t i = 0; i < AQ_COUNT(all); i++) {

@@ -20,6 +20,7 @@
 #include "up/node.h"
 #include "up/paths.h"
 #include "up/port.h"
+#include "up/warning.h"
 
 #define INIT_MSEC 30000
 #define SESSIONS_MSEC 20000 /* for their end when --dev stops */
@@ -79,7 +80,8 @@ static int up_write_info(const struct up *up, struct aq_error *err)
     jsonw_key(&w, "agent_pids");
     jsonw_array_begin(&w);
     for (size_t i = 0; i < up->node_count; i++)
-        jsonw_int(&w, up->nodes[i].child ? child_get_pid(up->nodes[i].child) : 0);
+        if (!up->nodes[i].is_proxy)
+            jsonw_int(&w, up->nodes[i].child ? child_get_pid(up->nodes[i].child) : 0);
     jsonw_array_end(&w);
     jsonw_member_str(&w, "endpoint", up->endpoint);
     jsonw_member_str(&w, "link", up->link);
@@ -96,30 +98,19 @@ static void up_write_state_info(const struct up *up)
         log_warning("%s", err.text);
 }
 
-/* What sessions may do here that they may not on a node of a root agent's usual settings. */
-static const char *up_warning(bool is_dev)
-{
-    if (!is_dev)
-        return geteuid() == 0
-                   ? ""
-                   : "Sessions without an image can do on this machine what you can, and "
-                     "read these keys:\nlet nobody else use this cluster, or run it as "
-                     "root.\n\n";
-    return geteuid() == 0 ? "For development only: the keys are published, sessions without an "
-                            "image are root on this\nmachine, and the image \"host\" shows its "
-                            "files.\n\n"
-                          : "For development only: the keys are published, and sessions without an "
-                            "image can do on this\nmachine what you can.\n\n";
-}
-
 static void up_print_welcome(const struct up *up)
 {
+    const struct node *last = &up->nodes[up->node_count - 1];
+
     (void)printf("Aliquot is ready.\n\n"
                  "  API      %s\n"
                  "  agents   %s  (%zu joined, on this machine)\n"
+                 "%s%s%s"
                  "  state    %s\n"
                  "  logs     %s, %s%s\n\n",
-                 up->endpoint, up->link, up->node_count, up->paths.state, up->paths.manager_log,
+                 up->endpoint, up->link, up->node_count - last->is_proxy,
+                 last->is_proxy ? "  apps     http://" : "", last->listen,
+                 last->is_proxy ? "\n" : "", up->paths.state, up->paths.manager_log,
                  up->nodes[0].log, up->node_count > 1 ? " ..." : "");
     if (up->options->is_dev)
         (void)printf("In another terminal:\n\n"
@@ -131,7 +122,8 @@ static void up_print_welcome(const struct up *up)
                      "  export BACKEND_ACCESS_KEY=%s\n"
                      "  export BACKEND_SECRET_KEY=%s\n\n"
                      "Ctrl-C ends the cluster and its sessions.\n",
-                     up->endpoint, up_warning(true), up->endpoint, DEV_ACCESS_KEY, DEV_SECRET_KEY);
+                     up->endpoint, warning_of_sessions(true), up->endpoint, DEV_ACCESS_KEY,
+                     DEV_SECRET_KEY);
     else
         (void)printf("The administrator's e-mail, password and keypair are in %s.\n\n"
                      "  aliquot login --endpoint %s\n"
@@ -139,7 +131,8 @@ static void up_print_welcome(const struct up *up)
                      "%s"
                      "Ctrl-C ends manager and agents; sessions go on.\n",
                      up->paths.credentials, up->endpoint,
-                     geteuid() == 0 ? " --image debian:stable-slim" : "", up_warning(false));
+                     geteuid() == 0 ? " --image debian:stable-slim" : "",
+                     warning_of_sessions(false));
     (void)fflush(stdout);
 }
 
@@ -345,15 +338,15 @@ static int up_open_state(struct up *up, struct aq_error *err)
  */
 static int up_init_cluster(struct up *up, struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *database = aq_format("%s/aliquot.db", up->paths.manager_state);
+    AQ_CLEANUP(aq_freep) char *key = aq_format("%s/aliquot.db.key", up->paths.manager_state);
     AQ_CLEANUP(strbuf_donep) struct strbuf secrets = STRBUF_INIT;
     char init[] = "init", json[] = "--json", state[] = "--state";
     char *const argv[] = { up->paths.manager, init, json, state, up->paths.manager_state, NULL };
     int r;
 
-    if (!database)
+    if (!key)
         return aq_fail_oom(err);
-    if (up->options->is_dev || access(database, F_OK) == 0)
+    if (up->options->is_dev || access(key, F_OK) == 0)
         return 0;
     r = program_run(argv, up->paths.manager_log, INIT_MSEC, &secrets, err);
     if (r == 0)
@@ -429,7 +422,7 @@ static int up_make_children(struct up *up, struct aq_error *err)
 {
     static const struct child_ops ops = { up_on_ready, up_on_death, up_on_stopped };
     const struct up_options *o = up->options;
-    size_t count = AQ_MAX(o->agent_count, (size_t)1);
+    size_t agents = AQ_MAX(o->agent_count, (size_t)1), count = agents + (o->proxy_port != 0);
     int r = child_new(&up->loop, &up->manager_spec, &ops, up, &up->manager, err);
 
     up->nodes = calloc(count, sizeof(*up->nodes));
@@ -438,7 +431,9 @@ static int up_make_children(struct up *up, struct aq_error *err)
     for (size_t i = 0; r == 0 && i < count; i++) {
         struct node *node = &up->nodes[up->node_count++];
 
-        r = node_init(node, i, o->agent_count ? o->agents[i] : NULL, o->is_dev, &up->paths, err);
+        r = i < agents ? node_init(node, i, o->agent_count ? o->agents[i] : NULL, o->is_dev,
+                                   &up->paths, err)
+                       : node_init_proxy(node, o->proxy_port, &up->paths, err);
         if (r == 0)
             r = child_new(&up->loop, &node->spec, &ops, up, &node->child, err);
     }
@@ -474,13 +469,15 @@ int up_run(const struct up_options *options, struct aq_error *err)
 
     (void)snprintf(up.endpoint, sizeof(up.endpoint), "http://127.0.0.1:%u", options->port);
     (void)snprintf(up.link, sizeof(up.link), "127.0.0.1:%u", options->link_port);
-    r = paths_init(&up.paths, options->state_dir, err);
+    r = paths_init(&up.paths, options->state_dir, options->proxy_port != 0, err);
     if (r == 0)
         r = up_open_state(&up, err);
     if (r == 0)
         r = port_wait(options->port, "--port", err);
     if (r == 0)
         r = port_wait(options->link_port, "--link-port", err);
+    if (r == 0 && options->proxy_port)
+        r = port_wait(options->proxy_port, "--proxy-port", err);
     if (r == 0)
         r = up_init_cluster(&up, err);
     if (r == 0)

@@ -67,6 +67,9 @@ def test_users(admin, nobody):
     assert made.status == 201, made
     assert made.json["role"] == "user" and made.json["username"] == "new@lablup.com"
     assert len(made.json["groups"]) == 1
+    same = admin.post("/aliquot/v1/users", {"email": "newer@lablup.com", "domain": "default",
+                                            "username": "new@lablup.com"})
+    assert same.slug == "invalid-api-params" and "username" in same.json["data"], same
     again = admin.post("/aliquot/v1/users", {"email": "new@lablup.com", "domain": "default"})
     assert again.status == 400, again
     changed = admin.send("PATCH", "/aliquot/v1/users/new@lablup.com",
@@ -138,6 +141,12 @@ def test_domains_groups_policies_resource_groups(admin, domain_admin):
     assert admin.post("/aliquot/v1/resource-groups/night/allow",
                       {"domain": "default"}).status == 204
     assert {"name": "night"} in admin.get("/scaling-groups").json["scaling_groups"]
+    assert admin.post("/aliquot/v1/resource-groups/night/allow", {"domain": "none"}).status == 404
+    assert admin.post("/aliquot/v1/resource-groups/night/disallow",
+                      {"domain": "default"}).status == 204
+    assert {"name": "night"} not in admin.get("/scaling-groups").json["scaling_groups"]
+    assert admin.post("/aliquot/v1/resource-groups/night/allow",
+                      {"domain": "default"}).status == 204
     assert admin.send("PATCH", "/aliquot/v1/resource-groups/night",
                       {"selection": "odd"}).slug == "invalid-api-params"
     changed = admin.send("PATCH", "/aliquot/v1/resource-groups/night", {

@@ -14,6 +14,7 @@ METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 SIZES = (0, 1, 65536, 1 << 20, 10 << 20)
 KEPT = 65536  # a body up to this is read before the answer
 LARGEST = max(SIZES)
+LARGER = ("/aliquot/v1/import/backendai",)  # take more
 
 
 def concrete(route):
@@ -66,8 +67,10 @@ def test_every_route_with_a_body_that_is_too_large(cluster, routes, chunked):
         with Wire(cluster.address) as wire:
             status, answer, text = wire.ask(method, path, {**headers, "Host": client.host},
                                             bytes(LARGEST), chunked)
-            assert status == 413, (method, path, status, text)
-            assert not wire.check_next(answer)
+            takes_it = route["streams_body"] or path in LARGER  # or as much as the disk holds
+            wanted = (400, 404) if takes_it else (413,)
+            assert status in wanted, (method, path, status, text)
+            assert wire.check_next(answer) == (path in LARGER), (method, path)
 
 
 def test_nothing_is_said_to_a_client_that_may_yet_keep_its_body(cluster, nobody):

@@ -63,6 +63,20 @@ def test_by_id_it_ends_with_the_session(user, name):
     assert again == ["session_success", "session_terminated", "server_close"], "told afterwards"
 
 
+@pytest.mark.parametrize("scope", ("session", "kernel,session", "session,kernel", "*"))
+def test_scopes_are_those_of_clients(user, name, scope):
+    """Client 26 watches "session,kernel"."""
+    sock, _, events = subscribe(user, f"sessionName={name}&scope={scope}")
+    user.post("/session", batch(name, "true"))
+    seen = []
+    for event, _ in events:
+        seen.append(event)
+        if event == "session_terminated":
+            break
+    sock.close()
+    assert ("kernel_started" in seen) == (scope != "session"), seen
+
+
 def test_cancelled(user, name):
     session = user.post("/session", batch(name, "true", **WAITS)).json["sessionId"]
     sock, _, events = subscribe(user, "sessionId=" + session)
@@ -72,7 +86,8 @@ def test_cancelled(user, name):
 
 
 def test_refused(user):
-    assert user.get("/events/session?scope=odd").slug == "invalid-api-params"
+    for scope in ("odd", "session,", "session,odd"):
+        assert user.get("/events/session?scope=" + scope).slug == "invalid-api-params"
     assert user.get("/events/session?sessionId=odd").slug == "invalid-api-params"
     missing = "sessionId=00000000-0000-4000-8000-000000000000"
     assert user.get("/events/session?" + missing).status == 404

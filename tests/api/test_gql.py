@@ -74,6 +74,26 @@ def test_session_list(user, admin, name):
     user.delete("/session/" + session)
 
 
+def test_memory_lists_what_the_store_lists(user, admin, domain_admin, name):
+    """Of a request's lists of sessions that live memory finds the first, the store the others."""
+    waiting = [user.post("/session", batch(f"{name[:30]}-{i}", "true", **WAITS)).json["sessionId"]
+               for i in range(5)]
+    shown = ask(user, '{ s: compute_session(id: "%s") { group_id } }' % waiting[0])["s"]
+    columns = "total_count items { id name status status_changed occupied_slots containers { id } }"
+    for more in ("", f'access_key: "{USER[0]}"', 'domain_name: "default"',
+                 f'group_id: "{shown["group_id"]}"', 'domain_name: "nowhere"'):
+        for client in (user, domain_admin, admin):
+            for limit, offset in ((2, 0), (2, 1), (100, 0), (3, 4), (1, 5000)):
+                one = (f'compute_session_list(limit: {limit}, offset: {offset}, '
+                       f'status: "PENDING,PREPARING" {more}) {{ {columns} }}')
+                both = ask(client, f"{{ memory: {one} store: {one} }}")
+                assert both["memory"] == both["store"], one
+                if limit == 100 and "nowhere" not in more:
+                    assert [i["id"] for i in both["memory"]["items"]][:5] == waiting[::-1]
+    for session in waiting:
+        user.delete("/session/" + session)
+
+
 def test_one_session(user, domain_admin, name):
     session = user.post("/session", batch(name, "exit 4")).json["sessionId"]
     wait_status(user, session, "TERMINATED")

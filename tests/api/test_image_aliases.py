@@ -80,7 +80,7 @@ def test_orders_that_cannot_be(admin):
     """What cannot be done says why."""
     client = admin
     for text, word in (
-            ('rescan_images(registry: "docker.io")', "nothing is to be rescanned"),
+            ('rescan_images(registry: "docker.io", project: "team")', "project"),
             ('forget_image(reference: "no.example/such:1")', "No such environment image."),
             ('forget_image(reference: "No Image")', ""),
             ('clear_images', "name the registry"),

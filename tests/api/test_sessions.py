@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sessions from their making to their end, with a real agent that runs real programs."""
 
+import json
 import re
 import threading
 import time
@@ -75,6 +76,23 @@ def test_long_pages_are_of_short_rows(user):
         refused = user.get(path + query)
         assert (refused.status, refused.slug) == (400, "invalid-api-params"), refused
         assert "limit" in refused.json["data"], refused
+
+
+def test_one_that_waits_and_one_that_ended_look_alike(user, name):
+    """The one is shown from memory, the other from the store."""
+    waiting = user.post("/session", batch(name, "true", **{
+        **WAITS, "config": {**WAITS["config"], "environ": {"A": "b"}}})).json["sessionId"]
+    live = user.get(f"/session/{name}").json
+    assert (live["status"], live["image"], live["terminationTime"]) == ("PENDING", "sh", None)
+    assert (json.loads(live["environ"]), live["architecture"]) == ({"A": "b"}, "x86_64")
+    assert live["age"] >= 0
+    assert user.get(f"/session/{waiting[:13]}").json["creationTime"] == live["creationTime"]
+    user.delete(f"/session/{waiting}")
+    ended = user.get(f"/session/{waiting}").json
+    assert list(ended) == list(live) and ended["terminationTime"]
+    same = set(live) - {"status", "statusInfo", "statusData", "age", "terminationTime",
+                        "occupiedSlots"}
+    assert {each: ended[each] for each in same} == {each: live[each] for each in same}
 
 
 def test_waiting_until_it_runs(user, name):

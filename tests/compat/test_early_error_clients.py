@@ -9,20 +9,10 @@ import sys
 
 import pytest
 
-from cluster import Cluster
-
 HERE = pathlib.Path(__file__).parent / "early_error"
 SIZES = (0, 1, 1000, 65536, 65537, 1 << 20, 10 << 20)
 GO = shutil.which("go", path=os.environ["PATH"] + ":/usr/local/go/bin")
 EXPECTED = "".join(f"{size} 404\n{size} 200\n" * 3 for size in SIZES)
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    with Cluster() as made:
-        made.start_manager()
-        yield made
-        made.stop()
 
 
 @pytest.fixture(scope="module")

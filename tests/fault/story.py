@@ -11,6 +11,7 @@ import contextlib
 import os
 import signal
 
+from client import Client
 from cluster import ENDED, GONE, batch, interactive, wait_for, wait_status
 from world import processes_of
 
@@ -245,6 +246,23 @@ class Story:
         agent.signal(signal.SIGCONT)
         self.wait(session)
 
+    def own_account(self):
+        """A user who was told that the account is left has left it."""
+        client = self.client
+        people = "/aliquot/v1/users"
+        email = "leaver@lablup.com"
+        self.ask("POST", people, {"email": email, "domain": "default", "password": "long enough"},
+                 again=(400,))
+        keys = self.ask("POST", "/aliquot/v1/keypairs", {"user": email}).json
+        self.client = Client(client.address, (keys["access_key"], keys["secret_key"]))
+        self.ask("POST", "/auth/update-full-name", {"email": email, "full_name": "Leaver"})
+        self.ask("POST", "/auth/signout", {"email": email, "password": "long enough"},
+                 again=(401,))
+        self.client = client
+        [row] = [row for row in self.ask("GET", people + "?limit=1000").json["items"]
+                 if row["email"] == email]
+        assert (row["status"], row["full_name"]) == ("inactive", "Leaver")
+
     def accounts(self):
         domains = "/aliquot/v1/domains"
         self.ask("POST", domains, {"name": "elsewhere"}, again=(400, 409))
@@ -274,9 +292,10 @@ class Story:
         assert self.wait(session)["reason"] == "monitor-lost"
 
     def banned_agent(self):
-        """It is revoked, then removed."""
+        """It is moved, revoked, then removed."""
         self.cluster.start_agent("banned")
         self.cluster.programs["banned"].may_end = True
+        self.ask("PATCH", "/aliquot/v1/agents/banned", {"resource_group": "default"})
         self.ask("POST", "/aliquot/v1/agents/banned/revoke", {})
         self.ask("DELETE", "/aliquot/v1/agents/banned")
 

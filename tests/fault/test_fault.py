@@ -21,6 +21,13 @@ POINTS = [point for point in POINTS if not point.startswith("agent.image.")]
 POINTS = [point for point in POINTS if not point.startswith("agent.net.")]
 # Those of slices of GPUs, too (test_gpu_fault.py).
 POINTS = [point for point in POINTS if not point.startswith(("gpuhost.", "agent.gpu.", "core.gpu."))]
+# Those of commands on a database have runs of their own (test_database_fault.py).
+POINTS = [point for point in POINTS if not point.startswith(("store.move.", "store.transfer.",
+                                                             "manager.backup.",
+                                                             "manager.restore."))]
+# Those of removing old sessions need old sessions (test_retention_fault.py).
+POINTS = [point for point in POINTS if not point.startswith(("core.retention.",
+                                                             "store.retention."))]
 SETTINGS = {
     "ALIQUOT_AGENTS_HEARTBEAT": "1s", "ALIQUOT_AGENTS_TIMEOUT": "3s",
     "ALIQUOT_SESSIONS_KILL_GRACE": "0.3s", "ALIQUOT_MANAGER_HEARTBEAT": "0.2s",
@@ -31,6 +38,7 @@ SETTINGS = {
 USUAL = ("first", "several", "living", "stubborn", "hopeless", "pause")
 ACTS = (
     ("api.accounts.*", ("first", "accounts")),
+    ("api.auth.*", ("first", "own_account")),
     ("api.agent.*|core.revoke.*", ("first", "banned_agent")),
     ("core.agent.lost.*|core.loss.*|core.requeue.*", ("first", "lost_agent")),
     ("core.preempt.*", ("first", "preempted")),
@@ -47,7 +55,7 @@ ACTS = (
     ("agent.bundle.*|agent.container.*|monitor.cgroups.*|monitor.scratch.*|monitor.rootfs.*",
      ("contained",)),
     ("manager.stop.*", ("first", "stop_manager")),
-    ("core.join.*|core.token.*|link.join.*|agent.join.*|store.migrate.*|store.key.*|store.open.*",
+    ("core.join.*|core.token.*|link.join.*|store.migrate.*|store.key.*|store.open.*",
      ("first",)),
 )
 

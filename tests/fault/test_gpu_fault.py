@@ -13,7 +13,7 @@ import pytest
 import containers
 from cluster import ENDED, GONE, batch, wait_for, wait_status
 from gpu import BUILD, Card
-from gpu_cluster import GpuCluster, body_of
+from gpu_cluster import GpuCluster, body_of, cheat_body_of
 from world import ROOT
 
 CLIENTS = BUILD / "tests" / "gpu"
@@ -203,9 +203,8 @@ def test_agent_dies_when_it_has_found_a_cheat():
         cluster.start_manager()
         cluster.start_agent()
         client = cluster.client()
-        bypass = str((CLIENTS / "gpu-bypass").resolve())
-        body = {**batch("cheat", f"while {bypass} elf-walk; [ $? = 3 ]; do :; done"),
-                "image": "host", **body_of("0.5", "")}
+        body = {**batch("cheat", 'exec python3 -c "$MAIN"'), "image": "host",
+                **cheat_body_of("0.5", "while cheat('elf-walk').returncode == 3: pass")}
         session = client.post("/session", body).json["sessionId"]
         shown = wait_status(client, session, *ENDED)
         assert mark.exists() and shown["reason"] == "gpu-misuse", shown

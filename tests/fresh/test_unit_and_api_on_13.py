@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unit tests and those of the API on Debian 13, from a build of its compiler without a warning."""
+"""Unit tests, those of the API and those on PostgreSQL 17 on Debian 13, from a build of its compiler
+without a warning."""
 
 import pytest
 
@@ -8,7 +9,7 @@ import pytest
 def machine(new_machine):
     machine = new_machine("13")
     machine.clone()
-    done = machine.bash("tools/install-packages build test && "
+    done = machine.bash("tools/install-packages build test postgres && "
                         "meson setup build -Dwerror=true -Dtests=enabled && ninja -C build")
     assert done.returncode == 0, done.stdout[-8000:]
     return machine
@@ -22,4 +23,15 @@ def test_unit(machine):
 def test_api(machine):
     done = machine.bash("/usr/bin/python3 -m pytest -q -p no:cacheprovider -n 4 --dist loadfile "
                         "tests/api")
+    assert done.returncode == 0, done.stdout[-8000:]
+
+
+def test_postgres_17(machine):
+    """The store's unit tests on its server, and a manager with standbys and a pooler."""
+    assert machine.bash("ls /usr/lib/postgresql").stdout == "17\n"
+    done = machine.bash("/usr/bin/python3 -B tests/lib/postgres.py meson test -C build --no-rebuild "
+                        "--print-errorlogs --suite database")
+    assert done.returncode == 0, done.stdout[-8000:]
+    done = machine.bash("/usr/bin/python3 -m pytest -q -p no:cacheprovider "
+                        "tests/postgres/test_server.py")
     assert done.returncode == 0, done.stdout[-8000:]

@@ -197,4 +197,5 @@ class WebSocket:
         return first & 0x0F, self.file.read(size)
 
     def close(self):
+        self.file.close()
         self.sock.close()

@@ -55,6 +55,19 @@ def interactive(name, **more):
             "config": {"resources": {"cpu": "1", "mem": "64m"}}, **more}
 
 
+@contextlib.contextmanager
+def running(client, name, **more):
+    """An interactive session that runs, and is ended; its id."""
+    reply = client.post("/session", interactive(name, **more))
+    assert reply.status == 201, reply
+    wait_status(client, name, "RUNNING")
+    try:
+        yield reply.json["sessionId"]
+    finally:
+        client.send("DELETE", f"/session/{name}?forced=true")
+        wait_status(client, reply.json["sessionId"], "TERMINATED", "ERROR", "CANCELLED")
+
+
 def wait_status(client, session, *wanted, seconds=60):
     """The session once it has one of the states."""
     shown = {}
@@ -256,7 +269,8 @@ class Cluster(World):
         for name in names:
             program = self.programs.pop(name)
             is_loyal = not program.may_end
-            if program.process.poll() is None and program.stop() and is_loyal:
+            if program.process.poll() is None and program.stop() and is_loyal and not (
+                    self.supervisor and program.process.returncode == -signal.SIGTERM):  # it just began
                 self.findings.append(f"{name} ended with status {program.process.returncode}")
         for log in self.folder.glob("*.log"):
             if re.search("Sanitizer|runtime error", self.log_of(log.stem)):

@@ -15,9 +15,9 @@ class Terminal:
     def __init__(self, *command, env, rows=24, columns=80):
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
             os.execve(command[0], command, env)
-        self.text = b""
-        self.resize(rows, columns)
+        self.text, self.size = b"", (rows, columns)
 
     def resize(self, rows, columns):
         """The kernel tells the program by SIGWINCH."""

@@ -65,6 +65,23 @@ def end_processes(folder):
     containers.remove_cgroups(folder)
 
 
+def database_of(folder):
+    """The settings of a database of one's own, where ALIQUOT_TEST_POSTGRES names a server."""
+    server = os.environ.get("ALIQUOT_TEST_POSTGRES")
+    if not server:
+        return {}
+    subprocess.run(["psql", "-q", server.replace("%s", "postgres"),
+                    "-c", f'CREATE DATABASE "{folder.name}"'], check=True)
+    return {"ALIQUOT_MANAGER_DATABASE": server.replace("%s", folder.name)}
+
+
+def drop_database(folder):
+    server = os.environ.get("ALIQUOT_TEST_POSTGRES")
+    if server:
+        subprocess.run(["psql", "-q", server.replace("%s", "postgres"),
+                        "-c", f'DROP DATABASE IF EXISTS "{folder.name}" WITH (FORCE)'], check=False)
+
+
 def environment(folder, settings):
     """Variables for programs that neither the machine's settings nor other clusters reach."""
     home = folder / "home"
@@ -81,7 +98,7 @@ def environment(folder, settings):
         "ALIQUOT_ACCELERATORS_FOLDER": str(folder / "accelerators"),
         "ALIQUOT_METRICS_LISTEN": "off",
         "ALIQUOT_CONTAINER_SCRATCH_RESERVE": "false",  # many clusters on one disk
-        **settings})
+        **database_of(folder), **settings})
     return env
 
 
@@ -112,6 +129,7 @@ class World:
     def end(self):
         """Kill and remove whatever is left."""
         end_processes(self.folder)
+        drop_database(self.folder)
         self.reaper.stdin.close()
         self.reaper.wait()
 

@@ -8,7 +8,8 @@ import pytest
 
 from conftest import make
 
-NAMES = {"aliquot", "aliquot-agent", "aliquot-gpu", "aliquot-manager", "libaliquot-dev"}
+NAMES = {"aliquot", "aliquot-agent", "aliquot-gpu", "aliquot-manager",
+         "aliquot-postgres", "aliquot-proxy", "libaliquot-dev"}
 
 
 @pytest.fixture(scope="module")

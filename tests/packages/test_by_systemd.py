@@ -121,6 +121,36 @@ def test_services(booted, debs):
              "the watchdog to replace the manager")
 
 
+def test_nightly_backup(booted, debs):
+    booted.put(debs, "/root/debs")
+    booted.install("/root/debs/*.deb")
+    assert show(booted, "aliquot-backup.timer", "ActiveState") == "active"
+    assert show(booted, "aliquot-backup.timer", "UnitFileState") == "enabled"
+    booted.sh("systemctl start aliquot-backup")  # without a passphrase there is nothing to do
+    assert booted.sh("stat -c '%U %a' /var/backups/aliquot; ls /var/backups/aliquot"
+                     ) == "aliquot 700\n"
+    booted.sh(INIT)
+    booted.sh("umask 077; echo 'correct horse' > /etc/aliquot/backup-passphrase")
+    booted.sh("mkdir /run/systemd/system/aliquot-backup.service.d\n"
+              "printf '[Service]\\nEnvironment=KEEP=1\\n'"
+              " > /run/systemd/system/aliquot-backup.service.d/keep.conf\n"
+              "systemctl daemon-reload; systemctl start aliquot-backup")
+    first, = booted.sh("ls /var/backups/aliquot").split()
+    booted.sh("sleep 1; systemctl start aliquot-backup")
+    made, = booted.sh("ls /var/backups/aliquot").split()
+    assert made != first  # their names have the second
+    file = f"/var/backups/aliquot/{made}"
+    assert booted.sh(f"stat -c '%U %a' {file}") == "aliquot 600\n"
+    verify = f"aliquot-manager backup verify {file} --passphrase-file -"
+    verified = booted.sh(f"{verify} < /etc/aliquot/backup-passphrase")
+    assert "the ledger is clean" in verified, verified
+    refused = booted.try_sh(f"echo wrong | {verify}")
+    assert refused.returncode == 1 and "the passphrase is wrong" in refused.stdout, refused
+    booted.sh("apt-get -qy purge '*aliquot*'")
+    kept = booted.sh("ls /etc/aliquot /var/backups/aliquot").split()
+    assert made in kept and "backup-passphrase" in kept, kept
+
+
 def test_upgrade_and_removal(booted, older_debs, debs):
     booted.put(older_debs, "/root/older")
     booted.put(debs, "/root/debs")

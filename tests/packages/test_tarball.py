@@ -204,7 +204,8 @@ def test_the_others_take_older_c_libraries(unpacked):
 def test_it_is_complete(tarball, unpacked):
     for name in ("README", "LICENSE", "share/man/man1/aliquot.1", "share/aliquot/agent.toml",
                  "share/bash-completion/completions/aliquot", "lib/systemd/system/aliquot-agent.service",
-                 "libexec/aliquot/aliquot-runner", "libexec/aliquot/aliquot-monitor"):
+                 "libexec/aliquot/aliquot-runner", "libexec/aliquot/aliquot-monitor",
+                 "bin/backend.ai", "share/man/man1/backend.ai.1"):
         assert (unpacked / name).exists() or (unpacked / f"{name}.gz").exists(), name
     listed = subprocess.run(["tar", "-tvf", tarball, "--numeric-owner"], capture_output=True,
                             text=True, check=True).stdout.splitlines()

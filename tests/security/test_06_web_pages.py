@@ -2,11 +2,12 @@
 """A web page in somebody's browser cannot use their manager, least of all one with published keys."""
 
 import http.client
+import json
 
 import pytest
 
 from client import ADMIN, Client
-from cluster import Cluster
+from cluster import Cluster, wait_for
 
 PAGE = "https://evil.example"
 CONSOLE = "https://console.example.org"
@@ -129,4 +130,31 @@ def test_no_page_is_listed_at_first():
     with Cluster() as cluster:
         cluster.start_manager(dev=False)
         assert not allowed(ask(cluster, path="/", Origin=PAGE))
+        cluster.stop()
+
+
+def test_the_configuration_tree_says_it_in_place_of_the_file():
+    key = "config/api/allow-origins"
+    with Cluster() as cluster:
+        done = cluster.run("aliquot-manager", "--state", cluster.folder / "manager", "--json",
+                           "init")
+        made = json.loads(done.stdout)
+        admin = (made["access_key"], made["secret_key"])
+        cluster.start_manager(dev=False, ALIQUOT_API_ALLOW_ORIGINS=CONSOLE)
+        client = cluster.client(admin)
+
+        def who():
+            return [page for page in (PAGE, CONSOLE) if allowed(ask(cluster, path="/", Origin=page))]
+
+        for value, pages in (("https://x.example, " + PAGE, [PAGE]), ("*", [PAGE, CONSOLE]),
+                             ("", [])):
+            assert client.post("/config/set", {"key": key, "value": value}).status == 200
+            assert who() == pages
+        assert client.post("/config/set", {"key": key, "value": PAGE}).status == 200
+        cluster.programs["manager"].kill()
+        cluster.programs["manager"].start()
+        wait_for(cluster.is_serving, 30, "the manager")
+        assert who() == [PAGE]
+        assert client.post("/config/delete", {"key": key}).status == 200
+        assert who() == [CONSOLE]
         cluster.stop()

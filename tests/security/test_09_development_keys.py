@@ -65,3 +65,13 @@ def test_a_second_administrator_is_not_made(cluster):
     done = cluster.run("aliquot-manager", "--state", cluster.folder / "manager", "init")
     assert done.returncode != 0 and "has an administrator already" in done.stderr
     cluster.start_manager(dev=False)
+
+
+def test_none_of_them_moves_in(cluster):
+    admin = cluster.client((cluster.fresh["access_key"], cluster.fresh["secret_key"]))
+    users = {row["email"]: row["id"] for row in admin.get("/aliquot/v1/users").json["items"]}
+    admin.delete("/aliquot/v1/keypairs/" + USER[0])
+    reply = admin.post("/aliquot/v1/import/backendai", {"tables": {"keypairs": [
+        {"access_key": USER[0], "secret_key": USER[1], "user": users["user@lablup.com"]}]}})
+    (item,) = reply.json["items"]
+    assert item["status"] == "left" and "everybody knows this key" in item["note"]

@@ -7,8 +7,8 @@ import os
 
 import pytest
 
-from client import ADMIN, USER, Client, WebSocket, iso_now
-from cluster import Cluster, interactive, wait_status
+from client import ADMIN, DOMAIN_ADMIN, USER, Client, WebSocket, iso_now
+from cluster import WAITS, Cluster, batch, interactive, wait_status
 
 
 @pytest.fixture(scope="module")
@@ -96,3 +96,76 @@ def test_a_bodiless_get_that_could_have_one_is_answered_once(cluster):
     sent = client.headers("GET", "/session/shell", "application/json", date=iso_now())
     assert client.raw("GET", "/session/shell", b"", sent).status == 404
     assert client.raw("GET", "/session/shell", body_of(USER[0]), sent).status == 401
+
+
+# ---- a request whose answer is kept ----
+
+def make(client, body, sent, path="/session"):
+    return client.raw("POST", path, json.dumps(body).encode(), sent)
+
+
+def test_an_overheard_creation_makes_nothing(cluster):
+    """Sent again as it was it gets the answer that the user got; with anything else none."""
+    client = Client(cluster.address, USER)
+    body = {**batch("overheard", "true"), **WAITS}
+    sent = client.headers("POST", "/session", "application/json", iso_now())
+    first = make(client, body, sent)
+    assert first.status == 201, first
+    assert make(client, body, sent).body == first.body
+    other = {**body, "name": "of-a-thief"}
+    for changed, headers in ((other, sent), (other, {**sent, "Idempotency-Key": "k"}),
+                             (body, {**sent, "Idempotency-Key": "k"})):
+        refused = make(client, changed, headers)
+        assert (refused.status, refused.slug) == (401, "auth-failed"), refused
+    assert client.get("/aliquot/v1/sessions/of-a-thief").status == 404
+    assert client.delete("/session/overheard").status == 200
+    assert make(client, body, sent).body == first.body, "it is not made again when the name is free"
+
+
+def test_an_overheard_creation_is_no_work_without_end(cluster):
+    """Nor does it use up the user's rate limit."""
+    client = Client(cluster.address, USER)
+    body = {**batch("again-and-again", "true"), **WAITS}
+    sent = client.headers("POST", "/session", "application/json", iso_now())
+    statuses = [make(client, body, sent).status for _ in range(40)]
+    assert statuses == [201] * 11 + [401] * 29
+    assert client.delete("/session/again-and-again").status == 200
+
+
+def test_what_makes_secrets_is_not_answered_again(cluster):
+    """Neither by its signature nor by a key: a thief of the request does not have the secret."""
+    client = Client(cluster.address, ADMIN)
+    for path in ("/aliquot/v1/keypairs", "/aliquot/v1/join-tokens"):
+        sent = client.headers("POST", path, "application/json", iso_now())
+        body = {"user": "user@lablup.com"} if "keypairs" in path else {}
+        refused = make(client, body, {**sent, "Idempotency-Key": "k"}, path)
+        assert refused.status == 400 and "Idempotency-Key" in refused.json["data"], refused
+        sent = client.headers("POST", path, "application/json", iso_now())
+        assert make(client, body, sent, path).status in (201, 400)
+        again = make(client, body, sent, path)
+        assert (again.status, again.slug) == (401, "auth-failed"), again
+
+
+def test_keys_are_of_a_keypair(cluster):
+    """Another principal with the same key sees nothing of it, and is not in its way."""
+    body = {**batch("of-each", "true"), **WAITS}
+    replies = {}
+    for keypair in (USER, ADMIN, DOMAIN_ADMIN):
+        client = Client(cluster.address, keypair)
+        sent = {**client.headers("POST", "/session", "application/json"), "Idempotency-Key": "same"}
+        replies[keypair] = make(client, body, sent)
+        assert replies[keypair].status == 201, replies
+        assert "Idempotent-Replayed" not in replies[keypair].headers
+        assert client.delete("/session/of-each").status == 200
+    assert len({reply.json["sessionId"] for reply in replies.values()}) == 3
+
+
+def test_a_signature_is_checked_before_an_answer_is_looked_up(cluster):
+    client = Client(cluster.address, USER)
+    body = {**batch("not-forged", "true"), **WAITS}
+    sent = {**client.headers("POST", "/session", "application/json"), "Idempotency-Key": "known"}
+    assert make(client, body, sent).status == 201
+    forger = Client(cluster.address, (USER[0], "not-its-secret"))
+    forged = {**forger.headers("POST", "/session", "application/json"), "Idempotency-Key": "known"}
+    assert make(client, body, forged).status == 401
+    assert client.delete("/session/not-forged").status == 200

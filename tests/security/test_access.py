@@ -8,6 +8,7 @@ import json
 import pathlib
 import re
 
+from client import Client
 from cluster import WAITS, Cluster, batch
 from two_domains import OTHER, V1, TwoDomains, make_user
 
@@ -49,6 +50,24 @@ def selection(types, kind, depth=3):
     return " ".join(parts)
 
 
+def callers(there, colleague):
+    """Who is whom in the tables: each role and its client."""
+    monitor = make_user(there.admin, "monitor@lablup.com", "default", "monitor")
+    return (("anonymous", Client(there.admin.address, None)), ("user", there.user),
+            ("member", colleague), ("monitor", monitor), ("admin", there.boss),
+            ("superadmin", there.admin))
+
+
+def make_colleague(there):
+    """Another user of the project of the user."""
+    client = make_user(there.admin, "colleague@lablup.com", "default")
+    [project] = [one["id"] for one in there.admin.get(V1 + "/groups?limit=1000").json["items"]
+                 if (one["name"], one["domain"]) == ("default", "default")]
+    added = there.admin.post(f"{V1}/groups/{project}/add-users", {"users": ["colleague@lablup.com"]})
+    assert added.status == 204, added
+    return client
+
+
 def ask(types, client, field, about):
     """The data of a root field, asked for the objects of somebody, and its text."""
     args, kind = types["Query"][field]
@@ -63,6 +82,7 @@ def ask(types, client, field, about):
     words = f"({', '.join(given)})" if given else ""
     query = f"{{ {field}{words} {{ {selection(types, kind.strip('[]!'))} }} }}"
     reply = client.gql(query)
+    assert client.keypair or reply.status == 401, reply
     return json.dumps((reply.json.get("data") or {}).get(field))
 
 
@@ -86,7 +106,7 @@ def test_every_root_field_shows_what_was_reviewed():
     with Cluster() as cluster:
         cluster.start_manager()
         there = TwoDomains(cluster)
-        colleague = make_user(there.admin, "colleague@lablup.com", "default")
+        colleague = make_colleague(there)
         people = {}
         for word, client, domain in (("self", there.user, "default"), ("domain", colleague, "default"),
                                      ("other", there.stranger, OTHER)):
@@ -94,7 +114,7 @@ def test_every_root_field_shows_what_was_reviewed():
             made = client.post("/session", body)
             assert made.status in (200, 201), made
             people[word] = marks_of(there.admin, client, domain, made.json["sessionId"])
-        for role, client in (("user", there.user), ("admin", there.boss), ("superadmin", there.admin)):
+        for role, client in callers(there, colleague):
             for field in types["Query"]:
                 seen = []
                 for word, about in people.items():
@@ -109,4 +129,36 @@ def test_every_root_field_shows_what_was_reviewed():
                 lines.append(f"{role:<10} {field:<28} {' '.join(dict.fromkeys(seen)) or '-'}")
         cluster.stop()
     reviewed = (HERE / "fields.txt").read_text().splitlines()
+    assert lines == [line for line in reviewed if not line.startswith("#")], "\n" + "\n".join(lines)
+
+
+# ---- GraphQL: who may send which mutation ----
+
+def inputs_of(text):
+    """{input type: its required members, with values}"""
+    bodies = dict(re.findall(r"^input (\w+) \{(.*?)^\}", text, re.S | re.M))
+    return {name: "{%s}" % ", ".join(f'{member}: "none"' for member in
+                                     re.findall(r"(\w+): String!", body))
+            for name, body in bodies.items()}
+
+
+def test_every_mutation_is_refused_to_whom_was_reviewed():
+    text = (HERE.parents[1] / "src/manager/gql/schema.graphql").read_text()
+    values = {"String": '"none"', "UUID": '"00000000-0000-0000-0000-000000000001"',
+              "[String]": '["none"]', **inputs_of(text)}
+    mutations, lines = read_schema()["Mutation"], []
+    with Cluster() as cluster:
+        cluster.start_manager()
+        there = TwoDomains(cluster)
+        for role, client in callers(there, make_colleague(there)):
+            for field, (args, _) in mutations.items():
+                given = ", ".join(f"{name}: {values[kind]}" for name, kind in
+                                  re.findall(r"(\w+): (\[?\w+\]?)", args))
+                reply = client.gql(f"mutation {{ {field}({given}) {{ ok msg }} }}")
+                answer = (reply.json.get("data") or {}).get(field)
+                is_refused = not answer or answer["msg"] == f"no permission to execute {field}"
+                assert (answer["ok"] is False if answer else reply.status == 401) or not is_refused
+                lines.append(f"{role:<10} {field:<44} {'refused' if is_refused else 'may'}")
+        cluster.stop()
+    reviewed = (HERE / "mutations.txt").read_text().splitlines()
     assert lines == [line for line in reviewed if not line.startswith("#")], "\n" + "\n".join(lines)

@@ -10,6 +10,8 @@ from cluster import Cluster
 from terminal import Terminal
 from world import BUILD
 
+pytestmark = pytest.mark.engines
+
 ALIQUOT = str(BUILD / "aliquot")
 
 
@@ -117,3 +119,18 @@ def test_ones_own_account_stays(admin):
     done = admin.run("user", "rm", "admin@lablup.com")
     assert done.returncode == 6 and "your own account" in done.stderr, done
     assert "admin@lablup.com" in admin.names("user", "ls")
+
+
+def test_who_may_use_a_resource_group_can_be_taken_back(admin):
+    admin("resource-group", "create", "lent")
+    admin("resource-group", "allow", "lent", "--domain", "default")
+    create = [ALIQUOT, "session", "create", "--dry-run", "--resource-group", "lent", "-r", "cpu=1",
+              "--wait-for-capacity", "--", "true"]
+
+    def may_use():
+        done = subprocess.run(create, env=admin.env, capture_output=True, text=True, timeout=60)
+        return done.returncode == 0 or "lent" not in done.stderr
+    assert may_use()
+    admin("resource-group", "disallow", "lent", "--domain", "default")
+    assert not may_use()
+    admin("resource-group", "disallow", "lent", "--domain", "nowhere", status=5)

@@ -18,6 +18,8 @@ from cluster import ENDED, Cluster, batch, wait_for, wait_status
 from ports import free_port
 from world import processes_of
 
+pytestmark = pytest.mark.engines
+
 HASTY = {"ALIQUOT_AGENTS_HEARTBEAT": "1s", "ALIQUOT_AGENTS_TIMEOUT": "2s",
          "ALIQUOT_MANAGER_HEARTBEAT": "0.2s", "ALIQUOT_SESSIONS_KILL_GRACE": "0.3s",
          "ALIQUOT_RESOURCE_CPUS": "4"}
@@ -78,6 +80,7 @@ def fill(file):
                     pass
 
 
+@pytest.mark.file_database
 def test_full_disk_of_the_store(cluster):
     with small_disk(cluster.folder / "manager", "6m") as filler:
         cluster.start_manager()
@@ -123,6 +126,7 @@ def refused_start(cluster):
     return done.stderr
 
 
+@pytest.mark.file_database
 def test_locked_database(cluster):
     cluster.start_manager()
     said = refused_start(cluster)
@@ -131,6 +135,7 @@ def test_locked_database(cluster):
     cluster.stop()
 
 
+@pytest.mark.file_database
 def test_damaged_database(cluster, client):
     submit(client, "work", "true")
     cluster.programs["agent"].stop()
@@ -403,6 +408,7 @@ def test_a_name_that_is_taken(cluster, client):
 
 # ---- what one side does not know ----
 
+@pytest.mark.file_database
 def test_kernel_without_a_row(cluster, client):
     """The manager comes back with an older database."""
     manager, state = cluster.programs["manager"], cluster.folder / "manager"

@@ -302,6 +302,23 @@ def test_wrong_key_is_denied(cluster):
 
 # ---- people and machines ----
 
+def test_a_user_changes_the_password(cluster):
+    cluster("admin", "user", "create", "changer@example.com", "--password-stdin",
+            input="long enough\n")
+    key = json.loads(cluster("admin", "keypair", "create", "changer@example.com", "-o", "json"))
+    cluster("login", "--profile", "changer", "--access-key", key["access_key"], "--password-stdin",
+            input=key["secret_key"] + "\n")
+    mine = ("password", "--profile", "changer", "--password-stdin")
+    assert cluster.run(*mine, input="wrong one\nlonger still\n").returncode != 0
+    assert cluster.run(*mine, input="long enough\nshort\n").returncode != 0
+    cluster(*mine, input="long enough\nlonger still\n")
+    cluster("login", "--profile", "changer", "--password-stdin", "changer@example.com",
+            input="longer still\n")
+    expired = cluster.run("password", "--profile", "changer", "--password-stdin",
+                          "changer@example.com", input="longer still\nand longer\n")
+    assert expired.returncode != 0 and "has not expired" in expired.stderr
+
+
 def test_login_with_a_password(cluster):
     cluster("login", "--profile", "user", "--password-stdin", "user@lablup.com", input="C8qnIo29\n")
     assert json.loads(cluster("whoami", "--profile", "user", "-o", "json"))["role"] == "user"

@@ -76,7 +76,7 @@ def test_a_name_that_is_taken_is_said_once(cluster):
     (["--partition", "gpu"], "--resource-group NAME"),
     (["-p", "gpu"], "a partition is --resource-group NAME, a port --port N"),
     (["-p", "8080:80"], "--port N"),
-    (["-v", "/data:/data"], "sessions have none; files go in and out by aliquot exec"),
+    (["-v", "/data:/data"], "sessions have none; files go in and out by aliquot cp"),
     (["--job-name=x"], "--name NAME"),
     (["-t", "10:00"], "a time limit is given with --timeout 10m, not -t 10:00"),
     (["-t", "5"], "--timeout"),
@@ -101,7 +101,7 @@ def test_other_options_keep_their_errors(cluster):
 
 
 @pytest.mark.parametrize("word, says", [
-    ("cp", "aliquot exec SESSION cat PATH >FILE"), ("volume", "aliquot exec"),
+    ("sbcast", "aliquot cp FILE SESSION:PATH"), ("volume", "aliquot cp"),
     ("build", "aliquot image pull"), ("pause", "aliquot rm"),
 ])
 def test_what_is_not_there_yet_says_so(cluster, word, says):

@@ -2,7 +2,6 @@
 """Commands and terminals in containers: 'aliquot exec' and 'session attach',
 the runner as process 1, and what no process inside can reach."""
 
-import contextlib
 import hashlib
 import os
 import random
@@ -12,7 +11,7 @@ import subprocess
 
 import pytest
 
-from cluster import Cluster, batch, interactive, wait_for, wait_status
+from cluster import Cluster, batch, running, wait_for, wait_status
 from runtimes import settings_of
 from terminal import Terminal
 from world import BUILD
@@ -29,23 +28,10 @@ def cluster(request):
         cluster.stop()
 
 
-@contextlib.contextmanager
-def session(cluster, name, body=None):
-    client = cluster.client()
-    reply = client.post("/session", body or interactive(name, image="host"))
-    assert reply.status == 201, reply
-    wait_status(client, name, "RUNNING")
-    try:
-        yield name
-    finally:
-        client.send("DELETE", f"/session/{name}?forced=true")
-        wait_status(client, reply.json["sessionId"], "TERMINATED", "ERROR", "CANCELLED")
-
-
 @pytest.fixture(scope="module")
 def box(cluster):
-    with session(cluster, "boxy") as name:
-        yield name
+    with running(cluster.client(), "boxy", image="host"):
+        yield "boxy"
 
 
 def command(cluster, *words):
@@ -105,6 +91,13 @@ def test_nothing_is_lost(cluster, box):
     status, said, _ = run(cluster, box, "sh", "-c", "sleep 0.5; exec cat", data=data)
     assert status == 0 and len(said) == len(data)
     assert hashlib.sha256(said).digest() == hashlib.sha256(data).digest()
+
+
+def test_a_command_that_leaves_its_input_unread(cluster, box):
+    """Nothing of that reaches the session's program."""
+    for _ in range(5):
+        assert run(cluster, box, "head", "-c", "1", data=bytes(4 << 20))[1] == b"\0"
+    assert run(cluster, box, "true")[0] == 0
 
 
 def test_several_at_once(cluster, box):
@@ -172,7 +165,7 @@ def test_agent_that_is_killed(cluster, box):
 
 
 def test_session_that_ends(cluster):
-    with session(cluster, "short") as name:
+    with running(cluster.client(), "short", image="host") as name:
         argv, env = command(cluster, name, "sleep", "1000")
         with subprocess.Popen(argv, env=env, stdin=subprocess.DEVNULL,
                               stderr=subprocess.PIPE) as process:
@@ -213,7 +206,7 @@ def test_image_without_anything(cluster):
     image.mkdir()
     shutil.copy(BUILD / "aliquot-runner", image / "program")
     image.chmod(0o755)
-    with session(cluster, "bare", interactive("bare", image=f"rootfs:{image}")) as name:
+    with running(cluster.client(), "bare", image=f"rootfs:{image}") as name:
         assert run(cluster, name, "/program", "--version")[1].startswith(b"aliquot-runner ")
         status, _, said = run(cluster, name)
         assert status == 127 and b"a shell: find a shell" in said
@@ -223,7 +216,7 @@ def test_process_of_the_node_has_no_commands():
     with Cluster() as cluster:
         cluster.start_manager()
         cluster.start_agent()
-        with session(cluster, "plain", interactive("plain")) as name:
+        with running(cluster.client(), "plain") as name:
             status, _, said = run(cluster, name, "true")
             assert status == 125 and b"runs as a process of its node" in said
             assert b"aliquot session attach plain" in said and b"aliquot up" not in said

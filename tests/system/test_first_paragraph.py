@@ -17,9 +17,13 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
+import pytest
+
 from client import ADMIN, Client
 from cluster import ENDED, GONE, Cluster, batch, wait_for
 from world import BUILD, processes_of
+
+pytestmark = pytest.mark.engines
 
 PROGRAMS = int(os.environ.get("ALIQUOT_TEST_SCALE", "600"))
 TERMINALS = 4

@@ -123,6 +123,14 @@ def test_images_by_graphql(scene):
         {"key": "cpu", "min": "1", "max": "Infinity"},
         {"key": "mem", "min": "64m", "max": "Infinity"}]))
     assert row["supported_accelerators"] == ["cuda", "rocm"]
+    cli(cluster, "image", "set", "--min", "mem=128m", "--max", "cpu=2", names["a"])
+    shown = json.loads(cli(cluster, "image", "info", names["a"], "-o", "json").stdout)
+    assert shown["resource_limits"] == {"cpu": {"min": "1", "max": "2"}, "mem": {"min": "134217728"}}
+    one = graphql(user, "query($r: String!) { image(reference: $r) { resource_limits"
+                  " { key min max } } }", r=names["a"])["image"]["resource_limits"]
+    assert one == [{"key": "cpu", "min": "1", "max": "2"},
+                   {"key": "mem", "min": "134217728", "max": "Infinity"}]
+    cli(cluster, "image", "set", names["a"])
     tool, = [row for row in rows if row["namespace"] == "team/tool"]
     assert (tool["base_image_name"], tool["version"]) == ("tool", "1.2")
     assert tool["tags"] == [{"key": "py", "value": "39"}, {"key": "cuda", "value": "11.3"},

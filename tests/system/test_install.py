@@ -15,15 +15,18 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PREFIX = "usr/local"
 LIBRARIES = "lib/*/aliquot"
 PLACES = [
-    "bin/aliquot", "bin/aliquot-agent", "bin/aliquot-manager",
+    "bin/aliquot", "bin/backend.ai", "bin/aliquot-agent", "bin/aliquot-manager",
     *(f"libexec/aliquot/aliquot-{name}" for name in
       ("accel", "gpu", "gpu-probe", "monitor", "runner", "sim", "unpack", "up")),
     *(f"{LIBRARIES}/aliquot-accel-{name}.so" for name in ("cuda", "generic", "mock", "rocm")),
-    f"{LIBRARIES}/aliquot-tls.so", f"{LIBRARIES}/libaliquot-gpu.so",
+    f"{LIBRARIES}/aliquot-postgres.so", f"{LIBRARIES}/aliquot-tls.so",
+    f"{LIBRARIES}/libaliquot-gpu.so",
     "lib/*/pkgconfig/aliquot.pc",
     *(f"include/aliquot/{name}.h" for name in ("accelerator", "gpu_region", "scheduler")),
-    *(f"lib/systemd/system/aliquot-{name}.service" for name in ("agent", "manager")),
-    "lib/sysusers.d/aliquot-manager.conf",
+    *(f"lib/systemd/system/aliquot-{name}.service" for name in ("agent", "backup", "manager")),
+    "lib/systemd/system/aliquot-backup.timer",
+    "bin/aliquot-proxy", "lib/systemd/system/aliquot-proxy.service", "share/aliquot/proxy.toml",
+    "lib/sysusers.d/aliquot-manager.conf", "lib/sysusers.d/aliquot-proxy.conf",
     *(f"lib/tmpfiles.d/aliquot-{name}.conf" for name in ("agent", "manager")),
     "share/aliquot/agent.toml", "share/aliquot/manager.toml",
     *(f"share/aliquot/accelerators/{path.name}"

@@ -126,6 +126,7 @@ WRONG = [  # body, what the refusal names
     (text_of(name="n" * 100_000), "name"), (text_of(name=""), "name"),
     (text_of(startupCommand="x" * 70_000), "ommand"), (text_of(tag="t" * 70_000), "tag"),
     (text_of(dependencies=["d"] * 40_000), "dependencies"),
+    (text_of(config={"environ": {f"v{i}": "" for i in range(5000)}}), "config.environ"),
     (text_of(type="sideways"), "type"),
     (text_of()[:-1] + b', "name": "again"}', "body"),
     (text_of(config={"resources": {}})[:-1] + b', "config": {}}', "body"),
@@ -151,19 +152,29 @@ def test_wrong_fields_change_nothing(cluster, client):
 
 # ---- bodies ----
 
+def test_a_list_of_sessions_is_a_body_as_others(cluster, client):
+    """It is parsed in one turn of the loop."""
+    before = cluster.sessions()
+    reply = client.post("/aliquot/v1/sessions",
+                        [batch(f"of-many-{i}", "x" * 8000) for i in range(100)])
+    assert reply.status == 413, reply
+    assert cluster.sessions() == before
+    assert client.get("/aliquot/v1/sessions?limit=1").status == 200
+
+
 def test_bodies_without_end(cluster, client):
     with bounded(cluster, 200 * MIB) as check_now:
-        socks = [connect(cluster) for _ in range(30)]
+        socks = [connect(cluster) for _ in range(120)]
         for sock in socks:
             sock.sendall(head_of(client, path="/aliquot/v1/sessions"))
-            for _ in range(7):  # each is within its limit of 8 MiB
-                if not send(sock, chunk(MIB)):
+            for _ in range(7):  # each is within its limit of 512 KiB
+                if not send(sock, chunk(MIB // 16)):
                     break
         check_served(cluster, "beside-many-bodies")
         check_now()
         for sock in socks:
             for _ in range(3):
-                if not send(sock, chunk(MIB)):
+                if not send(sock, chunk(MIB // 16)):
                     break
         said = [answer(sock) for sock in socks]
         for sock in socks:

@@ -12,6 +12,8 @@ from client import ADMIN, DOMAIN_ADMIN, USER, Client
 from cluster import Cluster, batch, wait_for, wait_status
 from world import BUILD
 
+pytestmark = pytest.mark.engines
+
 CORES = 4
 GROUP = "/aliquot/v1/resource-groups/default"
 owners = {}  # of the sessions made here: their keypairs

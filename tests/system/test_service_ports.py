@@ -168,8 +168,8 @@ def story_of_one_session(cluster):
              {"name": "9000", "protocol": "preopen", "container_ports": [9000],
               "host_ports": [ports[9000]], "is_inference": False}]
     assert session.kernel["service_ports"] == whole
-    apps = [{"name": each["name"], "protocol": each["protocol"], "ports": each["container_ports"]}
-            for each in whole]
+    apps = [{"name": each["name"], "protocol": each["protocol"], "ports": each["container_ports"],
+             "state": "running"} for each in whole]
     client = session.client
     assert client.get(f"/stream/session/{session.id}/apps").json == apps
     shown = client.gql('{ compute_session(id: "%s") { service_ports containers { preopen_ports '

@@ -12,6 +12,8 @@ from cluster import Cluster, wait_for
 from terminal import Terminal
 from world import BUILD
 
+pytestmark = pytest.mark.engines
+
 SMALL = ("-r", "cpu=1", "-r", "mem=32m")
 
 

@@ -14,6 +14,7 @@ import sys
 
 import pytest
 
+from client import WebSocket
 from cluster import ENDED, Cluster, interactive, wait_for, wait_status
 from images import Layout, archive, file, folder, programs
 from runtimes import settings_of
@@ -117,7 +118,7 @@ def story_of_a_login(cluster):
     """As the user of the container, with the program's surroundings, a terminal, exit statuses."""
     session = Session(cluster, "login", cluster.image("small"))
     assert session.client.get("/stream/session/login/apps").json == [
-        {"name": "sshd", "protocol": "tcp", "ports": [2200]}]
+        {"name": "sshd", "protocol": "tcp", "ports": [2200], "state": "running"}]
     done = session.ssh("id -un; pwd; echo $BACKENDAI_SESSION_ID; tty; exit 3")
     assert done.stdout.splitlines() == ["work", "/home/work", session.id, "not a tty"], done
     assert done.returncode == 3, done
@@ -146,6 +147,18 @@ def story_of_a_login(cluster):
     assert session.client.send("PATCH", "/session/login").status == 204
     wait_for(lambda: session.ssh("cat", ".ssh/authorized_keys2").stdout == "mine\n", 60,
              "the session to be back, with what he wrote")
+    session.end()
+
+
+def story_of_a_tunnel(cluster):
+    """Through the manager, as Backend.AI's clients reach apps; no port of the node is used."""
+    session = Session(cluster, "tunnel", cluster.image("small"))
+    for path in ("stream/session/tunnel/tcpproxy?app=sshd",
+                 "stream/session/tunnel/httpproxy?app=sshd&port=2200",
+                 "aliquot/v1/sessions/tunnel/connect?port=2200"):
+        ws = WebSocket(session.client, "/" + path)
+        assert ws.receive()[1].startswith(b"SSH-2.0-"), path
+        ws.close()
     session.end()
 
 
@@ -192,6 +205,32 @@ def story_of_a_cluster(cluster):
     log = cluster.client().get("/aliquot/v1/sessions/mates/logs").body.decode()
     assert log.splitlines()[-2:] == ["I am sub1", "and back"], (log, shown)
     assert [each["service_ports"] for each in shown["kernels"]] == [[], []]
+
+
+def story_of_a_key_of_ones_own(cluster):
+    """Of the keypair: sessions that start later accept it besides the one that they have."""
+    route, client = "/auth/ssh-keypair", cluster.client()
+    early = Session(cluster, "early", cluster.image("small"))
+    made, path = client.send("PATCH", route).json, cluster.folder / "made"
+    path.write_text(made["ssh_private_key"])
+    path.chmod(0o600)
+    told = subprocess.run(["ssh-keygen", "-y", "-f", path], capture_output=True, text=True,
+                          check=True).stdout
+    assert told.split()[:2] == made["ssh_public_key"].split()
+    session = Session(cluster, "own", cluster.image("small"))
+    assert session.ssh("id -un", key=path).stdout == "work\n"
+    assert session.ssh("id -un").stdout == "work\n", "the session's own goes on"
+    assert early.ssh("true", key=path).returncode == 255
+    session.end()
+    for kind in (["rsa", "-b", "2048"], ["ecdsa"]):
+        path = cluster.folder / kind[0]
+        subprocess.run(["ssh-keygen", "-q", "-t", *kind, "-N", "", "-f", path], check=True)
+        public = path.with_suffix(".pub").read_text()
+        assert client.post(route, {"pubkey": public}).status == 200
+        session = Session(cluster, f"own-{kind[0]}", cluster.image("small"))
+        assert session.ssh("id -un", key=path).stdout == "work\n"
+        session.end()
+    early.end()
 
 
 def story_of_an_agent_that_is_killed(cluster):

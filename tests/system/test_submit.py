@@ -10,6 +10,8 @@ from cluster import Cluster, wait_status
 from test_accelerators import TWO_GPUS, start
 from world import BUILD
 
+pytestmark = pytest.mark.engines
+
 SMALL = "#ALIQUOT -r mem=64m\n"
 
 
@@ -110,6 +112,12 @@ def test_each_of_several_knows_its_index(cluster, script):
     assert done.returncode == 0 and len(done.stdout.split()) == 3, done
     assert [cluster.cli("logs", f"part-{i + 1}").stdout for i in range(3)] == [
         f"{i} of 3\n" for i in range(3)]
+
+
+def test_several_are_more_than_one_request_holds(cluster, script):
+    done = submit(cluster, "--count", "20", "-q", "--wait", "--name", "long",
+                  script("#!/bin/sh\n" + SMALL + "true\n#" + "x" * 30_000 + "\n"))
+    assert done.returncode == 0 and len(set(done.stdout.split())) == 20, done
 
 
 def test_jobs_of_one_name_may_live_together(cluster, script):

@@ -10,14 +10,17 @@ import pytest
 
 from client import ADMIN
 from ports import free_port
-from world import BUILD, World
+from world import BUILD, ROOT, World
 
 UNITS = [BUILD / "packaging" / f"aliquot-{name}.service" for name in ("agent", "manager")]
+BACKUP = BUILD / "packaging" / "aliquot-backup.service"
+TIMER = ROOT / "packaging" / "systemd" / "aliquot-backup.timer"
 
 
-@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+@pytest.mark.parametrize("unit", [*UNITS, BACKUP, TIMER], ids=lambda unit: unit.name)
 def test_verify(unit, tmp_path):
     """With a program that exists here: the units name the installed one."""
+    (tmp_path / BACKUP.name).write_text("[Service]\nExecStart=/bin/true\n")  # the timer's
     copy = tmp_path / unit.name
     copy.write_text(re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", unit.read_text(), flags=re.M))
     done = subprocess.run(["systemd-analyze", "verify", "--man=no", copy], capture_output=True,
@@ -42,9 +45,10 @@ def test_sessions_outlive_the_agent():
     assert service("aliquot-agent.service")["Delegate"] == "yes"
 
 
-def test_the_manager_is_confined():
+@pytest.mark.parametrize("name", ["backup", "manager"])
+def test_the_manager_is_confined(name):
     done = subprocess.run(["systemd-analyze", "security", "--offline=true", "--threshold=20",
-                           BUILD / "packaging" / "aliquot-manager.service"],
+                           BUILD / "packaging" / f"aliquot-{name}.service"],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-300:]
 

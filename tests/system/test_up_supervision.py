@@ -25,7 +25,7 @@ MANAGER = """\
         print("manager", *sys.argv[1:], file=calls)
     if "init" in sys.argv:
         print('{"email": "a@b", "password": "p", "access_key": "AKIAFRESH", "secret_key": "s"}')
-        (pathlib.Path(sys.argv[sys.argv.index("--state") + 1]) / "aliquot.db").touch()
+        (pathlib.Path(sys.argv[sys.argv.index("--state") + 1]) / "aliquot.db.key").touch()
         sys.exit(0)
     if (here / "manager-fails").exists():
         sys.exit("no room on the disk")

@@ -14,6 +14,8 @@ from runtimes import RUNTIMES, Session, exit_code, settings_of
 from terminal import Terminal
 from world import BUILD
 
+pytestmark = pytest.mark.engines
+
 NEXT = "9.9.9"
 
 

@@ -48,7 +48,8 @@ def bootstrap(release, target):
                   "mmdebstrap", "--variant=extract", f"--include={PACKAGES}", *excluded, release,
                   target],
                  f"making a root file system of Debian {release}", bootstrap_remedy,
-                 ended_by=signal.SIGKILL, env={**os.environ, "TMPDIR": str(target.parent)})
+                 ended_by=signal.SIGKILL, start_new_session=True,
+                 env={**os.environ, "TMPDIR": str(target.parent)})
 
 
 class Layout:

@@ -259,8 +259,15 @@ void doctor_check_ssh(void *data, struct finding *ret)
 
     if (!doctor_has_containers(d) || !d->settings->network || !d->settings->network_ssh)
         return;
-    if (ssh_new(SSH_SERVER, &ssh, &err) == 0) {
-        finding_say(ret, CHECK_OK, "%s is there", SSH_SERVER);
+    if (ssh_new(SSH_SERVER, d->runner, &ssh, &err) == 0 && ssh_has_sftp(ssh)) {
+        finding_say(ret, CHECK_OK, "%s is there, and for SFTP %s", SSH_SERVER, SSH_SFTP_SERVER);
+        return;
+    }
+    if (ssh) {
+        finding_say(ret, CHECK_WARNING, "the SSH server of containers has no SFTP: no %s",
+                    SSH_SFTP_SERVER);
+        finding_mean(ret, "sftp, scp and editors cannot move files; ssh and aliquot cp can");
+        finding_mend(ret, "apt install openssh-sftp-server");
         return;
     }
     finding_say(ret, CHECK_WARNING, "containers have no SSH server: %s", err.text);

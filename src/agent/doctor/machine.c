@@ -112,7 +112,7 @@ void doctor_check_identity(void *data, struct finding *ret)
 {
     const struct doctor *d = data;
     AQ_CLEANUP(aq_freep) char *path = settings_path(d->settings, "agent.crt");
-    struct identity identity = { .key = NULL };
+    struct link_identity identity = { .key = NULL };
     struct pki_cert cert;
     struct aq_error err = { 0 };
     int r = identity_load(d->settings, &identity, &err);
@@ -128,7 +128,7 @@ void doctor_check_identity(void *data, struct finding *ret)
         finding_mean(ret, OWNER " does not start; 'aliquot up' joins by itself");
         finding_mend(ret, "aliquot agent token; " OWNER " join MANAGER:8082 TOKEN");
     }
-    identity_done(&identity);
+    link_identity_done(&identity);
 }
 
 static int doctor_wait_for_connection(int fd)
@@ -175,7 +175,7 @@ static int doctor_connect(const struct conf_listen *manager, struct aq_error *er
 void doctor_check_manager(void *data, struct finding *ret)
 {
     const struct doctor *d = data;
-    struct identity identity = { .key = NULL };
+    struct link_identity identity = { .key = NULL };
     struct aq_error err = { 0 };
 
     if (identity_load(d->settings, &identity, NULL) < 0)
@@ -191,7 +191,7 @@ void doctor_check_manager(void *data, struct finding *ret)
                      "systemctl start aliquot-manager there, and let its firewall pass port %u",
                      identity.manager.port);
     }
-    identity_done(&identity);
+    link_identity_done(&identity);
 }
 
 /* ---- limits and time ---- */

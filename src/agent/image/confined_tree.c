@@ -4,16 +4,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/fs.h"
 #include "base/strbuf.h"
+#include "transfer/beneath.h"
 
 void confined_tree_init(struct confined_tree *tree, int root)
 {
@@ -59,21 +58,6 @@ int confined_tree_clean(const char *raw, char out[PATH_MAX], struct aq_error *er
     }
     out[at] = '\0';
     return 0;
-}
-
-/* openat2() below the root; -errno. "" is the root. */
-static int confined_tree_open_beneath(const struct confined_tree *tree, const char *path, int flags)
-{
-    const struct open_how how = {
-        .flags = (uint64_t)(flags | O_CLOEXEC),
-        .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
-    };
-    long fd;
-
-    do
-        fd = syscall(SYS_openat2, tree->root, *path ? path : ".", &how, sizeof(how));
-    while (fd < 0 && (errno == EAGAIN || errno == EINTR));
-    return fd < 0 ? -errno : (int)fd;
 }
 
 static int confined_tree_fail_open(struct aq_error *err, int code)
@@ -138,7 +122,7 @@ static int confined_tree_make_directory(struct confined_tree *tree, const char *
 static int confined_tree_open_directory(struct confined_tree *tree, const char *path,
                                         struct aq_error *err)
 {
-    int fd = confined_tree_open_beneath(tree, path, O_RDONLY | O_DIRECTORY), r;
+    int fd = beneath_open(tree->root, path, O_RDONLY | O_DIRECTORY, false), r;
 
     if (fd >= 0)
         return fd;
@@ -147,7 +131,7 @@ static int confined_tree_open_directory(struct confined_tree *tree, const char *
     r = confined_tree_make_directory(tree, path, err);
     if (r < 0)
         return r;
-    fd = confined_tree_open_beneath(tree, path, O_RDONLY | O_DIRECTORY);
+    fd = beneath_open(tree->root, path, O_RDONLY | O_DIRECTORY, false);
     return fd < 0 ? confined_tree_fail_open(err, -fd) : fd;
 }
 
@@ -173,7 +157,7 @@ int confined_tree_open_parent(struct confined_tree *tree, const char *path, int 
 int confined_tree_open(struct confined_tree *tree, const char *path, int *ret_fd,
                        struct aq_error *err)
 {
-    int fd = confined_tree_open_beneath(tree, path, O_PATH | O_NOFOLLOW);
+    int fd = beneath_open(tree->root, path, O_PATH | O_NOFOLLOW, false);
 
     if (fd == -ENOENT)
         return aq_fail(err, ENOENT, "it is not in this layer");

@@ -29,6 +29,20 @@ int fetch_write_registries(struct images *images, struct aq_error *err)
                     : fs_remove_tree(AT_FDCWD, path, err);
 }
 
+/* ---- logins ---- */
+
+#define FETCH_LOGINS "logins.json"
+
+int images_set_logins(struct images *images, const char *text, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *path = images_path(images, FETCH_LOGINS);
+
+    if (!path)
+        return aq_fail_oom(err);
+    return text ? fs_write_quick(AT_FDCWD, path, text, strlen(text), 0600, err)
+                : fs_remove_tree(AT_FDCWD, path, err);
+}
+
 /* ---- skopeo's arguments ---- */
 
 struct fetch_command {
@@ -75,21 +89,29 @@ static char *fetch_source_of(const struct reference *ref, const char *digest)
     return aq_format("docker://%s/%s:%s", ref->registry, ref->repository, ref->tag);
 }
 
+/* An option with a file of the store, if it is there. */
+static void fetch_add_file(struct images *images, struct fetch_command *command, const char *option,
+                           const char *name)
+{
+    char *path = images_path(images, name);
+
+    if (path && access(path, R_OK) == 0) {
+        fetch_add(command, option);
+        fetch_add_owned(command, path);
+    } else {
+        command->failed |= !path;
+        free(path);
+    }
+}
+
 static void fetch_begin(struct images *images, struct fetch_command *command, const char *verb)
 {
     const struct settings *settings = images->settings;
-    char *registries = images_path(images, "registries.conf");
 
     fetch_add(command, settings->image_skopeo ? settings->image_skopeo : "skopeo");
     fetch_add_owned(command, aq_format("--command-timeout=%llds",
                                        (long long)(settings->image_timeout_usec / USEC_PER_SEC)));
-    if (registries && access(registries, R_OK) == 0) {
-        fetch_add(command, "--registries-conf");
-        fetch_add_owned(command, registries);
-    } else {
-        command->failed = command->failed || !registries;
-        free(registries);
-    }
+    fetch_add_file(images, command, "--registries-conf", "registries.conf");
     if (settings->image_policy) {
         fetch_add(command, "--policy");
         fetch_add(command, settings->image_policy);
@@ -101,6 +123,8 @@ static void fetch_begin(struct images *images, struct fetch_command *command, co
     if (settings->image_auth) {
         fetch_add(command, "--authfile");
         fetch_add(command, settings->image_auth);
+    } else {
+        fetch_add_file(images, command, "--authfile", FETCH_LOGINS);
     }
 }
 
@@ -158,6 +182,8 @@ int fetch_blobs(struct images *images, const struct reference *ref, const char *
 
 /* ---- what went wrong ---- */
 
+#define LOGIN_ADVICE "'aliquot admin registry' keeps logins of registries"
+
 static const struct {
     const char *words;
     int code;
@@ -168,10 +194,9 @@ static const struct {
     { "name unknown", ENOENT, "image-not-found", "check the repository's name" },
     { "repository not known", ENOENT, "image-not-found", "check the repository's name" },
     { "no such file or directory", ENOENT, "image-not-found", "check the path on the node" },
-    { "unauthorized", EACCES, "image-unauthorized", "check [image] auth-file of the agent" },
-    { "authentication required", EACCES, "image-unauthorized",
-      "check [image] auth-file of the agent" },
-    { "denied", EACCES, "image-unauthorized", "check [image] auth-file of the agent" },
+    { "unauthorized", EACCES, "image-unauthorized", LOGIN_ADVICE },
+    { "authentication required", EACCES, "image-unauthorized", LOGIN_ADVICE },
+    { "denied", EACCES, "image-unauthorized", LOGIN_ADVICE },
     { "no space left", ENOSPC, "image-no-space", "make room or remove images" },
     { "HTTP response to HTTPS client", EPROTO, "image-registry",
       "the registry has no TLS: [image] insecure admits that" },

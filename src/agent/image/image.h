@@ -71,6 +71,12 @@ int images_new(uv_loop_t *loop, const struct settings *settings, struct images *
 /* Processes that fetch images have this group, by which the network's rules know them. */
 void images_set_pull_group(struct images *images, uint32_t group);
 
+/* What registries are logged in with: the text of a containers-auth.json(5), NULL = nothing. Kept
+ * in a file of the store until they are given anew; [image] auth-file of the node is taken
+ * instead. Blocks for as long as the file is written.
+ */
+int images_set_logins(struct images *images, const char *text, struct aq_error *err);
+
 /* What whoever names an image is told of a failure: not what answered at the registry's
  * address, or how, which would show the node's network.
  */

@@ -19,6 +19,8 @@
 #define LABEL_PREFIX "ai.backend."
 #define CLOCK_FILES 2
 #define LABEL_CORE_NAMES LABEL_PREFIX "envs.corecount"
+#define LABEL_RUNTIME LABEL_PREFIX "runtime-type"
+#define LABEL_RUNTIME_PATH LABEL_PREFIX "runtime-path"
 
 /* ---- which way it runs ---- */
 
@@ -299,6 +301,10 @@ static int container_specify_program(const struct local_kernel *k,
                        : none,
         .core_names = image->config ? image_config_label(image->config, LABEL_CORE_NAMES) : NULL,
         .cores = container_count_cores(k),
+        .runtime_type = image->config ? image_config_label(image->config, LABEL_RUNTIME) : NULL,
+        .runtime_path = image->config ? image_config_label(image->config, LABEL_RUNTIME_PATH)
+                                      : NULL,
+        .labels = image->config,
         .service_ports = image->config ? image_config_label(image->config, SERVICE_LABEL) : NULL,
         .preopen_ports = services_opened(k, arena),
     };

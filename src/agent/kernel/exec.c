@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exec.c - runs a command in a kernel's container over a stream, or gives its program input
- * (link/exec.h)
+/* exec.c - runs a command in a kernel's container over a stream, moves its files, or gives its
+ * program input (link/exec.h)
  */
 #include "agent/kernel/exec.h"
 
@@ -188,6 +188,7 @@ static int exec_read_wanted(const struct msg_stream_open *open, struct exec_want
     if (!json_is_object(w->json))
         return aq_fail_field(err, EINVAL, "command", "the command is no JSON object");
     w->spec = (struct runner_command_spec){
+        .is_files = strcmp(open->kind, "files") == 0,
         .cwd = json_string_value(json_object_get(w->json, "cwd")),
         .tty = open->tty,
         .has_input = open->input,

@@ -117,5 +117,6 @@ void kernel_on_restart(struct agent_daemon *agent, uint64_t seq,
                        const struct msg_kernel_restart *restart);
 void kernel_on_resize(struct agent_daemon *agent, const struct msg_kernel_resize *resize);
 void kernel_on_forget(struct agent_daemon *agent, const struct msg_kernel_forget *forget);
+void kernel_on_describe(struct agent_daemon *agent, const struct msg_kernel_describe *describe);
 
 #endif

@@ -257,3 +257,25 @@ void kernel_on_forget(struct agent_daemon *agent, const struct msg_kernel_forget
     else
         kernel_drop(k);
 }
+
+void kernel_on_describe(struct agent_daemon *agent, const struct msg_kernel_describe *describe)
+{
+    struct local_kernel *k = kernel_find(agent, &describe->kernel_id);
+    struct message answer = { .type = MSG_KERNEL_ORDER, .kernel_order = { describe->kernel_id } };
+    AQ_CLEANUP(aq_freep) char *path = NULL, *order = NULL;
+    struct aq_error err = { 0 };
+    struct message saved;
+
+    if (!k)
+        return; /* the inventory says what is here */
+    path = disk_worker_kernel_path(agent->disk, &k->id, "spec.json");
+    if (path && kernel_spec_read(path, &saved, &err) == 0) {
+        saved.kernel_create.ssh_seed = NULL; /* the manager derives it */
+        if (kernel_spec_write(&saved.kernel_create, k->attempt, &order, &err) == 0)
+            answer.kernel_order.order = order;
+        message_done(&saved);
+    }
+    if (!order)
+        log_warning("a kernel cannot be described: %s", path ? err.text : "out of memory");
+    agent_send(agent, &answer);
+}

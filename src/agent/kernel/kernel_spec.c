@@ -14,6 +14,7 @@
 #include "base/fs.h"
 #include "base/vec.h"
 
+#define LABEL_INTERPRETER "aliquot.interpreter."
 #define SPEC_MAX (4u << 20)
 
 /* Below the work directory: relative, and never upwards. */
@@ -334,6 +335,24 @@ static void kernel_spec_set_attached(struct environ *env, const struct resource_
     kernel_spec_set_variable(env, pair->key, both ? both : pair->value);
 }
 
+/* How code of further languages is run: what the user says of one comes later, and wins. */
+static void kernel_spec_set_interpreters(struct environ *env, const struct image_config *image)
+{
+    const size_t prefix = sizeof(LABEL_INTERPRETER) - 1;
+
+    for (size_t i = 0; image && i < image->label_count; i++) {
+        const struct image_label *label = &image->labels[i];
+        const char *name = label->key + prefix;
+        char variable[64];
+
+        if (strncmp(label->key, LABEL_INTERPRETER, prefix) == 0 && *name && strlen(name) <= 16
+            && !name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")]) {
+            (void)snprintf(variable, sizeof(variable), "ALIQUOT_INTERPRETER_%s", name);
+            kernel_spec_set_variable(env, variable, label->value);
+        }
+    }
+}
+
 static void kernel_spec_set_identity(struct environ *env, const struct msg_kernel_create *create,
                                      const struct kernel_spec_context *place)
 {
@@ -364,6 +383,8 @@ static void kernel_spec_set_identity(struct environ *env, const struct msg_kerne
     if (create->session_type && strcmp(create->session_type, "batch") == 0)
         kernel_spec_set_variable(env, "_BACKEND_BATCH_MODE", "1");
     kernel_spec_set_variable(env, "ALIQUOT_KERNEL_ID", kernel);
+    kernel_spec_set_optional(env, "ALIQUOT_RUNTIME_TYPE", place->runtime_type);
+    kernel_spec_set_optional(env, "ALIQUOT_RUNTIME_PATH", place->runtime_path);
 }
 
 const char *const *kernel_spec_environ(const struct msg_kernel_create *create,
@@ -374,6 +395,7 @@ const char *const *kernel_spec_environ(const struct msg_kernel_create *create,
 
     kernel_spec_set_defaults(&env, create, place);
     kernel_spec_set_cores(&env, place);
+    kernel_spec_set_interpreters(&env, place->labels);
     for (size_t i = 0; i < create->environ_count; i++)
         kernel_spec_set_variable(&env, create->environ[i].name, create->environ[i].value);
     for (size_t i = 0; i < place->attachment->environ_count; i++)

@@ -9,6 +9,7 @@
 #define AQ_AGENT_KERNEL_KERNEL_SPEC_H
 
 #include "agent/accel/accel.h"
+#include "agent/image/config.h"
 #include "agent/runtime/container.h"
 #include "agent/settings/settings.h"
 #include "alloc/grant.h"
@@ -48,6 +49,9 @@ struct kernel_spec_context {
     const char *const *environ; /* of the image, NULL-terminated; NULL = no container */
     const char *core_names;     /* variables that tell the number of cores, "A,B"; NULL = none */
     int64_t cores;
+    const char *runtime_type;                  /* label of the image; NULL = none */
+    const char *runtime_path;                  /* label of the image; NULL = none */
+    const struct image_config *labels;         /* the image's, for interpreters; NULL = none */
     const char *service_ports;                 /* label of the image; NULL = none */
     const char *preopen_ports;                 /* "8888,9000"; NULL = none */
     const struct accel_attachment *attachment; /* of its devices */

@@ -99,7 +99,8 @@ static int kernel_start_write_ssh(const struct local_kernel *k,
     const struct ssh_files files = { .config = config,
                                      .seed = create->ssh_seed,
                                      .hostname = k->hostname ? k->hostname : "main1",
-                                     .hosts = create->hosts };
+                                     .hosts = create->hosts,
+                                     .own = create->ssh_public_key };
 
     return ssh_write_files(&files, err);
 }

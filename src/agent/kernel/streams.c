@@ -28,8 +28,9 @@ struct served {
     struct runtime_terminal *terminal;
     uint16_t rows, cols;
     /* commands */
-    char *opened;                      /* the message's description of it, until it runs */
-    bool is_exec, is_feed, tty, input; /* a feed is the input of the program alone */
+    char *opened;          /* the message's description of it, until it runs */
+    const char *exec_kind; /* "exec", "files" or "input"; NULL = it is none of them */
+    bool tty, input;
     struct exec *exec;
 };
 
@@ -218,7 +219,7 @@ static int streams_start_exec(struct served *s, struct aq_error *err)
         .on_drain = streams_on_exec_drain,
         .on_end = streams_on_exec_end,
     };
-    const struct msg_stream_open open = { .kind = s->is_feed ? "input" : "exec",
+    const struct msg_stream_open open = { .kind = s->exec_kind,
                                           .command = s->opened,
                                           .tty = s->tty,
                                           .input = s->input,
@@ -264,7 +265,7 @@ static void streams_on_open(void *data, struct link_stream *stream)
     AQ_FAULT("agent.stream.opened");
     if (s->is_terminal)
         streams_serve_terminal(s);
-    else if (s->is_exec)
+    else if (s->exec_kind)
         streams_serve_exec(s);
     else
         streams_serve_log(s);
@@ -328,6 +329,17 @@ static const char *streams_reason_against_log(struct agent_daemon *agent,
                : NULL;
 }
 
+/* What exec.c does, or NULL. */
+static const char *streams_exec_kind(const struct msg_stream_open *open)
+{
+    static const char *const kinds[] = { "exec", "files", "input" };
+
+    for (size_t i = 0; i < AQ_COUNT(kinds); i++)
+        if (strcmp(open->kind, kinds[i]) == 0)
+            return kinds[i];
+    return NULL;
+}
+
 /* Refusals that need no connection: a reason, or NULL. */
 static const char *streams_reason_against(struct agent_daemon *agent,
                                           const struct msg_stream_open *open, const char **ret_kind)
@@ -335,8 +347,7 @@ static const char *streams_reason_against(struct agent_daemon *agent,
     const struct local_kernel *k = kernel_find(agent, &open->kernel_id);
 
     *ret_kind = "not-found";
-    if (strcmp(open->kind, "pty") == 0 || strcmp(open->kind, "exec") == 0
-        || strcmp(open->kind, "input") == 0)
+    if (strcmp(open->kind, "pty") == 0 || streams_exec_kind(open))
         return k && k->run ? NULL : "this kernel does not run";
     if (strcmp(open->kind, "logs") == 0 || streams_is_timed(open))
         return streams_reason_against_log(agent, open, ret_kind);
@@ -361,8 +372,7 @@ void streams_open(struct agent_daemon *agent, const struct msg_stream_open *open
     s->agent = agent;
     s->kernel_id = open->kernel_id;
     s->is_terminal = strcmp(open->kind, "pty") == 0;
-    s->is_feed = strcmp(open->kind, "input") == 0;
-    s->is_exec = s->is_feed || strcmp(open->kind, "exec") == 0;
+    s->exec_kind = streams_exec_kind(open);
     s->tty = open->tty;
     s->input = open->input;
     s->log = streams_make_log_options(open);
@@ -416,7 +426,7 @@ void streams_kernel_ended(struct agent_daemon *agent, const struct uuid *kernel_
             continue;
         if (s->reader)
             log_reader_finish(s->reader);
-        if (s->is_exec) /* a terminal ends by itself, after the last output */
+        if (s->exec_kind) /* a terminal ends by itself, after the last output */
             streams_close_stream(s);
     }
 }

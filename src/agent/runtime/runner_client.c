@@ -20,7 +20,7 @@ struct runner_command {
     struct runner_wire *wire; /* NULL once it has told its end */
     const struct runner_command_ops *ops;
     void *data;
-    bool is_feed, is_started;
+    bool is_feed, is_files, is_started;
 };
 
 static void runner_client_tell_failed(struct runner_command *c, int code, const char *text)
@@ -30,6 +30,21 @@ static void runner_client_tell_failed(struct runner_command *c, int code, const 
     runner_wire_close(AQ_TAKE(c->wire));
     (void)aq_fail_kind(&err, code, code == ECONNRESET ? "session-ended" : "exec-failed", "%s",
                        text);
+    c->ops->on_failed(c->data, &err);
+}
+
+/* Who does not know FILES would say nothing to it. */
+static void runner_client_on_hello(struct runner_command *c, const char *packet, size_t len)
+{
+    struct runner_hello hello;
+    struct aq_error err = { 0 };
+
+    if (!c->is_files || !UNPACK(hello, packet, len) || hello.protocol >= RUNNER_WITH_FILES)
+        return;
+    runner_wire_close(AQ_TAKE(c->wire));
+    (void)aq_fail_kind(&err, ENOTSUP, "old-runner",
+                       "the session was started by an older release, which moves no files; "
+                       "restart it");
     c->ops->on_failed(c->data, &err);
 }
 
@@ -67,6 +82,9 @@ static void runner_client_on_command_packet(void *data, const char *packet, size
         return;
     }
     switch (packet[0]) {
+    case RUNNER_HELLO:
+        runner_client_on_hello(c, packet, len);
+        break;
     case RUNNER_STARTED:
         c->is_started = true;
         c->ops->on_started(c->data);
@@ -106,7 +124,7 @@ static int runner_client_send_command(struct runner_wire *wire,
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf packet = STRBUF_INIT;
     const struct runner_exec head = {
-        .type = RUNNER_EXEC,
+        .type = spec->is_files ? RUNNER_FILES : RUNNER_EXEC,
         .rows = spec->rows,
         .cols = spec->cols,
         .flags = (spec->tty ? RUNNER_EXEC_TTY : 0) | (spec->has_input ? RUNNER_EXEC_INPUT : 0),
@@ -148,7 +166,9 @@ int runner_command_new(uv_loop_t *loop, const char *directory,
         return aq_fail_oom(err);
     c->ops = ops;
     c->data = data;
-    r = runner_wire_open(loop, directory, RUNNER_SOCKET, &command_wire_ops, c, &c->wire, err);
+    c->is_files = spec->is_files;
+    r = runner_wire_open(loop, directory, RUNNER_SOCKET, RUNNER_OUTPUT_MAX, &command_wire_ops, c,
+                         &c->wire, err);
     if (r == 0)
         r = runner_client_send_command(c->wire, spec, err);
     if (r < 0)
@@ -175,7 +195,8 @@ int runner_feed_new(uv_loop_t *loop, const char *directory, const struct runner_
     c->ops = ops;
     c->data = data;
     c->is_feed = true;
-    r = runner_wire_open(loop, directory, MONITOR_SOCKET, &command_wire_ops, c, &c->wire, err);
+    r = runner_wire_open(loop, directory, MONITOR_SOCKET, MONITOR_INPUT_MAX, &command_wire_ops, c,
+                         &c->wire, err);
     if (r == 0 && runner_wire_send_bytes(c->wire, MONITOR_FEED, NULL, 0) < 0)
         r = aq_fail(err, ENOTCONN, "the program does not run");
     if (r < 0)
@@ -269,7 +290,8 @@ int runner_terminal_open(uv_loop_t *loop, const char *directory, const struct ru
     t->super.ops = runtime;
     t->ops = ops;
     t->data = data;
-    r = runner_wire_open(loop, directory, RUNNER_SOCKET, &wire_ops, t, &t->wire, err);
+    r = runner_wire_open(loop, directory, RUNNER_SOCKET, RUNNER_OUTPUT_MAX, &wire_ops, t, &t->wire,
+                         err);
     if (r < 0) {
         free(t);
         return r;

@@ -16,6 +16,7 @@
 struct runner_command;
 
 struct runner_command_spec {
+    bool is_files;           /* 'argv' is for runner/files.h, and not a program */
     const char *const *argv; /* empty = a shell */
     size_t argc;
     const char *const *envp; /* "NAME=value", added to the container's own */
@@ -38,7 +39,8 @@ struct runner_command_ops {
 };
 
 /* Run a command in the container of 'directory'. -ENOTCONN if no runner is
- * there, -E2BIG if the command is longer than a packet.
+ * there, -E2BIG if the command is longer than a packet. 'is_files' fails with "old-runner" in
+ * a container that was started by an agent that had none of it.
  */
 int runner_command_new(uv_loop_t *loop, const char *directory,
                        const struct runner_command_spec *spec, const struct runner_command_ops *ops,

@@ -21,6 +21,7 @@ struct runner_wire_queued {
 struct runner_wire {
     uv_poll_t poll;
     int fd;
+    size_t piece_max;
     const struct runner_wire_ops *ops;
     void *data;
     struct list queue;
@@ -85,7 +86,7 @@ static void runner_wire_on_ready(uv_poll_t *poll, int status, int events)
     w->ops->on_packet(w->data, packet, got < 0 ? 0 : (size_t)got);
 }
 
-int runner_wire_open(uv_loop_t *loop, const char *directory, const char *socket,
+int runner_wire_open(uv_loop_t *loop, const char *directory, const char *socket, size_t piece_max,
                      const struct runner_wire_ops *ops, void *data, struct runner_wire **ret,
                      struct aq_error *err)
 {
@@ -105,6 +106,7 @@ int runner_wire_open(uv_loop_t *loop, const char *directory, const char *socket,
     }
     w->poll.data = w;
     w->fd = fd;
+    w->piece_max = piece_max;
     w->ops = ops;
     w->data = data;
     list_init(&w->queue);
@@ -136,7 +138,7 @@ int runner_wire_send_bytes(struct runner_wire *w, char type, const char *bytes, 
     int r = 0;
 
     do {
-        size_t part = AQ_MIN(len, sizeof(packet) - 1);
+        size_t part = AQ_MIN(len, w->piece_max);
 
         if (part)
             memcpy(packet + 1, bytes, part);

@@ -17,8 +17,10 @@ struct runner_wire_ops {
     void (*on_drain)(void *data); /* all that was queued has been taken */
 };
 
-/* To 'socket', a name in the directory. -ENOTCONN if nobody listens there. */
-int runner_wire_open(uv_loop_t *loop, const char *directory, const char *socket,
+/* To 'socket', a name in the directory, whose packets have 'piece_max' bytes besides their type,
+ * RUNNER_OUTPUT_MAX at most. -ENOTCONN if nobody listens there.
+ */
+int runner_wire_open(uv_loop_t *loop, const char *directory, const char *socket, size_t piece_max,
                      const struct runner_wire_ops *ops, void *data, struct runner_wire **ret,
                      struct aq_error *err);
 

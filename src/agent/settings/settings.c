@@ -209,6 +209,12 @@ const struct conf_item settings_items[] = {
     { "metrics", "insecure", CONF_BOOL, AT(metrics_insecure), NULL, 0, 0, 0,
       "Allow plain HTTP on an address that others can reach" },
 
+    { "service", "unit", CONF_STR, AT(service_unit), NULL, 0, 0, 0,
+      "Unit of systemd that runs the agent, for 'aliquot agent restart' and 'stop'; default: "
+      "that in whose cgroup it is" },
+    { "service", "systemctl", CONF_PATH, AT(service_systemctl), "/usr/bin/systemctl", 0, 0, 0,
+      "Path of systemctl" },
+
     { "logs", "keep-age", CONF_DURATION, AT(keep_usec), "7d", 0, 3650 * DAY_USEC, 0,
       "How long output is kept after a kernel's end" },
     { "logs", "keep-count", CONF_INT, AT(keep_count), "10000", 0, 1000000, 0,

@@ -65,6 +65,8 @@ struct settings {
     int64_t stat_interval_usec; /* 0 = none are taken */
     char *metrics_listen, *metrics_tls_cert, *metrics_tls_key;
     bool metrics_insecure;
+    char *service_unit;                        /* that we are; NULL = found by the cgroup */
+    char *service_systemctl;                   /* path */
     int64_t keep_usec, keep_count, keep_bytes; /* logs of kernels that have ended */
 };
 

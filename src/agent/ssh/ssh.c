@@ -11,13 +11,16 @@
 #include <unistd.h>
 
 #include "agent/runtime/sync_tool.h"
-#include "agent/ssh/key.h"
 #include "base/fs.h"
+#include "base/log.h"
 
 #define LOADER_NAME "ld.so"
 #define PROGRAM_NAME "dropbear"
+#define SFTP_NAME "sftp-server"
+#define SFTP_WANTED "/usr/lib/sftp-server" /* where dropbear looks for one */
 
 struct ssh {
+    bool has_sftp;
     struct part {
         char *source, *target;
     } parts[SSH_MOUNTS_MAX];
@@ -26,16 +29,27 @@ struct ssh {
 
 /* ---- the program ---- */
 
-static int ssh_add_part(struct ssh *ssh, const char *source, const char *name, struct aq_error *err)
+static int ssh_add_mount(struct ssh *ssh, const char *source, const char *target,
+                         struct aq_error *err)
 {
     struct part *part = &ssh->parts[ssh->count];
 
+    for (size_t i = 0; i < ssh->count; i++)
+        if (strcmp(ssh->parts[i].target, target) == 0)
+            return 0; /* a library of both programs */
     if (ssh->count == SSH_MOUNTS_MAX)
-        return aq_fail(err, E2BIG, "it needs more than %d libraries", SSH_MOUNTS_MAX - 2);
+        return aq_fail(err, E2BIG, "it needs more than %d libraries", SSH_MOUNTS_MAX - 4);
     part->source = realpath(source, NULL); /* a later package is another file of this name */
-    part->target = aq_format("%s/%s", SSH_INSIDE, name);
+    part->target = strdup(target);
     ssh->count++;
     return part->source && part->target ? 0 : aq_fail(err, ENOENT, "'%s' is not there", source);
+}
+
+static int ssh_add_part(struct ssh *ssh, const char *source, const char *name, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *target = aq_format("%s/%s", SSH_INSIDE, name);
+
+    return target ? ssh_add_mount(ssh, source, target, err) : aq_fail_oom(err);
 }
 
 /* "	libz.so.1 => /lib/x86_64-linux-gnu/libz.so.1 (0x...)", and the loader as
@@ -73,7 +87,25 @@ static bool ssh_has_loader(const struct ssh *ssh)
     return false;
 }
 
-int ssh_new(const char *program, struct ssh **ret, struct aq_error *err)
+/* Without it there is no SFTP, and SSH as well as with it. */
+static void ssh_add_sftp(struct ssh *ssh, const char *runner)
+{
+    struct aq_error err = { 0 };
+    int r;
+
+    if (access(SSH_SFTP_SERVER, X_OK) < 0)
+        return;
+    r = ssh_add_part(ssh, SSH_SFTP_SERVER, SFTP_NAME, &err);
+    if (r == 0)
+        r = ssh_add_libraries(ssh, SSH_SFTP_SERVER, &err);
+    if (r == 0)
+        r = ssh_add_mount(ssh, runner, SFTP_WANTED, &err);
+    if (r < 0)
+        log_warning("sessions have no SFTP: %s", err.text);
+    ssh->has_sftp = r == 0;
+}
+
+int ssh_new(const char *program, const char *runner, struct ssh **ret, struct aq_error *err)
 {
     AQ_CLEANUP(ssh_freep) struct ssh *ssh = NULL;
     int r;
@@ -87,8 +119,10 @@ int ssh_new(const char *program, struct ssh **ret, struct aq_error *err)
         r = ssh_add_libraries(ssh, program, err);
     if (r == 0 && !ssh_has_loader(ssh))
         r = aq_fail(err, ENOEXEC, "the loader of '%s' was not found", program);
-    if (r == 0)
-        *ret = AQ_TAKE(ssh);
+    if (r < 0)
+        return r;
+    ssh_add_sftp(ssh, runner);
+    *ret = AQ_TAKE(ssh);
     return r;
 }
 
@@ -101,6 +135,11 @@ void ssh_free(struct ssh *ssh)
     free(ssh);
 }
 
+bool ssh_has_sftp(const struct ssh *ssh)
+{
+    return ssh->has_sftp;
+}
+
 size_t ssh_mounts(const struct ssh *ssh, struct container_mount *ret)
 {
     for (size_t i = 0; i < ssh->count; i++)
@@ -111,21 +150,12 @@ size_t ssh_mounts(const struct ssh *ssh, struct container_mount *ret)
 
 /* ---- a kernel's files ---- */
 
-static int ssh_read_seed(const char *text, unsigned char ret[SSH_KEY_SIZE])
-{
-    if (strlen(text) != SSH_SEED_TEXT || strspn(text, "0123456789abcdef") != SSH_SEED_TEXT)
-        return -EINVAL;
-    for (size_t i = 0; i < SSH_KEY_SIZE; i++)
-        (void)sscanf(text + 2 * i, "%2hhx", &ret[i]);
-    return 0;
-}
-
 static int ssh_make_host_key(const unsigned char *seed, const char *hostname, struct ssh_key *ret,
                              struct aq_error *err)
 {
     char label[96];
 
-    (void)snprintf(label, sizeof(label), "host %s", hostname);
+    (void)snprintf(label, sizeof(label), SSH_LABEL_HOST "%s", hostname);
     return ssh_key_derive(seed, label, ret, err);
 }
 
@@ -176,7 +206,7 @@ static int ssh_make_texts(const struct ssh_files *files, struct ssh_texts *t, st
 {
     struct ssh_key host, cluster, container;
     unsigned char seed[SSH_KEY_SIZE];
-    int r = ssh_read_seed(files->seed, seed) < 0
+    int r = ssh_seed_parse(files->seed, seed) < 0
                 ? aq_fail_field(err, EINVAL, "ssh_seed", "a seed is %d digits", SSH_SEED_TEXT)
                 : 0;
 
@@ -185,7 +215,7 @@ static int ssh_make_texts(const struct ssh_files *files, struct ssh_texts *t, st
     if (r == 0)
         r = ssh_key_derive(seed, "cluster", &cluster, err);
     if (r == 0)
-        r = ssh_key_derive(seed, "container", &container, err);
+        r = ssh_key_derive(seed, SSH_LABEL_CONTAINER, &container, err);
     if (r == 0)
         r = ssh_add_known(files, seed, &t->known, err);
     if (r < 0)
@@ -196,6 +226,8 @@ static int ssh_make_texts(const struct ssh_files *files, struct ssh_texts *t, st
     ssh_add_authorized(&t->cluster_public, &cluster, "work@cluster");
     ssh_add_authorized(&t->authorized, &container, "work@session");
     ssh_add_authorized(&t->authorized, &cluster, "work@cluster");
+    if (files->own)
+        strbuf_addf(&t->authorized, "%s own\n", files->own);
     return strbuf_ok(&t->host) && strbuf_ok(&t->known) && strbuf_ok(&t->cluster)
                    && strbuf_ok(&t->container) && strbuf_ok(&t->authorized)
                ? 0

@@ -3,29 +3,32 @@
  *
  * It runs in any image: its loader and libraries are mounted beside it. The
  * runner starts one for each connection to SSH_PORT, as the container's user,
- * who alone can log in, with the session's key.
+ * who alone can log in, with the session's key. So does OpenSSH's server of SFTP, if the node
+ * has it: where dropbear looks for one, the runner is, which starts it by that loader.
  */
 #ifndef AQ_AGENT_SSH_SSH_H
 #define AQ_AGENT_SSH_SSH_H
 
 #include "agent/runtime/container.h"
 #include "base/error.h"
+#include "model/ssh_key.h"
 
-#define SSH_PORT 2200
 #define SSH_SERVER "/usr/sbin/dropbear"
+#define SSH_SFTP_SERVER "/usr/lib/openssh/sftp-server"
 #define SSH_INSIDE "/opt/kernel/ssh" /* directory of the program */
 #define SSH_MOUNTS_MAX 24
 #define SSH_SHELLS "ssh/shells"                  /* in config; for images without /etc/shells */
-#define SSH_SEED_TEXT 64                         /* hexadecimal digits */
 #define SSH_HOST_KEY "dropbear_ed25519_host_key" /* in config/ssh */
 
 struct ssh;
 
-/* Find the program and what it needs; -ENOENT if it is not installed. Blocks
- * for the moment that its loader takes.
+/* Find the program and what it needs; -ENOENT if it is not installed. 'runner' is the path of
+ * aliquot-runner, for SFTP. Blocks for the moment that its loader takes.
  */
-int ssh_new(const char *program, struct ssh **ret, struct aq_error *err);
+int ssh_new(const char *program, const char *runner, struct ssh **ret, struct aq_error *err);
 void ssh_free(struct ssh *ssh);
+/* Files can be moved by SFTP. */
+bool ssh_has_sftp(const struct ssh *ssh);
 AQ_DEFINE_CLEANUP(struct ssh, ssh_free)
 
 /* What is mounted for it; 'ret' has room for SSH_MOUNTS_MAX. The number. */
@@ -36,6 +39,7 @@ struct ssh_files {
     const char *seed;     /* SSH_SEED_TEXT digits: the session's */
     const char *hostname; /* "main1" */
     const char *hosts;    /* "main1,sub1"; NULL = itself */
+    const char *own;      /* a public key of the user's, who logs in with it, too; NULL = none */
 };
 
 /* Write config/ssh, and below config/home what belongs into the work directory:

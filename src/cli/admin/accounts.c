@@ -20,6 +20,7 @@ static const struct column user_columns[] = {
     { "status", "STATUS", COLUMN_STATUS, 0 },
     { "domain", "DOMAIN", COLUMN_TEXT, 0 },
     { "projects", "PROJECTS", COLUMN_NAMES, COLUMN_MAY_SHRINK },
+    { "need_password_change", "MUST-CHANGE", COLUMN_BOOL, COLUMN_IS_WIDE },
     { "total_slots", "LIMITS", COLUMN_SLOTS, COLUMN_IS_WIDE },
     { "max_concurrent_sessions", "SESSIONS", COLUMN_NUMBER, COLUMN_IS_WIDE },
     { "created_at", "AGE", COLUMN_TIME, 0 },
@@ -310,8 +311,9 @@ static int accounts_set(struct cli *cli, void *data, int argc, char **argv, stru
 
 struct user_opts {
     const char *username, *full_name, *domain, *role, *status;
-    struct cli_list groups, total_slots;
+    struct cli_list groups, networks, total_slots;
     struct cli_int sessions;
+    int need_password_change;
     bool password_stdin;
 };
 
@@ -323,13 +325,17 @@ struct user_opts {
     { 0, "role", CLI_STR, offsetof(struct user_opts, role), "ROLE",                                \
       "superadmin, admin, user or monitor" },                                                      \
     { 0, "status", CLI_STR, offsetof(struct user_opts, status), "STATUS",                          \
-      "active, inactive, deleted" },                                                               \
+      "active, inactive, deleted or before-verification" },                                                               \
     { 0, "groups", CLI_LIST, offsetof(struct user_opts, groups), "PROJECT",                        \
       "the projects that the user is in; repeatable; a new one: default" },                        \
+    { 0, "allowed-client-ip", CLI_LIST, offsetof(struct user_opts, networks), "NETWORK",           \
+      "let the user in from there alone; repeatable; any: from anywhere" },                       \
     { 0, "total-slots", CLI_LIST, offsetof(struct user_opts, total_slots), "SLOT=AMOUNT",          \
       "all that the user's sessions may hold at a time" },                                         \
     { 0, "max-concurrent-sessions", CLI_INT, offsetof(struct user_opts, sessions), "N",            \
       "0 = no limit" },                                                                            \
+    { 0, "need-password-change", CLI_CHOICE, offsetof(struct user_opts, need_password_change),     \
+      "yes|no", "whether the user must change the password before logging in with it" },          \
     { 0, "password-stdin", CLI_FLAG, offsetof(struct user_opts, password_stdin), NULL,             \
       "read a password from standard input" }
 /* clang-format on */
@@ -499,19 +505,32 @@ static const struct cli_opt allow_opts[] = {
     CLI_OPT_END,
 };
 
-static int accounts_allow(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+static int accounts_change_access(struct cli *cli, const void *opts, const char *name,
+                                  const char *what, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
     json_t *body = NULL;
-    int r = accounts_request_body(allow_opts, data, &body, err);
+    int r = accounts_request_body(allow_opts, opts, &body, err);
 
-    (void)argc;
     if (r == 0)
-        r = accounts_path(cli, argv[0], "/allow", &path, err);
+        r = accounts_path(cli, name, what, &path, err);
     if (r == 0)
         r = cli_call(cli, METHOD_POST, path.data, body, NULL, err);
     json_decref(body);
     return r;
+}
+
+static int accounts_allow(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    (void)argc;
+    return accounts_change_access(cli, data, argv[0], "/allow", err);
+}
+
+static int accounts_disallow(struct cli *cli, void *data, int argc, char **argv,
+                             struct aq_error *err)
+{
+    (void)argc;
+    return accounts_change_access(cli, data, argv[0], "/disallow", err);
 }
 
 LS_VERB(resource_group, "resource-group", "List resource groups", ls_opts);
@@ -528,6 +547,10 @@ ACCOUNT_VERB(resource_group, "resource-group allow", "RESOURCE-GROUP",
              "Let a domain, project or keypair use a resource group", allow_opts,
              sizeof(struct allow_opts), 1, allow,
              "aliquot admin resource-group allow night --domain default");
+ACCOUNT_VERB(resource_group, "resource-group disallow", "RESOURCE-GROUP",
+             "Let a domain, project or keypair use a resource group no longer", allow_opts,
+             sizeof(struct allow_opts), 1, disallow,
+             "aliquot admin resource-group disallow night --domain default");
 
 /* ---- policies ---- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commands on agents: ls, info, drain, undrain, rm, revoke, token, join. */
+/* Commands on agents: ls, info, set, drain, undrain, rm, revoke, token, join. */
 #include <errno.h>
 
 #include "cli/admin/agent_picture.h"
@@ -16,6 +16,7 @@ static const struct column agent_columns[] = {
     { "available_slots", "RESOURCES", COLUMN_SLOTS, 0 },
     { "occupied_slots", "OCCUPIED", COLUMN_SLOTS, 0 },
     { "resource_group", "RESOURCE-GROUP", COLUMN_TEXT, COLUMN_IS_WIDE },
+    { "assigned_group", "ASSIGNED", COLUMN_TEXT, COLUMN_IS_EXTRA },
     { "architecture", "ARCHITECTURE", COLUMN_TEXT, COLUMN_IS_WIDE },
     { "runtime", "RUNTIME", COLUMN_TEXT, COLUMN_IS_EXTRA },
     { "runtime_notes", "NOTES", COLUMN_TEXT, COLUMN_IS_EXTRA },
@@ -121,7 +122,7 @@ const struct cli_verb verb_agent_info = {
     .run = agent_info,
 };
 
-/* ---- drain, undrain, rm, revoke ---- */
+/* ---- set, drain, undrain, rm, revoke ---- */
 
 /* POST (or DELETE) for each agent. */
 static int agent_change_each(struct cli *cli, enum method method, const char *action,
@@ -139,6 +140,48 @@ static int agent_change_each(struct cli *cli, enum method method, const char *ac
     }
     return r;
 }
+
+struct agent_set_opts {
+    const char *resource_group;
+    bool own;
+};
+
+static const struct cli_opt set_opts[] = {
+    { 0, "resource-group", CLI_STR, offsetof(struct agent_set_opts, resource_group),
+      "RESOURCE-GROUP", "to which it belongs from now on" },
+    { 0, "own-resource-group", CLI_FLAG, offsetof(struct agent_set_opts, own), NULL,
+      "belong to the group of its own settings again" },
+    CLI_OPT_END,
+};
+
+static int agent_set(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    const struct agent_set_opts *opts = data;
+    json_t *body;
+    int r;
+
+    if (!opts->resource_group == !opts->own)
+        return aq_fail(err, EINVAL, "give either --resource-group or --own-resource-group");
+    body = json_pack("{s:s}", "resource_group", opts->own ? "" : opts->resource_group);
+    r = agent_change_each(cli, METHOD_PATCH, "", body, argc, argv, err);
+    json_decref(body);
+    return r;
+}
+
+const struct cli_verb verb_agent_set = {
+    .name = "agent set",
+    .args = "AGENT...",
+    .summary = "Move an agent to another resource group",
+    .details = "This holds over resource_group of the agent's own settings, also when it joins\n"
+               "again. Its sessions stay where they are; only others of the new group follow.",
+    .examples = "aliquot agent set --resource-group night node1\n"
+                "aliquot agent set --own-resource-group node1",
+    .opts = set_opts,
+    .opts_size = sizeof(struct agent_set_opts),
+    .min_args = 1,
+    .max_args = -1,
+    .run = agent_set,
+};
 
 struct drain_opts {
     const char *reason;
@@ -253,7 +296,7 @@ static const struct column token_columns[] = {
 
 struct token_opts {
     struct cli_int expires;
-    const char *agent;
+    const char *agent, *proxy;
 };
 
 static const struct cli_opt token_opts[] = {
@@ -261,15 +304,18 @@ static const struct cli_opt token_opts[] = {
       "how long it is good for; default 1h" },
     { 0, "agent", CLI_STR, offsetof(struct token_opts, agent), "AGENT",
       "good for an agent of this name only" },
+    { 0, "proxy", CLI_STR, offsetof(struct token_opts, proxy), "NAME",
+      "for a proxy of this name, aliquot-proxy, and no agent" },
     CLI_OPT_END,
 };
 
-static void agent_note_join(struct cli *cli, const json_t *answer)
+static void agent_note_join(struct cli *cli, const json_t *answer, bool is_proxy)
 {
     struct url url;
 
     if (url_parse(cli_client_endpoint(cli), &url, NULL) == 0)
-        cli_note(cli, "\nOn the new machine:\n  aliquot agent join %s:%lld %s", url.address.host,
+        cli_note(cli, "\nOn the new machine:\n  %s join %s:%lld %s",
+                 is_proxy ? "aliquot-proxy" : "aliquot agent", url.address.host,
                  (long long)json_integer_value(json_object_get(answer, "link_port")),
                  json_string_value(json_object_get(answer, "token")));
 }
@@ -284,13 +330,15 @@ static int agent_token(struct cli *cli, void *data, int argc, char **argv, struc
     (void)argv;
     if (opts->agent)
         (void)json_object_set_new(body, "agent_id", json_string(opts->agent));
+    if (opts->proxy)
+        (void)json_object_set_new(body, "proxy", json_string(opts->proxy));
     if (opts->expires.is_set)
         (void)json_object_set_new(body, "expires_sec", json_integer(opts->expires.value / 1000000));
     r = cli_call(cli, METHOD_POST, "/aliquot/v1/join-tokens", body, &answer, err);
     if (r == 0)
         r = record_print(cli, token_columns, answer, err);
     if (r == 0 && output_is_human(&cli->output))
-        agent_note_join(cli, answer);
+        agent_note_join(cli, answer, opts->proxy);
     json_decref(body);
     json_decref(answer);
     return r;
@@ -300,7 +348,8 @@ const struct cli_verb verb_agent_token = {
     .name = "agent token",
     .args = "",
     .summary = "Make a token that lets one machine join the cluster once",
-    .examples = "aliquot agent token\naliquot agent token --agent node7 --expires 15m -o name",
+    .examples = "aliquot agent token\naliquot agent token --agent node7 --expires 15m -o name\n"
+                "aliquot agent token --proxy main",
     .opts = token_opts,
     .opts_size = sizeof(struct token_opts),
     .run = agent_token,

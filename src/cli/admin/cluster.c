@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cluster itself: audit; init and db, which run the manager's program. */
+/* The cluster itself: audit; init, db and backup, which run the manager's program. */
 #include <errno.h>
 
 #include "cli/client.h"
@@ -86,11 +86,59 @@ static int cluster_db(struct cli *cli, void *data, int argc, char **argv, struct
     return cluster_exec_manager(verb, argc, argv, err);
 }
 
+static int cluster_backup(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    char verb[] = "backup";
+
+    (void)cli;
+    (void)data;
+    return cluster_exec_manager(verb, argc, argv, err);
+}
+
+const struct cli_verb verb_admin_backup = {
+    .name = "admin backup",
+    .args = "create | verify | restore | ls PATH [OPTIONS]",
+    .summary = "Back up the cluster into one sealed file while it serves, and restore it",
+    .details =
+        "Runs 'aliquot-manager backup' on the manager's machine. The file has the database,\n"
+        "whatever engine it is on, the key of its secrets, the certificate authority and\n"
+        "manager.toml. create takes a file's name or a folder's, in which --keep removes all\n"
+        "but the newest. verify reads all of it and audits the ledger. restore puts it where\n"
+        "--state and --database say, where no cluster is yet; --passphrase-file names a file\n"
+        "whose first line seals it, else the terminal is asked.",
+    .examples = "aliquot admin backup create /var/backups/aliquot --keep 14\n"
+                "aliquot admin backup verify cluster.backup\n"
+                "aliquot admin backup restore cluster.backup --state /var/lib/aliquot/manager",
+    .min_args = 2,
+    .max_args = -1,
+    .flags = CLI_NO_CONFIG | CLI_STOP_AT_FIRST,
+    .run = cluster_backup,
+};
+
 const struct cli_verb verb_admin_db = {
     .name = "admin db",
-    .args = "migrate | check [OPTIONS OF aliquot-manager]",
-    .summary = "Look at the database or bring it up to date, while the manager is stopped",
-    .examples = "aliquot admin db check\naliquot admin db migrate --state /srv/aliquot",
+    .args = "info|check|vacuum|shell|migrate|take-over|mark-restored [OPTIONS]",
+    .summary = "Show, check or copy the database, or bring it up to date",
+    .details = "The options are those of aliquot-manager.\n"
+               "info says what it is, how many rows it has and what is dangerous about its\n"
+               "server; it works while the manager serves, and so do shell and, on a server,\n"
+               "vacuum; the others do not. vacuum gives the space of removed rows back.\n"
+               "shell is sqlite3 or psql on the database, which only reads; --write lets it\n"
+               "change rows, which a manager that runs would not see: stop it before.\n"
+               "migrate --to copies all rows to another database, a file or one on a PostgreSQL\n"
+               "server, compares them and says what to put into manager.toml; the old one stays\n"
+               "as it is. What broke off is continued by the same command; --dry-run only looks.\n"
+               "take-over gives a database on a server to the manager that opens it next: the one\n"
+               "that has it, because its machine sleeps, say, cannot write any more.\n"
+               "mark-restored is for a database that was restored by other means than admin\n"
+               "backup, such as pg_dumpall: the manager starts no session then, and keeps what\n"
+               "is newer on agents, until 'admin orphan finish'.",
+    .examples =
+        "aliquot admin db info\n"
+        "aliquot admin db check\n"
+        "echo 'SELECT status, COUNT(*) FROM sessions GROUP BY 1;' | aliquot admin db shell\n"
+        "aliquot admin db migrate --state /srv/aliquot\n"
+        "aliquot admin db migrate --to postgresql://aliquot@db.example.org/aliquot",
     .min_args = 1,
     .max_args = -1,
     .flags = CLI_NO_CONFIG | CLI_STOP_AT_FIRST,

@@ -96,6 +96,24 @@ static void doctor_check_version(void *data, struct finding *ret)
     json_decref(health);
 }
 
+static void doctor_check_database(void *data, struct finding *ret)
+{
+    const struct doctor_cluster *c = data;
+    json_t *health = json_loadb(c->health.body.data, c->health.body.len, 0, NULL);
+    const json_t *since = json_object_get(health, "database_away_since");
+
+    if (c->is_reached && json_is_string(since)) {
+        finding_say(ret, CHECK_MISSING, "the manager cannot reach its database since %s",
+                    json_string_value(since));
+        finding_mean(ret, "it answers what is in memory; changes are refused, and nothing starts");
+        finding_mend(ret, "on the manager's machine: aliquot doctor manager; start the database "
+                          "server");
+    } else if (c->is_reached && since) {
+        finding_say(ret, CHECK_OK, "the manager reaches its database");
+    }
+    json_decref(health);
+}
+
 /* The manager's clock, from "Date: ..." of its answer; 0 = it has none. */
 static int64_t doctor_read_date(const struct client_reply *reply)
 {
@@ -152,6 +170,7 @@ static void doctor_check_login(void *data, struct finding *ret)
 static const struct check doctor_cluster_checks[] = {
     { "cluster.manager", "cluster", "manager", doctor_check_reach },
     { "cluster.version", "cluster", "version", doctor_check_version },
+    { "cluster.database", "cluster", "database", doctor_check_database },
     { "cluster.clock", "cluster", "clock", doctor_check_difference },
     { "cluster.login", "cluster", "login", doctor_check_login },
     { .id = NULL },

@@ -21,6 +21,7 @@ static const struct {
     { "agent", "To run an agent with sessions as processes" },
     { "containers", "To run sessions in containers" },
     { "gpu", "To give GPUs to sessions" },
+    { "proxy", "To show apps to browsers" },
     { "cluster", "To use the cluster that you are logged in to" },
 };
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/csv.h"
 #include "cli/client.h"
 #include "cli/verbs.h"
 

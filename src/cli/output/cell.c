@@ -81,7 +81,10 @@ static void cell_write_names(const struct output *o, const json_t *list, struct 
         const char *text = json_string_value(name);
 
         strbuf_adds(out, i ? ", " : "");
-        cell_write_clean(o, text ? text : "?", text ? strlen(text) : 1, out);
+        if (json_is_integer(name))
+            strbuf_addi(out, json_integer_value(name));
+        else
+            cell_write_clean(o, text ? text : "?", text ? strlen(text) : 1, out);
     }
 }
 
@@ -95,7 +98,7 @@ static void cell_write_load(const struct output *o, const json_t *load, struct s
 
 static void cell_write_json(const struct output *o, const json_t *value, struct strbuf *out)
 {
-    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    char *text = json_dumps(value, OUTPUT_JSON_FLAGS | JSON_COMPACT);
 
     if (text)
         cell_write_clean(o, text, strlen(text), out);

@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "cli/opt.h"
+#include "base/csv.h"
 #include "base/suggest.h"
 #include "cli/output/row_order.h"
 #include "cli/output/table.h"
@@ -120,7 +121,7 @@ static json_t *output_project_row(const struct chosen *chosen, const json_t *row
 
 static void output_add_json(const json_t *value, size_t flags, struct strbuf *out)
 {
-    char *text = value ? json_dumps(value, flags | JSON_ENCODE_ANY) : NULL;
+    char *text = value ? json_dumps(value, flags | OUTPUT_JSON_FLAGS) : NULL;
 
     if (text) {
         strbuf_adds(out, text);
@@ -147,7 +148,7 @@ static void output_write_csv_row(const struct chosen *chosen, const json_t *row,
         if (json_is_string(value)) {
             csv_write_field(json_string_value(value), json_string_length(value), out);
         } else if (value && !json_is_null(value)) {
-            text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+            text = json_dumps(value, OUTPUT_JSON_FLAGS | JSON_COMPACT);
             if (text)
                 csv_write_field(text, strlen(text), out);
             else

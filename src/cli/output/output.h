@@ -36,7 +36,7 @@ enum column_kind {
     COLUMN_SLOTS,  /* {"cpu":"1","mem":"1073741824"} -> "cpu=1 mem=1 GiB" */
     COLUMN_STATUS, /* coloured by its word */
     COLUMN_BOOL,   /* "yes", "no" */
-    COLUMN_NAMES,  /* an array of objects with "name", or of text -> "a, b" */
+    COLUMN_NAMES,  /* an array of objects with "name", of text or of integers -> "a, b" */
     COLUMN_LOAD,   /* {"part":0.25,"text":"0.5/2"} -> "[##......] 0.5/2", coloured by the part */
 };
 
@@ -48,6 +48,9 @@ enum {
     COLUMN_IS_NESTED = 1u << 4,  /* of the former, not in records for users */
     COLUMN_IS_LONG = 1u << 5,    /* of any length: makes the manager's pages short */
 };
+
+/* Fractions have the digits with which they came, of which there are 15 at most. */
+#define OUTPUT_JSON_FLAGS (JSON_ENCODE_ANY | JSON_REAL_PRECISION(15))
 
 #define OUTPUT_COLUMNS_MAX 48 /* of a table */
 
@@ -125,9 +128,6 @@ static inline bool output_is_human(const struct output *o)
 
 /* Block style; strings that another type would be read from are quoted. */
 void yaml_write(const json_t *value, struct strbuf *out);
-
-/* A field by RFC 4180: quoted if it holds a comma, quote, line end or edge blank. */
-void csv_write_field(const char *text, size_t len, struct strbuf *out);
 
 /* The value of a column as users read it; "-" for null. No control characters. */
 void cell_write(const struct output *o, const struct column *column, const json_t *value,

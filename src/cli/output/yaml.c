@@ -84,7 +84,7 @@ static void yaml_write_scalar(const json_t *value, struct strbuf *out)
         yaml_write_text(json_string_value(value), json_string_length(value), out);
         return;
     }
-    text = json_dumps(value, JSON_ENCODE_ANY);
+    text = json_dumps(value, OUTPUT_JSON_FLAGS);
     if (text)
         strbuf_adds(out, text);
     else

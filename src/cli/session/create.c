@@ -33,7 +33,7 @@ static int create_one(struct cli *cli, const struct create_request *request, jso
                          &body, err);
 
     if (r == 0)
-        r = cli_call(cli, METHOD_POST, "/session", body, &answer, err);
+        r = cli_call_once(cli, "/session", body, &answer, err);
     if (r == 0 && json_array_append(created, answer) < 0)
         r = aq_fail_oom(err);
     json_decref(body);
@@ -50,20 +50,42 @@ static int create_take_items(const json_t *answer, json_t *created, struct aq_er
     return json_array_extend(created, (json_t *)items) < 0 ? aq_fail_oom(err) : 0;
 }
 
-static int create_part(struct cli *cli, const struct create_request *request, size_t first,
-                       size_t count, json_t *created, struct aq_error *err)
+/* The bodies of the next sessions, as many as one request may have. */
+static int create_fill_part(struct cli *cli, const struct create_request *request, size_t first,
+                            json_t *list, struct aq_error *err)
 {
-    json_t *list = json_array(), *body = NULL, *answer = NULL;
-    int r = list ? 0 : aq_fail_oom(err);
+    size_t bytes = 0;
 
-    for (size_t i = 0; r == 0 && i < count; i++) {
-        r = spec_to_json(cli, request->spec, request->is_batch, request->argc, request->argv,
-                         (unsigned)(first + i + 1), &body, err);
-        if (r == 0 && json_array_append_new(list, body) < 0)
-            r = aq_fail_oom(err);
+    while (first + json_array_size(list) < request->count
+           && json_array_size(list) < CREATE_AT_ONCE_MAX) {
+        size_t next = first + json_array_size(list), len;
+        json_t *body = NULL;
+        int r = spec_to_json(cli, request->spec, request->is_batch, request->argc, request->argv,
+                             (unsigned)(next + 1), &body, err);
+
+        if (r < 0)
+            return r;
+        len = json_dumpb(body, NULL, 0, JSON_COMPACT);
+        bytes += len + 1;
+        if (!len || (bytes > CREATE_BYTES_MAX && next > first)) {
+            json_decref(body);
+            return len ? 0 : aq_fail_oom(err);
+        }
+        if (json_array_append_new(list, body) < 0)
+            return aq_fail_oom(err);
     }
+    return 0;
+}
+
+static int create_part(struct cli *cli, const struct create_request *request, json_t *created,
+                       struct aq_error *err)
+{
+    json_t *list = json_array(), *answer = NULL;
+    int r = list ? create_fill_part(cli, request, json_array_size(created), list, err)
+                 : aq_fail_oom(err);
+
     if (r == 0)
-        r = cli_call(cli, METHOD_POST, "/aliquot/v1/sessions", list, &answer, err);
+        r = cli_call_once(cli, "/aliquot/v1/sessions", list, &answer, err);
     if (r == 0)
         r = create_take_items(answer, created, err);
     json_decref(list);
@@ -81,10 +103,15 @@ static int create_several(struct cli *cli, struct create_request *request, json_
     spec.name = name;
     spec.array_count = (unsigned)request->count;
     request->spec = &spec;
-    for (size_t at = 0; r == 0 && at < request->count; at += CREATE_AT_ONCE_MAX)
-        r = create_part(cli, request, at, AQ_MIN(request->count - at, (size_t)CREATE_AT_ONCE_MAX),
-                        created, err);
-    if (r < 0 && json_array_size(created))
+    while (r == 0 && json_array_size(created) < request->count) {
+        size_t before = json_array_size(created);
+
+        r = create_part(cli, request, created, err);
+        if (r == 0 && json_array_size(created) == before)
+            r = aq_fail(err, EPROTO, "the manager's answer has no items");
+    }
+    request->is_partly_done = r < 0 && json_array_size(created);
+    if (request->is_partly_done)
         cli_hint(cli, "%zu of %zu were created: aliquot ps", json_array_size(created),
                  request->count);
     return r;

@@ -5,8 +5,9 @@
 
 #include "cli/session/session_spec.h"
 
-#define CREATE_COUNT_MAX 100000 /* sessions of one --count */
-#define CREATE_AT_ONCE_MAX 1000 /* sessions in one request: all of them or none */
+#define CREATE_COUNT_MAX 100000              /* sessions of one --count */
+#define CREATE_AT_ONCE_MAX 1000              /* sessions in one request: all of them or none ... */
+#define CREATE_BYTES_MAX ((size_t)500 << 10) /* ... and bytes: the manager takes 512 KiB */
 
 /* What is to be created. */
 struct create_request {
@@ -14,7 +15,8 @@ struct create_request {
     bool is_batch;
     size_t count; /* 0 = one, without a number in its name */
     int argc;
-    char **argv; /* as for spec_to_json() */
+    char **argv;         /* as for spec_to_json() */
+    bool is_partly_done; /* set by create_all() that failed: the first requests were not in vain */
 };
 
 /* *ret is the list of what was created: [{"sessionId", "sessionName", "status"}]. */

@@ -103,6 +103,7 @@ static const struct {
     const char *reason, *text;
 } follow_ends[] = {
     { REASON_TASK_TIMEOUT, "its --timeout was over" },
+    { REASON_EXEC_TIMEOUT, "code that it ran took longer than its cluster allows" },
     { REASON_OUT_OF_MEMORY, "its memory was used up" },
     { REASON_GPU_OUT_OF_MEMORY, "the memory of its GPU slice was used up" },
     { REASON_GPU_MISUSE, "it used a GPU past its slice" },

@@ -37,8 +37,10 @@ const struct column session_columns[] = {
     { "starts_at", "STARTS", COLUMN_TIME, COLUMN_IS_EXTRA },
     { "scheduled_at", "SCHEDULED", COLUMN_TIME, COLUMN_IS_EXTRA },
     { "terminated_at", "ENDED", COLUMN_TIME, COLUMN_IS_EXTRA },
+    { "last_access", "LAST-ACCESS", COLUMN_TIME, COLUMN_IS_EXTRA },
     { "reason", "REASON", COLUMN_TEXT, COLUMN_MAY_SHRINK },
     { "text", "TEXT", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED | COLUMN_IS_LONG },
+    { "app_traffic", "APP-TRAFFIC", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
     { "kernels", "KERNELS", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED | COLUMN_IS_LONG },
     COLUMN_END,
 };
@@ -340,6 +342,10 @@ static int session_info(struct cli *cli, void *data, int argc, char **argv, stru
             r = session_print_text(cli, session, err);
         if (r == 0)
             r = session_print_kernels(cli, session, err);
+        if (r == 0)
+            r = session_apps_print(cli, session, err);
+        if (r == 0)
+            r = session_traffic_print(cli, session, err);
         json_decref(session);
     }
     return r;

@@ -51,6 +51,14 @@ int attach_session(struct cli *cli, const struct follow_session *session, struct
 /* Add "ports", which the columns show, to its kernels. 0 or -ENOMEM. */
 int session_adapt(json_t *session);
 
+/* The list that the manager gives of apps, with a note if it is empty. */
+int session_apps_show(struct cli *cli, const json_t *apps, struct aq_error *err);
+
+/* For users, of a session that runs: a table of its apps, as far as they can be asked. */
+int session_apps_print(struct cli *cli, const json_t *session, struct aq_error *err);
+/* The same of what went through them. */
+int session_traffic_print(struct cli *cli, const json_t *session, struct aq_error *err);
+
 /* The manager's sentences, the member "text"; the data behind them are for machine formats. */
 int session_print_text(struct cli *cli, const json_t *answer, struct aq_error *err);
 

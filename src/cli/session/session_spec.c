@@ -233,6 +233,7 @@ static int spec_set_plain(const struct cli *cli, const struct spec_opts *spec, j
            | spec_set_str(body, "owner_access_key", cli->globals.owner)
            | spec_set_str(body, "input", spec->input)
            | spec_set_str(body, "starts_at", spec->starts_at) | spec_set_str(body, "tag", spec->tag)
+           | spec_set_str(body, "callback_url", spec->callback_url)
            | spec_set_int(body, "priority", &spec->priority, 1)
            | spec_set_int(body, "job_priority", &spec->job_priority, 1)
            | (spec->is_movable ? json_object_set_new(body, "is_movable", json_true()) : 0)

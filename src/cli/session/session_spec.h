@@ -7,7 +7,7 @@
 
 struct spec_opts {
     struct cli_list resources, environ, after;
-    const char *name, *image, *group, *resource_group, *starts_at, *tag;
+    const char *name, *image, *group, *resource_group, *starts_at, *tag, *callback_url;
     struct cli_list agents, ports;
     const char *spread, *pack;
     const char *input;    /* "stream" or "terminal"; NULL = none; no option says it */
@@ -60,7 +60,9 @@ struct spec_opts {
       "kernels of the session; default 1" },                                                  \
     { 0, "port", CLI_LIST, offsetof(type, spec.ports), "PORT",                                     \
       "a port of the container to be reached by one of its node; repeatable" },                    \
-    { 0, "tag", CLI_STR, offsetof(type, spec.tag), "TEXT", "a note that lists show" }
+    { 0, "tag", CLI_STR, offsetof(type, spec.tag), "TEXT", "a note that lists show" },    \
+    { 0, "callback-url", CLI_STR, offsetof(type, spec.callback_url), "URL",                        \
+      "is told what happens to it, by POST" }
 /* clang-format on */
 
 /* The body of a request that creates a session. 'argv' is the command: one

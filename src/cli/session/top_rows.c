@@ -19,6 +19,7 @@ const struct column top_columns[] = {
     { "accelerators", "ACCELERATORS", COLUMN_TEXT, 0 },
     { "net", "NET IN/OUT", COLUMN_TEXT, COLUMN_IS_WIDE },
     { "io", "IO READ/WRITE", COLUMN_TEXT, COLUMN_IS_WIDE },
+    { "connections", "CONNECTIONS", COLUMN_NUMBER, COLUMN_IS_WIDE },
     COLUMN_END,
 };
 
@@ -127,6 +128,7 @@ static const struct column top_live_columns[] = {
     { "agents", "AGENTS", COLUMN_NAMES, COLUMN_MAY_SHRINK },
     { "net", "NET IN/OUT", COLUMN_TEXT, 0 },
     { "io", "IO READ/WRITE", COLUMN_TEXT, 0 },
+    { "connections", "CONNECTIONS", COLUMN_NUMBER, 0 },
     COLUMN_END,
 };
 

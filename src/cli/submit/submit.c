@@ -290,7 +290,7 @@ static int submit_create(struct submit *s, json_t **ret, struct aq_error *err)
     char *argv[] = { s->command.data, NULL }, *path[] = { (char *)s->path };
     AQ_CLEANUP(aq_freep) char *made = spec_make_name(&spec, 1, path);
     AQ_CLEANUP(aq_freep) char *other = NULL;
-    struct create_request request = { &spec, true, (size_t)s->merged->count.value, 1, argv };
+    struct create_request request = { &spec, true, (size_t)s->merged->count.value, 1, argv, false };
     struct uuid chance = uuid_random();
     int r;
 
@@ -298,7 +298,7 @@ static int submit_create(struct submit *s, json_t **ret, struct aq_error *err)
         return aq_fail_oom(err);
     spec.name = made;
     r = create_all(s->cli, &request, ret, err);
-    if (r != -EEXIST || !may_rename || request.count > CREATE_AT_ONCE_MAX)
+    if (r != -EEXIST || !may_rename || request.is_partly_done)
         return r;
     other = aq_format("%s-%02x%02x%02x", made, chance.bytes[0], chance.bytes[1], chance.bytes[2]);
     spec.name = other;

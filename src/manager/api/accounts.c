@@ -1,75 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Users, keypairs, domains, projects, policies and resource groups: list, make and change
- * rows.
+/* Users, keypairs, domains, projects, policies and resource groups: what requests of REST
+ * have in common.
  */
 #include "manager/api/accounts.h"
 
 #include <errno.h>
 #include <string.h>
-
-#include "base/clock.h"
-#include "base/fault.h"
-
-/* ---- parts of a row ---- */
-
-char *account_text(struct account_row *row, const char *given, const char *old)
-{
-    const char *text = given ? given : old;
-    char *copy = text ? strdup(text) : NULL;
-
-    if (text && !copy)
-        aq_fail_oom(&row->err);
-    return copy;
-}
-
-const char *account_keep(struct account_row *row, const char *text)
-{
-    const char *copy = text ? arena_strdup(row->arena, text) : NULL;
-
-    if (text && !copy)
-        aq_fail_oom(&row->err);
-    return copy;
-}
-
-void account_slots(struct account_row *row, const json_t *given, const struct slots *old,
-                   struct slots *ret)
-{
-    if (given) {
-        if (slots_from_json(given, core_slot_types(row->api->core), ret, &row->err) == -EINVAL)
-            row->err.kind = "invalid-api-params";
-    } else if (old && slots_copy(ret, old) < 0) {
-        aq_fail_oom(&row->err);
-    }
-}
-
-bool account_bool(enum maybe given, bool old)
-{
-    return given == MAYBE_UNSET ? old : given == MAYBE_TRUE;
-}
-
-int accounts_copy_user(struct user *ret, const struct user *user)
-{
-    struct account_row row = { 0 };
-
-    ret->id = user->id;
-    ret->role = user->role;
-    ret->status = user->status;
-    ret->max_concurrent_sessions = user->max_concurrent_sessions;
-    ret->username = account_text(&row, user->username, NULL);
-    ret->email = account_text(&row, user->email, NULL);
-    ret->full_name = account_text(&row, user->full_name, NULL);
-    ret->domain = account_text(&row, user->domain, NULL);
-    account_slots(&row, NULL, &user->total_slots, &ret->total_slots);
-    if (row.err.code)
-        return -ENOMEM;
-    if (user->project_count == 0)
-        return 0;
-    if (!(ret->project_ids = calloc(user->project_count, sizeof(*ret->project_ids))))
-        return -ENOMEM;
-    memcpy(ret->project_ids, user->project_ids, user->project_count * sizeof(*ret->project_ids));
-    ret->project_count = ret->project_cap = user->project_count;
-    return 0;
-}
 
 /* ---- lists ---- */
 
@@ -98,7 +34,8 @@ static void account_hide(const struct account_kind *kind, struct store_query *qu
         query->is_active = 1;
 }
 
-void account_list(const struct api *api, struct request *req, const struct account_kind *kind)
+void account_list(const struct api *api, struct request *req,
+                  const struct account_resource *resource)
 {
     struct page_params params = { .page.limit = API_LIST_DEFAULT };
     struct api_list *list = api_list_new(api, req);
@@ -112,149 +49,172 @@ void account_list(const struct api *api, struct request *req, const struct accou
     }
     api_page_apply(&params.page, &list->query);
     if (!params.all)
-        account_hide(kind, &list->query);
-    list->list = kind->list;
-    list->write = kind->write;
+        account_hide(resource->kind, &list->query);
+    list->list = resource->kind->list;
+    list->write = resource->write;
     if (!principal_is_superadmin(api_principal(req)))
-        kind->narrow(api_principal(req), &list->query);
+        resource->narrow(api_principal(req), &list->query);
     api_list_start(list);
 }
 
 /* ---- new and changed rows ---- */
 
+struct account_change *account_begin(struct api *api, struct request *req,
+                                     const struct account_kind *kind)
+{
+    struct aq_error err = { 0 };
+    struct account_change *change = account_change_new(api, request_get_arena(req), kind, &err);
+
+    if (!change)
+        request_fail(req, &err);
+    return change;
+}
+
+bool account_apply_body(struct account_change *change, struct request *req, const char *key)
+{
+    struct aq_error err = { 0 };
+    json_auto_t *body = NULL;
+
+    if (api_parse(req, &body, &err) == 0 && account_change_row(change, key, body, &err) == 0)
+        return true;
+    account_end(change, req, &err);
+    return false;
+}
+
+void account_end(struct account_change *change, struct request *req, const struct aq_error *err)
+{
+    account_change_drop(change);
+    request_fail(req, err);
+}
+
+void account_save(struct account_change *change, struct request *req, core_done_fn done, void *data)
+{
+    struct aq_error err = { 0 };
+
+    if (account_change_save(change, api_who(change->api, req), done, data, &err) < 0)
+        request_fail(req, &err);
+}
+
 static void account_on_saved(void *data, int r, const struct aq_error *err)
 {
     struct api_list *reply = data;
 
-    AQ_FAULT("api.accounts.durable");
     if (r < 0)
         request_fail(reply->req, err);
     else
         api_list_start(reply);
 }
 
-void account_save(struct api *api, struct request *req, struct event_batch *batch,
-                  struct api_list *reply)
+/* Save, then answer with the row. */
+static void account_save_row(struct account_change *change, struct request *req,
+                             const struct account_resource *resource, int status)
 {
-    AQ_FAULT("api.accounts.decoded");
-    if (reply)
-        core_save(api->core, batch, account_on_saved, reply);
+    struct api_list *reply = api_list_new(change->api, req);
+
+    if (!reply) {
+        account_change_drop(change);
+        return;
+    }
+    reply->query = change->query;
+    reply->list = resource->kind->list;
+    reply->write = resource->write;
+    reply->one_of = resource->kind->object;
+    reply->status = status;
+    account_save(change, req, account_on_saved, reply);
+}
+
+void account_create(struct api *api, struct request *req, const struct account_resource *resource)
+{
+    struct account_change *change = account_begin(api, req, resource->kind);
+
+    if (change && account_apply_body(change, req, NULL))
+        account_save_row(change, req, resource, 201);
+}
+
+void account_modify(struct api *api, struct request *req, const struct account_resource *resource)
+{
+    struct account_change *change = account_begin(api, req, resource->kind);
+
+    if (change && account_apply_body(change, req, request_get_param(req, "key")))
+        account_save_row(change, req, resource, 200);
+}
+
+/* ---- removal ---- */
+
+const struct field account_removal_fields[] = {
+    { "force", FIELD_BOOL, 0, offsetof(struct account_removal, force),
+      .doc = "end its live sessions" },
+    { "purge", FIELD_BOOL, 0, offsetof(struct account_removal, purge),
+      .doc = "remove the row and what is attached to it for good; not while sessions are live" },
+    { "dry_run", FIELD_BOOL, 0, offsetof(struct account_removal, dry_run),
+      .doc = "change nothing, say what would be done" },
+    FIELD_END,
+};
+
+struct account_deletion {
+    struct account_removal removal;
+    struct request *req;
+};
+
+static void account_on_removed(void *data, int r, const struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    const struct account_deletion *deletion = data;
+    const struct account_removal *removal = &deletion->removal;
+    struct jsonw w = jsonw_make(&out);
+
+    if (r < 0) {
+        request_fail(deletion->req, err);
+        return;
+    }
+    jsonw_object_begin(&w);
+    jsonw_member_str(&w, "name", removal->name);
+    jsonw_member_str(&w, "status", removal->purge ? "purged" : "removed");
+    jsonw_member_bool(&w, "dry_run", removal->dry_run);
+    jsonw_member_int(&w, "live_sessions", (int64_t)removal->sessions);
+    jsonw_member_int(&w, "keypairs", removal->plan.keypairs);
+    jsonw_member_int(&w, "memberships", removal->plan.memberships);
+    jsonw_member_int(&w, "projects", removal->plan.projects);
+    jsonw_member_int(&w, "resource_group_access", removal->plan.grants);
+    jsonw_member_int(&w, "ended_sessions", removal->plan.ended_sessions);
+    jsonw_object_end(&w);
+    request_reply_json(deletion->req, 200, &out);
+}
+
+void account_delete(struct api *api, struct request *req, const struct account_resource *resource)
+{
+    struct account_deletion *deletion = arena_alloc(request_get_arena(req), sizeof(*deletion));
+    struct aq_error err = { 0 };
+
+    if (!deletion)
+        aq_fail_oom(&err);
     else
-        core_save(api->core, batch, api_reply_done, req);
+        *deletion = (struct account_deletion){ .removal = { .api = api,
+                                                            .arena = request_get_arena(req),
+                                                            .who = api_principal(req),
+                                                            .by = api_who(api, req),
+                                                            .kind = resource->kind,
+                                                            .key = request_get_param(req, "key"),
+                                                            .done = account_on_removed,
+                                                            .data = deletion },
+                                               .req = req };
+    if (err.code || api_decode(req, &deletion->removal, NULL, &err) < 0)
+        request_fail(req, &err);
+    else
+        account_remove(&deletion->removal);
 }
 
-/* The living row to change, or none to collide with. */
-static int account_find_old(struct account_row *row, const struct account_kind *kind)
+void account_restore(struct api *api, struct request *req, const struct account_resource *resource)
 {
-    const void *same = !row->key && kind->find_same ? kind->find_same(row->api->core, row->params)
-                                                    : NULL;
+    struct account_change *change;
+    struct aq_error err = { 0 };
 
-    if (same && kind->noun && account_is_hidden(kind, same))
-        return aq_fail_kind(&row->err, EEXIST, "generic-bad-request",
-                            "this %s exists already, but was removed; restore or purge it",
-                            kind->noun);
-    if (same)
-        return aq_fail_kind(&row->err, EEXIST, "generic-bad-request", "this %s exists already",
-                            kind->object);
-    if (!row->key)
-        return 0;
-    if (!(row->old = kind->find(row->api->core, row->key)))
-        return problem_no_such(&row->err, kind->object, "there is no %s '%.64s'",
-                               kind->noun ? kind->noun : kind->object, row->key);
-    return 0;
-}
-
-static struct api_list *account_reply_for(struct account_row *row, const struct account_kind *kind,
-                                          struct request *req)
-{
-    struct api_list *reply = api_list_new(row->api, req);
-
-    if (!reply)
-        return NULL;
-    reply->list = kind->list;
-    reply->write = kind->write;
-    reply->one_of = kind->object;
-    reply->status = row->old ? 200 : 201;
-    kind->select(row, &reply->query);
-    return reply;
-}
-
-bool account_prepare(struct api *api, struct request *req, const struct account_kind *kind,
-                     const char *key, void *params, struct event_batch **ret_batch,
-                     struct api_list **ret_reply)
-{
-    struct account_row row = {
-        .api = api, .arena = request_get_arena(req), .params = params, .key = key
-    };
-    AQ_CLEANUP(event_batch_freep) struct event_batch *batch = event_batch_new();
-    json_auto_t *tree = NULL;
-
-    if (!params || !batch
-        || !(row.event = event_batch_add(batch, kind->event, clock_realtime_usec())))
-        aq_fail_oom(&row.err);
-    else if (api_decode(req, params, &tree, &row.err) == 0 && account_find_old(&row, kind) == 0)
-        kind->fill(&row);
-    if (row.err.code) {
-        request_fail(req, &row.err);
-        return false;
+    if (!api_has_no_params(req) || !(change = account_begin(api, req, resource->kind)))
+        return;
+    if (account_change_row(change, request_get_param(req, "key"), NULL, &err) < 0) {
+        account_end(change, req, &err);
+        return;
     }
-    if (!(*ret_reply = account_reply_for(&row, kind, req)))
-        return false;
-    if (row.err.code) {
-        request_fail(req, &row.err);
-        return false;
-    }
-    *ret_batch = AQ_TAKE(batch);
-    return true;
-}
-
-void *account_new_params(struct request *req, const struct account_kind *kind)
-{
-    void *params = arena_alloc(request_get_arena(req), kind->params_size);
-
-    if (params && kind->defaults)
-        memcpy(params, kind->defaults, kind->params_size);
-    return params;
-}
-
-struct event_batch *account_copy(struct api *api, struct request *req,
-                                 const struct account_kind *kind, const char *key,
-                                 struct aq_error *err)
-{
-    AQ_CLEANUP(event_batch_freep) struct event_batch *batch = event_batch_new();
-    struct account_row row = { .api = api,
-                               .arena = request_get_arena(req),
-                               .params = account_new_params(req, kind),
-                               .key = key };
-
-    if (!row.params || !batch
-        || !(row.event = event_batch_add(batch, kind->event, clock_realtime_usec())))
-        aq_fail_oom(&row.err);
-    else if (account_find_old(&row, kind) == 0)
-        kind->fill(&row);
-    if (!row.err.code)
-        return AQ_TAKE(batch);
-    *err = row.err;
-    return NULL;
-}
-
-static void account_save_row(struct api *api, struct request *req, const struct account_kind *kind,
-                             const char *key)
-{
-    struct event_batch *batch;
-    struct api_list *reply;
-
-    if (account_prepare(api, req, kind, key, account_new_params(req, kind), &batch, &reply))
-        account_save(api, req, batch, reply);
-}
-
-void account_create(struct api *api, struct request *req, const struct account_kind *kind)
-{
-    account_save_row(api, req, kind, NULL);
-}
-
-void account_change(struct api *api, struct request *req, const struct account_kind *kind,
-                    const char *key)
-{
-    account_save_row(api, req, kind, key);
+    account_set_hidden(resource->kind, &change->batch->events[0], false);
+    account_save_row(change, req, resource, 200);
 }

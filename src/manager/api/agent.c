@@ -38,6 +38,7 @@ static void agent_write(const struct api_list *list, const struct store_page *pa
     jsonw_member_str(w, "id", agent->id);
     jsonw_member_str(w, "status", agent_status_name(agent->status));
     jsonw_member_str(w, "resource_group", agent->resource_group);
+    jsonw_member_str(w, "assigned_group", agent->assigned_group);
     jsonw_member_str(w, "region", agent->region);
     jsonw_member_str(w, "architecture", agent->architecture);
     jsonw_member_str(w, "version", agent->version);
@@ -141,29 +142,62 @@ static const struct field drain_fields[] = {
 
 static void agent_on_drain(struct request *req, void *data)
 {
+    struct core_agent_change change = { .drain = CORE_AGENT_DRAIN_ON };
     struct drain_params params = { 0 };
     struct api *api = data;
 
-    if (agent_prepare(api, req, &params))
-        core_drain_agent(api->core, request_get_param(req, "id"), true, params.reason,
-                         api_reply_done, req);
+    if (!agent_prepare(api, req, &params))
+        return;
+    change.drain_reason = params.reason;
+    core_change_agent(api->core, request_get_param(req, "id"), &change, api_who(api, req),
+                      api_reply_done, req);
 }
 
 static void agent_on_undrain(struct request *req, void *data)
 {
+    static const struct core_agent_change change = { .drain = CORE_AGENT_DRAIN_OFF };
     struct api *api = data;
 
     if (agent_prepare(api, req, NULL))
-        core_drain_agent(api->core, request_get_param(req, "id"), false, NULL, api_reply_done, req);
+        core_change_agent(api->core, request_get_param(req, "id"), &change, api_who(api, req),
+                          api_reply_done, req);
+}
+
+struct change_params {
+    const char *resource_group;
+};
+
+static const struct field change_fields[] = {
+    { "resource_group|scaling_group", FIELD_STR, FIELD_REQUIRED,
+      offsetof(struct change_params, resource_group), 0, 64,
+      .doc = "over what the agent's settings say; empty = as they say" },
+    FIELD_END,
+};
+
+static void agent_on_change(struct request *req, void *data)
+{
+    struct core_agent_change change = { 0 };
+    struct change_params params = { 0 };
+    struct api *api = data;
+
+    AQ_FAULT("api.agent.change");
+    if (!agent_prepare(api, req, &params))
+        return;
+    change.resource_group = params.resource_group;
+    core_change_agent(api->core, request_get_param(req, "id"), &change, api_who(api, req),
+                      api_reply_done, req);
 }
 
 static void agent_on_revoke(struct request *req, void *data)
 {
     struct api *api = data;
 
+    const char *id = request_get_param(req, "id");
+    bool is_proxy = strncmp(id, LINK_PROXY_PREFIX, strlen(LINK_PROXY_PREFIX)) == 0;
+
     AQ_FAULT("api.agent.revoke");
-    if (agent_prepare(api, req, NULL))
-        core_revoke_agent(api->core, request_get_param(req, "id"), api_reply_done, req);
+    if (is_proxy ? api_has_no_params(req) : agent_prepare(api, req, NULL))
+        core_revoke_agent(api->core, id, api_who(api, req), api_reply_done, req);
 }
 
 static void agent_on_remove(struct request *req, void *data)
@@ -172,7 +206,8 @@ static void agent_on_remove(struct request *req, void *data)
 
     AQ_FAULT("api.agent.remove");
     if (agent_prepare(api, req, NULL))
-        core_remove_agent(api->core, request_get_param(req, "id"), api_reply_done, req);
+        core_remove_agent(api->core, request_get_param(req, "id"), api_who(api, req),
+                          api_reply_done, req);
 }
 
 /* ---- join tokens ---- */
@@ -181,13 +216,16 @@ static void agent_on_remove(struct request *req, void *data)
 #define TOKEN_SEC_MAX (30 * 86400)
 
 struct token_params {
-    const char *agent_id;
+    const char *agent_id, *proxy;
     int64_t expires_sec;
 };
 
 static const struct field token_fields[] = {
     { "agent_id", FIELD_STR, FIELD_NULLABLE, offsetof(struct token_params, agent_id), 1,
       AGENT_ID_MAX, .doc = "only this agent may use it" },
+    { "proxy", FIELD_STR, FIELD_NULLABLE, offsetof(struct token_params, proxy), 1,
+      AGENT_ID_MAX - (int)(sizeof(LINK_PROXY_PREFIX) - 1),
+      .doc = "for a proxy of this name, no agent" },
     { "expires_sec", FIELD_INT, 0, offsetof(struct token_params, expires_sec), 1, TOKEN_SEC_MAX },
     FIELD_END,
 };
@@ -216,18 +254,36 @@ static void agent_on_token_made(void *data, int r, const struct aq_error *err, c
     request_reply_json(reply->req, 201, &out);
 }
 
+/* Whoever it is for is the agent_id afterwards; a proxy's is written to 'proxy'. */
+static int agent_check_token(struct token_params *params, char proxy[AGENT_ID_MAX + 1],
+                             struct aq_error *err)
+{
+    const char *name = params->proxy ? "proxy" : "agent_id";
+    const char *id = params->proxy ? params->proxy : params->agent_id;
+
+    if (params->proxy && params->agent_id)
+        return api_fail_param(err, "proxy", "a token is for an agent or for a proxy");
+    if (id && agent_id_check(id, NULL) < 0)
+        return api_fail_param(err, name, "must be letters, digits, '.', '_' and '-'");
+    if (params->proxy) {
+        (void)snprintf(proxy, AGENT_ID_MAX + 1, LINK_PROXY_PREFIX "%s", params->proxy);
+        params->agent_id = proxy;
+    }
+    return 0;
+}
+
 static void agent_on_make_token(struct request *req, void *data)
 {
     struct token_reply *reply = arena_alloc(request_get_arena(req), sizeof(*reply));
     struct token_params params = { .expires_sec = TOKEN_SEC_DEFAULT };
+    char proxy[AGENT_ID_MAX + 1];
     struct api *api = data;
     struct aq_error err = { 0 };
 
     if (!reply)
         aq_fail_oom(&err);
-    else if (api_decode(req, &params, NULL, &err) == 0 && params.agent_id
-             && agent_id_check(params.agent_id, NULL) < 0)
-        api_fail_param(&err, "agent_id", "must be letters, digits, '.', '_' and '-'");
+    else if (api_decode(req, &params, NULL, &err) == 0)
+        (void)agent_check_token(&params, proxy, &err);
     if (err.code) {
         request_fail(req, &err);
         return;
@@ -237,12 +293,14 @@ static void agent_on_make_token(struct request *req, void *data)
                                    .expires_usec = clock_realtime_usec()
                                                    + params.expires_sec * USEC_PER_SEC };
     core_make_token(api->core, params.agent_id, params.expires_sec * USEC_PER_SEC,
-                    agent_on_token_made, reply);
+                    api_who(api, req), agent_on_token_made, reply);
 }
 
 const struct route agent_routes[] = {
     { METHOD_GET, "/aliquot/v1/agents", API_ADMIN, agent_on_list, list_fields, "List agents" },
     { METHOD_GET, "/aliquot/v1/agents/{id}", API_ADMIN, agent_on_show, NULL, "Show one agent" },
+    { METHOD_PATCH, "/aliquot/v1/agents/{id}", API_SUPERADMIN, agent_on_change, change_fields,
+      "Move an agent to another resource group; its sessions stay" },
     { METHOD_POST, "/aliquot/v1/agents/{id}/drain", API_SUPERADMIN, agent_on_drain, drain_fields,
       "Place no more sessions on an agent" },
     { METHOD_POST, "/aliquot/v1/agents/{id}/undrain", API_SUPERADMIN, agent_on_undrain, NULL,

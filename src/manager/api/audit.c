@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /aliquot/v1/audit: are ledger, kernels, memory and database of one mind? */
+#include <errno.h>
 #include <string.h>
 
 #include "manager/api/resources.h"
@@ -38,7 +39,34 @@ static void audit_on_show(struct request *req, void *data)
         core_audit(api->core, audit_on_audited, req);
 }
 
+static void audit_on_recalculated(void *data, int r, const struct aq_error *err,
+                                  const char *findings)
+{
+    struct aq_error own = { 0 };
+
+    if (r > 0)
+        (void)aq_fail(&own, EUCLEAN, "accounts do not agree, see 'aliquot admin audit': %.200s",
+                      findings);
+    if (r == 0)
+        request_reply(data, 200, "application/json", "{}", 2);
+    else
+        request_fail(data, r < 0 ? err : &own);
+}
+
+/* What is occupied is a sum over kernels, reckoned at every change: there is no counter to be
+ * set right, so the sums are compared.
+ */
+static void audit_on_recalculate(struct request *req, void *data)
+{
+    struct api *api = data;
+
+    if (api_has_no_params(req))
+        core_audit(api->core, audit_on_recalculated, req);
+}
+
 const struct route audit_routes[] = {
+    { METHOD_POST, "/resource/recalculate-usage", API_SUPERADMIN, audit_on_recalculate, NULL,
+      "Compare what is occupied with what kernels hold" },
     { METHOD_GET, "/aliquot/v1/audit", API_SUPERADMIN, audit_on_show, NULL,
       "Compare the ledger with the kernels, and memory with the database" },
 };

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "manager/api/accounts.h"
+#include "manager/account/account.h"
 #include "manager/api/resources.h"
 #include "manager/request/login.h"
 
@@ -76,6 +76,33 @@ static void auth_write_credentials(const struct user *user, const struct keypair
     jsonw_object_end(w);
 }
 
+/* Told to who knows the password only. */
+static bool auth_is_refused(struct login *login, const struct user *user)
+{
+    struct aq_error err = { 0 };
+
+    if (!user || user->status != USER_BEFORE_VERIFICATION)
+        return false;
+    aq_fail_kind(&err, EACCES, "auth-failed", "This account needs email verification.");
+    login_refuse(login, &err);
+    return true;
+}
+
+static bool auth_is_expired(const struct login *login)
+{
+    int64_t max = login->api->password_rules.max_age_usec;
+
+    return max && clock_realtime_usec() - login->changed_usec > max;
+}
+
+/* Why an active user who gave it cannot log in with this password; NULL = can. */
+static const char *auth_must_change(const struct login *login, const struct user *user)
+{
+    if (user->need_password_change)
+        return "the password must be changed before it lets anybody in";
+    return auth_is_expired(login) ? "the password is too old" : NULL;
+}
+
 static void auth_on_password_verified(struct login *login)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
@@ -85,7 +112,17 @@ static void auth_on_password_verified(struct login *login)
     const struct keypair *key = login->access_key[0] ? core_find_keypair(core, login->access_key)
                                                      : NULL;
     struct login_failures failed;
+    struct aq_error err = { 0 };
+    const char *why;
 
+    if (auth_is_refused(login, user))
+        return;
+    if ((why = user && user->status == USER_ACTIVE ? auth_must_change(login, user) : NULL)) {
+        aq_fail_kind(&err, EACCES, "password-expired",
+                     "%s; change it with POST /auth/update-password-no-auth", why);
+        login_refuse(login, &err);
+        return;
+    }
     if (!user || user->status != USER_ACTIVE || !key || !key->is_active) {
         login_fail(login);
         return;
@@ -104,10 +141,12 @@ static void auth_on_authorize(struct request *req, void *data)
         aq_fail_oom(&err);
     else if (api_decode(req, login, NULL, &err) == 0 && strcmp(login->type, "keypair"))
         api_fail_param(&err, "type", "must be \"keypair\"");
-    if (err.code)
+    if (err.code) {
         request_fail(req, &err);
-    else
-        login_start(login, auth_on_password_verified);
+        return;
+    }
+    login->action = "login";
+    login_start(login, auth_on_password_verified);
 }
 
 /* ---- a new password ---- */
@@ -126,28 +165,40 @@ static const struct field password_fields[] = {
     FIELD_END,
 };
 
+static int auth_check_new_password(const struct api *api, const char *old, const char *given,
+                                   struct aq_error *err)
+{
+    if (strcmp(old, given) == 0)
+        return api_fail_param(err, "new_password", "is the old one");
+    return password_rules_check(&api->password_rules, "new_password", given, err);
+}
+
 static void auth_on_password_saved(void *data, int r, const struct aq_error *err)
 {
-    struct request *req = data;
+    const struct login *login = data;
 
-    if (r < 0)
-        request_fail(req, err);
-    else
-        request_reply(req, 200, "application/json", "{}", 2);
+    if (r < 0) {
+        request_fail(login->req, err);
+        return;
+    }
+    request_reply(login->req, 200, "application/json", "{}", 2);
 }
 
 /* The user as it is, with the new hash. */
-static int auth_save_password(const struct login *login, const struct user *user,
+static int auth_save_password(struct login *login, const struct user *user, core_done_fn done,
                               struct aq_error *err)
 {
     AQ_CLEANUP(event_batch_freep) struct event_batch *batch = event_batch_new();
     struct event *event = batch ? event_batch_add(batch, EVENT_USER_SAVED, clock_realtime_usec())
                                 : NULL;
+    const struct audit_who by = login_who(login);
 
-    if (!event || accounts_copy_user(&event->user.user, user) < 0
+    if (!event || account_copy_user(&event->user.user, user) < 0
         || !(event->user.password_hash = strdup(login->check.new_hash)))
         return aq_fail_oom(err);
-    core_save(login->api->core, AQ_TAKE(batch), auth_on_password_saved, login->req);
+    event->user.user.need_password_change = false;
+    login->changed_usec = event->at_usec;
+    core_save(login->api->core, AQ_TAKE(batch), &by, done, login);
     return 0;
 }
 
@@ -162,7 +213,7 @@ static void auth_on_password_checked(struct login *login)
         return;
     }
     login_succeed(login, &failures);
-    if (auth_save_password(login, user, &failed) < 0)
+    if (auth_save_password(login, user, auth_on_password_saved, &failed) < 0)
         request_fail(login->req, &failed);
 }
 
@@ -179,7 +230,11 @@ static void auth_on_update_password(struct request *req, void *data)
         aq_fail_oom(&err);
     else if (api_decode(req, &params, NULL, &err) == 0 && strcmp(params.new_password, params.again))
         api_fail_param(&err, "new_password2", "is not the same as new_password");
+    else if (!err.code)
+        (void)auth_check_new_password(api, params.old_password, params.new_password, &err);
     if (!err.code) {
+        login->action = "update-password";
+        login->is_change = true;
         login->domain = who->domain;
         login->email = arena_strdup(request_get_arena(req), user->email);
         login->password = params.old_password;
@@ -191,6 +246,77 @@ static void auth_on_update_password(struct request *req, void *data)
         request_fail(req, &err);
     else
         login_start(login, auth_on_password_checked);
+}
+
+/* ---- a new password of who cannot log in with the one that is ---- */
+
+static const struct field expired_fields[] = {
+    { "domain", FIELD_STR, FIELD_REQUIRED, offsetof(struct login, domain), 1, 64 },
+    { "username", FIELD_STR, FIELD_REQUIRED, offsetof(struct login, email), 1, 256,
+      .doc = "e-mail address" },
+    { "current_password", FIELD_STR, FIELD_REQUIRED | FIELD_SECRET,
+      offsetof(struct login, password), 1, PASSWORD_MAX },
+    { "new_password", FIELD_STR, FIELD_REQUIRED | FIELD_SECRET,
+      offsetof(struct login, new_password), 8, PASSWORD_MAX },
+    FIELD_END,
+};
+
+static void auth_on_expired_saved(void *data, int r, const struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+    struct login *login = data;
+
+    if (r < 0) {
+        request_fail(login->req, err);
+        return;
+    }
+    jsonw_object_begin(&w);
+    api_write_time(&w, "password_changed_at", login->changed_usec);
+    jsonw_object_end(&w);
+    request_reply_json(login->req, 201, &out);
+}
+
+static void auth_on_expired_checked(struct login *login)
+{
+    const struct user *user = login->is_right ? core_find_user(login->api->core, &login->user_id)
+                                              : NULL;
+    struct login_failures failures;
+    struct aq_error err = { 0 };
+
+    if (auth_is_refused(login, user))
+        return;
+    if (!user || user->status != USER_ACTIVE) {
+        login_fail(login);
+        return;
+    }
+    login_succeed(login, &failures);
+    if (!login->api->password_rules.max_age_usec && !user->need_password_change)
+        aq_fail_kind(&err, EINVAL, "generic-bad-request",
+                     "the password has not expired; log in and change it");
+    else
+        (void)auth_save_password(login, user, auth_on_expired_saved, &err);
+    if (err.code)
+        request_fail(login->req, &err);
+}
+
+static void auth_on_update_expired(struct request *req, void *data)
+{
+    struct api *api = data;
+    struct login *login = login_new(api, req);
+    struct aq_error err = { 0 };
+
+    if (!login)
+        aq_fail_oom(&err);
+    else if (api_decode(req, login, NULL, &err) == 0)
+        (void)auth_check_new_password(api, login->password, login->new_password, &err);
+    if (err.code) {
+        request_fail(req, &err);
+        return;
+    }
+    login->action = "update-password";
+    login->is_change = true;
+    login_start(login, auth_on_expired_checked);
 }
 
 /* ---- roles ---- */
@@ -261,5 +387,8 @@ const struct route auth_routes[] = {
     { METHOD_GET, "/auth/role", API_USER, auth_on_role, role_fields, "The caller's roles" },
     { METHOD_POST, "/auth/update-password", API_USER, auth_on_update_password, password_fields,
       "Change the caller's password" },
+    { METHOD_POST, "/auth/update-password-no-auth", API_PUBLIC, auth_on_update_expired,
+      expired_fields, "Change a password that has expired, or must be changed", 0,
+      AUTHORIZE_BODY_MAX },
 };
 API_ROUTES_END(auth);

@@ -11,6 +11,7 @@
 #include "http/sse.h"
 #include "manager/api/resources.h"
 #include "manager/api/session_find.h"
+#include "manager/request/flushes.h"
 #include "manager/request/streams.h"
 #include "store/query.h"
 
@@ -26,7 +27,7 @@ static const struct field event_fields[] = {
       SESSION_NAME_MAX, .doc = "exact; \"*\" for all" },
     { "sessionId", FIELD_UUID, FIELD_NULLABLE, offsetof(struct event_params, session_id) },
     { "scope", FIELD_STR, 0, offsetof(struct event_params, scope), 1, 16,
-      .doc = "*, session or kernel" },
+      .doc = "*, session, kernel or session,kernel" },
     { "group|groupName", FIELD_STR, FIELD_NULLABLE, offsetof(struct event_params, project), 1, 64,
       .doc = "project; \"*\" for all" },
     { "ownerAccessKey|owner_access_key", FIELD_STR, FIELD_NULLABLE,
@@ -46,11 +47,15 @@ struct feed {
     struct uuid project_id, session_id; /* nil = any */
     struct store_page *page;
     struct api_stream stream;
+    struct flush flush;
+    struct strbuf waiting; /* text of events, until then */
 };
 
 /* The stream is over, one way or the other. */
 static void feed_end(struct feed *feed)
 {
+    flush_cancel(&feed->flush);
+    strbuf_done(&feed->waiting);
     if (feed->subscriber)
         core_unsubscribe(feed->api->core, feed->subscriber);
     feed->subscriber = NULL;
@@ -94,7 +99,28 @@ static void events_write_image(struct jsonw *w, const struct core_image_status *
     jsonw_object_end(w);
 }
 
-static int events_send_event(struct feed *feed, const struct core_event *event)
+/* What waits goes out; an error ends the stream: its reader is gone, or too slow to be kept. */
+static int feed_write(struct feed *feed)
+{
+    struct strbuf text = feed->waiting;
+    int r;
+
+    strbuf_init(&feed->waiting);
+    r = !strbuf_ok(&text) ? -ENOMEM : text.len ? request_write(feed->req, text.data, text.len) : 0;
+    strbuf_done(&text);
+    return r;
+}
+
+static void feed_on_flush(struct flush *flush)
+{
+    struct feed *feed = AQ_CONTAINER_OF(flush, struct feed, flush);
+
+    if (feed_write(feed) < 0)
+        feed_end(feed);
+}
+
+/* Write it soon, with what comes until then. */
+static int events_add_event(struct feed *feed, const struct core_event *event)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     const struct session *s = event->session;
@@ -114,17 +140,21 @@ static int events_send_event(struct feed *feed, const struct core_event *event)
         jsonw_member_int(&w, "exitCode", event->exit_code);
     if (event->image)
         events_write_image(&w, event->image);
+    if (event->run_id)
+        jsonw_member_str(&w, "runId", event->run_id);
     if (event->limit_violations)
         jsonw_member_str(&w, "misuse", event->limit_violations);
     jsonw_object_end(&w);
     if (!strbuf_ok(&out))
         return -ENOMEM;
-    return sse_send(feed->req, event->name, NULL, out.data, out.len);
+    sse_format(&feed->waiting, event->name, NULL, out.data, out.len);
+    return flushes_add(feed->api->flushes, request_get_loop(feed->req), &feed->flush);
 }
 
 static void events_send_close(struct feed *feed)
 {
-    (void)sse_send(feed->req, "server_close", NULL, "{}", 2);
+    sse_format(&feed->waiting, "server_close", NULL, "{}", 2);
+    (void)feed_write(feed);
     feed_end(feed);
 }
 
@@ -139,7 +169,8 @@ static void events_on_forbidden(void *data, const struct aq_error *err)
     jsonw_member_str(&w, "reason", err->text);
     jsonw_object_end(&w);
     if (strbuf_ok(&out))
-        (void)sse_send(feed->req, "server_close", NULL, out.data, out.len);
+        sse_format(&feed->waiting, "server_close", NULL, out.data, out.len);
+    (void)feed_write(feed);
     feed_end(feed);
 }
 
@@ -161,7 +192,7 @@ static void events_on_event(void *data, const struct core_event *event)
 
     if (!events_is_visible(feed, event->session))
         return;
-    if (events_is_in_scope(feed, event) && events_send_event(feed, event) < 0)
+    if (events_is_in_scope(feed, event) && events_add_event(feed, event) < 0)
         feed_end(feed); /* gone, or too slow to be kept */
     else if (!uuid_is_nil(&feed->session_id) && events_is_last(event))
         events_send_close(feed);
@@ -188,10 +219,10 @@ static void events_send_ended(struct feed *feed, const struct session *s)
     sse_begin(feed->req, NULL, NULL);
     if (s->result != RESULT_UNDEFINED) {
         event.name = s->result == RESULT_SUCCESS ? "session_success" : "session_failure";
-        (void)events_send_event(feed, &event);
+        (void)events_add_event(feed, &event);
     }
     event.name = events_name_of_last(s->status);
-    (void)events_send_event(feed, &event);
+    (void)events_add_event(feed, &event);
     events_send_close(feed);
 }
 
@@ -216,16 +247,24 @@ static void events_on_ended_read(void *data, int r, const struct aq_error *err)
 
 /* ---- the request ---- */
 
+/* One word, or both with a comma between them. */
 static int events_read_scope(const char *text, enum scope *ret, struct aq_error *err)
 {
-    if (strcmp(text, "*") == 0)
-        *ret = SCOPE_ALL;
-    else if (strcmp(text, "session") == 0)
-        *ret = SCOPE_SESSION;
-    else if (strcmp(text, "kernel") == 0)
-        *ret = SCOPE_KERNEL;
-    else
-        return api_fail_param(err, "scope", "must be *, session or kernel");
+    bool session = false, kernel = false;
+
+    for (const char *at = text;; at++) {
+        size_t len = strcspn(at, ",");
+        bool all = len == 1 && *at == '*', sessions = len == 7 && strncmp(at, "session", len) == 0;
+        bool kernels = len == 6 && strncmp(at, "kernel", len) == 0;
+
+        if (!all && !sessions && !kernels)
+            return api_fail_param(err, "scope", "must be *, session, kernel or session,kernel");
+        session = session || all || sessions;
+        kernel = kernel || all || kernels;
+        if (!*(at += len))
+            break;
+    }
+    *ret = session && kernel ? SCOPE_ALL : session ? SCOPE_SESSION : SCOPE_KERNEL;
     return 0;
 }
 
@@ -293,7 +332,9 @@ static void events_start(struct feed *feed, struct aq_error *err)
         aq_fail_oom(err);
         return;
     }
-    if (api_stream_open(feed->api, feed->req, &feed->stream, events_on_forbidden, feed) < 0) {
+    if (api_stream_open(feed->api, api_principal(feed->req)->access_key, &feed->stream,
+                        events_on_forbidden, feed)
+        < 0) {
         core_unsubscribe(feed->api->core, feed->subscriber);
         aq_fail_oom(err);
         return;
@@ -312,6 +353,8 @@ static void events_on_follow(struct request *req, void *data)
     if (!err.code) {
         feed->api = data;
         feed->req = req;
+        feed->flush.fn = feed_on_flush;
+        strbuf_init(&feed->waiting);
         if (events_read_feed(feed, &err) == 0)
             events_start(feed, &err);
     }

@@ -23,7 +23,7 @@
 
 #include "base/json_load.h"
 #include "http/websocket.h"
-#include "link/exec.h"
+#include "manager/api/command_stream.h"
 #include "manager/api/resources.h"
 #include "manager/api/session_find.h"
 #include "manager/request/streams.h"
@@ -36,14 +36,10 @@ enum { CHANNEL_INPUT = 0, CHANNEL_OUTPUT = 1, CHANNEL_ERRORS = 2 };
 
 struct api_exec {
     struct api *api;
-    struct websocket *ws;       /* NULL after close */
-    struct link_stream *stream; /* NULL before the start and after close */
-    struct strbuf held;         /* of a frame that is not whole */
-    struct strbuf early;        /* what came before the agent had connected */
-    struct uuid stream_id, kernel_id;
-    char agent_id[AGENT_ID_MAX + 1];
+    struct websocket *ws;          /* NULL after close */
+    struct command_stream *stream; /* NULL before the start */
+    struct uuid kernel_id;
     bool is_started; /* the client has said what to run */
-    bool is_open;    /* the agent has connected */
     bool is_told;    /* the last message was sent */
     bool is_paused;  /* the stream, for a slow reader */
     struct api_stream right;
@@ -52,9 +48,7 @@ struct api_exec {
 static void api_exec_free(struct api_exec *exec)
 {
     api_stream_close(&exec->right);
-    link_stream_close(exec->stream);
-    strbuf_done(&exec->held);
-    strbuf_done(&exec->early);
+    command_stream_free(exec->stream);
     free(exec);
 }
 
@@ -111,8 +105,7 @@ static void api_exec_on_forbidden(void *data, const struct aq_error *err)
 {
     struct api_exec *exec = data;
 
-    link_stream_close(exec->stream);
-    exec->stream = NULL;
+    command_stream_free(AQ_TAKE(exec->stream));
     api_exec_fail_by(exec, err);
 }
 
@@ -144,114 +137,62 @@ static void api_exec_pass_output(struct api_exec *exec, char channel, const char
         websocket_close(exec->ws, WEBSOCKET_INTERNAL, "the reader is too slow");
     } else if (websocket_get_queued(exec->ws) > EXEC_QUEUE_HIGH && !exec->is_paused) {
         exec->is_paused = true;
-        link_stream_pause(exec->stream, true);
+        command_stream_pause(exec->stream, true);
     }
 }
 
-static void api_exec_pass_end(struct api_exec *exec, const char *bytes, size_t len)
+static void api_exec_on_started(void *data)
 {
+    api_exec_send_type(data, "started");
+}
+
+static void api_exec_on_output(void *data, const char *bytes, size_t len)
+{
+    api_exec_pass_output(data, CHANNEL_OUTPUT, bytes, len);
+}
+
+static void api_exec_on_errors(void *data, const char *bytes, size_t len)
+{
+    api_exec_pass_output(data, CHANNEL_ERRORS, bytes, len);
+}
+
+static void api_exec_on_drain(void *data)
+{
+    struct api_exec *exec = data;
+
+    if (exec->ws)
+        websocket_resume(exec->ws);
+}
+
+static void api_exec_on_ended(void *data, int code, int signal)
+{
+    struct api_exec *exec = data;
     struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
-    int code = len > 0 ? (unsigned char)bytes[0] : 0,
-        signum = len > 1 ? (unsigned char)bytes[1] : 0;
 
     jsonw_object_begin(&w);
     jsonw_member_str(&w, "type", "ended");
     jsonw_member_int(&w, "exit_code", code);
-    if (signum)
-        jsonw_member_int(&w, "signal", signum);
+    if (signal)
+        jsonw_member_int(&w, "signal", signal);
     else
         jsonw_member_null(&w, "signal");
     jsonw_object_end(&w);
     api_exec_end(exec, &out);
 }
 
-static void api_exec_pass_failure(struct api_exec *exec, const char *bytes, size_t len)
+static void api_exec_on_failed(void *data, const char *kind, const char *text)
 {
-    AQ_CLEANUP(aq_freep) char *kind = strndup(bytes, len);
-    size_t text = kind ? AQ_MIN(strlen(kind) + 1, len) : len;
-    AQ_CLEANUP(aq_freep) char *message = strndup(bytes + text, len - text);
-
-    if (kind && message)
-        api_exec_fail(exec, kind, message);
+    api_exec_fail(data, kind, text);
 }
 
-static int api_exec_on_frame(void *data, enum exec_type type, const char *bytes, size_t len)
-{
-    struct api_exec *exec = data;
-
-    switch (type) {
-    case EXEC_STARTED:
-        api_exec_send_type(exec, "started");
-        break;
-    case EXEC_OUTPUT:
-        api_exec_pass_output(exec, CHANNEL_OUTPUT, bytes, len);
-        break;
-    case EXEC_ERRORS:
-        api_exec_pass_output(exec, CHANNEL_ERRORS, bytes, len);
-        break;
-    case EXEC_ENDED:
-        api_exec_pass_end(exec, bytes, len);
-        break;
-    case EXEC_FAILED:
-        api_exec_pass_failure(exec, bytes, len);
-        break;
-    case EXEC_INPUT:
-    case EXEC_END_INPUT:
-    default:
-        break;
-    }
-    return 0;
-}
-
-static void api_exec_on_data(void *data, struct link_stream *stream, const char *bytes, size_t len)
-{
-    struct api_exec *exec = data;
-
-    (void)stream;
-    if (exec_frames_read(&exec->held, bytes, len, api_exec_on_frame, exec) < 0)
-        api_exec_fail(exec, "service-unavailable", "the agent's answer makes no sense");
-}
-
-static void api_exec_on_drain(void *data, struct link_stream *stream)
-{
-    struct api_exec *exec = data;
-
-    (void)stream;
-    if (exec->ws)
-        websocket_resume(exec->ws);
-}
-
-static void api_exec_on_open(void *data, struct link_stream *stream)
-{
-    struct api_exec *exec = data;
-
-    exec->stream_id = *link_stream_id(stream);
-    exec->is_open = true;
-    if (exec->early.len && strbuf_ok(&exec->early))
-        (void)link_stream_write(stream, exec->early.data, exec->early.len);
-    strbuf_done(&exec->early);
-    if (exec->ws)
-        websocket_resume(exec->ws);
-}
-
-static void api_exec_on_close(void *data, struct link_stream *stream, const struct aq_error *err)
-{
-    struct api_exec *exec = data;
-
-    (void)stream;
-    exec->stream = NULL;
-    if (err)
-        api_exec_fail_by(exec, err);
-    else
-        api_exec_fail(exec, "session-ended", "the session has ended");
-}
-
-static const struct link_stream_ops stream_ops = {
-    .on_open = api_exec_on_open,
-    .on_data = api_exec_on_data,
+static const struct command_stream_ops stream_ops = {
+    .on_started = api_exec_on_started,
+    .on_output = api_exec_on_output,
+    .on_errors = api_exec_on_errors,
     .on_drain = api_exec_on_drain,
-    .on_close = api_exec_on_close,
+    .on_ended = api_exec_on_ended,
+    .on_failed = api_exec_on_failed,
 };
 
 /* ---- from the client ---- */
@@ -330,20 +271,23 @@ static void api_exec_describe(const struct exec_input *input, struct strbuf *out
 
 static void api_exec_open(struct api_exec *exec, struct msg_stream_open *open)
 {
+    const struct kernel *kernel = core_find_kernel(exec->api->core, &exec->kernel_id);
     struct aq_error err = { 0 };
 
     exec->is_started = true;
-    if (core_open_stream(exec->api->core, exec->agent_id, open, &stream_ops, exec, &exec->stream,
-                         &err)
-        < 0)
+    if (!kernel)
+        api_exec_fail(exec, "session-ended", "the session has ended");
+    else if (command_stream_open(exec->api->core, kernel, open, &stream_ops, exec, &exec->stream,
+                                 &err)
+             < 0)
         api_exec_fail_by(exec, &err);
     else
-        websocket_pause(exec->ws); /* what was read already goes into 'early' */
+        websocket_pause(exec->ws); /* until the agent has connected */
 }
 
 static int api_exec_feed(struct api_exec *exec, struct aq_error *err)
 {
-    struct msg_stream_open open = { .kind = "input", .kernel_id = exec->kernel_id };
+    struct msg_stream_open open = { .kind = "input" };
 
     if (exec->is_started)
         return api_fail_param(err, "type", "the input or a command has begun already");
@@ -356,7 +300,6 @@ static int api_exec_start(struct api_exec *exec, const struct exec_input *input,
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf command = STRBUF_INIT;
     struct msg_stream_open open = { .kind = "exec",
-                                    .kernel_id = exec->kernel_id,
                                     .tty = input->tty,
                                     .input = input->input,
                                     .rows = input->rows,
@@ -383,35 +326,9 @@ static int api_exec_start(struct api_exec *exec, const struct exec_input *input,
 static int api_exec_control(struct api_exec *exec, const struct exec_input *input,
                             struct aq_error *err)
 {
-    const struct msg_stream_control api_exec_control = {
-        .stream_id = exec->stream_id,
-        .rows = input->rows,
-        .cols = input->cols,
-        .signal = input->signal,
-    };
-
-    return exec->stream && exec->is_open
-               ? core_control_stream(exec->api->core, exec->agent_id, &api_exec_control, err)
+    return exec->stream
+               ? command_stream_control(exec->stream, input->rows, input->cols, input->signal, err)
                : 0;
-}
-
-static void api_exec_write_frames(struct api_exec *exec, enum exec_type type, const char *bytes,
-                                  size_t len)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf frames = STRBUF_INIT;
-
-    do {
-        size_t part = AQ_MIN(len, (size_t)EXEC_PAYLOAD_MAX);
-
-        exec_frame_add(&frames, type, bytes, part);
-        bytes += part;
-        len -= part;
-    } while (len);
-    if (exec->is_started && !exec->is_open)
-        strbuf_add(&exec->early, frames.data, frames.len);
-    else if (exec->stream && strbuf_ok(&frames)
-             && link_stream_write(exec->stream, frames.data, frames.len) == 1)
-        websocket_pause(exec->ws);
 }
 
 static int api_exec_handle_text(struct api_exec *exec, const char *text, size_t len,
@@ -431,7 +348,8 @@ static int api_exec_handle_text(struct api_exec *exec, const char *text, size_t 
     if (strcmp(input.type, "ping") == 0)
         return 0;
     if (strcmp(input.type, "end") == 0) {
-        api_exec_write_frames(exec, EXEC_END_INPUT, NULL, 0);
+        if (exec->stream)
+            command_stream_end_input(exec->stream);
         return 0;
     }
     if (strcmp(input.type, "resize") == 0)
@@ -451,14 +369,14 @@ static void api_exec_on_message(struct websocket *ws, bool is_text, const char *
     struct aq_error err = { 0 };
     struct api_exec *exec = data;
 
-    (void)ws;
     if (exec->is_told)
         return;
     if (is_text) {
         if (api_exec_handle_text(exec, bytes, len, &arena, &err) < 0)
             api_exec_complain(exec, &err);
     } else if (len && bytes[0] == CHANNEL_INPUT && len > 1) {
-        api_exec_write_frames(exec, EXEC_INPUT, bytes + 1, len - 1);
+        if (exec->stream && command_stream_input(exec->stream, bytes + 1, len - 1) == 1)
+            websocket_pause(ws);
     }
 }
 
@@ -469,7 +387,7 @@ static void api_exec_on_ws_drain(struct websocket *ws, void *data)
     (void)ws;
     if (exec->is_paused && exec->stream) {
         exec->is_paused = false;
-        link_stream_pause(exec->stream, false);
+        command_stream_pause(exec->stream, false);
     }
 }
 
@@ -504,12 +422,11 @@ static int api_exec_accept(struct request *req, struct api *api, const struct ke
     exec = calloc(1, sizeof(*exec));
     if (!exec)
         return aq_fail_oom(err);
-    strbuf_init(&exec->held);
-    strbuf_init(&exec->early);
     exec->api = api;
     exec->kernel_id = kernel->id;
-    memcpy(exec->agent_id, kernel->agent_id, strlen(kernel->agent_id) + 1);
-    if (api_stream_open(api, req, &exec->right, api_exec_on_forbidden, exec) < 0) {
+    if (api_stream_open(api, api_principal(req)->access_key, &exec->right, api_exec_on_forbidden,
+                        exec)
+        < 0) {
         api_exec_free(exec);
         return aq_fail_oom(err);
     }

@@ -17,6 +17,8 @@ static void hello_write_route(const struct route *route, struct jsonw *w)
     jsonw_member_str(w, "path", route->path);
     jsonw_member_str(w, "access", api_role_name(route->role & API_ROLE_MASK));
     jsonw_member_str(w, "doc", route->doc);
+    jsonw_member_bool(w, "idempotency_key", route->role & API_ANSWERED_ONCE);
+    jsonw_member_bool(w, "streams_body", route->flags & ROUTE_STREAM_BODY);
     jsonw_key(w, "params");
     decode_describe(route->body, w);
     jsonw_object_end(w);
@@ -120,11 +122,35 @@ static void hello_on_health(struct request *req, void *data)
     const struct api *api = data;
 
     jsonw_object_begin(&w);
-    jsonw_member_str(&w, "status", api->is_frozen ? "frozen" : "ok");
+    jsonw_member_str(&w, "status", api->settings.is_frozen ? "frozen" : "ok");
     jsonw_member_str(&w, "version", ALIQUOT_VERSION);
     jsonw_member_int(&w, "uptime_sec", (clock_monotonic_usec() - api->started_usec) / USEC_PER_SEC);
+    api_write_time(&w, "database_away_since", store_get_away_usec(core_store(api->core)));
     jsonw_object_end(&w);
     request_reply_json(req, 200, &out);
+}
+
+/* As managers of Backend.AI answer balancers from 26 on. */
+static void hello_on_component(struct request *req, void *data)
+{
+    static const char healthy[] = "{\"status\":\"healthy\",\"version\":\"" MANAGER_COMPATIBLE
+                                  "\",\"component\":\"manager\"}";
+
+    (void)data;
+    if (api_has_no_params(req))
+        request_reply(req, 200, "application/json", healthy, sizeof(healthy) - 1);
+}
+
+/* Clients ask what their enterprise edition was licensed for, and print the certificate. */
+static void hello_on_license(struct request *req, void *data)
+{
+    static const char license[] = "{\"status\":\"valid\",\"certificate\":{"
+                                  "\"product\":\"Aliquot " ALIQUOT_VERSION
+                                  "\",\"license\":\"Apache-2.0\",\"expires\":\"never\"}}";
+
+    (void)data;
+    if (api_has_no_params(req))
+        request_reply(req, 200, "application/json", license, sizeof(license) - 1);
 }
 
 static const struct field hello_fields[] = {
@@ -138,5 +164,9 @@ const struct route hello_routes[] = {
     { METHOD_GET, "/aliquot/v1/routes", API_PUBLIC, hello_on_routes, NULL, "All routes as data" },
     { METHOD_GET, "/aliquot/v1/health", API_PUBLIC, hello_on_health, NULL,
       "Whether the manager works" },
+    { METHOD_GET, "/health", API_PUBLIC, hello_on_component, NULL,
+      "That the manager answers, as Backend.AI says it" },
+    { METHOD_GET, "/license", API_USER, hello_on_license, NULL,
+      "The license, as clients of an enterprise edition ask for it" },
 };
 API_ROUTES_END(hello);

@@ -7,6 +7,7 @@
 #include "http/sse.h"
 #include "manager/api/resources.h"
 #include "manager/request/image_aliases.h"
+#include "manager/request/image_limits.h"
 #include "manager/request/list.h"
 #include "manager/view/image_inventory.h"
 #include "model/reference.h"
@@ -16,13 +17,15 @@
 /* ---- list ---- */
 
 struct image_list_params {
-    const char *agent;
+    const char *agent, *image;
     int64_t limit, offset;
 };
 
 static const struct field list_fields[] = {
     { "agent|agent_id", FIELD_STR, FIELD_NULLABLE, offsetof(struct image_list_params, agent), 1,
       AGENT_ID_MAX, .doc = "only those of this agent" },
+    { "image", FIELD_STR, FIELD_NULLABLE, offsetof(struct image_list_params, image), 1,
+      REFERENCE_MAX, .doc = "only that of this name or alias, with its resource_limits" },
     { "limit", FIELD_INT, 0, offsetof(struct image_list_params, limit), 1, API_LIST_MAX },
     { "offset", FIELD_INT, 0, offsetof(struct image_list_params, offset), 0, INT64_C(1000000000) },
     FIELD_END,
@@ -47,6 +50,51 @@ static void image_write_rows(struct jsonw *w, const json_t *rows,
     jsonw_member_int(w, "total", (int64_t)json_array_size(rows));
 }
 
+static bool image_has_name(const json_t *row, const char *canonical)
+{
+    bool found = false;
+    size_t i;
+    json_t *name;
+
+    json_array_foreach(json_object_get(row, "names"), i, name) {
+        struct reference ref;
+
+        if (found || reference_parse(json_string_value(name), NULL, &ref, NULL) < 0)
+            continue;
+        found = strcmp(ref.text, canonical) == 0;
+        reference_done(&ref);
+    }
+    return found;
+}
+
+/* Those that have the name, with what holds for it. */
+static int image_choose(const struct api *api, const char *image, json_t **rows,
+                        struct aq_error *err)
+{
+    json_t *chosen = json_array(), *row;
+    struct aq_error why = { 0 };
+    struct reference ref;
+    int r = reference_parse(image_aliases_resolve(api, image), NULL, &ref, &why);
+    size_t i;
+
+    if (r < 0) {
+        json_decref(chosen);
+        return r == -ENOMEM ? aq_fail_oom(err) : api_fail_param(err, "image", "%s", why.text);
+    }
+    json_array_foreach(*rows, i, row)
+        if (r == 0 && image_has_name(row, ref.text)
+            && (json_object_set_new(
+                    row, "resource_limits",
+                    image_limits_shown(api, ref.text, json_object_get(row, "labels")))
+                    < 0
+                || json_array_append(chosen, row) < 0))
+            r = aq_fail_oom(err);
+    reference_done(&ref);
+    json_decref(*rows);
+    *rows = chosen;
+    return r;
+}
+
 static void image_on_list(struct request *req, void *data)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
@@ -56,10 +104,12 @@ static void image_on_list(struct request *req, void *data)
     struct aq_error err = { 0 };
     json_t *rows = NULL;
 
-    if (api_decode(req, &params, NULL, &err) == 0
-        && image_inventory(api->core, params.agent, &rows) < 0)
+    if (api_decode(req, &params, NULL, &err) == 0 && image_inventory(api, params.agent, &rows) < 0)
         aq_fail_oom(&err);
+    if (!err.code && params.image)
+        (void)image_choose(api, params.image, &rows, &err);
     if (err.code) {
+        json_decref(rows);
         request_fail(req, &err);
         return;
     }
@@ -294,7 +344,24 @@ static void image_on_collect(struct request *req, void *data)
     image_send_command(data, req, "collect");
 }
 
+/* ---- import ---- */
+
+static void image_on_import(struct request *req, void *data)
+{
+    struct aq_error err;
+
+    (void)data;
+    aq_fail_kind(&err, ENOTSUP, "not-implemented",
+                 "images are not made from others here; any image of a registry can be used by its "
+                 "name, and 'aliquot image pull NAME' fetches it beforehand");
+    request_fail(req, &err);
+}
+
 const struct route image_routes[] = {
+    { METHOD_GET, "/image/import", API_USER, image_on_import, NULL,
+      "Refused: images are used by their names" },
+    { METHOD_POST, "/image/import", API_USER, image_on_import, NULL,
+      "Refused: images are used by their names" },
     { METHOD_GET, "/aliquot/v1/images", API_USER, image_on_list, list_fields,
       "Images on the nodes" },
     { METHOD_POST, "/aliquot/v1/images/collect", API_SUPERADMIN, image_on_collect, collect_fields,

@@ -49,8 +49,8 @@ static void image_aliases_on_set(struct request *req, void *data)
     struct aq_error err = { 0 };
 
     if (api_decode(req, &params, NULL, &err) < 0
-        || image_aliases_change(data, request_get_param(req, "alias"), params.image, api_reply_done,
-                                req, &err)
+        || image_aliases_change(data, request_get_param(req, "alias"), params.image,
+                                api_who(data, req), api_reply_done, req, &err)
                < 0)
         request_fail(req, &err);
 }
@@ -60,8 +60,8 @@ static void image_aliases_on_remove(struct request *req, void *data)
     struct aq_error err = { 0 };
 
     if (api_decode(req, NULL, NULL, &err) < 0
-        || image_aliases_change(data, request_get_param(req, "alias"), NULL, api_reply_done, req,
-                                &err)
+        || image_aliases_change(data, request_get_param(req, "alias"), NULL, api_who(data, req),
+                                api_reply_done, req, &err)
                < 0)
         request_fail(req, &err);
 }

@@ -261,7 +261,9 @@ static struct logs_reader *logs_reader_new(struct request *req, const struct log
     reader->kernel_id = kernel->id;
     reader->rank = kernel->rank;
     strbuf_init(&reader->text);
-    if (api_stream_open(params->api, req, &reader->right, logs_on_forbidden, reader) < 0) {
+    if (api_stream_open(params->api, api_principal(req)->access_key, &reader->right,
+                        logs_on_forbidden, reader)
+        < 0) {
         logs_reader_free(reader);
         return NULL;
     }
@@ -361,7 +363,81 @@ static void logs_on_stream(struct request *req, void *data)
     logs_start(req, data, false);
 }
 
+/* ---- by the id of a task: a kernel, or the session whose main kernel it is ---- */
+
+static const struct field task_fields[] = {
+    { "taskId|task_id|kernel_id", FIELD_UUID, FIELD_REQUIRED,
+      offsetof(struct log_params, kernel_id), .doc = "id of a kernel or a session" },
+    OWNER_FIELD(struct log_params, owner_access_key),
+    FIELD_END,
+};
+
+struct logs_task {
+    struct request *req;
+    struct log_params params;
+    struct store_query query;
+    struct store_page *page;
+    char id[UUID_TEXT_MAX];
+};
+
+/* store_tx_fn */
+static int logs_find_task(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    struct logs_task *task = data;
+
+    return store_find_sessions(tx, &task->query, task->id, &task->page, err);
+}
+
+static void logs_on_task_found(void *data, int r, const struct aq_error *err)
+{
+    struct logs_task *task = data;
+    struct store_page *page = task->page;
+    struct aq_error own = { 0 };
+
+    if (r < 0) {
+        request_fail(task->req, err);
+        return;
+    }
+    if (page->count != 1) {
+        problem_no_such(&own, "session", "there is no session or kernel %s", task->id);
+        request_fail(task->req, &own);
+    } else {
+        if (uuid_equals(&page->sessions[0].session.id, &task->params.kernel_id))
+            task->params.kernel_id = (struct uuid){ 0 };
+        logs_on_found(task->req, &page->sessions[0], &task->params);
+    }
+    store_page_free(page);
+}
+
+static void logs_on_task(struct request *req, void *data)
+{
+    struct logs_task *task = arena_alloc(request_get_arena(req), sizeof(*task));
+    const struct keypair *owner;
+    struct api *api = data;
+    struct aq_error err = { 0 };
+
+    if (!task)
+        aq_fail_oom(&err);
+    if (err.code || logs_decode(req, &task->params, &err) < 0
+        || api_owner(api, req, task->params.owner_access_key, &owner, &err) < 0) {
+        request_fail(req, &err);
+        return;
+    }
+    task->req = req;
+    task->params.api = api;
+    task->query.with_kernels = true;
+    task->query.access_key = arena_strdup(request_get_arena(req), owner->access_key);
+    (void)uuid_format(&task->params.kernel_id, task->id);
+    if (!task->query.access_key
+        || store_read(core_store(api->core), logs_find_task, logs_on_task_found, task) < 0) {
+        aq_fail_oom(&err);
+        request_fail(req, &err);
+    }
+}
+
 const struct route logs_routes[] = {
+    { METHOD_GET, "/session/_/logs", API_USER, logs_on_task, task_fields,
+      "A log as plain bytes, by the id of a kernel" },
     { METHOD_GET, "/session/{name}/logs", API_USER, logs_on_text, text_fields,
       "The end of a session's log, as one text" },
     { METHOD_GET, "/aliquot/v1/sessions/{name}/logs", API_USER, logs_on_stream, stream_fields,

@@ -1,94 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /manager: status (running or frozen) and the announcement.
  *
- * Both are settings in the store, read once at the start, so that they
- * outlive a restart.
+ * Both are keys of the configuration tree.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "manager/api/resources.h"
-#include "store/token.h"
+#include "manager/request/config_change.h"
 
-#define SETTING_STATUS "manager.status"
-#define SETTING_ANNOUNCEMENT "manager.announcement"
-
-struct loaded {
-    struct strbuf status, announcement;
-};
-
-static int manager_read_settings(struct store_tx *tx, void *data, struct aq_error *err)
-{
-    struct loaded *loaded = data;
-    int r = setting_get(tx, SETTING_STATUS, &loaded->status, err);
-
-    if (r < 0 && r != -ENOENT)
-        return r;
-    r = setting_get(tx, SETTING_ANNOUNCEMENT, &loaded->announcement, err);
-    return r == -ENOENT ? 0 : r;
-}
-
-int manager_load(struct api *api, struct aq_error *err)
-{
-    struct loaded loaded = { STRBUF_INIT, STRBUF_INIT };
-    int r = store_call(core_store(api->core), manager_read_settings, &loaded, err);
-
-    if (r == 0) {
-        api->is_frozen = strcmp(loaded.status.data, "frozen") == 0;
-        if (loaded.announcement.len && !(api->announcement = strbuf_steal(&loaded.announcement)))
-            r = aq_fail_oom(err);
-    }
-    strbuf_done(&loaded.status);
-    strbuf_done(&loaded.announcement);
-    return r;
-}
-
-/* ---- changing a setting ---- */
+/* ---- changing them ---- */
 
 struct manager_change {
-    struct api *api;
+    const struct api *api;
     struct request *req;
-    const char *key, *value;
+    bool ends_all; /* sessions, once it is frozen */
 };
 
-static int manager_write_setting(struct store_tx *tx, void *data, struct aq_error *err)
+static void manager_ignore_result(void *data, int r, const struct aq_error *err)
 {
-    const struct manager_change *change = data;
-
-    return setting_set(tx, change->key, change->value, err);
+    (void)data;
+    (void)r;
+    (void)err;
 }
 
-static void manager_on_status_written(void *data, int r, const struct aq_error *err)
+static void manager_end_all_sessions(const struct api *api, struct request *req)
 {
-    const struct manager_change *change = data;
+    const struct session *next;
 
-    if (r == 0)
-        change->api->is_frozen = strcmp(change->value, "frozen") == 0;
-    api_reply_done(change->req, r, err);
-}
-
-static void manager_on_announcement_written(void *data, int r, const struct aq_error *err)
-{
-    const struct manager_change *change = data;
-
-    if (r == 0) {
-        free(change->api->announcement);
-        change->api->announcement = *change->value ? strdup(change->value) : NULL;
+    for (const struct session *s = core_next_session(api->core, NULL); s; s = next) {
+        next = core_next_session(api->core, s);
+        core_terminate_session(api->core, &s->id, true, REASON_FORCE_TERMINATED, api_who(api, req),
+                               manager_ignore_result, NULL);
     }
+}
+
+static void manager_on_changed(void *data, const struct config_result *result, int r,
+                               const struct aq_error *err)
+{
+    const struct manager_change *change = data;
+
+    (void)result;
+    if (r == 0 && change->ends_all)
+        manager_end_all_sessions(change->api, change->req);
     api_reply_done(change->req, r, err);
 }
 
 static void manager_start_change(struct api *api, struct request *req, const char *key,
-                                 const char *value, store_done_fn done)
+                                 const char *value, bool ends_all)
 {
     struct manager_change *change = arena_alloc(request_get_arena(req), sizeof(*change));
     struct aq_error err = { 0 };
 
     if (change)
-        *change = (struct manager_change){ .api = api, .req = req, .key = key, .value = value };
-    if (!change || store_write(core_store(api->core), manager_write_setting, done, change) < 0) {
-        aq_fail_oom(&err);
+        *change = (struct manager_change){ .api = api, .req = req, .ends_all = ends_all };
+    if (!change || config_change_put(api, req, key, value, manager_on_changed, change, &err) < 0) {
+        if (!change)
+            aq_fail_oom(&err);
         request_fail(req, &err);
     }
 }
@@ -123,7 +92,7 @@ static void manager_on_status(struct request *req, void *data)
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
     const struct api *api = data;
-    const char *status = api->is_frozen ? "frozen" : "running";
+    const char *status = api->settings.is_frozen ? "frozen" : "running";
     struct aq_error err = { 0 };
 
     if (api_decode(req, NULL, NULL, &err) < 0) {
@@ -143,12 +112,14 @@ static void manager_on_status(struct request *req, void *data)
 
 struct freeze_params {
     const char *status;
+    bool force_kill;
 };
 
 static const struct field freeze_fields[] = {
     { "status", FIELD_STR, FIELD_REQUIRED, offsetof(struct freeze_params, status), 1, 16,
       .doc = "running or frozen" },
-    { "force_kill", FIELD_UNSUPPORTED },
+    { "force_kill", FIELD_BOOL, FIELD_NULLABLE, offsetof(struct freeze_params, force_kill),
+      .doc = "end all sessions at once" },
     FIELD_END,
 };
 
@@ -160,10 +131,12 @@ static void manager_on_freeze(struct request *req, void *data)
     if (api_decode(req, &params, NULL, &err) == 0 && strcmp(params.status, "running")
         && strcmp(params.status, "frozen"))
         api_fail_param(&err, "status", "must be running or frozen");
+    else if (!err.code && params.force_kill && strcmp(params.status, "frozen"))
+        api_fail_param(&err, "force_kill", "is for freezing only");
     if (err.code)
         request_fail(req, &err);
     else
-        manager_start_change(data, req, SETTING_STATUS, params.status, manager_on_status_written);
+        manager_start_change(data, req, "manager/status", params.status, params.force_kill);
 }
 
 /* ---- announcement ---- */
@@ -172,13 +145,13 @@ static void manager_on_announcement(struct request *req, void *data)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
-    const struct api *api = data;
+    const char *announcement = ((const struct api *)data)->settings.announcement;
 
     if (!api_has_no_params(req))
         return;
     jsonw_object_begin(&w);
-    jsonw_member_bool(&w, "enabled", api->announcement);
-    jsonw_member_str(&w, "message", api->announcement ? api->announcement : "");
+    jsonw_member_bool(&w, "enabled", announcement);
+    jsonw_member_str(&w, "message", announcement ? announcement : "");
     jsonw_object_end(&w);
     request_reply_json(req, 200, &out);
 }
@@ -204,8 +177,8 @@ static void manager_on_announce(struct request *req, void *data)
     if (err.code)
         request_fail(req, &err);
     else
-        manager_start_change(data, req, SETTING_ANNOUNCEMENT, params.enabled ? params.message : "",
-                             manager_on_announcement_written);
+        manager_start_change(data, req, "manager/announcement",
+                             params.enabled ? params.message : "", false);
 }
 
 const struct route manager_routes[] = {

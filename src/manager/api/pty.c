@@ -27,6 +27,7 @@ struct pty {
     struct link_stream *stream; /* NULL after close */
     struct uuid stream_id;
     char agent_id[AGENT_ID_MAX + 1];
+    struct uuid session_id;
     bool is_paused; /* the stream, for a slow reader */
     struct api_stream right;
 };
@@ -67,6 +68,7 @@ static int pty_send_stdin(struct pty *pty, const char *chars, struct arena *aren
         return api_fail_param(err, "chars", "not base64");
     if (!pty->stream)
         return 0;
+    core_note_access(pty->api->core, &pty->session_id);
     if (link_stream_write(pty->stream, bytes, size) == 1)
         websocket_pause(pty->ws);
     return 0;
@@ -190,6 +192,7 @@ static void pty_on_data(void *data, struct link_stream *stream, const char *byte
     size_t size = sodium_base64_encoded_len(len, sodium_base64_VARIANT_ORIGINAL);
     struct pty *pty = data;
 
+    core_note_access(pty->api->core, &pty->session_id);
     strbuf_adds(&out, "{\"type\":\"out\",\"data\":\"");
     if (strbuf_reserve(&out, size)) {
         sodium_bin2base64(out.data + out.len, size, (const unsigned char *)bytes, len,
@@ -258,6 +261,7 @@ static int pty_open_stream(struct pty *pty, const struct kernel *kernel, struct 
         return aq_fail_kind(err, EINVAL, "generic-bad-request",
                             "the session is not running (it is %s)",
                             kernel_status_name(kernel->status));
+    pty->session_id = kernel->session->id;
     memcpy(pty->agent_id, kernel->agent_id, strlen(kernel->agent_id) + 1);
     r = core_open_stream(pty->api->core, kernel->agent_id, &open, &stream_ops, pty, &pty->stream,
                          err);
@@ -281,7 +285,8 @@ static void pty_on_request(struct request *req, void *data)
     }
     pty->api = data;
     pty->req = req;
-    if (api_stream_open(data, req, &pty->right, pty_on_forbidden, pty) < 0)
+    if (api_stream_open(data, api_principal(req)->access_key, &pty->right, pty_on_forbidden, pty)
+        < 0)
         aq_fail_oom(&err);
     if (err.code || pty_open_stream(pty, &session->kernels[0], &err) < 0)
         pty_fail(pty, &err);

@@ -68,7 +68,7 @@ static void session_on_info_found(struct request *req, const struct session_row 
 
 static void session_on_info(struct request *req, void *data)
 {
-    session_find_by_owner(data, req, session_on_info_found);
+    session_find_brief_by_owner(data, req, session_on_info_found);
 }
 
 static void session_on_show_found(struct request *req, const struct session_row *row, void *data)

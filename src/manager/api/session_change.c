@@ -69,8 +69,9 @@ static bool session_change_depends_on_any(const struct session *s, const struct 
 }
 
 /* What waits for a session is newer than it, so one pass forward finds all levels. */
-static int session_change_end_dependents(const struct api *api, const struct session *root,
-                                         bool forced, struct aq_error *err)
+static int session_change_end_dependents(const struct api *api, struct request *req,
+                                         const struct session *root, bool forced,
+                                         struct aq_error *err)
 {
     AQ_CLEANUP(map_donep) struct map ended = MAP_INIT;
     int r = map_set(&ended, root->id.bytes, sizeof(root->id), (void *)root);
@@ -80,7 +81,7 @@ static int session_change_end_dependents(const struct api *api, const struct ses
         if (!session_change_depends_on_any(s, &ended))
             continue;
         r = map_set(&ended, s->id.bytes, sizeof(s->id), (void *)s);
-        core_terminate_session(api->core, &s->id, forced, REASON_USER_REQUESTED,
+        core_terminate_session(api->core, &s->id, forced, REASON_USER_REQUESTED, api_who(api, req),
                                session_change_ignore_result, NULL);
     }
     return r < 0 ? aq_fail_oom(err) : 0;
@@ -101,7 +102,11 @@ static void session_change_on_delete_found(struct request *req, const struct ses
     struct aq_error err = { 0 };
 
     if (row->session.status == SESSION_ERROR) {
-        core_dismiss_sessions(api->core, &row->session.id, 1, session_change_on_dismissed, req);
+        const struct core_dismissal gone = { row->session.id, row->session.name,
+                                             row->session.domain };
+
+        core_dismiss_sessions(api->core, &gone, 1, api_who(api, req), session_change_on_dismissed,
+                              req);
         return;
     }
     problem_no_such(&err, "session", "the session '%s' has ended already", row->session.name);
@@ -135,13 +140,14 @@ static void session_change_on_delete(struct request *req, void *data)
     *ending = (struct session_change_ending){ .req = req,
                                               .was_queued = session->status == SESSION_PENDING };
     AQ_FAULT("api.terminate.decoded");
-    if (params.recursive && session_change_end_dependents(api, session, params.forced, &err) < 0) {
+    if (params.recursive
+        && session_change_end_dependents(api, req, session, params.forced, &err) < 0) {
         request_fail(req, &err);
         return;
     }
     core_terminate_session(api->core, &session->id, params.forced,
                            params.forced ? REASON_FORCE_TERMINATED : REASON_USER_REQUESTED,
-                           session_change_on_ended, ending);
+                           api_who(api, req), session_change_on_ended, ending);
 }
 
 /* ---- restart, rename ---- */
@@ -152,7 +158,7 @@ static void session_change_on_restart(struct request *req, void *data)
     const struct session *session = session_find_live_by_owner(api, req);
 
     if (session)
-        core_restart_session(api->core, &session->id, api_reply_done, req);
+        core_restart_session(api->core, &session->id, api_who(api, req), api_reply_done, req);
 }
 
 struct rename_params {
@@ -176,7 +182,8 @@ static void session_change_on_rename(struct request *req, void *data)
     if (api_decode(req, &params, NULL, &err) < 0)
         request_fail(req, &err);
     else if ((session = session_find_live(api, req, params.owner_access_key)))
-        core_rename_session(api->core, &session->id, params.name, api_reply_done, req);
+        core_rename_session(api->core, &session->id, params.name, api_who(api, req), api_reply_done,
+                            req);
 }
 
 /* ---- name and priority in one, or parts of devices ---- */
@@ -211,7 +218,8 @@ static void session_change_on_prioritised(void *data, int r, const struct aq_err
     if (r < 0 || !patch->name)
         api_reply_done(patch->req, r, err);
     else
-        core_rename_session(patch->api->core, &patch->id, patch->name, api_reply_done, patch->req);
+        core_rename_session(patch->api->core, &patch->id, patch->name,
+                            api_who(patch->api, patch->req), api_reply_done, patch->req);
 }
 
 static void session_change_resize(struct api *api, struct request *req,
@@ -232,7 +240,8 @@ static void session_change_resize(struct api *api, struct request *req,
     if (err.code)
         request_fail(req, &err);
     else if ((session = session_find_live(api, req, params->owner_access_key)))
-        core_resize_session(api->core, &session->id, &changes, api_reply_done, req);
+        core_resize_session(api->core, &session->id, &changes, api_who(api, req), api_reply_done,
+                            req);
 }
 
 static void session_change_on_patch(struct request *req, void *data)
@@ -261,7 +270,7 @@ static void session_change_on_patch(struct request *req, void *data)
         return;
     *patch = (struct patch){ .api = api, .req = req, .id = session->id, .name = params.name };
     if (params.priority >= 0)
-        core_set_priority(api->core, &session->id, (int)params.priority,
+        core_set_priority(api->core, &session->id, (int)params.priority, api_who(api, req),
                           session_change_on_prioritised, patch);
     else
         session_change_on_prioritised(patch, 0, NULL);

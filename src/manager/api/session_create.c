@@ -2,7 +2,8 @@
 /* Making sessions: POST /session and several at once.
  *
  * A client that does not say enqueueOnly waits until its session has left the
- * queue and runs or has ended, at most maxWaitSeconds.
+ * queue and runs or has ended, at most maxWaitSeconds. What is kept for a request
+ * that is sent again (repeat.h) is how the session began; it may wait again.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,15 +15,17 @@
 #include "manager/api/apps.h"
 #include "manager/api/resources.h"
 #include "manager/api/session_params.h"
+#include "manager/request/repeat.h"
 
 /* One creation whose request waits for the answer. */
 struct session_create_creation {
-    const struct api *api;
+    struct api *api;
     struct request *req;
     bool enqueue_only;
     int64_t max_wait_sec;
     struct uuid id;
     char name[SESSION_NAME_MAX + 1];
+    struct core_answered answered;
     struct core_subscriber *subscriber; /* while waiting */
     uv_timer_t *timer;                  /* NULL = waits as long as it takes */
 };
@@ -68,20 +71,21 @@ static void session_create_reply_created(const struct session_create_creation *c
 }
 
 /* {"existingSessionId": ...}, for session-already-exists */
-static void session_create_fail_creation(struct request *req, const struct aq_error *err,
+static void session_create_fail_creation(struct api *api, struct request *req,
+                                         const struct aq_error *err,
                                          const struct core_created *created)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf data = STRBUF_INIT;
     struct jsonw w = jsonw_make(&data);
 
     if (!created || !err->kind || strcmp(err->kind, "session-already-exists")) {
-        request_fail(req, err);
+        repeat_fail(api, req, err, NULL);
         return;
     }
     jsonw_object_begin(&w);
     api_write_uuid(&w, "existingSessionId", &created->id);
     jsonw_object_end(&w);
-    request_fail_data(req, err, data.data);
+    repeat_fail(api, req, err, data.data);
 }
 
 /* ---- waiting ---- */
@@ -171,9 +175,12 @@ static void session_create_on_created(void *data, int r, const struct aq_error *
     struct session_create_creation *creation = data;
 
     AQ_FAULT("api.create.durable");
-    if (r < 0)
-        session_create_fail_creation(creation->req, err, created);
-    else if (!created->is_new)
+    if (r < 0) {
+        session_create_fail_creation(creation->api, creation->req, err, created);
+        return;
+    }
+    repeat_note_answered(creation->api, creation->req);
+    if (!created->is_new)
         session_create_reply_created(creation, &created->id, created->name,
                                      session_create_status_text_for(creation->req, created->status),
                                      false);
@@ -181,29 +188,107 @@ static void session_create_on_created(void *data, int r, const struct aq_error *
         session_create_wait_for(creation, created);
 }
 
-static void session_create_on_create(struct request *req, void *data)
+/* What is written with it: at once the status is what it begins with. */
+static int session_create_write_answer(void *data, const struct core_created *created,
+                                       struct strbuf *out)
+{
+    const struct session_create_creation *creation = data;
+    struct jsonw w = jsonw_make(out);
+
+    session_create_write_created(
+        &created->id, created->name, session_create_status_text_for(creation->req, created->status),
+        created->is_new, core_find_session(creation->api->core, &created->id), &w);
+    return created->is_new ? 201 : 200;
+}
+
+/* NULL after an answer that says why not. */
+static struct session_create_creation *session_create_read(struct api *api, struct request *req,
+                                                           struct session_params *params)
 {
     struct session_create_creation *creation = arena_alloc(request_get_arena(req),
                                                            sizeof(*creation));
     json_auto_t *tree = NULL;
-    struct session_params params;
-    struct api *api = data;
     struct aq_error err = { 0 };
 
     if (!creation)
         aq_fail_oom(&err);
     if (err.code || api_parse(req, &tree, &err) < 0
-        || session_params_read(api, req, tree, &params, &err) < 0) {
-        request_fail(req, &err);
-        return;
+        || session_params_read(api, req, tree, params, &err) < 0) {
+        repeat_fail(api, req, &err, NULL);
+        return NULL;
     }
-    AQ_FAULT("api.create.decoded");
     *creation = (struct session_create_creation){ .api = api,
                                                   .req = req,
-                                                  .enqueue_only = params.enqueue_only,
-                                                  .max_wait_sec = params.max_wait_sec };
-    core_create_session(api->core, &params.request, session_create_on_created, creation);
+                                                  .enqueue_only = params->enqueue_only,
+                                                  .max_wait_sec = params->max_wait_sec };
+    return creation;
+}
+
+static void session_create_make(struct request *req, void *data)
+{
+    struct session_params params;
+    struct api *api = data;
+    struct session_create_creation *creation = session_create_read(api, req, &params);
+    const struct session_request *request = &params.request;
+
+    if (!creation)
+        return;
+    AQ_FAULT("api.create.decoded");
+    repeat_fill(req, &creation->answered);
+    creation->answered.write = session_create_write_answer;
+    core_create_sessions(api->core, &request, 1, &creation->answered, api_who(api, req),
+                         session_create_on_created, creation);
     session_params_done(&params);
+}
+
+/* The session that was made before; false if that cannot be said any more. */
+static bool session_create_read_answer(const struct core *core, const struct request_answer *answer,
+                                       struct core_created *ret)
+{
+    json_auto_t *tree = answer->status == 201 ? json_loads(answer->body, 0, NULL) : NULL;
+    const char *id = json_string_value(json_object_get(tree, "sessionId"));
+    const char *name = json_string_value(json_object_get(tree, "sessionName"));
+    const struct session *session;
+
+    *ret = (struct core_created){ .is_new = true };
+    if (!id || !name || uuid_parse(id, &ret->id) < 0
+        || !(session = core_find_session(core, &ret->id)))
+        return false;
+    ret->status = session->status;
+    (void)snprintf(ret->name, sizeof(ret->name), "%s", name);
+    return true;
+}
+
+/* A client that waited for it goes on waiting while it lives. */
+static void session_create_again(struct request *req, void *data,
+                                 const struct request_answer *answer)
+{
+    struct session_create_creation *creation = NULL;
+    struct session_params params = { .enqueue_only = false };
+    struct core_created created;
+    struct api *api = data;
+
+    if (!session_create_read_answer(api->core, answer, &created)) {
+        repeat_reply(req, answer);
+        return;
+    }
+    if (!(creation = session_create_read(api, req, &params)))
+        return;
+    session_params_done(&params);
+    if (params.enqueue_only) {
+        repeat_reply(req, answer);
+        return;
+    }
+    repeat_mark(req);
+    session_create_wait_for(creation, &created);
+}
+
+static const struct repeat_handler session_create_handler = { session_create_make,
+                                                              session_create_again };
+
+static void session_create_on_create(struct request *req, void *data)
+{
+    repeat_start(data, req, &session_create_handler);
 }
 
 /* ---- several at once ---- */
@@ -214,20 +299,16 @@ static void session_create_on_create(struct request *req, void *data)
 struct several {
     struct api *api;
     struct request *req;
+    struct core_answered answered;
     size_t count;
 };
 
-static void session_create_on_batch_created(void *data, int r, const struct aq_error *err,
-                                            const struct core_created *created)
+static int session_create_write_batch(void *data, const struct core_created *created,
+                                      struct strbuf *out)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    struct jsonw w = jsonw_make(&out);
     const struct several *all = data;
+    struct jsonw w = jsonw_make(out);
 
-    if (r < 0) {
-        session_create_fail_creation(all->req, err, created);
-        return;
-    }
     jsonw_object_begin(&w);
     jsonw_key(&w, "items");
     jsonw_array_begin(&w);
@@ -238,7 +319,21 @@ static void session_create_on_batch_created(void *data, int r, const struct aq_e
                                      core_find_session(all->api->core, &created[i].id), &w);
     jsonw_array_end(&w);
     jsonw_object_end(&w);
-    request_reply_json(all->req, 201, &out);
+    return 201;
+}
+
+static void session_create_on_batch_created(void *data, int r, const struct aq_error *err,
+                                            const struct core_created *created)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    const struct several *all = data;
+
+    if (r < 0) {
+        session_create_fail_creation(all->api, all->req, err, created);
+        return;
+    }
+    repeat_note_answered(all->api, all->req);
+    request_reply_json(all->req, session_create_write_batch(data, created, &out), &out);
     AQ_FAULT("api.create.several-answered");
 }
 
@@ -277,15 +372,15 @@ static void session_create_start_batch(struct several *all, struct session_param
     for (size_t i = 0; requests && i < all->count; i++)
         requests[i] = &params[i].request;
     if (requests)
-        core_create_sessions(all->api->core, requests, all->count, session_create_on_batch_created,
-                             all);
+        core_create_sessions(all->api->core, requests, all->count, &all->answered,
+                             api_who(all->api, all->req), session_create_on_batch_created, all);
     else
         request_fail(all->req, &(struct aq_error){ .code = ENOMEM });
     for (size_t i = 0; i < all->count; i++)
         session_params_done(&params[i]);
 }
 
-static void session_create_on_create_batch(struct request *req, void *data)
+static void session_create_make_batch(struct request *req, void *data)
 {
     json_auto_t *tree = NULL;
     json_auto_t *list = NULL;
@@ -305,12 +400,21 @@ static void session_create_on_create_batch(struct request *req, void *data)
             api_fail_param(&err, "body", "must be 1 to %d sessions", SEVERAL_MAX);
     }
     if (err.code || session_create_read_batch(data, req, list, params, &err) < 0) {
-        request_fail(req, &err);
+        repeat_fail(data, req, &err, NULL);
         return;
     }
     AQ_FAULT("api.create.several-decoded");
     *all = (struct several){ .api = data, .req = req, .count = count };
+    repeat_fill(req, &all->answered);
+    all->answered.write = session_create_write_batch;
     session_create_start_batch(all, params);
+}
+
+static void session_create_on_create_batch(struct request *req, void *data)
+{
+    static const struct repeat_handler handler = { session_create_make_batch, NULL };
+
+    repeat_start(data, req, &handler);
 }
 
 /* ---- without making it ---- */
@@ -349,15 +453,16 @@ static void session_create_on_dry_run(struct request *req, void *data)
     session_params_done(&params);
 }
 
-#define BATCH_BODY_MAX (8 << 20)
+/* Who may make sessions, and that each request makes them once. */
+#define CREATE_ROLE (API_USER | API_FREEZABLE | API_ANSWERED_ONCE)
 
 const struct route session_create_routes[] = {
-    { METHOD_POST, "/session", API_USER | API_FREEZABLE, session_create_on_create, session_fields,
+    { METHOD_POST, "/session", CREATE_ROLE, session_create_on_create, session_fields,
       "Make a session, or find the live one of this name" },
-    { METHOD_POST, "/session/_/create", API_USER | API_FREEZABLE, session_create_on_create,
-      session_fields, "Make a session, or find the live one of this name" },
-    { METHOD_POST, "/aliquot/v1/sessions", API_USER | API_FREEZABLE, session_create_on_create_batch,
-      session_fields, "Queue one session or a list of sessions", 0, BATCH_BODY_MAX },
+    { METHOD_POST, "/session/_/create", CREATE_ROLE, session_create_on_create, session_fields,
+      "Make a session, or find the live one of this name" },
+    { METHOD_POST, "/aliquot/v1/sessions", CREATE_ROLE, session_create_on_create_batch,
+      session_fields, "Queue one session or a list of sessions" },
     { METHOD_POST, "/aliquot/v1/sessions/_/dry-run", API_USER, session_create_on_dry_run,
       session_fields, "Say what would become of a session, and make none" },
 };

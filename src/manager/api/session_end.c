@@ -37,6 +37,7 @@ struct endings {
     struct request *req;
     size_t count, waiting;
     struct uuid *gone; /* those that have ended before: the ones in ERROR can be removed */
+    struct core_dismissal *removed;
     size_t gone_count;
     struct store_page *errors;
     int r; /* of the first that failed */
@@ -108,25 +109,27 @@ static void session_end_mark_removed(struct endings *all, const struct uuid *id)
 static void session_end_on_read_errors(void *data, int r, const struct aq_error *err)
 {
     struct endings *all = data;
+    struct store_page *errors = AQ_TAKE(all->errors);
     size_t count = 0;
 
     if (r < 0) {
         session_end_on_removed(all, r, err);
         return;
     }
-    for (size_t i = 0; i < all->errors->count; i++) {
-        const struct session *s = &all->errors->sessions[i].session;
+    for (size_t i = 0; i < errors->count; i++) {
+        const struct session *s = &errors->sessions[i].session;
 
         if (!session_end_is_allowed(all->api, api_principal(all->req), s))
             continue;
         session_end_mark_removed(all, &s->id);
-        all->gone[count++] = s->id;
+        all->removed[count++] = (struct core_dismissal){ s->id, s->name, s->domain };
     }
-    store_page_free(AQ_TAKE(all->errors));
     if (count)
-        core_dismiss_sessions(all->api->core, all->gone, count, session_end_on_removed, all);
+        core_dismiss_sessions(all->api->core, all->removed, count, api_who(all->api, all->req),
+                              session_end_on_removed, all);
     else
         session_end_reply(all);
+    store_page_free(errors);
 }
 
 static int session_end_read_errors(struct store_tx *tx, void *data, struct aq_error *err)
@@ -204,6 +207,7 @@ static void session_end_on_end(struct request *req, void *data)
 {
     struct end_params params = { .forced = false };
     struct endings *all = NULL;
+    struct core_dismissal *removed = NULL;
     struct uuid *gone = NULL;
     struct api *api = data;
     struct aq_error err = { 0 };
@@ -212,12 +216,13 @@ static void session_end_on_end(struct request *req, void *data)
         all = arena_alloc(request_get_arena(req),
                           sizeof(*all) + params.sessions.count * sizeof(all->items[0]));
         gone = arena_array(request_get_arena(req), params.sessions.count + 1, sizeof(*gone));
-        if (!all || !gone)
+        removed = arena_array(request_get_arena(req), params.sessions.count + 1, sizeof(*removed));
+        if (!all || !gone || !removed)
             aq_fail_oom(&err);
     }
-    if (all && gone) {
+    if (all && gone && removed) {
         *all = (struct endings){
-            .api = api, .req = req, .count = params.sessions.count, .gone = gone
+            .api = api, .req = req, .count = params.sessions.count, .gone = gone, .removed = removed
         };
         (void)session_end_read_ids(api, req, &params, all, &err);
     }
@@ -230,7 +235,7 @@ static void session_end_on_end(struct request *req, void *data)
     for (size_t i = 0; i < all->count; i++)
         core_terminate_session(api->core, &all->items[i].id, params.forced,
                                params.forced ? REASON_FORCE_TERMINATED : REASON_USER_REQUESTED,
-                               session_end_on_ended, &all->items[i]);
+                               api_who(api, req), session_end_on_ended, &all->items[i]);
 }
 
 const struct route session_end_routes[] = {

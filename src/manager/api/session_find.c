@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "manager/view/session_view.h"
@@ -146,13 +147,38 @@ static size_t session_find_newest_of_name(const struct store_page *page, const c
     return newest;
 }
 
+/* It lives: as memory has it. False if memory is short. */
+static bool session_find_answer_live(const struct api *api, struct request *req,
+                                     const struct session *s, session_found_fn *fn, void *data)
+{
+    const struct core *core = api->core;
+    const struct user *user = core_find_user(core, &s->user_id);
+    const struct project *project = core_find_project(core, &s->project_id);
+    struct kernel_row main;
+    struct session_row row;
+    bool is_filled = session_view_fill_live(s, &main, &row);
+
+    row.user_email = user ? user->email : NULL;
+    row.project_name = project ? project->name : NULL;
+    if (is_filled)
+        fn(req, &row, data);
+    if (row.kernels != &main)
+        free(row.kernels);
+    return is_filled;
+}
+
 static void session_find_on_searched(void *data, int r, const struct aq_error *err)
 {
     struct session_find_search *search = data;
     struct store_page *page = search->page; /* the search goes with the request */
     const struct session *found[CORE_MATCH_MAX];
     size_t count = 0, newest;
+    const struct session *live = r == -EHOSTDOWN && !search->is_prefix
+                                     ? core_find_session(search->api->core, &search->id)
+                                     : NULL;
 
+    if (live && session_find_answer_live(search->api, search->req, live, search->fn, search->data))
+        return;
     if (r < 0) {
         request_fail(search->req, err);
         return;
@@ -264,5 +290,20 @@ void session_find_by_owner(struct api *api, struct request *req, session_found_f
     if (api_decode(req, &params, NULL, &err) < 0)
         request_fail(req, &err);
     else
+        session_find(api, req, params.owner_access_key, fn, api);
+}
+
+void session_find_brief_by_owner(struct api *api, struct request *req, session_found_fn *fn)
+{
+    struct owner_params params = { 0 };
+    const struct session *live;
+    struct aq_error err = { 0 };
+
+    if (api_decode(req, &params, NULL, &err) < 0) {
+        request_fail(req, &err);
+        return;
+    }
+    live = session_find_certain(api, req, params.owner_access_key);
+    if (!live || !session_find_answer_live(api, req, live, fn, api))
         session_find(api, req, params.owner_access_key, fn, api);
 }

@@ -43,7 +43,8 @@ const struct session *session_find_live_by_owner(const struct api *api, struct r
 /* The same among all that ever were, live ones first. A session in ERROR counts
  * as seen if it is found for its owner. 'row' is borrowed for
  * the call and has its kernels; not called if the request was answered
- * because none or several were found, or the database failed.
+ * because none or several were found, or the database failed. While its server is away, what
+ * lives is found in memory.
  */
 typedef void session_found_fn(struct request *req, const struct session_row *row, void *data);
 void session_find(const struct api *api, struct request *req, const char *owner_access_key,
@@ -51,5 +52,10 @@ void session_find(const struct api *api, struct request *req, const char *owner_
 
 /* The same for requests with owner_fields, decoding them first; data is 'api'. */
 void session_find_by_owner(struct api *api, struct request *req, session_found_fn *fn);
+
+/* The same for views of 'row->session', the user's and the project's names and the amounts: one
+ * that lives is found in memory, without the rest of its kernels' rows.
+ */
+void session_find_brief_by_owner(struct api *api, struct request *req, session_found_fn *fn);
 
 #endif

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /aliquot/v1/sessions: lists, also of what has ended. */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "manager/api/resources.h"
 #include "manager/api/session_find.h"
 #include "manager/request/list.h"
+#include "manager/view/session_live.h"
 #include "manager/view/session_view.h"
 #include "store/query.h"
 
@@ -38,6 +40,53 @@ static void session_list_write_row(const struct api_list *list, const struct sto
     session_view_own(api_principal(list->req), list->api->core, &page->sessions[i], list->fields,
                      w);
 }
+
+/* ---- those that live, from memory ---- */
+
+static int session_list_make_live(const struct api_list *list, struct store_page **ret,
+                                  struct aq_error *err)
+{
+    AQ_CLEANUP(store_page_freep) struct store_page *page = calloc(1, sizeof(*page));
+    struct session_live *items;
+
+    if (!page
+        || session_live_list(list->api->core, &list->query, &page->arena, &items, &page->count,
+                             &page->total)
+               < 0)
+        return aq_fail_oom(err);
+    page->rows = items;
+    *ret = AQ_TAKE(page);
+    return 0;
+}
+
+static void session_list_write_live(const struct api_list *list, const struct store_page *page,
+                                    size_t i, struct jsonw *w)
+{
+    const struct core *core = list->api->core;
+    const struct session_live *item = &((const struct session_live *)page->rows)[i];
+    const struct session *s = core_find_session(core, &item->id);
+    struct kernel_row main;
+    struct session_row row;
+
+    if (!s)
+        return;
+    if (session_view_fill_live(s, &main, &row))
+        session_view_own(api_principal(list->req), core, &row, list->fields, w);
+    else
+        w->out->failed = true;
+    if (row.kernels != &main)
+        free(row.kernels);
+}
+
+/* Memory has all that is asked for. */
+static bool session_list_is_live(const struct api *api, const struct store_query *q)
+{
+    return !q->with_scheduled
+           && (q->detail == STORE_SESSION_BRIEF || q->detail == STORE_SESSION_BARE)
+           && session_live_is_known(api->core, q);
+}
+
+/* ---- the request ---- */
 
 static int session_list_read_fields(const struct session_list_params *params, struct api_list *list,
                                     struct aq_error *err)
@@ -100,6 +149,10 @@ static void session_list_on_list(struct request *req, void *data)
     api_page_apply(&params.page, &list->query);
     list->list = store_list_sessions;
     list->write = session_list_write_row;
+    if (session_list_is_live(data, &list->query)) {
+        list->make = session_list_make_live;
+        list->write = session_list_write_live;
+    }
     api_list_start(list);
 }
 

@@ -8,11 +8,13 @@
 
 #include "base/clock.h"
 #include "base/json_load.h"
+#include "manager/request/callbacks.h"
 #include "manager/request/image_aliases.h"
 
 #define AT(member) offsetof(struct session_params, member)
 #define BOOTSTRAP_MAX (16 * 1024)
 #define COMMAND_MAX (64 * 1024)
+#define VARIABLES_MAX 4096
 
 static const struct field config_fields[] = {
     { "resources", FIELD_OBJECT, FIELD_NULLABLE, AT(resources),
@@ -87,7 +89,8 @@ const struct field session_fields[] = {
       .doc = "it may ask for more than any agent has, and waits for one" },
     { "session_group|sessionGroup", FIELD_STRUCT, 0, .sub = group_fields },
     { "tag", FIELD_STR, FIELD_NULLABLE, AT(request.tag), 0, 64 },
-    { "callback_url|callbackUrl|callbackURL", FIELD_UNSUPPORTED },
+    { "callback_url|callbackUrl|callbackURL", FIELD_STR, FIELD_NULLABLE, AT(request.callback_url),
+      0, CALLBACK_URL_MAX, .doc = "is told what happens to the session, by POST" },
     { "owner_access_key", FIELD_STR, FIELD_NULLABLE, AT(owner_access_key), 1, 64 },
     FIELD_END,
 };
@@ -104,6 +107,14 @@ static int session_params_copy_object(struct request *req, const json_t *object,
         || !(*ret = arena_strdup(request_get_arena(req), text)))
         return aq_fail_oom(err);
     return 0;
+}
+
+static int session_params_copy_environ(struct request *req, struct session_params *params,
+                                       struct aq_error *err)
+{
+    if (json_object_size(params->environ) > VARIABLES_MAX)
+        return api_fail_param(err, "config.environ", "has more than %d variables", VARIABLES_MAX);
+    return session_params_copy_object(req, params->environ, &params->request.environ, err);
 }
 
 /* JSON text of the ports in the arena; none stays NULL. */
@@ -269,6 +280,18 @@ static int session_params_read_slots(const struct api *api, struct session_param
     return r;
 }
 
+static int session_params_check_callback(const struct api *api, struct session_params *params,
+                                         struct aq_error *err)
+{
+    const char **url = &params->request.callback_url;
+
+    if (*url && !**url)
+        *url = NULL;
+    if (!*url || !api->callbacks)
+        return 0;
+    return callbacks_check_url(api->callbacks, *url, err);
+}
+
 int session_params_read(const struct api *api, struct request *req, const json_t *object,
                         struct session_params *ret, struct aq_error *err)
 {
@@ -281,8 +304,9 @@ int session_params_read(const struct api *api, struct request *req, const json_t
         || (r = session_params_read_type(&params, err)) < 0
         || (r = session_params_read_batch(&params, err)) < 0
         || (r = session_params_read_owner(api, req, &params, err)) < 0
+        || (r = session_params_check_callback(api, &params, err)) < 0
         || (r = session_params_read_constraints(&params, err)) < 0
-        || (r = session_params_copy_object(req, params.environ, &params.request.environ, err)) < 0
+        || (r = session_params_copy_environ(req, &params, err)) < 0
         || (r = session_params_copy_object(req, params.resource_opts, &params.request.resource_opts,
                                            err))
                < 0

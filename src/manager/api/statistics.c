@@ -364,6 +364,17 @@ static void statistics_write_requested(const struct core *core, const struct ses
         jsonw_null(w);
 }
 
+/* To its apps and ports, now. */
+static int64_t statistics_count_connections(const struct core *core, const struct session *s)
+{
+    const struct session_use *use = core_session_use(core, &s->id);
+    int64_t sum = 0;
+
+    for (size_t i = 0; use && i < use->apps.count; i++)
+        sum += use->apps.items[i].connections;
+    return sum;
+}
+
 static void statistics_write_top_session(const struct core *core, const struct session *s,
                                          struct jsonw *w)
 {
@@ -381,6 +392,7 @@ static void statistics_write_top_session(const struct core *core, const struct s
             jsonw_str(w, s->kernels[i].agent_id);
     jsonw_array_end(w);
     api_write_time(w, "running_since", s->running_usec);
+    jsonw_member_int(w, "connections", statistics_count_connections(core, s));
     statistics_write_requested(core, s, w);
     statistics_write_used(core, s, w);
     jsonw_object_end(w);

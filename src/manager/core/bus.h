@@ -25,6 +25,9 @@
  * Nothing of these is stored:
  *   session_image_pull    how far an agent has come with the session's image
  *   kernel_gpu_misuse     a program uses more of a GPU than its part
+ *   execution_started     code runs in the session, or waits there for code that runs
+ *   execution_finished    it has ended
+ *   execution_timeout     it took too long and was ended
  */
 #ifndef AQ_MANAGER_CORE_BUS_H
 #define AQ_MANAGER_CORE_BUS_H
@@ -44,6 +47,7 @@ struct core_event {
     int64_t at_usec;
     const struct core_image_status *image; /* of session_image_pull, else NULL */
     const char *limit_violations;          /* of kernel_gpu_misuse, else NULL: a line each */
+    const char *run_id;                    /* of execution_*, else NULL */
 };
 
 struct core_subscriber;
@@ -59,5 +63,11 @@ typedef void (*core_event_fn)(void *data, const struct core_event *event);
 struct core_subscriber *core_subscribe(struct core *core, const struct uuid *session_id,
                                        core_event_fn fn, void *data);
 void core_unsubscribe(struct core *core, struct core_subscriber *subscriber);
+
+/* Announce one of execution_*, a static string, of a session's run; 'exit_code' may be NULL.
+ * Nothing if the session has ended.
+ */
+void core_announce_execution(struct core *core, const struct uuid *session_id, const char *name,
+                             const char *run_id, const int *exit_code);
 
 #endif

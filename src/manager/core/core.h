@@ -11,6 +11,9 @@
  * What is dead is not here: read it from core_store() with store_read().
  * A callback runs exactly once, never inside the call that it was given to,
  * and never after core_free(); 'err' is only set when r < 0.
+ *
+ * 'by' is who asks for a change: it is copied, and the change's entry in the audit log is
+ * written in the same transaction. NULL = the manager itself, without an entry.
  */
 #ifndef AQ_MANAGER_CORE_CORE_H
 #define AQ_MANAGER_CORE_CORE_H
@@ -22,8 +25,12 @@
 #include "alloc/alloc_map.h"
 #include "link/link.h"
 #include "manager/core/bus.h"
+#include "manager/core/agent_service.h"
 #include "manager/core/images.h"
 #include "manager/core/lookup.h"
+#include "manager/core/proxies.h"
+#include "manager/core/retention.h"
+#include "manager/core/session_use.h"
 #include "manager/core/statistics.h"
 #include "model/event.h"
 #include "store/store.h"
@@ -32,7 +39,11 @@ struct core;
 
 struct core_conf {
     uv_loop_t *loop;
-    const char *state_dir;         /* holds aliquot.db, its key, and ca/ */
+    const char *state_dir; /* holds aliquot.db, its key, and ca/ */
+    const char *database;  /* URI of a server in place of aliquot.db; NULL = the file */
+    const char *address;   /* of this manager, for another one that finds it there */
+    void (*lost)(void *data, const struct aq_error *err); /* as of struct store_conf; NULL = log */
+    void *lost_data;
     const char *link_host;         /* where agents connect to; NULL = no listener (tests) */
     uint16_t link_port;            /* 0 = any free one, see core_link_port() */
     const char *const *link_names; /* host names and addresses for its certificate */
@@ -44,6 +55,7 @@ struct core_conf {
                                    0 = 30 days */
     int64_t attempts_sessions;  /* and of that many latest sessions; 0 = 100,000 */
     bool dev;                   /* add the well-known development users */
+    int64_t retention_usec[RETENTION_ENTITY_COUNT]; /* how long rows are kept; 0 = forever */
 };
 
 /* Open the store, load what lives, open the cluster's authority. Nothing
@@ -63,6 +75,7 @@ uint16_t core_link_port(const struct core *core);
 /* Are the published development users let in? */
 bool core_is_dev(const struct core *core);
 struct store *core_store(struct core *core);
+uv_loop_t *core_loop(struct core *core);
 /* The known slot types; take a reference for the length of a request. */
 struct slot_types *core_slot_types(const struct core *core);
 
@@ -145,13 +158,27 @@ struct core_created {
  */
 typedef void (*core_create_fn)(void *data, int r, const struct aq_error *err,
                                const struct core_created *created);
-void core_create_session(struct core *core, const struct session_request *request,
-                         core_create_fn done, void *data);
+
+/* The request that asks for sessions, whose answer is written with them: see
+ * store/request_answer.h.
+ */
+struct core_answered {
+    const char *access_key, *request_key, *digest; /* borrowed until the callback */
+    bool always; /* also if there is nothing to make, as all are there already */
+    /* Append what the request is answered if all are made, with core_create_fn's data;
+     * returns its HTTP status.
+     */
+    int (*write)(void *data, const struct core_created *created, struct strbuf *out);
+};
+
 /* All of them in one commit, or none: 'created' has 'count' elements then, in
- * the order of the requests; err->field names the request: "[3].name".
+ * the order of the requests; err->field names the request: "[3].name". With
+ * 'answered' (else NULL) once: -EALREADY, and nothing is made, if the keypair made a
+ * request under this key before.
  */
 void core_create_sessions(struct core *core, const struct session_request *const *requests,
-                          size_t count, core_create_fn done, void *data);
+                          size_t count, const struct core_answered *answered,
+                          const struct audit_who *by, core_create_fn done, void *data);
 
 /* What would become of a session if it were made now. */
 struct core_dry_run {
@@ -161,7 +188,7 @@ struct core_dry_run {
 /* Errors are those of creating it; on success 'trial' lives until the callback returns. */
 typedef void (*core_dry_run_fn)(void *data, int r, const struct aq_error *err,
                                 const struct core_dry_run *trial);
-/* Go the way of core_create_session() up to the commit, and make nothing. */
+/* Go the way of core_create_sessions() up to the commit, and make nothing. */
 void core_dry_run_session(struct core *core, const struct session_request *request,
                           core_dry_run_fn done, void *data);
 
@@ -173,17 +200,23 @@ typedef void (*core_done_fn)(void *data, int r, const struct aq_error *err);
  * comes when the decision is durable, not when the programs are gone.
  */
 void core_terminate_session(struct core *core, const struct uuid *id, bool forced,
-                            const char *reason, core_done_fn done, void *data);
+                            const char *reason, const struct audit_who *by, core_done_fn done,
+                            void *data);
 /* Those of them that are in ERROR: their owner has seen why or does not want them any more, and
  * default lists leave them out. They stay in the history. 'done' may be NULL.
  */
-void core_dismiss_sessions(struct core *core, const struct uuid *ids, size_t count,
-                           core_done_fn done, void *data);
+struct core_dismissal {
+    struct uuid id;
+    const char *name, *domain;
+};
+void core_dismiss_sessions(struct core *core, const struct core_dismissal *sessions, size_t count,
+                           const struct audit_who *by, core_done_fn done, void *data);
 /* Restart the programs on the same agents; RUNNING only (-EINVAL). */
-void core_restart_session(struct core *core, const struct uuid *id, core_done_fn done, void *data);
+void core_restart_session(struct core *core, const struct uuid *id, const struct audit_who *by,
+                          core_done_fn done, void *data);
 /* -EINVAL, -EEXIST, -ENOENT. Dead sessions cannot be renamed. */
 void core_rename_session(struct core *core, const struct uuid *id, const char *name,
-                         core_done_fn done, void *data);
+                         const struct audit_who *by, core_done_fn done, void *data);
 /* Other amounts of the parts of devices that each kernel of a running session has; 'changes'
  * names those alone. All kernels or none: done once it is durable and so everywhere; if an
  * agent is lost after it was decided, it is so there when that is back. Refusals name the
@@ -191,11 +224,50 @@ void core_rename_session(struct core *core, const struct uuid *id, const char *n
  * limits of its owner allow (-EDQUOT).
  */
 void core_resize_session(struct core *core, const struct uuid *id, const struct slots *changes,
-                         core_done_fn done, void *data);
+                         const struct audit_who *by, core_done_fn done, void *data);
 
 /* 0..100, up to the owner's policy; PENDING only. */
-void core_set_priority(struct core *core, const struct uuid *id, int priority, core_done_fn done,
-                       void *data);
+void core_set_priority(struct core *core, const struct uuid *id, int priority,
+                       const struct audit_who *by, core_done_fn done, void *data);
+
+/* ---- after a restore ----
+ *
+ * Agents may have kernels that are newer than the backup: of sessions that the
+ * database does not know, or knows as PENDING. No session is started until
+ * core_finish_restore().
+ */
+
+/* When the backup was made (wall clock); 0 = not restored, or that is finished. */
+int64_t core_restored_usec(const struct core *core);
+
+struct core_orphan {
+    struct uuid session_id;
+    const char *name, *access_key, *type, *image; /* NULL = its agent has not said it yet */
+    const char *state;                            /* of its first kernel, e.g. "RUNNING" */
+    const char *status;     /* what the database says of it, e.g. "PENDING"; NULL = unknown */
+    const char *agents;     /* ids with commas between them */
+    size_t found, expected; /* kernels; expected: 0 = not known yet */
+    bool is_ending;         /* an administrator has ended it */
+    bool is_unreadable;     /* an agent cannot say any more what it was made from */
+};
+typedef void (*core_orphan_fn)(void *data, const struct core_orphan *o);
+/* Each session; valid during the call. -ENOMEM. */
+int core_each_orphan(struct core *core, core_orphan_fn each, void *data);
+
+/* Take it over as it runs: what the database does not know is made from what its
+ * agents say, and checked as a request for a session is. -ENOENT; -EINVAL: not all
+ * of its kernels are there, or described, yet, or it cannot be (says why).
+ */
+void core_adopt_orphan(struct core *core, const struct uuid *session_id, const struct audit_who *by,
+                       core_done_fn done, void *data);
+/* Kill its kernels, those that come back too. -ENOENT. */
+void core_end_orphan(struct core *core, const struct uuid *session_id, const struct audit_who *by,
+                     core_done_fn done, void *data);
+/* Start sessions again, and end orphans from now on as ever. -EINVAL unless forced:
+ * not all are decided on, or agents of then are away.
+ */
+void core_finish_restore(struct core *core, bool forced, const struct audit_who *by,
+                         core_done_fn done, void *data);
 
 /* ---- fair share ---- */
 
@@ -220,31 +292,73 @@ int core_list_fair_share(struct core *core, const char *resource_group, core_fai
 
 /* ---- commands on agents and accounts ---- */
 
-/* Take no more sessions, or take them again; 'reason' NULL = none. */
-void core_drain_agent(struct core *core, const char *id, bool on, const char *reason,
-                      core_done_fn done, void *data);
+enum core_agent_drain { CORE_AGENT_DRAIN_KEEP, CORE_AGENT_DRAIN_ON, CORE_AGENT_DRAIN_OFF };
+
+/* What an administrator may set of an agent; it holds over what the agent says. */
+struct core_agent_change {
+    enum core_agent_drain drain; /* take no more sessions, or take them again */
+    const char *drain_reason;    /* with ON; NULL = none */
+    const char *resource_group;  /* NULL = as it is, "" = as the agent's settings say */
+};
+/* All or nothing. The agent's sessions stay where they are, also when it changes its group.
+ * -ENOENT for an unknown agent or resource group.
+ */
+void core_change_agent(struct core *core, const char *id, const struct core_agent_change *what,
+                       const struct audit_who *by, core_done_fn done, void *data);
 /* Revoke its certificates and forget it. -EBUSY while kernels are on it. */
-void core_remove_agent(struct core *core, const char *id, core_done_fn done, void *data);
+void core_remove_agent(struct core *core, const char *id, const struct audit_who *by,
+                       core_done_fn done, void *data);
 /* Revoke its certificates and drop its connection. */
-void core_revoke_agent(struct core *core, const char *id, core_done_fn done, void *data);
+void core_revoke_agent(struct core *core, const char *id, const struct audit_who *by,
+                       core_done_fn done, void *data);
 
 typedef void (*core_token_fn)(void *data, int r, const struct aq_error *err, const char *token);
 /* A token that lets one agent join once, within 'ttl_usec'; for this id only unless NULL. */
-void core_make_token(struct core *core, const char *agent_id, int64_t ttl_usec, core_token_fn done,
-                     void *data);
+void core_make_token(struct core *core, const char *agent_id, int64_t ttl_usec,
+                     const struct audit_who *by, core_token_fn done, void *data);
 
-/* Let a domain (name), project (id) or keypair (access key) use a resource group. */
-void core_allow_resource_group(struct core *core, const char *resource_group, const char *domain,
-                               const char *group_id, const char *access_key, core_done_fn done,
-                               void *data);
+/* Which resource groups a domain, project or keypair may use; of these three, those not
+ * NULL. All or nothing.
+ */
+struct core_access_change {
+    const char *const *resource_groups;
+    size_t count; /* 0 = all, which can be taken and not given */
+    const char *domain, *project_id, *access_key;
+    bool is_allowed;
+};
+void core_change_access(struct core *core, const struct core_access_change *change,
+                        const struct audit_who *by, core_done_fn done, void *data);
+
+/* After how many passes without a start a session lets others pass, in resource groups with
+ * fifo that do not say it; 0 = never.
+ */
+void core_set_fifo_retries(struct core *core, uint32_t count);
+
+/* What agents log in to registries with: "auths" of containers-auth.json(5) as JSON, NULL = nothing.
+ * Takes the text; agents hear of it at once.
+ */
+void core_set_logins(struct core *core, char *auths);
 
 /* Write and apply changes of accounts: EVENT_DOMAIN_SAVED .. _ACCOUNT_PURGED,
  * checked by the caller. Takes the batch in any case.
  */
-void core_save(struct core *core, struct event_batch *batch, core_done_fn done, void *data);
+void core_save(struct core *core, struct event_batch *batch, const struct audit_who *by,
+               core_done_fn done, void *data);
+
+/* Write the entry of a change that is no row's: 'done' comes when it is durable, and does what
+ * it says. At once if 'by' is NULL.
+ */
+void core_note_change(struct core *core, const struct audit_change *change,
+                      const struct audit_who *by, core_done_fn done, void *data);
 
 /* The keypair has signed a request, now. Written later; costs nothing here. */
 void core_note_key_use(struct core *core, const char *access_key);
+
+/* What the session's SSH keys are made from (model/ssh_key.h). -ENOENT: users do not log in to
+ * it, nor do its kernels to each other.
+ */
+int core_derive_ssh_seed(const struct core *core, const struct session *session, char ret[65],
+                         struct aq_error *err);
 
 /* ---- streams, audit ---- */
 

@@ -10,6 +10,7 @@
 #include "link/message.h"
 
 struct core;
+struct slots;
 struct core_image_job;
 
 /* How far a job has come; "ready" and "failed" are its last states. */
@@ -35,6 +36,13 @@ int core_command_image(struct core *core, const char *agent_id, struct msg_image
 
 /* No call follows; a pull that nobody else waits for ends. NULL is fine. */
 void core_cancel_image(struct core *core, struct core_image_job *job);
+
+/* What an administrator says that containers of the image get, at least and at most; it counts
+ * over what the image's labels say, from now on. With nothing in both, only these count.
+ * 'image' is canonical. -ENOMEM.
+ */
+int core_set_image_limits(struct core *core, const char *image, const struct slots *min,
+                          const struct slots *max);
 
 /* What the agent has: JSON as in msg_image_list, "[]" if it has not said so. */
 const char *core_get_agent_images(const struct core *core, const char *agent_id);

@@ -5,6 +5,7 @@
 
 #include "base/jsonw.h"
 #include "base/strbuf.h"
+#include "manager/core/retention.h"
 #include "model/agent.h"
 #include "model/accounts.h"
 #include "model/session.h"
@@ -13,6 +14,8 @@
 struct core;
 
 const struct session *core_find_session(const struct core *core, const struct uuid *id);
+/* How many are in memory: all that live. */
+size_t core_count_sessions(const struct core *core);
 const struct kernel *core_find_kernel(const struct core *core, const struct uuid *id);
 /* The live session of this user with exactly this name. */
 const struct session *core_find_session_named(const struct core *core, const struct uuid *user_id,
@@ -34,6 +37,7 @@ const struct session *core_next_session(const struct core *core, const struct se
 const struct agent *core_find_agent(const struct core *core, const char *id);
 /* By id: pass 0, 1, ... until NULL. Includes LOST ones, not removed ones. */
 const struct agent *core_get_agent(const struct core *core, size_t i);
+/* Not before core_find_agent() finds it, though it may be stored, and be read, earlier. */
 bool core_agent_is_connected(const struct core *core, const char *id);
 /* How it runs kernels, as it said when it greeted; NULL = not known. '*ret_notes' likewise. */
 const char *core_agent_get_runtime(const struct core *core, const char *id, const char **ret_notes);
@@ -55,6 +59,7 @@ const struct keypair *core_find_keypair(const struct core *core, const char *acc
 int64_t core_key_used(const struct core *core, const char *access_key);
 const struct user *core_find_user(const struct core *core, const struct uuid *id);
 const struct user *core_find_user_by_email(const struct core *core, const char *email);
+const struct user *core_find_user_by_name(const struct core *core, const char *username);
 /* All of them, in no order: pass 0, 1, ... until NULL. */
 const struct user *core_get_user(const struct core *core, size_t i);
 const struct keypair *core_get_keypair(const struct core *core, size_t i);
@@ -75,6 +80,7 @@ struct core_counts {
     size_t pending, starting, running, terminating; /* sessions */
     size_t agents, agents_alive;
     uint64_t commits, stale, scheduled; /* since start */
+    uint64_t removed[RETENTION_ENTITY_COUNT];
 };
 struct core_counts core_get_counts(const struct core *core);
 
@@ -119,6 +125,7 @@ enum core_fate { CORE_RESCHEDULED, CORE_TERMINATED, CORE_SKIPPED }; /* who is pr
 enum core_scope { CORE_SCOPE_USER, CORE_SCOPE_PROJECT, CORE_SCOPE_DOMAIN, CORE_SCOPE_GROUP };
 struct core_scheduling {
     struct sched_options options;
+    bool has_retries;             /* its options say retries_to_skip */
     uint32_t session_types;       /* bits of enum session_type: what may be made in it */
     int64_t pending_timeout_usec; /* as its options say, else as its column does; 0 = none */
     enum core_fate preempted_batch, preempted_interactive;
@@ -127,6 +134,8 @@ struct core_scheduling {
     struct retry_limits retry[RETRY_STEP_COUNT];
 };
 void core_read_scheduling(const struct resource_group *g, struct core_scheduling *ret);
+/* Then, with what all groups have that do not say it themselves. */
+void core_default_scheduling(const struct core *core, struct core_scheduling *s);
 struct jsonw;
 /* Its preemption as the member of scheduler_opts says it, with all defaults. */
 void core_write_preemption(const struct core_scheduling *s, struct jsonw *w);

@@ -3,7 +3,7 @@
  * core.h, whose rules hold here
  *
  * It lives in memory; a row of a coarse series is written for each kernel and
- * agent every quarter of an hour, a few at a time, and kept for a month. What
+ * agent every quarter of an hour, a few at a time (how long it is kept: retention.h). What
  * a kernel used all in all is kept with it when it ends.
  */
 #ifndef AQ_MANAGER_CORE_STATISTICS_H

@@ -185,6 +185,63 @@ static int gql_accounts_list_resource_groups(struct gql_call *call)
         gql_arg_active(call, SCHEMA_ARG_Query_scaling_groups_is_active));
 }
 
+static int gql_accounts_read_allowed(struct store_tx *tx, const struct store_query *q,
+                                     struct store_page **ret, struct aq_error *err)
+{
+    return store_list_allowed_resource_groups(tx, q->domain, q->project_id, q->access_key, ret,
+                                              err);
+}
+
+/* 'domain' is whose the one is that is asked about; NULL: there is none of this name. */
+static int gql_accounts_fetch_allowed(struct gql_call *call, const char *domain,
+                                      const struct store_query *whom)
+{
+    const struct gql_context *context = call->context;
+    struct gql_fetch *fetch = gql_fetch_new(call, GQL_MANY, gql_accounts_read_allowed,
+                                            sizeof(struct resource_group_row));
+    struct aq_error err = { 0 };
+
+    if (!fetch)
+        return GQL_DONE;
+    fetch->query = *whom;
+    fetch->nothing = !domain || !principal_sees_domain(context->who, domain)
+                     || gql_arg_active(call, 1) < 0;
+    return gql_accounts_start_or_fail(fetch, gql_need(context, API_ADMIN, &err), &err);
+}
+
+static int gql_accounts_list_of_domain(struct gql_call *call)
+{
+    const char *name = gql_arg_text(call, 0);
+
+    return gql_accounts_fetch_allowed(call, name, &(struct store_query){ .domain = name });
+}
+
+static int gql_accounts_list_of_project(struct gql_call *call)
+{
+    const struct core *core = ((const struct gql_context *)call->context)->api->core;
+    struct uuid *id = arena_alloc(call->arena, sizeof(*id));
+    const struct project *project;
+
+    if (!id)
+        return gql_call_fail(call, "out of memory");
+    if (uuid_parse(gql_arg_text(call, 0), id) < 0)
+        return gql_call_fail(call, "user_group: '%.64s' is not a UUID", gql_arg_text(call, 0));
+    project = core_find_project(core, id);
+    return gql_accounts_fetch_allowed(call, project ? project->domain : NULL,
+                                      &(struct store_query){ .project_id = id });
+}
+
+static int gql_accounts_list_of_keypair(struct gql_call *call)
+{
+    const struct core *core = ((const struct gql_context *)call->context)->api->core;
+    const char *access_key = gql_arg_text(call, 0);
+    const struct keypair *key = core_find_keypair(core, access_key);
+    const struct user *user = key ? core_find_user(core, &key->user_id) : NULL;
+
+    return gql_accounts_fetch_allowed(call, user ? user->domain : NULL,
+                                      &(struct store_query){ .access_key = access_key });
+}
+
 #define DOMAIN(name) SCHEMA_FIELD_Domain_##name
 #define GROUP(name) SCHEMA_FIELD_Group_##name
 #define POLICY(name) SCHEMA_FIELD_KeyPairResourcePolicy_##name
@@ -207,6 +264,12 @@ const struct gql_entry accounts_entries[] = {
       GQL_CALL_COST(gql_accounts_get_resource_group, GQL_COST_READ, 1) },
     { SCHEMA_FIELD_Query_scaling_groups,
       GQL_CALL_COST(gql_accounts_list_resource_groups, GQL_COST_READ, GQL_ROWS_WHOLE) },
+    { SCHEMA_FIELD_Query_scaling_groups_for_domain,
+      GQL_CALL_COST(gql_accounts_list_of_domain, GQL_COST_READ, GQL_ROWS_WHOLE) },
+    { SCHEMA_FIELD_Query_scaling_groups_for_user_group,
+      GQL_CALL_COST(gql_accounts_list_of_project, GQL_COST_READ, GQL_ROWS_WHOLE) },
+    { SCHEMA_FIELD_Query_scaling_groups_for_keypair,
+      GQL_CALL_COST(gql_accounts_list_of_keypair, GQL_COST_READ, GQL_ROWS_WHOLE) },
     { DOMAIN(name), GQL_TEXT_AT(struct domain, name) },
     { DOMAIN(description), GQL_TEXT_AT(struct domain, description) },
     { DOMAIN(is_active), GQL_BOOL_AT(struct domain, is_active) },
@@ -246,14 +309,19 @@ const struct gql_entry accounts_entries[] = {
     { POLICY(max_vfolder_count), GQL_FIXED_INT(0) },
     { POLICY(max_vfolder_size), GQL_FIXED_INT(0) },
     { POLICY(allowed_vfolder_hosts), GQL_FIXED_EMPTY },
+    { POLICY(max_concurrent_sftp_sessions), GQL_FIXED_INT(0) },
+    { POLICY(max_quota_scope_size), GQL_FIXED_INT(0) },
     { RESOURCE_GROUP(name), GQL_TEXT_AT(struct resource_group, name) },
     { RESOURCE_GROUP(description), GQL_TEXT_AT(struct resource_group, description) },
     { RESOURCE_GROUP(is_active), GQL_BOOL_AT(struct resource_group, is_active) },
     { RESOURCE_GROUP(created_at), GQL_TIME_AT(struct resource_group_row, created_usec) },
+    { RESOURCE_GROUP(is_public), GQL_FIXED_BOOL(true) },
     { RESOURCE_GROUP(wsproxy_addr), GQL_ALWAYS_NULL },
+    { RESOURCE_GROUP(wsproxy_api_token), GQL_ALWAYS_NULL },
     { RESOURCE_GROUP(driver), GQL_FIXED_TEXT("static") },
     { RESOURCE_GROUP(driver_opts), GQL_TEXT_AT(struct resource_group, driver_opts) },
     { RESOURCE_GROUP(scheduler), GQL_TEXT_AT(struct resource_group, scheduler) },
     { RESOURCE_GROUP(scheduler_opts), GQL_TEXT_AT(struct resource_group, scheduler_opts) },
+    { RESOURCE_GROUP(use_host_network), GQL_FIXED_BOOL(false) },
 };
 GQL_ENTRIES_END(accounts);

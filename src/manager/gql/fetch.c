@@ -20,6 +20,7 @@ struct gql_fetch *gql_fetch_new(struct gql_call *call, enum gql_shape shape, gql
     fetch->shape = shape;
     fetch->list = list;
     fetch->row_size = row_size;
+    fetch->total = -1;
     return fetch;
 }
 
@@ -100,14 +101,15 @@ static void gql_fetch_on_read(void *data, int r, const struct aq_error *err)
     else if (gql_keep(fetch->call->context, fetch->call->arena, fetch->page) < 0)
         gql_call_fail(fetch->call, "out of memory");
     else
-        gql_fetch_fill(fetch, fetch->page->rows, fetch->page->count, fetch->page->total);
+        gql_fetch_fill(fetch, fetch->page->rows, fetch->page->count,
+                       fetch->total >= 0 ? fetch->total : fetch->page->total);
     gql_call_done(fetch->call);
 }
 
 int gql_fetch_start(struct gql_fetch *fetch)
 {
     if (fetch->nothing) {
-        gql_fetch_fill(fetch, NULL, 0, 0);
+        gql_fetch_fill(fetch, NULL, 0, AQ_MAX(fetch->total, 0));
         return GQL_DONE;
     }
     return gql_read(fetch->call, gql_fetch_read_rows, gql_fetch_on_read, fetch);

@@ -46,6 +46,9 @@ int gql_new(struct gql_engine **ret, struct aq_error *err)
     gql_add_entries(accounts_entries, accounts_entry_count);
     gql_add_entries(image_entries, image_entry_count);
     gql_add_entries(image_mutation_entries, image_mutation_entry_count);
+    gql_add_entries(preset_entries, preset_entry_count);
+    gql_add_entries(account_mutation_entries, account_mutation_entry_count);
+    gql_add_entries(access_mutation_entries, access_mutation_entry_count);
     return gql_engine_new(&conf, ret, err);
 }
 

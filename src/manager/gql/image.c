@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "manager/request/image_aliases.h"
+#include "manager/request/image_limits.h"
 #include "manager/view/image_inventory.h"
 #include "manager/gql/resolve.h"
 #include "model/reference.h"
@@ -15,12 +16,15 @@
 #define FIELD(name) SCHEMA_FIELD_Image_##name
 #define AT(how, member) GQL_##how##_AT(struct image_row, member)
 
-#define LABEL_MINIMUM "ai.backend.resource.min."
 #define LABEL_ACCELERATORS "ai.backend.accelerators"
 #define LABEL_FEATURES "ai.backend.features"
 
 struct pair {
     const char *key, *value;
+};
+
+struct limit {
+    const char *key, *min, *max;
 };
 
 struct image_row {
@@ -58,9 +62,7 @@ static struct gql_value gql_image_pairs_of(struct arena *arena, const struct pai
     return gql_rows_of(arena, pairs, (uint32_t)count, sizeof(*pairs));
 }
 
-/* Labels that begin with 'prefix', without it. */
-static struct gql_value gql_image_list_labels(struct arena *arena, const json_t *labels,
-                                              const char *prefix)
+static struct gql_value gql_image_list_labels(struct arena *arena, const json_t *labels)
 {
     struct pair *pairs = arena_array(arena, json_object_size(labels) + 1, sizeof(*pairs));
     const char *key;
@@ -72,15 +74,45 @@ static struct gql_value gql_image_list_labels(struct arena *arena, const json_t 
     json_object_foreach((json_t *)(uintptr_t)labels, key, value) {
         const char *text = json_string_value(value);
 
-        if (!text || strncmp(key, prefix, strlen(prefix)) != 0)
+        if (!text)
             continue;
-        pairs[count].key = arena_strdup(arena, key + strlen(prefix));
+        pairs[count].key = arena_strdup(arena, key);
         pairs[count].value = arena_strdup(arena, text);
         if (!pairs[count].key || !pairs[count].value)
             return gql_error(arena, "out of memory");
         count++;
     }
     return gql_image_pairs_of(arena, pairs, count);
+}
+
+static const char *gql_image_bound(struct arena *arena, const json_t *limit, const char *bound,
+                                   const char *otherwise)
+{
+    const char *text = json_string_value(json_object_get(limit, bound));
+
+    return text ? arena_strdup(arena, text) : otherwise;
+}
+
+/* {SLOT: {"min": ..., "max": ...}} */
+static struct gql_value gql_image_list_limits(struct arena *arena, const json_t *limits)
+{
+    struct limit *rows = arena_array(arena, json_object_size(limits) + 1, sizeof(*rows));
+    const char *slot;
+    json_t *limit;
+    uint32_t count = 0;
+
+    json_object_foreach((json_t *)(uintptr_t)limits, slot, limit) {
+        if (!rows)
+            break;
+        rows[count].key = arena_strdup(arena, slot);
+        rows[count].min = gql_image_bound(arena, limit, "min", "0");
+        rows[count].max = gql_image_bound(arena, limit, "max", "Infinity");
+        if (!rows[count].key || !rows[count].min || !rows[count].max)
+            return gql_error(arena, "out of memory");
+        count++;
+    }
+    return rows && limits ? gql_rows_of(arena, rows, count, sizeof(*rows))
+                          : gql_error(arena, "out of memory");
 }
 
 /* The words of a text that are parted by one of 'separators'. */
@@ -185,9 +217,10 @@ static int gql_image_fill_names(struct arena *arena, const struct reference *ref
 static int gql_image_fill(struct gql_call *call, const json_t *image, const struct reference *ref,
                           struct image_row *row)
 {
-    const struct core *core = ((const struct gql_context *)call->context)->api->core;
+    const struct api *api = ((const struct gql_context *)call->context)->api;
     const json_t *labels = json_object_get(image, "labels");
     const json_t *agents = json_object_get(image, "agents");
+    json_auto_t *limits = image_limits_shown(api, ref->text, labels);
     AQ_CLEANUP(aq_freep) char *id = NULL;
 
     if (gql_image_fill_names(call->arena, ref, row) < 0)
@@ -201,10 +234,10 @@ static int gql_image_fill(struct gql_call *call, const json_t *image, const stru
     id = aq_format("%s@%s", row->reference, row->architecture);
     row->id = id ? arena_strdup(call->arena, id) : NULL;
     row->size_bytes = json_integer_value(json_object_get(image, "size_bytes"));
-    row->is_installed = gql_image_is_installed(core, agents);
+    row->is_installed = gql_image_is_installed(api->core, agents);
     row->is_operation = gql_image_has_word(gql_image_text_in(labels, LABEL_FEATURES), "operation");
-    row->labels = gql_image_list_labels(call->arena, labels, "");
-    row->limits = gql_image_list_labels(call->arena, labels, LABEL_MINIMUM);
+    row->labels = gql_image_list_labels(call->arena, labels);
+    row->limits = gql_image_list_limits(call->arena, limits);
     row->accelerators = gql_image_label_words(call->arena,
                                               gql_image_text_in(labels, LABEL_ACCELERATORS), ", ");
     row->agents = gql_image_list_texts(call->arena, agents);
@@ -328,7 +361,7 @@ static int gql_image_load(struct gql_call *call, struct rows *ret)
     const struct gql_context *context = call->context;
     struct rows rows = { .items = NULL };
     json_t *images = NULL;
-    int r = image_inventory(context->api->core, NULL, &images);
+    int r = image_inventory(context->api, NULL, &images);
 
     if (r < 0)
         return r;
@@ -413,8 +446,8 @@ const struct gql_entry image_entries[] = {
     { FIELD(hash), AT(TEXT, digest) },
     { SCHEMA_FIELD_KVPair_key, GQL_TEXT_AT(struct pair, key) },
     { SCHEMA_FIELD_KVPair_value, GQL_TEXT_AT(struct pair, value) },
-    { SCHEMA_FIELD_ResourceLimit_key, GQL_TEXT_AT(struct pair, key) },
-    { SCHEMA_FIELD_ResourceLimit_min, GQL_TEXT_AT(struct pair, value) },
-    { SCHEMA_FIELD_ResourceLimit_max, GQL_FIXED_TEXT("Infinity") },
+    { SCHEMA_FIELD_ResourceLimit_key, GQL_TEXT_AT(struct limit, key) },
+    { SCHEMA_FIELD_ResourceLimit_min, GQL_TEXT_AT(struct limit, min) },
+    { SCHEMA_FIELD_ResourceLimit_max, GQL_TEXT_AT(struct limit, max) },
 };
 GQL_ENTRIES_END(image);

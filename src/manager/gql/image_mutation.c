@@ -8,45 +8,15 @@
 #include <string.h>
 
 #include "manager/request/image_aliases.h"
+#include "manager/request/image_limits.h"
+#include "manager/request/rescan.h"
 #include "manager/view/image_inventory.h"
 #include "manager/gql/image_mutation.h"
 #include "model/reference.h"
 
-int image_mutation_finish(struct gql_call *call, bool ok, const char *msg,
-                          const struct uuid *task_id)
-{
-    struct image_mutation_result *outcome = arena_alloc(call->arena, sizeof(*outcome));
-    const char *kept = arena_strdup(call->arena, msg), *id = NULL;
-    char text[UUID_TEXT_MAX];
-
-    if (task_id)
-        id = arena_strdup(call->arena, uuid_format(task_id, text));
-    if (!outcome || !kept || (task_id && !id))
-        return gql_call_fail(call, "out of memory");
-    *outcome = (struct image_mutation_result){ ok, kept, id };
-    call->results[0] = gql_object(outcome);
-    return GQL_DONE;
-}
-
 static int image_mutation_finish_plain(struct gql_call *call, bool ok, const char *msg)
 {
-    return image_mutation_finish(call, ok, msg, NULL);
-}
-
-struct api *image_mutation_api(const struct gql_call *call)
-{
-    return ((const struct gql_context *)call->context)->api;
-}
-
-bool image_mutation_may(struct gql_call *call)
-{
-    char msg[128];
-
-    if (principal_is_superadmin(((const struct gql_context *)call->context)->who))
-        return true;
-    (void)snprintf(msg, sizeof(msg), "no permission to execute %s", call->field->name);
-    (void)image_mutation_finish_plain(call, false, msg);
-    return false;
+    return mutation_finish(call, ok, msg, NULL);
 }
 
 /* ---- aliases ---- */
@@ -63,9 +33,9 @@ static int image_mutation_change_alias(struct gql_call *call, const char *alias,
 {
     struct aq_error err = { 0 };
 
-    if (!image_mutation_may(call))
+    if (!mutation_may(call))
         return GQL_DONE;
-    if (image_aliases_change(image_mutation_api(call), alias ? alias : "", image,
+    if (image_aliases_change(mutation_api(call), alias ? alias : "", image, mutation_who(call),
                              image_mutation_on_aliased, call, &err)
         < 0)
         return image_mutation_finish_plain(call, false, err.text);
@@ -86,6 +56,70 @@ static int image_mutation_dealias(struct gql_call *call)
         call, gql_arg_text(call, SCHEMA_ARG_Mutation_dealias_image_alias), NULL);
 }
 
+/* ---- limits ---- */
+
+/* Members of ResourceLimitInput: what is not said, or has no end, is no limit. */
+static int image_mutation_add_bound(const struct gql_value *limit, size_t member, json_t *to)
+{
+    const struct gql_value *key = &limit->items[0], *bound = &limit->items[member];
+
+    if (!gql_is_given(*key) || !gql_is_given(*bound) || strcmp(bound->text, "Infinity") == 0)
+        return 0;
+    return json_object_set_new(to, key->text, json_string(bound->text));
+}
+
+static int image_mutation_read_limits(const struct gql_call *call, struct slots *min,
+                                      struct slots *max, struct aq_error *err)
+{
+    const struct slot_types *types = ((const struct gql_context *)call->context)->types;
+    struct gql_value limits = mutation_prop(call, "resource_limits");
+    json_auto_t *least = json_object(), *most = json_object();
+    int r = least && most ? 0 : -ENOMEM;
+
+    for (uint32_t i = 0; r == 0 && i < limits.count; i++)
+        if (gql_is_given(limits.items[i])
+            && (image_mutation_add_bound(&limits.items[i], 1, least) < 0
+                || image_mutation_add_bound(&limits.items[i], 2, most) < 0))
+            r = -ENOMEM;
+    if (r < 0)
+        return aq_fail_oom(err);
+    r = slots_from_json(least, types, min, err);
+    return r < 0 ? r : slots_from_json(most, types, max, err);
+}
+
+/* All that is not Aliquot's to say. */
+static int image_mutation_check_props(const struct gql_call *call, struct aq_error *err)
+{
+    static const char *const fixed[] = {
+        "name",       "registry", "image",  "tag",    "architecture",
+        "size_bytes", "type",     "digest", "labels", "supported_accelerators"
+    };
+
+    for (size_t i = 0; i < AQ_COUNT(fixed); i++)
+        if (gql_is_given(mutation_prop(call, fixed[i])))
+            return api_fail_param(err, fixed[i], "is what the image says, and cannot be changed");
+    if (!gql_is_given(mutation_prop(call, "resource_limits")))
+        return api_fail_param(err, "resource_limits", "is required");
+    return 0;
+}
+
+static int image_mutation_modify(struct gql_call *call)
+{
+    AQ_CLEANUP(slots_donep) struct slots min = { 0 }, max = { 0 };
+    const char *target = gql_arg_text(call, SCHEMA_ARG_Mutation_modify_image_target);
+    struct aq_error err = { 0 };
+
+    if (!mutation_may(call))
+        return GQL_DONE;
+    if (image_mutation_check_props(call, &err) < 0
+        || image_mutation_read_limits(call, &min, &max, &err) < 0
+        || image_limits_set(mutation_api(call), target ? target : "", &min, &max,
+                            mutation_who(call), mutation_on_done, call, &err)
+               < 0)
+        return mutation_refuse(call, &err);
+    return GQL_LATER;
+}
+
 /* ---- commands to agents ---- */
 
 /* Of one mutation; lives until the last agent has answered. */
@@ -93,12 +127,12 @@ struct mutation_commands {
     struct gql_call *call;
     size_t waiting, done, failed;
     bool is_starting;
-    char why[400]; /* of the first that failed */
+    char why[440]; /* of the first that failed */
 };
 
 static void image_mutation_settle(struct mutation_commands *commands)
 {
-    char msg[432];
+    char msg[464];
 
     if (commands->waiting || commands->is_starting)
         return;
@@ -193,7 +227,7 @@ const char *image_mutation_check_lists(struct gql_call *call, const struct gql_v
     }
     for (uint32_t i = 0; i < agents->count; i++)
         if (agents->items[i].kind != GQL_STRING
-            || !core_find_agent(image_mutation_api(call)->core, agents->items[i].text))
+            || !core_find_agent(mutation_api(call)->core, agents->items[i].text))
             return "No such agent instance.";
     return images->count ? NULL : "no image is named";
 }
@@ -218,13 +252,13 @@ static int image_mutation_unload(struct gql_call *call)
     const char *wrong;
     struct mutation_commands *commands;
 
-    if (!image_mutation_may(call))
+    if (!mutation_may(call))
         return GQL_DONE;
     if ((wrong = image_mutation_check_lists(call, images, agents)))
         return image_mutation_finish_plain(call, false, wrong);
     if (!(commands = image_mutation_commands_new(call)))
         return gql_call_fail(call, "out of memory");
-    image_mutation_send_commands(commands, image_mutation_api(call), images, agents);
+    image_mutation_send_commands(commands, mutation_api(call), images, agents);
     return image_mutation_start(commands);
 }
 
@@ -250,22 +284,24 @@ static bool image_mutation_is_chosen(const struct mutation_choice *choice, const
 }
 
 /* How many names there were. */
-static size_t image_mutation_send_to_chosen(struct mutation_commands *commands, struct core *core,
+static size_t image_mutation_send_to_chosen(struct mutation_commands *commands,
+                                            const struct api *api,
                                             const struct mutation_choice *choice)
 {
     json_auto_t *images = NULL;
     const json_t *image, *name, *agent;
     size_t i, k, a, count = 0;
 
-    if (image_inventory(core, NULL, &images) < 0)
+    if (image_inventory(api, NULL, &images) < 0)
         return 0;
     json_array_foreach(images, i, image)
         json_array_foreach(json_object_get(image, "names"), k, name) {
-            if (!image_mutation_is_chosen(choice, json_string_value(name)))
+            if (!json_array_size(json_object_get(image, "agents"))
+                || !image_mutation_is_chosen(choice, json_string_value(name)))
                 continue;
             count++;
             json_array_foreach(json_object_get(image, "agents"), a, agent)
-                image_mutation_send_command(commands, core, json_string_value(agent),
+                image_mutation_send_command(commands, api->core, json_string_value(agent),
                                             json_string_value(name));
         }
     return count;
@@ -279,15 +315,15 @@ static int image_mutation_forget(struct gql_call *call)
     struct mutation_commands *commands;
     size_t count;
 
-    if (!image_mutation_may(call))
+    if (!mutation_may(call))
         return GQL_DONE;
-    if (reference_parse(image_aliases_resolve(image_mutation_api(call), name ? name : ""), NULL,
-                        &ref, &err)
+    if (reference_parse(image_aliases_resolve(mutation_api(call), name ? name : ""), NULL, &ref,
+                        &err)
         < 0)
         return image_mutation_finish_plain(call, false, err.text);
     commands = image_mutation_commands_new(call);
     count = commands ? image_mutation_send_to_chosen(
-                commands, image_mutation_api(call)->core,
+                commands, mutation_api(call),
                 &(const struct mutation_choice){ .reference = ref.text })
                      : 0;
     reference_done(&ref);
@@ -307,32 +343,43 @@ static int image_mutation_clear(struct gql_call *call)
     };
     struct mutation_commands *commands;
 
-    if (!image_mutation_may(call))
+    if (!mutation_may(call))
         return GQL_DONE;
     if (!choice.registry)
         return image_mutation_finish_plain(call, false, "name the registry whose images are to go");
     if (!(commands = image_mutation_commands_new(call)))
         return gql_call_fail(call, "out of memory");
-    (void)image_mutation_send_to_chosen(commands, image_mutation_api(call)->core, &choice);
+    (void)image_mutation_send_to_chosen(commands, mutation_api(call), &choice);
     return image_mutation_start(commands);
 }
 
-/* There is no list of a registry's images that could be out of date. */
-static int image_mutation_rescan(struct gql_call *call)
+static void image_mutation_on_rescan(void *data, const struct uuid *id, int r,
+                                     const struct aq_error *err)
 {
-    if (!image_mutation_may(call))
-        return GQL_DONE;
-    return image_mutation_finish_plain(
-        call, false,
-        "nothing is to be rescanned: any image of a registry can be used by "
-        "its name, and agents say by themselves which they have");
+    struct gql_call *call = data;
+
+    (void)(r < 0 ? mutation_refuse(call, err) : mutation_finish(call, true, "", id));
+    gql_call_done(call);
 }
 
-/* clang-format off */
-#define OUTCOME(type)                                                                              \
-    { SCHEMA_FIELD_##type##_ok, GQL_BOOL_AT(struct image_mutation_result, ok) },                                 \
-    { SCHEMA_FIELD_##type##_msg, GQL_TEXT_AT(struct image_mutation_result, msg) }
-/* clang-format on */
+static int image_mutation_rescan(struct gql_call *call)
+{
+    const struct gql_context *context = call->context;
+    const char *registry = gql_arg_text(call, SCHEMA_ARG_Mutation_rescan_images_registry);
+    struct aq_error err = { 0 };
+
+    if (!mutation_may(call))
+        return GQL_DONE;
+    if (gql_arg_text(call, SCHEMA_ARG_Mutation_rescan_images_project))
+        return image_mutation_finish_plain(
+            call, false,
+            "project: which projects are read is the key config/docker/registry/NAME/project");
+    if (rescan_start(context->api, context->who, mutation_who(call), registry,
+                     image_mutation_on_rescan, call, &err)
+        < 0)
+        return mutation_refuse(call, &err);
+    return GQL_LATER;
+}
 
 const struct gql_entry image_mutation_entries[] = {
     { SCHEMA_FIELD_Mutation_rescan_images, GQL_CALL(image_mutation_rescan) },
@@ -341,16 +388,18 @@ const struct gql_entry image_mutation_entries[] = {
     { SCHEMA_FIELD_Mutation_forget_image, GQL_CALL(image_mutation_forget) },
     { SCHEMA_FIELD_Mutation_clear_images, GQL_CALL(image_mutation_clear) },
     { SCHEMA_FIELD_Mutation_alias_image, GQL_CALL(image_mutation_alias) },
+    { SCHEMA_FIELD_Mutation_modify_image, GQL_CALL_COST(image_mutation_modify, GQL_COST_WRITE, 1) },
     { SCHEMA_FIELD_Mutation_dealias_image, GQL_CALL(image_mutation_dealias) },
-    OUTCOME(RescanImages),
-    { SCHEMA_FIELD_RescanImages_task_id, GQL_ALWAYS_NULL },
-    OUTCOME(PreloadImage),
-    { SCHEMA_FIELD_PreloadImage_task_id, GQL_TEXT_AT(struct image_mutation_result, task_id) },
-    OUTCOME(UnloadImage),
+    MUTATION_RESULT(RescanImages),
+    { SCHEMA_FIELD_RescanImages_task_id, GQL_TEXT_AT(struct mutation_result, task_id) },
+    MUTATION_RESULT(PreloadImage),
+    { SCHEMA_FIELD_PreloadImage_task_id, GQL_TEXT_AT(struct mutation_result, task_id) },
+    MUTATION_RESULT(UnloadImage),
     { SCHEMA_FIELD_UnloadImage_task_id, GQL_ALWAYS_NULL },
-    OUTCOME(ForgetImage),
-    OUTCOME(ClearImages),
-    OUTCOME(AliasImage),
-    OUTCOME(DealiasImage),
+    MUTATION_RESULT(ForgetImage),
+    MUTATION_RESULT(ClearImages),
+    MUTATION_RESULT(AliasImage),
+    MUTATION_RESULT(DealiasImage),
+    MUTATION_RESULT(ModifyImage),
 };
 GQL_ENTRIES_END(image_mutation);

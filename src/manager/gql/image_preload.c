@@ -19,7 +19,7 @@
 struct preload {
     struct task *task; /* owns it */
     size_t count, waiting, failed;
-    char why[400]; /* of the first that failed */
+    char why[440]; /* of the first that failed */
     struct fetch {
         struct preload *preload;
         int64_t percent;
@@ -143,16 +143,16 @@ int image_preload(struct gql_call *call)
     const struct gql_value *images = &call->args[SCHEMA_ARG_Mutation_preload_image_references];
     const struct gql_value *agents = &call->args[SCHEMA_ARG_Mutation_preload_image_target_agents];
     const struct gql_context *context = call->context;
-    struct api *api = image_mutation_api(call);
+    struct api *api = mutation_api(call);
     const char *wrong;
     struct preload *p;
-    char msg[512];
+    char msg[560];
     int r;
 
-    if (!image_mutation_may(call))
+    if (!mutation_may(call))
         return GQL_DONE;
     if ((wrong = image_mutation_check_lists(call, images, agents)))
-        return image_mutation_finish(call, false, wrong, NULL);
+        return mutation_finish(call, false, wrong, NULL);
     if (!(p = image_preload_new(api, images, agents)))
         return gql_call_fail(call, "out of memory");
     if (!(p->task = task_start(api->tasks, &context->who->user_id, p))) {
@@ -161,7 +161,7 @@ int image_preload(struct gql_call *call)
     }
     image_preload_command_all(p, api, images, agents);
     if (!p->waiting) {
-        r = image_mutation_finish(call, false, p->failed ? p->why : "no agent is connected", NULL);
+        r = mutation_finish(call, false, p->failed ? p->why : "no agent is connected", NULL);
         image_preload_end(p);
         return r;
     }
@@ -170,5 +170,5 @@ int image_preload(struct gql_call *call)
                    "%zu fetches have begun; 'aliquot image ls' shows what has "
                    "come%s%s",
                    p->count, p->failed ? "; " : "", p->why);
-    return image_mutation_finish(call, !p->failed, msg, task_id(p->task));
+    return mutation_finish(call, !p->failed, msg, task_id(p->task));
 }

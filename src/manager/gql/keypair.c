@@ -96,13 +96,15 @@ static const struct core *gql_keypair_core_of(const struct gql_get *get)
     return ((const struct gql_context *)get->context)->api->core;
 }
 
-/* Nobody sees a secret but the one whose it is. */
+/* Nobody sees a secret but the one whose it is, and the one who has just made it. */
 static struct gql_value gql_keypair_get_secret(struct gql_get *get, const void *parent)
 {
     const struct gql_context *context = get->context;
-    const struct keypair *key = core_find_keypair(gql_keypair_core_of(get),
-                                                  gql_keypair_key_of(parent)->access_key);
+    const struct keypair *row = gql_keypair_key_of(parent);
+    const struct keypair *key = core_find_keypair(gql_keypair_core_of(get), row->access_key);
 
+    if (row->secret_key[0])
+        return gql_copy(get, row->secret_key);
     if (!key || !uuid_equals(&key->user_id, &context->who->user_id))
         return gql_null();
     return gql_copy(get, key->secret_key);
@@ -181,6 +183,7 @@ const struct gql_entry keypair_entries[] = {
     { FIELD(created_at), AT(TIME, created_usec) },
     { FIELD(last_used), GQL_GET(gql_keypair_get_last_used) },
     { FIELD(rate_limit), AT(INT32, keypair.rate_limit) },
+    { FIELD(ssh_public_key), AT(TEXT, keypair.ssh_public_key) },
     { FIELD(num_queries), GQL_FIXED_INT(0) },
     { FIELD(concurrency_used), GQL_GET(gql_keypair_get_concurrency) },
     { FIELD(projects), GQL_CALL_COST(gql_keypair_projects, 5, 1) },

@@ -19,6 +19,7 @@ struct gql_context {
     size_t kept_bytes;                  /* of these */
     struct gql_read *reads, *last_read; /* what is read when the read under way is done */
     bool is_reading, is_full;
+    bool has_listed_live;     /* once a request: it looks at all that live, in this turn */
     struct aq_error read_err; /* why nothing more is read */
 };
 
@@ -56,11 +57,16 @@ GQL_ENTRIES(keypair);
 GQL_ENTRIES(accounts);
 GQL_ENTRIES(image);
 GQL_ENTRIES(image_mutation);
+GQL_ENTRIES(preset);
+GQL_ENTRIES(account_mutation);
+GQL_ENTRIES(access_mutation);
 
-/* For gql_limits.cost, beside those of resolver.h: a query of the store; a walk over all
- * sessions or images in memory; and how many rows a list is reckoned to have that is whole.
+/* For gql_limits.cost, beside those of resolver.h: a query of the store; a change of it; a walk
+ * over all sessions or images in memory; and how many rows a list is reckoned to have that is
+ * whole.
  */
 #define GQL_COST_READ 100
+#define GQL_COST_WRITE 1000
 #define GQL_COST_WALK 2000
 #define GQL_ROWS_WHOLE 20
 
@@ -109,7 +115,8 @@ struct gql_fetch {
     gql_list_fn *list;
     struct store_query query;
     const char *find; /* sessions: store_find_sessions() of this text instead */
-    bool nothing;     /* the arguments exclude each other: no rows */
+    bool nothing;     /* the arguments exclude each other, or memory knows of none: no rows */
+    int64_t total;    /* without limit and offset, if memory knows it; else -1 */
     void (*on_read)(const struct gql_fetch *fetch); /* looks at the page first; NULL = nobody */
     struct store_page *page;                        /* set while it runs */
 };

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/json_load.h"
+#include "manager/view/session_live.h"
 #include "manager/view/session_view.h"
 #include "manager/gql/kernel.h"
 #include "manager/gql/resolve.h"
@@ -79,6 +80,31 @@ static int gql_session_list_args(struct gql_fetch *fetch, struct aq_error *err)
     return 0;
 }
 
+/* Of those that live memory knows which are on the page: the store reads these alone. */
+static int gql_session_find_live(struct gql_fetch *fetch, struct aq_error *err)
+{
+    struct gql_context *context = fetch->call->context;
+    const struct core *core = context->api->core;
+    struct session_live *items;
+    struct uuid *ids;
+    size_t count;
+
+    if (context->has_listed_live || !session_live_is_known(core, &fetch->query))
+        return 0;
+    context->has_listed_live = true;
+    if (session_live_list(core, &fetch->query, fetch->call->arena, &items, &count, &fetch->total)
+            < 0
+        || !(ids = arena_array(fetch->call->arena, count + 1, sizeof(*ids))))
+        return aq_fail_oom(err);
+    for (size_t i = 0; i < count; i++)
+        ids[i] = items[i].id;
+    fetch->query.ids = ids;
+    fetch->query.id_count = count;
+    fetch->query.offset = 0;
+    fetch->nothing |= count == 0;
+    return 0;
+}
+
 static int gql_session_list(struct gql_call *call)
 {
     struct gql_fetch *fetch = gql_fetch_new(call, GQL_PAGE, gql_list_sessions,
@@ -91,6 +117,8 @@ static int gql_session_list(struct gql_call *call)
         return gql_fetch_fail(fetch, &err);
     gql_session_narrow(fetch);
     fetch->query.with_kernels = true;
+    if (!fetch->nothing && gql_session_find_live(fetch, &err) < 0)
+        return gql_fetch_fail(fetch, &err);
     return gql_fetch_start(fetch);
 }
 

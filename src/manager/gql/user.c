@@ -194,7 +194,47 @@ static struct gql_value gql_user_get_slots(struct gql_get *get, const void *pare
     return gql_slots(get, &gql_user_of(parent)->total_slots);
 }
 
+static struct gql_value gql_user_get_networks(struct gql_get *get, const void *parent)
+{
+    const char *networks = gql_user_of(parent)->allowed_client_ip;
+    char *text = networks ? arena_strdup(get->arena, networks) : NULL, *rest = NULL;
+    struct gql_value *items;
+    uint32_t count = 0;
+
+    if (!networks)
+        return (struct gql_value){ .kind = GQL_NULL };
+    items = arena_array(get->arena, strlen(networks), sizeof(*items));
+    if (!text || !items)
+        return gql_error(get->arena, "out of memory");
+    for (char *one = strtok_r(text, ",", &rest); one; one = strtok_r(NULL, ",", &rest))
+        items[count++] = gql_text(one);
+    return gql_list(items, count);
+}
+
+/* ---- the caller's address ---- */
+
+static int gql_user_get_address(struct gql_call *call)
+{
+    const struct gql_context *context = call->context;
+    char *address = arena_alloc(call->arena, CLIENT_ADDRESS_MAX);
+
+    if (!address)
+        return gql_call_fail(call, "out of memory");
+    client_address_find(stream_get_address(request_get_stream(context->req)),
+                        request_get_head(context->req), &context->api->proxies, address);
+    call->results[0] = gql_object(address);
+    return GQL_DONE;
+}
+
+static struct gql_value gql_user_get_address_text(struct gql_get *get, const void *parent)
+{
+    (void)get;
+    return gql_text(parent);
+}
+
 const struct gql_entry user_entries[] = {
+    { SCHEMA_FIELD_Query_myClientIp, GQL_CALL(gql_user_get_address) },
+    { SCHEMA_FIELD_MyClientIp_clientIp, GQL_GET(gql_user_get_address_text) },
     { SCHEMA_FIELD_Query_user, GQL_CALL_COST(gql_user_get_one, GQL_COST_READ, 1) },
     { SCHEMA_FIELD_Query_user_from_uuid, GQL_CALL_COST(gql_user_get_from_uuid, GQL_COST_READ, 1) },
     { SCHEMA_FIELD_Query_users, GQL_CALL_COST(gql_user_list_all, GQL_COST_READ, GQL_ROWS_WHOLE) },
@@ -209,7 +249,7 @@ const struct gql_entry user_entries[] = {
     { FIELD(email), AT(TEXT, user.email) },
     { FIELD(full_name), AT(TEXT, user.full_name) },
     { FIELD(description), GQL_FIXED_TEXT("") },
-    { FIELD(need_password_change), GQL_FIXED_BOOL(false) },
+    { FIELD(need_password_change), AT(BOOL, user.need_password_change) },
     { FIELD(is_active), GQL_GET(gql_user_get_is_active) },
     { FIELD(status), GQL_GET(gql_user_get_status) },
     { FIELD(status_info), GQL_ALWAYS_NULL },
@@ -218,7 +258,7 @@ const struct gql_entry user_entries[] = {
     { FIELD(domain_name), AT(TEXT, user.domain) },
     { FIELD(role), GQL_GET(gql_user_get_role) },
     { FIELD(groups), GQL_CALL_COST(gql_user_projects, 5, 4) },
-    { FIELD(allowed_client_ip), GQL_ALWAYS_NULL },
+    { FIELD(allowed_client_ip), GQL_GET(gql_user_get_networks) },
     { FIELD(totp_activated), GQL_FIXED_BOOL(false) },
     { FIELD(sudo_session_enabled), GQL_FIXED_BOOL(false) },
     { FIELD(main_access_key), GQL_ALWAYS_NULL },

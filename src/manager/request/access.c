@@ -14,6 +14,8 @@
 #include "http/sign.h"
 #include "manager/request/api.h"
 #include "manager/request/client_address.h"
+#include "manager/request/login_audit.h"
+#include "manager/request/repeat.h"
 #include "store/fixture.h"
 
 #define ANONYMOUS_RATE_LIMIT 1000
@@ -33,6 +35,67 @@ const char *api_role_name(enum api_role role)
 const struct principal *api_principal(const struct request *req)
 {
     return request_get_data(req);
+}
+
+/* The client's, if it is 1 to 64 characters that need no escapes. */
+static void access_set_request_id(struct request *req, struct audit_who *by)
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:";
+    const char *given = request_get_header(req, "X-Request-ID");
+    struct uuid id;
+
+    if (given && given[0] && strlen(given) < sizeof(by->request_id)
+        && !given[strspn(given, letters)]) {
+        memcpy(by->request_id, given, strlen(given) + 1);
+        return;
+    }
+    id = uuid_random();
+    (void)uuid_format(&id, by->request_id);
+    request_add_header(req, "X-Request-ID", by->request_id);
+}
+
+const struct audit_who *api_who(const struct api *api, struct request *req)
+{
+    struct principal *who = request_get_data(req);
+    struct audit_who *by = &who->by;
+    const struct user *user;
+
+    if (by->request_id[0])
+        return by;
+    user = who->access_key[0] ? core_find_user(api->core, &who->user_id) : NULL;
+    by->user_id = who->user_id;
+    memcpy(by->access_key, who->access_key, sizeof(by->access_key));
+    (void)snprintf(by->user_name, sizeof(by->user_name), "%s", user ? user->email : "");
+    (void)snprintf(by->domain, sizeof(by->domain), "%s", who->domain ? who->domain : "");
+    client_address_find(stream_get_address(request_get_stream(req)), request_get_head(req),
+                        &api->proxies, by->address);
+    access_set_request_id(req, by);
+    return by;
+}
+
+void api_note_denied(const struct api *api, struct request *req, const char *kind, const char *what)
+{
+    const struct audit_who *by = api_who(api, req);
+    const struct audit_change change = { .action = "denied",
+                                         .object_kind = kind,
+                                         .object_name = what,
+                                         .object_domain = by->domain[0] ? by->domain : NULL };
+    const struct audit_entry entry = audit_entry_make(by, &change, NULL, 0);
+
+    login_audit_add(api->login_audit, LOGIN_FAILED, &entry, clock_monotonic_usec());
+}
+
+/* What only reads is not noted. */
+static void access_note_denied(const struct api *api, struct request *req,
+                               const struct route *route)
+{
+    char what[256];
+
+    if (route->method == METHOD_GET || route->method == METHOD_HEAD)
+        return;
+    (void)snprintf(what, sizeof(what), "%s %s", method_name(route->method), route->path);
+    api_note_denied(api, req, "route", what);
 }
 
 bool principal_is_superadmin(const struct principal *who)
@@ -66,6 +129,31 @@ bool principal_may(enum user_role have, enum api_role need)
     return false;
 }
 
+static bool access_is_member(const struct user *user, const struct uuid *project_id)
+{
+    for (size_t i = 0; user && i < user->project_count; i++)
+        if (uuid_equals(&user->project_ids[i], project_id))
+            return true;
+    return false;
+}
+
+int api_find_project(const struct api *api, const struct request *req, const char *text,
+                     const struct project **ret, struct aq_error *err)
+{
+    const struct principal *who = api_principal(req);
+    struct uuid id;
+
+    *ret = uuid_parse(text, &id) == 0
+               ? core_find_project(api->core, &id)
+               : core_find_project_named(api->core, who->domain ? who->domain : "default", text);
+    if (*ret
+        && (principal_sees_domain(who, (*ret)->domain)
+            || access_is_member(core_find_user(api->core, &who->user_id), &(*ret)->id)))
+        return 0;
+    return problem_no_such(err, "user group (or project)", "there is no project '%.64s' for you",
+                           text);
+}
+
 bool keypair_is_published(const struct api *api, const struct keypair *key)
 {
     return !core_is_dev(api->core) && fixture_is_published_key(key->access_key);
@@ -91,7 +179,7 @@ static bool access_is_once(const struct request *req)
 }
 
 /* The active keypair of an active user that signed this request. */
-static int access_find_signer(const struct api *api, struct request *req,
+static int access_find_signer(const struct api *api, struct request *req, struct principal *who,
                               const struct keypair **ret_key, const struct user **ret_user,
                               struct aq_error *err)
 {
@@ -109,14 +197,27 @@ static int access_find_signer(const struct api *api, struct request *req,
         return sign_fail_unknown_key(err);
     if ((r = sign_verify(api->sign_cache, &claim, key->secret_key, err)) < 0)
         return r;
-    if (access_is_once(req)
-        && (r = replay_check(api->replay, claim.access_key, claim.signature, claim.date_usec, now,
-                             err))
-               < 0)
-        return r;
+    if (access_is_once(req)) {
+        r = replay_check(api->replay, claim.access_key, claim.signature, claim.date_usec, now, err);
+        if ((r = repeat_admit_signature(api, req, who, &claim, r, err)) < 0)
+            return r;
+    }
     *ret_key = key;
     *ret_user = user;
     return 0;
+}
+
+/* May the user come from there? */
+static int access_check_address(const struct api *api, struct request *req, const struct user *user,
+                                struct aq_error *err)
+{
+    char address[CLIENT_ADDRESS_MAX];
+
+    if (!user->allowed_client_ip)
+        return 0;
+    client_address_find(stream_get_address(request_get_stream(req)), request_get_head(req),
+                        &api->proxies, address);
+    return client_address_check(address, user->allowed_client_ip, err);
 }
 
 static int access_count_request(const struct api *api, struct request *req,
@@ -142,7 +243,8 @@ static int access_check_route(const struct api *api, struct request *req, const 
     const struct user *user = NULL;
     int r;
 
-    if ((r = access_find_signer(api, req, &key, &user, err)) < 0)
+    if ((r = access_find_signer(api, req, who, &key, &user, err)) < 0
+        || (r = access_check_address(api, req, user, err)) < 0)
         return r;
     core_note_key_use(api->core, key->access_key);
     memcpy(who->access_key, key->access_key, sizeof(who->access_key));
@@ -150,9 +252,11 @@ static int access_check_route(const struct api *api, struct request *req, const 
     who->role = user->role;
     if (user->domain && !(who->domain = arena_strdup(request_get_arena(req), user->domain)))
         return aq_fail_oom(err);
-    if (!principal_may(user->role, route->role & API_ROLE_MASK))
+    if (!principal_may(user->role, route->role & API_ROLE_MASK)) {
+        access_note_denied(api, req, route);
         return aq_fail_kind(err, EACCES, "auth-failed", "Unauthorized access");
-    if (api->is_frozen && (route->role & API_FREEZABLE))
+    }
+    if (api->settings.is_frozen && (route->role & API_FREEZABLE))
         return aq_fail_kind(err, EAGAIN, "server-frozen",
                             "the manager is frozen by an administrator; try later");
     return access_count_request(api, req, key, err);
@@ -178,6 +282,16 @@ static int access_count_client(const struct api *api, struct request *req,
     return r;
 }
 
+/* Answers that come from memory while the database's server is away say since when. */
+static void access_add_stale_header(const struct api *api, struct request *req)
+{
+    int64_t since = store_get_away_usec(core_store(api->core));
+    char iso[CLOCK_ISO_MAX];
+
+    if (since)
+        request_add_header(req, "Aliquot-Stale", clock_format_iso(since, iso));
+}
+
 int api_guard(struct request *req, const struct route *route, void *data, struct aq_error *err)
 {
     const char *version = request_get_header(req, "X-BackendAI-Version");
@@ -188,9 +302,12 @@ int api_guard(struct request *req, const struct route *route, void *data, struct
     if (!who)
         return aq_fail_oom(err);
     request_set_data(req, who);
+    access_add_stale_header(api, req);
     if (!version)
         version = request_get_header(req, "X-Sorna-Version");
     if ((r = api_version_accept(version, &who->version, err)) < 0)
+        return r;
+    if ((r = repeat_admit(req, route, who, err)) < 0)
         return r;
     if ((route->role & API_ROLE_MASK) != API_PUBLIC)
         r = access_check_route(api, req, route, who, err);

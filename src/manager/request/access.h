@@ -16,8 +16,10 @@
 #include "http/server.h"
 #include "http/version.h"
 #include "model/accounts.h"
+#include "model/audit.h"
 
 struct api;
+struct repeat;
 
 /* The role column of a route: the least that a caller must be. */
 enum api_role {
@@ -27,7 +29,9 @@ enum api_role {
     API_SUPERADMIN,
 };
 #define API_ROLE_MASK 0xf
-#define API_FREEZABLE 0x10 /* or'ed to the role: refused while the manager is frozen */
+/* or'ed to the role */
+#define API_FREEZABLE 0x10     /* refused while the manager is frozen */
+#define API_ANSWERED_ONCE 0x20 /* what is sent again gets the first answer: repeat.h */
 
 const char *api_role_name(enum api_role role); /* "public" ... */
 
@@ -38,9 +42,18 @@ struct principal {
     enum user_role role;
     const char *domain;
     struct api_version version;
+    struct repeat *repeat; /* of API_ANSWERED_ONCE: how it is known again; else NULL */
+    struct audit_who by;   /* of api_who(), once it was asked */
 };
 
 const struct principal *api_principal(const struct request *req);
+/* Who asks, for the audit log; borrowed until the request ends. The answer says by what id the
+ * log has the request: the client's X-Request-ID, or one that is made.
+ */
+const struct audit_who *api_who(const struct api *api, struct request *req);
+/* The caller may not do that: in the audit log, however often, as one entry a minute. */
+void api_note_denied(const struct api *api, struct request *req, const char *kind,
+                     const char *what);
 bool principal_is_superadmin(const struct principal *who);
 /* Whether it may see, as an administrator, what belongs to this domain (NULL = none). */
 bool principal_sees_domain(const struct principal *who, const char *domain);
@@ -58,6 +71,12 @@ bool principal_is_old(const struct principal *who);
  */
 int api_owner(const struct api *api, const struct request *req, const char *owner_access_key,
               const struct keypair **ret, struct aq_error *err);
+
+/* The project that a caller names, by id or by a name of the own domain: one of the caller's,
+ * an administrator's of the domain, any of a superadmin's. Borrowed. -ENOENT.
+ */
+int api_find_project(const struct api *api, const struct request *req, const char *text,
+                     const struct project **ret, struct aq_error *err);
 
 /* The guard of the HTTP server, for server_options; 'data' is the struct api.
  * 0 with the request's data set to its struct principal, or why it is refused.

@@ -18,15 +18,30 @@
 #include "manager/core/core.h"
 #include "manager/request/access.h"
 #include "manager/request/client_address.h"
+#include "manager/request/config_known.h"
 #include "manager/request/decode.h"
+#include "manager/request/password_rules.h"
 #include "manager/request/rate_limit.h"
 
 struct gql_engine;
+struct flush_queue;
+struct kept_answers;
 struct turn_queue;
 struct api_streams;
+struct app_proxy;
+struct audit_trail;
+struct callbacks;
+struct login_audit;
 struct login_limits;
 struct password_queue;
+struct rescan;
+struct signup;
 struct tasks;
+
+/* Of one transfer of files into or out of a session; 0 = any number. */
+struct transfer_limits {
+    int64_t bytes_max, files_max;
+};
 
 struct api {
     struct core *core;
@@ -34,17 +49,32 @@ struct api {
     struct http_replay *replay;
     struct sign_cache *sign_cache;
     struct rate_limiter *rate;
+    struct audit_trail *audit_trail;
+    struct callbacks *callbacks; /* NULL = stopped */
+    struct login_audit *login_audit;
     struct login_limits *login_limits;
-    struct password_queue *passwords; /* NULL = nobody has logged in yet */
-    struct address_list proxies;      /* that are believed who asks them; borrowed */
+    struct kept_answers *kept_answers; /* to requests that may be sent again */
+    struct password_queue *passwords;  /* NULL = nobody has logged in yet */
+    struct password_rules password_rules;
+    struct signup *signup; /* NULL = nobody can sign up */
+    struct transfer_limits transfer_limits;
+    int64_t execution_timeout_usec; /* of code that is run in a session; 0 = none */
+    struct address_list proxies;    /* that are believed who asks them; borrowed */
     struct gql_engine *gql;
-    struct turn_queue *turns; /* of GraphQL requests and lists */
+    struct turn_queue *turns;    /* of GraphQL requests and lists */
+    struct flush_queue *flushes; /* of event streams */
     struct api_streams *streams;
-    int64_t started_usec; /* monotonic */
-    bool is_frozen;       /* durable as the setting "manager.status" */
-    char *announcement;   /* NULL = none; setting "manager.announcement" */
-    json_t *aliases;      /* of images; image_aliases.h */
-    struct tasks *tasks;  /* tasks.h */
+    struct app_proxy *app_proxy;
+    int64_t started_usec;            /* monotonic */
+    struct config_settings settings; /* of the configuration tree */
+    struct origin_rules own_origins; /* of manager.toml */
+    struct origin_rules origins;     /* in effect; the server looks at it */
+    json_t *aliases;                 /* of images; image_aliases.h */
+    json_t *image_limits;            /* image_limits.h */
+    json_t *catalogue;               /* of registries' images; image_catalogue.h */
+    struct rescan *rescan;           /* NULL = none is under way */
+    json_t *presets;                 /* presets.h */
+    struct tasks *tasks;             /* tasks.h */
 };
 
 /* ---- parameters ---- */

@@ -8,6 +8,10 @@
 #include <string.h>
 #include <strings.h>
 
+#include <netinet/in.h>
+
+#include "http/network.h"
+
 static const char header_name[] = "X-Forwarded-For";
 
 int address_normalize(const char *text, size_t len, char ret[CLIENT_ADDRESS_MAX])
@@ -89,4 +93,45 @@ void client_address_network(const char *address, char ret[CLIENT_ADDRESS_MAX])
         return;
     memset(bytes + 8, 0, 8);
     (void)inet_ntop(AF_INET6, bytes, ret, CLIENT_ADDRESS_MAX);
+}
+
+static bool client_address_parse(const char *address, struct sockaddr_storage *ret)
+{
+    struct sockaddr_in *four = (struct sockaddr_in *)ret;
+    struct sockaddr_in6 *six = (struct sockaddr_in6 *)ret;
+
+    *ret = (struct sockaddr_storage){ .ss_family = AF_INET };
+    if (inet_pton(AF_INET, address, &four->sin_addr) == 1)
+        return true;
+    ret->ss_family = AF_INET6;
+    return inet_pton(AF_INET6, address, &six->sin6_addr) == 1;
+}
+
+static bool client_address_is_in(const char *address, const char *networks)
+{
+    struct sockaddr_storage addr;
+
+    if (!networks)
+        return true;
+    if (!client_address_parse(address, &addr))
+        return false;
+    for (const char *at = networks; *at; at += strspn(at, ",")) {
+        char text[64];
+        size_t len = strcspn(at, ",");
+        struct network network;
+
+        (void)snprintf(text, sizeof(text), "%.*s", (int)len, at);
+        if (network_parse(text, &network) == 0
+            && network_has(&network, (const struct sockaddr *)&addr))
+            return true;
+        at += len;
+    }
+    return false;
+}
+
+int client_address_check(const char *address, const char *networks, struct aq_error *err)
+{
+    if (client_address_is_in(address, networks))
+        return 0;
+    return aq_fail_kind(err, EACCES, "auth-failed", "'%s' is not allowed IP address", address);
 }

@@ -34,4 +34,9 @@ void client_address_find(const char *peer, const struct message_head *head,
  */
 void client_address_network(const char *address, char ret[CLIENT_ADDRESS_MAX]);
 
+/* Is an address, as client_address_find() gives it, in one of "10.0.0.0/8,::1"? What is
+ * no IP address is not; with NULL all are. -EACCES (auth-failed).
+ */
+int client_address_check(const char *address, const char *networks, struct aq_error *err);
+
 #endif

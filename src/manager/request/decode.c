@@ -84,6 +84,12 @@ static struct decode_cost decode_json_cost(const char *text, size_t len)
 
 int decode_json(const char *text, size_t len, json_t **ret, struct aq_error *err)
 {
+    return decode_large_json(text, len, DECODE_VALUES_MAX, ret, err);
+}
+
+int decode_large_json(const char *text, size_t len, size_t values_max, json_t **ret,
+                      struct aq_error *err)
+{
     const struct decode_cost cost = decode_json_cost(text, len);
     char why[sizeof(err->text)];
     json_error_t parse;
@@ -93,8 +99,8 @@ int decode_json(const char *text, size_t len, json_t **ret, struct aq_error *err
         snprintf(why, sizeof(why), "nested deeper than %d", DECODE_DEPTH_MAX);
         return decode_refuse_body(err, why);
     }
-    if (cost.values > DECODE_VALUES_MAX) {
-        snprintf(why, sizeof(why), "more than %d values", DECODE_VALUES_MAX);
+    if (cost.values > values_max) {
+        snprintf(why, sizeof(why), "more than %zu values", values_max);
         return decode_refuse_body(err, why);
     }
     json = json_load_text(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &parse);
@@ -258,7 +264,9 @@ static int decode_read_str_list(const struct field *field, const json_t *value, 
                                 struct aq_error *err)
 {
     static const struct field element = { .type = FIELD_STR, .min = 1, .max = 4096 };
-    size_t count = decode_list_count(value);
+    /* of a query: clients that name nothing write "ids=" */
+    bool is_nothing = json_is_string(value) && json_string_length(value) == 0;
+    size_t count = is_nothing ? 0 : decode_list_count(value);
     const char **items;
     int r;
 

@@ -80,6 +80,10 @@ struct int_list {
 /* A JSON text within the limits above: *ret is the caller's (json_decref). */
 int decode_json(const char *text, size_t len, json_t **ret, struct aq_error *err) AQ_UNTRUSTED;
 
+/* The same of so many values, for a thread that may take its time. */
+int decode_large_json(const char *text, size_t len, size_t values_max, json_t **ret,
+                      struct aq_error *err) AQ_UNTRUSTED;
+
 /* A query string as an object of texts; a name given several times becomes an
  * array of its values.
  */

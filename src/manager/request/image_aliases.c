@@ -6,41 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_load.h"
+#include "manager/request/object_setting.h"
 #include "model/reference.h"
-#include "store/token.h"
 
 #define SETTING_ALIASES "image.aliases"
 #define ALIAS_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:-"
 
 /* ---- the setting ---- */
 
-/* An object; NULL if memory is short. What is damaged counts as none. */
-static json_t *image_aliases_parse(const struct strbuf *text)
-{
-    json_t *object = text->len ? json_load_string(text->data, 0) : NULL;
-
-    if (json_is_object(object))
-        return object;
-    json_decref(object);
-    return json_object();
-}
-
-static int image_aliases_read_setting(struct store_tx *tx, void *data, struct aq_error *err)
-{
-    int r = setting_get(tx, SETTING_ALIASES, data, err);
-
-    return r == -ENOENT ? 0 : r;
-}
-
 int image_aliases_load(struct api *api, struct aq_error *err)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    int r = store_call(core_store(api->core), image_aliases_read_setting, &text, err);
-
-    if (r == 0 && !(api->aliases = image_aliases_parse(&text)))
-        r = aq_fail_oom(err);
-    return r;
+    return object_setting_load(core_store(api->core), SETTING_ALIASES, &api->aliases, err);
 }
 
 const char *image_aliases_resolve(const struct api *api, const char *name)
@@ -62,6 +38,7 @@ struct image_aliases_change {
     char alias[ALIAS_MAX + 1];
     char *image;   /* NULL = remove */
     json_t *fresh; /* all aliases afterwards, by name */
+    struct audit_who by;
     store_done_fn done;
     void *data;
 };
@@ -90,40 +67,67 @@ static int image_aliases_change_object(const struct image_aliases_change *change
                : aq_fail_oom(err);
 }
 
+/* 'before' is the image that it named, or NULL. */
+static int image_aliases_audit(struct store_tx *tx, const struct image_aliases_change *change,
+                               const char *before, struct aq_error *err)
+{
+    json_auto_t *old = before ? json_pack("{s:s}", "image", before) : NULL;
+    json_auto_t *fresh = change->image ? json_pack("{s:s}", "image", change->image) : NULL;
+
+    if ((before && !old) || (change->image && !fresh))
+        return aq_fail_oom(err);
+    return object_setting_audit(tx, &change->by, "image-alias", change->alias, old, fresh, err);
+}
+
 /* On the store's thread, which sees every change that was queued before. */
 static int image_aliases_write_change(struct store_tx *tx, void *data, struct aq_error *err)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    AQ_CLEANUP(aq_freep) char *sorted = NULL;
-    json_auto_t *aliases = NULL;
+    json_auto_t *aliases = NULL, *before = NULL;
     struct image_aliases_change *change = data;
-    int r = image_aliases_read_setting(tx, &text, err);
+    int r = object_setting_read(tx, SETTING_ALIASES, &aliases, err);
+
+    before = json_incref(json_object_get(aliases, change->alias));
+    if (r == 0)
+        r = image_aliases_change_object(change, aliases, err);
+    if (r == 0)
+        r = object_setting_write(tx, SETTING_ALIASES, aliases, &change->fresh, err);
+    return r < 0 ? r : image_aliases_audit(tx, change, json_string_value(before), err);
+}
+
+int image_aliases_add_missing(struct store_tx *tx, const json_t *added, json_t **ret_all,
+                              struct aq_error *err)
+{
+    json_auto_t *aliases = NULL;
+    int r = object_setting_read(tx, SETTING_ALIASES, &aliases, err);
 
     if (r < 0)
         return r;
-    aliases = image_aliases_parse(&text);
-    r = aliases ? image_aliases_change_object(change, aliases, err) : aq_fail_oom(err);
-    if (r < 0)
-        return r;
-    sorted = json_dump_text(aliases, JSON_COMPACT | JSON_SORT_KEYS);
-    if (!sorted || !(change->fresh = json_load_string(sorted, 0)))
+    if (json_object_update_missing(aliases, (json_t *)(uintptr_t)added) < 0)
         return aq_fail_oom(err);
-    return setting_set(tx, SETTING_ALIASES, sorted, err);
+    if (json_object_size(aliases) > ALIASES_MAX)
+        return aq_fail_field(err, E2BIG, "image_aliases",
+                             "there would be %zu aliases; %d is the most",
+                             json_object_size(aliases), ALIASES_MAX);
+    return object_setting_write(tx, SETTING_ALIASES, aliases, ret_all, err);
+}
+
+void image_aliases_replace(struct api *api, json_t *all)
+{
+    json_decref(api->aliases);
+    api->aliases = all;
 }
 
 static void image_aliases_on_written(void *data, int r, const struct aq_error *err)
 {
     struct image_aliases_change *change = data;
 
-    if (r == 0) {
-        json_decref(change->api->aliases);
-        change->api->aliases = AQ_TAKE(change->fresh);
-    }
+    if (r == 0)
+        image_aliases_replace(change->api, AQ_TAKE(change->fresh));
     change->done(change->data, r, err);
     image_aliases_change_free(change);
 }
 
-static int image_aliases_check(const char *alias, const char *image, struct aq_error *err)
+int image_aliases_check(const char *alias, const char *image, struct aq_error *err)
 {
     struct reference ref;
     struct aq_error why = { 0 };
@@ -143,8 +147,9 @@ static int image_aliases_check(const char *alias, const char *image, struct aq_e
     return 0;
 }
 
-int image_aliases_change(struct api *api, const char *alias, const char *image, store_done_fn done,
-                         void *data, struct aq_error *err)
+int image_aliases_change(struct api *api, const char *alias, const char *image,
+                         const struct audit_who *by, store_done_fn done, void *data,
+                         struct aq_error *err)
 {
     struct image_aliases_change *change = NULL;
     int r = image_aliases_check(alias, image, err);
@@ -154,6 +159,7 @@ int image_aliases_change(struct api *api, const char *alias, const char *image, 
     if (!(change = calloc(1, sizeof(*change))))
         return aq_fail_oom(err);
     change->api = api;
+    change->by = *by;
     change->done = done;
     change->data = data;
     (void)snprintf(change->alias, sizeof(change->alias), "%s", alias);

@@ -28,7 +28,22 @@ const json_t *image_aliases_all(const struct api *api);
  * is none, -E2BIG for one too many. Refused at once: -EINVAL with "alias" or
  * "image" as field, -ENOMEM.
  */
-int image_aliases_change(struct api *api, const char *alias, const char *image, store_done_fn done,
-                         void *data, struct aq_error *err);
+int image_aliases_change(struct api *api, const char *alias, const char *image,
+                         const struct audit_who *by, store_done_fn done, void *data,
+                         struct aq_error *err);
+
+/* ---- several, with something else ---- */
+
+/* Refused as by image_aliases_change(). */
+int image_aliases_check(const char *alias, const char *image, struct aq_error *err);
+
+/* On a thread of the store: add those of 'added', {"ALIAS": "IMAGE"}, that are not there.
+ * '*ret_all' is for image_aliases_replace(), once the transaction is durable. -E2BIG.
+ */
+int image_aliases_add_missing(struct store_tx *tx, const json_t *added, json_t **ret_all,
+                              struct aq_error *err);
+
+/* Takes 'all'. */
+void image_aliases_replace(struct api *api, json_t *all);
 
 #endif

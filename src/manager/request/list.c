@@ -2,10 +2,14 @@
 /* Answer a request with a page of rows that the store reads on its threads. */
 #include "manager/request/list.h"
 
+#include <errno.h>
+
 #define PAGE_BYTES_MAX (128 << 20)
 /* Of one turn of the loop: a few milliseconds. */
 #define TURN_ROWS 500
 #define TURN_BYTES (64 << 10)
+/* Sent and not read yet: no more is written then. */
+#define QUEUED_MAX ((size_t)1 << 20)
 
 void api_page_apply(const struct api_page *page, struct store_query *query)
 {
@@ -53,6 +57,67 @@ static void api_list_answer_one(struct api_list *list)
     request_reply_json(list->req, list->status ? list->status : 200, &out);
 }
 
+/* ---- a list whose rows are sent as they are written ---- */
+
+/* What is written so far; false if the client will not get it. */
+static bool api_list_send(struct api_list *list)
+{
+    bool is_sent = strbuf_ok(&list->out)
+                   && request_write(list->req, list->out.data, list->out.len) == 0;
+
+    strbuf_truncate(&list->out, 0);
+    return is_sent;
+}
+
+/* A status was sent already: what goes wrong now breaks it off. */
+static void api_list_end(struct api_list *list, const struct aq_error *err)
+{
+    if (!err && !request_is_gone(list->req) && api_list_send(list))
+        request_end(list->req);
+    else
+        request_abort(list->req);
+}
+
+static void api_list_on_drain(struct request *req, void *data)
+{
+    struct api_list *list = data;
+
+    (void)req;
+    if (!list->is_waiting)
+        return;
+    list->is_waiting = false;
+    turns_wait(list->api->turns, &list->turn);
+}
+
+static void api_list_finish(struct api_list *list, const struct aq_error *err);
+
+static void api_list_on_gone(struct request *req, void *data)
+{
+    struct api_list *list = data;
+
+    (void)req;
+    if (list->is_waiting)
+        api_list_finish(list, NULL);
+}
+
+/* More rows are to come: in a later turn, or when the client has read some. */
+static void api_list_pause(struct api_list *list)
+{
+    if (!list->is_begun) {
+        list->is_begun = true;
+        request_begin(list->req, 200, list->form ? list->form->type : "application/json",
+                      api_list_on_drain, list);
+        request_set_gone(list->req, api_list_on_gone, list);
+    }
+    if (!api_list_send(list)) {
+        api_list_finish(list, &(struct aq_error){ .code = ENOMEM });
+        return;
+    }
+    list->is_waiting = request_get_queued(list->req) > QUEUED_MAX;
+    if (!list->is_waiting)
+        turns_wait(list->api->turns, &list->turn);
+}
+
 /* The end: the list goes with its request, and the user's next one may begin. */
 static void api_list_finish(struct api_list *list, const struct aq_error *err)
 {
@@ -61,10 +126,15 @@ static void api_list_finish(struct api_list *list, const struct aq_error *err)
     struct store_page *page = list->page;
     struct strbuf out = list->out;
 
-    if (err)
+    request_set_gone(list->req, NULL, NULL);
+    if (list->is_begun)
+        api_list_end(list, err);
+    else if (err)
         request_fail(list->req, err);
     else if (list->one_of)
         api_list_answer_one(list);
+    else if (list->form && strbuf_ok(&out))
+        request_reply(list->req, 200, list->form->type, out.data, out.len);
     else
         request_reply_json(list->req, 200, &out);
     strbuf_done(&out);
@@ -81,28 +151,37 @@ static void api_list_write_rows(struct turn *turn)
 
     while (list->written < list->page->count && !request_is_gone(list->req)) {
         if (list->written - rows >= TURN_ROWS || list->out.len - bytes >= TURN_BYTES) {
-            turns_wait(list->api->turns, &list->turn);
+            api_list_pause(list);
             return;
         }
         list->write(list, list->page, list->written++, &list->writer);
     }
-    jsonw_array_end(&list->writer);
-    jsonw_member_int(&list->writer, "total", list->page->total);
-    jsonw_object_end(&list->writer);
+    if (!list->form) {
+        jsonw_array_end(&list->writer);
+        jsonw_member_int(&list->writer, "total", list->page->total);
+        jsonw_object_end(&list->writer);
+    }
     api_list_finish(list, NULL);
 }
 
 static void api_list_on_page(void *data, int result, const struct aq_error *err)
 {
     struct api_list *list = data;
+    struct aq_error refusal = { 0 };
 
     if (result < 0 || list->one_of) {
         api_list_finish(list, result < 0 ? err : NULL);
         return;
     }
-    jsonw_object_begin(&list->writer);
-    jsonw_key(&list->writer, "items");
-    jsonw_array_begin(&list->writer);
+    if (list->form && list->form->begin(list, &list->out, &refusal) < 0) {
+        api_list_finish(list, &refusal);
+        return;
+    }
+    if (!list->form) {
+        jsonw_object_begin(&list->writer);
+        jsonw_key(&list->writer, "items");
+        jsonw_array_begin(&list->writer);
+    }
     list->turn.fn = api_list_write_rows;
     api_list_write_rows(&list->turn);
 }
@@ -112,6 +191,10 @@ static void api_list_read(struct turn *turn)
     struct api_list *list = LIST_ENTRY(&turn->link, struct api_list, turn.link);
     struct aq_error err = { 0 };
 
+    if (list->make) {
+        api_list_on_page(list, list->make(list, &list->page, &err), &err);
+        return;
+    }
     if (store_read(core_store(list->api->core), api_list_read_page, api_list_on_page, list) == 0)
         return;
     aq_fail_oom(&err);

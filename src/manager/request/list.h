@@ -2,7 +2,8 @@
 /* list.h - GET requests that answer with a page of rows
  *
  * The store reads the page on one of its threads; the reply is written on the
- * loop's thread, a large one in several turns. One list of a user is made at a time.
+ * loop's thread, a large one in several turns, each sent as it is written. One
+ * list of a user is made at a time.
  */
 #ifndef AQ_MANAGER_REQUEST_LIST_H
 #define AQ_MANAGER_REQUEST_LIST_H
@@ -31,23 +32,40 @@ struct api_page {
 
 void api_page_apply(const struct api_page *page, struct store_query *query);
 
+/* Rows of 'list', which reads on a worker thread, or if it is not NULL of 'make',
+ * which has them from memory and takes a few milliseconds of the loop at most.
+ * 'write' writes a row, or nothing if it is gone by then.
+ */
+struct api_list;
+
+/* Another form of the reply than {"items": [...], "total": N}. */
+struct api_list_form {
+    const char *type; /* media type */
+    /* What comes before the rows, or a refusal: -EINVAL, -ENOMEM. */
+    int (*begin)(const struct api_list *list, struct strbuf *out, struct aq_error *err);
+};
+
 struct api_list {
     const struct api *api;
     struct request *req;
     struct store_query query;
     int (*list)(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
                 struct aq_error *err);
+    int (*make)(const struct api_list *list, struct store_page **ret, struct aq_error *err);
     void (*write)(const struct api_list *list, const struct store_page *page, size_t i,
                   struct jsonw *w);
     const char *one_of; /* "agent instance": the reply is the first row, or 404 without one */
     int status;         /* 0 = 200 */
-    uint32_t fields;    /* members that 'write' writes; its own bits */
+    const struct api_list_form *form; /* NULL = JSON; else 'write' appends to w->out */
+    uint32_t fields;                  /* members that 'write' writes; its own bits */
     struct store_page *page;
 
     struct turn turn;
-    struct strbuf out; /* rows so far */
+    struct strbuf out; /* rows that are not sent yet */
     struct jsonw writer;
-    size_t written; /* rows */
+    size_t written;  /* rows */
+    bool is_begun;   /* the first of them are sent */
+    bool is_waiting; /* for the client to read */
 };
 
 /* Read a page on a worker thread and answer {"items": [...], "total": N}. 'list' is in

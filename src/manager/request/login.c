@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -26,21 +27,48 @@ struct login *login_new(struct api *api, struct request *req)
 
 /* ---- the end ---- */
 
+static void login_write_audit(const struct login *login, enum login_outcome outcome)
+{
+    const struct user *user = core_find_user_by_email(login->api->core, login->email);
+    const struct uuid nobody = { .bytes = { 0 } };
+    const char *caller = api_principal(login->req)->access_key;
+    const char *given = outcome == LOGIN_OK && login->access_key[0] ? login->access_key : NULL;
+    const struct audit_entry entry = {
+        .user_id = user ? user->id : nobody,
+        .user_name = login->email,
+        .domain = user ? user->domain : NULL,
+        .access_key = caller[0] ? caller : given,
+        .address = login->address,
+        .action = login->action,
+        .object_domain = user ? user->domain : NULL,
+    };
+
+    login_audit_add(login->api->login_audit, outcome, &entry, clock_monotonic_usec());
+}
+
+struct audit_who login_who(const struct login *login)
+{
+    const struct user *user = core_find_user(login->api->core, &login->user_id);
+    struct audit_who by = *api_who(login->api, login->req);
+
+    by.action = login->action;
+    if (by.access_key[0] || !user)
+        return by;
+    by.user_id = user->id;
+    memcpy(by.access_key, login->access_key, sizeof(by.access_key));
+    (void)snprintf(by.user_name, sizeof(by.user_name), "%s", user->email);
+    (void)snprintf(by.domain, sizeof(by.domain), "%s", user->domain ? user->domain : "");
+    return by;
+}
+
 void login_fail(struct login *login)
 {
     struct aq_error err = { 0 };
 
     log_info("login of '%.80s' from %s failed", login->email, login->address);
+    login_write_audit(login, LOGIN_FAILED);
     aq_fail_kind(&err, EACCES, "auth-failed", "User credential mismatch.");
     request_fail(login->req, &err);
-}
-
-void login_succeed(struct login *login, struct login_failures *ret)
-{
-    login_limits_succeed(login->api->login_limits, &login->attempt, ret);
-    if (ret->count)
-        log_warning("login of '%.80s' from %s, after %u that failed", login->email, login->address,
-                    (unsigned)ret->count);
 }
 
 static void login_cancel(struct login *login, const struct aq_error *err)
@@ -49,17 +77,73 @@ static void login_cancel(struct login *login, const struct aq_error *err)
     request_fail(login->req, err);
 }
 
-static void login_refuse(struct login *login, int64_t wait_usec)
+void login_refuse(struct login *login, const struct aq_error *err)
+{
+    login_write_audit(login, LOGIN_FAILED);
+    login_cancel(login, err);
+}
+
+void login_succeed(struct login *login, struct login_failures *ret)
+{
+    login_limits_succeed(login->api->login_limits, &login->attempt, ret);
+    if (!login->is_change)
+        login_write_audit(login, LOGIN_OK);
+    if (ret->count)
+        log_warning("login of '%.80s' from %s, after %u that failed", login->email, login->address,
+                    (unsigned)ret->count);
+}
+
+static void login_refuse_wait(struct login *login, int64_t wait_usec)
 {
     int64_t sec = (wait_usec + USEC_PER_SEC - 1) / USEC_PER_SEC;
     struct aq_error err = { 0 };
 
     log_debug("login of '%.80s' from %s refused: too many have failed", login->email,
               login->address);
+    login_write_audit(login, LOGIN_BLOCKED);
     request_add_header_int(login->req, "Retry-After", sec);
     aq_fail_kind(&err, EAGAIN, "rate-limit-exceeded",
                  "too many logins have failed; try again in %lld seconds", (long long)sec);
     request_fail(login->req, &err);
+}
+
+/* ---- a hash that another program made ---- */
+
+struct login_hash {
+    struct uuid user_id;
+    char old[PASSWORD_HASH_MAX], fresh[PASSWORD_HASH_MAX];
+};
+
+/* store_tx_fn */
+static int login_write_hash(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    const struct login_hash *hash = data;
+
+    return user_replace_hash(tx, &hash->user_id, hash->old, hash->fresh, err);
+}
+
+/* store_done_fn */
+static void login_on_hash_written(void *data, int r, const struct aq_error *err)
+{
+    if (r < 0)
+        log_warning("the hash of a password stays as another program made it: %s", err->text);
+    explicit_bzero(data, sizeof(struct login_hash));
+    free(data);
+}
+
+/* The next login finds one of ours. */
+static void login_renew_hash(const struct login *login)
+{
+    struct login_hash *hash = malloc(sizeof(*hash));
+
+    if (!hash)
+        return;
+    hash->user_id = login->user_id;
+    memcpy(hash->old, login->check.hash, sizeof(hash->old));
+    memcpy(hash->fresh, login->check.new_hash, sizeof(hash->fresh));
+    if (store_write(core_store(login->api->core), login_write_hash, login_on_hash_written, hash)
+        < 0)
+        free(hash);
 }
 
 /* ---- the password ---- */
@@ -67,6 +151,7 @@ static void login_refuse(struct login *login, int64_t wait_usec)
 static void login_on_checked(struct password_check *check)
 {
     struct login *login = AQ_CONTAINER_OF(check, struct login, check);
+    const struct user *user;
     struct aq_error err = { 0 };
 
     if (check->result == -EAGAIN)
@@ -81,7 +166,13 @@ static void login_on_checked(struct password_check *check)
     login->is_right = check->is_right
                       && (core_is_dev(login->api->core)
                           || !fixture_is_published_password(login->email, login->password));
-    login->done(login);
+    if (check->is_right && login->renews_hash)
+        login_renew_hash(login);
+    user = login->is_right ? core_find_user(login->api->core, &login->user_id) : NULL;
+    if (user && client_address_check(login->address, user->allowed_client_ip, &err) < 0)
+        login_refuse(login, &err);
+    else
+        login->done(login);
 }
 
 /* ---- the user ---- */
@@ -107,9 +198,12 @@ static int login_find_key(struct store_tx *tx, struct login *login, struct aq_er
 static int login_find_user(struct store_tx *tx, void *data, struct aq_error *err)
 {
     struct login *login = data;
-    int r = store_find_login(tx, login->domain, login->email, &login->user_id, login->check.hash,
-                             err);
+    struct store_login found = { 0 };
+    int r = store_find_login(tx, login->domain, login->email, &found, err);
 
+    login->user_id = found.user_id;
+    login->changed_usec = found.changed_usec;
+    memcpy(login->check.hash, found.hash, sizeof(found.hash));
     return r < 0 ? r : login_find_key(tx, login, err);
 }
 
@@ -118,6 +212,9 @@ static void login_on_user_found(void *data, int r, const struct aq_error *err)
     struct login *login = data;
     struct aq_error failed = err ? *err : (struct aq_error){ 0 };
 
+    login->renews_hash = !login->new_password && password_is_foreign(login->check.hash);
+    if (login->renews_hash)
+        login->check.new_password = login->password;
     if (r == 0)
         r = password_queue_add(login->api->passwords, &login->check, &failed);
     if (r == -EAGAIN)
@@ -149,7 +246,7 @@ void login_start(struct login *login, void (*done)(struct login *login))
         return;
     }
     if ((wait = login_limits_begin(api->login_limits, &login->attempt)) > 0) {
-        login_refuse(login, wait);
+        login_refuse_wait(login, wait);
         return;
     }
     if (store_read(core_store(api->core), login_find_user, login_on_user_found, login) < 0) {

@@ -10,6 +10,7 @@
 
 #include "manager/request/api.h"
 #include "manager/request/client_address.h"
+#include "manager/request/login_audit.h"
 #include "manager/request/login_limit.h"
 #include "manager/request/password_queue.h"
 
@@ -17,18 +18,22 @@
 struct login {
     struct api *api;
     struct request *req;
+    const char *action; /* for the audit log */
     const char *type, *domain, *email, *password;
     const char *new_password; /* NULL: only verify */
+    bool is_change;           /* that follows has an entry in the audit log, by login_who() */
 
     /* When it is done: */
     bool is_right;
     struct uuid user_id;
+    int64_t changed_usec;            /* when the password was set */
     char access_key[ACCESS_KEY_MAX]; /* the oldest that lets anybody in; "" = there is none */
 
     char address[CLIENT_ADDRESS_MAX]; /* who asks */
     char network[CLIENT_ADDRESS_MAX]; /* of which guesses are counted */
     struct login_try attempt;
     struct password_check check; /* new_hash: that of new_password */
+    bool renews_hash;            /* or of 'password', whose hash another program made */
     void (*done)(struct login *login);
 };
 
@@ -41,8 +46,14 @@ struct login *login_new(struct api *api, struct request *req);
  */
 void login_start(struct login *login, void (*done)(struct login *login));
 
+/* Who changes their account with this password, for the change's entry in the audit log. */
+struct audit_who login_who(const struct login *login);
+
 /* The user is let in. What others tried in vain since the last time. */
 void login_succeed(struct login *login, struct login_failures *ret);
+
+/* Answer why who gave the right password is not let in; it does not count as a guess. */
+void login_refuse(struct login *login, const struct aq_error *err);
 
 /* Answer that it is the wrong password, or no such user. */
 void login_fail(struct login *login);

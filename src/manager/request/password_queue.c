@@ -44,7 +44,7 @@ static struct password_check *password_queue_take(struct password_queue *queue)
 
 static void password_queue_do(struct password_check *check)
 {
-    check->is_right = password_verify(check->hash, check->password);
+    check->is_right = !check->password || password_verify(check->hash, check->password);
     check->result = check->is_right && check->new_password
                         ? password_hash(check->new_password, check->new_hash, NULL)
                         : 0;

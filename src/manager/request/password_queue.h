@@ -25,9 +25,9 @@ struct password_queue;
 
 /* One check; its owner's, who keeps it until 'done' is called, on the loop. */
 struct password_check {
-    const char *address, *password;
-    const char *new_password;     /* NULL, or to be hashed if 'password' is right */
-    char hash[PASSWORD_HASH_MAX]; /* "" = of nobody; takes as long */
+    const char *address, *password; /* NULL = a new one is hashed, nothing else */
+    const char *new_password;       /* NULL, or to be hashed if 'password' is right */
+    char hash[PASSWORD_HASH_MAX];   /* "" = of nobody; takes as long */
     void (*done)(struct password_check *check);
 
     int result; /* 0, -ECANCELED when the manager stops, -ENOMEM */

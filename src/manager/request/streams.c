@@ -3,6 +3,7 @@
 #include "manager/request/streams.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,8 +37,7 @@ static void streams_on_closed(uv_handle_t *handle)
     free(handle);
 }
 
-/* Why this key has no right to a stream any more; NULL = it has. */
-static const char *streams_why_not(const struct core *core, const char *access_key)
+const char *api_stream_why_not(const struct core *core, const char *access_key)
 {
     const struct keypair *key = core_find_keypair(core, access_key);
     const struct user *user = key ? core_find_user(core, &key->user_id) : NULL;
@@ -76,7 +76,7 @@ static void streams_on_timer(uv_timer_t *timer)
     }
     while (!list_is_empty(&before)) {
         struct api_stream *stream = LIST_ENTRY(before.next, struct api_stream, link);
-        const char *why = streams_why_not(streams->core, stream->access_key);
+        const char *why = api_stream_why_not(streams->core, stream->access_key);
         struct aq_error err = { 0 };
 
         list_remove(&stream->link);
@@ -91,7 +91,7 @@ static void streams_on_timer(uv_timer_t *timer)
     streams_close_timer(streams);
 }
 
-int api_stream_open(const struct api *api, const struct request *req, struct api_stream *stream,
+int api_stream_open(const struct api *api, const char *access_key, struct api_stream *stream,
                     void (*end)(void *data, const struct aq_error *err), void *data)
 {
     struct api_streams *streams = api->streams;
@@ -99,14 +99,14 @@ int api_stream_open(const struct api *api, const struct request *req, struct api
     if (!streams->timer) {
         if (!(streams->timer = malloc(sizeof(*streams->timer))))
             return -ENOMEM;
-        (void)uv_timer_init(request_get_loop(req), streams->timer);
+        (void)uv_timer_init(core_loop(api->core), streams->timer);
         streams->timer->data = streams;
         (void)uv_timer_start(streams->timer, streams_on_timer, CHECK_MSEC, CHECK_MSEC);
     }
     stream->streams = streams;
     stream->end = end;
     stream->data = data;
-    memcpy(stream->access_key, api_principal(req)->access_key, sizeof(stream->access_key));
+    (void)snprintf(stream->access_key, sizeof(stream->access_key), "%s", access_key);
     list_add(&streams->open, &stream->link);
     return 0;
 }

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/json_load.h"
+#include "manager/request/image_catalogue.h"
 
 /* One row for each digest, in the order of first sight by agents' ids. */
 struct image_inventory {
@@ -56,6 +57,7 @@ static json_t *image_inventory_add_row(struct image_inventory *inventory, const 
     return row;
 }
 
+/* 'agent_id' NULL: it is in a registry. */
 static int image_inventory_add(struct image_inventory *inventory, const char *agent_id,
                                const json_t *image)
 {
@@ -68,7 +70,8 @@ static int image_inventory_add(struct image_inventory *inventory, const char *ag
         return -ENOMEM;
     if (json_integer_value(json_object_get(image, "holds")))
         (void)json_object_set_new(row, "in_use", json_true());
-    if (json_array_append_new(json_object_get(row, "agents"), json_string(agent_id)) < 0)
+    if (agent_id
+        && json_array_append_new(json_object_get(row, "agents"), json_string(agent_id)) < 0)
         return -ENOMEM;
     return image_inventory_add_texts(json_object_get(row, "names"),
                                      json_object_get(image, "names"));
@@ -88,15 +91,32 @@ static int image_inventory_add_agent(struct image_inventory *inventory, const st
     return r;
 }
 
-int image_inventory(const struct core *core, const char *agent_id, json_t **ret)
+static int image_inventory_add_catalogue(struct image_inventory *inventory, const struct api *api)
+{
+    json_auto_t *catalogue = image_catalogue_shown(api);
+    const char *name;
+    json_t *images, *image;
+    size_t i;
+    int r = catalogue ? 0 : -ENOMEM;
+
+    json_object_foreach(catalogue, name, images)
+        json_array_foreach(images, i, image)
+            if (r == 0)
+                r = image_inventory_add(inventory, NULL, image);
+    return r;
+}
+
+int image_inventory(const struct api *api, const char *agent_id, json_t **ret)
 {
     struct image_inventory inventory = { json_array(), json_object() };
     const struct agent *agent;
     int r = inventory.rows && inventory.by_digest ? 0 : -ENOMEM;
 
-    for (size_t i = 0; r == 0 && (agent = core_get_agent(core, i)); i++)
+    for (size_t i = 0; r == 0 && (agent = core_get_agent(api->core, i)); i++)
         if (!agent_id || strcmp(agent_id, agent->id) == 0)
-            r = image_inventory_add_agent(&inventory, core, agent->id);
+            r = image_inventory_add_agent(&inventory, api->core, agent->id);
+    if (r == 0 && !agent_id)
+        r = image_inventory_add_catalogue(&inventory, api);
     json_decref(inventory.by_digest);
     if (r == 0)
         *ret = inventory.rows;

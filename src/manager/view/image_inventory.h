@@ -5,12 +5,13 @@
 
 #include <jansson.h>
 
-#include "manager/core/core.h"
+#include "manager/request/api.h"
 
 /* One object for each digest: {"digest", "names", "architecture",
  * "size_bytes", "labels", "fetched_at", "in_use", "agents"}; of one agent or,
- * with NULL, of all. The array is the caller's (json_decref). -ENOMEM.
+ * with NULL, of all, and of registries (image_catalogue_shown()). The array is the caller's
+ * (json_decref). -ENOMEM.
  */
-int image_inventory(const struct core *core, const char *agent_id, json_t **ret);
+int image_inventory(const struct api *api, const char *agent_id, json_t **ret);
 
 #endif

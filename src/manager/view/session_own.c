@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "manager/view/session_view.h"
 
 /* One session on its way out. */
@@ -154,6 +155,37 @@ static void session_own_write_wait_for_capacity(const struct session_own *own, s
     jsonw_bool(w, json_is_true(json_object_get(constraints, "wait_for_capacity")));
 }
 
+/* As the row has it, or later. */
+static void session_own_write_last_access(const struct session_own *own, struct jsonw *w)
+{
+    const struct session_use *use = core_session_use(own->core, &own->row->session.id);
+    int64_t seen = use ? use->at_usec : 0;
+
+    char iso[CLOCK_ISO_MAX];
+
+    seen = AQ_MAX(seen, own->row->accessed_usec);
+    jsonw_str(w, seen ? clock_format_iso(seen, iso) : NULL);
+}
+
+static void session_own_write_traffic(const struct session_own *own, struct jsonw *w)
+{
+    const struct session_use *use = core_session_use(own->core, &own->row->session.id);
+
+    jsonw_array_begin(w);
+    for (size_t i = 0; use && i < use->apps.count; i++) {
+        const struct app_use *app = &use->apps.items[i];
+
+        jsonw_object_begin(w);
+        jsonw_member_str(w, "app", app->name);
+        jsonw_member_int(w, "connections", app->connections);
+        jsonw_member_int(w, "requests", app->requests);
+        jsonw_member_int(w, "bytes_in", app->bytes_in);
+        jsonw_member_int(w, "bytes_out", app->bytes_out);
+        jsonw_object_end(w);
+    }
+    jsonw_array_end(w);
+}
+
 /* Those of the only kernel as they are, else the sum. */
 static void session_own_write_slots(const struct session_own *own, bool is_requested,
                                     struct jsonw *w)
@@ -226,6 +258,8 @@ static const struct session_own_member {
     { "starts_at", .time = ROW(session.starts_usec), .needs = OWN_NEEDS_REST },
     { "scheduled_at", .time = ROW(scheduled_usec), .needs = OWN_NEEDS_SCHEDULED },
     { "terminated_at", .time = ROW(terminated_usec), .needs = OWN_NEEDS_REST },
+    { "last_access", .write = session_own_write_last_access, .needs = OWN_NEEDS_REST },
+    { "app_traffic", .write = session_own_write_traffic, .needs = OWN_NEEDS_REST },
     { "kernels", .write = session_own_write_kernels, .needs = OWN_NEEDS_TEXTS | OWN_NEEDS_KERNELS },
 #undef ROW
 };

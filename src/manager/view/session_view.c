@@ -3,6 +3,7 @@
 #include "manager/view/session_view.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -29,7 +30,8 @@ void session_view_note_seen(struct core *core, const struct principal *who,
 
     if (s->status == SESSION_ERROR && !row->dismissed_usec
         && uuid_equals(&who->user_id, &s->user_id))
-        core_dismiss_sessions(core, &s->id, 1, NULL, NULL);
+        core_dismiss_sessions(core, &(struct core_dismissal){ s->id, s->name, s->domain }, 1, NULL,
+                              NULL, NULL);
 }
 
 /* ---- states as clients list them ---- */
@@ -119,9 +121,16 @@ static void session_view_write_slots_text(struct jsonw *w, const char *key,
     jsonw_member_str(w, key, strbuf_ok(&text) ? text.data : NULL);
 }
 
+/* Most have neither: then the spec is not parsed. */
+static bool session_view_needs_spec(const char *spec)
+{
+    return spec && (strstr(spec, "\"environ\":") || strstr(spec, "\"architecture\":"));
+}
+
 static void session_view_write_spec_members(const struct session_row *row, struct jsonw *w)
 {
-    json_auto_t *spec = row->session.spec ? json_load_string(row->session.spec, 0) : NULL;
+    const char *json = row->session.spec;
+    json_auto_t *spec = session_view_needs_spec(json) ? json_load_string(json, 0) : NULL;
     const json_t *variables = json_object_get(spec, "environ");
     AQ_CLEANUP(aq_freep) char *text = variables ? json_dump_text(variables, JSON_COMPACT) : NULL;
     const char *architecture = json_string_value(json_object_get(spec, "architecture"));
@@ -161,4 +170,19 @@ void session_view_info(const struct principal *who, const struct slot_types *typ
     jsonw_member_int(w, "numQueriesExecuted", 0);
     jsonw_member_null(w, "lastStat");
     jsonw_object_end(w);
+}
+
+bool session_view_fill_live(const struct session *s, struct kernel_row *main,
+                            struct session_row *ret)
+{
+    *main = (struct kernel_row){ .reason = NULL };
+    *ret = (struct session_row){ .session = *s,
+                                 .cluster_mode = cluster_mode_name(s->is_multi_node),
+                                 .kernels = main,
+                                 .kernel_count = s->kernel_count };
+    if (s->kernel_count > 1)
+        ret->kernels = calloc(s->kernel_count, sizeof(*ret->kernels));
+    for (size_t i = 0; ret->kernels && i < s->kernel_count; i++)
+        ret->kernels[i].kernel = s->kernels[i];
+    return ret->kernels;
 }

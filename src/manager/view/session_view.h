@@ -32,6 +32,12 @@ void session_view_apply_fields(uint32_t fields, struct store_query *query);
 void session_view_own(const struct principal *who, const struct core *core,
                       const struct session_row *row, uint32_t fields, struct jsonw *w);
 
+/* The row of a session that lives as memory has it, without names of user and project: its
+ * kernels are 'main', or free() them. False without memory.
+ */
+bool session_view_fill_live(const struct session *s, struct kernel_row *main,
+                            struct session_row *ret);
+
 /* The session alone was asked for and is shown: if 'who' is its owner, a message of one in ERROR
  * has been seen.
  */

@@ -136,6 +136,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static uv_loop_t loop;
     static struct server *servers[2]; /* for pages of one origin; for this machine only */
     static char page[] = "http://a", *pages[] = { page };
+    static const struct origin_rules origins[] = { { .allowed = pages, .count = 1 },
+                                                   { .is_local = true } };
     struct server *server;
     AQ_CLEANUP(strbuf_donep) struct strbuf whole = STRBUF_INIT, pieces = STRBUF_INIT;
 
@@ -144,7 +146,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         struct server_options options = {
             .guard = guard,
             .limits = { .message = { 200, 1000, 10, 500 } },
-            .origins = { .allowed = pages, .count = 1 },
         };
 
         clock_set(&clock);
@@ -153,7 +154,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             return 0;
         options.router = router;
         for (size_t i = 0; i < AQ_COUNT(servers); i++) {
-            options.origins.is_local = i == 1;
+            options.origins = &origins[i];
             if (server_new(&loop, &options, &servers[i], NULL) < 0)
                 return 0;
         }

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The same bytes as a JSON body, a query string, a list of states, whom a proxy asks for. */
+/* The same bytes as a JSON body, a query string, a list of states, whom a proxy asks for,
+ * the name of a request.
+ */
 #include <stdint.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "manager/api/usage_time.h"
 #include "manager/request/client_address.h"
 #include "manager/request/decode.h"
+#include "manager/request/repeat.h"
 #include "manager/view/session_view.h"
+#include "store/password.h"
+
+#define DAY (INT64_C(86400) * 1000000)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -59,7 +66,8 @@ static void decode(const json_t *json)
 static void read_names(const uint8_t *data, size_t size)
 {
     struct principal who = { .version = { .major = size & 1 ? 6 : 9 } };
-    char text[512];
+    char text[512], key[REPEAT_KEY_MAX + 1];
+    int64_t from, until;
     uint32_t bits;
 
     if (size >= sizeof(text))
@@ -68,6 +76,14 @@ static void read_names(const uint8_t *data, size_t size)
     text[size] = '\0';
     (void)session_view_read_statuses(&who, text, &bits, NULL);
     (void)session_view_read_fields(text, &bits, NULL);
+    if (usage_time_parse_day(text, "day", &from, &until, NULL) == 0 && until - from != DAY)
+        __builtin_trap();
+    if (usage_time_parse_month(text, "month", &from, &until, NULL) == 0
+        && (until - from < 28 * DAY || until - from > 31 * DAY))
+        __builtin_trap();
+    if (repeat_read_key(text, key, NULL) == 0
+        && (!key[0] || strlen(key) > REPEAT_KEY_MAX || strpbrk(key, "\" ~\r\n")))
+        __builtin_trap();
 }
 
 static void read_addresses(const uint8_t *data, size_t size)
@@ -91,16 +107,31 @@ static void read_addresses(const uint8_t *data, size_t size)
         __builtin_trap();
 }
 
+static void read_hash(const uint8_t *data, size_t size)
+{
+    char text[256];
+
+    if (size >= sizeof(text))
+        return;
+    memcpy(text, data, size);
+    text[size] = '\0';
+    if (password_is_foreign(text) && strlen(text) >= PASSWORD_HASH_MAX)
+        __builtin_trap();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
-    json_auto_t *body = NULL, *params = NULL;
+    json_auto_t *body = NULL, *params = NULL, *few = NULL;
     struct url_query query;
 
     read_names(data, size);
     read_addresses(data, size);
+    read_hash(data, size);
     if (decode_json((const char *)data, size, &body, NULL) == 0)
         decode(body);
+    if (decode_large_json((const char *)data, size, 4, &few, NULL) == 0 && !body)
+        __builtin_trap();
     if (url_query_parse(&arena, (const char *)data, size, &query, NULL) == 0
         && decode_query(&query, &params, NULL) == 0)
         decode(params);

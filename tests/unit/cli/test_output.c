@@ -385,9 +385,23 @@ static void test_cells(void **state)
     }
 }
 
+static void test_fractions_have_the_digits_with_which_they_came(void **state)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf json = STRBUF_INIT, yaml = STRBUF_INIT;
+    json_t *value = json_loads("{\"h\":30.000081}", 0, NULL);
+
+    (void)state;
+    output_json(value, &json);
+    yaml_write(value, &yaml);
+    json_decref(value);
+    assert_non_null(strstr(json.data, "\"h\": 30.000081\n"));
+    assert_non_null(strstr(yaml.data, "h: 30.000081\n"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fractions_have_the_digits_with_which_they_came),
         cmocka_unit_test(test_stream),
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_table_width),

@@ -12,7 +12,7 @@
 
 struct settings {
     char *name, *folder;
-    int64_t count, wait_usec, size;
+    int64_t count, wait_usec, kept_usec, size;
     bool flag;
     struct conf_listen listen;
 };
@@ -23,6 +23,8 @@ static const struct conf_item items[] = {
     { "limits", "count", CONF_INT, offsetof(struct settings, count), "3", 1, 10, 0, "how many" },
     { "limits", "wait", CONF_DURATION, offsetof(struct settings, wait_usec), "3s", USEC_PER_SEC,
       60 * USEC_PER_SEC, 0, "how long" },
+    { "limits", "kept", CONF_DURATION, offsetof(struct settings, kept_usec), "forever",
+      60 * USEC_PER_SEC, 3600 * USEC_PER_SEC, CONF_OR_FOREVER, "how long, too" },
     { "limits.deep", "size", CONF_SIZE, offsetof(struct settings, size), "1m", 0, 0, 0, "how big" },
     { "limits.deep", "flag", CONF_BOOL, offsetof(struct settings, flag), NULL, 0, 0, 0, "whether" },
     { "net", "listen", CONF_LISTEN, offsetof(struct settings, listen), NULL, 0, 0, 0, "where" },
@@ -50,6 +52,13 @@ static const struct {
     { "[limits]\ncount = [1]", "wants a whole number" },
     { "[limits]\nwait = 61", "61 is outside 1..60 seconds" },
     { "[limits]\nwait = \"soon\"", "'soon' is not a duration" },
+    { "[limits]\nwait = \"forever\"", "'forever' is not a duration" },
+    { "[limits]\nkept = \"forever\"", NULL },
+    { "[limits]\nkept = 0", NULL },
+    { "[limits]\nkept = \"1h\"", NULL },
+    { "[limits]\nkept = \"2h\"", "2h is outside 60..3600 seconds or \"forever\"" },
+    { "[limits]\nkept = 59", "59 is outside 60..3600 seconds or \"forever\"" },
+    { "[limits]\nkept = \"ever\"", "a number of seconds or \"forever\"" },
     { "[limits.deep]\nsize = \"2x\"", "is not a size" },
     { "[limits.deep]\nsize = \"9999999999g\"", "is not a size" },
     { "[limits.deep]\nsize = -1", "is not a size" },
@@ -112,6 +121,7 @@ static void test_order_of_sources(void **state)
     assert_int_equal(conf_load(items, file, true, &got, &err), 0);
     assert_string_equal(got.name, "unnamed");
     assert_int_equal(got.count, 3);
+    assert_int_equal(got.kept_usec, 0);
 
     write_file(folder, "agent.toml", "name = \"file\"\n[limits]\ncount = 4\nwait = 5\n");
     assert_int_equal(fs_mkdirs(drop_ins, 0700, NULL), 0);

@@ -2,16 +2,13 @@
 /* A server on a real socket for tests, and clients that say exactly what they are told. */
 #include "net.h"
 
-void net_up(struct net *net, const struct route *routes, size_t count, void *data,
-            const struct server_limits *limits, const struct listener_options *listen)
+static void net_start(struct net *net, const struct route *routes, size_t count, void *data,
+                      struct server_options options, const struct listener_options *listen)
 {
     static const struct listener_options loopback = { .address = "127.0.0.1:0" };
-    struct server_options options = { .router = NULL };
     struct aq_error err = { .code = 0 };
 
     memset(net, 0, sizeof(*net));
-    if (limits)
-        options.limits = *limits;
     assert_int_equal(uv_loop_init(&net->loop), 0);
     assert_int_equal(router_new(&net->router, &err), 0);
     assert_int_equal(router_add(net->router, routes, count, data, &err), 0);
@@ -23,6 +20,22 @@ void net_up(struct net *net, const struct route *routes, size_t count, void *dat
                    listener_is_tls(net->listener) ? "s" : "", listener_get_port(net->listener));
 }
 
+void net_up(struct net *net, const struct route *routes, size_t count, void *data,
+            const struct server_limits *limits, const struct listener_options *listen)
+{
+    struct server_options options = { .router = NULL };
+
+    if (limits)
+        options.limits = *limits;
+    net_start(net, routes, count, data, options, listen);
+}
+
+void net_up_guarded(struct net *net, const struct route *routes, size_t count,
+                    server_guard_fn *guard)
+{
+    net_start(net, routes, count, NULL, (struct server_options){ .guard = guard }, NULL);
+}
+
 void net_on_stopped(void *data)
 {
     ((struct net *)data)->stopped = true;
@@ -30,7 +43,8 @@ void net_on_stopped(void *data)
 
 void net_down(struct net *net)
 {
-    server_stop(net->server, 0, net_on_stopped, net);
+    if (!net->stopped)
+        server_stop(net->server, 0, net_on_stopped, net);
     RUN_UNTIL(net, net->stopped);
     server_free(net->server);
     router_free(net->router);

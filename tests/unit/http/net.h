@@ -27,10 +27,13 @@ struct net {
 void net_up(struct net *net, const struct route *routes, size_t count, void *data,
             const struct server_limits *limits, const struct listener_options *listen);
 
+void net_up_guarded(struct net *net, const struct route *routes, size_t count,
+                    server_guard_fn *guard);
+
 /* For server_stop(): what net_down() waits for. */
 void net_on_stopped(void *data);
 
-/* Every connection and request must be over afterwards. */
+/* Every connection and request must be over afterwards. It may have been stopped before. */
 void net_down(struct net *net);
 
 /* ---- a client that says exactly what it is told ---- */

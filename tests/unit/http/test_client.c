@@ -131,6 +131,41 @@ static void fetch(struct answer *answer, enum method method, const char *path, c
     RUN_UNTIL(&net, answer->done);
 }
 
+/* Says what it is asked, and allows nothing but what 'data' says. */
+static bool may_reach(void *data, const struct sockaddr *addr)
+{
+    return addr->sa_family == AF_INET && *(bool *)data;
+}
+
+static void test_may_reach(void **state)
+{
+    static const char *const hosts[] = { "127.0.0.1", "localhost", "127.1" };
+    bool allowed = false;
+    struct client_options options = { .may_reach = may_reach, .reach_data = &allowed };
+    struct server_stats stats;
+    struct answer answer;
+
+    (void)state;
+    up(&options, NULL);
+    for (size_t i = 0; i < AQ_COUNT(hosts); i++) {
+        AQ_CLEANUP(aq_freep) char *url = aq_format("http://%s%s/echo", hosts[i],
+                                                   strrchr(net.base, ':'));
+        struct client_request request = { .method = METHOD_GET, .url = url };
+
+        memset(&answer, 0, sizeof(answer));
+        assert_int_equal(client_fetch(client, &request, answer_take, &answer, NULL, NULL), 0);
+        RUN_UNTIL(&net, answer.done);
+        assert_int_equal(answer.err.code, EACCES);
+    }
+    server_get_stats(net.server, &stats);
+    assert_int_equal(stats.connections_total, 0);
+    allowed = true;
+    fetch(&answer, METHOD_GET, "/echo", NULL);
+    assert_int_equal(answer.status, 200);
+    strbuf_done(&answer.body);
+    down();
+}
+
 static void test_methods(void **state)
 {
     struct server_stats stats;
@@ -658,15 +693,94 @@ static void test_sync(void **state)
     net_down(&net);
 }
 
+/* ---- a peer that resets the connection ---- */
+
+struct last_words {
+    struct strbuf got;
+    bool is_open, is_ended;
+    struct aq_error err;
+};
+
+static void last_words_on_open(void *data)
+{
+    ((struct last_words *)data)->is_open = true;
+}
+
+static void last_words_on_read(void *data, const char *bytes, size_t len)
+{
+    strbuf_add(&((struct last_words *)data)->got, bytes, len);
+}
+
+static void last_words_on_end(void *data, const struct aq_error *err)
+{
+    struct last_words *words = data;
+
+    words->is_ended = true;
+    words->err = *err;
+}
+
+/* What it said before is read, although writing fails first. */
+static void test_last_words(void **state)
+{
+    static const struct stream_ops ops = { .on_open = last_words_on_open,
+                                           .on_read = last_words_on_read,
+                                           .on_end = last_words_on_end,
+                                           .hears_out = true };
+    const struct linger reset = { .l_onoff = 1 };
+    struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), peer;
+    struct last_words words = { .got = STRBUF_INIT };
+    struct aq_error err = { 0 };
+    socklen_t len = sizeof(at);
+    struct address address;
+    struct stream *stream;
+    char text[32];
+    uv_loop_t loop;
+
+    (void)state;
+    assert_int_equal(bind(listener, (struct sockaddr *)&at, len), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &len), 0);
+    (void)snprintf(text, sizeof(text), "127.0.0.1:%u", ntohs(at.sin_port));
+    assert_int_equal(address_parse(text, 0, &address, &err), 0);
+    (void)uv_loop_init(&loop);
+    assert_int_equal(
+        stream_connect(&loop, &address, &(struct stream_options){ 0 }, &ops, &words, &stream, &err),
+        0);
+    while (!words.is_open)
+        (void)uv_run(&loop, UV_RUN_ONCE);
+    peer = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    assert_int_equal(write(peer, "this is why", 11), 11);
+    assert_int_equal(setsockopt(peer, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset)), 0);
+    (void)close(peer);
+    (void)stream_write(stream, "more", 4);
+    while (!words.is_ended)
+        (void)uv_run(&loop, UV_RUN_ONCE);
+    assert_string_equal(words.got.data, "this is why");
+    assert_int_not_equal(words.err.code, 0);
+    stream_close(stream);
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&loop), 0);
+    strbuf_done(&words.got);
+    (void)close(listener);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_methods), cmocka_unit_test(test_large),
-        cmocka_unit_test(test_pool),    cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_upload),  cmocka_unit_test(test_download_paused),
-        cmocka_unit_test(test_events),  cmocka_unit_test(test_unix),
-        cmocka_unit_test(test_https),   cmocka_unit_test(test_liars),
+        cmocka_unit_test(test_methods),
+        cmocka_unit_test(test_may_reach),
+        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_upload),
+        cmocka_unit_test(test_download_paused),
+        cmocka_unit_test(test_events),
+        cmocka_unit_test(test_unix),
+        cmocka_unit_test(test_https),
+        cmocka_unit_test(test_liars),
         cmocka_unit_test(test_sync),
+        cmocka_unit_test(test_last_words),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

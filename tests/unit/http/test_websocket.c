@@ -253,6 +253,24 @@ static void test_pong(void **state)
     down();
 }
 
+/* Whom nobody listens to is not silent. */
+static void test_paused(void **state)
+{
+    uint64_t start;
+
+    (void)state;
+    up(&(struct websocket_options){ .ping_msec = 10 },
+       &(struct websocket_options){ .ping_msec = 1000000 }, "/ws");
+    websocket_pause(served.ws);
+    start = uv_now(&net.loop);
+    RUN_UNTIL(&net, uv_now(&net.loop) > start + 100);
+    assert_false(served.closed);
+    websocket_resume(served.ws);
+    websocket_abort(asked.ws);
+    RUN_UNTIL(&net, served.closed);
+    down();
+}
+
 static void test_refused(void **state)
 {
     static const struct {
@@ -367,6 +385,7 @@ int main(void)
         cmocka_unit_test(test_too_big),      cmocka_unit_test(test_not_utf8),
         cmocka_unit_test(test_slow_reader),  cmocka_unit_test(test_ping),
         cmocka_unit_test(test_pong),         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_paused),       cmocka_unit_test(test_refused),
         cmocka_unit_test(test_early_frames), cmocka_unit_test(test_many_early_frames),
         cmocka_unit_test(test_server_stops),
     };

@@ -128,7 +128,8 @@ static void test_create_round_trip(void **state)
                            .environ = environ,
                            .environ_count = AQ_COUNT(environ),
                            .batch_timeout_usec = INT64_MAX,
-                           .ssh_seed = "00ff" },
+                           .ssh_seed = "00ff",
+                           .ssh_public_key = "ssh-ed25519 AAAA" },
     };
     struct message got;
 
@@ -139,6 +140,7 @@ static void test_create_round_trip(void **state)
     assert_string_equal(got.kernel_create.slots, msg.kernel_create.slots);
     assert_int_equal(got.kernel_create.batch_timeout_usec, INT64_MAX);
     assert_string_equal(got.kernel_create.ssh_seed, "00ff");
+    assert_string_equal(got.kernel_create.ssh_public_key, "ssh-ed25519 AAAA");
     assert_null(got.kernel_create.bootstrap);
     message_done(&got);
 }

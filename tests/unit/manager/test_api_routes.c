@@ -511,7 +511,7 @@ static void save_domain(void)
     e->domain.is_active = true;
     assert_int_equal(slots_set(&e->domain.total_slots, slot_name_intern("xpu.memory", 10), 1500000),
                      0);
-    core_save(f.core, batch, on_held, &saved);
+    core_save(f.core, batch, NULL, on_held, &saved);
     while (!saved)
         uv_run(&f.loop, UV_RUN_ONCE);
 }

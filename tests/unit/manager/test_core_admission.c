@@ -15,7 +15,7 @@ static void save(struct event_batch *batch)
 {
     struct answer a = { 0 };
 
-    core_save(world.core, batch, on_answer, &a);
+    core_save(world.core, batch, NULL, on_answer, &a);
     settle();
     assert_int_equal(a.r, 0);
 }
@@ -92,7 +92,11 @@ static void add_group(const char *name)
                                                  .selection = strdup("concentrated"),
                                                  .agent_loss_policy = strdup("wait") };
     save(batch);
-    core_allow_resource_group(world.core, name, "default", NULL, NULL, on_answer, &a);
+    core_change_access(
+        world.core,
+        &(struct core_access_change){
+            .resource_groups = &name, .count = 1, .domain = "default", .is_allowed = true },
+        NULL, on_answer, &a);
     settle();
     assert_int_equal(a.r, 0);
 }
@@ -293,7 +297,7 @@ static void what_no_agent_has_is_refused(void **state)
     (void)must("at-first", nine); /* there never was an agent */
     agent_comes("a", GPU_NODE);
     refused("connected", nine, EINVAL, "config.resources.cpu", TOO_MANY);
-    core_drain_agent(world.core, "a", true, NULL, on_answer, &a);
+    drain_agent("a", true, NULL, &a);
     settle();
     assert_int_equal(a.r, 0);
     (void)must("drained-8", eight);
@@ -308,7 +312,7 @@ static void what_no_agent_has_is_refused(void **state)
     (void)must("lost-8", eight);
     refused("lost", nine, EINVAL, "config.resources.cpu", TOO_MANY);
     a = (struct answer){ 0 };
-    core_remove_agent(world.core, "a", on_answer, &a);
+    core_remove_agent(world.core, "a", NULL, on_answer, &a);
     settle();
     assert_int_equal(a.r, 0);
     (void)must("removed", nine);
@@ -356,7 +360,7 @@ static void who_waits_for_an_agent_that_is_gone_holds_up_nobody(void **state)
         small = must("small", (struct wanted){ .slots = "{\"cpu\":\"8\"}" });
         assert_int_equal(status_of(&small), SESSION_PENDING);
         if (is_drained) {
-            core_drain_agent(world.core, "b", true, NULL, on_answer, &a);
+            drain_agent("b", true, NULL, &a);
             settle();
         } else {
             agent_goes("b");
@@ -413,6 +417,39 @@ static void images_get_what_they_need(void **state)
     assert_clean();
 }
 
+/* Over what the labels say, before an agent has the image and after. */
+static void administrators_set_limits(void **state)
+{
+    static const char python[] = "python:3", canonical[] = "docker.io/library/python:3";
+    AQ_CLEANUP(slots_donep) struct slots min = { 0 }, max = { 0 };
+    const struct wanted three = { .slots = "{\"cpu\":\"3\"}", .image = python };
+
+    (void)state;
+    agent_comes("a", GPU_NODE);
+    assert_int_equal(slots_set(&max, "cpu", 2 * AMOUNT_ONE), 0);
+    assert_int_equal(core_set_image_limits(world.core, canonical, &min, &max), 0);
+    refused("fat-1", three, EINVAL, "cpu", "The image takes at most cpu=2, not 3.");
+    take_images("{\"ai.backend.resource.max.cpu\":\"1\",\"ai.backend.resource.min.mem\":\"1g\"}");
+    refused("fat-2", three, EINVAL, "cpu", "The image takes at most cpu=2, not 3.");
+    refused("lean-1",
+            (struct wanted){ .slots = "{\"cpu\":\"1\",\"mem\":\"64m\"}", .image = python }, EINVAL,
+            "mem", "The image needs at least mem=1 GiB, not 64 MiB.");
+    slots_done(&max);
+    max = (struct slots){ 0 };
+    assert_int_equal(core_set_image_limits(world.core, canonical, &min, &max), 0);
+    refused("fat-3", three, EINVAL, "cpu", "The image takes at most cpu=1, not 3.");
+    take_images("{\"ai.backend.accelerators\":\"rocm, tpu\"}");
+    refused("wrong-card", (struct wanted){ .slots = "{\"cuda.shares\":\"0.5\"}", .image = python },
+            EINVAL, "config.resources.cuda.shares",
+            "the image is made for other accelerators: rocm, tpu; leave 'cuda.shares' out, or "
+            "choose another image");
+    (void)must("no-card", three);
+    take_images("{\"ai.backend.accelerators\":\"rocm,cuda\"}");
+    (void)must("right-card",
+               (struct wanted){ .slots = "{\"cuda.shares\":\"0.5\"}", .image = python });
+    assert_clean();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -428,6 +465,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(who_waits_for_an_agent_that_is_gone_holds_up_nobody,
                                         world_begin, world_end),
         cmocka_unit_test_setup_teardown(images_get_what_they_need, world_begin, world_end),
+        cmocka_unit_test_setup_teardown(administrators_set_limits, world_begin, world_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,7 +14,7 @@ static void set_loss_policy(const char *policy, int64_t grace_usec)
                                                  .selection = strdup("concentrated"),
                                                  .agent_loss_policy = strdup(policy),
                                                  .agent_loss_grace_usec = grace_usec };
-    core_save(world.core, batch, on_answer, &a);
+    core_save(world.core, batch, NULL, on_answer, &a);
     settle();
     assert_int_equal(a.r, 0);
 }
@@ -63,6 +63,30 @@ static void test_first_contact(void **state)
     assert_clean();
 }
 
+/* Who is told that an agent is connected can give it commands. */
+static void test_connected_when_stored(void **state)
+{
+    struct msg_hello hello = { .protocol_min = 1,
+                               .protocol_max = 1,
+                               .agent_id = "i-001",
+                               .incarnation = uuid_random(),
+                               .version = "1",
+                               .architecture = "x86_64",
+                               .slots = FOUR_CPUS };
+    struct msg_welcome welcome = { 0 };
+    struct aq_error err;
+    int64_t retry = 0;
+
+    (void)state;
+    assert_int_equal(inventory_link_ops.on_hello(world.core, &hello, &welcome, &retry, &err), 0);
+    inventory_link_ops.on_connected(world.core, "i-001", &hello.incarnation);
+    assert_null(core_find_agent(world.core, "i-001"));
+    assert_false(core_agent_is_connected(world.core, "i-001"));
+    settle();
+    assert_non_null(core_find_agent(world.core, "i-001"));
+    assert_true(core_agent_is_connected(world.core, "i-001"));
+}
+
 /* Nothing is written while nothing changes. */
 static void test_quiet_heartbeats(void **state)
 {
@@ -97,7 +121,7 @@ static void test_lost_wait(void **state)
     assert_int_equal(agent_status_of("i-001"), AGENT_LOST);
     pass(3600 * USEC_PER_SEC);
     assert_int_equal(status_of(&id), SESSION_RUNNING);
-    core_drain_agent(world.core, "i-001", true, NULL, on_answer, &a);
+    drain_agent("i-001", true, NULL, &a);
     settle();
     assert_int_equal(a.r, 0);
     assert_int_equal(agent_status_of("i-001"), AGENT_LOST); /* drained, no less lost */
@@ -341,7 +365,7 @@ static void test_refusal_is_told(void **state)
     (void)state;
     agent_comes("i-001", FOUR_CPUS);
     id = submit("unwanted");
-    core_drain_agent(world.core, "i-001", true, NULL, on_answer, &a);
+    drain_agent("i-001", true, NULL, &a);
     settle();
     report = kernel_report(find_sent(MSG_KERNEL_CREATE, 0), MSG_KERNEL_ERROR);
     report.error_kind = "unsupported-resource";
@@ -397,7 +421,7 @@ static void test_drain(void **state)
 
     (void)state;
     agent_comes("i-001", FOUR_CPUS);
-    core_drain_agent(world.core, "i-001", true, "new disk", on_answer, &a);
+    drain_agent("i-001", true, "new disk", &a);
     settle();
     assert_int_equal(a.r, 0);
     assert_false(core_find_agent(world.core, "i-001")->schedulable);
@@ -408,13 +432,13 @@ static void test_drain(void **state)
     agent_comes("i-001", FOUR_CPUS); /* greeting again does not undo it */
     assert_int_equal(status_of(&id), SESSION_PENDING);
     a = (struct answer){ 0 };
-    core_drain_agent(world.core, "i-001", false, NULL, on_answer, &a);
+    drain_agent("i-001", false, NULL, &a);
     settle();
     assert_int_equal(a.r, 0);
     assert_int_equal(status_of(&id), SESSION_SCHEDULED);
     assert_null(core_find_agent(world.core, "i-001")->drain_reason);
     a = (struct answer){ 0 };
-    core_drain_agent(world.core, "nobody", true, NULL, on_answer, &a);
+    drain_agent("nobody", true, NULL, &a);
     settle();
     assert_int_equal(a.r, -ENOENT);
     assert_clean();
@@ -429,18 +453,20 @@ static void test_remove(void **state)
     (void)state;
     agent_comes("i-001", FOUR_CPUS);
     id = run_one("holds-on", &order);
-    core_remove_agent(world.core, "i-001", on_answer, &a);
+    core_remove_agent(world.core, "i-001", &asker, on_answer, &a);
     settle();
     assert_int_equal(a.r, -EBUSY);
     agent_reports_exit(&order, 0);
     assert_int_equal(status_of(&id), GONE);
     a = (struct answer){ 0 };
-    core_remove_agent(world.core, "i-001", on_answer, &a);
+    core_remove_agent(world.core, "i-001", &asker, on_answer, &a);
     settle();
     assert_int_equal(a.r, 0);
     assert_null(core_find_agent(world.core, "i-001"));
+    assert_audited("revoke-agent", 1, NULL);
+    assert_audited("remove-agent", 1, NULL);
     a = (struct answer){ 0 };
-    core_remove_agent(world.core, "i-001", on_answer, &a);
+    core_remove_agent(world.core, "i-001", &asker, on_answer, &a);
     settle();
     assert_int_equal(a.r, -ENOENT);
     assert_clean();
@@ -519,6 +545,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, world_begin, world_end)
     static const struct CMUnitTest tests[] = {
         TEST(test_first_contact),
+        TEST(test_connected_when_stored),
         TEST(test_quiet_heartbeats),
         TEST(test_lost_wait),
         TEST(test_end_is_ordered_again),

@@ -236,7 +236,7 @@ static void test_who_waits_for_a_revoked_agent_is_told(void **state)
     agent_comes(LIAR, FOUR_CPUS);
     assert_int_equal(core_command_image(world.core, LIAR, &command, on_image, &told, &job, NULL),
                      0);
-    core_revoke_agent(world.core, LIAR, on_answer, &a);
+    core_revoke_agent(world.core, LIAR, NULL, on_answer, &a);
     settle();
     assert_int_equal(a.r, 0);
     assert_int_equal(told, 1);

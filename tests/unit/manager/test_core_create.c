@@ -128,7 +128,7 @@ static void test_several(void **state)
         three.group = rows[i].group;
         three.dependencies = rows[i].deps;
         three.dependency_count = rows[i].deps ? 1 : 0;
-        core_create_sessions(world.core, list, SEVERAL, on_several, answers);
+        core_create_sessions(world.core, list, SEVERAL, NULL, NULL, on_several, answers);
         settle();
         assert_true(answers[0].came);
         if (rows[i].r == 0) {
@@ -155,12 +155,13 @@ static void test_same_name_at_once(void **state)
                                                 .command = "true",
                                                 .access_key = USER_KEY,
                                                 .priority = -1 };
+    const struct session_request *one = &req;
     struct answer first = { 0 }, second = { 0 };
 
     (void)state;
     (void)submit("warm-up"); /* so that nothing has to be read */
-    core_create_session(world.core, &req, on_created, &first);
-    core_create_session(world.core, &req, on_created, &second);
+    core_create_sessions(world.core, &one, 1, NULL, NULL, on_created, &first);
+    core_create_sessions(world.core, &one, 1, NULL, NULL, on_created, &second);
     settle();
     assert_int_equal(first.r, 0);
     assert_int_equal(second.r, -EEXIST);
@@ -220,7 +221,7 @@ static void assert_refused(const struct session_request *const *list, size_t cou
     if (count == 1)
         answers[0] = create(list[0]);
     else
-        core_create_sessions(world.core, list, count, on_several, answers);
+        core_create_sessions(world.core, list, count, NULL, NULL, on_several, answers);
     settle();
     assert_true(answers[0].came);
     assert_row(answers[0].r == r, "%d: %s", answers[0].r, answers[0].err.text);

@@ -3,6 +3,7 @@
 #include "world.h"
 
 #include "ended_session.h"
+#include "store/transaction.h"
 
 static void test_batch(void **state)
 {
@@ -138,15 +139,15 @@ static void test_rename_restart(void **state)
     other = submit("taken-name");
     id = submit("first-name");
     order = find_sent(MSG_KERNEL_CREATE, 1);
-    core_rename_session(world.core, &id, "taken-name", on_answer, &a);
+    core_rename_session(world.core, &id, "taken-name", NULL, on_answer, &a);
     settle();
     assert_int_equal(a.r, -EEXIST);
     a = (struct answer){ 0 };
-    core_rename_session(world.core, &id, "-bad", on_answer, &a);
+    core_rename_session(world.core, &id, "-bad", NULL, on_answer, &a);
     settle();
     assert_int_equal(a.r, -EINVAL);
     a = (struct answer){ 0 };
-    core_rename_session(world.core, &id, "second-name", on_answer, &a);
+    core_rename_session(world.core, &id, "second-name", NULL, on_answer, &a);
     settle();
     assert_int_equal(a.r, 0);
     assert_string_equal(core_find_session(world.core, &id)->name, "second-name");
@@ -154,12 +155,12 @@ static void test_rename_restart(void **state)
                                         "first-name"));
 
     a = (struct answer){ 0 };
-    core_restart_session(world.core, &other, on_answer, &a);
+    core_restart_session(world.core, &other, NULL, on_answer, &a);
     settle();
     assert_int_equal(a.r, -EINVAL); /* it does not run yet */
     agent_reports(order, MSG_KERNEL_RUNNING);
     a = (struct answer){ 0 };
-    core_restart_session(world.core, &id, on_answer, &a);
+    core_restart_session(world.core, &id, NULL, on_answer, &a);
     settle();
     assert_int_equal(a.r, 0);
     assert_int_equal(status_of(&id), SESSION_RESTARTING);
@@ -172,6 +173,26 @@ static void test_rename_restart(void **state)
     agent_reports_exit(find_sent(MSG_KERNEL_RESTART, 0), 0);
     assert_int_equal(ended_session_read(&id).result, RESULT_SUCCESS);
     assert_clean();
+}
+
+static int end_all(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    (void)data;
+    return sql_run_script(tx->db, "UPDATE sessions SET terminated_at = 1", err);
+}
+
+/* Its end is committed already, and the core will hear of it after the command. */
+static void test_rename_of_the_ended(void **state)
+{
+    struct answer a = { 0 };
+    struct uuid id = submit("ends");
+
+    (void)state;
+    assert_int_equal(store_call(world.core->store, end_all, NULL, NULL), 0);
+    core_rename_session(world.core, &id, "too-late", NULL, on_answer, &a);
+    settle();
+    assert_int_equal(a.r, -ENOENT);
+    assert_string_equal(a.err.kind, "session-not-found");
 }
 
 static void test_cluster(void **state)
@@ -222,7 +243,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         TEST(test_batch),     TEST(test_reports_out_of_order),
         TEST(test_terminate), TEST(test_rename_restart),
-        TEST(test_cluster),
+        TEST(test_cluster),   TEST(test_rename_of_the_ended),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,7 +19,7 @@ static void test_queue_order(void **state)
     }
     for (size_t i = 0; i < 6; i++)
         assert_int_equal(status_of(&ids[i]), i < 4 ? SESSION_SCHEDULED : SESSION_PENDING);
-    core_set_priority(world.core, &ids[5], 50, on_answer, &a);
+    core_set_priority(world.core, &ids[5], 50, NULL, on_answer, &a);
     settle();
     assert_int_equal(a.r, 0);
     agent_reports_exit(find_sent(MSG_KERNEL_CREATE, 1), 0);
@@ -203,7 +203,7 @@ static void set_pending_timeout(int64_t usec)
                                                  .selection = strdup("dispersed"),
                                                  .agent_loss_policy = strdup("wait"),
                                                  .pending_timeout_usec = usec };
-    core_save(world.core, batch, on_answer, &a);
+    core_save(world.core, batch, NULL, on_answer, &a);
     settle();
     assert_int_equal(a.r, 0);
 }

@@ -50,7 +50,7 @@ static void resize_request(int64_t shares, struct answer *a)
 
     *a = (struct answer){ .came = false };
     assert_int_equal(slots_set(&changes, "cuda.shares", shares), 0);
-    core_resize_session(world.core, &session, &changes, on_answer, a);
+    core_resize_session(world.core, &session, &changes, &asker, on_answer, a);
     settle();
 }
 
@@ -138,6 +138,8 @@ static void test_all_kernels(void **state)
     assert_true(a.came);
     assert_int_equal(a.r, 0);
     assert_int_equal(world.sent_count, 0);
+    assert_audited("resize-session", 1,
+                   "{\"before\":{\"resources\":" HALF "},\"after\":{\"resources\":" WHOLE "}}");
     assert_clean();
 }
 
@@ -159,6 +161,7 @@ static void test_one_cannot(void **state)
     (void)orders_are(1, false, HALF);
     says(0, HALF, NULL, 0);
     assert_int_equal(world.sent_count, 0);
+    assert_audited("resize-session", 0, NULL);
     assert_clean();
 }
 
@@ -401,7 +404,7 @@ static void test_limits(void **state)
     begin(2);
     e->policy = (struct keypair_policy){ .name = strdup("default"), .unlimited_unspecified = true };
     assert_int_equal(slots_set(&e->policy.total_slots, "cuda.shares", AMOUNT_ONE * 3 / 2), 0);
-    core_save(world.core, batch, on_answer, &a);
+    core_save(world.core, batch, NULL, on_answer, &a);
     settle();
     assert_int_equal(a.r, 0);
     resize_request(AMOUNT_ONE, &a);

@@ -129,7 +129,7 @@ static void who_runs_has_a_clean_record(void **state)
     assert_int_equal(retry_of(&id)->attempts, 0);
     restart_core();
     assert_int_equal(retry_of(&id)->attempts, 0);
-    core_terminate_session(world.core, &id, true, NULL, on_answer, &a);
+    core_terminate_session(world.core, &id, true, NULL, NULL, on_answer, &a);
     settle();
     assert_clean();
 }

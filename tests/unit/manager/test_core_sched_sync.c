@@ -106,7 +106,7 @@ static void save_group(const char *name, const char *scheduler, const char *sele
                                                  .selection = strdup(selection),
                                                  .agent_loss_policy = strdup("wait") };
     assert_int_equal(core_check_scheduling(&e->resource_group, NULL), 0);
-    core_save(world.core, batch, on_answer, &a);
+    core_save(world.core, batch, NULL, on_answer, &a);
     settle();
     assert_int_equal(a.r, 0);
 }
@@ -187,7 +187,7 @@ static void random_step(uint32_t *seed, int step, struct uuid *ids, size_t *coun
     } else if (pick < 72 && waiting < *count) {
         (void)terminate(&ids[waiting], dice >> 21 & 1);
     } else if (pick < 80 && waiting < *count) {
-        core_set_priority(world.core, &ids[waiting], (int)(dice >> 13) % 40, on_answer, &a);
+        core_set_priority(world.core, &ids[waiting], (int)(dice >> 13) % 40, NULL, on_answer, &a);
         settle();
     } else if (pick < 92 && !is_there) {
         agent_comes(agent, dice >> 22 & 1 ? FOUR_CPUS : TWO_CPUS);
@@ -284,6 +284,33 @@ static void test_retries_live(void **state)
     assert_int_equal(status_of(&small), SESSION_SCHEDULED);
     assert_int_equal(status_of(&big), SESSION_PENDING);
     assert_agrees();
+    assert_clean();
+}
+
+/* The same if the configuration tree says it, and not the group. */
+static void test_retries_of_the_tree(void **state)
+{
+    struct uuid big, small;
+
+    (void)state;
+    core_set_fifo_retries(world.core, 2);
+    save_group("default", "fifo", "concentrated", "{\"config\":{\"num_retries_to_skip\":0}}");
+    agent_comes("i-001", TWO_CPUS);
+    (void)submit_sized("holds", "cpu", AMOUNT_ONE);
+    big = submit_sized("big-one", "cpu", 2 * AMOUNT_ONE);
+    small = submit_sized("small-one", "cpu", AMOUNT_ONE);
+    (void)submit_sized("another", "cpu", AMOUNT_ONE);
+    (void)submit_sized("one-more", "cpu", AMOUNT_ONE);
+    assert_int_equal(status_of(&small), SESSION_PENDING);
+    core_set_fifo_retries(world.core, 0);
+    save_group("default", "fifo", "concentrated", "{}");
+    (void)submit_sized("again", "cpu", AMOUNT_ONE);
+    assert_int_equal(status_of(&small), SESSION_PENDING);
+    core_set_fifo_retries(world.core, 1);
+    (void)submit_sized("once-more", "cpu", AMOUNT_ONE);
+    (void)submit_sized("at-last", "cpu", AMOUNT_ONE);
+    assert_int_equal(status_of(&small), SESSION_SCHEDULED);
+    assert_int_equal(status_of(&big), SESSION_PENDING);
     assert_clean();
 }
 
@@ -431,9 +458,15 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_agrees),       TEST(test_taken_back),          TEST(test_sequencer_live),
-        TEST(test_retries_live), TEST(test_backfill_live),       TEST(test_group_changes),
-        TEST(test_devices),      cmocka_unit_test(test_refused),
+        TEST(test_agrees),
+        TEST(test_taken_back),
+        TEST(test_sequencer_live),
+        TEST(test_retries_live),
+        TEST(test_retries_of_the_tree),
+        TEST(test_backfill_live),
+        TEST(test_group_changes),
+        TEST(test_devices),
+        cmocka_unit_test(test_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

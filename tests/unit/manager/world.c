@@ -252,11 +252,19 @@ void on_answer(void *data, int r, const struct aq_error *err)
     on_created(data, r, err, NULL);
 }
 
+void drain_agent(const char *id, bool on, const char *reason, struct answer *a)
+{
+    struct core_agent_change change = { .drain = on ? CORE_AGENT_DRAIN_ON : CORE_AGENT_DRAIN_OFF,
+                                        .drain_reason = reason };
+
+    core_change_agent(world.core, id, &change, NULL, on_answer, a);
+}
+
 struct answer create(const struct session_request *req)
 {
     struct answer a = { 0 };
 
-    core_create_session(world.core, req, on_created, &a);
+    core_create_sessions(world.core, &req, 1, NULL, NULL, on_created, &a);
     assert_false(a.came); /* never inside the call */
     settle();
     assert_true(a.came);
@@ -282,7 +290,7 @@ struct answer terminate(const struct uuid *id, bool forced)
 {
     struct answer a = { 0 };
 
-    core_terminate_session(world.core, id, forced, NULL, on_answer, &a);
+    core_terminate_session(world.core, id, forced, NULL, NULL, on_answer, &a);
     settle();
     return a;
 }
@@ -310,9 +318,43 @@ void use_options(const char *scheduler, const char *opts)
                                                  .agent_loss_policy = strdup("wait") };
     if (core_check_scheduling(&e->resource_group, &err) < 0)
         fail_msg("%s: %s", err.field, err.text);
-    core_save(world.core, batch, on_answer, &a);
+    core_save(world.core, batch, NULL, on_answer, &a);
     settle();
     assert_int_equal(a.r, 0);
+}
+
+const struct audit_who asker = { .user_name = "asker@lablup.com", .domain = "default" };
+
+struct audited {
+    const char *action;
+    size_t count;
+    char detail[1024]; /* of the newest */
+};
+
+static int read_audited(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    struct audited *a = data;
+    const struct store_query query = { .action = a->action, .name = asker.user_name };
+    struct store_page *page = NULL;
+    int r = store_list_audit_log(tx, &query, &page, err);
+
+    a->count = r == 0 ? page->count : 0;
+    if (a->count && page->audit_log[0].entry.detail)
+        (void)snprintf(a->detail, sizeof(a->detail), "%s", page->audit_log[0].entry.detail);
+    store_page_free(page);
+    return r;
+}
+
+void assert_audited(const char *action, size_t count, const char *detail)
+{
+    struct audited a = { .action = action };
+    struct aq_error err = { 0 };
+
+    if (store_call(world.core->store, read_audited, &a, &err) < 0)
+        fail_msg("%s", err.text);
+    assert_int_equal(a.count, count);
+    if (detail)
+        assert_string_equal(a.detail, detail);
 }
 
 struct attempts {

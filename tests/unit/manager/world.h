@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/fs.h"
+#include "store/audit_log.h"
 #include "store/query.h"
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/agent_entry.h"
@@ -101,6 +102,12 @@ struct answer {
 
 void on_created(void *data, int r, const struct aq_error *err, const struct core_created *created);
 void on_answer(void *data, int r, const struct aq_error *err);
+/* Who asks, for the audit log. */
+extern const struct audit_who asker;
+/* So many entries of the action are there, the last with this detail (NULL = whatever). */
+void assert_audited(const char *action, size_t count, const char *detail);
+/* It takes no more sessions, or takes them again; 0 in 'a' until it is done. */
+void drain_agent(const char *id, bool on, const char *reason, struct answer *a);
 /* Ask for a session; the answer has come. */
 struct answer create(const struct session_request *req);
 

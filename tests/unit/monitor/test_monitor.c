@@ -450,6 +450,33 @@ static void test_terminal(void **state)
     aq_closep(&fd);
 }
 
+/* Who does not read holds nothing up, and then sees the end, from which there may be a prompt. */
+static void test_slow_reader(void **state)
+{
+    struct folder *f = *state;
+    char packet[MONITOR_MESSAGE_MAX];
+    bool was_skipped = false;
+    pid_t monitor;
+    int fd;
+
+    add(f, "tty=1");
+    put_shell(
+        f, "read go; head -c 3000000 /dev/zero | tr '\\000' x; printf the-end; : >done; read go");
+    monitor = start_monitor(f);
+    fd = connect_monitor(f);
+    assert_int_equal(send(fd, "A", 1, 0), 1);
+    assert_int_equal(send(fd, "I\n", 2, 0), 2);
+    wait_for(f, "done");
+    while (!was_skipped) {
+        assert_true(recv(fd, packet, sizeof(packet), 0) > 0);
+        was_skipped = packet[0] == MONITOR_SKIPPED;
+    }
+    expect_output(fd, "the-end");
+    assert_int_equal(send(fd, "I\n", 2, 0), 2);
+    assert_int_equal(wait_monitor(monitor), 0);
+    aq_closep(&fd);
+}
+
 /* ---- standard input ---- */
 
 /* True if the monitor takes our input. */
@@ -647,6 +674,7 @@ int main(void)
         TEST(test_grace_ends),
         TEST(test_log_is_bounded),
         TEST(test_terminal),
+        TEST(test_slow_reader),
         TEST(test_input_arrives_whole),
         TEST(test_input_ends_with_its_client),
         TEST(test_input_need_not_be_read),

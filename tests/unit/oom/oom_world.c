@@ -164,10 +164,23 @@ struct session_request oom_job(const char *name)
                                      .priority = -1 };
 }
 
+static int oom_write_answer(void *data, const struct core_created *created, struct strbuf *out)
+{
+    (void)data;
+    strbuf_adds(out, created->name);
+    return 201;
+}
+
+/* Its answer is kept, as that of every request is. */
 struct answer oom_create(const struct session_request *req)
 {
-    struct answer a = create(req);
+    const struct core_answered answered = { req->access_key, req->name, "", true,
+                                            oom_write_answer };
+    struct answer a = { 0 };
 
+    core_create_sessions(world.core, &req, 1, &answered, NULL, on_created, &a);
+    settle();
+    assert_row(a.came, "create: no answer");
     oom_says("create", &a);
     if (a.r == 0) {
         const struct session *s = core_find_session(world.core, &a.created.id);
@@ -212,7 +225,7 @@ void oom_terminate(const struct uuid *id, bool forced)
 
     if (status_of(id) == GONE)
         return;
-    core_terminate_session(world.core, id, forced, NULL, on_answer, &a);
+    core_terminate_session(world.core, id, forced, NULL, NULL, on_answer, &a);
     oom_says_late("terminate", &a);
     status = status_of(id);
     if (a.r == 0)

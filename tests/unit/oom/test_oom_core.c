@@ -11,7 +11,7 @@ static void rename_to(const struct uuid *id, const char *name)
 
     if (!core_find_session(world.core, id))
         return;
-    core_rename_session(world.core, id, name, on_answer, &a);
+    core_rename_session(world.core, id, name, NULL, on_answer, &a);
     settle();
     oom_says("rename", &a);
     if ((s = core_find_session(world.core, id)))
@@ -25,7 +25,7 @@ static void set_priority(const struct uuid *id, int priority)
 
     if (!s || s->status != SESSION_PENDING)
         return;
-    core_set_priority(world.core, id, priority, on_answer, &a);
+    core_set_priority(world.core, id, priority, NULL, on_answer, &a);
     settle();
     oom_says("priority", &a);
     if ((s = core_find_session(world.core, id)))
@@ -85,7 +85,7 @@ static void run_life(const char *dir)
     if (first.r == 0) {
         rename_to(&first.created.id, "renamed");
         if (status_of(&first.created.id) == SESSION_RUNNING) {
-            core_restart_session(world.core, &first.created.id, on_answer, &a);
+            core_restart_session(world.core, &first.created.id, NULL, on_answer, &a);
             oom_says_late("restart", &a);
             oom_all_report(MSG_KERNEL_RUNNING, NULL, NULL);
         }
@@ -172,7 +172,7 @@ static void run_turns(const char *dir)
     oom_all_report(MSG_KERNEL_RUNNING, NULL, NULL);
     is_known = agent_entry_find(world.core, "i-002")
                && agent_entry_find(world.core, "i-002")->is_known;
-    core_drain_agent(world.core, "i-002", true, "looked after", on_answer, &said);
+    drain_agent("i-002", true, "looked after", &said);
     settle();
     assert_true(said.came);
     if (is_known)

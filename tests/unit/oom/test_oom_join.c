@@ -17,7 +17,7 @@ static void remove_agent(const char *id)
     struct answer a = { 0 };
     bool is_known = core_find_agent(world.core, id) != NULL;
 
-    core_remove_agent(world.core, id, on_answer, &a);
+    core_remove_agent(world.core, id, NULL, on_answer, &a);
     settle();
     if (is_known || a.r != -ENOENT)
         oom_says("remove", &a);
@@ -61,11 +61,11 @@ static void run_revocation(const char *dir)
     assert_int_equal(store_call(core_store(world.core), issue, NULL, NULL), 0);
     oom_pause(false);
     oom_begin();
-    core_make_token(world.core, "i-001", USEC_PER_SEC, on_token, &t);
+    core_make_token(world.core, "i-001", USEC_PER_SEC, NULL, on_token, &t);
     settle();
     oom_says("token", &t.answer);
     oom_comes("i-001", FOUR_CPUS);
-    core_revoke_agent(world.core, "i-001", on_answer, &revoked);
+    core_revoke_agent(world.core, "i-001", NULL, on_answer, &revoked);
     settle();
     oom_says("revoke", &revoked);
     if (revoked.r == 0)
@@ -109,7 +109,7 @@ static bool machine_tries(struct machine *m)
     struct made_token t = { .text = "" };
     pthread_t thread;
 
-    core_make_token(world.core, "i-001", 60 * USEC_PER_SEC, on_token, &t);
+    core_make_token(world.core, "i-001", 60 * USEC_PER_SEC, NULL, on_token, &t);
     settle();
     oom_says("token", &t.answer);
     if (t.answer.r < 0)

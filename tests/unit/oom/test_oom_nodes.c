@@ -60,7 +60,7 @@ static void drain(const char *id, bool on)
     struct answer a = { 0 };
     bool is_known = core_find_agent(world.core, id) != NULL;
 
-    core_drain_agent(world.core, id, on, on ? "new disk" : NULL, on_answer, &a);
+    drain_agent(id, on, on ? "new disk" : NULL, &a);
     settle();
     if (is_known || a.r != -ENOENT)
         oom_says("drain", &a);
@@ -73,7 +73,7 @@ static void remove_agent(const char *id)
     struct answer a = { 0 };
     bool is_known = core_find_agent(world.core, id) != NULL;
 
-    core_remove_agent(world.core, id, on_answer, &a);
+    core_remove_agent(world.core, id, NULL, on_answer, &a);
     settle();
     if (a.r != -EBUSY && (is_known || a.r != -ENOENT))
         oom_says("remove", &a);
@@ -197,7 +197,7 @@ static void set_loss_policy(const char *policy)
                                                  .scheduler = strdup("fifo"),
                                                  .selection = strdup("concentrated"),
                                                  .agent_loss_policy = strdup(policy) };
-    core_save(world.core, batch, on_answer, &a);
+    core_save(world.core, batch, NULL, on_answer, &a);
     settle();
     assert_int_equal(a.r, 0);
 }

@@ -67,7 +67,7 @@ static void run_refused(const char *dir)
     oom_comes("i-001", FOUR_CPUS);
     oom_begin();
     a = oom_create(&req);
-    core_drain_agent(world.core, "i-001", true, "looked after", on_answer, &said);
+    drain_agent("i-001", true, "looked after", &said);
     settle();
     oom_says("drain", &said);
     refuse_start();
@@ -83,7 +83,7 @@ static void run_refused(const char *dir)
 
 static void end_early(const struct uuid *id, struct answer *ret)
 {
-    core_terminate_session(world.core, id, true, NULL, on_answer, ret);
+    core_terminate_session(world.core, id, true, NULL, NULL, on_answer, ret);
 }
 
 /* 'last' comes after one that has ended, 'late' for one that ends while it is stored. */
@@ -108,7 +108,8 @@ static void run_after(const char *dir)
     late.dependency_count = 2; /* the store is asked for one while the other ends */
     oom_begin();
     a[2] = oom_create(&last);
-    core_create_session(world.core, &late, on_created, &a[3]);
+    core_create_sessions(world.core, &(const struct session_request *){ &late }, 1, NULL, NULL,
+                         on_created, &a[3]);
     end_early(&a[1].created.id, &said);
     settle();
     oom_says_late("terminate", &said);

@@ -81,7 +81,7 @@ static void resize(const struct uuid *id, int64_t shares, const char *held, cons
     if (status_of(id) != SESSION_RUNNING)
         return;
     oom_set_slot(&changes, "cuda.shares", shares);
-    core_resize_session(world.core, id, &changes, on_answer, &a);
+    core_resize_session(world.core, id, &changes, NULL, on_answer, &a);
     settle();
     for (int i = 0; i < 8 && agents_resize(held, refused_by); i++)
         pass(2 * USEC_PER_SEC);

@@ -46,7 +46,7 @@ static bool commit_change(const char *what, struct event_batch *batch)
     struct answer a = { 0 };
 
     oom_pause(false);
-    core_save(world.core, batch, on_answer, &a);
+    core_save(world.core, batch, NULL, on_answer, &a);
     settle();
     oom_says(what, &a);
     return a.r == 0;
@@ -161,11 +161,18 @@ static bool purge(enum purge_kind kind, const struct uuid *id, const char *name)
 
 static bool allow_night(const struct uuid *project)
 {
+    const char *night = "night";
     struct answer a = { 0 };
     char id[UUID_TEXT_MAX];
 
-    core_allow_resource_group(world.core, "night", "night", uuid_format(project, id), NIGHT_KEY,
-                              on_answer, &a);
+    core_change_access(world.core,
+                       &(struct core_access_change){ .resource_groups = &night,
+                                                     .count = 1,
+                                                     .domain = "night",
+                                                     .project_id = uuid_format(project, id),
+                                                     .access_key = NIGHT_KEY,
+                                                     .is_allowed = true },
+                       NULL, on_answer, &a);
     settle();
     oom_says("allow", &a);
     return a.r == 0;
@@ -301,7 +308,8 @@ static void dismiss(const struct uuid *id)
 {
     struct answer a = { 0 };
 
-    core_dismiss_sessions(world.core, id, 1, on_answer, &a);
+    core_dismiss_sessions(world.core, &(struct core_dismissal){ .id = *id }, 1, NULL, on_answer,
+                          &a);
     settle();
     oom_says("dismiss", &a);
 }

@@ -553,6 +553,46 @@ static void test_terminal_of_the_program(void **state)
     assert_non_null(strstr(output.data, "read: words\r\n")); /* the log has it too */
 }
 
+/* Who does not read holds nothing up, and then sees the end, from which there may be a prompt. */
+static void test_slow_reader(void **state)
+{
+    struct scene *s = *state;
+    AQ_CLEANUP(strbuf_donep) struct strbuf seen = STRBUF_INIT;
+    char packet[1 + RUNNER_OUTPUT_MAX];
+    struct runner_hello hello;
+    bool was_skipped = false;
+    int fd;
+
+    run_shell(s, true,
+              "echo started; read go; head -c 3000000 /dev/zero | tr '\\000' x; "
+              "printf the-end; read go; exit 4");
+    await_output(s, "started");
+    fd = connect_runner(s, &hello);
+    send_bytes(fd, RUNNER_ATTACH, NULL, 0);
+    send_bytes(fd, RUNNER_INPUT, "\n", 1);
+    while (seen.len < 7 || strcmp(seen.data + seen.len - 7, "the-end") != 0) {
+        ssize_t got = read(s->output, packet, sizeof(packet));
+
+        assert_true(got > 0);
+        strbuf_add(&seen, packet, (size_t)got);
+    }
+    strbuf_clear(&seen);
+    while (!was_skipped) {
+        assert_true(recv(fd, packet, sizeof(packet), 0) > 0);
+        was_skipped = packet[0] == RUNNER_SKIPPED;
+    }
+    while (!strstr(seen.data, "the-end")) {
+        ssize_t got = recv(fd, packet, sizeof(packet), 0);
+
+        assert_true(got > 1 && packet[0] == RUNNER_OUTPUT);
+        strbuf_add(&seen, packet + 1, (size_t)got - 1);
+    }
+    assert_true(seen.len <= RUNNER_REPLAY_MAX);
+    send_bytes(fd, RUNNER_INPUT, "\n", 1);
+    assert_int_equal(await_rest(fd, true, &seen, &seen), 4 << 8);
+    assert_int_equal(await_end(s, NULL), 4);
+}
+
 static void test_attach_without_terminal(void **state)
 {
     struct scene *s = *state;
@@ -632,6 +672,7 @@ int main(void)
         TEST(test_exec_signal),
         TEST(test_exec_leaves_background),
         TEST(test_terminal_of_the_program),
+        TEST(test_slow_reader),
         TEST(test_attach_without_terminal),
         TEST(test_bad_packets),
         TEST(test_not_dumpable),

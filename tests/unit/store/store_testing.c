@@ -2,9 +2,86 @@
 /* store_testing.c - a store in a directory of its own, and rows to put into it */
 #include "store_testing.h"
 
+#include "store/sql_module.h"
+
+/* The engine itself, in place of the module. */
+int sql_load_postgres(const struct sql_ops **ret, struct aq_error *err)
+{
+    (void)err;
+    *ret = aq_sql_module.ops;
+    return 0;
+}
+
+static const char *bench_server(void)
+{
+    return getenv("ALIQUOT_TEST_POSTGRES");
+}
+
+bool bench_is_server(void)
+{
+    return bench_server() != NULL;
+}
+
+/* The URI has one %s. */
+static void bench_format_uri(char *ret, size_t size, const char *database)
+{
+    const char *uri = bench_server(), *at = strstr(uri, "%s");
+
+    assert_non_null(at);
+    (void)snprintf(ret, size, "%.*s%s%s", (int)(at - uri), uri, database, at + 2);
+}
+
+/* The database is called as the test's directory. */
+static void bench_run_on_server(const struct bench *b, const char *verb, const char *options)
+{
+    AQ_CLEANUP(sql_closep) struct sql *db = NULL;
+    char uri[256], script[256];
+    struct aq_error err = { 0 };
+
+    bench_format_uri(uri, sizeof(uri), "postgres");
+    (void)snprintf(script, sizeof(script), "%s \"%s\" %s", verb, strrchr(b->dir, '/') + 1, options);
+    if (sql_open(aq_sql_module.ops, &(struct sql_conf){ .where = uri }, &db, &err) < 0
+        || sql_run_script(db, script, &err) < 0)
+        fail_msg("%s", err.text);
+}
+
+struct bench *bench_new(void)
+{
+    struct bench *b = calloc(1, sizeof(*b));
+
+    (void)snprintf(b->dir, sizeof(b->dir), "/tmp/aliquot-store-XXXXXX");
+    assert_non_null(mkdtemp(b->dir));
+    (void)snprintf(b->key_path, sizeof(b->key_path), "%s/aliquot.db.key", b->dir);
+    if (bench_is_server()) {
+        bench_run_on_server(b, "CREATE DATABASE", "");
+        bench_format_uri(b->path, sizeof(b->path), strrchr(b->dir, '/') + 1);
+    } else {
+        (void)snprintf(b->path, sizeof(b->path), "%s/aliquot.db", b->dir);
+    }
+    return b;
+}
+
+struct sql *bench_open_sql(const struct bench *b)
+{
+    const struct sql_ops *engine = bench_is_server() ? aq_sql_module.ops : &sql_sqlite;
+    struct sql *db = NULL;
+    struct aq_error err = { 0 };
+
+    if (sql_open(engine, &(struct sql_conf){ .where = b->path, .cache_bytes = 65536 }, &db, &err)
+        < 0)
+        fail_msg("%s", err.text);
+    return db;
+}
+
+struct store_conf bench_conf(const struct bench *b)
+{
+    return (struct store_conf){ .path = b->path,
+                                .key_path = bench_is_server() ? b->key_path : NULL };
+}
+
 void bench_open(struct bench *b)
 {
-    const struct store_conf conf = { .path = b->path };
+    const struct store_conf conf = bench_conf(b);
     struct aq_error err = { 0 };
 
     if (store_open(&conf, &b->store, &err) < 0)
@@ -270,13 +347,15 @@ static void write_accounts(struct strbuf *out, const struct event *e)
         for (size_t i = 0; i < e->user.user.project_count; i++)
             strbuf_addf(out, " in %s", uuid_format(&e->user.user.project_ids[i], id));
         write_slots(out, &e->user.user.total_slots);
-        strbuf_addf(out, " sessions=%d\n", e->user.user.max_concurrent_sessions);
+        strbuf_addf(out, " sessions=%d must-change=%d\n", e->user.user.max_concurrent_sessions,
+                    e->user.user.need_password_change);
         break;
     case EVENT_KEYPAIR_SAVED:
-        strbuf_addf(out, "keypair %s %s %s %d %d %s %d\n", e->keypair.access_key,
+        strbuf_addf(out, "keypair %s %s %s %d %d %s %d %s\n", e->keypair.access_key,
                     e->keypair.secret_key, uuid_format(&e->keypair.user_id, id),
                     e->keypair.is_active, e->keypair.is_admin, e->keypair.policy,
-                    e->keypair.rate_limit);
+                    e->keypair.rate_limit,
+                    e->keypair.ssh_public_key ? e->keypair.ssh_public_key : "-");
         break;
     case EVENT_KEYPAIR_POLICY_SAVED:
         strbuf_addf(out, "policy %s %d %lld %lld %d %d %d %d", e->policy.name,
@@ -328,13 +407,10 @@ char *bench_dump(struct bench *b)
 
 int bench_setup(void **state)
 {
-    struct bench *b = calloc(1, sizeof(*b));
+    struct bench *b = bench_new();
     struct event_batch *batch = event_batch_new();
     struct aq_error err = { 0 };
 
-    (void)snprintf(b->dir, sizeof(b->dir), "/tmp/aliquot-store-XXXXXX");
-    assert_non_null(mkdtemp(b->dir));
-    (void)snprintf(b->path, sizeof(b->path), "%s/aliquot.db", b->dir);
     b->user_id = uuid_random();
     b->project_id = uuid_random();
     bench_open(b);
@@ -351,6 +427,8 @@ int bench_teardown(void **state)
 
     if (b->store)
         bench_close(b);
+    if (bench_is_server())
+        bench_run_on_server(b, "DROP DATABASE", "WITH (FORCE)");
     (void)fs_remove_tree(AT_FDCWD, b->dir, NULL);
     free(b);
     return 0;

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store_testing.h - a store in a directory of its own, and rows to put into it */
+/* store_testing.h - a store in a directory of its own, and rows to put into it
+ *
+ * With ALIQUOT_TEST_POSTGRES, a URI with %s where the database's name belongs, the
+ * database is one of its own on that server.
+ */
 #ifndef AQ_TESTS_UNIT_STORE_TESTING_H
 #define AQ_TESTS_UNIT_STORE_TESTING_H
 
@@ -12,15 +16,24 @@
 
 #include "base/fs.h"
 #include "base/strbuf.h"
+#include "store/sql.h"
 #include "store/store.h"
 
 struct bench {
     char dir[64];
-    char path[96];
+    char path[256]; /* of the file, or the URI */
+    char key_path[96];
     struct store *store;
     struct uuid user_id, project_id;
 };
 
+/* Is the database on a server? */
+bool bench_is_server(void);
+/* In a directory of its own; the database is not there yet. */
+struct bench *bench_new(void);
+/* What the store's connection would be, beside it. */
+struct sql *bench_open_sql(const struct bench *b);
+struct store_conf bench_conf(const struct bench *b);
 void bench_open(struct bench *b);
 void bench_close(struct bench *b);
 void bench_reopen(struct bench *b);
@@ -66,5 +79,10 @@ char *bench_dump(struct bench *b);
 
 int bench_setup(void **state);
 int bench_teardown(void **state);
+
+/* Run 'tests', of which the last 'file_count' are about files, not servers. */
+#define BENCH_RUN(tests, file_count)       \
+    _cmocka_run_group_tests(#tests, tests, \
+                            AQ_COUNT(tests) - (bench_is_server() ? (file_count) : 0), NULL, NULL)
 
 #endif

@@ -4,12 +4,16 @@
  */
 #include "store_testing.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/clock.h"
+#include "base/pace.h"
+#include "store/move.h"
 #include "store/query.h"
 #include "store/transaction.h"
 
@@ -196,7 +200,7 @@ static void test_second_manager(void **state)
 {
     struct bench *b = *state;
     AQ_CLEANUP(aq_freep) char *lock = aq_format("%s.lock", b->path);
-    const struct store_conf conf = { .path = b->path };
+    const struct store_conf conf = bench_conf(b);
     struct store *second = NULL;
     struct aq_error err = { 0 };
     char pid[32];
@@ -220,10 +224,7 @@ static void test_locked(void **state)
     struct event_batch *batch = event_batch_new();
     struct aq_error err = { 0 };
 
-    assert_int_equal(sql_open(&sql_sqlite,
-                              &(struct sql_conf){ .where = b->path, .cache_bytes = 65536 }, &other,
-                              NULL),
-                     0);
+    other = bench_open_sql(b);
     assert_int_equal(sql_run_script(other, "BEGIN IMMEDIATE", NULL), 0);
     (void)add_session(batch, b, "locked-out", 1);
     assert_int_equal(bench_commit(b, batch, &err), -EBUSY);
@@ -249,7 +250,7 @@ static void test_damage(void **state)
 {
     struct bench *b = *state;
     AQ_CLEANUP(aq_freep) char *lock = aq_format("%s.lock", b->path);
-    const struct store_conf conf = { .path = b->path };
+    const struct store_conf conf = bench_conf(b);
     struct aq_error err = { 0 };
 
     bench_close(b);
@@ -371,17 +372,81 @@ static void test_backup(void **state)
     bench_close(&copy);
 }
 
+static int add_filler(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    return sql_run_script(tx->db, data, err);
+}
+
+/* Others commit whenever the copy looks at the clock. */
+static struct {
+    struct bench *bench;
+    pthread_t thread;
+    int64_t now;
+    int steps;
+    bool is_busy;
+} other;
+
+static int64_t commit_meanwhile(void *data)
+{
+    char name[32];
+
+    (void)data;
+    if (other.is_busy || !pthread_equal(other.thread, pthread_self()))
+        return other.now;
+    other.is_busy = true;
+    assert_true(++other.steps < 200);
+    (void)snprintf(name, sizeof(name), "meanwhile-%d", other.steps);
+    assert_int_equal(try_create(other.bench, name, 1), 0);
+    other.is_busy = false;
+    return other.now += 3 * USEC_PER_MSEC;
+}
+
+static int64_t read_wall_clock(void *data)
+{
+    (void)data;
+    return 1700000000 * USEC_PER_SEC;
+}
+
+/* It ends, and has what was there when it began. */
+static void test_copy_with_pauses(void **state)
+{
+    struct bench *b = *state;
+    const struct clock clock = { .realtime_usec = read_wall_clock,
+                                 .monotonic_usec = commit_meanwhile };
+    AQ_CLEANUP(aq_freep) char *copy = aq_format("%s/copy.db", b->dir),
+                              *key = aq_format("%s.key", b->path);
+    char filler[] = "CREATE TABLE filler (bytes BLOB);"
+                    "INSERT INTO filler VALUES (zeroblob(4000000))";
+    int64_t rows = 0, later = 0;
+    struct pace pace = { 0 };
+
+    assert_int_equal(store_call(b->store, add_filler, filler, NULL), 0);
+    other.bench = b;
+    other.thread = pthread_self();
+    clock_set(&clock);
+    assert_int_equal(store_copy(b->path, copy, &pace, NULL), 0);
+    clock_set(NULL);
+    assert_true(other.steps > 3);
+    assert_int_equal(store_verify(copy, key, &rows, NULL), 0);
+    assert_int_equal(unlink(copy), 0);
+    assert_int_equal(store_copy(b->path, copy, NULL, NULL), 0);
+    assert_int_equal(store_verify(copy, key, &later, NULL), 0);
+    assert_true(later > rows);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_killed, bench_setup, bench_teardown),
+        cmocka_unit_test_setup_teardown(test_audit_finds, bench_setup, bench_teardown),
+        /* about files */
         cmocka_unit_test_setup_teardown(test_full_disk, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_second_manager, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_locked, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_damage, bench_setup, bench_teardown),
-        cmocka_unit_test_setup_teardown(test_audit_finds, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_backup, bench_setup, bench_teardown),
+        cmocka_unit_test_setup_teardown(test_copy_with_pauses, bench_setup, bench_teardown),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return BENCH_RUN(tests, 6);
 }

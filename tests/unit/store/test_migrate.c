@@ -88,7 +88,7 @@ static void test_ours(void **state)
 {
     struct bench *b = *state;
     AQ_CLEANUP(sql_closep) struct sql *db = NULL;
-    const struct store_conf conf = { .path = b->path };
+    const struct store_conf conf = bench_conf(b);
     struct store *store = NULL;
     struct aq_error err = { 0 };
 
@@ -97,10 +97,7 @@ static void test_ours(void **state)
         assert_int_equal(strlen(store_migrations[i].checksum), 64);
     }
     bench_close(b);
-    assert_int_equal(sql_open(&sql_sqlite,
-                              &(struct sql_conf){ .where = b->path, .cache_bytes = 65536 }, &db,
-                              NULL),
-                     0);
+    db = bench_open_sql(b);
     assert_int_equal(sql_run_script(db,
                                     "UPDATE schema_migrations SET checksum = 'x' WHERE"
                                     " number = 1",
@@ -117,6 +114,30 @@ static void test_ours(void **state)
     assert_null(store);
 }
 
+/* What was a setting goes into the configuration tree. */
+static void test_settings_become_keys(void **state)
+{
+    AQ_CLEANUP(sql_closep) struct sql *db = open_empty();
+    size_t before = 0;
+
+    (void)state;
+    while (strstr(store_migrations[before].name, "create_config_entries") == NULL)
+        before++;
+    assert_int_equal(migrate(db, store_migrations, before, NULL), 0);
+    assert_int_equal(sql_run_script(db,
+                                    "INSERT INTO settings (key, value) VALUES"
+                                    " ('manager.status', 'frozen'), ('manager.announcement', ''),"
+                                    " ('cluster.id', 'x')",
+                                    NULL),
+                     0);
+    assert_int_equal(migrate(db, store_migrations, store_migration_count, NULL), 0);
+    assert_int_equal(ask(db, "SELECT COUNT(*) FROM config_entries WHERE key = 'manager/status'"
+                             " AND value = 'frozen'"),
+                     1);
+    assert_int_equal(ask(db, "SELECT COUNT(*) FROM config_entries"), 1);
+    assert_int_equal(ask(db, "SELECT COUNT(*) FROM settings"), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -124,6 +145,7 @@ int main(void)
         cmocka_unit_test(test_newer_refused),
         cmocka_unit_test(test_tampered_refused),
         cmocka_unit_test(test_half_is_undone),
+        cmocka_unit_test(test_settings_become_keys),
         cmocka_unit_test_setup_teardown(test_ours, bench_setup, bench_teardown),
     };
 

@@ -2,7 +2,11 @@
 /* Users, projects, domains, policies and resource groups are removed for good. */
 #include "store_testing.h"
 
+#include "store/dotfile.h"
 #include "store/query.h"
+#include "store/request_answer.h"
+
+#define ACCESS_KEY "AKIAAAAAAAAAAAAAAAAA"
 
 static int purge(struct bench *b, enum purge_kind kind, const struct uuid *id, const char *name)
 {
@@ -72,6 +76,91 @@ static int read_owner(struct store_tx *tx, void *data, struct aq_error *err)
     return r;
 }
 
+/* Of each owner one file, and the keypair's script. */
+struct files {
+    char project[UUID_TEXT_MAX];
+    int count; /* left */
+};
+
+static struct dotfile_owner owner_of(struct files *files, enum dotfile_kind kind)
+{
+    return (struct dotfile_owner){ kind, kind == DOTFILE_PROJECT  ? files->project
+                                         : kind == DOTFILE_DOMAIN ? "default"
+                                                                  : ACCESS_KEY };
+}
+
+static int make_files(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    struct dotfile_owner owner;
+    int r = 0;
+
+    for (int kind = DOTFILE_KEYPAIR; r == 0 && kind <= DOTFILE_BOOTSTRAP; kind++) {
+        owner = owner_of(data, (enum dotfile_kind)kind);
+        r = kind == DOTFILE_BOOTSTRAP
+                ? dotfile_set_script(tx, owner.name, "true", err)
+                : dotfile_create(tx, &owner, &(struct dotfile){ ".vimrc", "644", "x" }, err);
+    }
+    return r;
+}
+
+static int count_files(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    struct files *files = data;
+    struct dotfile *found;
+    int r = 0;
+
+    files->count = 0;
+    for (int kind = DOTFILE_KEYPAIR; r >= 0 && kind <= DOTFILE_BOOTSTRAP; kind++) {
+        struct dotfile_owner owner = owner_of(files, (enum dotfile_kind)kind);
+
+        r = dotfile_list(tx, &owner, &arena, &found, err);
+        files->count += AQ_MAX(r, 0);
+    }
+    return AQ_MIN(r, 0);
+}
+
+static void assert_files(struct bench *b, struct files *files, int count)
+{
+    assert_int_equal(store_call(b->store, count_files, files, NULL), 0);
+    assert_int_equal(files->count, count);
+}
+
+/* Of the user's keypair and of another one. */
+static void make_answers(struct bench *b)
+{
+    static const char *const keys[] = { ACCESS_KEY, "AKIAOTHER" };
+    struct event_batch *batch = event_batch_new();
+
+    for (size_t i = 0; i < AQ_COUNT(keys); i++) {
+        struct event *e = event_batch_add(batch, EVENT_REQUEST_ANSWERED, 1);
+
+        e->answered.access_key = keys[i];
+        e->answered.request_key = "k";
+        e->answered.digest = "abc";
+        e->answered.status = 201;
+        e->answered.body = "{}";
+    }
+    assert_int_equal(bench_commit(b, batch, NULL), 0);
+}
+
+static int find_answer(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    struct request_answer answer = { .digest = NULL };
+    int r = request_answer_find(tx, data, "k", &answer, err);
+
+    request_answer_done(&answer);
+    return r;
+}
+
+static void assert_answers(struct bench *b, int count)
+{
+    char own[] = ACCESS_KEY, other[] = "AKIAOTHER";
+
+    assert_int_equal(store_call(b->store, find_answer, own, NULL), count);
+    assert_int_equal(store_call(b->store, find_answer, other, NULL), 1);
+}
+
 static void end_session(struct bench *b, const struct uuid *id)
 {
     struct event_batch *batch = event_batch_new();
@@ -91,8 +180,14 @@ static void test_purge(void **state)
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     AQ_CLEANUP(aq_freep) char *dump = NULL;
     struct asked asked = { .purge = { .kind = PURGE_USER, .id = b->user_id } };
+    struct files files = { .count = 0 };
 
     assert_int_equal(bench_commit(b, batch, NULL), 0);
+    (void)uuid_format(&b->project_id, files.project);
+    assert_int_equal(store_call(b->store, make_files, &files, NULL), 0);
+    assert_files(b, &files, 4);
+    make_answers(b);
+    assert_answers(b, 1);
     assert_int_equal(purge(b, PURGE_USER, &b->user_id, NULL), -ENOENT); /* in use */
     assert_int_equal(purge(b, PURGE_DOMAIN, NULL, "default"), -ENOENT);
     assert_int_equal(take_out_of_use(b), 0);
@@ -108,8 +203,11 @@ static void test_purge(void **state)
     assert_int_equal(purge(b, PURGE_DOMAIN, NULL, "default"), -EBUSY); /* the user is of it */
     assert_int_equal(purge(b, PURGE_USER, &b->user_id, NULL), 0);
     assert_int_equal(purge(b, PURGE_USER, &b->user_id, NULL), -ENOENT);
+    assert_files(b, &files, 2);
+    assert_answers(b, 0);
     assert_int_equal(purge(b, PURGE_POLICY, NULL, "default"), 0);
     assert_int_equal(purge(b, PURGE_DOMAIN, NULL, "default"), 0); /* and its project */
+    assert_files(b, &files, 0);
     assert_int_equal(purge(b, PURGE_RESOURCE_GROUP, NULL, "default"), 0);
     bench_reopen(b);
     dump = bench_dump(b);
@@ -143,11 +241,27 @@ static void test_names_after_purge(void **state)
     assert_non_null(strstr(dump, "keypair AKIAAAAAAAAAAAAAAAAA"));
 }
 
+/* Also one that is removed by itself. */
+static void test_answers_go_with_their_keypair(void **state)
+{
+    struct bench *b = *state;
+    struct event_batch *batch = event_batch_new();
+    struct event *e;
+
+    make_answers(b);
+    e = event_batch_add(batch, EVENT_KEYPAIR_REMOVED, 1);
+    (void)snprintf(e->keypair.access_key, sizeof(e->keypair.access_key), ACCESS_KEY);
+    assert_int_equal(bench_commit(b, batch, NULL), 0);
+    assert_answers(b, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_purge, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_names_after_purge, bench_setup, bench_teardown),
+        cmocka_unit_test_setup_teardown(test_answers_go_with_their_keypair, bench_setup,
+                                        bench_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

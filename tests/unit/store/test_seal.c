@@ -105,8 +105,8 @@ static void test_not_in_the_file(void **state)
 static void test_wrong_key(void **state)
 {
     struct bench *b = *state;
-    AQ_CLEANUP(aq_freep) char *key = aq_format("%s.key", b->path);
-    const struct store_conf conf = { .path = b->path };
+    AQ_CLEANUP(aq_freep) char *key = aq_format("%s/aliquot.db.key", b->dir);
+    const struct store_conf conf = bench_conf(b);
     AQ_CLEANUP(seal_freep) struct seal *other = NULL;
     struct aq_error err = { 0 };
 
@@ -141,16 +141,64 @@ static void test_password(void **state)
     assert_false(password_verify(again, longest));
 }
 
+#define SHA256 "nkXJ5PWbIx4yA2cCkEVNgnOB6fZ1yQ0Zk1hVqf3nUv3"
+
+/* Of crypt(3), as passlib and others write them. */
+static void test_foreign_password(void **state)
+{
+    static const char bcrypt[] = "$2b$05$zJCxasJl9a60c.79bTgMkOBjBIYhF5/7w6UOSJ5NS8WOzcOEx3p2C";
+    static const char sha[] = "$6$rounds=5000$arpH/ufrYX30OXy9$j6tIub64LQgrh1FVsiH1q1qtt545ytWLBDn"
+                              "3VqXzScztpQnQMh.QKPqoi56YUno60dXCsW7Hbi4h9B31c1KIk1";
+    static const struct {
+        const char *hash;
+        bool is_foreign;
+    } rows[] = {
+        { bcrypt, true },
+        { sha, true },
+        { "$5$salt$" SHA256, true },
+        { "$5$rounds=1000000$salt$" SHA256, true },
+        { "$2y$14$zJCxasJl9a60c.79bTgMkOBjBIYhF5/7w6UOSJ5NS8WOzcOEx3p2C", true },
+        { "$2y$15$zJCxasJl9a60c.79bTgMkOBjBIYhF5/7w6UOSJ5NS8WOzcOEx3p2C", false },
+        { "$2b$31$zJCxasJl9a60c.79bTgMkOBjBIYhF5/7w6UOSJ5NS8WOzcOEx3p2C", false },
+        { "$2b$5$zJCxasJl9a60c.79bTgMkOBjBIYhF5/7w6UOSJ5NS8WOzcOEx3p2C", false },
+        { "$2x$05$zJCxasJl9a60c.79bTgMkOBjBIYhF5/7w6UOSJ5NS8WOzcOEx3p2C", false },
+        { "$2b$05$zJCxasJl9a60c.79bTgMkOBjBIYhF5/7w6UOSJ5NS8WOzcOEx3p2", false },
+        { "$2b$05$zJCxasJl9a60c.79bTgMkOBjBIYhF5/7w6UOSJ5NS8WOzcOEx3p2:", false },
+        { "$2$", false },
+        { "$2", false },
+        { "$5$rounds=1000001$salt$" SHA256, false },
+        { "$5$rounds=$salt$" SHA256, false },
+        { "$5$salt$salt$" SHA256, false },
+        { "$5$seventeen-letters$" SHA256, false },
+        { "$6$salt$" SHA256, false },
+        { "$6$", false },
+        { "$1$salt$qJH7.N4xYta3aEG/dfqo/0", false },
+        { "$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHQ$aGFzaA", false },
+        { "plain", false },
+        { "", false },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++)
+        assert_row(password_is_foreign(rows[i].hash) == rows[i].is_foreign, "%s", rows[i].hash);
+    assert_true(password_verify(bcrypt, "correct horse"));
+    assert_false(password_verify(bcrypt, "correct horsf"));
+    assert_true(password_verify(sha, "battery staple"));
+    assert_false(password_verify(sha, ""));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_seal, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_derived, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_key_files, bench_setup, bench_teardown),
-        cmocka_unit_test_setup_teardown(test_not_in_the_file, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_wrong_key, bench_setup, bench_teardown),
         cmocka_unit_test(test_password),
+        cmocka_unit_test(test_foreign_password),
+        /* about files */
+        cmocka_unit_test_setup_teardown(test_not_in_the_file, bench_setup, bench_teardown),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return BENCH_RUN(tests, 1);
 }

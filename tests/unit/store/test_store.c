@@ -80,13 +80,15 @@ static void test_saved_again(void **state)
                                   .full_name = strdup("Ann"),
                                   .domain = strdup("default"),
                                   .role = ROLE_SUPERADMIN,
-                                  .status = USER_INACTIVE };
+                                  .status = USER_INACTIVE,
+                                  .need_password_change = true };
     e = event_batch_add(batch, EVENT_KEYPAIR_SAVED, 2);
     e->keypair = (struct keypair){ .access_key = "AKIAAAAAAAAAAAAAAAAA",
                                    .user_id = b->user_id,
                                    .is_admin = true,
                                    .policy = strdup("default"),
-                                   .rate_limit = 1 };
+                                   .rate_limit = 1,
+                                   .ssh_public_key = strdup("ssh-ed25519 AAAA") };
     (void)add_agent(batch, "i-1");
     e = add_agent(batch, "i-1");
     free(e->agent.addr);
@@ -99,10 +101,10 @@ static void test_saved_again(void **state)
     dump = bench_dump(b);
     assert_non_null(strstr(dump, "slot cuda.shares count\n"));
     assert_non_null(strstr(dump, "domain default active=0\n"));
-    assert_non_null(
-        strstr(dump, " ann2 ann2@example.org Ann default superadmin inactive sessions=0\n"));
+    assert_non_null(strstr(dump, " ann2 ann2@example.org Ann default superadmin inactive"
+                                 " sessions=0 must-change=1\n"));
     assert_non_null(strstr(dump, "AKIAAAAAAAAAAAAAAAAA secret-secret-secret-secret-secret-secre "));
-    assert_non_null(strstr(dump, " 0 1 default 1\n"));
+    assert_non_null(strstr(dump, " 0 1 default 1 ssh-ed25519 AAAA\n"));
     assert_non_null(strstr(dump, "agent i-1 LOST"));
     assert_non_null(strstr(dump, "changed=4321 lost=4321"));
     assert_null(strstr(dump, "10.0.0.1"));
@@ -592,11 +594,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_stale, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_isolation, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_many_pieces, bench_setup, bench_teardown),
-        cmocka_unit_test_setup_teardown(test_log_is_tidied, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_names, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_changes, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_bad_references, bench_setup, bench_teardown),
+        /* about files */
+        cmocka_unit_test_setup_teardown(test_log_is_tidied, bench_setup, bench_teardown),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return BENCH_RUN(tests, 1);
 }

@@ -8,6 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/arena.h"
+#include "base/jsonw.h"
+#include "store/audit_log.h"
 #include "store/query.h"
 #include "store/token.h"
 #include "manager/core/accounts/access.h"
@@ -96,64 +99,135 @@ void access_forget(struct core *core)
 
 /* ---- the command ---- */
 
-struct allowing {
+/* On its way into the store, with copies of the texts. */
+struct access_change {
     struct core *core;
-    char *resource_group, *domain, *group, *access_key;
+    struct core_access_change wanted;
+    struct arena arena;
+    struct audit_by by;
     core_done_fn done;
     void *data;
 };
 
-static void allowing_free(struct allowing *a)
+static void access_change_free(struct access_change *change)
 {
-    free(a->resource_group);
-    free(a->domain);
-    free(a->group);
-    free(a->access_key);
-    free(a);
+    arena_done(&change->arena);
+    free(change);
 }
 
-static int access_write_allowed(struct store_tx *tx, void *data, struct aq_error *err)
+static int access_write_one(struct store_tx *tx, const struct core_access_change *wanted,
+                            enum allow_kind kind, const char *whom, struct aq_error *err)
 {
-    const struct allowing *a = data;
     int r = 0;
 
-    if (a->domain)
-        r = resource_group_allow(tx, a->resource_group, ALLOW_DOMAIN, a->domain, err);
-    if (r == 0 && a->group)
-        r = resource_group_allow(tx, a->resource_group, ALLOW_PROJECT, a->group, err);
-    if (r == 0 && a->access_key)
-        r = resource_group_allow(tx, a->resource_group, ALLOW_KEYPAIR, a->access_key, err);
+    if (!whom)
+        return 0;
+    if (wanted->count == 0)
+        return resource_group_disallow(tx, NULL, kind, whom, err);
+    for (size_t i = 0; r == 0 && i < wanted->count; i++)
+        r = wanted->is_allowed
+                ? resource_group_allow(tx, wanted->resource_groups[i], kind, whom, err)
+                : resource_group_disallow(tx, wanted->resource_groups[i], kind, whom, err);
     return r;
 }
 
-static void access_on_allowed(void *data, int r, const struct aq_error *err)
+static void access_write_whom(const struct core_access_change *wanted, struct strbuf *out)
 {
-    struct allowing *a = data;
+    struct jsonw w = jsonw_make(out);
 
-    access_forget(a->core);
-    a->done(a->data, r, err);
-    allowing_free(a);
+    jsonw_object_begin(&w);
+    if (wanted->domain)
+        jsonw_member_str(&w, "domain", wanted->domain);
+    if (wanted->project_id)
+        jsonw_member_str(&w, "project", wanted->project_id);
+    if (wanted->access_key)
+        jsonw_member_str(&w, "access_key", wanted->access_key);
+    jsonw_object_end(&w);
 }
 
-void core_allow_resource_group(struct core *core, const char *resource_group, const char *domain,
-                               const char *group_id, const char *access_key, core_done_fn done,
-                               void *data)
+/* Who may use it now, or could before. */
+static int access_write_entry(struct store_tx *tx, const struct access_change *change,
+                              struct aq_error *err)
 {
-    struct allowing *a = calloc(1, sizeof(*a));
+    AQ_CLEANUP(strbuf_donep) struct strbuf names = STRBUF_INIT, whom = STRBUF_INIT;
+    const struct core_access_change *wanted = &change->wanted;
 
-    if (a) {
-        *a = (struct allowing){ .core = core,
-                                .resource_group = strdup(resource_group),
-                                .domain = domain ? strdup(domain) : NULL,
-                                .group = group_id ? strdup(group_id) : NULL,
-                                .access_key = access_key ? strdup(access_key) : NULL,
-                                .done = done,
-                                .data = data };
-        if (a->resource_group && !domain == !a->domain && !group_id == !a->group
-            && !access_key == !a->access_key
-            && store_write(core->store, access_write_allowed, access_on_allowed, a) == 0)
+    if (!change->by.is_some)
+        return 0;
+    for (size_t i = 0; i < wanted->count; i++)
+        strbuf_addf(&names, "%s%s", i ? "," : "", wanted->resource_groups[i]);
+    access_write_whom(wanted, &whom);
+    if (!strbuf_ok(&names) || !strbuf_ok(&whom))
+        return aq_fail_oom(err);
+    return audit_log_add_change(
+        tx, &change->by.who,
+        &(struct audit_change){
+            .action = wanted->is_allowed ? "allow-resource-group" : "disallow-resource-group",
+            .object_kind = "resource-group",
+            .object_name = wanted->count ? names.data : "*",
+            .before = wanted->is_allowed ? NULL : whom.data,
+            .after = wanted->is_allowed ? whom.data : NULL,
+        },
+        err);
+}
+
+static int access_write_change(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    const struct access_change *change = data;
+    const struct core_access_change *wanted = &change->wanted;
+    int r = access_write_one(tx, wanted, ALLOW_DOMAIN, wanted->domain, err);
+
+    if (r == 0)
+        r = access_write_one(tx, wanted, ALLOW_PROJECT, wanted->project_id, err);
+    if (r == 0)
+        r = access_write_one(tx, wanted, ALLOW_KEYPAIR, wanted->access_key, err);
+    return r < 0 ? r : access_write_entry(tx, change, err);
+}
+
+static void access_on_changed(void *data, int r, const struct aq_error *err)
+{
+    struct access_change *change = data;
+
+    access_forget(change->core);
+    change->done(change->data, r, err);
+    access_change_free(change);
+}
+
+static bool access_keep_text(struct arena *arena, const char **text)
+{
+    return !*text || (*text = arena_strdup(arena, *text));
+}
+
+static bool access_keep_wanted(struct access_change *change)
+{
+    struct core_access_change *wanted = &change->wanted;
+    const char **names = arena_array(&change->arena, wanted->count + 1, sizeof(*names));
+
+    for (size_t i = 0; names && i < wanted->count; i++)
+        if (!(names[i] = arena_strdup(&change->arena, wanted->resource_groups[i])))
+            return false;
+    wanted->resource_groups = names;
+    return names && access_keep_text(&change->arena, &wanted->domain)
+           && access_keep_text(&change->arena, &wanted->project_id)
+           && access_keep_text(&change->arena, &wanted->access_key);
+}
+
+void core_change_access(struct core *core, const struct core_access_change *wanted,
+                        const struct audit_who *by, core_done_fn done, void *data)
+{
+    struct access_change *change = calloc(1, sizeof(*change));
+
+    if (change) {
+        *change = (struct access_change){ .core = core,
+                                          .wanted = *wanted,
+                                          .arena = ARENA_INIT,
+                                          .by = audit_by_copy(by),
+                                          .done = done,
+                                          .data = data };
+        if (access_keep_wanted(change)
+            && store_write(core->store, access_write_change, access_on_changed, change) == 0)
             return;
-        allowing_free(a);
+        access_change_free(change);
     }
     core_defer(core, done, data, -ENOMEM,
                &(struct aq_error){ .code = ENOMEM, .text = "out of memory" });

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* accounts.c - domains, projects, users, keypairs, policies and resource groups in memory */
 #include <assert.h>
+#include <errno.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "manager/core/accounts/access.h"
+#include "manager/core/accounts/account_audit.h"
 #include "manager/core/accounts/accounts.h"
+#include "manager/core/commit/proposal.h"
 #include "manager/core/scheduling/queue.h"
 #include "manager/core/scheduling/sched_sync.h"
 #include "manager/core/state/deferred.h"
@@ -36,14 +39,21 @@ static void *accounts_swap_in(struct map *map, const void *key, size_t key_len, 
     return object;
 }
 
+static void accounts_forget_names(struct core *core, const struct user *u)
+{
+    map_removes(&core->users_by_email, u->email);
+    map_removes(&core->users_by_name, u->username);
+}
+
 static void accounts_save_user(struct core *core, struct user *u)
 {
     struct user *old = map_get(&core->users, u->id.bytes, sizeof(u->id.bytes)), *saved;
 
     if (old)
-        map_removes(&core->users_by_email, old->email);
+        accounts_forget_names(core, old);
     saved = accounts_swap_in(&core->users, u->id.bytes, sizeof(u->id.bytes), u, sizeof(*u));
-    if (map_sets(&core->users_by_email, saved->email, saved) < 0)
+    if (map_sets(&core->users_by_email, saved->email, saved) < 0
+        || map_sets(&core->users_by_name, saved->username, saved) < 0)
         core_die("a user");
 }
 
@@ -67,6 +77,12 @@ static void accounts_touch_pending(struct core *core, const struct resource_grou
     }
 }
 
+static void accounts_read_scheduling(const struct core *core, struct resource_group_entry *g)
+{
+    core_read_scheduling(&g->g, &g->scheduling);
+    core_default_scheduling(core, &g->scheduling);
+}
+
 static void accounts_save_rgroup(struct core *core, struct resource_group *fresh)
 {
     struct resource_group_entry *g = resource_group_entry_get(core, fresh->name);
@@ -77,7 +93,7 @@ static void accounts_save_rgroup(struct core *core, struct resource_group *fresh
     g->g = *fresh;
     *fresh = old;
     g->is_known = true;
-    core_read_scheduling(&g->g, &g->scheduling);
+    accounts_read_scheduling(core, g);
     if (core_check_scheduling(&g->g, &err) < 0) /* of another version, or a plug-in that has gone */
         log_warning("resource group '%s' schedules by the built-in rule: %s: %s", g->g.name,
                     err.field, err.text);
@@ -86,6 +102,20 @@ static void accounts_save_rgroup(struct core *core, struct resource_group *fresh
     access_forget(core);
     sched_sync_invalidate(g);
     queue_capacity_freed(core, g);
+}
+
+void core_set_fifo_retries(struct core *core, uint32_t count)
+{
+    if (core->fifo_retries == count)
+        return;
+    core->fifo_retries = count;
+    for (size_t i = 0; i < core->resource_groups.count; i++) {
+        struct resource_group_entry *g = core->resource_groups.entries[i].value;
+
+        accounts_read_scheduling(core, g);
+        sched_sync_invalidate(g);
+        queue_capacity_freed(core, g);
+    }
 }
 
 /* ---- purged ---- */
@@ -104,7 +134,7 @@ static void accounts_purge_user(struct core *core, const struct uuid *id)
     }
     if (!u)
         return;
-    map_removes(&core->users_by_email, u->email);
+    accounts_forget_names(core, u);
     user_done(u);
     free(u);
 }
@@ -242,4 +272,17 @@ void accounts_apply(struct core *core, struct event *e)
         return;
     }
     accounts_recheck(core);
+}
+
+void core_save(struct core *core, struct event_batch *batch, const struct audit_who *by,
+               core_done_fn done, void *data)
+{
+    if (account_audit_add(core, batch, by) == 0) {
+        proposal_commit_command(core, batch, done, data);
+        return;
+    }
+    event_batch_free(batch);
+    if (done)
+        core_defer(core, done, data, -ENOMEM,
+                   &(struct aq_error){ .code = ENOMEM, .text = "out of memory" });
 }

@@ -127,6 +127,15 @@ struct event *proposal_add_kernel_status(struct core *core, struct session_entry
     return e;
 }
 
+void proposal_audit(struct core *core, const struct audit_who *by,
+                    const struct audit_change *change)
+{
+    struct proposal *p = proposal_open(core);
+
+    if (!p || event_batch_audit(p->batch, by, change) < 0)
+        proposal_break(core);
+}
+
 void proposal_add_pass(struct core *core, struct resource_group_entry *g)
 {
     if (core->open && !core->open->pass) {
@@ -241,12 +250,18 @@ struct proposal_command {
     void *data;
 };
 
+/* Nobody decides a command again: what it was to change has ended meanwhile. */
 static void proposal_on_command(void *data, int result, const struct aq_error *err,
                                 struct event_batch *batch)
 {
     struct proposal_command *c = data;
+    struct aq_error ended;
 
     c->core->counts.commits++;
+    if (result == -ESTALE) {
+        result = aq_fail_kind(&ended, ENOENT, "session-not-found", "The session has just ended.");
+        err = &ended;
+    }
     if (result == 0) {
         AQ_FAULT("core.command.committed");
         proposal_apply_batch(c->core, batch);
@@ -255,6 +270,38 @@ static void proposal_on_command(void *data, int result, const struct aq_error *e
     if (c->done)
         c->done(c->data, result, err);
     free(c);
+}
+
+static void proposal_refuse_oom(struct core *core, struct event_batch *batch, core_done_fn done,
+                                void *data)
+{
+    event_batch_free(batch);
+    if (done)
+        core_defer(core, done, data, -ENOMEM,
+                   &(struct aq_error){ .code = ENOMEM, .text = "out of memory" });
+}
+
+void proposal_commit_audited(struct core *core, struct event_batch *batch,
+                             const struct audit_who *by, const struct audit_change *change,
+                             core_done_fn done, void *data)
+{
+    if (event_batch_audit(batch, by, change) < 0)
+        proposal_refuse_oom(core, batch, done, data);
+    else
+        proposal_commit_command(core, batch, done, data);
+}
+
+void core_note_change(struct core *core, const struct audit_change *change,
+                      const struct audit_who *by, core_done_fn done, void *data)
+{
+    struct event_batch *batch = by ? event_batch_new() : NULL;
+
+    if (!by)
+        core_defer(core, done, data, 0, NULL);
+    else if (!batch)
+        proposal_refuse_oom(core, batch, done, data);
+    else
+        proposal_commit_audited(core, batch, by, change, done, data);
 }
 
 void proposal_commit_command(struct core *core, struct event_batch *batch, core_done_fn done,
@@ -268,13 +315,5 @@ void proposal_commit_command(struct core *core, struct event_batch *batch, core_
             return;
     }
     free(c);
-    event_batch_free(batch);
-    if (done)
-        core_defer(core, done, data, -ENOMEM,
-                   &(struct aq_error){ .code = ENOMEM, .text = "out of memory" });
-}
-
-void core_save(struct core *core, struct event_batch *batch, core_done_fn done, void *data)
-{
-    proposal_commit_command(core, batch, done, data);
+    proposal_refuse_oom(core, batch, done, data);
 }

@@ -51,13 +51,22 @@ struct event *proposal_add_kernel_status(struct core *core, struct session_entry
 char *proposal_copy(struct core *core, const char *text);
 /* Memory is short: give up the batch of this turn, with what would still be added to it. */
 void proposal_break(struct core *core);
+/* The entry of a change that is proposed in this turn, in its batch; nothing if 'by' is NULL. */
+void proposal_audit(struct core *core, const struct audit_who *by,
+                    const struct audit_change *change);
 /* The open batch has placements of a pass of 'g'. */
 void proposal_add_pass(struct core *core, struct resource_group_entry *g);
 
 /* Hand the open batch to the store. */
 void proposal_commit(struct core *core);
 
-/* A batch of a command; applied, then 'done' is called. Takes the batch. */
+/* A batch of a command, with the entry of its change if 'by' is not NULL; applied, then 'done' is
+ * called. Takes the batch.
+ */
+void proposal_commit_audited(struct core *core, struct event_batch *batch,
+                             const struct audit_who *by, const struct audit_change *change,
+                             core_done_fn done, void *data);
+/* The same of one that has its entries, or none. */
 void proposal_commit_command(struct core *core, struct event_batch *batch, core_done_fn done,
                              void *data);
 

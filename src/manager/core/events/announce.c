@@ -6,7 +6,10 @@
  */
 #include "manager/core/events/announce.h"
 
+#include "base/clock.h"
+#include "manager/core/bus.h"
 #include "manager/core/events/bus_internal.h"
+#include "manager/core/lookup.h"
 #include "manager/core/state/state.h"
 
 static const char *const announce_session_names[SESSION_STATUS_COUNT] = {
@@ -55,4 +58,21 @@ void announce_kernel_status(struct core *core, const struct session_entry *l,
                             int64_t at_usec)
 {
     announce(core, announce_kernel_names[status], l, k, reason, at_usec);
+}
+
+void core_announce_execution(struct core *core, const struct uuid *session_id, const char *name,
+                             const char *run_id, const int *exit_code)
+{
+    const struct core_event event = {
+        .name = name,
+        .session = core_find_session(core, session_id),
+        .reason = "",
+        .has_exit = exit_code != NULL,
+        .exit_code = exit_code ? *exit_code : 0,
+        .at_usec = clock_realtime_usec(),
+        .run_id = run_id,
+    };
+
+    if (event.session)
+        bus_publish(core, &event);
 }

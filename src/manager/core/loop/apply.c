@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "manager/core/accounts/access.h"
 #include "manager/core/accounts/accounts.h"
 #include "manager/core/events/announce.h"
 #include "manager/core/loop/apply.h"
@@ -270,7 +271,13 @@ void apply_event(struct core *core, struct event *e)
     case EVENT_ATTEMPTS_PRUNED:
     case EVENT_KEYPAIR_USED:
     case EVENT_SESSION_DISMISSED:
-        break; /* nothing of it is in memory */
+    case EVENT_SESSION_ACCESSED:
+    case EVENT_REQUEST_ANSWERED:
+    case EVENT_AUDITED:
+        break;             /* nothing of it is in memory */
+    case EVENT_ROWS_ADDED: /* perhaps of who may use which resource groups */
+        access_forget(core);
+        break;
     case EVENT_KERNEL_STATUS:
         apply_kernel_status(core, e);
         break;

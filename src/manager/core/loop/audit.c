@@ -172,7 +172,9 @@ static void audit_compare_user(struct audit *a, const struct user *s)
         || !audit_same_text(m->full_name, s->full_name) || !audit_same_text(m->domain, s->domain)
         || m->role != s->role || m->status != s->status || !audit_same_groups(m, s)
         || !slots_eq(&m->total_slots, &s->total_slots)
-        || m->max_concurrent_sessions != s->max_concurrent_sessions)
+        || m->max_concurrent_sessions != s->max_concurrent_sessions
+        || !audit_same_text(m->allowed_client_ip, s->allowed_client_ip)
+        || m->need_password_change != s->need_password_change)
         audit_find(a, "user %s: memory and row differ", s->email);
 }
 
@@ -182,7 +184,8 @@ static void audit_compare_keypair(struct audit *a, const struct keypair *s)
 
     if (!m || strcmp(m->secret_key, s->secret_key) != 0 || !uuid_equals(&m->user_id, &s->user_id)
         || m->is_active != s->is_active || m->is_admin != s->is_admin
-        || !audit_same_text(m->policy, s->policy) || m->rate_limit != s->rate_limit)
+        || !audit_same_text(m->policy, s->policy) || m->rate_limit != s->rate_limit
+        || !audit_same_text(m->ssh_public_key, s->ssh_public_key))
         audit_find(a, "keypair %s: memory and row differ", s->access_key);
 }
 
@@ -310,6 +313,23 @@ static void audit_compare_counts(struct audit *a)
                        rows[i].stored);
 }
 
+/* Each kernel must be found by its id. */
+static void audit_check_kernels(struct audit *a)
+{
+    const struct core *core = a->core;
+    size_t kernels = 0;
+
+    for (const struct session *s = NULL; (s = core_next_session(core, s));) {
+        for (size_t i = 0; i < s->kernel_count; i++)
+            if (core_find_kernel(core, &s->kernels[i].id) != &s->kernels[i])
+                audit_find(a, "session %s: its kernel %zu is not found by its id", s->name, i);
+        kernels += s->kernel_count;
+    }
+    if (kernels != core->kernels_by_id.count)
+        audit_find(a, "kernels: %zu of sessions, %zu by their ids", kernels,
+                   core->kernels_by_id.count);
+}
+
 /* What agents are said to have free must be the sum over their kernels. */
 static int audit_check_sums(struct audit *a)
 {
@@ -372,6 +392,7 @@ static int audit_compare_all(struct audit *a)
     for (size_t i = 0; i < a->loaded->count; i++)
         audit_compare(a, &a->loaded->events[i]);
     audit_compare_counts(a);
+    audit_check_kernels(a);
     r = audit_check_sums(a);
     if (r == 0 && a->usage)
         r = fair_share_check_compare(a->core, a->usage, audit_find_usage, a);

@@ -13,11 +13,16 @@
 #include "manager/core/events/bus_internal.h"
 #include "manager/core/loop/apply.h"
 #include "manager/core/loop/key_use.h"
+#include "manager/core/loop/session_use_save.h"
 #include "manager/core/loop/proposal_return.h"
 #include "manager/core/loop/turn.h"
 #include "manager/core/nodes/agents.h"
+#include "manager/core/nodes/agent_service_internal.h"
 #include "manager/core/nodes/images_internal.h"
 #include "manager/core/nodes/inventory.h"
+#include "manager/core/nodes/orphans.h"
+#include "manager/core/nodes/proxies_internal.h"
+#include "manager/core/retention/retention_job.h"
 #include "manager/core/scheduling/fair_share.h"
 #include "manager/core/scheduling/holding.h"
 #include "manager/core/scheduling/sched_sync.h"
@@ -31,6 +36,7 @@
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
+#include "manager/core/state/session_use.h"
 #include "manager/core/state/state.h"
 #include "manager/core/statistics/series.h"
 #include "store/fixture.h"
@@ -87,6 +93,8 @@ static int core_open_authority(struct core *core, struct aq_error *err)
 
     if (r == 0)
         r = store_call(core->store, core_read_revoked, core->ca, err);
+    if (r == 0)
+        r = orphans_load(core, err);
     if (r < 0)
         return r;
     return pki_issue_server(core->ca, core->conf.link_names, core->conf.link_name_count,
@@ -107,14 +115,31 @@ static void core_warn_of_published_keys(const struct core *core)
     }
 }
 
+/* Of struct store_conf. */
+static void core_on_database_lost(void *data, const struct aq_error *err)
+{
+    struct core *core = data;
+
+    if (core->conf.lost)
+        core->conf.lost(core->conf.lost_data, err);
+    else
+        log_error("%s", err->text);
+}
+
 static int core_open_state(struct core *core, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *db = core_state_path(core, "aliquot.db");
+    AQ_CLEANUP(aq_freep) char *key = core_state_path(core, "aliquot.db.key");
     AQ_CLEANUP(aq_freep) char *times = core_state_path(core, "clock");
-    struct store_conf conf = { .path = db, .wake = core_wake_loop, .wake_data = core };
+    struct store_conf conf = { .path = core->conf.database ? core->conf.database : db,
+                               .key_path = key,
+                               .address = core->conf.address,
+                               .wake = core_wake_loop,
+                               .lost = core_on_database_lost,
+                               .wake_data = core };
     int r;
 
-    if (!db || !times)
+    if (!db || !key || !times)
         return aq_fail_oom(err);
     if ((r = store_open(&conf, &core->store, err)) < 0
         || (r = clock_adjustment_begin(core, times, err)) < 0)
@@ -142,8 +167,10 @@ static void core_init_handles(struct core *core)
     (void)uv_idle_init(loop, &core->turn);
     (void)uv_timer_init(loop, &core->tick);
     (void)uv_timer_init(loop, &core->alarm);
+    (void)uv_timer_init(loop, &core->retention.pause);
     core->wake.data = core->turn.data = core->tick.data = core->alarm.data = core;
-    core->open_handles = 4;
+    core->retention.pause.data = core;
+    core->open_handles = 5;
 }
 
 static void core_apply_defaults(struct core_conf *conf)
@@ -179,10 +206,12 @@ int core_new(const struct core_conf *conf, struct core **ret, struct aq_error *e
     list_init(&core->sessions);
     list_init(&core->touched);
     list_init(&core->deferred_free);
+    list_init(&core->session_uses.unsaved);
     list_init(&core->deferred);
     list_init(&core->deferred_spares);
     list_init(&core->subscribers);
     list_init(&core->image_jobs);
+    list_init(&core->service_jobs);
     core_init_handles(core);
     if (!(core->types = slot_types_new()) || deferred_reserve(core) < 0)
         return aq_fail_oom(err);
@@ -230,9 +259,11 @@ void core_stop(struct core *core)
     (void)uv_idle_stop(&core->turn);
     (void)uv_timer_stop(&core->tick);
     (void)uv_timer_stop(&core->alarm);
+    (void)uv_timer_stop(&core->retention.pause);
     if (core->store) {
         series_stop(core);
         key_use_save(core);
+        session_use_save(core);
     }
     if (core->store)
         store_flush(core->store); /* its callbacks may answer agents that join */
@@ -307,19 +338,28 @@ static void core_free_memory(struct core *core)
     free(core->agents_sorted);
     free(core->heap);
     map_done(&core->sessions_by_id);
+    map_done(&core->kernels_by_id);
     map_done(&core->sessions_by_name);
     map_done(&core->agents);
+    proxies_free(core);
+    orphans_done(core);
     dependency_free(core);
     access_forget(core);
     key_use_free(core);
+    while (!list_is_empty(&core->session_uses.unsaved))
+        session_use_free(
+            LIST_ENTRY(core->session_uses.unsaved.next, struct session_use_entry, unsaved_link));
+    free(core->session_uses.totals.items);
     core_free_values(&core->accounts, core_free_account);
     core_free_values(&core->resource_groups, core_free_rgroup);
     map_done(&core->users_by_email);
+    map_done(&core->users_by_name);
     core_free_values(&core->users, core_free_user);
     core_free_values(&core->keypairs, core_free_keypair);
     core_free_values(&core->policies, core_free_policy);
     core_free_values(&core->domains, core_free_domain);
     core_free_values(&core->projects, core_free_group);
+    free(core->logins);
 }
 
 static void core_on_handle_closed(uv_handle_t *handle)
@@ -339,6 +379,7 @@ void core_free(struct core *core)
     core_free_memory(core);
     deferred_release(core);
     images_free_jobs(core);
+    agent_service_free(core);
     image_requirements_free(core);
     series_free(core);
     bus_free(core);
@@ -351,6 +392,7 @@ void core_free(struct core *core)
     uv_close((uv_handle_t *)&core->turn, core_on_handle_closed);
     uv_close((uv_handle_t *)&core->tick, core_on_handle_closed);
     uv_close((uv_handle_t *)&core->alarm, core_on_handle_closed);
+    uv_close((uv_handle_t *)&core->retention.pause, core_on_handle_closed);
 }
 
 uint16_t core_link_port(const struct core *core)
@@ -366,6 +408,11 @@ bool core_is_dev(const struct core *core)
 struct store *core_store(struct core *core)
 {
     return core->store;
+}
+
+uv_loop_t *core_loop(struct core *core)
+{
+    return core->loop;
 }
 
 struct slot_types *core_slot_types(const struct core *core)

@@ -5,8 +5,10 @@
 #include "base/clock.h"
 #include "manager/core/commit/proposal.h"
 #include "manager/core/loop/key_use.h"
+#include "manager/core/loop/session_use_save.h"
 #include "manager/core/loop/turn.h"
 #include "manager/core/nodes/liveness.h"
+#include "manager/core/retention/retention_job.h"
 #include "manager/core/scheduling/attempts.h"
 #include "manager/core/scheduling/pass.h"
 #include "manager/core/session/lifecycle.h"
@@ -76,5 +78,7 @@ void turn_on_tick(uv_timer_t *timer)
     series_tick(core);
     attempts_tick(core, clock_monotonic_usec());
     key_use_tick(core, clock_monotonic_usec());
+    session_use_tick(core, clock_monotonic_usec());
+    retention_tick(core, clock_monotonic_usec());
     core_schedule_turn(core);
 }

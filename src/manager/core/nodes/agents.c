@@ -25,6 +25,8 @@ static void agents_save(struct core *core, struct agent *fresh)
 
     a->devices_changed |= !agents_same_text(a->a.devices, fresh->devices)
                           || !slots_eq(&a->a.available, &fresh->available);
+    if (!agents_same_text(a->a.resource_group, fresh->resource_group))
+        queue_agent_closed(core, a); /* for those who wait in the group that it leaves */
     agent_done(&a->a);
     a->a = *fresh;
     *fresh = (struct agent){ 0 };
@@ -62,7 +64,7 @@ void agents_drop(struct core *core, struct agent_entry *a)
 {
     queue_agent_closed(core, a);
     sched_sync_remove_agent(a);
-    registration_finish_drains(core, &a->drains, -ENOENT);
+    registration_finish_changes(core, &a->changes, -ENOENT);
     agent_measured_free(AQ_TAKE(a->measured));
     agent_entry_drop(core, a);
 }

@@ -2,6 +2,7 @@
 /* connection.c - see connection.h */
 #include "manager/core/nodes/connection.h"
 
+#include "manager/core/nodes/agent_service_internal.h"
 #include "manager/core/nodes/images_internal.h"
 #include "manager/core/scheduling/queue.h"
 #include "manager/core/scheduling/sched_sync.h"
@@ -12,6 +13,7 @@ void connection_lost(struct core *core, struct agent_entry *a)
 {
     a->is_connected = a->is_synced = false;
     images_fail_jobs(core, a);
+    agent_service_lost(core, a);
     resize_lost(core, a);
     sched_sync_mark_agent(core, a);
     queue_agent_closed(core, a);

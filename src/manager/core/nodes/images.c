@@ -5,6 +5,7 @@
 
 #include "manager/core/events/bus_internal.h"
 #include "manager/core/nodes/images_internal.h"
+#include "manager/core/session/agent_command.h"
 #include "manager/core/session/image_requirements.h"
 #include "manager/core/session/retry.h"
 #include "manager/core/state/agent_entry.h"
@@ -55,6 +56,19 @@ int core_command_image(struct core *core, const char *agent_id, struct msg_image
     else
         *ret = job;
     return r;
+}
+
+void core_set_logins(struct core *core, char *auths)
+{
+    char *old = core->logins;
+    bool is_same = old && auths ? strcmp(old, auths) == 0 : !old && !auths;
+
+    core->logins = auths;
+    for (size_t i = 0; i < core->agent_count && !is_same; i++)
+        agent_command_logins(core, core->agents_sorted[i]->a.id);
+    if (old)
+        explicit_bzero(old, strlen(old));
+    free(old);
 }
 
 void core_cancel_image(struct core *core, struct core_image_job *job)

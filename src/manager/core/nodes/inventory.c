@@ -11,10 +11,13 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "manager/core/nodes/connection.h"
+#include "manager/core/nodes/agent_service_internal.h"
 #include "manager/core/nodes/images_internal.h"
 #include "manager/core/nodes/inventory.h"
 #include "manager/core/nodes/join.h"
+#include "manager/core/nodes/orphans.h"
 #include "manager/core/nodes/registration.h"
+#include "manager/core/nodes/proxies_internal.h"
 #include "manager/core/scheduling/queue.h"
 #include "manager/core/scheduling/rejection.h"
 #include "manager/core/scheduling/sched_sync.h"
@@ -39,7 +42,7 @@ static const char *inventory_known_reason(const char *text)
         REASON_RESTARTING,          REASON_AGENT_LOST,       REASON_NOT_FOUND_IN_MANAGER,
         REASON_CONTAINER_NOT_FOUND, REASON_MONITOR_LOST,     REASON_OUT_OF_MEMORY,
         REASON_GPU_OUT_OF_MEMORY,   REASON_GPU_MISUSE,       REASON_AGENT_REMOVED,
-        REASON_BOOTSTRAP_FAILED
+        REASON_BOOTSTRAP_FAILED,    REASON_EXEC_TIMEOUT
     };
 
     for (size_t i = 0; text && i < AQ_COUNT(known); i++)
@@ -197,7 +200,10 @@ static void inventory_handle_kernel(struct core *core, struct agent_entry *a,
             k = &l->s.kernels[i];
     if (!k || !kernel_is_holding(k->status) || !k->agent_id || strcmp(k->agent_id, a->a.id) != 0
         || m->attempt > k->attempt) {
-        inventory_end_orphan(core, a, m);
+        if (!orphans_keep(core, a, l, m))
+            inventory_end_orphan(core, a, m);
+        else if (k && kernel_is_holding(k->status))
+            l->kernels[k->rank].heartbeat = a->heartbeat; /* it is there, a later attempt */
         return;
     }
     l->kernels[k->rank].heartbeat = a->heartbeat;
@@ -234,6 +240,7 @@ static void inventory_handle_heartbeat(struct core *core, struct agent_entry *a,
     for (size_t i = 0; i < m->kernel_count; i++)
         inventory_handle_kernel(core, a, &m->kernels[i]);
     inventory_find_absent(core, a);
+    orphans_drop_absent(core, a);
     registration_update(core, a, m);
     if (a->a.status == AGENT_LOST)
         registration_save(core, a); /* it was silent, but its connection has lasted */
@@ -242,6 +249,7 @@ static void inventory_handle_heartbeat(struct core *core, struct agent_entry *a,
     if (first) {
         agent_entry_touch_sessions(core, a); /* commands may not have reached it */
         sched_sync_mark_agent(core, a);
+        agent_command_logins(core, a->a.id);
         agent_command_drain(core, a->a.id, a->is_known && !a->a.schedulable);
         queue_agent_changed(
             core, resource_group_entry_get(core, a->a.resource_group ? a->a.resource_group : ""));
@@ -255,7 +263,11 @@ static int inventory_on_hello(void *data, const struct msg_hello *hello,
 {
     struct core *core = data;
     struct agent_entry *a;
-    int r = agent_id_check(hello->agent_id, err);
+    int r;
+
+    if (proxies_is_one(hello->agent_id))
+        return proxies_take_hello(core, hello, err);
+    r = agent_id_check(hello->agent_id, err);
 
     if (r < 0)
         return r;
@@ -274,8 +286,11 @@ static int inventory_on_hello(void *data, const struct msg_hello *hello,
 static void inventory_on_connected(void *data, const char *agent_id, const struct uuid *incarnation)
 {
     struct core *core = data;
-    struct agent_entry *a = agent_entry_add(core, agent_id);
+    struct agent_entry *a;
 
+    if (proxies_is_one(agent_id))
+        return;
+    a = agent_entry_add(core, agent_id);
     /* What was sent to a former process never arrives any more. */
     if (!uuid_equals(&a->incarnation, incarnation))
         LIST_FOREACH(link, &a->kernels) {
@@ -296,18 +311,27 @@ static void inventory_on_connected(void *data, const char *agent_id, const struc
 static void inventory_on_message(void *data, const char *agent_id, const struct message *msg)
 {
     struct core *core = data;
-    struct agent_entry *a = agent_entry_add(core, agent_id);
+    struct agent_entry *a;
 
+    if (proxies_is_one(agent_id)) {
+        proxies_take_message(core, agent_id, msg);
+        return;
+    }
+    a = agent_entry_add(core, agent_id);
     a->heard_usec = clock_monotonic_usec();
     a->a.last_seen_usec = a->heard_usec;
     if (msg->type == MSG_HEARTBEAT)
         inventory_handle_heartbeat(core, a, &msg->heartbeat);
     else if (msg->type == MSG_KERNEL_STATUS)
         inventory_handle_kernel(core, a, &msg->kernel_status);
+    else if (msg->type == MSG_KERNEL_ORDER)
+        orphans_take_order(core, a, &msg->kernel_order);
     else if (msg->type == MSG_IMAGE_STATUS)
         images_take_status(core, a, &msg->image_status);
     else if (msg->type == MSG_IMAGE_LIST)
         images_take_list(core, a, &msg->image_list);
+    else if (msg->type == MSG_SERVICE_STATUS)
+        agent_service_take_status(core, a, &msg->service_status);
     else if (msg->type == MSG_STATISTICS)
         statistics_take(core, a, &msg->statistics);
 }
@@ -317,6 +341,8 @@ static void inventory_on_disconnected(void *data, const char *agent_id,
 {
     struct agent_entry *a = agent_entry_find(data, agent_id);
 
+    if (proxies_is_one(agent_id))
+        proxies_lost(data, agent_id, incarnation, why);
     if (!a || !uuid_equals(&a->incarnation, incarnation))
         return;
     connection_lost(data, a);

@@ -14,10 +14,12 @@
 #include "base/log.h"
 #include "base/vec.h"
 #include "link/pki.h"
+#include "store/audit_log.h"
 #include "store/token.h"
 #include "manager/core/commit/proposal.h"
 #include "manager/core/nodes/connection.h"
 #include "manager/core/nodes/join.h"
+#include "manager/core/nodes/proxies_internal.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/state.h"
@@ -37,6 +39,12 @@ static void join_hash_secret(const char *secret, unsigned char hash[TOKEN_HASH_S
     }
 }
 
+/* Of an agent or of a proxy. */
+static int join_check_id(const char *id, struct aq_error *err)
+{
+    return proxies_is_one(id) ? proxies_check_id(id, err) : agent_id_check(id, err);
+}
+
 /* ---- tokens ---- */
 
 struct token_making {
@@ -45,17 +53,37 @@ struct token_making {
     char agent_id[AGENT_ID_MAX + 1]; /* "" = any */
     int64_t expires_usec;
     char text[PKI_TOKEN_MAX];
+    struct audit_by by;
     core_token_fn done;
     void *data;
     struct aq_error err;
 };
 
+static int join_audit_token(struct store_tx *tx, const struct token_making *t, struct aq_error *err)
+{
+    char iso[CLOCK_ISO_MAX], after[CLOCK_ISO_MAX + 32];
+
+    if (!t->by.is_some)
+        return 0;
+    (void)snprintf(after, sizeof(after), "{\"expires_at\":\"%s\"}",
+                   clock_format_iso(t->expires_usec, iso));
+    return audit_log_add_change(tx, &t->by.who,
+                                &(struct audit_change){
+                                    .action = "create-join-token",
+                                    .object_kind = "join-token",
+                                    .object_name = t->agent_id[0] ? t->agent_id : NULL,
+                                    .after = after,
+                                },
+                                err);
+}
+
 static int join_write_token(struct store_tx *tx, void *data, struct aq_error *err)
 {
     const struct token_making *t = data;
+    int r = token_create(tx, t->hash, t->agent_id[0] ? t->agent_id : NULL, clock_realtime_usec(),
+                         t->expires_usec, err);
 
-    return token_create(tx, t->hash, t->agent_id[0] ? t->agent_id : NULL, clock_realtime_usec(),
-                        t->expires_usec, err);
+    return r < 0 ? r : join_audit_token(tx, t, err);
 }
 
 static void join_on_token(void *data, int r, const struct aq_error *err)
@@ -72,8 +100,8 @@ static void join_token_oom(void (*done)(void), void *data, int r, const struct a
     ((core_token_fn)done)(data, r, err, NULL);
 }
 
-void core_make_token(struct core *core, const char *agent_id, int64_t ttl_usec, core_token_fn done,
-                     void *data)
+void core_make_token(struct core *core, const char *agent_id, int64_t ttl_usec,
+                     const struct audit_who *by, core_token_fn done, void *data)
 {
     struct token_making *t = calloc(1, sizeof(*t));
     struct pki_token token;
@@ -84,8 +112,8 @@ void core_make_token(struct core *core, const char *agent_id, int64_t ttl_usec, 
         core_defer_oom(core, join_token_oom, (void (*)(void))done, data);
         return;
     }
-    *t = (struct token_making){ .core = core, .done = done, .data = data };
-    if (agent_id && (r = agent_id_check(agent_id, &t->err)) == 0)
+    *t = (struct token_making){ .core = core, .by = audit_by_copy(by), .done = done, .data = data };
+    if (agent_id && (r = join_check_id(agent_id, &t->err)) == 0)
         memcpy(t->agent_id, agent_id, strlen(agent_id) + 1);
     if (r == 0 && !core->ca)
         r = aq_fail(&t->err, ENOTSUP, "this manager listens to no agents");
@@ -150,6 +178,7 @@ static int join_publish_revocation(struct core *core, const struct serials *seri
     AQ_FAULT("core.revoke.published");
     if (core->link)
         link_server_drop(core->link, serials->agent_id, text);
+    proxies_forget(core, serials->agent_id);
     if (a && a->is_connected)
         connection_lost(core, a);
     return r;
@@ -182,10 +211,16 @@ static void joining_free(struct joining *j)
  */
 static int join_check_name(struct store_tx *tx, const struct joining *j, struct aq_error *err)
 {
-    int r = j->is_taken ? token_is_bound(tx, j->hash, err) : 1;
+    bool is_proxy = proxies_is_one(j->row.agent_id);
+    int r = j->is_taken || is_proxy ? token_is_bound(tx, j->hash, err) : 1;
 
     if (r != 0)
         return AQ_MIN(r, 0);
+    if (is_proxy)
+        return aq_fail(err, EACCES,
+                       "a proxy joins with a token that was made for it: 'aliquot agent token "
+                       "--proxy %s'",
+                       j->row.agent_id + strlen(LINK_PROXY_PREFIX));
     return aq_fail(err, EEXIST,
                    "there is an agent called '%s': give this one another name (id in agent.toml, "
                    "or the variable ALIQUOT_ID). If this machine is to take its place, join with "
@@ -254,7 +289,7 @@ static int join_prepare(struct core *core, struct joining *j, const struct msg_j
                         struct aq_error *err)
 {
     const struct agent_entry *same = agent_entry_find(core, msg->agent_id);
-    int r = agent_id_check(msg->agent_id, err);
+    int r = join_check_id(msg->agent_id, err);
 
     if (r < 0)
         return r;
@@ -296,15 +331,26 @@ struct revocation {
     char agent_id[AGENT_ID_MAX + 1];
     bool and_remove;
     struct serials serials;
+    struct audit_by by;
     core_done_fn done;
     void *data;
 };
 
+static struct audit_change join_audit_change(const struct revocation *v, const char *action)
+{
+    return (struct audit_change){ .action = action,
+                                  .object_kind = "agent",
+                                  .object_id = v->agent_id,
+                                  .object_name = v->agent_id };
+}
+
 static int join_write_revocation(struct store_tx *tx, void *data, struct aq_error *err)
 {
     struct revocation *v = data;
+    const struct audit_change change = join_audit_change(v, "revoke-agent");
+    int r = join_revoke_rows(tx, v->agent_id, clock_realtime_usec(), &v->serials, err);
 
-    return join_revoke_rows(tx, v->agent_id, clock_realtime_usec(), &v->serials, err);
+    return r < 0 || !v->by.is_some ? r : audit_log_add_change(tx, &v->by.who, &change, err);
 }
 
 static void join_finish_revocation(void *data, int r, const struct aq_error *err)
@@ -322,6 +368,7 @@ static void join_remove_row(struct revocation *v)
     struct event_batch *batch = event_batch_new();
     struct event *e = batch ? event_batch_add(batch, EVENT_AGENT_REMOVED, clock_realtime_usec())
                             : NULL;
+    struct audit_change change;
     struct aq_error err;
 
     if (!e) {
@@ -332,7 +379,8 @@ static void join_remove_row(struct revocation *v)
     memcpy(e->agent_status.id, v->agent_id, sizeof(v->agent_id));
     e->agent_status.to = AGENT_TERMINATED;
     e->agent_status.reason = REASON_USER_REQUESTED;
-    proposal_commit_command(core, batch, join_finish_revocation, v);
+    change = join_audit_change(v, "remove-agent");
+    proposal_commit_audited(core, batch, audit_by_get(&v->by), &change, join_finish_revocation, v);
 }
 
 static void join_on_revoked(void *data, int r, const struct aq_error *err)
@@ -350,7 +398,7 @@ static void join_on_revoked(void *data, int r, const struct aq_error *err)
 }
 
 static void join_begin_revocation(struct core *core, const char *id, bool and_remove,
-                                  core_done_fn done, void *data)
+                                  const struct audit_who *by, core_done_fn done, void *data)
 {
     struct agent_entry *a = agent_entry_find(core, id);
     struct revocation *v = calloc(1, sizeof(*v));
@@ -361,8 +409,10 @@ static void join_begin_revocation(struct core *core, const char *id, bool and_re
         core_defer(core, done, data, aq_fail_oom(&err), &err);
         return;
     }
-    *v = (struct revocation){ .core = core, .and_remove = and_remove, .done = done, .data = data };
-    if (agent_id_check(id, NULL) < 0 || (and_remove && (!a || !a->is_known)))
+    *v = (struct revocation){
+        .core = core, .and_remove = and_remove, .by = audit_by_copy(by), .done = done, .data = data
+    };
+    if (join_check_id(id, NULL) < 0 || (and_remove && (!a || !a->is_known)))
         r = aq_fail(&err, ENOENT, "there is no agent '%.64s'", id);
     else if (and_remove && !list_is_empty(&a->kernels))
         r = aq_fail(&err, EBUSY, "%u kernels are on agent '%s'; drain it and end them first",
@@ -375,12 +425,14 @@ static void join_begin_revocation(struct core *core, const char *id, bool and_re
         core_defer(core, join_finish_revocation, v, r, &err);
 }
 
-void core_revoke_agent(struct core *core, const char *id, core_done_fn done, void *data)
+void core_revoke_agent(struct core *core, const char *id, const struct audit_who *by,
+                       core_done_fn done, void *data)
 {
-    join_begin_revocation(core, id, false, done, data);
+    join_begin_revocation(core, id, false, by, done, data);
 }
 
-void core_remove_agent(struct core *core, const char *id, core_done_fn done, void *data)
+void core_remove_agent(struct core *core, const char *id, const struct audit_who *by,
+                       core_done_fn done, void *data)
 {
-    join_begin_revocation(core, id, true, done, data);
+    join_begin_revocation(core, id, true, by, done, data);
 }

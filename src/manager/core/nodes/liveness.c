@@ -6,6 +6,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "manager/core/commit/proposal.h"
+#include "manager/core/nodes/agent_service_internal.h"
 #include "manager/core/nodes/liveness.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/resource_group_entry.h"
@@ -62,6 +63,7 @@ void liveness_tick(struct core *core, int64_t now)
 {
     int64_t late = now - core->ticked_usec;
 
+    agent_service_tick(core, now);
     core->ticked_usec = now;
     for (size_t i = 0; i < core->agent_count; i++) {
         struct agent_entry *a = core->agents_sorted[i];

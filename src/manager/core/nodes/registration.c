@@ -13,19 +13,12 @@
 #include "base/fault.h"
 #include "base/json_load.h"
 #include "manager/core/commit/proposal.h"
+#include "manager/core/nodes/agent_change.h"
 #include "manager/core/nodes/registration.h"
 #include "manager/core/session/agent_command.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/state.h"
-
-struct drain {
-    struct list link; /* agent_entry.drains, .draining while it is saved */
-    bool on;
-    char *reason;
-    core_done_fn done;
-    void *data;
-};
 
 /* Names of slots are known for ever, and to the whole cluster, which has room for a few thousand
  * of them: an agent may name so many that nobody knew before.
@@ -145,6 +138,7 @@ bool registration_is_same(const struct agent *a, const struct agent *b)
     return strcmp(a->id, b->id) == 0 && a->status == b->status
            && uuid_equals(&a->incarnation, &b->incarnation)
            && registration_same_texts(a->resource_group, b->resource_group)
+           && registration_same_texts(a->assigned_group, b->assigned_group)
            && registration_same_texts(a->architecture, b->architecture)
            && registration_same_texts(a->version, b->version)
            && registration_same_texts(a->addr, b->addr)
@@ -192,6 +186,7 @@ static int registration_begin_row(const struct agent_entry *a, int64_t now, stru
     ret->status_changed_usec = a->is_known ? a->a.status_changed_usec : now;
     ret->lost_usec = a->a.lost_usec;
     if (registration_set_text(&ret->drain_reason, a->a.drain_reason) < 0
+        || registration_set_text(&ret->assigned_group, a->a.assigned_group) < 0
         || slots_copy(&ret->available, &a->a.available) < 0)
         return -ENOMEM;
     return registration_copy_offer(ret, &a->a);
@@ -219,16 +214,30 @@ static int registration_add_offer(struct core *core, struct agent_entry *a, int6
     return registration_read_slots(a, a->slots_text, &ret->available, batch, core->types, err);
 }
 
-static int registration_add_drains(const struct agent_entry *a, struct agent *ret)
+static int registration_add_change(const struct agent_change *change, struct agent *ret)
 {
-    LIST_FOREACH(link, &a->drains) {
-        const struct drain *d = LIST_ENTRY(link, struct drain, link);
+    const char *group = change->resource_group;
 
-        ret->schedulable = !d->on;
-        if (registration_set_text(&ret->drain_reason, d->on ? d->reason : NULL) < 0)
+    if (group && registration_set_text(&ret->assigned_group, group[0] ? group : NULL) < 0)
+        return -ENOMEM;
+    if (change->drain == CORE_AGENT_DRAIN_KEEP)
+        return 0;
+    ret->schedulable = change->drain == CORE_AGENT_DRAIN_OFF;
+    return registration_set_text(&ret->drain_reason, ret->schedulable ? NULL : change->reason);
+}
+
+/* With entries of what each changes. */
+static int registration_add_changes(const struct agent_entry *a, struct event_batch *batch,
+                                    struct agent *ret)
+{
+    LIST_FOREACH(link, &a->changes) {
+        const struct agent_change *change = LIST_ENTRY(link, struct agent_change, link);
+
+        if (agent_change_audit(change, ret, batch) < 0 || registration_add_change(change, ret) < 0)
             return -ENOMEM;
     }
-    return 0;
+    return ret->assigned_group ? registration_set_text(&ret->resource_group, ret->assigned_group)
+                               : 0;
 }
 
 static int registration_make_row(struct core *core, struct agent_entry *a,
@@ -239,24 +248,23 @@ static int registration_make_row(struct core *core, struct agent_entry *a,
 
     if (r == 0)
         r = registration_add_offer(core, a, now, batch, ret, err);
-    return r < 0 ? r : registration_add_drains(a, ret);
+    return r < 0 ? r : registration_add_changes(a, batch, ret);
 }
 
 /* ---- saving ---- */
 
-void registration_finish_drains(struct core *core, struct list *drains, int r)
+void registration_finish_changes(struct core *core, struct list *changes, int r)
 {
     struct aq_error err = { .code = -r, .text = "the agent's row could not be written; try again" };
 
     if (r == -ENOMEM)
         (void)aq_fail_oom(&err);
-    while (!list_is_empty(drains)) {
-        struct drain *d = LIST_ENTRY(drains->next, struct drain, link);
+    while (!list_is_empty(changes)) {
+        struct agent_change *change = LIST_ENTRY(changes->next, struct agent_change, link);
 
-        list_remove(&d->link);
-        core_defer(core, d->done, d->data, r, &err);
-        free(d->reason);
-        free(d);
+        list_remove(&change->link);
+        core_defer(core, change->done, change->data, r, &err);
+        agent_change_free(change);
     }
 }
 
@@ -276,7 +284,7 @@ static void registration_on_saved(void *data, int r, const struct aq_error *err)
                         s->agent_id, err->text);
         a->is_saving = false;
         a->is_unsaved = r < 0;
-        registration_finish_drains(s->core, &a->draining, r);
+        registration_finish_changes(s->core, &a->changing, r);
         if (r == 0) {
             agent_command_drain(s->core, s->agent_id, !a->a.schedulable);
             registration_save(s->core, a);
@@ -325,15 +333,15 @@ void registration_save(struct core *core, struct agent_entry *a)
         if (r != -EALREADY)
             log_limited(&a->log, LOG_LEVEL_WARNING, "agent '%s' cannot be recorded: %s", a->a.id,
                         err.text);
-        registration_finish_drains(core, &a->drains, r == -EALREADY ? 0 : r);
+        registration_finish_changes(core, &a->changes, r == -EALREADY ? 0 : r);
         return;
     }
     a->is_saving = true;
-    while (!list_is_empty(&a->drains)) {
-        struct list *link = a->drains.next;
+    while (!list_is_empty(&a->changes)) {
+        struct list *link = a->changes.next;
 
         list_remove(link);
-        list_add(&a->draining, link);
+        list_add(&a->changing, link);
     }
 }
 
@@ -356,7 +364,7 @@ int registration_take(struct core *core, struct agent_entry *a, const struct msg
     };
     int r;
 
-    if (!core_find_resource_group(core, group))
+    if (!a->a.assigned_group && !core_find_resource_group(core, group))
         return aq_fail_field(err, ENOENT, "resource_group",
                              "there is no resource group '%s'; make "
                              "it, or configure the agent for another",
@@ -393,25 +401,44 @@ void registration_update(struct core *core, struct agent_entry *a, const struct 
         registration_save(core, a);
 }
 
-void core_drain_agent(struct core *core, const char *id, bool on, const char *reason,
-                      core_done_fn done, void *data)
+/* -ENOENT, -ENOMEM */
+static int registration_check_change(const struct core *core, const char *id,
+                                     const struct core_agent_change *change, struct aq_error *err)
+{
+    const struct agent_entry *a = agent_entry_find(core, id);
+    const char *group = change->resource_group;
+
+    if (!a || !a->is_known)
+        return aq_fail_field(err, ENOENT, "agent instance", "there is no agent '%.64s'", id);
+    if (group && group[0] && !core_find_resource_group(core, group))
+        return aq_fail_field(err, ENOENT, "scaling group", "there is no resource group '%.64s'",
+                             group);
+    return 0;
+}
+
+void core_change_agent(struct core *core, const char *id, const struct core_agent_change *what,
+                       const struct audit_who *by, core_done_fn done, void *data)
 {
     struct agent_entry *a = agent_entry_find(core, id);
-    struct drain *d = NULL;
+    struct agent_change *change = NULL;
     struct aq_error err;
+    int r = registration_check_change(core, id, what, &err);
 
-    if (!a || !a->is_known) {
-        core_defer(core, done, data, aq_fail(&err, ENOENT, "there is no agent '%s'", id), &err);
+    if (r == 0
+        && (!(change = calloc(1, sizeof(*change)))
+            || registration_set_text(&change->reason, what->drain_reason) < 0
+            || registration_set_text(&change->resource_group, what->resource_group) < 0))
+        r = aq_fail_oom(&err);
+    if (r < 0) {
+        if (change)
+            agent_change_free(change);
+        core_defer(core, done, data, r, &err);
         return;
     }
-    if (!(d = calloc(1, sizeof(*d))) || registration_set_text(&d->reason, reason) < 0) {
-        free(d);
-        core_defer(core, done, data, aq_fail_oom(&err), &err);
-        return;
-    }
-    d->on = on;
-    d->done = done;
-    d->data = data;
-    list_add(&a->drains, &d->link);
+    change->drain = what->drain;
+    change->by = audit_by_copy(by);
+    change->done = done;
+    change->data = data;
+    list_add(&a->changes, &change->link);
     registration_save(core, a);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* registration.h - agents' rows: what they offer, and draining */
+/* registration.h - agents' rows: what they offer, and what administrators set */
 #ifndef AQ_MANAGER_CORE_NODES_REGISTRATION_H
 #define AQ_MANAGER_CORE_NODES_REGISTRATION_H
 
@@ -26,7 +26,7 @@ void registration_update(struct core *core, struct agent_entry *a, const struct 
 /* Bring the row up to date if it is not. */
 void registration_save(struct core *core, struct agent_entry *a);
 
-/* Call all of 'drains' with the result 'r', and free them. */
-void registration_finish_drains(struct core *core, struct list *drains, int r);
+/* Call all of 'changes' with the result 'r', and free them. */
+void registration_finish_changes(struct core *core, struct list *changes, int r);
 
 #endif

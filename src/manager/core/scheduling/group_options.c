@@ -30,6 +30,7 @@
 #include "manager/core/scheduling/fair_share_settings.h"
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/session_entry.h"
+#include "manager/core/state/state.h"
 #include "sched/plugin.h"
 #include "manager/core/scheduling/preemption.h"
 #include "manager/core/scheduling/retry_options.h"
@@ -189,6 +190,7 @@ static int options_read_opts(const char *text, struct core_scheduling *ret, stru
         r = aq_fail_field(err, EINVAL, "config", "must be an object");
     if (r == 0)
         r = options_read_count(config, "num_retries_to_skip", &ret->options.retries_to_skip, err);
+    ret->has_retries = json_object_get(config, "num_retries_to_skip") != NULL;
     if (r == 0)
         r = options_read_strategy(opts, &ret->options, err);
     if (r == 0)
@@ -249,4 +251,10 @@ void core_read_scheduling(const struct resource_group *g, struct core_scheduling
     (void)options_read_selector("selection", g->selection, &ret->options, NULL);
     if (g->scheduler_opts && options_read_opts(g->scheduler_opts, ret, NULL) == -ENOMEM)
         core_die("how a resource group schedules");
+}
+
+void core_default_scheduling(const struct core *core, struct core_scheduling *s)
+{
+    if (s->options.sequencer == &sched_fifo && !s->has_retries)
+        s->options.retries_to_skip = core->fifo_retries;
 }

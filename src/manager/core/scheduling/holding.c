@@ -8,6 +8,7 @@
 #include "manager/core/scheduling/queue.h"
 #include "manager/core/scheduling/sched_sync.h"
 #include "manager/core/state/account.h"
+#include "manager/core/state/agent_entry.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
@@ -25,6 +26,8 @@ static void holding_on_release(struct core *core, struct session_entry *l, size_
     fair_share_add(l, rank, l->kernels[rank].held_usec, at_usec);
     sched_sync_session_releases(core, l, agent);
     queue_capacity_freed(core, l->resource_group);
+    if (agent->scheduled_by && agent->scheduled_by != l->resource_group) /* it has moved */
+        queue_capacity_freed(core, agent->scheduled_by);
     for (int kind = 0; kind < SCHED_ACCOUNT_KINDS; kind++)
         queue_account_changed(core, l->accounts[kind]);
 }

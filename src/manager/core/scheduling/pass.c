@@ -128,6 +128,8 @@ static int pass_run(struct core *core, struct resource_group_entry *g)
 
 void pass_run_all(struct core *core)
 {
+    if (core->orphans.restored_usec)
+        return; /* what waits here may run on an agent already */
     for (size_t i = 0; i < core->resource_groups.count; i++) {
         struct resource_group_entry *g = core->resource_groups.entries[i].value;
         int r;

@@ -198,6 +198,25 @@ static int pending_reason_backoff(const struct session_entry *l, struct strbuf *
     return rejection_append(l->s.status_data, text, json);
 }
 
+/* No session is started until an administrator has finished that. */
+static int pending_reason_restored(struct strbuf *text, struct strbuf *json)
+{
+    static const char sentence[] = "The manager was restored from a backup: sessions start when an "
+                                   "administrator has said 'aliquot admin orphan finish'.";
+
+    if (text)
+        strbuf_adds(text, sentence);
+    if (json) {
+        struct jsonw w = jsonw_make(json);
+
+        jsonw_object_begin(&w);
+        jsonw_member_str(&w, "kind", "restored");
+        jsonw_member_str(&w, "text", sentence);
+        jsonw_object_end(&w);
+    }
+    return 0;
+}
+
 /* What was cut short is no answer. */
 static int pending_reason_check(const struct strbuf *text, const struct strbuf *json,
                                 struct aq_error *err)
@@ -213,6 +232,8 @@ int pending_reason_write(struct core *core, struct session_entry *l, struct strb
     AQ_CLEANUP(strbuf_donep) struct strbuf j = STRBUF_INIT;
     int r;
 
+    if (core->orphans.restored_usec)
+        return pending_reason_restored(text, json);
     if (l->preemption.is_preempting)
         return pending_reason_preempting(l, text, json);
     if (l->retry.backoff_usec > clock_monotonic_usec())

@@ -4,6 +4,7 @@
  * Orders to an agent that is not connected, or whose inventory is not known
  * yet, are not sent: the next heartbeat has the session looked at again.
  */
+#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -86,23 +87,30 @@ static bool agent_command_dump_member(struct core *core, const json_t *spec, con
     return *ret;
 }
 
-/* Of sessions that users log in to, and whose kernels do to each other; others have none. False
- * if memory is short.
- */
+int core_derive_ssh_seed(const struct core *core, const struct session *session, char ret[65],
+                         struct aq_error *err)
+{
+    char id[UUID_TEXT_MAX], purpose[UUID_TEXT_MAX + 8];
+
+    if (session->type != SESSION_INTERACTIVE && session->kernel_count == 1)
+        return aq_fail(err, ENOENT, "a batch session has no SSH keys");
+    (void)snprintf(purpose, sizeof(purpose), "ssh %s", uuid_format(&session->id, id));
+    return store_derive(core->store, purpose, ret, err);
+}
+
+/* NULL for a session without SSH; false if memory is short. */
 static bool agent_command_make_ssh_seed(struct core *core, const struct session *s,
                                         const char **ret)
 {
-    char id[UUID_TEXT_MAX], purpose[UUID_TEXT_MAX + 8], seed[65];
     struct aq_error err = { 0 };
+    char seed[65];
+    int r = core_derive_ssh_seed(core, s, seed, &err);
 
     *ret = NULL;
-    if (s->type != SESSION_INTERACTIVE && s->kernel_count == 1)
-        return true;
-    (void)snprintf(purpose, sizeof(purpose), "ssh %s", uuid_format(&s->id, id));
-    if (store_derive(core->store, purpose, seed, &err) < 0) {
+    if (r < 0 && r != -ENOENT)
         log_warning("a session gets no SSH keys: %s", err.text);
+    if (r < 0)
         return true;
-    }
     *ret = arena_strdup(&core->scratch, seed);
     return *ret;
 }
@@ -112,6 +120,7 @@ static int agent_command_fill_create(struct core *core, const struct session_ent
                                      struct msg_kernel_create *c)
 {
     const struct user *owner = core_find_user(core, &l->s.user_id);
+    const struct keypair *key = core_find_keypair(core, l->s.access_key);
     AQ_CLEANUP(strbuf_donep) struct strbuf slots = STRBUF_INIT;
     struct jsonw w = jsonw_make(&slots);
     char text[UUID_TEXT_MAX];
@@ -137,6 +146,7 @@ static int agent_command_fill_create(struct core *core, const struct session_ent
         .input = k->rank == 0 ? agent_command_member(spec, "input") : NULL,
         .bootstrap = agent_command_member(spec, "bootstrap"),
         .batch_timeout_usec = l->s.batch_timeout_usec,
+        .ssh_public_key = key ? key->ssh_public_key : NULL,
     };
     if (!strbuf_ok(&slots) || !c->slots || !c->user_id || !c->group_id
         || !agent_command_dump_member(core, spec, "resource_opts", &c->resource_opts)
@@ -210,6 +220,20 @@ void agent_command_forget(struct core *core, const char *agent_id, const struct 
 
     if (agent_command_send(core, agent_id, &msg))
         AQ_FAULT("core.kernel.forget.sent");
+}
+
+void agent_command_describe(struct core *core, const char *agent_id, const struct uuid *kernel_id)
+{
+    struct message msg = { .type = MSG_KERNEL_DESCRIBE, .kernel_describe = { *kernel_id } };
+
+    (void)agent_command_send(core, agent_id, &msg);
+}
+
+void agent_command_logins(struct core *core, const char *agent_id)
+{
+    struct message msg = { .type = MSG_IMAGE_LOGINS, .image_logins = { core->logins } };
+
+    (void)agent_command_send(core, agent_id, &msg);
 }
 
 void agent_command_drain(struct core *core, const char *agent_id, bool on)

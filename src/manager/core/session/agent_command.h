@@ -33,7 +33,13 @@ void agent_command_forget(struct core *core, const char *agent_id, const struct 
 void agent_command_end_orphan(struct core *core, const char *agent_id, const struct uuid *kernel_id,
                               int64_t attempt);
 
+/* Let it say what the kernel was made from: kernel.order. */
+void agent_command_describe(struct core *core, const char *agent_id, const struct uuid *kernel_id);
+
 /* Take no more kernels, or take them again. */
 void agent_command_drain(struct core *core, const char *agent_id, bool on);
+
+/* What registries are logged in with, to an agent that is connected. */
+void agent_command_logins(struct core *core, const char *agent_id);
 
 #endif

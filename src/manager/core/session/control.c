@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* control.c - what users ask of sessions that exist */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/jsonw.h"
 #include "manager/core/commit/proposal.h"
 #include "manager/core/session/control.h"
 #include "manager/core/session/resize.h"
+#include "manager/core/session/session_audit.h"
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
@@ -17,6 +20,7 @@ enum waits_for { FOR_END, FOR_FORCED_END, FOR_RESTART };
 struct waiter {
     struct list link; /* session_entry.waiters */
     enum waits_for what;
+    struct audit_by by; /* of a change that is not proposed yet */
     core_done_fn done;
     void *data;
 };
@@ -34,6 +38,46 @@ static bool control_is_satisfied(const struct waiter *w, const struct session *s
         return s->status == SESSION_RESTARTING;
     }
     return false;
+}
+
+static void control_write_status(enum session_status status, bool forced, struct strbuf *out)
+{
+    struct jsonw w = jsonw_make(out);
+
+    jsonw_object_begin(&w);
+    jsonw_member_str(&w, "status", session_status_name(status));
+    if (forced)
+        jsonw_member_bool(&w, "forced", true);
+    jsonw_object_end(&w);
+}
+
+static void control_audit_one(struct core *core, const struct session_entry *l,
+                              const struct waiter *w, enum session_status to)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf before = STRBUF_INIT, after = STRBUF_INIT;
+    char id[UUID_TEXT_MAX];
+    struct audit_change change = session_audit_change(
+        &l->s, w->what == FOR_RESTART ? "restart-session" : "end-session", id);
+
+    control_write_status(l->s.status, l->s.forced, &before);
+    control_write_status(to, w->what == FOR_FORCED_END, &after);
+    if (!strbuf_ok(&before) || !strbuf_ok(&after)) {
+        proposal_break(core);
+        return;
+    }
+    change.before = before.data;
+    change.after = after.data;
+    proposal_audit(core, &w->by.who, &change);
+}
+
+void control_audit(struct core *core, const struct session_entry *l, enum session_status to)
+{
+    LIST_FOREACH(link, &l->commands.waiters) {
+        const struct waiter *w = LIST_ENTRY(link, struct waiter, link);
+
+        if (w->by.is_some && (w->what == FOR_RESTART) == (to == SESSION_RESTARTING))
+            control_audit_one(core, l, w, to);
+    }
 }
 
 static void control_command_answer(struct core *core, struct waiter *w, int r,
@@ -85,14 +129,14 @@ void waiters_fail(struct core *core, struct session_entry *l, int r, const struc
 }
 
 /* NULL if memory is short: who asks hears so. */
-static struct waiter *waiter_new(struct core *core, enum waits_for what, core_done_fn done,
-                                 void *data)
+static struct waiter *waiter_new(struct core *core, enum waits_for what, const struct audit_who *by,
+                                 core_done_fn done, void *data)
 {
     struct waiter *w = calloc(1, sizeof(*w));
     struct aq_error err;
 
     if (w)
-        *w = (struct waiter){ .what = what, .done = done, .data = data };
+        *w = (struct waiter){ .what = what, .by = audit_by_copy(by), .done = done, .data = data };
     else
         core_defer(core, done, data, aq_fail_oom(&err), &err);
     return w;
@@ -120,7 +164,7 @@ static struct session_entry *control_find_or_fail(struct core *core, const struc
 static const char *control_command_known_reason(const char *reason, bool forced)
 {
     static const char *const known[] = { REASON_USER_REQUESTED, REASON_FORCE_TERMINATED,
-                                         REASON_SELF_TERMINATED };
+                                         REASON_SELF_TERMINATED, REASON_EXEC_TIMEOUT };
 
     for (size_t i = 0; reason && i < AQ_COUNT(known); i++)
         if (strcmp(known[i], reason) == 0)
@@ -128,13 +172,26 @@ static const char *control_command_known_reason(const char *reason, bool forced)
     return forced ? REASON_FORCE_TERMINATED : REASON_USER_REQUESTED;
 }
 
+/* Is it more than what was asked for before? */
+static bool control_end_is_news(const struct session_entry *l, bool forced)
+{
+    if (l->commands.end_reason && l->s.status == SESSION_PENDING)
+        return false;
+    if (forced)
+        return !l->commands.end_is_forced && !l->s.forced;
+    return !l->commands.end_reason && l->s.status != SESSION_TERMINATING;
+}
+
 void core_terminate_session(struct core *core, const struct uuid *id, bool forced,
-                            const char *reason, core_done_fn done, void *data)
+                            const char *reason, const struct audit_who *by, core_done_fn done,
+                            void *data)
 {
     struct session_entry *l = control_find_or_fail(core, id, done, data);
-    struct waiter *w = l ? waiter_new(core, forced ? FOR_FORCED_END : FOR_END, done, data) : NULL;
+    struct waiter *w;
 
-    if (!w)
+    if (!l
+        || !(w = waiter_new(core, forced ? FOR_FORCED_END : FOR_END,
+                            control_end_is_news(l, forced) ? by : NULL, done, data)))
         return;
     AQ_FAULT("core.terminate.asked");
     if (!l->commands.end_reason)
@@ -143,7 +200,8 @@ void core_terminate_session(struct core *core, const struct uuid *id, bool force
     control_command_wait(core, l, w);
 }
 
-void core_restart_session(struct core *core, const struct uuid *id, core_done_fn done, void *data)
+void core_restart_session(struct core *core, const struct uuid *id, const struct audit_who *by,
+                          core_done_fn done, void *data)
 {
     struct session_entry *l = control_find_or_fail(core, id, done, data);
     struct waiter *w;
@@ -160,7 +218,7 @@ void core_restart_session(struct core *core, const struct uuid *id, core_done_fn
                    &err);
         return;
     }
-    if (!(w = waiter_new(core, FOR_RESTART, done, data)))
+    if (!(w = waiter_new(core, FOR_RESTART, l->commands.wants_restart ? NULL : by, done, data)))
         return;
     l->commands.wants_restart = true;
     control_command_wait(core, l, w);
@@ -168,20 +226,32 @@ void core_restart_session(struct core *core, const struct uuid *id, core_done_fn
 
 /* ---- changes that need no step ---- */
 
-void core_dismiss_sessions(struct core *core, const struct uuid *ids, size_t count,
-                           core_done_fn done, void *data)
+static int control_add_dismissal(struct event_batch *batch, const struct core_dismissal *session,
+                                 const struct audit_who *by)
+{
+    struct event *e = event_batch_add(batch, EVENT_SESSION_DISMISSED, clock_realtime_usec());
+    char id[UUID_TEXT_MAX];
+
+    if (!e)
+        return -ENOMEM;
+    e->session_change.id = session->id;
+    return event_batch_audit(batch, by,
+                             &(struct audit_change){ .action = "dismiss-session",
+                                                     .object_kind = "session",
+                                                     .object_id = uuid_format(&session->id, id),
+                                                     .object_name = session->name,
+                                                     .object_domain = session->domain });
+}
+
+void core_dismiss_sessions(struct core *core, const struct core_dismissal *sessions, size_t count,
+                           const struct audit_who *by, core_done_fn done, void *data)
 {
     struct event_batch *batch = event_batch_new();
-    int64_t now = clock_realtime_usec();
     bool is_whole = batch != NULL;
     struct aq_error err;
 
-    for (size_t i = 0; is_whole && i < count; i++) {
-        struct event *e = event_batch_add(batch, EVENT_SESSION_DISMISSED, now);
-
-        if ((is_whole = e != NULL))
-            e->session_change.id = ids[i];
-    }
+    for (size_t i = 0; is_whole && i < count; i++)
+        is_whole = control_add_dismissal(batch, &sessions[i], by) == 0;
     if (is_whole) {
         proposal_commit_command(core, batch, done, data);
         return;
@@ -191,11 +261,15 @@ void core_dismiss_sessions(struct core *core, const struct uuid *ids, size_t cou
         core_defer(core, done, data, aq_fail_oom(&err), &err);
 }
 
-static void control_command_change(struct core *core, struct session_entry *l, enum event_kind kind,
-                                   const char *name, int priority, core_done_fn done, void *data)
+/* The new value, of an event in 'batch', which is taken; 'change' has no ids yet. */
+static void control_command_change(struct core *core, struct session_entry *l,
+                                   const struct event *wanted, struct audit_change *change,
+                                   const struct audit_who *by, core_done_fn done, void *data)
 {
     struct event_batch *batch = event_batch_new();
-    struct event *e = batch ? event_batch_add(batch, kind, clock_realtime_usec()) : NULL;
+    struct event *e = batch ? event_batch_add(batch, wanted->kind, clock_realtime_usec()) : NULL;
+    struct audit_change whole;
+    char id[UUID_TEXT_MAX];
     struct aq_error err;
 
     if (!e) {
@@ -203,15 +277,29 @@ static void control_command_change(struct core *core, struct session_entry *l, e
         core_defer(core, done, data, aq_fail_oom(&err), &err);
         return;
     }
+    e->session_change = wanted->session_change;
     e->session_change.id = l->s.id;
-    e->session_change.priority = priority;
-    if (name)
-        memcpy(e->session_change.name, name, strlen(name) + 1);
-    proposal_commit_command(core, batch, done, data);
+    whole = session_audit_change(&l->s, change->action, id);
+    whole.before = change->before;
+    whole.after = change->after;
+    proposal_commit_audited(core, batch, by, &whole, done, data);
+}
+
+static void control_rename(struct core *core, struct session_entry *l, const char *name,
+                           const struct audit_who *by, core_done_fn done, void *data)
+{
+    struct event wanted = { .kind = EVENT_SESSION_RENAMED };
+    char before[SESSION_NAME_MAX + 16], after[SESSION_NAME_MAX + 16]; /* names need no escapes */
+    struct audit_change change = { .action = "rename-session", .before = before, .after = after };
+
+    memcpy(wanted.session_change.name, name, strlen(name) + 1);
+    (void)snprintf(before, sizeof(before), "{\"name\":\"%s\"}", l->s.name);
+    (void)snprintf(after, sizeof(after), "{\"name\":\"%s\"}", name);
+    control_command_change(core, l, &wanted, &change, by, done, data);
 }
 
 void core_rename_session(struct core *core, const struct uuid *id, const char *name,
-                         core_done_fn done, void *data)
+                         const struct audit_who *by, core_done_fn done, void *data)
 {
     struct session_entry *l = control_find_or_fail(core, id, done, data);
     const struct session *other;
@@ -232,11 +320,26 @@ void core_rename_session(struct core *core, const struct uuid *id, const char *n
     else if (other)
         core_defer(core, done, data, 0, NULL);
     else
-        control_command_change(core, l, EVENT_SESSION_RENAMED, name, 0, done, data);
+        control_rename(core, l, name, by, done, data);
 }
 
-void core_set_priority(struct core *core, const struct uuid *id, int priority, core_done_fn done,
-                       void *data)
+static void control_set_priority(struct core *core, struct session_entry *l, int priority,
+                                 const struct audit_who *by, core_done_fn done, void *data)
+{
+    struct event wanted = { .kind = EVENT_SESSION_PRIORITY, .session_change.priority = priority };
+    char before[32], after[32];
+    struct audit_change change = { .action = "set-session-priority",
+                                   .before = before,
+                                   .after = after };
+
+    (void)snprintf(before, sizeof(before), "{\"priority\":%d}", l->s.priority);
+    (void)snprintf(after, sizeof(after), "{\"priority\":%d}", priority);
+    control_command_change(core, l, &wanted, &change, l->s.priority == priority ? NULL : by, done,
+                           data);
+}
+
+void core_set_priority(struct core *core, const struct uuid *id, int priority,
+                       const struct audit_who *by, core_done_fn done, void *data)
 {
     struct session_entry *l = control_find_or_fail(core, id, done, data);
     const struct keypair *k;
@@ -261,7 +364,7 @@ void core_set_priority(struct core *core, const struct uuid *id, int priority, c
     if (r < 0)
         core_defer(core, done, data, r, &err);
     else
-        control_command_change(core, l, EVENT_SESSION_PRIORITY, NULL, priority, done, data);
+        control_set_priority(core, l, priority, by, done, data);
 }
 
 /* ---- streams ---- */

@@ -3,6 +3,8 @@
 #ifndef AQ_MANAGER_CORE_SESSION_CONTROL_H
 #define AQ_MANAGER_CORE_SESSION_CONTROL_H
 
+#include "model/session.h"
+
 struct aq_error;
 struct core;
 struct session_entry;
@@ -12,5 +14,8 @@ void waiters_check(struct core *core, struct session_entry *l);
 
 /* Call all that wait, with the error 'r'. */
 void waiters_fail(struct core *core, struct session_entry *l, int r, const struct aq_error *err);
+
+/* The entries of who asked for what is proposed in this turn: 'to' is RESTARTING, or how it ends. */
+void control_audit(struct core *core, const struct session_entry *l, enum session_status to);
 
 #endif

@@ -17,6 +17,7 @@
 #include "manager/core/session/admission.h"
 #include "manager/core/session/dependency_resolve.h"
 #include "manager/core/session/request.h"
+#include "manager/core/session/session_audit.h"
 #include "manager/core/state/constraints.h"
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/resource_group_entry.h"
@@ -44,8 +45,10 @@ struct create_creation {
     struct arena arena;
     size_t at; /* the draft that 'err' is about */
     core_create_fn done;
-    core_dry_run_fn dry_run_done; /* instead: nothing is to be made */
-    struct strbuf text, json;     /* of the trial */
+    core_dry_run_fn dry_run_done;         /* instead: nothing is to be made */
+    struct strbuf text, json;             /* of the trial */
+    const struct core_answered *answered; /* NULL = the answer is not kept */
+    struct audit_by by;
     void *data;
     size_t count;
     struct create_draft drafts[];
@@ -181,7 +184,6 @@ static void create_on_committed(void *data, int result, const struct aq_error *e
                                 struct event_batch *batch)
 {
     struct create_creation *c = data;
-    size_t next = 0;
 
     c->core->counts.commits++;
     if (result < 0) {
@@ -189,12 +191,8 @@ static void create_on_committed(void *data, int result, const struct aq_error *e
         return;
     }
     AQ_FAULT("core.create.committed");
-    for (size_t i = 0; i < c->count; i++) {
-        if (c->drafts[i].is_met)
-            continue;
-        create_set_created(&c->created[i], &batch->events[next].session, true);
-        c->core->proposal_hooks->apply(c->core, &batch->events[next++]);
-    }
+    for (size_t i = 0; i < batch->count; i++)
+        c->core->proposal_hooks->apply(c->core, &batch->events[i]);
     AQ_FAULT("core.create.applied");
     create_answer(c, 0);
 }
@@ -212,6 +210,43 @@ static int create_complete(struct create_creation *c, struct create_draft *d,
     return admission_check(c->core, &d->s, &d->asked, queue, &c->err);
 }
 
+/* What the request will be answered. Behind the sessions: create_take_back() counts on it. */
+static int create_fill_answer(struct create_creation *c)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf body = STRBUF_INIT;
+    const struct core_answered *of = c->answered;
+    struct arena *arena = &c->batch->arena;
+    struct event *e;
+
+    if (!of || (!c->batch->count && !of->always))
+        return 0;
+    e = event_batch_add(c->batch, EVENT_REQUEST_ANSWERED, clock_realtime_usec());
+    if (!e)
+        return aq_fail_oom(&c->err);
+    e->answered.status = of->write(c->data, c->created, &body);
+    e->answered.access_key = of->access_key;
+    e->answered.request_key = of->request_key;
+    e->answered.digest = of->digest;
+    if (!strbuf_ok(&body) || !(e->answered.body = arena_strndup(arena, body.data, body.len)))
+        return aq_fail_oom(&c->err);
+    return 0;
+}
+
+/* Behind the sessions, too. */
+static int create_fill_entries(struct create_creation *c)
+{
+    size_t count = c->batch->count;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct session s = c->batch->events[i].session; /* the events may move */
+
+        if (session_audit_created(c->core, c->batch, &s, "create-session", audit_by_get(&c->by))
+            < 0)
+            return aq_fail_oom(&c->err);
+    }
+    return 0;
+}
+
 /* The drafts become one batch: whole or not at all. */
 static int create_fill_batch(struct create_creation *c)
 {
@@ -225,10 +260,11 @@ static int create_fill_batch(struct create_creation *c)
         e = event_batch_add(c->batch, EVENT_SESSION_CREATED, c->drafts[i].s.created_usec);
         if (!e)
             return aq_fail_oom(&c->err);
+        create_set_created(&c->created[i], &c->drafts[i].s, true);
         e->session = c->drafts[i].s;
         c->drafts[i].s = (struct session){ .name = "" };
     }
-    return 0;
+    return create_fill_entries(c) < 0 ? -ENOMEM : create_fill_answer(c);
 }
 
 /* What would become of it. */
@@ -435,7 +471,8 @@ void core_dry_run_session(struct core *core, const struct session_request *reque
 }
 
 void core_create_sessions(struct core *core, const struct session_request *const *requests,
-                          size_t count, core_create_fn done, void *data)
+                          size_t count, const struct core_answered *answered,
+                          const struct audit_who *by, core_create_fn done, void *data)
 {
     struct create_creation *c = create_creation_new(core, count, data);
 
@@ -444,11 +481,7 @@ void core_create_sessions(struct core *core, const struct session_request *const
         return;
     }
     c->done = done;
+    c->answered = answered;
+    c->by = audit_by_copy(by);
     create_start(c, requests);
-}
-
-void core_create_session(struct core *core, const struct session_request *request,
-                         core_create_fn done, void *data)
-{
-    core_create_sessions(core, &request, 1, done, data);
 }

@@ -4,9 +4,13 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json_load.h"
+#include "manager/core/images.h"
+#include "manager/core/state/agent_entry.h"
 #include "manager/core/state/state.h"
 #include "model/reference.h"
 
@@ -19,6 +23,7 @@ static void image_requirements_needs_free(struct image_requirements *needs)
         return;
     slots_done(&needs->min);
     slots_done(&needs->max);
+    free(needs->accelerators);
     free(needs);
 }
 
@@ -40,11 +45,33 @@ static int image_requirements_read_label(const struct core *core, const char *ke
     return slots_set(slots, name, amount);
 }
 
-/* *ret is NULL if the labels want nothing. */
-static int image_requirements_read_labels(const struct core *core, const json_t *labels,
-                                          struct image_requirements **ret)
+/* What was set, over what the labels say. */
+static int image_requirements_overlay(struct slots *needs, const struct slots *set)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (slots_set(needs, set->items[i].name, set->items[i].amount) < 0)
+            return -ENOMEM;
+    return 0;
+}
+
+/* The words of a label, e.g. "cuda,rocm"; "" and "*" are any. */
+static int image_requirements_read_accelerators(const json_t *labels,
+                                                struct image_requirements *needs)
+{
+    const char *text = json_string_value(json_object_get(labels, "ai.backend.accelerators"));
+
+    if (!text || !text[strspn(text, " ,")] || strchr(text, '*'))
+        return 0;
+    needs->accelerators = strdup(text);
+    return needs->accelerators ? 0 : -ENOMEM;
+}
+
+/* *ret is NULL if the image wants nothing. */
+static int image_requirements_read_labels(const struct core *core, const char *image,
+                                          const json_t *labels, struct image_requirements **ret)
 {
     struct image_requirements *needs = calloc(1, sizeof(*needs));
+    const struct image_requirements *set = map_gets(&core->image_limits, image);
     const char *key;
     json_t *value;
     int r = needs ? 0 : -ENOMEM;
@@ -53,7 +80,13 @@ static int image_requirements_read_labels(const struct core *core, const json_t 
         if (r == 0 && strncmp(key, LABEL, strlen(LABEL)) == 0)
             r = image_requirements_read_label(core, key + strlen(LABEL), json_string_value(value),
                                               needs);
-    if (r == 0 && (needs->min.count || needs->max.count))
+    if (r == 0)
+        r = image_requirements_read_accelerators(labels, needs);
+    if (r == 0 && set
+        && (image_requirements_overlay(&needs->min, &set->min) < 0
+            || image_requirements_overlay(&needs->max, &set->max) < 0))
+        r = -ENOMEM;
+    if (r == 0 && (needs->min.count || needs->max.count || needs->accelerators))
         *ret = AQ_TAKE(needs);
     image_requirements_needs_free(needs);
     return r;
@@ -65,7 +98,7 @@ static void image_requirements_set_needs(struct core *core, const char *image, c
     struct map *known = &core->image_requirements;
     struct image_requirements *old = map_gets(known, image), *needs = NULL;
 
-    if (image_requirements_read_labels(core, labels, &needs) < 0)
+    if (image_requirements_read_labels(core, image, labels, &needs) < 0)
         return;
     if (!needs) {
         image_requirements_needs_free(map_removes(known, image));
@@ -114,8 +147,72 @@ int image_requirements_find(const struct core *core, const char *image,
     return 0;
 }
 
+/* The part of a slot's name before its first dot is one of the words. */
+static bool image_requirements_has_word(const char *words, const char *slot)
+{
+    size_t len = strcspn(slot, ".");
+
+    for (; *(words += strspn(words, " ,")); words += strcspn(words, " ,"))
+        if (strcspn(words, " ,") == len && strncmp(words, slot, len) == 0)
+            return true;
+    return false;
+}
+
+int image_requirements_check_slot(const struct image_requirements *needs, const char *slot,
+                                  struct aq_error *err)
+{
+    char field[SLOT_NAME_MAX + 32];
+
+    if (!needs || !needs->accelerators || strcmp(slot, "cpu") == 0 || strcmp(slot, "mem") == 0
+        || image_requirements_has_word(needs->accelerators, slot))
+        return 0;
+    (void)snprintf(field, sizeof(field), "config.resources.%s", slot);
+    return aq_fail_field(err, EINVAL, field,
+                         "the image is made for other accelerators: %.100s; leave '%s' out, or "
+                         "choose another image",
+                         needs->accelerators, slot);
+}
+
+/* ---- what administrators set ---- */
+
+static int image_requirements_replace_limits(struct core *core, const char *image,
+                                             const struct slots *min, const struct slots *max)
+{
+    struct image_requirements *set = NULL;
+
+    if (min->count || max->count) {
+        struct image_requirements *old = map_gets(&core->image_limits, image);
+
+        set = calloc(1, sizeof(*set));
+        if (!set || slots_copy(&set->min, min) < 0 || slots_copy(&set->max, max) < 0
+            || map_sets(&core->image_limits, image, set) < 0) {
+            image_requirements_needs_free(set);
+            return -ENOMEM;
+        }
+        image_requirements_needs_free(old);
+    } else {
+        image_requirements_needs_free(map_removes(&core->image_limits, image));
+    }
+    return 0;
+}
+
+int core_set_image_limits(struct core *core, const char *image, const struct slots *min,
+                          const struct slots *max)
+{
+    if (image_requirements_replace_limits(core, image, min, max) < 0)
+        return -ENOMEM;
+    image_requirements_set_needs(core, image, NULL);
+    for (size_t i = 0; i < core->agent_count; i++) /* what its labels say, again */
+        if (core->agents_sorted[i]->images)
+            image_requirements_take(core, core->agents_sorted[i]->images);
+    return 0;
+}
+
 void image_requirements_free(struct core *core)
 {
+    for (size_t i = 0; i < core->image_limits.count; i++)
+        image_requirements_needs_free(core->image_limits.entries[i].value);
+    map_done(&core->image_limits);
     for (size_t i = 0; i < core->image_requirements.count; i++)
         image_requirements_needs_free(core->image_requirements.entries[i].value);
     map_done(&core->image_requirements);

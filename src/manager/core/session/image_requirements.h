@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* image_requirements.h - what images want of the containers that run them
  *
- * As their labels say (ai.backend.resource.min.SLOT, .max.SLOT), in the lists
- * that agents send; what was said last counts. An image that no agent has yet
- * wants nothing.
+ * As their labels say (ai.backend.resource.min.SLOT, .max.SLOT, ai.backend.accelerators), in
+ * the lists that agents send; what was said last counts. What administrators set counts over
+ * that. An image that no agent has yet, and of which nothing is set, wants nothing.
  */
 #ifndef AQ_MANAGER_CORE_IMAGE_REQUIREMENTS_H
 #define AQ_MANAGER_CORE_IMAGE_REQUIREMENTS_H
@@ -14,6 +14,7 @@ struct core;
 
 struct image_requirements {
     struct slots min, max; /* in max, what is missing is unlimited */
+    char *accelerators;    /* that it is made for, as in its label; NULL = any */
 };
 
 /* A list of images as in msg_image_list. Labels that are no amounts and slots that
@@ -23,6 +24,9 @@ void image_requirements_take(struct core *core, const char *images);
 /* Of the image of that name as users write it (NULL = of none); *ret NULL = nothing. -ENOMEM. */
 int image_requirements_find(const struct core *core, const char *image,
                             const struct image_requirements **ret);
+/* May a container of it have this slot? -EINVAL names the slot. */
+int image_requirements_check_slot(const struct image_requirements *needs, const char *slot,
+                                  struct aq_error *err);
 void image_requirements_free(struct core *core);
 
 #endif

@@ -14,6 +14,7 @@
 #include "manager/core/commit/proposal.h"
 #include "manager/core/scheduling/preemption.h"
 #include "manager/core/session/agent_command.h"
+#include "manager/core/session/control.h"
 #include "manager/core/session/lifecycle.h"
 #include "manager/core/session/lost_agent.h"
 #include "manager/core/session/pending.h"
@@ -225,6 +226,7 @@ static void lifecycle_restart(struct core *core, struct session_entry *l)
             e->kernel_status.attempt = l->s.kernels[i].attempt + 1;
     }
     proposal_add_session_status(core, l, SESSION_RESTARTING, REASON_RESTARTING);
+    control_audit(core, l, SESSION_RESTARTING);
     AQ_FAULT("core.restart.proposed");
 }
 

@@ -12,6 +12,7 @@
 #include "manager/core/scheduling/reservation.h"
 #include "manager/core/scheduling/retry_options.h"
 #include "manager/core/scheduling/sched_sync.h"
+#include "manager/core/session/control.h"
 #include "manager/core/session/pending.h"
 #include "manager/core/session/retry.h"
 #include "manager/core/session/termination.h"
@@ -146,6 +147,7 @@ void pending_step(struct core *core, struct session_entry *l, int64_t now)
             (void)proposal_add_kernel_status(core, l, i, KERNEL_CANCELLED, l->commands.end_reason);
         termination_propose(core, l, SESSION_CANCELLED, l->commands.end_reason, RESULT_UNDEFINED,
                             NULL);
+        control_audit(core, l, SESSION_CANCELLED);
         AQ_FAULT("core.cancel.proposed");
         return;
     }

@@ -247,13 +247,17 @@ static int request_build_resources(const struct core *core, const struct session
         const struct slot *slot = &req->resources.items[i];
         int r = core_request_check_slot(core, slot, err);
 
+        if (r == 0 && slot->amount > 0)
+            r = image_requirements_check_slot(needs, slot->name, err);
         if (r < 0)
             return r;
         if (slot->amount > 0 && slots_set(ret, slot->name, slot->amount) < 0)
             return aq_fail_oom(err);
     }
     for (size_t i = 0; needs && i < needs->min.count; i++)
-        if (core_request_set_default(ret, needs->min.items[i].name, needs->min.items[i].amount) < 0)
+        if (needs->min.items[i].amount > 0
+            && core_request_set_default(ret, needs->min.items[i].name, needs->min.items[i].amount)
+                   < 0)
             return aq_fail_oom(err);
     if (core_request_set_default(ret, "cpu", AMOUNT_ONE) < 0
         || core_request_set_default(ret, "mem", INT64_C(1) << 30) < 0)

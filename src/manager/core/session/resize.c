@@ -18,6 +18,7 @@
 #include "manager/core/scheduling/sched_sync.h"
 #include "manager/core/session/resize.h"
 #include "manager/core/session/resize_check.h"
+#include "manager/core/session/session_audit.h"
 #include "manager/core/state/agent_devices.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/deferred.h"
@@ -28,6 +29,7 @@
 
 struct resize {
     struct slots changes; /* what of a kernel's amounts becomes another one */
+    struct audit_by by;
     core_done_fn done;
     void *data;
     int64_t trial;    /* its number, by which agents' answers are known */
@@ -153,8 +155,8 @@ static int resize_try_all(struct core *core, struct session_entry *l, struct aq_
 }
 
 static int core_resize_begin(struct core *core, struct session_entry *l,
-                             const struct slots *changes, core_done_fn done, void *data,
-                             struct aq_error *err)
+                             const struct slots *changes, const struct audit_who *by,
+                             core_done_fn done, void *data, struct aq_error *err)
 {
     struct resize *z = calloc(1, sizeof(*z) + l->s.kernel_count * sizeof(z->parts[0]));
 
@@ -162,6 +164,7 @@ static int core_resize_begin(struct core *core, struct session_entry *l,
         free(z);
         return aq_fail_oom(err);
     }
+    z->by = audit_by_copy(by);
     z->done = done;
     z->data = data;
     z->trial = clock_realtime_usec();
@@ -172,7 +175,7 @@ static int core_resize_begin(struct core *core, struct session_entry *l,
 }
 
 void core_resize_session(struct core *core, const struct uuid *id, const struct slots *changes,
-                         core_done_fn done, void *data)
+                         const struct audit_who *by, core_done_fn done, void *data)
 {
     struct session_entry *l = session_entry_find(core, id);
     struct aq_error err = { 0 };
@@ -183,7 +186,7 @@ void core_resize_session(struct core *core, const struct uuid *id, const struct 
     else
         r = resize_check(core, l, changes, &err);
     if (r == 0 && resize_changes_any(l, changes)) {
-        r = core_resize_begin(core, l, changes, done, data, &err);
+        r = core_resize_begin(core, l, changes, by, done, data, &err);
         if (r == 0 && resize_try_all(core, l, &err) < 0)
             resize_abandon(core, l, -err.code, &err);
         if (r == 0)
@@ -366,6 +369,25 @@ static void resize_fail_lost(struct core *core, struct session_entry *l, const c
     resize_abandon(core, l, -err.code, &err);
 }
 
+/* All its kernels change by the same amounts: one says which. */
+static void resize_audit(struct core *core, const struct session_entry *l, size_t rank,
+                         const struct slots *wanted)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf before = STRBUF_INIT, after = STRBUF_INIT;
+    char id[UUID_TEXT_MAX];
+    struct audit_change change = session_audit_change(&l->s, "resize-session", id);
+
+    session_audit_write_slots(core, &l->s.kernels[rank].requested, &before);
+    session_audit_write_slots(core, wanted, &after);
+    if (!strbuf_ok(&before) || !strbuf_ok(&after)) {
+        proposal_break(core);
+        return;
+    }
+    change.before = before.data;
+    change.after = after.data;
+    proposal_audit(core, audit_by_get(&l->resize->by), &change);
+}
+
 static bool resize_decide(struct core *core, struct session_entry *l)
 {
     const char *lost;
@@ -374,7 +396,7 @@ static bool resize_decide(struct core *core, struct session_entry *l)
         resize_fail_lost(core, l, lost);
         return false;
     }
-    for (size_t i = 0; i < l->s.kernel_count; i++) {
+    for (size_t i = 0, changed = 0; i < l->s.kernel_count; i++) {
         AQ_CLEANUP(slots_donep) struct slots wanted = { .items = NULL };
         struct resize_part *part = &l->resize->parts[i];
         struct aq_error err;
@@ -388,6 +410,8 @@ static bool resize_decide(struct core *core, struct session_entry *l)
             resize_abandon(core, l, aq_fail_oom(&err), &err);
             return false;
         }
+        if (changed++ == 0)
+            resize_audit(core, l, i, &wanted);
         resize_write_down(core, l, i, &wanted, alloc);
     }
     l->resize->phase = DECIDING;

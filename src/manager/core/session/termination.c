@@ -4,6 +4,7 @@
 
 #include "base/fault.h"
 #include "manager/core/commit/proposal.h"
+#include "manager/core/session/control.h"
 #include "manager/core/session/limit_violation.h"
 #include "manager/core/session/termination.h"
 #include "manager/core/state/deferred.h"
@@ -24,13 +25,20 @@ struct event *termination_propose(struct core *core, struct session_entry *l,
     return e;
 }
 
-void termination_propose_forced(struct core *core, struct session_entry *l)
+static bool termination_add_forced(struct core *core, struct session_entry *l)
 {
     struct event *e = NULL;
 
     if (l->commands.end_is_forced && !l->s.forced
         && (e = proposal_add(core, l, EVENT_SESSION_FORCED)))
         e->session_change.id = l->s.id;
+    return e;
+}
+
+void termination_propose_forced(struct core *core, struct session_entry *l)
+{
+    if (termination_add_forced(core, l))
+        control_audit(core, l, SESSION_TERMINATING);
 }
 
 enum session_result termination_result(const struct session_entry *l)
@@ -44,8 +52,10 @@ void termination_begin(struct core *core, struct session_entry *l, const char *r
     for (size_t i = 0; i < l->s.kernel_count; i++)
         if (kernel_is_holding(l->s.kernels[i].status))
             (void)proposal_add_kernel_status(core, l, i, KERNEL_TERMINATING, reason);
-    termination_propose_forced(core, l);
+    (void)termination_add_forced(core, l);
     termination_propose(core, l, SESSION_TERMINATING, reason, result, data);
+    if (reason == l->commands.end_reason)
+        control_audit(core, l, SESSION_TERMINATING);
     AQ_FAULT("core.terminate.proposed");
 }
 

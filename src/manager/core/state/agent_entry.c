@@ -51,8 +51,8 @@ struct agent_entry *agent_entry_try_add(struct core *core, const char *id)
     }
     (void)snprintf(a->a.id, sizeof(a->a.id), "%s", id);
     list_init(&a->kernels);
-    list_init(&a->drains);
-    list_init(&a->draining);
+    list_init(&a->changes);
+    list_init(&a->changing);
     list_init(&a->change_link);
     agent_entry_sort_in(core, a);
     return a;

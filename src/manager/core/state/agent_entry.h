@@ -32,11 +32,11 @@ struct agent_entry {
     int64_t lost_usec;       /* monotonic, when it was found LOST; 0 = it is not */
     bool loss_handled;       /* the policy for lost agents was applied */
     bool has_registration;
-    struct agent registration;    /* as it greeted; without slots */
-    char *slots_text;             /* what it offers now, as it said */
-    struct list drains, draining; /* struct drain: requested, being saved */
-    uint32_t heartbeat;           /* counts them */
-    struct list kernels;          /* kernel_entry.agent_link of those that hold */
+    struct agent registration;     /* as it greeted; without slots */
+    char *slots_text;              /* what it offers now, as it said */
+    struct list changes, changing; /* struct agent_change: requested, being saved */
+    uint32_t heartbeat;            /* counts them */
+    struct list kernels;           /* kernel_entry.agent_link of those that hold */
     uint32_t kernel_count;
     unsigned new_slots, new_metrics; /* names of both that it was the first to say */
     struct slots free;               /* available less held, unless is_stale */

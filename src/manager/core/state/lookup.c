@@ -16,12 +16,18 @@ const struct session *core_find_session(const struct core *core, const struct uu
     return l ? &l->s : NULL;
 }
 
+size_t core_count_sessions(const struct core *core)
+{
+    return core->sessions_by_id.count;
+}
+
 const struct kernel *core_find_kernel(const struct core *core, const struct uuid *id)
 {
-    for (const struct session *s = NULL; (s = core_next_session(core, s));)
-        for (size_t i = 0; i < s->kernel_count; i++)
-            if (uuid_equals(&s->kernels[i].id, id))
-                return &s->kernels[i];
+    const struct session_entry *l = map_get(&core->kernels_by_id, id->bytes, sizeof(id->bytes));
+
+    for (size_t i = 0; l && i < l->s.kernel_count; i++)
+        if (uuid_equals(&l->s.kernels[i].id, id))
+            return &l->s.kernels[i];
     return NULL;
 }
 
@@ -73,6 +79,22 @@ static bool lookup_match_kernel(const struct session *s, const char *text, size_
     return false;
 }
 
+/* By the indexes: what is asked for most. NULL if only a look at all of them can tell. */
+static const struct session *lookup_find_exactly(const struct core *core, const char *access_key,
+                                                 const char *text, size_t len)
+{
+    const struct keypair *key = core_find_keypair(core, access_key);
+    const struct session *s = NULL;
+    struct uuid id;
+
+    if (len == UUID_TEXT_MAX - 1 && uuid_parse(text, &id) == 0)
+        s = core_find_session(core, &id);
+    if (!s && key && (s = core_find_session_named(core, &key->user_id, text))
+        && strcmp(s->name, text) != 0)
+        s = NULL; /* the beginning of a longer text */
+    return s && strcmp(s->access_key, access_key) == 0 ? s : NULL;
+}
+
 size_t core_match_sessions(const struct core *core, const char *access_key, const char *text,
                            const struct session *ret[CORE_MATCH_MAX])
 {
@@ -82,6 +104,8 @@ size_t core_match_sessions(const struct core *core, const char *access_key, cons
 
     if (len == 0)
         return 0;
+    if (access_key && (ret[0] = lookup_find_exactly(core, access_key, text, len)))
+        return 1;
     for (size_t w = 0; w < AQ_COUNT(ways) && count == 0; w++)
         for (const struct session *s = NULL; (s = core_next_session(core, s));)
             if ((!access_key || strcmp(s->access_key, access_key) == 0) && ways[w](s, text, len)) {
@@ -113,7 +137,7 @@ bool core_agent_is_connected(const struct core *core, const char *id)
 {
     struct agent_entry *a = agent_entry_find(core, id);
 
-    return a && a->is_connected;
+    return a && a->is_known && a->is_connected;
 }
 
 const char *core_agent_get_runtime(const struct core *core, const char *id, const char **ret_notes)
@@ -168,6 +192,11 @@ const struct user *core_find_user(const struct core *core, const struct uuid *id
 const struct user *core_find_user_by_email(const struct core *core, const char *email)
 {
     return map_gets(&core->users_by_email, email);
+}
+
+const struct user *core_find_user_by_name(const struct core *core, const char *username)
+{
+    return map_gets(&core->users_by_name, username);
 }
 
 const struct user *core_get_user(const struct core *core, size_t i)

@@ -17,6 +17,7 @@
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
+#include "manager/core/state/session_use.h"
 #include "manager/core/state/state.h"
 #include "model/measured.h"
 
@@ -269,6 +270,11 @@ static int entry_index(struct core *core, struct session_entry *l)
 
     if (map_set(&core->sessions_by_id, l->s.id.bytes, sizeof(l->s.id.bytes), l) < 0)
         return -ENOMEM;
+    for (size_t i = 0; i < l->s.kernel_count; i++)
+        if (map_set(&core->kernels_by_id, l->s.kernels[i].id.bytes,
+                    sizeof(l->s.kernels[i].id.bytes), l)
+            < 0)
+            return -ENOMEM;
     return map_set(&core->sessions_by_name, key, entry_name_key(&l->s.user_id, l->s.name, key), l);
 }
 
@@ -334,6 +340,9 @@ void session_entry_retire(struct core *core, struct session_entry *l)
     core->hooks->on_retire(core, l);
     list_remove(&l->touched_link);
     map_remove(&core->sessions_by_id, l->s.id.bytes, sizeof(l->s.id.bytes));
+    for (size_t i = 0; i < l->s.kernel_count; i++)
+        map_remove(&core->kernels_by_id, l->s.kernels[i].id.bytes,
+                   sizeof(l->s.kernels[i].id.bytes));
     if (map_get(&core->sessions_by_name, key, len) == l)
         map_remove(&core->sessions_by_name, key, len);
     list_remove(&l->all_link);
@@ -360,6 +369,7 @@ void session_entry_free(struct session_entry *l)
     for (size_t k = 0; l->reservation.agents && k < l->s.kernel_count; k++)
         free(l->reservation.agents[k]);
     free(l->reservation.agents);
+    session_use_release(l->use);
     session_done(&l->s);
     free(l);
 }

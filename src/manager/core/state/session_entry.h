@@ -26,6 +26,7 @@ struct measured;
 struct resize;
 struct resource_group_entry;
 struct session_constraints;
+struct session_use_entry;
 
 /* What the kernel's agent last said about its present attempt. */
 enum fact { FACT_NONE, FACT_CREATING, FACT_RUNNING, FACT_ENDED, FACT_ERROR, FACT_ABSENT };
@@ -124,6 +125,7 @@ struct session_entry {
         bool has_rows;             /* the store may have some of it */
     } attempts;                    /* scheduling/attempts.c */
     struct resize *resize;         /* session/resize.c; NULL = none is wanted */
+    struct session_use_entry *use; /* session_use.c; NULL = nobody has worked in it */
     struct kernel_entry kernels[]; /* as s.kernels */
 };
 

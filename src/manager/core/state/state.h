@@ -29,8 +29,21 @@ struct statistics_keeper {
     struct metric_kinds kinds;
     struct series_row *waiting; /* rows to be written */
     size_t waiting_count, waiting_cap, dropped;
-    bool is_writing, is_pruning;
+    bool is_writing;
     int64_t period; /* of the wall clock: each ends in rows */
+};
+
+/* ---- removing what is old ---- */
+
+struct retention {
+    uv_timer_t pause;   /* between two pieces */
+    int64_t due_usec;   /* monotonic: of the next run of all; 0 = not known yet */
+    unsigned wanted;    /* bits 1u << RETENTION_..., of which one is being removed */
+    bool is_running;    /* the entity of 'piece' */
+    bool is_writing;    /* a piece is on its way to the store and back */
+    int64_t began_usec; /* monotonic: that piece */
+    struct retention_piece piece;
+    struct retention_place history; /* up to here there is none left */
 };
 
 /* ---- the whole ---- */
@@ -91,31 +104,53 @@ struct core {
     const struct state_hooks *hooks;             /* of scheduling/holding.c */
     const struct proposal_hooks *proposal_hooks; /* of loop/proposal_return.c */
     struct map sessions_by_id, sessions_by_name;
+    struct map kernels_by_id; /* struct session_entry * */
     struct list sessions, touched, deferred_free;
     struct session_entry **heap;
     size_t heap_count, heap_cap;
     struct map dependents; /* id of a live session -> struct dependents */
     struct map resource_groups, accounts, agents;
+    char *logins;          /* of registries, as agents are told: message.h; NULL = none */
+    uint32_t fifo_retries; /* retries_to_skip of fifo resource groups that do not say it */
     struct agent_entry **agents_sorted;
     size_t agent_count, agent_cap;
-    struct map users, users_by_email, keypairs, policies, domains, projects;
+    struct map users, users_by_email, users_by_name, keypairs, policies, domains, projects;
     struct map access;   /* who -> resource groups allowed, see access.c */
     struct map key_uses; /* access key -> struct key_use, see loop/key_use.c */
     size_t unsaved_key_uses;
     int64_t key_uses_due_usec; /* monotonic: not to be written before */
+    struct {
+        struct list unsaved;    /* session_use_entry.unsaved_link */
+        struct app_uses totals; /* of all apps since this manager began */
+        int64_t due_usec;       /* monotonic: not to be written before */
+    } session_uses;             /* session_use.c */
 
     struct proposal *open;       /* of this turn, under construction */
     bool is_open_broken;         /* memory was short: nothing of it is written */
     struct list deferred;        /* callbacks for the next turn */
     struct list deferred_spares; /* for answers while memory is short */
     size_t deferred_spare_count;
-    struct list image_jobs; /* images.c */
+    struct {
+        struct map connected; /* id -> struct proxy */
+        core_proxy_fn *on_message;
+        void *data;
+    } proxies;                /* nodes/proxies.c */
+    struct list image_jobs;   /* images.c */
+    struct list service_jobs; /* agent_service.c */
     struct map
         image_requirements;  /* image_requirements.c: canonical name -> struct image_requirements */
+    struct map image_limits; /* the same, of what administrators set */
+    struct {
+        int64_t restored_usec; /* wall clock: of the backup that this was restored from, until that
+                                  is finished; 0 = it is, or was not */
+        struct map by_kernel;  /* struct orphan */
+        size_t order_bytes;
+    } orphans;               /* nodes/orphans.c */
     struct list subscribers; /* of all sessions */
     struct map session_subscribers;
     bool is_publishing;
     struct statistics_keeper statistics;
+    struct retention retention;
     struct log_budget join_log; /* for those who may not */
     struct arena scratch;       /* of one pass or message */
     struct core_counts counts;

@@ -22,15 +22,11 @@
 #define ROW_USEC (900 * USEC_PER_SEC)
 #define ROWS_AT_A_TIME 200
 #define WAITING_MAX 200000
-#define KEPT_USEC (INT64_C(31) * 86400 * USEC_PER_SEC)
-#define PRUNED_AT_A_TIME 500
 
 struct series_piece {
     struct core *core;
     struct series_row *rows; /* their data is owned */
     size_t count;
-    int64_t prune_before_usec; /* 0 = not now */
-    int pruned;
 };
 
 static void series_piece_free(struct series_piece *piece)
@@ -108,8 +104,6 @@ static int series_write_piece(struct store_tx *tx, void *data, struct aq_error *
 
     for (size_t i = 0; r >= 0 && i < piece->count; i++)
         r = series_add(tx, &piece->rows[i], err);
-    if (r >= 0 && piece->prune_before_usec)
-        r = piece->pruned = series_prune(tx, piece->prune_before_usec, PRUNED_AT_A_TIME, err);
     return AQ_MIN(r, 0);
 }
 
@@ -119,7 +113,6 @@ static void series_on_written(void *data, int r, const struct aq_error *err)
     struct statistics_keeper *keeper = &piece->core->statistics;
 
     keeper->is_writing = false;
-    keeper->is_pruning &= r == 0 && piece->pruned == PRUNED_AT_A_TIME;
     if (r < 0)
         log_warning("statistics are not kept: %s", err->text);
     series_piece_free(piece);
@@ -139,11 +132,8 @@ static void series_write_some(struct core *core, size_t max)
         return; /* later */
     }
     *piece = (struct series_piece){ .core = core, .rows = rows, .count = count };
-    if (keeper->is_pruning)
-        piece->prune_before_usec = clock_realtime_usec() - KEPT_USEC;
     keeper->waiting_count -= count;
-    if (count)
-        memcpy(rows, keeper->waiting + keeper->waiting_count, count * sizeof(*rows));
+    memcpy(rows, keeper->waiting + keeper->waiting_count, count * sizeof(*rows));
     keeper->is_writing = true;
     if (store_write(core->store, series_write_piece, series_on_written, piece) < 0) {
         keeper->is_writing = false;
@@ -156,19 +146,16 @@ void series_tick(struct core *core)
     struct statistics_keeper *keeper = &core->statistics;
     int64_t period = clock_realtime_usec() / ROW_USEC;
 
-    if (keeper->period && period != keeper->period) {
+    if (keeper->period && period != keeper->period)
         series_gather(core);
-        keeper->is_pruning = true;
-    }
     keeper->period = period;
-    if (!keeper->is_writing && (keeper->waiting_count || keeper->is_pruning))
+    if (!keeper->is_writing && keeper->waiting_count)
         series_write_some(core, ROWS_AT_A_TIME);
 }
 
 void series_stop(struct core *core)
 {
     series_gather(core);
-    core->statistics.is_pruning = false;
     if (core->statistics.waiting_count)
         series_write_some(core, SIZE_MAX);
 }

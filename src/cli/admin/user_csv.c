@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A table of users. */
+#include "cli/admin/user_csv.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/admin/csv_reader.h"
+
+#define COLUMN_NAME_MAX 40
+
+struct user_csv_column {
+    const char *name, *others; /* what else it may be called */
+    const char *member;        /* of "user", but of the row itself for "policy" */
+    size_t min, max;           /* bytes of a value */
+};
+
+static const struct user_csv_column columns[] = {
+    { "email", "e_mail|mail|email_address|e_mail_address", "email", 3, 255 },
+    { "username", "user_name|user|login", "username", 1, 64 },
+    { "full_name", "name|fullname", "full_name", 0, 128 },
+    { "domain", "", "domain", 1, 64 },
+    { "projects", "project|groups|group", "groups", 1, 4096 },
+    { "role", "", "role", 1, 16 },
+    { "status", "", "status", 1, 32 },
+    { "policy", "keypair_policy|resource_policy", "policy", 1, 256 },
+    { "password", "", "password", 8, 1024 },
+};
+
+#define COLUMNS AQ_COUNT(columns)
+
+static bool user_csv_is_one_of(const char *names, const char *name)
+{
+    size_t len = strlen(name), all;
+
+    for (; *names; names += names[all] ? all + 1 : all) {
+        all = strcspn(names, "|");
+        if (all == len && memcmp(names, name, len) == 0)
+            return true;
+    }
+    return false;
+}
+
+const char *user_csv_column_of(const char *member)
+{
+    for (size_t i = 0; i < COLUMNS; i++)
+        if (strcmp(columns[i].member, member) == 0)
+            return columns[i].name;
+    return member;
+}
+
+/* ---- the first line ---- */
+
+static int user_csv_find_column(const char *title, size_t *ret)
+{
+    char name[COLUMN_NAME_MAX];
+    size_t len = strlen(title);
+
+    if (len >= sizeof(name))
+        return -ENOENT;
+    for (size_t i = 0; i <= len; i++)
+        name[i] = (char)(title[i] == ' ' || title[i] == '-' ? '_'
+                                                            : tolower((unsigned char)title[i]));
+    for (*ret = 0; *ret < COLUMNS; ++*ret)
+        if (strcmp(columns[*ret].name, name) == 0 || user_csv_is_one_of(columns[*ret].others, name))
+            return 0;
+    return -ENOENT;
+}
+
+/* Which field each column is, -1 = none. */
+static int user_csv_read_titles(const struct csv_record *titles, int fields[COLUMNS],
+                                struct aq_error *err)
+{
+    for (size_t i = 0; i < COLUMNS; i++)
+        fields[i] = -1;
+    for (size_t i = 0; i < titles->count; i++) {
+        size_t column;
+
+        if (user_csv_find_column(titles->fields[i], &column) < 0)
+            return aq_fail(err, EINVAL,
+                           "line %zu: there is no column '%.40s'; columns are email, username, "
+                           "full_name, domain, projects, role, status, policy, password",
+                           titles->line, titles->fields[i]);
+        if (fields[column] >= 0)
+            return aq_fail(err, EINVAL, "line %zu: '%.40s' and '%.40s' are the same column",
+                           titles->line, titles->fields[fields[column]], titles->fields[i]);
+        fields[column] = (int)i;
+    }
+    if (fields[0] < 0)
+        return aq_fail(err, EINVAL, "line %zu: a column 'email' is missing", titles->line);
+    return 0;
+}
+
+/* ---- the other lines ---- */
+
+struct user_csv {
+    const char *domain;
+    int fields[COLUMNS];
+    size_t title_count;
+    json_t *rows;
+    struct strbuf *errors;
+    size_t error_count;
+};
+
+static void user_csv_fail(struct user_csv *csv, const struct csv_record *record, const char *column,
+                          const char *fmt, ...) AQ_PRINTF(4, 5);
+
+static void user_csv_fail(struct user_csv *csv, const struct csv_record *record, const char *column,
+                          const char *fmt, ...)
+{
+    va_list args;
+
+    if (csv->error_count++ >= USER_CSV_ERRORS_MAX)
+        return;
+    strbuf_addf(csv->errors, "line %zu%s%s: ", record->line, column ? ", " : "",
+                column ? column : "");
+    va_start(args, fmt);
+    strbuf_vaddf(csv->errors, fmt, args);
+    va_end(args);
+    strbuf_addc(csv->errors, '\n');
+}
+
+/* "a; b" as ["a", "b"]. */
+static json_t *user_csv_split(const char *text)
+{
+    json_t *list = json_array();
+
+    for (;;) {
+        size_t len, all;
+
+        text += strspn(text, " ;,");
+        if (!*text)
+            return list;
+        all = len = strcspn(text, ";,");
+        while (len && text[len - 1] == ' ')
+            len--;
+        (void)json_array_append_new(list, json_stringn(text, len));
+        text += all;
+    }
+}
+
+static int user_csv_add_value(struct user_csv *csv, const struct csv_record *record, size_t i,
+                              json_t *row, json_t *user)
+{
+    const struct user_csv_column *column = &columns[i];
+    const char *text = csv->fields[i] >= 0 ? record->fields[csv->fields[i]] : "";
+    size_t len = strlen(text);
+    json_t *value;
+
+    if (!len && strcmp(column->member, "domain") == 0)
+        len = strlen(text = csv->domain);
+    if (!len && i == 0)
+        user_csv_fail(csv, record, column->name, "it is empty; write the e-mail address");
+    if (!len)
+        return 0;
+    if (len < column->min || len > column->max) {
+        user_csv_fail(csv, record, column->name, "must have %zu to %zu bytes", column->min,
+                      column->max);
+        return 0;
+    }
+    value = strcmp(column->member, "groups") == 0 ? user_csv_split(text) : json_string(text);
+    return json_object_set_new(strcmp(column->member, "policy") == 0 ? row : user, column->member,
+                               value);
+}
+
+static int user_csv_add_row(struct user_csv *csv, const struct csv_record *record,
+                            struct aq_error *err)
+{
+    json_t *row, *user;
+
+    if (record->count != csv->title_count) {
+        user_csv_fail(csv, record, NULL,
+                      "%zu values for %zu columns; quote values with separators in them",
+                      record->count, csv->title_count);
+        return 0;
+    }
+    if (json_array_size(csv->rows) == USER_CSV_ROWS_MAX)
+        return aq_fail(err, EINVAL, "it has more than %d users; import it in several files",
+                       USER_CSV_ROWS_MAX);
+    row = json_pack("{s:I, s:{}}", "line", (json_int_t)record->line, "user");
+    user = json_object_get(row, "user");
+    if (!user || json_array_append_new(csv->rows, row) < 0)
+        return aq_fail_oom(err);
+    for (size_t i = 0; i < COLUMNS; i++)
+        if (user_csv_add_value(csv, record, i, row, user) < 0)
+            return aq_fail_oom(err);
+    return 0;
+}
+
+int user_csv_read(char *text, size_t len, const char *domain, json_t **ret, struct strbuf *errors,
+                  size_t *ret_count, struct aq_error *err)
+{
+    struct user_csv csv = { .domain = domain, .errors = errors };
+    struct csv_reader reader;
+    struct csv_record record;
+    int r;
+
+    if (len > USER_CSV_BYTES_MAX)
+        return aq_fail(err, EINVAL, "it has more than 512 KiB; import it in several files");
+    if ((r = csv_reader_begin(&reader, text, len, err)) < 0
+        || (r = csv_reader_next(&reader, &record, err)) < 0)
+        return r;
+    if (r == 0)
+        return aq_fail(err, EINVAL, "it is empty: the first line must name the columns");
+    if ((r = user_csv_read_titles(&record, csv.fields, err)) < 0)
+        return r;
+    csv.title_count = record.count;
+    if (!(csv.rows = json_array()))
+        return aq_fail_oom(err);
+    while ((r = csv_reader_next(&reader, &record, err)) > 0)
+        if ((r = user_csv_add_row(&csv, &record, err)) < 0)
+            break;
+    if (r == 0 && json_array_size(csv.rows) == 0 && csv.error_count == 0)
+        r = aq_fail(err, EINVAL, "it has no users, only the line that names the columns");
+    if (r < 0) {
+        json_decref(csv.rows);
+        return r;
+    }
+    *ret = csv.rows;
+    *ret_count = csv.error_count;
+    return 0;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables of Backend.AI 22.03. */
+#include "cli/backendai/source_tables.h"
+
+#include <string.h>
+
+/* clang-format off */
+#define TEXT(name) { name, SOURCE_TEXT, 0 }
+#define KEY(name) { name, SOURCE_TEXT, SOURCE_MUST }
+#define BOOL(name) { name, SOURCE_BOOL, 0 }
+#define NUMBER(name) { name, SOURCE_NUMBER, 0 }
+#define WORD(name) { name, SOURCE_WORD, 0 }
+#define JSON(name) { name, SOURCE_JSON, 0 }
+#define DOTFILES { "dotfiles", SOURCE_DOTFILES, 0 }
+#define END { .name = NULL }
+
+static const struct source_column source_domains[] = {
+    KEY("name"), TEXT("description"), BOOL("is_active"), JSON("total_resource_slots"), DOTFILES, END };
+static const struct source_column source_policies[] = {
+    KEY("name"), WORD("default_for_unspecified"), JSON("total_resource_slots"),
+    NUMBER("max_session_lifetime"), NUMBER("max_concurrent_sessions"),
+    NUMBER("max_containers_per_session"), NUMBER("idle_timeout"),
+    NUMBER("max_pending_session_count"), JSON("max_pending_session_resource_slots"),
+    NUMBER("max_priority"), END };
+static const struct source_column source_resource_groups[] = {
+    KEY("name"), TEXT("description"), BOOL("is_active"), TEXT("scheduler"), JSON("scheduler_opts"), END };
+static const struct source_column source_groups[] = {
+    KEY("id"), KEY("name"), TEXT("description"), BOOL("is_active"), KEY("domain_name"),
+    JSON("total_resource_slots"), DOTFILES, END };
+static const struct source_column source_users[] = {
+    KEY("uuid"), TEXT("username"), KEY("email"), TEXT("password"), BOOL("need_password_change"),
+    TEXT("full_name"), WORD("status"), TEXT("domain_name"), WORD("role"), END };
+static const struct source_column source_members[] = { KEY("user_id"), KEY("group_id"), END };
+static const struct source_column source_keypairs[] = {
+    KEY("access_key"), KEY("secret_key"), KEY("user"), BOOL("is_active"), BOOL("is_admin"),
+    NUMBER("rate_limit"), TEXT("resource_policy"), TEXT("ssh_public_key"),
+    TEXT("bootstrap_script"), DOTFILES, END };
+static const struct source_column source_for_domains[] = { KEY("scaling_group"), KEY("domain"), END };
+static const struct source_column source_for_groups[] = { KEY("scaling_group"), KEY("group"), END };
+static const struct source_column source_for_keypairs[] = { KEY("scaling_group"), KEY("access_key"), END };
+static const struct source_column source_presets[] = {
+    KEY("name"), JSON("resource_slots"), TEXT("shared_memory"), END };
+static const struct source_column source_images[] = { TEXT("id"), TEXT("name"), TEXT("architecture"), END };
+static const struct source_column source_aliases[] = { KEY("alias"), KEY("image"), END };
+static const struct source_column source_folders[] = {
+    TEXT("id"), TEXT("host"), TEXT("name"), WORD("usage_mode"), WORD("permission"),
+    WORD("ownership_type"), TEXT("user"), TEXT("group"), TEXT("creator"), NUMBER("max_files"),
+    NUMBER("max_size"), BOOL("cloneable"), TEXT("unmanaged_path"), END };
+
+#define TAKEN(name, columns) { name, SOURCE_TAKEN, columns, NULL, 0 }
+#define ESSENTIAL(name, columns) { name, SOURCE_TAKEN, columns, NULL, SOURCE_MUST }
+#define COUNTED(name, why) { name, SOURCE_COUNTED, NULL, why, 0 }
+
+const struct source_table source_tables[] = {
+    ESSENTIAL("domains", source_domains),
+    ESSENTIAL("keypair_resource_policies", source_policies),
+    TAKEN("scaling_groups", source_resource_groups),
+    ESSENTIAL("groups", source_groups),
+    ESSENTIAL("users", source_users),
+    TAKEN("association_groups_users", source_members),
+    ESSENTIAL("keypairs", source_keypairs),
+    TAKEN("sgroups_for_domains", source_for_domains),
+    TAKEN("sgroups_for_groups", source_for_groups),
+    TAKEN("sgroups_for_keypairs", source_for_keypairs),
+    TAKEN("resource_presets", source_presets),
+    TAKEN("image_aliases", source_aliases),
+    { "images", SOURCE_KEPT, source_images,
+      "agents pull an image when a session first asks for it, or 'aliquot image pull'", 0 },
+    { "vfolders", SOURCE_KEPT, source_folders,
+      "folders and their files are not taken over yet; the report has the list", 0 },
+    COUNTED("vfolder_permissions", "folders are not taken over yet"),
+    COUNTED("vfolder_invitations", "folders are not taken over yet"),
+    COUNTED("vfolder_attachment", "folders are not taken over yet"),
+    COUNTED("kernels", "sessions and what they used stay with the old cluster"),
+    COUNTED("sessions", "sessions and what they used stay with the old cluster"),
+    COUNTED("session_dependencies", "sessions stay with the old cluster"),
+    COUNTED("session_templates", "there are no session templates here yet"),
+    COUNTED("agents", "agents join this cluster by 'aliquot agent join'"),
+    COUNTED("error_logs", "logs stay with the old cluster"),
+    COUNTED("alembic_version", "it is the version of the old database"),
+    { .name = NULL },
+};
+/* clang-format on */
+
+const struct source_table *source_table_find(const char *name)
+{
+    for (const struct source_table *table = source_tables; table->name; table++)
+        if (strcmp(table->name, name) == 0)
+            return table;
+    return NULL;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The apps of a session, and how they are. */
+#include <errno.h>
+#include <string.h>
+
+#include "cli/client.h"
+#include "cli/session/session.h"
+#include "cli/verbs.h"
+
+static const struct column session_apps_columns[] = {
+    { "name", "APP", COLUMN_TEXT, COLUMN_IS_NAME },
+    { "protocol", "PROTOCOL", COLUMN_TEXT, 0 },
+    { "ports", "PORTS", COLUMN_NAMES, 0 },
+    { "state", "STATE", COLUMN_STATUS, 0 },
+    { "why", "WHY", COLUMN_TEXT, COLUMN_MAY_SHRINK },
+    { "url_template", "URL-TEMPLATE", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "allowed_envs", "ALLOWED-ENVS", COLUMN_NAMES, COLUMN_IS_EXTRA },
+    { "allowed_arguments", "ALLOWED-ARGUMENTS", COLUMN_NAMES, COLUMN_IS_EXTRA },
+    COLUMN_END,
+};
+
+static const struct column session_traffic_columns[] = {
+    { "app", "APP", COLUMN_TEXT, COLUMN_IS_NAME },
+    { "connections", "CONNECTIONS", COLUMN_NUMBER, 0 },
+    { "requests", "REQUESTS", COLUMN_NUMBER, 0 },
+    { "bytes_in", "IN", COLUMN_BYTES, 0 },
+    { "bytes_out", "OUT", COLUMN_BYTES, 0 },
+    COLUMN_END,
+};
+
+static int session_apps_get(struct cli *cli, const char *name, json_t **ret, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+
+    strbuf_adds(&path, "/stream/session/");
+    url_encode(&path, name);
+    strbuf_adds(&path, "/apps");
+    cli_path_query(&path, "owner_access_key", cli->globals.owner);
+    return cli_call(cli, METHOD_GET, path.data, NULL, ret, err);
+}
+
+int session_apps_print(struct cli *cli, const json_t *session, struct aq_error *err)
+{
+    const char *id = json_string_value(json_object_get(session, "id"));
+    const char *status = json_string_value(json_object_get(session, "status"));
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct output plain = cli->output;
+    struct aq_error ignored = { 0 };
+    json_t *apps = NULL;
+    int r = 0;
+
+    if (!output_is_human(&cli->output) || cli->output.columns || !id || !status
+        || strncmp(status, "RUNNING", strlen("RUNNING")) != 0)
+        return 0;
+    plain.sort = NULL;
+    if (session_apps_get(cli, id, &apps, &ignored) == 0 && json_array_size(apps)) {
+        strbuf_addc(&out, '\n');
+        r = output_list(&plain, session_apps_columns, apps, &out, err);
+    }
+    json_decref(apps);
+    return r < 0 || !out.len ? r : cli_print(&out, err);
+}
+
+int session_traffic_print(struct cli *cli, const json_t *session, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    const json_t *traffic = json_object_get(session, "app_traffic");
+    struct output plain = cli->output;
+    int r;
+
+    if (!output_is_human(&cli->output) || cli->output.columns || !json_array_size(traffic))
+        return 0;
+    strbuf_addc(&out, '\n');
+    plain.sort = NULL;
+    r = output_list(&plain, session_traffic_columns, traffic, &out, err);
+    return r < 0 ? r : cli_print(&out, err);
+}
+
+int session_apps_show(struct cli *cli, const json_t *apps, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    int r = output_list(&cli->output, session_apps_columns, apps, &out, err);
+
+    if (r == 0 && json_array_size(apps) == 0)
+        cli_note(cli, "the session has no apps; images name them, or have their programs");
+    return r < 0 ? r : cli_print(&out, err);
+}
+
+static int session_apps(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    json_t *apps = NULL;
+    int r = session_apps_get(cli, argv[0], &apps, err);
+
+    (void)data;
+    (void)argc;
+    r = r < 0 ? aq_error_wrap(err, "session '%s'", argv[0]) : session_apps_show(cli, apps, err);
+    json_decref(apps);
+    return r;
+}
+
+const struct cli_verb verb_session_apps = {
+    .name = "session apps",
+    .args = "SESSION",
+    .summary = "List the apps of a session, and how they are",
+    .details = "The image's label names apps, sessions open ports, and programs that are found in\n"
+               "the container (Jupyter, code-server, TensorBoard) are apps, too. One that is\n"
+               "'not-started' is started by the first connection to it; WHY says why one\n"
+               "'failed', and the next connection starts it again.",
+    .examples = "aliquot session apps lab\n"
+                "aliquot session apps lab -o json",
+    .min_args = 1,
+    .max_args = 1,
+    .run = session_apps,
+};

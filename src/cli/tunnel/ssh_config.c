@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions as hosts of ssh(1), and of whatever reads its configuration. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/fs.h"
+#include "cli/client.h"
+#include "cli/tunnel/ssh_entry.h"
+#include "cli/verbs.h"
+#include "model/session.h"
+
+#define SSH_CONFIG_MAX (1u << 20) /* bytes of a user's ~/.ssh/config */
+
+struct ssh_config_opts {
+    bool write;
+};
+
+static int ssh_config_add(const struct cli *cli, const char *name, struct strbuf *out,
+                          struct aq_error *err)
+{
+    struct ssh_entry entry;
+    int r = session_name_check(name, err);
+
+    if (r < 0) /* what follows would be lines of a configuration that runs programs */
+        return aq_error_wrap(err, "the manager's answer");
+    if ((r = ssh_entry_init(&entry, cli, name, err)) < 0)
+        return r;
+    r = ssh_entry_write_section(&entry, out, err);
+    ssh_entry_done(&entry);
+    return r;
+}
+
+static int ssh_config_add_named(struct cli *cli, const char *name, struct strbuf *out,
+                                struct aq_error *err)
+{
+    struct follow_session session;
+    int r = session_resolve(cli, name, &session, err);
+
+    return r < 0 ? r : ssh_config_add(cli, session.name, out, err);
+}
+
+/* Those that users log in to, whether they run already or not. */
+static int ssh_config_add_live(struct cli *cli, struct strbuf *out, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    json_t *sessions = NULL;
+    const json_t *session;
+    size_t total, i;
+    int r;
+
+    session_list_path(cli, &path, NULL, false, false);
+    r = cli_call_list(cli, path.data, CLI_PAGE, 0, &sessions, &total, err);
+    if (r < 0)
+        return r;
+    json_array_foreach(sessions, i, session) {
+        const char *name = json_string_value(json_object_get(session, "name"));
+        const char *type = json_string_value(json_object_get(session, "type"));
+
+        if (r == 0 && name && type && strcmp(type, "interactive") == 0)
+            r = ssh_config_add(cli, name, out, err);
+    }
+    json_decref(sessions);
+    return r;
+}
+
+/* ---- --write ---- */
+
+/* Its own file, or what a link of that name leads to. */
+static int ssh_config_find_users(char ret[PATH_MAX], mode_t *ret_mode, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *folder = fs_user_file(".ssh");
+    AQ_CLEANUP(aq_freep) char *path = fs_user_file(".ssh/config");
+    struct stat st;
+    int r;
+
+    if (!folder || !path)
+        return aq_fail_oom(err);
+    r = fs_mkdirs(folder, 0700, err);
+    if (r < 0)
+        return r;
+    if (!realpath(path, ret) && errno != ENOENT)
+        return aq_fail_errno(err, "'%s'", path);
+    if (stat(path, &st) < 0) {
+        (void)snprintf(ret, PATH_MAX, "%s", path);
+        st.st_mode = 0600;
+    }
+    *ret_mode = st.st_mode & 0777;
+    return 0;
+}
+
+/* Its first line includes ours, as a section of it would take what follows for its own. */
+static int ssh_config_include(const char *file, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf old = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    char path[PATH_MAX];
+    mode_t mode = 0600;
+    int r = ssh_config_find_users(path, &mode, err);
+
+    if (r < 0)
+        return r;
+    r = fs_read(AT_FDCWD, path, SSH_CONFIG_MAX, &old, err);
+    if (r < 0 && r != -ENOENT)
+        return r;
+    strbuf_addf(&text, "Include \"%s\"\n", file);
+    if (old.len && strstr(old.data, text.data))
+        return 0;
+    if (old.len)
+        strbuf_addf(&text, "\n%s", old.data);
+    return strbuf_ok(&text) ? fs_write_atomic(AT_FDCWD, path, text.data, text.len, mode, err)
+                            : aq_fail_oom(err);
+}
+
+static int ssh_config_write(struct cli *cli, const struct strbuf *text, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *folder = fs_user_config_dir();
+    AQ_CLEANUP(aq_freep) char *path = folder ? aq_format("%s/ssh_config", folder) : NULL;
+    int r = path ? fs_mkdirs(folder, 0700, err) : aq_fail_oom(err);
+
+    if (r == 0)
+        r = fs_write_atomic(AT_FDCWD, path, text->data, text->len, 0600, err);
+    if (r == 0)
+        r = ssh_config_include(path, err);
+    if (r == 0)
+        cli_note(cli, "Written to %s, which ~/.ssh/config includes; e.g.: ssh SESSION%s", path,
+                 SSH_ENTRY_SUFFIX);
+    return r;
+}
+
+/* ---- the command ---- */
+
+static int ssh_config_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    const struct ssh_config_opts *opts = data;
+    int r = 0;
+
+    strbuf_adds(&text, "# Of 'aliquot ssh-config', which writes it again.\n");
+    for (int i = 0; r == 0 && i < argc; i++)
+        r = ssh_config_add_named(cli, argv[i], &text, err);
+    if (r == 0 && argc == 0)
+        r = ssh_config_add_live(cli, &text, err);
+    if (r < 0)
+        return r;
+    return opts->write ? ssh_config_write(cli, &text, err) : cli_print(&text, err);
+}
+
+static const struct cli_opt ssh_config_options[] = {
+    { 0, "write", CLI_FLAG, offsetof(struct ssh_config_opts, write), NULL,
+      "Write them to a file of their own, and have ~/.ssh/config include it" },
+    CLI_OPT_END,
+};
+
+const struct cli_verb verb_ssh_config = {
+    .name = "ssh-config",
+    .args = "[SESSION...]",
+    .summary = "Make sessions hosts of ssh, sftp, rsync and editors",
+    .details = "Shows what ~/.ssh/config needs so that SESSION.aliquot is a host: connections\n"
+               "go through 'aliquot ssh --stdio', which fetches the keys each time. Without\n"
+               "SESSION it is all interactive sessions that live. An entry is good for the next\n"
+               "session of that name, too.",
+    .examples = "aliquot ssh-config notebook --write\n"
+                "ssh notebook.aliquot\n"
+                "rsync -a data/ notebook.aliquot:data/\n"
+                "code --remote ssh-remote+notebook.aliquot /home/work",
+    .opts = ssh_config_options,
+    .opts_size = sizeof(struct ssh_config_opts),
+    .max_args = -1,
+    .run = ssh_config_run,
+};

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A TCP connection to a port in a session, over a WebSocket. */
+#include "cli/tunnel/tunnel.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/client.h"
+#include "http/websocket.h"
+
+struct tunnel {
+    struct websocket *ws;
+    const struct tunnel_ops *ops;
+    void *data;
+    char name[sizeof(((struct follow_session *)0)->name)];
+    uint16_t port;
+};
+
+static void tunnel_on_open(struct websocket *ws, void *data)
+{
+    struct tunnel *tunnel = data;
+
+    (void)ws;
+    tunnel->ops->on_open(tunnel->data);
+}
+
+static void tunnel_on_message(struct websocket *ws, bool is_text, const char *bytes, size_t len,
+                              void *data)
+{
+    struct tunnel *tunnel = data;
+    json_t *message = is_text ? json_loadb(bytes, len, 0, NULL) : NULL;
+    const char *type = json_string_value(json_object_get(message, "type"));
+
+    (void)ws;
+    if (type && strcmp(type, "end") == 0)
+        tunnel->ops->on_end(tunnel->data);
+    json_decref(message);
+    if (!is_text && len)
+        tunnel->ops->on_bytes(tunnel->data, bytes, len);
+}
+
+static void tunnel_on_drain(struct websocket *ws, void *data)
+{
+    struct tunnel *tunnel = data;
+
+    (void)ws;
+    tunnel->ops->on_drain(tunnel->data);
+}
+
+/* What a close of the manager means. */
+static void tunnel_explain_close(const struct tunnel *tunnel, uint16_t code, const char *reason,
+                                 struct aq_error *err)
+{
+    const char *text = reason[0] ? reason : "the manager has closed the connection";
+
+    if (code == WEBSOCKET_TRY_LATER)
+        (void)aq_fail(err, ECONNREFUSED, "port %u of session '%s': %s", tunnel->port, tunnel->name,
+                      text);
+    else if (code == WEBSOCKET_POLICY)
+        (void)aq_fail(err, EACCES, "session '%s': %s", tunnel->name, text);
+    else if (reason[0] || (code != WEBSOCKET_GOING_AWAY && code != WEBSOCKET_NORMAL))
+        (void)aq_fail(err, ECONNABORTED, "session '%s': %s", tunnel->name, text);
+}
+
+static void tunnel_on_close(struct websocket *ws, uint16_t code, const struct aq_error *err,
+                            void *data)
+{
+    struct tunnel *tunnel = data;
+    struct aq_error said = { 0 };
+
+    (void)ws;
+    tunnel->ws = NULL;
+    if (!err->code)
+        tunnel_explain_close(tunnel, code, err->text, &said);
+    else if (err->code == ENOENT)
+        (void)aq_fail(&said, ENOENT, "session '%s' has ended, or you may not reach it any more",
+                      tunnel->name);
+    else
+        (void)aq_fail(&said, err->code,
+                      "session '%s': the connection through the manager broke "
+                      "off: %s",
+                      tunnel->name, err->text);
+    tunnel->ops->on_close(tunnel->data, &said);
+    free(tunnel);
+}
+
+static const struct websocket_ops tunnel_ws_ops = {
+    .on_open = tunnel_on_open,
+    .on_message = tunnel_on_message,
+    .on_drain = tunnel_on_drain,
+    .on_close = tunnel_on_close,
+};
+
+static int tunnel_connect(struct tunnel *tunnel, struct cli *cli, struct client *client,
+                          const char *id, const char *app, struct aq_error *err)
+{
+    const struct websocket_options options = { .message_max = 4 << 20 };
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
+    struct client_request request = { .method = METHOD_GET };
+    char port[8];
+    int r;
+
+    (void)snprintf(port, sizeof(port), "%u", tunnel->port);
+    if (app)
+        strbuf_addf(&path, "/stream/session/%s/tcpproxy", id);
+    else
+        session_path(cli, &path, id, "/connect");
+    cli_path_query(&path, "app", app);
+    cli_path_query(&path, "owner_access_key", app ? cli->globals.owner : NULL);
+    cli_path_query(&path, "port", port);
+    cli_path_query(&path, "half_close", "true");
+    r = cli_request_prepare(cli, METHOD_GET, path.data, true, &url, &headers, err);
+    if (r < 0)
+        return r;
+    request.url = url.data;
+    request.headers = headers.data;
+    return websocket_connect(client, &request, &options, &tunnel_ws_ops, tunnel, &tunnel->ws, err);
+}
+
+int tunnel_open(struct cli *cli, struct client *client, const struct follow_session *session,
+                const char *app, uint16_t port, const struct tunnel_ops *ops, void *data,
+                struct tunnel **ret, struct aq_error *err)
+{
+    struct tunnel *tunnel = calloc(1, sizeof(*tunnel));
+    int r;
+
+    if (!tunnel)
+        return aq_fail_oom(err);
+    tunnel->ops = ops;
+    tunnel->data = data;
+    tunnel->port = port;
+    memcpy(tunnel->name, session->name, sizeof(tunnel->name));
+    r = tunnel_connect(tunnel, cli, client, session->id, app, err);
+    if (r < 0)
+        free(tunnel);
+    else
+        *ret = tunnel;
+    return r;
+}
+
+int tunnel_send(struct tunnel *tunnel, const char *bytes, size_t len)
+{
+    int r = websocket_send(tunnel->ws, false, bytes, len);
+
+    return r < 0 ? r : websocket_get_queued(tunnel->ws) > TUNNEL_QUEUE_HIGH;
+}
+
+void tunnel_end(struct tunnel *tunnel)
+{
+    static const char end[] = "{\"type\":\"end\"}";
+
+    (void)websocket_send(tunnel->ws, true, end, sizeof(end) - 1);
+}
+
+void tunnel_pause(struct tunnel *tunnel, bool paused)
+{
+    if (paused)
+        websocket_pause(tunnel->ws);
+    else
+        websocket_resume(tunnel->ws);
+}
+
+void tunnel_free(struct tunnel *tunnel)
+{
+    if (tunnel)
+        websocket_abort(tunnel->ws);
+    free(tunnel);
+}
+
+int tunnel_parse_port(const char *text, bool may_be_zero, uint16_t *ret, struct aq_error *err)
+{
+    char *end;
+    unsigned long port = strtoul(text, &end, 10);
+
+    if (text[0] < '0' || text[0] > '9' || *end || port > UINT16_MAX || (!port && !may_be_zero))
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "'%.40s' is no port: %d to 65535", text,
+                            may_be_zero ? 0 : 1);
+    *ret = (uint16_t)port;
+    return 0;
+}

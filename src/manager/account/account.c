@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Users, keypairs, domains, projects, policies and resource groups: rows that are made or
+ * changed.
+ */
+#include "manager/account/account.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+
+/* ---- parts of a row ---- */
+
+char *account_text(struct account_row *row, const char *given, const char *old)
+{
+    const char *text = given ? given : old;
+    char *copy = text ? strdup(text) : NULL;
+
+    if (text && !copy)
+        aq_fail_oom(&row->err);
+    return copy;
+}
+
+const char *account_keep(struct account_row *row, const char *text)
+{
+    const char *copy = text ? arena_strdup(row->arena, text) : NULL;
+
+    if (text && !copy)
+        aq_fail_oom(&row->err);
+    return copy;
+}
+
+void account_slots(struct account_row *row, const json_t *given, const struct slots *old,
+                   struct slots *ret)
+{
+    if (given) {
+        if (slots_from_json(given, core_slot_types(row->api->core), ret, &row->err) == -EINVAL)
+            row->err.kind = "invalid-api-params";
+    } else if (old && slots_copy(ret, old) < 0) {
+        aq_fail_oom(&row->err);
+    }
+}
+
+bool account_bool(enum maybe given, bool old)
+{
+    return given == MAYBE_UNSET ? old : given == MAYBE_TRUE;
+}
+
+int account_copy_user(struct user *ret, const struct user *user)
+{
+    struct account_row row = { 0 };
+
+    ret->id = user->id;
+    ret->role = user->role;
+    ret->status = user->status;
+    ret->max_concurrent_sessions = user->max_concurrent_sessions;
+    ret->need_password_change = user->need_password_change;
+    ret->username = account_text(&row, user->username, NULL);
+    ret->email = account_text(&row, user->email, NULL);
+    ret->full_name = account_text(&row, user->full_name, NULL);
+    ret->domain = account_text(&row, user->domain, NULL);
+    ret->allowed_client_ip = account_text(&row, user->allowed_client_ip, NULL);
+    account_slots(&row, NULL, &user->total_slots, &ret->total_slots);
+    if (row.err.code)
+        return -ENOMEM;
+    if (user->project_count == 0)
+        return 0;
+    if (!(ret->project_ids = calloc(user->project_count, sizeof(*ret->project_ids))))
+        return -ENOMEM;
+    memcpy(ret->project_ids, user->project_ids, user->project_count * sizeof(*ret->project_ids));
+    ret->project_count = ret->project_cap = user->project_count;
+    return 0;
+}
+
+/* ---- a change ---- */
+
+/* The living row to change, or none to collide with. */
+static int account_find_old(struct account_row *row, const struct account_kind *kind)
+{
+    const void *same = !row->key && kind->find_same ? kind->find_same(row->api->core, row->params)
+                                                    : NULL;
+
+    if (same && kind->noun && account_is_hidden(kind, same))
+        return aq_fail_kind(&row->err, EEXIST, "generic-bad-request",
+                            "this %s exists already, but was removed; restore or purge it",
+                            kind->noun);
+    if (same)
+        return aq_fail_kind(&row->err, EEXIST, "generic-bad-request", "this %s exists already",
+                            kind->object);
+    if (!row->key)
+        return 0;
+    if (!(row->old = kind->find(row->api->core, row->key)))
+        return problem_no_such(&row->err, kind->object, "there is no %s '%.64s'",
+                               kind->noun ? kind->noun : kind->object, row->key);
+    return 0;
+}
+
+struct account_change *account_change_new(struct api *api, struct arena *arena,
+                                          const struct account_kind *kind, struct aq_error *err)
+{
+    struct account_change *change = arena_alloc(arena, sizeof(*change));
+
+    if (change)
+        *change = (struct account_change){
+            .api = api, .arena = arena, .kind = kind, .batch = event_batch_new()
+        };
+    if (change && change->batch)
+        return change;
+    aq_fail_oom(err);
+    return NULL;
+}
+
+void account_change_drop(struct account_change *change)
+{
+    event_batch_free(AQ_TAKE(change->batch));
+}
+
+/* What fill() begins with, in the request's arena; NULL = no memory. */
+static void *account_new_params(struct arena *arena, const struct account_kind *kind)
+{
+    void *params = arena_alloc(arena, kind->params_size);
+
+    if (params && kind->defaults)
+        memcpy(params, kind->defaults, kind->params_size);
+    return params;
+}
+
+int account_change_row(struct account_change *change, const char *key, const json_t *given,
+                       struct aq_error *err)
+{
+    const struct account_kind *kind = change->kind;
+    void *params = account_new_params(change->arena, kind);
+    struct account_row row = {
+        .api = change->api, .arena = change->arena, .params = params, .key = key
+    };
+
+    if (!params
+        || !(row.event = event_batch_add(change->batch, kind->event, clock_realtime_usec())))
+        return aq_fail_oom(err);
+    if ((!given
+         || decode_object(key ? kind->change : kind->create, given, change->arena, params, &row.err)
+                == 0)
+        && account_find_old(&row, kind) == 0)
+        kind->fill(&row);
+    if (!row.err.code)
+        kind->select(&row, &change->query);
+    if (row.err.code) {
+        *err = row.err;
+        return -err->code;
+    }
+    change->password = row.password;
+    return 0;
+}
+
+/* ---- saving, with a password hashed on a worker thread before ---- */
+
+static int account_hash_password(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    struct account_change *change = data;
+
+    (void)tx;
+    return password_hash(change->password, change->hash, err);
+}
+
+static void account_on_saved(void *data, int r, const struct aq_error *err)
+{
+    struct account_change *change = data;
+
+    AQ_FAULT("api.accounts.durable");
+    change->done(change->data, r, err);
+}
+
+static void account_on_hashed(void *data, int r, const struct aq_error *err)
+{
+    struct account_change *change = data;
+    struct aq_error failed = { 0 };
+
+    if (r == 0 && !(change->batch->events[0].user.password_hash = strdup(change->hash))) {
+        r = aq_fail_oom(&failed);
+        err = &failed;
+    }
+    if (r == 0) {
+        core_save(change->api->core, AQ_TAKE(change->batch), &change->by, account_on_saved, change);
+        return;
+    }
+    account_change_drop(change);
+    change->done(change->data, r, err);
+}
+
+int account_change_save(struct account_change *change, const struct audit_who *by,
+                        core_done_fn done, void *data, struct aq_error *err)
+{
+    struct core *core = change->api->core;
+
+    AQ_FAULT("api.accounts.decoded");
+    change->by = *by;
+    change->done = done;
+    change->data = data;
+    if (!change->password) {
+        core_save(core, AQ_TAKE(change->batch), &change->by, account_on_saved, change);
+        return 0;
+    }
+    if (store_read(core_store(core), account_hash_password, account_on_hashed, change) == 0)
+        return 0;
+    account_change_drop(change);
+    return aq_fail_oom(err);
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* account.h - changes of users, keypairs, domains, projects, policies and resource
+ * groups, as REST and GraphQL make them
+ *
+ * A row is changed by saving a whole new one, made from the living one and
+ * from what the request gives, by a table of fields. What differs between the
+ * kinds is a struct account_kind. Everything here runs on the loop's thread.
+ */
+#ifndef AQ_MANAGER_ACCOUNT_ACCOUNT_H
+#define AQ_MANAGER_ACCOUNT_ACCOUNT_H
+
+#include "manager/request/api.h"
+#include "store/password.h"
+#include "store/query.h"
+
+/* A row that is being put together. */
+struct account_row {
+    struct api *api;
+    struct arena *arena;
+    struct event *event; /* to be filled */
+    const void *old;     /* NULL: a new one */
+    const void *params;
+    const char *key;      /* names the living row; NULL for a new one */
+    const char *password; /* of a user: to be hashed before the row is saved; NULL = none */
+    struct aq_error err;  /* set by whatever fails */
+};
+
+struct account_kind {
+    const char *object; /* "domain", as in "No such domain." */
+    const char *noun;   /* as our messages say it; NULL: rows are not removed, restored, purged */
+    enum purge_kind purge;
+    enum event_kind event;
+    const struct field *create, *change; /* what a request may give */
+    size_t params_size;
+    const void *defaults; /* what params begin with; NULL = zeroes */
+    int (*list)(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
+                struct aq_error *err);
+    /* The living row that the key names, or NULL. */
+    const void *(*find)(const struct core *core, const char *key);
+    /* The living row that a new one would collide with, or NULL. */
+    const void *(*find_same)(const struct core *core, const void *params);
+    void (*fill)(struct account_row *row);
+    /* Select the row that was saved; texts from the row's arena. */
+    void (*select)(struct account_row *row, struct store_query *query);
+};
+
+#define ACCOUNT_KIND(name)                               \
+    extern const struct account_kind account_##name;     \
+    extern const struct field account_##name##_create[]; \
+    extern const struct field account_##name##_change[]
+ACCOUNT_KIND(domain);
+ACCOUNT_KIND(project);
+ACCOUNT_KIND(user);
+ACCOUNT_KIND(keypair);
+ACCOUNT_KIND(policy);
+ACCOUNT_KIND(resource_group);
+
+/* ---- for fill() ---- */
+
+/* A copy of 'given', or of 'old' if NULL; NULL if both are. */
+char *account_text(struct account_row *row, const char *given, const char *old);
+void account_slots(struct account_row *row, const json_t *given, const struct slots *old,
+                   struct slots *ret);
+bool account_bool(enum maybe given, bool old);
+/* A copy in the request's arena. */
+const char *account_keep(struct account_row *row, const char *text);
+
+/* A whole copy; -ENOMEM with what there is, for user_done(). */
+int account_copy_user(struct user *ret, const struct user *user) AQ_MUST_CHECK;
+
+/* ---- changing ---- */
+
+/* One change on its way into the store, in the request's arena. */
+struct account_change {
+    struct api *api;
+    struct arena *arena;
+    const struct account_kind *kind;
+    struct event_batch *batch; /* NULL once it is being saved */
+    struct store_query query;  /* selects the row of account_change_row() */
+
+    struct audit_who by;
+    const char *password; /* to be hashed first */
+    char hash[PASSWORD_HASH_MAX];
+    core_done_fn done;
+    void *data;
+};
+
+/* With an empty batch; NULL with -ENOMEM. Ends with account_change_save() or _drop(). */
+struct account_change *account_change_new(struct api *api, struct arena *arena,
+                                          const struct account_kind *kind, struct aq_error *err);
+void account_change_drop(struct account_change *change);
+
+/* Add the row that 'key' names, or with NULL a new one, changed as 'given' says
+ * (NULL: not at all). 'given' is not needed after it. -EINVAL names the field,
+ * -ENOENT, -EEXIST, -ENOMEM.
+ */
+int account_change_row(struct account_change *change, const char *key, const json_t *given,
+                       struct aq_error *err);
+
+/* Users become members of a project of their domain, or are members no longer. */
+#define ACCOUNT_MEMBERS_MAX 1000
+int account_change_members(struct account_change *change, const char *project,
+                           const struct str_list *users, bool is_member, struct aq_error *err);
+
+/* Of a new keypair; both keys NULL = to be made, policy NULL = 'default'. */
+struct account_keys {
+    const char *access_key, *secret_key, *policy;
+};
+
+/* A keypair for the new user that account_change_row() has just added; NULL = all as it is
+ * by default. -EINVAL names the field, -ENOENT, -ENOMEM.
+ */
+int account_change_add_keypair(struct account_change *change, const struct account_keys *given,
+                               struct aq_error *err);
+/* Let the sessions of a keypair accept this public SSH key from now on; NULL = none. -ENOENT,
+ * -ENOMEM.
+ */
+int account_change_ssh_key(struct account_change *change, const char *access_key,
+                           const char *public_key, struct aq_error *err);
+/* Remove a keypair for good. */
+int account_change_remove_keypair(struct account_change *change, const char *access_key,
+                                  struct aq_error *err);
+
+/* 'by' is copied. 'done' comes later, once the change is durable and in memory, or with why it is not.
+ * -ENOMEM: it does not come, and nothing is changed.
+ */
+int account_change_save(struct account_change *change, const struct audit_who *by,
+                        core_done_fn done, void *data, struct aq_error *err);
+
+/* ---- who may use which resource groups ---- */
+
+/* Before core_change_access(): -ENOENT if something that it names is not there. */
+int account_check_access(const struct api *api, struct arena *arena,
+                         struct core_access_change *change, struct aq_error *err);
+
+/* ---- removal ---- */
+
+bool account_is_hidden(const struct account_kind *kind, const void *row);
+/* Of a batch's row: taken out of use, or put back. */
+void account_set_hidden(const struct account_kind *kind, struct event *e, bool is_hidden);
+
+/* To take a row out of use, or to remove it and what is attached to it for good. In the
+ * request's arena; the first part is the caller's.
+ */
+struct account_removal {
+    struct api *api;
+    struct arena *arena;
+    const struct principal *who;
+    const struct audit_who *by; /* the request's */
+    const struct account_kind *kind;
+    const char *key;
+    bool force; /* end its live sessions */
+    bool purge; /* for good; not while sessions are live */
+    bool dry_run;
+    core_done_fn done; /* once, perhaps before account_remove() returns */
+    void *data;
+
+    const char *name;
+    struct purge_plan plan; /* what is, or would be purged */
+    size_t sessions;        /* live ones that are, or would be ended */
+
+    struct uuid id; /* of a user or project */
+    size_t waiting; /* sessions whose end is not durable yet */
+    int r;          /* of the first that failed */
+    struct aq_error err;
+};
+void account_remove(struct account_removal *removal);
+
+#endif

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keypairs: what can be given, and what becomes of it. */
+#include <errno.h>
+#include <sodium.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "manager/account/account.h"
+
+#define RATE_LIMIT_DEFAULT 10000
+#define UNSET (-1)
+#define KEY_UPPER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define KEY_LOWER "abcdefghijklmnopqrstuvwxyz"
+#define KEY_DIGITS "0123456789"
+
+struct keypair_params {
+    const char *user, *policy;
+    enum maybe is_active, is_admin;
+    int64_t rate_limit;
+};
+
+/* clang-format off */
+#define CHANGES                                                                                    \
+    { "policy|resource_policy", FIELD_STR, 0, offsetof(struct keypair_params, policy), 1, 256 },           \
+    { "is_active", FIELD_MAYBE, 0, offsetof(struct keypair_params, is_active) },                           \
+    { "is_admin", FIELD_MAYBE, 0, offsetof(struct keypair_params, is_admin) },                             \
+    { "rate_limit", FIELD_INT, 0, offsetof(struct keypair_params, rate_limit), 0, 1000000000,              \
+      .doc = "requests in 15 minutes; 0 = no limit" }
+/* clang-format on */
+
+const struct field account_keypair_create[] = {
+    { "user", FIELD_STR, FIELD_REQUIRED, offsetof(struct keypair_params, user), 1, 255,
+      .doc = "e-mail address or id" },
+    CHANGES,
+    FIELD_END,
+};
+
+const struct field account_keypair_change[] = { CHANGES, FIELD_END };
+
+static const void *keypair_find(const struct core *core, const char *key)
+{
+    return core_find_keypair(core, key);
+}
+
+static void keypair_make_keys(struct keypair *key)
+{
+    static const char base32[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+    unsigned char secret[30];
+
+    memcpy(key->access_key, "AKIA", 4);
+    for (size_t i = 4; i < ACCESS_KEY_MAX - 1; i++)
+        key->access_key[i] = base32[randombytes_uniform(32)];
+    randombytes_buf(secret, sizeof(secret));
+    sodium_bin2base64(key->secret_key, sizeof(key->secret_key), secret, sizeof(secret),
+                      sodium_base64_VARIANT_URLSAFE_NO_PADDING);
+    sodium_memzero(secret, sizeof(secret));
+}
+
+static void keypair_fill_owner(struct account_row *row, const char *text, struct keypair *key)
+{
+    const struct core *core = row->api->core;
+    const struct user *user;
+    struct uuid id;
+
+    user = uuid_parse(text, &id) == 0 ? core_find_user(core, &id)
+                                      : core_find_user_by_email(core, text);
+    if (!user) {
+        problem_no_such(&row->err, "user", "there is no user '%.64s'", text);
+        return;
+    }
+    key->user_id = user->id;
+    keypair_make_keys(key);
+}
+
+static bool keypair_may_get(struct account_row *row, const char *name)
+{
+    const struct keypair_policy *policy = core_find_policy(row->api->core, name);
+
+    if (!policy)
+        problem_no_such(&row->err, "keypair resource policy",
+                        "there is no keypair resource policy '%.64s'", name);
+    else if (!policy->is_active)
+        api_fail_param(&row->err, "policy", "'%.64s' was removed; restore it first", name);
+    return !row->err.code;
+}
+
+static void keypair_fill(struct account_row *row)
+{
+    static const struct keypair fresh = { .is_active = true, .rate_limit = RATE_LIMIT_DEFAULT };
+    const struct keypair_params *params = row->params;
+    const struct keypair *old = row->old ? row->old : &fresh;
+    struct keypair *key = &row->event->keypair;
+
+    if (params->policy && !keypair_may_get(row, params->policy))
+        return;
+    *key = *old;
+    key->policy = key->ssh_public_key = NULL;
+    key->is_active = account_bool(params->is_active, old->is_active);
+    key->is_admin = account_bool(params->is_admin, old->is_admin);
+    if (params->rate_limit != UNSET)
+        key->rate_limit = (int)params->rate_limit;
+    key->policy = account_text(row, params->policy, old->policy ? old->policy : "default");
+    key->ssh_public_key = account_text(row, old->ssh_public_key, NULL);
+    if (!row->old)
+        keypair_fill_owner(row, params->user, key);
+}
+
+static void keypair_select_row(struct account_row *row, struct store_query *query)
+{
+    query->access_key = account_keep(row, row->event->keypair.access_key);
+}
+
+static const struct keypair_params defaults = { .rate_limit = UNSET };
+
+const struct account_kind account_keypair = {
+    .object = "keypair",
+    .event = EVENT_KEYPAIR_SAVED,
+    .create = account_keypair_create,
+    .change = account_keypair_change,
+    .params_size = sizeof(struct keypair_params),
+    .defaults = &defaults,
+    .list = store_list_keypairs,
+    .find = keypair_find,
+    .fill = keypair_fill,
+    .select = keypair_select_row,
+};
+
+/* ---- what the batch of another change takes in ---- */
+
+static bool keypair_is_spelled(const char *text, size_t len, const char *letters)
+{
+    return strlen(text) == len && strspn(text, letters) == len;
+}
+
+/* The keys that are given, or new ones. */
+static int keypair_take_keys(const struct core *core, const struct account_keys *given,
+                             struct keypair *key, struct aq_error *err)
+{
+    if (!given->access_key && !given->secret_key) {
+        keypair_make_keys(key);
+        return 0;
+    }
+    if (!given->access_key || !given->secret_key)
+        return api_fail_param(err, given->access_key ? "secret_key" : "access_key",
+                              "give both keys, or none");
+    if (!keypair_is_spelled(given->access_key, ACCESS_KEY_MAX - 1, KEY_UPPER KEY_DIGITS))
+        return api_fail_param(err, "access_key", "must be %d upper-case letters and digits",
+                              ACCESS_KEY_MAX - 1);
+    if (!keypair_is_spelled(given->secret_key, sizeof(key->secret_key) - 1,
+                            KEY_UPPER KEY_LOWER KEY_DIGITS "-_"))
+        return api_fail_param(err, "secret_key", "must be %d letters, digits, '-' or '_'",
+                              (int)sizeof(key->secret_key) - 1);
+    if (core_find_keypair(core, given->access_key))
+        return api_fail_param(err, "access_key", "'%.20s' is in use", given->access_key);
+    memcpy(key->access_key, given->access_key, ACCESS_KEY_MAX);
+    memcpy(key->secret_key, given->secret_key, sizeof(key->secret_key));
+    return 0;
+}
+
+int account_change_add_keypair(struct account_change *change, const struct account_keys *given,
+                               struct aq_error *err)
+{
+    static const struct account_keys none = { NULL, NULL, NULL };
+    const struct core *core = change->api->core;
+    const char *policy = given && given->policy ? given->policy : "default";
+    size_t of_user = change->batch->count - 1;
+    struct account_row row = { .api = change->api };
+    struct event *event;
+    const struct user *user;
+
+    if (given && given->policy && !keypair_may_get(&row, policy)) {
+        *err = row.err;
+        return -err->code;
+    }
+    event = event_batch_add(change->batch, EVENT_KEYPAIR_SAVED, clock_realtime_usec());
+    if (!event || !(event->keypair.policy = strdup(policy)))
+        return aq_fail_oom(err);
+    user = &change->batch->events[of_user].user.user;
+    event->keypair.user_id = user->id;
+    event->keypair.is_active = true;
+    event->keypair.is_admin = user->role == ROLE_SUPERADMIN || user->role == ROLE_ADMIN;
+    event->keypair.rate_limit = RATE_LIMIT_DEFAULT;
+    return keypair_take_keys(core, given ? given : &none, &event->keypair, err);
+}
+
+int account_change_ssh_key(struct account_change *change, const char *access_key,
+                           const char *public_key, struct aq_error *err)
+{
+    const struct keypair *key = core_find_keypair(change->api->core, access_key);
+    struct account_row row = { 0 };
+    struct event *event;
+
+    if (!key)
+        return problem_no_such(err, "keypair", "there is no keypair '%.64s'", access_key);
+    if (!(event = event_batch_add(change->batch, EVENT_KEYPAIR_SAVED, clock_realtime_usec())))
+        return aq_fail_oom(err);
+    event->keypair = *key;
+    event->keypair.policy = account_text(&row, key->policy, NULL);
+    event->keypair.ssh_public_key = account_text(&row, public_key, NULL);
+    return row.err.code ? aq_fail_oom(err) : 0;
+}
+
+int account_change_remove_keypair(struct account_change *change, const char *access_key,
+                                  struct aq_error *err)
+{
+    const struct keypair *key = core_find_keypair(change->api->core, access_key);
+    struct event *event;
+
+    if (!key)
+        return problem_no_such(err, "keypair", "there is no keypair '%.64s'", access_key);
+    event = event_batch_add(change->batch, EVENT_KEYPAIR_REMOVED, clock_realtime_usec());
+    if (!event)
+        return aq_fail_oom(err);
+    memcpy(event->keypair.access_key, key->access_key, ACCESS_KEY_MAX);
+    return 0;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Projects: what can be given, what becomes of it, and their members. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/vec.h"
+#include "manager/account/account.h"
+
+struct project_params {
+    const char *name, *domain, *description;
+    enum maybe is_active;
+    const json_t *total_slots;
+};
+
+/* clang-format off */
+#define CHANGES                                                                                    \
+    { "description", FIELD_STR, FIELD_NULLABLE, offsetof(struct project_params, description), 0, 512 },    \
+    { "is_active", FIELD_MAYBE, 0, offsetof(struct project_params, is_active) },                           \
+    { "total_slots|total_resource_slots", FIELD_OBJECT, 0, offsetof(struct project_params, total_slots),   \
+      .doc = "missing slots are unlimited" }
+/* clang-format on */
+
+const struct field account_project_create[] = {
+    { "name", FIELD_STR, FIELD_REQUIRED, offsetof(struct project_params, name), 1, 64 },
+    { "domain", FIELD_STR, FIELD_REQUIRED, offsetof(struct project_params, domain), 1, 64 },
+    CHANGES,
+    FIELD_END,
+};
+
+const struct field account_project_change[] = {
+    { "name", FIELD_STR, 0, offsetof(struct project_params, name), 1, 64 },
+    CHANGES,
+    FIELD_END,
+};
+
+static const void *project_find(const struct core *core, const char *key)
+{
+    struct uuid id;
+
+    return uuid_parse(key, &id) == 0 ? core_find_project(core, &id) : NULL;
+}
+
+static const void *project_find_same(const struct core *core, const void *data)
+{
+    const struct project_params *params = data;
+
+    return core_find_project_named(core, params->domain, params->name);
+}
+
+static void project_fill(struct account_row *row)
+{
+    const struct project_params *params = row->params;
+    const struct project *old = row->old;
+    struct project *project = &row->event->project;
+
+    const struct domain *domain = old ? NULL : core_find_domain(row->api->core, params->domain);
+
+    if (!old && !domain)
+        problem_no_such(&row->err, "domain", "there is no domain '%.64s'", params->domain);
+    else if (!old && !domain->is_active)
+        api_fail_param(&row->err, "domain", "'%.64s' is not in use; restore it first",
+                       params->domain);
+    if (row->err.code)
+        return;
+    project->id = old ? old->id : uuid_random();
+    project->name = account_text(row, params->name, old ? old->name : NULL);
+    project->domain = account_text(row, params->domain, old ? old->domain : NULL);
+    project->description = account_text(row, params->description, old ? old->description : NULL);
+    project->is_active = account_bool(params->is_active, old ? old->is_active : true);
+    account_slots(row, params->total_slots, old ? &old->total_slots : NULL, &project->total_slots);
+}
+
+static void project_select_row(struct account_row *row, struct store_query *query)
+{
+    struct uuid *id = arena_alloc(row->arena, sizeof(*id));
+
+    if (!id) {
+        aq_fail_oom(&row->err);
+        return;
+    }
+    *id = row->event->project.id;
+    query->ids = id;
+    query->id_count = 1;
+}
+
+const struct account_kind account_project = {
+    .object = "user group (or project)",
+    .noun = "project",
+    .purge = PURGE_PROJECT,
+    .event = EVENT_PROJECT_SAVED,
+    .create = account_project_create,
+    .change = account_project_change,
+    .params_size = sizeof(struct project_params),
+    .list = store_list_projects,
+    .find = project_find,
+    .find_same = project_find_same,
+    .fill = project_fill,
+    .select = project_select_row,
+};
+
+/* ---- members ---- */
+
+static const struct user *project_find_member(const struct core *core,
+                                              const struct project *project, const char *text,
+                                              struct aq_error *err)
+{
+    struct uuid id;
+    const struct user *user = uuid_parse(text, &id) == 0 ? core_find_user(core, &id)
+                                                         : core_find_user_by_email(core, text);
+
+    if (!user)
+        problem_no_such(err, "user", "there is no user '%.64s'", text);
+    else if (!user->domain || strcmp(user->domain, project->domain) != 0)
+        api_fail_param(err, "users", "'%.64s' is of domain '%.64s', the project of '%.64s'",
+                       user->email, user->domain ? user->domain : "", project->domain);
+    return err->code ? NULL : user;
+}
+
+/* Add an event that saves the user as one who is, or is not a member. */
+static int project_set_member(struct event_batch *batch, const struct user *user,
+                              const struct uuid *id, bool is_member)
+{
+    struct event *e = event_batch_add(batch, EVENT_USER_SAVED, clock_realtime_usec());
+    struct user *saved = e ? &e->user.user : NULL;
+    size_t kept = 0;
+
+    if (!saved || account_copy_user(saved, user) < 0
+        || !vec_grow(&saved->project_ids, &saved->project_cap, saved->project_count + 1,
+                     sizeof(*saved->project_ids)))
+        return -ENOMEM;
+    for (size_t i = 0; i < saved->project_count; i++)
+        if (!uuid_equals(&saved->project_ids[i], id))
+            saved->project_ids[kept++] = saved->project_ids[i];
+    if (is_member)
+        saved->project_ids[kept++] = *id;
+    saved->project_count = kept;
+    return 0;
+}
+
+int account_change_members(struct account_change *change, const char *project,
+                           const struct str_list *users, bool is_member, struct aq_error *err)
+{
+    const struct core *core = change->api->core;
+    const struct project *row = project_find(core, project);
+
+    if (!row)
+        return problem_no_such(err, "user group (or project)", "there is no project '%.64s'",
+                               project);
+    if (users->count == 0 || users->count > ACCOUNT_MEMBERS_MAX)
+        return api_fail_param(err, "users", "name 1 to %d users", ACCOUNT_MEMBERS_MAX);
+    for (size_t i = 0; i < users->count; i++) {
+        const struct user *user = project_find_member(core, row, users->items[i], err);
+
+        if (!user)
+            return -err->code;
+        if (project_set_member(change->batch, user, &row->id, is_member) < 0)
+            return aq_fail_oom(err);
+    }
+    return 0;
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A command in a kernel's container, over a link stream to its agent. */
+#include "manager/api/command_stream.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "link/exec.h"
+
+struct command_stream {
+    struct core *core;
+    struct link_stream *stream; /* NULL after its end */
+    const struct command_stream_ops *ops;
+    void *data;
+    char agent_id[AGENT_ID_MAX + 1];
+    struct uuid session_id;
+    struct uuid stream_id;
+    struct strbuf held;  /* of a frame that is not whole */
+    struct strbuf early; /* frames from before the agent had connected */
+    bool is_open;        /* the agent has connected */
+    bool is_told;        /* that it has ended or failed */
+    bool *freed;         /* to be set by command_stream_free(), while frames are read */
+};
+
+/* ---- from the agent ---- */
+
+static void command_stream_fail(struct command_stream *cs, const char *kind, const char *text)
+{
+    if (cs->is_told)
+        return;
+    cs->is_told = true;
+    cs->ops->on_failed(cs->data, kind, text);
+}
+
+/* 'bytes' are a kind, NUL, and a text. */
+static void command_stream_take_failure(struct command_stream *cs, const char *bytes, size_t len)
+{
+    AQ_CLEANUP(aq_freep) char *kind = strndup(bytes, len);
+    size_t text = kind ? AQ_MIN(strlen(kind) + 1, len) : len;
+    AQ_CLEANUP(aq_freep) char *message = strndup(bytes + text, len - text);
+
+    command_stream_fail(cs, kind ? kind : "service-unavailable",
+                        message ? message : "the manager's memory is short");
+}
+
+static void command_stream_take_end(struct command_stream *cs, const char *bytes, size_t len)
+{
+    int code = len > 0 ? (unsigned char)bytes[0] : 1;
+    int signal = len > 1 ? (unsigned char)bytes[1] : 0;
+
+    if (cs->is_told)
+        return;
+    cs->is_told = true;
+    cs->ops->on_ended(cs->data, code, signal);
+}
+
+static int command_stream_on_frame(void *data, enum exec_type type, const char *bytes, size_t len)
+{
+    struct command_stream *cs = data;
+    const bool *freed = cs->freed;
+
+    switch (type) {
+    case EXEC_STARTED:
+        if (cs->ops->on_started)
+            cs->ops->on_started(cs->data);
+        break;
+    case EXEC_OUTPUT:
+        if (len)
+            cs->ops->on_output(cs->data, bytes, len);
+        else if (cs->ops->on_output_end)
+            cs->ops->on_output_end(cs->data);
+        break;
+    case EXEC_ERRORS:
+        if (cs->ops->on_errors)
+            cs->ops->on_errors(cs->data, bytes, len);
+        break;
+    case EXEC_ENDED:
+        command_stream_take_end(cs, bytes, len);
+        break;
+    case EXEC_FAILED:
+        command_stream_take_failure(cs, bytes, len);
+        break;
+    case EXEC_INPUT:
+    case EXEC_END_INPUT:
+    default:
+        break;
+    }
+    return *freed;
+}
+
+static void command_stream_on_data(void *data, struct link_stream *stream, const char *bytes,
+                                   size_t len)
+{
+    struct command_stream *cs = data;
+    bool freed = false;
+    int r;
+
+    (void)stream;
+    cs->freed = &freed;
+    core_note_access(cs->core, &cs->session_id);
+    r = exec_frames_read(&cs->held, bytes, len, command_stream_on_frame, cs);
+    if (freed)
+        return;
+    cs->freed = NULL;
+    if (r < 0)
+        command_stream_fail(cs, "service-unavailable", "the agent's answer makes no sense");
+}
+
+static void command_stream_on_drain(void *data, struct link_stream *stream)
+{
+    struct command_stream *cs = data;
+
+    (void)stream;
+    if (!cs->is_told)
+        cs->ops->on_drain(cs->data);
+}
+
+static void command_stream_on_open(void *data, struct link_stream *stream)
+{
+    struct command_stream *cs = data;
+    int r = 0;
+
+    cs->is_open = true;
+    cs->stream_id = *link_stream_id(stream);
+    if (cs->early.len)
+        r = link_stream_write(stream, cs->early.data, cs->early.len);
+    strbuf_done(&cs->early);
+    if (r == 0)
+        cs->ops->on_drain(cs->data);
+    else if (r < 0)
+        command_stream_fail(cs, "service-unavailable", "the manager's memory is short");
+}
+
+static void command_stream_on_close(void *data, struct link_stream *stream,
+                                    const struct aq_error *err)
+{
+    struct command_stream *cs = data;
+
+    (void)stream;
+    cs->stream = NULL;
+    if (err)
+        command_stream_fail(cs, err->kind ? err->kind : "service-unavailable", err->text);
+    else
+        command_stream_fail(cs, "session-ended", "the session has ended");
+}
+
+static const struct link_stream_ops command_stream_link_ops = {
+    .on_open = command_stream_on_open,
+    .on_data = command_stream_on_data,
+    .on_drain = command_stream_on_drain,
+    .on_close = command_stream_on_close,
+};
+
+/* ---- to the agent ---- */
+
+int command_stream_open(struct core *core, const struct kernel *kernel,
+                        struct msg_stream_open *open, const struct command_stream_ops *ops,
+                        void *data, struct command_stream **ret, struct aq_error *err)
+{
+    struct command_stream *cs;
+    int r;
+
+    if (kernel->status != KERNEL_RUNNING || !kernel->agent_id)
+        return aq_fail_kind(err, EINVAL, "generic-bad-request",
+                            "the session is not running (it is %s)",
+                            kernel_status_name(kernel->status));
+    if (!(cs = calloc(1, sizeof(*cs))))
+        return aq_fail_oom(err);
+    strbuf_init(&cs->held);
+    strbuf_init(&cs->early);
+    cs->core = core;
+    cs->ops = ops;
+    cs->data = data;
+    cs->session_id = kernel->session->id;
+    memcpy(cs->agent_id, kernel->agent_id, strlen(kernel->agent_id) + 1);
+    open->kernel_id = kernel->id;
+    r = core_open_stream(core, kernel->agent_id, open, &command_stream_link_ops, cs, &cs->stream,
+                         err);
+    if (r < 0) {
+        if (!err->kind)
+            err->kind = "service-unavailable";
+        command_stream_free(cs);
+        return r;
+    }
+    core_note_access(core, &cs->session_id);
+    *ret = cs;
+    return 0;
+}
+
+static int command_stream_write(struct command_stream *cs, const struct strbuf *frames)
+{
+    if (!strbuf_ok(frames))
+        return -ENOMEM;
+    if (!cs->stream || cs->is_told)
+        return -EPIPE;
+    if (cs->is_open)
+        return frames->len ? link_stream_write(cs->stream, frames->data, frames->len) : 0;
+    strbuf_add(&cs->early, frames->data, frames->len);
+    return strbuf_ok(&cs->early) ? 1 : -ENOMEM;
+}
+
+int command_stream_input(struct command_stream *cs, const char *bytes, size_t len)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf frames = STRBUF_INIT;
+
+    if (len)
+        core_note_access(cs->core, &cs->session_id);
+    for (size_t at = 0; at < len; at += EXEC_PAYLOAD_MAX)
+        exec_frame_add(&frames, EXEC_INPUT, bytes + at, AQ_MIN(len - at, (size_t)EXEC_PAYLOAD_MAX));
+    return command_stream_write(cs, &frames);
+}
+
+void command_stream_end_input(struct command_stream *cs)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf frame = STRBUF_INIT;
+
+    exec_frame_add(&frame, EXEC_END_INPUT, NULL, 0);
+    (void)command_stream_write(cs, &frame);
+}
+
+int command_stream_control(struct command_stream *cs, int64_t rows, int64_t cols, int64_t signal,
+                           struct aq_error *err)
+{
+    const struct msg_stream_control control = {
+        .stream_id = cs->stream_id, .rows = rows, .cols = cols, .signal = signal
+    };
+
+    return cs->stream && cs->is_open ? core_control_stream(cs->core, cs->agent_id, &control, err)
+                                     : 0;
+}
+
+void command_stream_pause(struct command_stream *cs, bool paused)
+{
+    if (cs->stream)
+        link_stream_pause(cs->stream, paused);
+}
+
+void command_stream_free(struct command_stream *cs)
+{
+    if (!cs)
+        return;
+    if (cs->freed)
+        *cs->freed = true;
+    link_stream_close(cs->stream);
+    strbuf_done(&cs->held);
+    strbuf_done(&cs->early);
+    free(cs);
+}

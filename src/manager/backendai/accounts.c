@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* accounts.c - Backend.AI's domains, policies, resource groups and projects */
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "manager/backendai/rows.h"
+
+#define LARGEST (INT64_C(1) << 40) /* seconds that a policy may have */
+#define DESCRIPTION_MAX 512
+
+/* ---- what is here, or comes ---- */
+
+bool backendai_has_domain(const struct backendai_import *import, const char *name)
+{
+    return core_find_domain(import->api->core, name) || map_gets(&import->domains, name);
+}
+
+bool backendai_has_policy(const struct backendai_import *import, const char *name)
+{
+    return core_find_policy(import->api->core, name) || map_gets(&import->policies, name);
+}
+
+bool backendai_has_resource_group(const struct backendai_import *import, const char *name)
+{
+    return core_find_resource_group(import->api->core, name)
+           || map_gets(&import->resource_groups, name);
+}
+
+/* ---- parts ---- */
+
+/* What we allow is shorter than what Backend.AI does. */
+static const char *backendai_description(struct backendai_import *import, struct backendai_row *row)
+{
+    size_t len = row->description ? strlen(row->description) : 0;
+
+    if (len <= DESCRIPTION_MAX)
+        return row->description;
+    len = DESCRIPTION_MAX;
+    while (len && ((unsigned char)row->description[len] & 0xc0) == 0x80)
+        len--;
+    backendai_note(import, row, "the description is cut to %d bytes", DESCRIPTION_MAX);
+    return backendai_format(import, "%.*s", (int)len, row->description);
+}
+
+/* NULL, which is left out, if it is not set. Less than nothing is Backend.AI's "not set", too. */
+static json_t *backendai_number(struct backendai_import *import, struct backendai_row *row,
+                                const char *column, int64_t value, int64_t most)
+{
+    if (value == BACKENDAI_UNSET || value < 0)
+        return NULL;
+    if (value > most)
+        backendai_note(import, row, "%s is lowered to %lld", column, (long long)most);
+    return json_integer(AQ_MIN(value, most));
+}
+
+static json_t *backendai_bool(enum maybe value)
+{
+    return value == MAYBE_UNSET ? NULL : json_boolean(value == MAYBE_TRUE);
+}
+
+/* A new row of a kind that names no other; takes 'given'. */
+static int backendai_add_row(struct backendai_import *import, const struct account_kind *kind,
+                             json_t *given, struct aq_error *err)
+{
+    int r;
+
+    if (!given)
+        return aq_fail_oom(err);
+    import->change->kind = kind;
+    r = account_change_row(import->change, NULL, given, err);
+    json_decref(given);
+    return r;
+}
+
+/* ---- domains, policies ---- */
+
+int backendai_take_domain(struct backendai_import *import, struct backendai_row *row,
+                          struct aq_error *err)
+{
+    const struct domain *existing;
+    const char *description;
+    json_t *slots;
+    int r;
+
+    row->label = row->name;
+    r = backendai_claim(&import->domains, row->name, strlen(row->name), "name", row, err);
+    if (r < 0)
+        return r;
+    if ((existing = core_find_domain(import->api->core, row->name)))
+        return backendai_exists(import, row, &account_domain, existing);
+    slots = backendai_slots(import, row, row->slots, true);
+    description = backendai_description(import, row);
+    r = backendai_add_row(import, &account_domain,
+                          json_pack("{s:s, s:s*, s:o*, s:o*}", "name", row->name, "description",
+                                    description, "is_active", backendai_bool(row->is_active),
+                                    "total_slots", slots),
+                          err);
+    return r < 0 ? r : backendai_attach_dotfiles(import, row, DOTFILE_DOMAIN, row->name, err);
+}
+
+int backendai_take_policy(struct backendai_import *import, struct backendai_row *row,
+                          struct aq_error *err)
+{
+    bool is_unlimited = row->unspecified && strcasecmp(row->unspecified, "unlimited") == 0;
+    const struct keypair_policy *existing;
+    int r;
+
+    row->label = row->name;
+    r = backendai_claim(&import->policies, row->name, strlen(row->name), "name", row, err);
+    if (r < 0)
+        return r;
+    if ((existing = core_find_policy(import->api->core, row->name)))
+        return backendai_exists(import, row, &account_policy, existing);
+#define COUNT(member, column, most) backendai_number(import, row, column, row->member, most)
+    return backendai_add_row(
+        import, &account_policy,
+        json_pack("{s:s, s:b, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}", "name", row->name,
+                  "unlimited_unspecified", is_unlimited, "total_slots",
+                  backendai_slots(import, row, row->slots, is_unlimited),
+                  "max_session_lifetime_sec", COUNT(lifetime, "max_session_lifetime", LARGEST),
+                  "idle_timeout_sec", COUNT(idle_timeout, "idle_timeout", LARGEST),
+                  "max_concurrent_sessions", COUNT(sessions, "max_concurrent_sessions", 1000000),
+                  "max_containers_per_session",
+                  COUNT(containers, "max_containers_per_session", 1000000), "max_pending_sessions",
+                  COUNT(pending_sessions, "max_pending_session_count", 1000000),
+                  "max_pending_slots", backendai_slots(import, row, row->pending_slots, true),
+                  "max_priority", COUNT(max_priority, "max_priority", 100)),
+        err);
+#undef COUNT
+}
+
+/* ---- resource groups ---- */
+
+static bool backendai_is_one_of(const char *text, const char *const *words)
+{
+    for (; *words; words++)
+        if (strcmp(text, *words) == 0)
+            return true;
+    return false;
+}
+
+static const char *backendai_scheduler(struct backendai_import *import, struct backendai_row *row)
+{
+    static const char *const known[] = { "fifo", "lifo", "drf", "fair-share", NULL };
+
+    if (!row->scheduler || backendai_is_one_of(row->scheduler, known))
+        return row->scheduler ? row->scheduler : "fifo";
+    backendai_note(import, row, "scheduler '%.64s' is not known here, and is fifo", row->scheduler);
+    return "fifo";
+}
+
+/* By which agents are chosen; NULL = as it is by default. */
+static const char *backendai_selection(struct backendai_import *import, struct backendai_row *row)
+{
+    static const char *const known[] = { "concentrated", "dispersed", "legacy", NULL };
+    const char *name = json_string_value(json_object_get(row->options, "agent_selection_strategy"));
+
+    if (!name || backendai_is_one_of(name, known))
+        return name;
+    if (strcmp(name, "roundrobin") == 0)
+        return "round-robin";
+    backendai_note(import, row, "agent selection '%.64s' is not known here, and is concentrated",
+                   name);
+    return NULL;
+}
+
+static json_t *backendai_session_types(struct backendai_import *import, struct backendai_row *row)
+{
+    const json_t *list = json_object_get(row->options, "allowed_session_types"), *item;
+    json_t *types = json_array();
+    enum session_type type;
+    size_t i;
+
+    json_array_foreach(list, i, item)
+        if (json_is_string(item) && session_type_parse(json_string_value(item), &type) == 0)
+            json_array_append(types, (json_t *)(uintptr_t)item);
+        else
+            backendai_note(import, row, "an allowed session type is not known here");
+    if (json_array_size(types))
+        return types;
+    json_decref(types);
+    return NULL;
+}
+
+/* A count that is a number, or text as etcd has it. */
+static int64_t backendai_read_count(const json_t *value)
+{
+    const char *text = json_string_value(value);
+
+    if (json_is_number(value))
+        return (int64_t)json_number_value(value);
+    return text && *text && !text[strspn(text, "0123456789")] && strlen(text) < 10
+               ? strtoll(text, NULL, 10)
+               : BACKENDAI_UNSET;
+}
+
+static void backendai_note_options(struct backendai_import *import, struct backendai_row *row)
+{
+    static const char *const known[] = { "agent_selection_strategy", "allowed_session_types",
+                                         "pending_timeout", "config", NULL };
+    const char *key;
+    json_t *value;
+
+    json_object_foreach((json_t *)(uintptr_t)row->options, key, value)
+        if (!backendai_is_one_of(key, known))
+            backendai_note(import, row, "option '%.64s' is left out", key);
+    json_object_foreach(json_object_get(row->options, "config"), key, value)
+        if (strcmp(key, "num_retries_to_skip") != 0)
+            backendai_note(import, row, "option 'config.%.64s' is left out", key);
+}
+
+int backendai_take_resource_group(struct backendai_import *import, struct backendai_row *row,
+                                  struct aq_error *err)
+{
+    const json_t *config = json_object_get(row->options, "config");
+    int64_t retries = backendai_read_count(json_object_get(config, "num_retries_to_skip"));
+    int64_t wait = backendai_read_count(json_object_get(row->options, "pending_timeout"));
+    const struct resource_group *existing;
+    const char *scheduler, *selection;
+    int r;
+
+    row->label = row->name;
+    r = backendai_claim(&import->resource_groups, row->name, strlen(row->name), "name", row, err);
+    if (r < 0)
+        return r;
+    if ((existing = core_find_resource_group(import->api->core, row->name)))
+        return backendai_exists(import, row, &account_resource_group, existing);
+    scheduler = backendai_scheduler(import, row);
+    selection = backendai_selection(import, row);
+    backendai_note_options(import, row);
+    return backendai_add_row(
+        import, &account_resource_group,
+        json_pack("{s:s, s:s*, s:o*, s:s, s:s*, s:o*, s:o*, s:o*}", "name", row->name,
+                  "description", backendai_description(import, row), "is_active",
+                  backendai_bool(row->is_active), "scheduler", scheduler, "selection", selection,
+                  "allowed_session_types", backendai_session_types(import, row), "retries",
+                  backendai_number(import, row, "num_retries_to_skip", retries, 1000000),
+                  "pending_timeout_sec",
+                  backendai_number(import, row, "pending_timeout", wait, 365 * 86400)),
+        err);
+}
+
+/* ---- projects ---- */
+
+static const struct project *backendai_find_same_project(const struct backendai_import *import,
+                                                         const struct backendai_row *row,
+                                                         const struct uuid *id)
+{
+    const struct core *core = import->api->core;
+    const struct project *project = core_find_project(core, id);
+
+    return project ? project : core_find_project_named(core, row->domain, row->name);
+}
+
+static int backendai_fill_project(struct backendai_import *import, struct backendai_row *row,
+                                  const struct uuid *id, struct aq_error *err)
+{
+    struct event *event = event_batch_add(import->change->batch, EVENT_PROJECT_SAVED,
+                                          clock_realtime_usec());
+    struct account_row parts = { .api = import->api, .arena = &import->arena };
+    json_t *slots = backendai_slots(import, row, row->slots, true);
+
+    if (!event || !slots) {
+        json_decref(slots);
+        return aq_fail_oom(err);
+    }
+    event->project.id = *id;
+    event->project.name = account_text(&parts, row->name, NULL);
+    event->project.domain = account_text(&parts, row->domain, NULL);
+    event->project.description = account_text(&parts, backendai_description(import, row), NULL);
+    event->project.is_active = account_bool(row->is_active, true);
+    account_slots(&parts, slots, NULL, &event->project.total_slots);
+    json_decref(slots);
+    if (parts.err.code)
+        *err = parts.err;
+    return -parts.err.code;
+}
+
+int backendai_take_project(struct backendai_import *import, struct backendai_row *row,
+                           struct aq_error *err)
+{
+    char id_text[UUID_TEXT_MAX];
+    const char *path = backendai_format(import, "%s/%s", row->domain, row->name);
+    const struct project *existing;
+    struct uuid id;
+    int r;
+
+    row->label = path;
+    if (uuid_parse(row->id, &id) < 0)
+        return api_fail_param(err, "id", "is no UUID");
+    r = backendai_claim(&import->projects, id.bytes, sizeof(id.bytes), "id", row, err);
+    if (r == 0)
+        r = backendai_claim(&import->project_names, path, strlen(path), "name", row, err);
+    if (r < 0)
+        return r;
+    if ((existing = backendai_find_same_project(import, row, &id)))
+        return backendai_exists(import, row, &account_project, existing);
+    if (!backendai_has_domain(import, row->domain))
+        return api_fail_param(err, "domain_name", "there is no domain '%.64s'", row->domain);
+    r = backendai_fill_project(import, row, &id, err);
+    return r < 0 ? r
+                 : backendai_attach_dotfiles(import, row, DOTFILE_PROJECT,
+                                             uuid_format(&id, id_text), err);
+}
+
+bool backendai_find_project(const struct backendai_import *import, const char *id,
+                            struct backendai_project *ret)
+{
+    const struct project *project;
+    const struct backendai_row *row;
+    struct uuid wanted;
+
+    if (uuid_parse(id, &wanted) < 0)
+        return false;
+    row = map_get(&import->projects, wanted.bytes, sizeof(wanted.bytes));
+    project = row ? backendai_find_same_project(import, row, &wanted)
+                  : core_find_project(import->api->core, &wanted);
+    if (project)
+        *ret = (struct backendai_project){ project->id, project->name, project->domain };
+    else if (row)
+        *ret = (struct backendai_project){ wanted, row->name, row->domain };
+    return project || row;
+}

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* account_audit.c - entries of the audit log about users, keypairs, domains, projects, policies
+ * and resource groups
+ *
+ * A row is saved whole, so what changes is found by comparing it with the one in memory. Of what
+ * is secret, or may be, an entry has only that it was changed.
+ */
+#include "manager/core/accounts/account_audit.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <nettle/base64.h>
+#include <nettle/sha2.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json_load.h"
+#include "base/jsonw.h"
+#include "manager/core/state/state.h"
+#include "model/event.h"
+#include "model/ssh_key.h"
+
+#define FINGERPRINT_MAX (8 + BASE64_ENCODE_RAW_LENGTH(SHA256_DIGEST_SIZE))
+
+/* One event on its way. */
+struct account_audit {
+    const struct core *core;
+    const struct event *event;
+    const void *old, *new; /* rows; NULL = none before, none after */
+    const char *noun;
+    struct audit_change change;
+    char id[UUID_TEXT_MAX], action[64];
+};
+
+static void account_audit_write_slots(const struct core *core, const char *key,
+                                      const struct slots *slots, struct jsonw *w)
+{
+    jsonw_key(w, key);
+    slots_write_json(slots, core->types, w);
+}
+
+/* ---- rows as JSON ---- */
+
+static void account_audit_write_domain(const struct core *core, const void *row, struct jsonw *w)
+{
+    const struct domain *domain = row;
+
+    jsonw_member_str(w, "name", domain->name);
+    jsonw_member_str(w, "description", domain->description);
+    jsonw_member_bool(w, "is_active", domain->is_active);
+    account_audit_write_slots(core, "total_slots", &domain->total_slots, w);
+}
+
+static void account_audit_write_project(const struct core *core, const void *row, struct jsonw *w)
+{
+    const struct project *project = row;
+
+    jsonw_member_str(w, "name", project->name);
+    jsonw_member_str(w, "domain", project->domain);
+    jsonw_member_str(w, "description", project->description);
+    jsonw_member_bool(w, "is_active", project->is_active);
+    account_audit_write_slots(core, "total_slots", &project->total_slots, w);
+}
+
+static void account_audit_write_projects(const struct core *core, const struct user *user,
+                                         struct jsonw *w)
+{
+    char id[UUID_TEXT_MAX];
+
+    jsonw_key(w, "projects");
+    jsonw_array_begin(w);
+    for (size_t i = 0; i < user->project_count; i++) {
+        const struct project *project = core_find_project(core, &user->project_ids[i]);
+
+        jsonw_str(w, project ? project->name : uuid_format(&user->project_ids[i], id));
+    }
+    jsonw_array_end(w);
+}
+
+static void account_audit_write_user(const struct core *core, const void *row, struct jsonw *w)
+{
+    const struct user *user = row;
+
+    jsonw_member_str(w, "email", user->email);
+    jsonw_member_str(w, "username", user->username);
+    jsonw_member_str(w, "full_name", user->full_name);
+    jsonw_member_str(w, "domain", user->domain);
+    jsonw_member_str(w, "role", user_role_name(user->role));
+    jsonw_member_str(w, "status", user_status_name(user->status));
+    account_audit_write_projects(core, user, w);
+    account_audit_write_slots(core, "total_slots", &user->total_slots, w);
+    jsonw_member_int(w, "max_concurrent_sessions", user->max_concurrent_sessions);
+    jsonw_member_str(w, "allowed_client_ip", user->allowed_client_ip);
+    jsonw_member_bool(w, "need_password_change", user->need_password_change);
+}
+
+/* "SHA256:...", as ssh-keygen -l shows it. */
+static void account_audit_fingerprint(const char *public_key, char ret[FINGERPRINT_MAX])
+{
+    const char *begin = strchr(public_key, ' ');
+    const char *text = begin ? begin + 1 : public_key;
+    struct base64_decode_ctx decode;
+    uint8_t blob[SSH_PUBLIC_KEY_MAX], digest[SHA256_DIGEST_SIZE];
+    size_t len = strcspn(text, " "), blob_len = sizeof(blob), end;
+    struct sha256_ctx sha;
+
+    base64_decode_init(&decode);
+    if (len >= sizeof(blob) || !base64_decode_update(&decode, &blob_len, blob, len, text))
+        blob_len = 0;
+    sha256_init(&sha);
+    sha256_update(&sha, blob_len, blob);
+    sha256_digest(&sha, sizeof(digest), digest);
+    memcpy(ret, "SHA256:", 7);
+    base64_encode_raw(ret + 7, sizeof(digest), digest);
+    end = 7 + BASE64_ENCODE_RAW_LENGTH(sizeof(digest));
+    while (ret[end - 1] == '=')
+        end--;
+    ret[end] = '\0';
+}
+
+static void account_audit_write_keypair(const struct core *core, const void *row, struct jsonw *w)
+{
+    const struct keypair *key = row;
+    const struct user *user = core_find_user(core, &key->user_id);
+    char fingerprint[FINGERPRINT_MAX];
+
+    if (key->ssh_public_key)
+        account_audit_fingerprint(key->ssh_public_key, fingerprint);
+    jsonw_member_str(w, "user", user ? user->email : NULL);
+    jsonw_member_bool(w, "is_active", key->is_active);
+    jsonw_member_bool(w, "is_admin", key->is_admin);
+    jsonw_member_str(w, "policy", key->policy);
+    jsonw_member_int(w, "rate_limit", key->rate_limit);
+    jsonw_member_str(w, "ssh_key", key->ssh_public_key ? fingerprint : NULL);
+}
+
+static void account_audit_write_policy(const struct core *core, const void *row, struct jsonw *w)
+{
+    const struct keypair_policy *policy = row;
+
+    jsonw_member_str(w, "name", policy->name);
+    jsonw_member_bool(w, "is_active", policy->is_active);
+    jsonw_member_bool(w, "unlimited_unspecified", policy->unlimited_unspecified);
+    account_audit_write_slots(core, "total_slots", &policy->total_slots, w);
+    jsonw_member_int(w, "max_session_lifetime_sec", policy->max_session_lifetime_sec);
+    jsonw_member_int(w, "idle_timeout_sec", policy->idle_timeout_sec);
+    jsonw_member_int(w, "max_concurrent_sessions", policy->max_concurrent_sessions);
+    jsonw_member_int(w, "max_containers_per_session", policy->max_containers_per_session);
+    jsonw_member_int(w, "max_pending_sessions", policy->max_pending_sessions);
+    account_audit_write_slots(core, "max_pending_slots", &policy->max_pending_slots, w);
+    jsonw_member_int(w, "max_priority", policy->max_priority);
+}
+
+static void account_audit_write_rgroup(const struct core *core, const void *row, struct jsonw *w)
+{
+    const struct resource_group *group = row;
+
+    (void)core;
+    jsonw_member_str(w, "name", group->name);
+    jsonw_member_str(w, "description", group->description);
+    jsonw_member_bool(w, "is_active", group->is_active);
+    jsonw_member_str(w, "scheduler", group->scheduler);
+    jsonw_key(w, "scheduler_opts");
+    if (group->scheduler_opts && group->scheduler_opts[0])
+        jsonw_raw(w, group->scheduler_opts, strlen(group->scheduler_opts));
+    else
+        jsonw_null(w);
+    jsonw_member_int(w, "pending_timeout_sec", group->pending_timeout_usec / USEC_PER_SEC);
+    jsonw_member_str(w, "selection", group->selection);
+    jsonw_member_str(w, "agent_loss_policy", group->agent_loss_policy);
+    jsonw_member_int(w, "agent_loss_grace_sec", group->agent_loss_grace_usec / USEC_PER_SEC);
+}
+
+/* ---- what an event does to which row ---- */
+
+typedef void account_audit_write_fn(const struct core *core, const void *row, struct jsonw *w);
+
+static account_audit_write_fn *account_audit_name_user(struct account_audit *a)
+{
+    const struct user *user = a->new ? a->new : a->old;
+
+    a->noun = "user";
+    a->change.object_id = user ? uuid_format(&user->id, a->id) : NULL;
+    a->change.object_name = user ? user->email : NULL;
+    a->change.object_domain = user ? user->domain : NULL;
+    return account_audit_write_user;
+}
+
+static account_audit_write_fn *account_audit_name_project(struct account_audit *a)
+{
+    const struct project *project = a->new ? a->new : a->old;
+
+    a->noun = "project";
+    a->change.object_id = project ? uuid_format(&project->id, a->id) : NULL;
+    a->change.object_name = project ? project->name : NULL;
+    a->change.object_domain = project ? project->domain : NULL;
+    return account_audit_write_project;
+}
+
+/* Its user may be new, too: an earlier event of the batch. */
+static const struct user *account_audit_user_of(const struct core *core,
+                                                const struct event_batch *batch,
+                                                const struct uuid *id)
+{
+    for (size_t i = 0; i < batch->count; i++)
+        if (batch->events[i].kind == EVENT_USER_SAVED
+            && uuid_equals(&batch->events[i].user.user.id, id))
+            return &batch->events[i].user.user;
+    return core_find_user(core, id);
+}
+
+static account_audit_write_fn *account_audit_name_keypair(struct account_audit *a,
+                                                          const struct event_batch *batch)
+{
+    const struct keypair *key = a->new ? a->new : a->old;
+    const struct user *user = key ? account_audit_user_of(a->core, batch, &key->user_id) : NULL;
+
+    a->noun = "keypair";
+    a->change.object_id = key ? key->access_key : NULL;
+    a->change.object_name = user ? user->email : NULL;
+    a->change.object_domain = user ? user->domain : NULL;
+    return account_audit_write_keypair;
+}
+
+static account_audit_write_fn *account_audit_name_other(struct account_audit *a, const char *noun,
+                                                        const char *name,
+                                                        account_audit_write_fn *write)
+{
+    a->noun = noun;
+    a->change.object_name = name;
+    a->change.object_domain = write == account_audit_write_domain ? name : NULL;
+    return write;
+}
+
+static account_audit_write_fn *account_audit_name_purge(struct account_audit *a)
+{
+    const struct event_purge *purge = &a->event->purge_account;
+
+    switch (purge->kind) {
+    case PURGE_USER:
+        a->old = core_find_user(a->core, &purge->id);
+        return account_audit_name_user(a);
+    case PURGE_PROJECT:
+        a->old = core_find_project(a->core, &purge->id);
+        return account_audit_name_project(a);
+    case PURGE_DOMAIN:
+        a->old = core_find_domain(a->core, purge->name);
+        return account_audit_name_other(a, "domain", purge->name, account_audit_write_domain);
+    case PURGE_POLICY:
+        a->old = core_find_policy(a->core, purge->name);
+        return account_audit_name_other(a, "keypair-policy", purge->name,
+                                        account_audit_write_policy);
+    case PURGE_RESOURCE_GROUP:
+        break;
+    }
+    a->old = core_find_resource_group(a->core, purge->name);
+    return account_audit_name_other(a, "resource-group", purge->name, account_audit_write_rgroup);
+}
+
+/* NULL: of another kind. */
+static account_audit_write_fn *account_audit_name(struct account_audit *a,
+                                                  const struct event_batch *batch)
+{
+    const struct event *e = a->event;
+
+    switch (e->kind) {
+    case EVENT_DOMAIN_SAVED:
+        a->new = &e->domain;
+        a->old = core_find_domain(a->core, e->domain.name);
+        return account_audit_name_other(a, "domain", e->domain.name, account_audit_write_domain);
+    case EVENT_PROJECT_SAVED:
+        a->new = &e->project;
+        a->old = core_find_project(a->core, &e->project.id);
+        return account_audit_name_project(a);
+    case EVENT_USER_SAVED:
+        a->new = &e->user.user;
+        a->old = core_find_user(a->core, &e->user.user.id);
+        return account_audit_name_user(a);
+    case EVENT_KEYPAIR_SAVED:
+        a->new = &e->keypair;
+        a->old = core_find_keypair(a->core, e->keypair.access_key);
+        return account_audit_name_keypair(a, batch);
+    case EVENT_KEYPAIR_REMOVED:
+        a->old = core_find_keypair(a->core, e->keypair.access_key);
+        return account_audit_name_keypair(a, batch);
+    case EVENT_KEYPAIR_POLICY_SAVED:
+        a->new = &e->policy;
+        a->old = core_find_policy(a->core, e->policy.name);
+        return account_audit_name_other(a, "keypair-policy", e->policy.name,
+                                        account_audit_write_policy);
+    case EVENT_RESOURCE_GROUP_SAVED:
+        a->new = &e->resource_group;
+        a->old = core_find_resource_group(a->core, e->resource_group.name);
+        return account_audit_name_other(a, "resource-group", e->resource_group.name,
+                                        account_audit_write_rgroup);
+    case EVENT_ACCOUNT_PURGED:
+        return account_audit_name_purge(a);
+    default:
+        return NULL;
+    }
+}
+
+/* ---- what changes ---- */
+
+static int account_audit_describe(const struct core *core, account_audit_write_fn *write,
+                                  const void *row, json_t **ret)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&text);
+
+    *ret = NULL;
+    if (!row)
+        return 0;
+    jsonw_object_begin(&w);
+    write(core, row, &w);
+    jsonw_object_end(&w);
+    return strbuf_ok(&text) && (*ret = json_load_string(text.data, 0)) ? 0 : -ENOMEM;
+}
+
+/* What is the same goes from both. */
+static void account_audit_drop_same(json_t *before, json_t *after)
+{
+    const char *key;
+    json_t *value;
+    void *next;
+
+    json_object_foreach_safe(before, next, key,
+                             value) if (json_equal(value, json_object_get(after, key)))
+    {
+        (void)json_object_del(after, key);
+        (void)json_object_del(before, key);
+    }
+}
+
+static bool account_audit_texts_differ(const char *a, const char *b)
+{
+    return strcmp(a ? a : "", b ? b : "") != 0;
+}
+
+/* What is not shown, but that it was changed. */
+static const char *account_audit_hidden(const struct account_audit *a)
+{
+    const struct event *e = a->event;
+
+    if (e->kind == EVENT_USER_SAVED && e->user.password_hash)
+        return "password";
+    if (e->kind == EVENT_KEYPAIR_SAVED && a->old && e->keypair.secret_key[0]
+        && account_audit_texts_differ(((const struct keypair *)a->old)->secret_key,
+                                      e->keypair.secret_key))
+        return "secret_key";
+    if (e->kind == EVENT_RESOURCE_GROUP_SAVED
+        && account_audit_texts_differ(a->old ? ((const struct resource_group *)a->old)->driver_opts
+                                             : NULL,
+                                      e->resource_group.driver_opts))
+        return "driver_opts";
+    return NULL;
+}
+
+/* Rows that are only out of use are changed back and forth. */
+static bool account_audit_is_hidden(const struct account_audit *a, const void *row)
+{
+    switch (a->event->kind) {
+    case EVENT_DOMAIN_SAVED:
+        return !((const struct domain *)row)->is_active;
+    case EVENT_PROJECT_SAVED:
+        return !((const struct project *)row)->is_active;
+    case EVENT_USER_SAVED:
+        return ((const struct user *)row)->status == USER_DELETED;
+    case EVENT_KEYPAIR_POLICY_SAVED:
+        return !((const struct keypair_policy *)row)->is_active;
+    case EVENT_RESOURCE_GROUP_SAVED:
+        return !((const struct resource_group *)row)->is_active;
+    default:
+        return false;
+    }
+}
+
+static const char *account_audit_verb(const struct account_audit *a)
+{
+    bool was_hidden, is_hidden;
+
+    if (a->event->kind == EVENT_ACCOUNT_PURGED)
+        return "purge";
+    if (!a->new)
+        return "delete";
+    if (!a->old)
+        return "create";
+    was_hidden = account_audit_is_hidden(a, a->old);
+    is_hidden = account_audit_is_hidden(a, a->new);
+    return was_hidden == is_hidden ? "modify" : is_hidden ? "delete" : "restore";
+}
+
+static int account_audit_write(struct account_audit *a, struct event_batch *batch,
+                               const json_t *before, const json_t *after,
+                               const struct audit_who *by)
+{
+    AQ_CLEANUP(aq_freep) char *before_text = before ? json_dump_text(before, JSON_COMPACT) : NULL;
+    AQ_CLEANUP(aq_freep) char *after_text = after ? json_dump_text(after, JSON_COMPACT) : NULL;
+
+    if ((before && !before_text) || (after && !after_text))
+        return -ENOMEM;
+    (void)snprintf(a->action, sizeof(a->action), "%s-%s", account_audit_verb(a), a->noun);
+    a->change.action = a->action;
+    a->change.object_kind = a->noun;
+    a->change.before = before_text;
+    a->change.after = after_text;
+    return event_batch_audit(batch, by, &a->change);
+}
+
+static int account_audit_event(const struct core *core, struct event_batch *batch, size_t i,
+                               const struct audit_who *by)
+{
+    const struct event event = batch->events[i]; /* they may move */
+    struct account_audit a = { .core = core, .event = &event };
+    account_audit_write_fn *write = account_audit_name(&a, batch);
+    json_auto_t *before = NULL, *after = NULL;
+    const char *hidden;
+    int r;
+
+    if (!write)
+        return 0;
+    if ((r = account_audit_describe(core, write, a.old, &before)) < 0
+        || (r = account_audit_describe(core, write, a.new, &after)) < 0)
+        return r;
+    if (before && after)
+        account_audit_drop_same(before, after);
+    hidden = account_audit_hidden(&a);
+    if (hidden && json_object_set_new(after, hidden, json_string(a.old ? "changed" : "set")) < 0)
+        return -ENOMEM;
+    if (before && after && !json_object_size(before) && !json_object_size(after))
+        return 0; /* saved as it was */
+    return account_audit_write(&a, batch, before, after, by);
+}
+
+int account_audit_add(const struct core *core, struct event_batch *batch,
+                      const struct audit_who *by)
+{
+    struct audit_by next = audit_by_copy(by);
+    size_t count = batch->count;
+    int r = 0;
+
+    for (size_t i = 0; next.is_some && r == 0 && i < count; i++) {
+        r = account_audit_event(core, batch, i, &next.who);
+        next.who.action = NULL;
+    }
+    return r;
+}

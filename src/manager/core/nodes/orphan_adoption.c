@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* orphan_adoption.c - a session again, from what its kernels were made from
+ *
+ * What the database does not know is asked for as its owner once did, and
+ * checked the same way; then its kernels are said to be where they are. The
+ * next report of each agent is of a kernel that is known, and the session goes
+ * on from there as after a start of the manager.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/jsonw.h"
+#include "base/log.h"
+#include "manager/core/commit/proposal.h"
+#include "manager/core/nodes/orphans_internal.h"
+#include "manager/core/scheduling/sched_sync.h"
+#include "manager/core/session/request.h"
+#include "manager/core/session/session_audit.h"
+#include "manager/core/state/agent_entry.h"
+#include "manager/core/state/deferred.h"
+#include "manager/core/state/resource_group_entry.h"
+#include "manager/core/state/session_entry.h"
+#include "manager/core/state/state.h"
+
+/* What a kernel was made from; message_done() when done with it. */
+static int adoption_read_order(const struct orphan *o, struct message *ret, struct aq_error *err)
+{
+    struct message msg;
+    int r;
+
+    if (!o->order)
+        return aq_fail(err, EINVAL,
+                       o->is_unreadable
+                           ? "agent '%s' cannot say any more what it was made from: it can only "
+                             "be ended"
+                           : "agent '%s' has not said yet what it was made from: try again soon",
+                       o->agent_id);
+    r = message_decode(o->order, strlen(o->order), &msg, err);
+    if (r < 0)
+        return r;
+    if (msg.type == MSG_KERNEL_CREATE && uuid_equals(&msg.kernel_create.kernel_id, &o->kernel_id)
+        && uuid_equals(&msg.kernel_create.session_id, &o->session_id)) {
+        *ret = msg;
+        return 0;
+    }
+    message_done(&msg);
+    return aq_fail(err, EINVAL, "what agent '%s' says that it was made from is of another kernel",
+                   o->agent_id);
+}
+
+/* ---- the list ---- */
+
+void orphan_adoption_describe(struct core *core, struct orphan *const *kernels, size_t count,
+                              core_orphan_fn each, void *data)
+{
+    const struct session_entry *l = session_entry_find(core, &kernels[0]->session_id);
+    AQ_CLEANUP(strbuf_donep) struct strbuf agents = STRBUF_INIT;
+    struct core_orphan told = { .session_id = kernels[0]->session_id,
+                                .state = msg_kernel_state_name(kernels[0]->state),
+                                .status = l ? session_status_name(l->s.status) : NULL,
+                                .found = count };
+    struct message order = { .type = MSG_UNKNOWN };
+
+    for (size_t i = 0; i < count; i++) {
+        if (i == 0 || strcmp(kernels[i]->agent_id, kernels[i - 1]->agent_id) != 0)
+            strbuf_addf(&agents, "%s%s", i ? "," : "", kernels[i]->agent_id);
+        told.is_ending |= kernels[i]->is_ending;
+        told.is_unreadable |= kernels[i]->is_unreadable;
+        if (order.type == MSG_UNKNOWN && adoption_read_order(kernels[i], &order, NULL) < 0)
+            order.type = MSG_UNKNOWN;
+    }
+    told.agents = agents.data;
+    if (order.type != MSG_UNKNOWN) {
+        told.name = order.kernel_create.session_name;
+        told.access_key = order.kernel_create.access_key;
+        told.type = order.kernel_create.session_type;
+        told.image = order.kernel_create.image;
+        told.expected = (size_t)order.kernel_create.cluster_size;
+    }
+    each(data, &told);
+    if (order.type != MSG_UNKNOWN)
+        message_done(&order);
+}
+
+/* ---- adopting ---- */
+
+struct adoption {
+    struct core *core;
+    struct uuid session_id;
+    struct orphan **kernels; /* borrowed; by rank once their orders are read */
+    size_t count;
+    struct event_batch *batch;
+    core_done_fn done;
+    void *data;
+};
+
+static void adoption_free(struct adoption *a)
+{
+    free(a->kernels);
+    event_batch_free(a->batch);
+    free(a);
+}
+
+static int adoption_find_kernels(struct adoption *a, struct aq_error *err)
+{
+    const struct map *all = &a->core->orphans.by_kernel;
+
+    a->kernels = calloc(all->count + 1, sizeof(struct orphan *));
+    if (!a->kernels)
+        return aq_fail_oom(err);
+    for (size_t i = 0; i < all->count; i++) {
+        struct orphan *o = all->entries[i].value;
+
+        if (uuid_equals(&o->session_id, &a->session_id) && !o->is_ending)
+            a->kernels[a->count++] = o;
+    }
+    return a->count ? 0
+                    : aq_fail_kind(err, ENOENT, "session-not-found",
+                                   "No session of that id is newer than the backup.");
+}
+
+static int adoption_add_kernel(struct adoption *a, const struct kernel *k, const struct orphan *o,
+                               enum kernel_status to, struct aq_error *err)
+{
+    struct event *e = event_batch_add(a->batch, EVENT_KERNEL_STATUS, clock_realtime_usec());
+
+    if (!e)
+        return aq_fail_oom(err);
+    e->kernel_status = (struct event_kernel_status){
+        .id = k->id,
+        .session_id = a->session_id,
+        .from = k->status,
+        .to = to,
+        .version = k->version,
+        .attempt = (uint32_t)o->attempt,
+        .agent_id = strdup(o->agent_id),
+    };
+    return e->kernel_status.agent_id ? 0 : aq_fail_oom(err);
+}
+
+static int adoption_add_session(struct adoption *a, const struct session *s, enum session_status to,
+                                const char *reason, struct aq_error *err)
+{
+    struct event *e = event_batch_add(a->batch, EVENT_SESSION_STATUS, clock_realtime_usec());
+
+    if (!e)
+        return aq_fail_oom(err);
+    e->session_status = (struct event_session_status){
+        .id = a->session_id, .from = s->status, .to = to, .version = s->version, .reason = reason
+    };
+    return 0;
+}
+
+static const struct orphan *adoption_find_kernel(const struct adoption *a, const struct uuid *id)
+{
+    for (size_t i = 0; i < a->count; i++)
+        if (uuid_equals(&a->kernels[i]->kernel_id, id))
+            return a->kernels[i];
+    return NULL;
+}
+
+/* ---- one that the database knows ---- */
+
+/* It waits here, and was started after the backup. */
+static int adoption_place_pending(struct adoption *a, const struct session *s, struct aq_error *err)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < s->kernel_count; i++) {
+        const struct orphan *o = adoption_find_kernel(a, &s->kernels[i].id);
+
+        r = o ? adoption_add_kernel(a, &s->kernels[i], o, KERNEL_SCHEDULED, err)
+              : aq_fail(err, EINVAL,
+                        "%zu of its %zu containers have been found: wait for the other agents, "
+                        "or end it",
+                        a->count, s->kernel_count);
+    }
+    return r < 0 ? r : adoption_add_session(a, s, SESSION_SCHEDULED, "scheduled", err);
+}
+
+/* It ran at the time of the backup, and was restarted since. */
+static int adoption_follow_restart(struct adoption *a, const struct session *s,
+                                   struct aq_error *err)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < s->kernel_count; i++) {
+        const struct kernel *k = &s->kernels[i];
+        const struct orphan *o = adoption_find_kernel(a, &k->id);
+
+        if (!o)
+            continue;
+        if (k->status != KERNEL_RUNNING || !k->agent_id || strcmp(k->agent_id, o->agent_id) != 0)
+            return aq_fail(err, EINVAL,
+                           "the database has it on agent '%s', where it may run, too: end one of "
+                           "them",
+                           k->agent_id ? k->agent_id : "");
+        r = adoption_add_kernel(a, k, o, KERNEL_RESTARTING, err);
+    }
+    return r < 0 ? r : adoption_add_session(a, s, SESSION_RESTARTING, REASON_RESTARTING, err);
+}
+
+static int adoption_fill_known(struct adoption *a, const struct session_entry *l,
+                               struct aq_error *err)
+{
+    if (l->proposal.is_busy)
+        return aq_fail(err, EAGAIN, "the session '%s' is being changed: try again", l->s.name);
+    if (l->s.status == SESSION_PENDING)
+        return adoption_place_pending(a, &l->s, err);
+    if (l->s.status == SESSION_RUNNING)
+        return adoption_follow_restart(a, &l->s, err);
+    return aq_fail(err, EINVAL, "the session '%s' is %s here: it can only be ended", l->s.name,
+                   session_status_name(l->s.status));
+}
+
+/* ---- one that it does not know ---- */
+
+static void adoption_done_orders(struct message *orders, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        message_done(&orders[i]);
+    free(orders);
+}
+
+/* All that the session had, by rank, as their kernels are then, too. */
+static int adoption_read_orders(struct adoption *a, struct message **ret, struct aq_error *err)
+{
+    struct message *orders = calloc(a->count, sizeof(*orders));
+    struct orphan **sorted = calloc(a->count, sizeof(struct orphan *));
+    size_t count = 0;
+    int r = orders && sorted ? 0 : aq_fail_oom(err);
+
+    for (size_t i = 0; r == 0 && i < a->count; i++) {
+        struct message order;
+
+        if ((r = adoption_read_order(a->kernels[i], &order, err)) < 0)
+            break;
+        orders[count++] = order;
+        if (order.kernel_create.cluster_size != (int64_t)a->count)
+            r = aq_fail(err, EINVAL,
+                        "%zu of its %lld containers have been found: wait for the other agents, "
+                        "or end it",
+                        a->count, (long long)order.kernel_create.cluster_size);
+        else if (order.kernel_create.rank >= (int64_t)a->count || sorted[order.kernel_create.rank])
+            r = aq_fail(err, EINVAL, "two of its containers say that they are the same one");
+        else
+            sorted[order.kernel_create.rank] = a->kernels[i];
+    }
+    if (r < 0) {
+        adoption_done_orders(orders, count);
+        free(sorted);
+        return r;
+    }
+    free(a->kernels);
+    a->kernels = sorted;
+    *ret = orders;
+    return 0;
+}
+
+/* Text of an object of its environment; free(). */
+static char *adoption_write_environ(const struct msg_kernel_create *c)
+{
+    struct strbuf text = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&text);
+
+    jsonw_object_begin(&w);
+    for (size_t i = 0; i < c->environ_count; i++)
+        jsonw_member_str(&w, c->environ[i].name, c->environ[i].value);
+    jsonw_object_end(&w);
+    return strbuf_steal(&text);
+}
+
+static const struct msg_kernel_create *adoption_order_of(const struct message *orders, size_t count,
+                                                         const struct orphan *o)
+{
+    for (size_t i = 0; i < count; i++)
+        if (uuid_equals(&orders[i].kernel_create.kernel_id, &o->kernel_id))
+            return &orders[i].kernel_create;
+    return NULL;
+}
+
+static bool adoption_is_multi_node(const struct adoption *a)
+{
+    for (size_t i = 1; i < a->count; i++)
+        if (strcmp(a->kernels[i]->agent_id, a->kernels[0]->agent_id) != 0)
+            return true;
+    return false;
+}
+
+/* As its owner once asked for it. */
+static int adoption_build_session(struct adoption *a, const struct msg_kernel_create *c,
+                                  struct session *ret, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *env = adoption_write_environ(c);
+    struct uuid project_id;
+    const struct project *project = c->group_id && uuid_parse(c->group_id, &project_id) == 0
+                                        ? core_find_project(a->core, &project_id)
+                                        : NULL;
+    struct session_request req = { .name = c->session_name,
+                                   .image = c->image,
+                                   .command = c->command,
+                                   .input = c->input,
+                                   .bootstrap = c->bootstrap,
+                                   .access_key = c->access_key,
+                                   .group = project ? project->name : NULL,
+                                   .domain = project ? project->domain : NULL,
+                                   .cluster_size = (uint32_t)a->count,
+                                   .multi_node = adoption_is_multi_node(a),
+                                   .priority = -1,
+                                   .batch_timeout_usec = c->batch_timeout_usec,
+                                   .environ = env,
+                                   .resource_opts = c->resource_opts,
+                                   .preopen_ports = c->preopen_ports };
+    int r;
+
+    if (!env)
+        return aq_fail_oom(err);
+    if (!c->session_type || session_type_parse(c->session_type, &req.type) < 0)
+        return aq_fail(err, EINVAL, "it has no type of a session");
+    r = slots_from_text(c->slots, strlen(c->slots), a->core->types, &req.resources, err);
+    if (r == 0)
+        r = request_build(a->core, &req, ret, err);
+    slots_done(&req.resources);
+    return r;
+}
+
+static int adoption_set_kernels(struct adoption *a, const struct message *orders, struct session *s,
+                                struct aq_error *err)
+{
+    for (size_t i = 0; i < s->kernel_count; i++) {
+        const struct msg_kernel_create *c = adoption_order_of(orders, a->count, a->kernels[i]);
+        int r = slots_from_text(c->slots, strlen(c->slots), a->core->types,
+                                &s->kernels[i].requested, err);
+
+        if (r < 0)
+            return r;
+        s->kernels[i].id = a->kernels[i]->kernel_id;
+    }
+    return 0;
+}
+
+/* Where its main kernel runs. */
+static int adoption_set_resource_group(struct adoption *a, struct session *s, struct aq_error *err)
+{
+    const struct agent_entry *agent = agent_entry_find(a->core, a->kernels[0]->agent_id);
+
+    if (!agent || !agent->a.resource_group)
+        return aq_fail(err, EINVAL, "agent '%s' is in no resource group", a->kernels[0]->agent_id);
+    s->resource_group = strdup(agent->a.resource_group);
+    return s->resource_group ? 0 : aq_fail_oom(err);
+}
+
+static int adoption_check_name(const struct adoption *a, const struct session *s,
+                               struct aq_error *err)
+{
+    const struct session *other = core_find_session_named(a->core, &s->user_id, s->name);
+
+    return other ? aq_fail_kind(err, EEXIST, "session-already-exists",
+                                "a live session of its owner is called '%s', too: rename or end "
+                                "that one",
+                                s->name)
+                 : 0;
+}
+
+/* Made, and at once where its kernels are. */
+static int adoption_add_events(struct adoption *a, struct session *s, struct aq_error *err)
+{
+    int r = event_batch_add(a->batch, EVENT_SESSION_CREATED, s->created_usec) ? 0
+                                                                              : aq_fail_oom(err);
+
+    for (size_t i = 0; r == 0 && i < s->kernel_count; i++)
+        r = adoption_add_kernel(a, &s->kernels[i], a->kernels[i], KERNEL_SCHEDULED, err);
+    if (r == 0)
+        r = adoption_add_session(a, s, SESSION_SCHEDULED, NULL, err);
+    if (r < 0)
+        return r;
+    a->batch->events[0].session = *s;
+    *s = (struct session){ .name = "" };
+    return 0;
+}
+
+static int adoption_fill_unknown(struct adoption *a, struct aq_error *err)
+{
+    struct session s = { .name = "" };
+    struct message *orders;
+    int r = adoption_read_orders(a, &orders, err);
+
+    if (r < 0)
+        return r;
+    r = adoption_build_session(a, adoption_order_of(orders, a->count, a->kernels[0]), &s, err);
+    if (r == 0) {
+        s.id = a->session_id;
+        r = adoption_set_kernels(a, orders, &s, err);
+    }
+    if (r == 0 && (r = adoption_set_resource_group(a, &s, err)) == 0
+        && (r = adoption_check_name(a, &s, err)) == 0)
+        r = adoption_add_events(a, &s, err);
+    adoption_done_orders(orders, a->count);
+    session_done(&s);
+    return r;
+}
+
+/* ---- together ---- */
+
+static void adoption_on_committed(void *data, int r, const struct aq_error *err)
+{
+    struct adoption *a = data;
+    struct session_entry *l = r == 0 ? session_entry_find(a->core, &a->session_id) : NULL;
+    struct aq_error ended;
+
+    if (r == -EEXIST) { /* its name is nobody's: looked at before */
+        r = aq_fail(&ended, EINVAL,
+                    "the database knows it as a session that has ended: it can only be ended");
+        err = &ended;
+    }
+    if (r == 0)
+        orphans_drop_session(a->core, &a->session_id);
+    if (l) {
+        sched_sync_invalidate(l->resource_group); /* it did not place this one */
+        log_info("session '%s' is adopted", l->s.name);
+    }
+    a->done(a->data, r, err);
+    adoption_free(a);
+}
+
+void core_adopt_orphan(struct core *core, const struct uuid *session_id, const struct audit_who *by,
+                       core_done_fn done, void *data)
+{
+    struct adoption *a = calloc(1, sizeof(*a));
+    const struct session_entry *l = session_entry_find(core, session_id);
+    struct aq_error err = { 0 };
+    int r = a && (a->batch = event_batch_new()) ? 0 : aq_fail_oom(&err);
+
+    if (a) {
+        a->core = core;
+        a->session_id = *session_id;
+        a->done = done;
+        a->data = data;
+    }
+    if (r == 0 && (r = adoption_find_kernels(a, &err)) == 0)
+        r = l ? adoption_fill_known(a, l, &err) : adoption_fill_unknown(a, &err);
+    if (r == 0) {
+        const struct session s = l ? l->s : a->batch->events[0].session; /* the events may move */
+
+        if (session_audit_created(core, a->batch, &s, "adopt-session", by) < 0)
+            r = aq_fail_oom(&err);
+    }
+    if (r < 0) {
+        if (a)
+            adoption_free(a);
+        core_defer(core, done, data, r, &err);
+        return;
+    }
+    proposal_commit_command(core, AQ_TAKE(a->batch), adoption_on_committed, a);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ResourcePreset: amounts with a name, for people to choose from; and what superadmins do to them. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_load.h"
+#include "manager/gql/mutation.h"
+#include "manager/request/presets.h"
+
+struct preset_row {
+    const char *name, *slots; /* of slots: JSON */
+    int64_t shared_memory;    /* -1 = none */
+};
+
+/* ---- queries ---- */
+
+static int gql_preset_fill(struct arena *arena, const char *name, const json_t *preset,
+                           struct preset_row *row)
+{
+    AQ_CLEANUP(aq_freep) char *slots = json_dump_text(json_object_get(preset, "resource_slots"),
+                                                      JSON_COMPACT);
+    const char *shared = json_string_value(json_object_get(preset, "shared_memory"));
+
+    row->name = arena_strdup(arena, name);
+    row->slots = slots ? arena_strdup(arena, slots) : NULL;
+    row->shared_memory = shared ? strtoll(shared, NULL, 10) : -1;
+    return row->name && row->slots ? 0 : -ENOMEM;
+}
+
+/* NULL = there is none of that name, or memory is short. */
+static struct preset_row *gql_preset_find(struct gql_call *call, const char *name)
+{
+    const json_t *preset = json_object_get(presets_all(mutation_api(call)), name);
+    struct preset_row *row = preset ? arena_alloc(call->arena, sizeof(*row)) : NULL;
+
+    return row && gql_preset_fill(call->arena, name, preset, row) == 0 ? row : NULL;
+}
+
+static int gql_preset_get_one(struct gql_call *call)
+{
+    const struct preset_row *row = gql_preset_find(
+        call, gql_arg_text(call, SCHEMA_ARG_Query_resource_preset_name));
+
+    if (row)
+        call->results[0] = gql_object(row);
+    return GQL_DONE;
+}
+
+static int gql_preset_list(struct gql_call *call)
+{
+    json_t *presets = (json_t *)(uintptr_t)presets_all(mutation_api(call)), *preset;
+    struct preset_row *rows = arena_array(call->arena, json_object_size(presets) + 1,
+                                          sizeof(*rows));
+    const char *name;
+    uint32_t count = 0;
+
+    json_object_foreach(presets, name, preset)
+        if (!rows || gql_preset_fill(call->arena, name, preset, &rows[count++]) < 0)
+            return gql_call_fail(call, "out of memory");
+    call->results[0] = gql_rows_of(call->arena, rows, count, sizeof(*rows));
+    return GQL_DONE;
+}
+
+static struct gql_value gql_preset_get_shared(struct gql_get *get, const void *parent)
+{
+    const struct preset_row *row = parent;
+
+    (void)get;
+    return row->shared_memory < 0 ? gql_null() : gql_int(row->shared_memory);
+}
+
+/* ---- mutations ---- */
+
+static void gql_preset_on_created(void *data, int r, const struct aq_error *err)
+{
+    struct gql_call *call = data;
+
+    if (r < 0)
+        (void)mutation_refuse(call, err);
+    else
+        (void)mutation_succeed(
+            call, gql_preset_find(
+                      call, gql_arg_text(call, SCHEMA_ARG_Mutation_create_resource_preset_name)));
+    gql_call_done(call);
+}
+
+/* The amounts and the shared memory afterwards: what is not given is as 'old' has it. */
+static int gql_preset_read_props(const struct gql_call *call, const json_t *old, json_t **ret_slots,
+                                 const char **ret_shared, struct aq_error *err)
+{
+    struct gql_value slots = mutation_prop(call, "resource_slots");
+    struct gql_value shared = mutation_prop(call, "shared_memory");
+
+    *ret_shared = gql_is_given(shared) ? shared.text
+                                       : json_string_value(json_object_get(old, "shared_memory"));
+    if (!gql_is_given(slots)) {
+        *ret_slots = json_incref(json_object_get(old, "resource_slots"));
+        return *ret_slots ? 0 : api_fail_param(err, "resource_slots", "is required");
+    }
+    if (decode_json(slots.text, strlen(slots.text), ret_slots, err) < 0)
+        return err->code == ENOMEM ? -ENOMEM
+                                   : api_fail_param(err, "resource_slots", "is no JSON object");
+    return 0;
+}
+
+static int gql_preset_save(struct gql_call *call, const char *name, bool is_new)
+{
+    const json_t *old = json_object_get(presets_all(mutation_api(call)), name);
+    json_auto_t *slots = NULL;
+    const char *shared;
+    struct aq_error err = { 0 };
+
+    if (!mutation_may(call))
+        return GQL_DONE;
+    if (is_new && old)
+        api_fail_param(&err, "name", "there is a preset '%.64s' already", name);
+    else if (!is_new && !old)
+        problem_no_such(&err, "resource preset", "there is no preset '%.64s'", name);
+    if (err.code || gql_preset_read_props(call, old, &slots, &shared, &err) < 0
+        || presets_change(mutation_api(call), name, slots, shared, mutation_who(call),
+                          is_new ? gql_preset_on_created : mutation_on_done, call, &err)
+               < 0)
+        return mutation_refuse(call, &err);
+    return GQL_LATER;
+}
+
+static int gql_preset_create(struct gql_call *call)
+{
+    return gql_preset_save(
+        call, gql_arg_text(call, SCHEMA_ARG_Mutation_create_resource_preset_name), true);
+}
+
+static int gql_preset_modify(struct gql_call *call)
+{
+    return gql_preset_save(
+        call, gql_arg_text(call, SCHEMA_ARG_Mutation_modify_resource_preset_name), false);
+}
+
+static int gql_preset_delete(struct gql_call *call)
+{
+    struct aq_error err = { 0 };
+
+    if (!mutation_may(call))
+        return GQL_DONE;
+    if (presets_change(mutation_api(call),
+                       gql_arg_text(call, SCHEMA_ARG_Mutation_delete_resource_preset_name), NULL,
+                       NULL, mutation_who(call), mutation_on_done, call, &err)
+        < 0)
+        return mutation_refuse(call, &err);
+    return GQL_LATER;
+}
+
+const struct gql_entry preset_entries[] = {
+    { SCHEMA_FIELD_Query_resource_preset, GQL_CALL(gql_preset_get_one) },
+    { SCHEMA_FIELD_Query_resource_presets, GQL_CALL_COST(gql_preset_list, 5, PRESETS_MAX) },
+    { SCHEMA_FIELD_ResourcePreset_name, GQL_TEXT_AT(struct preset_row, name) },
+    { SCHEMA_FIELD_ResourcePreset_resource_slots, GQL_TEXT_AT(struct preset_row, slots) },
+    { SCHEMA_FIELD_ResourcePreset_shared_memory, GQL_GET(gql_preset_get_shared) },
+    { SCHEMA_FIELD_Mutation_create_resource_preset,
+      GQL_CALL_COST(gql_preset_create, GQL_COST_WRITE, 1) },
+    { SCHEMA_FIELD_Mutation_modify_resource_preset,
+      GQL_CALL_COST(gql_preset_modify, GQL_COST_WRITE, 1) },
+    { SCHEMA_FIELD_Mutation_delete_resource_preset,
+      GQL_CALL_COST(gql_preset_delete, GQL_COST_WRITE, 1) },
+    MUTATION_RESULT(CreateResourcePreset),
+    { SCHEMA_FIELD_CreateResourcePreset_resource_preset,
+      GQL_OBJECT_AT(struct mutation_result, object) },
+    MUTATION_RESULT(ModifyResourcePreset),
+    MUTATION_RESULT(DeleteResourcePreset),
+};
+GQL_ENTRIES_END(preset);

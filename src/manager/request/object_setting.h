@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* object_setting.h - a setting of the store that is one JSON object, by names of what it holds
+ *
+ * Image aliases, image limits and resource presets are kept so. Their owners have a copy in
+ * memory, which they replace once a change is durable.
+ */
+#ifndef AQ_MANAGER_REQUEST_OBJECT_SETTING_H
+#define AQ_MANAGER_REQUEST_OBJECT_SETTING_H
+
+#include <jansson.h>
+
+#include "base/error.h"
+#include "store/audit_log.h"
+#include "store/store.h"
+
+/* The object, the caller's (json_decref); an empty one if nothing is set, or what is set is
+ * damaged. -ENOMEM, or as setting_get() has it. On the store's thread.
+ */
+int object_setting_read(struct store_tx *tx, const char *name, json_t **ret, struct aq_error *err);
+
+/* The same for the loop's thread, which waits for it: at the start only. */
+int object_setting_load(struct store *store, const char *name, json_t **ret, struct aq_error *err);
+
+/* '*ret_kept', the caller's, is the object as it is kept: sorted by name. */
+int object_setting_write(struct store_tx *tx, const char *name, const json_t *object,
+                         json_t **ret_kept, struct aq_error *err);
+
+/* The entry of the audit log for one member, of action create-KIND, modify-KIND or delete-KIND.
+ * 'before' or 'after' is NULL where there is none.
+ */
+int object_setting_audit(struct store_tx *tx, const struct audit_who *by, const char *kind,
+                         const char *member, const json_t *before, const json_t *after,
+                         struct aq_error *err);
+
+#endif

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading from one container registry. */
+#include "manager/request/registry_client.h"
+
+#include <errno.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/json_load.h"
+#include "http/client_sync.h"
+#include "http/network.h"
+#include "http/tls.h"
+#include "manager/request/registry_challenge.h"
+
+#define CONNECT_MSEC 10000
+#define ANSWER_MSEC 30000
+#define POLL_MSEC 200 /* between two looks at 'stop' */
+#define REQUEST_MSEC 120000
+#define REDIRECTS_MAX 5
+#define TOKEN_MAX 16384
+#define TOKEN_BODY_MAX (4 * TOKEN_MAX)
+
+enum reach { REACH_PUBLIC, REACH_PRIVATE, REACH_LOOPBACK, REACH_NEVER };
+
+struct registry_client {
+    struct registry_client_conf conf;
+    struct url url;
+    struct tls_context *tls;
+    struct client_sync *sync;
+    uv_timer_t poll;
+    char *authorization; /* the header's value; NULL = none was wanted yet */
+    bool is_own_host;    /* of the request under way */
+    enum reach own;      /* of the registry's own address */
+};
+
+/* One request and its answer. */
+struct registry_fetch {
+    struct registry_client *rc;
+    struct registry_answer *answer;
+    struct exchange *exchange;
+    char *challenge, *location;
+    uint64_t until_msec;
+    bool is_over;
+    struct aq_error err;
+};
+
+void registry_answer_done(struct registry_answer *answer)
+{
+    strbuf_done(&answer->body);
+    *answer = (struct registry_answer){ .body = STRBUF_INIT };
+}
+
+/* ---- where it may connect to ---- */
+
+static bool registry_client_is_in(const struct sockaddr *addr, const char *const *networks,
+                                  size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct network network;
+
+        if (network_parse(networks[i], &network) == 0 && network_has(&network, addr))
+            return true;
+    }
+    return false;
+}
+
+static enum reach registry_client_reach_of(const struct sockaddr *addr)
+{
+    static const char *const never[] = { "169.254.0.0/16",  "fe80::/10",           "fd00:ec2::/32",
+                                         "100.100.100.200", "64:ff9b::a9fe:0/112", "224.0.0.0/4",
+                                         "ff00::/8" };
+    static const char *const loopback[] = { "127.0.0.0/8", "::1", "0.0.0.0/8", "::" };
+
+    if (registry_client_is_in(addr, never, AQ_COUNT(never)))
+        return REACH_NEVER;
+    if (registry_client_is_in(addr, loopback, AQ_COUNT(loopback)))
+        return REACH_LOOPBACK;
+    return network_is_private(addr) ? REACH_PRIVATE : REACH_PUBLIC;
+}
+
+static bool registry_client_may_reach(void *data, const struct sockaddr *addr)
+{
+    struct registry_client *rc = data;
+    enum reach reach = registry_client_reach_of(addr);
+
+    if (rc->is_own_host && reach != REACH_NEVER)
+        rc->own = reach;
+    return reach != REACH_NEVER && reach <= rc->own;
+}
+
+/* ---- one request ---- */
+
+static void registry_client_on_done(void *data, const struct client_response *response,
+                                    const struct aq_error *err)
+{
+    struct registry_fetch *fetch = data;
+    const char *challenge, *location;
+
+    fetch->is_over = true;
+    fetch->exchange = NULL;
+    if (!response) {
+        fetch->err = *err;
+        return;
+    }
+    fetch->answer->status = response->head->status;
+    fetch->answer->has_next = message_get_header(response->head, "Link") != NULL;
+    strbuf_add(&fetch->answer->body, response->body, response->body_len);
+    challenge = message_get_header(response->head, "WWW-Authenticate");
+    location = message_get_header(response->head, "Location");
+    if ((challenge && !(fetch->challenge = strdup(challenge)))
+        || (location && !(fetch->location = strdup(location)))
+        || (response->body_len && !strbuf_ok(&fetch->answer->body)))
+        aq_fail_oom(&fetch->err);
+}
+
+static void registry_client_on_poll(uv_timer_t *poll)
+{
+    struct registry_fetch *fetch = poll->data;
+    bool is_late = uv_now(poll->loop) > fetch->until_msec;
+
+    if (fetch->is_over || (!atomic_load(fetch->rc->conf.stop) && !is_late))
+        return;
+    exchange_cancel(AQ_TAKE(fetch->exchange));
+    fetch->is_over = true;
+    if (is_late)
+        aq_fail(&fetch->err, ETIMEDOUT, "it has not answered in whole after %d seconds",
+                REQUEST_MSEC / 1000);
+    else
+        aq_fail(&fetch->err, ECANCELED, "the manager ends");
+}
+
+static int registry_client_wait(struct registry_client *rc, const struct client_request *request,
+                                struct registry_fetch *fetch, struct aq_error *err)
+{
+    struct client *client = client_sync_get_client(rc->sync);
+    uv_loop_t *loop = client_sync_get_loop(rc->sync);
+    int r = client_fetch(client, request, registry_client_on_done, fetch, &fetch->exchange, err);
+
+    if (r < 0)
+        return r;
+    uv_update_time(loop);
+    fetch->until_msec = uv_now(loop) + REQUEST_MSEC;
+    rc->poll.data = fetch;
+    (void)uv_timer_start(&rc->poll, registry_client_on_poll, 0, POLL_MSEC);
+    while (!fetch->is_over)
+        (void)uv_run(loop, UV_RUN_ONCE);
+    (void)uv_timer_stop(&rc->poll);
+    if (fetch->err.code)
+        *err = fetch->err;
+    return -fetch->err.code;
+}
+
+static bool registry_client_is_own(const struct registry_client *rc, const struct url *url)
+{
+    return url->tls == rc->url.tls && strcasecmp(url->address.host, rc->url.address.host) == 0
+           && url->address.port == rc->url.address.port;
+}
+
+static int registry_client_send(struct registry_client *rc, const char *url, const char *accept,
+                                const char *authorization, size_t body_max,
+                                struct registry_fetch *fetch, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
+    struct url parsed;
+    int r = url_parse(url, &parsed, err);
+
+    if (r < 0)
+        return r;
+    if (parsed.address.is_unix || (rc->url.tls && !parsed.tls))
+        return aq_fail(err, EPROTO, "it sends clients to an address without TLS");
+    rc->is_own_host = registry_client_is_own(rc, &parsed);
+    strbuf_adds(&headers, "User-Agent: aliquot-manager\r\n");
+    if (accept)
+        strbuf_addf(&headers, "Accept: %s\r\n", accept);
+    if (authorization)
+        strbuf_addf(&headers, "Authorization: %s\r\n", authorization);
+    r = strbuf_ok(&headers) ? registry_client_wait(rc,
+                                                   &(struct client_request){
+                                                       .method = METHOD_GET,
+                                                       .url = url,
+                                                       .headers = headers.data,
+                                                       .body_max = body_max,
+                                                   },
+                                                   fetch, err)
+                            : aq_fail_oom(err);
+    if (headers.data)
+        explicit_bzero(headers.data, headers.len);
+    return r;
+}
+
+static void registry_fetch_done(struct registry_fetch *fetch)
+{
+    free(fetch->challenge);
+    free(fetch->location);
+}
+
+/* ---- logging in ---- */
+
+static int registry_client_set_basic(struct registry_client *rc, char **ret, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *pair = NULL, *text = NULL;
+    size_t size;
+
+    if (!rc->conf.username || !rc->conf.password)
+        return aq_fail(err, EACCES, "it wants a login, and none is kept for it");
+    if (!(pair = aq_format("%s:%s", rc->conf.username, rc->conf.password)))
+        return aq_fail_oom(err);
+    size = sodium_base64_encoded_len(strlen(pair), sodium_base64_VARIANT_ORIGINAL);
+    if ((text = malloc(size)))
+        sodium_bin2base64(text, size, (const unsigned char *)pair, strlen(pair),
+                          sodium_base64_VARIANT_ORIGINAL);
+    explicit_bzero(pair, strlen(pair));
+    *ret = text ? aq_format("Basic %s", text) : NULL;
+    return *ret ? 0 : aq_fail_oom(err);
+}
+
+/* It goes into a header: nothing but visible characters. */
+static int registry_client_read_token(const struct registry_answer *answer, char **ret,
+                                      struct aq_error *err)
+{
+    json_auto_t *body = json_load_text(answer->body.data ? answer->body.data : "", answer->body.len,
+                                       0, NULL);
+    const char *token = json_string_value(json_object_get(body, "token"));
+
+    if (!token)
+        token = json_string_value(json_object_get(body, "access_token"));
+    if (!token || strlen(token) > TOKEN_MAX)
+        return aq_fail(err, EPROTO, "its token service gives no token");
+    for (const char *c = token; *c; c++)
+        if (*c <= ' ' || *c > '~')
+            return aq_fail(err, EPROTO, "its token service gives a token that is none");
+    return (*ret = aq_format("Bearer %s", token)) ? 0 : aq_fail_oom(err);
+}
+
+static int registry_client_fetch_token(struct registry_client *rc,
+                                       const struct registry_challenge *challenge, char **ret,
+                                       struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *url = registry_challenge_url(challenge), *basic = NULL;
+    struct registry_answer answer = { .body = STRBUF_INIT };
+    struct registry_fetch fetch = { .rc = rc, .answer = &answer };
+    int r = url ? 0 : aq_fail_oom(err);
+
+    if (r == 0 && rc->conf.username && rc->conf.password)
+        r = registry_client_set_basic(rc, &basic, err);
+    if (r == 0)
+        r = registry_client_send(rc, url, "application/json", basic, TOKEN_BODY_MAX, &fetch, err);
+    if (r == 0 && answer.status != 200)
+        r = aq_fail(err, EACCES, "its token service refuses the login (status %d)", answer.status);
+    if (r == 0)
+        r = registry_client_read_token(&answer, ret, err);
+    if (basic)
+        explicit_bzero(basic, strlen(basic));
+    registry_fetch_done(&fetch);
+    registry_answer_done(&answer);
+    return r;
+}
+
+static int registry_client_log_in(struct registry_client *rc, const char *text,
+                                  struct aq_error *err)
+{
+    struct registry_challenge challenge = { 0 };
+    char *fresh = NULL;
+    int r = text ? registry_challenge_parse(text, &challenge, err)
+                 : aq_fail(err, EACCES, "it refuses (status 401)");
+
+    if (r < 0)
+        return r;
+    r = challenge.is_bearer ? registry_client_fetch_token(rc, &challenge, &fresh, err)
+                            : registry_client_set_basic(rc, &fresh, err);
+    registry_challenge_done(&challenge);
+    if (r == 0) {
+        free(rc->authorization);
+        rc->authorization = fresh;
+    }
+    return r;
+}
+
+/* ---- requests ---- */
+
+static bool registry_client_is_redirect(int status)
+{
+    return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+}
+
+/* Where the answer says that it is: of the registry's host, or a whole URL. */
+static int registry_client_follow(const struct registry_client *rc, const char *location,
+                                  char **url, struct aq_error *err)
+{
+    char *next;
+
+    if (!location)
+        return aq_fail(err, EPROTO, "it says that a thing is elsewhere, and not where");
+    next = *location == '/'
+               ? aq_format("%s://%s%s", rc->url.tls ? "https" : "http", rc->url.authority, location)
+               : strdup(location);
+    free(*url);
+    *url = next;
+    return next ? 0 : aq_fail_oom(err);
+}
+
+/* One try: 1 = once more, with what '*url' and the login are now. */
+static int registry_client_try(struct registry_client *rc, char **url, const char *accept,
+                               size_t body_max, struct registry_answer *answer,
+                               struct aq_error *err)
+{
+    struct registry_fetch fetch = { .rc = rc, .answer = answer };
+    struct url parsed;
+    bool is_own = url_parse(*url, &parsed, NULL) == 0 && registry_client_is_own(rc, &parsed);
+    int r = registry_client_send(rc, *url, accept, is_own ? rc->authorization : NULL, body_max,
+                                 &fetch, err);
+
+    if (r == 0 && answer->status == 401 && is_own)
+        r = registry_client_log_in(rc, fetch.challenge, err) < 0 ? -err->code : 1;
+    else if (r == 0 && registry_client_is_redirect(answer->status))
+        r = registry_client_follow(rc, fetch.location, url, err) < 0 ? -err->code : 1;
+    registry_fetch_done(&fetch);
+    return r;
+}
+
+static int registry_client_fail_status(int status, struct aq_error *err)
+{
+    if (status == 401 || status == 403)
+        return aq_fail(err, EACCES, "it refuses the login (status %d)", status);
+    if (status == 429)
+        return aq_fail(err, EAGAIN, "it wants fewer requests (status 429); try again later");
+    return aq_fail(err, EPROTO, "it answers with status %d", status);
+}
+
+int registry_client_get(struct registry_client *rc, const char *path, const char *accept,
+                        size_t body_max, struct registry_answer *ret, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *url = aq_format("%s://%s%s", rc->url.tls ? "https" : "http",
+                                               rc->url.authority, path);
+    struct registry_answer answer = { .body = STRBUF_INIT };
+    unsigned logins = 0;
+    int r = url ? 1 : aq_fail_oom(err);
+
+    for (unsigned tries = 0; r == 1 && tries <= REDIRECTS_MAX && logins < 2; tries++) {
+        registry_answer_done(&answer);
+        r = registry_client_try(rc, &url, accept, body_max, &answer, err);
+        logins += r == 1 && answer.status == 401;
+    }
+    if (r >= 0 && (r == 1 || (answer.status != 200 && answer.status != 404)))
+        r = registry_client_fail_status(answer.status, err);
+    if (r < 0)
+        registry_answer_done(&answer);
+    else
+        *ret = answer;
+    return r;
+}
+
+/* ---- begin and end ---- */
+
+static int registry_client_open(struct registry_client *rc, struct aq_error *err)
+{
+    const struct tls_options tls = { .skip_verify = rc->conf.skip_verify };
+    struct client_options options = { .connect_msec = CONNECT_MSEC,
+                                      .answer_msec = ANSWER_MSEC,
+                                      .may_reach = registry_client_may_reach,
+                                      .reach_data = rc };
+    int r = url_parse(rc->conf.url, &rc->url, err);
+
+    if (r == 0 && (rc->url.address.is_unix || strcmp(rc->url.target, "/") != 0))
+        return aq_fail(err, EINVAL, "its address is not http[s]://HOST[:PORT]");
+    if (r == 0)
+        r = tls_context_new(&tls, &rc->tls, err);
+    options.tls = rc->tls;
+    if (r == 0)
+        r = client_sync_new(&options, &rc->sync, err);
+    if (r == 0)
+        (void)uv_timer_init(client_sync_get_loop(rc->sync), &rc->poll);
+    return r;
+}
+
+int registry_client_new(const struct registry_client_conf *conf, struct registry_client **ret,
+                        struct aq_error *err)
+{
+    AQ_CLEANUP(registry_client_freep) struct registry_client *rc = calloc(1, sizeof(*rc));
+    int r;
+
+    if (!rc)
+        return aq_fail_oom(err);
+    rc->conf = *conf;
+    if ((r = registry_client_open(rc, err)) < 0)
+        return r;
+    *ret = AQ_TAKE(rc);
+    return 0;
+}
+
+void registry_client_free(struct registry_client *rc)
+{
+    if (!rc)
+        return;
+    if (rc->sync)
+        uv_close((uv_handle_t *)&rc->poll, NULL);
+    client_sync_free(rc->sync);
+    tls_context_free(rc->tls);
+    if (rc->authorization)
+        explicit_bzero(rc->authorization, strlen(rc->authorization));
+    free(rc->authorization);
+    free(rc);
+}

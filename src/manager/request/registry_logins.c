@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What container registries are logged in with, in the configuration tree. */
+#include "manager/request/registry_logins.h"
+
+#include <errno.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_load.h"
+#include "base/log.h"
+#include "model/config_key.h"
+#include "store/config_entries.h"
+
+bool registry_logins_is_password(const char *key)
+{
+    size_t above = strlen(REGISTRY_KEY);
+    const char *name = strncmp(key, REGISTRY_KEY "/", above + 1) == 0 ? key + above + 1 : NULL;
+    const char *slash = name ? strchr(name, '/') : NULL;
+
+    return slash && strcmp(slash, "/password") == 0;
+}
+
+/* Docker's own is known by another name where images are. */
+static const char *registry_logins_host(const char *name)
+{
+    return strcmp(name, "index.docker.io") == 0 ? "docker.io" : name;
+}
+
+static int registry_logins_add_pair(json_t *auths, const char *name, const char *user,
+                                    const char *password)
+{
+    AQ_CLEANUP(aq_freep) char *pair = aq_format("%s:%s", user, password), *auth = NULL;
+    size_t len = pair ? strlen(pair) : 0;
+    size_t size = sodium_base64_encoded_len(len, sodium_base64_VARIANT_ORIGINAL);
+
+    if (!pair || !(auth = malloc(size)))
+        return -ENOMEM;
+    sodium_bin2base64(auth, size, (const unsigned char *)pair, len, sodium_base64_VARIANT_ORIGINAL);
+    explicit_bzero(pair, len);
+    return json_object_set_new(auths, registry_logins_host(name), json_pack("{s:s}", "auth", auth));
+}
+
+static int registry_logins_add(struct store_tx *tx, json_t *auths, const char *name,
+                               const json_t *registry, struct aq_error *err)
+{
+    const char *user = json_string_value(json_object_get(registry, "username"));
+    const char *sealed = json_string_value(json_object_get(registry, "password"));
+    AQ_CLEANUP(aq_freep) char *password = NULL;
+    struct aq_error why = { 0 };
+    int r;
+
+    if (!user || !sealed)
+        return 0;
+    r = config_secret_reveal(tx, sealed, &password, &why);
+    if (r == -ENOMEM)
+        return aq_fail_oom(err);
+    if (r < 0) {
+        log_warning("the password of registry '%s' cannot be read: %s", name, why.text);
+        return 0;
+    }
+    r = registry_logins_add_pair(auths, name, user, password);
+    explicit_bzero(password, strlen(password));
+    return r < 0 ? aq_fail_oom(err) : 0;
+}
+
+int registry_tree_read(struct store_tx *tx, json_t **ret, struct aq_error *err)
+{
+    AQ_CLEANUP(config_entries_done) struct config_entries found = { 0 };
+    json_auto_t *tree = json_object();
+    int r = tree ? config_entries_read(tx, REGISTRY_KEY, true, &found, err) : aq_fail_oom(err);
+
+    for (size_t i = 0; r == 0 && i < found.count; i++) {
+        const char *rest = found.items[i].key + strlen(REGISTRY_KEY);
+
+        if (config_tree_add(tree, rest + (*rest == '/'), found.items[i].value) < 0)
+            r = aq_fail_oom(err);
+    }
+    if (r == 0)
+        *ret = json_incref(tree);
+    return r;
+}
+
+int registry_logins_read(struct store_tx *tx, const json_t *tree, char **ret, struct aq_error *err)
+{
+    json_auto_t *auths = json_object();
+    const char *name;
+    json_t *registry;
+    int r = auths ? 0 : aq_fail_oom(err);
+
+    json_object_foreach((json_t *)(uintptr_t)tree, name, registry)
+        if (r == 0)
+            r = registry_logins_add(tx, auths, name, registry, err);
+    if (r < 0 || json_object_size(auths) == 0)
+        return r;
+    *ret = json_dump_text(auths, JSON_COMPACT);
+    return *ret ? 0 : aq_fail_oom(err);
+}

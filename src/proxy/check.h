@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check.h - does the machine have what a proxy needs? For "aliquot doctor" */
+#ifndef AQ_PROXY_CHECK_H
+#define AQ_PROXY_CHECK_H
+
+#include "proxy/settings.h"
+
+/* As checks_run() of check/check.h, on standard output. */
+int proxy_check(const struct settings *settings, char *const *parts, int count,
+                struct aq_error *err);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cookie.h - what lets a browser go on using an app: sealed, and bound to one app of one session
+ *
+ * Sealed under a key made of the proxy's own private key, so that it outlives a restart and no
+ * other proxy takes it. It says for whom it is; whether that user may still use the session, and
+ * whether it lives, the manager is asked for each connection.
+ */
+#ifndef AQ_PROXY_COOKIE_H
+#define AQ_PROXY_COOKIE_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/uuid.h"
+
+#define COOKIE_NAME "aliquot_app"
+#define COOKIE_APP_MAX 64
+#define COOKIE_KEY_MAX 64 /* of an access key, with NUL */
+#define COOKIE_SECRET_SIZE 32
+#define COOKIE_TEXT_MAX 320
+
+struct cookie {
+    struct uuid session_id;
+    char app[COOKIE_APP_MAX + 1];
+    char access_key[COOKIE_KEY_MAX];
+    int64_t expires_usec; /* wall clock */
+};
+
+/* Once, before all others. -EINVAL if the system has no randomness. */
+int cookie_init(struct aq_error *err);
+/* The key under which this proxy seals, of the text of its private key. */
+void cookie_derive(const char *private_key, unsigned char ret[COOKIE_SECRET_SIZE]);
+
+/* Letters, digits, '-' and '_'. */
+char *cookie_seal(const unsigned char secret[COOKIE_SECRET_SIZE], const struct cookie *cookie,
+                  char buf[COOKIE_TEXT_MAX]);
+
+/* -EACCES: not sealed by us, changed, or expired at 'now_usec'. */
+int cookie_open(const unsigned char secret[COOKIE_SECRET_SIZE], const char *text, size_t len,
+                int64_t now_usec, struct cookie *ret, struct aq_error *err) AQ_UNTRUSTED;
+
+/* The value of our cookie in a Cookie header, and its length; NULL if it has none. */
+const char *cookie_find(const char *header, size_t *ret_len) AQ_UNTRUSTED;
+/* Append the header's value without ours. */
+struct strbuf;
+void cookie_remove(const char *header, struct strbuf *out) AQ_UNTRUSTED;
+
+#endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head.c - see head.h */
+#include "proxy/head.h"
+
+#include <string.h>
+#include <strings.h>
+
+static bool head_is_one_of(const char *name, const char *const *names)
+{
+    for (; *names; names++)
+        if (strcasecmp(name, *names) == 0)
+            return true;
+    return false;
+}
+
+/* Of this connection alone: named so by HTTP, or by its Connection header. */
+static bool head_is_ours(const struct message_head *head, const char *name)
+{
+    static const char *const names[] = {
+        "Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization",
+        "TE",         NULL
+    };
+    static const char *const kept[] = { "Upgrade", "Transfer-Encoding", "Content-Length", "Host",
+                                        NULL };
+
+    return head_is_one_of(name, names)
+           || (!head_is_one_of(name, kept) && message_has_token(head, "Connection", name));
+}
+
+static void head_write(struct strbuf *out, const char *name, const char *value)
+{
+    strbuf_addf(out, "%s: %s\r\n", name, value);
+}
+
+/* ---- requests ---- */
+
+static void head_write_cookies(const char *value, struct strbuf *out)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf rest = STRBUF_INIT;
+
+    cookie_remove(value, &rest);
+    if (rest.len)
+        head_write(out, "Cookie", rest.data);
+}
+
+static void head_write_origin(const struct message_head *head, const struct place *place,
+                              const struct head_origin *origin, struct strbuf *out)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf prefix = STRBUF_INIT;
+    const char *host = message_get_header(head, "Host");
+
+    head_write(out, "X-Forwarded-For", origin->address);
+    head_write(out, "X-Forwarded-Proto", origin->is_tls ? "https" : "http");
+    if (host)
+        head_write(out, "X-Forwarded-Host", host);
+    place_write_path(place, &prefix);
+    if (prefix.len)
+        head_write(out, "X-Forwarded-Prefix", prefix.data);
+}
+
+void head_write_request(const struct message_head *head, const struct place *place,
+                        const struct head_origin *origin, struct strbuf *out)
+{
+    strbuf_addf(out, "%s %s HTTP/1.1\r\n", method_name(head->method), place->rest);
+    for (size_t i = 0; i < head->header_count; i++) {
+        const struct message_header *h = &head->headers[i];
+
+        if (head_is_ours(head, h->name) || strcasecmp(h->name, "Forwarded") == 0
+            || strncasecmp(h->name, "X-Forwarded-", strlen("X-Forwarded-")) == 0
+            || strcasecmp(h->name, "X-Real-IP") == 0
+            || (!head->is_upgrade && strcasecmp(h->name, "Upgrade") == 0))
+            continue;
+        if (strcasecmp(h->name, "Cookie") == 0)
+            head_write_cookies(h->value, out);
+        else
+            head_write(out, h->name, h->value);
+    }
+    head_write_origin(head, place, origin, out);
+    head_write(out, "Connection", head->is_upgrade ? "Upgrade" : "close");
+    strbuf_adds(out, "\r\n");
+}
+
+/* ---- answers ---- */
+
+/* "name=value; Path=/x; HttpOnly" with the path beneath the app's, and for no domain. */
+static void head_write_set_cookie(const char *value, const struct place *place, struct strbuf *out)
+{
+    size_t len = strcspn(value, ";");
+
+    if (strncmp(value, COOKIE_NAME "=", strlen(COOKIE_NAME "=")) == 0)
+        return;
+    strbuf_adds(out, "Set-Cookie: ");
+    strbuf_add(out, value, len);
+    while (value[len]) {
+        const char *part = value + len + 1;
+        size_t n = strcspn(part, ";");
+        const char *word = part + strspn(part, " \t");
+
+        if (strncasecmp(word, "path=/", 6) == 0) {
+            strbuf_adds(out, "; Path=");
+            place_write_path(place, out);
+            strbuf_add(out, word + 5, n - (size_t)(word - part) - 5);
+        } else if (strncasecmp(word, "domain=", 7) != 0) {
+            strbuf_addc(out, ';');
+            strbuf_add(out, part, n);
+        }
+        len += 1 + n;
+    }
+    strbuf_adds(out, "\r\n");
+}
+
+static void head_write_location(const char *value, const struct place *place, struct strbuf *out)
+{
+    strbuf_adds(out, "Location: ");
+    if (value[0] == '/' && value[1] != '/')
+        place_write_path(place, out);
+    strbuf_addf(out, "%s\r\n", value);
+}
+
+void head_write_answer(const struct message_head *head, const struct place *place,
+                       struct strbuf *out)
+{
+    strbuf_addf(out, "HTTP/1.1 %d %s\r\n", head->status, status_text(head->status));
+    for (size_t i = 0; i < head->header_count; i++) {
+        const struct message_header *h = &head->headers[i];
+
+        if (head_is_ours(head, h->name))
+            continue;
+        if (strcasecmp(h->name, "Set-Cookie") == 0)
+            head_write_set_cookie(h->value, place, out);
+        else if (strcasecmp(h->name, "Location") == 0)
+            head_write_location(h->value, place, out);
+        else if (head->status == 101 || strcasecmp(h->name, "Upgrade") != 0)
+            head_write(out, h->name, h->value);
+    }
+    if (head->status >= 200)
+        head_write(out, "Connection", "close");
+    else if (head->status == 101)
+        head_write(out, "Connection", "Upgrade");
+    strbuf_adds(out, "\r\n");
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head.h - heads of requests and answers as they are passed on
+ *
+ * Headers of one connection stay on it. One connection carries one request: "Connection: close",
+ * or what it is upgraded to.
+ */
+#ifndef AQ_PROXY_HEAD_H
+#define AQ_PROXY_HEAD_H
+
+#include "base/strbuf.h"
+#include "http/message.h"
+#include "proxy/place.h"
+
+struct head_origin {
+    const char *address; /* of the browser */
+    bool is_tls;
+};
+
+/* To the app: its own target, without our cookie, and X-Forwarded-* of ours alone. */
+void head_write_request(const struct message_head *head, const struct place *place,
+                        const struct head_origin *origin, struct strbuf *out);
+
+/* To the browser. By a path, targets and cookies of the app are moved beneath it; our cookie an
+ * app cannot set.
+ */
+void head_write_answer(const struct message_head *head, const struct place *place,
+                       struct strbuf *out);
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* place.c - see place.h */
+#include "proxy/place.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#define PREFIX "/app/"
+
+static bool place_take_app(const char *text, size_t len, struct place *ret)
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+
+    if (len == 0 || len > COOKIE_APP_MAX || strspn(text, letters) < len)
+        return false;
+    memcpy(ret->app, text, len);
+    ret->app[len] = '\0';
+    return true;
+}
+
+static bool place_take_session(const char *text, size_t len, struct place *ret)
+{
+    char id[UUID_TEXT_MAX];
+
+    if (len >= sizeof(id))
+        return false;
+    memcpy(id, text, len);
+    id[len] = '\0';
+    return uuid_parse(id, &ret->session_id) == 0;
+}
+
+static int place_parse_path(const char *target, struct place *ret, struct aq_error *err)
+{
+    const char *session = target + strlen(PREFIX);
+    size_t len = strcspn(session, "/?");
+    const char *app = session + len + 1;
+    size_t app_len = session[len] == '/' ? strcspn(app, "/?") : 0;
+
+    if (!app_len || !place_take_session(session, len, ret) || !place_take_app(app, app_len, ret))
+        return aq_fail_kind(err, EINVAL, "url-not-found",
+                            "apps are at " PREFIX "SESSION/APP/, with the session's id");
+    ret->rest = app[app_len] == '/' ? app + app_len : NULL;
+    return 1;
+}
+
+/* "jupyter--0123456789abcdef0123456789abcdef"; whose dashes are put back. */
+static bool place_parse_label(const char *label, size_t len, struct place *ret)
+{
+    char id[UUID_TEXT_MAX];
+    const char *hex = label + len - 32;
+
+    if (len < 32 + 3 || hex[-1] != '-' || hex[-2] != '-')
+        return false;
+    (void)snprintf(id, sizeof(id), "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16,
+                   hex + 20);
+    return place_take_session(id, strlen(id), ret) && place_take_app(label, len - 34, ret);
+}
+
+int place_parse(const char *target, const char *host, const char *domain, struct place *ret,
+                struct aq_error *err)
+{
+    size_t host_len = host ? strcspn(host, ":") : 0;
+    size_t domain_len = domain ? strlen(domain) : 0;
+
+    *ret = (struct place){ .rest = target };
+    if (domain_len && host_len > domain_len + 1 && host[host_len - domain_len - 1] == '.'
+        && strncasecmp(host + host_len - domain_len, domain, domain_len) == 0) {
+        ret->is_host = true;
+        if (place_parse_label(host, host_len - domain_len - 1, ret))
+            return 1;
+        return aq_fail_kind(err, EINVAL, "url-not-found", "apps are at APP--SESSION.%s", domain);
+    }
+    return strncmp(target, PREFIX, strlen(PREFIX)) == 0 ? place_parse_path(target, ret, err) : 0;
+}
+
+void place_write_path(const struct place *place, struct strbuf *out)
+{
+    char id[UUID_TEXT_MAX];
+
+    if (!place->is_host)
+        strbuf_addf(out, PREFIX "%s/%s", uuid_format(&place->session_id, id), place->app);
+}
+
+static void place_write_label(const struct place *place, struct strbuf *out)
+{
+    strbuf_addf(out, "%s--", place->app);
+    for (size_t i = 0; i < sizeof(place->session_id.bytes); i++)
+        strbuf_addf(out, "%02x", place->session_id.bytes[i]);
+}
+
+void place_write_url(const struct place *place, const char *url, const char *domain,
+                     struct strbuf *out)
+{
+    const char *host = strstr(url, "://") + 3;
+    const char *port = strrchr(host, ':'), *bracket = strchr(host, ']');
+
+    if (!domain) {
+        strbuf_adds(out, url);
+        place_write_path(place, out);
+        return;
+    }
+    strbuf_add(out, url, (size_t)(host - url));
+    place_write_label(place, out);
+    strbuf_addf(out, ".%s%s", domain, port && (!bracket || bracket < port) ? port : "");
+}

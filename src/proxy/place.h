@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* place.h - where an app is found: by a path of the proxy, or by a name below its domain
+ *
+ * "/app/SESSION/APP/..." is that app's "/..."; with a domain, "APP--SESSION.DOMAIN" is an app's
+ * own host, with SESSION's 32 digits without the dashes. Its pages then have an origin of their
+ * own, and absolute links work.
+ */
+#ifndef AQ_PROXY_PLACE_H
+#define AQ_PROXY_PLACE_H
+
+#include "base/error.h"
+#include "base/strbuf.h"
+#include "base/uuid.h"
+#include "proxy/cookie.h"
+
+struct place {
+    struct uuid session_id;
+    char app[COOKIE_APP_MAX + 1];
+    const char *rest; /* of the target: the app's own, begins with "/"; NULL: "/" is missing */
+    bool is_host;     /* found by the host's name: the proxy's own paths are the target's */
+};
+
+/* 1 if the request is for an app, 0 if it is for the proxy itself, -EINVAL for a place that is
+ * none. 'host' may be NULL; 'domain' NULL = there is none.
+ */
+int place_parse(const char *target, const char *host, const char *domain, struct place *ret,
+                struct aq_error *err) AQ_UNTRUSTED;
+
+/* The address at which browsers find it, without "/" at the end: 'url' is the proxy's, of which
+ * a domain takes the host's place.
+ */
+void place_write_url(const struct place *place, const char *url, const char *domain,
+                     struct strbuf *out);
+/* "/app/SESSION/APP", or "" by the host. */
+void place_write_path(const struct place *place, struct strbuf *out);
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* proxy.c - see proxy.h */
+#include "proxy/proxy.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "http/exposition.h"
+
+static void proxy_on_waiting(struct listener *listener, void *data)
+{
+    (void)listener;
+    browser_accept(data);
+}
+
+static int proxy_listen(struct proxy *p, struct aq_error *err)
+{
+    const struct settings *s = p->settings;
+    const struct tls_options tls = { .is_server = true,
+                                     .cert_file = s->tls_cert,
+                                     .key_file = s->tls_key };
+    AQ_CLEANUP(aq_freep) char *address = aq_format(strchr(s->listen.host, ':') ? "[%s]:%u"
+                                                                               : "%s:%u",
+                                                   s->listen.host, (unsigned)s->listen.port);
+    struct listener_options options = { .address = address, .insecure = s->insecure };
+    int r = address ? 0 : aq_fail_oom(err);
+
+    if (r == 0 && s->tls_cert)
+        r = tls_context_new(&tls, &p->tls, err);
+    options.tls = p->tls;
+    if (r == 0)
+        r = listener_new(p->loop, &options, proxy_on_waiting, p, &p->listener, err);
+    return r;
+}
+
+int proxy_open(struct proxy *p, uv_loop_t *loop, const struct settings *settings,
+               const struct link_identity *identity, const struct manager_events *events,
+               void *data, struct aq_error *err)
+{
+    int r;
+
+    p->loop = loop;
+    p->settings = settings;
+    list_init(&p->browsers);
+    if ((r = cookie_init(err)) < 0)
+        return r;
+    cookie_derive(identity->key, p->secret);
+    if ((r = proxy_listen(p, err)) < 0)
+        return r;
+    r = manager_new(loop, settings, identity, events, data, &p->manager, err);
+    if (r == 0)
+        log_info("serving %s on port %u", settings->public_url,
+                 (unsigned)listener_get_port(p->listener));
+    return r;
+}
+
+void proxy_drain(struct proxy *p, void (*on_drained)(void *data), void *data)
+{
+    p->is_draining = true;
+    p->on_drained = on_drained;
+    p->data = data;
+    listener_close(AQ_TAKE(p->listener));
+    if (p->browser_count == 0)
+        on_drained(data);
+}
+
+void proxy_close(struct proxy *p)
+{
+    p->on_drained = NULL;
+    listener_close(AQ_TAKE(p->listener));
+    if (p->loop)
+        browsers_cut(p);
+    manager_free(AQ_TAKE(p->manager));
+    tls_context_free(AQ_TAKE(p->tls));
+    explicit_bzero(p->secret, sizeof(p->secret));
+}
+
+void proxy_reload(struct proxy *p)
+{
+    struct aq_error err = { 0 };
+
+    if (!p->tls)
+        return;
+    if (tls_context_reload(p->tls, &err) < 0)
+        log_error("the certificate stays as it was: %s", err.text);
+    else
+        log_info("the certificate was read again");
+}
+
+bool proxy_write_metrics(void *data, struct strbuf *out)
+{
+    const struct proxy *p = data;
+
+    exposition_single(out, "aliquot_proxy_manager_connected", "gauge",
+                      "Whether the proxy is connected to its manager.",
+                      manager_is_connected(p->manager));
+    exposition_single(out, "aliquot_proxy_connections", "gauge", "Connections of browsers now.",
+                      (double)p->browser_count);
+    exposition_single(out, "aliquot_proxy_connections_total", "counter",
+                      "Connections of browsers since the start.", (double)p->counts.connections);
+    exposition_single(out, "aliquot_proxy_requests_total", "counter", "Requests passed on to apps.",
+                      (double)p->counts.requests);
+    exposition_single(out, "aliquot_proxy_upgrades_total", "counter",
+                      "Of them those that became WebSockets and the like.",
+                      (double)p->counts.upgrades);
+    exposition_single(out, "aliquot_proxy_refused_total", "counter",
+                      "Requests for apps that were refused.", (double)p->counts.refused);
+    exposition_single(out, "aliquot_proxy_bytes_in_total", "counter", "Bytes passed on to apps.",
+                      (double)p->counts.bytes_in);
+    exposition_single(out, "aliquot_proxy_bytes_out_total", "counter", "Bytes that apps sent.",
+                      (double)p->counts.bytes_out);
+    return strbuf_ok(out);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* proxy.h - the proxy as a whole: its listener, its browsers, and what they share
+ *
+ * It keeps nothing that a restart loses: its certificate is in files, cookies are sealed with
+ * what is made of its key, and all else the manager knows.
+ */
+#ifndef AQ_PROXY_PROXY_H
+#define AQ_PROXY_PROXY_H
+
+#include "base/list.h"
+#include "http/listener.h"
+#include "proxy/cookie.h"
+#include "proxy/manager.h"
+
+struct proxy {
+    uv_loop_t *loop;
+    const struct settings *settings;
+    unsigned char secret[COOKIE_SECRET_SIZE];
+    struct manager *manager;
+    struct tls_context *tls;
+    struct listener *listener;
+    struct list browsers; /* struct browser */
+    size_t browser_count;
+    bool is_draining; /* takes no more connections */
+    void (*on_drained)(void *data);
+    void *data;
+    struct {
+        uint64_t connections, requests, upgrades, refused; /* since the start */
+        uint64_t bytes_in, bytes_out;                      /* to apps, and from them */
+    } counts;
+};
+
+int proxy_open(struct proxy *proxy, uv_loop_t *loop, const struct settings *settings,
+               const struct link_identity *identity, const struct manager_events *events,
+               void *data, struct aq_error *err);
+/* Take no more; requests under way may end. 'on_drained' comes once none is left. */
+void proxy_drain(struct proxy *proxy, void (*on_drained)(void *data), void *data);
+/* Whoever is left is cut. The loop must run once more. */
+void proxy_close(struct proxy *proxy);
+/* The certificate's files have changed. */
+void proxy_reload(struct proxy *proxy);
+bool proxy_write_metrics(void *proxy, struct strbuf *out);
+
+/* ---- browser.c ---- */
+
+/* A connection waits at the listener. */
+void browser_accept(struct proxy *proxy);
+void browsers_cut(struct proxy *proxy);
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Apps that are found by their programs. */
+#include "runner/app_own.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+/* Of notebook 6 and of jupyter_server, each of which passes over what it does not know. */
+#define JUPYTER(program)                                                                        \
+    "{\"command\":[\"" program "\",\"--no-browser\",\"--allow-root\",\"--ip=127.0.0.1\","       \
+    "\"--port={ports[0]}\",\"--NotebookApp.port_retries=0\",\"--ServerApp.port_retries=0\","    \
+    "\"--NotebookApp.token=\",\"--NotebookApp.password=\",\"--NotebookApp.allow_remote_access=" \
+    "True\",\"--ServerApp.token=\",\"--ServerApp.password=\","                                  \
+    "\"--ServerApp.allow_remote_access=True\"]}"
+
+const struct app_own app_own_table[] = {
+    { "jupyter", 8080, "jupyter-notebook", JUPYTER("jupyter-notebook") },
+    { "jupyterlab", 8090, "jupyter-lab", JUPYTER("jupyter-lab") },
+    { "vscode", 8180, "code-server",
+      "{\"command\":[\"code-server\",\"--auth\",\"none\",\"--disable-telemetry\","
+      "\"--disable-update-check\",\"--bind-addr\",\"127.0.0.1:{ports[0]}\"]}" },
+    { "vscode", 8180, "openvscode-server",
+      "{\"command\":[\"openvscode-server\",\"--without-connection-token\",\"--host\","
+      "\"127.0.0.1\",\"--port\",\"{ports[0]}\"]}" },
+    { "tensorboard", 6006, "tensorboard",
+      "{\"command\":[\"tensorboard\",\"--host\",\"127.0.0.1\",\"--port\",\"{ports[0]}\"],"
+      "\"allowed_arguments\":[\"--logdir\"],"
+      "\"default_arguments\":{\"--logdir\":\"/home/work/logs\"}}" },
+};
+
+const size_t app_own_count = AQ_COUNT(app_own_table);
+
+static bool app_own_is_installed(const char *program)
+{
+    const char *at = getenv("PATH");
+    char path[PATH_MAX];
+    struct stat st;
+
+    while (at && *at) {
+        size_t len = strcspn(at, ":");
+
+        if (len
+            && snprintf(path, sizeof(path), "%.*s/%s", (int)AQ_MIN(len, (size_t)PATH_MAX), at,
+                        program)
+                   < (int)sizeof(path)
+            && stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0)
+            return true;
+        at += len + (at[len] == ':');
+    }
+    return false;
+}
+
+const struct app_own *app_own_find(const char *name)
+{
+    for (size_t i = 0; i < app_own_count; i++)
+        if (strcmp(app_own_table[i].name, name) == 0
+            && app_own_is_installed(app_own_table[i].program))
+            return &app_own_table[i];
+    return NULL;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Values of the configuration tree that the store's key file seals. */
+#include <errno.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/config_entries.h"
+#include "store/transaction.h"
+
+#define CONFIG_SECRET_PREFIX "sealed:"
+#define CONFIG_SECRET_ROW "config_entries"
+#define CONFIG_SECRET_BASE64 sodium_base64_VARIANT_ORIGINAL
+
+static int config_secret_write(const unsigned char *sealed, size_t len, char **ret,
+                               struct aq_error *err)
+{
+    size_t prefix = strlen(CONFIG_SECRET_PREFIX);
+    size_t size = sodium_base64_encoded_len(len, CONFIG_SECRET_BASE64);
+    char *text = malloc(prefix + size);
+
+    if (!text)
+        return aq_fail_oom(err);
+    memcpy(text, CONFIG_SECRET_PREFIX, prefix);
+    sodium_bin2base64(text + prefix, size, sealed, len, CONFIG_SECRET_BASE64);
+    *ret = text;
+    return 0;
+}
+
+int config_secret_reveal(struct store_tx *tx, const char *value, char **ret, struct aq_error *err)
+{
+    size_t prefix = strlen(CONFIG_SECRET_PREFIX), max = strlen(value), len = 0;
+    AQ_CLEANUP(aq_freep) unsigned char *sealed = NULL;
+    AQ_CLEANUP(aq_freep) char *text = NULL;
+    int r;
+
+    if (strncmp(value, CONFIG_SECRET_PREFIX, prefix) != 0)
+        return (*ret = strdup(value)) ? 0 : aq_fail_oom(err);
+    sealed = malloc(max);
+    text = calloc(1, max);
+    if (!sealed || !text)
+        return aq_fail_oom(err);
+    if (sodium_base642bin(sealed, max, value + prefix, max - prefix, NULL, &len, NULL,
+                          CONFIG_SECRET_BASE64)
+            < 0
+        || len < SEAL_OVERHEAD)
+        return aq_fail(err, EUCLEAN, "begins with '%s', and is no sealed value",
+                       CONFIG_SECRET_PREFIX);
+    r = seal_reveal(tx->seal, CONFIG_SECRET_ROW, sealed, len, text, err);
+    if (r == 0)
+        *ret = AQ_TAKE(text);
+    return r;
+}
+
+int config_secret_seal(struct store_tx *tx, const char *value, char **ret, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) unsigned char *sealed = NULL;
+    size_t len = strlen(value);
+    int r;
+
+    if (strncmp(value, CONFIG_SECRET_PREFIX, strlen(CONFIG_SECRET_PREFIX)) == 0) {
+        AQ_CLEANUP(aq_freep) char *text = NULL;
+
+        r = config_secret_reveal(tx, value, &text, err);
+        if (r == 0 && !(*ret = strdup(value)))
+            r = aq_fail_oom(err);
+        return r;
+    }
+    if (!(sealed = malloc(len + SEAL_OVERHEAD)))
+        return aq_fail_oom(err);
+    r = seal_close(tx->seal, CONFIG_SECRET_ROW, value, len, sealed, err);
+    return r < 0 ? r : config_secret_write(sealed, len + SEAL_OVERHEAD, ret, err);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dotfile.h - files for the home directories of sessions, and bootstrap scripts
+ *
+ * Of keypairs, projects and domains; they go with their owner. For functions given to
+ * store_write() and store_read().
+ */
+#ifndef AQ_STORE_DOTFILE_H
+#define AQ_STORE_DOTFILE_H
+
+#include "base/arena.h"
+#include "store/store.h"
+
+enum dotfile_kind { DOTFILE_KEYPAIR, DOTFILE_PROJECT, DOTFILE_DOMAIN, DOTFILE_BOOTSTRAP };
+
+#define DOTFILES_MAX 100         /* of an owner */
+#define DOTFILES_BYTES_MAX 65536 /* of them together */
+
+struct dotfile {
+    const char *path, *permission, *data;
+};
+
+struct dotfile_owner {
+    enum dotfile_kind kind;
+    const char *name; /* access key, id or name */
+};
+
+/* By path; 'ret' in the arena, which may be read in any case. How many. */
+int dotfile_list(struct store_tx *tx, const struct dotfile_owner *owner, struct arena *arena,
+                 struct dotfile **ret, struct aq_error *err);
+
+/* -EEXIST, -E2BIG (both generic-bad-request). */
+int dotfile_create(struct store_tx *tx, const struct dotfile_owner *owner,
+                   const struct dotfile *file, struct aq_error *err);
+/* -ENOENT (object-not-found), -E2BIG. */
+int dotfile_change(struct store_tx *tx, const struct dotfile_owner *owner,
+                   const struct dotfile *file, struct aq_error *err);
+/* -ENOENT. */
+int dotfile_remove(struct store_tx *tx, const struct dotfile_owner *owner, const char *path,
+                   struct aq_error *err);
+
+/* The script of an access key; "" = none. */
+int dotfile_set_script(struct store_tx *tx, const char *access_key, const char *script,
+                       struct aq_error *err);
+
+#endif

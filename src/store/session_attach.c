@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is read of all sessions of a page at once. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "store/session_list.h"
+
+/* The sessions by row, to be matched with rows that come in this order. */
+struct session_attach_cursor {
+    struct session_row **sessions;
+    size_t count, at;
+};
+
+static int session_attach_compare(const void *a, const void *b)
+{
+    const struct session_row *const *x = a, *const *y = b;
+
+    return ((*x)->session.row > (*y)->session.row) - ((*x)->session.row < (*y)->session.row);
+}
+
+static int session_attach_sort(struct store_page *page, struct session_attach_cursor *ret,
+                               struct aq_error *err)
+{
+    *ret = (struct session_attach_cursor){ .count = page->count };
+    ret->sessions = arena_array(&page->arena, page->count, sizeof(*ret->sessions));
+    if (!ret->sessions)
+        return aq_fail_oom(err);
+    for (size_t i = 0; i < page->count; i++)
+        ret->sessions[i] = &page->sessions[i];
+    qsort(ret->sessions, page->count, sizeof(struct session_row *), session_attach_compare);
+    return 0;
+}
+
+/* The session of this row, which is one of them and not before that of the last call. */
+static struct session_row *session_attach_find(struct session_attach_cursor *cursor, int64_t row)
+{
+    while (cursor->at + 1 < cursor->count && cursor->sessions[cursor->at]->session.row < row)
+        cursor->at++;
+    return cursor->sessions[cursor->at];
+}
+
+/* Rows this near to each other are read in one go, with what is between them. */
+#define RUN_GAP 8
+
+/* The next of the sessions, as 'q' wants them: from the first row to the last of those that are
+ * near to each other. False after the last session.
+ */
+static bool session_attach_next_run(const struct session_attach_cursor *cursor, size_t *at,
+                                    struct sql_stmt *q)
+{
+    struct session_row *const *sessions = cursor->sessions;
+    size_t first = *at, end = first + 1;
+
+    if (first == cursor->count)
+        return false;
+    while (end < cursor->count
+           && sessions[end]->session.row - sessions[end - 1]->session.row <= RUN_GAP)
+        end++;
+    sql_put_int(q, sessions[first]->session.row);
+    sql_put_int(q, sessions[end - 1]->session.row);
+    *at = end;
+    return true;
+}
+
+/* Run 'sql' for all of them, from '?' to '?', by session: 'read' takes the rows of theirs from
+ * the second column on.
+ */
+static int session_attach_join(struct store_tx *tx, struct session_attach_cursor *cursor,
+                               const char *sql,
+                               int (*read)(void *data, struct session_row *s, struct sql_stmt *q,
+                                           struct aq_error *err),
+                               void *data, struct aq_error *err)
+{
+    struct sql_stmt *q = NULL;
+    size_t at = 0;
+    int r = sql_prepare(tx->db, sql, &q, err);
+
+    while (r == 0 && session_attach_next_run(cursor, &at, q)) {
+        while ((r = sql_step(q, err)) > 0) {
+            int64_t row = sql_get_int(q);
+            struct session_row *s = session_attach_find(cursor, row);
+
+            if (s->session.row == row && (r = read(data, s, q, err)) < 0)
+                break;
+        }
+        sql_end(q);
+    }
+    return r;
+}
+
+/* clang-format off */
+#define SELECT_KERNELS(columns)                                                                    \
+    "SELECT k.session_seq, " columns " FROM kernels k"                                             \
+    " WHERE k.session_seq BETWEEN ? AND ? ORDER BY k.session_seq, k.rank"
+static const char select_kernels[] = SELECT_KERNELS(
+    KERNEL_COLUMNS ", NULL, k.reason, k.terminated_at, k.last_stat");
+static const char select_short_kernels[] = SELECT_KERNELS(
+    "k.rank, k.status, k.agent_id, k.requested, k.exit_code");
+/* clang-format on */
+
+/* Room for the kernels of all; returns for how many. */
+static size_t session_attach_make_room(struct store_page *page, struct kernel_row **ret)
+{
+    size_t room = 0;
+
+    for (size_t i = 0; i < page->count; i++)
+        room += page->sessions[i].kernel_count;
+    *ret = arena_array(&page->arena, AQ_MAX(room, 1), sizeof(**ret));
+    for (size_t i = 0; i < page->count; i++) {
+        page->sessions[i].kernels = *ret;
+        page->sessions[i].kernel_count = 0;
+    }
+    return room;
+}
+
+struct session_attach_kernels {
+    struct store_tx *tx;
+    bool is_short;
+    struct row row;
+    struct kernel_row *items;
+    size_t room, used;
+};
+
+static void session_attach_read_short_kernel(struct row *row, struct kernel_row *ret)
+{
+    struct kernel *kernel = &ret->kernel;
+
+    *ret = (struct kernel_row){ 0 };
+    kernel->rank = (uint32_t)sql_get_int(row->q);
+    ROW_PARSE(row, kernel_status_parse, &kernel->status);
+    kernel->agent_id = row_text(row);
+    row_slots(row, &kernel->requested);
+    kernel->has_exit = !sql_get_is_null(row->q);
+    kernel->exit_code = (int)sql_get_int(row->q);
+}
+
+static int session_attach_take_kernel(void *data, struct session_row *s, struct sql_stmt *q,
+                                      struct aq_error *err)
+{
+    struct session_attach_kernels *kernels = data;
+    struct kernel_row *kernel = &kernels->items[kernels->used];
+
+    if (kernels->used == kernels->room)
+        return 0;
+    if (s->kernel_count++ == 0)
+        s->kernels = kernel;
+    kernels->row.q = q;
+    if (kernels->is_short)
+        session_attach_read_short_kernel(&kernels->row, kernel);
+    else
+        (void)kernel_list_read(kernels->tx, &kernels->row, kernel, err);
+    kernel->session_id = s->session.id;
+    kernels->used++;
+    return 0;
+}
+
+/* Give each session its kernels, by rank. */
+static int session_attach_all_kernels(struct store_tx *tx, enum store_session_detail detail,
+                                      struct session_attach_cursor cursor, struct store_page *page,
+                                      struct aq_error *err)
+{
+    struct session_attach_kernels kernels = { .tx = tx, .row.arena = &page->arena };
+    int r;
+
+    kernels.room = session_attach_make_room(page, &kernels.items);
+    if (!kernels.items)
+        return aq_fail_oom(err);
+    kernels.is_short = detail != STORE_SESSION_WHOLE;
+    r = session_attach_join(tx, &cursor, kernels.is_short ? select_short_kernels : select_kernels,
+                            session_attach_take_kernel, &kernels, err);
+    return r < 0 ? r : row_check(&kernels.row, "kernels", err);
+}
+
+static int session_attach_take_scheduled(void *data, struct session_row *s, struct sql_stmt *q,
+                                         struct aq_error *err)
+{
+    (void)data;
+    (void)err;
+    s->scheduled_usec = sql_get_int(q);
+    return 0;
+}
+
+/* When each was given its place, the last time: its own rows of the history. */
+static int session_attach_all_scheduled(struct store_tx *tx, struct session_attach_cursor cursor,
+                                        struct aq_error *err)
+{
+    static const char sql[] = "SELECT session_seq, at FROM session_history"
+                              " WHERE session_seq BETWEEN ? AND ? AND rank = -1"
+                              " AND status = 'SCHEDULED' ORDER BY session_seq, version";
+
+    return session_attach_join(tx, &cursor, sql, session_attach_take_scheduled, NULL, err);
+}
+
+int session_attach(struct store_tx *tx, const struct store_query *q, struct store_page *page,
+                   struct aq_error *err)
+{
+    struct session_attach_cursor cursor;
+    int r;
+
+    if (!q->with_kernels && !q->with_scheduled)
+        return 0;
+    r = session_attach_sort(page, &cursor, err);
+    if (r == 0 && q->with_kernels)
+        r = session_attach_all_kernels(tx, q->detail, cursor, page, err);
+    return r == 0 && q->with_scheduled ? session_attach_all_scheduled(tx, cursor, err) : r;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session_graph.c - a session, what it waits for or waited for, what these do, and so on */
+#include "store/session_graph.h"
+
+#include <errno.h>
+
+#include "store/transaction.h"
+
+/* The index of the node with this id, added if there is none yet. -E2BIG. */
+static int session_graph_get(struct session_graph *graph, const struct uuid *id,
+                             struct aq_error *err)
+{
+    for (size_t i = 0; i < graph->count; i++)
+        if (uuid_equals(&graph->nodes[i].id, id))
+            return (int)i;
+    if (graph->count == SESSION_GRAPH_MAX)
+        return aq_fail_kind(err, E2BIG, "generic-bad-request",
+                            "the session depends, directly or not, on more than %d others",
+                            SESSION_GRAPH_MAX - 1);
+    graph->nodes[graph->count].id = *id;
+    return (int)graph->count++;
+}
+
+static int session_graph_read_count(struct store_tx *tx, const char *id, size_t *ret,
+                                    struct aq_error *err)
+{
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    int r = sql_prepare(tx->db,
+                        "SELECT COUNT(*) FROM session_dependencies d"
+                        " JOIN sessions s ON s.seq = d.session_seq WHERE s.id = ?",
+                        &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_text(q, id);
+    if ((r = sql_step(q, err)) > 0)
+        *ret = (size_t)sql_get_int(q);
+    return AQ_MIN(r, 0);
+}
+
+static int session_graph_read_row(struct store_tx *tx, const char *id, struct session_graph *graph,
+                                  struct session_graph_node *node, struct aq_error *err)
+{
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    struct row row = { .arena = graph->arena };
+    int r = sql_prepare(tx->db, "SELECT name, status, status_changed_at FROM sessions WHERE id = ?",
+                        &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_text(q, id);
+    if ((r = sql_step(q, err)) <= 0)
+        return r < 0 ? r : aq_fail(err, ENOENT, "there is no session %s", id);
+    row.q = q;
+    node->name = row_text(&row);
+    node->status = row_text(&row);
+    node->changed_usec = sql_get_int(q);
+    return row_check(&row, "sessions", err);
+}
+
+/* Whom it waits for: nodes of their own, to be read later. */
+static int session_graph_read_dependencies(struct store_tx *tx, const char *id,
+                                           struct session_graph *graph,
+                                           struct session_graph_node *node, struct aq_error *err)
+{
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    size_t count = 0;
+    int r = session_graph_read_count(tx, id, &count, err), index;
+
+    if (r < 0 || count == 0)
+        return r;
+    if (!(node->dependencies = arena_array(graph->arena, count, sizeof(*node->dependencies))))
+        return aq_fail_oom(err);
+    r = sql_prepare(tx->db,
+                    "SELECT d.depends_on FROM session_dependencies d"
+                    " JOIN sessions s ON s.seq = d.session_seq WHERE s.id = ?"
+                    " ORDER BY d.depends_on",
+                    &q, err);
+    if (r < 0)
+        return r;
+    sql_put_text(q, id);
+    while (node->dependency_count < count && (r = sql_step(q, err)) > 0) {
+        struct uuid other = sql_get_uuid(q);
+
+        if ((index = session_graph_get(graph, &other, err)) < 0)
+            return index;
+        node->dependencies[node->dependency_count++] = (size_t)index;
+    }
+    return AQ_MIN(r, 0);
+}
+
+int session_graph_read(struct store_tx *tx, const struct uuid *id, struct session_graph *ret,
+                       struct aq_error *err)
+{
+    char text[UUID_TEXT_MAX];
+    int r;
+
+    ret->count = 0;
+    ret->nodes = arena_array(ret->arena, SESSION_GRAPH_MAX, sizeof(*ret->nodes));
+    if (!ret->nodes)
+        return aq_fail_oom(err);
+    r = session_graph_get(ret, id, err);
+    for (size_t i = 0; r >= 0 && i < ret->count; i++) {
+        struct session_graph_node *node = &ret->nodes[i];
+
+        r = session_graph_read_row(tx, uuid_format(&node->id, text), ret, node, err);
+        if (r >= 0)
+            r = session_graph_read_dependencies(tx, text, ret, node, err);
+    }
+    return AQ_MIN(r, 0);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session_graph.h - a session, what it waits for or waited for, what these do, and so on
+ *
+ * For functions given to store_read().
+ */
+#ifndef AQ_STORE_SESSION_GRAPH_H
+#define AQ_STORE_SESSION_GRAPH_H
+
+#include "base/arena.h"
+#include "base/uuid.h"
+#include "store/store.h"
+
+struct session_graph_node {
+    struct uuid id;
+    const char *name;
+    const char *status; /* name of session_status */
+    int64_t changed_usec;
+    size_t *dependencies; /* indices of nodes */
+    size_t dependency_count;
+};
+
+#define SESSION_GRAPH_MAX 300 /* nodes */
+
+/* The nodes are in the arena, the session itself is the first. */
+struct session_graph {
+    struct arena *arena;
+    struct session_graph_node *nodes;
+    size_t count;
+};
+
+/* Into ret, whose arena the caller gives. -ENOENT; -E2BIG (generic-bad-request) if there are
+ * more than SESSION_GRAPH_MAX.
+ */
+int session_graph_read(struct store_tx *tx, const struct uuid *id, struct session_graph *ret,
+                       struct aq_error *err);
+
+#endif

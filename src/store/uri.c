@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parts of the URI of a database server. */
+#include "store/uri.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int uri_digit(char c)
+{
+    const char *digits = "0123456789abcdef", *at = c ? strchr(digits, c | 0x20) : NULL;
+
+    return at ? (int)(at - digits) : -1;
+}
+
+/* "%41" as "A"; free() it. */
+static char *uri_decode(const char *text, size_t len)
+{
+    char *decoded = malloc(len + 1), *to = decoded;
+
+    for (size_t i = 0; decoded && i < len; i++) {
+        int high = text[i] == '%' && i + 2 < len ? uri_digit(text[i + 1]) : -1;
+        int low = high < 0 ? -1 : uri_digit(text[i + 2]);
+
+        if (low >= 0)
+            i += 2;
+        *to++ = low >= 0 ? (char)(high << 4 | low) : text[i];
+    }
+    if (decoded)
+        *to = '\0';
+    return decoded;
+}
+
+static int uri_set_decoded(const char *text, size_t len, char **ret)
+{
+    char *value = uri_decode(text, len);
+
+    if (!value)
+        return -ENOMEM;
+    free(*ret);
+    *ret = value;
+    return 0;
+}
+
+static char *uri_authority(char *uri)
+{
+    char *mark = strstr(uri, "://");
+
+    return mark ? mark + 3 : strchr(uri, '\0');
+}
+
+/* The '@' behind user and password, or NULL. */
+static char *uri_credentials_end(char *uri)
+{
+    char *end = uri_authority(uri);
+
+    end += strcspn(end, "@/");
+    return *end == '@' ? end : NULL;
+}
+
+/* Is it the parameter? 1, 0 or -ENOMEM. */
+static int uri_has_key(const char *parameter, size_t len, const char *key)
+{
+    AQ_CLEANUP(aq_freep) char *name = uri_decode(parameter, len);
+
+    return name ? strcmp(name, key) == 0 : -ENOMEM;
+}
+
+int uri_take_parameter(char *uri, const char *key, char **ret)
+{
+    char *begin = uri_credentials_end(uri), *at;
+    int r = 0;
+
+    begin = strchr(begin ? begin : uri, '?');
+    for (at = begin ? begin + 1 : NULL; r >= 0 && at && *at;) {
+        size_t len = strcspn(at, "&"), name = strcspn(at, "=&"), whole = len + (at[len] == '&');
+        size_t value = AQ_MIN(name + 1, len);
+
+        r = uri_has_key(at, name, key);
+        if (r > 0 && (r = uri_set_decoded(at + value, len - value, ret)) == 0)
+            memmove(at, at + whole, strlen(at + whole) + 1);
+        else
+            at += whole;
+    }
+    if (at && !*at && strchr("?&", at[-1])) /* the last one went */
+        at[-1] = '\0';
+    return AQ_MIN(r, 0);
+}
+
+int uri_take_password(char *uri, char **ret)
+{
+    char *end = uri_credentials_end(uri);
+    char *colon = end ? memchr(uri_authority(uri), ':', (size_t)(end - uri_authority(uri))) : NULL;
+
+    if (colon) {
+        if (uri_set_decoded(colon + 1, (size_t)(end - colon - 1), ret) < 0)
+            return -ENOMEM;
+        memmove(colon, end, strlen(end) + 1);
+    }
+    return uri_take_parameter(uri, "password", ret);
+}

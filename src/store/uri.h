@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* uri.h - parts of the URI of a database server, as libpq reads it
+ *
+ * postgresql://[USER[:PASSWORD]@][HOST[:PORT]][,...][/NAME][?KEY=VALUE&...]
+ * https://www.postgresql.org/docs/15/libpq-connect.html#LIBPQ-CONNSTRING
+ */
+#ifndef AQ_STORE_URI_H
+#define AQ_STORE_URI_H
+
+#include "base/cleanup.h"
+
+/* Remove every parameter of that name; *ret is the last one's value, decoded, to be
+ * free()d, and stays as it was if there is none. -ENOMEM.
+ */
+int uri_take_parameter(char *uri, const char *key, char **ret) AQ_MUST_CHECK;
+
+/* Remove the password, wherever it stands; *ret as above. */
+int uri_take_password(char *uri, char **ret) AQ_MUST_CHECK;
+
+#endif

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PostgreSQL servers of a test's own, unprivileged, in folders of their own.
+
+Run as a program with a command, it starts one, names it to the command in
+ALIQUOT_TEST_POSTGRES (a URI with %s for the database's name) and ends it.
+"""
+
+import contextlib
+import os
+import pathlib
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import world
+
+USER = "postgres"  # Debian's package makes it; without root: ours
+SETTINGS = {"listen_addresses": "", "max_connections": 100, "shared_buffers": "32MB",
+            "log_min_messages": "fatal"}
+
+
+def program(name):
+    """One of the server's programs, of the newest version that is installed."""
+    found = sorted(pathlib.Path("/usr/lib/postgresql").glob(f"*/bin/{name}"),
+                   key=lambda path: int(path.parts[-3]))
+    assert found, "PostgreSQL is not installed: tools/install-packages postgres"
+    return found[-1]
+
+
+def unprivileged(*words):
+    """The command as somebody whom the server accepts, who ends when we do."""
+    prefix = ["setpriv", "--pdeathsig", "KILL"]
+    if os.geteuid() == 0:
+        who = pwd.getpwnam(USER)
+        prefix += [f"--reuid={who.pw_uid}", f"--regid={who.pw_gid}", "--clear-groups"]
+    return [*prefix, "env", "LC_ALL=C.UTF-8", *map(str, words)]
+
+
+class Server:
+    """Started by start(), or by 'with'. It goes, and its folder, when the test was killed, too.
+
+    'init' are further words for initdb, 'settings' more of the server's, 'within' what stands
+    before each command, to run it in a namespace."""
+
+    def __init__(self, init=(), settings=None, within=()):
+        self.init_words, self.within = init, within
+        self.settings = {**SETTINGS, **(settings or {})}
+        self.port = self.settings.get("port", 5432)
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="aliquot-postgres-"))
+        self.reaper = subprocess.Popen([sys.executable, world.__file__], stdin=subprocess.PIPE,
+                                       text=True, start_new_session=True)
+        print(self.folder, file=self.reaper.stdin, flush=True)
+        self.process = None
+        self.folder.chmod(0o755)
+        if os.geteuid() == 0:
+            shutil.chown(self.folder, USER)
+
+    @property
+    def data(self):
+        return self.folder / "data"
+
+    def uri(self, database="%s"):
+        return f"postgresql:///{database}?host={self.folder}&port={self.port}&user=aliquot"
+
+    def init(self):
+        subprocess.run([*self.within,
+                        *unprivileged(program("initdb"), "-D", self.data, "-U", "aliquot",
+                                      "--auth=trust", "-E", "UTF8", "--locale=C.UTF-8", "-N",
+                                      *self.init_words)],
+                       check=True, stdout=subprocess.DEVNULL)
+
+    def start(self):
+        if not self.data.exists():
+            self.init()
+        options = [word for name, value in self.settings.items()
+                   for word in ("-c", f"{name}={value}")]
+        with (self.folder / "log").open("a") as log:
+            self.process = subprocess.Popen(
+                [*self.within, *unprivileged(program("postgres"), "-D", self.data,
+                                             "-k", self.folder, *options)],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        self.await_ready()
+
+    def await_ready(self, seconds=60):
+        end = time.monotonic() + seconds
+        while subprocess.run([program("pg_isready"), "-q", "-h", self.folder, "-p", str(self.port),
+                               "-t", "5"],
+                             check=False).returncode:
+            assert self.process.poll() is None and time.monotonic() < end, \
+                (self.folder / "log").read_text()[-2000:]
+            time.sleep(0.05)
+
+    def run(self, script, database="postgres"):
+        """Rows of a script's last statement, as lines with '|' between columns."""
+        done = subprocess.run(["psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-d", self.uri(database)],
+                              input=script, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.split("\n")[:-1]
+
+    def stop(self, how=signal.SIGINT):
+        """SIGINT: at once, in order. SIGKILL: the server and all its processes, which have
+        sessions of their own and would go on to answer for a moment."""
+        if not self.process:
+            return
+        if how == signal.SIGKILL:
+            self.kill_backends()
+        self.process.send_signal(how)
+        self.process.wait()
+        self.process = None
+
+    def kill_backends(self):
+        pid = self.process.pid
+        self.process.send_signal(signal.SIGSTOP)  # it makes no more of them
+        children = pathlib.Path(f"/proc/{pid}/task/{pid}/children")
+        for child in children.read_text().split() if children.exists() else []:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(child), signal.SIGKILL)
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+        self.reaper.stdin.close()
+        self.reaper.wait()
+
+
+def main(command):
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    with Server() as server:
+        env = {**os.environ, "ALIQUOT_TEST_POSTGRES": server.uri()}
+        return subprocess.run(["setpriv", "--pdeathsig", "TERM", *command], env=env,
+                              check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Backend.AI's own command line, unmodified, as pip installs it."""
+
+import fcntl
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tools"))
+import commands  # noqa: E402
+from bare_root import Root  # noqa: E402
+
+# Newer ones of these break the signing of requests, or the building of what has no wheel.
+CONSTRAINTS = "cython<3\nsetuptools<70\nyarl<1.10\nmultidict<6.1\n"
+CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache",
+                     "aliquot", "clients")
+
+
+NEWEST = "26.9.6"  # needs the Python of Debian 13
+MAIN = "from ai.backend.cli.loader import load_entry_points; load_entry_points()()"
+TREE = """
+import click
+from ai.backend.cli.loader import load_entry_points
+
+def walk(command, words=()):
+    if not isinstance(command, click.Group):
+        return print(*words)
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        walk(command.get_command(context, name), (*words, name))
+
+walk(load_entry_points())
+"""
+# Commands run in children of one process, which has loaded the client: loading takes seconds.
+SERVER = """
+import gc, importlib, json, os, pkgutil, signal, sys, tempfile
+from ai.backend.client import func
+from ai.backend.cli.loader import load_entry_points
+
+client = load_entry_points()
+for module in pkgutil.iter_modules(func.__path__, func.__name__ + '.'):
+    importlib.import_module(module.name)  # commands do it late
+gc.freeze()
+os.chdir(os.environ['HOME'])
+for line in iter(sys.stdin.readline, ''):
+    words, env, answer = json.loads(line)
+    files = [tempfile.TemporaryFile() for _ in range(3)]
+    files[0].write(answer.encode())
+    files[0].seek(0)
+    child = os.fork()
+    if not child:
+        for number, file in enumerate(files):
+            os.dup2(file.fileno(), number)
+        signal.alarm(300)
+        sys.stdin = open(0, closefd=False)
+        os.environ.update(env)
+        sys.argv[1:] = words
+        sys.exit(client())
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    for file in files:
+        file.seek(0)
+    print(json.dumps([code, *(file.read().decode() for file in files[1:])]), flush=True)
+"""
+COMMANDS = []  # the words of each command that succeeded, of the test that runs
+
+
+# Why a client may be missing; anything else is a failure.
+AWAY = re.compile("cannot be reached|[Cc]ould not (connect|resolve)|[Tt]emporary failure|timed out"
+                  "|new connection|from versions: none|[Nn]etwork is unreachable|need root")
+
+
+def install(version):
+    """The folder of the client, made once, however many ask at a time; or why it cannot be had."""
+    is_newest = version == NEWEST
+    python = "3.13-trixie" if is_newest else f"{sys.version_info[0]}.{sys.version_info[1]}"
+    folder = CACHE / f"{version}-python{python}"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "done").exists():
+            why = (install_in_root if is_newest else install_in_venv)(version, folder)
+            if why and not AWAY.search(why):
+                raise commands.Failed(f"client {version} cannot be installed", why,
+                                      f"see what is in {folder}")
+            if why:
+                return None, why[-300:]
+            (folder / "done").touch()
+        if is_newest and (why := install_programs(Root(folder / "root"))):
+            return None, why[-300:]
+        return folder, None
+
+
+def pip(folder, *words, **env):
+    """Why it failed, or None."""
+    done = subprocess.run([folder / "venv/bin/pip", "-q", *words], text=True, capture_output=True,
+                          env={**os.environ, **env})
+    return done.stderr if done.returncode else None
+
+
+def make_venv(folder):
+    subprocess.run([sys.executable, "-m", "venv", "--clear", folder / "venv"], check=True)
+
+
+def install_in_venv(version, folder):
+    (folder / "constraints").write_text(CONSTRAINTS)
+    make_venv(folder)
+    return pip(folder, "install", f"backend.ai-client=={version}",
+               PIP_CONSTRAINT=str(folder / "constraints"))
+
+
+def install_programs(root):
+    """Those that the client runs itself; why it failed, or None."""
+    if (root.folder / "usr/bin/ssh").exists():
+        return None
+    got = root.run(["sh", "-c", "apt-get -q update && apt-get -qy --no-install-recommends install "
+                    "python3 openssh-client"], env={"DEBIAN_FRONTEND": "noninteractive"},
+                   text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return got.stdout if got.returncode else None
+
+
+def install_in_root(version, folder):
+    """In a root of Debian 13, which has no network: the packages come from this machine's pip."""
+    if os.geteuid() != 0:
+        return "bare roots need root"
+    if not shutil.which("mmdebstrap"):
+        return "mmdebstrap is not installed"
+    for name in ("root", "wheels"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    try:
+        root = Root.make("trixie", folder / "root")
+    except commands.Failed as e:
+        return f"no root of Debian 13 can be had: {e}: {e.last_lines}"
+    if why := install_programs(root):
+        return why
+    make_venv(folder)
+    forms = [f"--platform={name}" for name in ("manylinux2014_x86_64", "manylinux_2_28_x86_64")]
+    # temporenc has no wheel
+    return (pip(folder, "wheel", "--use-pep517", "--no-deps", "-w", str(folder / "wheels"),
+                "temporenc~=0.1.0")
+            or pip(folder, "install", "--target", str(folder / "root/client"),
+                   "--ignore-requires-python", "--python-version=3.13", "--implementation=cp",
+                   "--abi=cp313", "--abi=abi3", "--abi=none", *forms, "--only-binary=:all:",
+                   "--find-links", str(folder / "wheels"), f"backend.ai-client=={version}"))
+
+
+def python_of(folder, home="/root"):
+    """The words that start the client's interpreter, in the network of the tests."""
+    if (folder / "root").exists():
+        return ["chroot", folder / "root", "/usr/bin/env", "PYTHONPATH=/client", f"HOME={home}",
+                "python3"]
+    return [folder / "venv/bin/python"]
+
+
+def tree_of(folder):
+    """All its commands, aliases included."""
+    return subprocess.run([*python_of(folder), "-c", TREE], text=True, capture_output=True,
+                          check=True).stdout.splitlines()
+
+
+class Server:
+    """A process that has loaded a client and runs its commands, with a home directory."""
+
+    def __init__(self, folder):
+        root = folder / "root"
+        self.root = root if root.exists() else pathlib.Path("/")
+        self.home = tempfile.TemporaryDirectory(prefix="aliquot-client-", dir=self.root / "tmp")
+        home = "/" + str(pathlib.Path(self.home.name).relative_to(self.root))
+        self.python = python_of(folder, home)
+        self.env = {"PATH": os.environ["PATH"], "HOME": home, "LC_ALL": "C.UTF-8", "COLUMNS": "400"}
+        self.process = subprocess.Popen([*self.python, "-c", SERVER], env=self.env, text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def run(self, words, env, answer):
+        print(json.dumps([words, env, answer]), file=self.process.stdin, flush=True)
+        return subprocess.CompletedProcess(words, *json.loads(self.process.stdout.readline()))
+
+    def end(self):
+        self.process.communicate()
+        self.home.cleanup()
+
+
+class RealClient:
+    """Who types its commands against a cluster."""
+
+    def __init__(self, server, address, keypair):
+        self.server = server
+        self.home = pathlib.Path(server.home.name)  # where it runs
+        self.env = {"BACKEND_ENDPOINT_TYPE": "api", "BACKEND_ENDPOINT": "http://%s:%d" % address,
+                    "BACKEND_ACCESS_KEY": keypair[0], "BACKEND_SECRET_KEY": keypair[1]}
+
+    def run(self, *words, answer="", **env):
+        """'answer' is what is typed when it asks."""
+        return self.server.run(words, self.env | env, answer)
+
+    def start(self, output, *words):
+        """A process of its own, for a command that stays; what it says goes to a file."""
+        with output.open("w") as file:
+            return subprocess.Popen([*self.server.python, "-c", MAIN, *words],
+                                    env=self.server.env | self.env, stdin=subprocess.DEVNULL,
+                                    stdout=file, stderr=file)
+
+    def python(self, program, *words):
+        """A program that uses the client's library: its status and what it says."""
+        done = subprocess.run([*self.server.python, "-c", program, *words],
+                              env=self.server.env | self.env, text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT)
+        return done.returncode, done.stdout
+
+    def does(self, *words, answer="", **env):
+        """What it prints, of a command that succeeds."""
+        done = self.run(*words, answer=answer, **env)
+        assert done.returncode == 0, (words, done.stdout, done.stderr[-2000:])
+        COMMANDS.append(" ".join(words).removeprefix("--output json "))
+        return done.stdout
+
+    def says(self, *words, answer=""):
+        """What it says beside what it prints, of a command that succeeds."""
+        done = self.run(*words, answer=answer)
+        assert done.returncode == 0, (words, done.stdout, done.stderr[-2000:])
+        COMMANDS.append(" ".join(words))
+        return done.stdout + done.stderr
+
+    def fails(self, *words, answer=""):
+        """What it prints, of a command that is refused."""
+        done = self.run(*words, answer=answer)
+        assert done.returncode == 1, (words, done.stdout, done.stderr[-2000:])
+        return done.stdout + done.stderr
+
+    def json(self, *words):
+        """What it prints after the line that it is older than the manager."""
+        text = self.does("--output", "json", *words)
+        return json.loads(text[text.index("{"):])
