@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The life of sessions as a user sees it: everything through the command line."""
 
+import contextlib
 import json
 import os
+import pathlib
 import signal
 import subprocess
 
@@ -10,7 +12,7 @@ import pytest
 
 from cluster import Cluster, wait_for
 from terminal import Terminal
-from world import BUILD
+from world import BUILD, processes_of
 
 pytestmark = pytest.mark.engines
 
@@ -66,8 +68,33 @@ def person(cluster):
     person("rm", "--all", "--yes", "--wait")
 
 
+def pid_of(cluster, kernel):
+    """A process that runs in a kernel of this name."""
+    mark = f"BACKENDAI_CLUSTER_HOST={kernel}\0".encode()
+    for pid in processes_of(cluster.folder):
+        with contextlib.suppress(OSError):
+            if mark in pathlib.Path(f"/proc/{pid}/environ").read_bytes():
+                return pid
+    return None
+
+
+@pytest.mark.gate
+def test_the_main_kernel_gives_the_exit_status(person, tmp_path):
+    """Another one that was killed does not change it."""
+    go = tmp_path / "go"
+    run = person.start("run", *SMALL, "--name", "pair", "--cluster-size", "2", "--",
+                       "sh", "-c", f"until [ -e {go} ]; do sleep 0.1; done")
+    os.kill(wait_for(lambda: pid_of(person.cluster, "sub1"), 60, "the other kernel"), signal.SIGKILL)
+    wait_for(lambda: person.info("pair")["kernels"][1]["exit_code"], 60, "its end")
+    go.touch()
+    assert run.wait(timeout=60) == 0, run.stderr.read()
+    assert person.info("pair")["exit_code"] == 0
+    assert "exit status 0" in person("session", "why", "pair")
+
+
 # ---- logs ----
 
+@pytest.mark.gate
 def test_logs_are_followed_live(person, tmp_path):
     """A line is there before the next one is written."""
     go = tmp_path / "go"
@@ -127,6 +154,7 @@ def test_a_closed_window_ends_nothing(person):
     assert person.info("patient")["status"] == "RUNNING"
 
 
+@pytest.mark.gate
 def test_two_windows_show_the_same(person):
     person.create("shared")
     person.wait_status("shared", "RUNNING")
@@ -171,6 +199,7 @@ def test_nothing_comes_after_a_failure(person):
 
 # ---- results ----
 
+@pytest.mark.gate
 @pytest.mark.parametrize("program, result, code, reason", [
     ("true", "SUCCESS", 0, "task-finished"), ("exit 7", "FAILURE", 7, "task-failed"),
     ("kill -9 $$", "FAILURE", 137, "task-failed"), ("kill $$", "FAILURE", 143, "task-failed"),
@@ -193,6 +222,7 @@ def test_a_program_that_takes_too_long(person):
 
 # ---- restart, rename ----
 
+@pytest.mark.gate
 def test_restart(person, tmp_path):
     """The program runs again, in the same directory, once per command."""
     starts = tmp_path / "starts"
@@ -211,6 +241,7 @@ def test_restart(person, tmp_path):
     assert done.returncode != 0 and "again" in done.stderr
 
 
+@pytest.mark.gate
 def test_rename(person):
     person.create("first-name")
     person.create("other-name")
@@ -228,6 +259,7 @@ POLITE = "trap 'echo bye; exit 3' TERM; echo ready; while :; do sleep 0.05; done
 STUBBORN = "trap '' TERM; echo ready; while :; do sleep 0.05; done"
 
 
+@pytest.mark.gate
 def test_ended_gracefully(person):
     person.create("polite", "--", "sh", "-c", POLITE)
     wait_for(lambda: person("logs", "polite") == "ready\n", 30, "the program")
@@ -308,6 +340,7 @@ def test_a_session_outlives_its_command(person):
     assert person.info("cut-off")["status"] == "RUNNING"
 
 
+@pytest.mark.gate
 def test_many_are_ended_in_few_requests(person):
     """Many more sessions than the key may send requests."""
     client = person.cluster.client()

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "cli/session/follow_internal.h"
+#include "cli/session/session.h"
 
 #define TICK_MSEC 100                /* of what moves on a terminal */
 #define TICK_PLAIN_MSEC 400          /* without one: each costs many clients together a processor */
@@ -53,17 +54,11 @@ void follow_check(struct follow *f)
 
 static void follow_read_exit_code(struct followed *item, const json_t *session)
 {
-    json_t *kernel, *code;
-    size_t i;
+    const json_t *code = session_exit_code(session);
 
-    item->has_exit = false;
-    json_array_foreach(json_object_get(session, "kernels"), i, kernel) {
-        code = json_object_get(kernel, "exit_code");
-        if (!json_is_integer(code) || (item->has_exit && item->exit_code != 0))
-            continue;
-        item->has_exit = true;
+    item->has_exit = code != NULL;
+    if (code)
         item->exit_code = (int)json_integer_value(code) & 255;
-    }
     /* A result without exit status: the manager alone knows why. */
     code = json_object_get(session, "result");
     if (!item->has_exit && code && strcmp(json_string_value(code), "SUCCESS") == 0)

@@ -116,15 +116,21 @@ int session_resolve(struct cli *cli, const char *name, struct follow_session *re
     return r;
 }
 
+const json_t *session_exit_code(const json_t *session)
+{
+    const json_t *code = json_object_get(session, "exit_code");
+
+    return json_is_integer(code) ? code : NULL;
+}
+
 /* 0 if it runs, 1 if it will or may, -ECHILD if it has ended. */
 static int session_check_runs(struct cli *cli, const json_t *session,
                               const struct follow_session *who, struct aq_error *err)
 {
     const char *status = json_string_value(json_object_get(session, "status"));
-    const json_t *code = json_object_get(json_array_get(json_object_get(session, "kernels"), 0),
-                                         "exit_code");
+    const json_t *code = session_exit_code(session);
     struct follow_end end = { .reason = json_string_value(json_object_get(session, "reason")),
-                              .has_exit = json_is_integer(code),
+                              .has_exit = code != NULL,
                               .exit_code = (int)json_integer_value(code) & 255 };
 
     if (!status || session_status_parse(status, &end.status) < 0)

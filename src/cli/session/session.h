@@ -28,6 +28,9 @@ void session_list_path(const struct cli *cli, struct strbuf *path, const char *s
 /* Read one session by name, id or the beginning of an id. */
 int session_get(struct cli *cli, const char *name, json_t **ret, struct aq_error *err);
 
+/* The integer that its program ended with; NULL before, and where none is known. */
+const json_t *session_exit_code(const json_t *session);
+
 /* Its id and name. */
 int session_resolve(struct cli *cli, const char *name, struct follow_session *ret,
                     struct aq_error *err);

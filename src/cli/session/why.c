@@ -56,21 +56,6 @@ static void why_write_agents(const json_t *kernels, struct strbuf *out)
     strbuf_adds(out, json_array_size(kernels) > WHY_AGENTS_MAX ? ", ...\n" : ".\n");
 }
 
-/* The first exit status that is no success, or 0; -1 = no program ended. */
-static int why_find_exit(const json_t *kernels)
-{
-    const json_t *kernel, *code;
-    int found = -1;
-    size_t i;
-
-    json_array_foreach(kernels, i, kernel) {
-        code = json_object_get(kernel, "exit_code");
-        if (json_is_integer(code) && found <= 0)
-            found = (int)json_integer_value(code) & 255;
-    }
-    return found;
-}
-
 static void why_write_memory(const json_t *session, struct strbuf *out)
 {
     static const struct output plain = { .format = OUTPUT_TABLE };
@@ -91,7 +76,8 @@ static void why_write_end(const json_t *session, struct strbuf *out)
     const char *reason = json_string_value(json_object_get(session, "reason"));
     const char *name = json_string_value(json_object_get(session, "name"));
     const char *text = reason ? follow_end_text(reason) : NULL;
-    int status = why_find_exit(json_object_get(session, "kernels"));
+    const json_t *code = session_exit_code(session);
+    int status = code ? (int)json_integer_value(code) & 255 : -1;
 
     if (text)
         strbuf_addf(out, "It was ended: %s.\n", text);

@@ -52,20 +52,13 @@ static void session_own_write_kernels(const struct session_own *own, struct json
     jsonw_array_end(w);
 }
 
-/* The first that is not 0, else 0; null as long as none has exited. */
+/* That of the main kernel, whose end is the session's: the others are killed then. */
 static void session_own_write_exit_code(const struct session_own *own, struct jsonw *w)
 {
-    bool has_exit = false;
-    int code = 0;
+    const struct kernel *main = own->row->kernel_count ? &own->row->kernels[0].kernel : NULL;
 
-    for (size_t i = 0; i < own->row->kernel_count && code == 0; i++) {
-        const struct kernel *kernel = &own->row->kernels[i].kernel;
-
-        has_exit = has_exit || kernel->has_exit;
-        code = kernel->has_exit ? kernel->exit_code : 0;
-    }
-    if (has_exit)
-        jsonw_int(w, code);
+    if (main && main->has_exit)
+        jsonw_int(w, main->exit_code);
     else
         jsonw_null(w);
 }
