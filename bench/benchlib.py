@@ -41,7 +41,8 @@ def program(name):
     """The path of a program of the release build."""
     path = BUILD / name
     if not path.exists():
-        sys.exit(f"{path} is missing: meson setup build -Dtests=enabled && ninja -C build")
+        sys.exit(f"{path} is missing: meson setup build -Dtests=enabled && "
+                 "ninja -C build all benches test-programs")
     return str(path)
 
 

@@ -34,6 +34,17 @@ def as_owner(folder, env):
             "group": owner.pw_gid, "extra_groups": []}
 
 
+def compilers(name):
+    """The variables by which meson takes this compiler (gcc is found without), and ccache."""
+    prefix = "ccache " if shutil.which("ccache") else ""
+    return {"CC": prefix + name, "CXX": f"{prefix}{name}++"}
+
+
+def with_cache(env):
+    """What ccache kept of another checkout is used, too: paths below this one do not count."""
+    return {"CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1", **(env or os.environ)}
+
+
 def remedy(output):
     """What to do about a meson or ninja that said 'output' and failed."""
     if re.search(r"Meson version is \S+ but project requires", output):
@@ -68,8 +79,17 @@ def clear(folder):
         shutil.rmtree(folder)
 
 
+def has_options(folder, options):
+    """Is it set up with these ("-Dtests=enabled")?"""
+    there = json.loads((folder / "meson-info" / "intro-buildoptions.json").read_text())
+    values = {option["name"]: str(option["value"]) for option in there}
+    return all(values.get(name) in (value, value.title()) for name, _, value in
+               (option.removeprefix("-D").partition("=") for option in options))
+
+
 def set_up(folder, options=(), env=None):
-    """Run 'meson setup' unless that was done before, to the end and for this checkout."""
+    """Run 'meson setup' unless that was done before, to the end, for this checkout and with these
+    options."""
     there = next(path for path in (folder, *folder.parents) if path.exists())
     if not os.access(there, os.W_OK):
         raise commands.Failed(f"{folder}: nothing can be written there", "", "use a copy of the "
@@ -78,13 +98,16 @@ def set_up(folder, options=(), env=None):
         clear(folder)
         commands.run(["meson", "setup", *options, folder, ROOT], "meson setup", remedy,
                      **as_owner(folder, env))
+    elif not has_options(folder, options):
+        commands.run(["meson", "setup", "--reconfigure", *options, folder, ROOT],
+                     "meson setup --reconfigure", remedy, **as_owner(folder, env))
 
 
 def run_ninja(folder, targets, env, on_step):
     """ninja's output and exit status."""
     ninja = commands.start(["ninja", "-C", folder, *targets], stdin=subprocess.DEVNULL,
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                           **as_owner(folder, {**(env or os.environ),
+                           **as_owner(folder, {**with_cache(env),
                                                "NINJA_STATUS": "[%f/%t] "}))
     said = []
     for line in ninja.stdout:

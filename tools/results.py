@@ -8,11 +8,12 @@ patterns on "suite:name"), else the run fails.
 import dataclasses
 import fnmatch
 import re
+import shlex
+import typing
 import xml.etree.ElementTree as ET
 
 from suites import ROOT
 
-SLOWEST = 20
 LINES = 40  # shown of a failure
 
 
@@ -24,6 +25,22 @@ class Case:
     state: str  # "passed", "failed" or "skipped"
     text: str
     seconds: float
+    task: typing.Any
+    is_unsteady: bool = False  # failed, and passed when it was repeated
+
+    @property
+    def file(self):
+        """"tests.api.test_auth" is test_auth, "aliquot.aliquot:unit / base/base" base/base."""
+        return re.split(r" / |\.", self.place)[-1]
+
+    @property
+    def word(self):
+        """What names it in ./check SUITE NAME."""
+        return self.task.name_of(self)
+
+    @property
+    def command(self):
+        return f"./check {self.suite} {shlex.quote(self.word)}"
 
     @property
     def is_contained(self):
@@ -32,25 +49,25 @@ class Case:
                 or re.search(r"[\[-](crun|runc)\b", self.name) is not None)
 
     def __str__(self):
-        return f"{self.suite}: {self.place.rpartition('.')[2]}::{self.name}"
+        return f"{self.suite}: {self.file}::{self.name}"
 
 
-def read_case(suite, element):
+def read_case(task, element):
     for kind, state in (("failure", "failed"), ("error", "failed"), ("skipped", "skipped")):
         if (found := element.find(kind)) is not None:
             text = found.text or found.get("message", "")
             break
     else:
         state, text = "passed", ""
-    return Case(suite, element.get("classname", ""), element.get("name"), state, text,
-                float(element.get("time", 0)))
+    return Case(task.suite, element.get("classname", ""), element.get("name"), state, text,
+                float(element.get("time", 0)), task)
 
 
 def read_cases(task):
     """meson times a program, not its cases: such a program's time goes to its first one."""
     cases = []
     for group in ET.parse(task.file("xml")).iter("testsuite"):
-        found = [read_case(task.suite, element) for element in group.iter("testcase")]
+        found = [read_case(task, element) for element in group.iter("testcase")]
         if found and not any(case.seconds for case in found):
             found[0].seconds = float(group.get("time", 0))
         if output := group.findtext("system-err") or group.findtext("system-out"):
@@ -74,22 +91,26 @@ def unlisted_skips(cases):
             if not any(fnmatch.fnmatch(name, pattern) for pattern in allowed)]
 
 
-def show_slowest(cases):
-    """The twenty that took longest, fixtures included."""
+def show_slowest(cases, number):
+    """Those that took longest, fixtures included."""
     slow = sorted((case for case in cases if case.seconds >= 1), key=lambda case: -case.seconds)
-    for case in slow[:SLOWEST]:
+    for case in slow[:number]:
         print(f"{case.seconds:6.1f} s  {case}")
 
 
-def show_failures(cases):
+def show_failures(cases, with_text=True):
     for case in cases:
         if case.state == "failed":
             print(f"\nFAILED {case}")
-            print("\n".join(case.text.rstrip().splitlines()[-LINES:]))
+            if with_text:
+                print("\n".join(case.text.rstrip().splitlines()[-LINES:]))
+            print(f"to repeat it: {case.command}")
 
 
 def close(cases, broken):
-    """The last line; returns the exit status. 'broken' tasks ended badly without such a case."""
+    """The last lines; returns the exit status. 'broken' tasks ended badly without such a case."""
+    if unsteady := [str(case) for case in cases if case.is_unsteady]:
+        print(f"unsteady: {len(unsteady)} ({', '.join(unsteady)})")
     unlisted = unlisted_skips(cases)
     for name in unlisted:
         print(f"skipped but not in tests/SKIPS: {name}")

@@ -13,6 +13,7 @@ import functools
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,11 +21,14 @@ import time
 
 import builds
 import commands
+import repeat
 import results
-from suites import BUILDS, GROUPS, JOBS, RESULTS, ROOT, SUITES, quick
+from suites import BUILDS, GROUPS, JOBS, RESULTS, ROOT, SUITES, gate
 
 PROGRESS_SEC = 30
 LOG_LINES = 30
+SLOWEST = {"gate": 10}
+BUDGET_SEC = {"gate": 600}  # on two cores, with nothing built before
 
 
 def say(text):
@@ -32,12 +36,12 @@ def say(text):
 
 
 def chosen_tasks(words):
-    """['unit', 'api'], ['unit', 'http/client'], ['quick'] or []: the suites and their tasks."""
-    if words[:1] == ["quick"]:
-        return ["quick"], quick(words[1:])
+    """['unit', 'api'], ['unit', 'http/client'], ['gate'] or []: the suites and their tasks."""
+    if words[:1] == ["gate"]:
+        return ["gate"], gate(words[1:])
     if words and words[0] not in SUITES:
         raise commands.Failed(f"there is no suite '{words[0]}'", "",
-                              f"there are quick, {', '.join(SUITES)}")
+                              f"there are gate, {', '.join(SUITES)}")
     if all(word in SUITES for word in words):
         suites = words or list(SUITES)
         return suites, [task for suite in suites for task in SUITES[suite]([])]
@@ -67,16 +71,16 @@ class Run:
         def merged(folder):
             lists = [need(folder) for need in needs]
             return list(dict.fromkeys(target for one in lists for target in one))
-        return None if None in needs else merged
+        return merged
 
     def build(self, name, targets):
         folder, started = ROOT / name, time.monotonic()
-        env = {**os.environ, **({"CC": "clang", "CXX": "clang++"} if name == "build-fuzz" else {})}
+        env = {**os.environ, **(builds.compilers("clang") if name == "build-fuzz" else {})}
         try:
             with builds.locked(lambda: say(f"{name} waits for another ./check or ./demo to build")):
                 builds.set_up(folder, BUILDS[name], env)
                 builds.compile_targets(
-                    folder, targets(folder) if targets else (), env,
+                    folder, targets(folder), env,
                     lambda done, total: self.steps.update({name: (done, total)}))
         finally:
             self.steps.pop(name, None)
@@ -88,10 +92,10 @@ class Run:
     def perform(self, task):
         started = time.monotonic()
         if self.is_shown:
-            is_good = task.run(None)
+            is_good = task.run(task, None)
         else:
             with task.file("log").open("w") as log:
-                is_good = task.run(log)
+                is_good = task.run(task, log)
         self.seconds[task.name] = round(time.monotonic() - started, 1)
         say(f"{task.name} {'done' if is_good else 'FAILED'} in {self.seconds[task.name]:.0f} s")
         return is_good
@@ -169,11 +173,10 @@ def percent_of(task):
     return ""
 
 
-def show_end(run, cases, failures):
+def show_end(run, cases, failures, number):
     """Slowest tests, then all that went wrong."""
-    results.show_slowest(cases)
-    if not run.is_shown:
-        results.show_failures(cases)
+    results.show_slowest(cases, number)
+    results.show_failures(cases, with_text=not run.is_shown)
     for task in run.broken:
         if not run.is_shown and task.file("log").exists():
             print(f"\n{task.name} ended badly:")
@@ -184,6 +187,13 @@ def show_end(run, cases, failures):
             raise failure
         text = str(failure) if isinstance(failure, commands.Failed) else commands.describe(failure)
         print("\n".join([*getattr(failure, "last_lines", []), f"check: {text}"]))
+
+
+def show_time(words, seconds):
+    print(f"{' '.join(words) or 'everything'}: {seconds:.0f} s")
+    budget = BUDGET_SEC.get(words and words[0])
+    if budget and seconds > budget:
+        print(f"WARNING: that is more than the {budget} s that the {words[0]} may take")
 
 
 def hold(tasks):
@@ -207,13 +217,17 @@ def check(words):
     for task in tasks:
         for suffix in ("xml", "log"):
             task.file(suffix).unlink(missing_ok=True)
+    shutil.rmtree(repeat.FOLDER, ignore_errors=True)
     started = time.monotonic()
     run = Run(tasks)
     failures = run.go()
     cases = results.read(tasks)
+    repeat.repeat(cases, say)
+    seconds = round(time.monotonic() - started, 1)
     (RESULTS / "seconds.json").write_text(json.dumps(
-        {"asked": words, **run.seconds, "total": round(time.monotonic() - started, 1)}) + "\n")
-    show_end(run, cases, failures)
+        {"asked": words, **run.seconds, "total": seconds}) + "\n")
+    show_end(run, cases, failures, SLOWEST.get(words and words[0], 20))
+    show_time(words, seconds)
     status = results.close(cases, len(run.broken))
     for file in held:
         file.close()
@@ -223,7 +237,7 @@ def check(words):
 def main():
     parser = argparse.ArgumentParser(
         prog="./check", description=__doc__.splitlines()[0],
-        epilog=f"suites: {', '.join(SUITES)}; quick: unit, api and the demo's core")
+        epilog=f"suites: {', '.join(SUITES)}; gate: unit, api and the main path of each feature")
     parser.add_argument("words", nargs="*", metavar="SUITE [NAME]",
                         help="default: all; a NAME is a test or a file of tests of one suite")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends what was started, too

@@ -4,6 +4,7 @@
 import dataclasses
 import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -36,16 +37,19 @@ class Task:
     """One process or one loop of them; its files in check-results are named after it."""
 
     name: str  # SUITE or SUITE-PART
-    builds: dict  # build folder -> function(folder) that lists the ninja targets needed; None: all
-    run: typing.Callable  # run(log): whether all went well
+    builds: dict  # build folder -> function(folder) that lists the ninja targets needed
+    run: typing.Callable  # run(task, log): whether all went well
     is_bare: bool = False  # builds in roots of its own, which is work for all processors
+    name_of: typing.Callable = lambda case: case.name  # the NAME in ./check SUITE NAME
+    is_repeated: bool = True  # may fail by chance
+    folder: pathlib.Path = RESULTS
 
     @property
     def suite(self):
         return self.name.split("-")[0]
 
     def file(self, suffix):
-        return RESULTS / f"{self.name}.{suffix}"
+        return self.folder / f"{self.name}.{suffix}"
 
 
 # ---- builds ----
@@ -56,20 +60,27 @@ def introspect(folder, what):
 
 
 def programs(folder):
-    """All but the unit tests and what only they load."""
-    tests = {test["cmd"][0] for test in introspect(folder, "tests")}
-    files = [file for target in introspect(folder, "targets") if target["build_by_default"]
-             for file in target["filename"]]
-    return [os.path.relpath(file, folder) for file in files
-            if file not in tests and f"{folder}/tests/unit/" not in file]
+    """All but unit tests and benches."""
+    return ["all", "test-programs"]
+
+
+def programs_and_benches(folder):
+    return [*programs(folder), "benches"]
+
+
+def files_of(folder, tests):
+    """Unit tests and what they start or load."""
+    files = {target["id"]: target["filename"] for target in introspect(folder, "targets")}
+    return sorted({os.path.relpath(file, folder) for test in tests
+                   for id in test["depends"] for file in files[id]})
 
 
 def tests_of(suite):
     """The unit tests of one of meson's suites: "threads" runs under the thread sanitizer, too,
     "memory" without any."""
     def need(folder):
-        return [os.path.relpath(test["cmd"][0], folder) for test in introspect(folder, "tests")
-                if suite in " ".join(test["suite"])]
+        return files_of(folder, [test for test in introspect(folder, "tests")
+                                 if suite in " ".join(test["suite"])])
     return need
 
 
@@ -88,12 +99,7 @@ def named_tests(folder, names):
 
 
 def targets_of(names):
-    """The named tests and the programs that they start."""
-    def targets(folder):
-        files = {target["id"]: target["filename"] for target in introspect(folder, "targets")}
-        return sorted({os.path.relpath(file, folder) for test in named_tests(folder, names)
-                       for id in test["depends"] for file in files[id]})
-    return targets
+    return lambda folder: files_of(folder, named_tests(folder, names))
 
 
 def check_names(suite, unknown, there):
@@ -115,28 +121,31 @@ def run_logged(command, log, env=None):
 ON_POSTGRES = [PYTHON, "-B", "tests/lib/postgres.py"]  # and what is to run beside a server
 
 
-def meson_tests(name, folder, needs, suite, names=(), prefix=()):
+def meson_tests(name, folder, needs, suite, names=(), prefix=(), part=""):
     """The unit tests of a build folder: of a suite, or those that are named."""
-    def run(log):
+    def run(task, log):
         chosen = [test["name"] for test in named_tests(ROOT / folder, names)]
-        status = run_logged([*prefix, "meson", "test", "-C", folder, "--no-rebuild", "--print-errorlogs",
-                             "--logbase", name, f"--num-processes={JOBS}", "--suite", suite,
-                             *chosen], log)
-        shutil.copy(ROOT / folder / "meson-logs" / f"{name}.junit.xml", RESULTS / f"{name}.xml")
+        status = run_logged([*prefix, "meson", "test", "-C", folder, "--no-rebuild",
+                             "--print-errorlogs", "--logbase", task.name,
+                             f"--num-processes={JOBS}", "--suite", suite, *chosen], log)
+        shutil.copy(ROOT / folder / "meson-logs" / f"{task.name}.junit.xml", task.file("xml"))
         return status == 0
-    return Task(name, {folder: needs}, run)
+    return Task(name, {folder: needs}, run,
+                name_of=lambda case: part + case.file)
 
 
-def python_tests(name, paths, needs, workers=0, dist="loadfile", prefix=(), marks=(), **more):
+def python_tests(name, paths, needs, workers=0, dist="loadfile", prefix=(), marks=(), part="",
+                 **more):
     """Python tests, spread over so many processes; 0: none besides."""
+    more = {"name_of": lambda case: f"{part}{case.file}::{case.name}", **more}
     present = [path for path in paths if (ROOT / path.split("::")[0]).exists()]
     spread = ["-n", workers, "--dist", dist] if workers else []
 
-    def run(log):
+    def run(task, log):
         if not present:
             return True
         return run_logged([*prefix, PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rs",
-                           f"--timeout={STUCK_SEC}", f"--junitxml={RESULTS / name}.xml",
+                           f"--timeout={STUCK_SEC}", f"--junitxml={task.file('xml')}",
                            *spread, *marks, *present], log,
                           {"PYTHONDONTWRITEBYTECODE": "1"}) in (0, 5)
     return Task(name, needs, run, **more)
@@ -169,18 +178,35 @@ def python_suite(suite, needs, dist="loadfile"):
 
 # ---- suites ----
 
-LAYERS = python_tests("unit-layers", ["tests/layers"], {})
+LAYERS = python_tests("unit-layers", ["tests/layers"], {}, name_of=lambda case: "layers",
+                      is_repeated=False)
+
+
+def split_part(names, parts):
+    """["tsan:http/client"] is ("tsan", ["http/client"]); the names are of one part, or of none."""
+    part = next((part for part in parts if names
+                 and all(name.startswith(f"{part}:") for name in names)), "")
+    return part, [name.removeprefix(f"{part}:") for name in names]
+
+
+def unit_part(part, names):
+    """Unit tests of a build: all of them, or those that are named."""
+    folder, suite = UNIT_PARTS[part]
+    return meson_tests(f"unit-{part}", folder, targets_of(names) if names else tests_of(suite),
+                       suite, names, part="" if part == "asan" else f"{part}:")
+
+
+UNIT_PARTS = {"asan": ("build-asan", "unit"), "tsan": ("build-tsan", "threads"),
+              "memory": ("build", "memory")}
 
 
 def unit(names):
     if not names:
-        return [LAYERS, meson_tests("unit-asan", "build-asan", None, "unit"),
-                meson_tests("unit-tsan", "build-tsan", tests_of("threads"), "threads"),
-                meson_tests("unit-memory", "build", tests_of("memory"), "memory")]
+        return [LAYERS, *(unit_part(part, []) for part in UNIT_PARTS)]
+    part, names = split_part(names, UNIT_PARTS)
     tests = [name for name in names if name != "layers"]
     return ([LAYERS] if "layers" in names else []) + (
-        [meson_tests("unit-asan", "build-asan", targets_of(tests), "unit", tests)]
-        if tests else [])
+        [unit_part(part or "asan", tests)] if tests else [])
 
 
 def fuzz_names():
@@ -191,12 +217,12 @@ def fuzz_names():
 def fuzz(names):
     check_names("fuzz", [name for name in names if name not in fuzz_names()], fuzz_names())
 
-    def run(log):
+    def run(task, log):
         return run_logged([PYTHON, "tools/fuzz.py", "--total",
                            os.environ.get("ALIQUOT_FUZZ_SECONDS", "66"), "--junit",
-                           RESULTS / "fuzz.xml", *names], log) == 0
+                           task.file("xml"), *names], log) == 0
     return [Task("fuzz", {"build-fuzz": lambda folder: [f"tests/fuzz/{n}" for n in names]
-                          or fuzzers(folder)}, run)]
+                          or fuzzers(folder)}, run, is_repeated=False)]
 
 
 def run_bench(path, log):
@@ -216,15 +242,15 @@ def bench(names):
                    if os.access(path, os.X_OK) and path.is_file())
     check_names("bench", [name for name in names if name not in there], there)
 
-    def run(log):
+    def run(task, log):
         root = ET.Element("testsuite", name="bench")
         for name in names or there:
             case = ET.SubElement(root, "testcase", name=name)
             if why := run_bench(ROOT / "bench" / name, log):
                 ET.SubElement(case, "failure").text = why
-        ET.ElementTree(root).write(RESULTS / "bench.xml")
+        ET.ElementTree(root).write(task.file("xml"))
         return root.find(".//failure") is None
-    return [Task("bench", {"build": None}, run)]
+    return [Task("bench", {"build": programs_and_benches}, run)]
 
 
 def fresh(names):
@@ -237,39 +263,58 @@ def fresh(names):
 
 def packages(names):
     """In bare roots, too; the tarball's gpu step runs our build's simulated driver."""
-    return [python_tests("packages", python_paths("packages", names), {"build": None},
+    return [python_tests("packages", python_paths("packages", names), {"build": programs},
                          is_bare=True)]
+
+
+def postgres_part(part, names):
+    """Tests of another suite, beside a server."""
+    name = f"postgres-{part}"
+    if part == "unit":
+        return meson_tests(name, "build-asan",
+                           targets_of(names) if names else tests_of("database"), "database",
+                           names, prefix=ON_POSTGRES, part="unit:")
+    paths = (python_paths(part, names) if names or part not in ON_BOTH_ENGINES
+             else [f"tests/{part}/{file}" for file in ON_BOTH_ENGINES[part]])
+    marks = ["-m", "engines and not file_database"] if part == "system" and not names else []
+    return python_tests(name, paths, BOTH, 0 if names else WORKERS,
+                        "load" if part == "fault" else "loadfile", prefix=ON_POSTGRES,
+                        marks=marks, part=f"{part}:")
+
+
+ON_BOTH_ENGINES = {"fault": ["test_fault.py", "test_database_fault.py",
+                             "test_retention_fault.py", "test_repeat_fault.py"]}
 
 
 def postgres(names):
     """What is about the store, on the other engine; and what is about that engine."""
-    own = python_paths("postgres", names)
-    if names:
-        return [python_tests("postgres", own, BOTH)]
-    marks = ["-m", "engines and not file_database"]
-    return [meson_tests("postgres-unit", "build-asan", None, "database", prefix=ON_POSTGRES),
-            python_tests("postgres-api", ["tests/api"], BOTH, WORKERS, prefix=ON_POSTGRES),
-            python_tests("postgres-system", ["tests/system"], BOTH, WORKERS,
-                         prefix=ON_POSTGRES, marks=marks),
-            python_tests("postgres-fault", ["tests/fault/test_fault.py",
-                                            "tests/fault/test_database_fault.py",
-                                            "tests/fault/test_retention_fault.py",
-                                            "tests/fault/test_repeat_fault.py"], BOTH, WORKERS,
-                         "load", prefix=ON_POSTGRES),
-            python_tests("postgres", own, BOTH, JOBS)]
+    parts = ["unit", "api", "system", "fault"]
+    part, names = split_part(names, parts)
+    if part:
+        return [postgres_part(part, names)]
+    own = python_tests("postgres", python_paths("postgres", names), BOTH, 0 if names else JOBS)
+    return [own] if names else [*(postgres_part(part, []) for part in parts), own]
 
 
-def quick(names):
-    """What to run between two edits: with sanitizers, but those of threads; and the demo's core."""
-    check_names("quick", names, ["no parts"])
-    return [LAYERS, *api([]), meson_tests("unit-asan", "build-asan", None, "unit"),
-            python_tests("system-demo", ["tests/system/test_demo.py"], {"build": None})]
+def gate_tests(suite, needs):
+    """The tests of a suite that are marked as part of the gate."""
+    return python_tests(f"{suite}-gate", [f"tests/{suite}"], needs, WORKERS,
+                        "load" if suite == "fault" else "loadfile", marks=["-m", "gate"])
 
 
-BOTH = {"build-asan": programs, "build": None}
-api = python_suite("api", {"build-asan": programs})
+def gate(names):
+    """What decides whether a change lands: with memory sanitizers, each feature's main path."""
+    check_names("gate", names, ["no parts"])
+    return [LAYERS, unit_part("asan", []), *api([]),
+            *(gate_tests(suite, needs) for suite, needs in GATE_SUITES.items())]
+
+
+BOTH = {"build-asan": programs, "build": programs}
+SANITIZED = {"build-asan": programs}
+GATE_SUITES = {"system": BOTH, "security": BOTH, "fault": SANITIZED, "postgres": SANITIZED}
+api = python_suite("api", SANITIZED)
 SUITES = {"unit": unit, "api": api, "system": python_suite("system", BOTH),
-          "fault": python_suite("fault", {"build-asan": programs}, "load"),
+          "fault": python_suite("fault", SANITIZED, "load"),
           "postgres": postgres,
           "security": python_suite("security", BOTH),
           "compat": python_suite("compat", BOTH), "fuzz": fuzz, "bench": bench,
@@ -278,6 +323,6 @@ NODE = [] if shutil.which("npm") else ["node"]  # it often is not Debian's
 GROUPS = {"system": ["containers", "system"], "fault": ["containers", "system"],
           "postgres": ["containers", "system", "postgres"],
           "security": ["containers", "system"],
-          "quick": ["containers", "system"], "fuzz": ["fuzz"],
+          "gate": ["containers", "system", "postgres", "demo"], "fuzz": ["fuzz"],
           "bench": ["containers", "bench", *NODE],
           "compat": ["containers", "demo", *NODE]}  # of packages.txt, besides build and test

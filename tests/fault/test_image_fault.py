@@ -50,6 +50,7 @@ def check_records(store):
             os.listdir(store.state / "images/images" / image))
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("point", [p for p in POINTS if p not in REMOVING])
 def test_pull_is_gone_on_with(scene, point, tmp_path):
     name, store, died = scene

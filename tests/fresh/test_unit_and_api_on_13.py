@@ -10,7 +10,8 @@ def machine(new_machine):
     machine = new_machine("13")
     machine.clone()
     done = machine.bash("tools/install-packages build test postgres && "
-                        "meson setup build -Dwerror=true -Dtests=enabled && ninja -C build")
+                        "meson setup build -Dwerror=true -Dtests=enabled && "
+                        "ninja -C build all test-programs meson-test-prereq")
     assert done.returncode == 0, done.stdout[-8000:]
     return machine
 

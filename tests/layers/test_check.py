@@ -26,7 +26,10 @@ def test_all_suites_or_some():
     assert {name.split("-")[0] for name in names()} == set(suites.SUITES)
     assert names("api", "fault") == ["api", "fault"]
     assert names("unit", "layers") == ["unit-layers"]
-    assert "unit-tsan" in names("unit") and "unit-tsan" not in names("quick")
+    assert "unit-tsan" in names("unit") and "unit-tsan" not in names("gate")
+    assert {"unit-layers", "unit-asan", "api", "system-gate"} <= set(names("gate"))
+    assert names("unit", "tsan:http/client") == ["unit-tsan"]
+    assert names("postgres", "system:test_restore") == ["postgres-system"]
 
 
 def test_a_part_of_a_suite():
@@ -42,7 +45,8 @@ def test_a_part_of_a_suite():
 
 @pytest.mark.parametrize("words, listed", [
     (("sistem",), "system"), (("api", "test_x"), "test_auth"), (("bench", "x"), "latency"),
-    (("fuzz", "x"), "fuzz_conf"), (("quick", "x"), "")])
+    (("fuzz", "x"), "fuzz_conf"), (("gate", "x"), ""),
+    (("postgres", "system:test_x"), "test_restore")])
 def test_what_is_unknown_lists_what_there_is(words, listed):
     with pytest.raises(commands.Failed, match=listed):
         names(*words)
@@ -57,27 +61,29 @@ JUNIT = """<testsuites><testsuite name="a" time="7">
 
 @pytest.fixture
 def cases(tmp_path, monkeypatch):
-    monkeypatch.setattr(suites, "RESULTS", tmp_path)
     (tmp_path / "api.xml").write_text(JUNIT)
-    return results.read([suites.Task("api", {}, None)])
+    return results.read([suites.python_tests("api", [], {}, folder=tmp_path)])
 
 
 def test_cases_are_counted(cases, capsys):
     assert [(case.name, case.state, case.seconds) for case in cases] == [
         ("good", "passed", 2), ("bad[crun]", "failed", 3), ("left out", "skipped", 0),
         ("first", "passed", 5)]
+    cases[3].is_unsteady = True
     assert results.close(cases, 0) == 1
     said = capsys.readouterr().out.splitlines()
-    assert said == ["skipped but not in tests/SKIPS: api:left_out",
+    assert said == ["unsteady: 1 (api: b::first)",
+                    "skipped but not in tests/SKIPS: api:left_out",
                     "2 passed, 2 failed, 1 skipped (0 of the passed with real containers)"]
 
 
 def test_slowest_first_and_failures_with_their_output(cases, capsys):
-    results.show_slowest(cases)
+    results.show_slowest(cases, 2)
     shown = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in shown] == ["5.0", "3.0", "2.0"]
+    assert [line.split()[0] for line in shown] == ["5.0", "3.0"]
     results.show_failures(cases)
-    assert capsys.readouterr().out == "\nFAILED api: test_a::bad[crun]\nwhy\n"
+    assert capsys.readouterr().out == ("\nFAILED api: test_a::bad[crun]\nwhy\n"
+                                       "to repeat it: ./check api 'test_a::bad[crun]'\n")
 
 
 def test_nothing_passed_is_a_failure(capsys):

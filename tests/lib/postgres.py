@@ -107,18 +107,28 @@ class Server:
         if not self.process:
             return
         if how == signal.SIGKILL:
-            self.kill_backends()
+            self.kill_all()
         self.process.send_signal(how)
         self.process.wait()
         self.process = None
 
-    def kill_backends(self):
-        pid = self.process.pid
-        self.process.send_signal(signal.SIGSTOP)  # it makes no more of them
-        children = pathlib.Path(f"/proc/{pid}/task/{pid}/children")
-        for child in children.read_text().split() if children.exists() else []:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(int(child), signal.SIGKILL)
+    def processes(self):
+        """All that work in the folder of the data, which are the server's."""
+        found = []
+        for proc in pathlib.Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if os.readlink(proc / "cwd") == str(self.data):
+                    found.append(int(proc.name))
+        return found
+
+    def kill_all(self):
+        """Until none is left: one that was just made still has the memory that they share, and
+        the next server does not start beside it."""
+        while left := self.processes():
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.01)
 
     def __enter__(self):
         self.start()

@@ -3,6 +3,8 @@
 
 import re
 
+import pytest
+
 from cluster import Cluster, batch, wait_for, wait_status
 
 SESSIONS = "/aliquot/v1/sessions"
@@ -26,6 +28,7 @@ def migrate(cluster, to, *more, at=None):
     return cluster.run("aliquot-manager", *words, **({"ALIQUOT_MANAGER_DATABASE": at} if at else {}))
 
 
+@pytest.mark.gate
 def test_there_and_back(shared):
     shared.run("CREATE DATABASE moved")
     uri = shared.uri("moved")

@@ -48,6 +48,7 @@ def refused_start(cluster, state="second", **settings):
 
 # ---- who writes ----
 
+@pytest.mark.gate
 def test_one_manager(cluster):
     client = start(cluster)
     said = refused_start(cluster)
@@ -340,6 +341,7 @@ def with_secret(where, secret):
     return f"{scheme}://{secret.format(rest)}"
 
 
+@pytest.mark.gate
 def test_passwords_are_not_shown(shared):
     shared.run("CREATE DATABASE shown")
     where = shared.uri("shown")
@@ -353,6 +355,7 @@ def test_passwords_are_not_shown(shared):
         cluster.stop()
 
 
+@pytest.mark.gate
 def test_empty_database(shared):
     """As it was just made: nothing is wrong with it."""
     shared.run("CREATE DATABASE empty")

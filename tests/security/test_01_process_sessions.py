@@ -8,6 +8,8 @@ import pytest
 from cluster import ENDED, Cluster, batch, interactive, wait_status
 from runtimes import SETTINGS, settings_of
 
+pytestmark = pytest.mark.gate
+
 if os.geteuid() != 0:
     pytest.skip("needs root: only then is the agent root", allow_module_level=True)
 

@@ -9,6 +9,8 @@ import pytest
 from cluster import Cluster
 from runtimes import run, settings_of
 
+pytestmark = pytest.mark.gate
+
 
 @pytest.fixture(params=("crun", "runc"), scope="module")
 def cluster(request):

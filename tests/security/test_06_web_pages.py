@@ -9,6 +9,8 @@ import pytest
 from client import ADMIN, Client
 from cluster import Cluster, wait_for
 
+pytestmark = pytest.mark.gate
+
 PAGE = "https://evil.example"
 CONSOLE = "https://console.example.org"
 

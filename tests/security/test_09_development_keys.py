@@ -8,6 +8,8 @@ import pytest
 from client import ADMIN, DOMAIN_ADMIN, USER, Client
 from cluster import Cluster
 
+pytestmark = pytest.mark.gate
+
 PASSWORDS = {"admin@lablup.com": "wJalrXUt", "domain-admin@lablup.com": "cWbsM_vB",
              "user@lablup.com": "C8qnIo29"}
 

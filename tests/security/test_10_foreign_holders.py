@@ -8,6 +8,8 @@ import pytest
 from cluster import Cluster, interactive, wait_for, wait_status
 from two_domains import OTHER, TwoDomains
 
+pytestmark = pytest.mark.gate
+
 GPUS = """\
 slot_name = "cuda"
 device_plugin_name = "CUDADevice"

@@ -10,6 +10,8 @@ import pytest
 from client import ADMIN, DOMAIN_ADMIN, USER, Client, WebSocket, iso_now
 from cluster import WAITS, Cluster, batch, interactive, wait_status
 
+pytestmark = pytest.mark.gate
+
 
 @pytest.fixture(scope="module")
 def cluster():

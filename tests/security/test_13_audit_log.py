@@ -9,6 +9,8 @@ from client import DOMAIN_ADMIN, USER
 from cluster import Cluster, wait_for
 from test_13_login_floods import PAIR_FREE, login
 
+pytestmark = pytest.mark.gate
+
 LOG = "/aliquot/v1/audit-log"
 VICTIM = "user@lablup.com"
 

@@ -8,6 +8,8 @@ import pytest
 from client import ADMIN, DOMAIN_ADMIN, USER, Client
 from cluster import Cluster, batch
 
+pytestmark = pytest.mark.gate
+
 V1 = "/aliquot/v1"
 LOG = V1 + "/audit-log"
 HUSH = "Hush-0123456789"

@@ -9,6 +9,8 @@ from client import sse_events
 from cluster import WAITS, Cluster, batch
 from two_domains import OTHER, TwoDomains
 
+pytestmark = pytest.mark.gate
+
 
 @pytest.fixture(scope="module")
 def there():

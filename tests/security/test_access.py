@@ -8,9 +8,13 @@ import json
 import pathlib
 import re
 
+import pytest
+
 from client import Client
 from cluster import WAITS, Cluster, batch
 from two_domains import OTHER, V1, TwoDomains, make_user
+
+pytestmark = pytest.mark.gate
 
 HERE = pathlib.Path(__file__).parent
 

@@ -11,6 +11,8 @@ import pytest
 from client import DOMAIN_ADMIN, USER
 from cluster import Cluster, wait_status
 
+pytestmark = pytest.mark.gate
+
 
 def person(admin, domain, project, email):
     """A new user's keypair."""

@@ -72,6 +72,7 @@ def needs(result, kind):
 
 # ---- generic ----
 
+@pytest.mark.gate
 def test_examples_without_hardware(tree):
     for file in sorted(EXAMPLES.glob("*.toml")):
         with Plugin(tree, "generic", file) as plugin:
@@ -207,6 +208,7 @@ def test_rocm_devices(tree):
     assert of_device["rocm_power"] == 90 and of_device["rocm_temperature"] == 43
 
 
+@pytest.mark.gate
 def test_rocm_in_shares(tree):
     tree.write(amd(0, 128))
     tree.write({"rocm.toml": 'allocation_mode = "fractional"\nunit_mem = "16g"\nquantum_size = 0.25\n'})
@@ -253,6 +255,7 @@ def simulated(tree):
     return {"SIMGPU_DEVICE": str(file)}
 
 
+@pytest.mark.gate
 def test_cuda_on_simulated_cards(tree, simulated):
     library = BUILD / "simgpu" / "12.8" / "libnvidia-ml.so.1"
     config = cuda_config(tree, library, 'unit_mem = "4g"\nunit_proc = 40\n')
@@ -301,6 +304,7 @@ def test_cuda_whole_by_default_units(tree, simulated):
 FAKE = BUILD / "tests" / "unit" / "agent" / "fake-nvml.so"
 
 
+@pytest.mark.gate
 def test_cuda_slices(tree):
     caps = "proc/driver/nvidia/capabilities/gpu1/mig/gi9/"
     tree.write({caps + "access": "DeviceFileMinor: 75\nDeviceFileMode: 292\n",

@@ -78,6 +78,7 @@ def finish(cluster):
     cluster.stop()
 
 
+@pytest.mark.gate
 def test_two_fractions_and_their_map(cluster):
     """The worked example: 0.2 goes to the second device, 1.2 to both in halves."""
     client = start(cluster, TWO_GPUS)
@@ -114,6 +115,7 @@ def test_two_fractions_and_their_map(cluster):
     finish(cluster)
 
 
+@pytest.mark.gate
 def test_the_program_sees_its_share(cluster):
     client = start(cluster, TWO_GPUS)
     reply = submit(client, "the-job", "env > seen; cat ../config/resource.txt; exit 3",
@@ -125,6 +127,7 @@ def test_the_program_sees_its_share(cluster):
     assert "CUDA_RESERVED_MEMORY=67108864" in log
 
 
+@pytest.mark.gate
 def test_three_of_two(cluster):
     """8 GB GPU set to 2 fGPU: of three sessions with 1 fGPU two run, the third follows."""
     client = start(cluster, """\
@@ -164,6 +167,7 @@ def test_restart_of_the_agent_keeps_shares(cluster):
     finish(cluster)
 
 
+@pytest.mark.gate
 def test_no_card_can_hold_it(cluster):
     """0.6 is free on the node but on no card: the request stays with the manager."""
     client = start(cluster, TWO_GPUS)
@@ -181,6 +185,7 @@ def test_no_card_can_hold_it(cluster):
     finish(cluster)
 
 
+@pytest.mark.gate
 def test_the_node_as_a_picture(cluster):
     client = start(cluster, TWO_GPUS, ALIQUOT_RESOURCE_RESERVED_CPU="2",
                    ALIQUOT_RESOURCE_MEM="4g", ALIQUOT_RESOURCE_RESERVED_MEM="1g")
@@ -279,6 +284,7 @@ def test_a_plugin_that_hangs_holds_up_nobody_else(cluster):
     finish(cluster)
 
 
+@pytest.mark.gate
 def test_slices_and_whole_devices(cluster):
     client = start(cluster, """\
 allocation_mode = "discrete"
@@ -360,6 +366,7 @@ def test_restart_without_the_plugin(cluster):
     finish(cluster)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("runtime", ("crun", "runc"))
 def test_in_a_container(cluster, runtime):
     """Its share is in /home/config and its environment; a device that it was given is there."""

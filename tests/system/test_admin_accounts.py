@@ -10,7 +10,7 @@ from cluster import Cluster
 from terminal import Terminal
 from world import BUILD
 
-pytestmark = pytest.mark.engines
+pytestmark = [pytest.mark.engines, pytest.mark.gate]
 
 ALIQUOT = str(BUILD / "aliquot")
 

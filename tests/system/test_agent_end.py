@@ -52,6 +52,7 @@ def test_without_a_manager(cluster, manager):
     wait_for(lambda: not programs_of(cluster), 10, "the end of all programs")
 
 
+@pytest.mark.gate
 def test_where_nothing_ran(cluster, tmp_path):
     done = cluster.run("aliquot-agent", "--state", tmp_path / "none", "end")
     assert done.returncode == 0 and not (tmp_path / "none").exists()

@@ -185,6 +185,7 @@ def stop(cluster, app, box="apps"):
     return cluster.client().post(f"/session/{box}/shutdown-service", {"service_name": app})
 
 
+@pytest.mark.gate
 def test_the_list_before_anything_runs(cluster, box):
     shown = apps(cluster)
     assert list(shown) == [*(part.split(":")[0] for part in LABEL.split(",") if ":" in part),
@@ -234,6 +235,7 @@ def test_it_is_ended_and_started_with_what_its_definition_allows(cluster, box):
     assert pid_of(page(cluster, "web", envs={"GREETING": "late"})) == pid_of(said)
 
 
+@pytest.mark.gate
 def test_start_service(cluster, box):
     client = cluster.client()
     assert stop(cluster, "web").status == 204
@@ -257,6 +259,7 @@ def test_a_line_for_a_shell_and_the_second_port(cluster, box):
     assert refusal(ws)[1] == "app-failed"
 
 
+@pytest.mark.gate
 def test_one_of_ours(cluster, box):
     said = page(cluster, "jupyterlab")
     assert "--ip=127.0.0.1 --port=8090" in said and "--ServerApp.token=" in said, said
@@ -296,6 +299,7 @@ def test_in_the_command_line(cluster, box):
     assert "jupyterlab" in cluster.cli("session", "info", box).stdout
 
 
+@pytest.mark.gate
 def test_app_of_the_command_line(cluster, box):
     """Its connections start the app."""
     assert stop(cluster, "web").status == 204

@@ -10,7 +10,7 @@ import pytest
 from client import DOMAIN_ADMIN, USER
 from cluster import Cluster
 
-pytestmark = pytest.mark.engines
+pytestmark = [pytest.mark.engines, pytest.mark.gate]
 EMAIL = "watched@lablup.com"
 
 

@@ -105,6 +105,7 @@ def moved(folder):
         yield cluster, load(cluster, folder / "copy", "--report", str(folder / "report.json"))
 
 
+@pytest.mark.gate
 def test_what_was_taken_changed_and_left_is_said(moved, folder):
     _, report = moved
     assert counts(report) == COUNTS
@@ -125,6 +126,7 @@ def test_what_was_taken_changed_and_left_is_said(moved, folder):
     assert old.KEYS["ann"][1] not in json.dumps(report) and old.BCRYPT not in json.dumps(report)
 
 
+@pytest.mark.gate
 def test_everything_is_as_it_was(moved):
     cluster, _ = moved
     domain = {row["name"]: row for row in listed(cluster, "domain")}["labs"]
@@ -157,6 +159,7 @@ def test_everything_is_as_it_was(moved):
         {"alias": "python39", "image": "cr.example/stable/python:3.9-ubuntu20.04"}]
 
 
+@pytest.mark.gate
 def test_people_sign_with_their_keys_and_log_in_with_their_passwords(moved):
     cluster, _ = moved
     for name in "ann", "bob":

@@ -54,6 +54,7 @@ def restore(cluster, path, state, **settings):
                        "--passphrase-file", cluster.folder / "passphrase", **settings)
 
 
+@pytest.mark.gate
 def test_while_it_serves(cluster):
     """Whatever was answered before it began is in it, and nothing by half."""
     client, stop, made = cluster.client(), threading.Event(), []
@@ -91,6 +92,7 @@ def test_while_it_serves(cluster):
     assert not (cluster.folder / "manager" / ".backup").exists()
 
 
+@pytest.mark.gate
 def test_agents_come_back(cluster):
     """The authority is in it: agents know the restored manager."""
     # what starts between the backup and the stop would wait for its administrator
@@ -154,6 +156,7 @@ def test_only_what_belongs_to_it(cluster):
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
 
 
+@pytest.mark.gate
 def test_passphrases(cluster):
     path = make(cluster)
     for name, text, mode, expected in (("other", "wrong horse\n", 0o600, "passphrase is wrong"),

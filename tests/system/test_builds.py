@@ -54,6 +54,7 @@ def replace(file, old, new):
     file.write_text(text.replace(old, new))
 
 
+@pytest.mark.gate
 def test_steps_are_told(checkout):
     steps = []
     builds.set_up(checkout / "build")
@@ -61,6 +62,7 @@ def test_steps_are_told(checkout):
     assert steps == [(1, 2), (2, 2)]
 
 
+@pytest.mark.gate
 def test_set_up_that_was_interrupted(checkout):
     (checkout / "build" / "build.ninja").unlink()
     assert build(checkout)
@@ -90,6 +92,33 @@ def test_folder_of_another_checkout(checkout, monkeypatch, tmp_path):
     monkeypatch.setattr(builds, "ROOT", copy)
     assert build(copy)
     assert not (checkout / "build" / "tiny").exists()
+
+
+def test_options_that_another_run_needs(checkout):
+    """What a user has set up is set up once more for tests, and then stays so."""
+    builds.set_up(checkout / "build", ["-Dwerror=true", "-Ddebug=true"])
+    assert builds.has_options(checkout / "build", ["-Dwerror=true", "-Ddebug=true"])
+    assert not builds.has_options(checkout / "build", ["-Dwerror=false"])
+    assert build(checkout)
+    assert builds.has_options(checkout / "build", ["-Dwerror=true"])
+
+
+@pytest.mark.skipif(not shutil.which("ccache"), reason="ccache is not installed")
+def test_a_clone_elsewhere_compiles_nothing_again(built, tmp_path, monkeypatch):
+    monkeypatch.setenv("CCACHE_DIR", str(tmp_path / "cache"))
+    for name in ("one", "the other"):
+        clone = tmp_path / name
+        clone.mkdir()
+        for file in ("meson.build", "tiny.c"):
+            shutil.copy(built / file, clone / file)
+        monkeypatch.setattr(builds, "ROOT", clone)
+        builds.set_up(clone / "build", ["-Ddebug=true"])
+        subprocess.run(["ccache", "--zero-stats"], check=True, stdout=subprocess.DEVNULL)
+        assert build(clone)
+    said = subprocess.run(["ccache", "--print-stats"], check=True, capture_output=True, text=True)
+    counts = dict(line.split() for line in said.stdout.splitlines())
+    hits = int(counts["direct_cache_hit"]) + int(counts["preprocessed_cache_hit"])
+    assert (hits, int(counts["cache_miss"])) == (1, 0), counts
 
 
 def test_mistake_in_a_source(checkout):

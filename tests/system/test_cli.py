@@ -18,6 +18,8 @@ from ports import free_port
 from terminal import Terminal
 from world import BUILD, World
 
+pytestmark = pytest.mark.gate
+
 
 
 def wait_until(condition, seconds=60):

@@ -59,6 +59,7 @@ def user(cluster):
 
 # ---- words ----
 
+@pytest.mark.gate
 @pytest.mark.parametrize("theirs, ours", [
     ("nodes", "agent ls"), ("images", "image ls"), ("queue", "ps"), ("agent list", "agent ls"),
     ("inspect lives", "session info lives"), ("history ended-well", "session history ended-well"),
@@ -119,12 +120,14 @@ def test_start_of_what_has_ended_says_what_to_do(user):
 
 # ---- lists ----
 
+@pytest.mark.gate
 def test_quiet_lists_are_ids_alone(user):
     rows = json.loads(user("ps", "-o", "json"))
     assert user("ps", "-q").split() == [row["id"] for row in rows] and len(rows) == 2
     assert user("nodes", "-q").split() == user.names("agent", "ls")
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("filters, names", [
     (["status=running"], {"lives"}),
     (["status=Running,PENDING"], {"lives", "waits"}),
@@ -218,6 +221,7 @@ def test_colours_say_what_the_words_say(user):
 
 # ---- run, logs, config ----
 
+@pytest.mark.gate
 def test_run_dry_run_starts_nothing(user):
     assert "There is room" in user("run", "--dry-run", *SMALL, "--name", "only-asked", "true")
     assert user.names("ps", "--all", "--filter", "name=only-asked") == []
@@ -259,6 +263,7 @@ def test_patterns_that_are_none(user, logged):
     assert user.run("logs", "--grep", "(", logged).returncode == 2
 
 
+@pytest.mark.gate
 def test_config_set_keeps_what_login_wrote(cluster):
     with World() as world:
         user = User(world.env)

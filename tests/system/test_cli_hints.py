@@ -8,6 +8,9 @@ import pytest
 from cluster import Cluster, wait_for
 from terminal import Terminal
 from world import BUILD
+
+pytestmark = pytest.mark.gate
+
 SMALL = ("-r", "cpu=1", "-r", "mem=32m")
 
 

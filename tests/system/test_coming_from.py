@@ -11,6 +11,8 @@ import pytest
 from doc_blocks import ROOT
 from world import BUILD
 
+pytestmark = pytest.mark.gate
+
 PAGE = (ROOT / "docs" / "coming-from.md").read_text()
 SPANS = sorted(set(re.findall(r"`aliquot ([^`]+)`", PAGE)))
 ROWS = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]

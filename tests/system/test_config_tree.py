@@ -15,7 +15,7 @@ from client import ADMIN, USER
 from cluster import Cluster, wait_for
 from world import BUILD
 
-pytestmark = pytest.mark.engines
+pytestmark = [pytest.mark.engines, pytest.mark.gate]
 
 TREE = {"config": {"docker": {"registry": {"r.example:5000": {"": "https://r", "type": "docker"}}},
                    "redis": {"addr": "127.0.0.1:6379"}},

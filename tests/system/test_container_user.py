@@ -49,6 +49,7 @@ def cluster(request):
         cluster.stop()
 
 
+@pytest.mark.gate
 def test_image_without_users(cluster):
     shown, log = run(cluster, LOOK, image=cluster.image("bare"))
     assert log.splitlines() == ["work", "work", "1000", "1000", WORK, WORK, "work:x:1000:"], shown
@@ -71,6 +72,7 @@ def test_node_as_image(cluster):
     assert log.splitlines() == ["work", "/home/work", "/home/work", "/home/work"], shown
 
 
+@pytest.mark.gate
 def test_config_folder(cluster):
     _, log = run(cluster, "ls /home/config; cat /home/config/environ.txt; touch /home/config/x || "
                           "echo read-only", image=cluster.image("bare"))
@@ -81,6 +83,7 @@ def test_config_folder(cluster):
     assert "read-only" in lines
 
 
+@pytest.mark.gate
 def test_resource_txt(cluster):
     """With the limit of what it may write, what is mounted, and its own id in the end."""
     session = Session(cluster, "cat /home/config/resource.txt", image=cluster.image("bare"),
@@ -110,6 +113,7 @@ def test_time_zone_of_the_node(cluster, image):
             assert lines[1:-2] == name.read().splitlines(), log
 
 
+@pytest.mark.gate
 def test_environment(cluster):
     _, log = run(cluster, "env", image=cluster.image("bare"),
                  config={"resources": {"cpu": "3", "mem": "64m"}})
@@ -127,6 +131,7 @@ def test_environment(cluster):
             "BACKENDAI_USER_UUID", "BACKENDAI_USER_EMAIL", "BACKENDAI_USER_NAME"} <= set(found)
 
 
+@pytest.mark.gate
 def test_labels(cluster):
     """Whose container it is, and the image's own, but none that a runtime obeys."""
     session = Session(cluster, "echo ready; sleep 1000", image=cluster.image("bare"))

@@ -48,6 +48,7 @@ def has(lines, pattern):
 
 # ---- limits ----
 
+@pytest.mark.gate
 def test_memory(cluster):
     """The kernel ends what takes more, and the session says why."""
     shown, log = run(cluster, "python3 -c 'x = bytearray(200 << 20)'; exit 3")
@@ -74,11 +75,13 @@ def cgroups_of(cluster, session):
             if path.name == session.kernel["id"]]
 
 
+@pytest.mark.gate
 def test_memory_within_its_limit(cluster):
     shown, _ = run(cluster, "exec python3 -c 'x = bytearray(30 << 20)'")
     assert shown["result"] == "SUCCESS", shown
 
 
+@pytest.mark.gate
 def test_cores(cluster):
     """As many as were asked for, if the node has them."""
     session = Session(cluster, "echo ready; sleep 1000")
@@ -91,12 +94,14 @@ def test_cores(cluster):
     assert found in ({"cpu.cfs_quota_us": ["100000"]}, {"cpu.max": ["100000", "100000"]})
 
 
+@pytest.mark.gate
 def test_core_set(cluster):
     """Cores that the node really has are the container's own."""
     _, log = run(cluster, "cat /proc/self/status | grep Cpus_allowed_list")
     assert has(log, r"^Cpus_allowed_list:\t[-0-9,]+$"), log
 
 
+@pytest.mark.gate
 def test_fork_bomb(cluster):
     shown, log = run(cluster, "i=0; while [ $i -lt 200 ]; do sleep 20 & i=$((i+1)); done; echo $i")
     assert "fork" in log.lower() or "unavailable" in log, (shown, log)
@@ -109,6 +114,7 @@ def test_fork_bomb(cluster):
     session.wait()
 
 
+@pytest.mark.gate
 def test_scratch_is_full(cluster):
     _, log = run(cluster, "dd if=/dev/zero of=/tmp/big bs=1M count=100; echo $?; "
                           "dd if=/dev/zero of=$HOME/big bs=1M count=100; echo $?; rm -f /tmp/big")
@@ -131,6 +137,7 @@ def test_open_files_and_core_dumps(cluster):
 
 # ---- rights ----
 
+@pytest.mark.gate
 def test_privileges(cluster):
     _, log = run(cluster, "id -u; id -g; whoami >/dev/null && cat /proc/self/status /proc/self/uid_map")
     assert log.startswith("1000\n1000\n"), log
@@ -151,6 +158,7 @@ def test_system_calls(cluster):
     assert log == "-1 1\n", log
 
 
+@pytest.mark.gate
 def test_devices(cluster):
     _, log = run(cluster, "ls /dev; mknod /tmp/disk b 254 0; echo x > /dev/null && echo null; "
                           "head -c 4 /dev/urandom | wc -c")
@@ -171,6 +179,7 @@ def test_device_cgroup(cluster):
     assert "a *:* rwm" not in lists[0] and "c 1:3 rwm" in lists[0], lists
 
 
+@pytest.mark.gate
 def test_read_only_and_hidden_paths(cluster):
     _, log = run(cluster, "echo 1 > /proc/sys/kernel/hostname; "
                           "cat /proc/kcore 2>/dev/null | wc -c; cat /etc/shadow; touch /home/config/x; "
@@ -179,6 +188,7 @@ def test_read_only_and_hidden_paths(cluster):
     assert "root:" not in log and "0" in log.splitlines() and "must be superuser" in log, log
 
 
+@pytest.mark.gate
 def test_its_own_namespaces(cluster):
     _, log = run(cluster, "hostname; ls /proc | grep -c '^[0-9]'; cat /proc/net/dev; echo $$; "
                           "ls -d /proc/1/root/* 2>&1 | head -1")
@@ -186,6 +196,7 @@ def test_its_own_namespaces(cluster):
     assert lines[0] == "main1" and int(lines[1]) < 10, log
 
 
+@pytest.mark.gate
 def test_node_is_not_changed(cluster):
     """The node's own root is the image, but what is written there stays inside."""
     mark = pathlib.Path("/tmp") / f"aliquot-{uuid.uuid4().hex}"
@@ -216,6 +227,7 @@ def bare(cluster):
     shutil.rmtree(root)
 
 
+@pytest.mark.gate
 def test_image_without_a_shell(cluster, bare):
     shown, log = run(cluster, "/hello --version", image=bare)
     assert shown["result"] == "SUCCESS" and log.startswith("aliquot-runner "), (shown, log)

@@ -7,7 +7,7 @@ import pytest
 
 from cluster import Cluster, batch, wait_status
 
-pytestmark = pytest.mark.engines
+pytestmark = [pytest.mark.engines, pytest.mark.gate]
 
 
 def db(cluster, *words, **settings):

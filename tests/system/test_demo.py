@@ -16,6 +16,8 @@ import commands  # noqa: E402
 import folders  # noqa: E402
 import python_images as images  # noqa: E402
 
+pytestmark = pytest.mark.gate
+
 UPLINK = ("ip link add up0 type veth peer name up1", "ip addr add 192.0.2.2/24 dev up0",
           "ip link set up0 up", "ip link set up1 up", "ip route add default via 192.0.2.1")
 

@@ -12,6 +12,8 @@ from doc_blocks import DOCS, background_text, blocks, word_of
 from terminal import Terminal
 from world import ROOT, World, own_network
 
+pytestmark = pytest.mark.gate
+
 
 def start_background(command, until, env, log):
     process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=log.open("w"),

@@ -69,6 +69,7 @@ def hide(*names):
 
 # ---- a machine that has everything ----
 
+@pytest.mark.gate
 @needs_root
 def test_machine_that_has_everything(machine):
     status, found = doctor(machine, "manager", "agent", "containers")
@@ -91,6 +92,7 @@ def test_nothing_is_left_of_the_trials(machine):
     assert not any(top.exists() for top in containers.tops_of(machine.folder))
 
 
+@pytest.mark.gate
 @needs_root
 def test_beside_a_cluster_that_runs(machine):
     machine.start_manager()
@@ -365,6 +367,7 @@ def test_keypair_that_is_not_known(machine):
 
 # ---- GPUs ----
 
+@pytest.mark.gate
 def test_without_a_gpu(machine):
     root = machine.folder / "root"
     root.mkdir()
@@ -415,6 +418,7 @@ def test_shown_to_accounts(machine):
     assert "\033[32m✓ ok     \033[0m  " in done.stdout
 
 
+@pytest.mark.gate
 def test_formats(machine):
     for words, text in ((["-o", "name"], "manager.state\n"), (["-o", "yaml"], "- id: manager.state"),
                         (["-o", "csv"], "manager.state,manager,state folder,ok,"),

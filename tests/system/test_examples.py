@@ -10,6 +10,8 @@ import pytest
 from cluster import Cluster, wait_for
 from world import BUILD, ROOT
 
+pytestmark = pytest.mark.gate
+
 EXAMPLES = ROOT / "examples"
 GPU = """\
 slot_name = "cuda"

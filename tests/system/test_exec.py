@@ -57,6 +57,7 @@ def wait_for_command(cluster, box, wanted):
              60, wanted)
 
 
+@pytest.mark.gate
 def test_streams_and_status(cluster, box):
     assert run(cluster, box, "sh", "-c", "cat; echo out; echo err >&2; exit 7") == (
         7, b"out\n", b"err\n")
@@ -78,6 +79,7 @@ def test_what_cannot_be_run(cluster, box):
     assert status == 126 and b"longer than" in said, (status, said)
 
 
+@pytest.mark.gate
 def test_environment_and_folder(cluster, box):
     _, said, _ = run(cluster, "-e", "A=b c", "-w", "/usr", box, "sh", "-c",
                      "echo $A; pwd; id -u; echo $ALIQUOT_KERNEL_ID$BACKENDAI_KERNEL_ID | wc -c")
@@ -86,6 +88,7 @@ def test_environment_and_folder(cluster, box):
     assert run(cluster, box, "pwd")[1] == b"/home/work\n"
 
 
+@pytest.mark.gate
 def test_nothing_is_lost(cluster, box):
     data = random.Random(5).randbytes(6 << 20)
     status, said, _ = run(cluster, box, "sh", "-c", "sleep 0.5; exec cat", data=data)
@@ -100,6 +103,7 @@ def test_a_command_that_leaves_its_input_unread(cluster, box):
     assert run(cluster, box, "true")[0] == 0
 
 
+@pytest.mark.gate
 def test_several_at_once(cluster, box):
     argv, env = command(cluster, box, "sh", "-c", "read n; sleep 0.2; exit $n")
     running = [subprocess.Popen(argv, env=env, stdin=subprocess.PIPE) for _ in range(12)]
@@ -109,6 +113,7 @@ def test_several_at_once(cluster, box):
     assert [process.wait(60) for process in running] == list(range(12))
 
 
+@pytest.mark.gate
 def test_terminal(cluster, box):
     shell = terminal(cluster, box, "sh", rows=31, columns=97)
     shell.send(b"tty; stty size; echo $TERM\r")
@@ -174,6 +179,7 @@ def test_session_that_ends(cluster):
             assert process.wait(60) == 125 and b"ended" in process.stderr.read()
 
 
+@pytest.mark.gate
 def test_attach_to_the_program(cluster, box):
     shell = terminal(cluster, box, verb=("session", "attach"), rows=22, columns=66)
     shell.send(b"tty; until test \"$(stty size)\" = '22 66'; do sleep 0.05; done; echo $((6*7))\r")

@@ -52,6 +52,7 @@ def execute(cluster, box, code, mode="query", **options):
     return join(console), result["exitCode"]
 
 
+@pytest.mark.gate
 def test_python_keeps_its_state(cluster, box):
     assert execute(cluster, box, "x = 41\nprint('héllo')\nx + 1") \
         == ([["stdout", "héllo\n42\n"]], 0)
@@ -64,6 +65,7 @@ def test_python_keeps_its_state(cluster, box):
     assert execute(cluster, box, "import sys; sys.exit(7)") == ([], 7)
 
 
+@pytest.mark.gate
 def test_order_of_outputs(cluster, box):
     console, code = execute(cluster, box, "import sys\nprint('a')\nprint('b', file=sys.stderr)\n"
                                           "print('c')")
@@ -72,6 +74,7 @@ def test_order_of_outputs(cluster, box):
     assert console == [["stdout", "from a child\n"]]
 
 
+@pytest.mark.gate
 def test_pictures(cluster, box):
     html = "class Bold:\n    def _repr_html_(self):\n        return '<b>bold</b>'\nBold()"
     assert execute(cluster, box, html) == ([["media", ["text/html", "<b>bold</b>"]]], 0)
@@ -88,6 +91,7 @@ def test_a_picture_that_is_too_large(cluster, box):
     assert kind == "log" and "512 KiB" in text
 
 
+@pytest.mark.gate
 def test_input(cluster, box):
     result = ask(cluster, box, "query", "name = input('name? ')\nname")
     while result["status"] == "continued":
@@ -113,12 +117,14 @@ def test_interrupted_input(cluster, box):
     assert result["status"] == "finished" and "KeyboardInterrupt" in result["console"][0][1]
 
 
+@pytest.mark.gate
 def test_shell_keeps_its_state(cluster, box):
     assert execute(cluster, box, "A=5; cd /tmp", language="shell") == ([], 0)
     assert execute(cluster, box, "echo $A; pwd; false", language="shell") \
         == ([["stdout", "5\n/tmp\n"]], 1)
 
 
+@pytest.mark.gate
 def test_c(cluster, box):
     code = '#include <stdio.h>\nint main(void) { puts("from C"); return 3; }\n'
     assert execute(cluster, box, code, language="c") == ([["stdout", "from C\n"]], 3)
@@ -126,6 +132,7 @@ def test_c(cluster, box):
     assert code != 0 and "'x' undeclared" in console[0][1].replace("‘", "'").replace("’", "'")
 
 
+@pytest.mark.gate
 def test_batch(cluster, box):
     result = ask(cluster, box, "batch", clean="echo clean", build="echo build; exit 3",
                  exec="echo never")
@@ -149,6 +156,7 @@ def test_interrupt(cluster, box):
     assert execute(cluster, box, "x")[0] == [["stdout", "41\n"]], "the state is still there"
 
 
+@pytest.mark.gate
 def test_complete(cluster, box):
     execute(cluster, box, "import json")
     reply = cluster.client().post(f"/session/{box}/complete",
@@ -201,6 +209,7 @@ def test_bad_requests(cluster, box):
     assert reply.status == 404
 
 
+@pytest.mark.gate
 def test_web_socket(cluster, box):
     ws = WebSocket(cluster.client(), f"/stream/session/{box}/execute")
     ws.send(json.dumps({"mode": "query", "code": "print(1, flush=True)\ninput('? ')",
@@ -264,6 +273,7 @@ def evaluate(cluster, *words, data=""):
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.gate
 def test_command_line(cluster, box):
     assert evaluate(cluster, box, "word = 'kept'") == (0, "", "")
     assert evaluate(cluster, box, data="print(word)") == (0, "kept\n", "")

@@ -107,6 +107,7 @@ def make_tree(folder):
     return folder
 
 
+@pytest.mark.gate
 def test_a_folder_there_and_back(cluster, box, tmp_path):
     source = make_tree(tmp_path / "source")
     copy(cluster, source, f"{box}:")
@@ -116,6 +117,7 @@ def test_a_folder_there_and_back(cluster, box, tmp_path):
     shell(cluster, box, "rm -r source")
 
 
+@pytest.mark.gate
 def test_where_copies_go(cluster, box, tmp_path):
     one = tmp_path / "one"
     one.write_text("1")
@@ -138,6 +140,7 @@ def test_where_copies_go(cluster, box, tmp_path):
     shell(cluster, box, "rm -r made other new-name")
 
 
+@pytest.mark.gate
 def test_streams(cluster, box):
     data = random.Random(4).randbytes(9 * MIB + 1)
     copy(cluster, "-", f"{box}:streamed", data=data)
@@ -367,6 +370,7 @@ def upload_form(client, box, *names):
     return client.raw("POST", path, form.encode(), headers)
 
 
+@pytest.mark.gate
 def test_the_old_routes(cluster, box):
     client = cluster.client()
     assert upload_form(client, box, "a.txt", "sub/b.txt", "sub%2Fc.txt").status == 204
@@ -386,6 +390,7 @@ def test_the_old_routes(cluster, box):
     shell(cluster, box, "rm -r a.txt sub")
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("name", ["sub/", "sub%2F", "/"])
 def test_a_form_names_files_and_no_folders(cluster, box, name):
     """In the archive that the form becomes, the bytes would be read as its next entries."""

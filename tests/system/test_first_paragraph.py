@@ -23,7 +23,7 @@ from client import ADMIN, Client
 from cluster import ENDED, GONE, Cluster, batch, wait_for
 from world import BUILD, processes_of
 
-pytestmark = pytest.mark.engines
+pytestmark = [pytest.mark.engines, pytest.mark.gate]
 
 PROGRAMS = int(os.environ.get("ALIQUOT_TEST_SCALE", "600"))
 TERMINALS = 4

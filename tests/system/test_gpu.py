@@ -78,6 +78,7 @@ def test_no_way_round(card, way):
         assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("way", sorted(NOTICED))
 def test_stopped_on_demand(card, way):
     done = card.run(CLIENTS / "gpu-bypass", way, options=[*SLICE, "--stop"])
@@ -91,6 +92,7 @@ def look(card, *options):
                           capture_output=True, text=True, timeout=60)
 
 
+@pytest.mark.gate
 def test_slices_are_shown(card):
     assert look(card).stdout == ("Nothing runs on a slice. Begin: aliquot gpu run --memory 8g -- "
                                  "PROGRAM\n")
@@ -140,6 +142,7 @@ def test_killed_processes_give_back_at_once(card):
         assert run.wait(timeout=60) == 128 + signal.SIGKILL
 
 
+@pytest.mark.gate
 def test_many_processes_and_kills(card):
     """The shared counter equals the sum over live processes, whichever dies when."""
     script = f"for i in $(seq 16); do {CLIENTS}/gpu-churn & done; wait"
@@ -159,6 +162,7 @@ def test_many_processes_and_kills(card):
         assert wait_for(lambda: all(line["used_bytes"] == 0 for line in top(card)))
 
 
+@pytest.mark.gate
 def test_shares_of_time():
     """On the clock of discrete events, so that a busy machine changes nothing."""
     load = [CLIENTS / "gpu-load", "async", "1000000", "3"]
@@ -172,6 +176,7 @@ def test_shares_of_time():
         assert abs(parts[0] - 0.20) < 0.03 and abs(parts[1] - 0.50) < 0.03, busy
 
 
+@pytest.mark.gate
 def test_run_exits_as_the_program(card):
     assert card.run("sh", "-c", "exit 7").returncode == 7
     assert card.run("/nonexistent").returncode == 127
@@ -181,6 +186,7 @@ def test_run_exits_as_the_program(card):
         assert card.run("true", options=bad).returncode == 2
 
 
+@pytest.mark.gate
 def test_two_cards_show_the_granted_one():
     with Card(devices=2) as card:
         code = ("import ctypes; c = ctypes.CDLL('libcuda.so.1'); n = ctypes.c_int(); "
@@ -213,6 +219,7 @@ def test_programs_of_older_images_load_the_simulated_driver():
     assert libraries and max(map(newest_glibc, libraries)) <= (2, 34)
 
 
+@pytest.mark.gate
 def test_symbols_of_the_library():
     """Runs on glibc 2.17 and newer, needs nothing but the C library, and exports only
     what it stands in front of."""
@@ -258,6 +265,7 @@ int main(void)
 """
 
 
+@pytest.mark.gate
 def test_programs_of_musl_load_the_library(tmp_path):
     """Its loader takes LD_PRELOAD, and has all that the library needs of a C library."""
     if not shutil.which("musl-gcc"):
@@ -315,6 +323,7 @@ def pynvml(tmp_path_factory):
     return {"PYTHONPATH": str(folder / "lib")}
 
 
+@pytest.mark.gate
 def test_a_client_of_nvml_sees_the_slice(card, pynvml):
     script = (f"{CLIENTS}/gpu-churn 20 & sleep 1; {sys.executable} -c \"$CODE\"; kill $!")
     done = card.run("sh", "-c", script, options=["--memory", "2g"],

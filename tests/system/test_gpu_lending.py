@@ -94,6 +94,7 @@ def borrow_plain(borrower, handle):
 KINDS = {"handle": (lend_handle, borrow_handle), "plain": (lend_plain, borrow_plain)}
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("first_ends", ["frees", "dies"])
 @pytest.mark.parametrize("last_ends", ["frees", "dies"])
 @pytest.mark.parametrize("order", ["maker first", "borrowers first"])

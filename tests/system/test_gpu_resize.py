@@ -13,6 +13,8 @@ from cluster import GONE, wait_for
 from gpu_cluster import DEVICE, GpuCluster, body_of, started_cluster
 from runtimes import Session
 
+pytestmark = pytest.mark.gate
+
 WATCH = """
 say("had", alloc(1000))
 while True:

@@ -15,6 +15,8 @@ from gpu_cluster import GpuCluster, body_of, started_cluster
 from runtimes import Session, run
 from world import BUILD
 
+pytestmark = pytest.mark.gate
+
 
 @pytest.fixture(scope="module")
 def cluster():

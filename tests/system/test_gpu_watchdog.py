@@ -71,6 +71,7 @@ def processes(cluster, name="aliquot-gpu"):
             if f"{name} watch" in command and parent_of(pid) == cluster.programs["agent"].pid]
 
 
+@pytest.mark.gate
 def test_reported(cluster):
     """Log, session, agent and event stream say so; a neighbour is not meant, nobody is ended."""
     neighbour = honest(cluster)
@@ -153,6 +154,7 @@ def test_driver_that_limits_memory_is_told():
         cluster.stop()
 
 
+@pytest.mark.gate
 def test_stopped():
     with made(ALIQUOT_GPU_MISUSE="stop") as cluster:
         cluster.start_manager()

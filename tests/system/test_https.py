@@ -38,12 +38,14 @@ def ask(cluster, program=BUILD / "aliquot", **settings):
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
 
 
+@pytest.mark.gate
 def test_a_trusted_manager_is_asked(cluster):
     done = ask(cluster)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.gate
 def test_a_stranger_is_refused_unless_one_asks_for_it(cluster):
     refused = ask(cluster, ALIQUOT_CA_FILE="")
     assert refused.returncode != 0

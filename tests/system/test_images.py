@@ -104,6 +104,7 @@ def compare(layers, layout, tag, tmp_path, undescribed=()):
 
 # ---- the oracle ----
 
+@pytest.mark.gate
 @pytest.mark.parametrize("form", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT], ids=["pax", "gnu"])
 def test_one_layer_equals_umoci(layout, store, tmp_path, form):
     entries = [entry for entry in BASE if form == tarfile.PAX_FORMAT or "xattrs" not in entry]
@@ -112,6 +113,7 @@ def test_one_layer_equals_umoci(layout, store, tmp_path, form):
     assert len(found) > 40 and found[b"hard1"]["linked"] == [b"bin/hard3", b"hard1", b"hard2"]
 
 
+@pytest.mark.gate
 def test_stack_equals_umoci(layout, store, tmp_path):
     layout.image("t", [archive(BASE), archive(CHANGES), archive(AGAIN)])
     found = compare(store.get(layout.reference("t")), layout, "t", tmp_path,
@@ -146,6 +148,7 @@ def test_images_of_umoci_equal_umoci(layout, store, tmp_path):
     compare(store.get(f"oci:{image}"), layout, "t", tmp_path)
 
 
+@pytest.mark.gate
 def test_compressions_are_the_same(layout, store, tmp_path):
     data = archive(BASE)
     layout.image("gzip", [data])
@@ -164,6 +167,7 @@ def test_a_layer_twice_in_an_image(layout, store, tmp_path):
         assert sorted(os.listdir(root)) == ["a", "b"]
 
 
+@pytest.mark.gate
 def test_host_and_rootfs(store, tmp_path):
     (tmp_path / "root").mkdir()
     assert store.get("host") == ["/"]
@@ -171,6 +175,7 @@ def test_host_and_rootfs(store, tmp_path):
     assert store.images() == {}
 
 
+@pytest.mark.gate
 def test_archives(layout, store, tmp_path):
     layout.image("t", [archive(BASE), archive(CHANGES)])
     for form in ("oci-archive", "docker-archive"):
@@ -312,6 +317,7 @@ def test_blob_that_went_bad_is_fetched_again(layout, remote, registry):
     assert pathlib.Path(remote.get(name)[1], "x").read_bytes() == b"right"
 
 
+@pytest.mark.gate
 def test_pinned_digest(layout, remote, registry):
     first = layout.image("t", [archive([file("x", b"1")])])
     name = layout.push("t", registry, "pin/a:1")
@@ -364,6 +370,7 @@ def test_registry_gone_and_back(layout, store, tmp_path):
     assert store.failure(name, "always").startswith("image-registry")
 
 
+@pytest.mark.gate
 def test_authentication(layout, store, tmp_path):
     # "aliquot" with the password "secret", as htpasswd -B writes it
     users = "aliquot:$2b$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a\n"
@@ -424,6 +431,7 @@ def test_images_that_share_layers_at_once(layout, remote, registry):
     assert len({words[3].split(":")[-1] for words in ready}) == 1
 
 
+@pytest.mark.gate
 def test_progress_is_in_bytes(layout, remote, registry):
     layout.image("t", [archive([file("x", os.urandom(8 << 20))])])
     name = layout.push("t", registry, "progress/a:1")
@@ -461,6 +469,7 @@ def test_broken_pull_goes_on(layout, store, tmp_path):
         registry.stop()
 
 
+@pytest.mark.gate
 def test_known_layers_are_not_fetched_again(layout, remote, registry):
     base = archive([file("base", os.urandom(1 << 20))])
     layout.image("t", [base])

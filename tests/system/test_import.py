@@ -12,7 +12,7 @@ from client import Client
 from cluster import Cluster, wait_for
 from world import BUILD
 
-pytestmark = pytest.mark.engines
+pytestmark = [pytest.mark.engines, pytest.mark.gate]
 
 ALIQUOT = str(BUILD / "aliquot")
 ROUTE = "/aliquot/v1/users/import"

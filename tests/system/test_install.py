@@ -11,6 +11,8 @@ import pytest
 from ports import free_port
 from world import BUILD, World
 
+pytestmark = pytest.mark.gate
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PREFIX = "usr/local"
 LIBRARIES = "lib/*/aliquot"

@@ -7,6 +7,8 @@ from cluster import Cluster, running
 from images import Layout, archive, folder, programs
 from runtimes import settings_of
 
+pytestmark = pytest.mark.gate
+
 PERL = """LC_ALL=C exec perl -e 'open $io, "+<&=3"; $| = 1; while ($f = <$io>) { chomp $f; do $f;
 print STDERR $@; syswrite $io, ($@ ? 1 : 0) . qq(\\n) }'"""
 ONCE = "while read -r file <&3; do cat $file; echo $? >&3; done"

@@ -54,6 +54,7 @@ def test_memory_and_store_say_the_same(cluster):
     assert nobody == {"items": [], "total": 0}
 
 
+@pytest.mark.gate
 def test_every_row_is_in_the_table(cluster):
     done = cluster.cli("ps", "-n", "0", "--no-header")
     assert done.returncode == 0, done

@@ -93,6 +93,7 @@ def test_nobody_has_worked_in_it(cluster, box):
     assert found["last_access"] is None and found["app_traffic"] == []
 
 
+@pytest.mark.gate
 def test_what_is_work(cluster, box, tmp_path):
     client = cluster.client()
     assert accesses(cluster, lambda: cluster.cli("exec", "-n", box, "true"))
@@ -120,6 +121,7 @@ def test_what_is_no_work(cluster, box):
     assert not accesses(cluster, look)
 
 
+@pytest.mark.gate
 def test_traffic(cluster, box, echo):
     before = traffic(cluster)
     with contextlib.closing(WebSocket(cluster.client(), PORT)) as ws:
@@ -143,6 +145,7 @@ def test_traffic(cluster, box, echo):
     assert metric(cluster, 'aliquot_app_requests_total{app="port"}') == now["requests"]
 
 
+@pytest.mark.gate
 def test_people_see_it(cluster, box, echo):
     shown = cluster.cli("session", "info", box).stdout
     assert "LAST-ACCESS" in shown.upper() and "CONNECTIONS" in shown, shown

@@ -13,6 +13,8 @@ import pytest
 from cluster import Cluster, wait_for
 from world import BUILD, processes_of
 
+pytestmark = pytest.mark.gate
+
 SMALL = ("-r", "cpu=1", "-r", "mem=32m")
 STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z) (.*)")
 JUMP = 300  # seconds that the clocks gain between two lines; a few may not spoil signatures

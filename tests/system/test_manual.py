@@ -11,6 +11,8 @@ import pytest
 
 from world import BUILD, ROOT
 
+pytestmark = pytest.mark.gate
+
 MAN = ROOT / "docs" / "man"
 ALIQUOT = BUILD / "aliquot"
 PAGES = sorted(MAN.glob("*.[0-9]"))

@@ -51,6 +51,7 @@ def promtool(text):
     return done.stdout + done.stderr + ("" if done.returncode == 0 else "failed")
 
 
+@pytest.mark.gate
 def test_promtool(cluster):
     session = begin(cluster, "checked", **{"cuda.shares": "0.5"})
     text = wait_for(lambda: (lambda t: t if session in t and "cuda_util" in t else None)(

@@ -58,6 +58,7 @@ def check_moved(cluster, moves, wants, late, first, second):
     assert "moved" in [item["reason"] for item in history["items"]], history
 
 
+@pytest.mark.gate
 def test_a_session_is_moved(cluster):
     check_moved(cluster, *begin_move(cluster, "sleep 600"))
 

@@ -23,6 +23,7 @@ def lab_fixture(tmp_path):
     lab.close()
 
 
+@pytest.mark.gate
 def test_out_with_the_address_of_the_node(lab):
     driver = lab.driver()
     assert driver.start["note"] == ""
@@ -110,6 +111,7 @@ def test_exceptions_of_the_administrator(lab):
     assert lab.connect(inside, "203.0.113.5", 80).startswith("refused")
 
 
+@pytest.mark.gate
 def test_kernels_of_one_session(lab):
     driver = lab.driver()
     session = new_id()
@@ -131,6 +133,7 @@ def test_kernels_of_one_session(lab):
     assert lab.connect(inside, second["address"], 2200).startswith("refused")
 
 
+@pytest.mark.gate
 def test_published_ports(lab, tmp_path):
     clock = tmp_path / "clock"
     driver = lab.driver(ports="30000-30002", rest=3600 * 10**6,
@@ -184,6 +187,7 @@ def test_a_node_forwards_for_others_what_it_did_before(tmp_path, forwards):
         lab.close()
 
 
+@pytest.mark.gate
 def test_nothing_is_left(lab):
     before = lab.state()
     driver = lab.driver()

@@ -18,6 +18,8 @@ from containers import pids_of
 from runtimes import settings_of
 from world import BUILD
 
+pytestmark = pytest.mark.gate
+
 # 7000 sends all back and ends when its client has ended, as "cat" does. 7002 says something, ends
 # what it sends, and writes down how much came. 7003 is HTTP. 7004 says nothing, ever.
 SERVERS = """

@@ -167,6 +167,7 @@ def says_back(end, text):
     return got == text
 
 
+@pytest.mark.gate
 def test_pages_and_bodies(cluster, box):
     cookie = cluster.cookie("apps", "web")
     status, _, body = cluster.ask("GET", place(box) + "/a/b?c=d", f"x=1; {cookie}; y=2")
@@ -190,6 +191,7 @@ def test_pages_and_bodies(cluster, box):
     assert status == 501 and body == b""  # as the app says
 
 
+@pytest.mark.gate
 def test_an_upgraded_connection_is_a_tunnel(cluster, box):
     cookie = cluster.cookie("apps", "web")
     with echo(cluster, place(box), cookie) as end:
@@ -199,6 +201,7 @@ def test_an_upgraded_connection_is_a_tunnel(cluster, box):
     assert uses["last_access"]
 
 
+@pytest.mark.gate
 def test_tokens(cluster, box):
     token = cluster.token("apps", "web")
     assert cluster.ask("GET", f"/_aliquot/setup?token={token}")[0] == 302
@@ -220,6 +223,7 @@ def test_a_flood_of_tokens(cluster, box):
         assert cluster.ask("GET", f"/_aliquot/setup?token={token}")[0] == 302
 
 
+@pytest.mark.gate
 def test_cookies(cluster, box):
     web, other = cluster.cookie("apps", "web"), cluster.cookie("apps", "other")
     assert cluster.ask("GET", place(box) + "/", web)[0] == 200
@@ -236,6 +240,7 @@ def test_cookies(cluster, box):
         assert cluster.ask("GET", path, web)[0] == 404, path
 
 
+@pytest.mark.gate
 def test_who_may(cluster, box):
     """Another user gets no token for it, and one who has lost the right is cut off."""
     user = cluster.client(USER)
@@ -283,6 +288,7 @@ def test_an_app_that_starts_late(cluster, box):
     assert json.loads(cluster.ask("GET", place(box, "late") + "/", cookie)[2])["word"] == "late"
 
 
+@pytest.mark.gate
 def test_backendai_s_way(cluster, box):
     group = cluster.client().get("/scaling-groups/default/wsproxy-version")
     assert group.json == {"wsproxy_version": "v2"}
@@ -304,6 +310,7 @@ def test_backendai_s_way(cluster, box):
     assert cluster.ask("PUT", "/conf", body=b"{}")[0] == 501
 
 
+@pytest.mark.gate
 def test_the_command_line_shows_the_address(cluster, box):
     done = cluster.cli("app", "apps", "web", "--url")
     assert done.returncode == 0, done.stderr
@@ -400,6 +407,7 @@ def test_joining(cluster, box):
 
 
 
+@pytest.mark.gate
 def test_a_cluster_of_one_machine_has_one():
     with World() as world:
         ports = [free_port() for _ in range(3)]

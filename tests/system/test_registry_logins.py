@@ -11,6 +11,8 @@ from client import USER
 from cluster import Cluster, wait_for
 from images import Layout, Registry, archive, file
 
+pytestmark = pytest.mark.gate
+
 for program in ("skopeo", "docker-registry"):
     if not shutil.which(program):
         pytest.skip(f"{program} is not installed", allow_module_level=True)

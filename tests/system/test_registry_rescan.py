@@ -76,6 +76,7 @@ def names(cluster):
     return sorted(name for row in rows for name in row["names"])
 
 
+@pytest.mark.gate
 def test_what_is_found(cluster, registry):
     at = registry.address
     configure(cluster, at, username="aliquot", password="secret")
@@ -101,6 +102,7 @@ def test_what_is_found(cluster, registry):
     assert names(cluster) == []
 
 
+@pytest.mark.gate
 def test_projects(cluster, registry):
     configure(cluster, registry.address, username="aliquot", password="secret", project="other, none")
     assert rescan(cluster, registry.address)[0] == 0
@@ -122,6 +124,7 @@ def test_failures_change_nothing(cluster, registry):
         assert "wrong-word" not in path.read_text(errors="replace")
 
 
+@pytest.mark.gate
 def test_graphql(cluster, registry):
     client = cluster.client()
     answer = client.gql(MUTATION, {"r": None}).json["data"]["rescan_images"]
@@ -221,6 +224,7 @@ def test_what_is_no_image_is_left_out(cluster):
         assert code == 0 and "0 images" in said, said
 
 
+@pytest.mark.gate
 def test_harbor_with_tokens(cluster):
     """Projects by Harbor's own API, a token for the registry's."""
     config = json.dumps({"architecture": "amd64", "rootfs": {}, "config": {}}).encode()

@@ -53,6 +53,7 @@ def cluster():
         yield running
 
 
+@pytest.mark.gate
 def test_nothing_is_killed(cluster):
     """What is newer than the backup is adopted as it runs, and the queue waits for that."""
     client = cluster.client()

@@ -64,6 +64,7 @@ def later():
         assert reply.json == {"clean": True, "findings": []}, reply
 
 
+@pytest.mark.gate
 def test_ended_sessions_are_removed(later):
     cluster, client = later
     shown = cli_items(cluster, "ls")
@@ -98,6 +99,7 @@ def test_ended_sessions_are_removed(later):
     assert client.get("/aliquot/v1/sessions/one").status == 404
 
 
+@pytest.mark.gate
 def test_a_terminal_is_asked(later):
     cluster, client = later
     terminal = Terminal(str(BUILD / "aliquot"), "admin", "retention", "run", "--entity", "sessions",

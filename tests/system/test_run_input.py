@@ -51,11 +51,13 @@ def terminal(cluster, *words):
     return Terminal(*argv, env=environ_of(cluster))
 
 
+@pytest.mark.gate
 def test_a_pipe_is_passed_on(cluster):
     done = run(cluster, "--", "tr", "a-z", "A-Z", input=b"hello\n")
     assert (done.returncode, done.stdout) == (0, b"HELLO\n"), done
 
 
+@pytest.mark.gate
 def test_all_of_a_large_input_arrives(cluster):
     data = os.urandom(1 << 20) * 5
     done = run(cluster, "sleep 1; sha256sum", input=data)
@@ -63,6 +65,7 @@ def test_all_of_a_large_input_arrives(cluster):
     assert (done.returncode, done.stdout) == (0, want), done
 
 
+@pytest.mark.gate
 def test_a_file_is_passed_on(cluster, tmp_path):
     (tmp_path / "words").write_text("one\ntwo\n")
     with (tmp_path / "words").open("rb") as file:
@@ -86,6 +89,7 @@ def test_input_comes_as_it_is_typed(cluster):
     assert process.stdout.read() == b"over\n" and process.wait(60) == 0
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("how", ({"stdin": subprocess.DEVNULL},
                                  {"preexec_fn": lambda: os.close(0)}))
 def test_without_input_it_is_empty(cluster, how):
@@ -186,6 +190,7 @@ def test_what_ends_at_once_is_shown(cluster):
     assert person.wait() == 3
 
 
+@pytest.mark.gate
 def test_lines_of_a_terminal_with_i(cluster):
     person = terminal(cluster, "-i", "tr a-z A-Z")
     person.send(b"hello\n")

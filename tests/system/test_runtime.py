@@ -27,6 +27,7 @@ def cluster(request):
 
 # ---- ends ----
 
+@pytest.mark.gate
 def test_success(cluster):
     shown, log = run(cluster, "echo hello; echo there >&2")
     assert (shown["status"], shown["result"], shown["reason"]) == (
@@ -34,6 +35,7 @@ def test_success(cluster):
     assert sorted(log.split()) == ["hello", "there"]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("code", (1, 3, 77, 255))
 def test_exit_code(cluster, code):
     shown, _ = run(cluster, f"exit {code}")
@@ -83,6 +85,7 @@ def test_forced(cluster):
     assert "asked" not in session.log
 
 
+@pytest.mark.gate
 def test_time_limit(cluster):
     session = Session(cluster, "echo ready; sleep 1000", batch_timeout=1)
     assert session.wait()["reason"] == "task-timeout"
@@ -90,6 +93,7 @@ def test_time_limit(cluster):
 
 # ---- surroundings ----
 
+@pytest.mark.gate
 def test_environment(cluster):
     _, log = run(cluster, "env; pwd; echo end > $HOME/file; cat file",
                  config={"environ": {"MINE": "a b=c", "PATH_TO": "/x"},
@@ -105,6 +109,7 @@ def test_standard_input_is_empty(cluster):
     assert run(cluster, "cat; echo end")[1] == "end\n"
 
 
+@pytest.mark.gate
 def test_much_output(cluster):
     _, log = run(cluster, "seq 20000")
     assert log == "".join(f"{n}\n" for n in range(1, 20001))
@@ -150,6 +155,7 @@ def test_restart_keeps_the_folder(cluster):
     wait_status(client, session, *ENDED)
 
 
+@pytest.mark.gate
 def test_agent_is_killed(cluster):
     """What runs goes on, with its log, its exit code and its resources."""
     session = Session(cluster, "exec 2> /dev/null; trap 'echo two; exit 9' TERM; echo one; "
@@ -202,12 +208,14 @@ def test_agent_and_monitor_are_killed(cluster):
     cluster.check_nothing_left()
 
 
+@pytest.mark.gate
 def test_many_at_once(cluster):
     sessions = [Session(cluster, f"echo {n}; exit {n}") for n in range(12)]
     assert [exit_code(session.wait()) for session in sessions] == list(range(12))
     assert [session.log for session in sessions] == [f"{n}\n" for n in range(12)]
 
 
+@pytest.mark.gate
 def test_resources_are_written_down(cluster):
     path = "/home/config" if cluster.runtime != "process" else "../config"
     _, log = run(cluster, f"cat {path}/resource.txt; echo; cat {path}/environ.txt")

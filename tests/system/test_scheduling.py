@@ -112,6 +112,7 @@ def check_preempted(cluster, humble, middle, urgent):
     wait(cluster, humble, "RUNNING")
 
 
+@pytest.mark.gate
 def test_the_least_important_is_preempted(cluster):
     check_preempted(cluster, *preempt(cluster, "calm", "sleep 600"))
 
@@ -138,6 +139,7 @@ def test_sessions_that_may_not_be_preempted_stay(cluster):
 
 # ---- plug-ins ----
 
+@pytest.mark.gate
 def test_a_plug_in_orders_and_chooses(cluster):
     """The least work first; what it chose is told as its own choice, also after a kill."""
     shown = set_group(cluster, scheduler="plugin:shortest", selection="plugin:shortest")
@@ -190,6 +192,7 @@ def decayed_hours():
     return today + (HOURS - today) * 2 ** (-1 / 7)
 
 
+@pytest.mark.gate
 def test_who_used_least_is_next(cluster):
     """Hours of one user count against them, also for a manager that never saw them."""
     set_group(cluster, scheduler="fair-share")

@@ -20,7 +20,7 @@ import pytest
 from cluster import ENDED, Cluster, interactive, wait_for, wait_status
 from images import Layout, archive, file, programs
 from runtimes import Session, settings_of
-from test_container_network import UPLINK, check_all_gone, links, tell_apart
+from test_container_network import UPLINK, check_all_gone, in_gate, links, tell_apart
 
 NODE = "192.0.2.2"
 LISTENER = r"""
@@ -378,7 +378,8 @@ def tell(runtime, name):
         check_all_gone(cluster)
 
 
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", in_gate(STORIES, "story_of_one_session",
+                                          "story_of_a_cluster"))
 def test_story(name):
     tell_apart(__file__, "runc" if name == "story_of_one_session" else "crun", name)
 

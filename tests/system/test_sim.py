@@ -35,6 +35,7 @@ def files(tmp_path):
     return ["--nodes", tmp_path / "nodes.csv", "--tasks", tmp_path / "tasks.csv"]
 
 
+@pytest.mark.gate
 def test_json_has_the_agreed_keys(files):
     done = sim(*files, "--json")
     assert done.returncode == 0, done.stderr
@@ -44,6 +45,7 @@ def test_json_has_the_agreed_keys(files):
     assert figures["gpu_allocation_pct"] == pytest.approx(sum(figures["per_seed"]) / 3, abs=1e-3)
 
 
+@pytest.mark.gate
 def test_policies_side_by_side_and_drawn(files, tmp_path):
     done = sim(*files, "--policy", "random,fgd,fragmentation", "--seeds", "1,2", "--svg",
                tmp_path / "a.svg")
@@ -93,6 +95,7 @@ devices = [
 """
 
 
+@pytest.mark.gate
 def test_what_ran_on_a_cluster_is_replayed(tmp_path):
     """Sessions of a real manager, exported and replayed: as many, as large, none lost."""
     shapes = [{}, {"cuda.shares": "0.5"}, {"cuda.shares": "2"}, {"cuda.shares": "1"}]

@@ -18,7 +18,7 @@ from client import WebSocket
 from cluster import ENDED, Cluster, interactive, wait_for, wait_status
 from images import Layout, archive, file, folder, programs
 from runtimes import settings_of
-from test_container_network import UPLINK, check_all_gone, tell_apart
+from test_container_network import UPLINK, check_all_gone, in_gate, tell_apart
 
 if not os.path.exists("/usr/sbin/dropbear"):
     pytest.skip("dropbear-bin is not installed", allow_module_level=True)
@@ -260,7 +260,7 @@ def tell(runtime, name):
 
 
 @pytest.mark.skipif(not shutil.which("ssh"), reason="openssh-client is not installed")
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", in_gate(STORIES, "story_of_a_login"))
 def test_story(name):
     tell_apart(__file__, "runc" if name == "story_of_an_image_without_libraries" else "crun", name)
 

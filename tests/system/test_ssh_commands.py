@@ -20,7 +20,7 @@ from cluster import wait_for
 from containers import pids_of
 from images import archive, programs
 from terminal import Terminal
-from test_container_network import check_all_gone, tell_apart
+from test_container_network import check_all_gone, in_gate, tell_apart
 from test_ssh import Session, start
 from world import BUILD
 
@@ -220,7 +220,7 @@ def tell(runtime, name):
         check_all_gone(cluster)
 
 
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", in_gate(STORIES, "story_of_ssh", "story_of_files"))
 def test_story(name):
     tell_apart(__file__, "runc" if name == "story_of_files" else "crun", name)
 

@@ -11,7 +11,7 @@ from cluster import Cluster, wait_for, wait_status
 from runtimes import Session, settings_of
 from test_accelerators import A, TWO_GPUS
 
-pytestmark = pytest.mark.engines
+pytestmark = [pytest.mark.engines, pytest.mark.gate]
 
 QUICK = {"ALIQUOT_STATISTICS_INTERVAL": "0.2s"}
 BUSY = "i=0; while :; do i=$((i + 1)); done"

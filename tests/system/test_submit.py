@@ -10,7 +10,7 @@ from cluster import Cluster, wait_status
 from test_accelerators import TWO_GPUS, start
 from world import BUILD
 
-pytestmark = pytest.mark.engines
+pytestmark = [pytest.mark.engines, pytest.mark.gate]
 
 SMALL = "#ALIQUOT -r mem=64m\n"
 

@@ -75,6 +75,7 @@ def show(cluster, *words, **more):
 
 # ---- staying and leaving ----
 
+@pytest.mark.gate
 @pytest.mark.parametrize("key", [b"q", ESCAPE, b"\x03"], ids=["q", "Esc", "Ctrl-C"])
 def test_a_key_leaves(gpus, key):
     screen = show(gpus)
@@ -151,6 +152,7 @@ def test_nothing_is_erased_before_it_is_drawn(gpus):
 
 # ---- what keys do ----
 
+@pytest.mark.gate
 def test_sorting(gpus):
     screen = show(gpus)
     screen.until_shown("CPU CORES▼")
@@ -208,6 +210,7 @@ def test_scrolling(gpus):
     assert screen.leave(b"q") == 0
 
 
+@pytest.mark.gate
 def test_search(gpus):
     screen = show(gpus)
     screen.send(b"/AP")
@@ -256,6 +259,7 @@ def test_help_and_devices(gpus):
     assert screen.leave(b"q") == 0
 
 
+@pytest.mark.gate
 def test_details_of_a_session(gpus):
     screen = show(gpus)
     screen.send(b"g")
@@ -287,6 +291,7 @@ def stats_of(cluster, session, *options):
     return done.stdout
 
 
+@pytest.mark.gate
 def test_the_same_numbers_everywhere(still):
     def samples():
         return json.loads(stats_of(still, "zebra", "-o", "json"))
@@ -401,6 +406,7 @@ def test_accelerators_of_a_users_sessions(gpus):
 
 # ---- session stats ----
 
+@pytest.mark.gate
 def test_stats_on_a_terminal(gpus):
     screen = look(gpus, "session", "stats", "--watch", "--interval", "0.1s", "zebra")
     screen.until_line(r"^cpu_util +[0-9.]+  [▁-█]{5,20} +2 ")

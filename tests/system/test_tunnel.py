@@ -78,6 +78,7 @@ def echoes(cluster, text):
         return ws.receive()[1] == text
 
 
+@pytest.mark.gate
 def test_all_bytes_pass(cluster, box):
     ws = connect(cluster, f"/aliquot/v1/sessions/{box}/connect?port=7000")
     sent, received = hashlib.sha256(), hashlib.sha256()
@@ -123,6 +124,7 @@ def test_the_program_closes(cluster, box):
     assert closed_with(ws) == (1001, "")
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("path", ("aliquot/v1/sessions/{}/connect?port=7000",
                                   "aliquot/v1/sessions/{}/connect?port=7000&half_close=true"))
 def test_the_client_ends_what_it_sends(cluster, box, path):

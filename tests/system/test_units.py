@@ -12,6 +12,8 @@ from client import ADMIN
 from ports import free_port
 from world import BUILD, ROOT, World
 
+pytestmark = pytest.mark.gate
+
 UNITS = [BUILD / "packaging" / f"aliquot-{name}.service" for name in ("agent", "manager")]
 BACKUP = BUILD / "packaging" / "aliquot-backup.service"
 TIMER = ROOT / "packaging" / "systemd" / "aliquot-backup.timer"

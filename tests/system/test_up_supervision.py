@@ -127,6 +127,7 @@ def cluster():
             cluster.up.wait()
 
 
+@pytest.mark.gate
 def test_starts_joins_and_stops_in_order(cluster):
     port = str(free_port())
     cluster.start("--dev", "--port", port)
@@ -158,6 +159,7 @@ def test_makes_an_administrator_once(cluster):
     assert json.loads(credentials.read_text())["password"] == "p"
 
 
+@pytest.mark.gate
 def test_joins_once(cluster):
     cluster.start("--dev")
     cluster.wait_ready()
@@ -168,6 +170,7 @@ def test_joins_once(cluster):
     assert sum("token" in call.split() for call in cluster.calls()) == 1
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("name", ["manager", "agent"])
 def test_starts_anew_what_is_killed(cluster, name):
     cluster.start("--dev")

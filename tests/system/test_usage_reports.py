@@ -11,7 +11,7 @@ import pytest
 from client import USER
 from cluster import ENDED, Cluster, batch, wait_for, wait_status
 
-pytestmark = pytest.mark.engines
+pytestmark = [pytest.mark.engines, pytest.mark.gate]
 
 HOUR, DAY = 3600, 86400
 

@@ -65,6 +65,7 @@ NEEDS = "waiting: it needs cpu=1 more on agent"
 
 # ---- waiting ----
 
+@pytest.mark.gate
 def test_run_says_what_it_waits_for(cluster):
     with full(cluster):
         process = start(cluster, "run", "--name", "patient", "-r", "cpu=1", "-r", "mem=64m", "true")
@@ -92,6 +93,7 @@ def test_run_says_which_time_it_waits_for(cluster):
     assert "is CANCELLED without having run: it was asked to end" in err
 
 
+@pytest.mark.gate
 def test_attach_waits(cluster):
     with full(cluster), waiting(cluster, "not-yet"):
         person = terminal(cluster, "session", "attach", "not-yet")
@@ -102,6 +104,7 @@ def test_attach_waits(cluster):
         assert person.wait() == 0
 
 
+@pytest.mark.gate
 def test_exec_waits(cluster):
     with full(cluster), waiting(cluster, "not-yet"):
         process = start(cluster, "exec", "not-yet", "true")
