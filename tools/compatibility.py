@@ -101,10 +101,7 @@ def main():
     import real_client
     trees = {}
     for version in VERSIONS:
-        folder, why = real_client.install(version)
-        if not folder:
-            raise SystemExit(f"no client {version}: {why}")
-        trees[version] = real_client.tree_of(folder)
+        trees[version] = real_client.tree_of(real_client.install(version))
     if found := mistakes(trees):
         raise SystemExit("\n".join(found))
     PAGE.write_text(render(trees))

@@ -2,7 +2,8 @@
 """What a run of ./check has found: read from the JUnit files in check-results/.
 
 A skipped case must match a line of tests/SKIPS ("PATTERN  reason", shell
-patterns on "suite:name"), else the run fails.
+patterns on "suite:name"), else the run fails; what could not be fetched is
+named instead.
 """
 
 import dataclasses
@@ -27,6 +28,11 @@ class Case:
     seconds: float
     task: typing.Any
     is_unsteady: bool = False  # failed, and passed when it was repeated
+
+    @property
+    def is_missing(self):
+        """Is it skipped because a package server is away (tests/lib/fetched.py)?"""
+        return self.state == "skipped" and "could not be fetched" in self.text
 
     @property
     def file(self):
@@ -86,7 +92,7 @@ def unlisted_skips(cases):
     allowed = [line.split(None, 1)[0] for line in lines
                if line.strip() and not line.startswith("#")]
     names = [f"{case.suite}:{case.name}".replace(" ", "_") for case in cases
-             if case.state == "skipped"]
+             if case.state == "skipped" and not case.is_missing]
     return [name for name in names
             if not any(fnmatch.fnmatch(name, pattern) for pattern in allowed)]
 
@@ -111,6 +117,8 @@ def close(cases, broken):
     """The last lines; returns the exit status. 'broken' tasks ended badly without such a case."""
     if unsteady := [str(case) for case in cases if case.is_unsteady]:
         print(f"unsteady: {len(unsteady)} ({', '.join(unsteady)})")
+    if missing := [str(case) for case in cases if case.is_missing]:
+        print(f"could not be fetched: {len(missing)} ({', '.join(missing)})")
     unlisted = unlisted_skips(cases)
     for name in unlisted:
         print(f"skipped but not in tests/SKIPS: {name}")

@@ -5,21 +5,15 @@ import os
 import pathlib
 import shutil
 import subprocess
-import sys
 
 import pytest
+
+import fetched
 
 HERE = pathlib.Path(__file__).parent / "early_error"
 SIZES = (0, 1, 1000, 65536, 65537, 1 << 20, 10 << 20)
 GO = shutil.which("go", path=os.environ["PATH"] + ":/usr/local/go/bin")
 EXPECTED = "".join(f"{size} 404\n{size} 200\n" * 3 for size in SIZES)
-
-
-@pytest.fixture(scope="module")
-def pip(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("pip")
-    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    return folder / "bin" / "pip"
 
 
 def check(cluster, *command, **env):
@@ -28,23 +22,20 @@ def check(cluster, *command, **env):
     assert (done.returncode, done.stdout) == (0, EXPECTED), done.stderr[-3000:]
 
 
-def check_python(cluster, pip, folder, package, script):
+def check_python(cluster, package, script):
     """By an interpreter that has this package, from the registry that pip is set up for."""
-    done = subprocess.run([pip, "-q", "install", "--only-binary", ":all:", "--no-compile",
-                           "--target", folder, package], capture_output=True, text=True)
-    if done.returncode:
-        pytest.skip(f"no {package}: {done.stderr[-300:]}")
-    check(cluster, pip.parent / "python", HERE / script, PYTHONPATH=str(folder))
+    packages = fetched.python_packages("--only-binary=:all:", package)
+    check(cluster, packages.parent / "venv/bin/python", HERE / script, PYTHONPATH=str(packages))
 
 
 @pytest.mark.parametrize("package", ("aiohttp==3.8.6", "aiohttp==3.9.5", "aiohttp==3.12.15",
                                      "aiohttp"))
-def test_aiohttp(cluster, pip, tmp_path, package):
-    check_python(cluster, pip, tmp_path, package, "aiohttp_client.py")
+def test_aiohttp(cluster, package):
+    check_python(cluster, package, "aiohttp_client.py")
 
 
-def test_requests(cluster, pip, tmp_path):
-    check_python(cluster, pip, tmp_path, "requests", "requests_client.py")
+def test_requests(cluster):
+    check_python(cluster, "requests", "requests_client.py")
 
 
 @pytest.mark.skipif(not shutil.which("node"), reason="no node")

@@ -94,7 +94,7 @@ def check_copies(bai, words, name, ssh):
 
 
 def tell(version):
-    folder, _ = real_client.install(version)
+    folder = real_client.install(version)
     server = real_client.Server(folder)
     try:
         with start("crun") as cluster:

@@ -13,6 +13,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tools"))
 import commands  # noqa: E402
+import fetched  # noqa: E402
 from bare_root import Root  # noqa: E402
 
 RESULTS = ROOT / "check-results" / "fresh.json"
@@ -77,7 +78,7 @@ def new_machine(tmp_path_factory):
         try:
             root = Root.make(VERSIONS[version], tmp_path_factory.mktemp("machine") / version)
         except commands.Failed as e:
-            pytest.skip(f"no root of Debian {version} can be had: {e}: {e.last_lines}")
+            fetched.missing(f"a root of Debian {version}", f"{e}: {e.last_lines}")
         made.append(root)
         return Machine(root)
 

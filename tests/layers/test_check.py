@@ -77,6 +77,14 @@ def test_cases_are_counted(cases, capsys):
                     "2 passed, 2 failed, 1 skipped (0 of the passed with real containers)"]
 
 
+def test_what_could_not_be_fetched_is_told_apart(cases, capsys):
+    cases[2].text = "/a.py:3: could not be fetched: requests: Temporary failure in name resolution"
+    results.close(cases, 0)
+    assert capsys.readouterr().out.splitlines() == [
+        "could not be fetched: 1 (api: test_a::left out)",
+        "2 passed, 1 failed, 1 skipped (0 of the passed with real containers)"]
+
+
 def test_slowest_first_and_failures_with_their_output(cases, capsys):
     results.show_slowest(cases, 2)
     shown = capsys.readouterr().out.splitlines()

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Backend.AI's own command line, unmodified, as pip installs it."""
 
-import fcntl
 import json
 import os
 import pathlib
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
+
+import pytest
+
+import fetched
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tools"))
@@ -18,9 +20,6 @@ from bare_root import Root  # noqa: E402
 
 # Newer ones of these break the signing of requests, or the building of what has no wheel.
 CONSTRAINTS = "cython<3\nsetuptools<70\nyarl<1.10\nmultidict<6.1\n"
-CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache",
-                     "aliquot", "clients")
-
 
 NEWEST = "26.9.6"  # needs the Python of Debian 13
 MAIN = "from ai.backend.cli.loader import load_entry_points; load_entry_points()()"
@@ -70,37 +69,22 @@ for line in iter(sys.stdin.readline, ''):
 COMMANDS = []  # the words of each command that succeeded, of the test that runs
 
 
-# Why a client may be missing; anything else is a failure.
-AWAY = re.compile("cannot be reached|[Cc]ould not (connect|resolve)|[Tt]emporary failure|timed out"
-                  "|new connection|from versions: none|[Nn]etwork is unreachable|need root")
-
-
 def install(version):
-    """The folder of the client, made once, however many ask at a time; or why it cannot be had."""
+    """The folder of the client, made once; a test that cannot have it is skipped."""
     is_newest = version == NEWEST
+    if is_newest and os.geteuid() != 0:
+        pytest.skip("bare roots need root")
     python = "3.13-trixie" if is_newest else f"{sys.version_info[0]}.{sys.version_info[1]}"
-    folder = CACHE / f"{version}-python{python}"
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "done").exists():
-            why = (install_in_root if is_newest else install_in_venv)(version, folder)
-            if why and not AWAY.search(why):
-                raise commands.Failed(f"client {version} cannot be installed", why,
-                                      f"see what is in {folder}")
-            if why:
-                return None, why[-300:]
-            (folder / "done").touch()
-        if is_newest and (why := install_programs(Root(folder / "root"))):
-            return None, why[-300:]
-        return folder, None
+    with fetched.folder(f"clients/{version}-python{python}") as (folder, is_new):
+        if is_new:
+            (install_in_root if is_newest else install_in_venv)(version, folder)
+        if is_newest:
+            install_programs(Root(folder / "root"))
+    return folder
 
 
 def pip(folder, *words, **env):
-    """Why it failed, or None."""
-    done = subprocess.run([folder / "venv/bin/pip", "-q", *words], text=True, capture_output=True,
-                          env={**os.environ, **env})
-    return done.stderr if done.returncode else None
+    fetched.run(words[-1], [folder / "venv/bin/pip", "-q", *words], env={**os.environ, **env})
 
 
 def make_venv(folder):
@@ -110,43 +94,39 @@ def make_venv(folder):
 def install_in_venv(version, folder):
     (folder / "constraints").write_text(CONSTRAINTS)
     make_venv(folder)
-    return pip(folder, "install", f"backend.ai-client=={version}",
-               PIP_CONSTRAINT=str(folder / "constraints"))
+    pip(folder, "install", f"backend.ai-client=={version}",
+        PIP_CONSTRAINT=str(folder / "constraints"))
 
 
 def install_programs(root):
-    """Those that the client runs itself; why it failed, or None."""
+    """Those that the client runs itself."""
     if (root.folder / "usr/bin/ssh").exists():
-        return None
+        return
     got = root.run(["sh", "-c", "apt-get -q update && apt-get -qy --no-install-recommends install "
                     "python3 openssh-client"], env={"DEBIAN_FRONTEND": "noninteractive"},
                    text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    return got.stdout if got.returncode else None
+    if got.returncode:
+        fetched.missing("openssh-client", got.stdout)
 
 
 def install_in_root(version, folder):
     """In a root of Debian 13, which has no network: the packages come from this machine's pip."""
-    if os.geteuid() != 0:
-        return "bare roots need root"
-    if not shutil.which("mmdebstrap"):
-        return "mmdebstrap is not installed"
     for name in ("root", "wheels"):
         shutil.rmtree(folder / name, ignore_errors=True)
     try:
         root = Root.make("trixie", folder / "root")
     except commands.Failed as e:
-        return f"no root of Debian 13 can be had: {e}: {e.last_lines}"
-    if why := install_programs(root):
-        return why
+        fetched.missing("a root of Debian 13", f"{e}: {e.last_lines}")
+    install_programs(root)
     make_venv(folder)
     forms = [f"--platform={name}" for name in ("manylinux2014_x86_64", "manylinux_2_28_x86_64")]
     # temporenc has no wheel
-    return (pip(folder, "wheel", "--use-pep517", "--no-deps", "-w", str(folder / "wheels"),
-                "temporenc~=0.1.0")
-            or pip(folder, "install", "--target", str(folder / "root/client"),
-                   "--ignore-requires-python", "--python-version=3.13", "--implementation=cp",
-                   "--abi=cp313", "--abi=abi3", "--abi=none", *forms, "--only-binary=:all:",
-                   "--find-links", str(folder / "wheels"), f"backend.ai-client=={version}"))
+    pip(folder, "wheel", "--use-pep517", "--no-deps", "-w", str(folder / "wheels"),
+        "temporenc~=0.1.0")
+    pip(folder, "install", "--target", str(folder / "root/client"), "--ignore-requires-python",
+        "--python-version=3.13", "--implementation=cp", "--abi=cp313", "--abi=abi3", "--abi=none",
+        *forms, "--only-binary=:all:", "--find-links", str(folder / "wheels"),
+        f"backend.ai-client=={version}")
 
 
 def python_of(folder, home="/root"):

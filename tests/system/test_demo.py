@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+import fetched
 from world import ROOT, World, own_network, processes_of
 
 sys.path += [str(ROOT / "tools"), str(ROOT / "tools" / "demo")]
@@ -56,7 +57,7 @@ def result():
             for version in images.RELEASES:
                 images.build(version)
     except commands.Failed as e:
-        pytest.skip(f"the images cannot be made here: {e}")
+        fetched.missing("images for the demo", f"{e}: {e.last_lines}")
     with World(XDG_CACHE_HOME=str(folders.cache_dir().parent)) as world, own_network() as inside:
         return run_demo(world, inside)
 

@@ -14,6 +14,7 @@ import time
 
 import pytest
 
+import fetched
 from gpu import BUILD, LIBRARY, Card
 from screen import Screen
 
@@ -311,19 +312,11 @@ print(json.dumps(dict(count=n.nvmlDeviceGetCount(), total=m.total, used=m.used, 
 
 
 @pytest.fixture(scope="session")
-def pynvml(tmp_path_factory):
+def pynvml():
     """NVIDIA's own client from PyPI."""
-    folder = tmp_path_factory.mktemp("nvml")
-    done = subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder],
-                          capture_output=True)
-    pip = subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--target", folder / "lib",
-                          "nvidia-ml-py"], capture_output=True, text=True)
-    if done.returncode or pip.returncode:
-        pytest.skip("nvidia-ml-py cannot be installed here")
-    return {"PYTHONPATH": str(folder / "lib")}
+    return {"PYTHONPATH": str(fetched.python_packages("nvidia-ml-py"))}
 
 
-@pytest.mark.gate
 def test_a_client_of_nvml_sees_the_slice(card, pynvml):
     script = (f"{CLIENTS}/gpu-churn 20 & sleep 1; {sys.executable} -c \"$CODE\"; kill $!")
     done = card.run("sh", "-c", script, options=["--memory", "2g"],

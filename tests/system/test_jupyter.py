@@ -1,35 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Code in sessions by a Jupyter kernel: IPython's, as pip installs it."""
 
-import fcntl
 import json
 
 import pytest
 
-import real_client
+import fetched
 from client import WebSocket
 from cluster import Cluster, running, wait_for
 from execution import ask, join
 from runtimes import settings_of
 
-PACKAGES = "ipykernel==7.4.0"
-
-
-def install():
-    """The folder with the packages, made once."""
-    folder = real_client.CACHE.parent / PACKAGES
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "done").exists():
-            real_client.make_venv(folder)
-            why = real_client.pip(folder, "install", "--upgrade", "--target", folder / "site",
-                                  PACKAGES)
-            if why and real_client.AWAY.search(why):
-                pytest.skip(f"the index of Python packages cannot be reached: {why[-300:]}")
-            assert not why, why
-            (folder / "done").touch()
-    return folder / "site"
+PACKAGES = ("ipykernel==7.4.0",)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +27,7 @@ def cluster():
 @pytest.fixture(scope="module")
 def box(cluster):
     """Its variable does what the label aliquot.interpreter.python does."""
-    packages = install()
+    packages = fetched.python_packages(*PACKAGES)
     with running(cluster.client(), "jupyter", image="host", config={
             "resources": {"cpu": "1", "mem": "1g"},
             "environ": {"ALIQUOT_INTERPRETER_python": "jupyter:python3",
