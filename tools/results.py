@@ -15,7 +15,7 @@ import xml.etree.ElementTree as ET
 
 from suites import ROOT
 
-LINES = 40  # shown of a failure
+FIRST, LAST = 15, 40  # lines shown of a failure: where pytest begins to say what, and the end
 
 
 @dataclasses.dataclass
@@ -104,12 +104,21 @@ def show_slowest(cases, number):
         print(f"{case.seconds:6.1f} s  {case}")
 
 
+def excerpt(text):
+    """The first lines that pytest marks as the error, which logs may follow, and the last ones."""
+    lines = text.rstrip().splitlines()
+    first = next((i for i, line in enumerate(lines) if line.startswith("E  ")), len(lines))
+    if first >= len(lines) - LAST:
+        return lines[-LAST:]
+    return [*lines[first:min(first + FIRST, len(lines) - LAST)], "[...]", *lines[-LAST:]]
+
+
 def show_failures(cases, with_text=True):
     for case in cases:
         if case.state == "failed":
             print(f"\nFAILED {case}")
             if with_text:
-                print("\n".join(case.text.rstrip().splitlines()[-LINES:]))
+                print("\n".join(excerpt(case.text)))
             print(f"to repeat it: {case.command}")
 
 

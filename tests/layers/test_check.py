@@ -94,6 +94,13 @@ def test_slowest_first_and_failures_with_their_output(cases, capsys):
                                        "to repeat it: ./check api 'test_a::bad[crun]'\n")
 
 
+def test_an_error_is_shown_before_the_logs_that_follow_it():
+    logs = [f"E   log {i}" for i in range(100)]
+    shown = results.excerpt("\n".join(["def test():", ">   assert x", "E   x is not", *logs]))
+    assert shown[0] == "E   x is not" and shown[-1] == "E   log 99" and len(shown) < 60
+    assert results.excerpt("one\ntwo\n") == ["one", "two"]
+
+
 def test_nothing_passed_is_a_failure(capsys):
     assert results.close([], 0) == 1
 
