@@ -19,6 +19,14 @@ LIBRARY = BUILD / "libaliquot-gpu.so"
 SIMGPU = BUILD / "simgpu" / "simgpu"
 
 
+def preloadable(library, folder):
+    """A link in 'folder', which has no spaces in its path: LD_PRELOAD is parted by them."""
+    link = pathlib.Path(folder, library.name)
+    if not link.is_symlink():
+        link.symlink_to(library.resolve())
+    return str(link)
+
+
 class Card:
     """One file with simulated GPUs; 'version' is the CUDA version of the driver.
 
@@ -33,7 +41,7 @@ class Card:
         self.env = {**os.environ, "SIMGPU_DEVICE": self.path, "XDG_RUNTIME_DIR": self.folder,
                     "LD_LIBRARY_PATH": str((BUILD / "simgpu" / version).resolve())}
         if options.get("virtual"):
-            self.env["LD_PRELOAD"] = str((BUILD / "simgpu" / "libsimgpu-time.so").resolve())
+            self.env["LD_PRELOAD"] = preloadable(BUILD / "simgpu" / "libsimgpu-time.so", self.folder)
             self.env["ASAN_OPTIONS"] = "verify_asan_link_order=0"
 
     def close(self):

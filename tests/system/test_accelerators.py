@@ -3,6 +3,7 @@
 
 import json
 import os
+import shutil
 
 import pytest
 
@@ -268,8 +269,9 @@ def test_what_no_card_can_hold_is_not_sent(cluster):
 
 
 def test_a_plugin_that_hangs_holds_up_nobody_else(cluster):
+    shutil.copy(BUILD / "tests/unit/agent/bad.so", cluster.folder)  # its path has no spaces
     client = start(cluster, TWO_GPUS, ALIQUOT_ACCELERATORS_TIME_LIMIT="300s",
-                   ALIQUOT_ACCELERATORS_PLUGINS=f"{BUILD}/tests/unit/agent/bad.so:"
+                   ALIQUOT_ACCELERATORS_PLUGINS=f"{cluster.folder}/bad.so:"
                                                 f"{cluster.folder}/hang-attach")
     stuck = submit(client, "stuck", **{"bad.device": "1"}).json["sessionId"]
     wait_status(client, stuck, "PREPARING", "PULLING", "PREPARED", "CREATING")

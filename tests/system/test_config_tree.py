@@ -5,6 +5,7 @@ to type, exports that come back, and kill -9 while it changes.
 
 import json
 import os
+import shlex
 import stat
 import subprocess
 import threading
@@ -92,7 +93,7 @@ def test_export_and_import(cluster):
         "would be: 3 new, 0 changed, 2 as they were\n")
     assert "config" not in whole(cluster)
     for line in ("import - < backup.json", "export | aliquot admin config import -"):
-        line = f"aliquot admin config {line}".replace("aliquot", str(BUILD / "aliquot"))
+        line = f"aliquot admin config {line}".replace("aliquot", shlex.quote(str(BUILD / "aliquot")))
         assert shell(cluster, line).returncode == 0
         assert whole(cluster) == TREE
     does(cluster, "import", "below", file)
@@ -158,7 +159,7 @@ def test_commands_of_backendai(cluster):
     assert bai("delete sgroup/default/idle/enabled").returncode == 0
     assert whole(cluster) == {}
     for line in ("aliquot admin etcd put a b", "aliquot mgr etcd put a b"):
-        assert shell(cluster, line.replace("aliquot", str(BUILD / "aliquot"))).returncode == 0
+        assert shell(cluster, line.replace("aliquot", shlex.quote(str(BUILD / "aliquot")))).returncode == 0
     assert cluster.cli("mgr", "etcd", "get", "no/such").returncode == 5  # not by that name
 
 

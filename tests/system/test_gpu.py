@@ -15,7 +15,7 @@ import time
 import pytest
 
 import fetched
-from gpu import BUILD, LIBRARY, Card
+from gpu import BUILD, LIBRARY, Card, preloadable
 from screen import Screen
 
 CLIENTS = BUILD / "tests" / "gpu"
@@ -146,7 +146,7 @@ def test_killed_processes_give_back_at_once(card):
 @pytest.mark.gate
 def test_many_processes_and_kills(card):
     """The shared counter equals the sum over live processes, whichever dies when."""
-    script = f"for i in $(seq 16); do {CLIENTS}/gpu-churn & done; wait"
+    script = f"for i in $(seq 16); do '{CLIENTS}/gpu-churn' & done; wait"
     with card.started("sh", "-c", script, options=["--memory", "4g"],
                       stdout=subprocess.DEVNULL):
         assert wait_for(lambda: len(card.show()[0]["clients"]) == 16)
@@ -274,14 +274,14 @@ def test_programs_of_musl_load_the_library(tmp_path):
     (tmp_path / "program.c").write_text(MUSL)
     subprocess.run(["musl-gcc", "-o", tmp_path / "program", tmp_path / "program.c"], check=True)
     done = subprocess.run([tmp_path / "program"], capture_output=True, text=True,
-                          env={"LD_PRELOAD": str(LIBRARY.resolve())})
+                          env={"LD_PRELOAD": preloadable(LIBRARY, tmp_path)})
     assert (done.returncode, done.stdout, done.stderr) == (0, "fine\n", "")
 
 
 def test_programs_without_a_gpu_are_left_alone(card):
     plain = card.run_plain("ls", "/")
     assert card.run("ls", "/").stdout == plain.stdout
-    env = {**os.environ, "LD_PRELOAD": str(LIBRARY.resolve())}
+    env = {**os.environ, "LD_PRELOAD": preloadable(LIBRARY, card.folder)}
     done = subprocess.run([sys.executable, "-c", "import socket, threading; print('fine')"],
                           env=env, capture_output=True, text=True)
     assert done.stdout == "fine\n" and done.stderr == ""
@@ -289,7 +289,7 @@ def test_programs_without_a_gpu_are_left_alone(card):
 
 def test_without_a_server_nothing_is_granted(card):
     done = card.run_plain(CLIENTS / "gpu-bypass", "dlsym",
-                          env={"LD_PRELOAD": str(LIBRARY.resolve())})
+                          env={"LD_PRELOAD": preloadable(LIBRARY, card.folder)})
     assert done.returncode == 0 and "got" not in done.stdout
 
 
@@ -318,7 +318,7 @@ def pynvml():
 
 
 def test_a_client_of_nvml_sees_the_slice(card, pynvml):
-    script = (f"{CLIENTS}/gpu-churn 20 & sleep 1; {sys.executable} -c \"$CODE\"; kill $!")
+    script = (f"'{CLIENTS}/gpu-churn' 20 & sleep 1; {sys.executable} -c \"$CODE\"; kill $!")
     done = card.run("sh", "-c", script, options=["--memory", "2g"],
                     env={**pynvml, "CODE": NVML_CLIENT})
     seen = json.loads(done.stdout.strip().splitlines()[-1])

@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 
@@ -95,7 +96,7 @@ def shell(cluster):
     screen = Screen("/bin/bash", "--norc", "--noprofile", "--noediting", "-i",
                     env=env_of(cluster, PS1="ready> "), columns=200)
     screen.until_shown("ready>")
-    screen.send(f"{ALIQUOT} top\r".encode())
+    screen.send(f"{shlex.quote(ALIQUOT)} top\r".encode())
     screen.until(lambda lines: screen.is_alternate and len(names(lines)) == 3)
     return screen
 
