@@ -47,12 +47,19 @@ static void pour(struct request *req, void *data)
         request_end(req);
 }
 
+static void on_flow_gone(struct request *req, void *data)
+{
+    (void)data;
+    request_end(req);
+}
+
 static void on_flow(struct request *req, void *data)
 {
     struct flow *flow = arena_alloc(request_get_arena(req), sizeof(*flow));
 
     (void)data;
     flow->left = (size_t)atoi(request_get_query(req, "count"));
+    request_set_gone(req, on_flow_gone, NULL);
     request_begin(req, 200, "text/plain", pour, flow);
     pour(req, flow);
 }
