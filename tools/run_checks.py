@@ -189,11 +189,11 @@ def show_end(run, cases, failures, number):
         print("\n".join([*getattr(failure, "last_lines", []), f"check: {text}"]))
 
 
-def show_time(words, seconds):
-    print(f"{' '.join(words) or 'everything'}: {seconds:.0f} s")
-    budget = BUDGET_SEC.get(words and words[0])
+def show_time(asked, seconds):
+    print(f"{asked}: {seconds:.0f} s")
+    budget = BUDGET_SEC.get(asked)
     if budget and seconds > budget:
-        print(f"WARNING: that is more than the {budget} s that the {words[0]} may take")
+        print(f"WARNING: that is more than the {budget} s that the {asked} may take")
 
 
 def hold(tasks):
@@ -226,8 +226,9 @@ def check(words):
     seconds = round(time.monotonic() - started, 1)
     (RESULTS / "seconds.json").write_text(json.dumps(
         {"asked": words, **run.seconds, "total": seconds}) + "\n")
-    show_end(run, cases, failures, SLOWEST.get(words and words[0], 20))
-    show_time(words, seconds)
+    asked = words[0] if words else "everything"
+    show_end(run, cases, failures, SLOWEST.get(asked, 20))
+    show_time(asked, seconds)
     status = results.close(cases, len(run.broken))
     for file in held:
         file.close()

@@ -13,6 +13,7 @@ from world import ROOT, World, processes_of
 
 sys.path.append(str(ROOT / "tools"))
 import commands  # noqa: E402
+import repeat  # noqa: E402
 import results  # noqa: E402
 import run_checks  # noqa: E402
 import suites  # noqa: E402
@@ -94,6 +95,19 @@ def test_slowest_first_and_failures_with_their_output(cases, capsys):
                                        "to repeat it: ./check api 'test_a::bad[crun]'\n")
 
 
+def test_a_program_that_ends_badly_has_failed(tmp_path, capsys):
+    (tmp_path / "unit.xml").write_text("""<testsuites><testsuite name="a" time="1">
+<testcase classname="x.x:unit / http/client" name="1 - test_it"/><system-err>
+==7==ERROR: LeakSanitizer: detected memory leaks
+(test program exited with status code 1)</system-err></testsuite></testsuites>""")
+    cases = results.read([suites.python_tests("unit", [], {}, folder=tmp_path)])
+    assert [(case.name, case.state) for case in cases] == [("1 - test_it", "passed"),
+                                                           ("end", "failed")]
+    assert not repeat.repeatable(cases)
+    results.show_failures(cases)
+    assert "LeakSanitizer" in capsys.readouterr().out
+
+
 def test_an_error_is_shown_before_the_logs_that_follow_it():
     logs = [f"E   log {i}" for i in range(100)]
     shown = results.excerpt("\n".join(["def test():", ">   assert x", "E   x is not", *logs]))
@@ -103,6 +117,22 @@ def test_an_error_is_shown_before_the_logs_that_follow_it():
 
 def test_nothing_passed_is_a_failure(capsys):
     assert results.close([], 0) == 1
+
+
+def test_without_words_everything_is_run(tmp_path, monkeypatch, capsys):
+    def run(task, log):
+        task.file("xml").write_text('<testsuite><testcase classname="a" name="good"/></testsuite>')
+        return True
+
+    task = suites.Task("api", {}, run, folder=tmp_path)
+    monkeypatch.setattr(run_checks, "SUITES", {"api": lambda names: [task]})
+    monkeypatch.setattr(run_checks, "GROUPS", {})
+    monkeypatch.setattr(run_checks, "RESULTS", tmp_path)
+    monkeypatch.setattr(repeat, "FOLDER", tmp_path / "unsteady")
+    with pytest.raises(SystemExit) as ended:
+        run_checks.check([])
+    said = capsys.readouterr().out.splitlines()
+    assert ended.value.code == 0 and said[-2] == "everything: 0 s", said
 
 
 def test_a_suite_is_run_once_at_a_time(tmp_path, monkeypatch):
