@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The shared helpers of tests/lib are there however pytest is started, and so is what is tested."""
 
+import os
 import pathlib
 import signal
 import sys
@@ -14,6 +15,7 @@ WITHOUT_BUILD = ("layers", "fresh", "packages")  # they need none, or make their
 
 
 def pytest_configure(config):
+    os.environ["no_proxy"] = "localhost,127.0.0.1"  # what is tested is here, wherever packages are
     config.addinivalue_line("markers", "gate: the main path of a feature, part of ./check gate")
     config.addinivalue_line("markers", "engines: runs on PostgreSQL, too")
     config.addinivalue_line("markers", "file_database: but this one is about the file")
