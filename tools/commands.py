@@ -35,8 +35,9 @@ class Failed(Exception):
 
 def ended_with_us(command, ended_by=signal.SIGTERM):
     """The command for subprocess that runs 'command', which gets the signal 'ended_by' when the
-    thread that started it ends, however that happens."""
-    return ["setpriv", "--pdeathsig", ended_by.name[3:], *map(str, command)]
+    thread that started it ends, however that happens: the shell sees an end before setpriv."""
+    return ["setpriv", "--pdeathsig", ended_by.name[3:], "sh", "-c",
+            'test "$PPID" = "$0" && exec "$@"', str(os.getpid()), *map(str, command)]
 
 
 def start(command, ended_by=signal.SIGTERM, **options):

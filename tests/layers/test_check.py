@@ -185,6 +185,15 @@ def test_a_command_ends_with_the_tool_that_is_killed():
     wait_for(lambda: not command.exists(), 60, "the command to end")
 
 
+def test_a_command_whose_tool_has_ended_before_does_not_begin():
+    text = ("import commands, shlex; print('; '.join([shlex.join(commands.ended_with_us("
+            "['echo', 'begun'])), 'true']))")
+    command = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True,
+                             env={**os.environ, "PYTHONPATH": str(ROOT / "tools")}, check=True)
+    done = subprocess.run(["sh", "-c", command.stdout], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("", "")
+
+
 def test_where_nothing_is_built_pytest_says_so():
     done = subprocess.run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "tests/api"],
                           cwd=ROOT, env={**os.environ, "ALIQUOT_BUILD": "nothing-here"},
