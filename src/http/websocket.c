@@ -13,6 +13,7 @@
 
 #define MESSAGE_MAX ((size_t)1 << 20)
 #define QUEUE_MAX ((size_t)8 << 20)
+#define PONG_QUEUE_MAX ((size_t)64 << 10) /* a peer that does not read more than this gets none */
 #define PING_MSEC 30000
 #define CLOSE_MSEC 5000 /* the peer has to answer our close, and then to hang up */
 
@@ -101,23 +102,25 @@ void websocket_abort(struct websocket *ws)
 
 /* ---- sending ---- */
 
-/* Bring the frames to the stream. 0, -ENOMEM or -EPIPE. */
+size_t websocket_get_queued(const struct websocket *ws)
+{
+    return ws->stream ? stream_queued(ws->stream) : 0;
+}
+
+/* Bring the frames to the stream, and a pong if there is room for it. 0, -ENOMEM or -EPIPE. */
 static int websocket_flush(struct websocket *ws)
 {
     struct strbuf *out = &ws->frames.out;
     int r = -EPIPE;
 
+    if (websocket_get_queued(ws) < PONG_QUEUE_MAX)
+        websocket_frames_add_pong(&ws->frames);
     if (!strbuf_ok(out))
         return -ENOMEM;
     if (ws->stream)
         r = stream_write(ws->stream, out->data, out->len);
     strbuf_clear(out);
     return r;
-}
-
-size_t websocket_get_queued(const struct websocket *ws)
-{
-    return ws->stream ? stream_queued(ws->stream) : 0;
 }
 
 int websocket_send(struct websocket *ws, bool is_text, const void *bytes, size_t len)
@@ -248,7 +251,10 @@ static void websocket_on_drain(void *data)
 {
     struct websocket *ws = data;
 
-    if (!ws->over && ws->ops->on_drain)
+    if (ws->over)
+        return;
+    (void)websocket_flush(ws);
+    if (ws->ops->on_drain)
         ws->ops->on_drain(ws, ws->data);
 }
 

@@ -76,6 +76,13 @@ void websocket_frames_add(struct websocket_frames *f, enum websocket_opcode opco
         websocket_frames_apply_mask(f->out.data + f->out.len - len, len, mask, 0);
 }
 
+void websocket_frames_add_pong(struct websocket_frames *f)
+{
+    if (f->owes_pong)
+        websocket_frames_add(f, WEBSOCKET_PONG, f->pong, f->pong_len);
+    f->owes_pong = false;
+}
+
 void websocket_frames_close(struct websocket_frames *f, uint16_t code, const char *reason)
 {
     unsigned char payload[WEBSOCKET_CONTROL_MAX] = { (unsigned char)(code >> 8),
@@ -223,6 +230,13 @@ static void websocket_frames_take_close(struct websocket_frames *f)
     f->over = true;
 }
 
+static void websocket_frames_take_ping(struct websocket_frames *f)
+{
+    f->owes_pong = true;
+    f->pong_len = f->control.len;
+    memcpy(f->pong, f->control.data, f->pong_len);
+}
+
 /* The payload is complete. */
 static void websocket_frames_end_frame(struct websocket_frames *f, struct websocket_message *ret)
 {
@@ -231,7 +245,7 @@ static void websocket_frames_end_frame(struct websocket_frames *f, struct websoc
     if (websocket_frames_opcode_of(f) == WEBSOCKET_CLOSE)
         websocket_frames_take_close(f);
     else if (websocket_frames_opcode_of(f) == WEBSOCKET_PING)
-        websocket_frames_add(f, WEBSOCKET_PONG, f->control.data, f->control.len);
+        websocket_frames_take_ping(f);
     if (websocket_frames_is_control(f) || !(f->head[0] & FIN))
         return;
     f->in_message = false;

@@ -2,8 +2,9 @@
 /* websocket_frames.h - the frames of one side of a WebSocket (RFC 6455, section 5)
  *
  * No sockets: bytes go in, whole messages come out, and what has to be sent
- * is collected in 'out'. Fragments are joined, pings answered, closes echoed;
- * a peer that breaks the rules gets a close that says which.
+ * is collected in 'out'. Fragments are joined, closes echoed; a peer that breaks
+ * the rules gets a close that says which. Of several pings only the newest is
+ * owed a pong (section 5.5.3).
  */
 #ifndef AQ_HTTP_WEBSOCKET_FRAMES_H
 #define AQ_HTTP_WEBSOCKET_FRAMES_H
@@ -40,6 +41,9 @@ struct websocket_frames {
     /* the message that is being read */
     bool in_message, is_text;
     struct strbuf message;
+    bool owes_pong; /* of these bytes; a peer that reads none of them costs no more */
+    unsigned char pong[WEBSOCKET_CONTROL_MAX];
+    size_t pong_len;
     /* closes */
     bool over; /* nothing is read any more */
     bool close_sent, close_received;
@@ -66,6 +70,9 @@ size_t websocket_frames_read(struct websocket_frames *f, const char *bytes, size
  */
 void websocket_frames_add(struct websocket_frames *f, enum websocket_opcode opcode,
                           const void *bytes, size_t len);
+
+/* Add the pong that is owed, if there is one. */
+void websocket_frames_add_pong(struct websocket_frames *f);
 
 /* Add a close, once. 'reason' may be NULL; what does not fit in is cut. */
 void websocket_frames_close(struct websocket_frames *f, uint16_t code, const char *reason);

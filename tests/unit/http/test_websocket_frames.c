@@ -142,6 +142,14 @@ static void test_answers(void **state)
                 "a\x89\x80\0\0\0\0\x80\x81\0\0\0\0"
                 "b"),
           "t:ab;", BYTES("\x8a\x00"), 0 },
+        { "the newest of two pings",
+          BYTES("\x89\x81\0\0\0\0"
+                "a\x89\x81\0\0\0\0"
+                "b"),
+          "",
+          BYTES("\x8a\x01"
+                "b"),
+          0 },
         { "close", BYTES("\x88\x82\0\0\0\0\x03\xe9"), "", BYTES("\x88\x02\x03\xe9"), 1001 },
         { "bare close", BYTES("\x88\x80\0\0\0\0"), "", BYTES("\x88\x00"), 1005 },
         { "no pong after a close", BYTES("\x88\x80\0\0\0\0\x89\x80\0\0\0\0"), "", BYTES("\x88\x00"),
@@ -155,6 +163,7 @@ static void test_answers(void **state)
 
         websocket_frames_init(&f, true, MAX);
         feed(&f, answers[i].in, answers[i].in_len, 1, &got);
+        websocket_frames_add_pong(&f);
         assert_row(strcmp(got.data, answers[i].got) == 0, "%s: %s", answers[i].what, got.data);
         assert_row(f.out.len == answers[i].out_len
                        && memcmp(f.out.data, answers[i].out, f.out.len) == 0,
