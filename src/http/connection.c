@@ -77,6 +77,7 @@ static void connection_close_stream(struct connection *conn)
     conn->stream = NULL;
     server_set_timer(conn, TIMER_NONE);
     server->refusing -= conn->refused;
+    places_leave(conn);
     strbuf_done(&conn->input);
     server_count_down(server);
 }
@@ -104,6 +105,7 @@ void connection_drop(struct connection *conn)
 static void connection_shut(struct connection *conn)
 {
     conn->body_follows = false;
+    conn->linger_mark = conn->mark;
     server_set_timer(conn, TIMER_LINGER);
     stream_shutdown(conn->stream);
 }
@@ -116,7 +118,7 @@ static void connection_shut(struct connection *conn)
 static void connection_linger(struct connection *conn)
 {
     conn->state = CONNECTION_LINGER;
-    conn->mark = 0;
+    conn->mark = conn->linger_mark = 0;
     conn->linger_end = uv_now(conn->server->loop) + LINGER_MSEC;
     strbuf_done(&conn->input);
     if (conn->body_follows)
@@ -433,8 +435,6 @@ static void connection_on_read(void *data, const char *bytes, size_t len)
         conn->mark += len;
         if (conn->mark > LINGER_MAX)
             connection_drop(conn);
-        else if (uv_now(conn->server->loop) < conn->linger_end)
-            server_set_timer(conn, conn->timer);
     } else if (conn->input.len || !connection_is_hungry(conn))
         (void)connection_keep_input(conn, bytes, len);
     else if (ready_has_time(conn->server))
@@ -532,6 +532,15 @@ static void connection_expire_body(struct connection *conn)
     connection_break_off(conn, &err);
 }
 
+/* The client still sends, and may. */
+static bool connection_may_linger(struct connection *conn)
+{
+    bool has_come = conn->mark > conn->linger_mark;
+
+    conn->linger_mark = conn->mark;
+    return has_come && uv_now(conn->server->loop) < conn->linger_end;
+}
+
 void connection_expire(struct connection *conn)
 {
     struct aq_error err = { .code = 0 };
@@ -550,7 +559,16 @@ void connection_expire(struct connection *conn)
         reply_keepalive(&conn->req);
         break;
     case TIMER_BODY_PAUSE:
-        connection_shut(conn);
+        if (connection_may_linger(conn))
+            server_set_timer(conn, TIMER_BODY_PAUSE);
+        else
+            connection_shut(conn);
+        break;
+    case TIMER_LINGER:
+        if (connection_may_linger(conn))
+            server_set_timer(conn, TIMER_LINGER);
+        else
+            connection_drop(conn);
         break;
     case TIMER_WRITE:
         if (stream_sent(conn->stream) > conn->mark)

@@ -55,9 +55,11 @@ int server_new(uv_loop_t *loop, const struct server_options *options, struct ser
     server->router = options->router;
     server->guard = options->guard;
     server->guard_data = options->guard_data;
+    server->name_peer = options->name_peer;
     server->origins = options->origins;
     server_set_limits(server, &options->limits);
     quota_init(&server->quota, server->limits.connections_max, server->limits.bodies_max);
+    server->peers = (struct map)MAP_INIT;
     list_init(&server->connections);
     for (unsigned i = 0; i < TIMER_COUNT; i++)
         list_init(&server->timers[i]);
@@ -114,39 +116,6 @@ static void server_start_sweeping(struct server *server)
 
 /* ---- connections ---- */
 
-/* The oldest of a kind, if it has waited for 'msec' at least. */
-static struct connection *server_find_oldest(struct server *server, enum timer_kind kind,
-                                             uint64_t msec)
-{
-    struct list *head = &server->timers[kind];
-    struct connection *conn = LIST_ENTRY(head->next, struct connection, timer_link);
-
-    if (list_is_empty(head)
-        || conn->deadline - server->timer_msec[kind] + msec > uv_now(server->loop))
-        return NULL;
-    return conn;
-}
-
-/* Clients to close when there are too many: those who never said anything first, those in the
- * middle of a head or a body last. Clients that are neither slow nor silent come and go
- * much faster than the second that is given to them.
- */
-static struct connection *server_find_idle(struct server *server)
-{
-    static const struct {
-        enum timer_kind kind;
-        uint64_t msec;
-    } order[] = {
-        { TIMER_FRESH, 1000 }, { TIMER_IDLE, 0 }, { TIMER_HEAD, 1000 },
-        { TIMER_FRESH, 0 },    { TIMER_HEAD, 0 }, { TIMER_BODY, 0 },
-    };
-    struct connection *found = NULL;
-
-    for (size_t i = 0; i < AQ_COUNT(order) && !found; i++)
-        found = server_find_oldest(server, order[i].kind, order[i].msec);
-    return found;
-}
-
 void server_start_connection(struct connection *conn)
 {
     struct server *server = conn->server;
@@ -155,11 +124,6 @@ void server_start_connection(struct connection *conn)
         server_start_sweeping(server);
     server->stats.connections_total++;
     server_set_timer(conn, TIMER_FRESH);
-}
-
-static bool server_is_full(const struct server *server)
-{
-    return server->connection_count - server->refusing >= server->limits.connections_max;
 }
 
 static void server_on_waiting(struct listener *listener, void *data)
@@ -171,17 +135,11 @@ static void server_on_waiting(struct listener *listener, void *data)
         listener_wait(listener);
         return;
     }
-    if (server_is_full(server)) {
-        struct connection *idle = server_find_idle(server);
-
-        if (idle)
-            connection_drop(idle);
-    }
-    conn->refused = server_is_full(server);
     if (listener_accept(listener, &connection_ops, conn, &conn->stream, NULL) < 0) {
         connection_free(conn);
         return;
     }
+    conn->refused = !places_take(conn);
     server_start_connection(conn);
     if (!conn->refused)
         return;
@@ -286,5 +244,6 @@ void server_free(struct server *server)
     arena_done(&server->spare);
     strbuf_done(&server->scratch);
     quota_done(&server->quota);
+    map_done(&server->peers);
     free(server);
 }

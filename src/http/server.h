@@ -38,7 +38,7 @@ struct server_limits {
     unsigned idle_msec;            /* between requests [75,000] */
     unsigned write_msec;           /* queued bytes may stand still [30,000] */
     unsigned keepalive_msec;       /* silence on an event stream before a comment [15,000] */
-    unsigned connections_max;      /* further ones get 503 [10,000] */
+    unsigned connections_max;      /* beyond it idle and slow ones are closed [10,000] */
     size_t queue_max;              /* bytes queued for one slow reader [8 MiB] */
     size_t bodies_max; /* bytes of all bodies held at one time; beyond it 503 [128 MiB] */
 };
@@ -49,11 +49,20 @@ struct server_limits {
 typedef int server_guard_fn(struct request *req, const struct route *route, void *data,
                             struct aq_error *err);
 
+#define SERVER_PEER_MAX 64
+
+/* Who counts as one for the places that connections take: the name for an address as
+ * stream_get_address() gives it. False if it stands for many, such as a proxy or a socket
+ * of this machine. On the loop's thread.
+ */
+typedef bool server_name_peer_fn(const char *address, char ret[SERVER_PEER_MAX], void *data);
+
 struct server_options {
     struct server_limits limits;
-    const struct router *router; /* must outlive the server */
-    server_guard_fn *guard;      /* may be NULL */
-    void *guard_data;
+    const struct router *router;    /* must outlive the server */
+    server_guard_fn *guard;         /* may be NULL */
+    server_name_peer_fn *name_peer; /* may be NULL: places are not counted by address */
+    void *guard_data;               /* of both */
     /* Borrowed, looked at for each request; NULL = no page but the server's own reads answers */
     const struct origin_rules *origins;
 };

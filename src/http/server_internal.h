@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* server_internal.h - what server.c, connection*.c, ready.c, request.c and reply.c share
+/* server_internal.h - what server.c, connection*.c, places.c, ready.c, request.c and reply.c share
  *
  * A connection has one request at a time, embedded. While a handler has it,
  * the connection lives on even if the client has gone (stream == NULL).
@@ -64,9 +64,16 @@ struct request {
     bool gone;
 };
 
+/* Whoever an address stands for, while there are connections from it. */
+struct server_peer {
+    char name[SERVER_PEER_MAX];
+    size_t connections;
+};
+
 struct connection {
     struct server *server;
-    struct stream *stream; /* NULL once gone */
+    struct stream *stream;    /* NULL once gone */
+    struct server_peer *peer; /* NULL = it is not counted */
     struct message_parser *parser;
     struct list all; /* in server->connections */
     struct list timer_link;
@@ -74,6 +81,7 @@ struct connection {
     uint64_t deadline;      /* uv_now() */
     uint64_t mark;          /* TIMER_WRITE: stream_sent(); TIMER_BODY: bytes since */
     uint64_t linger_end;    /* uv_now() */
+    uint64_t linger_mark;   /* bytes that had come when the timer was set */
     struct strbuf input;    /* read, but not its turn yet */
     struct strbuf held;     /* the answer that is sent once the body is through */
     enum timer_kind timer;
@@ -107,6 +115,8 @@ struct server {
     server_guard_fn *guard;
     void *guard_data;
     const struct origin_rules *origins; /* NULL = none */
+    server_name_peer_fn *name_peer;     /* NULL = places are not counted by address */
+    struct map peers;                   /* name -> struct server_peer */
     struct server_limits limits;
     struct listener *listeners[16];
     size_t listener_count;
@@ -172,6 +182,15 @@ void server_start_connection(struct connection *conn);
 void server_set_timer(struct connection *conn, enum timer_kind kind);
 /* The stream of a connection is no more. */
 void server_count_down(struct server *server);
+
+/* ---- places.c ---- */
+
+/* Give a new connection, whose stream is there and not counted yet, a place, if need be that of
+ * another one, which is dropped: of the same address, if that has more than its share. False if
+ * there is none. It has to leave in either case.
+ */
+bool places_take(struct connection *conn);
+void places_leave(struct connection *conn);
 
 /* ---- ready.c ---- */
 

@@ -228,7 +228,7 @@ static int daemon_open_server(struct daemon *d, struct aq_error *err)
     const char *host = d->conf->listen.host;
     AQ_CLEANUP(aq_freep) char *address = aq_format(strchr(host, ':') ? "[%s]:%u" : "%s:%u", host,
                                                    (unsigned)d->conf->listen.port);
-    struct server_options options = { .guard = api_guard };
+    struct server_options options = { .guard = api_guard, .name_peer = api_name_peer };
     struct listener_options listen = { .address = address, .insecure = d->conf->insecure };
     const struct origin_rules origins = { .allowed = d->conf->allow_origins.items,
                                           .count = d->conf->allow_origins.count,

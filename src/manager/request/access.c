@@ -339,3 +339,16 @@ int api_owner(const struct api *api, const struct request *req, const char *owne
     *ret = key;
     return 0;
 }
+
+bool api_name_peer(const char *address, char ret[SERVER_PEER_MAX], void *data)
+{
+    const struct api *api = data;
+    char one[CLIENT_ADDRESS_MAX], network[CLIENT_ADDRESS_MAX];
+
+    if (address_normalize(address, strlen(address), one) < 0
+        || address_list_has(&api->proxies, one))
+        return false;
+    client_address_network(one, network);
+    (void)snprintf(ret, SERVER_PEER_MAX, "%s", network);
+    return true;
+}

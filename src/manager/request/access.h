@@ -83,4 +83,9 @@ int api_find_project(const struct api *api, const struct request *req, const cha
  */
 int api_guard(struct request *req, const struct route *route, void *data, struct aq_error *err);
 
+/* Whose places connections of the HTTP server take, for server_options: a trusted proxy's and
+ * those of the machine's own sockets are not counted. 'data' is the struct api.
+ */
+bool api_name_peer(const char *address, char ret[SERVER_PEER_MAX], void *data);
+
 #endif

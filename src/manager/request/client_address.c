@@ -35,7 +35,7 @@ int address_normalize(const char *text, size_t len, char ret[CLIENT_ADDRESS_MAX]
     return 0;
 }
 
-static bool address_list_has(const struct address_list *list, const char *address)
+bool address_list_has(const struct address_list *list, const char *address)
 {
     for (size_t i = 0; i < list->count; i++)
         if (strcmp(list->items[i], address) == 0)

@@ -8,6 +8,7 @@
 #ifndef AQ_MANAGER_REQUEST_CLIENT_ADDRESS_H
 #define AQ_MANAGER_REQUEST_CLIENT_ADDRESS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -18,6 +19,8 @@ struct address_list {
     char *const *items;
     size_t count;
 };
+
+bool address_list_has(const struct address_list *list, const char *address);
 
 #define CLIENT_ADDRESS_MAX 46
 

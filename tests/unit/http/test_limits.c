@@ -365,6 +365,28 @@ static void test_full(void **state)
     net_down(&net);
 }
 
+/* Clients that have their answer and go on sending make room. */
+static void test_lingering_crowd(void **state)
+{
+    struct server_stats stats;
+    struct raw raws[3];
+
+    (void)state;
+    up(&(struct server_limits){ .connections_max = 2 });
+    for (size_t i = 0; i < AQ_COUNT(raws); i++) {
+        raw_open(&raws[i], &net);
+        raw_say(&raws[i], "POST /nothing HTTP/1.1\r\n" HOST "Connection: close\r\n"
+                          "Content-Length: 1000000\r\n\r\nx");
+        RUN_UNTIL(&net, memmem(raws[i].got.data, raws[i].got.len, "HTTP/1.1 404", 12));
+    }
+    check_served();
+    server_get_stats(net.server, &stats);
+    assert_int_equal(stats.refused, 0);
+    for (size_t i = 0; i < AQ_COUNT(raws); i++)
+        raw_close(&raws[i]);
+    net_down(&net);
+}
+
 /* What was asked before the stop is answered; then the connection ends by itself. */
 static void test_stop_while_flushing(void **state)
 {
@@ -437,6 +459,7 @@ int main(void)
         cmocka_unit_test(test_many_bodies),
         cmocka_unit_test(test_long_head),
         cmocka_unit_test(test_full),
+        cmocka_unit_test(test_lingering_crowd),
         cmocka_unit_test(test_stop_while_flushing),
         cmocka_unit_test(test_idle_crowd),
     };
