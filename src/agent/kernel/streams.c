@@ -176,11 +176,20 @@ static void streams_on_terminal_closed(void *data)
     streams_close_stream(data);
 }
 
+/* What took input was slow, and takes it again. */
+static void streams_on_input_taken(void *data)
+{
+    struct served *s = data;
+
+    link_stream_pause(s->stream, false);
+}
+
 static void streams_serve_terminal(struct served *s)
 {
     static const struct runtime_terminal_ops ops = {
         .on_output = streams_on_output,
         .on_closed = streams_on_terminal_closed,
+        .on_drain = streams_on_input_taken,
     };
     struct local_kernel *k = kernel_find(s->agent, &s->kernel_id);
     struct aq_error err = { 0 };
@@ -200,13 +209,6 @@ static bool streams_on_exec_bytes(void *data, const char *bytes, size_t len)
     return link_stream_write(s->stream, bytes, len) == 1;
 }
 
-static void streams_on_exec_drain(void *data)
-{
-    struct served *s = data;
-
-    link_stream_pause(s->stream, false);
-}
-
 static void streams_on_exec_end(void *data)
 {
     streams_close_stream(data);
@@ -216,7 +218,7 @@ static int streams_start_exec(struct served *s, struct aq_error *err)
 {
     static const struct exec_ops ops = {
         .on_bytes = streams_on_exec_bytes,
-        .on_drain = streams_on_exec_drain,
+        .on_drain = streams_on_input_taken,
         .on_end = streams_on_exec_end,
     };
     const struct msg_stream_open open = { .kind = s->exec_kind,
@@ -245,16 +247,6 @@ static void streams_serve_exec(struct served *s)
     streams_close_stream(s);
 }
 
-static void streams_take_exec(struct served *s, const char *bytes, size_t len)
-{
-    int r = exec_take(s->exec, bytes, len);
-
-    if (r < 0)
-        streams_close_stream(s);
-    else if (r == 1)
-        link_stream_pause(s->stream, true);
-}
-
 /* ---- the stream's side ---- */
 
 static void streams_on_open(void *data, struct link_stream *stream)
@@ -274,12 +266,14 @@ static void streams_on_open(void *data, struct link_stream *stream)
 static void streams_on_data(void *data, struct link_stream *stream, const char *bytes, size_t len)
 {
     struct served *s = data;
+    int r = s->terminal ? runtime_input(s->terminal, bytes, len)
+            : s->exec   ? exec_take(s->exec, bytes, len)
+                        : 0;
 
-    (void)stream;
-    if (s->terminal)
-        runtime_input(s->terminal, bytes, len);
-    else if (s->exec)
-        streams_take_exec(s, bytes, len);
+    if (r == 1)
+        link_stream_pause(stream, true);
+    else if (r < 0 && s->exec)
+        streams_close_stream(s);
 }
 
 static void streams_on_drain(void *data, struct link_stream *stream)

@@ -273,7 +273,9 @@ static void runner_client_on_terminal_packet(void *data, const char *packet, siz
 
 static void runner_client_on_terminal_drain(void *data)
 {
-    (void)data;
+    struct runner_terminal *t = data;
+
+    t->ops->on_drain(t->data);
 }
 
 int runner_terminal_open(uv_loop_t *loop, const char *directory, const struct runtime_ops *runtime,
@@ -301,12 +303,11 @@ int runner_terminal_open(uv_loop_t *loop, const char *directory, const struct ru
     return 0;
 }
 
-void runner_terminal_input(struct runtime_terminal *terminal, const char *bytes, size_t len)
+int runner_terminal_input(struct runtime_terminal *terminal, const char *bytes, size_t len)
 {
     struct runner_terminal *t = AQ_CONTAINER_OF(terminal, struct runner_terminal, super);
 
-    if (len)
-        (void)runner_wire_send_bytes(t->wire, RUNNER_INPUT, bytes, len);
+    return len ? runner_wire_send_bytes(t->wire, RUNNER_INPUT, bytes, len) : 0;
 }
 
 void runner_terminal_resize(struct runtime_terminal *terminal, uint16_t rows, uint16_t cols)

@@ -66,7 +66,7 @@ void runner_command_free(struct runner_command *command);
 int runner_terminal_open(uv_loop_t *loop, const char *directory, const struct runtime_ops *runtime,
                          const struct runtime_terminal_ops *ops, void *data,
                          struct runtime_terminal **ret, struct aq_error *err);
-void runner_terminal_input(struct runtime_terminal *terminal, const char *bytes, size_t len);
+int runner_terminal_input(struct runtime_terminal *terminal, const char *bytes, size_t len);
 void runner_terminal_resize(struct runtime_terminal *terminal, uint16_t rows, uint16_t cols);
 void runner_terminal_pause(struct runtime_terminal *terminal, bool paused);
 void runner_terminal_detach(struct runtime_terminal *terminal);

@@ -12,6 +12,8 @@
 #include "agent/runtime/runner_client.h"
 #include "base/list.h"
 
+#define QUEUE_MAX ((size_t)1 << 20) /* bytes; who sends more has not waited for on_drain() */
+
 struct runner_wire_queued {
     struct list link;
     size_t len;
@@ -25,6 +27,7 @@ struct runner_wire {
     const struct runner_wire_ops *ops;
     void *data;
     struct list queue;
+    size_t queued; /* bytes of it */
     bool is_paused, is_closed;
 };
 
@@ -59,6 +62,7 @@ static void runner_wire_flush(struct runner_wire *w)
         if (runner_wire_send_now(w, q->packet, q->len) == -EAGAIN)
             return;
         list_remove(&q->link);
+        w->queued -= q->len;
         free(q);
     }
     runner_wire_watch(w);
@@ -122,12 +126,15 @@ int runner_wire_send(struct runner_wire *w, const void *packet, size_t len)
 
     if (r != -EAGAIN)
         return r;
+    if (w->queued > QUEUE_MAX)
+        return -ENOBUFS;
     q = malloc(sizeof(*q) + len);
     if (!q)
         return -ENOMEM;
     q->len = len;
     memcpy(q->packet, packet, len);
     list_add(&w->queue, &q->link);
+    w->queued += len;
     runner_wire_watch(w);
     return 1;
 }

@@ -69,6 +69,7 @@ struct runtime_events {
 struct runtime_terminal_ops {
     void (*on_output)(void *data, const char *bytes, size_t len);
     void (*on_closed)(void *data); /* the program has ended; then detach() */
+    void (*on_drain)(void *data);  /* all input has been taken */
 };
 
 struct runtime_ops {
@@ -85,7 +86,7 @@ struct runtime_ops {
     void (*release)(struct runtime_kernel *kernel);
     int (*attach)(struct runtime_kernel *kernel, const struct runtime_terminal_ops *ops, void *data,
                   struct runtime_terminal **ret, struct aq_error *err);
-    void (*input)(struct runtime_terminal *terminal, const char *bytes, size_t len);
+    int (*input)(struct runtime_terminal *terminal, const char *bytes, size_t len);
     void (*resize)(struct runtime_terminal *terminal, uint16_t rows, uint16_t cols);
     void (*pause)(struct runtime_terminal *terminal, bool paused);
     void (*detach)(struct runtime_terminal *terminal);
@@ -169,9 +170,10 @@ static inline int runtime_attach(struct runtime_kernel *kernel,
     return kernel->ops->attach(kernel, ops, data, ret, err);
 }
 
-static inline void runtime_input(struct runtime_terminal *terminal, const char *bytes, size_t len)
+/* Type. 1 = wait for on_drain() before giving more; 0, or -errno: these bytes are lost. */
+static inline int runtime_input(struct runtime_terminal *terminal, const char *bytes, size_t len)
 {
-    terminal->ops->input(terminal, bytes, len);
+    return terminal->ops->input(terminal, bytes, len);
 }
 
 static inline void runtime_resize(struct runtime_terminal *terminal, uint16_t rows, uint16_t cols)

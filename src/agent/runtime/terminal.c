@@ -50,7 +50,8 @@ int terminal_open(uv_loop_t *loop, const char *directory, const struct runtime_o
     return 0;
 }
 
-void terminal_input(struct runtime_terminal *terminal, const char *bytes, size_t len)
+/* A monitor that is slow loses input, as a real terminal does. */
+int terminal_input(struct runtime_terminal *terminal, const char *bytes, size_t len)
 {
     struct terminal *t = AQ_CONTAINER_OF(terminal, struct terminal, super);
     char packet[MONITOR_MESSAGE_MAX];
@@ -61,10 +62,11 @@ void terminal_input(struct runtime_terminal *terminal, const char *bytes, size_t
 
         memcpy(packet + 1, bytes, part);
         if (packets_send(t->packets, packet, part + 1) < 0)
-            return;
+            return 0;
         bytes += part;
         len -= part;
     }
+    return 0;
 }
 
 void terminal_resize(struct runtime_terminal *terminal, uint16_t rows, uint16_t cols)

@@ -12,7 +12,7 @@
 int terminal_open(uv_loop_t *loop, const char *directory, const struct runtime_ops *runtime,
                   const struct runtime_terminal_ops *ops, void *data, struct runtime_terminal **ret,
                   struct aq_error *err);
-void terminal_input(struct runtime_terminal *terminal, const char *bytes, size_t len);
+int terminal_input(struct runtime_terminal *terminal, const char *bytes, size_t len);
 void terminal_resize(struct runtime_terminal *terminal, uint16_t rows, uint16_t cols);
 void terminal_pause(struct runtime_terminal *terminal, bool paused);
 void terminal_detach(struct runtime_terminal *terminal);

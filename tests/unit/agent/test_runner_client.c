@@ -176,23 +176,42 @@ static void test_commands(void **state)
     assert_int_equal(s->status, SIGKILL);
 }
 
-/* More than the socket holds: it is queued, and on_drain comes. */
+/* More than the socket holds: it is queued, and on_drain comes. Who does not wait for it is
+ * refused before long.
+ */
 static void test_much_input(void **state)
 {
     static char piece[65536];
     struct scene *s = *state;
-    int queued = 0;
+    int r = 0;
+    size_t given = 0;
+    char count[24];
 
     memset(piece, 'x', sizeof(piece));
     start_runner(s, NULL, NULL);
     start_shell(s, true, "sleep 0.1; wc -c");
-    for (int i = 0; i < 64; i++)
-        queued |= runner_command_input(s->command, piece, sizeof(piece));
-    assert_int_equal(queued, 1);
+    for (; r == 0; given += sizeof(piece))
+        r = runner_command_input(s->command, piece, sizeof(piece));
+    assert_int_equal(r, 1);
     runner_command_end_input(s->command);
     await_end(s);
     assert_true(s->has_drained && s->status == 0);
-    assert_string_equal(s->output.data, "4194304\n");
+    (void)snprintf(count, sizeof(count), "%zu\n", given);
+    assert_string_equal(s->output.data, count);
+}
+
+static void test_too_much_input(void **state)
+{
+    static char piece[65536];
+    struct scene *s = *state;
+    int r = 0;
+
+    start_runner(s, NULL, NULL);
+    start_shell(s, true, "sleep 100");
+    for (int i = 0; i < 1000 && r >= 0; i++)
+        r = runner_command_input(s->command, piece, sizeof(piece));
+    assert_int_equal(r, -ENOBUFS);
+    runner_command_free(AQ_TAKE(s->command));
 }
 
 static void test_pause(void **state)
@@ -278,8 +297,9 @@ int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, scene_new, scene_end)
     const struct CMUnitTest tests[] = {
-        TEST(test_commands),     TEST(test_much_input),   TEST(test_pause),
-        TEST(test_nobody_there), TEST(test_long_command), TEST(test_terminal),
+        TEST(test_commands), TEST(test_much_input),   TEST(test_too_much_input),
+        TEST(test_pause),    TEST(test_nobody_there), TEST(test_long_command),
+        TEST(test_terminal),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -284,7 +284,7 @@ static void on_closed(void *data)
 
 static void test_terminal(void **state)
 {
-    static const struct runtime_terminal_ops ops = { on_output, on_closed };
+    static const struct runtime_terminal_ops ops = { on_output, on_closed, NULL };
     struct fixture *f = *state;
     struct runtime_terminal *terminal = NULL;
     struct aq_error err = { 0 };
