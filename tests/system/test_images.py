@@ -123,6 +123,30 @@ def test_stack_equals_umoci(layout, store, tmp_path):
     assert b"opt/old/x" not in found and b"var/cache/a" not in found and b"pipe" not in found
 
 
+def from_root(entries):
+    """The same entries with absolute paths, and with parts that mean nothing."""
+    for number, entry in enumerate(entries):
+        entry = dict(entry)
+        entry["name"] = ("/", "//", "/./", "")[number % 4] + entry["name"].replace("./", "")
+        if entry.get("type") == tarfile.LNKTYPE:
+            entry["linkname"] = "/" + entry["linkname"]
+        yield {**entry, "name": entry["name"] or "/"}
+
+
+@pytest.mark.parametrize("form", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT], ids=["pax", "gnu"])
+def test_absolute_paths_begin_at_the_image_s_root(layout, store, tmp_path, form):
+    layers = [BASE, CHANGES, AGAIN]
+    layout.image("relative", [archive(layer, form) for layer in layers])
+    layout.image("absolute", [archive(from_root(layer), form) for layer in layers])
+    trees = []
+    for tag in ("relative", "absolute"):
+        with mounted(store.get(layout.reference(tag)), tmp_path / tag) as root:
+            trees.append(tree(root))
+    for path in (b".", b"etc/deep", b"etc/deep/er"):  # nobody describes their times
+        trees[0].get(path, {}).pop("mtime", None), trees[1].get(path, {}).pop("mtime", None)
+    assert trees[0] == trees[1]
+
+
 def test_images_of_umoci_equal_umoci(layout, store, tmp_path):
     """Layers as a real tool makes them: one unpacks, changes and packs again."""
     image = f"{layout.path}:t"
@@ -190,14 +214,20 @@ def test_archives(layout, store, tmp_path):
 # ---- hostile archives ----
 
 HOSTILE = [
-    ([file("/etc/cron.d/x")], "'/etc/cron.d/x': the path is absolute"),
+    ([file("/../x")], "'/../x': the path has '..'"),
+    ([file("/etc/../../x")], "the path has '..'"),
+    ([link("/", "etc")], "'/': the root is not a folder"),
+    ([file("/.wh.")], "the whiteout names nothing"),
+    ([link("/out", "/etc"), file("/out/x")], "'/out/x': the path leaves the layer"),
     ([file("../x")], "'../x': the path has '..'"),
     ([file("a/../../x")], "the path has '..'"),
     ([link("out", "/etc"), file("out/x")], "'out/x'"),
     ([link("out", "../../../.."), file("out/x")], "'out/x': the path leaves the layer"),
     ([link("a", "b"), link("b", "a"), file("a/x")], "'a/x': the path has too many symbolic links"),
     ([file("f"), file("f/x")], "'f/x'"),
-    ([hard_link("x", "/etc/shadow")], "'x': hard link to '/etc/shadow': the path is absolute"),
+    ([hard_link("x", "/etc/shadow")], "'x': hard link to '/etc/shadow': it is not in this"),
+    ([hard_link("x", "/")], "'x': hard link to '/': it is a folder"),
+    ([hard_link("x", "/../etc/shadow")], "hard link to '/../etc/shadow': the path has '..'"),
     ([hard_link("x", "../../etc/shadow")], "hard link to '../../etc/shadow'"),
     ([link("l", "/etc"), hard_link("x", "l/shadow")], "hard link to 'l/shadow'"),
     ([hard_link("x", "nothing")], "hard link to 'nothing': it is not in this layer"),

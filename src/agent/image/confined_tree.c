@@ -37,8 +37,6 @@ int confined_tree_clean(const char *raw, char out[PATH_MAX], struct aq_error *er
 {
     size_t at = 0;
 
-    if (raw[0] == '/')
-        return aq_fail(err, EINVAL, "the path is absolute");
     if (raw[0] == '\0')
         return aq_fail(err, EINVAL, "the path is empty");
     while (*raw) {

@@ -25,8 +25,8 @@ struct confined_tree {
 void confined_tree_init(struct confined_tree *tree, int root);
 void confined_tree_done(struct confined_tree *tree);
 
-/* "./a//b/" -> "a/b"; "." -> "". -EINVAL for absolute paths, for those with "..",
- * for empty ones; -ENAMETOOLONG.
+/* "./a//b/" and "/a/b" -> "a/b"; "." and "/" -> "": an absolute path begins at the tree's
+ * root. -EINVAL for one with ".." and for an empty one; -ENAMETOOLONG.
  */
 int confined_tree_clean(const char *raw, char out[PATH_MAX], struct aq_error *err) AQ_UNTRUSTED;
 
