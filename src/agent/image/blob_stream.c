@@ -19,6 +19,7 @@ struct blob_stream {
     struct archive *archive; /* format "raw": one entry, the decompressed bytes */
     EVP_MD_CTX *blob, *plain;
     int64_t position, plain_bytes, plain_max;
+    bool is_empty; /* nothing is in it; libarchive has no data to be asked for then */
     char chunk[CHUNK];
 };
 
@@ -78,7 +79,8 @@ static int blob_stream_open_archive(struct blob_stream *stream, struct aq_error 
         r = archive_read_open(stream->archive, stream, NULL, blob_stream_on_read, NULL);
     if (r == ARCHIVE_OK)
         r = archive_read_next_header(stream->archive, &entry);
-    return r == ARCHIVE_OK || r == ARCHIVE_EOF ? 0 : blob_stream_fail_archive(stream, err);
+    stream->is_empty = r == ARCHIVE_EOF;
+    return r == ARCHIVE_OK || stream->is_empty ? 0 : blob_stream_fail_archive(stream, err);
 }
 
 int blob_stream_new(int fd, int64_t plain_max, struct blob_stream **ret, struct aq_error *err)
@@ -117,6 +119,8 @@ ptrdiff_t blob_stream_read(struct blob_stream *stream, const void **ret, struct 
     size_t size = 0;
     int r;
 
+    if (stream->is_empty)
+        return 0;
     do
         r = archive_read_data_block(stream->archive, ret, &size, &offset);
     while (r == ARCHIVE_OK && size == 0);
