@@ -96,25 +96,17 @@ static int config_get_labels(json_t *object, struct image_config *config, struct
 static int config_get_run(json_t *run, struct image_config *config, struct aq_error *err)
 {
     int r = config_get_texts(run, "Env", IMAGE_TEXTS_MAX, &config->env, NULL, err);
+    char **kept = config->env;
 
-    if (r == 0)
-        r = config_get_texts(run, "Entrypoint", IMAGE_TEXTS_MAX, &config->entrypoint, NULL, err);
-    if (r == 0)
-        r = config_get_texts(run, "Cmd", IMAGE_TEXTS_MAX, &config->cmd, NULL, err);
-    if (r == 0)
-        r = image_config_get_text(run, "WorkingDir", &config->workdir, err);
-    if (r == 0)
-        r = image_config_get_text(run, "User", &config->user, err);
-    if (r == 0)
-        r = image_config_get_text(run, "StopSignal", &config->stop_signal, err);
-    if (r == 0)
-        r = config_get_labels(run, config, err);
-    for (char **at = config->env; r == 0 && at && *at; at++)
-        if (!strchr(*at, '=') || **at == '=')
-            r = image_config_bad(err, "Env", "has an entry that is not NAME=value");
-    if (r == 0 && config->workdir && config->workdir[0] != '/')
-        r = image_config_bad(err, "WorkingDir", "is not absolute");
-    return r;
+    for (char **at = config->env; at && *at; at++) {
+        if (strchr(*at, '=') && **at != '=')
+            *kept++ = *at;
+        else
+            free(*at); /* no variable */
+    }
+    if (kept)
+        *kept = NULL;
+    return r < 0 ? r : config_get_labels(run, config, err);
 }
 
 static int image_config_get_layers(const json_t *root, struct image_config *config,
@@ -175,15 +167,10 @@ int image_config_parse(const char *json, size_t len, struct image_config *ret, s
 void image_config_done(struct image_config *config)
 {
     config_texts_free(config->env);
-    config_texts_free(config->entrypoint);
-    config_texts_free(config->cmd);
     config_texts_free(config->diff_ids);
-    free(config->workdir);
-    free(config->user);
     free(config->architecture);
     free(config->os);
     free(config->variant);
-    free(config->stop_signal);
     for (size_t i = 0; i < config->label_count; i++) {
         free(config->labels[i].key);
         free(config->labels[i].value);

@@ -2,7 +2,8 @@
 /* config.h - what an image says about how to run it
  *
  * The OCI image configuration (github.com/opencontainers/image-spec,
- * config.md; Docker's has the same members) as far as it matters here. The
+ * config.md; Docker's has the same members) as far as it matters here:
+ * User, Entrypoint, Cmd and WorkingDir do not, as a session has its own. The
  * bytes are untrusted: sizes and counts are limited, texts have no NUL.
  */
 #ifndef AQ_AGENT_IMAGE_CONFIG_H
@@ -21,13 +22,8 @@ struct image_label {
 };
 
 struct image_config {
-    char **env; /* "NAME=value"; these three NULL-terminated, NULL = none */
-    char **entrypoint;
-    char **cmd;
-    char *workdir;                     /* absolute; NULL = "/" */
-    char *user;                        /* "name", "uid", "name:group", "uid:gid"; NULL = root */
+    char **env;                        /* "NAME=value", NULL-terminated; NULL = none */
     char *architecture, *os, *variant; /* OCI names; NULL = not said */
-    char *stop_signal;                 /* NULL = SIGTERM */
     struct image_label *labels;
     size_t label_count;
     char **diff_ids; /* of the layers, lowest first */
