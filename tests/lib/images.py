@@ -4,6 +4,7 @@
 import contextlib
 import gzip
 import hashlib
+import http.server
 import io
 import json
 import os
@@ -14,6 +15,7 @@ import socket
 import stat
 import subprocess
 import tarfile
+import threading
 
 from cluster import wait_for
 from ports import free_port
@@ -109,8 +111,9 @@ class Layout:
         return digest
 
     def image(self, tag, layers, how="gzip", architecture="amd64", config=None, diff_ids=None,
-              **run):
-        """'layers': tar files, or pairs of a tar file and how it is compressed."""
+              body=None, **run):
+        """'layers': tar files, or pairs of a tar file and how it is compressed. 'body': more members
+        of the manifest; one that is None is left out."""
         described, digests = [], []
         for layer in layers:
             data, form = layer if isinstance(layer, tuple) else (layer, how)
@@ -123,13 +126,25 @@ class Layout:
             "architecture": architecture, "os": "linux", "config": run,
             "rootfs": {"type": "layers", "diff_ids": diff_ids or digests}}
         config = json.dumps(config).encode()
-        manifest = json.dumps({
+        manifest = {
             "schemaVersion": 2, "mediaType": OCI + "manifest.v1+json",
             "config": {"mediaType": OCI + "config.v1+json", "digest": self.blob(config),
                        "size": len(config)},
-            "layers": described}).encode()
+            "layers": described, **(body or {})}
+        manifest = json.dumps({k: v for k, v in manifest.items() if v is not None}).encode()
         digest = self.blob(manifest)
         self.name(tag, digest, len(manifest), OCI + "manifest.v1+json")
+        return digest
+
+    def list(self, tag, items, kind="index.v1+json", **body):
+        """An index of (digest, further members of the descriptor)."""
+        index = {"schemaVersion": 2, "mediaType": OCI + kind, "manifests": [
+            {"mediaType": OCI + "manifest.v1+json", "digest": digest, "size":
+             (self.path / "blobs/sha256" / digest[7:]).stat().st_size, **more}
+            for digest, more in items], **body}
+        index = json.dumps({k: v for k, v in index.items() if v is not None}).encode()
+        digest = self.blob(index)
+        self.name(tag, digest, len(index), OCI + "index.v1+json")
         return digest
 
     def index(self, tag, *items):
@@ -200,6 +215,71 @@ class Registry:
 
     def blob_path(self, digest):
         return self.path / "data/docker/registry/v2/blobs/sha256" / digest[7:9] / digest[7:] / "data"
+
+
+class LooseRegistry:
+    """Serves a layout as the repository "a": each name of it is a tag. It says of manifests whatever
+    type it is told to, where a real one checks what it is given; 'answers' has statuses and bodies
+    that it gives instead."""
+
+    def __init__(self, layout, **types):
+        self.layout, self.types, self.answers, self.asked = layout, types, {}, []
+        registry = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self):
+                registry.answer(self, self.path.split("/v2/")[1])
+
+            do_HEAD = do_GET
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.address = f"127.0.0.1:{self.server.server_address[1]}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def find(self, path):
+        _, kind, what = path.split("/", 2)
+        if kind == "manifests" and not what.startswith("sha256:"):
+            what = {m["annotations"]["org.opencontainers.image.ref.name"]: m["digest"]
+                    for m in self.layout.manifests}.get(what, WRONG)
+        file = self.layout.path / "blobs/sha256" / what[7:]
+        if not file.exists():
+            return 404, "application/json", b'{"errors":[{"code":"MANIFEST_UNKNOWN","message":' \
+                                            b'"manifest unknown"}]}', what
+        data = file.read_bytes()
+        kind = "application/octet-stream"
+        if path.startswith("a/manifests"):
+            kind = json.loads(data).get("mediaType", OCI + "manifest.v1+json")
+            kind = self.types.get(path.rpartition("/")[2], kind)
+        return 200, kind, data, what
+
+    def answer(self, request, path):
+        status, kind, data, digest = 200, "application/json", b"{}", None
+        self.asked.append(path)
+        if path in self.answers:
+            status, data = self.answers[path]
+        elif path:
+            status, kind, data, digest = self.find(path)
+        request.send_response(status)
+        for key, value in (("Content-Type", kind), ("Content-Length", len(data)),
+                           ("Docker-Content-Digest", digest)):
+            if value is not None:
+                request.send_header(key, str(value))
+        request.end_headers()
+        if request.command == "GET":
+            request.wfile.write(data)
+
+    def name(self, tag):
+        return f"{self.address}/a:{tag}"
+
+    def stop(self):
+        self.server.shutdown()
+        self.server.server_close()
 
 
 class Store:

@@ -167,15 +167,16 @@ int fetch_config(struct images *images, const struct reference *ref, const char 
 }
 
 int fetch_blobs(struct images *images, const struct reference *ref, const char *digest,
-                const char *directory, const struct tool_events *events, void *data,
-                struct tool **ret, struct aq_error *err)
+                const char *view, const char *directory, const struct tool_events *events,
+                void *data, struct tool **ret, struct aq_error *err)
 {
     struct fetch_command command = { .count = 0 };
 
     fetch_begin(images, &command, "copy");
     fetch_add(&command, "--quiet");
     fetch_add(&command, "--dest-oci-accept-uncompressed-layers");
-    fetch_add_owned(&command, fetch_source_of(ref, digest));
+    fetch_add_owned(&command,
+                    view ? aq_format("oci:%s:image", view) : fetch_source_of(ref, digest));
     fetch_add_owned(&command, aq_format("oci:%s:image", directory));
     return fetch_run(images, &command, events, data, ret, err);
 }

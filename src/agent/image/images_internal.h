@@ -171,9 +171,10 @@ int fetch_manifest(struct images *images, const struct reference *ref, const cha
 int fetch_config(struct images *images, const struct reference *ref, const char *digest,
                  const struct tool_events *events, void *data, struct tool **ret,
                  struct aq_error *err);
+/* 'view': of a layout, the folder with just this image; NULL = as the name says. */
 int fetch_blobs(struct images *images, const struct reference *ref, const char *digest,
-                const char *directory, const struct tool_events *events, void *data,
-                struct tool **ret, struct aq_error *err);
+                const char *view, const char *directory, const struct tool_events *events,
+                void *data, struct tool **ret, struct aq_error *err);
 /* What skopeo's complaint means. */
 int fetch_failed(const struct reference *ref, int status, const char *complaint,
                  struct aq_error *err);

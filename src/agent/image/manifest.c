@@ -39,15 +39,42 @@ static int manifest_check_layer_type(const json_t *layer, struct aq_error *err)
         DOCKER "image.rootfs.diff.tar",
         DOCKER "image.rootfs.diff.tar.gzip",
         DOCKER "image.rootfs.diff.tar.zstd",
+        /* in the registry as any other, unless they say where else they are */
+        OCI "layer.nondistributable.v1.tar",
+        OCI "layer.nondistributable.v1.tar+gzip",
+        OCI "layer.nondistributable.v1.tar+zstd",
+        DOCKER "image.rootfs.foreign.diff.tar",
+        DOCKER "image.rootfs.foreign.diff.tar.gzip",
     };
     const char *type = json_string_value(json_object_get(layer, "mediaType"));
+    bool is_known = false;
 
     for (size_t i = 0; type && i < AQ_COUNT(known); i++)
-        if (strcmp(type, known[i]) == 0)
-            return 0;
+        is_known = is_known || strcmp(type, known[i]) == 0;
+    if (!is_known)
+        return aq_fail_field(err, EBADMSG, "manifest",
+                             "the image has a layer of the type '%.120s', which cannot be unpacked",
+                             type ? type : "");
+    if (json_array_size(json_object_get(layer, "urls")))
+        return aq_fail_field(err, EBADMSG, "manifest",
+                             "the image has a layer that is kept elsewhere than in its registry "
+                             "('urls'): build it again on a base without such layers");
+    return 0;
+}
+
+/* Charts, models, signatures and more are stored as if they were images. */
+static int manifest_check_config_type(const json_t *root, struct aq_error *err)
+{
+    const char *type = json_string_value(
+        json_object_get(json_object_get(root, "config"), "mediaType"));
+    const char *artifact = json_string_value(json_object_get(root, "artifactType"));
+
+    if (!type || strncmp(type, OCI "config.", strlen(OCI "config.")) == 0
+        || strcmp(type, DOCKER "container.image.v1+json") == 0)
+        return 0;
     return aq_fail_field(err, EBADMSG, "manifest",
-                         "the image has a layer of the type '%.120s', which cannot be unpacked",
-                         type ? type : "");
+                         "this is no image that could be run, but an artifact of the type '%.120s'",
+                         artifact && *artifact ? artifact : type);
 }
 
 static int manifest_get_layers(const json_t *root, struct manifest *manifest, struct aq_error *err)
@@ -56,7 +83,7 @@ static int manifest_get_layers(const json_t *root, struct manifest *manifest, st
     size_t count = json_array_size(layers);
 
     if (count == 0)
-        return manifest_bad(err, "has no layers");
+        return manifest_bad(err, "has no layers: there is nothing in it that could be run");
     if (count > IMAGE_LAYERS_MAX)
         return aq_fail_field(err, EBADMSG, "manifest",
                              "the image has %zu layers and may have %d: join some of them", count,
@@ -91,71 +118,87 @@ static void manifest_copy_word(const json_t *object, const char *member, char re
     (void)snprintf(ret, 32, "%s", text ? text : "");
 }
 
-static int manifest_get_platforms(const json_t *root, struct manifest *manifest,
-                                  struct aq_error *err)
+static int manifest_copy_annotation(const json_t *item, const char *key, char **ret,
+                                    struct aq_error *err)
+{
+    const char *text = json_string_value(
+        json_object_get(json_object_get(item, "annotations"), key));
+
+    if (!text)
+        return 0;
+    *ret = strdup(text);
+    return *ret ? 0 : aq_fail_oom(err);
+}
+
+/* buildx puts attestations beside the images that they are about. */
+static bool manifest_is_artifact(const json_t *item, const struct manifest_item *place)
+{
+    const json_t *annotations = json_object_get(item, "annotations");
+
+    return json_object_get(annotations, "vnd.docker.reference.type")
+           || (strcmp(place->os, "unknown") == 0 && strcmp(place->architecture, "unknown") == 0)
+           || (json_object_get(item, "artifactType") && !place->has_platform);
+}
+
+static int manifest_get_item(const json_t *item, struct manifest_item *place, struct aq_error *err)
+{
+    const json_t *platform = json_object_get(item, "platform");
+    const char *type = json_string_value(json_object_get(item, "mediaType"));
+    int r = manifest_get_digest(item, place->digest, err);
+
+    if (r < 0)
+        return r;
+    manifest_copy_word(platform, "os", place->os);
+    manifest_copy_word(platform, "architecture", place->architecture);
+    manifest_copy_word(platform, "variant", place->variant);
+    place->has_platform = place->os[0] || place->architecture[0];
+    place->is_index = type
+                      && (strcmp(type, OCI "index.v1+json") == 0
+                          || strcmp(type, DOCKER "distribution.manifest.list.v2+json") == 0);
+    place->is_artifact = manifest_is_artifact(item, place);
+    r = manifest_copy_annotation(item, "org.opencontainers.image.ref.name", &place->name, err);
+    return r < 0
+               ? r
+               : manifest_copy_annotation(item, "io.containerd.image.name", &place->full_name, err);
+}
+
+static int manifest_get_items(const json_t *root, struct manifest *manifest, struct aq_error *err)
 {
     const json_t *list = json_object_get(root, "manifests");
     size_t count = json_array_size(list);
+    int r = 0;
 
-    if (count == 0 || count > MANIFEST_PLATFORMS_MAX)
+    if (count == 0 || count > MANIFEST_ITEMS_MAX)
         return manifest_bad(err, "names no images or too many");
     manifest->is_index = true;
-    manifest->platforms = calloc(count, sizeof(*manifest->platforms));
-    if (!manifest->platforms)
+    manifest->items = calloc(count, sizeof(*manifest->items));
+    if (!manifest->items)
         return aq_fail_oom(err);
-    for (size_t i = 0; i < count; i++) {
-        const json_t *item = json_array_get(list, i);
-        const json_t *platform = json_object_get(item, "platform");
-        struct manifest_platform *place = &manifest->platforms[manifest->platform_count++];
-        int r = manifest_get_digest(item, place->digest, err);
-
-        if (r < 0)
-            return r;
-        manifest_copy_word(platform, "os", place->os);
-        manifest_copy_word(platform, "architecture", place->architecture);
-        manifest_copy_word(platform, "variant", place->variant);
-    }
-    return 0;
-}
-
-int manifest_pick(const struct manifest *index, const char *architecture, const char **ret,
-                  struct aq_error *err)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf others = STRBUF_INIT;
-
-    for (size_t i = 0; i < index->platform_count; i++) {
-        const struct manifest_platform *platform = &index->platforms[i];
-
-        if (strcmp(platform->os, "linux") == 0
-            && strcmp(platform->architecture, architecture) == 0) {
-            *ret = platform->digest;
-            return 0;
-        }
-        if (others.len < 120)
-            strbuf_addf(&others, "%s%s/%s", others.len ? ", " : "", platform->os,
-                        platform->architecture);
-    }
-    return aq_fail_as(err, ENOENT, "image-architecture", "architecture",
-                      "the image is not there for linux/%s, only for %s", architecture,
-                      others.data);
+    for (size_t i = 0; r == 0 && i < count; i++)
+        r = manifest_get_item(json_array_get(list, i), &manifest->items[manifest->item_count++],
+                              err);
+    return r;
 }
 
 /* ---- both ---- */
 
 static int manifest_parse_root(const json_t *root, struct manifest *manifest, struct aq_error *err)
 {
-    const char *type = json_string_value(json_object_get(root, "mediaType"));
+    const json_t *version = json_object_get(root, "schemaVersion");
+    bool is_index = json_object_get(root, "manifests") != NULL;
     int r;
 
-    if (json_integer_value(json_object_get(root, "schemaVersion")) != 2)
+    if (version && json_integer_value(version) != 2)
         return manifest_bad(err,
                             "is not of schema version 2; push the image again with a newer tool");
-    if (type && strncmp(type, OCI, strlen(OCI)) != 0
-        && strncmp(type, DOCKER "distribution.manifest.", strlen(DOCKER "distribution.manifest.")))
-        return manifest_bad(err, "is of an unknown type");
-    if (json_object_get(root, "manifests"))
-        return manifest_get_platforms(root, manifest, err);
-    r = manifest_get_digest(json_object_get(root, "config"), manifest->config, err);
+    /* its type is what it has: mediaType may be missing, and need not agree with the registry's */
+    if (is_index && (json_object_get(root, "config") || json_object_get(root, "layers")))
+        return manifest_bad(err, "is that of an image and of an index at once");
+    if (is_index)
+        return manifest_get_items(root, manifest, err);
+    r = manifest_check_config_type(root, err);
+    if (r == 0)
+        r = manifest_get_digest(json_object_get(root, "config"), manifest->config, err);
     return r < 0 ? r : manifest_get_layers(root, manifest, err);
 }
 
@@ -180,7 +223,11 @@ int manifest_parse(const char *json, size_t len, struct manifest *ret, struct aq
 
 void manifest_done(struct manifest *manifest)
 {
-    free(manifest->platforms);
+    for (size_t i = 0; i < manifest->item_count; i++) {
+        free(manifest->items[i].name);
+        free(manifest->items[i].full_name);
+    }
+    free(manifest->items);
     free(manifest->layers);
     *manifest = (struct manifest){ .is_index = false };
 }

@@ -15,22 +15,28 @@
 #include "agent/image/config.h"
 #include "model/reference.h"
 
-#define MANIFEST_PLATFORMS_MAX 1024
+#define MANIFEST_ITEMS_MAX 1024
 
 struct manifest_layer {
     char digest[DIGEST_TEXT_MAX];
     int64_t size_bytes; /* of the blob */
 };
 
-struct manifest_platform {
+/* Of an index: an image, another index, or what is neither. */
+struct manifest_item {
     char digest[DIGEST_TEXT_MAX];
     char os[32], architecture[32], variant[32]; /* "" = not said */
+    bool has_platform;
+    bool is_index;
+    bool is_artifact;       /* such as an attestation: not to be run */
+    char *name, *full_name; /* in a layout: the name as annotated, and as containerd has it; or
+                               NULL */
 };
 
 struct manifest {
     bool is_index;
-    struct manifest_platform *platforms; /* of an index */
-    size_t platform_count;
+    struct manifest_item *items; /* of an index */
+    size_t item_count;
     char config[DIGEST_TEXT_MAX];  /* of an image; so are the rest */
     struct manifest_layer *layers; /* lowest first */
     size_t layer_count;
@@ -40,12 +46,6 @@ struct manifest {
 int manifest_parse(const char *json, size_t len, struct manifest *ret,
                    struct aq_error *err) AQ_UNTRUSTED;
 void manifest_done(struct manifest *manifest);
-
-/* The image of an index for Linux on this architecture (OCI name). -ENOENT,
- * saying which there are.
- */
-int manifest_pick(const struct manifest *index, const char *architecture, const char **ret,
-                  struct aq_error *err);
 
 /* OCI's name of an architecture: uname(2)'s "x86_64" is "amd64". What is not
  * known is itself.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who waits for an image on its way, and how that ends. */
 #include "agent/image/pull.h"
+#include "agent/image/platform.h"
 
 #include <string.h>
 
@@ -21,6 +22,7 @@ static void pull_on_timer_closed(uv_handle_t *handle)
     free(pull->waiters);
     reference_done(&pull->ref);
     manifest_done(&pull->manifest);
+    index_choice_done(&pull->choice);
     image_config_done(&pull->config);
     strbuf_done(&pull->manifest_text);
     strbuf_done(&pull->config_text);
@@ -189,6 +191,7 @@ static int pull_new(struct images *images, struct image_request *request, char *
     pull->images = images;
     pull->key = key;
     pull->timer.data = pull;
+    index_choice_init(&pull->choice, pull->architecture, pull->ref.name, platform_level());
     strbuf_init(&pull->manifest_text);
     strbuf_init(&pull->config_text);
     list_init(&pull->requests);

@@ -9,6 +9,7 @@
 #ifndef AQ_AGENT_IMAGE_PULL_H
 #define AQ_AGENT_IMAGE_PULL_H
 
+#include "agent/image/index_choice.h"
 #include "agent/image/pull_directory.h"
 #include "agent/image/publish.h"
 #include "agent/image/images_internal.h"
@@ -25,6 +26,7 @@ struct pull {
     struct tool *tool;
     struct strbuf manifest_text, config_text;
     char digest[DIGEST_TEXT_MAX], asked[DIGEST_TEXT_MAX]; /* asked: "" = the name */
+    struct index_choice choice;                           /* if the name is that of an index */
     struct manifest manifest;
     struct image_config config;
     struct pull_directory directory;

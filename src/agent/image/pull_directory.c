@@ -22,6 +22,11 @@ char *pull_directory_blob_path(const struct pull_directory *directory, const cha
     return aq_format("%s/blobs/sha256/%s", directory->path, layout_digest_hex(digest));
 }
 
+char *pull_directory_view_path(const struct pull_directory *directory)
+{
+    return aq_format("%s/source", directory->path);
+}
+
 void pull_directory_remove_blob(const struct pull_directory *directory, const char *digest)
 {
     AQ_CLEANUP(aq_freep) char *path = pull_directory_blob_path(directory, digest);

@@ -19,6 +19,7 @@ struct pull_layer {
 
 struct pull_directory {
     char *path;
+    bool is_view; /* skopeo copies from a layout of its own in it (oci_layout.h), not by the name */
     struct pull_layer *layers;
     size_t layer_count;
 };
@@ -37,6 +38,9 @@ int64_t pull_directory_measure(const struct pull_directory *directory, bool *ret
 
 /* "FOLDER/blobs/sha256/HEX"; caller frees. */
 char *pull_directory_blob_path(const struct pull_directory *directory, const char *digest);
+
+/* "FOLDER/source": the layout of its own. Caller frees. */
+char *pull_directory_view_path(const struct pull_directory *directory);
 
 /* Remove a blob that is not what it should be. */
 void pull_directory_remove_blob(const struct pull_directory *directory, const char *digest);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent/image/store_layout.h"
+#include "agent/image/oci_layout.h"
 #include "agent/image/pull.h"
 #include "base/fault.h"
 
@@ -99,23 +100,33 @@ static void pull_fetch_on_prepare(uv_work_t *work)
 {
     struct pull *pull = work->data;
 
-    (void)pull_directory_prepare(&pull->directory, pull->images->settings->image_keep_free,
-                                 &pull->missing_bytes, &pull->work_err);
+    AQ_CLEANUP(aq_freep) char *view = pull_directory_view_path(&pull->directory);
+    int r = view ? pull_directory_prepare(&pull->directory, pull->images->settings->image_keep_free,
+                                          &pull->missing_bytes, &pull->work_err)
+                 : aq_fail_oom(&pull->work_err);
+
+    if (r == 0 && pull->directory.is_view)
+        (void)oci_layout_make_view(pull->ref.path, pull->digest, pull->manifest_text.len, view,
+                                   &pull->work_err);
 }
 
 static void pull_fetch_after_prepare(struct pull *pull, const struct aq_error *failure)
 {
     static const struct tool_events events = { .on_output = pull_fetch_on_no_output,
                                                .on_end = pull_fetch_on_fetched };
+    AQ_CLEANUP(aq_freep) char *view = NULL;
     struct aq_error err = *failure;
 
     if (!err.code && pull->missing_bytes == 0) {
         pull_unpack(pull);
         return;
     }
+    if (!err.code && pull->directory.is_view
+        && !(view = pull_directory_view_path(&pull->directory)))
+        (void)aq_fail_oom(&err);
     if (!err.code)
-        (void)fetch_blobs(pull->images, &pull->ref, pull->digest, pull->directory.path, &events,
-                          pull, &pull->tool, &err);
+        (void)fetch_blobs(pull->images, &pull->ref, pull->digest, view, pull->directory.path,
+                          &events, pull, &pull->tool, &err);
     if (err.code == ENOSPC && pull_make_room(pull))
         return;
     if (err.code) {

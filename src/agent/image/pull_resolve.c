@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "agent/image/oci_layout.h"
 #include "agent/image/pull.h"
 
 static int pull_resolve_check_config(struct pull *pull, struct aq_error *err)
@@ -15,6 +16,7 @@ static int pull_resolve_check_config(struct pull *pull, struct aq_error *err)
         return aq_fail_as(err, EBADMSG, "image-damaged", "image",
                           "image '%.80s': its configuration is not the one that its manifest names",
                           pull->ref.text);
+    image_config_done(&pull->config);
     r = image_config_parse(pull->config_text.data, pull->config_text.len, &pull->config, err);
     if (r < 0)
         return aq_error_wrap(err, "image '%.80s'", pull->ref.text);
@@ -33,10 +35,49 @@ static int pull_resolve_check_config(struct pull *pull, struct aq_error *err)
     return pull_plan(pull, err);
 }
 
+/* A layout is read without skopeo, which knows only what its index.json names itself. */
+static bool pull_resolve_is_layout(const struct pull *pull)
+{
+    return pull->ref.form == REFERENCE_OCI_LAYOUT;
+}
+
+/* The next of an index. */
+static int pull_resolve_ask_next(struct pull *pull, struct aq_error *err)
+{
+    int r = index_choice_next(&pull->choice, pull->asked, err);
+
+    if (r < 0)
+        return aq_error_wrap(err, "image '%.80s'", pull->ref.text);
+    pull->is_asking_config = false;
+    return pull_resolve(pull, err);
+}
+
+static int pull_resolve_read_index(struct pull *pull, struct aq_error *err)
+{
+    bool is_layout = pull_resolve_is_layout(pull), is_top = !pull->asked[0];
+    int r = 0;
+
+    if (!is_layout && pull->ref.form != REFERENCE_REGISTRY)
+        return aq_fail_as(err, EINVAL, "image-unpack-failed", "image",
+                          "image '%.80s' is an index in an archive: unpack the archive into a "
+                          "folder with 'tar' and name that, as oci:/FOLDER",
+                          pull->ref.text);
+    if (is_top && is_layout && !pull->ref.name)
+        r = index_choice_check_names(&pull->manifest, err);
+    if (r == 0)
+        r = index_choice_add(&pull->choice, &pull->manifest, err);
+    /* the one that skopeo takes by the same name */
+    pull->directory.is_view = is_layout
+                              && (!is_top || pull->choice.count != 1
+                                  || (!pull->ref.name && pull->manifest.item_count != 1));
+    return r < 0 ? aq_error_wrap(err, "image '%.80s'", pull->ref.text)
+                 : pull_resolve_ask_next(pull, err);
+}
+
 /* Which of an index it is, or what is in it. *ret_more: another question is asked. */
 static int pull_resolve_read_manifest(struct pull *pull, bool *ret_more, struct aq_error *err)
 {
-    const char *wanted = pull->asked[0] ? pull->asked : pull->ref.digest, *picked;
+    const char *wanted = pull->asked[0] ? pull->asked : pull->ref.digest;
     int r;
 
     digest_compute(pull->manifest_text.data, pull->manifest_text.len, pull->digest);
@@ -45,17 +86,10 @@ static int pull_resolve_read_manifest(struct pull *pull, bool *ret_more, struct 
                           "image '%.80s': the registry gave %s", pull->ref.text, pull->digest);
     manifest_done(&pull->manifest);
     r = manifest_parse(pull->manifest_text.data, pull->manifest_text.len, &pull->manifest, err);
-    if (r < 0 || !pull->manifest.is_index)
-        return r < 0 ? aq_error_wrap(err, "image '%.80s'", pull->ref.text) : 0;
-    if (pull->asked[0] || pull->ref.form != REFERENCE_REGISTRY)
-        return aq_fail_as(err, EINVAL, "image-unpack-failed", "image",
-                          "image '%.80s' is an index of images; name one of them", pull->ref.text);
-    r = manifest_pick(&pull->manifest, pull->architecture, &picked, err);
     if (r < 0)
         return aq_error_wrap(err, "image '%.80s'", pull->ref.text);
-    (void)strcpy(pull->asked, picked);
-    *ret_more = true;
-    return pull_resolve(pull, err);
+    *ret_more = pull->manifest.is_index;
+    return *ret_more ? pull_resolve_read_index(pull, err) : 0;
 }
 
 static void pull_resolve_on_answer(void *data, const char *bytes, size_t len)
@@ -67,30 +101,67 @@ static void pull_resolve_on_answer(void *data, const char *bytes, size_t len)
         strbuf_add(text, bytes, len);
 }
 
+/* The answer is complete. */
+static void pull_resolve_go_on(struct pull *pull, struct aq_error *err)
+{
+    bool more = false;
+
+    if (pull->is_asking_config) {
+        if (pull_resolve_check_config(pull, err) == 0)
+            pull_fetch(pull);
+        else if (err->kind && strcmp(err->kind, "image-architecture") == 0
+                 && index_choice_has_more(&pull->choice)) {
+            *err = (struct aq_error){ 0 };
+            (void)pull_resolve_ask_next(pull, err);
+        }
+        return;
+    }
+    if (pull_resolve_read_manifest(pull, &more, err) < 0 || more)
+        return;
+    if (map_gets(&pull->images->records, pull->digest)) {
+        pull_publish(pull, false);
+        return;
+    }
+    pull->is_asking_config = true;
+    (void)pull_resolve(pull, err);
+}
+
 static void pull_resolve_on_answered(void *data, int status, const char *complaint)
 {
     struct pull *pull = data;
     struct aq_error err = { 0 };
-    bool more = false, was_config = pull->is_asking_config;
 
     pull->tool = NULL;
     if (status)
         (void)fetch_failed(&pull->ref, status, complaint, &err);
-    else if (was_config)
-        (void)pull_resolve_check_config(pull, &err);
     else
-        (void)pull_resolve_read_manifest(pull, &more, &err);
-    if (err.code) {
+        pull_resolve_go_on(pull, &err);
+    if (err.code)
         pull_failed(pull, &err);
-    } else if (was_config) {
-        pull_fetch(pull);
-    } else if (!more && map_gets(&pull->images->records, pull->digest)) {
-        pull_publish(pull, false);
-    } else if (!more) {
-        pull->is_asking_config = true;
-        if (pull_resolve(pull, &err) < 0)
-            pull_failed(pull, &err);
-    }
+}
+
+/* ---- a layout ---- */
+
+static void pull_resolve_on_read(uv_work_t *work)
+{
+    struct pull *pull = work->data;
+    const char *digest = pull->is_asking_config ? pull->manifest.config
+                         : pull->asked[0]       ? pull->asked
+                                                : NULL;
+    struct strbuf *out = pull->is_asking_config ? &pull->config_text : &pull->manifest_text;
+
+    if (oci_layout_read(pull->ref.path, digest, out, &pull->work_err) < 0)
+        (void)aq_error_wrap(&pull->work_err, "image '%.80s'", pull->ref.text);
+}
+
+static void pull_resolve_after_read(struct pull *pull, const struct aq_error *failure)
+{
+    struct aq_error err = *failure;
+
+    if (!err.code)
+        pull_resolve_go_on(pull, &err);
+    if (err.code)
+        pull_failed(pull, &err);
 }
 
 int pull_resolve(struct pull *pull, struct aq_error *err)
@@ -98,10 +169,19 @@ int pull_resolve(struct pull *pull, struct aq_error *err)
     static const struct tool_events events = { .on_output = pull_resolve_on_answer,
                                                .on_end = pull_resolve_on_answered };
 
+    strbuf_clear(pull->is_asking_config ? &pull->config_text : &pull->manifest_text);
+    if (pull_resolve_is_layout(pull)) {
+        if (!pull->asked[0] && pull->ref.name && digest_is_valid(pull->ref.name)) {
+            (void)strcpy(pull->asked, pull->ref.name);
+            pull->directory.is_view = true;
+            pull->choice.name = NULL; /* whatever is in an index of this digest is meant */
+        }
+        pull_work(pull, pull_resolve_on_read, pull_resolve_after_read);
+        return 0;
+    }
     if (pull->is_asking_config)
         return fetch_config(pull->images, &pull->ref, pull->digest, &events, pull, &pull->tool,
                             err);
-    strbuf_clear(&pull->manifest_text);
     return fetch_manifest(pull->images, &pull->ref, pull->asked[0] ? pull->asked : NULL, &events,
                           pull, &pull->tool, err);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent/image/config.h"
+#include "agent/image/index_choice.h"
 #include "agent/image/manifest.h"
 #include "model/reference.h"
 
@@ -38,7 +39,8 @@ static void check_manifest(const char *text, size_t size)
 {
     struct manifest manifest = { .is_index = false };
     struct aq_error err = { 0 };
-    const char *digest;
+    struct index_choice choice;
+    char digest[DIGEST_TEXT_MAX];
 
     if (manifest_parse(text, size, &manifest, &err) < 0) {
         require(err.text[0]);
@@ -47,8 +49,14 @@ static void check_manifest(const char *text, size_t size)
     if (!manifest.is_index) {
         require(digest_is_valid(manifest.config) && manifest.size_bytes >= 0);
         require(manifest.layer_count > 0 && manifest.layer_count <= IMAGE_LAYERS_MAX);
-    } else if (manifest_pick(&manifest, "amd64", &digest, &err) == 0) {
-        require(digest_is_valid(digest));
+    } else {
+        index_choice_init(&choice, "amd64", NULL, 3);
+        require(index_choice_add(&choice, &manifest, &err) == 0);
+        while (index_choice_next(&choice, digest, &err) == 0)
+            require(digest_is_valid(digest));
+        require(err.text[0]);
+        index_choice_done(&choice);
+        (void)index_choice_check_names(&manifest, &err);
     }
     manifest_done(&manifest);
 }
