@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -184,29 +185,63 @@ int fetch_blobs(struct images *images, const struct reference *ref, const char *
 /* ---- what went wrong ---- */
 
 #define LOGIN_ADVICE "'aliquot admin registry' keeps logins of registries"
+#define REACH_ADVICE "is the registry reachable from this node?"
 
-static const struct {
+/* The first whose words are in what skopeo says. Of the kind "image-registry" each has a code of
+ * its own, by which users are told the cause, but not what answered.
+ */
+static const struct fetch_complaint {
     const char *words;
     int code;
-    const char *kind, *advice;
+    const char *kind, *cause, *advice;
 } complaints[] = {
-    { "failed to execute", ENOENT, "image-pull-failed", "install skopeo on this node" },
-    { "manifest unknown", ENOENT, "image-not-found", "check name and tag" },
-    { "name unknown", ENOENT, "image-not-found", "check the repository's name" },
-    { "repository not known", ENOENT, "image-not-found", "check the repository's name" },
-    { "no such file or directory", ENOENT, "image-not-found", "check the path on the node" },
-    { "unauthorized", EACCES, "image-unauthorized", LOGIN_ADVICE },
-    { "authentication required", EACCES, "image-unauthorized", LOGIN_ADVICE },
-    { "denied", EACCES, "image-unauthorized", LOGIN_ADVICE },
-    { "no space left", ENOSPC, "image-no-space", "make room or remove images" },
-    { "HTTP response to HTTPS client", EPROTO, "image-registry",
-      "the registry has no TLS: [image] insecure admits that" },
-    { "certificate", EPROTO, "image-registry", "the registry's certificate is not trusted" },
-    { "connection refused", EHOSTUNREACH, "image-registry", "is the registry running?" },
-    { "no such host", EHOSTUNREACH, "image-registry", "check the registry's name" },
-    { "timeout", EHOSTUNREACH, "image-registry", "is the registry reachable from this node?" },
-    { "deadline exceeded", EHOSTUNREACH, "image-registry",
-      "is the registry reachable from this node?" },
+    { "failed to execute", ENOENT, "image-pull-failed", "skopeo is missing",
+      "install skopeo on this node" },
+    { "manifest unknown", ENOENT, "image-not-found", "not found", "check name and tag" },
+    { "name unknown", ENOENT, "image-not-found", "not found", "check the repository's name" },
+    { "repository not known", ENOENT, "image-not-found", "not found",
+      "check the repository's name" },
+    { "StatusCode: 404", ENOENT, "image-not-found", "not found", "check name and tag" },
+    { "no such file or directory", ENOENT, "image-not-found", "not found",
+      "check the path on the node" },
+    { "unauthorized", EACCES, "image-unauthorized", "a login is needed", LOGIN_ADVICE },
+    { "authentication required", EACCES, "image-unauthorized", "a login is needed", LOGIN_ADVICE },
+    { "denied", EACCES, "image-unauthorized", "access is denied", LOGIN_ADVICE },
+    { "StatusCode: 403", EACCES, "image-unauthorized", "access is denied", LOGIN_ADVICE },
+    { "403 (Forbidden)", EACCES, "image-unauthorized", "access is denied", LOGIN_ADVICE },
+    { "rejected by policy", EPERM, "image-registry", "the node's policy for signatures rejects it",
+      "policy in [image] of agent.toml" },
+    { "no space left", ENOSPC, "image-no-space", "the disk is full", "make room or remove images" },
+    { "toomanyrequests", EBUSY, "image-registry", "the registry limits how often it is asked",
+      "try later; " LOGIN_ADVICE },
+    { "too many requests", EBUSY, "image-registry", "the registry limits how often it is asked",
+      "try later; " LOGIN_ADVICE },
+    { "parsing manifest", EBADMSG, "image-registry",
+      "the registry says another type of it than it has", "push it again with a current tool" },
+    { "HTTP response to HTTPS client", EPROTONOSUPPORT, "image-registry", "the registry has no TLS",
+      "[image] insecure admits that" },
+    { "certificate", EPROTO, "image-registry", "the registry's certificate is not trusted",
+      "the node has to know who signed it" },
+    { "connection refused", ECONNREFUSED, "image-registry", "connection refused",
+      "is the registry running?" },
+    { "no such host", ENXIO, "image-registry", "no such host", "check the registry's name" },
+    { "server misbehaving", ENXIO, "image-registry", "no such host",
+      "the node's name servers do not know it" },
+    { "no route to host", EHOSTUNREACH, "image-registry", "no route to the registry",
+      REACH_ADVICE },
+    { "network is unreachable", EHOSTUNREACH, "image-registry", "no route to the registry",
+      REACH_ADVICE },
+    { "connection reset", ECONNRESET, "image-registry", "the connection broke", REACH_ADVICE },
+    { "timeout", ETIMEDOUT, "image-registry", "the registry does not answer in time",
+      REACH_ADVICE },
+    { "deadline exceeded", ETIMEDOUT, "image-registry", "the registry does not answer in time",
+      REACH_ADVICE },
+    { "StatusCode: 5", EREMOTEIO, "image-registry", "the registry has an error of its own",
+      "try later, or see its log" },
+    { "HTTP status: 5", EREMOTEIO, "image-registry", "the registry has an error of its own",
+      "try later, or see its log" },
+    { "status code from registry 5", EREMOTEIO, "image-registry",
+      "the registry has an error of its own", "try later, or see its log" },
 };
 
 /* The text of the last msg="…" that skopeo logged, else the last line. */
@@ -248,27 +283,78 @@ int fetch_failed(const struct reference *ref, int status, const char *complaint,
     for (size_t i = 0; i < AQ_COUNT(complaints); i++)
         if (strcasestr(text, complaints[i].words))
             return aq_fail_as(err, complaints[i].code, complaints[i].kind, "image",
-                              "image '%.80s': %.160s: %s", ref->text, text, complaints[i].advice);
+                              "image '%.80s': %s: %s (%.130s)", ref->text, complaints[i].cause,
+                              complaints[i].advice, text);
     return aq_fail_as(err, EIO, "image-pull-failed", "image",
                       "image '%.80s' could not be fetched: %.180s%s", ref->text, text,
                       status > 128 ? " (skopeo was killed)" : "");
 }
 
-void image_hide_failure(const char *name, const struct aq_error *failure, struct aq_error *ret)
+/* ---- what users are told ---- */
+
+struct fetch_search {
+    const struct reference *ref;
+    bool is_named;
+};
+
+static void fetch_compare_registry(void *data, const char *host, uint16_t port)
 {
-    const char *kind = failure->kind ? failure->kind : "";
+    struct fetch_search *search = data;
+    size_t len = strlen(host);
+    const char *rest = search->ref->registry + len;
+
+    if (strncmp(search->ref->registry, host, len) == 0
+        && ((*rest == '\0' && (port == 0 || port == 443))
+            || (*rest == ':' && strtoul(rest + 1, NULL, 10) == (port ? port : 443))))
+        search->is_named = true;
+}
+
+/* May they know how the registry fails? What a container can find out, too, is no secret, nor
+ * that of a registry that the administrator has named; what else listens in the node's network is.
+ */
+static bool fetch_may_tell(const struct images *images, const struct reference *ref, int code)
+{
+    struct fetch_search search = { .ref = ref };
+
+    image_registries_each(images->settings, fetch_compare_registry, &search);
+    return images->pull_group || code == ENXIO || search.is_named
+           || strcmp(ref->registry, REFERENCE_REGISTRY_DEFAULT) == 0;
+}
+
+static const char *fetch_cause(int code)
+{
+    for (size_t i = 0; i < AQ_COUNT(complaints); i++)
+        if (complaints[i].code == code && strcmp(complaints[i].kind, "image-registry") == 0)
+            return complaints[i].cause;
+    return NULL;
+}
+
+void image_hide_failure(const struct images *images, const char *name,
+                        const struct aq_error *failure, struct aq_error *ret)
+{
+    const char *kind = failure->kind ? failure->kind : "", *cause = fetch_cause(failure->code);
+    AQ_CLEANUP(reference_done) struct reference ref = { .form = REFERENCE_HOST };
 
     *ret = *failure;
-    if (strcmp(kind, "image-registry") == 0 || strcmp(kind, "image-pull-failed") == 0)
-        (void)aq_fail_as(
-            ret, EIO, "image-pull-failed", "image",
-            "image '%.80s' could not be fetched from its registry: check its name; the "
-            "agent's log says what happened",
-            name);
+    if (reference_parse(name, images->settings->image_registry, &ref, NULL) < 0
+        || ref.form != REFERENCE_REGISTRY)
+        return;
+    if (strcmp(kind, "image-registry") == 0 && cause && fetch_may_tell(images, &ref, failure->code))
+        (void)aq_fail_as(ret, failure->code, failure->kind, "image",
+                         "image '%.80s' could not be fetched from its registry: %s; an "
+                         "administrator sees more by 'aliquot image pull'",
+                         name, cause);
+    else if (strcmp(kind, "image-registry") == 0 || strcmp(kind, "image-pull-failed") == 0)
+        (void)aq_fail_as(ret, EIO, "image-pull-failed", "image",
+                         "image '%.80s' could not be fetched from its registry: check its name; an "
+                         "administrator sees why by 'aliquot image pull'",
+                         name);
     else if (strcmp(kind, "image-not-found") == 0)
         (void)aq_fail_as(ret, ENOENT, failure->kind, "image",
                          "image '%.80s' was not found: check its name and tag", name);
     else if (strcmp(kind, "image-unauthorized") == 0)
         (void)aq_fail_as(ret, EACCES, failure->kind, "image",
-                         "image '%.80s': the agents may not fetch it, or it is not there", name);
+                         "image '%.80s': the registry refuses it (401, 403): the agents may not "
+                         "fetch it, or it is not there; " LOGIN_ADVICE,
+                         name);
 }

@@ -77,10 +77,13 @@ void images_set_pull_group(struct images *images, uint32_t group);
  */
 int images_set_logins(struct images *images, const char *text, struct aq_error *err);
 
-/* What whoever names an image is told of a failure: not what answered at the registry's
- * address, or how, which would show the node's network.
+/* What whoever names an image is told of a failure: the cause, as one of a few sentences, but not
+ * what answered at the registry's address. Where what fetches reaches more than containers do, of a
+ * registry that no administrator has named, not how it fails, either: both would show the node's
+ * network.
  */
-void image_hide_failure(const char *name, const struct aq_error *failure, struct aq_error *ret);
+void image_hide_failure(const struct images *images, const char *name,
+                        const struct aq_error *failure, struct aq_error *ret);
 
 /* Called from the loop when images or names have come or gone. */
 void images_set_on_change(struct images *images, void (*on_change)(void *data), void *data);

@@ -59,7 +59,7 @@ static void prerequisites_on_image_failed(void *data, const struct aq_error *err
 
     k->image_request = NULL;
     log_warning("no image for a kernel: %s", err->text);
-    image_hide_failure(k->image_name, err, &shown);
+    image_hide_failure(k->agent->images, k->image_name, err, &shown);
     kernel_fail(k, &shown);
 }
 

@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "agent/image/image.h"
+#include "agent/image/images_internal.h"
 #include "base/fs.h"
 #include "conf/tables.h"
 
@@ -149,6 +149,66 @@ static void test_find(void **state)
     assert_int_equal(images_find(s->images, "python", &s->image, &s->err), -ENOENT);
 }
 
+/* ---- why a fetch failed, to administrators and to users ---- */
+
+static const char *tell(struct scene *s, const char *name, const char *said)
+{
+    struct reference ref;
+    struct aq_error failure = { 0 };
+
+    assert_int_equal(reference_parse(name, NULL, &ref, NULL), 0);
+    assert_true(fetch_failed(&ref, 1, said, &failure) < 0);
+    assert_non_null(strstr(failure.text, said));
+    reference_done(&ref);
+    image_hide_failure(s->images, name, &failure, &s->err);
+    assert_null(strstr(s->err.text, "10.1.2.3"));
+    return s->err.text;
+}
+
+static void test_causes(void **state)
+{
+    static const char *const rows[][2] = {
+        { "dial tcp: lookup x on 10.1.2.3:53: no such host", "no such host" },
+        { "dial tcp 10.1.2.3:5000: connect: connection refused", "connection refused" },
+        { "dial tcp 10.1.2.3:5000: connect: no route to host", "no route to the registry" },
+        { "dial tcp 10.1.2.3:5000: i/o timeout", "does not answer in time" },
+        { "http: server gave HTTP response to HTTPS client", "has no TLS" },
+        { "x509: certificate signed by unknown authority", "certificate is not trusted" },
+        { "read tcp 10.1.2.3:1: connection reset by peer", "the connection broke" },
+        { "reading manifest t in a: StatusCode: 401, unauthorized", "401, 403" },
+        { "invalid status code from registry 403 (Forbidden)", "401, 403" },
+        { "reading manifest t in a: manifest unknown", "was not found: check its name and tag" },
+        { "reading manifest t in a: StatusCode: 404, <html>", "was not found" },
+        { "reading manifest t in a: toomanyrequests: rate", "limits how often" },
+        { "received unexpected HTTP status: 503 Service Unavailable", "an error of its own" },
+        { "Running image docker://a is rejected by policy.", "policy for signatures" },
+        { "malformed HTTP response \\x00\\x00 of 10.1.2.3", "could not be fetched" },
+    };
+    struct scene *s = *state;
+
+    for (size_t i = 0; i < AQ_COUNT(rows); i++)
+        if (!strstr(tell(s, "docker.io/team/a:t", rows[i][0]), rows[i][1]))
+            fail_msg("'%s': '%s'", rows[i][0], s->err.text);
+    assert_non_null(
+        strstr(tell(s, "oci:/layout:a", "open blobs/x: permission denied"), "open blobs"));
+}
+
+/* A registry that nobody but the user has named, where fetches reach more than containers. */
+static void test_no_scan_by_names(void **state)
+{
+    static const char refused[] = "dial tcp 10.1.2.3:5000: connect: connection refused";
+    static const char none[] = "lookup x on 10.1.2.3:53: no such host";
+    struct scene *s = *state;
+
+    assert_null(strstr(tell(s, "10.0.0.1:5000/a:t", refused), "refused"));
+    assert_non_null(strstr(tell(s, "nosuch.invalid/a:t", none), "no such host"));
+    assert_int_equal(conf_list_add(&s->settings.image_insecure, "10.0.0.1:5000", 13), 0);
+    assert_non_null(strstr(tell(s, "10.0.0.1:5000/a:t", refused), "connection refused"));
+    assert_null(strstr(tell(s, "10.0.0.1:5001/a:t", refused), "refused"));
+    images_set_pull_group(s->images, 0x60000000);
+    assert_non_null(strstr(tell(s, "10.0.0.1:5001/a:t", refused), "connection refused"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -157,6 +217,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_refusals, scene_init, scene_done),
         cmocka_unit_test_setup_teardown(test_cancel, scene_init, scene_done),
         cmocka_unit_test_setup_teardown(test_find, scene_init, scene_done),
+        cmocka_unit_test_setup_teardown(test_causes, scene_init, scene_done),
+        cmocka_unit_test_setup_teardown(test_no_scan_by_names, scene_init, scene_done),
     };
 
     return cmocka_run_group_tests_name("agent/images", tests, NULL, NULL);
