@@ -48,14 +48,16 @@ static int monitor_program_add_text(char ***list, size_t *count, size_t *cap, ch
 /* The keys of a container that may come several times; NULL = it is none. */
 static struct texts *program_find_texts(struct sandbox *s, const char *key)
 {
-    return strcmp(key, "cgroup") == 0   ? &s->cgroups
-           : strcmp(key, "limit") == 0  ? &s->limits
-           : strcmp(key, "device") == 0 ? &s->devices
-           : strcmp(key, "layer") == 0  ? &s->layers
-           : strcmp(key, "hide") == 0   ? &s->hidden
-           : strcmp(key, "empty") == 0  ? &s->empty
-           : strcmp(key, "remove") == 0 ? &s->leftovers
-                                        : NULL;
+    return strcmp(key, "cgroup") == 0           ? &s->cgroups
+           : strcmp(key, "limit") == 0          ? &s->limits
+           : strcmp(key, "device") == 0         ? &s->devices
+           : strcmp(key, "layer") == 0          ? &s->layers
+           : strcmp(key, "hide") == 0           ? &s->hidden
+           : strcmp(key, "empty") == 0          ? &s->empty
+           : strcmp(key, "mounted_file") == 0   ? &s->files
+           : strcmp(key, "mounted_folder") == 0 ? &s->folders
+           : strcmp(key, "remove") == 0         ? &s->leftovers
+                                                : NULL;
 }
 
 /* And those that come once. */
@@ -241,8 +243,8 @@ int program_read(int directory, struct program *ret, struct aq_error *err)
 void program_done(struct program *program)
 {
     struct sandbox *s = &program->sandbox;
-    struct texts *lists[] = { &s->cgroups, &s->limits, &s->devices,  &s->layers,
-                              &s->hidden,  &s->empty,  &s->leftovers };
+    struct texts *lists[] = { &s->cgroups, &s->limits, &s->devices, &s->layers,   &s->hidden,
+                              &s->empty,   &s->files,  &s->folders, &s->leftovers };
 
     for (size_t i = 0; i < AQ_COUNT(lists); i++)
         free(lists[i]->items);

@@ -56,6 +56,8 @@
  *   home              its path inside; there are entries of both in /etc/passwd
  *                     and /etc/group then
  *   empty             directories inside that begin empty, whatever the layers have there
+ *   mounted_file mounted_folder  paths inside that the runtime mounts something at: no
+ *                     link is left there (mount_points.h)
  *   hide              mount points that the runtime must not see
  *   cgroup            directories to make, to run it in, and to remove
  *   outside           1: it is not run in them but makes cgroups of its own below [0]

@@ -17,6 +17,7 @@
 #include "base/strbuf.h"
 #include "monitor/passwd.h"
 #include "monitor/id_map.h"
+#include "monitor/mount_points.h"
 #include "monitor/scratch_image.h"
 
 static int rootfs_make_directory(const char *path, mode_t mode, struct aq_error *err)
@@ -227,5 +228,7 @@ int rootfs_enter(const struct sandbox *sandbox, struct aq_error *err)
     if (r == 0)
         r = rootfs_mount_overlay(sandbox, err);
     AQ_FAULT("monitor.rootfs.mounted");
+    if (r == 0)
+        r = mount_points_prepare("rootfs", sandbox, err);
     return r == 0 && sandbox->home ? rootfs_add_account(sandbox, err) : r;
 }

@@ -24,9 +24,10 @@ struct sandbox {
     struct texts layers;  /* directories of the root file system, topmost first */
     struct texts hidden;  /* mount points that the program must not see */
     struct texts empty;   /* directories inside that begin empty, whatever the layers have there */
-    struct texts leftovers; /* files and directories to remove at the end */
-    const char *stage;      /* directory to build the root file system in; NULL = no container */
-    const char *scratch;    /* directory, or image of a file system, for what is written */
+    struct texts files, folders; /* paths inside that something is mounted at */
+    struct texts leftovers;      /* files and directories to remove at the end */
+    const char *stage;   /* directory to build the root file system in; NULL = no container */
+    const char *scratch; /* directory, or image of a file system, for what is written */
     const char *scratch_template; /* image to begin with; NULL = 'scratch' is a directory */
     const char *home;   /* path inside of the home directory's user; NULL = no user is added */
     const char *unused; /* paths that agents of earlier versions gave */

@@ -25,6 +25,8 @@
 #define RUNNER_INSIDE "/opt/kernel/aliquot-runner"
 #define WHY_MAX 140
 
+#define OCI_HOME "/home/work"
+
 struct oci_runtime {
     struct monitored_runtime monitored;
     struct oci_host host;
@@ -290,6 +292,29 @@ static int oci_put_limits(struct oci_draft *d, struct strbuf *out, struct aq_err
 /* Where a node has what is its users', and what they left for each other. */
 static const char *const oci_private[] = { "/home", "/media", "/mnt", "/srv", "/tmp", "/var/tmp" };
 
+/* What the runtime mounts there is a folder if its source is one. Those in /dev are in a tmpfs. */
+static void oci_put_mount_point(struct strbuf *out, const char *target, const char *source)
+{
+    struct stat st;
+
+    if (target[0] == '/' && strncmp(target, "/dev/", 5) != 0)
+        oci_put(out,
+                stat(source, &st) == 0 && S_ISDIR(st.st_mode) ? "mounted_folder" : "mounted_file",
+                target);
+}
+
+static void oci_put_mount_points(const struct oci_draft *d, struct strbuf *out)
+{
+    const struct container_spec *c = d->container;
+
+    oci_put(out, "mounted_folder", OCI_HOME);
+    oci_put(out, "mounted_file", RUNNER_INSIDE);
+    for (size_t i = 0; i < c->mount_count; i++)
+        oci_put_mount_point(out, c->mounts[i].target, c->mounts[i].source);
+    for (size_t i = 0; i < c->device_count; i++)
+        oci_put_mount_point(out, c->devices[i].target, c->devices[i].source);
+}
+
 static void oci_put_rootfs(struct oci_draft *d, struct strbuf *out)
 {
     const struct container_spec *c = d->container;
@@ -305,9 +330,8 @@ static void oci_put_rootfs(struct oci_draft *d, struct strbuf *out)
         oci_put(out, "scratch_template", host->scratch_template);
     oci_put_number(out, "id_base", d->bundle.id_base);
     oci_put_number(out, "id_count", c->is_node ? 1 : d->bundle.id_count);
-    oci_put(out, "home",
-            "/home"
-            "/work");
+    oci_put_mount_points(d, out);
+    oci_put(out, "home", OCI_HOME);
     oci_put_number(out, "home_uid", c->uid);
     oci_put_number(out, "home_gid", c->gid);
     oci_put_number(out, "runner", 1);
