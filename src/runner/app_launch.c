@@ -8,9 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "model/device_variable.h"
 #include "runner/app_actions.h"
 #include "runner/app_definition.h"
 #include "runner/app_text.h"
+#include "runner/command.h"
 
 #define WORDS_MAX 4096
 
@@ -118,6 +120,17 @@ static int app_launch_make_words(struct app_words *words, const struct app_launc
 
 /* ---- its environment ---- */
 
+static int app_launch_set_env(const char *name, const struct strbuf *value, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *variable = aq_format("%s=%s", name, value->len ? value->data : "");
+
+    if (!variable || !strbuf_ok(value))
+        return aq_fail_oom(err);
+    if (device_variable_exceeds(variable, command_count_devices()))
+        return 0;
+    return setenv(name, strchr(variable, '=') + 1, 1) < 0 ? aq_fail_oom(err) : 0;
+}
+
 static int app_launch_set_envs(const json_t *envs, const json_t *variables, struct aq_error *err)
 {
     const char *name;
@@ -131,8 +144,8 @@ static int app_launch_set_envs(const json_t *envs, const json_t *variables, stru
             r = app_text_expand(json_string_value(value), variables, &text, err);
         else if (r == 0)
             strbuf_adds(&text, json_string_value(value));
-        if (r == 0 && (!strbuf_ok(&text) || setenv(name, text.len ? text.data : "", 1) < 0))
-            r = aq_fail_oom(err);
+        if (r == 0)
+            r = app_launch_set_env(name, &text, err);
     }
     return r;
 }

@@ -7,11 +7,13 @@
 #include <grp.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "model/device_variable.h"
 #include "runner/files.h"
 
 #ifndef TIOCGPTPEER
@@ -170,6 +172,14 @@ static void command_reset_signals(void)
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+/* The agent says it in the environment of the runner. */
+size_t command_count_devices(void)
+{
+    const char *count = getenv("GPU_COUNT");
+
+    return count ? strtoul(count, NULL, 10) : 0;
+}
+
 static void command_execute_shell(void)
 {
     const char *const shells[] = { getenv("SHELL"), "/bin/bash", "/usr/bin/bash",
@@ -185,13 +195,14 @@ static const char *command_execute(const struct options *o, const struct command
                                    const struct command_plumbing *pl)
 {
     const char *cwd = spec->cwd ? spec->cwd : o->cwd, *step = command_set_descriptors(spec, pl);
+    size_t devices = command_count_devices();
 
     command_reset_signals();
     command_set_oom_score(o);
     if (!step)
         step = command_set_identity(o);
     for (char **variable = spec->envp; !step && variable && *variable; variable++)
-        if (putenv(*variable) != 0)
+        if (!device_variable_exceeds(*variable, devices) && putenv(*variable) != 0)
             step = "environment";
     if (!step && cwd && chdir(cwd) < 0)
         step = "working folder";

@@ -20,9 +20,10 @@ enum command_streams {
 };
 
 struct command_spec {
-    bool is_files;   /* 'argv' is for files_run(), which is done in place of a program */
-    char **argv;     /* NULL-terminated; empty = a shell */
-    char **envp;     /* in addition to the runner's own; NULL = none */
+    bool is_files; /* 'argv' is for files_run(), which is done in place of a program */
+    char **argv;   /* NULL-terminated; empty = a shell */
+    char **envp;   /* in addition to the runner's own, but for a choice of devices that the session
+                        does not have; NULL = none */
     const char *cwd; /* NULL = as in the options */
     enum command_streams streams;
     uint16_t rows, cols;
@@ -47,6 +48,9 @@ struct command_failure {
 /* -errno if it could not even be forked; then nothing is left. */
 int command_start(const struct options *options, const struct command_spec *spec,
                   struct command *ret, struct aq_error *err);
+
+/* How many accelerators the session has, for device_variable_exceeds(). */
+size_t command_count_devices(void);
 
 /* In a child: become the container's user. NULL, or what failed, with errno. */
 const char *command_set_identity(const struct options *options);

@@ -13,6 +13,7 @@
 #include "alloc/resource_txt.h"
 #include "base/fs.h"
 #include "base/vec.h"
+#include "model/device_variable.h"
 
 #define LABEL_INTERPRETER "aliquot.interpreter."
 #define SPEC_MAX (4u << 20)
@@ -387,6 +388,31 @@ static void kernel_spec_set_identity(struct environ *env, const struct msg_kerne
     kernel_spec_set_optional(env, "ALIQUOT_RUNTIME_PATH", place->runtime_path);
 }
 
+/* The number of granted devices, as a program of the session may count them: in a container it sees
+ * no others, on the node itself their numbers mean the node's.
+ */
+static size_t kernel_spec_count_devices(const struct kernel_spec_context *place)
+{
+    const struct accel_attachment *attachment = place->attachment;
+
+    for (size_t i = 0; place->environ && i < attachment->environ_count; i++)
+        if (strcmp(attachment->environ[i].key, "GPU_COUNT") == 0)
+            return strtoul(attachment->environ[i].value, NULL, 10);
+    return 0;
+}
+
+/* Neither image nor user chooses devices that the session was not granted. */
+static void kernel_spec_drop_foreign_devices(struct environ *env,
+                                             const struct kernel_spec_context *place)
+{
+    size_t count = kernel_spec_count_devices(place), kept = 0;
+
+    for (size_t i = 0; i < env->count; i++)
+        if (!device_variable_exceeds(env->items[i], count))
+            env->items[kept++] = env->items[i];
+    env->count = kept;
+}
+
 const char *const *kernel_spec_environ(const struct msg_kernel_create *create,
                                        const struct kernel_spec_context *place, struct arena *arena)
 {
@@ -398,6 +424,7 @@ const char *const *kernel_spec_environ(const struct msg_kernel_create *create,
     kernel_spec_set_interpreters(&env, place->labels);
     for (size_t i = 0; i < create->environ_count; i++)
         kernel_spec_set_variable(&env, create->environ[i].name, create->environ[i].value);
+    kernel_spec_drop_foreign_devices(&env, place);
     for (size_t i = 0; i < place->attachment->environ_count; i++)
         kernel_spec_set_attached(&env, &place->attachment->environ[i]);
     kernel_spec_set_identity(&env, create, place);

@@ -2,8 +2,8 @@
 /* kernel_spec.h - checks and keeps a kernel.create message; command line and environment from it
  *
  * The command is kept as it came, in spec.json. Its environment becomes, later
- * ones winning: a few defaults, what the user asked for, what its accelerators
- * need, and the variables that programs made for Backend.AI look for.
+ * ones winning: a few defaults, what the user asked for, without a choice of
+ * devices that it was not granted (model/device_variable.h), what its accelerators need, and the variables that programs made for Backend.AI look for.
  */
 #ifndef AQ_AGENT_KERNEL_KERNEL_SPEC_H
 #define AQ_AGENT_KERNEL_KERNEL_SPEC_H
