@@ -1,15 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Images in the forms that other tools write: indexes in all shapes, from registries that say
-little of what they send and from layouts."""
+little of what they send and from layouts; and the containers that are made of them."""
 
 import json
 import os
 import pathlib
 import shutil
+import subprocess
+import tarfile
 
 import pytest
 
-from images import OCI, Layout, LooseRegistry, Store, archive, file, sha256
+import containers
+from cluster import interactive, wait_status
+from gpu_cluster import started_cluster
+from images import (OCI, Layout, LooseRegistry, Store, archive, file, folder, hard_link, link,
+                    programs, sha256)
+from runtimes import exit_code, run
 
 for program in ("skopeo", "zstd"):
     if not shutil.which(program):
@@ -294,3 +301,238 @@ def test_configuration_with_more_and_odd_members(layout, store):
                          "Entrypoint": ["/init"], "Cmd": None, "OnBuild": None, "Shell": ["sh"]}}
     small(layout, "yes", config=config)
     assert which(store.get(layout.reference("image-yes"))) == "yes"
+
+
+# ---- in containers ----
+
+SAY = "cat /which; id -un"  # what each image's program shows
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A cluster with a GPU, a layout that it may use, and a registry for what is in that."""
+    if why := containers.why_not("crun"):
+        pytest.skip(why)
+    path = tmp_path_factory.mktemp("outside")
+    path.chmod(0o755)
+    layout = Layout(path / "layout")
+    registry = LooseRegistry(layout)
+    try:
+        with started_cluster(ALIQUOT_IMAGE_ALLOW="* host oci:/ oci-archive:/ docker-archive:/",
+                             ALIQUOT_IMAGE_INSECURE=registry.address,
+                             ALIQUOT_IMAGE_KEEP_FREE="0") as cluster:
+            yield cluster, layout, registry
+    finally:
+        registry.stop()
+
+
+def base(*more):
+    return [*programs("sh", "cat", "id", "readlink", "env", "sleep"), file("which", b"yes\n"), *more]
+
+
+def kaniko(layout):
+    """Absolute paths, the root itself, no folders that did not change, whiteouts."""
+    first = [{**entry, "name": "/" + entry["name"]} for entry in base(file("gone", b"no"))]
+    second = [folder("/"), file("/opt/deep/er/file", b"x"), file("/.wh.gone"),
+              hard_link("/opt/again", "/opt/deep/er/file"), folder("/tmp", mode=0o1777)]
+    layout.image("kaniko", [archive(first), archive(second, tarfile.GNU_FORMAT)])
+
+
+def nix(layout):
+    """Many layers of a store, links to all of it, and nothing else: no /etc, no /tmp."""
+    layers, store = [], "nix/store/0123abcd-tools"
+    for entry in base():
+        if entry["name"].startswith("usr/bin/"):
+            entry = {**entry, "name": store + "/bin/" + entry["name"][8:]}
+            layers.append(archive([entry]))
+        elif entry["name"] not in ("usr", "usr/bin", "bin"):
+            layers.append(archive([{**entry, "mtime": 1}]))
+    layers += [archive([file(f"nix/store/{n:08d}-data/x", b"%d" % n)]) for n in range(60)]
+    layers += [archive([link("bin", "/" + store + "/bin", mtime=1)])]
+    layout.image("nix", layers, how="", Env=["PATH=/bin"])
+
+
+def buildx(layout):
+    yes = layout.image("buildx-image", [(archive(base()), "zstd")])
+    layout.list("buildx", [(yes, HERE), attestation(layout, yes)])
+
+
+def ko(layout):
+    """Nested indexes without a platform, one static program and nothing else."""
+    source = layout.path / "said.c"
+    source.write_text('#include <unistd.h>\nint main(void) { return write(1, "yes\\nwork\\n", 9) - 9; }')
+    subprocess.run(["cc", "-static", "-o", source.with_suffix(""), source], check=True)
+    program = archive([file("ko-app/app", source.with_suffix("").read_bytes(), mode=0o555)])
+    yes = layout.image("ko-image", [archive([]), program], Entrypoint=["/ko-app/app"],
+                       WorkingDir="", User="65532", Env=["PATH=/ko-app"])
+    layout.list("ko", [(layout.list("ko-inner", [(yes, {})]), INDEX)])
+
+
+def apko(layout):
+    """One layer, in which everything that may be is a link to the same."""
+    entries = base(folder("var"), link("var/run", "/run"), folder("etc"), folder("etc/apk"),
+                   link("etc/localtime", "/usr/share/zoneinfo/UTC"), hard_link("which2", "which"))
+    layout.image("apko", [archive(entries)], WorkingDir="home", config=None)
+
+
+def buildah(layout):
+    """A name of a layout with a colon and slashes, as buildah writes them."""
+    layout.image("localhost/team/buildah:1", [archive(base())])
+    layout.image("localhost/team/buildah:2", [archive([file("which", b"no")])])
+
+
+def windows(layout):
+    """Names as a tar of Windows has them, and modes that say little."""
+    entries = base(file("etc\\conf\\name.txt", b"x", mode=0o777),
+                   file("gr\u00fc\u00dfe/\u65e5\u672c.txt", b"x", uname="", gname="S-1-5-32-544"))
+    layout.image("windows", [archive([{**entry, "mode": 0o777} for entry in entries])])
+
+
+FORMS = [kaniko, nix, buildx, ko, apko, buildah, windows]
+NAMES = {buildah: "localhost/team/buildah:1"}
+
+
+@pytest.mark.parametrize("source", [pytest.param("layout", marks=pytest.mark.gate), "registry"])
+@pytest.mark.parametrize("make", FORMS, ids=lambda make: make.__name__)
+def test_it_runs(place, make, source):
+    cluster, layout, registry = place
+    name = NAMES.get(make, make.__name__)
+    if name not in [m["annotations"]["org.opencontainers.image.ref.name"] for m in layout.manifests]:
+        make(layout)
+    if make is buildah and source == "registry":
+        pytest.skip("a tag has no slash")
+    image = layout.reference(name) if source == "layout" else registry.name(name)
+    command = "/ko-app/app" if make is ko else SAY
+    shown, log = run(cluster, command, image=image)
+    assert (shown["result"], log) == ("SUCCESS", "yes\nwork\n"), json.dumps([shown, log])
+
+
+def test_archives(place, tmp_path):
+    cluster, layout, _ = place
+    tmp_path.chmod(0o755)
+    layout.image("archived", [archive(base())])
+    for form in ("docker-archive", "oci-archive"):
+        name = f"{form}:{tmp_path}/{form}.tar"
+        subprocess.run(["skopeo", "copy", "-q", "--insecure-policy", layout.reference("archived"),
+                        name + ":team/x:1" * (form == "docker-archive")], check=True)
+        shown, log = run(cluster, SAY, image=name)
+        assert (shown["result"], log) == ("SUCCESS", "yes\nwork\n"), json.dumps([shown, log])
+
+
+def test_index_in_an_archive_has_a_remedy(place, tmp_path):
+    cluster, _, _ = place
+    inner = Layout(tmp_path / "inner")
+    buildx(inner)
+    inner.manifests = [m for m in inner.manifests if "buildx" in str(m["annotations"].values())
+                       and "index" in m["mediaType"]]
+    (inner.path / "index.json").write_text(json.dumps({"schemaVersion": 2,
+                                                       "manifests": inner.manifests}))
+    subprocess.run(["tar", "-cf", tmp_path / "x.tar", "-C", inner.path, "."], check=True)
+    shown, _ = run(cluster, SAY, image=f"oci-archive:{tmp_path}/x.tar")
+    assert "unpack the archive into a folder with 'tar'" in json.dumps(shown)
+
+
+# ---- mounts over links ----
+
+@pytest.mark.gate
+def test_mounts_change_nothing_behind_links(place):
+    """The node's clock and what else is mounted replace a link, not what it leads to."""
+    cluster, layout, _ = place
+    links = {"etc/localtime": "/usr/share/zoneinfo/Mars", "etc/timezone": "../../../../which",
+             "opt/kernel/aliquot-runner": "/bin/cat", "home/config": "/usr/share",
+             "etc/ld.so.preload": "/usr/share/list", "run/aliquot": "/usr/share/zoneinfo"}
+    layout.image("links", [archive(base(
+        folder("usr/share"), folder("usr/share/zoneinfo"), file("usr/share/zoneinfo/Mars", b"Mars\n"),
+        folder("opt"), folder("opt/kernel"), folder("home"), folder("run"), folder("etc"),
+        *[link(name, target) for name, target in links.items()]))])
+    command = ("cat /usr/share/zoneinfo/Mars /which; cat /etc/localtime; echo; "
+               f"readlink {' '.join('/' + name for name in links)}; cat /home/config/resource.txt")
+    shown, log = run(cluster, command, image=layout.reference("links"))
+    assert exit_code(shown) == 0 and log.startswith("Mars\nyes\n"), (shown, log)
+    zone = pathlib.Path("/etc/localtime")
+    if zone.is_file():
+        assert zone.read_bytes().decode("utf-8", "replace")[:8] in log.partition("yes\n")[2]
+    assert "CID=" in log
+    linked = [name for name in links if "/" + links[name].lstrip("./") + "\n" in log]
+    mounted = {"etc/localtime", "opt/kernel/aliquot-runner", "home/config"}
+    assert not mounted & set(linked), (log, linked)
+
+
+@pytest.mark.parametrize("target, words", [
+    ("/proc", "into /proc"), ("/nowhere", "is no folder and no link to one")])
+def test_folders_of_mounts_that_lead_elsewhere(place, target, words):
+    cluster, layout, _ = place
+    tag = "bent" + target.strip("/")
+    entries = [entry for entry in base() if not entry["name"].startswith("opt")]
+    layout.image(tag, [archive([*entries, folder("proc"), link("opt", target)])])
+    shown, log = run(cluster, SAY, image=layout.reference(tag))
+    assert words in json.dumps(shown), (shown, log)
+
+
+# ---- what an image and its user say of devices ----
+
+GREEDY = {"CUDA_VISIBLE_DEVICES": "0,1,2,3", "NVIDIA_VISIBLE_DEVICES": "all",
+          "GPU_DEVICE_ORDINAL": "1", "ROCR_VISIBLE_DEVICES": "GPU-1", "HIP_VISIBLE_DEVICES": "0,1"}
+
+
+def variables(text):
+    return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+
+
+@pytest.mark.gate
+@pytest.mark.parametrize("slots", [{"cuda.shares": "0.5"}, {}], ids=["part", "none"])
+def test_nobody_chooses_devices_that_were_not_granted(place, slots):
+    cluster, layout, _ = place
+    layout.image("greedy", [archive(base())], Env=["PATH=/bin", "A=image", "B=image", *[
+        f"{name}={value}" for name, value in GREEDY.items()]])
+    resources = {"resources": {"cpu": "1", "mem": "64m", **slots}}
+    for environ in ({}, GREEDY):
+        config = {**resources, "environ": {**environ, "B": "user"}}
+        shown, log = run(cluster, "env", image=layout.reference("greedy"), config=config)
+        said = variables(log)
+        assert (said["A"], said["B"]) == ("image", "user"), (shown, log)
+        assert said.get("NVIDIA_VISIBLE_DEVICES", "void") == "void", log
+        assert not set(GREEDY) - {"NVIDIA_VISIBLE_DEVICES"} & set(said), log
+        config["environ"] = {"CUDA_VISIBLE_DEVICES": "", "ROCR_VISIBLE_DEVICES": "-1"}
+    shown, log = run(cluster, "env", image=layout.reference("greedy"), config=config)
+    assert "CUDA_VISIBLE_DEVICES=\n" in log and "ROCR_VISIBLE_DEVICES=-1\n" in log, log
+
+
+def test_commands_in_a_session_have_the_same_devices(place):
+    cluster, layout, _ = place
+    name = "greedy-box"
+    layout.image("greedy-box", [archive(base())], Env=["PATH=/bin", *[
+        f"{name}={value}" for name, value in GREEDY.items()]])
+    body = {**interactive(name), "image": layout.reference("greedy-box"), "config": {
+        "resources": {"cpu": "1", "mem": "64m", "cuda.shares": "0.5"}, "environ": GREEDY}}
+    client = cluster.client()
+    reply = client.post("/session", body)
+    assert reply.status == 201, reply
+    shown = wait_status(client, reply.json["sessionId"], "RUNNING", "ERROR", "CANCELLED")
+    assert shown["status"] == "RUNNING", shown
+    for more in ([], [f"--env={key}={value}" for key, value in GREEDY.items()]):
+        done = cluster.cli("exec", *more, "--env=C=exec", name, "--", "env")
+        assert done.returncode == 0, done
+        said = variables(done.stdout)
+        assert said["C"] == "exec" and said["GPU_COUNT"] == "1", said
+        assert not {key for key in GREEDY if said.get(key, "void") != "void"}, said
+    client.delete("/session/" + name)
+
+
+# ---- why it did not come ----
+
+@pytest.mark.gate
+def test_users_are_told_why(place):
+    cluster, layout, registry = place
+    small(layout, "why")
+    answers = {"manifests/forbidden": (403, b"<html>"), "manifests/broken": (503, b"later")}
+    registry.answers.update({"a/" + key: value for key, value in answers.items()})
+    for image, words in [(registry.name("missing"), "was not found: check its name and tag"),
+                         (registry.name("forbidden"), "the registry refuses it (401, 403)"),
+                         (registry.name("broken"), "an error of its own"),
+                         ("nosuch.invalid/a:1", "no such host"),
+                         (layout.reference("none"), "no image in the layout has this name")]:
+        done = cluster.cli("run", "-r", "cpu=1", "-r", "mem=64m", "--image", image, "--", "true")
+        assert done.returncode and words in done.stderr, (image, done)
+        done = cluster.cli("image", "pull", image)
+        assert done.returncode and image in done.stderr, done

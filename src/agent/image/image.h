@@ -44,7 +44,9 @@ struct image {
 
 /* While anybody holds it, neither image nor layers are removed. */
 struct image *image_ref(struct image *image);
-/* Is there anything at this absolute path? A link counts, wherever it leads. */
+/* Is there anything at this absolute path? Links on the way are followed inside the image; one at
+ * the end counts, wherever it leads.
+ */
 bool image_has(const struct image *image, const char *path);
 void image_unref(struct image *image);
 AQ_DEFINE_CLEANUP(struct image, image_unref)

@@ -87,18 +87,6 @@ struct image *image_record_hold(struct image_record *record, const char *referen
     return &handle->image;
 }
 
-bool image_has(const struct image *image, const char *path)
-{
-    for (size_t i = 0; i < image->lower_count; i++) {
-        AQ_CLEANUP(aq_freep) char *below = aq_format("%s%s", image->lowers[i], path);
-
-        /* a link may point to where it only leads inside: being there is enough */
-        if (below && faccessat(AT_FDCWD, below, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-            return true;
-    }
-    return false;
-}
-
 struct image *image_ref(struct image *image)
 {
     ((struct handle *)image)->refs++;

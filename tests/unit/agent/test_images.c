@@ -149,6 +149,51 @@ static void test_find(void **state)
     assert_int_equal(images_find(s->images, "python", &s->image, &s->err), -ENOENT);
 }
 
+/* ---- what is in an image ---- */
+
+static void make_link(struct scene *s, const char *target, const char *name)
+{
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s", s->folder, name);
+
+    assert_int_equal(symlink(target, path), 0);
+}
+
+static void make_folder(struct scene *s, const char *name)
+{
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s", s->folder, name);
+
+    assert_int_equal(fs_mkdirs(path, 0755, NULL), 0);
+}
+
+/* As Nix makes them: a layer for each package, and links to them in the topmost one. */
+static void test_paths_through_layers(void **state)
+{
+    static const char *const there[] = { "/bin/sh",      "/sbin/sh",   "/usr/bin/sh", "/deep/sh",
+                                         "/store/x/bin", "//bin/./sh", "/broken",     "/up/store" };
+    static const char *const missing[] = { "/bin/bash", "/broken/sh", "/loop/sh", "/none/sh" };
+    struct scene *s = *state;
+    AQ_CLEANUP(aq_freep) char *top = aq_format("%s/top", s->folder);
+    AQ_CLEANUP(aq_freep) char *low = aq_format("%s/low", s->folder);
+    const char *lowers[] = { top, low };
+    const struct image image = { .lowers = lowers, .lower_count = 2 };
+
+    make_folder(s, "low/store/x/bin/sh");
+    make_folder(s, "top/usr");
+    make_link(s, "/store/x/bin", "top/bin");
+    make_link(s, "bin", "top/sbin");
+    make_link(s, "../bin", "top/usr/bin");
+    make_link(s, "../../../store/x/../x/./bin", "top/deep");
+    make_link(s, "..", "top/up");
+    make_link(s, "/nothing", "top/broken");
+    make_link(s, "loop", "top/loop");
+    for (size_t i = 0; i < AQ_COUNT(there); i++)
+        if (!image_has(&image, there[i]))
+            fail_msg("%s", there[i]);
+    for (size_t i = 0; i < AQ_COUNT(missing); i++)
+        if (image_has(&image, missing[i]))
+            fail_msg("%s", missing[i]);
+}
+
 /* ---- why a fetch failed, to administrators and to users ---- */
 
 static const char *tell(struct scene *s, const char *name, const char *said)
@@ -217,6 +262,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_refusals, scene_init, scene_done),
         cmocka_unit_test_setup_teardown(test_cancel, scene_init, scene_done),
         cmocka_unit_test_setup_teardown(test_find, scene_init, scene_done),
+        cmocka_unit_test_setup_teardown(test_paths_through_layers, scene_init, scene_done),
         cmocka_unit_test_setup_teardown(test_causes, scene_init, scene_done),
         cmocka_unit_test_setup_teardown(test_no_scan_by_names, scene_init, scene_done),
     };
