@@ -305,9 +305,11 @@ static void oci_put_mount_point(struct strbuf *out, const char *target, const ch
 
 static void oci_put_mount_points(const struct oci_draft *d, struct strbuf *out)
 {
+    static const char *const folders[] = { "/proc", "/dev", "/sys", OCI_HOME };
     const struct container_spec *c = d->container;
 
-    oci_put(out, "mounted_folder", OCI_HOME);
+    for (size_t i = 0; i < AQ_COUNT(folders); i++)
+        oci_put(out, "mounted_folder", folders[i]);
     oci_put(out, "mounted_file", RUNNER_INSIDE);
     for (size_t i = 0; i < c->mount_count; i++)
         oci_put_mount_point(out, c->mounts[i].target, c->mounts[i].source);
