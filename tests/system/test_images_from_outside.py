@@ -202,6 +202,19 @@ def test_too_deep(layout, store, registry):
     assert which(store.get(registry.name("level3"))) == "no"
 
 
+@pytest.mark.skipif(MACHINE != "amd64", reason="which variants there are depends on it")
+def test_variant_of_a_configuration(layout, store):
+    """Without an index, and in one that says nothing, only the configuration has it."""
+    diff = sha256(archive([file("which", b"no")]))
+    config = {"architecture": MACHINE, "os": "linux", "variant": "v9",
+              "rootfs": {"type": "layers", "diff_ids": [diff]}}
+    no = small(layout, "no", config=config)
+    assert "is for amd64/v9, and this node's processor is v" in store.failure(
+        layout.reference("image-no"))
+    layout.list("t", [(no, {}), (small(layout, "yes"), {})])
+    assert which(store.get(layout.reference("t"))) == "yes"
+
+
 def test_none_for_this_machine(layout, store, registry):
     layout.list("t", [(small(layout, "no", architecture=OTHER), ELSEWHERE)])
     for name in (registry.name("t"), layout.reference("t")):

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent/image/oci_layout.h"
+#include "agent/image/platform.h"
 #include "agent/image/pull.h"
 
 static int pull_resolve_check_config(struct pull *pull, struct aq_error *err)
@@ -32,6 +33,12 @@ static int pull_resolve_check_config(struct pull *pull, struct aq_error *err)
                           pull->config.os ? pull->config.os : "linux",
                           pull->config.architecture ? pull->config.architecture : "?",
                           pull->architecture);
+    if (pull->config.variant
+        && platform_score(pull->architecture, pull->config.variant, pull->choice.level) < 0)
+        return aq_fail_as(err, EINVAL, "image-architecture", "image",
+                          "image '%.80s' is for %.20s/%.20s, and this node's processor is v%d",
+                          pull->ref.text, pull->architecture, pull->config.variant,
+                          pull->choice.level);
     return pull_plan(pull, err);
 }
 
