@@ -135,6 +135,7 @@ static void child_reset_signals(void)
 
     (void)signal(SIGHUP, SIG_DFL);
     (void)signal(SIGPIPE, SIG_DFL);
+    (void)signal(SIGXFSZ, SIG_DFL);
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }

@@ -273,6 +273,7 @@ static int monitor_open_sources(struct monitor *m, struct aq_error *err)
     (void)sigprocmask(SIG_BLOCK, &mask, NULL);
     (void)signal(SIGHUP, SIG_IGN);
     (void)signal(SIGPIPE, SIG_IGN); /* a program may close its input before it has all */
+    (void)signal(SIGXFSZ, SIG_IGN); /* a log that may not grow is no reason to end the program */
     m->signals = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
     m->epoll = epoll_create1(EPOLL_CLOEXEC);
     m->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);

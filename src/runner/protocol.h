@@ -24,9 +24,10 @@
  *
  * The runner ends when the program does, with its exit code, 128+n after
  * signal n, 127 if there is no such program and 126 if it cannot be executed;
- * the kernel then ends everything else in the container. Signals that reach
- * the runner go to the process group of the program; SIGTERM and SIGHUP to
- * those of all further commands too.
+ * the kernel then ends everything else in the container. Signals that another
+ * process sends the runner go to the process group of the program; SIGTERM and
+ * SIGHUP to those of all further commands too. What the Linux kernel sends it, such
+ * as SIGPIPE for a command that has closed its input, goes to nobody.
  *
  * --socket is a listening SOCK_SEQPACKET socket that was bound outside of the
  * container, --report a file open for writing that lies there. No path within

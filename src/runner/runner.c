@@ -28,6 +28,14 @@ static void runner_reap(struct runner *r)
     }
 }
 
+bool runner_signal_is_sent(const struct signalfd_siginfo *info)
+{
+    const bool is_by_process = info->ssi_code == SI_USER || info->ssi_code == SI_QUEUE
+                               || info->ssi_code == SI_TKILL;
+
+    return is_by_process && (pid_t)info->ssi_pid != getpid();
+}
+
 static bool runner_is_request_to_end(int signum)
 {
     return signum == SIGTERM || signum == SIGHUP || signum == SIGINT;
@@ -45,6 +53,8 @@ static void runner_on_signal(struct watch *watch, uint32_t events)
         runner_reap(r);
         return;
     }
+    if (!runner_signal_is_sent(&info))
+        return;
     if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGHUP)
         connections_signal(r, (int)info.ssi_signo);
     if (r->program.pid)
@@ -53,14 +63,12 @@ static void runner_on_signal(struct watch *watch, uint32_t events)
         r->is_over = true;
 }
 
-/* All but those that a fault of our own raises, and SIGPIPE, which is ignored: blocked it would be
- * read here nevertheless, and passed on to the program.
+/* All but those that a fault of our own raises. SIGPIPE and SIGXFSZ are not ignored, which would
+ * not help: a blocked signal is queued all the same. They are read here and not passed on.
  */
 static int runner_open_signals(struct runner *r, struct aq_error *err)
 {
-    static const int others[] = {
-        SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGPIPE
-    };
+    static const int others[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS };
     sigset_t mask;
     int fd;
 
@@ -68,7 +76,6 @@ static int runner_open_signals(struct runner *r, struct aq_error *err)
     for (size_t i = 0; i < AQ_COUNT(others); i++)
         (void)sigdelset(&mask, others[i]);
     (void)sigprocmask(SIG_SETMASK, &mask, NULL);
-    (void)signal(SIGPIPE, SIG_IGN);
     fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
     if (fd < 0)
         return aq_fail_errno(err, "signalfd");

@@ -9,6 +9,7 @@
 #define AQ_RUNNER_RUNNER_H
 
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 
 #include "base/list.h"
 #include "runner/command.h"
@@ -43,6 +44,12 @@ struct runner {
  * the exit status of the process, or -errno if the runner itself could not start.
  */
 int runner_run(const struct options *options, struct aq_error *err);
+
+/* Another process has sent it on purpose, and the program shall get it: neither the Linux kernel
+ * (a terminal's end, a limit of CPU time, a descriptor's owner) nor this process itself, in whose
+ * name the Linux kernel raises SIGPIPE when a reader has gone and SIGXFSZ at RLIMIT_FSIZE.
+ */
+bool runner_signal_is_sent(const struct signalfd_siginfo *info);
 
 /* ---- preflight.c ---- */
 

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -408,6 +409,24 @@ static void test_log_is_bounded(void **state)
     assert_string_equal(log + strlen(log) - 5, "last\n");
 }
 
+/* The log cannot grow (SIGXFSZ); the program goes on. */
+static void test_log_at_the_limit_of_a_file(void **state)
+{
+    const struct rlimit limit = { 16384, 16384 };
+    struct folder *f = *state;
+    struct aq_error err = { 0 };
+    char reason[40];
+    pid_t pid;
+
+    put_shell(f, "head -c 100000 /dev/zero; exit 7");
+    pid = fork();
+    if (pid == 0)
+        _exit(setrlimit(RLIMIT_FSIZE, &limit) < 0 || monitor_run(f->path, -1, -1, &err) < 0);
+    assert_int_equal(wait_monitor(pid), 0);
+    assert_int_equal(read_exit(f, reason), 7);
+    assert_string_equal(reason, MONITOR_EXITED);
+}
+
 /* Read output packets until 'text' was in them. */
 static void expect_output(int fd, const char *text)
 {
@@ -673,6 +692,7 @@ int main(void)
         TEST(test_grace_of_descendants),
         TEST(test_grace_ends),
         TEST(test_log_is_bounded),
+        TEST(test_log_at_the_limit_of_a_file),
         TEST(test_terminal),
         TEST(test_slow_reader),
         TEST(test_input_arrives_whole),

@@ -378,6 +378,24 @@ static void test_signals_are_forwarded(void **state)
     }
 }
 
+/* The runner writes to a command that reads no more: the program hears nothing of it. */
+static void test_exec_closes_its_input(void **state)
+{
+    struct scene *s = *state;
+    AQ_CLEANUP(strbuf_donep) struct strbuf output = STRBUF_INIT;
+    int fd;
+
+    run_shell(s, false, "exec sleep 1000");
+    fd = start_shell(s, RUNNER_EXEC_INPUT, "exec 0<&-; echo; sleep 1000");
+    for (char packet[64] = ""; packet[0] != RUNNER_OUTPUT;)
+        assert_true(recv(fd, packet, sizeof(packet), 0) > 0);
+    send_bytes(fd, RUNNER_INPUT, "x", 1);
+    assert_int_equal(await_exec(start_shell(s, 0, "exit 3"), &output, &output), 3 << 8);
+    aq_closep(&fd);
+    assert_int_equal(kill(s->pid, SIGTERM), 0);
+    assert_int_equal(await_end(s, NULL), 128 + SIGTERM);
+}
+
 static void test_without_program(void **state)
 {
     struct scene *s = *state;
@@ -663,6 +681,7 @@ int main(void)
         cmocka_unit_test(test_what_cannot_start),
         cmocka_unit_test(test_check),
         cmocka_unit_test(test_signals_are_forwarded),
+        TEST(test_exec_closes_its_input),
         TEST(test_orphans_are_reaped),
         TEST(test_without_program),
         TEST(test_exec_streams),
