@@ -89,9 +89,9 @@ def test_run_exits_as_the_program(cluster, line, status):
 
 
 def test_run_passes_the_environment(cluster):
-    out = cluster("run", *SMALL, "-e", "A=b=c", "-e", "LC_ALL", "--", "sh", "-c",
-                  "echo $A $LC_ALL")
-    assert out == "b=c C.UTF-8\n"
+    out = cluster("run", *SMALL, "-e", "A=b=c", "-e", "LC_ALL", "-e", "NOT_HERE", "--", "sh", "-c",
+                  "echo $A $LC_ALL ${NOT_HERE-unset}")
+    assert out == "b=c C.UTF-8 unset\n"
 
 
 def test_run_several(cluster):

@@ -86,6 +86,11 @@ def test_environment_and_folder(cluster, box):
     lines = said.decode().split("\n")
     assert lines[:3] == ["b c", "/usr", "1000"] and int(lines[3]) > 36
     assert run(cluster, box, "pwd")[1] == b"/home/work\n"
+    _, said, _ = run(cluster, "-e", "ALIQUOT_ENDPOINT", "-e", "NOT_HERE", "-e", "EMPTY=", box,
+                     "sh", "-c", "echo $ALIQUOT_ENDPOINT ${NOT_HERE-unset} ${EMPTY-unset}.")
+    assert said.decode() == cluster.cli_env()["ALIQUOT_ENDPOINT"] + " unset .\n"
+    status, _, said = run(cluster, "-e", "1A=x", box, "true")
+    assert status == 125 and b"no digit first; not '1A=x'" in said
 
 
 @pytest.mark.gate

@@ -12,6 +12,7 @@
 #include "base/jsonw.h"
 #include "cli/client.h"
 #include "cli/session/session.h"
+#include "cli/session/session_spec.h"
 #include "cli/session/standard_input.h"
 #include "cli/verbs.h"
 #include "http/websocket.h"
@@ -32,6 +33,7 @@ struct exec_run {
     const struct exec_opts *opts;
     char **argv; /* of the command */
     int argc;
+    json_t *env;      /* of the command, besides the session's */
     const char *name; /* of the session */
     uv_loop_t *loop;
     struct client *client;
@@ -97,20 +99,25 @@ static void exec_send_signal(struct exec_run *e, int signum)
     exec_send_text(e, &out);
 }
 
-static void exec_add_env(struct exec_run *e, struct jsonw *w)
+/* With what this terminal is, which an option replaces. */
+static int exec_make_env(struct exec_run *e, struct aq_error *err)
 {
-    const char *term = getenv("TERM");
+    const char *term = e->tty ? getenv("TERM") : NULL;
+
+    if (!e->env || (term && term[0] && json_object_set_new(e->env, "TERM", json_string(term)) < 0))
+        return aq_fail_oom(err);
+    return spec_add_environ(&e->opts->env, e->env, err);
+}
+
+static void exec_add_env(const struct exec_run *e, struct jsonw *w)
+{
+    const char *name;
+    json_t *value;
 
     jsonw_key(w, "env");
     jsonw_object_begin(w);
-    if (e->tty && term && term[0])
-        jsonw_member_str(w, "TERM", term);
-    for (size_t i = 0; i < e->opts->env.count; i++) {
-        const char *item = e->opts->env.items[i], *equals = strchr(item, '=');
-
-        jsonw_keyn(w, item, (size_t)(equals - item));
-        jsonw_str(w, equals + 1);
-    }
+    json_object_foreach(e->env, name, value)
+        jsonw_member_str(w, name, json_string_value(value));
     jsonw_object_end(w);
 }
 
@@ -373,30 +380,22 @@ static int exec_connect_to(struct exec_run *e, const char *id, struct aq_error *
     return websocket_connect(e->client, &request, &options, &ops, e, &e->ws, err);
 }
 
-static int exec_check_env(const struct exec_opts *opts, struct aq_error *err)
-{
-    for (size_t i = 0; i < opts->env.count; i++) {
-        const char *equals = strchr(opts->env.items[i], '=');
-
-        if (!equals || equals == opts->env.items[i])
-            return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "--env wants NAME=VALUE, not '%s'",
-                                opts->env.items[i]);
-    }
-    return 0;
-}
-
 static int exec_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
-    struct exec_run e = { .cli = cli, .opts = data, .argv = argv + 1, .argc = argc - 1 };
+    json_auto_t *env = json_object();
+    struct exec_run e = {
+        .cli = cli, .opts = data, .argv = argv + 1, .argc = argc - 1, .env = env
+    };
     struct follow_session session;
-    int r = exec_check_env(e.opts, err);
+    int r;
 
     if (e.argc && strcmp(e.argv[0], "--") == 0) {
         e.argv++;
         e.argc--;
     }
+    r = exec_choose_terminal(&e, err);
     if (r == 0)
-        r = exec_choose_terminal(&e, err);
+        r = exec_make_env(&e, err);
     if (r == 0)
         r = session_await(cli, argv[0], &session, err);
     if (r == 0)
@@ -432,7 +431,8 @@ static const struct cli_opt exec_options[] = {
     { 'T', "no-tty", CLI_FLAG, AT(no_tty), NULL, "Without a terminal, even if there is one here" },
     { 'n', "no-input", CLI_FLAG, AT(no_input), NULL, "With an empty standard input" },
     { 'w', "workdir", CLI_STR, AT(cwd), "FOLDER", "Start it in this folder" },
-    { 'e', "env", CLI_LIST, AT(env), "NAME=VALUE", "Set a variable; may be repeated" },
+    { 'e', "env", CLI_LIST, AT(env), "NAME[=VALUE]",
+      "environment variable; without value: as it is here" },
     CLI_OPT_END,
 };
 

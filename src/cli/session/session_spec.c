@@ -44,20 +44,43 @@ int spec_add_resources(const char *text, json_t *object, struct aq_error *err)
     return 0;
 }
 
-static int spec_add_environ(const char *text, json_t *object, struct aq_error *err)
+/* As Kubernetes has it: programs use dots and hyphens, shells cannot. */
+static bool spec_is_variable(const char *name, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (!isalpha((unsigned char)name[i]) && !strchr("_.-", name[i])
+            && (i == 0 || !isdigit((unsigned char)name[i])))
+            return false;
+    return len > 0;
+}
+
+static int spec_add_variable(const char *text, json_t *object, struct aq_error *err)
 {
     size_t len = strcspn(text, "=");
     AQ_CLEANUP(aq_freep) char *name = strndup(text, len);
     const char *value = text[len] ? text + len + 1 : name ? getenv(name) : NULL;
 
-    if (len == 0)
-        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "--env takes NAME or NAME=VALUE");
-    if (!text[len] && !value)
+    if (!name)
+        return aq_fail_oom(err);
+    if (!spec_is_variable(text, len))
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
-                            "--env %.60s: there is no such variable here; give it a value", text);
-    if (!name || json_object_set_new(object, name, json_string(value)) < 0)
+                            "--env takes NAME or NAME=VALUE, and a name is of letters, digits and "
+                            "'_', '.', '-', with no digit first; not '%.60s'",
+                            text);
+    if (!value)
+        (void)json_object_del(object, name);
+    else if (json_object_set_new(object, name, json_string(value)) < 0)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "--env %.60s is not UTF-8", text);
     return 0;
+}
+
+int spec_add_environ(const struct cli_list *list, json_t *object, struct aq_error *err)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < list->count; i++)
+        r = spec_add_variable(list->items[i], object, err);
+    return r;
 }
 
 /* Which one of several it is. From 0, as programs divide work: item i belongs to the session
@@ -191,8 +214,8 @@ static int spec_make_config(const struct cli *cli, const struct spec_opts *spec,
         r = aq_fail_oom(err);
     for (size_t i = 0; r == 0 && i < spec->resources.count; i++)
         r = spec_add_resources(spec->resources.items[i], resources, err);
-    for (size_t i = 0; r == 0 && i < spec->environ.count; i++)
-        r = spec_add_environ(spec->environ.items[i], environ, err);
+    if (r == 0)
+        r = spec_add_environ(&spec->environ, environ, err);
     if ((json_object_set_new(config, "resources", resources)
          | json_object_set_new(config, "environ", environ)
          | spec_set_str(config, "scalingGroup", resource_group)

@@ -77,6 +77,11 @@ int spec_to_json(const struct cli *cli, const struct spec_opts *spec, bool is_ba
 /* "SLOT=AMOUNT[,SLOT=AMOUNT]..." into the object; the manager knows slots and units. */
 int spec_add_resources(const char *text, json_t *object, struct aq_error *err);
 
+/* The variables that --env gives into the object, the last of a name counts: "NAME=VALUE", or
+ * "NAME" with the value that it has here; without one there is none in the object.
+ */
+int spec_add_environ(const struct cli_list *list, json_t *object, struct aq_error *err);
+
 /* Choose the name once for several: the name of the options, or one made up. Caller frees. */
 char *spec_make_name(const struct spec_opts *spec, int argc, char *const argv[]);
 

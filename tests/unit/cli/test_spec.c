@@ -133,8 +133,46 @@ static void test_request(void **state)
     json_decref(body);
     json_decref(want);
     assert_int_equal(unsetenv("SPEC_TEST"), 0);
-    assert_int_equal(spec_to_json(&cli, &spec, true, 2, argv, 0, &body, &err), -EINVAL);
-    assert_non_null(strstr(err.text, "--env SPEC_TEST"));
+}
+
+static void test_environ(void **state)
+{
+    static const char *const rows[][4] = {
+        { "{}", "SPEC_UNSET" },
+        { "{\"SPEC_TEST\": \"here\"}", "SPEC_TEST" },
+        { "{\"SPEC_TEST\": \"\"}", "SPEC_TEST=" },
+        { "{\"A\": \"b=c\\n\"}", "A=1", "A=b=c\n" },
+        { "{\"SPEC_TEST\": \"here\"}", "SPEC_TEST=1", "SPEC_TEST" },
+        { "{}", "SPEC_UNSET=1", "SPEC_UNSET" },
+        { "{\"_a1\": \"1\", \"node.name\": \"x\", \"A-B\": \"2\"}", "_a1=1", "node.name=x",
+          "A-B=2" },
+        { NULL, "=x" },
+        { NULL, "" },
+        { NULL, "1A=x" },
+        { NULL, "1A" },
+        { NULL, "A B=x" },
+        { NULL, "$A=x" },
+        { NULL, "A=\xff" },
+        { NULL, "\xc3\xa4=x" },
+    };
+
+    (void)state;
+    assert_int_equal(setenv("SPEC_TEST", "here", 1), 0);
+    assert_int_equal(unsetenv("SPEC_UNSET"), 0);
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        const char *items[3] = { rows[i][1], rows[i][2], rows[i][3] };
+        const struct cli_list list = { items, items[2] ? 3 : items[1] ? 2 : 1, 3 };
+        json_auto_t *object = json_object(), *want = NULL;
+        struct aq_error err = { 0 };
+        int r = spec_add_environ(&list, object, &err);
+
+        want = rows[i][0] ? json_loads(rows[i][0], 0, NULL) : NULL;
+        if (!rows[i][0])
+            assert_row(r == -EINVAL && strcmp(err.kind, CLI_KIND_USAGE) == 0, "%zu", i);
+        else
+            assert_row(r == 0 && want && json_equal(object, want), "%zu: %s", i, err.text);
+    }
+    assert_int_equal(unsetenv("SPEC_TEST"), 0);
 }
 
 /* Each of several has its index, which a variable of the user's replaces. */
