@@ -28,6 +28,9 @@ enum exec_type {
     EXEC_OUTPUT = 'o',
     EXEC_ERRORS = 'e',
     EXEC_ENDED = 'x',  /* 1 byte exit code (128+n for signal n), 1 byte signal or 0 */
+    EXEC_TAKEN = 't',  /* 4 bytes, big endian: how much of its first input the command has read
+                          (runner/protocol.h), 1 byte: it may want more. 0 and 0, before
+                          STARTED: that will be said */
     EXEC_FAILED = 'f', /* a kind (error.h), NUL, text */
     EXEC_INPUT = 'i',
     EXEC_END_INPUT = 'd',

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "runner/first_input.h"
 #include "runner/request.h"
 #include "runner/runner.h"
 
@@ -34,6 +35,7 @@ struct runner_connection {
     int status;
     size_t last_words; /* bytes sent after its end */
     struct watch start, input, output, errors;
+    struct first_input first;
     char *untaken; /* input that it did not take, or NULL */
     size_t untaken_at, untaken_len;
 };
@@ -83,7 +85,8 @@ static void connection_set_watches(struct runner_connection *c)
                               | (c->unsent_len || c->behind ? EPOLLOUT : 0));
     watch_want(&c->output, output);
     watch_want(&c->errors, output);
-    watch_want(&c->input, c->untaken ? EPOLLOUT : 0);
+    watch_want(&c->input,
+               c->untaken || (first_input_is_pending(&c->first) && !c->unsent_len) ? EPOLLOUT : 0);
 }
 
 /* Send, or keep until it can be sent; nothing may be kept already. Of a
@@ -141,6 +144,18 @@ static size_t connection_pass_output(struct runner_connection *c, struct watch *
     return 0;
 }
 
+/* How much of its first input the command has read; nothing may be kept. */
+static void connection_tell_taken(struct runner_connection *c, bool is_all)
+{
+    const struct runner_taken taken = {
+        .type = RUNNER_TAKEN,
+        .is_all = is_all,
+        .bytes = (uint32_t)first_input_end(&c->first, c->input.fd),
+    };
+
+    connection_send_packet(c, &taken, sizeof(taken));
+}
+
 /* The command has ended: what it had written, then how it ended. */
 static void connection_finish(struct runner_connection *c)
 {
@@ -155,6 +170,8 @@ static void connection_finish(struct runner_connection *c)
             break;
         c->last_words += passed;
     }
+    if (!c->unsent_len && c->first.is_awaited)
+        connection_tell_taken(c, false);
     if (c->unsent_len)
         connection_set_watches(c);
     else
@@ -175,7 +192,9 @@ static void connection_on_output(struct watch *watch, uint32_t events)
 /* Tell whether it was executed; false if the connection is gone with that. */
 static bool connection_tell_start(struct runner_connection *c)
 {
-    const struct runner_started started = { .type = RUNNER_STARTED, .pid = c->pid };
+    const struct runner_started started = { .type = RUNNER_STARTED,
+                                            .reports = c->first.is_awaited,
+                                            .pid = c->pid };
     struct command_failure failure;
     char text[RUNNER_TEXT_MAX];
     int fd = c->start.fd;
@@ -216,10 +235,12 @@ static void connection_give_input(struct runner_connection *c)
             continue;
         if (put < 0 && errno == EAGAIN && !c->tty)
             break;
-        if (put <= 0)
+        if (put <= 0) {
             c->untaken_at = c->untaken_len; /* nobody reads, or the terminal is full */
-        else
+        } else {
             c->untaken_at += (size_t)put;
+            c->first.given += (size_t)put;
+        }
     }
     if (c->untaken && c->untaken_at == c->untaken_len)
         free(AQ_TAKE(c->untaken));
@@ -228,8 +249,13 @@ static void connection_give_input(struct runner_connection *c)
 
 static void connection_on_input(struct watch *watch, uint32_t events)
 {
-    (void)events;
-    connection_give_input(watch->owner);
+    struct runner_connection *c = watch->owner;
+
+    if (c->untaken)
+        connection_give_input(c);
+    else if (first_input_is_read(&c->first, watch->fd, !(events & EPOLLERR)))
+        connection_tell_taken(c, true);
+    connection_set_watches(c);
 }
 
 static void connection_take_input(struct runner_connection *c, const char *bytes, size_t len)
@@ -243,6 +269,8 @@ static void connection_take_input(struct runner_connection *c, const char *bytes
     memcpy(c->untaken, bytes, len);
     c->untaken_at = 0;
     c->untaken_len = len;
+    if (c->first.given)
+        c->first.is_awaited = false; /* who gives more has nothing to keep */
     connection_give_input(c);
 }
 
@@ -255,6 +283,7 @@ static void connection_take_end_of_input(struct runner_connection *c)
         connection_take_input(c, &end_of_file, 1);
     else
         watch_close(&c->input);
+    c->first.is_awaited = false;
 }
 
 /* ---- packets ---- */
@@ -289,6 +318,8 @@ static void connection_run_command(struct runner_connection *c, const struct req
     watch_init(&c->input, epoll, command.input, connection_on_input, c);
     watch_init(&c->output, epoll, command.output, connection_on_output, c);
     watch_init(&c->errors, epoll, command.errors, connection_on_output, c);
+    if (request->reports && command.input >= 0)
+        first_input_begin(&c->first, command.input);
     watch_want(&c->start, EPOLLIN);
     connection_set_watches(c);
 }

@@ -45,6 +45,10 @@
  *   SIGHUP. When it ends, what it had written by then is sent, and what its
  *   own children write later is not.
  *
+ *   With RUNNER_EXEC_REPORTS, if STARTED confirms it, the client sends one INPUT of up to
+ *   RUNNER_FIRST_MAX bytes and waits. TAKEN says that all of it was read and more may come; or,
+ *   before ENDED, how much of it was.
+ *
  *   ATTACH -> OUTPUT (up to RUNNER_REPLAY_MAX earlier bytes first), SKIPPED
  *   where the reader was too slow for more than the newest RUNNER_REPLAY_MAX bytes,
  *   which come then, ENDED. Only if HELLO says there is a terminal.
@@ -58,7 +62,8 @@
 #define RUNNER_WITH_FILES 2     /* the first protocol that has FILES */
 #define RUNNER_PACKET_MAX 65536 /* bytes of a packet; so of a command and its environment */
 #define RUNNER_OUTPUT_MAX \
-    32768 /* bytes of output in a packet, and of input as the agent sends it */
+    32768                     /* bytes of output in a packet, and of input as the agent sends it */
+#define RUNNER_FIRST_MAX 4096 /* bytes of a first input that is reported on */
 #define RUNNER_REPLAY_MAX 65536   /* bytes of earlier output that ATTACH shows */
 #define RUNNER_CONNECTIONS_MAX 64 /* at a time; further ones are closed at once */
 #define RUNNER_ARGUMENTS_MAX 4096 /* of a command, as of its variables */
@@ -71,6 +76,7 @@ enum runner_message {
     RUNNER_OUTPUT = 'o',  /* type byte, then standard output or the terminal's;
                              * none: it has ended, before the command */
     RUNNER_ERRORS = 'e',  /* type byte, then standard error */
+    RUNNER_TAKEN = 't',   /* struct runner_taken */
     RUNNER_SKIPPED = 's', /* type byte: output was dropped */
     RUNNER_ENDED = 'x',   /* struct runner_ended; then the connection ends */
     RUNNER_FAILED = 'f',  /* struct runner_failed; then the connection ends */
@@ -91,8 +97,13 @@ struct runner_hello {
 };
 
 struct runner_started {
-    uint8_t type, reserved[3];
+    uint8_t type, reports, reserved[2]; /* reports: TAKEN will come */
     int32_t pid;
+};
+
+struct runner_taken {
+    uint8_t type, is_all, reserved[2]; /* all: the command may want more */
+    uint32_t bytes;                    /* of the first input, that were read */
 };
 
 struct runner_ended {
@@ -106,8 +117,9 @@ struct runner_failed {
     char text[RUNNER_TEXT_MAX];
 };
 
-#define RUNNER_EXEC_TTY 1u   /* a terminal for all three */
-#define RUNNER_EXEC_INPUT 2u /* INPUT will come; else standard input is empty */
+#define RUNNER_EXEC_TTY 1u     /* a terminal for all three */
+#define RUNNER_EXEC_INPUT 2u   /* INPUT will come; else standard input is empty */
+#define RUNNER_EXEC_REPORTS 4u /* say how much of the first input is read */
 
 /* Then 'argc' arguments and 'envc' "NAME=value", each NUL-terminated, and a
  * working directory ("" = --cwd). Without arguments it is a shell: $SHELL, bash

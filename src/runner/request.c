@@ -58,6 +58,7 @@ int request_parse(const char *packet, size_t len, struct request *ret, struct aq
     r.argc = head.argc;
     r.envc = head.envc;
     r.tty = head.flags & RUNNER_EXEC_TTY;
+    r.reports = !r.tty && (head.flags & RUNNER_EXEC_REPORTS);
     r.input = r.tty || (head.flags & RUNNER_EXEC_INPUT);
     r.rows = head.rows ? head.rows : 24;
     r.cols = head.cols ? head.cols : 80;

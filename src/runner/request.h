@@ -13,7 +13,7 @@ struct request {
     char **argv, **envp; /* NULL-terminated, pointing into 'strings' */
     size_t argc, envc;
     const char *cwd; /* NULL = none given */
-    bool tty, input;
+    bool tty, input, reports;
     uint16_t rows, cols;
     char *strings;
 };

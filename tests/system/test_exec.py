@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 
 import pytest
@@ -232,3 +233,48 @@ def test_process_of_the_node_has_no_commands():
             assert status == 125 and b"runs as a process of its node" in said
             assert b"aliquot session attach plain" in said and b"aliquot up" not in said
         cluster.stop()
+
+
+# ---- standard input that others use, too ----
+
+def shell(cluster, line, data=b"", **more):
+    """Standard output of a line of the shell, in which 'aliquot exec' is $E."""
+    argv, env = command(cluster)
+    done = subprocess.run(["sh", "-c", line], env={**env, "E": " ".join(map(str, argv))},
+                          capture_output=True, timeout=100, check=False,
+                          **(more or {"input": data}))
+    assert done.returncode == 0 and not done.stderr, done
+    return done.stdout.decode()
+
+
+@pytest.mark.gate
+def test_input_that_is_not_read_is_left(cluster, box, tmp_path):
+    """To the loop that runs the command: in a pipe, a file and a socket."""
+    loop = f"while read x; do $E {box} echo $x; done"
+    assert shell(cluster, "printf 'a\\nb\\nc\\n' | " + loop) == "a\nb\nc\n"
+    (tmp_path / "lines").write_text("a\nb\nc\n")
+    with open(tmp_path / "lines", encoding="utf-8") as file:
+        assert shell(cluster, loop, stdin=file) == "a\nb\nc\n"
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.sendall(b"a\nb\n")
+        ours.shutdown(socket.SHUT_WR)
+        assert shell(cluster, loop, stdin=theirs) == "a\nb\n"
+    assert shell(cluster, f"(echo early; sleep 0.3; echo late) | ($E {box} sleep 0.6; cat)") == (
+        "early\nlate\n")
+    assert shell(cluster, f"$E {box} no-such-program 2>/dev/null; cat", b"kept") == "kept"
+    assert shell(cluster, f"$E {box} sh -c 'exec 0<&-; sleep 0.2'; cat", b"kept") == "kept"
+
+
+@pytest.mark.gate
+def test_as_much_input_is_taken_as_is_read(cluster, box):
+    loop = f"while read x; do $E {box} sh -c 'read y; echo '$x' $y'; done"
+    assert shell(cluster, loop, b"a\nb\nc\nd\n") == "a b\nc d\n"
+    assert shell(cluster, f"$E {box} head -c 5 | wc -c; wc -c", bytes(3)) == "3\n0\n"
+    assert shell(cluster, f"$E {box} sh -c 'read a; read b; wc -l' ", b"x\n" * 50000) == "49998\n"
+    assert shell(cluster, f"(echo 1; sleep 0.2; echo 2; sleep 0.2; echo 3) | $E {box} sh -c "
+                          "'while read x; do echo got $x; done'") == "got 1\ngot 2\ngot 3\n"
+    assert shell(cluster, f"$E {box} head -3", b"1\n2\n3\n4\n") == "1\n2\n3\n"
+    assert shell(cluster, f"$E {box} cat <&-") == ""
+    assert shell(cluster, f"$E -i {box} true; cat", b"all of it is gone") == ""
+    assert shell(cluster, f"$E -n {box} cat; cat", b"kept") == "kept"

@@ -76,7 +76,7 @@ def test_a_command_that_closes_its_input_early(cluster, noting):
 def test_clients_that_are_killed(cluster, noting):
     for words in (("head", "-c", "1"), ("sh", "-c", "yes & exec sleep 1000"), ("cat",)):
         process = start(cluster, "exec", noting, *words)
-        process.stdin.write(b"x" * 100000)
+        process.stdin.write(b"x" * 50000)
         process.stdin.flush()
         process.stdout.read(1)
         process.kill()

@@ -41,6 +41,15 @@ static void exec_on_output(void *data, bool is_errors, const char *bytes, size_t
     exec_put(data, is_errors ? EXEC_ERRORS : EXEC_OUTPUT, bytes, len);
 }
 
+static void exec_on_taken(void *data, uint32_t bytes, bool is_all)
+{
+    const unsigned char payload[] = { (unsigned char)(bytes >> 24), (unsigned char)(bytes >> 16),
+                                      (unsigned char)(bytes >> 8), (unsigned char)bytes,
+                                      (unsigned char)is_all };
+
+    exec_put(data, EXEC_TAKEN, payload, sizeof(payload));
+}
+
 static void exec_on_drain(void *data)
 {
     struct exec *e = data;
@@ -192,6 +201,7 @@ static int exec_read_wanted(const struct msg_stream_open *open, struct exec_want
         .cwd = json_string_value(json_object_get(w->json, "cwd")),
         .tty = open->tty,
         .has_input = open->input,
+        .reports_input = json_is_true(json_object_get(w->json, "report_input")),
         .rows = (uint16_t)AQ_MIN(open->rows, UINT16_MAX),
         .cols = (uint16_t)AQ_MIN(open->cols, UINT16_MAX),
     };
@@ -204,6 +214,7 @@ int exec_new(struct runtime_kernel *run, const struct msg_stream_open *open,
 {
     static const struct runner_command_ops command_ops = {
         .on_started = exec_on_started,
+        .on_taken = exec_on_taken,
         .on_output = exec_on_output,
         .on_drain = exec_on_drain,
         .on_ended = exec_on_ended,

@@ -48,6 +48,25 @@ static void runner_client_on_hello(struct runner_command *c, const char *packet,
     c->ops->on_failed(c->data, &err);
 }
 
+/* Of a monitor this is a byte. */
+static void runner_client_on_started(struct runner_command *c, const char *packet, size_t len)
+{
+    struct runner_started started;
+
+    c->is_started = true;
+    if (c->ops->on_taken && UNPACK(started, packet, len) && started.reports)
+        c->ops->on_taken(c->data, 0, false);
+    c->ops->on_started(c->data);
+}
+
+static void runner_client_on_taken(struct runner_command *c, const char *packet, size_t len)
+{
+    struct runner_taken taken;
+
+    if (c->ops->on_taken && UNPACK(taken, packet, len))
+        c->ops->on_taken(c->data, taken.bytes, taken.is_all);
+}
+
 static void runner_client_on_failed(struct runner_command *c, const char *packet, size_t len)
 {
     struct runner_failed failed;
@@ -86,8 +105,10 @@ static void runner_client_on_command_packet(void *data, const char *packet, size
         runner_client_on_hello(c, packet, len);
         break;
     case RUNNER_STARTED:
-        c->is_started = true;
-        c->ops->on_started(c->data);
+        runner_client_on_started(c, packet, len);
+        break;
+    case RUNNER_TAKEN:
+        runner_client_on_taken(c, packet, len);
         break;
     case RUNNER_OUTPUT:
         c->ops->on_output(c->data, false, packet + 1, len - 1);
@@ -127,7 +148,8 @@ static int runner_client_send_command(struct runner_wire *wire,
         .type = spec->is_files ? RUNNER_FILES : RUNNER_EXEC,
         .rows = spec->rows,
         .cols = spec->cols,
-        .flags = (spec->tty ? RUNNER_EXEC_TTY : 0) | (spec->has_input ? RUNNER_EXEC_INPUT : 0),
+        .flags = (spec->tty ? RUNNER_EXEC_TTY : 0) | (spec->has_input ? RUNNER_EXEC_INPUT : 0)
+                 | (spec->reports_input ? RUNNER_EXEC_REPORTS : 0),
         .argc = (uint16_t)spec->argc,
         .envc = (uint16_t)spec->envc,
     };

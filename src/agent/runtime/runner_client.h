@@ -22,7 +22,7 @@ struct runner_command_spec {
     const char *const *envp; /* "NAME=value", added to the container's own */
     size_t envc;
     const char *cwd; /* NULL = the program's */
-    bool tty, has_input;
+    bool tty, has_input, reports_input;
     uint16_t rows, cols;
 };
 
@@ -30,6 +30,10 @@ struct runner_command_ops {
     void (*on_started)(void *data);
     void (*on_output)(void *data, bool is_errors, const char *bytes, size_t len);
     void (*on_drain)(void *data); /* all input has been taken */
+    /* With reports_input, before on_started(): 0 bytes, the command's first input will be
+     * reported on (runner/protocol.h); and later the report. May be NULL.
+     */
+    void (*on_taken)(void *data, uint32_t bytes, bool is_all);
     /* Exactly one of the two, then runner_command_free(). 'status' is of
      * waitpid(). Failed: it could not be started (ENOENT: no such program), or
      * ECONNRESET: the container has ended.

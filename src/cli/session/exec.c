@@ -39,8 +39,9 @@ struct exec_run {
     struct client *client;
     struct websocket *ws;
     struct termios saved;
-    bool tty, is_raw, is_over;
+    bool tty, is_raw, is_started, is_over;
     struct standard_input input;
+    bool is_reported; /* the session says how much of the input is read */
     uv_signal_t signals[SIGNAL_COUNT];
     unsigned handles;
     bool was_interrupted;
@@ -139,6 +140,8 @@ static void exec_send_start(struct exec_run *e)
         jsonw_member_str(&w, "cwd", e->opts->cwd);
     jsonw_member_bool(&w, "tty", e->tty);
     jsonw_member_bool(&w, "input", !e->opts->no_input);
+    if (e->input.is_held)
+        jsonw_member_bool(&w, "report_input", true);
     if (e->tty && exec_get_size(&size)) {
         jsonw_member_int(&w, "rows", size.ws_row);
         jsonw_member_int(&w, "cols", size.ws_col);
@@ -149,10 +152,10 @@ static void exec_send_start(struct exec_run *e)
 
 /* ---- standard input ---- */
 
-/* As long as the manager takes it. */
+/* As long as the manager takes it; a piece that is held, when it is known who reads it. */
 static void exec_read_on(struct exec_run *e)
 {
-    if (e->input.loop && e->ws)
+    if (e->input.loop && e->ws && (e->is_started || !e->input.is_held))
         standard_input_pause(&e->input, websocket_get_queued(e->ws) > QUEUE_HIGH);
 }
 
@@ -167,6 +170,26 @@ static void exec_on_input(void *data, const char *message, size_t len)
         exec_send_message(e, false, message, len);
     else
         exec_send_message(e, true, end, sizeof(end) - 1);
+    exec_read_on(e);
+}
+
+/* So much of the piece is the command's; all of it: the command may read on, and so do we. */
+static void exec_on_taken(struct exec_run *e, const json_t *message)
+{
+    json_int_t bytes = json_integer_value(json_object_get(message, "bytes"));
+
+    e->is_reported = true;
+    if (e->input.is_held && e->input.is_shown && bytes >= 0 && bytes <= STANDARD_INPUT_HELD_MAX)
+        standard_input_take(&e->input, (size_t)bytes,
+                            json_is_true(json_object_get(message, "is_all")));
+}
+
+/* Who cannot report, an agent or a container of an earlier release, gets it all at once. */
+static void exec_on_started(struct exec_run *e)
+{
+    e->is_started = true;
+    if (!e->is_reported)
+        e->input.is_held = false;
     exec_read_on(e);
 }
 
@@ -209,7 +232,11 @@ static void exec_on_text(struct exec_run *e, const json_t *message)
 
     if (!type)
         return;
-    if (strcmp(type, "ended") == 0) {
+    if (strcmp(type, "started") == 0) {
+        exec_on_started(e);
+    } else if (strcmp(type, "taken") == 0) {
+        exec_on_taken(e, message);
+    } else if (strcmp(type, "ended") == 0) {
         e->status = (int)json_integer_value(json_object_get(message, "exit_code"));
         exec_leave(e, 0);
     } else if (strcmp(type, "failed") == 0) {
@@ -405,6 +432,8 @@ static int exec_run(struct cli *cli, void *data, int argc, char **argv, struct a
     e.name = session.name;
     if (!e.opts->no_input)
         r = standard_input_open(&e.input, e.loop, exec_on_input, &e, err);
+    if (r == 0 && !e.tty && !e.opts->interactive && !e.opts->no_input)
+        (void)standard_input_hold(&e.input);
     if (r == 0)
         r = exec_connect_to(&e, session.id, err);
     if (r == 0) {
@@ -426,7 +455,7 @@ static int exec_run(struct cli *cli, void *data, int argc, char **argv, struct a
 
 static const struct cli_opt exec_options[] = {
     { 'i', "interactive", CLI_FLAG, AT(interactive), NULL,
-      "With standard input, as without --no-input" },
+      "With standard input from the start, whether it is read or not" },
     { 't', "tty", CLI_FLAG, AT(tty), NULL, "Fail unless it can have a terminal" },
     { 'T', "no-tty", CLI_FLAG, AT(no_tty), NULL, "Without a terminal, even if there is one here" },
     { 'n', "no-input", CLI_FLAG, AT(no_input), NULL, "With an empty standard input" },

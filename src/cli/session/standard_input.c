@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -20,6 +21,39 @@ bool standard_input_is_given(void)
            && !(S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3)); /* /dev/null */
 }
 
+/* ---- a piece that stays where it is ---- */
+
+static mode_t standard_input_type(void)
+{
+    struct stat st;
+
+    return fstat(STDIN_FILENO, &st) < 0 ? 0 : st.st_mode & S_IFMT;
+}
+
+static ssize_t standard_input_look_into_pipe(char *bytes)
+{
+    int copy[2];
+    ssize_t got;
+
+    if (pipe2(copy, O_CLOEXEC | O_NONBLOCK) < 0)
+        return -1;
+    got = tee(STDIN_FILENO, copy[1], STANDARD_INPUT_HELD_MAX, SPLICE_F_NONBLOCK);
+    if (got > 0)
+        got = read(copy[0], bytes, STANDARD_INPUT_HELD_MAX);
+    (void)close(copy[0]);
+    (void)close(copy[1]);
+    return got;
+}
+
+static ssize_t standard_input_look(char *bytes)
+{
+    return standard_input_type() == S_IFIFO
+               ? standard_input_look_into_pipe(bytes)
+               : recv(STDIN_FILENO, bytes, STANDARD_INPUT_HELD_MAX, MSG_PEEK | MSG_DONTWAIT);
+}
+
+/* ---- all of it ---- */
+
 static void standard_input_go_on(struct standard_input *in);
 
 static void standard_input_give(struct standard_input *in, ssize_t got)
@@ -27,8 +61,9 @@ static void standard_input_give(struct standard_input *in, ssize_t got)
     if (in->is_closing || in->is_ended)
         return;
     in->is_ended = got <= 0;
+    in->is_shown = in->is_held && got > 0;
     in->message[0] = STANDARD_INPUT_CHANNEL;
-    if (in->is_ended && in->has_poll)
+    if ((in->is_ended || in->is_shown) && in->has_poll)
         (void)uv_poll_stop(&in->poll);
     in->fn(in->data, in->message, in->is_ended ? 0 : (size_t)got + 1);
     standard_input_go_on(in);
@@ -37,7 +72,9 @@ static void standard_input_give(struct standard_input *in, ssize_t got)
 static void standard_input_on_ready(uv_poll_t *poll, int status, int events)
 {
     struct standard_input *in = poll->data;
-    ssize_t got = status < 0 ? 0 : read(STDIN_FILENO, in->message + 1, STANDARD_INPUT_MAX);
+    ssize_t got = status < 0    ? 0
+                  : in->is_held ? standard_input_look(in->message + 1)
+                                : read(STDIN_FILENO, in->message + 1, STANDARD_INPUT_MAX);
 
     (void)events;
     if (got < 0 && (errno == EINTR || errno == EAGAIN))
@@ -57,15 +94,17 @@ static void standard_input_on_read(uv_fs_t *request)
 
 static void standard_input_go_on(struct standard_input *in)
 {
-    const uv_buf_t buf = uv_buf_init(in->message + 1, STANDARD_INPUT_MAX);
+    const uv_buf_t buf = uv_buf_init(in->message + 1,
+                                     in->is_held ? STANDARD_INPUT_HELD_MAX : STANDARD_INPUT_MAX);
+    int64_t at = in->is_held && !in->has_poll ? lseek(STDIN_FILENO, 0, SEEK_CUR) : -1;
 
-    if (in->is_paused || in->is_ended || in->is_closing)
+    if (in->is_paused || in->is_ended || in->is_closing || in->is_shown)
         return;
     if (in->has_poll) {
         (void)uv_poll_start(&in->poll, UV_READABLE | UV_DISCONNECT, standard_input_on_ready);
     } else if (!in->is_reading) {
         in->read.data = in;
-        in->is_reading = uv_fs_read(in->loop, &in->read, STDIN_FILENO, &buf, 1, -1,
+        in->is_reading = uv_fs_read(in->loop, &in->read, STDIN_FILENO, &buf, 1, at,
                                     standard_input_on_read)
                          == 0;
     }
@@ -86,6 +125,34 @@ int standard_input_open(struct standard_input *in, uv_loop_t *loop, standard_inp
     in->has_poll = in->is_open = r == 0;
     in->poll.data = in;
     return 0;
+}
+
+bool standard_input_hold(struct standard_input *in)
+{
+    mode_t type = standard_input_type();
+
+    in->is_held = type == S_IFIFO || type == S_IFSOCK || type == S_IFREG;
+    return in->is_held;
+}
+
+void standard_input_take(struct standard_input *in, size_t bytes, bool more)
+{
+    char piece[STANDARD_INPUT_HELD_MAX];
+
+    if (standard_input_type() == S_IFREG)
+        (void)lseek(STDIN_FILENO, (off_t)bytes, SEEK_CUR);
+    else
+        while (bytes) {
+            ssize_t got = read(STDIN_FILENO, piece, AQ_MIN(bytes, sizeof(piece)));
+
+            if (got == 0 || (got < 0 && errno != EINTR))
+                break;
+            bytes -= got > 0 ? (size_t)got : 0;
+        }
+    if (!more)
+        return;
+    in->is_held = in->is_shown = false;
+    standard_input_go_on(in);
 }
 
 void standard_input_pause(struct standard_input *in, bool paused)

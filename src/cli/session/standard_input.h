@@ -3,6 +3,9 @@
  *
  * Terminals, pipes and sockets are waited for, files are read by a thread of the
  * loop. Descriptors get back the flags that the loop has changed.
+ *
+ * Input may be held: one piece of it is looked at and stays where it is, for whoever reads the
+ * same pipe, file or socket after us, until standard_input_take().
  */
 #ifndef AQ_CLI_SESSION_STANDARD_INPUT_H
 #define AQ_CLI_SESSION_STANDARD_INPUT_H
@@ -14,7 +17,8 @@
 #include "base/error.h"
 
 #define STANDARD_INPUT_MAX 16384
-#define STANDARD_INPUT_CHANNEL 0 /* as manager/api/exec.c numbers them */
+#define STANDARD_INPUT_HELD_MAX 4096 /* bytes of the piece; as runner/protocol.h has it */
+#define STANDARD_INPUT_CHANNEL 0     /* as manager/api/exec.c numbers them */
 
 /* 'message' is the channel's byte and what was read, as a WebSocket carries it; it lives
  * until the function returns. 'len' 0: the input has ended. Not called from within
@@ -27,7 +31,8 @@ struct standard_input {
     standard_input_fn *fn;
     void *data;
     int saved_flags;
-    bool has_poll, is_file, is_reading, is_paused, is_ended;
+    bool has_poll, is_reading, is_paused, is_ended;
+    bool is_held, is_shown;   /* 'shown': the piece has been given */
     bool is_closing, is_open; /* the poll's handle */
     uv_poll_t poll;
     uv_fs_t read;
@@ -40,6 +45,13 @@ bool standard_input_is_given(void);
 /* Begins paused. */
 int standard_input_open(struct standard_input *input, uv_loop_t *loop, standard_input_fn *fn,
                         void *data, struct aq_error *err);
+
+/* Before any is read: hold it. False for a terminal and what else cannot be looked at. */
+bool standard_input_hold(struct standard_input *input);
+
+/* Read so many bytes of the piece for good; with 'more' nothing is held from then on. */
+void standard_input_take(struct standard_input *input, size_t bytes, bool more);
+
 void standard_input_pause(struct standard_input *input, bool paused);
 
 /* Runs the loop until nothing of it is left there. One that was never opened is fine. */

@@ -55,6 +55,16 @@ static void command_stream_take_end(struct command_stream *cs, const char *bytes
     cs->ops->on_ended(cs->data, code, signal);
 }
 
+static void command_stream_take_report(struct command_stream *cs, const char *bytes, size_t len)
+{
+    const unsigned char *b = (const unsigned char *)bytes;
+
+    if (len >= 5 && cs->ops->on_taken)
+        cs->ops->on_taken(cs->data,
+                          (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3],
+                          b[4] != 0);
+}
+
 static int command_stream_on_frame(void *data, enum exec_type type, const char *bytes, size_t len)
 {
     struct command_stream *cs = data;
@@ -74,6 +84,9 @@ static int command_stream_on_frame(void *data, enum exec_type type, const char *
     case EXEC_ERRORS:
         if (cs->ops->on_errors)
             cs->ops->on_errors(cs->data, bytes, len);
+        break;
+    case EXEC_TAKEN:
+        command_stream_take_report(cs, bytes, len);
         break;
     case EXEC_ENDED:
         command_stream_take_end(cs, bytes, len);

@@ -15,6 +15,10 @@ struct command_stream;
 
 struct command_stream_ops {
     void (*on_started)(void *data); /* the command runs; may be NULL */
+    /* If the command's text has "report_input": so much of its first input was read, and it may
+     * want more; 0 bytes before on_started() if that will be said. May be NULL.
+     */
+    void (*on_taken)(void *data, uint32_t bytes, bool is_all);
     void (*on_output)(void *data, const char *bytes, size_t len);
     void (*on_output_end)(void *data); /* and the command runs on; may be NULL */
     void (*on_errors)(void *data, const char *bytes, size_t len); /* may be NULL */

@@ -8,10 +8,14 @@
  *            Or {"type": "feed"}: what follows is the standard input of the session's
  *            program, which was created with "input": "stream". It ends with the
  *            WebSocket at the latest; no output comes
+ *            With "report_input" the client gives one piece of input, of 4096 bytes at most,
+ *            and the rest when it hears that the command has read all of that
  * Then in:   binary: a zero byte and standard input; {"type": "end"} its end;
  *            {"type": "resize", "rows", "cols"}; {"type": "signal", "signal": 2};
  *            {"type": "ping"}
- * Out:       {"type": "started"}; binary: a byte 1 and standard output, or 2 and
+ * Out:       {"type": "taken", "bytes": 0, "is_all": false} if input will be reported on;
+ *            {"type": "started"}; {"type": "taken", "bytes", "is_all"}: so much of the first
+ *            piece was read, all of it or when the command ended; binary: a byte 1 and standard output, or 2 and
  *            standard error; at last {"type": "ended", "exit_code", "signal"} or
  *            {"type": "failed", "kind", "message"}
  *
@@ -146,6 +150,15 @@ static void api_exec_on_started(void *data)
     api_exec_send_type(data, "started");
 }
 
+static void api_exec_on_taken(void *data, uint32_t bytes, bool is_all)
+{
+    struct strbuf out = STRBUF_INIT;
+
+    strbuf_addf(&out, "{\"type\":\"taken\",\"bytes\":%u,\"is_all\":%s}", (unsigned)bytes,
+                is_all ? "true" : "false");
+    api_exec_send_text(data, &out);
+}
+
 static void api_exec_on_output(void *data, const char *bytes, size_t len)
 {
     api_exec_pass_output(data, CHANNEL_OUTPUT, bytes, len);
@@ -188,6 +201,7 @@ static void api_exec_on_failed(void *data, const char *kind, const char *text)
 
 static const struct command_stream_ops stream_ops = {
     .on_started = api_exec_on_started,
+    .on_taken = api_exec_on_taken,
     .on_output = api_exec_on_output,
     .on_errors = api_exec_on_errors,
     .on_drain = api_exec_on_drain,
@@ -200,7 +214,7 @@ static const struct command_stream_ops stream_ops = {
 struct exec_input {
     const char *type, *cwd;
     const json_t *command, *env;
-    bool tty, input;
+    bool tty, input, report_input;
     int64_t rows, cols, signal;
 };
 
@@ -211,6 +225,7 @@ static const struct field input_fields[] = {
     { "cwd", FIELD_STR, FIELD_NULLABLE, offsetof(struct exec_input, cwd), 1, 4096 },
     { "tty", FIELD_BOOL, 0, offsetof(struct exec_input, tty) },
     { "input", FIELD_BOOL, 0, offsetof(struct exec_input, input) },
+    { "report_input", FIELD_BOOL, 0, offsetof(struct exec_input, report_input) },
     { "rows", FIELD_INT, 0, offsetof(struct exec_input, rows), 1, 10000 },
     { "cols", FIELD_INT, 0, offsetof(struct exec_input, cols), 1, 10000 },
     { "signal", FIELD_INT, 0, offsetof(struct exec_input, signal), 1, 64 },
@@ -266,6 +281,8 @@ static void api_exec_describe(const struct exec_input *input, struct strbuf *out
     api_exec_put_json(&w, "env", input->env);
     if (input->cwd)
         jsonw_member_str(&w, "cwd", input->cwd);
+    if (input->report_input)
+        jsonw_member_bool(&w, "report_input", true);
     jsonw_object_end(&w);
 }
 

@@ -232,6 +232,22 @@ static int await_rest(int fd, bool is_started, struct strbuf *output, struct str
     }
 }
 
+/* Read on to the report. */
+static void await_taken(int fd, struct strbuf *output, struct runner_taken *ret)
+{
+    char packet[RUNNER_PACKET_MAX];
+
+    while (ret->type != RUNNER_TAKEN) {
+        ssize_t got = recv(fd, packet, sizeof(packet), 0);
+
+        assert_true(got > 0 && (packet[0] == RUNNER_OUTPUT || packet[0] == RUNNER_TAKEN));
+        if (packet[0] == RUNNER_OUTPUT)
+            strbuf_add(output, packet + 1, (size_t)got - 1);
+        else
+            memcpy(ret, packet, sizeof(*ret));
+    }
+}
+
 static int await_exec(int fd, struct strbuf *output, struct strbuf *errors)
 {
     return await_rest(fd, false, output, errors);
@@ -375,6 +391,41 @@ static void test_signals_are_forwarded(void **state)
         await_output(s, "got");
         assert_row(await_end(s, NULL) == 7, "signal %d", signals[i]);
         (void)scene_end(&one);
+    }
+}
+
+/* What a command has read of its first input: its own word, and the report's. */
+static void test_exec_reports_its_input(void **state)
+{
+    static const struct {
+        const char *line, *said;
+        unsigned bytes, is_all;
+    } rows[] = {
+        { "true", "", 0, 0 },
+        { "exec 0<&-; sleep 0.1", "", 0, 0 },
+        { "read x; echo $x", "one\n", 4, 0 },
+        { "read x; read y; echo $y; read z", "two\n", 8, 1 },
+        { "cat", "one\ntwo\n", 8, 1 },
+    };
+    struct scene *s = *state;
+
+    run_nothing(s);
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        AQ_CLEANUP(strbuf_donep) struct strbuf output = STRBUF_INIT;
+        int fd = start_shell(s, RUNNER_EXEC_INPUT | RUNNER_EXEC_REPORTS, rows[i].line);
+        struct runner_taken taken = { .type = 0 };
+        struct runner_started started;
+
+        assert_int_equal(recv(fd, &started, sizeof(started), 0), sizeof(started));
+        assert_true(started.type == RUNNER_STARTED && started.reports);
+        send_bytes(fd, RUNNER_INPUT, "one\ntwo\n", 8);
+        await_taken(fd, &output, &taken);
+        assert_row(taken.bytes == rows[i].bytes && taken.is_all == rows[i].is_all, "%zu: %u, %u", i,
+                   (unsigned)taken.bytes, taken.is_all);
+        if (taken.is_all)
+            send_bytes(fd, RUNNER_END_INPUT, NULL, 0);
+        (void)await_rest(fd, true, &output, &output);
+        assert_string_equal(output.data, rows[i].said);
     }
 }
 
@@ -682,6 +733,7 @@ int main(void)
         cmocka_unit_test(test_check),
         cmocka_unit_test(test_signals_are_forwarded),
         TEST(test_exec_closes_its_input),
+        TEST(test_exec_reports_its_input),
         TEST(test_orphans_are_reaped),
         TEST(test_without_program),
         TEST(test_exec_streams),
