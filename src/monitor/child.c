@@ -116,11 +116,18 @@ static const char *child_set_descriptors(const struct program *p, const struct c
     return NULL;
 }
 
-static const char *child_set_identity(const struct program *p)
+static int child_set_limits(const struct program *p)
 {
     for (size_t i = 0; i < p->limit_count; i++)
         if (setrlimit(p->limits[i].resource, &p->limits[i].value) < 0)
-            return "resource limits";
+            return -errno;
+    return 0;
+}
+
+static const char *child_set_identity(const struct program *p)
+{
+    if (child_set_limits(p) < 0)
+        return "resource limits";
     if (p->has_gid && (setgroups(0, NULL) < 0 || setgid(p->gid) < 0))
         return "gid";
     if (p->has_uid && setuid(p->uid) < 0)
@@ -138,6 +145,12 @@ static void child_reset_signals(void)
     (void)signal(SIGXFSZ, SIG_DFL);
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+int child_set_usual(const struct program *program)
+{
+    child_reset_signals();
+    return child_set_limits(program);
 }
 
 static int child_write_score(const char *score)

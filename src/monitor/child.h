@@ -31,6 +31,11 @@ int child_raise_program(int fd);
 int child_start(const struct program *program, int executable, const struct runner_link *runner,
                 struct child *ret, struct aq_error *err);
 
+/* In another child that shall be as the program: its limits, and signals as programs expect
+ * them. 0 or -errno.
+ */
+int child_set_usual(const struct program *program);
+
 /* A descriptor of its mount namespace, or -1: until it is closed the mounts stay.
  * To unmount a file system takes milliseconds, in the exit of the last process.
  */

@@ -124,8 +124,21 @@ static void monitor_on_signal(struct monitor *m)
         if (pid == m->child.pid) {
             m->status = status;
             m->is_ended = true;
+        } else if (command_runner_reaped(&m->commands, pid)) {
+            monitor_watch(m, m->commands.listener, SOURCE_COMMAND);
         }
     }
+}
+
+/* The runner has the listener from now on. */
+static void monitor_on_command(struct monitor *m)
+{
+    struct aq_error err = { 0 };
+
+    if (command_runner_start(&m->commands, &m->program, &err) < 0)
+        log_warning("%s", err.text);
+    else
+        (void)epoll_ctl(m->epoll, EPOLL_CTL_DEL, m->commands.listener, NULL);
 }
 
 /* The program runs: connected clients are told. */
@@ -190,6 +203,9 @@ static void monitor_loop(struct monitor *m)
                 break;
             case SOURCE_RUNNER:
                 monitor_on_runner(m);
+                break;
+            case SOURCE_COMMAND:
+                monitor_on_command(m);
                 break;
             case SOURCE_INPUT:
                 commands_on_input_room(m);
@@ -290,6 +306,17 @@ static void monitor_watch_first(struct monitor *m)
         monitor_watch(m, m->clients.slots[0].fd, SOURCE_CLIENT);
 }
 
+/* Without commands the program is as good as any. */
+static void monitor_offer_commands(struct monitor *m)
+{
+    struct aq_error err = { 0 };
+
+    if (command_runner_open(&m->commands, &err) < 0)
+        log_warning("%s", err.text);
+    else
+        monitor_watch(m, m->commands.listener, SOURCE_COMMAND);
+}
+
 static void monitor_watch_runner(struct monitor *m)
 {
     runner_link_connect(&m->runner);
@@ -328,6 +355,8 @@ static int monitor_run_program(struct monitor *m, struct aq_error *err)
         monitor_watch(m, m->input.timer, SOURCE_INPUT_TIMER);
     commands_listen_if_needed(m); /* a client that hears of the start may connect */
     monitor_watch_first(m);
+    if (!sandbox_is_used(&m->program.sandbox))
+        monitor_offer_commands(m); /* before a client hears of the start */
     if (has_runner)
         monitor_watch_runner(m);
     else
@@ -397,7 +426,8 @@ int monitor_run(const char *directory, int client, int program, struct aq_error 
                          .log = { .fd = -1, .times.fd = -1 },
                          .kept = { -1, -1 },
                          .program = { .text = STRBUF_INIT },
-                         .runner = { -1, -1, -1, -1 } };
+                         .runner = { -1, -1, -1, -1 },
+                         .commands = { .listener = -1 } };
     int r;
 
     for (int i = 0; i < CLIENTS_MAX; i++)
@@ -417,6 +447,7 @@ int monitor_run(const char *directory, int client, int program, struct aq_error 
     }
     clients_close(&m.clients);
     runner_link_close(&m.runner);
+    command_runner_close(&m.commands);
     log_ring_close(&m.log);
     for (int i = 0; i < MONITOR_KEPT; i++)
         aq_closep(&m.kept[i]);

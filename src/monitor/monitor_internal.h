@@ -9,6 +9,7 @@
 #include "monitor/cgroup.h"
 #include "monitor/child.h"
 #include "monitor/clients.h"
+#include "monitor/command_runner.h"
 #include "monitor/input.h"
 #include "monitor/log_ring.h"
 #include "monitor/program.h"
@@ -22,6 +23,7 @@ enum {
     SOURCE_LISTENER,
     SOURCE_TIMER,
     SOURCE_RUNNER,
+    SOURCE_COMMAND,     /* somebody wants a further command run */
     SOURCE_INPUT,       /* its pipe has room */
     SOURCE_INPUT_TIMER, /* nobody came to give any */
     SOURCE_CLIENT
@@ -38,8 +40,9 @@ struct monitor {
     struct input input;
     struct log_ring log;
     struct runner_link runner;
-    int kept[MONITOR_KEPT];   /* of the agent, which may end before us; -1 = none */
-    bool is_running, has_tty; /* as told to clients */
+    struct command_runner commands; /* without a container */
+    int kept[MONITOR_KEPT];         /* of the agent, which may end before us; -1 = none */
+    bool is_running, has_tty;       /* as told to clients */
     int64_t started_usec;
     bool is_ended; /* the program itself; 'status' is of waitpid() */
     int status;

@@ -16,7 +16,8 @@
  *   monitor.sock  SOCK_SEQPACKET, the messages below, host byte order. There
  *                 unless only the connection that is given is needed: with a
  *                 terminal or input, and as long as nobody is connected
- *   runner.sock   of a container: its runner listens there (runner/protocol.h)
+ *   runner.sock   the runner listens there (runner/protocol.h): process 1 of a container,
+ *                 else one that is started for the first command (command_runner.h)
  *   exit.json     the exit record, whole before GONE is sent. It outlives every
  *                 process; who told others of it makes it durable there. A power
  *                 failure in between reads as monitor-lost:

@@ -10,6 +10,8 @@
  *                  [--oom-score N] [--check FILE] [--home FOLDER --home-from FOLDER]
  *                  [--ssh FOLDER] [--refuse vsock[,namespaces]] [--] [PROGRAM ARGUMENT...]
  *
+ * Beside a program that is in no container the monitor starts it without PROGRAM and --report.
+ *
  * It starts as root of the container. Programs run with the given ids (in
  * the runner's own without), in the given directory, with the runner's
  * environment; PROGRAM without a slash is looked for in its PATH. Without

@@ -224,17 +224,6 @@ def test_image_without_anything(cluster):
         assert status == 127 and b"a shell: find a shell" in said
 
 
-def test_process_of_the_node_has_no_commands():
-    with Cluster() as cluster:
-        cluster.start_manager()
-        cluster.start_agent()
-        with running(cluster.client(), "plain") as name:
-            status, _, said = run(cluster, name, "true")
-            assert status == 125 and b"runs as a process of its node" in said
-            assert b"aliquot session attach plain" in said and b"aliquot up" not in said
-        cluster.stop()
-
-
 # ---- standard input that others use, too ----
 
 def shell(cluster, line, data=b"", **more):

@@ -14,13 +14,15 @@ from terminal import Terminal
 from world import BUILD
 
 LARGE = bytes(5 << 20)
+IN_CONTAINERS = pytest.mark.parametrize("cluster", ("crun", "runc"), indirect=True)
 NOTES_SIGNALS = ("for n in 1 2 3 10 12 13 14 15 23 24 25 28 29; do trap \"echo got $n\" $n; done; "
                  "echo ready; while :; do sleep 1; done")
 
 
-@pytest.fixture(params=("crun", "runc"), scope="module")
+@pytest.fixture(params=("process", "crun", "runc"), scope="module")
 def cluster(request):
     with Cluster(**settings_of(request.param), ALIQUOT_IMAGE_ALLOW="* host") as cluster:
+        cluster.image = "process" if request.param == "process" else "host"
         cluster.start_manager()
         cluster.start_agent()
         yield cluster
@@ -32,7 +34,7 @@ def cluster(request):
 def noting(cluster):
     """A session whose program writes down each signal."""
     client = cluster.client()
-    client.post("/session", {**batch("noting", NOTES_SIGNALS), "image": "host"})
+    client.post("/session", {**batch("noting", NOTES_SIGNALS), "image": cluster.image})
     wait_for(lambda: log_of(cluster, "noting") == "ready\n", 60,
              lambda: f"its program: {log_of(cluster, 'noting')!r}")
     yield "noting"
@@ -84,6 +86,7 @@ def test_clients_that_are_killed(cluster, noting):
     check_unharmed(cluster, noting)
 
 
+@IN_CONTAINERS
 def test_files_that_are_not_moved_to_their_end(cluster, noting, tmp_path):
     (tmp_path / "large").write_bytes(bytes(64 << 20))
     for words in ((tmp_path / "large", f"{noting}:large"), (f"{noting}:/dev/zero", "-")):
@@ -108,7 +111,7 @@ def test_a_terminal_that_is_closed(cluster, noting):
 
 def test_a_terminal_of_the_program_that_is_closed(cluster):
     env = {**cluster.env, **cluster.cli_env(), "TERM": "vt100"}
-    with running(cluster.client(), "typed", image="host"):
+    with running(cluster.client(), "typed", image=cluster.image):
         person = Terminal(str(BUILD / "aliquot"), "session", "attach", "typed", env=env)
         person.send(b"trap 'echo got a signal' HUP INT TERM PIPE; echo $((6*7))\r")
         person.expect(b"42")
@@ -121,6 +124,7 @@ def test_a_terminal_of_the_program_that_is_closed(cluster):
         assert "\ngot a signal" not in log_of(cluster, "typed")
 
 
+@IN_CONTAINERS
 def test_a_peer_that_resets_its_connection(cluster, noting):
     """Of a forwarded port, in the middle of bytes of both sides."""
     serve = ("import socket\nlistener = socket.create_server(('127.0.0.1', 7100))\n"
@@ -143,7 +147,7 @@ def test_a_peer_that_resets_its_connection(cluster, noting):
 
 @pytest.mark.gate
 def test_a_program_that_closes_its_own_input(cluster):
-    words = ("run", "-q", "-r", "cpu=1", "-r", "mem=64m", "--image", "host", "--")
+    words = ("run", "-q", "-r", "cpu=1", "-r", "mem=64m", "--image", cluster.image, "--")
     status, out, _ = run(cluster, *words, "sh", "-c",
                          "read x; exec 0<&-; sleep 0.5; echo over; exit 3", data=b"\n" + LARGE)
     assert (status, out) == (3, b"over\n")

@@ -111,8 +111,7 @@ def test_exec_waits(cluster):
         assert process.stderr.readline() == f"not-yet: {NEEDS}\n"
         cluster.client().send("DELETE", "/session/hogs-all?forced=true")
         out, err = process.communicate(timeout=60)
-    # a process of the node takes no commands: what counts is that it was asked
-    assert process.returncode == 125 and "commands can be run in containers only" in err
+    assert (process.returncode, out) == (0, ""), err
 
 
 def test_logs_follow_waits(cluster):

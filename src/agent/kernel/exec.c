@@ -198,6 +198,7 @@ static int exec_read_wanted(const struct msg_stream_open *open, struct exec_want
         return aq_fail_field(err, EINVAL, "command", "the command is no JSON object");
     w->spec = (struct runner_command_spec){
         .is_files = strcmp(open->kind, "files") == 0,
+        .in_container = json_is_true(json_object_get(w->json, "in_container")),
         .cwd = json_string_value(json_object_get(w->json, "cwd")),
         .tty = open->tty,
         .has_input = open->input,

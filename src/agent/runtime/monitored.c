@@ -291,6 +291,17 @@ int monitored_attach(struct runtime_kernel *kernel, const struct runtime_termina
                : terminal_open(monitored_loop(kernel), directory, kernel->ops, ops, data, ret, err);
 }
 
+int monitored_exec(struct runtime_kernel *kernel, const struct runner_command_spec *spec,
+                   const struct runner_command_ops *ops, void *data, struct runner_command **ret,
+                   struct aq_error *err)
+{
+    const char *directory = NULL;
+    int r = monitored_check_running(kernel, false, &directory, err);
+
+    return r < 0 ? r
+                 : runner_command_new(monitored_loop(kernel), directory, spec, ops, data, ret, err);
+}
+
 int monitored_feed(struct runtime_kernel *kernel, const struct runner_command_ops *ops, void *data,
                    struct runner_command **ret, struct aq_error *err)
 {

@@ -41,6 +41,10 @@ void monitored_release(struct runtime_kernel *kernel);
 int monitored_check_running(const struct runtime_kernel *kernel, bool wants_terminal,
                             const char **ret_directory, struct aq_error *err);
 uv_loop_t *monitored_loop(const struct runtime_kernel *kernel);
+/* By the runner, in a container or beside the program. */
+int monitored_exec(struct runtime_kernel *kernel, const struct runner_command_spec *spec,
+                   const struct runner_command_ops *ops, void *data, struct runner_command **ret,
+                   struct aq_error *err);
 int monitored_feed(struct runtime_kernel *kernel, const struct runner_command_ops *ops, void *data,
                    struct runner_command **ret, struct aq_error *err);
 int monitored_attach(struct runtime_kernel *kernel, const struct runtime_terminal_ops *ops,

@@ -446,7 +446,7 @@ static void oci_free_runtime(struct runtime *runtime)
     oci_done(oci_of(runtime));
 }
 
-/* Terminal and further commands are the runner's, to whose socket there is no
+/* The terminal is the runner's, to whose socket there is no
  * way but through the directory.
  */
 static int oci_attach(struct runtime_kernel *kernel, const struct runtime_terminal_ops *ops,
@@ -458,17 +458,6 @@ static int oci_attach(struct runtime_kernel *kernel, const struct runtime_termin
     return r < 0 ? r
                  : runner_terminal_open(monitored_loop(kernel), directory, kernel->ops, ops, data,
                                         ret, err);
-}
-
-static int oci_exec(struct runtime_kernel *kernel, const struct runner_command_spec *spec,
-                    const struct runner_command_ops *ops, void *data, struct runner_command **ret,
-                    struct aq_error *err)
-{
-    const char *directory;
-    int r = monitored_check_running(kernel, false, &directory, err);
-
-    return r < 0 ? r
-                 : runner_command_new(monitored_loop(kernel), directory, spec, ops, data, ret, err);
 }
 
 static const struct runtime_ops oci_ops = {
@@ -484,7 +473,7 @@ static const struct runtime_ops oci_ops = {
     .resize = runner_terminal_resize,
     .pause = runner_terminal_pause,
     .detach = runner_terminal_detach,
-    .exec = oci_exec,
+    .exec = monitored_exec,
     .feed = monitored_feed,
     .pid = monitored_pid,
     .free = oci_free_runtime,

@@ -4,6 +4,7 @@
 
 #include "agent/runtime/monitored.h"
 #include "agent/runtime/program_file.h"
+#include "agent/runtime/runner_client.h"
 #include "agent/runtime/terminal.h"
 #include "base/fault.h"
 
@@ -22,6 +23,17 @@ static int process_start(struct runtime *runtime, const struct runtime_spec *spe
 
     AQ_FAULT("agent.program.written");
     return r < 0 ? r : monitored_open(runtime, spec->directory, spec->kept, events, data, ret, err);
+}
+
+/* Files and what lies in a container, code and apps, are in none. */
+static int process_exec(struct runtime_kernel *kernel, const struct runner_command_spec *spec,
+                        const struct runner_command_ops *ops, void *data,
+                        struct runner_command **ret, struct aq_error *err)
+{
+    if (spec->is_files || spec->in_container)
+        return aq_fail_kind(err, ENOTSUP, "no-container",
+                            "the session runs as a process of its node; only containers have that");
+    return monitored_exec(kernel, spec, ops, data, ret, err);
 }
 
 static void process_free_runtime(struct runtime *runtime)
@@ -45,6 +57,7 @@ static const struct runtime_ops process_ops = {
     .resize = terminal_resize,
     .pause = terminal_pause,
     .detach = terminal_detach,
+    .exec = process_exec,
     .feed = monitored_feed,
     .pid = monitored_pid,
     .free = process_free_runtime,

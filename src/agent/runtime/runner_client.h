@@ -17,6 +17,7 @@ struct runner_command;
 
 struct runner_command_spec {
     bool is_files;           /* 'argv' is for runner/files.h, and not a program */
+    bool in_container;       /* it is one of ours that the container has */
     const char *const *argv; /* empty = a shell */
     size_t argc;
     const char *const *envp; /* "NAME=value", added to the container's own */

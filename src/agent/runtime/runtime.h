@@ -92,7 +92,7 @@ struct runtime_ops {
     void (*detach)(struct runtime_terminal *terminal);
     int (*exec)(struct runtime_kernel *kernel, const struct runner_command_spec *spec,
                 const struct runner_command_ops *ops, void *data, struct runner_command **ret,
-                struct aq_error *err); /* NULL = it cannot */
+                struct aq_error *err);
     int (*feed)(struct runtime_kernel *kernel, const struct runner_command_ops *ops, void *data,
                 struct runner_command **ret, struct aq_error *err); /* NULL = it cannot */
     pid_t (*pid)(const struct runtime_kernel *kernel);
@@ -194,18 +194,14 @@ static inline void runtime_detach(struct runtime_terminal *terminal)
         terminal->ops->detach(terminal);
 }
 
-/* Run a further command beside the program (runner_client.h). -ENOTSUP
- * unless it is in a container, -ENOTCONN unless it runs.
+/* Run a further command beside the program (runner_client.h). -ENOTCONN unless
+ * it runs, -ENOTSUP if the command needs a container and there is none.
  */
 static inline int runtime_exec(struct runtime_kernel *kernel,
                                const struct runner_command_spec *spec,
                                const struct runner_command_ops *ops, void *data,
                                struct runner_command **ret, struct aq_error *err)
 {
-    if (!kernel->ops->exec)
-        return aq_fail_kind(err, ENOTSUP, "no-container",
-                            "the session runs as a process of its node; commands can be run in "
-                            "containers only");
     return kernel->ops->exec(kernel, spec, ops, data, ret, err);
 }
 

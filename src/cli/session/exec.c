@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A command in a session's container: standard input, output and errors, or a
+/* A command in a session: standard input, output and errors, or a
  * terminal, over a WebSocket (manager/api/exec.c says what goes over it).
  */
 #include <errno.h>
@@ -215,12 +215,6 @@ static void exec_on_failed(struct exec_run *e, const json_t *message)
         cli_note(e->cli, "aliquot: %s: %s", e->argc ? e->argv[0] : "a shell", text);
         e->status = strcmp(kind, "exec-failed") == 0 ? EXIT_CANNOT_EXECUTE : EXIT_NO_SUCH_PROGRAM;
         exec_leave(e, 0);
-    } else if (strcmp(kind, "no-container") == 0) {
-        cli_hint(e->cli,
-                 "a terminal in it: aliquot session attach %s; a session with --image, such as "
-                 "--image host, is in a container",
-                 e->name);
-        exec_leave(e, aq_fail(&e->err, ENOTSUP, "session '%s': %s", e->name, text));
     } else {
         exec_leave(e, aq_fail(&e->err, ECONNABORTED, "session '%s': %s", e->name, text));
     }
@@ -468,10 +462,10 @@ static const struct cli_opt exec_options[] = {
 const struct cli_verb verb_exec = {
     .name = "exec",
     .args = "SESSION [--] [COMMAND...]",
-    .summary = "Run a command in a session's container",
+    .summary = "Run a command in a session",
     .details = "The command gets this terminal if there is one, else standard input, output\n"
                "and errors as they are here, and its exit status becomes that of this command;\n"
-               "it is 127 if the container has no such program.\n"
+               "it is 127 if there is no such program.\n"
                "Without COMMAND it is a shell. A session that waits is waited for.",
     .examples = "aliquot exec notebook\n"
                 "aliquot exec -it notebook bash\n"

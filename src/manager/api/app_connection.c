@@ -12,6 +12,8 @@
 #include "model/service_port.h"
 
 #define EXIT_REFUSED 69 /* EXECUTE_EXIT_REFUSED of runner/execute.h */
+#define COMMAND(options) \
+    "{\"argv\":[\"/opt/kernel/aliquot-runner\"," options "],\"in_container\":true}"
 #define ANSWER_MAX (64 * 1024)
 
 struct app_connection {
@@ -172,11 +174,10 @@ static int app_connection_open_port(struct app_connection *c, const struct kerne
                                     const struct app_params *params, uint16_t port,
                                     struct aq_error *err)
 {
-    char command[96];
+    char command[128];
     int r;
 
-    (void)snprintf(command, sizeof(command),
-                   "{\"argv\":[\"/opt/kernel/aliquot-runner\",\"--connect\",\"%u\"%s]}", port,
+    (void)snprintf(command, sizeof(command), COMMAND("\"--connect\",\"%u\"%s"), port,
                    params->half_close ? ",\"--half-close\"" : "");
     r = app_connection_start(c, kernel, command, err);
     if (r == 0)
@@ -189,10 +190,8 @@ static int app_connection_open_app(struct app_connection *c, const struct kernel
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf body = STRBUF_INIT;
     AQ_CLEANUP(strbuf_donep) struct strbuf question = STRBUF_INIT;
-    const char *command =
-        params->half_close
-            ? "{\"argv\":[\"/opt/kernel/aliquot-runner\",\"--app\",\"--half-close\"]}"
-            : "{\"argv\":[\"/opt/kernel/aliquot-runner\",\"--app\"]}";
+    const char *command = params->half_close ? COMMAND("\"--app\",\"--half-close\"")
+                                             : COMMAND("\"--app\"");
     int r = app_question_write(params, &body, err);
 
     if (r == 0)

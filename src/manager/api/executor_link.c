@@ -8,7 +8,7 @@
 
 #include "manager/api/command_stream.h"
 
-#define COMMAND "{\"argv\":[\"/opt/kernel/aliquot-runner\",\"--execute\"]}"
+#define COMMAND "{\"argv\":[\"/opt/kernel/aliquot-runner\",\"--execute\"],\"in_container\":true}"
 #define GRACE_MSEC 30000         /* for a busy machine, beyond the time that was asked for */
 #define LINE_MAX_BYTES (1 << 20) /* EXECUTION_LINE_MAX of runner/execution.h */
 
