@@ -79,6 +79,7 @@ static int admit_search_groups(const struct admission *a, struct arena *arena,
             continue;
         search->accepting = search->accepting ? search->accepting : g;
         search->report.containers = 0; /* those of one group count together */
+        search->request.may_split = g->may_split;
         r = capacity_look(&search->request, search->containers, g->next_agent, g->data, arena,
                           &search->report);
         if (r < 0)

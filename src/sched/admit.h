@@ -20,6 +20,7 @@ struct admit_resource_group {
      * has agents. */
     capacity_next_fn next_agent;
     const void *data; /* for next_agent() */
+    bool may_split;   /* as sched_session has it, there */
 };
 
 /* What an image wants of a kernel that runs it. */

@@ -26,13 +26,29 @@ static int64_t capacity_whole(int64_t amount, int64_t unit)
     return amount - amount % unit;
 }
 
+/* Any parts, of devices of the quantum of 'last'. */
+static bool capacity_find_split_range(const struct capacity_device *devices, size_t count,
+                                      size_t last, struct capacity_range *ret)
+{
+    int64_t unit = devices[last].quantum ? devices[last].quantum : 1;
+
+    *ret = (struct capacity_range){ .unit = unit };
+    for (size_t i = 0; i < count; i++)
+        if (devices[i].quantum == devices[last].quantum
+            && __builtin_add_overflow(ret->to, capacity_whole(devices[i].capacity, unit), &ret->to))
+            ret->to = capacity_whole(INT64_MAX, unit);
+    return ret->to > 0;
+}
+
 /* Of the parts whose smallest device is 'last'. False: no amount needs so many. */
 static bool capacity_find_range(const struct capacity_device *devices, size_t count, size_t last,
-                                struct capacity_range *ret)
+                                bool may_split, struct capacity_range *ret)
 {
     int64_t unit = devices[last].quantum ? devices[last].quantum : 1;
     int64_t least = capacity_whole(devices[last].capacity, unit), most = 0, parts = 0;
 
+    if (may_split)
+        return capacity_find_split_range(devices, count, last, ret);
     for (size_t i = 0; i < count; i++) {
         int64_t capacity = capacity_whole(devices[i].capacity, unit);
 
@@ -46,7 +62,8 @@ static bool capacity_find_range(const struct capacity_device *devices, size_t co
     return ret->from < ret->to;
 }
 
-int64_t capacity_floor(const struct capacity_device *devices, size_t count, int64_t amount)
+int64_t capacity_floor(const struct capacity_device *devices, size_t count, bool may_split,
+                       int64_t amount)
 {
     int64_t best = 0;
 
@@ -54,7 +71,7 @@ int64_t capacity_floor(const struct capacity_device *devices, size_t count, int6
         struct capacity_range range;
         int64_t found;
 
-        if (!capacity_find_range(devices, count, i, &range))
+        if (!capacity_find_range(devices, count, i, may_split, &range))
             continue;
         found = AQ_MIN(capacity_whole(amount, range.unit), range.to);
         if (found > range.from)
@@ -63,7 +80,8 @@ int64_t capacity_floor(const struct capacity_device *devices, size_t count, int6
     return best;
 }
 
-int64_t capacity_ceiling(const struct capacity_device *devices, size_t count, int64_t amount)
+int64_t capacity_ceiling(const struct capacity_device *devices, size_t count, bool may_split,
+                         int64_t amount)
 {
     int64_t best = INT64_MAX;
 
@@ -71,7 +89,7 @@ int64_t capacity_ceiling(const struct capacity_device *devices, size_t count, in
         struct capacity_range range;
         int64_t found;
 
-        if (!capacity_find_range(devices, count, i, &range))
+        if (!capacity_find_range(devices, count, i, may_split, &range))
             continue;
         found = AQ_MAX(amount, range.from + 1);
         if (found > range.to)
@@ -90,7 +108,7 @@ struct capacity_offer {
     int64_t amount; /* the sum */
     int64_t step;   /* amounts are multiples of this, beside what devices demand */
     int64_t together;
-    bool has_devices;
+    bool has_devices, may_split;
     const struct capacity_device *devices;
     size_t device_count;
 };
@@ -125,6 +143,7 @@ static int capacity_read_offer(const struct capacity_request *req, const struct 
                                     .step = is_bytes || slot->amount % AMOUNT_ONE ? 1 : AMOUNT_ONE,
                                     .together = req->together,
                                     .has_devices = count > 0,
+                                    .may_split = req->may_split,
                                     .devices = scratch->devices,
                                     .device_count = count };
     return 0;
@@ -138,11 +157,12 @@ static int64_t capacity_offer_floor(const struct capacity_offer *o, int64_t amou
 
         amount = capacity_whole(AQ_MIN(amount, o->amount / o->together), o->step);
         if (amount > 0 && o->has_devices)
-            amount = capacity_floor(o->devices, o->device_count, amount);
+            amount = capacity_floor(o->devices, o->device_count, o->may_split, amount);
         if (amount <= 0)
             return 0;
-        sum = o->has_devices ? capacity_floor(o->devices, o->device_count, amount * o->together)
-                             : amount * o->together;
+        sum = o->has_devices
+                  ? capacity_floor(o->devices, o->device_count, o->may_split, amount * o->together)
+                  : amount * o->together;
         if (amount % o->step == 0 && sum == amount * o->together)
             return amount;
         amount = AQ_MIN(sum / o->together, amount - 1);
@@ -161,10 +181,10 @@ static int64_t capacity_offer_ceiling(const struct capacity_offer *o, int64_t am
             return INT64_MAX;
         if (!o->has_devices)
             return amount;
-        amount = capacity_ceiling(o->devices, o->device_count, amount);
+        amount = capacity_ceiling(o->devices, o->device_count, o->may_split, amount);
         if (amount > o->amount / o->together)
             return INT64_MAX;
-        sum = capacity_ceiling(o->devices, o->device_count, amount * o->together);
+        sum = capacity_ceiling(o->devices, o->device_count, o->may_split, amount * o->together);
         if (sum == INT64_MAX)
             return INT64_MAX;
         if (amount % o->step == 0 && sum == amount * o->together)

@@ -2,8 +2,8 @@
 /* capacity.h - what agents could give if nothing ran on them: which amounts fit, and the nearest
  *
  * An amount of a slot whose devices are listed fits as fit.c places it on devices that are free:
- * on one device, or in equal parts on as few as can hold it, all of one quantum and each part a
- * multiple of that. Amounts as in model/slot.h. Pure.
+ * on one device, or in equal parts on as few as can hold it, or in any parts if it may be split; all
+ * of one quantum and each part a multiple of that. Amounts as in model/slot.h. Pure.
  */
 #ifndef AQ_SCHED_CAPACITY_H
 #define AQ_SCHED_CAPACITY_H
@@ -17,14 +17,17 @@ struct capacity_device {
 };
 
 /* The largest amount of at most 'amount' that fits on the devices; 0 = none. */
-int64_t capacity_floor(const struct capacity_device *devices, size_t count, int64_t amount);
+int64_t capacity_floor(const struct capacity_device *devices, size_t count, bool may_split,
+                       int64_t amount);
 /* The smallest of at least 'amount'; INT64_MAX = none. */
-int64_t capacity_ceiling(const struct capacity_device *devices, size_t count, int64_t amount);
+int64_t capacity_ceiling(const struct capacity_device *devices, size_t count, bool may_split,
+                         int64_t amount);
 
 /* What each container of a session asks for, and how many of them one agent has to hold. */
 struct capacity_request {
     const struct slots *each; /* slots with 0 do not count */
     int64_t together;         /* 1 if its containers may be on different agents */
+    bool may_split;
     const struct slot_types *types;
     const char *architecture;      /* NULL = any */
     const char *const *designated; /* ids of agents: only these; NULL = any */

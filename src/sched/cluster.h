@@ -11,7 +11,8 @@
  *
  * Devices: an agent that lists the devices of a slot has room for an amount
  * of it only if the amount fits on one device; what exceeds a whole device is
- * divided into equal parts on as few devices as can hold them whole. Devices
+ * divided into equal parts on as few devices as can hold them whole. A request
+ * that may be split can have any parts, where there is no other way. Devices
  * may be of a model, and requests may name the models they accept. One with a
  * quantum gives multiples of that; the parts of an amount come from devices of
  * one quantum, the largest that will do, as in alloc/alloc_map.h. Without devices only
@@ -67,6 +68,7 @@ struct fit {
     double score;   /* selector's; for those that compare, how many slots are unutilized */
     int32_t device; /* to take a single part from, in the state's order; -1 = best fit */
     bool has_room;
+    bool is_split; /* only because the request may be split; others are preferred */
     bool is_bound; /* 'score' is what it is at most, 'device' not yet known */
 };
 
@@ -75,7 +77,7 @@ struct slot_request {
     uint32_t id, users;
     uint32_t kernels;
     uint16_t architecture; /* 0 = any */
-    bool may_split;        /* amounts below a device's may come from several */
+    bool may_split;        /* any division will do, if the one above finds no room */
     bool *named;           /* per column: the request names it, be it 0 */
     uint64_t models;       /* bits of accepted models */
     int64_t *amounts;      /* per column, kernels included */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fit.c - whether an agent's amounts and devices can hold a request, and the cache of it
  *
- * An amount that does not fit on one device is divided into equal parts. What was found about
- * a request and a node state is kept in the request (struct fit) as long as the state exists.
+ * An amount that does not fit on one device is divided into equal parts, or, if the request may be
+ * split, into parts as equal as the devices' free amounts allow. What was found about a request and
+ * a node state is kept in the request (struct fit) as long as the state exists.
  */
 #include <assert.h>
 #include <errno.h>
@@ -19,6 +20,8 @@ struct device_split {
     int64_t each, rest; /* the first 'rest' parts are one unit larger */
     int64_t unit;
     uint8_t quantum; /* of the devices */
+    bool
+        is_uneven; /* a device that has less than 'each' gives all it has; 'parts' does not count */
 };
 
 static bool fit_is_usable(const struct slot_request *req, const struct cluster_device *d,
@@ -70,14 +73,52 @@ static size_t fit_count_devices(const struct slot_request *req,
     return count;
 }
 
+/* What the devices give if none gives more than 'level'. */
+static int64_t fit_sum_to_level(const struct slot_request *req,
+                                const struct cluster_device *devices, size_t from, size_t to,
+                                const struct device_split *d, int64_t level)
+{
+    int64_t sum = 0;
+
+    for (size_t i = from; i < to; i++)
+        if (fit_is_usable(req, &devices[i], d->quantum) && devices[i].free > 0)
+            sum += AQ_MIN(devices[i].free - devices[i].free % d->unit, level);
+    return sum;
+}
+
+/* Parts that differ as little as the devices of one quantum allow, as alloc/distribute.c makes
+ * them; false if all together have too little.
+ */
+static bool fit_split_unevenly(const struct slot_request *req, const struct cluster_device *devices,
+                               size_t from, size_t to, int64_t amount, struct device_split *d)
+{
+    int64_t low = 0, high = amount / d->unit;
+
+    if (amount % d->unit || fit_sum_to_level(req, devices, from, to, d, amount) < amount)
+        return false;
+    while (low < high) {
+        int64_t level = high - (high - low) / 2;
+
+        if (fit_sum_to_level(req, devices, from, to, d, level * d->unit) <= amount)
+            low = level;
+        else
+            high = level - 1;
+    }
+    d->each = low * d->unit;
+    d->rest = (amount - fit_sum_to_level(req, devices, from, to, d, d->each)) / d->unit;
+    d->is_uneven = true;
+    return true;
+}
+
 /* The least devices of one quantum that can hold equal parts; with may_split more than needed if
- * those are short. parts = SIZE_MAX: none.
+ * those are short, and unequal parts if there is no other way. parts = SIZE_MAX: none.
  */
 static struct device_split fit_split_evenly(const struct cluster *c, const struct slot_request *req,
                                             const struct cluster_device *devices, size_t from,
                                             size_t to, int64_t amount, uint8_t quantum)
 {
     struct device_split d = fit_split_least(c, req, devices, from, to, amount, quantum);
+    bool is_divisible = d.parts != SIZE_MAX;
 
     for (; d.parts <= to - from; d.parts++) {
         fit_set_parts(&d, amount);
@@ -87,7 +128,10 @@ static struct device_split fit_split_evenly(const struct cluster *c, const struc
         if (!req->may_split)
             break;
     }
-    d.parts = SIZE_MAX;
+    d.parts = is_divisible && req->may_split
+                      && fit_split_unevenly(req, devices, from, to, amount, &d)
+                  ? to - from
+                  : SIZE_MAX;
     return d;
 }
 
@@ -180,6 +224,30 @@ static size_t fit_best_device(const struct slot_request *req, const struct clust
     return best;
 }
 
+/* The parts of an uneven split, the larger ones from those that have most free. How many. */
+static size_t fit_take_unevenly(const struct slot_request *req,
+                                const struct cluster_device *devices, size_t from, size_t to,
+                                struct device_split d, struct device_part *ret)
+{
+    size_t taken = 0;
+
+    for (size_t i = to; i-- > from;) {
+        int64_t part;
+
+        if (!fit_is_usable(req, &devices[i], d.quantum) || devices[i].free < d.unit)
+            continue;
+        part = AQ_MIN(devices[i].free - devices[i].free % d.unit, d.each);
+        if (d.rest > 0 && devices[i].free >= d.each + d.unit) {
+            part += d.unit;
+            d.rest--;
+        }
+        if (part > 0)
+            ret[taken++] = (struct device_part){ (uint32_t)i, part };
+    }
+    assert(d.rest == 0);
+    return taken;
+}
+
 int fit_choose_devices(const struct cluster *c, const struct slot_request *req,
                        const struct cluster_device *devices, size_t count, int device,
                        struct device_part *ret)
@@ -196,6 +264,10 @@ int fit_choose_devices(const struct cluster *c, const struct slot_request *req,
         d = fit_find_split(c, req, devices, from, to, amount);
         if (d.parts == SIZE_MAX)
             return -ENOSPC;
+        if (d.is_uneven) {
+            taken += fit_take_unevenly(req, devices, from, to, d, ret + taken);
+            continue;
+        }
         for (size_t p = 0; p < d.parts; p++) {
             int64_t part = d.each + ((int64_t)p < d.rest) * d.unit;
             size_t at = d.parts == 1 && device >= (int)from && device < (int)to
@@ -218,6 +290,16 @@ bool fit_check_state(const struct cluster *c, const struct slot_request *req,
 {
     return (!req->architecture || !s->architecture || req->architecture == s->architecture)
            && fit_check_row(c, req, s->free, s->devices, s->device_count);
+}
+
+/* Is there room only if what would go on one device, or in the least parts, is split further? */
+static bool fit_needs_split(const struct cluster *c, const struct slot_request *req,
+                            const struct node_state *s)
+{
+    struct slot_request whole = *req;
+
+    whole.may_split = false;
+    return req->may_split && !fit_check_devices(c, &whole, s->devices, s->device_count);
 }
 
 /* Slots that are free and not wanted. */
@@ -262,6 +344,7 @@ const struct fit *cluster_compute_fit(const struct cluster *c, struct slot_reque
                          .has_room = fit_check_state(c, req, s) };
     if (!fit->has_room)
         return fit;
+    fit->is_split = fit_needs_split(c, req, s);
     fit->is_bound = ops->upper_bound != NULL;
     if (ops->upper_bound)
         fit->score = ops->upper_bound(selector->data, c, req, s);

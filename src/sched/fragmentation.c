@@ -544,7 +544,9 @@ static bool fragmentation_view_init(const struct fragmentation *f, const struct 
     v->tally = fragmentation_tally_of(&v->before);
     v->simple = fragmentation_simple_part(f, &v->tally);
     v->taken = (double)v->shape.devices * v->shape.part_milli;
-    v->is_single = v->shape.devices == 1 && s->device_count <= DEVICES_MAX;
+    v->is_single = v->shape.devices == 1 && s->device_count <= DEVICES_MAX
+                   && (!req->may_split
+                       || fragmentation_next_choice(&v->before, &v->shape, 0) != UINT32_MAX);
     return true;
 }
 

@@ -106,8 +106,9 @@ static int place_check_devices(const struct cluster *c, const struct slot_reques
                 devices[count++] = (struct capacity_device){ n->devices[d].capacity,
                                                              c->quanta[n->devices[d].quantum] };
         }
-        if (is_listed && !req->may_split
-            && capacity_floor(devices, count, req->amounts[column]) != req->amounts[column])
+        if (is_listed
+            && capacity_floor(devices, count, req->may_split, req->amounts[column])
+                   != req->amounts[column])
             return 0;
     }
     return 1;

@@ -104,7 +104,7 @@ struct sched_session {
     /* devices */
     const char *const *models; /* of devices that will do; none = any */
     size_t model_count;
-    bool may_split; /* what fits on one device may come from several */
+    bool may_split; /* what finds no room as cluster.h divides it may be divided otherwise */
     /* agents */
     const char *const *designated; /* only these (strict), or rather these */
     size_t designated_count;

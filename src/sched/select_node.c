@@ -102,6 +102,8 @@ int select_compare(const struct cluster *c, struct slot_request *req,
 {
     double p = req->fits[a].score, q = req->fits[b].score;
 
+    if (req->fits[a].is_split != req->fits[b].is_split)
+        return req->fits[a].is_split ? 1 : -1;
     return selector->ops->compare ? select_node_compare_amounts(c, req, selector, a, b)
                                   : (p < q) - (p > q);
 }
@@ -264,7 +266,8 @@ static int select_among_states(struct cluster *c, struct slot_request *req,
         const struct fit *fit = &req->fits[s];
 
         if (free[s] < req->amounts[lead] || !fit->has_room || !fit->is_bound
-            || fit->score < req->fits[*ret_state].score)
+            || (fit->score < req->fits[*ret_state].score
+                && fit->is_split >= req->fits[*ret_state].is_split))
             continue;
         (void)cluster_fit(c, req, s, selector);
         if (select_is_better(c, req, selector, s, *ret_state))

@@ -40,9 +40,40 @@ static void test_exact_amounts(void **state)
 
         while (count < 4 && rows[i].devices[count].capacity)
             count++;
-        assert_row(capacity_floor(rows[i].devices, count, rows[i].asked) == rows[i].floor, "%zu",
+        assert_row(capacity_floor(rows[i].devices, count, false, rows[i].asked) == rows[i].floor,
+                   "%zu", i);
+        assert_row(capacity_ceiling(rows[i].devices, count, false, rows[i].asked) == ceiling, "%zu",
                    i);
-        assert_row(capacity_ceiling(rows[i].devices, count, rows[i].asked) == ceiling, "%zu", i);
+    }
+}
+
+/* Of what may be split, whatever the devices of one quantum have together. */
+static void test_split_amounts(void **state)
+{
+    static const struct {
+        struct capacity_device devices[4];
+        int64_t asked, floor, ceiling; /* 0 and -1 = none */
+    } rows[] = {
+        { { { 10, 1 }, { 4, 1 } }, 11, 11, 11 },
+        { { { 10, 1 }, { 4, 1 } }, 15, 14, -1 },
+        { { { 10, 5 }, { 9, 3 } }, 11, 10, -1 },
+        { { { 10, 5 }, { 9, 5 } }, 11, 10, 15 },
+        { { { AMOUNT_ONE, TENTH }, { AMOUNT_ONE, TENTH } }, 1050000, 1000000, 1100000 },
+        { { { INT64_MAX, 1 }, { INT64_MAX, 1 } }, 7, 7, 7 },
+        { { { 0, 0 } }, 1, 0, -1 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        int64_t ceiling = rows[i].ceiling < 0 ? INT64_MAX : rows[i].ceiling;
+        size_t count = 0;
+
+        while (count < 4 && rows[i].devices[count].capacity)
+            count++;
+        assert_row(capacity_floor(rows[i].devices, count, true, rows[i].asked) == rows[i].floor,
+                   "%zu", i);
+        assert_row(capacity_ceiling(rows[i].devices, count, true, rows[i].asked) == ceiling, "%zu",
+                   i);
     }
 }
 
@@ -98,14 +129,15 @@ static void test_scheduler_agrees(void **state)
             bool fits = is_placed(devices, count, asked);
 
             last = fits ? asked : last;
-            assert_row(capacity_floor(devices, count, asked) == last, "%d: %d", round, (int)asked);
-            assert_row((capacity_ceiling(devices, count, asked) == asked) == fits, "%d: %d", round,
+            assert_row(capacity_floor(devices, count, false, asked) == last, "%d: %d", round,
                        (int)asked);
+            assert_row((capacity_ceiling(devices, count, false, asked) == asked) == fits, "%d: %d",
+                       round, (int)asked);
             for (int64_t below = asked; fits && below > 0; below--) {
-                int64_t above = capacity_ceiling(devices, count, below);
+                int64_t above = capacity_ceiling(devices, count, false, below);
 
                 assert_true(above >= below && above <= asked);
-                assert_true(capacity_floor(devices, count, above) == above);
+                assert_true(capacity_floor(devices, count, false, above) == above);
             }
         }
     }
@@ -207,9 +239,10 @@ static void test_agent_arrives(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exact_amounts), cmocka_unit_test(test_scheduler_agrees),
-        cmocka_unit_test(test_waits_aside),   cmocka_unit_test(test_which_agents_count),
-        cmocka_unit_test(test_containers),    cmocka_unit_test(test_agent_arrives),
+        cmocka_unit_test(test_exact_amounts),      cmocka_unit_test(test_split_amounts),
+        cmocka_unit_test(test_scheduler_agrees),   cmocka_unit_test(test_waits_aside),
+        cmocka_unit_test(test_which_agents_count), cmocka_unit_test(test_containers),
+        cmocka_unit_test(test_agent_arrives),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

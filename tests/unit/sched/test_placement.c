@@ -22,6 +22,11 @@ static const struct {
     { "half on a half", "cuda.shares=0.5", { .5, 0, 0, 0 }, false, true },
     { "1.0 free, but in parts", "cuda.shares=0.5", { .4, .3, .3, 0 }, false, false },
     { "the same, divided", "cuda.shares=0.5", { .4, .3, .3, 0 }, true, true },
+    { "unequal parts", "cuda.shares=0.4", { .3, .1, 0, 0 }, true, true },
+    { "the same, not asked for", "cuda.shares=0.4", { .3, .1, 0, 0 }, false, false },
+    { "all that there is", "cuda.shares=1", { .5, .3, .15, .05 }, true, true },
+    { "a little more", "cuda.shares=1", { .5, .3, .15, .04 }, true, false },
+    { "unequal parts of more than one device", "cuda.shares=1.4", { 1, .4, 0, 0 }, true, true },
     { "1.2 as 0.6 + 0.6", "cuda.shares=1.2", { .6, .6, 0, 0 }, false, true },
     { "1.2, one has 0.5", "cuda.shares=1.2", { .6, .5, .5, .5 }, false, false },
     { "1.2, divided by three", "cuda.shares=1.2", { .6, .5, .5, .5 }, true, true },
@@ -47,6 +52,60 @@ static void test_devices(void **state)
         session(device_rows[i].request)->may_split = device_rows[i].may_split;
         run_at(0);
         assert_row((*place_of(0) != '\0') == device_rows[i].fits, "%s", device_rows[i].name);
+        end();
+    }
+}
+
+/* Who may be split is where no device has room, and only there. */
+static void test_split_last(void **state)
+{
+    static const struct selector_ops *const selectors[] = {
+        &sched_concentrated, &sched_dispersed,        &sched_legacy,
+        &sched_bin_packing,  &sched_high_performance, &sched_fragmentation,
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(selectors) * 2; i++) {
+        begin(&sched_fifo, selectors[i / 2]);
+        world.snap.options.backfill = i % 2;
+        (void)agent("i-1", "cpu=8 cuda.shares=0.6");
+        DEVICES("T4", .3, .3);
+        (void)agent("i-2", "cpu=8 cuda.shares=1");
+        DEVICES("T4", 1, 0);
+        (void)agent("i-3", "cpu=8 cuda.shares=1.6");
+        DEVICES("T4", .3, .3, .3, .3, .1, .1, .1, .1);
+        for (int n = 0; n < 3; n++)
+            session("cuda.shares=0.6")->may_split = true;
+        (void)session("cuda.shares=0.4");
+        run_at(0);
+        assert_row(strcmp(place_of(0), "i-2") == 0, "%zu: %s", i, places());
+        assert_row(place_of(1)[0] && place_of(2)[0] && strcmp(place_of(1), "i-2") != 0
+                       && strcmp(place_of(2), "i-2") != 0,
+                   "%zu: %s", i, places());
+        assert_row(strcmp(place_of(3), "i-2") == 0, "%zu: %s", i, places());
+        end();
+    }
+}
+
+/* Parts are multiples of the quantum: of 0.35 and 0.25 half a device is all there is. */
+static void test_split_quantum(void **state)
+{
+    static const struct {
+        const char *request;
+        bool fits;
+    } rows[] = { { "cuda.shares=0.5", true },
+                 { "cuda.shares=0.6", false },
+                 { "cuda.shares=0.45", false } };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        begin(&sched_fifo, &sched_concentrated);
+        (void)agent("i-1", "cpu=8 cuda.shares=0.6");
+        DEVICES("T4", .35, .25);
+        world.devices[0][0].quantum = world.devices[0][1].quantum = AMOUNT_ONE / 10;
+        session(rows[i].request)->may_split = true;
+        run_at(0);
+        assert_row((*place_of(0) != '\0') == rows[i].fits, "%s", rows[i].request);
         end();
     }
 }
@@ -486,7 +545,8 @@ static void test_gangs(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_devices),          cmocka_unit_test(test_models),
+        cmocka_unit_test(test_devices),          cmocka_unit_test(test_split_last),
+        cmocka_unit_test(test_split_quantum),    cmocka_unit_test(test_models),
         cmocka_unit_test(test_bad_devices),      cmocka_unit_test(test_device_explained),
         cmocka_unit_test(test_quanta),           cmocka_unit_test(test_quantum_explained),
         cmocka_unit_test(test_selectors_twenty), cmocka_unit_test(test_fragmentation_twenty),
