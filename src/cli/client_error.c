@@ -68,7 +68,7 @@ static const struct cli_opt *client_error_find_option(const struct cli_verb *ver
 }
 
 /* "-r cpu: is too much" of {"config.resources.cpu": "cpu: is too much"}: as it was typed, also of
- * "[0].config.resources.cpu", the first of several.
+ * "[0].config.resources.cpu", the first of several, and of config.resource_opts.
  */
 static void client_error_describe_field(const struct cli_verb *verb, const char *field,
                                         const char *text, struct strbuf *out)
@@ -76,11 +76,14 @@ static void client_error_describe_field(const struct cli_verb *verb, const char 
     const char *item = field[0] == '[' && strstr(field, "].") ? strstr(field, "].") + 2 : field;
     const char *name = strncmp(item, "config.", 7) == 0 ? item + 7 : item;
     const char *slot = strncmp(name, "resources.", 10) == 0 ? name + 10 : NULL;
+    const char *way = strncmp(name, "resource_opts.", 14) == 0 ? name + 14 : NULL;
     const struct cli_opt *opt = verb ? client_error_find_option(verb, name) : NULL;
     size_t len = slot ? strlen(slot) : 0;
 
     if (slot && verb && cli_opt_find(verb->opts, "resource", 8))
         strbuf_addf(out, "-r %s: ", slot);
+    else if (way && verb && cli_opt_find(verb->opts, "resource-opts", 13))
+        strbuf_addf(out, "--resource-opts %s: ", way);
     else if (opt)
         strbuf_addf(out, "--%s: ", opt->name);
     else

@@ -14,6 +14,7 @@
 #include "agent/kernel/services.h"
 #include "agent/ssh/ssh.h"
 #include "model/session.h"
+#include "model/resource_opts.h"
 #include "model/slot.h"
 
 #define LABEL_PREFIX "ai.backend."
@@ -95,24 +96,16 @@ static const char *container_list_cores(const struct alloc_grant *grant, struct 
     return list.len && strbuf_ok(&list) ? arena_strdup(arena, list.data) : NULL;
 }
 
-/* {"shmem": "1g"} or {"shmem": 1073741824} */
 static int container_read_shm(const struct msg_kernel_create *create, int64_t usual, int64_t *ret,
                               struct aq_error *err)
 {
     json_t *opts = create->resource_opts ? json_loads(create->resource_opts, 0, NULL) : NULL;
-    const json_t *shm = json_object_get(opts, "shmem");
-    const char *text = json_string_value(shm);
-    int r = 0;
+    int r;
 
-    *ret = json_is_integer(shm) ? json_integer_value(shm) : usual;
-    if (text)
-        r = slot_amount_parse(text, strlen(text), SLOT_BYTES, false, "mem", ret, err);
-    else if (shm && !json_is_integer(shm) && !json_is_null(shm))
-        r = -EINVAL;
+    *ret = usual;
+    r = resource_opts_shmem(opts, ret, err);
     json_decref(opts);
-    if (r < 0 || *ret < 0)
-        return aq_fail_field(err, EINVAL, "resource_opts", "shmem is no size: \"64m\", \"1g\"");
-    return 0;
+    return r;
 }
 
 /* Of an image's labels only those that are meant for us: OCI runtimes obey annotations. */

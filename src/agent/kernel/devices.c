@@ -43,7 +43,8 @@ int devices_describe(struct local_kernel *k)
 
 int devices_allocate(struct local_kernel *k, struct aq_error *err)
 {
-    const struct alloc_request request = { .slots = &k->slots };
+    const struct alloc_request request = { .slots = &k->slots,
+                                           .forbid_fragmentation = k->forbids_splitting };
     int r = alloc_map_allocate(k->agent->resources.map, &request, &k->grant, err);
 
     if (r == 0 && devices_describe(k) < 0) {

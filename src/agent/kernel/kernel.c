@@ -3,6 +3,7 @@
 #include "agent/kernel/kernel_internal.h"
 
 #include <errno.h>
+#include <jansson.h>
 #include <string.h>
 
 #include "agent/kernel/bootstrap.h"
@@ -13,6 +14,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "model/resource_opts.h"
 #include "model/session.h"
 #include "monitor/protocol.h"
 
@@ -123,6 +125,15 @@ void kernel_note_error(struct local_kernel *k, const struct aq_error *err)
 
 /* ---- its life ---- */
 
+static bool kernel_forbids_splitting(const struct msg_kernel_create *create)
+{
+    json_t *opts = create->resource_opts ? json_loads(create->resource_opts, 0, NULL) : NULL;
+    enum splitting splitting = resource_opts_splitting(opts);
+
+    json_decref(opts);
+    return splitting == SPLITTING_FORBIDDEN;
+}
+
 int kernel_take_spec(struct local_kernel *k, const struct msg_kernel_create *create,
                      struct aq_error *err)
 {
@@ -135,6 +146,7 @@ int kernel_take_spec(struct local_kernel *k, const struct msg_kernel_create *cre
         return r;
     slots_done(&k->slots);
     k->slots = slots;
+    k->forbids_splitting = kernel_forbids_splitting(create);
     kernel_set_text(&k->image_name, create->image);
     kernel_set_text(&k->hostname, create->hostname);
     kernel_set_text(&k->preopen_ports, create->preopen_ports);

@@ -46,6 +46,7 @@ struct local_kernel {
     int64_t grace_usec;
     char *reason; /* of the end; NULL = none yet */
     struct slots slots;
+    bool forbids_splitting;             /* parts of devices only as alloc_request has it */
     char *user_id, *project_id;         /* of its owner, as requested; NULL = not said */
     struct kernel_stat *stat;           /* what it is measured by; NULL = not open */
     struct alloc_grant grant;           /* count 0 = nothing held */

@@ -66,6 +66,7 @@ static const struct column resource_group_columns[] = {
     { "retries", "RETRIES", COLUMN_NUMBER, COLUMN_IS_WIDE },
     { "backfill", "BACKFILL", COLUMN_BOOL, COLUMN_IS_WIDE },
     { "backfill_reservations", "RESERVATIONS", COLUMN_NUMBER, COLUMN_IS_EXTRA },
+    { "allow_fractional_resource_fragmentation", "SPLITTING", COLUMN_BOOL, COLUMN_IS_EXTRA },
     { "allowed_session_types", "TYPES", COLUMN_NAMES, COLUMN_IS_WIDE },
     { "preemption", "PREEMPTION", COLUMN_TEXT, COLUMN_IS_EXTRA },
     { "handler_options", "HANDLER-OPTIONS", COLUMN_TEXT, COLUMN_IS_EXTRA },
@@ -450,7 +451,7 @@ ACCOUNT_VERB(project, "project set", "PROJECT", "Change a project", project_set_
 struct resource_group_opts {
     const char *description, *scheduler, *scheduler_opts, *selection;
     struct cli_list allowed_session_types, preemption, fair_share, handler_options;
-    int is_active, backfill, agent_loss_policy;
+    int is_active, backfill, allow_fragmentation, agent_loss_policy;
     struct cli_int retries, backfill_reservations;
     struct cli_int pending_timeout_sec, agent_loss_grace_sec;
 };
@@ -473,6 +474,9 @@ static const struct cli_opt resource_group_opts[] = {
     { 0, "backfill-reservations", CLI_INT,
       offsetof(struct resource_group_opts, backfill_reservations), "N",
       "so many of those who wait get a time to start; 0 = all" },
+    { 0, "allow-fractional-resource-fragmentation", CLI_CHOICE,
+      offsetof(struct resource_group_opts, allow_fragmentation), "yes|no",
+      "amounts of devices may be split, unless a session says otherwise" },
     { 0, "allowed-session-types", CLI_LIST,
       offsetof(struct resource_group_opts, allowed_session_types), "TYPE",
       "interactive or batch: what may be made in it; repeat for both" },

@@ -315,6 +315,34 @@ static void session_write_violations(const json_t *kernels, struct strbuf *out)
     }
 }
 
+/* "Devices of main1: cuda.shares 0.20 of GPU-1, 0.20 of GPU-2" */
+static void session_write_devices(const json_t *kernels, struct strbuf *out)
+{
+    const json_t *kernel, *devices, *amount;
+    const char *slot, *device;
+    size_t i;
+
+    json_array_foreach(kernels, i, kernel) {
+        const char *hostname = json_string_value(json_object_get(kernel, "hostname"));
+        const char *separator = "";
+
+        if (!json_object_size(json_object_get(kernel, "devices")))
+            continue;
+        strbuf_addf(out, "\nDevices of %s:", hostname ? hostname : "");
+        json_object_foreach(json_object_get(kernel, "devices"), slot, devices) {
+            strbuf_addf(out, "%s %s ", separator, slot);
+            separator = "";
+            json_object_foreach((json_t *)(uintptr_t)devices, device, amount) {
+                strbuf_addf(out, "%s%s of %s", separator,
+                            json_is_string(amount) ? json_string_value(amount) : "", device);
+                separator = ", ";
+            }
+            separator = ";";
+        }
+        strbuf_addc(out, '\n');
+    }
+}
+
 /* Machine formats carry the kernels as a member, users get a table. */
 static int session_print_kernels(struct cli *cli, const json_t *session, struct aq_error *err)
 {
@@ -327,6 +355,7 @@ static int session_print_kernels(struct cli *cli, const json_t *session, struct 
     strbuf_addc(&out, '\n');
     plain.sort = NULL;
     r = output_list(&plain, kernel_columns, json_object_get(session, "kernels"), &out, err);
+    session_write_devices(json_object_get(session, "kernels"), &out);
     session_write_violations(json_object_get(session, "kernels"), &out);
     return r < 0 ? r : cli_print(&out, err);
 }

@@ -44,6 +44,41 @@ int spec_add_resources(const char *text, json_t *object, struct aq_error *err)
     return 0;
 }
 
+/* "NAME=VALUE[,NAME=VALUE]..."; the manager knows names and values. */
+static int spec_add_resource_opts(const char *text, json_t *object, struct aq_error *err)
+{
+    while (*text) {
+        size_t len = strcspn(text, ","), name_len = strcspn(text, "=,");
+        AQ_CLEANUP(aq_freep) char *name = strndup(text, name_len);
+
+        if (name_len == 0 || text[name_len] != '=' || name_len + 1 == len)
+            return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                                "--resource-opts takes NAME=VALUE such as shmem=1g, not '%.60s'",
+                                text);
+        if (name && json_object_get(object, name))
+            return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "%.60s is given twice", name);
+        if (!name
+            || json_object_set_new(object, name,
+                                   json_stringn(text + name_len + 1, len - name_len - 1))
+                   < 0)
+            return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "'%.60s' is not UTF-8", text);
+        text += len + (text[len] == ',');
+    }
+    return 0;
+}
+
+static int spec_set_resource_opts(const struct cli_list *list, json_t *config, struct aq_error *err)
+{
+    json_t *opts = json_object();
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < list->count; i++)
+        r = spec_add_resource_opts(list->items[i], opts, err);
+    if (json_object_set_new(config, "resource_opts", opts) < 0)
+        return aq_fail_oom(err);
+    return r;
+}
+
 /* As Kubernetes has it: programs use dots and hyphens, shells cannot. */
 static bool spec_is_variable(const char *name, size_t len)
 {
@@ -226,6 +261,8 @@ static int spec_make_config(const struct cli *cli, const struct spec_opts *spec,
          | json_object_set_new(body, "config", config))
         < 0)
         return aq_fail_oom(err);
+    if (r == 0 && spec->resource_opts.count)
+        r = spec_set_resource_opts(&spec->resource_opts, config, err);
     return r == 0 && spec->ports.count ? spec_add_ports(&spec->ports, config, err) : r;
 }
 

@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 
 struct spec_opts {
-    struct cli_list resources, environ, after;
+    struct cli_list resources, resource_opts, environ, after;
     const char *name, *image, *group, *resource_group, *starts_at, *tag, *callback_url;
     struct cli_list agents, ports;
     const char *spread, *pack;
@@ -23,6 +23,8 @@ struct spec_opts {
 #define SPEC_OPT_ROWS(type, name_letter)                                                           \
     { 'r', "resource", CLI_LIST, offsetof(type, spec.resources), "SLOT=AMOUNT",                    \
       "what it needs: cpu=2, mem=4g, cuda.shares=0.25; repeatable" },                              \
+    { 0, "resource-opts", CLI_LIST, offsetof(type, spec.resource_opts), "NAME=VALUE",              \
+      "shmem=1g, allow_fractional_resource_fragmentation=yes; repeatable" },                       \
     { 'e', "env", CLI_LIST, offsetof(type, spec.environ), "NAME[=VALUE]",                          \
       "environment variable; without value: as it is here" },                                      \
     { name_letter, "name", CLI_STR, offsetof(type, spec.name), "NAME", "name of the session" },    \

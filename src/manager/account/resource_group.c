@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/json_load.h"
 #include "manager/account/account.h"
+#include "model/resource_opts.h"
 
 #define UNSET (-1)
 
@@ -13,7 +14,7 @@ struct resource_group_params {
     const char *name, *description, *scheduler, *selection, *agent_loss_policy;
     const json_t *scheduler_opts, *preemption, *fair_share, *handler_options;
     struct str_list allowed_session_types;
-    enum maybe is_active, backfill;
+    enum maybe is_active, backfill, splitting;
     int64_t retries, backfill_reservations;
     int64_t pending_timeout_sec, agent_loss_grace_sec;
 };
@@ -36,6 +37,8 @@ struct resource_group_params {
       .doc = "others may start first if that delays nobody; true for a new group" },          \
     { "backfill_reservations", FIELD_INT, 0, offsetof(struct resource_group_params, backfill_reservations), 0,    \
       COUNT_MAX, .doc = "that many get a time to start; 0 = all" },                                \
+    { RESOURCE_OPTS_SPLITTING, FIELD_MAYBE, 0, offsetof(struct resource_group_params, splitting),   \
+      .doc = "whether amounts of devices may be split, of sessions that do not say it" },          \
     { "allowed_session_types", FIELD_STR_LIST, 0,                                                  \
       offsetof(struct resource_group_params, allowed_session_types), 0, 8,                                        \
       .doc = "what may be made in it; interactive and batch unless set" },                         \
@@ -96,9 +99,9 @@ static void resource_group_check(struct account_row *row,
 static bool resource_group_sets_options(const struct resource_group_params *params)
 {
     return params->scheduler_opts || params->retries != UNSET || params->backfill != MAYBE_UNSET
-           || params->backfill_reservations != UNSET || params->allowed_session_types.count
-           || params->pending_timeout_sec != UNSET || params->preemption || params->fair_share
-           || params->handler_options;
+           || params->backfill_reservations != UNSET || params->splitting != MAYBE_UNSET
+           || params->allowed_session_types.count || params->pending_timeout_sec != UNSET
+           || params->preemption || params->fair_share || params->handler_options;
 }
 
 static json_t *resource_group_list_types(const struct str_list *types)
@@ -177,6 +180,9 @@ static char *resource_group_merge_options(struct account_row *row, const char *o
     if (params->backfill_reservations != UNSET)
         json_object_set_new(opts, "backfill_reservations",
                             json_integer(params->backfill_reservations));
+    if (params->splitting != MAYBE_UNSET)
+        json_object_set_new(opts, RESOURCE_OPTS_SPLITTING,
+                            json_boolean(params->splitting == MAYBE_TRUE));
     if (params->allowed_session_types.count)
         json_object_set_new(opts, "allowed_session_types",
                             resource_group_list_types(&params->allowed_session_types));

@@ -10,16 +10,26 @@
 #include "base/json_load.h"
 #include "manager/request/callbacks.h"
 #include "manager/request/image_aliases.h"
+#include "model/resource_opts.h"
 
 #define AT(member) offsetof(struct session_params, member)
 #define BOOTSTRAP_MAX (16 * 1024)
 #define COMMAND_MAX (64 * 1024)
 #define VARIABLES_MAX 4096
 
+static const struct field resource_opts_fields[] = {
+    { "shmem", FIELD_JSON, FIELD_NULLABLE, AT(shmem),
+      .doc = "shared memory, of what is asked for as mem; a size such as \"64m\", or bytes" },
+    { RESOURCE_OPTS_SPLITTING, FIELD_MAYBE, FIELD_NULLABLE, AT(splitting),
+      .doc = "whether an amount of devices may be split where it does not fit on one; default: as "
+             "the resource group says, else false" },
+    FIELD_END,
+};
+
 static const struct field config_fields[] = {
     { "resources", FIELD_OBJECT, FIELD_NULLABLE, AT(resources),
       .doc = "slots, e.g. {\"cpu\": \"1\", \"mem\": \"1g\"}" },
-    { "resource_opts|resourceOpts", FIELD_OBJECT, FIELD_NULLABLE, AT(resource_opts) },
+    { "resource_opts|resourceOpts", FIELD_STRUCT, FIELD_NULLABLE, .sub = resource_opts_fields },
     { "environ", FIELD_OBJECT, FIELD_NULLABLE, AT(environ) },
     { "scaling_group|scalingGroup", FIELD_STR, FIELD_NULLABLE, AT(request.resource_group), 1, 64,
       .doc = "resource group; default: the first one allowed" },
@@ -115,6 +125,22 @@ static int session_params_copy_environ(struct request *req, struct session_param
     if (json_object_size(params->environ) > VARIABLES_MAX)
         return api_fail_param(err, "config.environ", "has more than %d variables", VARIABLES_MAX);
     return session_params_copy_object(req, params->environ, &params->request.environ, err);
+}
+
+/* JSON text of what is said in the arena; nothing stays NULL. */
+static int session_params_copy_opts(struct request *req, const struct session_params *params,
+                                    const char **ret, struct aq_error *err)
+{
+    json_auto_t *opts = json_object();
+
+    if (!opts
+        || (params->shmem && json_object_set(opts, "shmem", (json_t *)(uintptr_t)params->shmem) < 0)
+        || (params->splitting != MAYBE_UNSET
+            && json_object_set_new(opts, RESOURCE_OPTS_SPLITTING,
+                                   json_boolean(params->splitting == MAYBE_TRUE))
+                   < 0))
+        return aq_fail_oom(err);
+    return json_object_size(opts) ? session_params_copy_object(req, opts, ret, err) : 0;
 }
 
 /* JSON text of the ports in the arena; none stays NULL. */
@@ -307,9 +333,7 @@ int session_params_read(const struct api *api, struct request *req, const json_t
         || (r = session_params_check_callback(api, &params, err)) < 0
         || (r = session_params_read_constraints(&params, err)) < 0
         || (r = session_params_copy_environ(req, &params, err)) < 0
-        || (r = session_params_copy_object(req, params.resource_opts, &params.request.resource_opts,
-                                           err))
-               < 0
+        || (r = session_params_copy_opts(req, &params, &params.request.resource_opts, err)) < 0
         || (r = session_params_copy_ports(req, &params.ports, &params.request.preopen_ports, err))
                < 0
         || (r = session_params_read_slots(api, &params, err)) < 0)

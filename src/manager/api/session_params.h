@@ -15,7 +15,8 @@ struct session_params {
     int64_t cluster_size, priority, job_priority, batch_timeout_sec;
     struct str_list dependencies, agents;
     struct int_list ports;
-    const json_t *resources, *environ, *resource_opts;
+    const json_t *resources, *environ, *shmem;
+    enum maybe splitting;
     bool enqueue_only;
     int64_t max_wait_sec; /* 0 = as long as it takes */
 };

@@ -8,6 +8,7 @@
 #include "manager/core/retention.h"
 #include "model/agent.h"
 #include "model/accounts.h"
+#include "model/resource_opts.h"
 #include "model/session.h"
 #include "sched/scheduler.h"
 
@@ -128,6 +129,7 @@ struct core_scheduling {
     bool has_retries;             /* its options say retries_to_skip */
     uint32_t session_types;       /* bits of enum session_type: what may be made in it */
     int64_t pending_timeout_usec; /* as its options say, else as its column does; 0 = none */
+    enum splitting splitting;     /* of sessions that do not say it themselves */
     enum core_fate preempted_batch, preempted_interactive;
     enum core_scope victim_scope; /* whose sessions preempt each other */
     int preemptible_priority;     /* sessions with a higher job priority stay */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/json_load.h"
 #include "manager/view/session_view.h"
 
 /* One session on its way out. */
@@ -14,6 +15,21 @@ struct session_own {
 };
 
 /* ---- kernels ---- */
+
+/* Its accelerators, and how much of each it has: {"cuda.shares": {"DEVICE": "0.60"}}. */
+static void session_own_write_devices(const char *alloc, struct jsonw *w)
+{
+    json_auto_t *slots = alloc ? json_load_string(alloc, 0) : NULL;
+    AQ_CLEANUP(aq_freep) char *text = NULL;
+    const char *slot;
+    json_t *devices;
+    void *next;
+
+    json_object_foreach_safe(slots, next, slot, devices) if (!strchr(slot, '.'))
+        json_object_del(slots, slot);
+    text = slots ? json_dump_text(slots, JSON_COMPACT) : NULL;
+    api_write_raw(w, "devices", text ? text : "{}");
+}
 
 static void session_own_write_kernel(const struct principal *who, const struct core *core,
                                      const struct uuid *session, const struct kernel_row *row,
@@ -37,6 +53,7 @@ static void session_own_write_kernel(const struct principal *who, const struct c
     jsonw_member_str(w, "gpu_misuse", core_kernel_limit_violations(core, session, &kernel->id));
     jsonw_key(w, "requested_slots");
     slots_write_json(&kernel->requested, core_slot_types(core), w);
+    session_own_write_devices(kernel->alloc, w);
     api_write_raw(w, "service_ports", kernel->service_ports ? kernel->service_ports : "[]");
     api_write_time(w, "status_changed", kernel->status_changed_usec);
     api_write_time(w, "terminated_at", row->terminated_usec);

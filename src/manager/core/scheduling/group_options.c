@@ -17,6 +17,8 @@
  *   "preemption": {...}                   who is preempted by whom, see preemption.c
  *   "handler_options": {...}              how often a start is tried, and for how long,
  *       see retry_options.c
+ *   "allow_fractional_resource_fragmentation": true
+ *       may amounts of devices be split, of sessions that do not say it themselves
  *   "pending_timeout": SECONDS            Backend.AI's place for the column of
  *       that name; the API keeps both the same
  */
@@ -173,6 +175,15 @@ static int options_read_timeout(const json_t *opts, int64_t *ret_usec, struct aq
     return 0;
 }
 
+static int options_read_splitting(const json_t *opts, enum splitting *ret, struct aq_error *err)
+{
+    bool is_allowed;
+    int r = options_read_bool(opts, RESOURCE_OPTS_SPLITTING, &is_allowed, err);
+
+    *ret = resource_opts_splitting(opts);
+    return r;
+}
+
 static int options_read_opts(const char *text, struct core_scheduling *ret, struct aq_error *err)
 {
     const json_t *config;
@@ -195,6 +206,8 @@ static int options_read_opts(const char *text, struct core_scheduling *ret, stru
         r = options_read_strategy(opts, &ret->options, err);
     if (r == 0)
         r = options_read_bool(opts, "backfill", &ret->options.backfill, err);
+    if (r == 0)
+        r = options_read_splitting(opts, &ret->splitting, err);
     if (r == 0)
         r = options_read_count(opts, "backfill_reservations", &ret->options.reservations_max, err);
     if (r == 0)

@@ -42,7 +42,8 @@ static int admission_next_agent(const void *data, size_t *at, struct sched_agent
 }
 
 /* Those that the owner may use and that are in use. */
-static int admission_list_groups(struct core *core, const struct session *s, struct admission *ret)
+static int admission_list_groups(struct core *core, const struct session *s,
+                                 enum splitting splitting, struct admission *ret)
 {
     const struct allowed *allowed = access_find(core, s);
     size_t count = allowed ? allowed->count : 0;
@@ -60,6 +61,7 @@ static int admission_list_groups(struct core *core, const struct session *s, str
         groups[ret->group_count] = (struct admit_resource_group){
             .name = g->g.name,
             .types = g->scheduling.session_types,
+            .may_split = (splitting ? splitting : g->scheduling.splitting) == SPLITTING_ALLOWED,
             .next_agent = admission_next_agent,
             .data = &places[ret->group_count]
         };
@@ -190,7 +192,7 @@ int admission_check(struct core *core, struct session *s, const struct admission
     admission_set_policy(core, s, &a);
     r = admission_set_kernels(core, s, asked, &subject, &a);
     if (r == 0)
-        r = admission_list_groups(core, s, &a);
+        r = admission_list_groups(core, s, asked->splitting, &a);
     if (r == 0 && (a.pending_max != ADMIT_UNLIMITED || a.pending_slots_max)) {
         r = admission_count_waiting(core, s, queue);
         a.pending = queue->count;

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "model/accounts.h"
+#include "model/resource_opts.h"
 #include "model/session.h"
 
 struct aq_error;
@@ -26,6 +27,7 @@ struct admission_request {
     const char *resource_group; /* NULL = any */
     const char *architecture;   /* NULL = any */
     int64_t shmem_bytes;        /* 0 = nothing is said */
+    enum splitting splitting;   /* the same */
     const char *const *agents;  /* ids: one of these only; NULL = any */
     size_t agent_count;
     bool waits_for_capacity; /* more than any agent has is fine */

@@ -115,6 +115,20 @@ static bool agent_command_make_ssh_seed(struct core *core, const struct session 
     return *ret;
 }
 
+/* The agent is told what the resource group says, if the session does not. */
+static int agent_command_set_splitting(const struct session_entry *l, json_t *spec)
+{
+    enum splitting splitting = session_entry_splitting(l);
+    json_t *opts = json_object_get(spec, "resource_opts");
+
+    if (!splitting)
+        return 0;
+    if (!opts && json_object_set_new(spec, "resource_opts", opts = json_object()) < 0)
+        return -1;
+    return json_object_set_new(opts, RESOURCE_OPTS_SPLITTING,
+                               json_boolean(splitting == SPLITTING_ALLOWED));
+}
+
 static int agent_command_fill_create(struct core *core, const struct session_entry *l,
                                      const struct kernel *k, json_t *spec,
                                      struct msg_kernel_create *c)
@@ -149,6 +163,7 @@ static int agent_command_fill_create(struct core *core, const struct session_ent
         .ssh_public_key = key ? key->ssh_public_key : NULL,
     };
     if (!strbuf_ok(&slots) || !c->slots || !c->user_id || !c->group_id
+        || agent_command_set_splitting(l, spec) < 0
         || !agent_command_dump_member(core, spec, "resource_opts", &c->resource_opts)
         || !agent_command_dump_member(core, spec, "preopen_ports", &c->preopen_ports)
         || !agent_command_make_ssh_seed(core, &l->s, &c->ssh_seed)

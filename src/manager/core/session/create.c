@@ -354,10 +354,13 @@ static int create_keep_asked(struct create_creation *c, const struct session_req
     const struct session_constraints *constraints = &req->constraints;
     size_t count = constraints->agents_preferred ? 0 : constraints->agent_count;
     const char **agents = arena_array(&c->arena, count + 1, sizeof(*agents));
-    int r = request_shmem(req, &ret->shmem_bytes, &c->err);
+    struct request_opts opts;
+    int r = request_read_opts(req, &opts, &c->err);
 
     if (r < 0)
         return r;
+    ret->shmem_bytes = opts.shmem_bytes;
+    ret->splitting = opts.splitting;
     ret->waits_for_capacity = constraints->waits_for_capacity;
     if (!agents
         || (req->architecture && !(ret->architecture = arena_strdup(&c->arena, req->architecture))))

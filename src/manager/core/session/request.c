@@ -265,31 +265,23 @@ static int request_build_resources(const struct core *core, const struct session
     return 0;
 }
 
-int request_shmem(const struct session_request *req, int64_t *ret, struct aq_error *err)
+int request_read_opts(const struct session_request *req, struct request_opts *ret,
+                      struct aq_error *err)
 {
-    json_t *opts, *shmem;
-    const char *text;
-    int r = 0;
+    json_t *opts;
+    int r;
 
-    *ret = 0;
-    if (!req->resource_opts || !strstr(req->resource_opts, "\"shmem\""))
+    *ret = (struct request_opts){ 0 };
+    if (!req->resource_opts)
         return 0;
     errno = 0;
     opts = json_load_string(req->resource_opts, 0);
     if (!opts && errno == ENOMEM)
         return aq_fail_oom(err);
-    shmem = json_object_get(opts, "shmem");
-    text = json_string_value(shmem);
-    if (text)
-        r = slot_amount_parse(text, strlen(text), SLOT_BYTES, false, "mem", ret, NULL);
-    else if (json_is_integer(shmem))
-        *ret = json_integer_value(shmem);
-    else if (shmem && !json_is_null(shmem))
-        r = -EINVAL;
+    ret->splitting = resource_opts_splitting(opts);
+    r = resource_opts_shmem(opts, &ret->shmem_bytes, err);
     json_decref(opts);
-    if (r < 0 || *ret < 0)
-        return aq_fail_field(err, EINVAL, "resource_opts", "shmem is no size: \"64m\", \"1g\"");
-    return 0;
+    return r;
 }
 
 /* A copy without spare room: it lives as long as the session waits. */

@@ -232,7 +232,9 @@ static int entry_read_spec(struct session_entry *l)
     int r = 0;
 
     l->placement.is_single_node = !s->is_multi_node;
-    if (!s->spec || (!strstr(s->spec, "\"architecture\":") && !constraints_are_in(s->spec)))
+    if (!s->spec
+        || (!strstr(s->spec, "\"architecture\":") && !constraints_are_in(s->spec)
+            && !strstr(s->spec, "\"" RESOURCE_OPTS_SPLITTING "\"")))
         return 0;
     errno = 0;
     spec = json_load_string(s->spec, 0);
@@ -241,6 +243,7 @@ static int entry_read_spec(struct session_entry *l)
     architecture = json_string_value(json_object_get(spec, "architecture"));
     if (architecture && !(l->placement.architecture = strdup(architecture)))
         r = -ENOMEM;
+    l->placement.splitting = resource_opts_splitting(json_object_get(spec, "resource_opts"));
     if (r == 0)
         r = constraints_read(spec, l);
     json_decref(spec);
@@ -385,6 +388,12 @@ void session_entry_free_retired(struct core *core)
     }
 }
 
+enum splitting session_entry_splitting(const struct session_entry *l)
+{
+    return l->placement.splitting ? l->placement.splitting
+                                  : l->resource_group->scheduling.splitting;
+}
+
 int session_entry_describe(struct core *core, struct session_entry *l, bool holding,
                            struct sched_session *ret)
 {
@@ -403,6 +412,7 @@ int session_entry_describe(struct core *core, struct session_entry *l, bool hold
         .kernels = kernels,
         .dependencies = l->s.dependencies,
         .dependency_count = l->s.dependency_count,
+        .may_split = session_entry_splitting(l) == SPLITTING_ALLOWED,
         .failed_agent = l->retry.failed_agent,
         .lifetime_usec = l->s.batch_timeout_usec,
     };

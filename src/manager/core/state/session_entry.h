@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "model/resource_opts.h"
 #include "model/session.h"
 #include "sched/scheduler.h"
 
@@ -88,6 +89,7 @@ struct session_entry {
     struct {
         char *architecture; /* NULL = any */
         bool is_single_node;
+        enum splitting splitting;                /* as it says itself */
         struct session_constraints *constraints; /* NULL = none */
         struct json_t *constraints_json;         /* that they borrow from */
     } placement;                                 /* what its spec asks of its agents */
@@ -145,6 +147,9 @@ void session_entry_touch(struct core *core, struct session_entry *l);
  */
 int session_entry_describe(struct core *core, struct session_entry *l, bool holding,
                            struct sched_session *ret);
+
+/* As it says itself, else as its resource group does. */
+enum splitting session_entry_splitting(const struct session_entry *l);
 
 /* Look again not later than at 'usec' (monotonic). */
 void session_entry_wake_at(struct core *core, struct session_entry *l, int64_t usec);

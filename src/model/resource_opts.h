@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* resource_opts.h - how a session is given its resources, beside how much of them
+ *
+ * The object "resource_opts" of a session, with Backend.AI's names: as the API keeps it, it has
+ * {"shmem": "64m" or bytes, "allow_fractional_resource_fragmentation": true or false}, each of
+ * which may be missing. Pure.
+ */
+#ifndef AQ_MODEL_RESOURCE_OPTS_H
+#define AQ_MODEL_RESOURCE_OPTS_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct json_t;
+
+#define RESOURCE_OPTS_SPLITTING "allow_fractional_resource_fragmentation"
+
+/* May an amount that fits on one device be split over several, and one that does not into unequal
+ * parts? UNSAID: as whoever is asked next says, in the end the agents have it whole or in equal
+ * parts.
+ */
+enum splitting { SPLITTING_UNSAID, SPLITTING_FORBIDDEN, SPLITTING_ALLOWED };
+
+/* UNSAID also for what is no truth value, and for a NULL 'opts'. */
+enum splitting resource_opts_splitting(const struct json_t *opts);
+
+/* Bytes of shared memory into *ret, which stays as it is if they are not said. -EINVAL for what is
+ * no size.
+ */
+int resource_opts_shmem(const struct json_t *opts, int64_t *ret, struct aq_error *err);
+
+#endif

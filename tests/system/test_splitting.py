@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parts of devices that are split over several, for sessions and groups that allow it."""
+
+import json
+
+import pytest
+
+from cluster import Cluster, interactive, wait_for, wait_status
+
+NAME = "allow_fractional_resource_fragmentation"
+OPTION = ("--resource-opts", f"{NAME}=yes")
+
+CARDS = """\
+slot_name = "cuda"
+device_plugin_name = "CUDADevice"
+devices = [
+  {{ mother_uuid = "{0}-1", model_name = "GPU", numa_node = 0, subproc_count = 100, memory_size = "{1}G", is_mig_device = false }},
+  {{ mother_uuid = "{0}-2", model_name = "GPU", numa_node = 0, subproc_count = 100, memory_size = "{1}G", is_mig_device = false }},
+]
+"""
+
+
+@pytest.fixture(scope="module")
+def world():
+    """Agent "a" has two cards."""
+    with Cluster(ALIQUOT_RESOURCE_CPUS="16", ALIQUOT_MANAGER_HEARTBEAT="0.2s",
+                 ALIQUOT_AGENTS_HEARTBEAT="1s", ALIQUOT_SESSIONS_KILL_GRACE="0.3s") as cluster:
+        cluster.start_manager()
+        file = cluster.folder / "a.toml"
+        file.write_text(CARDS.format("a", 2))
+        cluster.start_agent("a", ALIQUOT_ACCELERATORS_MOCK=str(file))
+        yield cluster
+        cluster.check_audits()
+        cluster.check_nothing_left()
+        cluster.stop()
+
+
+@pytest.fixture
+def cluster(world):
+    yield world
+    for session in world.live_sessions():
+        world.client().send("DELETE", f"/session/{session['name']}?forced=true")
+    wait_for(lambda: not world.live_sessions(), what="the sessions to end")
+
+
+def submit(cluster, name, amount, opts=None, **more):
+    body = interactive(name, **more)
+    body["config"] = {"resources": {"cpu": "1", "mem": "64m", "cuda.shares": amount}}
+    if opts is not None:
+        body["config"]["resource_opts"] = opts
+    reply = cluster.client().post("/session", body)
+    assert reply.status == 201, reply
+    return reply.json["sessionId"]
+
+
+def run(cluster, name, amount, opts=None, **more):
+    return wait_status(cluster.client(), submit(cluster, name, amount, opts, **more), "RUNNING")
+
+
+def fill(cluster, *amounts):
+    """So much of each card is taken."""
+    for i, amount in enumerate(amounts):
+        run(cluster, f"fill-{i}", amount)
+
+
+def devices(shown):
+    return shown["kernels"][0]["devices"].get("cuda.shares", {})
+
+
+def config_of(cluster, shown, name, agent="a"):
+    folder = cluster.folder / agent / "kernels" / shown["kernels"][0]["id"]
+    lines = (folder / "config" / name).read_text().splitlines()
+    return dict(line.split("=", 1) for line in lines)
+
+
+def reason(cluster, session):
+    """Why it waits, once the scheduler has looked at it."""
+    def ask():
+        shown = cluster.client().get(f"/aliquot/v1/sessions/{session}/why")
+        return shown.json if shown.status == 200 else None
+    return wait_for(ask, what="a reason")
+
+
+@pytest.mark.gate
+def test_what_may_be_split_need_not_wait(cluster):
+    fill(cluster, "0.7", "0.7")
+    waits = submit(cluster, "whole", "0.4")
+    done = cluster.cli("session", "create", "--name", "split", "-r", "cpu=1", "-r", "mem=64m",
+                       "-r", "cuda.shares=0.4", *OPTION)
+    assert done.returncode == 0, done
+    shown = wait_status(cluster.client(), "split", "RUNNING")
+    assert devices(shown) == {"a-1": "0.20", "a-2": "0.20"}
+    seen = config_of(cluster, shown, "resource.txt")
+    assert seen["CUDA.SHARES_SHARES"] == "a-1:0.20,a-2:0.20"
+    fifth = (2 << 30) // 5
+    assert dict(part.split(":") for part in seen["CUDA_MEMORY_LIMITS"].split(",")) == {
+        "a-1": str(fifth), "a-2": str(fifth)}
+    info = cluster.cli("session", "info", "split").stdout
+    assert "Devices of main1: cuda.shares 0.20 of a-1, 0.20 of a-2\n" in info
+    query = "{ compute_session(id: \"%s\") { resource_opts } }" % shown["id"]
+    told = cluster.client().post("/admin/gql", {"query": query, "variables": {}}).json
+    assert json.loads(told["data"]["compute_session"]["resource_opts"]) == {NAME: True}
+    assert cluster.client().get("/aliquot/v1/sessions/" + waits).json["status"] == "PENDING"
+
+
+@pytest.mark.parametrize("said", [True, "true", "yes", "1", 1, "T"])
+def test_how_clients_say_it(cluster, said):
+    fill(cluster, "0.7", "0.9")
+    assert devices(run(cluster, "split", "0.4", {NAME: said})) == {"a-1": "0.10", "a-2": "0.30"}
+
+
+@pytest.mark.parametrize("opts", [None, {}, {NAME: False}, {NAME: "no"}, {NAME: None}])
+def test_what_may_not_be_split_waits(cluster, opts):
+    fill(cluster, "0.7", "0.7")
+    waits = submit(cluster, "whole", "0.4", opts)
+    reason(cluster, waits)
+    assert cluster.client().get("/aliquot/v1/sessions/" + waits).json["status"] == "PENDING"
+    cluster.client().delete("/session/fill-1")
+    assert len(devices(wait_status(cluster.client(), waits, "RUNNING"))) == 1
+
+
+def test_nothing_is_split_without_need(cluster):
+    fill(cluster, "0.7", "0.5")
+    assert len(devices(run(cluster, "one", "0.4", {NAME: True}))) == 1
+
+
+def test_the_group_says_it_for_those_that_do_not(cluster):
+    client = cluster.client()
+
+    path = "/aliquot/v1/resource-groups/default"
+    before = client.get("/aliquot/v1/resource-groups").json["items"][0]
+    assert before["name"] == "default" and before[NAME] is False
+    fill(cluster, "0.7", "0.7")
+    waits = submit(cluster, "default", "0.4")
+    never = submit(cluster, "never", "0.3", {NAME: False})
+    wait_status(client, never, "RUNNING")
+    client.delete("/session/never")
+    reason(cluster, waits)
+    try:
+        done = cluster.cli("admin", "resource-group", "set", "default",
+                           "--allow-fractional-resource-fragmentation", "yes")
+        assert done.returncode == 0, done
+        assert client.get("/aliquot/v1/resource-groups").json["items"][0][NAME] is True
+        assert len(devices(wait_status(client, waits, "RUNNING"))) == 2
+        assert reason(cluster, submit(cluster, "own", "0.2", {NAME: False}))
+    finally:
+        client.send("PATCH", path, {"scheduler_opts": before["scheduler_opts"]})
+
+
+def test_a_restart_of_the_manager_forgets_nothing(cluster):
+    client = cluster.client()
+    fill(cluster, "0.7", "0.8")
+    waits = submit(cluster, "split", "0.6", {NAME: True})
+    reason(cluster, waits)
+    cluster.programs["manager"].kill()
+    cluster.programs["manager"].start()
+    wait_for(lambda: cluster.agent("a").get("connected"), 60, "the agent")
+    client.delete("/session/fill-1")
+    assert len(devices(wait_status(client, waits, "RUNNING"))) == 1
+    again = run(cluster, "again", "0.7", {NAME: True})
+    assert devices(again) == {"a-1": "0.40", "a-2": "0.30"}
