@@ -196,6 +196,24 @@ int fit_choose_devices(const struct cluster *c, const struct slot_request *req,
 /* Whether these amounts and devices, sorted as a state's, fit. */
 bool fit_check_row(const struct cluster *c, const struct slot_request *req, const int64_t *free,
                    const struct cluster_device *devices, size_t device_count);
+/* What devices lack to hold an amount: so many of them are needed ('parts') with 'each' free. */
+struct shortage {
+    int64_t missing; /* how much more would do */
+    int64_t parts, each;
+    int64_t ready;   /* devices that have as much free */
+    int64_t usable;  /* devices that could have it */
+    int64_t most;    /* free on the best of those that are not ready; -1 = all are */
+    uint32_t device; /* which that is: its 'unused' */
+    int64_t sum;     /* free on all of them together */
+    int64_t finest;  /* no device divides the amount: the least quantum of any; else 0 */
+    bool is_whole;   /* a part is a device */
+};
+/* Of devices of one column, with their places in 'unused'; what they have free is changed. False if
+ * nothing is missing.
+ */
+bool fit_find_shortage(const struct cluster *c, const struct slot_request *req,
+                       struct cluster_device *devices, size_t count, int64_t amount,
+                       struct shortage *ret);
 /* Into the order of a state's devices. */
 void cluster_sort_devices(struct cluster_device *devices, size_t count);
 

@@ -2,6 +2,7 @@
 /* explain.c - the reason why a session waits, as a sentence and as JSON */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -11,11 +12,13 @@
 
 struct explanation {
     struct sched *s;
+    const struct sched_snapshot *snap;
     const struct slot_types *types;
     const struct sched_session *session;
     struct sched_entry *entry;
     const struct placement_constraints *constraints; /* NULL = any agent will do */
     struct arena *arena;
+    struct cluster_device *devices; /* room for those of any agent */
     struct strbuf text;
     struct jsonw *json;
 };
@@ -31,21 +34,56 @@ static int64_t explain_have(const struct explanation *e, uint32_t node, size_t c
     return AQ_MAX(e->s->cluster.nodes[node].free[column], 0);
 }
 
+/* What of a slot is missing on the agent; false if nothing is. */
+static bool explain_find_shortage(struct explanation *e, uint32_t node,
+                                  const struct slot_request *req, size_t column,
+                                  struct shortage *ret)
+{
+    const struct cluster_node *n = &e->s->cluster.nodes[node];
+    int64_t amount = req->amounts[column];
+    size_t count = 0;
+
+    *ret = (struct shortage){ .most = -1 };
+    if (amount <= 0)
+        return false;
+    for (uint32_t i = 0; column < e->s->cluster.columns && i < n->device_count; i++)
+        if (n->devices[i].column == column) {
+            e->devices[count] = n->devices[i];
+            e->devices[count++].unused = i;
+        }
+    if (count)
+        (void)fit_find_shortage(&e->s->cluster, req, e->devices, count, amount, ret);
+    ret->missing = AQ_MAX(ret->missing, amount - explain_have(e, node, column));
+    return ret->missing > 0;
+}
+
+/* Has the agent ever as much as that? */
+static bool explain_could_hold(const struct cluster_node *n, const struct slot_request *req,
+                               size_t column)
+{
+    return n->is_capacity_known ? n->capacity[column] >= req->amounts[column]
+                                : n->free[column] != SCHED_ABSENT;
+}
+
 /* How much of the request is missing, as the sum of the missing parts: slots
- * of different units can only be compared by part.
+ * of different units can only be compared by part. What will never be there counts twice.
  */
-static int64_t explain_shortage(const struct explanation *e, uint32_t node,
+static int64_t explain_shortage(struct explanation *e, uint32_t node,
                                 const struct slot_request *req)
 {
+    struct shortage shortage;
     int64_t sum = 0;
 
     for (size_t c = 0; c < e->s->cluster.width; c++)
-        if (req->amounts[c] > explain_have(e, node, c))
-            sum += explain_millionths(req->amounts[c] - explain_have(e, node, c), req->amounts[c]);
+        if (explain_find_shortage(e, node, req, c, &shortage))
+            sum += explain_millionths(shortage.missing, req->amounts[c])
+                   + (c < e->s->cluster.columns
+                      && !explain_could_hold(&e->s->cluster.nodes[node], req, c))
+                         * INT64_C(1000000);
     return sum;
 }
 
-static uint32_t explain_find_nearest(const struct explanation *e, const struct slot_request *req,
+static uint32_t explain_find_nearest(struct explanation *e, const struct slot_request *req,
                                      size_t *ret_seen)
 {
     const struct cluster *c = &e->s->cluster;
@@ -102,76 +140,162 @@ static void explain_add_amounts(struct explanation *e, const int64_t *amounts)
         }
 }
 
-/* What of the devices of a slot 'req' may have. */
-struct device_view {
-    int64_t most;   /* free on one that divides the amount; -1 = there is none */
-    int64_t finest; /* the least quantum; INT64_MAX = there is no device */
-};
-
-static struct device_view explain_view_devices(const struct explanation *e,
-                                               const struct slot_request *req,
-                                               const struct cluster_node *n, size_t column)
+static const char *explain_device_id(const struct explanation *e, uint32_t node, uint32_t device)
 {
-    struct device_view v = { .most = -1, .finest = INT64_MAX };
-
-    for (uint32_t i = 0; i < n->device_count; i++) {
-        const struct cluster_device *d = &n->devices[i];
-        int64_t quantum = e->s->cluster.quanta[d->quantum];
-
-        if (d->column != column || !(req->models >> d->model & 1))
-            continue;
-        v.finest = AQ_MIN(v.finest, quantum);
-        if (quantum == 0 || req->amounts[column] % quantum == 0)
-            v.most = AQ_MAX(v.most, d->free);
-    }
-    return v;
+    for (size_t i = 0; i < e->snap->agent_count; i++)
+        if (strcmp(e->snap->agents[i].id, e->s->cluster.nodes[node].id) == 0
+            && device < e->snap->agents[i].device_count)
+            return e->snap->agents[i].devices[device].id;
+    return NULL;
 }
 
-/* The agent has enough in sum, but its devices are too full one by one, or too coarse. */
-static void explain_devices(struct explanation *e, const struct slot_request *req, uint32_t node)
+/* The agent has enough in sum: what a session could do about it. */
+static void explain_splitting(struct explanation *e, const struct slot_request *req, size_t column,
+                              const struct shortage *s)
 {
-    const struct cluster_node *n = &e->s->cluster.nodes[node];
-    char buf[AMOUNT_TEXT_MAX], asked[AMOUNT_TEXT_MAX];
+    char sum[AMOUNT_TEXT_MAX];
 
-    for (size_t c = 0; c < e->s->cluster.columns; c++) {
-        struct device_view v = explain_view_devices(e, req, n, c);
-        const char *name = e->s->cluster.names[c];
+    if (!req->may_split && !s->is_whole && s->sum >= req->amounts[column])
+        strbuf_addf(&e->text,
+                    "; %s is free on its devices together: allow splitting with --resource-opts "
+                    "allow_fractional_resource_fragmentation=yes",
+                    slot_amount_humanize(s->sum, explain_type_of(e, column), sum));
+}
 
-        if (req->amounts[c] <= 0 || v.finest == INT64_MAX)
-            continue;
-        if (v.most < 0)
-            strbuf_addf(&e->text,
-                        "\n  - %s: %s is no multiple of %s, the smallest part of a device"
-                        " on %s",
-                        name, slot_amount_format(req->amounts[c], explain_type_of(e, c), asked),
-                        slot_amount_format(v.finest, explain_type_of(e, c), buf), n->id);
-        else if (v.most < req->amounts[c])
-            strbuf_addf(&e->text, "\n  - %s: no device has more than %s free on %s", name,
-                        slot_amount_humanize(v.most, explain_type_of(e, c), buf), n->id);
+/* "2" or "none", of several. */
+static const char *explain_count(int64_t count, char buf[24])
+{
+    (void)snprintf(buf, 24, "%" PRId64, count);
+    return count ? buf : "none";
+}
+
+/* "needs 0.4 of one device; the most that is free on one is 0.3 (GPU-1)" */
+static void explain_devices(struct explanation *e, const struct slot_request *req, uint32_t node,
+                            size_t column, const struct shortage *s)
+{
+    enum slot_type type = explain_type_of(e, column);
+    const char *id = s->most >= 0 ? explain_device_id(e, node, s->device) : NULL;
+    char each[AMOUNT_TEXT_MAX], most[AMOUNT_TEXT_MAX], ready[24];
+
+    slot_amount_humanize(req->may_split ? req->amounts[column] : s->each, type, each);
+    slot_amount_humanize(req->may_split ? s->sum : s->most, type, most);
+    if (req->may_split)
+        strbuf_addf(&e->text, "%s, also in parts; %s is free on its %" PRId64 " devices together",
+                    each, most, s->usable);
+    else if (s->is_whole)
+        strbuf_addf(&e->text, "%" PRId64 " whole device%s; %s of %" PRId64 " is free", s->parts,
+                    s->parts == 1 ? "" : "s", explain_count(s->ready, ready), s->usable);
+    else if (s->parts > 1)
+        strbuf_addf(&e->text,
+                    "%s of each of %" PRId64 " devices; %s of %" PRId64 " has as much free", each,
+                    s->parts, explain_count(s->ready, ready), s->usable);
+    else if (s->most <= 0)
+        strbuf_addf(&e->text, "%s of one device; nothing is free on any of %" PRId64, each,
+                    s->usable);
+    else
+        strbuf_addf(&e->text, "%s of one device; the most that is free on one is %s%s%s%s", each,
+                    most, id ? " (" : "", id ? id : "", id ? ")" : "");
+    if (!req->may_split && !s->is_whole && s->parts > 1 && s->most > 0)
+        strbuf_addf(&e->text, ", the %s has %s%s%s%s", s->ready ? "next" : "best", most,
+                    id ? " (" : "", id ? id : "", id ? ")" : "");
+    explain_splitting(e, req, column, s);
+}
+
+static void explain_write_devices(const struct explanation *e, const struct slot_request *req,
+                                  uint32_t node, size_t column, const struct shortage *s)
+{
+    enum slot_type type = explain_type_of(e, column);
+    const char *id = s->most >= 0 ? explain_device_id(e, node, s->device) : NULL;
+    char buf[AMOUNT_TEXT_MAX];
+
+    jsonw_object_begin(e->json);
+    jsonw_member_str(e->json, "slot", e->s->cluster.names[column]);
+    jsonw_member_bool(e->json, "may_split", req->may_split);
+    jsonw_member_int(e->json, "parts", s->parts);
+    jsonw_member_str(e->json, "each", slot_amount_format(s->each, type, buf));
+    jsonw_member_int(e->json, "ready", s->ready);
+    jsonw_member_int(e->json, "usable", s->usable);
+    jsonw_member_str(e->json, "most", s->most >= 0 ? slot_amount_format(s->most, type, buf) : NULL);
+    jsonw_member_str(e->json, "device", id);
+    jsonw_member_str(e->json, "together", slot_amount_format(s->sum, type, buf));
+    jsonw_object_end(e->json);
+}
+
+/* "cpu: missing=3 on i-1: needs 4, 1 is free" */
+static void explain_slot(struct explanation *e, const struct slot_request *req, uint32_t node,
+                         size_t column, const struct shortage *s)
+{
+    enum slot_type type = explain_type_of(e, column);
+    const char *agent = e->s->cluster.nodes[node].id, *name = e->s->cluster.names[column];
+    char missing[AMOUNT_TEXT_MAX], amount[AMOUNT_TEXT_MAX], have[AMOUNT_TEXT_MAX];
+
+    slot_amount_humanize(req->amounts[column], type, amount);
+    if (s->finest) {
+        strbuf_addf(&e->text,
+                    "\n  - %s: %s is no multiple of %s, the smallest part of a device on %s", name,
+                    slot_amount_format(req->amounts[column], type, amount),
+                    slot_amount_format(s->finest, type, have), agent);
+        return;
     }
+    strbuf_addf(&e->text, "\n  - %s: missing=%s on %s: ", name,
+                slot_amount_humanize(s->missing, type, missing), agent);
+    if (req->kernels > 1)
+        strbuf_addf(&e->text, "its %" PRIu32 " containers together need ", req->kernels);
+    else
+        strbuf_adds(&e->text, "needs ");
+    if (s->parts && (s->ready < s->parts || req->may_split))
+        explain_devices(e, req, node, column, s);
+    else
+        strbuf_addf(&e->text, "%s, %s is free", amount,
+                    slot_amount_humanize(explain_have(e, node, column), type, have));
 }
 
 static void explain_missing(struct explanation *e, const struct slot_request *req, uint32_t node)
 {
     const struct cluster *c = &e->s->cluster;
     int64_t *missing = arena_array(e->arena, c->width, sizeof(*missing));
-    char buf[AMOUNT_TEXT_MAX];
+    struct shortage *s = arena_array(e->arena, c->width, sizeof(*s));
 
-    for (size_t i = 0; missing && i < c->columns; i++)
-        if (req->amounts[i] > explain_have(e, node, i)) {
-            missing[i] = req->amounts[i] - explain_have(e, node, i);
-            strbuf_addf(&e->text, "\n  - %s: missing=%s on %s", c->names[i],
-                        slot_amount_humanize(missing[i], explain_type_of(e, i), buf),
-                        c->nodes[node].id);
+    if (!missing || !s) {
+        e->text.failed = true;
+        return;
+    }
+    for (size_t i = 0; i < c->columns; i++)
+        if (explain_find_shortage(e, node, req, i, &s[i])) {
+            missing[i] = s[i].finest ? 0 : s[i].missing;
+            explain_slot(e, req, node, i, &s[i]);
         }
     if (explain_have(e, node, c->columns) < req->kernels)
         strbuf_addf(&e->text, "\n  - containers: missing=%" PRId64 " on %s",
                     req->kernels - explain_have(e, node, c->columns), c->nodes[node].id);
-    if (explain_shortage(e, node, req) == 0)
-        explain_devices(e, req, node);
     jsonw_member_str(e->json, "nearest", c->nodes[node].id);
-    if (missing)
-        explain_write_amounts(e, "missing", missing);
+    explain_write_amounts(e, "missing", missing);
+    jsonw_key(e->json, "devices");
+    jsonw_array_begin(e->json);
+    for (size_t i = 0; i < c->columns; i++)
+        if (s[i].parts && s[i].missing > 0)
+            explain_write_devices(e, req, node, i, &s[i]);
+    jsonw_array_end(e->json);
+}
+
+/* Which agents count, and what was taken off before. */
+static void explain_limits(struct explanation *e, size_t i)
+{
+    const struct sched_session *s = e->session;
+
+    for (size_t k = 0; s->designated_strict && k < s->designated_count; k++)
+        strbuf_addf(&e->text, "%s%s",
+                    k ? ", " : "\n  - only agents that it names count: ", s->designated[k]);
+    if (s->group && s->grouping_strict && s->grouping == SCHED_SPREAD)
+        strbuf_adds(&e->text, "\n  - agents that have a session of its group do not count");
+    if (s->group && s->grouping_strict && s->grouping == SCHED_PACK && e->constraints
+        && e->constraints->group_node_count)
+        strbuf_adds(&e->text, "\n  - only agents that have a session of its group count");
+    for (size_t k = 0; k < i; k++)
+        if (e->entry->holds[k].node != CLUSTER_NONE) {
+            strbuf_adds(&e->text, "\n  - amounts are what its other containers would leave");
+            return;
+        }
 }
 
 /* One requirement that found no agent. */
@@ -189,6 +313,7 @@ static void explain_requirement(struct explanation *e, size_t i)
                 : !entry_has_agent(e->s, e->entry, i) ? "architecture"
                 : e->constraints->designated_count    ? "designated"
                                                       : "session group");
+    explain_limits(e, i);
     jsonw_object_begin(e->json);
     explain_write_amounts(e, "slots", req->amounts);
     jsonw_member_int(e->json, "agents", (int64_t)seen);
@@ -329,6 +454,15 @@ static int explain_verdict(struct explanation *e, const struct sched_snapshot *s
     return 0;
 }
 
+static struct cluster_device *explain_reserve_devices(const struct explanation *e)
+{
+    size_t most = 0;
+
+    for (size_t i = 0; i < e->snap->agent_count; i++)
+        most = AQ_MAX(most, e->snap->agents[i].device_count);
+    return arena_array(e->arena, most + 1, sizeof(struct cluster_device));
+}
+
 int sched_explain(const struct sched_snapshot *snap, uint32_t index, struct arena *arena,
                   struct strbuf *text, struct strbuf *json, struct aq_error *err)
 {
@@ -336,6 +470,7 @@ int sched_explain(const struct sched_snapshot *snap, uint32_t index, struct aren
     struct strbuf members = STRBUF_INIT;
     struct jsonw w = jsonw_make(&members), top;
     struct explanation e = { .types = snap->types,
+                             .snap = snap,
                              .session = &snap->sessions[index],
                              .arena = arena,
                              .text = STRBUF_INIT,
@@ -350,6 +485,8 @@ int sched_explain(const struct sched_snapshot *snap, uint32_t index, struct aren
         return r;
     e.s = s;
     e.entry = &s->entries[handle];
+    if (!(e.devices = explain_reserve_devices(&e)))
+        return aq_fail_oom(err);
     jsonw_object_begin(&w);
     verdict = validate_entry(s, e.entry, snap->now_usec, &account);
     r = explain_verdict(&e, snap, &verdict, account);

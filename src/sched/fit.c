@@ -192,6 +192,83 @@ static bool fit_check_devices(const struct cluster *c, const struct slot_request
     return true;
 }
 
+/* ---- what devices lack ---- */
+
+/* The one with most free of those that have less than 'each', and have not been counted. */
+static struct cluster_device *fit_next_short_device(const struct slot_request *req,
+                                                    struct cluster_device *devices, size_t count,
+                                                    int64_t each, uint8_t quantum)
+{
+    struct cluster_device *best = NULL;
+
+    for (size_t i = 0; i < count; i++)
+        if (fit_is_usable(req, &devices[i], quantum) && devices[i].free >= 0
+            && devices[i].free < each && (!best || devices[i].free > best->free))
+            best = &devices[i];
+    return best;
+}
+
+/* Of those with one quantum. False if they could never hold it. */
+static bool fit_find_shortage_of(const struct cluster *c, const struct slot_request *req,
+                                 struct cluster_device *devices, size_t count, int64_t amount,
+                                 uint8_t quantum, struct shortage *ret)
+{
+    struct device_split d = fit_split_least(c, req, devices, 0, count, amount, quantum);
+    struct cluster_device *next;
+
+    if (d.parts == SIZE_MAX)
+        return false;
+    fit_set_parts(&d, amount);
+    *ret = (struct shortage){ .parts = (int64_t)d.parts,
+                              .each = d.each + (d.rest > 0) * d.unit,
+                              .most = -1,
+                              .sum = fit_sum_to_level(req, devices, 0, count, &d, INT64_MAX) };
+    ret->is_whole = quantum == 0 && ret->each == AMOUNT_ONE;
+    for (size_t i = 0; i < count; i++) {
+        ret->usable += fit_is_usable(req, &devices[i], quantum);
+        ret->ready += fit_is_usable(req, &devices[i], quantum) && devices[i].free >= ret->each;
+    }
+    for (int64_t lacking = ret->parts - ret->ready; lacking > 0; lacking--) {
+        if (!(next = fit_next_short_device(req, devices, count, ret->each, quantum))) {
+            ret->missing = AQ_MAX(ret->missing + ret->each, amount - ret->sum);
+            break;
+        }
+        if (ret->most < 0) {
+            ret->most = next->free;
+            ret->device = next->unused;
+        }
+        ret->missing += ret->each - next->free;
+        next->free = -1;
+    }
+    if (req->may_split)
+        ret->missing = AQ_MAX(amount - ret->sum, 0);
+    return true;
+}
+
+bool fit_find_shortage(const struct cluster *c, const struct slot_request *req,
+                       struct cluster_device *devices, size_t count, int64_t amount,
+                       struct shortage *ret)
+{
+    int64_t below = INT64_MAX, finest = 0;
+    uint8_t quantum = 0;
+    bool is_found = false;
+
+    *ret = (struct shortage){ .most = -1 };
+    while (fit_next_quantum(c, devices, 0, count, &below, &quantum)) {
+        struct shortage here;
+
+        finest = c->quanta[quantum];
+        if (!fit_find_shortage_of(c, req, devices, count, amount, quantum, &here)
+            || (is_found && here.missing >= ret->missing))
+            continue;
+        *ret = here;
+        is_found = true;
+    }
+    if (!is_found)
+        *ret = (struct shortage){ .missing = amount, .most = -1, .finest = finest };
+    return ret->missing > 0;
+}
+
 bool fit_check_row(const struct cluster *c, const struct slot_request *req, const int64_t *free,
                    const struct cluster_device *devices, size_t device_count)
 {

@@ -33,6 +33,7 @@ struct sched_device {
     const char *model;     /* NULL = not known */
     int64_t capacity, free;
     int64_t quantum; /* it gives multiples of this; 0 = any amount */
+    const char *id;  /* for explanations; NULL = not known */
 };
 
 struct sched_agent {
@@ -238,8 +239,10 @@ int sched_run(const struct sched_snapshot *snap, struct arena *arena, struct sch
 
 /* Say why session 'index', looked at by itself, does not start: a sentence or
  * list for users into 'text', and an object {"kind", "text", "requirements":
- * [{"slots", "agents", "nearest", "missing"}], "account", "dependencies",
- * "starts_at"} into 'json'; either may be NULL. Returns the verdict (PLACED: it
+ * [{"slots", "agents", "nearest", "missing", "devices"}], "account", "dependencies",
+ * "starts_at"} into 'json'; either may be NULL. "devices" has those slots of which
+ * the nearest agent's devices lack something: {"slot", "may_split", "parts", "each",
+ * "ready", "usable", "most", "device", "together"}, as struct shortage has it. Returns the verdict (PLACED: it
  * could start now), or -ENOMEM.
  */
 int sched_explain(const struct sched_snapshot *snap, uint32_t index, struct arena *arena,

@@ -20,15 +20,30 @@ devices = [
 """
 
 
+WHOLE = """\
+allocation_mode = "discrete"
+devices = [
+  { mother_uuid = "w-0", model_name = "MIG-10g", numa_node = 0, subproc_count = 14, memory_size = "10G", is_mig_device = true },
+  { mother_uuid = "w-1", model_name = "GPU", numa_node = 0, subproc_count = 100, memory_size = "4G", is_mig_device = false },
+  { mother_uuid = "w-2", model_name = "GPU", numa_node = 0, subproc_count = 100, memory_size = "4G", is_mig_device = false },
+]
+formats.10g-mig = { human_readable_name = "MIG" }
+"""
+
+
 @pytest.fixture(scope="module")
 def world():
-    """Agent "a" has two cards."""
+    """Agent "a" has two cards of which parts are given, "b" two whole ones and a slice."""
     with Cluster(ALIQUOT_RESOURCE_CPUS="16", ALIQUOT_MANAGER_HEARTBEAT="0.2s",
                  ALIQUOT_AGENTS_HEARTBEAT="1s", ALIQUOT_SESSIONS_KILL_GRACE="0.3s") as cluster:
         cluster.start_manager()
         file = cluster.folder / "a.toml"
         file.write_text(CARDS.format("a", 2))
-        cluster.start_agent("a", ALIQUOT_ACCELERATORS_MOCK=str(file))
+        cluster.start_agent("a", wait=False, ALIQUOT_ACCELERATORS_MOCK=str(file))
+        file = cluster.folder / "b.toml"
+        file.write_text(WHOLE)
+        cluster.start_agent("b", ALIQUOT_ACCELERATORS_MOCK=str(file))
+        wait_for(lambda: cluster.agent("a").get("connected"), 60, "agent a")
         yield cluster
         cluster.check_audits()
         cluster.check_nothing_left()
@@ -43,9 +58,9 @@ def cluster(world):
     wait_for(lambda: not world.live_sessions(), what="the sessions to end")
 
 
-def submit(cluster, name, amount, opts=None, **more):
+def submit(cluster, name, amount, opts=None, slot="cuda.shares", **more):
     body = interactive(name, **more)
-    body["config"] = {"resources": {"cpu": "1", "mem": "64m", "cuda.shares": amount}}
+    body["config"] = {"resources": {"cpu": "1", "mem": "64m", slot: amount}}
     if opts is not None:
         body["config"]["resource_opts"] = opts
     reply = cluster.client().post("/session", body)
@@ -159,3 +174,69 @@ def test_a_restart_of_the_manager_forgets_nothing(cluster):
     assert len(devices(wait_status(client, waits, "RUNNING"))) == 1
     again = run(cluster, "again", "0.7", {NAME: True})
     assert devices(again) == {"a-1": "0.40", "a-2": "0.30"}
+
+
+# ---- why it waits ----
+
+SHORT = "needs 0.4 of one device; the most that is free on one is 0.3 (a-2); 0.4 is free on its " \
+        "devices together: allow splitting with --resource-opts " + NAME + "=yes"
+
+
+@pytest.mark.gate
+def test_why_says_what_one_card_lacks(cluster):
+    client = cluster.client()
+    fill(cluster, "0.7", "0.9")
+    waits = submit(cluster, "waits", "0.4")
+    told = reason(cluster, waits)["explanation"]
+    assert "cuda.shares: missing=0.1 on a: " + SHORT in told["text"]
+    asked = told["requirements"][0]
+    assert asked["missing"] == {"cuda.shares": "0.1"}
+    assert asked["devices"] == [{
+        "slot": "cuda.shares", "may_split": False, "parts": 1, "each": "0.4", "ready": 0,
+        "usable": 2, "most": "0.3", "device": "a-2", "together": "0.4"}]
+    assert SHORT in cluster.cli("session", "why", "waits").stdout
+    row = "{ compute_session(id: \"%s\") { status_data } }" % waits
+
+    def stored():
+        data = client.post("/admin/gql", {"query": row, "variables": {}}).json["data"]
+        return SHORT in (data["compute_session"]["status_data"] or "").replace("\\n", "\n")
+    wait_for(stored, what="the reason in the row")
+
+
+@pytest.mark.parametrize("amount, opts, says", [
+    ("0.6", {NAME: True}, "needs 0.6, also in parts; 0.4 is free on its 2 devices together"),
+    ("1.4", None, "needs 0.7 of each of 2 devices; none of 2 has as much free, the best has 0.3 (a-2)"),
+    ("2", None, "needs 1 of each of 2 devices; none of 2 has as much free, the best has 0.3 (a-2)"),
+])
+def test_why_of_other_amounts(cluster, amount, opts, says):
+    fill(cluster, "0.7", "0.9")
+    text = reason(cluster, submit(cluster, "waits", amount, opts))["explanation"]["text"]
+    assert text.endswith(says), text
+
+
+def test_why_of_one_agent_and_of_a_cluster(cluster):
+    client = cluster.client()
+    fill(cluster, "0.7", "0.5")
+    body = interactive("fixed")
+    body["config"] = {"resources": {"cpu": "1", "mem": "64m", "cuda.shares": "0.6"},
+                      "agent_list": ["a"]}
+    assert client.post("/session", body).status == 201
+    text = reason(cluster, "fixed")["explanation"]["text"]
+    assert "only agents that it names count: a\n" in text
+    assert "the most that is free on one is 0.5 (a-1)" in text
+    submit(cluster, "two", "0.4", clusterSize=2, clusterMode="multi-node")
+    text = reason(cluster, "two")["explanation"]["text"]
+    assert "requirement #2" in text and "amounts are what its other containers would leave" in text
+    assert "the most that is free on one is 0.3 (a-2)" in text
+    client.delete("/session/fixed")
+
+
+@pytest.mark.parametrize("slot, taken, amount, says", [
+    ("cuda.device", "1", "2", "missing=1 on b: needs 2 whole devices; 1 of 2 is free"),
+    ("cuda.device", "2", "1", "missing=1 on b: needs 1 whole device; none of 2 is free"),
+    ("cuda.device:10g-mig", "1", "1", "missing=1 on b: needs 1 whole device; none of 1 is free"),
+])
+def test_why_of_whole_devices(cluster, slot, taken, amount, says):
+    run(cluster, "first", taken, slot=slot)
+    text = reason(cluster, submit(cluster, "waits", amount, slot=slot))["explanation"]["text"]
+    assert text.endswith(f"{slot}: {says}"), text

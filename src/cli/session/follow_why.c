@@ -8,6 +8,17 @@
 
 /* ---- waiting ---- */
 
+/* Is it a device's free part that is short, and not the sum? */
+static bool follow_is_of_one_device(const json_t *requirement)
+{
+    const json_t *devices = json_object_get(requirement, "devices");
+    const json_t *device = json_array_get(devices, 0);
+
+    return json_object_size(json_object_get(requirement, "missing")) == 1
+           && json_array_size(devices) == 1 && !json_is_true(json_object_get(device, "may_split"))
+           && json_integer_value(json_object_get(device, "parts")) == 1;
+}
+
 /* "it needs cpu=1 mem=32 MiB more on node-1": what is short where it is nearest to fit; nothing if the
  * manager does not say.
  */
@@ -27,7 +38,8 @@ static void follow_write_missing(const json_t *explanation, struct strbuf *out)
         strbuf_adds(out, "it needs ");
         cell_write(&plain, &slots, missing, out);
         if (agent)
-            strbuf_addf(out, " more on %s", agent);
+            strbuf_addf(out, " more on %s%s", follow_is_of_one_device(item) ? "one device of " : "",
+                        agent);
         return;
     }
 }

@@ -197,19 +197,124 @@ static void test_quantum_explained(void **state)
     end();
 }
 
-/* The sum is enough, no device is: said so. */
-static void test_device_explained(void **state)
+#define ALLOW                                                                 \
+    " is free on its devices together: allow splitting with --resource-opts " \
+    "allow_fractional_resource_fragmentation=yes\n"
+
+/* What is short is said of the device, not of the sum. */
+static void test_devices_explained(void **state)
+{
+    static const struct {
+        const char *request;
+        double free[4];
+        bool may_split;
+        const char *says;
+    } rows[] = {
+        { "cuda.shares=0.4",
+          { .3, .3 },
+          false,
+          "missing=0.1 on i-1: needs 0.4 of one device; the most that is free on one is 0.3 (gpu-0); "
+          "0.6" ALLOW },
+        { "cuda.shares=0.4",
+          { .1, .2 },
+          false,
+          "missing=0.2 on i-1: needs 0.4 of one device; the most that is free on one is 0.2 "
+          "(gpu-1)\n" },
+        { "cuda.shares=0.4",
+          { .1, .2 },
+          true,
+          "missing=0.1 on i-1: needs 0.4, also in parts; 0.3 is free on its 2 devices together\n" },
+        { "cuda.shares=0.4",
+          { 0, 0 },
+          false,
+          "missing=0.4 on i-1: needs 0.4 of one device; nothing is free on any of 2\n" },
+        { "cuda.shares=1.4",
+          { .7, .5, .4 },
+          false,
+          "missing=0.2 on i-1: needs 0.7 of each of 2 devices; 1 of 3 has as much free, the next "
+          "has 0.5 (gpu-1); 1.6" ALLOW },
+        { "cuda.shares=2", { .9, 1, .3 }, false, "needs 2 whole devices; 1 of 3 is free\n" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        static const char *const ids[] = { "gpu-0", "gpu-1", "gpu-2", "gpu-3" };
+        AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+        double sum = 0;
+        size_t count = 0;
+        char free[64];
+
+        begin(&sched_fifo, &sched_concentrated);
+        for (size_t d = 0; d < 4; d++) {
+            sum += rows[i].free[d];
+            count += rows[i].free[d] > 0;
+        }
+        (void)snprintf(free, sizeof(free), "cpu=8 cuda.shares=%.3f", sum);
+        (void)agent("i-1", free);
+        devices("T4", AQ_MAX(count, 2), rows[i].free);
+        for (size_t d = 0; d < 4; d++)
+            world.devices[0][d].id = ids[d];
+        (void)agent("i-2", "cpu=8");
+        session(rows[i].request)->may_split = rows[i].may_split;
+        world.snap.types = world.types;
+        assert_true(sched_explain(&world.snap, 0, &world.arena, &text, NULL, NULL) > SCHED_PLACED);
+        strbuf_addc(&text, '\n');
+        assert_row(strstr(text.data, rows[i].says) != NULL, "%zu: %s", i, text.data);
+        end();
+    }
+}
+
+/* The agent whose devices lack least is named, not the one with the largest sum. */
+static void test_nearest_by_devices(void **state)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
 
     (void)state;
     begin(&sched_fifo, &sched_concentrated);
-    (void)agent("i-1", "cpu=8 cuda.shares=0.8");
-    DEVICES("T4", .4, .4);
-    (void)session("cuda.shares=0.5");
+    (void)agent("i-1", "cpu=8 cuda.shares=1.2");
+    DEVICES("T4", .3, .3, .3, .3);
+    (void)agent("i-2", "cpu=8 cuda.shares=0.35");
+    DEVICES("T4", .35);
+    (void)session("cuda.shares=0.4");
     world.snap.types = world.types;
-    assert_int_equal(sched_explain(&world.snap, 0, &world.arena, &text, NULL, NULL), SCHED_NO_ROOM);
-    assert_non_null(strstr(text.data, "cuda.shares: no device has more than 0.4 free on i-1"));
+    (void)sched_explain(&world.snap, 0, &world.arena, &text, NULL, NULL);
+    assert_non_null(strstr(text.data, "cuda.shares: missing=0.05 on i-2: needs 0.4 of one device"));
+    end();
+}
+
+/* What the search is limited to. */
+static void test_limits_explained(void **state)
+{
+    static const char *const named[] = { "i-1", "i-9" };
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+
+    (void)state;
+    begin(&sched_fifo, &sched_concentrated);
+    (void)agent("i-1", "cpu=1");
+    (void)agent("i-2", "cpu=8");
+    (void)session("cpu=4");
+    world.sessions[0].designated = named;
+    world.sessions[0].designated_count = 2;
+    world.sessions[0].designated_strict = true;
+    world.snap.types = world.types;
+    (void)sched_explain(&world.snap, 0, &world.arena, &text, NULL, NULL);
+    assert_non_null(strstr(text.data, "only agents that it names count: i-1, i-9"));
+    assert_non_null(strstr(text.data, "cpu: missing=3 on i-1: needs 4, 1 is free"));
+    end();
+
+    strbuf_clear(&text);
+    begin(&sched_fifo, &sched_concentrated);
+    (void)agent("i-1", "cpu=8 cuda.shares=1");
+    DEVICES("T4", 1);
+    (void)session("cuda.shares=0.6");
+    kernel("cuda.shares=0.6");
+    world.sessions[0].single_node = false;
+    world.snap.types = world.types;
+    (void)sched_explain(&world.snap, 0, &world.arena, &text, NULL, NULL);
+    assert_row(strstr(text.data, "amounts are what its other containers would leave") != NULL, "%s",
+               text.data);
+    assert_non_null(strstr(text.data, "missing=0.2 on i-1: needs 0.6 of one device; the most that "
+                                      "is free on one is 0.4"));
     end();
 }
 
@@ -545,15 +650,26 @@ static void test_gangs(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_devices),          cmocka_unit_test(test_split_last),
-        cmocka_unit_test(test_split_quantum),    cmocka_unit_test(test_models),
-        cmocka_unit_test(test_bad_devices),      cmocka_unit_test(test_device_explained),
-        cmocka_unit_test(test_quanta),           cmocka_unit_test(test_quantum_explained),
-        cmocka_unit_test(test_selectors_twenty), cmocka_unit_test(test_fragmentation_twenty),
-        cmocka_unit_test(test_kept_together),    cmocka_unit_test(test_choices),
-        cmocka_unit_test(test_alnair),           cmocka_unit_test(test_round_robin),
-        cmocka_unit_test(test_designated),       cmocka_unit_test(test_groups),
-        cmocka_unit_test(test_closed),           cmocka_unit_test(test_gangs),
+        cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_split_last),
+        cmocka_unit_test(test_split_quantum),
+        cmocka_unit_test(test_models),
+        cmocka_unit_test(test_bad_devices),
+        cmocka_unit_test(test_devices_explained),
+        cmocka_unit_test(test_nearest_by_devices),
+        cmocka_unit_test(test_limits_explained),
+        cmocka_unit_test(test_quanta),
+        cmocka_unit_test(test_quantum_explained),
+        cmocka_unit_test(test_selectors_twenty),
+        cmocka_unit_test(test_fragmentation_twenty),
+        cmocka_unit_test(test_kept_together),
+        cmocka_unit_test(test_choices),
+        cmocka_unit_test(test_alnair),
+        cmocka_unit_test(test_round_robin),
+        cmocka_unit_test(test_designated),
+        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_closed),
+        cmocka_unit_test(test_gangs),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -205,6 +205,7 @@ static void agent_devices_read_map(struct agent_devices *known, const struct all
         known->ids[i] = known->devices[k].id;
         known->items[i] = (struct sched_device){
             .slot_name = state.slot_name,
+            .id = known->ids[i],
             .model = known->models[k],
             .capacity = state.capacity,
             .quantum = state.quantum,
