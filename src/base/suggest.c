@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 
-#define WORD_MAX 32
+#define WORD_MAX 40
 
 struct suggest suggest_for(const char *typed, size_t len)
 {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json_load.h"
+#include "base/suggest.h"
 #include "model/slot.h"
 
 #define TEXT_LIMIT 65536
@@ -23,9 +24,20 @@ static void slot_text_list_types(const struct slot_types *types, char *buf, size
     }
 }
 
+/* Only of what somebody may have meant. */
+static const char *slot_text_find_near(const char *name, const struct slot_types *types)
+{
+    struct suggest suggest = suggest_for(name, strlen(name));
+
+    for (size_t i = 0; i < slot_types_count(types); i++)
+        suggest_offer(&suggest, slot_types_name(types, i, NULL));
+    return suggest.best;
+}
+
 static int slot_text_fail_unknown(const char *name, const struct slot_types *types,
                                   struct aq_error *err)
 {
+    const char *near;
     char known[160];
 
     if (!types)
@@ -35,7 +47,9 @@ static int slot_text_fail_unknown(const char *name, const struct slot_types *typ
         return aq_fail_field(err, EINVAL, name,
                              "shmem is not a slot; give it in resource_opts instead");
     slot_text_list_types(types, known, sizeof(known));
-    return aq_fail_field(err, EINVAL, name, "unknown slot type '%.64s'; known are %s", name, known);
+    near = slot_text_find_near(name, types);
+    return aq_fail_field(err, EINVAL, name, "unknown slot type '%.64s'; %s%s%sknown are %s", name,
+                         near ? "did you mean '" : "", near ? near : "", near ? "'? " : "", known);
 }
 
 /* JSON reals have been rounded to binary already: a user who wrote 0.1 meant the

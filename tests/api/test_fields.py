@@ -187,7 +187,7 @@ def test_body_too_large(admin):
 
 def test_queries_are_decoded_the_same(admin):
     assert admin.get("/session/_/match?id=abc&nope=1").json["data"] == {
-        "nope": "unknown; this request has no such parameter"}
+        "nope": "unknown; this request has no such parameter. It has id, owner_access_key"}
     assert "id" in admin.get("/session/_/match").json["data"]
     assert admin.get("/session/_/match?id=a&id=b").slug == "invalid-api-params"
     assert admin.get("/session/_/match?id=%ff").status == 400
@@ -204,3 +204,41 @@ def test_body_wins_over_query(admin):
     reply = admin.send("GET", "/auth?echo=query", {"echo": "body"})
     assert reply.json["echo"] == "body"
     assert "echo" in admin.send("GET", "/auth?echo=query", {}).json["data"], "never merged"
+
+
+@pytest.mark.parametrize("body, field, says", [
+    ({"config": {"resource_opts": {"shmme": "64m"}}}, "config.resource_opts.shmme",
+     "did you mean 'shmem'? It has shmem, allow_fractional_resource_fragmentation"),
+    ({"config": {"resource_opts": {"allow_fractional_resource_fragmentatoin": True}}},
+     "config.resource_opts.allow_fractional_resource_fragmentatoin",
+     "did you mean 'allow_fractional_resource_fragmentation'?"),
+    ({"config": {"resource_opts": {"frobnicate": 1}}}, "config.resource_opts.frobnicate",
+     "It has shmem, allow_fractional_resource_fragmentation"),
+    ({"config": {"resource_opts": {"allow_fractional_resource_fragmentation": "perhaps"}}},
+     "config.resource_opts.allow_fractional_resource_fragmentation", "not a truth value"),
+    ({"config": {"resource_opts": [1]}}, "config.resource_opts", "not an object"),
+    ({"config": {"resorces": {}}}, "config.resorces", "did you mean 'resources'?"),
+    ({"config": {"agentList": [], "agent_lists": []}}, "config.agent_lists",
+     "did you mean 'agent_list'?"),
+    ({"prioritiy": 3}, "prioritiy", "did you mean 'priority'?"),
+    ({"session_group": {"nam": "x"}}, "session_group.nam", "did you mean 'name'?"),
+    ({"config": {"resources": {"cpu": "1", "mme": "1g"}}}, "config.resources.mme",
+     "unknown slot type 'mme'; did you mean 'mem'? known are cpu, mem"),
+])
+def test_a_slip_is_named_with_what_is_near(admin, body, field, says):
+    reply = admin.post("/session", {"name": "never-made", "image": "sh", **body})
+    assert reply.status == 400 and list(reply.json["data"]) == [field], reply
+    assert says in reply.json["data"][field], reply
+
+
+@pytest.mark.parametrize("opts", [
+    None, {}, {"shmem": None}, {"shmem": "64m"}, {"shmem": 67108864},
+    {"shmem": "0.0625g", "allow_fractional_resource_fragmentation": False},
+    {"allow_fractional_resource_fragmentation": "yes"},
+])
+def test_what_clients_say_of_resources(admin, opts):
+    """All of it is read before the session is refused for another reason."""
+    reply = admin.post("/session", {
+        "name": "opts-fine", "image": "sh", "dependencies": ["nobody-there"],
+        "config": {"resources": {"cpu": "1", "mem": "1g"}, "resource_opts": opts}})
+    assert "nobody-there" in reply.json["msg"], reply

@@ -303,3 +303,20 @@ def test_what_is_refused(admin, user, name):
     assert reply.slug == "quota-exceeded", reply
     assert "You cannot have more than 1 pending sessions." in str(reply.json)
     assert limited.delete("/session/" + waits["sessionId"]).status == 200
+
+
+@pytest.mark.parametrize("change, field, says", [
+    ({"scheduler_opts": {"backfil": True}}, "scheduler_opts",
+     "has no 'backfil'; did you mean 'backfill'?"),
+    ({"scheduler_opts": {"config": {"num_retries_to_skp": 3}}}, "scheduler_opts",
+     "did you mean 'num_retries_to_skip'?"),
+    ({"scheduler_opts": {"allow_fractional_resource_fragmentation": "yes"}},
+     "allow_fractional_resource_fragmentation", "must be true or false"),
+    ({"preemption": {"enabld": True}}, "preemption", "did you mean 'enabled'? it has enabled, order"),
+])
+def test_a_slip_in_a_groups_settings(admin, name, change, field, says):
+    assert admin.post("/aliquot/v1/resource-groups", {"name": name}).status == 201
+    reply = admin.send("PATCH", "/aliquot/v1/resource-groups/" + name, change)
+    assert reply.status == 400 and says in reply.json["data"][field], reply
+    kept = {"scheduler_opts": {"enforce_spreading_endpoint_replica": True, "config": {"a": 1}}}
+    assert admin.send("PATCH", "/aliquot/v1/resource-groups/" + name, kept).status == 200

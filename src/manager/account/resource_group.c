@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/json_load.h"
+#include "base/suggest.h"
 #include "manager/account/account.h"
 #include "model/resource_opts.h"
 
@@ -94,6 +95,45 @@ static void resource_group_check(struct account_row *row,
     static const char *const policies[] = { "wait", "terminate", "requeue", NULL };
 
     resource_group_check_word(row, "agent_loss_policy", params->agent_loss_policy, policies);
+}
+
+/* Names that mean nothing here are kept for Backend.AI's clients, but what is nearly one of ours is
+ * a slip.
+ */
+static void resource_group_check_slips(struct account_row *row, const json_t *opts,
+                                       const char *const *names)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach((json_t *)(uintptr_t)opts, key, value) {
+        struct suggest suggest = suggest_for(key, strlen(key));
+
+        for (size_t i = 0; names[i]; i++)
+            suggest_offer(&suggest, names[i]);
+        if (suggest.best && suggest.distance > 0)
+            api_fail_param(&row->err, "scheduler_opts", "has no '%.40s'; did you mean '%s'?", key,
+                           suggest.best);
+    }
+}
+
+static void resource_group_check_names(struct account_row *row, const json_t *opts)
+{
+    static const char *const names[] = { "agent_selection_strategy",
+                                         RESOURCE_OPTS_SPLITTING,
+                                         "allowed_session_types",
+                                         "backfill",
+                                         "backfill_reservations",
+                                         "config",
+                                         "fair_share",
+                                         "handler_options",
+                                         "pending_timeout",
+                                         "preemption",
+                                         NULL };
+    static const char *const config[] = { "num_retries_to_skip", NULL };
+
+    resource_group_check_slips(row, opts, names);
+    resource_group_check_slips(row, json_object_get(opts, "config"), config);
 }
 
 static bool resource_group_sets_options(const struct resource_group_params *params)
@@ -227,6 +267,7 @@ static void resource_group_fill(struct account_row *row)
     struct core_scheduling scheduling;
 
     resource_group_check(row, params);
+    resource_group_check_names(row, params->scheduler_opts);
     group->name = account_text(row, params->name, old->name);
     group->description = account_text(row, params->description, old->description);
     group->is_active = account_bool(params->is_active, old->is_active);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parameters of a request into a struct, by a field table. */
 #include "manager/request/decode.h"
-#include "base/json_load.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -10,8 +9,12 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/json_load.h"
+#include "base/suggest.h"
+
 #define STR_MAX_DEFAULT (64 * 1024)
 #define LIST_MAX_DEFAULT 1000
+#define KNOWN_MAX 200 /* of the names of parameters in an error */
 
 static const char bad_params[] = "invalid-api-params";
 
@@ -404,6 +407,51 @@ static long decode_find_field(const struct field *table, const char *key)
     return -1;
 }
 
+/* The name of a field, or another of its names, that is nearest to 'key'; NULL = none is near. */
+static const char *decode_find_near(const struct field *table, const char *key, size_t *ret_len)
+{
+    struct suggest suggest = suggest_for(key, strlen(key));
+    const char *near = NULL;
+
+    for (; table && table->names; table++)
+        for (const char *name = table->names; *name;) {
+            size_t len = strcspn(name, "|");
+            unsigned before = suggest.distance;
+            char word[64];
+
+            (void)snprintf(word, sizeof(word), "%.*s", (int)len, name);
+            suggest_offer(&suggest, word);
+            if (suggest.distance < before) {
+                near = name;
+                *ret_len = len;
+            }
+            name += len + (name[len] == '|');
+        }
+    return near;
+}
+
+/* "unknown; this request has no such parameter; did you mean 'shmem'? It has shmem, ..." */
+static int decode_refuse_unknown(struct aq_error *err, const struct decode_path *path,
+                                 const struct field *table)
+{
+    char text[sizeof(err->text)], known[KNOWN_MAX] = "";
+    size_t near_len = 0, len = 0;
+    const char *near = decode_find_near(table, path->name, &near_len);
+
+    for (; table && table->names && len < sizeof(known); table++)
+        if (table->type != FIELD_IGNORED && table->type != FIELD_UNSUPPORTED)
+            len += (size_t)snprintf(known + len, sizeof(known) - len, "%s%.*s", len ? ", " : "",
+                                    (int)strcspn(table->names, "|"), table->names);
+    len = len < sizeof(known) ? len : 0; /* too many to be of use */
+    (void)snprintf(text, sizeof(text), "unknown; this request has no such parameter%s%.*s%s%s%s",
+                   near ? "; did you mean '" : "", (int)near_len, near ? near : "",
+                   near  ? "'?"
+                   : len ? "."
+                         : "",
+                   len ? " It has " : "", len ? known : "");
+    return decode_refuse(err, path, text);
+}
+
 /* Each member's value at its field's index. */
 static int decode_sort_members(const struct field *table, const json_t *object,
                                const json_t **values, const struct decode_path *outer,
@@ -417,7 +465,7 @@ static int decode_sort_members(const struct field *table, const json_t *object,
         long i = decode_find_field(table, key);
 
         if (i < 0)
-            return decode_refuse(err, &path, "unknown; this request has no such parameter");
+            return decode_refuse_unknown(err, &path, table);
         if (values[i])
             return decode_refuse(err, &path, "given twice, under two of its names");
         values[i] = value;

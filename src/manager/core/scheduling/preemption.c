@@ -7,11 +7,13 @@
  */
 #include <errno.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/jsonw.h"
+#include "base/suggest.h"
 #include "manager/core/scheduling/preemption.h"
 #include "manager/core/scheduling/reservation.h"
 #include "manager/core/state/agent_entry.h"
@@ -71,16 +73,33 @@ static int preemption_read_number(const json_t *from, const char *key, int64_t m
     return 0;
 }
 
+static const char *const preemption_keys[] = { "enabled",
+                                               "order",
+                                               "mode",
+                                               "interactive",
+                                               "victim_scope",
+                                               "preemption_min_runtime",
+                                               "preemptible_priority",
+                                               "moving" };
+
+static int preemption_fail_unknown(const char *key, struct aq_error *err)
+{
+    struct suggest suggest = suggest_for(key, strlen(key));
+    char known[160];
+    size_t len = 0;
+
+    for (size_t i = 0; i < AQ_COUNT(preemption_keys) && len < sizeof(known); i++) {
+        suggest_offer(&suggest, preemption_keys[i]);
+        len += (size_t)snprintf(known + len, sizeof(known) - len, "%s%s", i ? ", " : "",
+                                preemption_keys[i]);
+    }
+    return aq_fail_field(err, EINVAL, "preemption", "preemption has no '%.40s'%s%s%s it has %s",
+                         key, suggest.best ? "; did you mean '" : "",
+                         suggest.best ? suggest.best : "", suggest.best ? "'?" : ";", known);
+}
+
 static int preemption_check_keys(json_t *from, struct aq_error *err)
 {
-    static const char *const known[] = { "enabled",
-                                         "order",
-                                         "mode",
-                                         "interactive",
-                                         "victim_scope",
-                                         "preemption_min_runtime",
-                                         "preemptible_priority",
-                                         "moving" };
     static const char *const switches[] = { "enabled", "moving" };
     const char *key;
     json_t *value;
@@ -88,10 +107,10 @@ static int preemption_check_keys(json_t *from, struct aq_error *err)
     json_object_foreach(from, key, value) {
         bool is_known = false;
 
-        for (size_t i = 0; i < AQ_COUNT(known); i++)
-            is_known |= strcmp(key, known[i]) == 0;
+        for (size_t i = 0; i < AQ_COUNT(preemption_keys); i++)
+            is_known |= strcmp(key, preemption_keys[i]) == 0;
         if (!is_known)
-            return aq_fail_field(err, EINVAL, "preemption", "preemption has no '%.40s'", key);
+            return preemption_fail_unknown(key, err);
     }
     for (size_t i = 0; i < AQ_COUNT(switches); i++) {
         value = json_object_get(from, switches[i]);
