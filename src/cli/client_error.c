@@ -78,7 +78,8 @@ static void client_error_describe_field(const struct cli_verb *verb, const char 
     const char *slot = strncmp(name, "resources.", 10) == 0 ? name + 10 : NULL;
     const char *way = strncmp(name, "resource_opts.", 14) == 0 ? name + 14 : NULL;
     const struct cli_opt *opt = verb ? client_error_find_option(verb, name) : NULL;
-    size_t len = slot ? strlen(slot) : 0;
+    const char *said = slot ? slot : way; /* by the text, too */
+    size_t len = said ? strlen(said) : 0;
 
     if (slot && verb && cli_opt_find(verb->opts, "resource", 8))
         strbuf_addf(out, "-r %s: ", slot);
@@ -88,7 +89,7 @@ static void client_error_describe_field(const struct cli_verb *verb, const char 
         strbuf_addf(out, "--%s: ", opt->name);
     else
         strbuf_addf(out, "%s: ", field);
-    if (len && strncmp(text, slot, len) == 0 && strncmp(text + len, ": ", 2) == 0)
+    if (len && strncmp(text, said, len) == 0 && strncmp(text + len, ": ", 2) == 0)
         text += len + 2;
     strbuf_adds(out, text);
 }

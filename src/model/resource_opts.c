@@ -4,7 +4,7 @@
 
 #include <errno.h>
 #include <jansson.h>
-#include <string.h>
+#include <stdio.h>
 
 #include "model/slot.h"
 
@@ -19,20 +19,23 @@ enum splitting resource_opts_splitting(const json_t *opts)
 
 int resource_opts_shmem(const json_t *opts, int64_t *ret, struct aq_error *err)
 {
+    static const char field[] = "config.resource_opts.shmem";
     const json_t *value = json_object_get(opts, "shmem");
-    const char *text = json_string_value(value);
     int64_t bytes = json_integer_value(value);
-    int r = 0;
 
     if (!value || json_is_null(value))
         return 0;
-    if (text)
-        r = slot_amount_parse(text, strlen(text), SLOT_BYTES, false, "mem", &bytes, NULL);
-    else if (!json_is_integer(value))
-        r = -EINVAL;
-    if (r < 0 || bytes < 0)
-        return aq_fail_field(err, EINVAL, "config.resource_opts.shmem",
-                             "shmem is no size: \"64m\", \"1g\"");
+    if (json_is_string(value)) {
+        if (slot_amount_parse(json_string_value(value), json_string_length(value), SLOT_BYTES,
+                              false, "shmem", &bytes, err)
+            < 0) {
+            if (err)
+                (void)snprintf(err->field, sizeof(err->field), "%s", field);
+            return -EINVAL;
+        }
+    } else if (!json_is_integer(value) || bytes < 0) {
+        return aq_fail_field(err, EINVAL, field, "is not a size such as \"512m\" or bytes");
+    }
     *ret = bytes;
     return 0;
 }

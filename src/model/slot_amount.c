@@ -137,7 +137,7 @@ static const char *slot_amount_parse_count(const char *text, size_t len, bool wh
     size_t used = slot_amount_read_decimal(text, len, COUNT_DECIMALS, &d);
 
     if (used == 0)
-        return "is not a number";
+        return "is not a number such as 2 or 0.5";
     if (used != len)
         return "is not a plain decimal number (no unit, no exponent)";
     if (d.too_long)
@@ -163,7 +163,7 @@ static const char *slot_amount_parse_bytes(const char *text, size_t len, int64_t
     if (scale < 0)
         return "has no known unit (k, m, g, t, p, e, z, y: powers of 1024; no exponent)";
     if (scale == 0 && (d.fraction || d.too_long))
-        return "is a fraction of a byte";
+        return "is a fraction of a byte; say 512m or 2g";
     if (d.too_long)
         return "has more than 12 decimals";
     if (d.overflow || !slot_amount_multiply(&d, (wide)1 << (10 * scale), ret))
@@ -186,7 +186,7 @@ int slot_amount_parse(const char *text, size_t len, enum slot_type type, bool ma
     }
     if (slot_amount_is_infinity(text, len)) {
         amount = AMOUNT_INFINITE;
-        wrong = may_be_infinite ? NULL : "must be finite here";
+        wrong = may_be_infinite ? NULL : "must be finite here: ask for an amount";
     } else if (len && *text == '-') {
         wrong = "cannot be negative";
     } else if (type == SLOT_BYTES) {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of devices that are split over several, for sessions and groups that allow it."""
+"""Amounts: parts of devices that are split over several, what is missing, what cannot be asked."""
 
 import json
 
@@ -240,3 +240,62 @@ def test_why_of_whole_devices(cluster, slot, taken, amount, says):
     run(cluster, "first", taken, slot=slot)
     text = reason(cluster, submit(cluster, "waits", amount, slot=slot))["explanation"]["text"]
     assert text.endswith(f"{slot}: {says}"), text
+
+
+# ---- amounts that cannot be ----
+
+@pytest.mark.gate
+@pytest.mark.parametrize("slot, amount, says", [
+    ("cuda.shares", "0.15", "No agent gives cuda.shares=0.15: ask for 0.1 or 0.2 (the largest is 2)"),
+    ("cuda.shares", "0.01", "No agent gives cuda.shares=0.01: ask for 0.1 (the largest is 2)"),
+    ("cuda.shares", "2.5", "No agent has cuda.shares=2.5: ask for 2 at most"),
+    ("cuda.shares", "nan", "'nan' is not a number such as 2 or 0.5"),
+    ("cuda.shares", "inf", "'inf' must be finite here"),
+    ("cuda.shares", "-0.5", "'-0.5' cannot be negative"),
+    ("cuda.shares", "1e-1", "'1e-1' is not a plain decimal number (no unit, no exponent)"),
+    ("cuda.shares", "50%", "'50%' is not a plain decimal number"),
+    ("cuda.shares", "0.1234567", "'0.1234567' has more than 6 decimals"),
+    ("cpu", "0", "a session has 1 core at least: ask for cpu=1, or do not name cpu"),
+    ("cpu", "0.5", "cores are given whole: ask for cpu=1"),
+    ("cpu", "1e3", "'1e3' is not a plain decimal number"),
+    ("cpu", "two", "'two' is not a number such as 2 or 0.5"),
+    ("cpu", "1000", "No agent has cpu=1000: ask for 16 at most"),
+    ("cpu", "9" * 20, "is too large"),
+    ("mem", "0", "is in bytes, and 0 are less than 1 MiB: ask for more, such as 512m or 2g"),
+    ("mem", "1", "is in bytes, and 1 are less than 1 MiB"),
+    ("mem", "1k", "is in bytes, and 1024 are less than 1 MiB"),
+    ("mem", "0.5", "'0.5' is a fraction of a byte; say 512m or 2g"),
+    ("mem", "1e9", "'1e9' has no known unit (k, m, g, t, p, e, z, y: powers of 1024; no exponent)"),
+    ("mem", "nan", "'nan' is not a size such as 512m or 2g"),
+    ("mem", "900t", "No agent has mem=900t: ask for"),
+])
+def test_an_amount_that_cannot_be(cluster, slot, amount, says):
+    body = interactive("never")
+    body["config"] = {"resources": {"cpu": "1", "mem": "64m", slot: amount}}
+    reply = cluster.client().post("/session", body)
+    assert reply.status == 400, reply
+    assert says in reply.json["data"]["config.resources." + slot], reply
+
+
+@pytest.mark.parametrize("slot, amount", [("mem", "1.5g"), ("mem", "1GiB"), ("mem", "1gb"),
+                                          ("mem", "67108864"), ("cuda.shares", "1.2"), ("cpu", "2.0")])
+def test_an_amount_that_can_be(cluster, slot, amount):
+    done = cluster.cli("session", "create", "-t", "never", "--dry-run", "-r", f"{slot}={amount}",
+                       "--", "true")
+    assert done.returncode == 0 and "There is room" in done.stdout, done
+
+
+@pytest.mark.parametrize("words, says", [
+    (("--resource-opts", "shmme=1g"), "--resource-opts shmme: unknown; this request has no such "
+     f"parameter; did you mean 'shmem'? It has shmem, {NAME}"),
+    (("--resource-opts", "shmem=1x"), "--resource-opts shmem: '1x' has no known unit"),
+    (("--resource-opts", "shmem=64"), "shmem=64 is that many bytes: say shmem=64m for MiB"),
+    (("--resource-opts", "shmem"), "--resource-opts takes NAME=VALUE such as shmem=1g"),
+    (("--resource-opts", f"{NAME}=perhaps"), f"--resource-opts {NAME}: not a truth value"),
+    (("-r", "cuda.share=1"), "-r cuda.share: unknown slot type 'cuda.share'; did you mean "
+     "'cuda.shares'?"),
+    (("-r", "cuda.shares=0,5"), "'5' is no SLOT=AMOUNT; decimals have a point"),
+])
+def test_what_is_refused_is_called_as_it_was_typed(cluster, words, says):
+    done = cluster.cli("session", "create", "-t", "never", "-r", "mem=64m", *words)
+    assert done.returncode and done.stderr.startswith("aliquot: " + says), done

@@ -15,17 +15,30 @@
 /* "mem=100", as sbatch(1) has it for MiB: so few bytes are never meant. */
 static bool spec_is_unitless_memory(const char *name, const char *amount, size_t len)
 {
-    return strcmp(name, "mem") == 0 && len > 0 && len <= SPEC_UNITLESS_DIGITS && amount[0] != '0'
+    return (strcmp(name, "mem") == 0 || strcmp(name, "shmem") == 0) && len > 0
+           && len <= SPEC_UNITLESS_DIGITS && amount[0] != '0'
            && strspn(amount, "0123456789") >= len;
+}
+
+static int spec_fail_unitless(const char *text, size_t len, struct aq_error *err)
+{
+    return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                        "%.*s is that many bytes: say %.*sm for MiB, %.*sg for GiB", (int)len, text,
+                        (int)len, text, (int)len, text);
 }
 
 int spec_add_resources(const char *text, json_t *object, struct aq_error *err)
 {
-    while (*text) {
+    for (bool is_more = false; *text; is_more = true) {
         size_t len = strcspn(text, ","), name_len = strcspn(text, "=,");
         AQ_CLEANUP(aq_freep) char *name = strndup(text, name_len);
         json_t *amount;
 
+        if (is_more && len > 0 && strspn(text, "0123456789") == len)
+            return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                                "'%.60s' is no SLOT=AMOUNT; decimals have a point, as in "
+                                "cuda.shares=0.5",
+                                text);
         if (name_len == 0 || text[name_len] != '=' || name_len + 1 == len)
             return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                                 "SLOT=AMOUNT is wanted, such as cpu=2 or mem=4g, not '%.60s'",
@@ -33,9 +46,7 @@ int spec_add_resources(const char *text, json_t *object, struct aq_error *err)
         if (name && json_object_get(object, name))
             return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "%.60s is given twice", name);
         if (name && spec_is_unitless_memory(name, text + name_len + 1, len - name_len - 1))
-            return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
-                                "%.*s is that many bytes: say %.*sm for MiB, %.*sg for GiB",
-                                (int)len, text, (int)len, text, (int)len, text);
+            return spec_fail_unitless(text, len, err);
         amount = json_stringn(text + name_len + 1, len - name_len - 1);
         if (!name || json_object_set_new(object, name, amount) < 0)
             return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "'%.60s' is not UTF-8", text);
@@ -57,6 +68,8 @@ static int spec_add_resource_opts(const char *text, json_t *object, struct aq_er
                                 text);
         if (name && json_object_get(object, name))
             return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "%.60s is given twice", name);
+        if (name && spec_is_unitless_memory(name, text + name_len + 1, len - name_len - 1))
+            return spec_fail_unitless(text, len, err);
         if (!name
             || json_object_set_new(object, name,
                                    json_stringn(text + name_len + 1, len - name_len - 1))

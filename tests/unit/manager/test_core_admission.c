@@ -407,7 +407,7 @@ static void images_get_what_they_need(void **state)
             (struct wanted){ .slots = "{\"mem\":\"64m\"}", .opts = "{\"shmem\":\"64m\"}" }, EINVAL,
             "resource_opts", "Shared memory (64 MiB) must be less than memory (64 MiB).");
     refused("odd-shm", (struct wanted){ .opts = "{\"shmem\":\"much\"}" }, EINVAL,
-            "config.resource_opts.shmem", "shmem is no size: \"64m\", \"1g\"");
+            "config.resource_opts.shmem", "shmem: 'much' is not a size such as 512m or 2g");
     id = must("default", (struct wanted){ .image = python });
     assert_int_equal(slots_get(&core_find_session(world.core, &id)->kernels[0].requested,
                                slot_name_find("cpu", 3)),

@@ -22,6 +22,7 @@
 #define COMMAND_MAX (64u << 10)
 #define BOOTSTRAP_MAX (16u << 10)
 #define TEXT_MAX 1024
+#define MEMORY_MIN (INT64_C(1) << 20) /* no program starts in less */
 #define ENVIRON_MAX (64u << 10)
 
 /* ---- texts ---- */
@@ -232,6 +233,14 @@ static int core_request_check_slot(const struct core *core, const struct slot *s
     if (strcmp(slot->name, "cpu") == 0 && slot->amount % AMOUNT_ONE != 0)
         return aq_fail_field(err, EINVAL, field, "cores are given whole: ask for cpu=%lld",
                              (long long)(slot->amount / AMOUNT_ONE + 1));
+    if (strcmp(slot->name, "cpu") == 0 && slot->amount == 0)
+        return aq_fail_field(err, EINVAL, field,
+                             "a session has 1 core at least: ask for cpu=1, or do not name cpu");
+    if (strcmp(slot->name, "mem") == 0 && slot->amount < MEMORY_MIN)
+        return aq_fail_field(err, EINVAL, field,
+                             "is in bytes, and %lld are less than 1 MiB: ask for more, such as "
+                             "512m or 2g, or do not name mem",
+                             (long long)slot->amount);
     return 0;
 }
 
