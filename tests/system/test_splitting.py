@@ -131,7 +131,11 @@ def test_what_may_not_be_split_waits(cluster, opts):
     reason(cluster, waits)
     assert cluster.client().get("/aliquot/v1/sessions/" + waits).json["status"] == "PENDING"
     cluster.client().delete("/session/fill-1")
-    assert len(devices(wait_status(cluster.client(), waits, "RUNNING"))) == 1
+    shown = wait_status(cluster.client(), waits, "RUNNING")
+    assert len(devices(shown)) == 1
+    folder = cluster.folder / "a" / "kernels" / shown["kernels"][0]["id"]
+    told = '"allow_fractional_resource_fragmentation":false'
+    assert (told in (folder / "spec.json").read_text()) == ((opts or {}).get(NAME) is not None)
 
 
 def test_nothing_is_split_without_need(cluster):

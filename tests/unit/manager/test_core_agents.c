@@ -320,6 +320,7 @@ static void test_failed_start(void **state)
         bool again;
     } rows[] = { { "command-not-found", false },
                  { "unsupported-resource", true },
+                 { "fractional-resource-fragmented", true },
                  { "draining", true } };
 
     (void)state;

@@ -55,7 +55,8 @@ static const char *inventory_known_reason(const char *text)
 static bool inventory_is_transient_error(const char *kind)
 {
     static const char *const passing[] = { "draining", "insufficient-resource",
-                                           "unsupported-resource", "busy" };
+                                           "fractional-resource-fragmented", "unsupported-resource",
+                                           "busy" };
 
     for (size_t i = 0; kind && i < AQ_COUNT(passing); i++)
         if (strcmp(passing[i], kind) == 0)
