@@ -4,6 +4,8 @@
  */
 #include "world.h"
 
+#include "alloc/alloc_map.h"
+
 /* ---- every small cluster ---- */
 
 struct kind {
@@ -111,6 +113,7 @@ static void random_queue(const struct sequencer_ops *sequencer, const struct sel
     for (int s = 0; s < 40; s++) {
         session(requests[rand() % 5])->owner = (uint32_t)rand() % 4;
         world.sessions[s].single_node = rand() % 3 != 0;
+        world.sessions[s].may_split = rand() % 4 == 0;
         for (int k = rand() % 3; k > 0; k--)
             kernel(requests[rand() % 5]);
     }
@@ -226,6 +229,82 @@ static void test_same_decisions(void **state)
     }
 }
 
+/* ---- as the agent divides ---- */
+
+#define DEVICES_OF_ONE 5
+
+/* A node's map with so much free of each device. */
+static struct alloc_map *make_map(const int64_t *free, size_t count, const int64_t *quanta)
+{
+    static const char *const ids[DEVICES_OF_ONE] = { "0", "1", "2", "3", "4" };
+    const char *slot = slot_name_intern("cuda.shares", 11);
+    const struct alloc_slot slots[] = { { .name = slot, .quantum = quanta[0] } };
+    struct alloc_device devices[DEVICES_OF_ONE];
+    struct alloc_config config = { slots, 1, devices, count, NULL, NULL, ALLOC_INTERLEAVED };
+    struct alloc_map *map = NULL;
+
+    for (size_t d = 0; d < count; d++)
+        devices[d] = (struct alloc_device){ ids[d], slot, AMOUNT_ONE, -1, quanta[d] };
+    assert_int_equal(alloc_map_new(&config, &map, NULL), 0);
+    for (size_t d = 0; d < count; d++) {
+        struct alloc_grant held = { 0 };
+
+        assert_int_equal(
+            alloc_grant_add(&held, slot, SLOT_COUNT, ids[d], 1, AMOUNT_ONE - free[d], NULL), 0);
+        assert_int_equal(alloc_map_apply(map, &held, NULL), 0);
+        alloc_grant_done(&held);
+    }
+    return map;
+}
+
+/* What may be split has room exactly where the agent's map gives it something; what may not has
+ * room only where the map gives it equal parts.
+ */
+static void test_agrees_with_the_agent(void **state)
+{
+    (void)state;
+    srand(14);
+    for (int round = 0; round < 3000; round++) {
+        size_t count = 1 + (size_t)rand() % DEVICES_OF_ONE;
+        int64_t free[DEVICES_OF_ONE], quanta[DEVICES_OF_ONE], sum = 0;
+        int64_t unit = rand() % 3 ? AMOUNT_ONE / 10 : AMOUNT_ONE / 20;
+        bool may_split = rand() % 2, fits;
+        struct alloc_grant grant = { 0 };
+        struct alloc_request wanted = { .forbid_fragmentation = !may_split };
+        struct alloc_map *map;
+        char text[64];
+        int r;
+
+        begin(&sched_fifo, &sched_concentrated);
+        for (size_t d = 0; d < count; d++) {
+            quanta[d] = rand() % 5 ? unit : AMOUNT_ONE / 4;
+            free[d] = rand() % 5 * (AMOUNT_ONE / 4) / quanta[d] * quanta[d];
+            if (rand() % 2)
+                free[d] = rand() % (int)(AMOUNT_ONE / quanta[d] + 1) * quanta[d];
+            sum += free[d];
+        }
+        (void)snprintf(text, sizeof(text), "cuda.shares=%.6f", (double)sum / AMOUNT_ONE);
+        (void)agent("i-1", text);
+        devices("T4", count, (double[DEVICES_OF_ONE]){ 0 });
+        for (size_t d = 0; d < count; d++) {
+            world.devices[0][d].free = free[d];
+            world.devices[0][d].quantum = quanta[d];
+        }
+        (void)snprintf(text, sizeof(text), "cuda.shares=%.6f", (1 + rand() % 60) * 0.05);
+        session(text)->may_split = may_split;
+        wanted.slots = world.sessions[0].kernels[0];
+        run_at(0);
+        fits = place_of(0)[0] != '\0';
+        map = make_map(free, count, quanta);
+        r = alloc_map_allocate(map, &wanted, &grant, NULL);
+        assert_row(may_split ? fits == (r == 0) : !fits || r == 0, "round %d: %s, %d and %d", round,
+                   text, fits, r);
+        alloc_grant_done(&grant);
+        alloc_map_free(map);
+        end();
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -233,6 +312,7 @@ int main(void)
         cmocka_unit_test(test_capacity_and_strict_order),
         cmocka_unit_test(test_drf_equal),
         cmocka_unit_test(test_same_decisions),
+        cmocka_unit_test(test_agrees_with_the_agent),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
