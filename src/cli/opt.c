@@ -94,8 +94,9 @@ static int opt_store_number(const struct cli_opt *opt, const char *value, struct
     if (opt->type == CLI_DURATION) {
         if (clock_parse_duration(value, &target->value) < 0)
             return aq_fail_as(err, EINVAL, CLI_KIND_USAGE, field,
-                              "%s takes a duration such as 90s, 10m or 1.5h, not '%.60s'", field,
-                              value);
+                              "%s takes a duration: seconds, or numbers with s, m, h, d or w, such "
+                              "as 90s, 1h30m or 1.5h; not '%.60s'",
+                              field, value);
     } else {
         errno = 0;
         target->value = strtoll(value, &end, 10);

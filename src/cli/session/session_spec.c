@@ -208,11 +208,21 @@ static int spec_set_str(json_t *object, const char *key, const char *value)
     return value ? json_object_set_new(object, key, json_string(value)) : 0;
 }
 
-static int spec_set_int(json_t *object, const char *key, const struct cli_int *value,
-                        int64_t divisor)
+static int spec_set_int(json_t *object, const char *key, const struct cli_int *value)
 {
-    return value->is_set ? json_object_set_new(object, key, json_integer(value->value / divisor))
-                         : 0;
+    return value->is_set ? json_object_set_new(object, key, json_integer(value->value)) : 0;
+}
+
+/* In seconds, with a fraction only if there is one. */
+static int spec_set_duration(json_t *object, const char *key, const struct cli_int *usec)
+{
+    bool is_whole = usec->value % USEC_PER_SEC == 0;
+
+    if (!usec->is_set)
+        return 0;
+    return json_object_set_new(object, key,
+                               is_whole ? json_integer(usec->value / USEC_PER_SEC)
+                                        : json_real((double)usec->value / (double)USEC_PER_SEC));
 }
 
 static json_t *spec_list_to_json(const struct cli_list *list)
@@ -307,14 +317,14 @@ static int spec_set_plain(const struct cli *cli, const struct spec_opts *spec, j
            | spec_set_str(body, "input", spec->input)
            | spec_set_str(body, "starts_at", spec->starts_at) | spec_set_str(body, "tag", spec->tag)
            | spec_set_str(body, "callback_url", spec->callback_url)
-           | spec_set_int(body, "priority", &spec->priority, 1)
-           | spec_set_int(body, "job_priority", &spec->job_priority, 1)
+           | spec_set_int(body, "priority", &spec->priority)
+           | spec_set_int(body, "job_priority", &spec->job_priority)
            | (spec->is_movable ? json_object_set_new(body, "is_movable", json_true()) : 0)
            | (spec->is_preemptible ? json_object_set_new(body, "is_preemptible", json_true()) : 0)
            | (spec->waits_for_capacity ? json_object_set_new(body, "wait_for_capacity", json_true())
                                        : 0)
-           | spec_set_group(spec, body) | spec_set_int(body, "clusterSize", &spec->cluster_size, 1)
-           | spec_set_int(body, "batch_timeout", &spec->timeout, USEC_PER_SEC)
+           | spec_set_group(spec, body) | spec_set_int(body, "clusterSize", &spec->cluster_size)
+           | spec_set_duration(body, "batch_timeout", &spec->timeout)
            | json_object_set_new(body, "dependencies", spec_list_to_json(&spec->after))
            | json_object_set_new(body, "enqueueOnly", json_true())
            | json_object_set_new(body, "reuseIfExists", json_false());

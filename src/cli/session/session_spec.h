@@ -57,7 +57,7 @@ struct spec_opts {
     { 0, "after", CLI_LIST, offsetof(type, spec.after), "SESSION",                                 \
       "only after this one has succeeded; repeatable" },                                           \
     { 0, "timeout", CLI_DURATION, offsetof(type, spec.timeout), "TIME",                            \
-      "end the program after this long" },                                                         \
+      "end the program after this long; default 0, no limit" },                                                         \
     { 0, "cluster-size", CLI_INT, offsetof(type, spec.cluster_size), "N",                          \
       "kernels of the session; default 1" },                                                  \
     { 0, "port", CLI_LIST, offsetof(type, spec.ports), "PORT",                                     \

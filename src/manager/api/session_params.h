@@ -12,7 +12,7 @@ struct session_params {
     const char *type, *cluster_mode, *starts_at, *group, *domain;
     const char *owner_access_key;
     const char *agent_policy, *group_direction, *group_enforcement;
-    int64_t cluster_size, priority, job_priority, batch_timeout_sec;
+    int64_t cluster_size, priority, job_priority;
     struct str_list dependencies, agents;
     struct int_list ports;
     const json_t *resources, *environ, *shmem;

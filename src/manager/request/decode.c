@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/clock.h"
 #include "base/json_load.h"
 #include "base/suggest.h"
 
@@ -216,6 +217,33 @@ static int decode_read_int(const struct field *field, const json_t *value, int64
     return 0;
 }
 
+static int decode_read_duration(const struct field *field, const json_t *value, int64_t *ret,
+                                const struct decode_path *path, struct aq_error *err)
+{
+    double seconds = json_number_value(value);
+    bool is_possible = seconds >= (double)field->min && seconds <= (double)field->max;
+    char why[96];
+    int64_t usec = 0;
+
+    if (json_is_string(value)) {
+        if (clock_parse_duration(json_string_value(value), &usec) < 0)
+            return decode_refuse(err, path,
+                                 "not a duration: seconds, or a text such as 90s, 1h30m or 1.5h");
+        is_possible = usec >= field->min * USEC_PER_SEC && usec <= field->max * USEC_PER_SEC;
+    } else if (!json_is_number(value)) {
+        return decode_refuse(err, path, "not a duration");
+    } else if (is_possible) {
+        usec = (int64_t)(seconds * (double)USEC_PER_SEC + 0.5);
+    }
+    if (!is_possible) {
+        snprintf(why, sizeof(why), "not within %lld..%lld seconds", (long long)field->min,
+                 (long long)field->max);
+        return decode_refuse(err, path, why);
+    }
+    *ret = usec;
+    return 0;
+}
+
 static int decode_read_str(const struct field *field, const json_t *value, struct arena *arena,
                            const char **ret, const struct decode_path *path, struct aq_error *err)
 {
@@ -358,6 +386,8 @@ static int decode_read_value(const struct field *field, const json_t *value, str
         return r;
     case FIELD_INT:
         return decode_read_int(field, value, place, path, err);
+    case FIELD_DURATION:
+        return decode_read_duration(field, value, place, path, err);
     case FIELD_UUID:
         return decode_read_uuid(value, place, path, err);
     case FIELD_STR_LIST:
@@ -518,12 +548,19 @@ int decode_object(const struct field *table, const json_t *object, struct arena 
 /* ---- documentation ---- */
 
 static const char *const type_names[] = {
-    [FIELD_STR] = "text",           [FIELD_BOOL] = "boolean",
-    [FIELD_MAYBE] = "boolean",      [FIELD_INT] = "integer",
-    [FIELD_UUID] = "uuid",          [FIELD_STR_LIST] = "texts",
-    [FIELD_PORT_LIST] = "integers", [FIELD_OBJECT] = "object",
-    [FIELD_JSON] = "json",          [FIELD_STRUCT] = "struct",
-    [FIELD_IGNORED] = "ignored",    [FIELD_UNSUPPORTED] = "unsupported",
+    [FIELD_STR] = "text",
+    [FIELD_BOOL] = "boolean",
+    [FIELD_MAYBE] = "boolean",
+    [FIELD_INT] = "integer",
+    [FIELD_DURATION] = "duration",
+    [FIELD_UUID] = "uuid",
+    [FIELD_STR_LIST] = "texts",
+    [FIELD_PORT_LIST] = "integers",
+    [FIELD_OBJECT] = "object",
+    [FIELD_JSON] = "json",
+    [FIELD_STRUCT] = "struct",
+    [FIELD_IGNORED] = "ignored",
+    [FIELD_UNSUPPORTED] = "unsupported",
 };
 
 static void decode_describe_names(const char *names, struct jsonw *w)

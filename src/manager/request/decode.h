@@ -35,6 +35,8 @@ enum field_type {
     FIELD_BOOL,        /* bool; true, false, 0, 1, "t", "yes", "on", ... */
     FIELD_MAYBE,       /* enum maybe; the same, for "not given" to differ from false */
     FIELD_INT,         /* int64_t; min..max; also as decimal text */
+    FIELD_DURATION,    /* int64_t microseconds; min..max seconds; a number of seconds, or text
+                          of base/clock.h */
     FIELD_UUID,        /* struct uuid */
     FIELD_STR_LIST,    /* struct str_list; at most max elements (0 = 1,000) */
     FIELD_PORT_LIST,   /* struct int_list of min..max */

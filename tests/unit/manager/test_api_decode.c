@@ -4,13 +4,15 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
+#include "base/strbuf.h"
 #include "manager/request/decode.h"
 
 struct params {
     const char *name, *tag;
     bool reuse;
     enum maybe active;
-    int64_t size;
+    int64_t size, limit;
     struct uuid id;
     struct str_list deps;
     struct int_list ports;
@@ -32,6 +34,7 @@ static const struct field fields[] = {
     { "reuse", FIELD_BOOL, 0, offsetof(struct params, reuse) },
     { "active", FIELD_MAYBE, FIELD_NULLABLE, offsetof(struct params, active) },
     { "size|clusterSize", FIELD_INT, 0, offsetof(struct params, size), 1, 64 },
+    { "limit", FIELD_DURATION, FIELD_NULLABLE, offsetof(struct params, limit), 0, 7200 },
     { "id", FIELD_UUID, 0, offsetof(struct params, id) },
     { "deps", FIELD_STR_LIST, FIELD_NULLABLE, offsetof(struct params, deps), 0, 2 },
     { "any", FIELD_JSON, 0, offsetof(struct params, any) },
@@ -82,6 +85,18 @@ static const struct {
     { "{\"name\":\"abcd\",\"id\":\"2de2b969-1d04-48a6-af16-0bc8adb3c831\"}", NULL },
     { "{\"name\":\"abcd\",\"id\":\"2de2b969\"}", "id" },
     { "{\"name\":\"abcd\",\"id\":7}", "id" },
+    { "{\"name\":\"abcd\",\"limit\":null}", NULL },
+    { "{\"name\":\"abcd\",\"limit\":7201}", "limit" },
+    { "{\"name\":\"abcd\",\"limit\":1e300}", "limit" },
+    { "{\"name\":\"abcd\",\"limit\":-1}", "limit" },
+    { "{\"name\":\"abcd\",\"limit\":-0.5}", "limit" },
+    { "{\"name\":\"abcd\",\"limit\":true}", "limit" },
+    { "{\"name\":\"abcd\",\"limit\":\"\"}", "limit" },
+    { "{\"name\":\"abcd\",\"limit\":\"-1s\"}", "limit" },
+    { "{\"name\":\"abcd\",\"limit\":\"nan\"}", "limit" },
+    { "{\"name\":\"abcd\",\"limit\":\"00:30:00\"}", "limit" },
+    { "{\"name\":\"abcd\",\"limit\":\"2h1s\"}", "limit" },
+    { "{\"name\":\"abcd\",\"limit\":\"99999999999999999999\"}", "limit" },
     { "{\"name\":\"abcd\",\"deps\":[\"a\",\"b\"]}", NULL },
     { "{\"name\":\"abcd\",\"deps\":\"a\"}", NULL },
     { "{\"name\":\"abcd\",\"deps\":[]}", NULL },
@@ -174,6 +189,35 @@ static void test_values(void **state)
     assert_int_equal(params.size, 1);
 }
 
+static void test_durations(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t usec;
+    } rows[] = { { "0", 0 },
+                 { "90", 90 * USEC_PER_SEC },
+                 { "1.5", 1500 * USEC_PER_MSEC },
+                 { "0.1", 100 * USEC_PER_MSEC },
+                 { "7200", 7200 * USEC_PER_SEC },
+                 { "\"0\"", 0 },
+                 { "\"90\"", 90 * USEC_PER_SEC },
+                 { "\"1.5s\"", 1500 * USEC_PER_MSEC },
+                 { "\"1h30m\"", 5400 * USEC_PER_SEC } };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+        AQ_CLEANUP(aq_freep)
+        char *text = aq_format("{\"name\":\"abcd\",\"limit\":%s}", rows[i].text);
+        struct aq_error err = { 0 };
+        struct params params;
+
+        assert_non_null(text);
+        assert_row(decode_text(text, &arena, &params, &err) == 0, "%s: %s", text, err.text);
+        assert_row(params.limit == rows[i].usec, "%s: %lld", text, (long long)params.limit);
+    }
+}
+
 /* {"any":[[[...]]]} */
 static char *nested(size_t depth)
 {
@@ -237,15 +281,15 @@ static void test_describe(void **state)
     assert_string_equal(
         json_string_value(json_array_get(json_object_get(json_array_get(json, 0), "aliases"), 0)),
         "clientSessionToken");
-    assert_int_equal(json_array_size(json_object_get(json_array_get(json, 8), "fields")), 4);
+    assert_int_equal(json_array_size(json_object_get(json_array_get(json, 9), "fields")), 4);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bodies),   cmocka_unit_test(test_values),
-        cmocka_unit_test(test_depth),    cmocka_unit_test(test_query),
-        cmocka_unit_test(test_describe),
+        cmocka_unit_test(test_bodies),    cmocka_unit_test(test_values),
+        cmocka_unit_test(test_durations), cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_query),     cmocka_unit_test(test_describe),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
