@@ -16,6 +16,8 @@ const struct cli_exit_status cli_exit_statuses[] = {
     { CLI_EXIT_CONFLICT, "in conflict with what is there, or over a quota" },
     { CLI_EXIT_UNREACHABLE, "the manager cannot be reached" },
     { CLI_EXIT_UNFIT, "'doctor': something that is needed does not work here" },
+    { CLI_EXIT_TIME_LIMIT,
+      "'run', 'submit' and 'session wait': the program ended with 0, but at its time limit" },
     { CLI_EXIT_OWN,
       "'run', 'submit', 'exec', 'ssh', 'scp' and 'session wait': the command failed, not the "
       "program" },

@@ -55,7 +55,7 @@ void monitor_kill_program(const struct monitor *m)
  */
 void monitor_end_program(struct monitor *m, const char *reason, int64_t grace_usec)
 {
-    if (!m->reason)
+    if (!m->reason && !m->is_ended)
         m->reason = reason;
     m->has_grace = grace_usec > 0;
     if (!m->has_grace) {

@@ -220,6 +220,31 @@ def test_a_program_that_takes_too_long(person):
     assert (shown["result"], shown["reason"]) == ("FAILURE", "task-timeout"), shown
 
 
+OBLIGING = "trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done"
+
+
+@pytest.mark.gate
+def test_who_is_ended_has_not_succeeded_whatever_the_exit_status(person, tmp_path):
+    """Its time limit, or its user: 0 is the answer to the signal, not the end of the work."""
+    person.create("opens", "--", "sh", "-c", f"until [ -e {tmp_path}/go ]; do sleep 0.05; done")
+    at_limit = person.start("run", *SMALL, "--name", "obliging", "--after", "opens", "--timeout",
+                            "0.5s", "--", "sh", "-c", OBLIGING)
+    wait_for(lambda: "obliging" in person("ps", "-o", "name"), 30, "the session")
+    person.create("obliged", "--after", "obliging", "--", "true")
+    (tmp_path / "go").touch()
+    person.create("asked", "--", "sh", "-c", OBLIGING)
+    wait_for(lambda: person("logs", "asked") == "ready\n", 30, "the program")
+    person("rm", "--wait", "asked")
+    out, err = at_limit.communicate(timeout=60)
+    assert at_limit.returncode == 124 and "its --timeout of 0.5 s was over" in err, (out, err)
+    assert person.cluster.cli("session", "wait", "obliging").returncode == 124
+    assert person.cluster.cli("session", "wait", "asked").returncode == 1
+    for name, reason in (("obliging", "task-timeout"), ("asked", "user-requested")):
+        shown = person.info(name)
+        assert (shown["result"], shown["exit_code"], shown["reason"]) == ("FAILURE", 0, reason)
+    assert person.wait_status("obliged", "CANCELLED")["reason"] == "dependency-failed"
+
+
 # ---- restart, rename ----
 
 @pytest.mark.gate

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "cli/session/follow_internal.h"
 #include "cli/session/session.h"
+#include "model/session.h"
 
 #define TICK_MSEC 100                /* of what moves on a terminal */
 #define TICK_PLAIN_MSEC 400          /* without one: each costs many clients together a processor */
@@ -52,17 +53,27 @@ void follow_check(struct follow *f)
     f->is_over = true;
 }
 
+/* Of a program that was ended, and exited with 0 all the same; as timeout(1) has it. */
+static int follow_failure_status(const char *reason)
+{
+    return reason && strcmp(reason, REASON_TASK_TIMEOUT) == 0 ? CLI_EXIT_TIME_LIMIT
+                                                              : CLI_EXIT_FAILURE;
+}
+
 static void follow_read_exit_code(struct followed *item, const json_t *session)
 {
     const json_t *code = session_exit_code(session);
+    const char *result = json_string_value(json_object_get(session, "result"));
 
     item->has_exit = code != NULL;
     if (code)
         item->exit_code = (int)json_integer_value(code) & 255;
     /* A result without exit status: the manager alone knows why. */
-    code = json_object_get(session, "result");
-    if (!item->has_exit && code && strcmp(json_string_value(code), "SUCCESS") == 0)
+    if (!item->has_exit && result && strcmp(result, "SUCCESS") == 0)
         item->has_exit = true;
+    if (item->has_exit && item->exit_code == 0 && result && strcmp(result, "FAILURE") == 0)
+        item->exit_code = follow_failure_status(
+            json_string_value(json_object_get(session, "reason")));
 }
 
 static void follow_set_stage(struct followed *item, enum session_status status, const char *reason)
@@ -201,17 +212,18 @@ static void follow_show_pull(struct follow *f, const json_t *image)
     progress_stage(&f->progress, text.data);
 }
 
-/* One kernel's exit status is all that there is to know of an end. */
+/* One kernel's exit status is all that there is to know of an end, unless it was ended. */
 static bool follow_take_end(struct followed *item, const char *event, const json_t *body)
 {
     const json_t *code = json_object_get(body, "exitCode");
+    const char *reason = json_string_value(json_object_get(body, "reason"));
 
     if (!item->session->is_single || item->asking || !json_is_integer(code)
-        || strcmp(event, "session_terminated") != 0)
+        || strcmp(event, "session_terminated") != 0 || (reason && follow_end_text(reason)))
         return false;
     item->is_final = item->has_exit = true;
     item->exit_code = (int)json_integer_value(code) & 255;
-    follow_set_stage(item, SESSION_TERMINATED, json_string_value(json_object_get(body, "reason")));
+    follow_set_stage(item, SESSION_TERMINATED, reason);
     follow_check(item->all);
     return true;
 }

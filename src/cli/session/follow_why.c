@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "cli/session/follow_internal.h"
 #include "model/session.h"
 
@@ -189,7 +190,10 @@ void follow_note_end(struct cli *cli, const struct follow_session *session, cons
         return;
     if (strcmp(reason, REASON_TASK_TIMEOUT) == 0 && session->timeout_usec) {
         strbuf_adds(&words, "its --timeout of ");
-        cell_write_span(session->timeout_usec, &words);
+        if (session->timeout_usec % USEC_PER_SEC)
+            strbuf_addf(&words, "%.10g s", (double)session->timeout_usec / (double)USEC_PER_SEC);
+        else
+            cell_write_span(session->timeout_usec, &words);
         strbuf_adds(&words, " was over");
     } else if (strcmp(reason, REASON_TASK_TIMEOUT) != 0) {
         follow_write_words(cli, session, &words);

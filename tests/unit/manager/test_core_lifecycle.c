@@ -10,11 +10,16 @@ static void test_batch(void **state)
     static const struct {
         int exit_code;
         enum session_result result;
-        const char *reason, *event;
+        const char *reason, *event, *says;
     } rows[] = {
-        { 0, RESULT_SUCCESS, "task-finished", "session_success" },
-        { 1, RESULT_FAILURE, "task-failed", "session_failure" },
-        { 137, RESULT_FAILURE, "task-failed", "session_failure" },
+        { 0, RESULT_SUCCESS, "task-finished", "session_success", "self-terminated" },
+        { 0, RESULT_SUCCESS, "task-finished", "session_success", "task-finished" },
+        { 1, RESULT_FAILURE, "task-failed", "session_failure", "self-terminated" },
+        { 137, RESULT_FAILURE, "task-failed", "session_failure", "self-terminated" },
+        /* ended, and polite */
+        { 0, RESULT_FAILURE, "task-timeout", "session_failure", "task-timeout" },
+        { 0, RESULT_FAILURE, "user-requested", "session_failure", "user-requested" },
+        { 0, RESULT_FAILURE, "gpu-misuse", "session_failure", "gpu-misuse" },
     };
 
     (void)state;
@@ -41,7 +46,7 @@ static void test_batch(void **state)
         agent_reports(order, MSG_KERNEL_RUNNING);
         assert_int_equal(status_of(&id), SESSION_RUNNING);
         assert_clean();
-        agent_reports_exit(order, rows[i].exit_code);
+        agent_reports_end(order, rows[i].exit_code, rows[i].says);
         assert_int_equal(status_of(&id), GONE);
         g = ended_session_read(&id);
         assert_int_equal(g.status, SESSION_TERMINATED);

@@ -209,11 +209,16 @@ void agent_reports(const struct sent *order, enum msg_kernel_state state)
 
 void agent_reports_exit(const struct sent *order, int code)
 {
+    agent_reports_end(order, code, "self-terminated");
+}
+
+void agent_reports_end(const struct sent *order, int code, const char *reason)
+{
     struct msg_kernel_status report = kernel_report(order, MSG_KERNEL_TERMINATED);
 
     report.has_exit = true;
     report.exit_code = code;
-    report.reason = "self-terminated";
+    report.reason = reason;
     agent_says(order->agent_id, report);
 }
 

@@ -86,6 +86,7 @@ struct msg_kernel_status kernel_report(const struct sent *order, enum msg_kernel
 void agent_says(const char *id, struct msg_kernel_status report);
 void agent_reports(const struct sent *order, enum msg_kernel_state state);
 void agent_reports_exit(const struct sent *order, int code);
+void agent_reports_end(const struct sent *order, int code, const char *reason);
 
 /* The n-th order of that type since 'from'; NULL if there are fewer. */
 struct sent *find_sent(enum message_type type, size_t n);

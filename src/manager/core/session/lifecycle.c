@@ -174,11 +174,19 @@ static void lifecycle_starting(struct core *core, struct session_entry *l, int64
 
 /* ---- RUNNING ---- */
 
+/* Did its program end by itself? One that was ended may answer the signal with any exit status. */
+static bool lifecycle_ended_itself(const struct kernel_entry *main)
+{
+    return !main->reason || strcmp(main->reason, REASON_SELF_TERMINATED) == 0
+           || strcmp(main->reason, REASON_TASK_FINISHED) == 0;
+}
+
 static const char *lifecycle_finish_reason(const struct session_entry *l,
                                            enum session_result *ret_result)
 {
     const struct kernel_entry *main = &l->kernels[0];
-    bool ok = main->fact == FACT_ENDED && main->has_exit && main->exit_code == 0;
+    bool ok = main->fact == FACT_ENDED && main->has_exit && main->exit_code == 0
+              && lifecycle_ended_itself(main);
 
     *ret_result = RESULT_UNDEFINED;
     if (l->s.type == SESSION_BATCH)
