@@ -77,6 +77,14 @@ void strbuf_adds(struct strbuf *sb, const char *text)
     strbuf_add(sb, text, strlen(text));
 }
 
+void strbuf_add_size(struct strbuf *sb, uint64_t bytes)
+{
+    bool is_whole = bytes && bytes % (1u << 20) == 0;
+
+    strbuf_addi(sb, (int64_t)(bytes >> (is_whole ? 20 : 10)));
+    strbuf_adds(sb, is_whole ? " MiB" : " KiB");
+}
+
 void strbuf_addi(struct strbuf *sb, int64_t value)
 {
     char digits[24], *at = digits + sizeof(digits);

@@ -40,7 +40,8 @@ bool strbuf_reserve(struct strbuf *sb, size_t more);
 void strbuf_add(struct strbuf *sb, const void *bytes, size_t len);
 void strbuf_addc(struct strbuf *sb, char c);
 void strbuf_adds(struct strbuf *sb, const char *text);
-void strbuf_addi(struct strbuf *sb, int64_t value); /* decimal */
+void strbuf_addi(struct strbuf *sb, int64_t value);      /* decimal */
+void strbuf_add_size(struct strbuf *sb, uint64_t bytes); /* "64 MiB"; "260 KiB" if not whole */
 void strbuf_addf(struct strbuf *sb, const char *fmt, ...) AQ_PRINTF(2, 3);
 void strbuf_vaddf(struct strbuf *sb, const char *fmt, va_list args) AQ_PRINTF(2, 0);
 

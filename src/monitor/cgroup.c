@@ -316,10 +316,17 @@ static int64_t cgroup_read_number(int directory, const char *file, const char *k
     return at ? strtoll(at + (key ? strlen(key) : 0), NULL, 10) : -1;
 }
 
+/* Version 1 counts in the directory of who was killed: the OCI runtime may have one inside. */
+static int cgroup_count_kills(int directory)
+{
+    return (int)AQ_MAX(cgroup_read_number(directory, "memory.oom_control", "oom_kill "),
+                       INT64_C(0));
+}
+
 struct memory_use cgroups_get_memory(const struct sandbox *sandbox, int watch)
 {
     AQ_CLEANUP(aq_closep) int directory = cgroup_open_memory(sandbox);
-    struct memory_use use = { .peak_bytes = -1 };
+    struct memory_use use = { .peak_bytes = -1, .limit_bytes = -1 };
     uint64_t times = 0;
 
     if (watch >= 0)
@@ -329,8 +336,10 @@ struct memory_use cgroups_get_memory(const struct sandbox *sandbox, int watch)
     use.peak_bytes = cgroup_read_number(directory, "memory.peak", NULL);
     if (use.peak_bytes < 0)
         use.peak_bytes = cgroup_read_number(directory, "memory.max_usage_in_bytes", NULL);
-    if (cgroup_read_number(directory, "memory.events", "oom_kill ") > 0
-        || cgroup_read_number(directory, "memory.oom_control", "oom_kill ") > 0)
-        use.was_short = true;
+    use.limit_bytes = cgroup_read_number(directory, "memory.max", NULL);
+    if (use.limit_bytes < 0)
+        use.limit_bytes = cgroup_read_number(directory, "memory.limit_in_bytes", NULL);
+    use.was_short |= cgroup_read_number(directory, "memory.events", "oom_kill ") > 0
+                     || cgroup_walk(directory, 0, cgroup_count_kills) > 0;
     return use;
 }

@@ -37,8 +37,8 @@ void cgroups_kill(const struct sandbox *sandbox);
 void cgroups_end(const struct sandbox *sandbox);
 
 struct memory_use {
-    int64_t peak_bytes; /* -1 = not known */
-    bool was_short;     /* the kernel killed for want of memory */
+    int64_t peak_bytes, limit_bytes; /* -1 = not known */
+    bool was_short;                  /* the kernel killed for want of memory */
 };
 
 /* A descriptor that becomes readable when memory is short, or -1: then

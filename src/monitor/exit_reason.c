@@ -6,6 +6,9 @@
 
 #include "monitor/monitor_internal.h"
 
+/* crun begins with 2 MiB, runc with 4, and a program needs something, too. */
+#define CONTAINER_MEMORY_MIN (INT64_C(8) << 20)
+
 /* Up to the quote that ends it; a backslash stands before those that do not. */
 static void exit_reason_unquote(char *text)
 {
@@ -17,6 +20,18 @@ static void exit_reason_unquote(char *text)
         *out++ = *text;
     }
     *out = '\0';
+}
+
+/* Of an OCI runtime, which the kernel ended for want of memory before it ran the program. */
+static char *exit_reason_describe_small(const struct memory_use *memory)
+{
+    struct strbuf text = STRBUF_INIT;
+    int64_t limit = AQ_MAX(memory->limit_bytes, INT64_C(0));
+
+    strbuf_add_size(&text, (uint64_t)limit);
+    strbuf_adds(&text, " of memory is too little to start a container: ask for at least ");
+    strbuf_add_size(&text, (uint64_t)AQ_MAX(2 * limit, CONTAINER_MEMORY_MIN));
+    return strbuf_steal(&text);
 }
 
 /* The last words of a runtime that could not make the container. */
@@ -42,31 +57,40 @@ int exit_reason_find_status(const struct monitor *m, const struct runner_report 
     return report && !report->code ? report->status : m->status;
 }
 
+/* Whoever was killed: the program itself, or one that it waited for. */
 const char *exit_reason_find(const struct monitor *m, int status, const struct memory_use *memory)
 {
-    bool was_killed = WIFSIGNALED(status) ? WTERMSIG(status) == SIGKILL
-                                          : WEXITSTATUS(status) == 128 + SIGKILL;
-
     if (m->reason)
         return m->reason;
-    if (memory->was_short && was_killed)
+    if (memory->was_short && status != 0)
         return MONITOR_OUT_OF_MEMORY;
     return WIFSIGNALED(status) ? MONITOR_SIGNALLED : MONITOR_EXITED;
 }
 
-char *exit_reason_describe_lack(const char *reason, const struct memory_use *memory)
+char *exit_reason_describe_lack(const struct memory_use *memory)
 {
-    if (strcmp(reason, MONITOR_OUT_OF_MEMORY) != 0)
+    struct strbuf text = STRBUF_INIT;
+
+    if (!memory->was_short)
         return NULL;
-    return aq_format("it was killed because its memory was used up; the most it had was %lld MiB",
-                     (long long)(memory->peak_bytes >> 20));
+    strbuf_adds(&text, "A process was killed because the memory was used up");
+    if (memory->limit_bytes > 0) {
+        strbuf_adds(&text, "; the limit was ");
+        strbuf_add_size(&text, (uint64_t)memory->limit_bytes);
+    }
+    strbuf_adds(&text, ".");
+    return strbuf_steal(&text);
 }
 
-char *exit_reason_find_complaint(const struct monitor *m, const struct runner_report *report)
+char *exit_reason_find_complaint(const struct monitor *m, const struct runner_report *report,
+                                 const struct memory_use *memory)
 {
     if (!m->program.sandbox.has_runner || m->is_running || m->reason)
         return NULL;
     if (report && report->code)
         return aq_format("%s: %s", report->text, strerror(report->code));
-    return report ? NULL : exit_reason_read_log(&m->runner);
+    if (report)
+        return NULL;
+    return memory->was_short ? exit_reason_describe_small(memory)
+                             : exit_reason_read_log(&m->runner);
 }

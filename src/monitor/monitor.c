@@ -236,11 +236,11 @@ static int monitor_finish(struct monitor *m, struct aq_error *err)
     const struct memory_use memory = cgroups_get_memory(sandbox, m->memory);
     struct runner_report got;
     const struct runner_report *report = runner_link_read_report(&m->runner, &got) ? &got : NULL;
-    AQ_CLEANUP(aq_freep) char *complaint = exit_reason_find_complaint(m, report);
+    AQ_CLEANUP(aq_freep) char *complaint = exit_reason_find_complaint(m, report, &memory);
     int status = exit_reason_find_status(m, report);
     bool signalled = WIFSIGNALED(status);
     const char *reason = complaint ? MONITOR_NOT_STARTED : exit_reason_find(m, status, &memory);
-    AQ_CLEANUP(aq_freep) char *lack = exit_reason_describe_lack(reason, &memory);
+    AQ_CLEANUP(aq_freep) char *lack = exit_reason_describe_lack(&memory);
     struct exit_record record = {
         .kernel_id = program_kernel_id(&m->program),
         .reason = reason,
@@ -251,6 +251,7 @@ static int monitor_finish(struct monitor *m, struct aq_error *err)
         .signal = signalled ? WTERMSIG(status) : 0,
         .code = signalled ? 128 + WTERMSIG(status) : WEXITSTATUS(status),
         .memory_peak_bytes = memory.peak_bytes,
+        .was_short_of_memory = memory.was_short,
     };
 
     AQ_FAULT("monitor.program.ended");

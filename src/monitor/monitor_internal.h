@@ -83,8 +83,11 @@ int exit_reason_find_status(const struct monitor *m, const struct runner_report 
 /* MONITOR_EXITED and the like. */
 const char *exit_reason_find(const struct monitor *m, int status, const struct memory_use *memory);
 
-/* For users, to free: why the program did not start; that memory was what ended it. Else NULL. */
-char *exit_reason_find_complaint(const struct monitor *m, const struct runner_report *report);
-char *exit_reason_describe_lack(const char *reason, const struct memory_use *memory);
+/* For users, to free: why the program did not start; that a process was killed for want of
+ * memory, however the program ended. Else NULL.
+ */
+char *exit_reason_find_complaint(const struct monitor *m, const struct runner_report *report,
+                                 const struct memory_use *memory);
+char *exit_reason_describe_lack(const struct memory_use *memory);
 
 #endif

@@ -89,7 +89,7 @@
 #define MONITOR_EXITED "exited"
 #define MONITOR_SIGNALLED "signalled"
 #define MONITOR_TERMINATED "terminated"       /* TERMINATE was asked for before it ended */
-#define MONITOR_OUT_OF_MEMORY "out-of-memory" /* killed by the kernel at its memory limit */
+#define MONITOR_OUT_OF_MEMORY "out-of-memory" /* failed, and Linux killed at its memory limit */
 #define MONITOR_TIMEOUT "task-timeout"
 #define MONITOR_NOT_STARTED "failed-to-start" /* "text" says why */
 #define MONITOR_LOST "monitor-lost"

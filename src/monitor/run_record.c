@@ -84,6 +84,8 @@ int run_record_write_exit(int directory, const struct exit_record *record, struc
     jsonw_member_int(&w, "max_rss_bytes", (int64_t)used.ru_maxrss * 1024);
     if (record->memory_peak_bytes >= 0)
         jsonw_member_int(&w, "memory_peak_bytes", record->memory_peak_bytes);
+    if (record->was_short_of_memory)
+        jsonw_member_bool(&w, "was_short_of_memory", true);
     jsonw_object_end(&w);
     if (!strbuf_ok(&text))
         return aq_fail_oom(err);

@@ -24,6 +24,7 @@ struct exit_record {
     int code;                  /* 128+n for signal n */
     int signal;                /* 0 = none */
     int64_t memory_peak_bytes; /* of its cgroup; -1 = not known */
+    bool was_short_of_memory;  /* a process was killed for want of it; "text" says so */
 };
 
 /* Write exit.json, with the resources that all children have used. It outlives

@@ -42,6 +42,13 @@ def resources(**slots):
     return {"resources": {"cpu": "1", "mem": "64m", **slots}}
 
 
+HUNGRY = "python3 -c 'x = bytearray(200 << 20)'"
+
+
+def why(cluster, shown):
+    return cluster.cli("session", "why", shown["id"]).stdout
+
+
 def has(lines, pattern):
     return re.search(pattern, lines, re.M)
 
@@ -51,11 +58,45 @@ def has(lines, pattern):
 @pytest.mark.gate
 def test_memory(cluster):
     """The kernel ends what takes more, and the session says why."""
-    shown, log = run(cluster, "python3 -c 'x = bytearray(200 << 20)'; exit 3")
-    assert (shown["reason"], exit_code(shown)) == ("task-failed", 3), (shown, log)
-    shown, log = run(cluster, "exec python3 -c 'x = bytearray(200 << 20)'")
+    shown, log = run(cluster, f"exec {HUNGRY}")
     assert (shown["reason"], exit_code(shown)) == ("out-of-memory", 137), (shown, log)
     assert shown["result"] == "FAILURE"
+
+
+@pytest.mark.gate
+def test_memory_of_a_child(cluster):
+    """Who was killed is not who ends: the failure is told by its cause, success as such."""
+    shown, log = run(cluster, f"{HUNGRY}; exit 3")
+    assert (shown["reason"], exit_code(shown)) == ("out-of-memory", 3), (shown, log)
+    assert "its memory was used up" in why(cluster, shown)
+    shown, log = run(cluster, f"{HUNGRY}; exit 0")
+    assert (shown["reason"], shown["result"], exit_code(shown)) == ("task-finished", "SUCCESS", 0)
+    assert "A process was killed because the memory was used up; the limit was 64 MiB." \
+        in why(cluster, shown)
+    shown, log = run(cluster, "exit 3")
+    assert (shown["reason"], exit_code(shown)) == ("task-failed", 3), (shown, log)
+
+
+@pytest.mark.gate
+def test_memory_of_a_command(cluster):
+    """Of exec: its standard error says it, and why does when the session has ended."""
+    session = Session(cluster, "echo ready; sleep 1000", config=resources())
+    session.wait_log("ready")
+    done = cluster.cli("exec", session.id, "--", "sh", "-c", f"exec {HUNGRY}")
+    assert (done.returncode, done.stderr.splitlines()[-1:]) == \
+        (137, ["aliquot: a process was killed: out of memory, limit 64 MiB"]), done
+    done = cluster.cli("exec", session.id, "--", "false")
+    assert (done.returncode, done.stderr) == (1, ""), done
+    session.end(forced=True)
+    shown = session.wait()
+    assert shown["reason"] == "force-terminated"
+    assert "A process was killed because the memory was used up" in why(cluster, shown)
+
+
+def test_memory_too_small_to_start(cluster):
+    shown, _ = run(cluster, "true", config=resources(mem="256k"))
+    assert "256 KiB of memory is too little to start a container: ask for at least 8 MiB" \
+        in why(cluster, shown)
 
 
 def test_memory_has_no_swap(cluster):

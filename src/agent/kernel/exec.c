@@ -64,8 +64,13 @@ static void exec_on_ended(void *data, int status)
         (unsigned char)(signum ? 128 + signum : WEXITSTATUS(status)),
         (unsigned char)signum,
     };
+    AQ_CLEANUP(strbuf_donep) struct strbuf line = STRBUF_INIT;
     struct exec *e = data;
 
+    if (status != 0)
+        e->ops->on_failed(e->data, &line);
+    if (line.len && strbuf_ok(&line))
+        exec_put(e, EXEC_ERRORS, line.data, line.len);
     exec_put(e, EXEC_ENDED, bytes, sizeof(bytes));
     e->ops->on_end(e->data);
 }

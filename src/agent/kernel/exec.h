@@ -12,7 +12,9 @@ struct exec_ops {
     /* Bytes for the stream; true = it is full: exec_resume() when it is not. */
     bool (*on_bytes)(void *data, const char *bytes, size_t len);
     void (*on_drain)(void *data); /* goes on after exec_take() said 1 */
-    void (*on_end)(void *data);   /* after the last bytes; then exec_free() */
+    /* A command has failed: append what its standard error does not say, as a line. */
+    void (*on_failed)(void *data, struct strbuf *out);
+    void (*on_end)(void *data); /* after the last bytes; then exec_free() */
 };
 
 /* Run what 'open' describes. -EINVAL for a bad description; else as

@@ -241,6 +241,8 @@ static void kernel_conclude(struct local_kernel *k, const struct runtime_exit *e
         k->error_kind = REASON_BOOTSTRAP_FAILED;
     if (!k->error_text)
         kernel_set_text(&k->error_text, why.len ? why.data : exit->text);
+    if (!k->error_kind && exit->was_short_of_memory)
+        k->error_kind = REASON_OUT_OF_MEMORY;
     devices_release(k);
     prerequisites_release(k);
     kernel_stat_free(AQ_TAKE(k->stat));

@@ -8,6 +8,9 @@
 #include "agent/kernel/exec.h"
 #include "agent/kernel/kernel.h"
 #include "agent/kernel/log_reader.h"
+#include "agent/runtime/oci.h"
+#include "agent/runtime/oci_host.h"
+#include "agent/stat/memory_kills.h"
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
@@ -31,6 +34,7 @@ struct served {
     char *opened;          /* the message's description of it, until it runs */
     const char *exec_kind; /* "exec", "files" or "input"; NULL = it is none of them */
     bool tty, input;
+    uint64_t kills; /* in the container, when the command began */
     struct exec *exec;
 };
 
@@ -209,6 +213,31 @@ static bool streams_on_exec_bytes(void *data, const char *bytes, size_t len)
     return link_stream_write(s->stream, bytes, len) == 1;
 }
 
+static struct memory_kills streams_read_kills(const struct served *s)
+{
+    const struct agent_daemon *agent = s->agent;
+    const struct oci_host *host = agent->containers ? runtime_oci_host(agent->containers) : NULL;
+    char id[UUID_TEXT_MAX];
+
+    return host ? memory_kills_read(&host->cgroups, uuid_format(&s->kernel_id, id))
+                : (struct memory_kills){ 0 };
+}
+
+static void streams_on_exec_failed(void *data, struct strbuf *out)
+{
+    const struct served *s = data;
+    const struct memory_kills kills = streams_read_kills(s);
+
+    if (strcmp(s->exec_kind, "exec") != 0 || kills.count <= s->kills)
+        return;
+    strbuf_adds(out, "aliquot: a process was killed: out of memory");
+    if (kills.limit_bytes) {
+        strbuf_adds(out, ", limit ");
+        strbuf_add_size(out, kills.limit_bytes);
+    }
+    strbuf_adds(out, s->tty ? "\r\n" : "\n");
+}
+
 static void streams_on_exec_end(void *data)
 {
     streams_close_stream(data);
@@ -219,6 +248,7 @@ static int streams_start_exec(struct served *s, struct aq_error *err)
     static const struct exec_ops ops = {
         .on_bytes = streams_on_exec_bytes,
         .on_drain = streams_on_input_taken,
+        .on_failed = streams_on_exec_failed,
         .on_end = streams_on_exec_end,
     };
     const struct msg_stream_open open = { .kind = s->exec_kind,
@@ -231,6 +261,7 @@ static int streams_start_exec(struct served *s, struct aq_error *err)
 
     if (!k || !k->run)
         return aq_fail(err, ENOTCONN, "this kernel does not run");
+    s->kills = streams_read_kills(s).count;
     return exec_new(k->run, &open, &ops, s, &s->exec, err);
 }
 

@@ -31,6 +31,7 @@ int exit_file_read(const char *directory, struct exit_file *ret, struct aq_error
         json_decref(file.json);
         return aq_fail(err, EINVAL, "'%s' is damaged", path);
     }
+    file.exit.was_short_of_memory = json_is_true(json_object_get(file.json, "was_short_of_memory"));
     file.exit.has_code = json_is_integer(code);
     file.exit.code = (int)json_integer_value(code);
     file.exit.ended_usec = ended;

@@ -51,8 +51,9 @@ struct runtime_spec {
 };
 
 struct runtime_exit {
-    const char *reason; /* of monitor/protocol.h */
-    const char *text;   /* for users; "" = nothing to add */
+    const char *reason;       /* of monitor/protocol.h */
+    const char *text;         /* for users; "" = nothing to add */
+    bool was_short_of_memory; /* a process was killed for want of it, as 'text' says */
     bool has_code;
     int code; /* 128+n for signal n */
     int64_t ended_usec;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "agent/stat/kernel_stat.h"
+#include "agent/stat/memory_kills.h"
 #include "agent/stat/node_stat.h"
 #include "agent/stat/proc_tree.h"
 #include "agent/stat/stat_file.h"
@@ -148,6 +149,8 @@ static const struct {
         { "cg/" ID "/memory.usage_in_bytes", "5000\n" },
         { "cg/" ID "/memory.stat", "inactive_file 4000\ntotal_inactive_file 1000\n" },
         { "cg/" ID "/memory.limit_in_bytes", "9000\n" },
+        { "cg/" ID "/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n" },
+        { "cg/" ID "/container/memory.oom_control", "under_oom 0\noom_kill 2\n" },
         { "cg/" ID "/blkio.throttle.io_service_bytes_recursive",
           "8:0 Read 100\n8:0 Write 20\n8:0 Total 120\n8:16 Read 1\n8:16 Write 2\nTotal 123\n" } },
       2500,
@@ -161,6 +164,7 @@ static const struct {
         { "cg/" ID "/memory.current", "5000\n" },
         { "cg/" ID "/memory.stat", "anon 1\ninactive_file 6000\n" },
         { "cg/" ID "/memory.max", "max\n" },
+        { "cg/" ID "/memory.events", "oom 4\noom_kill 3\noom_group_kill 0\n" },
         { "cg/" ID "/io.stat", "8:0 rbytes=5 wbytes=6 rios=1\n8:16 rbytes=7 wbytes=8 rios=1\n" } },
       7,
       0,
@@ -220,6 +224,9 @@ static void check_container(size_t row)
     assert_int_equal(kernel_stat_pids(stat, pids, AQ_COUNT(pids)), 2);
     assert_int_equal(pids[1], 345);
     assert_int_equal(kernel_stat_pids(stat, pids, 1), 1);
+    assert_int_equal(memory_kills_read(&layout, ID).count, 3);
+    assert_int_equal(memory_kills_read(&layout, ID).limit_bytes, layouts[row].is_v2 ? 0 : 9000);
+    assert_int_equal(memory_kills_read(&layout, "other").count, 0);
 }
 
 static void test_containers(void **state)

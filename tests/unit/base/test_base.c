@@ -56,6 +56,11 @@ static void test_strbuf(void **state)
     strbuf_addi(&sb, INT64_MIN);
     strbuf_addi(&sb, INT64_MAX);
     assert_string_equal(sb.data, "0-92233720368547758089223372036854775807");
+    strbuf_truncate(&sb, 0);
+    strbuf_add_size(&sb, 256 << 20);
+    strbuf_add_size(&sb, 3 << 19);
+    strbuf_add_size(&sb, 0);
+    assert_string_equal(sb.data, "256 MiB1536 KiB0 KiB");
     strbuf_done(&sb);
     assert_false(strbuf_reserve(&sb, SIZE_MAX / 2));
     strbuf_adds(&sb, "ignored after a failure");

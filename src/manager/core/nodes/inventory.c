@@ -115,6 +115,24 @@ static bool inventory_has_bootstrap_failed(const struct kernel_entry *f)
     return f->fact == FACT_ENDED && f->reason && strcmp(f->reason, REASON_BOOTSTRAP_FAILED) == 0;
 }
 
+/* A process of it was killed, which its reason does not say. */
+static bool inventory_was_short_of_memory(const struct kernel_entry *f,
+                                          const struct msg_kernel_status *m)
+{
+    return f->fact == FACT_ENDED && m->error_text && m->error_kind
+           && strcmp(m->error_kind, REASON_OUT_OF_MEMORY) == 0
+           && (!f->reason || strcmp(f->reason, REASON_OUT_OF_MEMORY) != 0);
+}
+
+/* What its agent says of its end besides the reason; NULL = nothing. */
+static char *inventory_remark_json(const struct agent_entry *a, const struct kernel_entry *f,
+                                   const struct msg_kernel_status *m)
+{
+    if (f->fact == FACT_ERROR || inventory_has_bootstrap_failed(f))
+        return rejection_json(a->a.id, m);
+    return inventory_was_short_of_memory(f, m) ? rejection_remark_json(m->error_text) : NULL;
+}
+
 static void inventory_take_fact(struct core *core, struct agent_entry *a, struct session_entry *l,
                                 size_t rank, const struct msg_kernel_status *m)
 {
@@ -141,9 +159,9 @@ static void inventory_take_fact(struct core *core, struct agent_entry *a, struct
         f->exit_code = (int)AQ_MIN(m->exit_code, EXIT_CODE_MAX);
         f->reason = inventory_known_reason(m->reason);
     }
-    if (heard == FACT_ERROR || inventory_has_bootstrap_failed(f)) {
+    if (heard == FACT_ERROR || heard == FACT_ENDED) {
         free(f->error);
-        f->error = rejection_json(a->a.id, m);
+        f->error = inventory_remark_json(a, f, m);
     }
     if (heard == FACT_ERROR) {
         f->error_is_transient = inventory_is_transient_error(m->error_kind);

@@ -33,6 +33,17 @@ char *rejection_json(const char *agent_id, const struct msg_kernel_status *m)
     return strbuf_steal(&json);
 }
 
+char *rejection_remark_json(const char *text)
+{
+    struct strbuf json = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&json);
+
+    jsonw_object_begin(&w);
+    jsonw_member_str(&w, "text", text);
+    jsonw_object_end(&w);
+    return strbuf_steal(&json);
+}
+
 static void rejection_begin_line(struct strbuf *text)
 {
     if (text->len > 0)

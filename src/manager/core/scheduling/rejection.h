@@ -12,6 +12,9 @@ struct strbuf;
  * it. NULL if memory is short. */
 char *rejection_json(const char *agent_id, const struct msg_kernel_status *m);
 
+/* A sentence of an agent on a kernel's end, as JSON for status_data, like that. */
+char *rejection_remark_json(const char *text);
+
 /* Add what an agent said, if 'status_data' holds such, to the scheduler's
  * explanation. 'text', 'json' may be NULL. Returns 0 or -ENOMEM.
  */

@@ -334,7 +334,8 @@ static void lifecycle_terminating(struct core *core, struct session_entry *l, in
                          && strncmp(l->s.reason, "failed-to-", 10) == 0;
 
         termination_propose(core, l, never_ran ? SESSION_ERROR : SESSION_TERMINATED,
-                            give_up ? REASON_HANG_TIMEOUT : NULL, termination_result(l), NULL);
+                            give_up ? REASON_HANG_TIMEOUT : NULL, termination_result(l),
+                            l->kernels[0].fact == FACT_ENDED ? l->kernels[0].error : NULL);
         AQ_FAULT("core.terminate.finished");
     }
 }
