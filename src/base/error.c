@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
+
 void aq_closep(int *fd)
 {
     int saved = errno;
@@ -34,6 +36,7 @@ static void error_set_error(struct aq_error *err, int code, const char *kind, co
             va_start(args_, fmt);                                          \
             (void)vsnprintf((err)->text, sizeof((err)->text), fmt, args_); \
             va_end(args_);                                                 \
+            utf8_drop_partial((err)->text);                                \
         }                                                                  \
     } while (0)
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/utf8.h"
 
 static const char *log_component = "aliquot";
 static enum log_level log_max = LOG_LEVEL_INFO;
@@ -64,6 +65,7 @@ void log_write(enum log_level level, const char *fmt, ...)
     start = log_put_prefix(line, sizeof(line), level);
     va_start(args, fmt);
     (void)vsnprintf(line + start, sizeof(line) - start - 8, fmt, args);
+    utf8_drop_partial(line + start);
     va_end(args);
     len = strlen(line);
     for (size_t i = start; i < len; i++)

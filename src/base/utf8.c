@@ -2,6 +2,7 @@
 /* utf8.c - well-formed UTF-8 (RFC 3629), nothing else, and how wide a terminal shows it */
 #include "base/utf8.h"
 
+#include <string.h>
 #include <wchar.h>
 
 size_t utf8_decode(const char *bytes, size_t len, uint32_t *ret_code)
@@ -51,6 +52,46 @@ bool utf8_is_valid(const char *bytes, size_t len)
         i += step;
     }
     return true;
+}
+
+static bool utf8_continues(char byte)
+{
+    return ((unsigned char)byte & 0xc0) == 0x80;
+}
+
+size_t utf8_rest(const char *bytes, size_t len)
+{
+    size_t n = 0;
+
+    while (n < len && n < 3 && utf8_continues(bytes[n]))
+        n++;
+    return n;
+}
+
+/* Bytes at the front that would be a character if more followed; 0 if it is whole, or none. */
+static size_t utf8_partial(const char *text)
+{
+    unsigned char first = (unsigned char)text[0];
+    size_t need = first >= 0xf0 && first < 0xf5 ? 4 : first >= 0xe0 ? 3 : 2, n;
+
+    if (first < 0xc2 || first >= 0xf5)
+        return 0;
+    n = 1 + utf8_rest(text + 1, strnlen(text + 1, need - 1));
+    return n < need ? n : 0;
+}
+
+void utf8_drop_partial(char *text)
+{
+    char *out = text;
+
+    while (*text) {
+        size_t n = utf8_partial(text);
+
+        if (n == 0)
+            *out++ = *text;
+        text += n ? n : 1;
+    }
+    *out = '\0';
 }
 
 size_t utf8_write(uint32_t code, char out[4])

@@ -18,6 +18,14 @@ bool utf8_is_valid(const char *bytes, size_t len) AQ_UNTRUSTED;
  */
 size_t utf8_decode(const char *bytes, size_t len, uint32_t *ret_code) AQ_UNTRUSTED;
 
+/* How many bytes at the front, 3 at most, continue a character that began before: a text that
+ * was cut begins behind them.
+ */
+size_t utf8_rest(const char *bytes, size_t len) AQ_UNTRUSTED;
+
+/* Take characters that a cut left incomplete out of the text. */
+void utf8_drop_partial(char *text) AQ_UNTRUSTED;
+
 /* Encode a code point (not a surrogate, <= U+10FFFF); returns 1..4. (jansson has a utf8_encode.) */
 size_t utf8_write(uint32_t code, char out[4]);
 

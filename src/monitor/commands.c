@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/utf8.h"
 #include "monitor/monitor_internal.h"
 
 /* Have commands_on_client() told when a client that is behind has room. */
@@ -33,6 +34,8 @@ static void commands_catch_up(struct monitor *m, int slot)
         client->behind = MONITOR_REPLAY_MAX;
     }
     log_ring_tail(&m->log, (size_t)client->behind, &newest);
+    if (client->behind == MONITOR_REPLAY_MAX) /* what came before is left out */
+        strbuf_consume(&newest, utf8_rest(newest.data, newest.len));
     client->behind = newest.len - clients_send_output(client, newest.data, newest.len);
     if (!client->behind)
         commands_watch_room(m, slot);

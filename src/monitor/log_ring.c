@@ -10,9 +10,11 @@
 
 #include "base/clock.h"
 #include "base/fs.h"
+#include "base/utf8.h"
 
 /* At most a quarter of the log: a record for every 64 bytes. */
 #define TIMES_PART 4
+#define CHARACTER_REST_MAX 3 /* bytes of UTF-8 that continue one */
 
 static int log_ring_open_file(int directory)
 {
@@ -72,17 +74,29 @@ static void log_ring_write_part(struct log_ring *ring, const char *bytes, size_t
         ring->len = (uint64_t)st.st_size;
 }
 
+/* How much of the bytes goes into this half: it ends with a whole character, for which it may
+ * be a little longer.
+ */
+static size_t log_ring_fit(const struct log_ring *ring, const char *bytes, size_t len)
+{
+    size_t part = ring->len < ring->half ? (size_t)AQ_MIN(ring->half - ring->len, len) : 0;
+    size_t rest = utf8_rest(bytes + part, len - part);
+    uint64_t end = ring->half + CHARACTER_REST_MAX;
+
+    return part + (ring->len + part < end ? (size_t)AQ_MIN(rest, end - ring->len - part) : 0);
+}
+
 void log_ring_write(struct log_ring *ring, const char *bytes, size_t len)
 {
     int64_t now = clock_realtime_usec();
 
     while (len) {
-        size_t room, part;
+        size_t part = log_ring_fit(ring, bytes, len);
 
-        if (ring->len >= ring->half)
+        if (!part) {
             log_ring_turn_over(ring);
-        room = ring->len < ring->half ? (size_t)(ring->half - ring->len) : len;
-        part = AQ_MIN(room, len);
+            part = ring->len < ring->half ? log_ring_fit(ring, bytes, len) : len;
+        }
         log_times_add(&ring->times, ring->fd, ring->len, now);
         log_ring_write_part(ring, bytes, part);
         bytes += part;

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
 #include "runner/first_input.h"
 #include "runner/request.h"
 #include "runner/runner.h"
@@ -118,6 +119,7 @@ static void connection_fail(struct runner_connection *c, int code, const char *t
     struct runner_failed failed = { .type = RUNNER_FAILED, .code = code };
 
     (void)snprintf(failed.text, sizeof(failed.text), "%.*s", (int)sizeof(failed.text) - 1, text);
+    utf8_drop_partial(failed.text);
     (void)connection_send_last(c, &failed, sizeof(failed));
 }
 
@@ -355,6 +357,15 @@ static size_t connection_show(const struct runner_connection *c, const char *byt
     return sent;
 }
 
+/* How much there is to show, from the beginning of a character on. */
+static size_t connection_count_kept(const struct replay *replay)
+{
+    size_t kept = AQ_MIN(replay->total, sizeof(replay->bytes)), len;
+    const char *bytes = replay_get(replay, 0, &len);
+
+    return replay->total > kept ? kept - utf8_rest(bytes, len) : kept;
+}
+
 /* Send someone attached what it lacks: all, or the newest RUNNER_REPLAY_MAX bytes. */
 static void connection_catch_up(struct runner_connection *c)
 {
@@ -365,7 +376,7 @@ static void connection_catch_up(struct runner_connection *c)
     if (c->behind > kept) {
         if (send(c->watch.fd, &skipped, 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
             return;
-        c->behind = kept;
+        c->behind = connection_count_kept(replay);
     }
     while (c->behind && sent) {
         size_t len;
@@ -386,7 +397,7 @@ static void connection_attach(struct runner_connection *c)
         return;
     }
     c->role = ROLE_ATTACHED;
-    c->behind = AQ_MIN(replay->total, sizeof(replay->bytes));
+    c->behind = connection_count_kept(replay);
     connection_catch_up(c);
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/utf8.h"
 #include "monitor/log_ring.h"
 
 #define READ_MAX 4096
@@ -38,7 +39,8 @@ static char *bootstrap_find_line(struct strbuf *log, int exit_code)
     char line[sizeof(BOOTSTRAP_FAILED_LINE) + 12], *found = NULL;
     size_t len = (size_t)snprintf(line, sizeof(line), BOOTSTRAP_FAILED_LINE "%d", exit_code);
 
-    for (char *at = log->data; at && (at = strstr(at, line)); at += len)
+    for (char *at = log->data, *end = at + log->len;
+         at && (at = memmem(at, (size_t)(end - at), line, len)); at += len)
         if (at[len] == '\n' || at[len] == '\r') /* a terminal's lines end in both */
             found = at;
     return found;
@@ -54,6 +56,7 @@ static void bootstrap_add_lines(const char *text, size_t len, struct strbuf *why
     for (from = len; from > 0 && len - from < SHOWN_MAX; from--)
         if (text[from - 1] == '\n' && ++lines == LINES_MAX)
             break;
+    from += utf8_rest(text + from, len - from);
     strbuf_adds(why, len > from ? "; its last lines:\n" : ", without output");
     for (; from < len; from++)
         if ((unsigned char)text[from] >= ' ' || text[from] == '\n' || text[from] == '\t')

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "cli/session/follow_internal.h"
 #include "model/session.h"
 
@@ -88,6 +89,7 @@ static void follow_on_why(void *data, const struct client_response *response,
     answer = json_loadb(response->body, response->body_len, 0, NULL);
     follow_write_why(item, answer, &text);
     (void)snprintf(item->reason, sizeof(item->reason), "%s", text.len ? text.data : "");
+    utf8_drop_partial(item->reason);
     json_decref(answer);
 }
 

@@ -9,12 +9,13 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "manager/api/resources.h"
 #include "manager/api/session_find.h"
 #include "manager/request/streams.h"
 #include "store/query.h"
 
-/* The old route answers with one JSON text: the end of a longer log. */
+/* The old route answers with one JSON text: the end of a longer log, from a character on. */
 #define LOG_TEXT_MAX (1024 * 1024)
 /* Bytes waiting for a slow reader before its stream is paused. */
 #define LOG_QUEUE_HIGH (256 * 1024)
@@ -77,15 +78,23 @@ static void logs_reader_free(struct logs_reader *reader)
 
 static void logs_reply_text(struct logs_reader *reader)
 {
+static void logs_cut_text(struct strbuf *text)
+{
+    if (text->len <= LOG_TEXT_MAX)
+        return;
+    strbuf_consume(text, text->len - LOG_TEXT_MAX);
+    strbuf_consume(text, utf8_rest(text->data, text->len));
+}
+
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
-    size_t skip = reader->text.len > LOG_TEXT_MAX ? reader->text.len - LOG_TEXT_MAX : 0;
 
     jsonw_object_begin(&w);
     jsonw_key(&w, "result");
+    logs_cut_text(&reader->text);
     jsonw_object_begin(&w);
     jsonw_key(&w, "logs");
-    jsonw_strn(&w, reader->text.data + skip, reader->text.len - skip);
+    jsonw_strn(&w, reader->text.data, reader->text.len);
     jsonw_object_end(&w);
     jsonw_object_end(&w);
     request_reply_json(reader->req, 200, &out);
@@ -156,7 +165,7 @@ static void logs_on_data(void *data, struct link_stream *stream, const char *byt
     if (reader->as_text) {
         strbuf_add(&reader->text, bytes, len);
         if (reader->text.len > 2 * LOG_TEXT_MAX)
-            strbuf_consume(&reader->text, reader->text.len - LOG_TEXT_MAX);
+            logs_cut_text(&reader->text);
         return;
     }
     logs_begin(reader);

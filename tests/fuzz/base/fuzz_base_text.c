@@ -10,6 +10,20 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/* Cut in two anywhere, both parts of what was UTF-8 are. */
+static void check_cut(char *text)
+{
+    size_t len = strlen(text), at = len / 2, rest = utf8_rest(text + at, len - at);
+    bool was_valid = utf8_is_valid(text, len);
+
+    if (was_valid && !utf8_is_valid(text + at + rest, len - at - rest))
+        __builtin_trap();
+    text[at] = '\0';
+    utf8_drop_partial(text);
+    if (was_valid && !utf8_is_valid(text, strlen(text)))
+        __builtin_trap();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
@@ -33,5 +47,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     jsonw_strn(&w, (const char *)data, size);
     if (!utf8_is_valid(out.data, out.len))
         __builtin_trap();
+    check_cut(text);
     return 0;
 }

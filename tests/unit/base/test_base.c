@@ -274,6 +274,32 @@ static void test_uuid(void **state)
     assert_int_equal(uuid_parse("zde2b969-1d04-48a6-af16-0bc8adb3c831", &b), -EINVAL);
 }
 
+static void test_utf8_cut(void **state)
+{
+    static const struct {
+        const char *text, *want;
+    } rows[] = { { "plain", "plain" },   { "caf\xc3\xa9", "caf\xc3\xa9" },
+                 { "caf\xc3", "caf" },   { "'\xe2\x82\xac\xe2\x82'.", "'\xe2\x82\xac'." },
+                 { "\xf0\x9f\x98", "" }, { "\x80\xff\xc0", "\x80\xff\xc0" } };
+    struct aq_error err = { 0 };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        char text[32];
+
+        (void)snprintf(text, sizeof(text), "%s", rows[i].text);
+        utf8_drop_partial(text);
+        assert_row(strcmp(text, rows[i].want) == 0, "%zu: '%s'", i, text);
+    }
+    assert_int_equal(utf8_rest("\x82\xac.", 3), 2);
+    assert_int_equal(utf8_rest("\x80\x80\x80\x80", 4), 3);
+    assert_int_equal(utf8_rest("\x80", 1), 1);
+    assert_int_equal(utf8_rest("\xc3\xa9", 2), 0);
+    assert_int_equal(utf8_rest("", 0), 0);
+    assert_int_equal(aq_fail(&err, EINVAL, "not '%.4s'", "caf\xc3\xa9"), -EINVAL);
+    assert_string_equal(err.text, "not 'caf'");
+}
+
 static void test_utf8(void **state)
 {
     static const struct {
@@ -393,21 +419,14 @@ static void test_folders_that_were_made(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_error),
-        cmocka_unit_test(test_strbuf),
-        cmocka_unit_test(test_json_scan),
-        cmocka_unit_test(test_map),
-        cmocka_unit_test(test_arena),
-        cmocka_unit_test(test_dates),
-        cmocka_unit_test(test_durations),
-        cmocka_unit_test(test_since),
-        cmocka_unit_test(test_uuid),
-        cmocka_unit_test(test_ordered_uuid),
-        cmocka_unit_test(test_utf8),
-        cmocka_unit_test(test_jsonw),
-        cmocka_unit_test(test_fs),
-        cmocka_unit_test(test_user_folders),
-        cmocka_unit_test(test_folders_that_were_made),
+        cmocka_unit_test(test_error),        cmocka_unit_test(test_strbuf),
+        cmocka_unit_test(test_json_scan),    cmocka_unit_test(test_map),
+        cmocka_unit_test(test_arena),        cmocka_unit_test(test_dates),
+        cmocka_unit_test(test_durations),    cmocka_unit_test(test_since),
+        cmocka_unit_test(test_uuid),         cmocka_unit_test(test_ordered_uuid),
+        cmocka_unit_test(test_utf8),         cmocka_unit_test(test_utf8_cut),
+        cmocka_unit_test(test_jsonw),        cmocka_unit_test(test_fs),
+        cmocka_unit_test(test_user_folders), cmocka_unit_test(test_folders_that_were_made),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
