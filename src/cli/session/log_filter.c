@@ -12,11 +12,12 @@
 #include "base/strbuf.h"
 #include "cli/opt.h"
 
-#define LINE_BYTES_MAX (1u << 20) /* a longer line is cut into several */
+/* A line is held until it is whole; one that never ends is cut into several. */
+#define LINE_BYTES_MAX (64u << 20)
 
 struct log_filter {
     regex_t pattern;
-    bool has_timestamps;
+    bool has_timestamps, is_cut; /* cut: the line is the rest of a longer one */
     struct strbuf line, out;
 };
 
@@ -53,16 +54,28 @@ void log_filter_free(struct log_filter *f)
     free(f);
 }
 
+/* Does its text match? Not the time before it, nor what else a terminal has at the end of a
+ * line. A NUL is a byte like others.
+ */
+static bool log_filter_matches(const struct log_filter *f)
+{
+    const char *text = f->line.data, *end = text + f->line.len;
+    const char *time_end = f->has_timestamps && !f->is_cut ? memchr(text, ' ', f->line.len) : NULL;
+    regmatch_t span = { 0 };
+
+    text = time_end ? time_end + 1 : text;
+    while (end > text && end[-1] == '\r')
+        end--;
+    span.rm_eo = (regoff_t)(end - text);
+    return regexec(&f->pattern, text, 1, &span, REG_STARTEND) == 0;
+}
+
 static void log_filter_take_line(struct log_filter *f)
 {
-    const char *time_end = f->has_timestamps ? strchr(f->line.data, ' ') : NULL;
-    const char *text = time_end ? time_end + 1 : f->line.data;
-
-    if (regexec(&f->pattern, text, 0, NULL, 0) == 0) {
+    if (strbuf_ok(&f->line) && log_filter_matches(f)) {
         strbuf_add(&f->out, f->line.data, f->line.len);
         strbuf_addc(&f->out, '\n');
     }
-    strbuf_clear(&f->line);
 }
 
 static int log_filter_write(struct log_filter *f)
@@ -82,8 +95,12 @@ int log_filter_feed(struct log_filter *f, const char *bytes, size_t len)
         size_t size = end ? (size_t)(end - bytes) : len;
 
         strbuf_add(&f->line, bytes, size);
-        if (end || f->line.len > LINE_BYTES_MAX)
+        if (end || f->line.len > LINE_BYTES_MAX) {
             log_filter_take_line(f);
+            f->is_cut = !end;
+            if (strbuf_ok(&f->line))
+                strbuf_clear(&f->line);
+        }
         size += end != NULL;
         bytes += size;
         len -= size;
