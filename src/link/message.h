@@ -357,6 +357,7 @@ struct msg_stream_open {
     struct uuid request_id; /* app: of the app.connect that it answers */
     bool follow;            /* logs: go on until the kernel ends */
     int64_t tail_lines;     /* logs: only the last n lines; 0 = all that is kept */
+    bool only_new;          /* logs: nothing of what is kept */
     int64_t since_usec;     /* timed-logs: only lines printed then or later; 0 = all. Older agents
                             do not know the kind */
     int64_t ago_usec;       /* timed-logs: the same, so long ago by the agent's clock */

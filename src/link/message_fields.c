@@ -315,6 +315,7 @@ static const struct message_field stream_open_fields[] = {
     MEMBER(msg_stream_open, request_id, MESSAGE_FIELD_UUID),
     MEMBER(msg_stream_open, follow, MESSAGE_FIELD_BOOL),
     MEMBER(msg_stream_open, tail_lines, MESSAGE_FIELD_INT),
+    MEMBER(msg_stream_open, only_new, MESSAGE_FIELD_BOOL),
     MEMBER(msg_stream_open, since_usec, MESSAGE_FIELD_INT),
     MEMBER(msg_stream_open, ago_usec, MESSAGE_FIELD_INT),
     MEMBER(msg_stream_open, timestamps, MESSAGE_FIELD_BOOL),

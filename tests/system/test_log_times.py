@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """When the lines of a log were printed: recorded by the node, whatever their text says."""
 
+import contextlib
 import datetime
 import json
 import os
@@ -168,3 +169,79 @@ def test_times_that_were_not_recorded(cluster, speaker):
 def test_since_that_cannot_be_read(cluster, text):
     done = cluster.cli("logs", "--since=" + text, "any")
     assert done.returncode == 2 and "--since" in done.stderr and text in done.stderr
+
+
+# ---- how much, and of what ----
+
+LONG = 3_000_000
+
+
+@pytest.fixture(scope="module")
+def printed(cluster):
+    """One that has printed a line of three million characters, and others that are odd."""
+    program = (f"import sys; out = sys.stdout.buffer; "
+               f"out.write(b'first\\n' + b'x' * {LONG} + b' needle\\n'); "
+               "out.write(b'nul\\0behind\\n\\x80\\xff\\x1b broken\\nterminal\\r\\n"
+               "\\xc3\\xa9t\\xc3\\xa9\\nlast')")
+    done = cluster.cli("run", *SMALL, "--name", "odd-lines", "-d", "--", "python3", "-c", program)
+    assert done.returncode == 0, done
+    cluster.cli("session", "wait", "odd-lines")
+
+    def logs(*options):
+        done = subprocess.run([BUILD / "aliquot", "logs", *options, "odd-lines"],
+                              env={**cluster.env, **cluster.cli_env(), "LC_ALL": "C.UTF-8"},
+                              capture_output=True)
+        assert done.returncode == 0, done
+        return done.stdout
+    return logs
+
+
+def test_a_long_line_is_one_line(printed):
+    long = b"x" * LONG + b" needle\n"
+    assert printed("--tail", "7").startswith(b"first\n" + long)
+    assert printed("--tail", "6").startswith(long)
+    assert printed("--grep", "^x+ needle$") == long
+    stamped = printed("-t", "--grep", "^x+ needle$")
+    assert re.fullmatch(rb"\S+Z x+ needle\n", stamped) and len(stamped) == len(long) + 28
+    assert printed("-t").count(b"Z ") == 7
+
+
+def test_grep_reads_all_bytes(printed):
+    assert printed("--grep", "^behind|behind$") == b"nul\0behind\n"
+    assert printed("-t", "--grep", "behind$").endswith(b"Z nul\0behind\n")
+    assert printed("--grep", "broken") == b"\x80\xff\x1b broken\n"
+    assert printed("--grep", "terminal$") == b"terminal\r\n", "what a terminal adds is not meant"
+    assert printed("--grep", "^.t.$") == "\u00e9t\u00e9\n".encode()
+    assert printed("--tail", "1") == b"last"
+    assert printed("--tail", "2", "--grep", "t") == "\u00e9t\u00e9\nlast\n".encode()
+    assert printed("--tail", "2", "--grep", "nul") == b""
+    assert printed("--tail", "1000000").startswith(b"first\n")
+
+
+def test_tail_of_nothing(cluster, printed, speaker):
+    assert printed("--tail", "0") == printed("--tail=0", "-f") == printed("--tail", "0", "-t") == b""
+    logs = subprocess.Popen([BUILD / "aliquot", "logs", "-f", "--tail", "0", speaker.name],
+                            env={**cluster.env, **cluster.cli_env()}, text=True,
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    wait_for(lambda: str(speaker.kernel_folder) in open_files(cluster), 60, "the reader")
+    speaker.end()
+    assert (logs.stdout.read(), logs.wait(60)) == ("two\nthree\nend\n", 0)
+
+
+def open_files(cluster):
+    """What the agent reads."""
+    pid = cluster.programs["agent"].pid
+    files = []
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(OSError):
+            files.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    return "\n".join(file for file in files if file.endswith("/log"))
+
+
+@pytest.mark.parametrize("text, says", [
+    ("-1", "--tail takes a whole number"), ("1.5", "--tail takes a whole number"),
+    ("99999999999999999999", "--tail takes a whole number"),
+    ("1000001", "--tail: not within 0..1000000")])
+def test_tail_that_cannot_be(cluster, printed, text, says):
+    done = cluster.cli("logs", "--tail", text, "odd-lines")
+    assert done.returncode in (2, 4) and done.stdout == "" and says in done.stderr, done

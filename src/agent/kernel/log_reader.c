@@ -224,6 +224,19 @@ static void log_reader_seek_tail(struct log_reader *r, int64_t lines)
     }
 }
 
+/* At the end of what is there, which may be within a line. */
+static void log_reader_seek_end(struct log_reader *r)
+{
+    struct stat st;
+    char last;
+
+    log_reader_close_half(&r->older);
+    r->at = fstat(r->current.fd, &st) == 0 ? st.st_size : 0;
+    r->lines.is_inside = r->at > 0 && pread(r->current.fd, &last, 1, r->at - 1) == 1
+                         && last != '\n';
+    r->lines.is_wanted = true;
+}
+
 static void log_reader_free_files(struct log_reader *r)
 {
     log_reader_close_half(&r->older);
@@ -262,7 +275,9 @@ static int log_reader_begin(struct log_reader *r, const struct log_reader_option
         if (r->older.fd >= 0)
             (void)log_times_reader_open(&r->older.times, r->directory, r->older.fd);
     }
-    if (options->tail_lines > 0)
+    if (options->only_new)
+        log_reader_seek_end(r);
+    else if (options->tail_lines > 0)
         log_reader_seek_tail(r, options->tail_lines);
     log_reader_skip_earlier(r, r->older.fd >= 0 ? &r->older : &r->current);
     return 0;

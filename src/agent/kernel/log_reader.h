@@ -20,6 +20,7 @@ struct log_reader_options {
     int64_t tail_lines; /* only the last; 0 = all that is kept */
     int64_t since_usec; /* of these only lines printed then or later; 0 = all */
     bool timestamps;    /* when it was printed before each line (log_lines.h) */
+    bool only_new;      /* nothing that is there already */
     bool follow;        /* then what is written later */
 };
 

@@ -80,7 +80,9 @@ static bool streams_is_timed(const struct msg_stream_open *open)
 
 static struct log_reader_options streams_make_log_options(const struct msg_stream_open *open)
 {
-    struct log_reader_options options = { .tail_lines = open->tail_lines, .follow = open->follow };
+    struct log_reader_options options = { .tail_lines = open->tail_lines,
+                                          .only_new = open->only_new,
+                                          .follow = open->follow };
 
     if (!streams_is_timed(open))
         return options;
@@ -154,10 +156,12 @@ static void streams_serve_log(struct served *s)
 
     if (r == -ENOENT && !is_live)
         r = streams_open_log(s, &is_live); /* it was moved between the look and the opening */
-    if (r == -ENOENT && is_live && s->log.follow)
+    if (r == -ENOENT && is_live && s->log.follow) {
+        s->log.only_new = false; /* all that comes is */
         (void)uv_timer_start(&s->timer, streams_on_timer, LOG_WAIT_MSEC, 0);
-    else if (r < 0)
+    } else if (r < 0) {
         streams_close_stream(s); /* it has written nothing */
+    }
 }
 
 static void streams_on_timer(uv_timer_t *timer)

@@ -19,7 +19,8 @@ struct logs_opts {
 static const struct cli_opt logs_opts[] = {
     { 'f', "follow", CLI_FLAG, offsetof(struct logs_opts, follow), NULL,
       "go on until the session ends" },
-    { 0, "tail", CLI_INT, offsetof(struct logs_opts, tail), "N", "begin N lines before the end" },
+    { 0, "tail", CLI_INT, offsetof(struct logs_opts, tail), "N",
+      "only the last N lines, up to 1000000; 0 = only new ones" },
     { 0, "kernel", CLI_STR, offsetof(struct logs_opts, kernel), "HOSTNAME",
       "of this kernel, e.g. sub1; default main1" },
     { 0, "grep", CLI_STR, offsetof(struct logs_opts, grep), "PATTERN",
@@ -78,10 +79,11 @@ static int logs_run(struct cli *cli, void *data, int argc, char **argv, struct a
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
     const struct logs_opts *opts = data;
     char tail[24];
+    bool is_only_new = opts->tail.is_set && opts->tail.value == 0;
     int r = logs_check_since(opts->since, err);
 
     (void)argc;
-    if (r == 0 && opts->follow)
+    if (r == 0 && opts->follow && !is_only_new) /* all is new of one that waits until then */
         r = logs_await(cli, argv[0], err);
     if (r < 0)
         return r;

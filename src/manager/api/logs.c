@@ -19,6 +19,7 @@
 #define LOG_TEXT_MAX (1024 * 1024)
 /* Bytes waiting for a slow reader before its stream is paused. */
 #define LOG_QUEUE_HIGH (256 * 1024)
+#define TAIL_ALL (-1)
 
 struct log_params {
     struct api *api;
@@ -44,7 +45,7 @@ static const struct field stream_fields[] = {
     { "follow", FIELD_BOOL, 0, offsetof(struct log_params, follow),
       .doc = "go on until the program ends" },
     { "tail", FIELD_INT, 0, offsetof(struct log_params, tail), 0, 1000000,
-      .doc = "only the last lines" },
+      .doc = "only the last lines; 0 = only what is written from now on" },
     { "since", FIELD_STR, FIELD_NULLABLE, offsetof(struct log_params, since), 1, 64,
       .doc = "only lines printed then or later: a date, Unix time, or how long ago, e.g. 10m" },
     { "timestamps", FIELD_BOOL, 0, offsetof(struct log_params, timestamps),
@@ -56,7 +57,8 @@ struct logs_reader {
     struct api *api;
     struct request *req;
     bool as_text, follow, timestamps;
-    int64_t tail, since_usec, ago_usec;
+    int64_t tail; /* TAIL_ALL, or so many lines */
+    int64_t since_usec, ago_usec;
     bool has_begun, is_paused;
     struct strbuf text;
     struct uuid kernel_id;
@@ -76,8 +78,6 @@ static void logs_reader_free(struct logs_reader *reader)
     free(reader);
 }
 
-static void logs_reply_text(struct logs_reader *reader)
-{
 static void logs_cut_text(struct strbuf *text)
 {
     if (text->len <= LOG_TEXT_MAX)
@@ -86,12 +86,14 @@ static void logs_cut_text(struct strbuf *text)
     strbuf_consume(text, utf8_rest(text->data, text->len));
 }
 
+static void logs_reply_text(struct logs_reader *reader)
+{
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
 
+    logs_cut_text(&reader->text);
     jsonw_object_begin(&w);
     jsonw_key(&w, "result");
-    logs_cut_text(&reader->text);
     jsonw_object_begin(&w);
     jsonw_key(&w, "logs");
     jsonw_strn(&w, reader->text.data, reader->text.len);
@@ -201,7 +203,8 @@ static void logs_open_stream(struct logs_reader *reader, const char *agent_id)
     struct msg_stream_open open = { .kind = is_timed ? "timed-logs" : "logs",
                                     .kernel_id = reader->kernel_id,
                                     .follow = reader->follow,
-                                    .tail_lines = reader->tail,
+                                    .tail_lines = AQ_MAX(reader->tail, INT64_C(0)),
+                                    .only_new = reader->tail == 0,
                                     .since_usec = reader->since_usec,
                                     .ago_usec = reader->ago_usec,
                                     .timestamps = reader->timestamps };
@@ -239,6 +242,8 @@ static void logs_on_event(void *data, const struct core_event *event)
         return;
     core_unsubscribe(reader->api->core, reader->subscriber);
     reader->subscriber = NULL;
+    if (reader->tail == 0)
+        reader->tail = TAIL_ALL; /* all of it is new */
     logs_open_stream(reader, kernel->agent_id);
 }
 
@@ -330,8 +335,10 @@ static void logs_serve_live(struct request *req, const struct session *session,
 
 static int logs_decode(struct request *req, struct log_params *params, struct aq_error *err)
 {
-    int r = api_decode(req, params, NULL, err);
+    int r;
 
+    params->tail = TAIL_ALL;
+    r = api_decode(req, params, NULL, err);
     if (r < 0 || !params->since
         || clock_parse_since(params->since, &params->since_usec, &params->ago_usec) == 0)
         return r;

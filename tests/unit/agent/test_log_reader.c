@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/strbuf.h"
+#include "base/utf8.h"
 #include "monitor/log_ring.h"
 
 struct fixture {
@@ -117,6 +118,77 @@ static void test_tails(void **state)
         log_reader_free(f->reader);
         f->reader = NULL;
     }
+}
+
+/* What was there is not shown, and the rest of its last line gets no time. */
+static void test_only_new(void **state)
+{
+    static const struct {
+        const char *there;
+        bool timestamps;
+        const char *want;
+    } rows[] = { { "a\nb\n", false, "c\nd\n" },
+                 { "a\nb", false, "c\nd\n" },
+                 { "", false, "c\nd\n" },
+                 { "a\nb", true, "c\n- d\n" } };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        AQ_CLEANUP(aq_closep) int fd = -1;
+
+        put(f, "log.1", "older\n");
+        put(f, "log", rows[i].there);
+        fd = openat(f->fd, "log", O_WRONLY | O_APPEND | O_CLOEXEC);
+        strbuf_clear(&f->seen);
+        f->ended = 0;
+        open_reader(f, &(struct log_reader_options){
+                           .only_new = true, .follow = true, .timestamps = rows[i].timestamps });
+        assert_int_equal(write(fd, "c\nd\n", 4), 4);
+        log_reader_finish(f->reader);
+        while (!f->ended)
+            (void)uv_run(&f->loop, UV_RUN_ONCE);
+        assert_row(strcmp(f->seen.data, rows[i].want) == 0, "%zu: '%s'", i, f->seen.data);
+        log_reader_free(f->reader);
+        f->reader = NULL;
+    }
+}
+
+/* Wherever the ring is cut: the older half goes as a whole, and what stays begins with a
+ * character.
+ */
+static void test_halves_have_whole_characters(void **state)
+{
+    static const char text[] = "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80"; /* of 2, 3 and 4 bytes */
+    struct fixture *f = *state;
+    struct log_ring ring;
+
+    for (size_t piece = 1; piece < sizeof(text) - 1; piece++) {
+        AQ_CLEANUP(strbuf_donep) struct strbuf older = STRBUF_INIT, newer = STRBUF_INIT;
+
+        (void)unlinkat(f->fd, "log.1", 0);
+        (void)unlinkat(f->fd, "log", 0);
+        assert_int_equal(log_ring_open(&ring, f->fd, 8192, NULL), 0);
+        log_ring_write(&ring, "xxxx", piece % 4);
+        for (size_t at = 0; at < 20000; at += piece) { /* read from a pipe as it came */
+            char bytes[sizeof(text)];
+
+            for (size_t i = 0; i < piece; i++)
+                bytes[i] = text[(at + i) % (sizeof(text) - 1)];
+            log_ring_write(&ring, bytes, piece);
+        }
+        log_ring_close(&ring);
+        assert_int_equal(fs_read(f->fd, "log.1", 1 << 20, &older, NULL), 0);
+        assert_int_equal(fs_read(f->fd, "log", 1 << 20, &newer, NULL), 0);
+        assert_row(utf8_is_valid(older.data, older.len), "pieces of %zu", piece);
+        assert_int_equal(utf8_rest(newer.data, newer.len), 0);
+        assert_true(older.len >= 4096 && older.len < 4096 + 4);
+    }
+    /* what is no text is cut at the size, or nearly */
+    assert_int_equal(log_ring_open(&ring, f->fd, 8192, NULL), 0);
+    for (int i = 0; i < 20000; i++)
+        log_ring_write(&ring, "\x80\x80\x80\x80", 4);
+    assert_true(ring.len < 4096 + 4);
+    log_ring_close(&ring);
 }
 
 /* A reader that keeps up sees every byte of a ring that turns over many times. */
@@ -308,8 +380,14 @@ int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_tails),          TEST(test_follows_the_ring), TEST(test_waits_for_its_reader),
-        TEST(test_times_of_lines), TEST(test_times_in_a_ring),  TEST(test_lacks_times),
+        TEST(test_tails),
+        TEST(test_only_new),
+        TEST(test_halves_have_whole_characters),
+        TEST(test_follows_the_ring),
+        TEST(test_waits_for_its_reader),
+        TEST(test_times_of_lines),
+        TEST(test_times_in_a_ring),
+        TEST(test_lacks_times),
         TEST(test_without_a_log),
     };
 
