@@ -5,8 +5,11 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -14,13 +17,28 @@
 
 static const char *log_component = "aliquot";
 static enum log_level log_max = LOG_LEVEL_INFO;
-static bool log_terminal;
+static enum { LOG_PLAIN, LOG_TERMINAL, LOG_JOURNAL } log_form;
+
+/* Is standard error the journal's stream, as JOURNAL_STREAM says (systemd.exec(5))? */
+static bool log_is_journal(void)
+{
+    const char *stream = getenv("JOURNAL_STREAM");
+    char own[48];
+    struct stat st;
+
+    if (!stream || fstat(STDERR_FILENO, &st) < 0)
+        return false;
+    (void)snprintf(own, sizeof(own), "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+    return strcmp(stream, own) == 0;
+}
 
 void log_init(const char *component, enum log_level max_level)
 {
     log_component = component;
     log_max = max_level;
-    log_terminal = isatty(STDERR_FILENO) == 1;
+    log_form = isatty(STDERR_FILENO) == 1 ? LOG_TERMINAL
+               : log_is_journal()         ? LOG_JOURNAL
+                                          : LOG_PLAIN;
 }
 
 int log_parse_level(const char *text)
@@ -39,18 +57,41 @@ int log_parse_level(const char *text)
     return -EINVAL;
 }
 
+static const char *const log_words[] = { [LOG_LEVEL_ERR] = "error: ",
+                                         [LOG_LEVEL_WARNING] = "warning: ",
+                                         [LOG_LEVEL_INFO] = "",
+                                         [LOG_LEVEL_DEBUG] = "debug: " };
+
+const char *log_text_of(const char *line)
+{
+    const char *text = strnlen(line, 21) > 20 && line[10] == 'T' && line[19] == ' '
+                           ? strstr(line, ": ")
+                           : NULL;
+
+    if (!text)
+        return line;
+    text += 2;
+    for (size_t i = 0; i < AQ_COUNT(log_words); i++)
+        if (log_words[i] && log_words[i][0]
+            && strncmp(text, log_words[i], strlen(log_words[i])) == 0)
+            return text + strlen(log_words[i]);
+    return text;
+}
+
 static size_t log_put_prefix(char *line, size_t size, enum log_level level)
 {
     static const char *const colours[] = { [LOG_LEVEL_ERR] = "\033[31m",
                                            [LOG_LEVEL_WARNING] = "\033[33m",
                                            [LOG_LEVEL_INFO] = "",
                                            [LOG_LEVEL_DEBUG] = "\033[2m" };
+    bool is_plain = log_form == LOG_PLAIN;
     char when[CLOCK_ISO_MAX];
 
-    if (!log_terminal)
+    if (log_form == LOG_JOURNAL)
         return (size_t)snprintf(line, size, "<%d>%s: ", (int)level, log_component);
     clock_format_iso(clock_realtime_usec(), when);
-    return (size_t)snprintf(line, size, "%s%.19s %s: ", colours[level], when, log_component);
+    return (size_t)snprintf(line, size, "%s%.19s %s: %s", is_plain ? "" : colours[level], when,
+                            log_component, is_plain ? log_words[level] : "");
 }
 
 void log_write(enum log_level level, const char *fmt, ...)
@@ -71,7 +112,8 @@ void log_write(enum log_level level, const char *fmt, ...)
     for (size_t i = start; i < len; i++)
         if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
             line[i] = '?';
-    len += (size_t)snprintf(line + len, sizeof(line) - len, "%s\n", log_terminal ? "\033[0m" : "");
+    len += (size_t)snprintf(line + len, sizeof(line) - len, "%s\n",
+                            log_form == LOG_TERMINAL ? "\033[0m" : "");
     if (write(STDERR_FILENO, line, len) < 0) {
         /* nowhere to complain to */
     }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* log.h - one line per event on standard error
  *
- * "<6>component: text key=value" when standard error is not a terminal, so
- * that journald reads the level from the prefix (sd-daemon(3)); time, colour
- * and no prefix on a terminal. Control characters are escaped. Only main(),
+ * "<6>component: text key=value" for the journal, which reads the level from the
+ * prefix (sd-daemon(3)); "2026-11-21T01:02:03 component: error: text" elsewhere, on
+ * a terminal with colours in place of levels. Control characters are escaped. Only main(),
  * handlers and event callbacks log; libraries return errors instead. May be
  * called from any thread.
  */
@@ -25,6 +25,9 @@ void log_init(const char *component, enum log_level max_level);
 
 /* "error", "warning", "info", "debug" -> level, or -EINVAL. */
 int log_parse_level(const char *text);
+
+/* The text of a line that was written to a file; another line as it is. */
+const char *log_text_of(const char *line);
 
 void log_write(enum log_level level, const char *fmt, ...) AQ_PRINTF(2, 3);
 

@@ -12,8 +12,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fs.h"
+#include "base/log.h"
 
 #define OUTPUT_MAX (64u << 10)
+#define LOG_MAX (64u << 20)
 
 static _Noreturn void program_become(char *const *argv, int out_fd, int log_fd, int null_fd)
 {
@@ -62,19 +65,22 @@ static const char *program_last_line(struct strbuf *text)
     return end ? end + 1 : text->data;
 }
 
-static int program_fail(char *const *argv, const char *log_path, int code, struct strbuf *text,
-                        struct aq_error *err)
+static int program_fail(char *const *argv, const char *log_path, off_t log_from, int code,
+                        struct strbuf *text, struct aq_error *err)
 {
-    const char *slash = strrchr(argv[0], '/'), *name = slash ? slash + 1 : argv[0];
-    bool is_late = code == ETIMEDOUT;
+    const char *slash = strrchr(argv[0], '/'), *name = slash ? slash + 1 : argv[0], *why;
+    AQ_CLEANUP(strbuf_donep) struct strbuf logged = STRBUF_INIT;
 
+    if (log_path && fs_read(AT_FDCWD, log_path, LOG_MAX, &logged, NULL) == 0)
+        strbuf_consume(&logged, AQ_MIN((size_t)log_from, logged.len));
     if (log_path)
-        return aq_fail(err, code, "'%s %s' %s; see '%s'", argv[0], argv[1] ? argv[1] : "",
-                       is_late ? "did not end in time" : "failed", log_path);
-    return aq_fail(err, code, "%s: %s", name,
-                   is_late     ? "it did not end in time"
-                   : text->len ? program_last_line(text)
-                               : "it failed without a word");
+        text = &logged;
+    why = code == ETIMEDOUT ? "it did not end in time"
+          : text->len       ? log_text_of(program_last_line(text))
+                            : "it failed without a word";
+    if (log_path)
+        return aq_fail(err, code, "%s: %s; see '%s'", name, why, log_path);
+    return aq_fail(err, code, "%s: %s", name, why);
 }
 
 static int program_wait_for_end(pid_t pid)
@@ -93,6 +99,7 @@ int program_run(char *const *argv, const char *log_path, int timeout_msec, struc
                                            ? open(log_path,
                                                   O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)
                                            : -1;
+    off_t log_from = log_fd >= 0 ? lseek(log_fd, 0, SEEK_END) : 0;
     AQ_CLEANUP(aq_closep) int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     struct strbuf *said = out ? out : &text;
@@ -117,5 +124,5 @@ int program_run(char *const *argv, const char *log_path, int timeout_msec, struc
     status = program_wait_for_end(pid);
     if (r == 0)
         r = status;
-    return r < 0 ? program_fail(argv, log_path, -r, said, err) : 0;
+    return r < 0 ? program_fail(argv, log_path, log_from, -r, said, err) : 0;
 }

@@ -9,8 +9,8 @@
 /* Run the file argv[0], standard output appended to 'out' (at most 64 KiB, may
  * be NULL), standard error to the file 'log_path', or to 'out' too if that is
  * NULL. Waits at most 'timeout_msec' (-ETIMEDOUT; it is killed then). -ECHILD
- * if it exits with another status than 0: the text names the log, or has the
- * last line that was written. -ENOENT or -EACCES if it cannot be started. It is
+ * if it exits with another status than 0: the text has the last line that was written,
+ * and names the log. -ENOENT or -EACCES if it cannot be started. It is
  * killed when we end.
  */
 int program_run(char *const *argv, const char *log_path, int timeout_msec, struct strbuf *out,

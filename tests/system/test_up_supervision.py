@@ -232,7 +232,37 @@ def test_gives_up_on_what_never_starts(cluster):
     cluster.start("--dev")
     _, err = cluster.up.communicate(timeout=60)
     assert cluster.up.returncode == 1
-    assert "no room on the disk" in err and "manager.log" in err
+    assert "the manager does not start: no room on the disk; all that it said is in" in err
+    assert "manager.log" in err and "<" not in err
+
+
+@pytest.mark.gate
+def test_says_why_an_agent_cannot_join(cluster):
+    """In the agent's own words, which are in up.log, too."""
+    shutil.copy(BUILD / "aliquot-agent", cluster.bin)
+    settings = cluster.state.parent / "agent.toml"
+    settings.write_text("[agent]\nnonsense = 1\n")
+    _, err = cluster.start("--dev", "--agent", str(settings)).communicate(timeout=60)
+    assert cluster.up.returncode == 1
+    assert f"aliquot-agent: {settings}:1: unknown section 'agent'" in err.splitlines()[-1]
+    assert "up.log" in err and "<" not in err
+
+
+@pytest.mark.parametrize("program", ["aliquot-manager", "aliquot-agent", "aliquot-up"])
+def test_levels_are_for_the_journal(tmp_path, program):
+    """A prefix for standard error that JOURNAL_STREAM names; words for people elsewhere."""
+    words = ["--state", "/proc/nowhere"] if program == "aliquot-up" else ["--config", "/nowhere"]
+    for is_journal in (False, True):
+        log = tmp_path / f"log-{is_journal}"
+        with open(log, "w") as out:
+            state = os.fstat(out.fileno())
+            stream = f"{state.st_dev}:{state.st_ino}" if is_journal else "1:2"
+            done = subprocess.run([BUILD / program, *words], stderr=out,
+                                  env={**os.environ, "JOURNAL_STREAM": stream})
+        said = log.read_text()
+        name = program.removeprefix("aliquot-")
+        assert done.returncode == 1 and said.startswith("<3>") == is_journal, said
+        assert f"{name}: " in said and (": error: " in said) != is_journal, said
 
 
 @pytest.mark.parametrize("options", [["--port", "0"], ["--port", "x"], ["--nonsense"], ["word"]])

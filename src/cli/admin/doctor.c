@@ -71,12 +71,10 @@ static int doctor_add_failure(const struct doctor_program *program, const char *
                               enum check_level level, const char *text, json_t *findings,
                               struct aq_error *err)
 {
-    const char *logged = strstr(text, "<3>"); /* base/log.h */
-    json_t *finding = json_pack("{s:s+, s:s, s:s, s:s, s:s, s:s, s:s+}", "id", part, ".program",
-                                "part", part, "title", program->name, "level",
-                                check_level_name(level), "text", logged ? logged + 3 : text,
-                                "meaning", "nothing else can be said of this part", "remedy",
-                                "apt install ", program->name);
+    json_t *finding = json_pack(
+        "{s:s+, s:s, s:s, s:s, s:s, s:s, s:s+}", "id", part, ".program", "part", part, "title",
+        program->name, "level", check_level_name(level), "text", text, "meaning",
+        "nothing else can be said of this part", "remedy", "apt install ", program->name);
 
     return finding && json_array_append_new(findings, finding) == 0 ? 0 : aq_fail_oom(err);
 }
