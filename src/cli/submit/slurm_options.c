@@ -12,6 +12,7 @@
 #include "base/strbuf.h"
 #include "base/suggest.h"
 #include "base/vec.h"
+#include "cli/submit/job_name.h"
 #include "cli/submit/slurm_table.h"
 #include "cli/submit/slurm_value.h"
 
@@ -77,6 +78,31 @@ static int slurm_refuse(const struct slurm_reader *rd, const struct slurm_option
 }
 
 /* ---- single options ---- */
+
+/* A name or a comment only decorates: it never refuses a job. */
+static int slurm_read_name(struct slurm_reader *rd, const char *value, struct aq_error *err)
+{
+    char name[SESSION_NAME_MAX + 1];
+
+    job_name_clean(value, SESSION_NAME_MAX - (rd->is_several ? JOB_INDEX_MAX : 0), name);
+    rd->out->job_name = arena_strdup(&rd->out->arena, value);
+    rd->out->name_line = rd->line;
+    if (!rd->out->job_name)
+        return aq_fail_oom(err);
+    return name[0] ? slurm_add(rd, "--name", name, err) : 0;
+}
+
+static int slurm_read_comment(struct slurm_reader *rd, const char *value, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf tag = STRBUF_INIT;
+    bool is_changed = job_tag_clean(value, &tag);
+    int r = strbuf_ok(&tag) ? slurm_add(rd, "--tag", tag.data, err) : aq_fail_oom(err);
+
+    return r == 0 && is_changed
+               ? slurm_note(rd, err, "--comment: the tag is '%s'; it has at most %d bytes of UTF-8",
+                            tag.data, JOB_TAG_MAX)
+               : r;
+}
 
 static int slurm_read_count(struct slurm_reader *rd, const struct slurm_option *option,
                             const char *value, struct aq_error *err)
@@ -224,6 +250,10 @@ static int slurm_read_option(struct slurm_reader *rd, const struct slurm_option 
         return slurm_add(rd, option->text, value, err);
     case SLURM_FLAG:
         return slurm_add(rd, option->text, NULL, err);
+    case SLURM_NAME:
+        return slurm_read_name(rd, value, err);
+    case SLURM_COMMENT:
+        return slurm_read_comment(rd, value, err);
     case SLURM_COUNT:
         return slurm_read_count(rd, option, value, err);
     case SLURM_SIZE:
@@ -285,6 +315,13 @@ static int slurm_unknown(const struct slurm_reader *rd, const char *word, const 
                         word, best);
 }
 
+/* What only decorates, or does nothing. */
+static bool slurm_may_be_empty(const struct slurm_option *option)
+{
+    return option->meaning == SLURM_NAME || option->meaning == SLURM_COMMENT
+           || option->meaning == SLURM_NOTE || option->meaning == SLURM_NOTHING;
+}
+
 /* The word at argv[*at] and, if it is there, its value in the next one. */
 static int slurm_read_word(struct slurm_reader *rd, const struct batch_line *line, int *at,
                            struct aq_error *err)
@@ -308,7 +345,7 @@ static int slurm_read_word(struct slurm_reader *rd, const struct batch_line *lin
                             option->name);
     if (option->value == SLURM_ONE && !value && *at < line->argc)
         value = line->argv[(*at)++];
-    if (option->value == SLURM_ONE && (!value || !value[0]))
+    if (option->value == SLURM_ONE && (!value || (!value[0] && !slurm_may_be_empty(option))))
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "line %u: --%s needs a value", rd->line,
                             option->name);
     return slurm_read_option(rd, option, value, err);

@@ -17,6 +17,8 @@ struct slurm_options {
     struct cli_list words; /* options and values of "submit" */
     struct cli_list notes; /* sentences for the user */
     int64_t gpus;          /* of each kernel; which slot that is, the cluster says */
+    const char *job_name;  /* as it was given, NULL = none */
+    unsigned name_line;    /* where it was given */
     bool is_found;         /* there was a #SBATCH line */
 };
 

@@ -36,8 +36,8 @@ const struct slurm_option slurm_table[] = {
     { "licenses",          'L', SLURM_ONE,   SLURM_REFUSE, "there are no licenses", 0 },
 
     /* which session it is */
-    { "job-name",          'J', SLURM_ONE,   SLURM_SAME, "--name", 0 },
-    { "comment",            0,  SLURM_ONE,   SLURM_SAME, "--tag", 0 },
+    { "job-name",          'J', SLURM_ONE,   SLURM_NAME, NULL, 0 },
+    { "comment",            0,  SLURM_ONE,   SLURM_COMMENT, NULL, 0 },
     { "account",           'A', SLURM_ONE,   SLURM_SAME, "--group", 0 },
     { "partition",         'p', SLURM_ONE,   SLURM_PARTITION, NULL, 0 },
     { "array",             'a', SLURM_ONE,   SLURM_ARRAY, NULL, 0 },

@@ -17,6 +17,8 @@ struct slurm_amounts {
 enum slurm_meaning {
     SLURM_SAME,      /* our option 'text' takes the value as it is */
     SLURM_FLAG,      /* our option 'text' */
+    SLURM_NAME,      /* --name, as a session can have it */
+    SLURM_COMMENT,   /* --tag, the same */
     SLURM_COUNT,     /* a number, to 'offset' of struct slurm_amounts */
     SLURM_SIZE,      /* memory, there */
     SLURM_GPUS,      /* GPUs, there */

@@ -7,11 +7,13 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/utf8.h"
 #include "base/uuid.h"
 #include "base/vec.h"
 #include "cli/client.h"
 #include "cli/session/create.h"
 #include "cli/submit/batch_script.h"
+#include "cli/submit/job_name.h"
 #include "cli/submit/slurm_options.h"
 #include "cli/verbs.h"
 
@@ -37,6 +39,7 @@ static const struct cli_opt submit_opts[] = {
 struct submit {
     struct cli *cli;
     const char *path;   /* as the user knows it */
+    const char *name;   /* of the script alone, in the session, too */
     struct strbuf text; /* the script */
     struct batch_script script;
     struct slurm_options slurm;
@@ -66,6 +69,7 @@ static int submit_read(struct submit *s, int argc, char **argv, struct aq_error 
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                             "a script is wanted: aliquot submit train.sh");
     s->path = is_input ? "standard input" : argv[0];
+    s->name = is_input ? "script" : job_script_name(argv[0]);
     r = fs_read(AT_FDCWD, is_input ? "/dev/stdin" : argv[0], BATCH_SCRIPT_MAX, &s->text, err);
     if (r == -EFBIG)
         return aq_fail_kind(err, EFBIG, CLI_KIND_USAGE,
@@ -144,8 +148,26 @@ static int submit_parse_slurm(struct submit *s, bool is_several, struct aq_error
     return r < 0 ? aq_error_wrap(err, "%s: #SBATCH", s->path) : 0;
 }
 
+/* A name of a job that no session can have. */
+static void submit_note_name(const struct submit *s)
+{
+    const char *given = s->slurm.job_name, *name = s->merged->spec.name;
+
+    if (!given || name != s->lines[0].spec.name || (name && strcmp(name, given) == 0))
+        return;
+    if (name)
+        cli_note(s->cli, "%s: line %u: --job-name: the session is called %s", s->path,
+                 s->slurm.name_line, name);
+    else
+        cli_note(s->cli,
+                 "%s: line %u: --job-name: no session can be called so; it gets another"
+                 " name",
+                 s->path, s->slurm.name_line);
+}
+
 static void submit_note(const struct submit *s)
 {
+    submit_note_name(s);
     for (size_t i = 0; i < s->slurm.notes.count; i++)
         cli_note(s->cli, "%s: %s", s->path, s->slurm.notes.items[i]);
     if (s->script.late_line)
@@ -247,19 +269,30 @@ static int submit_merge(struct submit *s, struct submit_opts *strong,
 
 /* ---- the command ---- */
 
+/* The job's name is what its script said, whatever the session is called. */
+static void submit_write_environ(struct submit *s)
+{
+    char *given[] = { (char *)s->slurm.job_name };
+
+    strbuf_adds(&s->command, "export SLURM_JOB_ID=\"$BACKENDAI_SESSION_ID\" SLURM_JOB_NAME=");
+    if (given[0] && s->merged->spec.name == s->lines[0].spec.name
+        && utf8_is_valid(given[0], strlen(given[0])))
+        spec_quote_command(1, given, &s->command);
+    else
+        strbuf_adds(&s->command, "\"$BACKENDAI_SESSION_NAME\"");
+    strbuf_addc(&s->command, '\n');
+}
+
 /* A line for the shell of the image: it writes the script into the session's directory and
  * becomes its interpreter.
  */
 static int submit_write_command(struct submit *s, int argc, char **argv, struct aq_error *err)
 {
-    const char *slash = strrchr(s->path, '/');
-    const char *base = slash ? slash + 1 : strchr(s->path, ' ') ? "script" : s->path;
-    char *script[] = { s->text.data }, *name[] = { (char *)base };
+    char *script[] = { s->text.data }, *name[] = { (char *)s->name };
     char *interpreter[] = { (char *)s->script.interpreter, (char *)s->script.argument };
 
     if (s->slurm.is_found)
-        strbuf_adds(&s->command, "export SLURM_JOB_ID=\"$BACKENDAI_SESSION_ID\" "
-                                 "SLURM_JOB_NAME=\"$BACKENDAI_SESSION_NAME\"\n");
+        submit_write_environ(s);
     strbuf_adds(&s->command, "printf %s ");
     spec_quote_command(1, script, &s->command);
     strbuf_adds(&s->command, " >\"$HOME\"/");
@@ -282,13 +315,22 @@ static int submit_write_command(struct submit *s, int argc, char **argv, struct 
 
 /* ---- submitting ---- */
 
+/* The name that was given, or one made of the script's. Caller frees. */
+static char *submit_make_name(const struct submit *s)
+{
+    char stem[SESSION_NAME_MAX + 1], *words[] = { stem };
+
+    job_name_clean(s->name, SESSION_NAME_MAX, stem);
+    return spec_make_name(&s->merged->spec, stem[0] ? 1 : 0, words);
+}
+
 /* Jobs of Slurm may share a name; sessions that live may not. */
 static int submit_create(struct submit *s, json_t **ret, struct aq_error *err)
 {
     bool may_rename = s->merged->spec.name && s->merged->spec.name == s->lines[0].spec.name;
     struct spec_opts spec = s->merged->spec;
-    char *argv[] = { s->command.data, NULL }, *path[] = { (char *)s->path };
-    AQ_CLEANUP(aq_freep) char *made = spec_make_name(&spec, 1, path);
+    char *argv[] = { s->command.data, NULL };
+    AQ_CLEANUP(aq_freep) char *made = submit_make_name(s);
     AQ_CLEANUP(aq_freep) char *other = NULL;
     struct create_request request = { &spec, true, (size_t)s->merged->count.value, 1, argv, false };
     struct uuid chance = uuid_random();
@@ -300,7 +342,8 @@ static int submit_create(struct submit *s, json_t **ret, struct aq_error *err)
     r = create_all(s->cli, &request, ret, err);
     if (r != -EEXIST || !may_rename || request.is_partly_done)
         return r;
-    other = aq_format("%s-%02x%02x%02x", made, chance.bytes[0], chance.bytes[1], chance.bytes[2]);
+    other = aq_format("%.*s-%02x%02x%02x", SESSION_NAME_MAX - JOB_CHANCE_MAX - JOB_INDEX_MAX, made,
+                      chance.bytes[0], chance.bytes[1], chance.bytes[2]);
     spec.name = other;
     request.spec = &spec;
     s->cli->hint[0] = '\0';

@@ -3,7 +3,9 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "cli/submit/batch_script.h"
+#include "cli/submit/job_name.h"
 #include "cli/submit/slurm_options.h"
 #include "cli/submit/slurm_value.h"
 
@@ -30,6 +32,24 @@ static void read_values(const char *text)
             __builtin_trap();
 }
 
+/* Any name becomes one that a session can have, or none. */
+static void clean_names(const char *text)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf tag = STRBUF_INIT;
+    char name[SESSION_NAME_MAX + 1];
+
+    for (size_t max = SESSION_NAME_MAX - JOB_INDEX_MAX; max <= SESSION_NAME_MAX; max++) {
+        job_name_clean(text, max, name);
+        if (name[0] && (session_name_check(name, NULL) < 0 || strlen(name) > max))
+            __builtin_trap();
+    }
+    (void)job_tag_clean(text, &tag);
+    if (tag.len > JOB_TAG_MAX || !utf8_is_valid(tag.data, tag.len))
+        __builtin_trap();
+    if (!utf8_is_valid(job_script_name(text), strlen(job_script_name(text))))
+        __builtin_trap();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct batch_script script = { .count = 0 };
@@ -38,8 +58,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (batch_script_parse((const char *)data, size, &script, &err) == 0) {
         for (size_t i = 0; i < script.count; i++)
-            for (int k = 0; k < script.lines[i].argc; k++)
+            for (int k = 0; k < script.lines[i].argc; k++) {
                 read_values(script.lines[i].argv[k]);
+                clean_names(script.lines[i].argv[k]);
+            }
         if (slurm_options_translate(&script, false, &options, &err) < 0 && !err.text[0])
             __builtin_trap();
         if (options.gpus < 0)

@@ -279,6 +279,8 @@ static void test_options(void **state)
         const char *lines, *want;
     } rows[] = {
         { "-J train --comment 'a b' -A team", "--name train --tag a b --group team" },
+        { "-J 'a b' --comment=", "--name a-b --tag " },
+        { "--job-name= --output= --mail-user=''", "/--output/--mail-user" },
         { "-p gpu", "--resource-group gpu" },
         { "-pgpu,cpu", "--resource-group gpu/--partition" },
         { "-t 1:30:00", "--timeout 5400s" },
@@ -329,7 +331,7 @@ static void test_refused_options(void **state)
         { "-", "line 2: sbatch has no option '-'" },
         { "--", "line 2: sbatch has no option '--'" },
         { "-J", "line 2: --job-name needs a value" },
-        { "--job-name=", "line 2: --job-name needs a value" },
+        { "--mem=", "line 2: --mem needs a value" },
         { "--wait=1", "line 2: --wait takes no value" },
         { "-c 0", "line 2: --cpus-per-task takes one number from 1 to 1000000, not '0'" },
         { "-N 1-4", "line 2: --nodes takes one number" },

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Job scripts as others write them: they run as they are, or are refused with file, line, remedy."""
+
+import json
+import subprocess
+
+import pytest
+
+from cluster import Cluster, wait_status
+from world import BUILD
+
+pytestmark = pytest.mark.gate
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with Cluster() as cluster:
+        cluster.start_manager()
+        cluster.start_agent()
+        yield cluster
+        cluster.stop()
+
+
+@pytest.fixture
+def submit(cluster, tmp_path):
+    """Submit the bytes, or the text, as a file; the command's result."""
+    def run(script, *words, name="job.sh", options=(), **more):
+        script = script.encode() if isinstance(script, str) else script
+        (tmp_path / name).write_bytes(script)
+        return subprocess.run([BUILD / "aliquot", "submit", *options, f"./{name}", *words],
+                              capture_output=True, text=True, cwd=tmp_path, timeout=100, check=False,
+                              env={**cluster.env, **cluster.cli_env(), **more})
+    return run
+
+
+def session_of(done):
+    assert done.returncode == 0, done
+    return done.stdout.split()[-1]
+
+
+def output_of(cluster, done):
+    session = session_of(done)
+    wait_status(cluster.client(), session, "TERMINATED")
+    return cluster.cli("logs", session).stdout
+
+
+def info_of(cluster, done):
+    return json.loads(cluster.cli("session", "info", session_of(done), "-o", "json").stdout)
+
+
+@pytest.mark.parametrize("name, called", [
+    ('"nf-align_(sample 1)"', "nf-align_sample-1"),
+    ("x", "job-x"),
+    ("a" * 100, "a" * 64),
+    ("'Prüfung 1'", "Pr-fung-1"),
+    ("한국어", None),
+    ("''", None),
+])
+def test_a_name_only_decorates(cluster, submit, name, called):
+    done = submit(f"#!/bin/sh\n#SBATCH -J {name}\necho \"$SLURM_JOB_NAME\"\n")
+    assert output_of(cluster, done) == name.strip("\"'") + "\n"
+    shown = info_of(cluster, done)["name"]
+    assert shown == called if called else shown.startswith("job.sh-"), shown
+    assert "job.sh: line 2: --job-name: " in done.stderr and (called or "another") in done.stderr
+
+
+def test_a_long_name_may_live_twice_and_be_counted(cluster, submit):
+    script = f"#!/bin/sh\n#SBATCH -J {'a' * 70}\nsleep 1000\n"
+    made = [submit(script, options=options) for options in ((), (), ("--count", "2"))]
+    assert len({session_of(done) for done in made}) == 3
+    sessions = [line.split()[-1] for done in made for line in done.stdout.splitlines()]
+    assert len(sessions) == 4 and cluster.cli("rm", "--yes", "--wait", *sessions).returncode == 0
+
+
+def test_a_comment_only_decorates(cluster, submit):
+    done = submit("#!/bin/sh\n#SBATCH --comment='" + "é" * 45 + "'\ntrue\n")
+    assert info_of(cluster, done)["tag"] == "é" * 32
+    assert "job.sh: line 2: --comment: the tag is 'é" in done.stderr
+    done = submit("#!/bin/sh\n#SBATCH --comment=\ntrue\n")
+    assert info_of(cluster, done)["tag"] in ("", None) and done.stderr == "", done
+
+
+@pytest.mark.parametrize("name, called", [
+    ("1.sh", "1.sh-"), ("run (copy).sh", "run-copy.sh-"), ("x", "job-x-"), ("작업", "session-")])
+def test_any_file_name_will_do(cluster, submit, name, called):
+    done = submit("#!/bin/sh\nbasename \"$0\"\n", name=name)
+    assert output_of(cluster, done) == name + "\n"
+    assert info_of(cluster, done)["name"].startswith(called)
+
+
+def test_a_script_without_a_name_is_called_script(cluster):
+    for words in (["-"], ["/dev/stdin"]):
+        done = subprocess.run([BUILD / "aliquot", "submit", *words], input="#!/bin/sh\ntrue\n",
+                              capture_output=True, text=True, timeout=100, check=False,
+                              env={**cluster.env, **cluster.cli_env()})
+        assert info_of(cluster, done)["name"].startswith("script-"), done
