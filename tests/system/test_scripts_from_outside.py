@@ -94,3 +94,20 @@ def test_a_script_without_a_name_is_called_script(cluster):
                               capture_output=True, text=True, timeout=100, check=False,
                               env={**cluster.env, **cluster.cli_env()})
         assert info_of(cluster, done)["name"].startswith("script-"), done
+
+
+@pytest.mark.parametrize("options, slots, notes", [
+    ("-N 1-1 -n1 -c 1 --mem=64M", {"cpu": "1", "mem": 64 << 20}, 0),
+    ("--gpus-per-node=0 --gres=gpu:0 --mem 64", {"mem": 64 << 20}, 0),
+    ("--gres=none --mem=65536K", {"mem": 64 << 20}, 0),
+    ("--nodes=1-2 --mem=64mb", {"mem": 64 << 20}, 1),
+    ("-Qc2 --mem-per-c=32M --job=short", {"cpu": "2", "mem": 64 << 20}, 0),
+    ("--mem=0", {}, 1),
+    ("--tres-per-task=cpu=2 --ntasks=1", {"cpu": "2"}, 0),
+])
+def test_values_are_read_as_sbatch_reads_them(cluster, submit, options, slots, notes):
+    done = submit(f"#!/bin/sh\n#SBATCH {options}   # a comment\ntrue\n")
+    assert output_of(cluster, done) == ""
+    shown = info_of(cluster, done)["requested_slots"]
+    assert {slot: str(amount) for slot, amount in slots.items()}.items() <= shown.items(), shown
+    assert len(done.stderr.splitlines()) == notes, done

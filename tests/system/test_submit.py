@@ -142,7 +142,7 @@ def test_formats(cluster, script):
     ("#!/bin/sh\n#SBATCH --array=1-9\n", "job.sh: line 2: --array=1-9 is not known yet; aliquot "
                                          "submit --count"),
     ("#!/bin/sh\n#SBATCH --mem=lots\n", "line 2: --mem takes a size such as 4G"),
-    ("#!/bin/sh\n\n#SBATCH --job-nam=x\n", "line 3: sbatch has no option '--job-nam=x'; did you "
+    ("#!/bin/sh\n\n#SBATCH --job-nane=x\n", "line 3: sbatch has no option '--job-nane=x'; did you "
                                            "mean '--job-name'?"),
     ("#!/bin/sh\n#SBATCH --hold\n", "line 2: --hold: sessions are not held"),
     ("#!/bin/sh\n#ALIQUOT --nam x\n", "job.sh: line 2: unknown option '--nam'"),

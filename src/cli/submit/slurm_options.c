@@ -13,6 +13,7 @@
 #include "base/suggest.h"
 #include "base/vec.h"
 #include "cli/submit/job_name.h"
+#include "cli/submit/slurm_begin.h"
 #include "cli/submit/slurm_table.h"
 #include "cli/submit/slurm_value.h"
 
@@ -111,16 +112,31 @@ static int slurm_read_count(struct slurm_reader *rd, const struct slurm_option *
 
     if (slurm_count_parse(value, amount) < 0)
         return slurm_refuse(rd, option, value, "one number from 1 to 1000000", err);
-    if (amount == &rd->amounts.nodes && *amount > 1)
-        return slurm_note(rd, err,
-                          "--nodes: each kernel runs the script; BACKENDAI_CLUSTER_ROLE is main in "
-                          "the first, BACKENDAI_CLUSTER_HOSTS has all");
     if ((amount == &rd->amounts.tasks || amount == &rd->amounts.tasks_per_node) && *amount > 1)
         return slurm_note(rd, err,
                           "--%s: the session has the cores of all tasks, but no srun; let the "
                           "script start them, or use aliquot submit --count",
                           option->name);
     return 0;
+}
+
+static int slurm_read_nodes(struct slurm_reader *rd, const struct slurm_option *option,
+                            const char *value, struct aq_error *err)
+{
+    int64_t *nodes = &rd->amounts.nodes;
+    bool is_range = false;
+    int r = 0;
+
+    if (slurm_nodes_parse(value, nodes, &is_range) < 0)
+        return slurm_refuse(rd, option, value, "a number of nodes such as 4 or 2-4", err);
+    if (is_range)
+        r = slurm_note(rd, err, "--nodes=%.60s: the session has %" PRId64 ", the least", value,
+                       *nodes);
+    return r == 0 && *nodes > 1
+               ? slurm_note(rd, err,
+                            "--nodes: each kernel runs the script; BACKENDAI_CLUSTER_ROLE is main "
+                            "in the first, BACKENDAI_CLUSTER_HOSTS has all")
+               : r;
 }
 
 static int slurm_read_size(struct slurm_reader *rd, const struct slurm_option *option,
@@ -143,7 +159,8 @@ static int slurm_read_gpus(struct slurm_reader *rd, const struct slurm_option *o
 
     if (slurm_gpus_parse(value, is_gres, amount, &is_typed) < 0)
         return slurm_refuse(rd, option, value,
-                            is_gres ? "GPUs such as gpu:2 (for others: #ALIQUOT -r SLOT=AMOUNT)"
+                            is_gres ? "GPUs such as gpu:2 (for parts of one, #ALIQUOT -r "
+                                      "cuda.shares=0.25; for others, -r SLOT=AMOUNT)"
                                     : "a number of GPUs such as 2 or a100:2",
                             err);
     return is_typed ? slurm_note(rd, err,
@@ -151,6 +168,30 @@ static int slurm_read_gpus(struct slurm_reader *rd, const struct slurm_option *o
                                  "agents, aliquot agent ls shows their GPUs",
                                  option->name, value)
                     : 0;
+}
+
+/* "cpu:4,gres/gpu:1", with = as well */
+static int slurm_read_tres(struct slurm_reader *rd, const struct slurm_option *option,
+                           const char *value, struct aq_error *err)
+{
+    rd->amounts.gpus_per_task = 0;
+    for (const char *at = value;; at++) {
+        size_t len = strcspn(at, ",");
+        char part[80] = "";
+        int64_t gpus = 0;
+        bool is_typed = false, is_cpu;
+
+        memcpy(part, at, AQ_MIN(len, sizeof(part) - 1));
+        is_cpu = strncmp(part, "cpu", 3) == 0 && part[3] && strchr(":=", part[3]);
+        if ((is_cpu ? slurm_count_parse(part + 4, &rd->amounts.cpus_per_task)
+                    : slurm_gpus_parse(part, true, &gpus, &is_typed))
+            < 0)
+            return slurm_refuse(rd, option, value, "cpu:N and gres/gpu:N", err);
+        rd->amounts.gpus_per_task += gpus;
+        at += len;
+        if (!*at)
+            return 0;
+    }
 }
 
 static int slurm_read_time(struct slurm_reader *rd, const struct slurm_option *option,
@@ -169,7 +210,8 @@ static int slurm_read_begin(struct slurm_reader *rd, const struct slurm_option *
     char start[SLURM_BEGIN_MAX];
 
     if (slurm_begin_parse(value, clock_realtime_usec(), start) < 0)
-        return slurm_refuse(rd, option, value, "now+1hour, 16:00 or 2026-12-24T08:00:00", err);
+        return slurm_refuse(rd, option, value, "now+1hour, 16:00, tomorrow or 2026-12-24T08:00:00",
+                            err);
     return start[0] ? slurm_add(rd, "--starts-at", start, err) : 0;
 }
 
@@ -256,6 +298,10 @@ static int slurm_read_option(struct slurm_reader *rd, const struct slurm_option 
         return slurm_read_comment(rd, value, err);
     case SLURM_COUNT:
         return slurm_read_count(rd, option, value, err);
+    case SLURM_NODES:
+        return slurm_read_nodes(rd, option, value, err);
+    case SLURM_TRES:
+        return slurm_read_tres(rd, option, value, err);
     case SLURM_SIZE:
         return slurm_read_size(rd, option, value, err);
     case SLURM_GPUS:
@@ -286,33 +332,23 @@ static int slurm_read_option(struct slurm_reader *rd, const struct slurm_option 
 
 /* ---- lines ---- */
 
-static const struct slurm_option *slurm_find(const char *name, size_t len, struct suggest *suggest)
+/* No option, or several, of a line. */
+static int slurm_unknown(const struct slurm_reader *rd, const char *word, size_t len,
+                         const struct strbuf *several, struct aq_error *err)
 {
-    for (const struct slurm_option *o = slurm_table; o->name; o++) {
-        if (strlen(o->name) == len && memcmp(o->name, name, len) == 0)
-            return o;
-        suggest_offer(suggest, o->name);
-    }
-    return NULL;
-}
+    struct suggest suggest = suggest_for(word + 2, len);
 
-static const struct slurm_option *slurm_find_letter(char letter)
-{
-    for (const struct slurm_option *o = slurm_table; o->name; o++)
-        if (o->letter && o->letter == letter)
-            return o;
-    return NULL;
-}
-
-static int slurm_unknown(const struct slurm_reader *rd, const char *word, const char *best,
-                         struct aq_error *err)
-{
-    if (!best)
+    if (several && several->len)
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "line %u: %.60s may be %s", rd->line, word,
+                            several->data);
+    for (const struct slurm_option *o = slurm_table; several && o->name; o++)
+        suggest_offer(&suggest, o->name);
+    if (!several || !suggest.best)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "line %u: sbatch has no option '%.60s'",
                             rd->line, word);
     return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                         "line %u: sbatch has no option '%.60s'; did you mean '--%s'?", rd->line,
-                        word, best);
+                        word, suggest.best);
 }
 
 /* What only decorates, or does nothing. */
@@ -322,24 +358,11 @@ static bool slurm_may_be_empty(const struct slurm_option *option)
            || option->meaning == SLURM_NOTE || option->meaning == SLURM_NOTHING;
 }
 
-/* The word at argv[*at] and, if it is there, its value in the next one. */
-static int slurm_read_word(struct slurm_reader *rd, const struct batch_line *line, int *at,
-                           struct aq_error *err)
+/* The option with the value behind it (NULL = none) or in the word argv[*at], which it takes. */
+static int slurm_read_valued(struct slurm_reader *rd, const struct slurm_option *option,
+                             const char *value, const struct batch_line *line, int *at,
+                             struct aq_error *err)
 {
-    const char *word = line->argv[(*at)++], *value = NULL;
-    bool is_long = word[0] == '-' && word[1] == '-';
-    size_t len = is_long ? strcspn(word + 2, "=") : 0;
-    struct suggest suggest = suggest_for(is_long ? word + 2 : "", len);
-    const struct slurm_option *option = is_long          ? slurm_find(word + 2, len, &suggest)
-                                        : word[0] == '-' ? slurm_find_letter(word[1])
-                                                         : NULL;
-
-    if (!option)
-        return slurm_unknown(rd, word, suggest.best, err);
-    if (is_long)
-        value = word[2 + len] ? word + 3 + len : NULL;
-    else
-        value = word[1] && word[2] ? word + 2 : NULL;
     if (option->value == SLURM_NONE && value)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "line %u: --%s takes no value", rd->line,
                             option->name);
@@ -349,6 +372,47 @@ static int slurm_read_word(struct slurm_reader *rd, const struct batch_line *lin
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "line %u: --%s needs a value", rd->line,
                             option->name);
     return slurm_read_option(rd, option, value, err);
+}
+
+/* "-vc4", as getopt(3) has it. */
+static int slurm_read_letters(struct slurm_reader *rd, const struct batch_line *line, int *at,
+                              struct aq_error *err)
+{
+    const char *word = line->argv[(*at)++];
+    int r = 0;
+
+    for (const char *letter = word + 1; r == 0 && *letter; letter++) {
+        const struct slurm_option *option = slurm_find_letter(*letter);
+        bool takes_rest = option && option->value != SLURM_NONE && letter[1];
+
+        if (!option)
+            return slurm_unknown(rd, word, 0, NULL, err);
+        r = slurm_read_valued(rd, option, takes_rest ? letter + 1 : NULL, line, at, err);
+        if (takes_rest)
+            break;
+    }
+    return r;
+}
+
+/* The word at argv[*at] and, if it is there, its value in the next one. */
+static int slurm_read_word(struct slurm_reader *rd, const struct batch_line *line, int *at,
+                           struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf several = STRBUF_INIT;
+    const char *word = line->argv[*at];
+    const struct slurm_option *option;
+    size_t len;
+
+    if (word[0] != '-' || !word[1])
+        return slurm_unknown(rd, word, 0, NULL, err);
+    if (word[1] != '-')
+        return slurm_read_letters(rd, line, at, err);
+    ++*at;
+    len = strcspn(word + 2, "=");
+    option = slurm_find(word + 2, len, &several);
+    return option
+               ? slurm_read_valued(rd, option, word[2 + len] ? word + 3 + len : NULL, line, at, err)
+               : slurm_unknown(rd, word, len, &several, err);
 }
 
 /* ---- amounts ---- */
@@ -362,15 +426,17 @@ static int64_t slurm_divide_up(int64_t value, int64_t by)
 static int slurm_add_amounts(struct slurm_reader *rd, struct aq_error *err)
 {
     const struct slurm_amounts *a = &rd->amounts;
-    int64_t nodes = AQ_MAX(a->nodes, 1);
+    int64_t nodes = a->tasks ? AQ_MIN(AQ_MAX(a->nodes, 1), a->tasks) : AQ_MAX(a->nodes, 1);
     int64_t tasks = a->tasks            ? slurm_divide_up(a->tasks, nodes)
                     : a->tasks_per_node ? a->tasks_per_node
                                         : 1;
     int64_t gpus = a->gpus_per_node   ? a->gpus_per_node
+                   : a->gres_gpus     ? a->gres_gpus
                    : a->gpus_per_task ? a->gpus_per_task * tasks
                                       : slurm_divide_up(a->gpus, nodes);
-    int64_t cpus = a->cpus_per_gpu && gpus ? a->cpus_per_gpu * gpus
-                                           : AQ_MAX(a->cpus_per_task, 1) * tasks;
+    int64_t cpus = AQ_MAX(a->min_cpus, a->cpus_per_gpu && gpus
+                                           ? a->cpus_per_gpu * gpus
+                                           : AQ_MAX(a->cpus_per_task, 1) * tasks);
     int64_t mem = a->mem_bytes;
     bool is_over = false;
     int r = 0;

@@ -2,7 +2,10 @@
 /* Every option of sbatch(1), and what becomes of it. */
 #include "cli/submit/slurm_table.h"
 
+#include <string.h>
+
 #define AMOUNT(member) NULL, offsetof(struct slurm_amounts, member)
+#define CLUSTER "--profile chooses the cluster"
 #define MAIL "no mail is sent; aliquot session wait SESSION, then mail"
 #define OUTPUT "the output is kept with the session: aliquot logs SESSION"
 #define NODE "there are no features of nodes; --resource-group chooses among agents"
@@ -17,7 +20,9 @@ const struct slurm_option slurm_table[] = {
     { "cpus-per-task",     'c', SLURM_ONE,   SLURM_COUNT, AMOUNT(cpus_per_task) },
     { "ntasks",            'n', SLURM_ONE,   SLURM_COUNT, AMOUNT(tasks) },
     { "ntasks-per-node",    0,  SLURM_ONE,   SLURM_COUNT, AMOUNT(tasks_per_node) },
-    { "nodes",             'N', SLURM_ONE,   SLURM_COUNT, AMOUNT(nodes) },
+    { "tasks-per-node",     0,  SLURM_ONE,   SLURM_COUNT, AMOUNT(tasks_per_node) },
+    { "mincpus",            0,  SLURM_ONE,   SLURM_COUNT, AMOUNT(min_cpus) },
+    { "nodes",             'N', SLURM_ONE,   SLURM_NODES, AMOUNT(nodes) },
     { "mem",                0,  SLURM_ONE,   SLURM_SIZE, AMOUNT(mem_bytes) },
     { "mem-per-cpu",        0,  SLURM_ONE,   SLURM_SIZE, AMOUNT(mem_per_cpu_bytes) },
     { "mem-per-gpu",        0,  SLURM_ONE,   SLURM_SIZE, AMOUNT(mem_per_gpu_bytes) },
@@ -25,7 +30,8 @@ const struct slurm_option slurm_table[] = {
     { "gpus-per-node",      0,  SLURM_ONE,   SLURM_GPUS, AMOUNT(gpus_per_node) },
     { "gpus-per-task",      0,  SLURM_ONE,   SLURM_GPUS, AMOUNT(gpus_per_task) },
     { "cpus-per-gpu",       0,  SLURM_ONE,   SLURM_COUNT, AMOUNT(cpus_per_gpu) },
-    { "gres",               0,  SLURM_ONE,   SLURM_GRES, AMOUNT(gpus_per_node) },
+    { "gres",               0,  SLURM_ONE,   SLURM_GRES, AMOUNT(gres_gpus) },
+    { "tres-per-task",      0,  SLURM_ONE,   SLURM_TRES, NULL, 0 },
     { "time",              't', SLURM_ONE,   SLURM_TIME, NULL, 0 },
     { "time-min",           0,  SLURM_ONE,   SLURM_NOTE, "the limit is that of --time", 0 },
     { "ntasks-per-core",    0,  SLURM_ONE,   SLURM_NOTE, MPI, 0 },
@@ -66,6 +72,15 @@ const struct slurm_option slurm_table[] = {
     { "test-only",          0,  SLURM_NONE,  SLURM_REFUSE, "use aliquot run --dry-run", 0 },
     { "quiet",             'Q', SLURM_NONE,  SLURM_NOTHING, NULL, 0 },
     { "verbose",           'v', SLURM_NONE,  SLURM_NOTHING, NULL, 0 },
+    { "version",           'V', SLURM_NONE,  SLURM_NOTHING, NULL, 0 },
+    { "help",              'h', SLURM_NONE,  SLURM_NOTHING, NULL, 0 },
+    { "usage",              0,  SLURM_NONE,  SLURM_NOTHING, NULL, 0 },
+    { "immediate",         'I', SLURM_MAYBE, SLURM_NOTHING, NULL, 0 },
+    { "wait-all-nodes",     0,  SLURM_ONE,   SLURM_NOTHING, NULL, 0 },
+    { "external",           0,  SLURM_NONE,  SLURM_REFUSE, "nothing outside of a session is counted", 0 },
+    { "extra",              0,  SLURM_ONE,   SLURM_NOTE, "use --comment", 0 },
+    { "stepmgr",            0,  SLURM_NONE,  SLURM_NOTHING, NULL, 0 },
+    { "oom-kill-step",      0,  SLURM_MAYBE, SLURM_NOTE, "a program that is killed for memory ends the session", 0 },
 
     /* where */
     { "constraint",        'C', SLURM_ONE,   SLURM_NOTE, NODE, 0 },
@@ -74,7 +89,12 @@ const struct slurm_option slurm_table[] = {
     { "nodelist",          'w', SLURM_ONE,   SLURM_NOTE, AGENTS, 0 },
     { "nodefile",          'F', SLURM_ONE,   SLURM_NOTE, AGENTS, 0 },
     { "exclude",           'x', SLURM_ONE,   SLURM_NOTE, AGENTS, 0 },
-    { "clusters",          'M', SLURM_ONE,   SLURM_NOTE, "--profile chooses the cluster", 0 },
+    { "clusters",          'M', SLURM_ONE,   SLURM_NOTE, CLUSTER, 0 },
+    { "cluster",            0,  SLURM_ONE,   SLURM_NOTE, CLUSTER, 0 },
+    { "segment",            0,  SLURM_ONE,   SLURM_NOTE, "use #ALIQUOT --pack", 0 },
+    { "consolidate-segments", 0, SLURM_NONE, SLURM_NOTE, "use #ALIQUOT --pack", 0 },
+    { "spread-segments",    0,  SLURM_NONE,  SLURM_NOTE, "use #ALIQUOT --spread", 0 },
+    { "resv-ports",         0,  SLURM_MAYBE, SLURM_NOTE, "use #ALIQUOT --port", 0 },
     { "exclusive",          0,  SLURM_MAYBE, SLURM_NOTE,
       "cores, memory and GPUs belong to one session; ask for as many as it needs", 0 },
     { "oversubscribe",     's', SLURM_NONE,  SLURM_NOTE, "agents say what they offer more than once", 0 },
@@ -121,7 +141,6 @@ const struct slurm_option slurm_table[] = {
     { "mem-bind",           0,  SLURM_ONE,   SLURM_NOTE, BINDING, 0 },
     { "gpu-bind",           0,  SLURM_ONE,   SLURM_NOTE, BINDING, 0 },
     { "tres-bind",          0,  SLURM_ONE,   SLURM_NOTE, BINDING, 0 },
-    { "tres-per-task",      0,  SLURM_ONE,   SLURM_REFUSE, "use --cpus-per-task and --gpus-per-task", 0 },
     { "gres-flags",         0,  SLURM_ONE,   SLURM_NOTE, BINDING, 0 },
     { "cpu-freq",           0,  SLURM_ONE,   SLURM_NOTE, "clocks are not set", 0 },
     { "gpu-freq",           0,  SLURM_ONE,   SLURM_NOTE, "clocks are not set", 0 },
@@ -133,3 +152,37 @@ const struct slurm_option slurm_table[] = {
     { .name = NULL },
 };
 /* clang-format on */
+
+/* Two names of one option. */
+static bool slurm_is_same(const struct slurm_option *one, const struct slurm_option *other)
+{
+    return one->value == other->value && one->meaning == other->meaning && one->text == other->text
+           && one->offset == other->offset;
+}
+
+const struct slurm_option *slurm_find(const char *name, size_t len, struct strbuf *several)
+{
+    const struct slurm_option *found = NULL;
+    bool is_unique = true;
+
+    for (const struct slurm_option *o = slurm_table; o->name; o++) {
+        if (len == 0 || strncmp(o->name, name, len) != 0)
+            continue;
+        if (!o->name[len])
+            return o;
+        is_unique = is_unique && (!found || slurm_is_same(found, o));
+        found = o;
+    }
+    for (const struct slurm_option *o = slurm_table; !is_unique && o->name; o++)
+        if (strncmp(o->name, name, len) == 0)
+            strbuf_addf(several, "%s--%s", several->len ? ", " : "", o->name);
+    return is_unique ? found : NULL;
+}
+
+const struct slurm_option *slurm_find_letter(char letter)
+{
+    for (const struct slurm_option *o = slurm_table; o->name; o++)
+        if (o->letter && o->letter == letter)
+            return o;
+    return NULL;
+}

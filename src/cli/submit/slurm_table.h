@@ -7,11 +7,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/strbuf.h"
+
 /* Amounts, from which the resources of one kernel are computed; 0 = not given. */
 struct slurm_amounts {
-    int64_t nodes, tasks, tasks_per_node, cpus_per_task, cpus_per_gpu;
+    int64_t nodes, tasks, tasks_per_node, cpus_per_task, cpus_per_gpu, min_cpus;
     int64_t mem_bytes, mem_per_cpu_bytes, mem_per_gpu_bytes;
-    int64_t gpus, gpus_per_node, gpus_per_task;
+    int64_t gpus, gpus_per_node, gpus_per_task, gres_gpus;
 };
 
 enum slurm_meaning {
@@ -20,9 +22,11 @@ enum slurm_meaning {
     SLURM_NAME,      /* --name, as a session can have it */
     SLURM_COMMENT,   /* --tag, the same */
     SLURM_COUNT,     /* a number, to 'offset' of struct slurm_amounts */
+    SLURM_NODES,     /* the least of a range, there */
     SLURM_SIZE,      /* memory, there */
     SLURM_GPUS,      /* GPUs, there */
     SLURM_GRES,      /* the same as gpu[:TYPE][:N] */
+    SLURM_TRES,      /* cores and GPUs of a task */
     SLURM_TIME,      /* --timeout */
     SLURM_BEGIN,     /* --starts-at */
     SLURM_PARTITION, /* --resource-group */
@@ -50,5 +54,13 @@ struct slurm_option {
 };
 
 extern const struct slurm_option slurm_table[]; /* ends with .name = NULL */
+
+/* The option name[0 .. len), which may be cut as getopt_long(3) has it. NULL = none or several,
+ * whose names are added to 'several'.
+ */
+const struct slurm_option *slurm_find(const char *name, size_t len, struct strbuf *several);
+
+/* NULL = none. */
+const struct slurm_option *slurm_find_letter(char letter);
 
 #endif

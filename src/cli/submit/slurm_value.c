@@ -4,17 +4,12 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
-
-#include "base/clock.h"
 
 #define NUMBER_MAX (INT64_C(1) << 40)
 
-/* Digits at *at, which moves behind them; -1 = none, or too many. */
-static int64_t slurm_digits(const char **at)
+int64_t slurm_take_number(const char **at)
 {
     int64_t value = 0;
 
@@ -30,7 +25,7 @@ static int64_t slurm_digits(const char **at)
 
 int slurm_count_parse(const char *text, int64_t *ret)
 {
-    int64_t value = slurm_digits(&text);
+    int64_t value = slurm_take_number(&text);
 
     if (value < 1 || value > SLURM_COUNT_MAX || *text)
         return -EINVAL;
@@ -38,11 +33,10 @@ int slurm_count_parse(const char *text, int64_t *ret)
     return 0;
 }
 
-/* Numbers separated by colons; how many there are, -EINVAL if it is anything else. */
-static int slurm_colons(const char *text, int64_t parts[3])
+int slurm_take_colons(const char *text, int64_t parts[3])
 {
     for (int count = 0; count < 3; text++) {
-        parts[count] = slurm_digits(&text);
+        parts[count] = slurm_take_number(&text);
         if (parts[count++] < 0)
             return -EINVAL;
         if (!*text)
@@ -56,16 +50,17 @@ static int slurm_colons(const char *text, int64_t parts[3])
 int slurm_time_parse(const char *text, int64_t *ret_sec)
 {
     const char *dash = strchr(text, '-'), *at = text;
-    int64_t parts[3] = { 0 }, days = dash ? slurm_digits(&at) : 0;
+    int64_t parts[3] = { 0 }, days = dash ? slurm_take_number(&at) : 0;
     int count;
 
-    if (strcasecmp(text, "unlimited") == 0 || strcasecmp(text, "infinite") == 0) {
+    if (strcasecmp(text, "unlimited") == 0 || strcasecmp(text, "infinite") == 0
+        || strcmp(text, "-1") == 0) {
         *ret_sec = 0;
         return 0;
     }
     if (days < 0 || (dash && at != dash))
         return -EINVAL;
-    count = slurm_colons(dash ? dash + 1 : text, parts);
+    count = slurm_take_colons(dash ? dash + 1 : text, parts);
     if (count < 0)
         return -EINVAL;
     if (dash) /* hours, minutes, seconds */
@@ -81,11 +76,12 @@ int slurm_time_parse(const char *text, int64_t *ret_sec)
 int slurm_size_parse(const char *text, int64_t *ret_bytes)
 {
     static const char units[] = "KMGT";
-    int64_t value = slurm_digits(&text);
+    int64_t value = slurm_take_number(&text);
     const char *unit = *text ? strchr(units, toupper((unsigned char)*text)) : &units[1];
     int shift;
 
-    if (value < 0 || !unit || (*text && text[1] && strcasecmp(text + 1, "b") != 0))
+    if (value < 0 || !unit
+        || (*text && text[1] && strcasecmp(text + 1, "b") != 0 && strcasecmp(text + 1, "ib") != 0))
         return -EINVAL;
     shift = 10 * (int)(unit - units + 1);
     if (value >= INT64_C(1) << (50 - shift))
@@ -94,32 +90,92 @@ int slurm_size_parse(const char *text, int64_t *ret_bytes)
     return 0;
 }
 
+/* "4", "1k" (of 1024); moves behind it. */
+static int64_t slurm_take_nodes(const char **at)
+{
+    int64_t value = slurm_take_number(at);
+    int shift = **at == 'k' || **at == 'K' ? 10 : **at == 'm' || **at == 'M' ? 20 : 0;
+
+    *at += shift ? 1 : 0;
+    value = value < 0 ? value : value << shift;
+    return value > SLURM_COUNT_MAX ? -1 : value;
+}
+
+int slurm_nodes_parse(const char *text, int64_t *ret, bool *ret_range)
+{
+    int64_t least = slurm_take_nodes(&text), most = least;
+
+    if (*text == '-') {
+        text++;
+        most = slurm_take_nodes(&text);
+    }
+    if (least < 1 || most < least)
+        return -EINVAL;
+    *ret_range = most != least || *text;
+    if (*text == ',' || *text == ':') /* "2-8:2", "1,4,16" */
+        text += strspn(text, "0123456789,:-");
+    if (*text || strchr(",:-", text[-1]))
+        return -EINVAL;
+    *ret = least;
+    return 0;
+}
+
+/* "0", "3", "20G" of something: is it none? */
+static bool slurm_is_zero(const char *text)
+{
+    return *text && text[strspn(text, "0")] == '\0';
+}
+
+/* "TYPE", "N", "TYPE:N" or "TYPE=N" of GPUs; NULL = one. */
+static int slurm_gpus_of_kind(const char *at, int64_t *total, bool *ret_typed)
+{
+    const char *last = at ? strrchr(at, ':') : NULL, *number;
+    int64_t count = 1;
+
+    last = last ? last : at ? strrchr(at, '=') : NULL;
+    number = last ? last + 1 : at;
+    if (!at)
+        ;
+    else if (slurm_is_zero(number))
+        count = 0;
+    else if (slurm_count_parse(number, &count) < 0) {
+        if (last || !isalpha((unsigned char)*at))
+            return -EINVAL;
+        *ret_typed = true;
+    }
+    *ret_typed |= last != NULL;
+    *total += count;
+    return last == at && at ? -EINVAL : 0;
+}
+
+/* One part of --gres: "gpu", "gpu:TYPE:N", "gres/gpu=N"; none of something else is nothing. */
+static int slurm_gpus_of_gres(char *part, int64_t *total, bool *ret_typed)
+{
+    char *at = strncmp(part, "gres", 4) == 0 && part[4] && strchr("/:", part[4]) ? part + 5 : part;
+    size_t len;
+
+    at[strcspn(at, "(")] = '\0';
+    len = strcspn(at, ":=");
+    if (strcasecmp(at, "none") == 0)
+        return 0;
+    if (len == 3 && strncmp(at, "gpu", 3) == 0)
+        return slurm_gpus_of_kind(at[3] ? at + 4 : NULL, total, ret_typed);
+    at = at[len] ? strrchr(at + len, at[len]) : NULL;
+    return at && slurm_is_zero(at + 1) ? 0 : -EINVAL;
+}
+
 /* One part of a list, text[0 .. len). */
 static int slurm_gpus_part(const char *text, size_t len, bool is_gres, int64_t *total,
                            bool *ret_typed)
 {
-    char part[80], *at = part, *colon;
-    int64_t count = 1;
+    char part[80];
 
     if (len == 0 || len >= sizeof(part))
         return -EINVAL;
     memcpy(part, text, len);
     part[len] = '\0';
-    if (is_gres) {
-        part[strcspn(part, "(")] = '\0';
-        if (strncmp(part, "gpu", 3) != 0 || (part[3] && part[3] != ':'))
-            return -EINVAL;
-        at = part[3] ? part + 4 : NULL;
-    }
-    colon = at ? strrchr(at, ':') : NULL;
-    if (at && slurm_count_parse(colon ? colon + 1 : at, &count) < 0) {
-        if (colon || !is_gres || !isalpha((unsigned char)*at))
-            return -EINVAL;
-        *ret_typed = true; /* gpu:TYPE */
-    }
-    *ret_typed |= colon && colon > at;
-    *total += count;
-    return colon == at && at ? -EINVAL : 0;
+    return is_gres ? slurm_gpus_of_gres(part, total, ret_typed)
+                   : slurm_gpus_of_kind(part, total, ret_typed);
 }
 
 int slurm_gpus_parse(const char *text, bool is_gres, int64_t *ret, bool *ret_typed)
@@ -139,94 +195,4 @@ int slurm_gpus_parse(const char *text, bool is_gres, int64_t *ret, bool *ret_typ
     *ret = total;
     *ret_typed = typed;
     return 0;
-}
-
-/* ---- --begin ---- */
-
-/* "+2hours" */
-static int slurm_begin_later(const char *text, char ret[SLURM_BEGIN_MAX])
-{
-    static const struct {
-        const char *name;
-        int64_t sec;
-    } units[] = { { "seconds", 1 },
-                  { "minutes", 60 },
-                  { "hours", 3600 },
-                  { "days", 86400 },
-                  { "weeks", 604800 } };
-    int64_t value, sec = 0;
-
-    text++;
-    value = slurm_digits(&text);
-    if (value < 0)
-        return -EINVAL;
-    for (size_t i = 0; i < AQ_COUNT(units); i++) {
-        size_t len = strlen(text), most = strlen(units[i].name);
-
-        /* with and without the s */
-        if (len == 0
-            || ((len == most || len == most - 1) && strncmp(text, units[i].name, len) == 0)) {
-            sec = units[i].sec;
-            break;
-        }
-    }
-    if (sec == 0)
-        return -EINVAL;
-    (void)snprintf(ret, SLURM_BEGIN_MAX, "%llds", (long long)(value * sec));
-    return 0;
-}
-
-/* In the local time zone. */
-static int slurm_begin_write(struct tm *local, char ret[SLURM_BEGIN_MAX])
-{
-    char text[CLOCK_ISO_MAX];
-    time_t sec;
-
-    local->tm_isdst = -1;
-    sec = mktime(local);
-    if (sec < 0)
-        return -EINVAL;
-    (void)snprintf(ret, SLURM_BEGIN_MAX, "%s", clock_format_iso((int64_t)sec * USEC_PER_SEC, text));
-    return 0;
-}
-
-/* "16:00", "16:00:30": the next one. */
-static int slurm_begin_at_hour(const char *text, int64_t now_usec, char ret[SLURM_BEGIN_MAX])
-{
-    time_t now = (time_t)(now_usec / USEC_PER_SEC);
-    int64_t parts[3] = { 0 };
-    struct tm local, today;
-    int count = slurm_colons(text, parts);
-
-    if (count < 2 || parts[0] > 23 || parts[1] > 59 || (count > 2 && parts[2] > 59)
-        || !localtime_r(&now, &local))
-        return -EINVAL;
-    local.tm_hour = (int)parts[0];
-    local.tm_min = (int)parts[1];
-    local.tm_sec = count > 2 ? (int)parts[2] : 0;
-    local.tm_isdst = -1;
-    today = local;
-    if (mktime(&today) <= now)
-        local.tm_mday++;
-    return slurm_begin_write(&local, ret);
-}
-
-int slurm_begin_parse(const char *text, int64_t now_usec, char ret[SLURM_BEGIN_MAX])
-{
-    static const char *const formats[] = { "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d" };
-
-    if (strcmp(text, "now") == 0) {
-        ret[0] = '\0';
-        return 0;
-    }
-    if (strncmp(text, "now+", 4) == 0)
-        return slurm_begin_later(text + 3, ret);
-    for (size_t i = 0; i < AQ_COUNT(formats); i++) {
-        struct tm local = { .tm_sec = 0 };
-        const char *end = strptime(text, formats[i], &local);
-
-        if (end && !*end)
-            return slurm_begin_write(&local, ret);
-    }
-    return slurm_begin_at_hour(text, now_usec, ret);
 }

@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 #include "cli/submit/batch_script.h"
 #include "cli/submit/job_name.h"
+#include "cli/submit/slurm_begin.h"
 #include "cli/submit/slurm_options.h"
 #include "cli/submit/slurm_value.h"
 
@@ -16,7 +17,7 @@ static void read_values(const char *text)
 {
     char start[SLURM_BEGIN_MAX] = "";
     int64_t value = 0;
-    bool is_typed;
+    bool is_typed, is_range;
 
     if (slurm_count_parse(text, &value) == 0 && (value < 1 || value > SLURM_COUNT_MAX))
         __builtin_trap();
@@ -24,11 +25,13 @@ static void read_values(const char *text)
         __builtin_trap();
     if (slurm_size_parse(text, &value) == 0 && (value < 0 || value >= INT64_C(1) << 50))
         __builtin_trap();
+    if (slurm_nodes_parse(text, &value, &is_range) == 0 && (value < 1 || value > SLURM_COUNT_MAX))
+        __builtin_trap();
     if (slurm_begin_parse(text, 0, start) == 0 && strnlen(start, sizeof(start)) == sizeof(start))
         __builtin_trap();
     for (int is_gres = 0; is_gres < 2; is_gres++)
         if (slurm_gpus_parse(text, is_gres, &value, &is_typed) == 0
-            && (value < 1 || value > SLURM_COUNT_MAX))
+            && (value < 0 || value > SLURM_COUNT_MAX))
             __builtin_trap();
 }
 

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/strbuf.h"
 #include "cli/submit/batch_script.h"
+#include "cli/submit/slurm_begin.h"
 #include "cli/submit/slurm_options.h"
 #include "cli/submit/slurm_table.h"
 #include "cli/submit/slurm_value.h"
@@ -19,29 +20,14 @@ static void test_times(void **state)
         const char *text;
         int64_t sec; /* -1 = refused */
     } rows[] = {
-        { "90", 5400 },
-        { "1:30", 90 },
-        { "2:00:00", 7200 },
-        { "0:0:5", 5 },
-        { "1-0", 86400 },
-        { "2-3", 2 * 86400 + 3 * 3600 },
-        { "1-2:30", 95400 },
-        { "1-2:30:15", 95415 },
-        { "0", 0 },
-        { "UNLIMITED", 0 },
-        { "infinite", 0 },
-        { "", -1 },
-        { "1h", -1 },
-        { "1:2:3:4", -1 },
-        { "-5", -1 },
-        { "1-", -1 },
-        { "1:", -1 },
-        { ":1", -1 },
-        { "1-2-3", -1 },
-        { "1:2-3", -1 },
-        { "1 ", -1 },
-        { "1-2:3:4:5", -1 },
-        { "9999999999999999999", -1 },
+        { "90", 5400 },      { "1:30", 90 },         { "2:00:00", 7200 },
+        { "0:0:5", 5 },      { "1-0", 86400 },       { "2-3", 2 * 86400 + 3 * 3600 },
+        { "1-2:30", 95400 }, { "1-2:30:15", 95415 }, { "0", 0 },
+        { "-1", 0 },         { "UNLIMITED", 0 },     { "infinite", 0 },
+        { "", -1 },          { "1h", -1 },           { "1:2:3:4", -1 },
+        { "-5", -1 },        { "1-", -1 },           { "1:", -1 },
+        { ":1", -1 },        { "1-2-3", -1 },        { "1:2-3", -1 },
+        { "1 ", -1 },        { "1-2:3:4:5", -1 },    { "9999999999999999999", -1 },
     };
 
     (void)state;
@@ -68,7 +54,9 @@ static void test_sizes(void **state)
         { "1T", INT64_C(1) << 40 },
         { "0", 0 },
         { "", -1 },
-        { "4GiB", -1 },
+        { "4GiB", INT64_C(4) << 30 },
+        { "4000mb", INT64_C(4000) << 20 },
+        { "4Gx", -1 },
         { "1.5G", -1 },
         { "G", -1 },
         { "-1", -1 },
@@ -87,40 +75,81 @@ static void test_sizes(void **state)
     }
 }
 
+static void test_nodes(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t least; /* -1 = refused */
+        bool is_range;
+    } rows[] = {
+        { "1", 1, false },    { "1-1", 1, false },  { "2-4", 2, true },   { "1k", 1024, false },
+        { "1,2", 1, true },   { "2-8:2", 2, true }, { "1,4-8", 1, true }, { "0", -1, false },
+        { "4-2", -1, false }, { "2-", -1, false },  { "-2", -1, false },  { "x", -1, false },
+        { "2,", -1, false },  { "", -1, false },    { "1m", -1, false },  { "1 2", -1, false },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        int64_t least = -1;
+        bool is_range = false;
+        int r = slurm_nodes_parse(rows[i].text, &least, &is_range);
+
+        assert_row(r == (rows[i].least < 0 ? -EINVAL : 0) && least == rows[i].least
+                       && (r < 0 || is_range == rows[i].is_range),
+                   "%s: %lld", rows[i].text, (long long)least);
+    }
+}
+
 static void test_gpus(void **state)
 {
     static const struct {
         const char *text;
         bool is_gres;
-        int64_t count; /* 0 = refused */
+        int64_t count; /* -1 = refused */
         bool is_typed;
     } rows[] = {
         { "2", false, 2, false },
         { "a100:2", false, 2, true },
         { "a100:2,v100:1", false, 3, true },
-        { "a100", false, 0, false },
+        { "a100", false, 1, true },
         { "0", false, 0, false },
-        { ":2", false, 0, false },
-        { "2,", false, 0, false },
+        { "a100:0", false, 0, true },
+        { "a100:x", false, -1, false },
+        { ":2", false, -1, false },
+        { "2,", false, -1, false },
         { "gpu", true, 1, false },
         { "gpu:2", true, 2, false },
         { "gpu:a100", true, 1, true },
         { "gpu:a100:4", true, 4, true },
         { "gpu:2(S:0-1)", true, 2, false },
-        { "gpu:", true, 0, false },
-        { "shard:1", true, 0, false },
-        { "gpux:1", true, 0, false },
-        { "gpu:a100:x", true, 0, false },
+        { "gpu:0", true, 0, false },
+        { "gpu:a100:0", true, 0, true },
+        { "gpu=2", true, 2, false },
+        { "gpu:a100=2", true, 2, true },
+        { "gres/gpu:2", true, 2, false },
+        { "gres:gpu:2", true, 2, false },
+        { "gpu:a100:2,gpu:v100:1", true, 3, true },
+        { "gpu:1,craynetwork:0", true, 1, false },
+        { "shard:0", true, 0, false },
+        { "none", true, 0, false },
+        { "NONE", true, 0, false },
+        { "gpu:1,shard:2", true, -1, false },
+        { "lscratch:20G", true, -1, false },
+        { "gres/", true, -1, false },
+        { "gpu:", true, -1, false },
+        { "shard:1", true, -1, false },
+        { "gpux:1", true, -1, false },
+        { "gpu:a100:x", true, -1, false },
     };
 
     (void)state;
     for (size_t i = 0; i < AQ_COUNT(rows); i++) {
-        int64_t count = 0;
+        int64_t count = -1;
         bool is_typed = false;
         int r = slurm_gpus_parse(rows[i].text, rows[i].is_gres, &count, &is_typed);
 
-        assert_row(r == (rows[i].count ? 0 : -EINVAL) && count == rows[i].count
-                       && is_typed == rows[i].is_typed,
+        assert_row(r == (rows[i].count < 0 ? -EINVAL : 0) && count == rows[i].count
+                       && (r < 0 || is_typed == rows[i].is_typed),
                    "%s: %lld", rows[i].text, (long long)count);
     }
 }
@@ -140,12 +169,32 @@ static void test_begins(void **state)
         { "2026-12-24T08:30:15", "2026-12-24T13:30:15+00:00" },
         { "16:00", "2026-11-21T21:00:00+00:00" },
         { "06:00:30", "2026-11-22T11:00:30+00:00" },
+        { "NOW", "" },
+        { "now + 2 Hours", "7200s" },
+        { "midnight", "2026-11-22T05:00:00+00:00" },
+        { "noon", "2026-11-21T17:00:00+00:00" },
+        { "fika", "2026-11-21T20:00:00+00:00" },
+        { "teatime", "2026-11-21T21:00:00+00:00" },
+        { "today", "2026-11-21T05:00:00+00:00" },
+        { "tomorrow", "2026-11-22T05:00:00+00:00" },
+        { "Tomorrow 16:00", "2026-11-22T21:00:00+00:00" },
+        { "noon tomorrow", "2026-11-22T17:00:00+00:00" },
+        { "4:00PM", "2026-11-21T21:00:00+00:00" },
+        { "12:30 am", "2026-11-22T05:30:00+00:00" },
+        { "12/24", "2026-12-24T05:00:00+00:00" },
+        { "1/2", "2027-01-02T05:00:00+00:00" },
+        { "12/24/27 08:30", "2027-12-24T13:30:00+00:00" },
+        { "122427", "2027-12-24T05:00:00+00:00" },
+        { "2026-12-24 8:30", "2026-12-24T13:30:00+00:00" },
+        { "tomorrow today", NULL },
+        { "16:00 17:00", NULL },
+        { "16:00 PM", NULL },
         { "now+", NULL },
         { "now+1h", NULL },
         { "now-1", NULL },
         { "24:00", NULL },
         { "16", NULL },
-        { "teatime", NULL },
+        { "late", NULL },
         { "2026-13-01", NULL },
         { "", NULL },
     };
@@ -294,6 +343,20 @@ static void test_options(void **state)
         { "-N 2 --ntasks-per-node=3",
           "--resource cpu=3 --cluster-size 2/--nodes/--ntasks-per-node" },
         { "-N 1 -n 1", "--resource cpu=1 --env SLURM_NTASKS=1" },
+        { "-N 1-1 -n1", "--resource cpu=1 --env SLURM_NTASKS=1" },
+        { "-N 2-4", "--cluster-size 2/--nodes/--nodes" },
+        { "-N 4 -n 2", "--resource cpu=1 --cluster-size 2 --env SLURM_NTASKS=2/--nodes/--ntasks" },
+        { "--tasks-per-node=1 --mincpus 3", "--resource cpu=3" },
+        { "--gpus-per-node=0 --gres=none", "" },
+        { "--gres=gpu:0 --gpus 1", " gpus=1" },
+        { "--tres-per-task=cpu=4,gres/gpu:1",
+          "--resource cpu=4 --env SLURM_CPUS_PER_TASK=4 gpus=1" },
+        { "--cpus-per-t=4", "--resource cpu=4 --env SLURM_CPUS_PER_TASK=4" },
+        { "--job=a1 --mem-per-c 1G --tasks 2",
+          "--name a1 --resource cpu=2 --resource mem=2147483648/--tasks-per-node" },
+        { "-Qvc4", "--resource cpu=4 --env SLURM_CPUS_PER_TASK=4" },
+        { "-WQ -kN1", "--wait/--no-kill" },
+        { "--stepmgr --help -I", "" },
         { "--gres=gpu:2", " gpus=2" },
         { "--gres=gpu:a100:2", "/--gres gpus=2" },
         { "-N 2 --gpus=4 --mem-per-gpu=1G", "--resource mem=2147483648 --cluster-size 2/--nodes "
@@ -324,7 +387,11 @@ static void test_refused_options(void **state)
     static const struct {
         const char *lines, *says;
     } rows[] = {
-        { "--job-nam=x", "line 2: sbatch has no option '--job-nam=x'; did you mean '--job-name'?" },
+        { "--job-nane=x",
+          "line 2: sbatch has no option '--job-nane=x'; did you mean '--job-name'?" },
+        { "--cpus=4", "line 2: --cpus=4 may be --cpus-per-task, --cpus-per-gpu" },
+        { "-Qy", "line 2: sbatch has no option '-Qy'" },
+        { "--tres-per-task=mem:4G", "line 2: --tres-per-task takes cpu:N and gres/gpu:N" },
         { "--frobnicate", "line 2: sbatch has no option '--frobnicate'" },
         { "-y", "line 2: sbatch has no option '-y'" },
         { "train.sh", "line 2: sbatch has no option 'train.sh'" },
@@ -334,8 +401,8 @@ static void test_refused_options(void **state)
         { "--mem=", "line 2: --mem needs a value" },
         { "--wait=1", "line 2: --wait takes no value" },
         { "-c 0", "line 2: --cpus-per-task takes one number from 1 to 1000000, not '0'" },
-        { "-N 1-4", "line 2: --nodes takes one number" },
-        { "--gres=shard:1", "#ALIQUOT -r SLOT=AMOUNT" },
+        { "-N 4-1", "line 2: --nodes takes a number of nodes such as 4 or 2-4" },
+        { "--gres=shard:1", "-r SLOT=AMOUNT" },
         { "-t soon", "line 2: --time takes minutes" },
         { "--begin=later", "line 2: --begin takes" },
         { "-d afterany:1", "line 2: --dependency takes afterok" },
@@ -383,6 +450,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_times),
         cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_nodes),
         cmocka_unit_test(test_gpus),
         cmocka_unit_test(test_begins),
         cmocka_unit_test(test_scripts),

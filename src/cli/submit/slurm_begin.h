@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* slurm_begin.h - starts as sbatch(1)'s --begin has them */
+#ifndef AQ_CLI_SUBMIT_SLURM_BEGIN_H
+#define AQ_CLI_SUBMIT_SLURM_BEGIN_H
+
+#include <stdint.h>
+
+#include "base/cleanup.h"
+
+#define SLURM_BEGIN_MAX 48
+
+/* A start, in the words of --starts-at: "now+2hours" as a duration; a day (2026-12-24, 12/24,
+ * 12/24/26, 122426, today, tomorrow), an hour (16:00, "4:00 PM", noon, teatime) or both as a date,
+ * which are in the local time zone. "" = at once. 0 or -EINVAL.
+ */
+int slurm_begin_parse(const char *text, int64_t now_usec, char ret[SLURM_BEGIN_MAX]) AQ_UNTRUSTED;
+
+#endif
