@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Job scripts as others write them: they run as they are, or are refused with file, line, remedy."""
 
+import hashlib
 import json
 import subprocess
 
@@ -111,3 +112,32 @@ def test_values_are_read_as_sbatch_reads_them(cluster, submit, options, slots, n
     shown = info_of(cluster, done)["requested_slots"]
     assert {slot: str(amount) for slot, amount in slots.items()}.items() <= shown.items(), shown
     assert len(done.stderr.splitlines()) == notes, done
+
+
+@pytest.mark.parametrize("more", [
+    b"# Pr\xfcfung von J\xf6rg\n",                               # Latin-1
+    b"exit\n" + bytes(range(1, 256)).replace(b"\r\n", b"\n"),   # all that is no NUL
+    b"echo it\\'s 100%% '\xe9'\n",
+    "# Prüfung 한국어 %s \\n\n".encode(),
+    b"#" + b"x" * 60_000,
+], ids=["latin1", "bytes", "quotes", "utf8", "long"])
+def test_a_script_arrives_byte_for_byte(cluster, submit, more):
+    script = b"#!/bin/sh\n#SBATCH -c 1\nsha256sum <\"$0\"\n" + more
+    done = submit(script)
+    assert hashlib.sha256(script).hexdigest() in output_of(cluster, done)
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("script, says", [
+    (b"#!/bin/bash\n#SBATCH -c 1\r\necho\n", "job.sh: line 2 ends as in DOS (\\r\\n); dos2unix"),
+    (b"#!/bin/bash\recho\r", "job.sh: line 1 has a carriage return"),
+    (b"\xef\xbb\xbf#!/bin/bash\necho\n", "job.sh: line 1: a byte order mark is before the #!; save"),
+    ("#!/bin/bash\n".encode("utf-16"), "job.sh: line 1: the text is UTF-16; save it as UTF-8"),
+    (b"#!/bin/bash\necho\n\x00", "job.sh: line 3: a NUL byte"),
+    (b"#!/bin/bash\n#SBATCH -A J\xf6rg\n", "job.sh: line 2: a value is not UTF-8; iconv"),
+    (b"#!/bin/bash\n#ALIQUOT --tag J\xf6rg\n", "job.sh: line 2: word 2 is not UTF-8; iconv"),
+    (b"#!/bin/bash\n#" + b"\xe9" * 20_000, "each byte that is no ASCII is four; at most 65536"),
+])
+def test_bytes_that_cannot_run_are_named(submit, script, says):
+    done = submit(script)
+    assert done.returncode == 125 and says in done.stderr and done.stdout == "", done

@@ -148,7 +148,7 @@ def test_formats(cluster, script):
     ("#!/bin/sh\n#ALIQUOT --nam x\n", "job.sh: line 2: unknown option '--nam'"),
     ("#!/bin/sh\n#ALIQUOT train.py\n", "line 2: 'train.py' is no option"),
     ("echo\n", "line 1: a script begins with its interpreter, such as #!/bin/bash"),
-    ("#!/bin/sh\r\necho\r\n", "dos2unix"),
+    ("#!/bin/sh\n\r\necho\r\n", "job.sh: line 2 ends as in DOS"),
     ("#!/bin/sh\n#" + "x" * (1 << 16), "more than 64 KiB"),
     ("#!/bin/sh\n#" + "'" * (1 << 15), "at most 65536"),
 ])

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/strbuf.h"
+#include "base/utf8.h"
 #include "cli/opt.h"
 
 #define BLANKS " \t"
@@ -71,6 +72,12 @@ static int batch_read_interpreter(const char *text, const char *end, struct batc
     if (end - text < 2 || memcmp(text, "#!", 2) != 0 || at >= stop)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                             "line 1: a script begins with its interpreter, such as #!/bin/bash");
+    if (memchr(text, '\r', (size_t)(end - text)))
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "line 1 has a carriage return (\\r), which ended lines on old Macs; "
+                            "mac2unix changes that");
+    if (!utf8_is_valid(text, (size_t)(end - text)))
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "line 1: the interpreter is not UTF-8");
     ret->interpreter = arena_strndup(&ret->arena, at, (size_t)(stop - at));
     while (stop < end && strchr(BLANKS, *stop))
         stop++;
@@ -123,18 +130,39 @@ static int batch_read_line(const char *at, const char *end, unsigned number, boo
     return batch_split(at + strlen(is_slurm ? "#SBATCH" : "#ALIQUOT"), end, &ret->arena, line, err);
 }
 
+static unsigned batch_line_of(const char *text, const char *at)
+{
+    unsigned line = 1;
+
+    for (; text < at; text++)
+        line += *text == '\n';
+    return line;
+}
+
+/* What no shell reads as it was meant, most of it by editors of Windows. */
 static int batch_check_bytes(const char *text, size_t len, struct aq_error *err)
 {
+    const char *at;
+
     if (len > BATCH_SCRIPT_MAX)
         return aq_fail_kind(err, EFBIG, CLI_KIND_USAGE,
                             "a script has at most %u KiB; let it start a program of the image",
                             BATCH_SCRIPT_MAX >> 10);
-    if (memchr(text, '\0', len))
+    if (len >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0))
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
-                            "this is no text; to run a program: aliquot run");
-    if (memmem(text, len, "\r\n", 2))
+                            "line 1: the text is UTF-16; save it as UTF-8 (iconv -f utf-16)");
+    if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
-                            "lines end as in DOS (\\r\\n); dos2unix changes that");
+                            "line 1: a byte order mark is before the #!; save it as UTF-8 without "
+                            "one, or: sed -i '1s/^\\xef\\xbb\\xbf//' FILE");
+    if ((at = memchr(text, '\0', len)))
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "line %u: a NUL byte: this is no text; to run a program: aliquot run",
+                            batch_line_of(text, at));
+    if ((at = memmem(text, len, "\r\n", 2)))
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "line %u ends as in DOS (\\r\\n); dos2unix changes that",
+                            batch_line_of(text, at));
     return 0;
 }
 

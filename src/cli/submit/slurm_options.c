@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/strbuf.h"
 #include "base/suggest.h"
+#include "base/utf8.h"
 #include "base/vec.h"
 #include "cli/submit/job_name.h"
 #include "cli/submit/slurm_begin.h"
@@ -39,8 +40,12 @@ static int slurm_keep(struct slurm_options *out, struct cli_list *list, const ch
 static int slurm_add(struct slurm_reader *rd, const char *option, const char *value,
                      struct aq_error *err)
 {
-    int r = slurm_keep(rd->out, &rd->out->words, option, err);
+    int r;
 
+    if (value && !utf8_is_valid(value, strlen(value)))
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "line %u: a value is not UTF-8; iconv changes that", rd->line);
+    r = slurm_keep(rd->out, &rd->out->words, option, err);
     return r == 0 && value ? slurm_keep(rd->out, &rd->out->words, value, err) : r;
 }
 

@@ -13,6 +13,7 @@
 #include "cli/client.h"
 #include "cli/session/create.h"
 #include "cli/submit/batch_script.h"
+#include "cli/submit/job_command.h"
 #include "cli/submit/job_name.h"
 #include "cli/submit/slurm_options.h"
 #include "cli/verbs.h"
@@ -98,6 +99,11 @@ static int submit_parse_own(struct submit *s, struct aq_error *err)
     for (size_t i = 0; i < s->script.count; i++) {
         const struct batch_line *line = &s->script.lines[i];
 
+        for (int k = 0; !line->is_slurm && k < line->argc; k++)
+            if (!utf8_is_valid(line->argv[k], strlen(line->argv[k])))
+                return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                                    "%s: line %u: word %d is not UTF-8; iconv changes that",
+                                    s->path, line->number, k + 1);
         if (!line->is_slurm && submit_parse(&s->lines[1], line->argc, line->argv, err) < 0)
             return aq_error_wrap(err, "%s: line %u", s->path, line->number);
     }
@@ -283,32 +289,30 @@ static void submit_write_environ(struct submit *s)
     strbuf_addc(&s->command, '\n');
 }
 
-/* A line for the shell of the image: it writes the script into the session's directory and
- * becomes its interpreter.
- */
 static int submit_write_command(struct submit *s, int argc, char **argv, struct aq_error *err)
 {
-    char *script[] = { s->text.data }, *name[] = { (char *)s->name };
-    char *interpreter[] = { (char *)s->script.interpreter, (char *)s->script.argument };
+    const struct job_command job = {
+        .name = s->name,
+        .text = s->text.data,
+        .script = &s->script,
+        .argc = argc > 0 ? argc - 1 : 0,
+        .argv = argv + 1,
+    };
 
+    for (int i = 0; i < job.argc; i++)
+        if (!utf8_is_valid(job.argv[i], strlen(job.argv[i])))
+            return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                                "argument %d of the script is not UTF-8", i + 1);
     if (s->slurm.is_found)
         submit_write_environ(s);
-    strbuf_adds(&s->command, "printf %s ");
-    spec_quote_command(1, script, &s->command);
-    strbuf_adds(&s->command, " >\"$HOME\"/");
-    spec_quote_command(1, name, &s->command);
-    strbuf_adds(&s->command, " && exec ");
-    spec_quote_command(s->script.argument ? 2 : 1, interpreter, &s->command);
-    strbuf_adds(&s->command, " \"$HOME\"/");
-    spec_quote_command(1, name, &s->command);
-    strbuf_addc(&s->command, ' ');
-    spec_quote_command(argc > 0 ? argc - 1 : 0, argv + 1, &s->command);
+    job_command_write(&job, &s->command);
     if (!strbuf_ok(&s->command))
         return aq_fail_oom(err);
     if (s->command.len > COMMAND_MAX)
         return aq_fail_kind(err, EFBIG, CLI_KIND_USAGE,
-                            "%s and its arguments are %zu bytes as a command, at most %u may be; "
-                            "let it start a program of the image",
+                            "%s and its arguments are %zu bytes as a command, in which each ' and, "
+                            "of a script that is not UTF-8, each byte that is no ASCII is four; "
+                            "at most %u may be; let it start a program of the image",
                             s->path, s->command.len, COMMAND_MAX);
     return 0;
 }

@@ -261,7 +261,15 @@ static void test_scripts(void **state)
         { "#!  \n", "line 1: a script begins with its interpreter, such as #!/bin/bash" },
         { "\n#!/bin/sh", "line 1: a script begins with its interpreter, such as #!/bin/bash" },
         { "#!/bin/sh\n#SBATCH 'a\n", "line 2: a quotation mark is not closed" },
-        { "#!/bin/sh\r\n", "lines end as in DOS (\\r\\n); dos2unix changes that" },
+        { "#!/bin/sh\r\n", "line 1 ends as in DOS (\\r\\n); dos2unix changes that" },
+        { "#!/bin/sh\necho\r\n", "line 2 ends as in DOS (\\r\\n); dos2unix changes that" },
+        { "#!/bin/sh\recho\r", "line 1 has a carriage return (\\r), which ended lines on old "
+                               "Macs; mac2unix changes that" },
+        { "\xef\xbb\xbf#!/bin/sh\n", "line 1: a byte order mark is before the #!; save it as UTF-8 "
+                                     "without one, or: sed -i '1s/^\\xef\\xbb\\xbf//' FILE" },
+        { "\xff\xfe#!", "line 1: the text is UTF-16; save it as UTF-8 (iconv -f utf-16)" },
+        { "#!/bin/\xfc\n", "line 1: the interpreter is not UTF-8" },
+        { "#!/bin/sh\n# Pr\xfc\n#SBATCH -J '\xfc'\necho \r x", "/bin/sh/3:slurm|-J|\xfc/0" },
     };
 
     (void)state;
@@ -293,8 +301,8 @@ static void test_limits_of_scripts(void **state)
     say_script(text.data, text.len, &said);
     assert_non_null(strstr(said.data, "at most 64 KiB"));
     strbuf_clear(&said);
-    say_script("#!/bin/sh\0\n", 11, &said);
-    assert_non_null(strstr(said.data, "no text"));
+    say_script("#!/bin/sh\n\0\n", 12, &said);
+    assert_non_null(strstr(said.data, "line 2: a NUL byte: this is no text"));
 }
 
 /* ---- sbatch's options ---- */
@@ -391,6 +399,7 @@ static void test_refused_options(void **state)
           "line 2: sbatch has no option '--job-nane=x'; did you mean '--job-name'?" },
         { "--cpus=4", "line 2: --cpus=4 may be --cpus-per-task, --cpus-per-gpu" },
         { "-Qy", "line 2: sbatch has no option '-Qy'" },
+        { "-A \xfc", "line 2: a value is not UTF-8" },
         { "--tres-per-task=mem:4G", "line 2: --tres-per-task takes cpu:N and gres/gpu:N" },
         { "--frobnicate", "line 2: sbatch has no option '--frobnicate'" },
         { "-y", "line 2: sbatch has no option '-y'" },
