@@ -16,14 +16,11 @@ static void fs_close_dirp(DIR **dir)
         (void)closedir(*dir);
 }
 
-int fs_read(int dirfd, const char *path, size_t limit, struct strbuf *out, struct aq_error *err)
+int fs_read_fd(int fd, const char *name, size_t limit, struct strbuf *out, struct aq_error *err)
 {
-    AQ_CLEANUP(aq_closep) int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     size_t start = out->len;
     ssize_t got;
 
-    if (fd < 0)
-        return aq_fail_errno(err, "open '%s'", path);
     do {
         if (!strbuf_reserve(out, 16384))
             return aq_fail_oom(err);
@@ -31,12 +28,19 @@ int fs_read(int dirfd, const char *path, size_t limit, struct strbuf *out, struc
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return aq_fail_errno(err, "read '%s'", path);
+            return aq_fail_errno(err, "read '%s'", name);
         strbuf_truncate(out, out->len + (size_t)got);
         if (out->len - start > limit)
-            return aq_fail(err, EFBIG, "'%s' is larger than %zu bytes", path, limit);
+            return aq_fail(err, EFBIG, "'%s' is larger than %zu bytes", name, limit);
     } while (got != 0);
     return 0;
+}
+
+int fs_read(int dirfd, const char *path, size_t limit, struct strbuf *out, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_closep) int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+
+    return fd < 0 ? aq_fail_errno(err, "open '%s'", path) : fs_read_fd(fd, path, limit, out, err);
 }
 
 char *fs_find_existing(const char *path)

@@ -112,6 +112,11 @@ int cli_print(const struct strbuf *text, struct aq_error *err);
  */
 int cli_confirm(bool yes, struct aq_error *err, const char *fmt, ...) AQ_PRINTF(3, 4);
 
+/* Append the whole file to 'out', -EFBIG past 'limit' bytes. "-" is standard input, from where it
+ * stands.
+ */
+int cli_read_file(const char *path, size_t limit, struct strbuf *out, struct aq_error *err);
+
 #define CLI_LINE_MAX 256
 
 /* Read a line from standard input, without echo if it is a secret. 'prompt'

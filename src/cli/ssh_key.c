@@ -84,9 +84,8 @@ static int ssh_key_create(struct cli *cli, void *data, int argc, char **argv, st
 
 static int ssh_key_set(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
-    const char *path = strcmp(argv[0], "-") == 0 ? "/dev/stdin" : argv[0];
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    int r = fs_read(AT_FDCWD, path, KEY_FILE_MAX, &text, err);
+    int r = cli_read_file(argv[0], KEY_FILE_MAX, &text, err);
     json_t *body;
 
     (void)data;

@@ -3,6 +3,7 @@
 
 import hashlib
 import json
+import socket
 import subprocess
 
 import pytest
@@ -141,3 +142,35 @@ def test_a_script_arrives_byte_for_byte(cluster, submit, more):
 def test_bytes_that_cannot_run_are_named(submit, script, says):
     done = submit(script)
     assert done.returncode == 125 and says in done.stderr and done.stdout == "", done
+
+
+def test_standard_input_is_read_from_where_it_stands(cluster, tmp_path):
+    env = {**cluster.env, **cluster.cli_env()}
+    (tmp_path / "both").write_text("a line of its own\n#!/bin/sh\n#SBATCH -J rest\ntrue\n")
+    with open(tmp_path / "both", encoding="utf-8") as both:
+        done = subprocess.run(["sh", "-c", f"read -r line; {BUILD}/aliquot submit"], stdin=both,
+                              capture_output=True, text=True, timeout=100, check=False, env=env)
+    assert info_of(cluster, done)["name"] == "rest", done
+    here, there = socket.socketpair()
+    with here, there:
+        here.sendall(b"#!/bin/sh\n#SBATCH -J socket\ntrue\n")
+        here.shutdown(socket.SHUT_WR)
+        done = subprocess.run([BUILD / "aliquot", "submit", "-"], stdin=there, text=True,
+                              capture_output=True, timeout=100, check=False, env=env)
+    assert info_of(cluster, done)["name"] == "socket", done
+
+
+@pytest.mark.parametrize("words, text, says", [
+    (["admin", "config", "import", "-"], "{", "'-' is not JSON: line 1"),
+    (["admin", "import", "--dry-run", "-"], "what\n", "standard input"),
+    (["ssh-key", "set", "-"], "what\n", "key"),
+])
+def test_other_commands_read_it_so_too(cluster, words, text, says):
+    here, there = socket.socketpair()
+    with here, there:
+        here.sendall(text.encode())
+        here.shutdown(socket.SHUT_WR)
+        done = subprocess.run([BUILD / "aliquot", *words], stdin=there, text=True, timeout=100,
+                              capture_output=True, check=False,
+                              env={**cluster.env, **cluster.cli_env()})
+    assert done.returncode != 0 and says in done.stderr and "open" not in done.stderr, done

@@ -206,9 +206,8 @@ static const struct cli_opt import_opts[] = {
 static int config_tree_read_file(const char *name, json_t **ret, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    bool is_input = strcmp(name, "-") == 0;
     json_error_t where;
-    int r = fs_read(AT_FDCWD, is_input ? "/dev/stdin" : name, CONFIG_FILE_MAX, &text, err);
+    int r = cli_read_file(name, CONFIG_FILE_MAX, &text, err);
 
     if (r < 0)
         return r;

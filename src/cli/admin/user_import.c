@@ -143,7 +143,7 @@ static int import_read(const struct cli *cli, const char *path, const struct imp
     bool is_input = strcmp(path, "-") == 0;
     size_t wrong = 0, i;
     json_t *row;
-    int r = fs_read(AT_FDCWD, is_input ? "/dev/stdin" : path, USER_CSV_BYTES_MAX, &text, err);
+    int r = cli_read_file(path, USER_CSV_BYTES_MAX, &text, err);
 
     if (r == -EFBIG)
         return aq_fail(err, EINVAL, "%s has more than %d KiB; import it in several files", path,

@@ -265,7 +265,7 @@ int source_read_fixture(struct source *source, const char *path, struct aq_error
     bool is_input = strcmp(path, "-") == 0;
     json_auto_t *fixture = NULL;
     json_error_t where;
-    int r = fs_read(AT_FDCWD, is_input ? "/dev/stdin" : path, FIXTURE_MAX, &text, err);
+    int r = cli_read_file(path, FIXTURE_MAX, &text, err);
 
     if (r < 0)
         return r;

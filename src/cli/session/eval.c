@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/fs.h"
 #include "cli/client.h"
 #include "cli/session/session.h"
 #include "cli/verbs.h"
@@ -134,7 +133,6 @@ static int eval_follow(struct cli *cli, const char *name, json_t **result, struc
 static int eval_read(const struct eval_opts *opts, const char *given, struct strbuf *code,
                      struct aq_error *err)
 {
-    const char *file = opts->file && strcmp(opts->file, "-") != 0 ? opts->file : "/dev/stdin";
     int r;
 
     if (given && opts->file)
@@ -143,7 +141,7 @@ static int eval_read(const struct eval_opts *opts, const char *given, struct str
         strbuf_adds(code, given);
         return strbuf_ok(code) ? 0 : aq_fail_oom(err);
     }
-    r = fs_read(AT_FDCWD, file, CODE_MAX, code, err);
+    r = cli_read_file(opts->file ? opts->file : "-", CODE_MAX, code, err);
     return r == -EFBIG
                ? aq_fail(err, EINVAL, "code of more than %d KiB; send it as a file", CODE_MAX >> 10)
                : r;

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* "submit": a batch script with its options in the first comments, as sbatch(1) takes it. */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/fs.h"
 #include "base/utf8.h"
 #include "base/uuid.h"
 #include "base/vec.h"
@@ -71,7 +69,7 @@ static int submit_read(struct submit *s, int argc, char **argv, struct aq_error 
                             "a script is wanted: aliquot submit train.sh");
     s->path = is_input ? "standard input" : argv[0];
     s->name = is_input ? "script" : job_script_name(argv[0]);
-    r = fs_read(AT_FDCWD, is_input ? "/dev/stdin" : argv[0], BATCH_SCRIPT_MAX, &s->text, err);
+    r = cli_read_file(is_input ? "-" : argv[0], BATCH_SCRIPT_MAX, &s->text, err);
     if (r == -EFBIG)
         return aq_fail_kind(err, EFBIG, CLI_KIND_USAGE,
                             "%s has more than %u KiB; let it start a program of the image", s->path,
