@@ -67,31 +67,57 @@ static const struct cli_opt *client_error_find_option(const struct cli_verb *ver
     return opt ? opt : cli_opt_find(cli_global_opts, name, len);
 }
 
-/* "-r cpu: is too much" of {"config.resources.cpu": "cpu: is too much"}: as it was typed, also of
- * "[0].config.resources.cpu", the first of several, and of config.resource_opts.
+/* "cpu" of "config.resources.cpu" with "config.resources.", also of "[0].config.resources.cpu";
+ * NULL = it is of another.
  */
-static void client_error_describe_field(const struct cli_verb *verb, const char *field,
-                                        const char *text, struct strbuf *out)
+static const char *client_error_find_member(const char *field, const char *of)
+{
+    const char *found = strstr(field, of);
+
+    return found ? found + strlen(of) : NULL;
+}
+
+static const char *client_error_find_slot(const char *field)
+{
+    return client_error_find_member(field, "config.resources.");
+}
+
+static const char *client_error_find_way(const char *field)
+{
+    return client_error_find_member(field, "config.resource_opts.");
+}
+
+/* "-r cpu" of "config.resources.cpu": as it was typed, also of the first of several. */
+static void client_error_name_field(const struct cli_verb *verb, const char *field,
+                                    struct strbuf *out)
 {
     const char *item = field[0] == '[' && strstr(field, "].") ? strstr(field, "].") + 2 : field;
     const char *name = strncmp(item, "config.", 7) == 0 ? item + 7 : item;
-    const char *slot = strncmp(name, "resources.", 10) == 0 ? name + 10 : NULL;
-    const char *way = strncmp(name, "resource_opts.", 14) == 0 ? name + 14 : NULL;
+    const char *slot = client_error_find_slot(field), *way = client_error_find_way(field);
     const struct cli_opt *opt = verb ? client_error_find_option(verb, name) : NULL;
+
+    if (slot && verb && cli_opt_find(verb->opts, "resource", 8))
+        strbuf_addf(out, "-r %s", slot);
+    else if (way && verb && cli_opt_find(verb->opts, "resource-opts", 13))
+        strbuf_addf(out, "--resource-opts %s", way);
+    else if (opt)
+        strbuf_addf(out, "--%s", opt->name);
+    else
+        strbuf_adds(out, field);
+}
+
+/* "-r cpu: is too much" of {"config.resources.cpu": "cpu: is too much"} */
+static void client_error_describe_field(const struct cli_verb *verb, const char *field,
+                                        const char *text, struct strbuf *out)
+{
+    const char *slot = client_error_find_slot(field), *way = client_error_find_way(field);
     const char *said = slot ? slot : way; /* by the text, too */
     size_t len = said ? strlen(said) : 0;
 
-    if (slot && verb && cli_opt_find(verb->opts, "resource", 8))
-        strbuf_addf(out, "-r %s: ", slot);
-    else if (way && verb && cli_opt_find(verb->opts, "resource-opts", 13))
-        strbuf_addf(out, "--resource-opts %s: ", way);
-    else if (opt)
-        strbuf_addf(out, "--%s: ", opt->name);
-    else
-        strbuf_addf(out, "%s: ", field);
+    client_error_name_field(verb, field, out);
     if (len && strncmp(text, said, len) == 0 && strncmp(text + len, ": ", 2) == 0)
         text += len + 2;
-    strbuf_adds(out, text);
+    strbuf_addf(out, ": %s", text);
 }
 
 /* "name: is required; mem: ..." of {"name": "is required"}. */
@@ -121,6 +147,26 @@ static bool client_error_is_said(const char *slug)
     return false;
 }
 
+/* Which input the error is about: the first field that it has, or "dependencies" of "No such
+ * dependencies." if that is an option.
+ */
+static void client_error_set_field(const struct cli_verb *verb, const json_t *data,
+                                   const char *title, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf field = STRBUF_INIT;
+    const char *at = title && strncmp(title, "No such ", 8) == 0 ? title + 8 : "";
+    char member[40];
+
+    at = at[0] == '[' && strstr(at, "].") ? strstr(at, "].") + 2 : at;
+    (void)snprintf(member, sizeof(member), "%.*s", (int)strcspn(at, " ."), at);
+    if (json_object_size(data))
+        client_error_name_field(verb, json_object_iter_key(json_object_iter((json_t *)data)),
+                                &field);
+    else if (verb && member[0] && client_error_find_option(verb, member))
+        client_error_name_field(verb, member, &field);
+    (void)snprintf(err->field, sizeof(err->field), "%s", field.data);
+}
+
 int cli_fail_status(const struct cli *cli, int status, const char *body, size_t len,
                     struct aq_error *err)
 {
@@ -146,8 +192,10 @@ int cli_fail_status(const struct cli *cli, int status, const char *body, size_t 
         aq_fail(err, code, "%s", title ? title : msg);
     else
         aq_fail(err, code, "the manager answered with status %d %s", status, status_text(status));
-    if (err)
+    if (err) {
         err->kind = known ? known->slug : NULL;
+        client_error_set_field(cli->verb, fields.len ? data : NULL, title, err);
+    }
     json_decref(problem);
     return -code;
 }

@@ -174,3 +174,36 @@ def test_other_commands_read_it_so_too(cluster, words, text, says):
                               capture_output=True, check=False,
                               env={**cluster.env, **cluster.cli_env()})
     assert done.returncode != 0 and says in done.stderr and "open" not in done.stderr, done
+
+
+@pytest.mark.parametrize("option, says", [
+    ("-A nosuch", "--account: Invalid group: 'nosuch' is not one of yours"),
+    ("-p nosuch", "--partition: You do not have access to the scaling group 'nosuch'; there are "
+                  "default"),
+    ("-d afterok:nosuch", "--dependency: no session of yours is called 'nosuch'"),
+    ("-d " + ",".join(["afterok:nosuch"] * 300), "--dependency: no session of yours is called"),
+    ("-N 100000", "--nodes: not within 1..1024"),
+    ("-c 100000", "--cpus-per-task: No agent has cpu=100000"),
+    ("--mem=100T", "--mem: No agent has mem=100t"),
+    ("-G 1", "--gpus: unknown slot type"),
+    ("-t 99999-0", "--time: not within"),
+    ("-t 99999999-0", "--time"),
+    ("--export==1", "--export takes"),
+    ("--begin=late", "--begin takes now+1hour"),
+])
+@pytest.mark.parametrize("count", [(), ("--count", "2")], ids=["one", "two"])
+def test_an_error_names_the_line_and_its_option(submit, option, says, count):
+    done = submit(f"#!/bin/sh\n# what for\n#SBATCH {option}\ntrue\n", options=count)
+    assert done.returncode == 125 and f"aliquot: ./job.sh: line 3: {says}" in done.stderr, done
+
+
+def test_an_error_about_the_command_line_names_no_line(submit):
+    done = submit("#!/bin/sh\n#SBATCH -A mine\ntrue\n", options=("--group", "nosuch"))
+    assert done.returncode == 125 and "aliquot: --group: Invalid group: 'nosuch'" in done.stderr
+
+
+def test_variables_that_are_not_set_stay_unset(cluster, submit):
+    done = submit("#!/bin/sh\n#SBATCH --export=SET_HERE,NOT_SET_HERE,A='b c',ALL\n"
+                  "echo \"$SET_HERE|${NOT_SET_HERE-unset}|$A\"\n", SET_HERE="1")
+    assert output_of(cluster, done) == "1|unset|b c\n"
+    assert done.stderr.count("\n") == 1 and "--export=ALL: the environment is" in done.stderr, done

@@ -4,336 +4,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/strbuf.h"
 #include "base/suggest.h"
-#include "base/utf8.h"
-#include "base/vec.h"
-#include "cli/submit/job_name.h"
-#include "cli/submit/slurm_begin.h"
-#include "cli/submit/slurm_table.h"
-#include "cli/submit/slurm_value.h"
-
-/* What has been read so far. */
-struct slurm_reader {
-    struct slurm_options *out;
-    struct slurm_amounts amounts;
-    unsigned line;
-    bool is_several;
-};
-
-static int slurm_keep(struct slurm_options *out, struct cli_list *list, const char *text,
-                      struct aq_error *err)
-{
-    const char *kept = arena_strdup(&out->arena, text);
-
-    if (!kept || !vec_grow(&list->items, &list->cap, list->count + 1, sizeof(*list->items)))
-        return aq_fail_oom(err);
-    list->items[list->count++] = kept;
-    return 0;
-}
-
-static int slurm_add(struct slurm_reader *rd, const char *option, const char *value,
-                     struct aq_error *err)
-{
-    int r;
-
-    if (value && !utf8_is_valid(value, strlen(value)))
-        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
-                            "line %u: a value is not UTF-8; iconv changes that", rd->line);
-    r = slurm_keep(rd->out, &rd->out->words, option, err);
-    return r == 0 && value ? slurm_keep(rd->out, &rd->out->words, value, err) : r;
-}
-
-/* "NAME=value" */
-static int AQ_PRINTF(4, 5) slurm_add_pair(struct slurm_reader *rd, const char *option,
-                                          struct aq_error *err, const char *fmt, ...)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf value = STRBUF_INIT;
-    va_list args;
-
-    va_start(args, fmt);
-    strbuf_vaddf(&value, fmt, args);
-    va_end(args);
-    return strbuf_ok(&value) ? slurm_add(rd, option, value.data, err) : aq_fail_oom(err);
-}
-
-static int AQ_PRINTF(3, 4)
-    slurm_note(struct slurm_reader *rd, struct aq_error *err, const char *fmt, ...)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf note = STRBUF_INIT;
-    va_list args;
-
-    strbuf_addf(&note, "line %u: ", rd->line);
-    va_start(args, fmt);
-    strbuf_vaddf(&note, fmt, args);
-    va_end(args);
-    return strbuf_ok(&note) ? slurm_keep(rd->out, &rd->out->notes, note.data, err)
-                            : aq_fail_oom(err);
-}
-
-static int slurm_refuse(const struct slurm_reader *rd, const struct slurm_option *option,
-                        const char *value, const char *wanted, struct aq_error *err)
-{
-    return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "line %u: --%s takes %s, not '%.60s'",
-                        rd->line, option->name, wanted, value);
-}
-
-/* ---- single options ---- */
-
-/* A name or a comment only decorates: it never refuses a job. */
-static int slurm_read_name(struct slurm_reader *rd, const char *value, struct aq_error *err)
-{
-    char name[SESSION_NAME_MAX + 1];
-
-    job_name_clean(value, SESSION_NAME_MAX - (rd->is_several ? JOB_INDEX_MAX : 0), name);
-    rd->out->job_name = arena_strdup(&rd->out->arena, value);
-    rd->out->name_line = rd->line;
-    if (!rd->out->job_name)
-        return aq_fail_oom(err);
-    return name[0] ? slurm_add(rd, "--name", name, err) : 0;
-}
-
-static int slurm_read_comment(struct slurm_reader *rd, const char *value, struct aq_error *err)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf tag = STRBUF_INIT;
-    bool is_changed = job_tag_clean(value, &tag);
-    int r = strbuf_ok(&tag) ? slurm_add(rd, "--tag", tag.data, err) : aq_fail_oom(err);
-
-    return r == 0 && is_changed
-               ? slurm_note(rd, err, "--comment: the tag is '%s'; it has at most %d bytes of UTF-8",
-                            tag.data, JOB_TAG_MAX)
-               : r;
-}
-
-static int slurm_read_count(struct slurm_reader *rd, const struct slurm_option *option,
-                            const char *value, struct aq_error *err)
-{
-    int64_t *amount = (void *)((char *)&rd->amounts + option->offset);
-
-    if (slurm_count_parse(value, amount) < 0)
-        return slurm_refuse(rd, option, value, "one number from 1 to 1000000", err);
-    if ((amount == &rd->amounts.tasks || amount == &rd->amounts.tasks_per_node) && *amount > 1)
-        return slurm_note(rd, err,
-                          "--%s: the session has the cores of all tasks, but no srun; let the "
-                          "script start them, or use aliquot submit --count",
-                          option->name);
-    return 0;
-}
-
-static int slurm_read_nodes(struct slurm_reader *rd, const struct slurm_option *option,
-                            const char *value, struct aq_error *err)
-{
-    int64_t *nodes = &rd->amounts.nodes;
-    bool is_range = false;
-    int r = 0;
-
-    if (slurm_nodes_parse(value, nodes, &is_range) < 0)
-        return slurm_refuse(rd, option, value, "a number of nodes such as 4 or 2-4", err);
-    if (is_range)
-        r = slurm_note(rd, err, "--nodes=%.60s: the session has %" PRId64 ", the least", value,
-                       *nodes);
-    return r == 0 && *nodes > 1
-               ? slurm_note(rd, err,
-                            "--nodes: each kernel runs the script; BACKENDAI_CLUSTER_ROLE is main "
-                            "in the first, BACKENDAI_CLUSTER_HOSTS has all")
-               : r;
-}
-
-static int slurm_read_size(struct slurm_reader *rd, const struct slurm_option *option,
-                           const char *value, struct aq_error *err)
-{
-    int64_t *amount = (void *)((char *)&rd->amounts + option->offset);
-
-    if (slurm_size_parse(value, amount) < 0)
-        return slurm_refuse(rd, option, value, "a size such as 4G or 500M", err);
-    return *amount == 0 ? slurm_note(rd, err, "--%s=0: no session gets all of a node; name a size",
-                                     option->name)
-                        : 0;
-}
-
-static int slurm_read_gpus(struct slurm_reader *rd, const struct slurm_option *option,
-                           const char *value, struct aq_error *err)
-{
-    int64_t *amount = (void *)((char *)&rd->amounts + option->offset);
-    bool is_gres = option->meaning == SLURM_GRES, is_typed = false;
-
-    if (slurm_gpus_parse(value, is_gres, amount, &is_typed) < 0)
-        return slurm_refuse(rd, option, value,
-                            is_gres ? "GPUs such as gpu:2 (for parts of one, #ALIQUOT -r "
-                                      "cuda.shares=0.25; for others, -r SLOT=AMOUNT)"
-                                    : "a number of GPUs such as 2 or a100:2",
-                            err);
-    return is_typed ? slurm_note(rd, err,
-                                 "--%s=%.60s: types of GPUs are not asked for; --partition chooses "
-                                 "agents, aliquot agent ls shows their GPUs",
-                                 option->name, value)
-                    : 0;
-}
-
-/* "cpu:4,gres/gpu:1", with = as well */
-static int slurm_read_tres(struct slurm_reader *rd, const struct slurm_option *option,
-                           const char *value, struct aq_error *err)
-{
-    rd->amounts.gpus_per_task = 0;
-    for (const char *at = value;; at++) {
-        size_t len = strcspn(at, ",");
-        char part[80] = "";
-        int64_t gpus = 0;
-        bool is_typed = false, is_cpu;
-
-        memcpy(part, at, AQ_MIN(len, sizeof(part) - 1));
-        is_cpu = strncmp(part, "cpu", 3) == 0 && part[3] && strchr(":=", part[3]);
-        if ((is_cpu ? slurm_count_parse(part + 4, &rd->amounts.cpus_per_task)
-                    : slurm_gpus_parse(part, true, &gpus, &is_typed))
-            < 0)
-            return slurm_refuse(rd, option, value, "cpu:N and gres/gpu:N", err);
-        rd->amounts.gpus_per_task += gpus;
-        at += len;
-        if (!*at)
-            return 0;
-    }
-}
-
-static int slurm_read_time(struct slurm_reader *rd, const struct slurm_option *option,
-                           const char *value, struct aq_error *err)
-{
-    int64_t sec;
-
-    if (slurm_time_parse(value, &sec) < 0)
-        return slurm_refuse(rd, option, value, "minutes, H:M:S, D-H or D-H:M:S", err);
-    return sec > 0 ? slurm_add_pair(rd, "--timeout", err, "%" PRId64 "s", sec) : 0;
-}
-
-static int slurm_read_begin(struct slurm_reader *rd, const struct slurm_option *option,
-                            const char *value, struct aq_error *err)
-{
-    char start[SLURM_BEGIN_MAX];
-
-    if (slurm_begin_parse(value, clock_realtime_usec(), start) < 0)
-        return slurm_refuse(rd, option, value, "now+1hour, 16:00, tomorrow or 2026-12-24T08:00:00",
-                            err);
-    return start[0] ? slurm_add(rd, "--starts-at", start, err) : 0;
-}
-
-static int slurm_read_partition(struct slurm_reader *rd, const char *value, struct aq_error *err)
-{
-    size_t len = strcspn(value, ",");
-    int r = slurm_add_pair(rd, "--resource-group", err, "%.*s", (int)AQ_MIN(len, (size_t)256),
-                           value);
-
-    return r == 0 && value[len]
-               ? slurm_note(rd, err, "--partition: of several only the first, %.*s, is asked for",
-                            (int)AQ_MIN(len, (size_t)60), value)
-               : r;
-}
-
-/* "afterok:ID[:ID...][,afterok:ID...]" */
-static int slurm_read_after(struct slurm_reader *rd, const struct slurm_option *option,
-                            const char *value, struct aq_error *err)
-{
-    const char *at = value;
-    int r = 0;
-
-    while (r == 0 && *at) {
-        if (strncmp(at, "afterok:", 8) != 0)
-            return slurm_refuse(rd, option, value,
-                                "afterok:SESSION[:SESSION...]; for another end, aliquot session "
-                                "wait, then submit",
-                                err);
-        at += 7;
-        while (r == 0 && *at == ':') {
-            size_t len = strcspn(++at, ":,");
-
-            if (len == 0)
-                return slurm_refuse(rd, option, value, "afterok:SESSION[:SESSION...]", err);
-            r = slurm_add_pair(rd, "--after", err, "%.*s", (int)AQ_MIN(len, (size_t)256), at);
-            at += len;
-        }
-        at += *at == ',';
-    }
-    return r;
-}
-
-/* "ALL", "NONE", "NAME", "NAME=VALUE", or several. */
-static int slurm_read_export(struct slurm_reader *rd, const char *value, struct aq_error *err)
-{
-    int r = 0;
-
-    while (r == 0 && *value) {
-        size_t len = strcspn(value, ",");
-        AQ_CLEANUP(aq_freep) char *one = strndup(value, len);
-
-        if (!one)
-            return aq_fail_oom(err);
-        if (strcmp(one, "ALL") == 0)
-            r = slurm_note(rd, err, "--export=ALL: the environment is the image's; name variables");
-        else if (one[0] && strcmp(one, "NONE") != 0 && strcmp(one, "NIL") != 0)
-            r = slurm_add(rd, "--env", one, err);
-        value += len + (value[len] == ',');
-    }
-    return r;
-}
-
-static int slurm_read_array(struct slurm_reader *rd, const char *value, struct aq_error *err)
-{
-    if (rd->is_several)
-        return slurm_note(rd, err, "--array=%.60s: it is --count that counts", value);
-    return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
-                        "line %u: --array=%.60s is not known yet; aliquot submit --count N gives "
-                        "SLURM_ARRAY_TASK_ID 0 to N-1",
-                        rd->line, value);
-}
-
-static int slurm_read_option(struct slurm_reader *rd, const struct slurm_option *option,
-                             const char *value, struct aq_error *err)
-{
-    switch (option->meaning) {
-    case SLURM_SAME:
-        return slurm_add(rd, option->text, value, err);
-    case SLURM_FLAG:
-        return slurm_add(rd, option->text, NULL, err);
-    case SLURM_NAME:
-        return slurm_read_name(rd, value, err);
-    case SLURM_COMMENT:
-        return slurm_read_comment(rd, value, err);
-    case SLURM_COUNT:
-        return slurm_read_count(rd, option, value, err);
-    case SLURM_NODES:
-        return slurm_read_nodes(rd, option, value, err);
-    case SLURM_TRES:
-        return slurm_read_tres(rd, option, value, err);
-    case SLURM_SIZE:
-        return slurm_read_size(rd, option, value, err);
-    case SLURM_GPUS:
-    case SLURM_GRES:
-        return slurm_read_gpus(rd, option, value, err);
-    case SLURM_TIME:
-        return slurm_read_time(rd, option, value, err);
-    case SLURM_BEGIN:
-        return slurm_read_begin(rd, option, value, err);
-    case SLURM_PARTITION:
-        return slurm_read_partition(rd, value, err);
-    case SLURM_AFTER:
-        return slurm_read_after(rd, option, value, err);
-    case SLURM_EXPORT:
-        return slurm_read_export(rd, value, err);
-    case SLURM_ARRAY:
-        return slurm_read_array(rd, value, err);
-    case SLURM_NOTE:
-        return slurm_note(rd, err, "--%s: %s", option->name, option->text);
-    case SLURM_REFUSE:
-        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "line %u: --%s: %s", rd->line,
-                            option->name, option->text);
-    case SLURM_NOTHING:
-        return 0;
-    }
-    return 0;
-}
+#include "cli/submit/slurm_reader.h"
 
 /* ---- lines ---- */
 
@@ -341,7 +17,7 @@ static int slurm_read_option(struct slurm_reader *rd, const struct slurm_option 
 static int slurm_unknown(const struct slurm_reader *rd, const char *word, size_t len,
                          const struct strbuf *several, struct aq_error *err)
 {
-    struct suggest suggest = suggest_for(word + 2, len);
+    struct suggest suggest = suggest_for(len ? word + 2 : word, len);
 
     if (several && several->len)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "line %u: %.60s may be %s", rd->line, word,
@@ -468,6 +144,14 @@ static int slurm_add_amounts(struct slurm_reader *rd, struct aq_error *err)
     return r;
 }
 
+/* GPUs are a slot of the cluster's choice. */
+static bool slurm_origin_is_of(const struct slurm_origin *origin, const char *option)
+{
+    if (strcmp(origin->option, SLURM_ORIGIN_GPUS) == 0)
+        return strncmp(option, "-r ", 3) == 0 && strchr(option, '.');
+    return strcmp(origin->option, option) == 0;
+}
+
 int slurm_options_translate(const struct batch_script *script, bool is_several,
                             struct slurm_options *ret, struct aq_error *err)
 {
@@ -482,13 +166,33 @@ int slurm_options_translate(const struct batch_script *script, bool is_several,
         for (int at = 0; r == 0 && line->is_slurm && at < line->argc;)
             r = slurm_read_word(&rd, line, &at, err);
     }
+    rd.option = NULL;
     return r == 0 ? slurm_add_amounts(&rd, err) : r;
+}
+
+const struct slurm_origin *slurm_options_blame(const struct slurm_options *options,
+                                               const char *option, const char *text)
+{
+    const struct slurm_origin *found = NULL;
+    bool is_named = false;
+
+    for (size_t i = 0; i < options->origin_count; i++) {
+        const struct slurm_origin *origin = &options->origins[i];
+        bool names_it = origin->value && strstr(text, origin->value);
+
+        if (slurm_origin_is_of(origin, option) && (names_it || !is_named)) {
+            found = origin;
+            is_named = names_it;
+        }
+    }
+    return found;
 }
 
 void slurm_options_done(struct slurm_options *options)
 {
     free(options->words.items);
     free(options->notes.items);
+    free(options->origins);
     arena_done(&options->arena);
     *options = (struct slurm_options){ .gpus = 0 };
 }

@@ -12,14 +12,26 @@
 #include "cli/opt.h"
 #include "cli/submit/batch_script.h"
 
+#define SLURM_ORIGIN_GPUS "-r gpu" /* stands for whichever slot GPUs are */
+
+/* Which option of sbatch a word came from. */
+struct slurm_origin {
+    const char *option; /* ours: "--group", "-r cpu" */
+    const char *value;  /* as it went there; NULL = none */
+    const char *name;   /* of sbatch's */
+    unsigned line;
+};
+
 struct slurm_options {
     struct arena arena;    /* has the words and notes */
     struct cli_list words; /* options and values of "submit" */
     struct cli_list notes; /* sentences for the user */
-    int64_t gpus;          /* of each kernel; which slot that is, the cluster says */
-    const char *job_name;  /* as it was given, NULL = none */
-    unsigned name_line;    /* where it was given */
-    bool is_found;         /* there was a #SBATCH line */
+    struct slurm_origin *origins;
+    size_t origin_count, origin_cap;
+    int64_t gpus;         /* of each kernel; which slot that is, the cluster says */
+    const char *job_name; /* as it was given, NULL = none */
+    unsigned name_line;   /* where it was given */
+    bool is_found;        /* there was a #SBATCH line */
 };
 
 /* What the #SBATCH lines of the script say. With 'is_several' a --count is given, which stands
@@ -27,6 +39,9 @@ struct slurm_options {
  */
 int slurm_options_translate(const struct batch_script *script, bool is_several,
                             struct slurm_options *ret, struct aq_error *err) AQ_UNTRUSTED;
+/* The origin of what our 'option' is refused for with that text; NULL = no #SBATCH line. */
+const struct slurm_origin *slurm_options_blame(const struct slurm_options *options,
+                                               const char *option, const char *text);
 void slurm_options_done(struct slurm_options *options);
 
 #endif

@@ -131,6 +131,45 @@ static int submit_name_gpus(struct submit *s, struct aq_error *err)
     return r;
 }
 
+/* ", there are a, b", of the groups that the user may name. */
+static void submit_list_groups(struct submit *s, struct strbuf *out)
+{
+    const char *before = "; there are ";
+    json_t *answer = NULL, *item;
+    size_t i;
+
+    if (cli_call(s->cli, METHOD_GET, "/aliquot/v1/resource-groups?limit=20", NULL, &answer, NULL)
+        < 0)
+        return;
+    json_array_foreach(json_object_get(answer, "items"), i, item) {
+        const char *name = json_string_value(json_object_get(item, "name"));
+
+        strbuf_addf(out, "%s%s", name ? before : "", name ? name : "");
+        before = name ? ", " : before;
+    }
+    json_decref(answer);
+}
+
+/* What our option is refused for, in words of the line that it came from. */
+static int submit_blame(struct submit *s, struct aq_error *err)
+{
+    const struct slurm_origin *origin = slurm_options_blame(&s->slurm, err->field, err->text);
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    size_t len = strlen(err->field);
+
+    if (!origin)
+        return -err->code;
+    strbuf_addf(&text, "%s: line %u: --%s: ", s->path, origin->line, origin->name);
+    strbuf_adds(&text, strncmp(err->text, err->field, len) == 0 && err->text[len] == ':'
+                           ? err->text + len + 2
+                           : err->text);
+    if (strcmp(origin->option, "--resource-group") == 0 && err->code == ENOENT) {
+        strbuf_truncate(&text, text.len - (text.len && text.data[text.len - 1] == '.'));
+        submit_list_groups(s, &text);
+    }
+    return aq_fail_as(err, err->code, err->kind, err->field, "%s", text.data);
+}
+
 static int submit_parse_slurm(struct submit *s, bool is_several, struct aq_error *err)
 {
     static const char *option = "--resource";
@@ -149,7 +188,7 @@ static int submit_parse_slurm(struct submit *s, bool is_several, struct aq_error
         words->items[words->count++] = s->gpus;
     }
     r = submit_parse(&s->lines[0], (int)words->count, (char **)words->items, err);
-    return r < 0 ? aq_error_wrap(err, "%s: #SBATCH", s->path) : 0;
+    return r < 0 ? submit_blame(s, err) : 0;
 }
 
 /* A name of a job that no session can have. */
@@ -271,6 +310,31 @@ static int submit_merge(struct submit *s, struct submit_opts *strong,
     return r;
 }
 
+/* Forget whom to blame for what the lines of Slurm say in vain. */
+static void submit_drop_blame(struct submit *s)
+{
+    for (size_t i = 0; i < s->slurm.origin_count; i++) {
+        const char *option = s->slurm.origins[i].option;
+        const struct cli_opt *o = strncmp(option, "--", 2) == 0
+                                      ? cli_opt_find(submit_opts, option + 2, strlen(option + 2))
+                                      : NULL;
+        const void *given = o ? (const char *)s->merged + o->offset : NULL;
+        bool is_given = false;
+
+        if (o && o->type == CLI_STR)
+            is_given = *(const char *const *)given != NULL;
+        else if (o && (o->type == CLI_INT || o->type == CLI_DURATION))
+            is_given = ((const struct cli_int *)given)->is_set;
+        else if (o && o->type == CLI_LIST)
+            is_given = ((const struct cli_list *)given)->count > 0;
+        else if (strncmp(option, "-r ", 3) == 0)
+            is_given = submit_names_kind(&s->merged->spec.resources, option + 3,
+                                         strlen(option + 3));
+        if (is_given)
+            s->slurm.origins[i].option = "";
+    }
+}
+
 /* ---- the command ---- */
 
 /* The job's name is what its script said, whatever the session is called. */
@@ -384,6 +448,7 @@ static int submit_prepare(struct submit *s, int argc, char **argv, struct aq_err
         r = submit_parse_slurm(s, s->merged->count.is_set || s->lines[1].count.is_set, err);
     if (r == 0)
         r = submit_merge(s, s->merged, &s->lines[1], err);
+    submit_drop_blame(s);
     if (r == 0)
         r = submit_merge(s, s->merged, &s->lines[0], err);
     if (r == 0)
@@ -401,6 +466,8 @@ static int submit_run(struct cli *cli, void *data, int argc, char **argv, struct
     if (r == 0) {
         submit_note(&s);
         r = submit_create(&s, &created, err);
+        if (r < 0)
+            r = submit_blame(&s, err);
     }
     if (r == 0)
         r = submit_print(&s, created, err);

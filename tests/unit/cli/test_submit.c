@@ -375,13 +375,18 @@ static void test_options(void **state)
         { "--begin=now+60 --dependency=afterok:a:b,afterok:c",
           "--starts-at 60s --after a --after b --after c" },
         { "--export=NONE", "" },
-        { "--export=ALL,A=1,B", "--env A=1 --env B/--export" },
+        { "--export=ALL,A=1,SET_HERE", "--env A=1 --env SET_HERE/--export" },
+        { "--export=nil,NOT_SET_HERE", "" },
+        { "--export=\"A='x,y',B=2\"", "--env A=x,y --env B=2" },
+        { "--export=\"A='x,y'\"", "--env A=x,y" },
+        { "-d afterok:a:a,afterok:b:a", "--after a --after b" },
         { "--wait --parsable --no-requeue -Q", "--wait --parsable" },
         { "--exclusive --nice --nice=5 --output=x -e y",
           "/--exclusive/--nice/--nice/--output/--error" },
     };
 
     (void)state;
+    assert_int_equal(setenv("SET_HERE", "1", 1) | unsetenv("NOT_SET_HERE"), 0);
     for (size_t i = 0; i < AQ_COUNT(rows); i++) {
         AQ_CLEANUP(strbuf_donep) struct strbuf said = STRBUF_INIT;
 
@@ -398,6 +403,7 @@ static void test_refused_options(void **state)
         { "--job-nane=x",
           "line 2: sbatch has no option '--job-nane=x'; did you mean '--job-name'?" },
         { "--cpus=4", "line 2: --cpus=4 may be --cpus-per-task, --cpus-per-gpu" },
+        { "--export=A=1,=2", "line 2: --export takes NAME or NAME=VALUE" },
         { "-Qy", "line 2: sbatch has no option '-Qy'" },
         { "-A \xfc", "line 2: a value is not UTF-8" },
         { "--tres-per-task=mem:4G", "line 2: --tres-per-task takes cpu:N and gres/gpu:N" },
