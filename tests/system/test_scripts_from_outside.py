@@ -207,3 +207,63 @@ def test_variables_that_are_not_set_stay_unset(cluster, submit):
                   "echo \"$SET_HERE|${NOT_SET_HERE-unset}|$A\"\n", SET_HERE="1")
     assert output_of(cluster, done) == "1|unset|b c\n"
     assert done.stderr.count("\n") == 1 and "--export=ALL: the environment is" in done.stderr, done
+
+
+SHOW = "env | grep ^SLURM | LC_ALL=C sort\n"
+
+
+def slurm_of(cluster, done):
+    lines = output_of(cluster, done).splitlines()
+    return dict(line.split("=", 1) for line in lines)
+
+
+def test_a_script_finds_the_variables_of_slurm(cluster, submit, tmp_path):
+    done = submit("#!/bin/sh\n#SBATCH -J 'my job' -A default -p default\n"
+                  "#SBATCH -n 2 -c 1 --mem-per-cpu=32M\n" + SHOW)
+    found = slurm_of(cluster, done)
+    assert found.pop("SLURM_TASK_PID").isdecimal()
+    session = session_of(done)
+    assert found == {
+        "SLURM_JOB_ID": session, "SLURM_JOBID": session, "SLURM_JOB_NAME": "my job",
+        "SLURM_JOB_ACCOUNT": "default", "SLURM_JOB_PARTITION": "default",
+        "SLURM_JOB_USER": "admin", "SLURM_SUBMIT_DIR": str(tmp_path),
+        "SLURM_SUBMIT_HOST": socket.gethostname(),
+        "SLURM_JOB_NODELIST": "main1", "SLURM_NODELIST": "main1", "SLURMD_NODENAME": "main1",
+        "SLURM_JOB_NUM_NODES": "1", "SLURM_NNODES": "1", "SLURM_NODEID": "0",
+        "SLURM_PROCID": "0", "SLURM_LOCALID": "0",
+        "SLURM_NTASKS": "2", "SLURM_NPROCS": "2", "SLURM_TASKS_PER_NODE": "2",
+        "SLURM_CPUS_PER_TASK": "1", "SLURM_CPUS_ON_NODE": "2", "SLURM_JOB_CPUS_PER_NODE": "2",
+        "SLURM_MEM_PER_CPU": "32"}
+
+
+def test_several_nodes_have_variables_of_slurm(cluster, submit, tmp_path):
+    done = submit("#!/bin/sh\n#SBATCH -N 2 --ntasks-per-node=1 --mem=64M\n"
+                  "echo $SLURM_NODEID $SLURMD_NODENAME $SLURM_JOB_NODELIST $SLURM_NNODES "
+                  "$SLURM_NTASKS \"$SLURM_TASKS_PER_NODE\" $SLURM_MEM_PER_NODE\n"
+                  f"touch {tmp_path}/$SLURM_NODEID\n"
+                  f"until test -e {tmp_path}/1; do sleep 0.1; done\n")
+    session = session_of(done)
+    wait_status(cluster.client(), session, "TERMINATED")
+    for i, node in enumerate(("main1", "sub1")):
+        log = cluster.cli("logs", "--kernel", node, session).stdout
+        assert log == f"{i} {node} main1,sub1 2 2 1(x2) 64\n"
+
+
+def test_no_variable_of_slurm_is_wrong(cluster, submit, tmp_path):
+    script = "#!/bin/sh\n#SBATCH -c 2 --mem=64M --export=SLURM_NTASKS=7\n" + SHOW
+    found = slurm_of(cluster, submit(script, options=("-r", "cpu=1", "--name", "other")))
+    assert found["SLURM_CPUS_ON_NODE"] == "1" and "SLURM_CPUS_PER_TASK" not in found, found
+    assert found["SLURM_MEM_PER_NODE"] == "64" and found["SLURM_NTASKS"] == "7", found
+    assert found["SLURM_JOB_NAME"] == "other" and "SLURM_JOB_PARTITION" not in found, found
+    assert "SLURM_ARRAY_JOB_ID" not in found and "SLURM_JOB_GPUS" not in found
+    assert "SLURM" not in output_of(cluster, submit("#!/bin/sh\nenv | grep ^SLURM || true\n"))
+
+
+def test_a_script_may_go_where_it_was_submitted(cluster, submit, tmp_path):
+    script = "#!/bin/sh\n#SBATCH -c 1\nset -eu\ncd \"$SLURM_SUBMIT_DIR\"\npwd\n"
+    assert output_of(cluster, submit(script)) == f"{tmp_path}\n"
+    (tmp_path / "gone").mkdir()
+    done = subprocess.run(["sh", "-c", f"rmdir $PWD; exec {BUILD}/aliquot submit"], input=script,
+                          capture_output=True, text=True, timeout=100, check=False,
+                          cwd=tmp_path / "gone", env={**cluster.env, **cluster.cli_env()})
+    assert "/kernels/" in output_of(cluster, done)

@@ -130,17 +130,16 @@ static int slurm_add_amounts(struct slurm_reader *rd, struct aq_error *err)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                             "the #SBATCH lines ask for more memory "
                             "than there can be");
+    rd->out->amounts = *a;
     rd->out->gpus = gpus;
-    if (cpus > 1 || a->cpus_per_task || a->tasks)
+    rd->out->mem = mem;
+    rd->out->cpus = cpus > 1 || a->cpus_per_task || a->tasks ? cpus : 0;
+    if (rd->out->cpus)
         r = slurm_add_pair(rd, "--resource", err, "cpu=%" PRId64, cpus);
     if (r == 0 && mem)
         r = slurm_add_pair(rd, "--resource", err, "mem=%" PRId64, mem);
     if (r == 0 && nodes > 1)
         r = slurm_add_pair(rd, "--cluster-size", err, "%" PRId64, nodes);
-    if (r == 0 && a->cpus_per_task)
-        r = slurm_add_pair(rd, "--env", err, "SLURM_CPUS_PER_TASK=%" PRId64, a->cpus_per_task);
-    if (r == 0 && a->tasks)
-        r = slurm_add_pair(rd, "--env", err, "SLURM_NTASKS=%" PRId64, a->tasks);
     return r;
 }
 

@@ -11,6 +11,7 @@
 
 #include "cli/opt.h"
 #include "cli/submit/batch_script.h"
+#include "cli/submit/slurm_table.h"
 
 #define SLURM_ORIGIN_GPUS "-r gpu" /* stands for whichever slot GPUs are */
 
@@ -28,10 +29,12 @@ struct slurm_options {
     struct cli_list notes; /* sentences for the user */
     struct slurm_origin *origins;
     size_t origin_count, origin_cap;
-    int64_t gpus;         /* of each kernel; which slot that is, the cluster says */
-    const char *job_name; /* as it was given, NULL = none */
-    unsigned name_line;   /* where it was given */
-    bool is_found;        /* there was a #SBATCH line */
+    struct slurm_amounts amounts; /* as they were given */
+    int64_t gpus;                 /* of each kernel; which slot that is, the cluster says */
+    int64_t cpus, mem;            /* the same, 0 = not asked for */
+    const char *job_name;         /* as it was given, NULL = none */
+    unsigned name_line;           /* where it was given */
+    bool is_found;                /* there was a #SBATCH line */
 };
 
 /* What the #SBATCH lines of the script say. With 'is_several' a --count is given, which stands

@@ -12,6 +12,7 @@
 #include "cli/session/create.h"
 #include "cli/submit/batch_script.h"
 #include "cli/submit/job_command.h"
+#include "cli/submit/job_environ.h"
 #include "cli/submit/job_name.h"
 #include "cli/submit/slurm_options.h"
 #include "cli/verbs.h"
@@ -39,6 +40,7 @@ struct submit {
     struct cli *cli;
     const char *path;   /* as the user knows it */
     const char *name;   /* of the script alone, in the session, too */
+    bool has_file;      /* it is no standard input */
     struct strbuf text; /* the script */
     struct batch_script script;
     struct slurm_options slurm;
@@ -68,6 +70,7 @@ static int submit_read(struct submit *s, int argc, char **argv, struct aq_error 
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                             "a script is wanted: aliquot submit train.sh");
     s->path = is_input ? "standard input" : argv[0];
+    s->has_file = !is_input;
     s->name = is_input ? "script" : job_script_name(argv[0]);
     r = cli_read_file(is_input ? "-" : argv[0], BATCH_SCRIPT_MAX, &s->text, err);
     if (r == -EFBIG)
@@ -340,15 +343,25 @@ static void submit_drop_blame(struct submit *s)
 /* The job's name is what its script said, whatever the session is called. */
 static void submit_write_environ(struct submit *s)
 {
-    char *given[] = { (char *)s->slurm.job_name };
+    const struct spec_opts *spec = &s->merged->spec;
+    const struct cli_list *resources = &spec->resources;
+    const char *given = spec->name == s->lines[0].spec.name ? s->slurm.job_name : NULL;
+    struct job_facts facts = {
+        .name = spec->name    ? spec->name
+                : s->has_file ? s->name
+                              : NULL,
+        .account = spec->group ? spec->group : cli_config_get(&s->cli->config, SETTING_GROUP),
+        .partition = spec->resource_group ? spec->resource_group
+                                          : cli_config_get(&s->cli->config, SETTING_RESOURCE_GROUP),
+        .spec = spec,
+        .slurm = &s->slurm,
+    };
 
-    strbuf_adds(&s->command, "export SLURM_JOB_ID=\"$BACKENDAI_SESSION_ID\" SLURM_JOB_NAME=");
-    if (given[0] && s->merged->spec.name == s->lines[0].spec.name
-        && utf8_is_valid(given[0], strlen(given[0])))
-        spec_quote_command(1, given, &s->command);
-    else
-        strbuf_adds(&s->command, "\"$BACKENDAI_SESSION_NAME\"");
-    strbuf_addc(&s->command, '\n');
+    if (given && utf8_is_valid(given, strlen(given)))
+        facts.name = given;
+    for (size_t i = 0; s->gpus[0] && i < resources->count; i++)
+        facts.has_slurm_gpus |= strcmp(resources->items[i], s->gpus) == 0;
+    job_environ_write(&facts, &s->command);
 }
 
 static int submit_write_command(struct submit *s, int argc, char **argv, struct aq_error *err)
