@@ -327,6 +327,7 @@ int main(void)
         cmocka_unit_test(test_names),     cmocka_unit_test(test_request),
         cmocka_unit_test(test_array),     cmocka_unit_test(test_people_body),
         cmocka_unit_test(test_refusals),  cmocka_unit_test(test_options),
+        cmocka_unit_test(test_environ),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
