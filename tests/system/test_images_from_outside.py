@@ -318,6 +318,7 @@ def test_configuration_with_more_and_odd_members(layout, store):
 
 # ---- in containers ----
 
+NOBODY = "127.0.0.1:9"  # listed, and nobody listens there
 SAY = "cat /which; id -un"  # what each image's program shows
 
 
@@ -332,7 +333,7 @@ def place(tmp_path_factory):
     registry = LooseRegistry(layout)
     try:
         with started_cluster(ALIQUOT_IMAGE_ALLOW="* host oci:/ oci-archive:/ docker-archive:/",
-                             ALIQUOT_IMAGE_INSECURE=registry.address,
+                             ALIQUOT_IMAGE_INSECURE=f"{registry.address} {NOBODY}",
                              ALIQUOT_IMAGE_KEEP_FREE="0") as cluster:
             yield cluster, layout, registry
     finally:
@@ -535,18 +536,24 @@ def test_commands_in_a_session_have_the_same_devices(place):
 
 # ---- why it did not come ----
 
-@pytest.mark.gate
 def test_users_are_told_why(place):
     cluster, layout, registry = place
     small(layout, "why")
     answers = {"manifests/forbidden": (403, b"<html>"), "manifests/broken": (503, b"later")}
     registry.answers.update({"a/" + key: value for key, value in answers.items()})
-    for image, words in [(registry.name("missing"), "was not found: check its name and tag"),
-                         (registry.name("forbidden"), "the registry refuses it (401, 403)"),
-                         (registry.name("broken"), "an error of its own"),
-                         ("nosuch.invalid/a:1", "no such host"),
-                         (layout.reference("none"), "no image in the layout has this name")]:
-        done = cluster.cli("run", "-r", "cpu=1", "-r", "mem=64m", "--image", image, "--", "true")
+    for image, words, cause in [
+            (registry.name("missing"), "was not found: check its name and tag", "unknown"),
+            (registry.name("forbidden"), "the registry refuses it (401, 403)", "StatusCode: 403"),
+            (registry.name("broken"), "an error of its own", "503"),
+            (NOBODY + "/a:1", "connection refused", "dial tcp " + NOBODY),
+            ("nosuch.invalid/a:1", "no such host", "lookup nosuch.invalid"),
+            ("127.0.0.1:1/a:1", "an administrator sees why by", "connection refused"),
+            (layout.reference("none"), "no image in the layout has this name", "it has:")]:
+        name = "why-" + words.split()[-1].strip("()")
+        done = cluster.cli("run", "-r", "cpu=1", "-r", "mem=64m", "--name", name, "--image", image,
+                           "--", "true")
         assert done.returncode and words in done.stderr, (image, done)
+        done = cluster.cli("session", "why", name)
+        assert words in done.stdout + done.stderr, (image, done)
         done = cluster.cli("image", "pull", image)
-        assert done.returncode and image in done.stderr, done
+        assert done.returncode and cause in done.stderr, (image, done)
