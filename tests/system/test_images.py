@@ -147,6 +147,15 @@ def test_absolute_paths_begin_at_the_image_s_root(layout, store, tmp_path, form)
     assert trees[0] == trees[1]
 
 
+def test_whiteout_of_everything(layout, store, tmp_path):
+    """At the root it hides all layers below."""
+    layout.image("t", [archive([folder("a", uid=7), file("a/x"), file("b")]),
+                       archive([file("/.wh..wh..opq"), file("a/y")]), archive([file("c")])])
+    with mounted(store.get(layout.reference("t")), tmp_path / "mount") as root:
+        assert sorted(tree(root)) == [b".", b"a", b"a/y", b"c"]
+        assert os.stat(root / "a").st_uid == 0
+
+
 def test_images_of_umoci_equal_umoci(layout, store, tmp_path):
     """Layers as a real tool makes them: one unpacks, changes and packs again."""
     image = f"{layout.path}:t"

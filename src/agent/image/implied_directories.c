@@ -74,7 +74,8 @@ static enum found implied_directories_find(const struct implied_directories_laye
     char above[PATH_MAX];
     enum found found = implied_directories_look_exact(part, path, ret_fd);
 
-    *ret_hides = found == FOUND_FOLDER && implied_directories_is_opaque(*ret_fd);
+    *ret_hides = implied_directories_is_opaque(part->root)
+                 || (found == FOUND_FOLDER && implied_directories_is_opaque(*ret_fd));
     for (const char *slash = path;
          found != FOUND_END && !*ret_hides && (slash = strchr(slash, '/')); slash++) {
         AQ_CLEANUP(aq_closep) int fd = -1;

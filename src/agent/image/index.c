@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 
 #include "agent/image/store_layout.h"
 #include "agent/image/images_internal.h"
@@ -47,6 +48,14 @@ static int index_add_lower(struct image_record *record, char *path)
     return 0;
 }
 
+/* Nothing below is seen. Overlayfs does not look at the attribute of a layer's own root. */
+static bool index_is_opaque(const char *root)
+{
+    char value[4];
+
+    return getxattr(root, "trusted.overlay.opaque", value, sizeof(value)) > 0;
+}
+
 /* Topmost first. A layer that is there twice counts where it is topmost: what
  * it does below, it does again above, and overlayfs takes no directory twice.
  */
@@ -55,6 +64,7 @@ static int index_stack_layers(struct images *images, const char *hex, struct ima
 {
     AQ_CLEANUP(aq_freep) char *parents = aq_format("%s/images/%s/parents", images->directory, hex);
     char **ids = record->config.diff_ids;
+    bool hides = false;
     struct stat st;
     int r = 0;
 
@@ -63,7 +73,7 @@ static int index_stack_layers(struct images *images, const char *hex, struct ima
         return aq_fail_oom(err);
     if (stat(parents, &st) == 0)
         r = index_add_lower(record, AQ_TAKE(parents));
-    for (size_t i = record->config.diff_count; r == 0 && i-- > 0;) {
+    for (size_t i = record->config.diff_count; r == 0 && !hides && i-- > 0;) {
         const struct image_layer *layer = map_gets(&images->layers, ids[i]);
         bool is_again = false;
 
@@ -76,6 +86,7 @@ static int index_stack_layers(struct images *images, const char *hex, struct ima
         record->size_bytes += layer->size_bytes;
         r = index_add_lower(
             record, aq_format("%s/layers/%s/fs", images->directory, layout_digest_hex(ids[i])));
+        hides = r == 0 && index_is_opaque(record->lowers[record->lower_count - 1]);
     }
     return r < 0 ? aq_fail_oom(err) : 0;
 }
