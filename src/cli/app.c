@@ -20,6 +20,8 @@
 #include "cli/help.h"
 #include "cli/spelling.h"
 #include "cli/welcome.h"
+#include "http/problem.h"
+#include "http/url.h"
 
 const struct cli_opt cli_global_opts[] = {
     { 'o', "output", CLI_CHOICE, offsetof(struct cli_globals, format), OUTPUT_FORMATS,
@@ -117,36 +119,53 @@ static void output_init(struct output *o, const struct cli_globals *g)
         o->width = size.ws_col;
 }
 
-/* What usually helps, by kind of failure. */
-static const char *app_default_hint(const struct cli *cli, enum cli_exit status)
+/* What usually helps with what the manager has answered. */
+static const char *app_answer_hint(const struct aq_error *err, enum cli_exit status)
 {
-    switch (status) {
-    case CLI_EXIT_USAGE:
-        return "see: aliquot help";
-    case CLI_EXIT_DENIED:
+    if (status == CLI_EXIT_DENIED)
         return "see who you are: aliquot whoami; log in: aliquot login";
-    case CLI_EXIT_UNREACHABLE:
-        return "see where it looks: aliquot config show; start a cluster here: aliquot up --dev";
-    case CLI_EXIT_NOT_FOUND:
-        if (cli->verb && strstr(cli->verb->args, "SESSION"))
-            return "see what there is: aliquot ps --all";
-        if (cli->verb && strstr(cli->verb->args, "AGENT"))
-            return "see what there is: aliquot agent ls";
-        return NULL;
-    default:
-        return NULL;
-    }
+    if (status == CLI_EXIT_NOT_FOUND && strcmp(err->field, "session") == 0)
+        return "see what there is: aliquot ps --all";
+    if (status == CLI_EXIT_NOT_FOUND && strcmp(err->field, "agent instance") == 0)
+        return "see what there is: aliquot agent ls";
+    return NULL;
+}
+
+/* Nobody listens on this machine, where a cluster could be. */
+static bool app_lacks_cluster(const struct cli *cli, const struct aq_error *err)
+{
+    const char *endpoint = cli_config_get(&cli->config, SETTING_ENDPOINT);
+    struct url url;
+
+    return err->code == ECONNREFUSED && endpoint && url_parse(endpoint, &url, NULL) == 0
+           && address_is_local(&url.address);
+}
+
+/* And otherwise, by what has failed: an errno alone does not tell, a file here may be missing or
+ * unreadable as an object of the manager may be, and a pipe be broken as a connection.
+ */
+static const char *app_default_hint(const struct cli *cli, const struct aq_error *err,
+                                    enum cli_exit status)
+{
+    if (err->kind && strcmp(err->kind, CLI_KIND_UNREACHABLE) == 0)
+        return app_lacks_cluster(cli, err) ? "see where it looks: aliquot config show; start a "
+                                             "cluster here: aliquot up --dev"
+                                           : "see where it looks: aliquot config show";
+    if (status == CLI_EXIT_USAGE)
+        return "see: aliquot help";
+    return err->kind && problem_find(err->kind) ? app_answer_hint(err, status) : NULL;
 }
 
 static void app_report_json(const struct aq_error *err, enum cli_exit status, const char *hint)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    bool has_kind = err->kind && strcmp(err->kind, CLI_KIND_UNREACHABLE) != 0;
     struct jsonw w = jsonw_make(&out);
 
     jsonw_object_begin(&w);
     jsonw_key(&w, "error");
     jsonw_object_begin(&w);
-    jsonw_member_str(&w, "code", err->kind ? err->kind : strerrorname_np(err->code));
+    jsonw_member_str(&w, "code", has_kind ? err->kind : strerrorname_np(err->code));
     jsonw_member_str(&w, "message", err->text);
     if (err->field[0])
         jsonw_member_str(&w, "field", err->field);
@@ -161,7 +180,7 @@ static void app_report_json(const struct aq_error *err, enum cli_exit status, co
 static int app_report(const struct cli *cli, const struct aq_error *err)
 {
     enum cli_exit status = cli_exit_for(err);
-    const char *hint = cli->hint[0] ? cli->hint : app_default_hint(cli, status);
+    const char *hint = cli->hint[0] ? cli->hint : app_default_hint(cli, err, status);
     bool is_usage = status == CLI_EXIT_USAGE && cli->verb && !cli->hint[0];
     int format = cli->globals.format - 1;
 

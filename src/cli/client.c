@@ -205,14 +205,18 @@ int cli_request_prepare(struct cli *cli, enum method method, const char *path, b
 
 /* ---- requests ---- */
 
-int cli_fail_connection(struct cli *cli, struct aq_error *err)
-{
-    return aq_error_wrap(err, "cannot reach the manager at %s", cli->client->endpoint);
-}
-
 static bool client_is_unreachable(int r)
 {
     return r == -ECONNREFUSED || r == -EHOSTUNREACH || r == -ENETUNREACH || r == -ETIMEDOUT;
+}
+
+int cli_fail_connection(struct cli *cli, struct aq_error *err)
+{
+    int r = aq_error_wrap(err, "cannot reach the manager at %s", cli->client->endpoint);
+
+    if (err && !err->kind && client_is_unreachable(r))
+        err->kind = CLI_KIND_UNREACHABLE;
+    return r;
 }
 
 /* The manager answers from memory, as its database's server is away: say so once. */

@@ -95,7 +95,7 @@ const char *cli_client_endpoint(const struct cli *cli);
 int cli_fail_status(const struct cli *cli, int status, const char *body, size_t len,
                     struct aq_error *err) AQ_UNTRUSTED;
 
-/* Fill 'err' for a connection that failed with 'code' (positive errno). */
+/* Say of whom 'err', which came from a connection, is: CLI_KIND_UNREACHABLE if there was none. */
 int cli_fail_connection(struct cli *cli, struct aq_error *err);
 
 /* Append "&name=value" or "?name=value", escaped; nothing for a NULL value. */

@@ -147,8 +147,8 @@ static bool client_error_is_said(const char *slug)
     return false;
 }
 
-/* Which input the error is about: the first field that it has, or "dependencies" of "No such
- * dependencies." if that is an option.
+/* What the error is about: the first field that it has, or "session" of "No such session.", as
+ * an option if it is one.
  */
 static void client_error_set_field(const struct cli_verb *verb, const json_t *data,
                                    const char *title, struct aq_error *err)
@@ -164,6 +164,8 @@ static void client_error_set_field(const struct cli_verb *verb, const json_t *da
                                 &field);
     else if (verb && member[0] && client_error_find_option(verb, member))
         client_error_name_field(verb, member, &field);
+    else
+        strbuf_add(&field, at, strcspn(at, "."));
     (void)snprintf(err->field, sizeof(err->field), "%s", field.data);
 }
 

@@ -29,6 +29,8 @@ enum cli_exit cli_exit_for(const struct aq_error *err)
 {
     if (err->kind && strcmp(err->kind, CLI_KIND_USAGE) == 0)
         return CLI_EXIT_USAGE;
+    if (err->kind && strcmp(err->kind, CLI_KIND_UNREACHABLE) == 0)
+        return CLI_EXIT_UNREACHABLE;
     switch (err->code) {
     case 0:
         return CLI_EXIT_OK;

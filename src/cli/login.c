@@ -267,7 +267,7 @@ static int login_read_self(struct cli *cli, json_t **ret, struct aq_error *err)
     int r;
 
     if (!cli_config_get(&cli->config, SETTING_ACCESS_KEY))
-        return aq_fail(err, EACCES, "you are not logged in");
+        return aq_fail_kind(err, EACCES, "auth-failed", "you are not logged in");
     body = json_pack("{s:s}", "query",
                      "query { keypair { user_id access_key is_admin resource_policy } }");
     r = cli_call(cli, METHOD_POST, "/admin/gql", body, &answer, err);

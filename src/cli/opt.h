@@ -74,4 +74,7 @@ size_t cli_choice_word(const char *choices, size_t index, const char **ret_word)
 /* The kind of an error that is a mistake on the command line (exit status 2). */
 #define CLI_KIND_USAGE "usage"
 
+/* And of one in the way to the manager, which was not reached (8). */
+#define CLI_KIND_UNREACHABLE "unreachable"
+
 #endif

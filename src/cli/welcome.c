@@ -66,7 +66,8 @@ void welcome_explain(struct cli *cli, struct aq_error *err)
         aq_fail(err, EACCES, "you are not logged in to %s", endpoint);
         cli_hint(cli,
                  "log in: aliquot login; if 'aliquot up --dev' started it: aliquot login --dev");
-    } else if (cli_exit_for(err) == CLI_EXIT_UNREACHABLE && !welcome_has_endpoint(cli)) {
+    } else if (err->kind && strcmp(err->kind, CLI_KIND_UNREACHABLE) == 0
+               && !welcome_has_endpoint(cli)) {
         cli_hint(cli, "start a cluster here: aliquot up --dev; "
                       "or log in to one that is there: aliquot login https://HOST");
     }

@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the command line says to one who asked for too much, or typed another program's words."""
 
+import contextlib
+import os
 import re
+import socket
+import subprocess
+import threading
 
 import pytest
 
@@ -21,6 +26,13 @@ def cluster():
         cluster.start_agent()
         yield cluster
         cluster.stop()
+
+
+@pytest.fixture(scope="module")
+def ended(cluster):
+    cluster.cli("session", "create", "--name", "ended", "-r", "cpu=1000", "--wait-for-capacity",
+                "--", "true")
+    assert cluster.cli("rm", "--wait", "ended").returncode == 0
 
 
 # ---- refusals ----
@@ -181,3 +193,97 @@ def test_why_says_until_when_it_waits(cluster):
     assert re.search(r"it starts at 20\d\d-\d\d-\d\dT[\d:]{8}Z at the latest",
                      cluster.cli("why", "waits").stdout)
     cluster.cli("rm", "--wait", "holds", "waits")
+
+
+# ---- what helps, by what has failed ----
+
+START = "start a cluster here"
+LOOK = "see where it looks: aliquot config show"
+HINTS = (START, LOOK, "aliquot ps --all", "aliquot agent ls", "aliquot login", "aliquot whoami")
+
+
+@contextlib.contextmanager
+def answering(reply):
+    """The address of a server that answers each connection so, None: not at all."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        def serve():
+            with contextlib.suppress(OSError):
+                while True:
+                    peer = listener.accept()[0]
+                    with peer:
+                        peer.recv(65536)
+                        peer.sendall(reply)
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+def hints_after(done):
+    assert done.returncode not in (0, None), done
+    return [hint for hint in HINTS if hint in done.stderr]
+
+
+def answer(status):
+    return b"HTTP/1.1 %d No\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}" % status
+
+
+@pytest.mark.parametrize("endpoint, hints", [
+    ("http://127.0.0.1:1", [START, LOOK]),
+    ("http://name.invalid:8081", [LOOK]),
+])
+def test_a_manager_that_is_not_reached(cluster, endpoint, hints):
+    done = cluster.cli("ps", "--endpoint", endpoint)
+    assert done.returncode == 8 and hints_after(done) == hints, done
+
+
+@pytest.mark.parametrize("reply", [b"", b"HTTP/1.1 2", b"SSH-2.0-OpenSSH\r\n", answer(502),
+                                   answer(503), answer(500), answer(404)])
+def test_a_server_that_is_reached_and_fails(cluster, reply):
+    with answering(reply) as endpoint:
+        assert hints_after(cluster.cli("ps", "--endpoint", endpoint)) == []
+
+
+def test_tls_where_there_is_none(cluster):
+    endpoint = cluster.cli_env()["ALIQUOT_ENDPOINT"].replace("http:", "https:")
+    assert hints_after(cluster.cli("ps", "--endpoint", endpoint)) == []
+
+
+@pytest.mark.parametrize("words, hints", [
+    (["session", "info", "nobody"], ["aliquot ps --all"]),
+    (["exec", "nobody", "true"], ["aliquot ps --all"]),
+    (["agent", "drain", "nobody"], ["aliquot agent ls"]),
+    (["session", "create", "--group", "nowhere", "--", "true"], []),
+    (["cp", "/no/such/file", "ended:x"], []),
+    (["submit", "/no/such/script"], []),
+    (["submit", "/proc/self/mem"], []),
+    (["exec", "ended", "true"], []),
+    (["session", "attach", "ended"], []),
+])
+def test_what_is_not_there(cluster, ended, words, hints):
+    assert hints_after(cluster.cli(*words)) == hints, cluster.cli(*words)
+
+
+@pytest.mark.parametrize("text, mode, says", [("{", 0o600, "is not a file of profiles"),
+                                              ("{}", 0o644, "others may read it")])
+def test_settings_that_cannot_be_read(cluster, tmp_path, text, mode, says):
+    file = tmp_path / "aliquot/profiles.json"
+    file.parent.mkdir()
+    file.write_text(text)
+    file.chmod(mode)
+    done = cluster.cli("ps", XDG_CONFIG_HOME=str(tmp_path))
+    assert says in done.stderr and hints_after(done) == [], done
+
+
+def test_output_that_nobody_reads(cluster):
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([BUILD / "aliquot", "ps", "--all"], env={**cluster.env,
+                          **cluster.cli_env()}, stdout=writer, stderr=subprocess.PIPE, text=True,
+                          check=False)
+    os.close(writer)
+    assert not [hint for hint in HINTS if hint in done.stderr], done
+
+
+def test_a_key_that_is_refused(cluster):
+    done = cluster.run("aliquot", "ps", **{**cluster.cli_env(), "ALIQUOT_SECRET_KEY": "wrong"})
+    assert done.returncode == 6 and hints_after(done) == ["aliquot login", "aliquot whoami"]
