@@ -68,6 +68,8 @@ struct logs_reader {
     struct api_stream right;
 };
 
+static const struct aq_error logs_no_memory = { .code = ENOMEM, .text = "log" };
+
 static void logs_reader_free(struct logs_reader *reader)
 {
     api_stream_close(&reader->right);
@@ -124,8 +126,10 @@ static void logs_begin(struct logs_reader *reader)
 static void logs_finish(struct logs_reader *reader, const struct aq_error *err)
 {
     request_set_gone(reader->req, NULL, NULL);
-    if (err && !reader->has_begun) {
-        request_fail(reader->req, err);
+    if (err && (reader->as_text || !reader->has_begun)) {
+        request_fail(reader->req, err); /* a part would look like the whole */
+    } else if (reader->as_text && !strbuf_ok(&reader->text)) {
+        request_fail(reader->req, &logs_no_memory);
     } else if (reader->as_text) {
         logs_reply_text(reader);
     } else if (err) {
@@ -289,7 +293,6 @@ static struct logs_reader *logs_reader_new(struct request *req, const struct log
 static void logs_serve(struct request *req, const struct log_params *params,
                        const struct uuid *session, const struct kernel *chosen)
 {
-    static const struct aq_error no_memory = { .code = ENOMEM, .text = "log" };
     const struct kernel *live;
     struct logs_reader *reader = NULL;
     struct aq_error err = { 0 };
@@ -309,7 +312,7 @@ static void logs_serve(struct request *req, const struct log_params *params,
         logs_finish(reader, NULL); /* nothing was written yet */
     else if (!(reader->subscriber = core_subscribe(reader->api->core, session, logs_on_event,
                                                    reader)))
-        logs_finish(reader, &no_memory);
+        logs_finish(reader, &logs_no_memory);
 }
 
 static void logs_on_found(struct request *req, const struct session_row *row, void *data)
