@@ -311,6 +311,15 @@ static bool run_reap(const struct gpu_run *run, int *ret_status)
     return false;
 }
 
+/* A key of the terminal reaches the program by itself, which is of the same process group. */
+static bool run_is_for_program(const struct signalfd_siginfo *info)
+{
+    const bool is_key = (info->ssi_signo == SIGINT || info->ssi_signo == SIGQUIT)
+                        && info->ssi_code > 0;
+
+    return info->ssi_signo != SIGCHLD && !is_key;
+}
+
 static int run_serve(struct gpu_run *run, int signals)
 {
     struct pollfd fds[] = { { .fd = gpu_region_host_poll_fd(run->region), .events = POLLIN },
@@ -322,32 +331,24 @@ static int run_serve(struct gpu_run *run, int signals)
         (void)poll(fds, AQ_COUNT(fds), run_tick(run));
         gpu_region_host_dispatch(run->region);
         while (read(signals, &info, sizeof(info)) == sizeof(info))
-            if (info.ssi_signo != SIGCHLD)
+            if (run_is_for_program(&info))
                 (void)kill(run->child, (int)info.ssi_signo);
         if (run_reap(run, &status))
             return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     }
 }
 
-/* Ctrl-C reaches the program by itself, it is of the same process group. */
+/* Blocked and not ignored, which the program would be, too. */
 static int run_block_signals(struct aq_error *err)
 {
+    static const int signals[] = { SIGCHLD, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGINT, SIGQUIT };
     sigset_t set;
     int fd;
 
     (void)sigemptyset(&set);
-    (void)sigaddset(&set, SIGCHLD);
-    (void)sigaddset(&set, SIGTERM);
-    (void)sigaddset(&set, SIGHUP);
-    (void)sigaddset(&set, SIGUSR1);
-    (void)sigaddset(&set, SIGUSR2);
+    for (size_t i = 0; i < AQ_COUNT(signals); i++)
+        (void)sigaddset(&set, signals[i]);
     (void)sigprocmask(SIG_BLOCK, &set, NULL);
-    (void)sigaddset(&set, SIGINT);
-    (void)sigaddset(&set, SIGQUIT);
-    (void)signal(SIGINT, SIG_IGN);
-    (void)signal(SIGQUIT, SIG_IGN);
-    (void)sigdelset(&set, SIGINT);
-    (void)sigdelset(&set, SIGQUIT);
     fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     return fd < 0 ? aq_fail_errno(err, "signalfd") : fd;
 }

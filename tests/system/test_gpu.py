@@ -17,6 +17,7 @@ import pytest
 import fetched
 from gpu import BUILD, LIBRARY, Card, preloadable
 from screen import Screen
+from terminal import Terminal
 
 CLIENTS = BUILD / "tests" / "gpu"
 VERSIONS = ["11.0", "11.4", "12.0", "12.8", "13.0", "13.4"]
@@ -407,3 +408,21 @@ def test_limits_outlive_the_server(card):
             time.sleep(1.5)
             assert card.show()[0]["clients"] and card.show()[0]["used"] <= 512 << 20
             assert before <= 512 << 20
+
+
+def test_signals_are_the_programs(card):
+    """One from a process is passed on, a key of the terminal comes once."""
+    words = ("sh", "-c", "trap 'echo got $((n += 1))' INT; echo ready; "
+                         "while test $n -lt 1; do sleep 0.1; done; sleep 0.3; echo over; exit 7")
+    command = card.command(*words, options=["--memory", "1g"])
+    env = {**card.env, "n": "0"}
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, start_new_session=True) as run:
+        assert run.stdout.readline() == b"ready\n"
+        run.send_signal(signal.SIGINT)
+        assert run.communicate(timeout=60)[0] == b"got 1\nover\n" and run.returncode == 7
+    person = Terminal(*map(str, command), env=env)
+    person.expect(b"ready")
+    person.send(b"\x03")
+    person.expect(b"got 1")
+    person.expect(b"over")
+    assert b"got 2" not in person.text and person.wait() == 7
