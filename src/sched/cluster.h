@@ -208,8 +208,8 @@ struct shortage {
     int64_t finest;  /* no device divides the amount: the least quantum of any; else 0 */
     bool is_whole;   /* a part is a device */
 };
-/* Of devices of one column, with their places in 'unused'; what they have free is changed. False if
- * nothing is missing.
+/* Of devices of one column, with their places in 'unused'; they are sorted. False if nothing is
+ * missing.
  */
 bool fit_find_shortage(const struct cluster *c, const struct slot_request *req,
                        struct cluster_device *devices, size_t count, int64_t amount,

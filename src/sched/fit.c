@@ -20,8 +20,7 @@ struct device_split {
     int64_t each, rest; /* the first 'rest' parts are one unit larger */
     int64_t unit;
     uint8_t quantum; /* of the devices */
-    bool
-        is_uneven; /* a device that has less than 'each' gives all it has; 'parts' does not count */
+    bool is_uneven;  /* no device gives more than 'each', nor more than it has */
 };
 
 static bool fit_is_usable(const struct slot_request *req, const struct cluster_device *d,
@@ -194,27 +193,21 @@ static bool fit_check_devices(const struct cluster *c, const struct slot_request
 
 /* ---- what devices lack ---- */
 
-/* The one with most free of those that have less than 'each', and have not been counted. */
-static struct cluster_device *fit_next_short_device(const struct slot_request *req,
-                                                    struct cluster_device *devices, size_t count,
-                                                    int64_t each, uint8_t quantum)
+static int fit_compare_free(const void *a, const void *b)
 {
-    struct cluster_device *best = NULL;
+    const struct cluster_device *x = a, *y = b;
 
-    for (size_t i = 0; i < count; i++)
-        if (fit_is_usable(req, &devices[i], quantum) && devices[i].free >= 0
-            && devices[i].free < each && (!best || devices[i].free > best->free))
-            best = &devices[i];
-    return best;
+    if (x->free != y->free)
+        return x->free > y->free ? -1 : 1;
+    return (x->unused > y->unused) - (x->unused < y->unused);
 }
 
-/* Of those with one quantum. False if they could never hold it. */
+/* Of those with one quantum; most free come first. False if they could never hold it. */
 static bool fit_find_shortage_of(const struct cluster *c, const struct slot_request *req,
-                                 struct cluster_device *devices, size_t count, int64_t amount,
+                                 const struct cluster_device *devices, size_t count, int64_t amount,
                                  uint8_t quantum, struct shortage *ret)
 {
     struct device_split d = fit_split_least(c, req, devices, 0, count, amount, quantum);
-    struct cluster_device *next;
 
     if (d.parts == SIZE_MAX)
         return false;
@@ -225,21 +218,21 @@ static bool fit_find_shortage_of(const struct cluster *c, const struct slot_requ
                               .sum = fit_sum_to_level(req, devices, 0, count, &d, INT64_MAX) };
     ret->is_whole = quantum == 0 && ret->each == AMOUNT_ONE;
     for (size_t i = 0; i < count; i++) {
-        ret->usable += fit_is_usable(req, &devices[i], quantum);
-        ret->ready += fit_is_usable(req, &devices[i], quantum) && devices[i].free >= ret->each;
-    }
-    for (int64_t lacking = ret->parts - ret->ready; lacking > 0; lacking--) {
-        if (!(next = fit_next_short_device(req, devices, count, ret->each, quantum))) {
-            ret->missing = AQ_MAX(ret->missing + ret->each, amount - ret->sum);
-            break;
+        int64_t free = AQ_MAX(devices[i].free, 0);
+
+        if (!fit_is_usable(req, &devices[i], quantum))
+            continue;
+        ret->ready += free >= ret->each;
+        if (free < ret->each && ret->usable < ret->parts)
+            ret->missing += ret->each - free;
+        if (free < ret->each && ret->most < 0) {
+            ret->most = free;
+            ret->device = devices[i].unused;
         }
-        if (ret->most < 0) {
-            ret->most = next->free;
-            ret->device = next->unused;
-        }
-        ret->missing += ret->each - next->free;
-        next->free = -1;
+        ret->usable++;
     }
+    if (ret->usable < ret->parts) /* how many more is not to be multiplied out */
+        ret->missing = AQ_MAX(ret->missing + ret->each, amount - ret->sum);
     if (req->may_split)
         ret->missing = AQ_MAX(amount - ret->sum, 0);
     return true;
@@ -254,6 +247,7 @@ bool fit_find_shortage(const struct cluster *c, const struct slot_request *req,
     bool is_found = false;
 
     *ret = (struct shortage){ .most = -1 };
+    qsort(devices, count, sizeof(*devices), fit_compare_free);
     while (fit_next_quantum(c, devices, 0, count, &below, &quantum)) {
         struct shortage here;
 

@@ -466,18 +466,16 @@ static int decode_refuse_unknown(struct aq_error *err, const struct decode_path 
 {
     char text[sizeof(err->text)], known[KNOWN_MAX] = "";
     size_t near_len = 0, len = 0;
-    const char *near = decode_find_near(table, path->name, &near_len);
+    const char *near = decode_find_near(table, path->name, &near_len), *end;
 
     for (; table && table->names && len < sizeof(known); table++)
         if (table->type != FIELD_IGNORED && table->type != FIELD_UNSUPPORTED)
             len += (size_t)snprintf(known + len, sizeof(known) - len, "%s%.*s", len ? ", " : "",
                                     (int)strcspn(table->names, "|"), table->names);
     len = len < sizeof(known) ? len : 0; /* too many to be of use */
+    end = near ? "'?" : len ? "." : "";
     (void)snprintf(text, sizeof(text), "unknown; this request has no such parameter%s%.*s%s%s%s",
-                   near ? "; did you mean '" : "", (int)near_len, near ? near : "",
-                   near  ? "'?"
-                   : len ? "."
-                         : "",
+                   near ? "; did you mean '" : "", (int)near_len, near ? near : "", end,
                    len ? " It has " : "", len ? known : "");
     return decode_refuse(err, path, text);
 }
