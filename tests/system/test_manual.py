@@ -119,14 +119,23 @@ def test_references_exist(page):
 @pytest.mark.parametrize("page, command", [
     ("aliquot-manager.toml.5", ["aliquot-manager", "sample"]),
     ("aliquot-agent.toml.5", ["aliquot-agent", "--print-config"]),
+    ("aliquot-proxy.toml.5", ["aliquot-proxy", "--print-config"]),
 ])
 def test_settings_are_in_their_page(page, command):
-    """Every section and key of the sample file, and nothing else."""
+    """Every section and key of the sample file, in its range, and nothing else."""
     sample = subprocess.run([ALIQUOT.parent / command[0], *command[1:]], capture_output=True,
                             text=True, check=True).stdout
     text = (MAN / page).read_text().split(".Sh EXAMPLES")[0]
     assert re.findall(r"^(?:#([a-z-]+) = |\[(.+)\])", sample, re.M) == re.findall(
         r"^(?:\.It Cm ([a-z-]+)|\.Ss \[(.+)\])$", text, re.M)
+    items = iter(re.split(r"^(?:\.It Cm|\.Ss \[)", text, flags=re.M)[1:])
+    for limits, key in re.findall(r"^(?:# .*?(?: \(([^()]*)\))?\n)?(?:#([a-z-]+) = |\[.+\])", sample,
+                                  re.M):
+        item = " ".join(next(items).split())
+        if key and re.match(r"\S+ to \d", limits):
+            assert f"From {limits}." in item or f", {limits}." in item, f"{key}: {item}"
+        elif key and limits.endswith(" or more"):
+            assert f"At least {limits.split()[0]}." in item, f"{key}: {item}"
 
 
 @pytest.mark.parametrize("daemon", ["aliquot-manager", "aliquot-agent"])
