@@ -87,7 +87,10 @@ static json_t *accounts_option_value(const struct cli_opt *opt, const void *targ
     case CLI_INT:
         return number->is_set ? json_integer(number->value) : NULL;
     case CLI_DURATION:
-        return number->is_set ? json_integer(number->value / USEC_PER_SEC) : NULL;
+        /* rounded up, as 0 stands for no limit */
+        return number->is_set ? json_integer(number->value / USEC_PER_SEC
+                                             + (number->value % USEC_PER_SEC != 0))
+                              : NULL;
     case CLI_LIST:
         return list->count ? accounts_list_value(opt, list, err) : NULL;
     case CLI_CHOICE:

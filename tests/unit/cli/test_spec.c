@@ -132,6 +132,10 @@ static void test_request(void **state)
     assert_true(json_equal(body, want));
     json_decref(body);
     json_decref(want);
+    spec.timeout.value = INT64_C(1500000);
+    assert_int_equal(spec_to_json(&cli, &spec, true, 2, argv, 3, &body, &err), 0);
+    assert_true(json_real_value(json_object_get(body, "batch_timeout")) == 1.5);
+    json_decref(body);
     assert_int_equal(unsetenv("SPEC_TEST"), 0);
 }
 
@@ -224,7 +228,7 @@ static void test_people_body(void **state)
     };
     static const char *slots[] = { "cpu=1" }, *names[] = { "a", "b" };
     struct target empty = { .text = NULL }, full = {
-        "x",  { true, 0 }, { true, INT64_C(120000000) }, 2, 2, { slots, 1, 1 }, { names, 2, 2 },
+        "x",  { true, 0 }, { true, INT64_C(119500000) }, 2, 2, { slots, 1, 1 }, { names, 2, 2 },
         true,
     };
     json_t *body = NULL, *want;
