@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from cluster import Cluster, wait_for
+from cluster import Cluster, batch, wait_for
 from terminal import Terminal
 from world import BUILD, processes_of
 
@@ -218,6 +218,20 @@ def test_a_program_that_takes_too_long(person):
     person.create("endless", "--timeout", "1s", "--", "sleep", "1000")
     shown = person.wait_status("endless", "TERMINATED")
     assert (shown["result"], shown["reason"]) == ("FAILURE", "task-timeout"), shown
+
+
+@pytest.mark.gate
+def test_time_limits_as_they_are_written(person):
+    """0 is none; fractions and several units are taken by both, the command line and REST."""
+    for limit in ("0", "1h30m", "1.5d"):
+        person("run", *SMALL, "--timeout", limit, "--", "true")
+    client = person.cluster.client()
+    for limit, status in ((0, 201), (1.5, 201), ("90", 201), ("1h30m", 201), (-1, 400), ("soon", 400),
+                          (1e12, 400)):
+        reply = client.post("/session", batch(f"limit-{status}-{limit}".replace(".", "-"), "true",
+                                              image="process", batch_timeout=limit))
+        assert reply.status == status, reply
+        assert status == 201 or "batch_timeout" in str(reply.json), reply
 
 
 OBLIGING = "trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done"
