@@ -77,6 +77,14 @@ def test_memory_of_a_child(cluster):
     assert (shown["reason"], exit_code(shown)) == ("task-failed", 3), (shown, log)
 
 
+def test_memory_of_a_bootstrap_script(cluster):
+    """It is the script that failed, and for want of memory."""
+    shown, log = run(cluster, "true", bootstrap_script=f"{HUNGRY}; exit 4", config=resources())
+    assert (shown["reason"], exit_code(shown)) == ("bootstrap-failed", 4), (shown, log)
+    assert "the bootstrap script failed with exit status 4" in why(cluster, shown)
+    assert "A process was killed because the memory was used up" in why(cluster, shown)
+
+
 @pytest.mark.gate
 def test_memory_of_a_command(cluster):
     """Of exec: its standard error says it, and why does when the session has ended."""

@@ -216,11 +216,17 @@ static bool kernel_has_bootstrap_failed(const struct local_kernel *k,
 {
     AQ_CLEANUP(aq_freep) char *directory = NULL;
 
-    if (!k->has_bootstrap || strcmp(exit->reason, MONITOR_EXITED) != 0 || exit->code == 0)
+    if (!k->has_bootstrap || exit->code == 0
+        || (strcmp(exit->reason, MONITOR_EXITED) != 0
+            && strcmp(exit->reason, MONITOR_OUT_OF_MEMORY) != 0))
         return false;
     directory = disk_worker_run_path(k->agent->disk, &k->id,
                                      k->run_attempt ? k->run_attempt : k->attempt);
-    return directory && bootstrap_has_failed(directory, exit->code, why);
+    if (!directory || !bootstrap_has_failed(directory, exit->code, why))
+        return false;
+    if (exit->was_short_of_memory)
+        strbuf_addf(why, "\n%s", exit->text);
+    return true;
 }
 
 static void kernel_conclude(struct local_kernel *k, const struct runtime_exit *exit)
