@@ -5,6 +5,7 @@ import hashlib
 import json
 import socket
 import subprocess
+from typing import NamedTuple
 
 import pytest
 
@@ -267,3 +268,164 @@ def test_a_script_may_go_where_it_was_submitted(cluster, submit, tmp_path):
                           capture_output=True, text=True, timeout=100, check=False,
                           cwd=tmp_path / "gone", env={**cluster.env, **cluster.cli_env()})
     assert "/kernels/" in output_of(cluster, done)
+
+
+class Runs(NamedTuple):
+    """A script that runs: what it prints, its name and amounts, what the notes say."""
+    script: str
+    prints: str
+    name: str | None = None
+    slots: dict = {}
+    notes: tuple = ()
+
+
+class Refused(NamedTuple):
+    """A script that is refused: what the error says."""
+    script: str | bytes
+    says: str
+
+
+MIB = 1 << 20
+FROM_OUTSIDE = {
+    "nextflow": Runs("""#!/bin/bash
+#SBATCH -J nf-ALIGN_(sample_1)
+#SBATCH -o /work/ab/cdef01/.command.log
+#SBATCH --no-requeue
+#SBATCH --signal B:USR2@30
+#SBATCH -c 2
+#SBATCH -t 01:00:00
+#SBATCH --mem 1024M
+NXF_CHDIR=/work/ab/cdef01
+# NEXTFLOW TASK: ALIGN (sample 1)
+set -e
+set -u
+NXF_DEBUG=${NXF_DEBUG:=0}; [[ $NXF_DEBUG > 1 ]] && set -x
+nxf_main() { trap 'exit 3' USR2; echo "$SLURM_JOB_NAME on $SLURM_CPUS_PER_TASK"; }
+${NXF_ENTRY:-nxf_main}
+""", "nf-ALIGN_(sample_1) on 2\n", "nf-ALIGN_sample_1", {"cpu": 2, "mem": 1024 * MIB},
+                     ("line 3: --output", "line 5: --signal")),
+    "nextflow with an array": Refused("""#!/bin/bash
+#SBATCH --array 0-3
+#SBATCH -J nf-ALIGN_(1)
+echo
+""", "line 2: --array=0-3 is not known yet; aliquot submit --count N"),
+    "snakemake": Runs("""#!/bin/sh
+# properties = {"type": "single", "rule": "map", "threads": 1, "input": ["a's.fq"]}
+cd "${SLURM_SUBMIT_DIR:-.}" && \\
+sh -c 'exit 0' --snakefile '/w/Snakefile' 'out/{sample}.bam' --force -j 1 \\
+--directory "$PWD" && touch done-file || touch failed-file
+ls *-file
+""", "done-file\n"),
+    "snakemake with a profile": Runs("""#!/bin/bash
+# properties = {}
+#SBATCH --job-name=snakejob.map.12
+#SBATCH --ntasks=1 --cpus-per-task=1 --mem=200 --time=60
+#SBATCH --comment="rule_map_wildcards_sample=A,unit=1,a_comment_that_is_rather_long_9.1.2"
+echo $SLURM_NTASKS $SLURM_MEM_PER_NODE
+""", "1 200\n", "snakejob.map.12", {"cpu": 1, "mem": 200 * MIB}, ("line 5: --comment: the tag",)),
+    "cromwell": Runs("""#!/bin/bash
+
+cd $HOME
+tmpDir=$(mkdir -p "./tmp.1" && echo "./tmp.1")
+export _JAVA_OPTIONS=-Djava.io.tmpdir="$tmpDir"
+(
+cat <<'EOF'
+a "b" $c
+EOF
+) > stdout
+echo $? > rc.tmp
+mv rc.tmp rc
+cat stdout rc
+""", 'a "b" $c\n0\n'),
+    "a tutorial": Runs("""#!/bin/bash -l
+#SBATCH --job-name=test            # Job name
+#SBATCH --mail-type=BEGIN,END,FAIL # Mail events
+#SBATCH --mail-user=me@example.com # Where to send mail
+#SBATCH --ntasks=1                 # Run a single task
+#SBATCH --mem=64mb                 # Job memory request
+#SBATCH --time=00:05:00            # Time limit hrs:min:sec
+#SBATCH --output=serial_%j.log     # Standard output and error log
+echo "$SLURM_JOB_ID $SLURM_JOB_NODELIST" | wc -w
+""", "2\n", "test", {"cpu": 1, "mem": 64 * MIB},
+                       ("line 3: --mail-type", "line 4: --mail-user", "line 8: --output")),
+    "python": Runs("""#!/usr/bin/env -S python3 -u
+#SBATCH -J py
+#SBATCH -c1 --mem=64M
+import os
+print(os.environ["SLURM_JOB_NAME"], os.environ["SLURM_CPUS_ON_NODE"])
+""", "py 1\n", "py", {"cpu": 1}),
+    "strict bash": Runs("""#!/bin/bash -ue
+#SBATCH --nodes=1-1 --ntasks-per-node=1
+cd "$SLURM_SUBMIT_DIR"
+echo ${SLURM_JOB_ID:+id} ${SLURM_JOBID:+id} $SLURM_NNODES $SLURM_NTASKS $SLURM_PROCID
+""", "id id 1 1 0\n"),
+    "without a newline at the end": Runs("#!/bin/sh\n#SBATCH -c 1\necho last", "last\n"),
+    "tabs and empty lines": Runs("""#!/bin/sh
+
+\t# what it does
+#SBATCH\t--mem\t64M
+  #SBATCH --mem=900T
+# SBATCH --mem=900T
+##SBATCH --mem=900T
+
+#SBATCH -c 2
+echo $SLURM_MEM_PER_NODE
+""", "64\n", None, {"cpu": 2, "mem": 64 * MIB}),
+    "no GPUs": Runs("""#!/bin/bash
+#SBATCH --gres=gpu:0 --gpus-per-node=0 -c 1
+echo ${SLURM_GPUS_ON_NODE:-none}
+""", "none\n", None, {"cpu": 1}),
+    "a node for itself": Runs("""#!/bin/bash
+#SBATCH --nodes=1 --exclusive --mem=0 -c 1
+echo ran
+""", "ran\n", None, {"cpu": 1}, ("--exclusive: cores", "--mem=0: no session gets all")),
+    "a here document": Runs("""#!/bin/bash
+#SBATCH -J one
+cat <<EOT
+#!/bin/bash
+#SBATCH -J two
+it's $((1 + 1))
+EOT
+""", "#!/bin/bash\n#SBATCH -J two\nit's 2\n", "one", {}, ("line 5 is not read",)),
+    "umlauts": Runs("#!/bin/sh\n#SBATCH -J Größe --comment=Größe\necho '100%s \\101 Größe'\n",
+                    "100%s A Größe\n", "Gr-e"),
+    "MPI": Runs("""#!/bin/bash
+#SBATCH --ntasks=2 --ntasks-per-node=2 --cpus-per-task=1 --mem-per-cpu=32M
+#SBATCH --constraint=ib --hint=nomultithread
+srun() { echo "srun $SLURM_NTASKS $SLURM_TASKS_PER_NODE"; }
+srun ./app
+""", "srun 2 2\n", None, {"cpu": 2, "mem": 64 * MIB},
+                ("--ntasks: the session has", "--constraint", "line 5: no srun is in the session")),
+    "PBS": Runs("#!/bin/sh\n#PBS -l nodes=2\necho ran\n", "ran\n", None, {},
+                ("line 2 is not read: options are those of #SBATCH",)),
+    "Windows": Refused(b"#!/bin/bash\r\n#SBATCH -c 1\r\n", "line 1 ends as in DOS (\\r\\n); dos2unix"),
+    "Notepad": Refused(b"\xef\xbb\xbf#!/bin/bash\n#SBATCH -c 1\n", "line 1: a byte order mark"),
+    "without an interpreter": Refused("#SBATCH -c 1\necho\n", "line 1: a script begins with its"),
+    "a typing error": Refused("#!/bin/sh\n#SBATCH --cpu-per-task=2\n",
+                              "line 2: sbatch has no option '--cpu-per-task=2'; did you mean "
+                              "'--cpus-per-task'?"),
+    "a heterogeneous job": Refused("#!/bin/sh\n#SBATCH -n 1\n#SBATCH hetjob\n#SBATCH -n 2\n",
+                                   "line 3: 'hetjob': the kernels of a session are alike"),
+    "shards": Refused("#!/bin/sh\n#SBATCH --gres=gpu:a100:1,shard:4\n",
+                      "line 2: --gres takes GPUs such as gpu:2 (for parts of one, #ALIQUOT -r cuda"),
+    "a dependency of another kind": Refused("#!/bin/sh\n#SBATCH -d singleton\n",
+                                            "line 2: --dependency takes afterok:SESSION"),
+}
+
+
+@pytest.mark.parametrize("case", FROM_OUTSIDE.values(), ids=FROM_OUTSIDE)
+def test_a_script_from_outside(cluster, submit, case):
+    done = submit(case.script)
+    if isinstance(case, Refused):
+        assert done.returncode == 125 and done.stdout == "", done
+        assert f"aliquot: ./job.sh: {case.says}" in done.stderr, done
+        return
+    assert output_of(cluster, done) == case.prints
+    shown = info_of(cluster, done)
+    assert shown["name"].startswith(case.name or "job.sh-") and shown["result"] == "SUCCESS", shown
+    wanted = {slot: str(amount) for slot, amount in case.slots.items()}
+    assert wanted.items() <= shown["requested_slots"].items(), shown
+    for note in case.notes:
+        assert note in done.stderr, done
+    named = [line for line in done.stderr.splitlines() if "--job-name" not in line]
+    assert case.notes or not named, named

@@ -113,13 +113,38 @@ static bool batch_is_comment(const char *at, const char *end)
     return at == end || *at == '#';
 }
 
+/* A line of options: the word, and then blanks or an option. */
+static bool batch_has_options(const char *at, const char *end, const char *word)
+{
+    size_t len = strlen(word);
+
+    return batch_has_word(at, end, word)
+           || ((size_t)(end - at) > len && memcmp(at, word, len) == 0 && at[len] == '-');
+}
+
+/* What the script says in vain: options for others, commands that are not in the session. */
+static void batch_look(const char *at, const char *end, unsigned number, struct batch_script *ret)
+{
+    static const char *const others[] = { "#PBS", "#BSUB" };
+    static const char *const commands[] = { "srun", "sbatch", "salloc", "scontrol", "sbcast" };
+
+    for (size_t i = 0; !ret->other_line && i < AQ_COUNT(others); i++)
+        if (batch_has_word(at, end, others[i]))
+            ret->other_line = number;
+    for (size_t i = 0; !ret->command_line && i < AQ_COUNT(commands); i++)
+        if (batch_has_command(at, end, commands[i])) {
+            ret->command = commands[i];
+            ret->command_line = number;
+        }
+}
+
 static int batch_read_line(const char *at, const char *end, unsigned number, bool is_late,
                            struct batch_script *ret, struct aq_error *err)
 {
-    bool is_slurm = batch_has_word(at, end, "#SBATCH");
+    bool is_slurm = batch_has_options(at, end, "#SBATCH");
     struct batch_line *line = &ret->lines[ret->count];
 
-    if (!is_slurm && !batch_has_word(at, end, "#ALIQUOT"))
+    if (!is_slurm && !batch_has_options(at, end, "#ALIQUOT"))
         return 0;
     if (is_late) {
         ret->late_line = ret->late_line ? ret->late_line : number;
@@ -189,8 +214,7 @@ int batch_script_parse(const char *text, size_t len, struct batch_script *ret, s
             continue;
         }
         is_late = is_late || !batch_is_comment(at, stop);
-        if (!ret->srun_line && batch_has_command(at, stop, "srun"))
-            ret->srun_line = number;
+        batch_look(at, stop, number, ret);
         r = batch_read_line(at, stop, number, is_late, ret, err);
     }
     return r;

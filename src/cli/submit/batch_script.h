@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* batch_script.h - a script for "submit": its interpreter and the options in its first comments
  *
- * As sbatch(1) reads them: lines that begin with "#SBATCH" or "#ALIQUOT", up to the first line
- * that is neither empty nor a comment. Words are separated by blanks and may be quoted with
- * ' and "; a backslash takes the next character as it is; a word that begins with # begins a
- * comment.
+ * As sbatch(1) reads them: lines that begin with "#SBATCH" or "#ALIQUOT" (a blank need not be
+ * before an option), up to the first line that is neither empty nor a comment. Words are
+ * separated by blanks and may be quoted with ' and "; a backslash takes the next character as it
+ * is; a word that begins with # begins a comment.
  */
 #ifndef AQ_CLI_SUBMIT_BATCH_SCRIPT_H
 #define AQ_CLI_SUBMIT_BATCH_SCRIPT_H
@@ -33,7 +33,9 @@ struct batch_script {
     struct batch_line *lines;
     size_t count;
     unsigned late_line; /* a line of options after the first command, which is not read; 0 = none */
-    unsigned srun_line; /* the first that begins with srun(1); 0 = none */
+    unsigned other_line; /* a line of options for another system; 0 = none */
+    const char *command; /* the first of Slurm's that is no program of a session; NULL = none */
+    unsigned command_line;
 };
 
 /* Errors name the line. 'ret' is to be released in any case, and zeroed before. */

@@ -19,6 +19,11 @@ static int slurm_unknown(const struct slurm_reader *rd, const char *word, size_t
 {
     struct suggest suggest = suggest_for(len ? word + 2 : word, len);
 
+    if (strcmp(word, ":") == 0 || strcmp(word, "hetjob") == 0 || strcmp(word, "packjob") == 0)
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "line %u: '%s': the kernels of a session are alike; submit each part "
+                            "of a heterogeneous job as a script of its own",
+                            rd->line, word);
     if (several && several->len)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "line %u: %.60s may be %s", rd->line, word,
                             several->data);
@@ -96,6 +101,34 @@ static int slurm_read_word(struct slurm_reader *rd, const struct batch_line *lin
                : slurm_unknown(rd, word, len, &several, err);
 }
 
+/* ---- origins ---- */
+
+/* GPUs are a slot of the cluster's choice. */
+static bool slurm_origin_is_of(const struct slurm_origin *origin, const char *option)
+{
+    if (strcmp(origin->option, SLURM_ORIGIN_GPUS) == 0)
+        return strncmp(option, "-r ", 3) == 0 && strchr(option, '.');
+    return strcmp(origin->option, option) == 0;
+}
+
+const struct slurm_origin *slurm_options_blame(const struct slurm_options *options,
+                                               const char *option, const char *text)
+{
+    const struct slurm_origin *found = NULL;
+    bool is_named = false;
+
+    for (size_t i = 0; i < options->origin_count; i++) {
+        const struct slurm_origin *origin = &options->origins[i];
+        bool names_it = origin->value && strstr(text, origin->value);
+
+        if (slurm_origin_is_of(origin, option) && (names_it || !is_named)) {
+            found = origin;
+            is_named = names_it;
+        }
+    }
+    return found;
+}
+
 /* ---- amounts ---- */
 
 static int64_t slurm_divide_up(int64_t value, int64_t by)
@@ -130,25 +163,21 @@ static int slurm_add_amounts(struct slurm_reader *rd, struct aq_error *err)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                             "the #SBATCH lines ask for more memory "
                             "than there can be");
+    if (a->tasks && a->tasks < a->nodes) {
+        rd->line = slurm_options_blame(rd->out, "--cluster-size", "")->line;
+        r = slurm_note(rd, err, "--nodes: there are %" PRId64 " tasks, and not more nodes", nodes);
+    }
     rd->out->amounts = *a;
     rd->out->gpus = gpus;
     rd->out->mem = mem;
     rd->out->cpus = cpus > 1 || a->cpus_per_task || a->tasks ? cpus : 0;
-    if (rd->out->cpus)
+    if (r == 0 && rd->out->cpus)
         r = slurm_add_pair(rd, "--resource", err, "cpu=%" PRId64, cpus);
     if (r == 0 && mem)
         r = slurm_add_pair(rd, "--resource", err, "mem=%" PRId64, mem);
     if (r == 0 && nodes > 1)
         r = slurm_add_pair(rd, "--cluster-size", err, "%" PRId64, nodes);
     return r;
-}
-
-/* GPUs are a slot of the cluster's choice. */
-static bool slurm_origin_is_of(const struct slurm_origin *origin, const char *option)
-{
-    if (strcmp(origin->option, SLURM_ORIGIN_GPUS) == 0)
-        return strncmp(option, "-r ", 3) == 0 && strchr(option, '.');
-    return strcmp(origin->option, option) == 0;
 }
 
 int slurm_options_translate(const struct batch_script *script, bool is_several,
@@ -167,24 +196,6 @@ int slurm_options_translate(const struct batch_script *script, bool is_several,
     }
     rd.option = NULL;
     return r == 0 ? slurm_add_amounts(&rd, err) : r;
-}
-
-const struct slurm_origin *slurm_options_blame(const struct slurm_options *options,
-                                               const char *option, const char *text)
-{
-    const struct slurm_origin *found = NULL;
-    bool is_named = false;
-
-    for (size_t i = 0; i < options->origin_count; i++) {
-        const struct slurm_origin *origin = &options->origins[i];
-        bool names_it = origin->value && strstr(text, origin->value);
-
-        if (slurm_origin_is_of(origin, option) && (names_it || !is_named)) {
-            found = origin;
-            is_named = names_it;
-        }
-    }
-    return found;
 }
 
 void slurm_options_done(struct slurm_options *options)

@@ -70,8 +70,7 @@ int slurm_add_pair(struct slurm_reader *rd, const char *option, struct aq_error 
     return strbuf_ok(&value) ? slurm_add(rd, option, value.data, err) : aq_fail_oom(err);
 }
 
-static int AQ_PRINTF(3, 4)
-    slurm_note(struct slurm_reader *rd, struct aq_error *err, const char *fmt, ...)
+int slurm_note(struct slurm_reader *rd, struct aq_error *err, const char *fmt, ...)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf note = STRBUF_INIT;
     va_list args;

@@ -219,9 +219,12 @@ static void submit_note(const struct submit *s)
     if (s->script.late_line)
         cli_note(s->cli, "%s: line %u is not read: options come before the first command", s->path,
                  s->script.late_line);
-    if (s->script.srun_line)
-        cli_note(s->cli, "%s: line %u: no srun is in the session; the script starts its programs",
-                 s->path, s->script.srun_line);
+    if (s->script.other_line)
+        cli_note(s->cli, "%s: line %u is not read: options are those of #SBATCH and #ALIQUOT",
+                 s->path, s->script.other_line);
+    if (s->script.command)
+        cli_note(s->cli, "%s: line %u: no %s is in the session; the script starts its programs",
+                 s->path, s->script.command_line, s->script.command);
 }
 
 /* ---- what wins ---- */
