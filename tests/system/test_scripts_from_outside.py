@@ -270,6 +270,17 @@ def test_a_script_may_go_where_it_was_submitted(cluster, submit, tmp_path):
     assert "/kernels/" in output_of(cluster, done)
 
 
+@pytest.mark.parametrize("option, says", [
+    ("--job-name=x", "--name NAME"), ("--mem-per-cpu=1G", "-r mem=4g"), ("--comment=x", "--tag TEXT"),
+    ("--gpus-per-node=1", "-r cuda.shares="), ("--export=ALL", "--env NAME[=VALUE]"),
+    ("--wrap=true", "aliquot run --detach 'COMMAND'"), ("--hold", "--starts-at TIME"),
+    ("-D/work", "'cd DIRECTORY && ...'"),
+])
+def test_options_of_sbatch_on_the_command_line_are_told_ours(submit, option, says):
+    done = submit("#!/bin/sh\ntrue\n", options=(option,))
+    assert done.returncode == 125 and says in done.stderr and "mean" not in done.stderr, done
+
+
 class Runs(NamedTuple):
     """A script that runs: what it prints, its name and amounts, what the notes say."""
     script: str

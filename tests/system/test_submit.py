@@ -181,12 +181,14 @@ def test_no_script(cluster, tmp_path):
 def test_gpus_are_what_the_cluster_offers(script, mode, slot):
     with Cluster() as cluster:
         start(cluster, f'allocation_mode = "{mode}"\n' + TWO_GPUS)
-        path = script("#!/bin/sh\n" + SMALL + "#SBATCH --gres=gpu:2\ntrue\n")
-        for name, words, wanted in (("both", (), {slot: "2"}),
-                                    ("half", ("-r", slot + "=1"), {slot: "1"})):
+        path = script("#!/bin/sh\n" + SMALL + "#SBATCH --gres=gpu:2\n"
+                      "echo ${SLURM_GPUS_ON_NODE-unset}\n")
+        for name, words, wanted, said in (("both", (), {slot: "2"}, "2\n"),
+                                          ("half", ("-r", slot + "=1"), {slot: "1"}, "unset\n")):
             done = submit(cluster, "--wait", "--name", name, *words, path)
             assert done.returncode == 0, done
             shown = json.loads(cluster.cli("session", "info", name, "-o", "json").stdout)
             assert {**shown["requested_slots"], "cpu": "1"} == {
                 "cpu": "1", "mem": str(64 << 20), **wanted}
+            assert cluster.cli("logs", name).stdout == said
         cluster.stop()
