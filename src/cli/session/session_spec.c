@@ -184,9 +184,25 @@ void spec_quote_command(int argc, char *const argv[], struct strbuf *out)
     }
 }
 
+/* "python3 x" of "A=1 B=2 python3 x" */
+static const char *spec_skip_variables(const char *line)
+{
+    for (;;) {
+        size_t name = strspn(line,
+                             "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789");
+        size_t len = strcspn(line, " \t\n");
+
+        if (name == 0 || line[name] != '=' || !line[len] || memchr(line, '\'', len)
+            || memchr(line, '"', len))
+            return line;
+        line += len;
+        line += strspn(line, " \t\n");
+    }
+}
+
 char *spec_make_name(const struct spec_opts *spec, int argc, char *const argv[])
 {
-    const char *program = argc ? argv[0] : "session", *slash;
+    const char *program = spec_skip_variables(argc ? argv[0] : "session"), *slash;
     size_t len = strcspn(program, " \t\n");
     char stem[17];
     size_t used = 0;

@@ -82,6 +82,8 @@ static void test_names(void **state)
         { NULL, "python3", "python3-" },
         { NULL, "/usr/bin/env python3", "env-" },
         { NULL, "./a_b.sh --x", "a_b.sh-" },
+        { NULL, "A=1 B_2=x python3 y", "python3-" },
+        { NULL, "A=1", "A1-" },
         { NULL, "$((1))", "1-" },
         { NULL, "...", "run-" },
         { NULL, "a-very-long-program-name", "a-very-long-prog-" },
