@@ -198,9 +198,15 @@ def test_an_error_names_the_line_and_its_option(submit, option, says, count):
     assert done.returncode == 125 and f"aliquot: ./job.sh: line 3: {says}" in done.stderr, done
 
 
-def test_an_error_about_the_command_line_names_no_line(submit):
-    done = submit("#!/bin/sh\n#SBATCH -A mine\ntrue\n", options=("--group", "nosuch"))
-    assert done.returncode == 125 and "aliquot: --group: Invalid group: 'nosuch'" in done.stderr
+@pytest.mark.parametrize("line, options, says", [
+    ("-A mine", ("--group", "nosuch"), "aliquot: --group: Invalid group: 'nosuch'"),
+    ("-c 1", ("-r", "cpu=1000000"), "aliquot: -r cpu: No agent"),
+    ("-G 1", ("-r", "cuda.device=1"), "aliquot: -r cuda.device: unknown slot"),
+    ("-A mine", ("--group", "mine", "--endpoint", "http://127.0.0.1:1"), "aliquot: "),
+])
+def test_an_error_about_the_command_line_names_no_line(submit, line, options, says):
+    done = submit(f"#!/bin/sh\n#SBATCH {line}\ntrue\n", options=options)
+    assert done.returncode == 125 and says in done.stderr and "line 2" not in done.stderr, done
 
 
 def test_variables_that_are_not_set_stay_unset(cluster, submit):

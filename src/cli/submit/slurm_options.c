@@ -121,7 +121,7 @@ const struct slurm_origin *slurm_options_blame(const struct slurm_options *optio
         const struct slurm_origin *origin = &options->origins[i];
         bool names_it = origin->value && strstr(text, origin->value);
 
-        if (slurm_origin_is_of(origin, option) && (names_it || !is_named)) {
+        if (option[0] && slurm_origin_is_of(origin, option) && (names_it || !is_named)) {
             found = origin;
             is_named = names_it;
         }

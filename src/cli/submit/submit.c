@@ -333,6 +333,9 @@ static void submit_drop_blame(struct submit *s)
             is_given = ((const struct cli_int *)given)->is_set;
         else if (o && o->type == CLI_LIST)
             is_given = ((const struct cli_list *)given)->count > 0;
+        else if (strcmp(option, SLURM_ORIGIN_GPUS) == 0)
+            is_given = submit_names_kind(&s->merged->spec.resources, s->gpus,
+                                         submit_kind_len(s->gpus));
         else if (strncmp(option, "-r ", 3) == 0)
             is_given = submit_names_kind(&s->merged->spec.resources, option + 3,
                                          strlen(option + 3));
