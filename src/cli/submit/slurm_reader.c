@@ -260,7 +260,7 @@ static int slurm_read_after(struct slurm_reader *rd, const struct slurm_option *
     int r = 0;
 
     while (r == 0 && *at) {
-        if (strncmp(at, "afterok:", 8) != 0)
+        if (strncasecmp(at, "afterok:", 8) != 0 || strchr(at, '?'))
             return slurm_refuse(rd, option, value,
                                 "afterok:SESSION[:SESSION...]; for another end, aliquot session "
                                 "wait, then submit",
