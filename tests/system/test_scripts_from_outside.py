@@ -421,6 +421,8 @@ srun ./app
     "a typing error": Refused("#!/bin/sh\n#SBATCH --cpu-per-task=2\n",
                               "line 2: sbatch has no option '--cpu-per-task=2'; did you mean "
                               "'--cpus-per-task'?"),
+    "a web page": Refused("#!/bin/sh\n#SBATCH\u00a0--mem=64M\n", "line 2: sbatch has no option"),
+    "a word processor": Refused("#!/bin/sh\n#SBATCH –mem=64M\n", "line 2: sbatch has no option"),
     "a heterogeneous job": Refused("#!/bin/sh\n#SBATCH -n 1\n#SBATCH hetjob\n#SBATCH -n 2\n",
                                    "line 3: 'hetjob': the kernels of a session are alike"),
     "shards": Refused("#!/bin/sh\n#SBATCH --gres=gpu:a100:1,shard:4\n",

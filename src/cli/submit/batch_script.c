@@ -113,13 +113,16 @@ static bool batch_is_comment(const char *at, const char *end)
     return at == end || *at == '#';
 }
 
-/* A line of options: the word, and then blanks or an option. */
+/* A line of options: the word, and then blanks or an option; no ASCII behind it is a blank of a
+ * web page, which the option then has.
+ */
 static bool batch_has_options(const char *at, const char *end, const char *word)
 {
     size_t len = strlen(word);
 
     return batch_has_word(at, end, word)
-           || ((size_t)(end - at) > len && memcmp(at, word, len) == 0 && at[len] == '-');
+           || ((size_t)(end - at) > len && memcmp(at, word, len) == 0
+               && (at[len] == '-' || (unsigned char)at[len] >= 0x80));
 }
 
 /* What the script says in vain: options for others, commands that are not in the session. */

@@ -254,6 +254,7 @@ static void test_scripts(void **state)
         { "#!/bin/sh\n\n  # a comment\n\t\n#SBATCH\n#SBATCH\t-H", "/bin/sh/5:slurm/6:slurm|-H/0" },
         { "#!/bin/sh\n#SBATCH-n 2\n#SBATCH--mem=1G\n#ALIQUOT--name x",
           "/bin/sh/2:slurm|-n|2/3:slurm|--mem=1G/4:ours|--name|x/0" },
+        { "#!/bin/sh\n#SBATCH\xc2\xa0-n 2\n", "/bin/sh/2:slurm|\xc2\xa0-n|2/0" },
         { "#!/bin/sh\n##SBATCH -n 2\n #SBATCH -n 2\n#SBATCHX\n# SBATCH -n 1\n", "/bin/sh/0" },
         { "#!/bin/sh\n#SBATCH -J 'a b' --x=\"c\\\"d\"e\\ f '' # -n 2\n",
           "/bin/sh/2:slurm|-J|a b|--x=c\"de f|/0" },
