@@ -28,7 +28,7 @@ bool first_input_is_pending(const struct first_input *first)
 bool first_input_is_read(struct first_input *first, int pipe, bool has_reader)
 {
     first->is_shut = !has_reader;
-    return first_input_left(pipe) == 0;
+    return has_reader && first_input_left(pipe) == 0;
 }
 
 size_t first_input_end(struct first_input *first, int pipe)

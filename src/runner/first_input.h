@@ -25,7 +25,7 @@ void first_input_begin(struct first_input *first, int pipe);
 /* True if first_input_is_read() is to be asked when the pipe can be written to. */
 bool first_input_is_pending(const struct first_input *first);
 
-/* All of it has been read. Notes whether anybody can read the rest: 'has_reader' is not EPOLLERR. */
+/* All of it has been read, and somebody may want more. 'has_reader': the event is not EPOLLERR. */
 bool first_input_is_read(struct first_input *first, int pipe, bool has_reader);
 
 /* Bytes of it that were read so far; nothing is awaited any more, and the pipe has its usual size. */
