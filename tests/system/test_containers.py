@@ -102,8 +102,8 @@ def test_memory_of_a_command(cluster):
 
 
 def test_memory_too_small_to_start(cluster):
-    shown, _ = run(cluster, "true", config=resources(mem="256k"))
-    assert "256 KiB of memory is too little to start a container: ask for at least 8 MiB" \
+    shown, _ = run(cluster, "true", config=resources(mem="1m"))
+    assert "1 MiB of memory is too little to start a container: ask for at least 8 MiB" \
         in why(cluster, shown)
 
 
