@@ -306,13 +306,13 @@ MIB = 1 << 20
 FROM_OUTSIDE = {
     "nextflow": Runs("""#!/bin/bash
 #SBATCH -J nf-ALIGN_(sample_1)
-#SBATCH -o /work/ab/cdef01/.command.log
+#SBATCH -o /data/run/ab/cdef01/.command.log
 #SBATCH --no-requeue
 #SBATCH --signal B:USR2@30
 #SBATCH -c 2
 #SBATCH -t 01:00:00
 #SBATCH --mem 1024M
-NXF_CHDIR=/work/ab/cdef01
+NXF_CHDIR=/data/run/ab/cdef01
 # NEXTFLOW TASK: ALIGN (sample 1)
 set -e
 set -u
