@@ -38,7 +38,7 @@ struct server_limits {
     unsigned idle_msec;            /* between requests [75,000] */
     unsigned write_msec;           /* queued bytes may stand still [30,000] */
     unsigned keepalive_msec;       /* silence on an event stream before a comment [15,000] */
-    unsigned connections_max;      /* beyond it idle and slow ones are closed [10,000] */
+    unsigned connections_max;      /* beyond it idle ones are closed, else 503 [10,000] */
     size_t queue_max;              /* bytes queued for one slow reader [8 MiB] */
     size_t bodies_max; /* bytes of all bodies held at one time; beyond it 503 [128 MiB] */
 };

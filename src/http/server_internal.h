@@ -64,7 +64,7 @@ struct request {
     bool gone;
 };
 
-/* Whoever an address stands for, while there are connections from it. */
+/* A client address, or an IPv6 network of 64 bits, that has connections open. */
 struct server_peer {
     char name[SERVER_PEER_MAX];
     size_t connections;

@@ -17,8 +17,8 @@ struct json_t;
 #define RESOURCE_OPTS_SPLITTING "allow_fractional_resource_fragmentation"
 
 /* May an amount that fits on one device be split over several, and one that does not into unequal
- * parts? UNSAID: as whoever is asked next says, in the end the agents have it whole or in equal
- * parts.
+ * parts? UNSAID by the session: as its resource group says; UNSAID by both: no, but an agent whose
+ * devices have changed since may do so.
  */
 enum splitting { SPLITTING_UNSAID, SPLITTING_FORBIDDEN, SPLITTING_ALLOWED };
 

@@ -71,7 +71,7 @@ static void command_runner_become(const struct command_runner *runner,
     _exit(127);
 }
 
-/* Who has connected and would wait for ever. */
+/* Close connections that no runner will serve. */
 static void command_runner_send_away(const struct command_runner *runner)
 {
     int fd;

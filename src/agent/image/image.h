@@ -79,10 +79,10 @@ void images_set_pull_group(struct images *images, uint32_t group);
  */
 int images_set_logins(struct images *images, const char *text, struct aq_error *err);
 
-/* What whoever names an image is told of a failure: the cause, as one of a few sentences, but not
- * what answered at the registry's address. Where what fetches reaches more than containers do, of a
- * registry that no administrator has named, not how it fails, either: both would show the node's
- * network.
+/* What the user who names an image is told of a failure: the cause, as one of a few sentences, and
+ * not what answered at the registry's address. Where the fetch reaches more than containers do, the
+ * cause is withheld, too, unless an administrator has named the registry: both would show the
+ * node's network.
  */
 void image_hide_failure(const struct images *images, const char *name,
                         const struct aq_error *failure, struct aq_error *ret);

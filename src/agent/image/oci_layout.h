@@ -17,7 +17,7 @@
 int oci_layout_read(const char *layout, const char *digest, struct strbuf *out,
                     struct aq_error *err);
 
-/* Make the folder 'path' anew, a layout with one image, "image": the manifest of 'layout' with
+/* Recreate the folder 'path' as a layout with one image, "image": the manifest of 'layout' with
  * this digest and size.
  */
 int oci_layout_make_view(const char *layout, const char *digest, size_t manifest_size,

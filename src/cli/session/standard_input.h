@@ -4,8 +4,8 @@
  * Terminals, pipes and sockets are waited for, files are read by a thread of the
  * loop. Descriptors get back the flags that the loop has changed.
  *
- * Input may be held: one piece of it is looked at and stays where it is, for whoever reads the
- * same pipe, file or socket after us, until standard_input_take().
+ * Input may be held: one piece of it is peeked at and left in the pipe, file or socket, for its
+ * next reader, until standard_input_take().
  */
 #ifndef AQ_CLI_SESSION_STANDARD_INPUT_H
 #define AQ_CLI_SESSION_STANDARD_INPUT_H

@@ -15,9 +15,9 @@
  *            {"type": "ping"}
  * Out:       {"type": "taken", "bytes": 0, "is_all": false} if input will be reported on;
  *            {"type": "started"}; {"type": "taken", "bytes", "is_all"}: so much of the first
- *            piece was read, all of it or when the command ended; binary: a byte 1 and standard output, or 2 and
- *            standard error; at last {"type": "ended", "exit_code", "signal"} or
- *            {"type": "failed", "kind", "message"}
+ *            piece was read, all of it or when the command ended; binary: a byte 1 and
+ *            standard output, or 2 and standard error; at last
+ *            {"type": "ended", "exit_code", "signal"} or {"type": "failed", "kind", "message"}
  *
  * Whichever side is slow holds the other back; neither can fill memory.
  */
