@@ -3,6 +3,7 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,6 +15,8 @@
 
 #include "base/clock.h"
 #include "base/utf8.h"
+
+#define LOG_LINE_MAX 2048
 
 static const char *log_component = "aliquot";
 static enum log_level log_max = LOG_LEVEL_INFO;
@@ -78,6 +81,23 @@ const char *log_text_of(const char *line)
     return text;
 }
 
+char *log_read_last(const char *path, int64_t from)
+{
+    AQ_CLEANUP(aq_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char text[LOG_LINE_MAX + 1], *line;
+    off_t end = fd >= 0 ? lseek(fd, 0, SEEK_END) : 0;
+    off_t start = AQ_MAX((off_t)from, end - LOG_LINE_MAX);
+    ssize_t got = start < end ? pread(fd, text, (size_t)(end - start), start) : 0;
+
+    while (got > 0 && text[got - 1] == '\n')
+        got--;
+    if (got <= 0)
+        return NULL;
+    text[got] = '\0';
+    line = strrchr(text, '\n');
+    return strdup(log_text_of(line ? line + 1 : text));
+}
+
 static size_t log_put_prefix(char *line, size_t size, enum log_level level)
 {
     static const char *const colours[] = { [LOG_LEVEL_ERR] = "\033[31m",
@@ -96,7 +116,7 @@ static size_t log_put_prefix(char *line, size_t size, enum log_level level)
 
 void log_write(enum log_level level, const char *fmt, ...)
 {
-    char line[2048];
+    char line[LOG_LINE_MAX];
     va_list args;
     size_t start, len;
     int saved = errno;

@@ -10,6 +10,8 @@
 #ifndef AQ_BASE_LOG_H
 #define AQ_BASE_LOG_H
 
+#include <stdint.h>
+
 #include "base/error.h"
 
 /* syslog(3) levels */
@@ -28,6 +30,9 @@ int log_parse_level(const char *text);
 
 /* The text of a line that was written to a file; another line as it is. */
 const char *log_text_of(const char *line);
+
+/* That of the last line of a file behind 'from'; NULL = there is none, or no file. Caller frees. */
+char *log_read_last(const char *path, int64_t from);
 
 void log_write(enum log_level level, const char *fmt, ...) AQ_PRINTF(2, 3);
 

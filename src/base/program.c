@@ -12,11 +12,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/fs.h"
 #include "base/log.h"
 
 #define OUTPUT_MAX (64u << 10)
-#define LOG_MAX (64u << 20)
 
 static _Noreturn void program_become(char *const *argv, int out_fd, int log_fd, int null_fd)
 {
@@ -68,16 +66,13 @@ static const char *program_last_line(struct strbuf *text)
 static int program_fail(char *const *argv, const char *log_path, off_t log_from, int code,
                         struct strbuf *text, struct aq_error *err)
 {
-    const char *slash = strrchr(argv[0], '/'), *name = slash ? slash + 1 : argv[0], *why;
-    AQ_CLEANUP(strbuf_donep) struct strbuf logged = STRBUF_INIT;
+    const char *slash = strrchr(argv[0], '/'), *name = slash ? slash + 1 : argv[0];
+    AQ_CLEANUP(aq_freep) char *logged = log_path ? log_read_last(log_path, log_from) : NULL;
+    const char *said = log_path ? logged : text->len ? log_text_of(program_last_line(text)) : NULL;
+    const char *why = code == ETIMEDOUT ? "it did not end in time"
+                      : said            ? said
+                                        : "it failed without a word";
 
-    if (log_path && fs_read(AT_FDCWD, log_path, LOG_MAX, &logged, NULL) == 0)
-        strbuf_consume(&logged, AQ_MIN((size_t)log_from, logged.len));
-    if (log_path)
-        text = &logged;
-    why = code == ETIMEDOUT ? "it did not end in time"
-          : text->len       ? log_text_of(program_last_line(text))
-                            : "it failed without a word";
     if (log_path)
         return aq_fail(err, code, "%s: %s; see '%s'", name, why, log_path);
     return aq_fail(err, code, "%s: %s", name, why);

@@ -26,7 +26,6 @@
 #define SESSIONS_MSEC 20000 /* for their end when --dev stops */
 #define STOP_MSEC 10000
 #define DEATHS_MAX 5 /* before it has ever served */
-#define LOG_MAX (64u << 20)
 
 /* Published for development; the manager accepts it with --dev only. */
 #define DEV_ACCESS_KEY "AKIAIOSFODNN7EXAMPLE"
@@ -134,20 +133,6 @@ static void up_print_welcome(const struct up *up)
                      geteuid() == 0 ? " --image debian:stable-slim" : "",
                      warning_of_sessions(false));
     (void)fflush(stdout);
-}
-
-/* What a program that will not start has said last. */
-static char *up_read_reason(const char *path)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    const char *line;
-
-    if (fs_read(AT_FDCWD, path, LOG_MAX, &text, NULL) < 0)
-        return NULL;
-    while (text.len && text.data[text.len - 1] == '\n')
-        strbuf_truncate(&text, text.len - 1);
-    line = strrchr(text.data, '\n');
-    return text.len ? strdup(log_text_of(line ? line + 1 : text.data)) : NULL;
 }
 
 /* ---- stopping ---- */
@@ -272,7 +257,7 @@ static void up_on_death(struct child *child, int status, unsigned deaths, void *
     up_write_state_info(up);
     if (!up->was_up && deaths >= DEATHS_MAX) {
         const char *path = up_log_of(up, child);
-        AQ_CLEANUP(aq_freep) char *reason = up_read_reason(path);
+        AQ_CLEANUP(aq_freep) char *reason = log_read_last(path, 0);
 
         aq_fail(&up->err, ECHILD,
                 "the %s does not start: %s; all that it said is in '%s', and what this "

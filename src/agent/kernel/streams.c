@@ -217,14 +217,16 @@ static bool streams_on_exec_bytes(void *data, const char *bytes, size_t len)
     return link_stream_write(s->stream, bytes, len) == 1;
 }
 
+/* So far in the container, of a command that users have given. */
 static struct memory_kills streams_read_kills(const struct served *s)
 {
     const struct agent_daemon *agent = s->agent;
     const struct oci_host *host = agent->containers ? runtime_oci_host(agent->containers) : NULL;
     char id[UUID_TEXT_MAX];
 
-    return host ? memory_kills_read(&host->cgroups, uuid_format(&s->kernel_id, id))
-                : (struct memory_kills){ 0 };
+    return host && strcmp(s->exec_kind, "exec") == 0
+               ? memory_kills_read(&host->cgroups, uuid_format(&s->kernel_id, id))
+               : (struct memory_kills){ 0 };
 }
 
 static void streams_on_exec_failed(void *data, struct strbuf *out)
@@ -232,7 +234,7 @@ static void streams_on_exec_failed(void *data, struct strbuf *out)
     const struct served *s = data;
     const struct memory_kills kills = streams_read_kills(s);
 
-    if (strcmp(s->exec_kind, "exec") != 0 || kills.count <= s->kills)
+    if (kills.count <= s->kills)
         return;
     strbuf_adds(out, "aliquot: a process was killed: out of memory");
     if (kills.limit_bytes) {

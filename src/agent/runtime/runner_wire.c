@@ -104,10 +104,11 @@ int runner_wire_open(uv_loop_t *loop, const char *directory, const char *socket,
             aq_closep(&fd);
             return aq_fail(err, -r, "watch a runner's socket: %s", uv_strerror(r));
         }
-        return r == -ECONNREFUSED || r == -ENOENT ? aq_fail(
-                   err, ENOTCONN,
-                   "nothing takes commands there: it has ended, or an earlier release has started it")
-                                                  : r;
+        if (r != -ECONNREFUSED && r != -ENOENT)
+            return r;
+        return aq_fail(err, ENOTCONN,
+                       "nothing takes commands there: it has ended, or an agent of an earlier "
+                       "release has started it");
     }
     w->poll.data = w;
     w->fd = fd;
