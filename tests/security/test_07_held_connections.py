@@ -1,30 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whoever holds many connections of the API leaves room for others."""
 
-import resource
 import socket
 
 import pytest
 
 from client import ADMIN, USER
 from cluster import Cluster
+from open_files import many_files
 
 MANY = 11000  # the manager has 10,000 places
 
 
 @pytest.fixture
 def cluster():
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard < MANY + 2000:
-        pytest.skip("needs many open files")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    with Cluster() as cluster:
+    with many_files(MANY + 2000), Cluster() as cluster:
         cluster.start_manager()
         assert cluster.client().send("PATCH", "/aliquot/v1/keypairs/" + USER[0],
                                      {"rate_limit": 0}).status == 200
         yield cluster
         cluster.stop()
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def hold(cluster, text):

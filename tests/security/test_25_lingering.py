@@ -3,7 +3,6 @@
 
 import http.client
 import json
-import resource
 import socket
 import threading
 import time
@@ -12,6 +11,7 @@ import pytest
 
 from client import ADMIN
 from cluster import Cluster
+from open_files import many_files
 
 MANY = 11000  # the manager has 10,000 places
 WAYS = {  # what is sent first, and what again and again
@@ -25,15 +25,10 @@ WAYS = {  # what is sent first, and what again and again
 
 @pytest.fixture(name="cluster", scope="module")
 def cluster_fixture():
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard < MANY + 2000:
-        pytest.skip("needs many open files")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    with Cluster() as cluster:
+    with many_files(MANY + 2000), Cluster() as cluster:
         cluster.start_manager()
         yield cluster
         cluster.stop()
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 class Attack:

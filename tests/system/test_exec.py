@@ -3,7 +3,6 @@
 the runner as process 1, and what no process inside can reach."""
 
 import hashlib
-import os
 import random
 import shutil
 import signal
@@ -13,6 +12,7 @@ import subprocess
 import pytest
 
 from cluster import Cluster, batch, running, wait_for, wait_status
+from exec_cli import command, run
 from runtimes import settings_of
 from terminal import Terminal
 from world import BUILD
@@ -33,17 +33,6 @@ def cluster(request):
 def box(cluster):
     with running(cluster.client(), "boxy", image="host"):
         yield "boxy"
-
-
-def command(cluster, *words):
-    return [BUILD / "aliquot", "exec", *words], {**cluster.env, **cluster.cli_env()}
-
-
-def run(cluster, *words, data=b""):
-    """(exit status, standard output, standard error) of 'aliquot exec'."""
-    argv, env = command(cluster, *words)
-    done = subprocess.run(argv, env=env, input=data, capture_output=True, timeout=60, check=False)
-    return done.returncode, done.stdout, done.stderr
 
 
 def terminal(cluster, *words, verb=("exec",), **size):

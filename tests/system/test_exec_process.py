@@ -5,13 +5,13 @@ is, and end with it."""
 import os
 import pathlib
 import signal
-import subprocess
 
 import pytest
 
 from cluster import Cluster, batch, running, wait_for, wait_status
+from exec_cli import command, run, start
 from terminal import Terminal
-from world import BUILD, processes_of
+from world import processes_of
 
 IS_ROOT = os.geteuid() == 0
 SHOWS = ("pwd; id -u; id -g; id -G; ulimit -n; nice; umask; cat /proc/self/limits; "
@@ -36,22 +36,6 @@ def cluster():
 def plain(cluster):
     with running(cluster.client(), "plain"):
         yield "plain"
-
-
-def command(cluster, *words):
-    return [BUILD / "aliquot", "exec", *words], {**cluster.env, **cluster.cli_env()}
-
-
-def start(cluster, *words):
-    argv, env = command(cluster, *words)
-    return subprocess.Popen(argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE)
-
-
-def run(cluster, *words, data=b""):
-    process = start(cluster, *words)
-    out, err = process.communicate(data, timeout=60)
-    return process.returncode, out, err
 
 
 @pytest.mark.gate
