@@ -43,15 +43,11 @@ int platform_amd64_level(const char *flags)
 
 int platform_level(void)
 {
-    static int level;
+    int level = PLATFORM_LEVEL_MAX;
     char *line = NULL;
     size_t size = 0;
-    FILE *file;
+    FILE *file = fopen("/proc/cpuinfo", "re");
 
-    if (level)
-        return level;
-    level = PLATFORM_LEVEL_MAX;
-    file = fopen("/proc/cpuinfo", "re");
     while (file && getline(&line, &size, file) > 0)
         if (strncmp(line, "flags", 5) == 0) {
             level = platform_amd64_level(line);

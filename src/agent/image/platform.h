@@ -12,7 +12,7 @@
 /* The highest level whose features are all among these flags, parted by blanks; at least 1. */
 int platform_amd64_level(const char *flags);
 
-/* That of this machine's processor, found out once; the highest where nothing says which. */
+/* That of this machine's processor; the highest where nothing says which. */
 int platform_level(void);
 
 /* How well an image of the architecture (OCI name) with this variant ("" = none) runs on a
