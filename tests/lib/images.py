@@ -292,7 +292,7 @@ class Store:
         self.config = self.path / "agent.toml"
         self.env = dict(os.environ)
         self.settings = {"allow": "* host oci:/ oci-archive:/ docker-archive:/ rootfs:/",
-                         "keep-free": "0", "unpack": str(BUILD / "aliquot-unpack"), **settings}
+                         "keep-free": "1", "unpack": str(BUILD / "aliquot-unpack"), **settings}
 
     def command(self, verb, *args):
         self.config.write_text("[image]\n" + "".join(
@@ -355,6 +355,17 @@ def mounted(layers, path):
         yield path / "tree"
     finally:
         subprocess.run(["umount", "--lazy", path / "tree"], check=True)
+
+
+@contextlib.contextmanager
+def small_disk(path, size):
+    """The folder, on a disk of its own while the test runs."""
+    path.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "aliquot", path], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", path], check=True)
 
 
 def describe(path):

@@ -135,10 +135,10 @@ class World:
 
 
 class Space:
-    """A network (and perhaps mount) namespace held by a sleeping process."""
+    """A network or mount namespace, or both, held by a sleeping process."""
 
-    def __init__(self, mounts=False):
-        flags = ["-n", "-m"] if mounts else ["-n"]
+    def __init__(self, mounts=False, network=True):
+        flags = ["-n"] * network + ["-m"] * mounts
         self.flags = flags
         self.process = subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", "unshare", *flags,

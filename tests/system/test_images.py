@@ -16,7 +16,7 @@ import pytest
 
 from cluster import wait_for
 from images import (OCI, WRONG, Layout, Registry, Store, archive, compress, device, file, folder,
-                    hard_link, link, mounted, sha256, tree)
+                    hard_link, link, mounted, sha256, small_disk, tree)
 
 for program in ("skopeo", "umoci", "docker-registry"):
     if not shutil.which(program):
@@ -540,16 +540,6 @@ def test_killed_while_pulling(layout, remote, registry):
 
 
 # ---- disks ----
-
-@contextlib.contextmanager
-def small_disk(path, size):
-    path.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "aliquot", path], check=True)
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "--lazy", path], check=True)
-
 
 def test_full_disk_in_the_middle_of_a_layer(layout, store):
     layout.image("t", [archive([file(f"f{i}", bytes(1 << 20)) for i in range(24)])])
