@@ -15,6 +15,7 @@
 #include "agent/identity.h"
 #include "agent/kernel/kernel.h"
 #include "agent/kernel/limit_violation.h"
+#include "agent/kernel/scratch_room.h"
 #include "agent/settings/image_registries.h"
 #include "agent/settings/net_settings.h"
 #include "agent/runtime/oci.h"
@@ -539,6 +540,8 @@ int agent_new(uv_loop_t *loop, const struct settings *settings,
         r = disk_worker_new(loop, settings->state, &agent->disk, err);
     if (r == 0)
         r = images_new(loop, settings, &agent->images, err);
+    if (r == 0)
+        images_set_promised(agent->images, scratch_room_kept, agent);
     if (r == 0 && agent->containers)
         r = agent_watch_slices(agent, err);
     if (r == 0)

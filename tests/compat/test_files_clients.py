@@ -14,7 +14,7 @@ VERSIONS = ("22.3.2", "23.9.10", "26.9.6")
 @pytest.fixture(scope="module")
 def cluster():
     with Cluster(**settings_of("crun"), ALIQUOT_IMAGE_ALLOW="* oci:/",
-                 ALIQUOT_IMAGE_KEEP_FREE="0") as made:
+                 ALIQUOT_IMAGE_KEEP_FREE="1") as made:
         made.start_manager()
         made.start_agent()
         layout = Layout(made.folder / "layout")

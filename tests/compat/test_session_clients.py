@@ -36,7 +36,7 @@ def image(tmp_path_factory):
 @pytest.fixture(scope="module")
 def cluster(image):
     with Cluster(**settings_of("crun"), ALIQUOT_IMAGE_INSECURE=image.split("/")[0],
-                 ALIQUOT_IMAGE_KEEP_FREE="0") as made:
+                 ALIQUOT_IMAGE_KEEP_FREE="1") as made:
         made.start_manager()
         made.start_agent()
         made.image = image

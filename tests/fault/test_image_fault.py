@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from images import Layout, Store, archive, file, folder, mounted
+from images import Layout, Store, archive, file, folder, mounted, small_disk
 from world import ROOT
 
 POINTS = [point for point in
@@ -88,3 +88,24 @@ def test_removal_is_gone_on_with(scene, point, tmp_path):
     store.check_clean()
     assert not store.entries("layers") and not store.entries("images")
     check_image(store.get(name), tmp_path / "mount")
+
+
+@pytest.mark.parametrize("point", REMOVING)
+def test_room_is_made_again(tmp_path, point):
+    """The disk is full of what nobody uses, and the process dies while that gives way."""
+    layout, store = Layout(tmp_path / "layout"), Store(tmp_path / "store")
+    names = []
+    for i in range(6):
+        layout.image(f"t{i}", [(archive([file("x", os.urandom(1 << 20))]), "")])
+        names.append(layout.reference(f"t{i}"))
+    store.env.update(ALIQUOT_FAULT_ONCE=str(tmp_path / "died"))
+    with small_disk(store.state, "9m"):
+        for name in names[:-1]:
+            store.get(name)
+        store.env["ALIQUOT_FAULT"] = point
+        store.run("get", names[-1])
+        assert (tmp_path / "died").exists(), "no process has passed it"
+        check_records(store)
+        store.get(names[-1])
+        assert [names[-1]] in store.images().values() and [names[0]] not in store.images().values()
+        store.check_clean()

@@ -104,7 +104,7 @@ def python_layer():
 @pytest.fixture(scope="module", params=("crun", "runc"))
 def cluster(request):
     with Cluster(**settings_of(request.param), ALIQUOT_IMAGE_ALLOW="* host oci:/",
-                 ALIQUOT_IMAGE_KEEP_FREE="0") as cluster:
+                 ALIQUOT_IMAGE_KEEP_FREE="1") as cluster:
         cluster.start_manager()
         cluster.start_agent()
         cluster.supervise()

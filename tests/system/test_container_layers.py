@@ -15,7 +15,7 @@ def test_images_of_very_many_layers():
     # in memory, where a flush for each layer takes no time
     with tempfile.TemporaryDirectory(prefix="aliquot-test-", dir="/dev/shm") as folder, \
             Cluster(**settings_of("crun"), ALIQUOT_IMAGE_ALLOW="oci:/",
-                    ALIQUOT_IMAGE_KEEP_FREE="0", ALIQUOT_IMAGE_FOLDER=folder) as cluster:
+                    ALIQUOT_IMAGE_KEEP_FREE="1", ALIQUOT_IMAGE_FOLDER=folder) as cluster:
         cluster.start_manager()
         cluster.start_agent()
         layout = Layout(cluster.folder / "layout")

@@ -29,7 +29,7 @@ SANITIZED = b"__asan_init" in (BUILD / "aliquot-manager").read_bytes()
 @pytest.fixture(params=("crun", "runc"), scope="module")
 def cluster(request):
     with Cluster(**settings_of(request.param), ALIQUOT_IMAGE_ALLOW="* host oci:/",
-                 ALIQUOT_IMAGE_KEEP_FREE="0") as cluster:
+                 ALIQUOT_IMAGE_KEEP_FREE="1") as cluster:
         cluster.start_manager(ALIQUOT_FILES_MAX_SIZE="32m", ALIQUOT_FILES_MAX_FILES="300")
         cluster.start_agent(**({"ALIQUOT_CONTAINER_SCRATCH_SIZE": "48m"}
                                if containers.can_limit_scratch() else {}))

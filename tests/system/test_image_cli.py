@@ -42,7 +42,7 @@ def scene(tmp_path_factory):
         names[tag] = layout.push(tag, registry, f"team/image:{tag}")
     layout.image("operation", [base], Labels={"ai.backend.features": "batch operation"})
     names["operation"] = layout.push("operation", registry, "team/tool:1.2-py39-cuda11.3-slim")
-    settings = {"ALIQUOT_IMAGE_INSECURE": registry.address, "ALIQUOT_IMAGE_KEEP_FREE": "0",
+    settings = {"ALIQUOT_IMAGE_INSECURE": registry.address, "ALIQUOT_IMAGE_KEEP_FREE": "1",
                 "ALIQUOT_MANAGER_HEARTBEAT": "0.2s", "ALIQUOT_RUNTIME_DRIVER": "auto"}
     try:
         with Cluster(**settings) as cluster:

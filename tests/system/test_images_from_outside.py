@@ -334,7 +334,7 @@ def place(tmp_path_factory):
     try:
         with started_cluster(ALIQUOT_IMAGE_ALLOW="* host oci:/ oci-archive:/ docker-archive:/",
                              ALIQUOT_IMAGE_INSECURE=f"{registry.address} {NOBODY}",
-                             ALIQUOT_IMAGE_KEEP_FREE="0") as cluster:
+                             ALIQUOT_IMAGE_KEEP_FREE="1") as cluster:
             yield cluster, layout, registry
     finally:
         registry.stop()

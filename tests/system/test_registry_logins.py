@@ -36,7 +36,7 @@ def scene(tmp_path_factory):
         layout.push(str(i), registry, f"team/image:{i}", "--dest-creds", "aliquot:secret")
         names.append(f"{registry.address}/team/image:{i}")
     try:
-        with Cluster(ALIQUOT_IMAGE_INSECURE=registry.address, ALIQUOT_IMAGE_KEEP_FREE="0",
+        with Cluster(ALIQUOT_IMAGE_INSECURE=registry.address, ALIQUOT_IMAGE_KEEP_FREE="1",
                      ALIQUOT_MANAGER_HEARTBEAT="0.2s") as cluster:
             cluster.start_manager()
             cluster.start_agent("node1")

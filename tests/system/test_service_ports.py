@@ -113,7 +113,7 @@ def start(runtime, **settings):
     cluster = Cluster(**{**settings_of(runtime), "ALIQUOT_NETWORK_ENABLED": "true",
                          "ALIQUOT_NETWORK_SSH": "false",
                          "ALIQUOT_NETWORK_PORT_MIN": "30000", "ALIQUOT_NETWORK_PORT_MAX": "30003",
-                         "ALIQUOT_NETWORK_PORT_REST": "3600s", "ALIQUOT_IMAGE_KEEP_FREE": "0",
+                         "ALIQUOT_NETWORK_PORT_REST": "3600s", "ALIQUOT_IMAGE_KEEP_FREE": "1",
                          "ALIQUOT_IMAGE_ALLOW": "* host oci:/", **settings})
     cluster.start_manager()
     cluster.start_agent()

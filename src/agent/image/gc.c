@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "agent/image/store_layout.h"
@@ -54,6 +53,8 @@ static void gc_on_removed(uv_work_t *work, int status)
     free(garbage);
     images->is_removing = false;
     gc_remove_next(images);
+    if (list_is_empty(&images->garbage) && !images->is_closing)
+        room_made(images);
     images_let_go(images);
 }
 
@@ -161,6 +162,9 @@ int gc_remove(struct images *images, struct image_record *record, int64_t *ret_b
         return aq_fail_as(err, EBUSY, "image-in-use", "image",
                           "the image is in use by %u of this node's kernels; end them first",
                           record->holds);
+    if (!gc_is_idle(images, record))
+        return aq_fail_as(err, EBUSY, "image-in-use", "image",
+                          "the image is being given to one of this node's kernels");
     r = gc_throw_away(images, "images", layout_digest_hex(record->digest), err);
     AQ_FAULT("agent.image.gone");
     if (r < 0)
@@ -186,6 +190,21 @@ static int64_t gc_last_use(const struct image_record *record)
     return AQ_MAX(record->used_usec, record->fetched_usec);
 }
 
+bool gc_is_older(const struct image_record *record, const struct image_record *than)
+{
+    return !than || gc_last_use(record) < gc_last_use(than)
+           || (gc_last_use(record) == gc_last_use(than)
+               && strcmp(record->digest, than->digest) < 0);
+}
+
+bool gc_is_idle(const struct images *images, const struct image_record *record)
+{
+    LIST_FOREACH(it, &images->requests)
+        if (LIST_ENTRY(it, struct image_request, link)->found == record)
+            return false;
+    return !record->holds && !pulls_have(images, record->digest);
+}
+
 static struct image_record *gc_oldest_unused(const struct images *images, int64_t *ret_unused_bytes)
 {
     struct image_record *oldest = NULL;
@@ -194,29 +213,20 @@ static struct image_record *gc_oldest_unused(const struct images *images, int64_
     for (size_t i = 0; i < images->records.count; i++) {
         struct image_record *record = images->records.entries[i].value;
 
-        if (record->holds)
+        if (!gc_is_idle(images, record))
             continue;
         *ret_unused_bytes += record->size_bytes;
-        if (!oldest || gc_last_use(record) < gc_last_use(oldest)
-            || (gc_last_use(record) == gc_last_use(oldest)
-                && strcmp(record->digest, oldest->digest) < 0))
+        if (gc_is_older(record, oldest))
             oldest = record;
     }
     return oldest;
 }
 
-static int64_t gc_available_bytes(const struct images *images)
-{
-    struct statvfs fs;
-
-    return statvfs(images->directory, &fs) < 0 ? INT64_MAX : (int64_t)(fs.f_bavail * fs.f_frsize);
-}
-
-int64_t gc_collect(struct images *images, int64_t need_bytes)
+/* What the settings say about age and size. */
+static int64_t gc_collect(struct images *images)
 {
     const struct settings *settings = images->settings;
     int64_t now = clock_realtime_usec(), freed, unused, bytes = 0;
-    int64_t wanted = need_bytes + settings->image_keep_free, available = gc_available_bytes(images);
     struct image_record *record;
 
     freed = gc_remove_layers(images, now - ORPHAN_USEC);
@@ -224,9 +234,8 @@ int64_t gc_collect(struct images *images, int64_t need_bytes)
         bool is_old = settings->image_keep_usec
                       && gc_last_use(record) < now - settings->image_keep_usec;
         bool is_much = settings->image_keep_bytes && unused > settings->image_keep_bytes;
-        bool is_needed = need_bytes && available + freed < wanted;
 
-        if (!is_old && !is_much && !is_needed)
+        if (!is_old && !is_much)
             break;
         if (gc_remove(images, record, &bytes, NULL) < 0)
             break;
@@ -235,22 +244,22 @@ int64_t gc_collect(struct images *images, int64_t need_bytes)
     return freed;
 }
 
-/* ---- pulls that nobody went on with ---- */
+/* ---- what nobody went on with ---- */
 
-/* Of no more use: too old, or of an image that is here. */
-static bool gc_is_stale_pull(struct images *images, int directory, const char *name)
+/* Of no more use: not changed since then, or of an image that is here. */
+static bool gc_is_stale_pull(struct images *images, int directory, const char *name,
+                             int64_t older_usec)
 {
-    time_t limit = (time_t)((clock_realtime_usec() - ORPHAN_USEC) / USEC_PER_SEC);
     char digest[sizeof("sha256:") + NAME_MAX];
     struct stat st;
 
     (void)snprintf(digest, sizeof(digest), "sha256:%s", name);
     return name[0] != '.' && !pulls_have(images, digest)
            && fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) == 0
-           && (st.st_mtime < limit || map_gets(&images->records, digest));
+           && (st.st_mtime <= older_usec / USEC_PER_SEC || map_gets(&images->records, digest));
 }
 
-static void gc_remove_pulls(struct images *images, bool is_start)
+static void gc_remove_pulls(struct images *images, int64_t older_usec, bool is_start)
 {
     AQ_CLEANUP(aq_freep) char *directory = images_path(images, "pulls");
     DIR *dir = directory ? opendir(directory) : NULL;
@@ -259,7 +268,7 @@ static void gc_remove_pulls(struct images *images, bool is_start)
     while (dir && (entry = readdir(dir))) {
         AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s", directory, entry->d_name);
 
-        if (gc_is_stale_pull(images, dirfd(dir), entry->d_name))
+        if (gc_is_stale_pull(images, dirfd(dir), entry->d_name, older_usec))
             (void)gc_throw_away(images, "pulls", entry->d_name, NULL);
         else if (is_start && path
                  && strncmp(entry->d_name, LAYOUT_REMOVED_PREFIX, strlen(LAYOUT_REMOVED_PREFIX))
@@ -270,17 +279,48 @@ static void gc_remove_pulls(struct images *images, bool is_start)
         (void)closedir(dir);
 }
 
+/* Halves of layers that no process unpacks: its pull was given up. */
+static void gc_remove_halves(struct images *images)
+{
+    AQ_CLEANUP(aq_freep) char *directory = images_path(images, "layers");
+    const size_t prefix = strlen(LAYOUT_UNFINISHED_PREFIX);
+    DIR *dir = directory ? opendir(directory) : NULL;
+    struct dirent *entry;
+
+    while (dir && (entry = readdir(dir))) {
+        char diff_id[DIGEST_TEXT_MAX + 8];
+        const struct image_layer *layer;
+
+        if (strncmp(entry->d_name, LAYOUT_UNFINISHED_PREFIX, prefix) != 0)
+            continue;
+        (void)snprintf(diff_id, sizeof(diff_id), "sha256:%.64s", entry->d_name + prefix);
+        layer = map_gets(&images->layers, diff_id);
+        if (!layer || !layer->tool)
+            (void)gc_throw_away(images, "layers", entry->d_name, NULL);
+    }
+    if (dir)
+        (void)closedir(dir);
+}
+
+void gc_remove_leftovers(struct images *images)
+{
+    gc_remove_pulls(images, INT64_MAX, false);
+    gc_remove_halves(images);
+    (void)gc_remove_layers(images, INT64_MAX);
+}
+
 static void gc_on_timer(uv_timer_t *timer)
 {
     struct images *images = timer->data;
 
-    gc_remove_pulls(images, false);
-    (void)gc_collect(images, 0);
+    gc_remove_pulls(images, clock_realtime_usec() - ORPHAN_USEC, false);
+    gc_remove_halves(images);
+    (void)gc_collect(images);
 }
 
 void gc_start(struct images *images)
 {
-    gc_remove_pulls(images, true);
+    gc_remove_pulls(images, clock_realtime_usec() - ORPHAN_USEC, true);
     (void)uv_timer_start(&images->gc_timer, gc_on_timer, GC_MSEC, GC_MSEC);
     uv_unref((uv_handle_t *)&images->gc_timer);
 }
@@ -292,8 +332,9 @@ int64_t images_collect(struct images *images, bool all)
     int64_t freed, bytes = 0, unused;
     struct image_record *record;
 
-    gc_remove_pulls(images, false);
-    freed = gc_collect(images, 0);
+    gc_remove_pulls(images, clock_realtime_usec() - ORPHAN_USEC, false);
+    gc_remove_halves(images);
+    freed = gc_collect(images);
     while (all && (record = gc_oldest_unused(images, &unused))
            && gc_remove(images, record, &bytes, NULL) == 0)
         freed += bytes;

@@ -20,6 +20,7 @@
 
 #include "agent/image/config.h"
 #include "agent/settings/settings.h"
+#include "base/list.h"
 #include "model/reference.h"
 
 struct images;
@@ -104,6 +105,11 @@ int images_get(struct images *images, const char *reference, const char *archite
                enum image_policy policy, const struct image_events *events, void *data,
                struct image_request **ret, struct aq_error *err);
 
+/* The image is for a session of this user, to whom it is charged; without it, it is nobody's. At
+ * once after images_get(). -ENOMEM.
+ */
+int image_request_charge(struct image_request *request, const char *user);
+
 /* No callback follows. A pull that nobody waits for any more ends; what it
  * has fetched is used by the next.
  */
@@ -135,6 +141,22 @@ int images_each(struct images *images, int (*fn)(void *data, const struct image_
  */
 int images_remove(struct images *images, const char *name, int64_t *ret_bytes,
                   struct aq_error *err);
+
+/* Who waits for room on the disk. */
+struct image_room {
+    struct list link; /* list_remove() while it waits: no callback follows */
+    void (*on_made)(void *data);
+    void *data;
+};
+
+/* On the file system of the agent's state, let what no session uses give way to 'bytes' more. True:
+ * it is being removed, and the waiter is told when it is gone, to measure again. False: that
+ * would not do, and nothing is removed.
+ */
+bool images_make_room(struct images *images, int64_t bytes, struct image_room *waiter);
+
+/* What of that file system is promised to others, and no image takes; asked for when one comes. */
+void images_set_promised(struct images *images, int64_t (*promised)(void *data), void *data);
 
 /* Remove what is unused and too old or too much ([image] keep-age, keep-size);
  * with 'all', everything that is unused. Returns the bytes that frees. This

@@ -10,6 +10,7 @@
 
 #include "agent/image/images_internal.h"
 #include "base/clock.h"
+#include "base/fs.h"
 
 struct handle {
     struct image image; /* first: what the world sees */
@@ -49,6 +50,7 @@ void image_record_unref(struct image_record *record)
     free(record->hidden);
     free(record->digest);
     free(record->stamp);
+    free(record->user);
     image_config_done(&record->config);
     free(record);
 }
@@ -59,6 +61,16 @@ static void image_record_mark_used(struct image_record *record)
     record->used_usec = clock_realtime_usec();
     if (record->stamp)
         (void)utimensat(AT_FDCWD, record->stamp, NULL, 0);
+}
+
+/* Also a hint. */
+void image_record_charge(struct image_record *record, const char *user)
+{
+    if (!record->user || (user && strcmp(record->user, user) == 0))
+        return;
+    free(record->user);
+    record->user = user ? strdup(user) : NULL;
+    (void)fs_write_quick(AT_FDCWD, record->stamp, user, user ? strlen(user) : 0, 0600, NULL);
 }
 
 struct image *image_record_hold(struct image_record *record, const char *reference)

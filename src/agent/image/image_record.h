@@ -25,6 +25,8 @@ struct image_record {
     int64_t size_bytes;
     int64_t fetched_usec, used_usec; /* wall clock */
     char *stamp;                     /* a file whose time says when it was used last; NULL = none */
+    char *user;                      /* to whom it is charged, as the stamp says; NULL = nobody */
+    bool is_above_share;             /* room.c: its user has more than a share */
 };
 
 struct image_record *image_record_new(void); /* one reference; NULL = no memory */
@@ -33,6 +35,9 @@ AQ_DEFINE_CLEANUP(struct image_record, image_record_unref)
 
 /* A handle on it. NULL = no memory. */
 struct image *image_record_hold(struct image_record *record, const char *reference);
+
+/* It is this user's from now on, who has used it last; what is nobody's stays so. */
+void image_record_charge(struct image_record *record, const char *user);
 
 /* A record for a root file system as it is. 'state' is the agent's directory,
  * borrowed, which "host" hides. -ENOMEM.

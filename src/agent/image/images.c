@@ -25,6 +25,7 @@ static void images_request_free(struct image_request *request)
     reference_done(&request->ref);
     image_record_unref(request->found);
     free(request->architecture);
+    free(request->user);
     free(request);
 }
 
@@ -47,6 +48,8 @@ void image_request_ready(struct image_request *request, struct image_record *rec
     void *data = request->data;
     struct image *image = events ? image_record_hold(record, request->ref.text) : NULL;
 
+    if (image)
+        image_record_charge(record, request->user);
     images_request_free(request);
     if (image)
         events->on_ready(data, image);
@@ -102,6 +105,12 @@ void images_set_on_change(struct images *images, void (*on_change)(void *data), 
 {
     images->on_change = on_change;
     images->change_data = data;
+}
+
+void images_set_promised(struct images *images, int64_t (*promised)(void *data), void *data)
+{
+    images->promised = promised;
+    images->promised_data = data;
 }
 
 void images_set_pull_group(struct images *images, uint32_t group)
@@ -221,6 +230,12 @@ int images_get(struct images *images, const char *reference, const char *archite
     else
         *ret = request;
     return r;
+}
+
+int image_request_charge(struct image_request *request, const char *user)
+{
+    request->user = strdup(user);
+    return request->user ? 0 : -ENOMEM;
 }
 
 void images_cancel(struct image_request *request)
@@ -370,6 +385,8 @@ static int images_load(struct images *images, struct aq_error *err)
                              images->directory);
     r = images_make_directories(images, err);
     if (r == 0)
+        room_init(images);
+    if (r == 0)
         r = fetch_write_registries(images, err);
     if (r == 0)
         r = layers_load(images, err);
@@ -390,6 +407,7 @@ int images_new(uv_loop_t *loop, const struct settings *settings, struct images *
     list_init(&images->pulls);
     list_init(&images->unpacking);
     list_init(&images->garbage);
+    list_init(&images->waiting);
     images->directory = settings->image_directory ? strdup(settings->image_directory)
                                                   : settings_path(settings, "images");
     images->unpack_program = images_find_unpack(settings);

@@ -4,7 +4,7 @@
  * images.c is most of the public face; index.c knows which images and names there
  * are; layers.c the unpacked layers; pull.c and its steps (pull.h) bring one image,
  * with fetch.c (skopeo) and pull_directory.c (its directory); publish.c makes what was
- * pulled a durable image; gc.c removes.
+ * pulled a durable image; gc.c removes, and room.c decides what gives way to what.
  */
 #ifndef AQ_AGENT_IMAGE_IMAGES_INTERNAL_H
 #define AQ_AGENT_IMAGE_IMAGES_INTERNAL_H
@@ -30,6 +30,12 @@ struct images {
     size_t unpack_count;   /* processes that unpack */
     struct list garbage;   /* gc.c: trees to be removed */
     bool is_removing;
+    struct list waiting;  /* struct image_room: until the garbage is gone */
+    int64_t keep_free;    /* of the settings, or what they imply */
+    bool is_beside_state; /* on the file system of the agent's state */
+    int64_t (*promised)(void *data);
+    void *promised_data;
+    unsigned mark; /* room.c: of the layers that were counted */
     uv_work_t removal;
     uv_timer_t soon;      /* answers what is here already */
     uv_timer_t use_timer; /* says which images are in use */
@@ -59,6 +65,7 @@ struct image_request {
     void *data;
     struct reference ref;
     char *architecture;         /* OCI name */
+    char *user;                 /* NULL = nobody */
     struct image_record *found; /* to be answered soon; one reference */
     uv_fs_t check;
     bool is_checking;
@@ -115,6 +122,8 @@ struct image_layer {
     bool is_here;
     int64_t size_bytes; /* of its files */
     int64_t seen_usec;  /* when it was last used, if it has no users */
+    unsigned mark;      /* room.c: it was counted */
+    unsigned spare;     /* room.c: of its users, those that may go */
     /* while it is being unpacked */
     struct list queue; /* images->unpacking */
     struct list waiters;
@@ -150,16 +159,42 @@ bool pulls_have(const struct images *images, const char *digest);
 
 /* ---- gc.c ---- */
 
-/* What the settings say about age and size; 'need_bytes' more are to be free
- * afterwards, if removing all that is unused can do it. Returns bytes freed.
- */
-int64_t gc_collect(struct images *images, int64_t need_bytes);
 /* The record and its layers, if nobody needs them. -EBUSY. */
 int gc_remove(struct images *images, struct image_record *record, int64_t *ret_bytes,
               struct aq_error *err);
 void gc_start(struct images *images);
+/* Does no session use it, and none that was asked for, nor a pull? */
+bool gc_is_idle(const struct images *images, const struct image_record *record);
+/* Was it used before that one, or is there none? */
+bool gc_is_older(const struct image_record *record, const struct image_record *than);
+/* What pulls left that nobody goes on with, and layers of no image. */
+void gc_remove_leftovers(struct images *images);
 /* Remove a tree that has no meaning, when there is time. -ENOMEM. */
 int gc_add_garbage(struct images *images, const char *path);
+
+/* ---- room.c ---- */
+
+struct room_wish {
+    int64_t bytes;       /* to be freed */
+    const char *user;    /* whose image is to come; NULL = nobody's, or none is */
+    int64_t image_bytes; /* what that will take */
+    bool is_estimate;    /* less is better than nothing */
+};
+
+/* Whether images are on the file system of the state, and what they keep free. */
+void room_init(struct images *images);
+/* What images leave free on their file system now. */
+int64_t room_kept(const struct images *images);
+/* What they may take yet; below 0 if less than that is free. */
+int64_t room_available(const struct images *images);
+/* Let what is unused give way. -EINPROGRESS: it is being removed, and the waiter is told when it
+ * is gone, to measure again. -ENOSPC: that would not do, and nothing is removed; 'err' is set only
+ * if the user's share is why.
+ */
+int room_make(struct images *images, const struct room_wish *wish, struct image_room *waiter,
+              struct aq_error *err);
+/* The garbage is gone: tell who waits. */
+void room_made(struct images *images);
 
 /* ---- fetch.c ---- */
 

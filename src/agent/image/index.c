@@ -16,6 +16,7 @@
 #include "base/log.h"
 
 #define NAME_FILE_MAX 2048
+#define USER_FILE_MAX 128
 
 void digest_compute(const void *bytes, size_t len, char ret[DIGEST_TEXT_MAX])
 {
@@ -104,11 +105,22 @@ static int index_read_config(struct images *images, const char *hex, struct imag
     return r < 0 ? r : image_config_parse(text.data, text.len, &record->config, err);
 }
 
+/* When it was used last, and whose it is. */
+static void index_read_stamp(struct image_record *record)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf user = STRBUF_INIT;
+    struct stat st;
+
+    if (stat(record->stamp, &st) == 0)
+        record->used_usec = st.st_mtim.tv_sec * USEC_PER_SEC + st.st_mtim.tv_nsec / 1000;
+    if (fs_read(AT_FDCWD, record->stamp, USER_FILE_MAX, &user, NULL) == 0 && user.len)
+        record->user = strbuf_steal(&user);
+}
+
 int index_read_record(struct images *images, const char *hex, struct image_record **ret,
                       struct aq_error *err)
 {
     AQ_CLEANUP(image_record_unrefp) struct image_record *record = image_record_new();
-    struct stat st;
     int r;
 
     if (!record || !(record->digest = aq_format("sha256:%s", hex))
@@ -119,8 +131,7 @@ int index_read_record(struct images *images, const char *hex, struct image_recor
         r = index_stack_layers(images, hex, record, err);
     if (r < 0)
         return r;
-    if (stat(record->stamp, &st) == 0)
-        record->used_usec = st.st_mtim.tv_sec * USEC_PER_SEC + st.st_mtim.tv_nsec / 1000;
+    index_read_stamp(record);
     if (map_sets(&images->records, record->digest, record) < 0)
         return aq_fail_oom(err);
     record->images = images;

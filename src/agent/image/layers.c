@@ -211,7 +211,7 @@ static int layers_start_tool(struct image_layer *layer, struct aq_error *err)
         return aq_fail_oom(err);
     (void)snprintf(bytes, sizeof(bytes), "%lld", (long long)settings->image_layer_max);
     (void)snprintf(entries, sizeof(entries), "%lld", (long long)settings->image_entries_max);
-    (void)snprintf(keep, sizeof(keep), "%lld", (long long)settings->image_keep_free);
+    (void)snprintf(keep, sizeof(keep), "%lld", (long long)room_kept(layer->images));
     const char *const argv[] = {
         layer->images->unpack_program,
         "--blob",

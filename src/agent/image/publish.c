@@ -46,7 +46,7 @@ static int publish_fill(const struct publication *p, const char *image, struct a
     if (r == 0)
         r = fs_write_quick(fd, "config.json", p->config, p->config_len, 0600, err);
     if (r == 0)
-        r = fs_write_quick(fd, "used", "", 0, 0600, err);
+        r = fs_write_quick(fd, "used", p->user, strlen(p->user), 0600, err);
     if (r == 0)
         r = publish_make_parents(p, image, err);
     if (r == 0 && syncfs(fd) < 0)

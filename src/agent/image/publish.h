@@ -16,6 +16,7 @@ struct publication {
     const char *digest;    /* of the manifest */
     const char *name, *image_name_key, *architecture;
     const char *manifest, *config; /* as they came; NULL = the image is there already */
+    const char *user;              /* to whom it is charged; "" = nobody */
     size_t manifest_len, config_len;
     char **diff_ids; /* lowest first */
     size_t diff_count;

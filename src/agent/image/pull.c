@@ -49,6 +49,7 @@ static void pull_end(struct pull *pull)
         return;
     pull->is_over = true;
     list_remove(&pull->link);
+    list_remove(&pull->room.link);
     tool_stop(AQ_TAKE(pull->tool));
     (void)uv_timer_stop(&pull->timer);
     for (size_t i = 0; pull->waiters && i < pull->manifest.layer_count; i++)
@@ -195,6 +196,7 @@ static int pull_new(struct images *images, struct image_request *request, char *
     strbuf_init(&pull->manifest_text);
     strbuf_init(&pull->config_text);
     list_init(&pull->requests);
+    list_init(&pull->room.link);
     (void)uv_timer_init(images->loop, &pull->timer);
     list_add(&images->pulls, &pull->link);
     images->open++;
@@ -228,6 +230,11 @@ void pull_leave(struct pull *pull, struct image_request *request)
     request->pull = NULL;
     if (list_is_empty(&pull->requests))
         pull_end(pull);
+}
+
+const char *pull_user(const struct pull *pull)
+{
+    return LIST_ENTRY(pull->requests.next, struct image_request, waiting)->user;
 }
 
 bool pulls_have(const struct images *images, const char *digest)

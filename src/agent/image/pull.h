@@ -34,8 +34,9 @@ struct pull {
     size_t waiting;              /* of them, to come */
     struct aq_error err;         /* of a layer */
     int tries;
-    bool made_room;
     int64_t done_bytes, told_bytes, missing_bytes;
+    struct image_room room; /* it waits for that */
+    int64_t factor;         /* of a blob's size, for what is in it */
     /* in the worker thread */
     uv_work_t work;
     bool is_working;
@@ -67,14 +68,16 @@ void pull_publish(struct pull *pull, bool is_new);
  * of each layer from here on, so nobody removes them. -ENOMEM.
  */
 int pull_plan(struct pull *pull, struct aq_error *err);
-/* The disk is full: once, unused images give way, and it is fetched again. False:
- * there is nothing to be gained by it.
+/* The disk is full: more is in the blobs than was thought. -EINPROGRESS: unused images give way,
+ * and it is fetched again. -ENOSPC: nothing gives way; 'err' as room_make() has it.
  */
-bool pull_make_room(struct pull *pull);
+int pull_make_room(struct pull *pull, struct aq_error *err);
 
 /* 'fn' in a thread, then 'after' with pull->work_err, unless the pull is over. */
 void pull_work(struct pull *pull, uv_work_cb fn,
                void (*after)(struct pull *pull, const struct aq_error *err));
+/* Whose image it is: the first who asked for it; NULL = nobody's. */
+const char *pull_user(const struct pull *pull);
 /* To all who wait for it, if anything is new. */
 void pull_tell(struct pull *pull, enum image_phase phase, int64_t done_bytes);
 /* Answer all who wait, and end it. */

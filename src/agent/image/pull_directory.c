@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "agent/image/store_layout.h"
@@ -105,26 +104,8 @@ static int pull_directory_prepare_blob(const struct pull_directory *directory,
     return 0;
 }
 
-static int pull_directory_check_space(const struct pull_directory *directory, int64_t missing,
-                                      int64_t keep_free, struct aq_error *err)
-{
-    struct statvfs fs;
-    int64_t available;
-
-    if (statvfs(directory->path, &fs) < 0)
-        return 0; /* writing will tell */
-    available = (int64_t)(fs.f_bavail * fs.f_frsize);
-    if (missing == 0 || available - keep_free >= missing)
-        return 0;
-    return aq_fail_as(err, ENOSPC, "image-no-space", "image",
-                      "the image needs %lld bytes, but only %lld of %lld free bytes may be used "
-                      "([image] keep-free); remove images or make room",
-                      (long long)missing, (long long)AQ_MAX(available - keep_free, 0),
-                      (long long)available);
-}
-
-int pull_directory_prepare(const struct pull_directory *directory, int64_t keep_free,
-                           int64_t *ret_missing, struct aq_error *err)
+int pull_directory_prepare(const struct pull_directory *directory, int64_t *ret_missing,
+                           struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *blobs = aq_format("%s/blobs/sha256", directory->path);
     int64_t missing = 0;
@@ -142,5 +123,5 @@ int pull_directory_prepare(const struct pull_directory *directory, int64_t keep_
     }
     AQ_FAULT("agent.image.prepared");
     *ret_missing = missing;
-    return pull_directory_check_space(directory, missing, keep_free, err);
+    return 0;
 }

@@ -25,11 +25,10 @@ struct pull_directory {
 };
 
 /* Make the directory, remove halves of blobs, put placeholders. *ret_missing:
- * bytes to be fetched. -ENOSPC if they and 'keep_free' do not fit, and then
- * *ret_missing is set too.
+ * bytes to be fetched.
  */
-int pull_directory_prepare(const struct pull_directory *directory, int64_t keep_free,
-                           int64_t *ret_missing, struct aq_error *err);
+int pull_directory_prepare(const struct pull_directory *directory, int64_t *ret_missing,
+                           struct aq_error *err);
 
 /* Bytes of blobs that are there, also of those that are being fetched; never more than all have by
  * the manifest. *ret_too_many: more come than that.

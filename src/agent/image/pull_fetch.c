@@ -9,28 +9,69 @@
 #include "base/fault.h"
 
 #define MEASURE_MSEC 200
-#define ROOM_MSEC 100
-#define ROOM_FACTOR 4 /* of the blobs' size, for what is in them */
+#define UNPACKED_FACTOR 3 /* of a blob's size, for what is in it, until that is known better */
 
-/* ---- when the disk is full ---- */
+/* ---- room on the disk ---- */
 
-static void pull_fetch_on_room(uv_timer_t *timer)
+/* Of blobs whose layers are not unpacked yet. */
+static int64_t pull_fetch_packed_bytes(const struct pull *pull)
 {
-    struct pull *pull = timer->data;
+    int64_t sum = 0;
 
-    if (!list_is_empty(&pull->images->garbage))
-        return;
-    (void)uv_timer_stop(timer);
-    pull_fetch(pull);
+    for (size_t i = 0; i < pull->directory.layer_count; i++)
+        if (pull->waiters[i].layer && !pull->waiters[i].layer->is_here)
+            sum += pull->directory.layers[i].size_bytes;
+    return sum;
 }
 
-bool pull_make_room(struct pull *pull)
+static void pull_fetch_on_room(void *data)
 {
-    if (pull->made_room || gc_collect(pull->images, pull->manifest.size_bytes * ROOM_FACTOR) == 0)
-        return false;
-    pull->made_room = true;
-    (void)uv_timer_start(&pull->timer, pull_fetch_on_room, ROOM_MSEC, ROOM_MSEC);
-    return true;
+    pull_fetch(data);
+}
+
+static int pull_fetch_make_room(struct pull *pull, int64_t bytes, bool is_estimate,
+                                struct aq_error *err)
+{
+    const struct room_wish wish = { .bytes = bytes,
+                                    .user = pull_user(pull),
+                                    .image_bytes = pull_fetch_packed_bytes(pull) * pull->factor,
+                                    .is_estimate = is_estimate };
+
+    pull->room.on_made = pull_fetch_on_room;
+    pull->room.data = pull;
+    return room_make(pull->images, &wish, &pull->room, err);
+}
+
+int pull_make_room(struct pull *pull, struct aq_error *err)
+{
+    int64_t available = room_available(pull->images), packed = pull_fetch_packed_bytes(pull);
+
+    while (packed && packed * pull->factor <= available)
+        pull->factor *= 2;
+    return pull_fetch_make_room(pull, AQ_MAX(packed * pull->factor - available, 1), true, err);
+}
+
+/* There has to be room for the blobs, and if others can give way, for what is in them. */
+static int pull_fetch_find_room(struct pull *pull, struct aq_error *err)
+{
+    int64_t available = room_available(pull->images), missing = pull->missing_bytes;
+    int64_t wanted = missing + pull_fetch_packed_bytes(pull) * pull->factor;
+    int r;
+
+    if (wanted <= available)
+        return 0;
+    r = pull_fetch_make_room(pull, wanted - available, false, NULL);
+    if (r == -ENOSPC && missing <= AQ_MAX(available, 0))
+        return 0; /* unpacking will tell */
+    if (r == -ENOSPC)
+        r = pull_fetch_make_room(pull, missing - available, false, err);
+    if (r == -EINPROGRESS || err->code)
+        return r;
+    return aq_fail_as(
+        err, ENOSPC, "image-no-space", "image",
+        "the image needs %lld bytes, but only %lld may be used, and %lld have to stay "
+        "free ([image] keep-free); remove images or make room",
+        (long long)missing, (long long)AQ_MAX(available, 0), (long long)room_kept(pull->images));
 }
 
 /* ---- fetching ---- */
@@ -88,7 +129,8 @@ static void pull_fetch_on_fetched(void *data, int status, const char *complaint)
     (void)uv_timer_stop(&pull->timer);
     AQ_FAULT("agent.image.fetched");
     if (status) {
-        if (fetch_failed(&pull->ref, status, complaint, &err) != -ENOSPC || !pull_make_room(pull))
+        if (fetch_failed(&pull->ref, status, complaint, &err) != -ENOSPC
+            || pull_make_room(pull, &err) != -EINPROGRESS)
             pull_failed(pull, &err);
         return;
     }
@@ -101,8 +143,7 @@ static void pull_fetch_on_prepare(uv_work_t *work)
     struct pull *pull = work->data;
 
     AQ_CLEANUP(aq_freep) char *view = pull_directory_view_path(&pull->directory);
-    int r = view ? pull_directory_prepare(&pull->directory, pull->images->settings->image_keep_free,
-                                          &pull->missing_bytes, &pull->work_err)
+    int r = view ? pull_directory_prepare(&pull->directory, &pull->missing_bytes, &pull->work_err)
                  : aq_fail_oom(&pull->work_err);
 
     if (r == 0 && pull->directory.is_view)
@@ -117,6 +158,8 @@ static void pull_fetch_after_prepare(struct pull *pull, const struct aq_error *f
     AQ_CLEANUP(aq_freep) char *view = NULL;
     struct aq_error err = *failure;
 
+    if (!err.code && pull_fetch_find_room(pull, &err) == -EINPROGRESS)
+        return;
     if (!err.code && pull->missing_bytes == 0) {
         pull_unpack(pull);
         return;
@@ -127,8 +170,6 @@ static void pull_fetch_after_prepare(struct pull *pull, const struct aq_error *f
     if (!err.code)
         (void)fetch_blobs(pull->images, &pull->ref, pull->digest, view, pull->directory.path,
                           &events, pull, &pull->tool, &err);
-    if (err.code == ENOSPC && pull_make_room(pull))
-        return;
     if (err.code) {
         pull_failed(pull, &err);
         return;
@@ -155,6 +196,7 @@ int pull_plan(struct pull *pull, struct aq_error *err)
     pull->waiters = calloc(count, sizeof(*pull->waiters));
     pull->directory.layers = calloc(count, sizeof(*pull->directory.layers));
     pull->directory.layer_count = count;
+    pull->factor = UNPACKED_FACTOR;
     pull->directory.path = aq_format("%s/pulls/%s", pull->images->directory,
                                      layout_digest_hex(pull->digest));
     if (!pull->waiters || !pull->directory.layers || !pull->directory.path)

@@ -14,14 +14,14 @@
 
 static void pull_unpack_after_layers(struct pull *pull)
 {
-    const struct aq_error err = pull->err;
+    struct aq_error err = pull->err;
     bool is_wrong = err.code == EBADMSG;
 
     if (!err.code) {
         pull_publish(pull, true);
         return;
     }
-    if (err.code == ENOSPC && pull_make_room(pull))
+    if (err.code == ENOSPC && pull_make_room(pull, &pull->err) == -EINPROGRESS)
         return;
     if (is_wrong && ++pull->tries < TRIES_MAX) {
         log_warning("image %s: %s; fetching again", pull->ref.text, err.text);
@@ -124,6 +124,12 @@ static void pull_unpack_after_publish(struct pull *pull, const struct aq_error *
         (void)index_read_record(images, layout_digest_hex(pull->digest), &record, &err);
     if (!err.code && index_bind(images, pull->ref.text, pull->architecture, record) < 0)
         (void)aq_fail_oom(&err);
+    if (err.code == ENOSPC && pull->waiters && pull_make_room(pull, &err) == -EINPROGRESS)
+        return;
+    if (err.code == ENOSPC && !err.kind) {
+        (void)aq_error_wrap(&err, "image '%.80s'", pull->ref.text);
+        err.kind = "image-no-space";
+    }
     if (err.code) {
         pull_failed(pull, &err);
         return;
@@ -136,6 +142,8 @@ static void pull_unpack_after_publish(struct pull *pull, const struct aq_error *
 
 void pull_publish(struct pull *pull, bool is_new)
 {
+    const char *user = pull_user(pull);
+
     pull->publication = (struct publication){
         .directory = pull->images->directory,
         .digest = pull->digest,
@@ -144,6 +152,7 @@ void pull_publish(struct pull *pull, bool is_new)
         .architecture = pull->architecture,
         .manifest = is_new ? pull->manifest_text.data : NULL,
         .manifest_len = pull->manifest_text.len,
+        .user = user ? user : "",
         .config = pull->config_text.data,
         .config_len = pull->config_text.len,
         .diff_ids = pull->config.diff_ids,

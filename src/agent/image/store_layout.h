@@ -7,6 +7,8 @@
  *                           with a NUL after it; "" is its root
  *   images/HEX/record.json  an image; HEX is of its manifest's digest
  *   images/HEX/manifest.json, config.json   as the registry gave them
+ *   images/HEX/used         whose time says when it was used last, and whose text is the user to
+ *                           whom it is charged; empty = nobody
  *   images/HEX/parents/     a topmost layer, if implied directories need their true
  *                           attributes (implied_directories.h)
  *   names/HEX               "DIGEST\nNAME\n": what a name means; HEX is of the name's sha256

@@ -34,6 +34,7 @@ struct local_kernel *kernel_add(struct agent_daemon *agent, const struct uuid *i
         return NULL;
     }
     k->agent = agent;
+    list_init(&k->room.link);
     k->id = *id;
     k->state = MSG_KERNEL_CREATING;
     k->at_usec = clock_realtime_usec();

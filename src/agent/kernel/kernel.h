@@ -31,6 +31,7 @@ struct local_kernel {
     struct gpu_slice *slice;             /* what holds it to its parts of GPUs; NULL = none */
     struct net_endpoint *network;        /* as well */
     bool has_scratch;                    /* room for what it writes; scratch_room.h */
+    struct image_room room;              /* it waits for that */
     bool is_connected;                   /* the network is there */
     char *hostname;                      /* as requested; NULL = none */
     char *preopen_ports;                 /* JSON, as requested; NULL = none */

@@ -75,12 +75,18 @@ static const struct image_events image_events = { .on_progress = prerequisites_o
                                                   .on_ready = prerequisites_on_image_ready,
                                                   .on_failed = prerequisites_on_image_failed };
 
-static int prerequisites_want_image(struct local_kernel *k, struct aq_error *err)
+static int prerequisites_want_image(struct local_kernel *k, enum image_policy policy,
+                                    struct aq_error *err)
 {
+    int r;
+
     if (k->image_request)
-        return 0;
-    return images_get(k->agent->images, k->image_name, NULL, IMAGE_PULL_MISSING, &image_events, k,
-                      &k->image_request, err);
+        return -EINPROGRESS;
+    r = images_get(k->agent->images, k->image_name, NULL, policy, &image_events, k,
+                   &k->image_request, err);
+    if (r == 0 && k->user_id && image_request_charge(k->image_request, k->user_id) < 0)
+        r = aq_fail_oom(err);
+    return r < 0 ? r : -EINPROGRESS;
 }
 
 static void prerequisites_on_connected(void *data, const struct aq_error *err)
@@ -137,12 +143,13 @@ int prerequisites_prepare(struct local_kernel *k, struct aq_error *err)
 
     if (r < 0 || !k->is_container)
         return r;
+    /* an image that is here is held first: it does not give way to what it is for */
+    if (!k->image && (r = prerequisites_want_image(k, IMAGE_PULL_NEVER, err)) != -ENOENT)
+        return r;
     if ((r = scratch_room_take(k, err)) < 0)
         return r;
-    if (!k->image) {
-        r = prerequisites_want_image(k, err);
-        return r < 0 ? r : -EINPROGRESS;
-    }
+    if (!k->image)
+        return prerequisites_want_image(k, IMAGE_PULL_MISSING, err);
     r = services_find(k, &services, err);
     if (r < 0)
         return r;
@@ -188,6 +195,7 @@ void prerequisites_adopt(struct local_kernel *k)
 void prerequisites_release(struct local_kernel *k)
 {
     k->has_scratch = false;
+    list_remove(&k->room.link);
     if (k->image_request)
         images_cancel(AQ_TAKE(k->image_request));
     image_unref(AQ_TAKE(k->image));

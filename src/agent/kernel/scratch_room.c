@@ -10,7 +10,6 @@
 #include "agent/runtime/oci.h"
 
 #define MEBIBYTE (INT64_C(1) << 20)
-#define MARGIN_BYTES (256 * MEBIBYTE) /* for logs, directories of kernels, other programs */
 
 bool scratch_room_is_limited(const struct agent_daemon *agent)
 {
@@ -48,19 +47,37 @@ static int64_t scratch_room_promised(const struct agent_daemon *agent)
     return sum;
 }
 
+int64_t scratch_room_kept(void *data)
+{
+    const struct agent_daemon *agent = data;
+    bool is_kept = agent->settings->scratch_reserve && scratch_room_is_limited(agent);
+
+    return is_kept ? scratch_room_promised(agent) + SETTINGS_SCRATCH_MARGIN : 0;
+}
+
+static void scratch_room_on_made(void *data)
+{
+    kernel_step(data);
+}
+
 int scratch_room_take(struct local_kernel *k, struct aq_error *err)
 {
     const struct settings *settings = k->agent->settings;
     struct statvfs disk;
-    int64_t room;
+    int64_t room, missing;
 
+    list_remove(&k->room.link);
     if (k->has_scratch || !settings->scratch_reserve || !scratch_room_is_limited(k->agent))
         return 0;
     if (statvfs(settings->state, &disk) < 0)
         return aq_fail_errno(err, "statvfs '%s'", settings->state);
-    room = (int64_t)(disk.f_bavail * disk.f_frsize) - MARGIN_BYTES
-           - scratch_room_promised(k->agent);
-    if (scratch_room_left(k) > room)
+    room = (int64_t)(disk.f_bavail * disk.f_frsize) - scratch_room_kept(k->agent);
+    missing = scratch_room_left(k) - room;
+    k->room.on_made = scratch_room_on_made;
+    k->room.data = k;
+    if (missing > 0 && images_make_room(k->agent->images, missing, &k->room))
+        return -EINPROGRESS;
+    if (missing > 0)
         return aq_fail_kind(err, ENOSPC, "insufficient-resource",
                             "scratch space of %" PRId64 " MiB does not fit on this node's disk: "
                             "%" PRId64 " MiB of it are neither used nor granted to others; end "

@@ -95,12 +95,14 @@ const struct conf_item settings_items[] = {
       "Largest layer when unpacked, holes in files counted" },
     { "image", "max-entries", CONF_INT, AT(image_entries_max), "5000000", 1, INT64_MAX, 0,
       "Most files and folders in a layer" },
-    { "image", "keep-free", CONF_SIZE, AT(image_keep_free), "1g", 0, 0, 0,
-      "Space that images leave on their file system" },
+    { "image", "keep-free", CONF_SIZE, AT(image_keep_free), "0", 0, 0, 0,
+      "Space that images leave on their file system; 0 = what the next scratch space needs" },
     { "image", "keep-age", CONF_DURATION, AT(image_keep_usec), "30d", 0, 3650 * DAY_USEC, 0,
       "How long an unused image is kept; 0 = for ever" },
     { "image", "keep-size", CONF_SIZE, AT(image_keep_bytes), "0", 0, 0, 0,
       "Space that unused images may take; 0 = any" },
+    { "image", "user-share", CONF_INT, AT(image_user_share), "50", 1, 100, 0,
+      "Percent of the space for images that a user may have at the cost of others" },
     { "image", "skopeo", CONF_PATH, AT(image_skopeo), NULL, 0, 0, 0,
       "The program skopeo; from PATH by default" },
     { "image", "unpack", CONF_PATH, AT(image_unpack), NULL, 0, 0, 0,
@@ -229,6 +231,11 @@ static bool settings_is_one_of(const char *text, const char *const *words, size_
         if (strcmp(text, words[i]) == 0)
             return true;
     return false;
+}
+
+int64_t settings_scratch_need(const struct settings *settings)
+{
+    return settings->scratch_reserve ? settings->scratch_bytes + SETTINGS_SCRATCH_MARGIN : 0;
 }
 
 bool settings_offer_processes(const struct settings *settings)

@@ -34,7 +34,8 @@ struct settings {
     char *image_auth, *image_policy;
     char *image_skopeo, *image_unpack;
     int64_t image_timeout_usec, image_jobs, image_layer_max, image_entries_max;
-    int64_t image_keep_free, image_keep_usec, image_keep_bytes;
+    int64_t image_keep_free; /* 0 = as much as the next scratch space needs */
+    int64_t image_keep_usec, image_keep_bytes, image_user_share; /* percent */
     struct conf_list accel_plugins; /* names or paths, each may have ":CONFIG" */
     char *accel_mock;               /* mock-accelerator.toml; NULL = no mock devices */
     char *accel_directory;          /* of the plugins' settings */
@@ -81,6 +82,12 @@ enum {
 /* Load, then fill in what has no fixed default (state, id, offer_mode). 'flags': SETTINGS_*. */
 int settings_load(const char *file, const char *state, unsigned flags, struct settings *ret,
                   struct aq_error *err);
+
+/* What the disk has to have for one more scratch space, and for logs, directories of kernels and
+ * other programs; 0 = scratch spaces are not reserved.
+ */
+#define SETTINGS_SCRATCH_MARGIN (INT64_C(256) << 20)
+int64_t settings_scratch_need(const struct settings *settings);
 
 /* May programs run as processes of the node? Those of a root agent would be root on it. */
 bool settings_offer_processes(const struct settings *settings);

@@ -6,8 +6,11 @@
  *   always NAME    the same, asking the registry although it is here
  *   hold NAME      get, then keep it until standard input ends
  *   ls | rm NAME | gc | gc-all
+ *
+ * What it gets is charged to the user in $DRIVER_USER, if there is one.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -97,6 +100,7 @@ static void on_failed(void *data, const struct aq_error *err)
 static int get(struct driver *driver, int count, char **names, enum image_policy policy)
 {
     static const struct image_events events = { on_progress, on_ready, on_failed };
+    const char *user = getenv("DRIVER_USER");
     struct wanted wanted[64] = { { NULL } };
 
     driver->waiting = count;
@@ -108,6 +112,8 @@ static int get(struct driver *driver, int count, char **names, enum image_policy
         if (images_get(driver->images, names[i], NULL, policy, &events, &wanted[i], &request, &err)
             < 0)
             on_failed(&wanted[i], &err);
+        else if (user && user[0])
+            (void)image_request_charge(request, user);
     }
     (void)uv_run(&driver->loop, UV_RUN_DEFAULT);
     for (int i = 0; i < count && i < 64; i++)
