@@ -202,6 +202,17 @@ def test_without_loop_devices(machine):
 
 
 @needs_root
+def test_images_that_may_leave_too_little(machine):
+    if not containers.can_limit_scratch():
+        pytest.skip("no loop devices, or no mkfs.ext4")
+    status, found = doctor(machine, "containers", ALIQUOT_CONTAINER_SCRATCH_RESERVE="true",
+                           ALIQUOT_CONTAINER_SCRATCH_SIZE="64m", ALIQUOT_IMAGE_KEEP_FREE="319m")
+    check(found["containers.scratch"], "warning", "less than the 320 MiB", "no other one may find room",
+          "keep-free")
+    assert status == 0
+
+
+@needs_root
 def test_overlay_on_overlay(machine):
     status, found = doctor(machine, "containers", script=overlay_at(machine.folder))
     if containers.can_limit_scratch():

@@ -91,6 +91,21 @@ void doctor_check_overlay(void *data, struct finding *ret)
         finding_mend(ret, "modprobe loop, or mount ext4, xfs or btrfs at %s", d->settings->state);
 }
 
+/* Images in use give way to nobody. */
+static void doctor_check_keep_free(const struct settings *settings, struct finding *ret)
+{
+    int64_t need = settings_scratch_need(settings);
+
+    if (!settings->image_keep_free || settings->image_keep_free >= need
+        || settings->image_directory)
+        return;
+    finding_say(ret, CHECK_WARNING, "images may leave less than the %lld MiB that it needs",
+                (long long)(need >> 20));
+    finding_mean(ret, "while sessions use large images, no other one may find room to start");
+    finding_mend(ret, "remove keep-free from [image] of agent.toml, or set it to %lldm",
+                 (long long)(need >> 20));
+}
+
 void doctor_check_scratch(void *data, struct finding *ret)
 {
     AQ_CLEANUP(aq_freep) char *mkfs = tool_find("mkfs.ext4");
@@ -100,6 +115,7 @@ void doctor_check_scratch(void *data, struct finding *ret)
         return;
     if (!d->host.notes[OCI_SCRATCH][0]) {
         finding_say(ret, CHECK_OK, "has a limit, by file systems on loop devices");
+        doctor_check_keep_free(d->settings, ret);
         return;
     }
     finding_say(ret, CHECK_WARNING, "%s", d->host.notes[OCI_SCRATCH]);
