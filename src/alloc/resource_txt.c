@@ -123,7 +123,7 @@ static int resource_txt_write_pairs(const struct resource_txt *rt, struct strbuf
                                     struct aq_error *err)
 {
     for (size_t i = 0; i < rt->pair_count; i++) {
-        const struct resource_pair *pair = &rt->pairs[i];
+        const struct text_pair *pair = &rt->pairs[i];
 
         if (!resource_key_is_valid(pair->key, strlen(pair->key))
             || !resource_value_is_valid(pair->value, strlen(pair->value)))

@@ -21,6 +21,7 @@
 
 #include "alloc/grant.h"
 #include "base/arena.h"
+#include "base/text_pair.h"
 
 #define RESOURCE_TXT_MAX (1024 * 1024)
 
@@ -28,10 +29,6 @@ struct resource_mount {
     const char *source; /* an absolute path, or the name of a volume */
     const char *target; /* an absolute path */
     const char *perm;   /* "ro", "rw" or "wd" */
-};
-
-struct resource_pair {
-    const char *key, *value;
 };
 
 /* To write, fill it in with borrowed members and do not call _done. What is
@@ -43,7 +40,7 @@ struct resource_txt {
     size_t mount_count;
     struct slots slots;
     struct alloc_grant grant; /* SLOT_UNIFIED items are the UNIFIED_DEVICES */
-    const struct resource_pair *pairs;
+    const struct text_pair *pairs;
     size_t pair_count;
     const char *container_id; /* NULL = in none */
     struct arena arena;

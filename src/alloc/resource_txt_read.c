@@ -13,7 +13,7 @@
 struct resource_txt_reader {
     struct resource_txt rt;
     struct resource_mount *mounts;
-    struct resource_pair *pairs;
+    struct text_pair *pairs;
     size_t mount_cap, pair_cap;
     const struct slot_types *types;
     struct map seen;    /* keys */
@@ -198,7 +198,7 @@ static int read_shares(struct resource_txt_reader *rd, struct text key, struct t
 static int resource_txt_read_pair(struct resource_txt_reader *rd, struct text key,
                                   struct text value, struct aq_error *err)
 {
-    struct resource_pair *pair;
+    struct text_pair *pair;
 
     if (!resource_key_is_valid(key.at, key.len) || !resource_value_is_valid(value.at, value.len))
         return aq_fail(err, EINVAL,
@@ -281,7 +281,7 @@ static int resource_txt_read_adopt_lists(struct resource_txt_reader *rd, struct 
 {
     struct resource_txt *rt = &rd->rt;
     struct resource_mount *mounts;
-    struct resource_pair *pairs;
+    struct text_pair *pairs;
 
     mounts = arena_array(&rt->arena, rt->mount_count + 1, sizeof(*mounts));
     pairs = arena_array(&rt->arena, rt->pair_count + 1, sizeof(*pairs));

@@ -64,7 +64,7 @@ static int message_encode_json(const struct message_field *field, const char *te
 static void message_encode_env(const struct message_field *field, const void *place,
                                struct jsonw *w)
 {
-    const struct msg_env *env = *(struct msg_env *const *)place;
+    const struct text_pair *env = *(struct text_pair *const *)place;
     size_t count = *message_list_count(place);
 
     if (count == 0)
@@ -72,7 +72,7 @@ static void message_encode_env(const struct message_field *field, const void *pl
     jsonw_key(w, field->key);
     jsonw_object_begin(w);
     for (size_t i = 0; i < count; i++)
-        jsonw_member_str(w, env[i].name, env[i].value);
+        jsonw_member_str(w, env[i].key, env[i].value);
     jsonw_object_end(w);
 }
 
@@ -229,7 +229,7 @@ static int message_decode_json(const struct message_decoder *d, const json_t *va
 static int message_decode_env(const struct message_decoder *d, json_t *value, const char *key,
                               void *place)
 {
-    struct msg_env *env;
+    struct text_pair *env;
     const char *name;
     json_t *text;
     size_t count = 0;
@@ -243,14 +243,14 @@ static int message_decode_env(const struct message_decoder *d, json_t *value, co
     json_object_foreach(value, name, text) {
         if (!name[0] || strchr(name, '='))
             return message_refuse(d, key, "names without '='");
-        env[count].name = arena_strdup(d->arena, name);
-        if (!env[count].name)
+        env[count].key = arena_strdup(d->arena, name);
+        if (!env[count].key)
             return message_no_memory(d);
         r = message_decode_str(d, text, key, &env[count++].value);
         if (r < 0)
             return r;
     }
-    *(struct msg_env **)place = env;
+    *(struct text_pair **)place = env;
     *message_list_count(place) = count;
     return 0;
 }

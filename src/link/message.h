@@ -27,6 +27,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/strbuf.h"
+#include "base/text_pair.h"
 #include "base/uuid.h"
 
 #define LINK_PROTOCOL_MIN 1
@@ -143,10 +144,6 @@ enum msg_kernel_state {
     MSG_KERNEL_ERROR,       /* "ERROR": never ran; error_* say why */
 };
 
-struct msg_env {
-    const char *name, *value;
-};
-
 /* Values of msg_kernel_create.input. */
 #define KERNEL_INPUT_STREAM "stream"     /* comes over a stream of kind "input" */
 #define KERNEL_INPUT_TERMINAL "terminal" /* of a terminal, as output and errors */
@@ -166,11 +163,11 @@ struct msg_kernel_create {
     const char *group_id; /* of its project */
     const char *slots;    /* JSON {"cpu":"1","mem":"1073741824"} */
     const char *image;
-    const char *command;     /* run by /bin/sh -c; NULL: an interactive shell on a terminal */
-    const char *bootstrap;   /* shell text run before the command; NULL = none */
-    const char *input;       /* standard input of the command: KERNEL_INPUT_*; NULL = /dev/null */
-    const char *cwd;         /* below the work directory; NULL = the work directory */
-    struct msg_env *environ; /* {"NAME":"value"} */
+    const char *command;       /* run by /bin/sh -c; NULL: an interactive shell on a terminal */
+    const char *bootstrap;     /* shell text run before the command; NULL = none */
+    const char *input;         /* standard input of the command: KERNEL_INPUT_*; NULL = /dev/null */
+    const char *cwd;           /* below the work directory; NULL = the work directory */
+    struct text_pair *environ; /* {"NAME":"value"} */
     size_t environ_count;
     const char *resource_opts;  /* JSON object; NULL = none */
     const char *preopen_ports;  /* JSON list of ports to publish beside the image's; NULL = none */

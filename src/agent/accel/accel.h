@@ -15,7 +15,8 @@
 
 #include "agent/settings/settings.h"
 #include "alloc/alloc_map.h"
-#include "alloc/resource_txt.h"
+#include "base/arena.h"
+#include "base/text_pair.h"
 #include "base/uuid.h"
 
 struct accel;
@@ -52,7 +53,7 @@ struct accel_plugin {
     const char *human_name, *version, *status_text; /* may be NULL */
     enum accel_status status;
     const char *error; /* why it does not answer now; NULL = it does */
-    const struct resource_pair *info;
+    const struct text_pair *info;
     size_t info_count;
     const struct accel_slot *slots;
     size_t slot_count;
@@ -107,13 +108,13 @@ struct accel_attachment {
     size_t node_count;
     struct accel_mount *mounts;
     size_t mount_count;
-    struct resource_pair *environ; /* GPU_COUNT and the like included */
+    struct text_pair *environ; /* GPU_COUNT and the like included */
     size_t environ_count;
     const char **cdi; /* "nvidia.com/gpu=0"; what they are is in the lists too */
     size_t cdi_count;
     struct accel_hook *hooks; /* to run while the container is made */
     size_t hook_count;
-    struct resource_pair *pairs; /* further lines of resource.txt */
+    struct text_pair *pairs; /* further lines of resource.txt */
     size_t pair_count;
     gid_t *groups;
     size_t group_count;

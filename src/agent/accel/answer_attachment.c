@@ -70,7 +70,7 @@ static void answer_attachment_read_need(struct answer_reader *in, struct accel_a
 {
     int64_t kind = answer_int(in, "kind", AQ_ACCELERATOR_NODE, AQ_ACCELERATOR_GROUP);
     unsigned flags = (unsigned)answer_int(in, "flags", 0, 7);
-    struct resource_pair pair;
+    struct text_pair pair;
 
     in->name = "";
     in->name = answer_need_text(in, "name", PATH_MAX);
@@ -92,7 +92,7 @@ static void answer_attachment_read_need(struct answer_reader *in, struct accel_a
     default:
         break;
     }
-    pair = (struct resource_pair){ in->name, answer_text(in, "value", VALUE_MAX) };
+    pair = (struct text_pair){ in->name, answer_text(in, "value", VALUE_MAX) };
     if (!pair.value)
         pair.value = "";
     if (!answer_attachment_is_word(in->name, ""))

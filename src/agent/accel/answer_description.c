@@ -35,7 +35,7 @@ static void answer_description_read_identity(struct answer_reader *in, struct ac
 static void answer_description_read_info(struct answer_reader *in, struct accel_plugin *p)
 {
     size_t count = json_object_size(in->from), i = 0;
-    struct resource_pair *info = arena_array(in->arena, count + 1, sizeof(*info));
+    struct text_pair *info = arena_array(in->arena, count + 1, sizeof(*info));
     const char *key;
     json_t *value;
 

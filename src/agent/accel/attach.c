@@ -68,14 +68,14 @@ void accel_drop_calls(struct accel *accel)
 
 static bool attach_add_environ(struct accel_attachment *a, const char *name, struct strbuf *value)
 {
-    struct resource_pair *grown = arena_array(&a->arena, a->environ_count + 1, sizeof(*a->environ));
+    struct text_pair *grown = arena_array(&a->arena, a->environ_count + 1, sizeof(*a->environ));
     const char *copy = strbuf_ok(value) ? arena_strdup(&a->arena, value->data) : NULL;
 
     if (!grown || !copy)
         return false;
     if (a->environ_count)
         memcpy(grown, a->environ, a->environ_count * sizeof(*grown));
-    grown[a->environ_count] = (struct resource_pair){ name, copy };
+    grown[a->environ_count] = (struct text_pair){ name, copy };
     a->environ = grown;
     a->environ_count++;
     strbuf_clear(value);

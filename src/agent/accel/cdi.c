@@ -121,7 +121,7 @@ static void cdi_add_mount(struct edits *in, const json_t *mount)
 static void cdi_add_variable(struct edits *in, const char *text)
 {
     size_t len = text ? strcspn(text, "=") : 0;
-    struct resource_pair *variables;
+    struct text_pair *variables;
     char *name;
 
     if (len == 0 || text[len] != '=' || strpbrk(text, "\n\r")) {
@@ -133,7 +133,7 @@ static void cdi_add_variable(struct edits *in, const char *text)
     if (!name)
         return;
     name[len] = '\0';
-    variables[in->to->environ_count++] = (struct resource_pair){ name, name + len + 1 };
+    variables[in->to->environ_count++] = (struct text_pair){ name, name + len + 1 };
     in->to->environ = variables;
 }
 

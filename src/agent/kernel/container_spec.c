@@ -109,8 +109,7 @@ static int container_read_shm(const struct msg_kernel_create *create, int64_t us
 }
 
 /* Of an image's labels only those that are meant for us: OCI runtimes obey annotations. */
-static bool container_is_passed_on(const char *key, const struct container_pair *own,
-                                   size_t own_count)
+static bool container_is_passed_on(const char *key, const struct text_pair *own, size_t own_count)
 {
     if (strncmp(key, LABEL_PREFIX, strlen(LABEL_PREFIX)) != 0)
         return false;
@@ -128,7 +127,7 @@ static int container_add_labels(const struct local_kernel *k,
 {
     const struct agent_daemon *agent = k->agent;
     char kernel[UUID_TEXT_MAX], session[UUID_TEXT_MAX];
-    const struct container_pair own[] = {
+    const struct text_pair own[] = {
         { "ai.backend.kernel-id", arena_strdup(arena, uuid_format(&create->kernel_id, kernel)) },
         { "ai.backend.session-id", arena_strdup(arena, uuid_format(&create->session_id, session)) },
         { "ai.backend.agent-id", agent->settings->id },
@@ -139,7 +138,7 @@ static int container_add_labels(const struct local_kernel *k,
         { SERVICE_LABEL, services_label(k, arena) },
     };
     size_t given = image ? image->label_count : 0;
-    struct container_pair *labels = arena_array(arena, AQ_COUNT(own) + given, sizeof(*labels));
+    struct text_pair *labels = arena_array(arena, AQ_COUNT(own) + given, sizeof(*labels));
 
     if (!labels || !own[0].value || !own[1].value)
         return aq_fail_oom(err);
@@ -150,8 +149,8 @@ static int container_add_labels(const struct local_kernel *k,
             labels[c->label_count++] = own[i];
     for (size_t i = 0; i < given; i++)
         if (container_is_passed_on(image->labels[i].key, own, AQ_COUNT(own)))
-            labels[c->label_count++] = (struct container_pair){ image->labels[i].key,
-                                                                image->labels[i].value };
+            labels[c->label_count++] = (struct text_pair){ image->labels[i].key,
+                                                           image->labels[i].value };
     return 0;
 }
 

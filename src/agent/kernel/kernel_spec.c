@@ -325,7 +325,7 @@ static void kernel_spec_set_container(struct environ *env, const struct kernel_s
 }
 
 /* Directories of libraries come after those that the image or the user wants. */
-static void kernel_spec_set_attached(struct environ *env, const struct resource_pair *pair)
+static void kernel_spec_set_attached(struct environ *env, const struct text_pair *pair)
 {
     const char *before = strcmp(pair->key, "LD_LIBRARY_PATH") == 0
                              ? kernel_spec_get_variable(env, pair->key)
@@ -423,7 +423,7 @@ const char *const *kernel_spec_environ(const struct msg_kernel_create *create,
     kernel_spec_set_cores(&env, place);
     kernel_spec_set_interpreters(&env, place->labels);
     for (size_t i = 0; i < create->environ_count; i++)
-        kernel_spec_set_variable(&env, create->environ[i].name, create->environ[i].value);
+        kernel_spec_set_variable(&env, create->environ[i].key, create->environ[i].value);
     kernel_spec_drop_foreign_devices(&env, place);
     for (size_t i = 0; i < place->attachment->environ_count; i++)
         kernel_spec_set_attached(&env, &place->attachment->environ[i]);

@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/text_pair.h"
+
 struct container_mount {
     const char *source, *target; /* on the node, inside */
     bool may_write;
@@ -20,10 +22,6 @@ struct container_mount {
 struct container_device {
     const char *source, *target; /* a device node on the node; its path inside */
     bool may_read, may_write, may_mknod;
-};
-
-struct container_pair {
-    const char *key, *value;
 };
 
 struct container_hook { /* run by the OCI runtime before it enters the container's root */
@@ -59,7 +57,7 @@ struct container_spec {
     size_t device_count;
     const struct container_hook *hooks;
     size_t hook_count;
-    const struct container_pair *labels;
+    const struct text_pair *labels;
     size_t label_count;
 };
 

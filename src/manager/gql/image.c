@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text_pair.h"
 #include "manager/request/image_aliases.h"
 #include "manager/request/image_limits.h"
 #include "manager/view/image_inventory.h"
@@ -18,10 +19,6 @@
 
 #define LABEL_ACCELERATORS "ai.backend.accelerators"
 #define LABEL_FEATURES "ai.backend.features"
-
-struct pair {
-    const char *key, *value;
-};
 
 struct limit {
     const char *key, *min, *max;
@@ -56,7 +53,7 @@ static const char *gql_image_text_in(const json_t *image, const char *key)
     return text ? text : "";
 }
 
-static struct gql_value gql_image_pairs_of(struct arena *arena, const struct pair *pairs,
+static struct gql_value gql_image_pairs_of(struct arena *arena, const struct text_pair *pairs,
                                            size_t count)
 {
     return gql_rows_of(arena, pairs, (uint32_t)count, sizeof(*pairs));
@@ -64,7 +61,7 @@ static struct gql_value gql_image_pairs_of(struct arena *arena, const struct pai
 
 static struct gql_value gql_image_list_labels(struct arena *arena, const json_t *labels)
 {
-    struct pair *pairs = arena_array(arena, json_object_size(labels) + 1, sizeof(*pairs));
+    struct text_pair *pairs = arena_array(arena, json_object_size(labels) + 1, sizeof(*pairs));
     const char *key;
     json_t *value;
     size_t count = 0;
@@ -156,7 +153,7 @@ static struct gql_value gql_image_list_texts(struct arena *arena, const json_t *
  */
 static struct gql_value gql_image_list_tags(struct arena *arena, const char *tag)
 {
-    struct pair *pairs = arena_array(arena, strlen(tag) / 2 + 1, sizeof(*pairs));
+    struct text_pair *pairs = arena_array(arena, strlen(tag) / 2 + 1, sizeof(*pairs));
     size_t count = 0;
 
     for (const char *at = strchr(tag, '-'); pairs && at; at = strchr(at, '-')) {
@@ -247,7 +244,7 @@ static int gql_image_fill(struct gql_call *call, const json_t *image, const stru
 struct rows {
     struct image_row *items;
     size_t count;
-    struct pair *aliases; /* key: the alias, value: what it means, whole */
+    struct text_pair *aliases; /* key: the alias, value: what it means, whole */
     size_t alias_count;
 };
 
@@ -263,7 +260,7 @@ static int gql_image_load_aliases(struct gql_call *call, struct rows *rows)
     if (!rows->aliases)
         return -ENOMEM;
     json_object_foreach(aliases, alias, image) {
-        struct pair *pair = &rows->aliases[rows->alias_count];
+        struct text_pair *pair = &rows->aliases[rows->alias_count];
         struct reference ref;
 
         if (reference_parse(json_string_value(image), NULL, &ref, NULL) < 0)
@@ -444,8 +441,8 @@ const struct gql_entry image_entries[] = {
     { FIELD(installed), AT(BOOL, is_installed) },
     { FIELD(installed_agents), AT(VALUE, agents) },
     { FIELD(hash), AT(TEXT, digest) },
-    { SCHEMA_FIELD_KVPair_key, GQL_TEXT_AT(struct pair, key) },
-    { SCHEMA_FIELD_KVPair_value, GQL_TEXT_AT(struct pair, value) },
+    { SCHEMA_FIELD_KVPair_key, GQL_TEXT_AT(struct text_pair, key) },
+    { SCHEMA_FIELD_KVPair_value, GQL_TEXT_AT(struct text_pair, value) },
     { SCHEMA_FIELD_ResourceLimit_key, GQL_TEXT_AT(struct limit, key) },
     { SCHEMA_FIELD_ResourceLimit_min, GQL_TEXT_AT(struct limit, min) },
     { SCHEMA_FIELD_ResourceLimit_max, GQL_TEXT_AT(struct limit, max) },

@@ -135,7 +135,7 @@ static void attach(struct scene *s, const char *slot, const char *device)
     RUN_UNTIL(s, s->is_answered);
 }
 
-static const char *find_pair(const struct resource_pair *pairs, size_t count, const char *key)
+static const char *find_pair(const struct text_pair *pairs, size_t count, const char *key)
 {
     for (size_t i = 0; i < count; i++)
         if (strcmp(pairs[i].key, key) == 0)

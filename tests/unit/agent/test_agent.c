@@ -53,9 +53,9 @@ static void test_exit_codes(void **state)
 static void test_environment(void **state)
 {
     struct scene *s = *state;
-    struct msg_env variables[] = { { "PATH", "/bin:/usr/bin" },
-                                   { "MINE", "a b=c" },
-                                   { "BACKENDAI_CLUSTER_HOST", "forged" } };
+    struct text_pair variables[] = { { "PATH", "/bin:/usr/bin" },
+                                     { "MINE", "a b=c" },
+                                     { "BACKENDAI_CLUSTER_HOST", "forged" } };
     struct msg_kernel_create create = scene_order(
         "mkdir -p sub; echo $MINE/$PATH/$BACKENDAI_CLUSTER_HOST/$BACKENDAI_SESSION_NAME; "
         "echo $ALIQUOT_KERNEL_ID; pwd; echo $HOME");

@@ -38,9 +38,9 @@ static void test_document(void **state)
 {
     static const struct resource_mount mounts[] = { { "/data/x", "/home/work/x", "rw" },
                                                     { "volume", "/opt/v", "ro" } };
-    static const struct resource_pair pairs[] = { { "CUDA_RESOURCE_VIRTUALIZED", "1" },
-                                                  { "CUDA_MEMORY_LIMITS",
-                                                    GPU1 ":1288490188," GPU2 ":1288490188" } };
+    static const struct text_pair pairs[] = { { "CUDA_RESOURCE_VIRTUALIZED", "1" },
+                                              { "CUDA_MEMORY_LIMITS",
+                                                GPU1 ":1288490188," GPU2 ":1288490188" } };
     struct resource_txt rt = { .mounts = mounts,
                                .mount_count = 2,
                                .pairs = pairs,
@@ -142,7 +142,7 @@ static void test_write_refused(void **state)
         { "/a,b", "/c", "ro" }, { "/a", "/c:d", "ro" }, { "/a", "c", "ro" },
         { "a/b", "/c", "ro" },  { "/a", "/c", "x" },    { "", "/c", "ro" }
     };
-    static const struct resource_pair bad_pairs[] = {
+    static const struct text_pair bad_pairs[] = {
         { "A", "b\nc" }, { "A=B", "c" }, { "CPU_SHARES", "0:1" }, { "SLOTS", "" },
         { "", "x" },     { "A B", "c" }, { "CID", "x" }
     };

@@ -113,7 +113,7 @@ static void check_round_trip(const struct message *msg, struct message *ret)
 
 static void test_create_round_trip(void **state)
 {
-    struct msg_env environ[] = { { "PATH", "/bin" }, { "EMPTY", "" }, { "QUOTE", "a\"\n\x01" } };
+    struct text_pair environ[] = { { "PATH", "/bin" }, { "EMPTY", "" }, { "QUOTE", "a\"\n\x01" } };
     struct message msg = {
         .type = MSG_KERNEL_CREATE,
         .kernel_create = { .kernel_id = id(),

@@ -303,7 +303,7 @@ static void does(const char *what, int (*try)(struct aq_error *err))
 
 static void send_messages(int count)
 {
-    struct msg_env env = { .name = "A", .value = "b" };
+    struct text_pair env = { .key = "A", .value = "b" };
     struct message status = { .type = MSG_KERNEL_STATUS,
                               .kernel_status = { .kernel_id = { .bytes = { 1 } },
                                                  .state = MSG_KERNEL_RUNNING,

@@ -268,7 +268,7 @@ static char *adoption_write_environ(const struct msg_kernel_create *c)
 
     jsonw_object_begin(&w);
     for (size_t i = 0; i < c->environ_count; i++)
-        jsonw_member_str(&w, c->environ[i].name, c->environ[i].value);
+        jsonw_member_str(&w, c->environ[i].key, c->environ[i].value);
     jsonw_object_end(&w);
     return strbuf_steal(&text);
 }

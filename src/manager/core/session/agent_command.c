@@ -49,7 +49,7 @@ static int agent_command_fill_environ(struct core *core, json_t *spec, struct ms
     if (!c->environ)
         return -1;
     json_object_foreach(variables, name, value)
-        c->environ[c->environ_count++] = (struct msg_env){ name, json_string_value(value) };
+        c->environ[c->environ_count++] = (struct text_pair){ name, json_string_value(value) };
     return 0;
 }
 
