@@ -13,6 +13,7 @@
 
 #include <uv.h>
 
+#include "agent/runtime/container.h"
 #include "agent/settings/settings.h"
 #include "alloc/alloc_map.h"
 #include "base/arena.h"
@@ -79,22 +80,6 @@ const struct accel_plugin *accel_plugin(const struct accel *accel, size_t i);
 
 /* ---- what a container needs for its devices ---- */
 
-struct accel_node {
-    const char *source, *target; /* absolute paths on the host and inside */
-    bool may_read, may_write, may_mknod;
-};
-
-struct accel_mount {
-    const char *source, *target;
-    bool may_write;
-};
-
-struct accel_hook { /* a program of the vendor's, see cdi.h */
-    const char *path;
-    const char *const *args, *const *env; /* NULL-terminated; args NULL: the path alone */
-    int64_t timeout;                      /* seconds; 0 = none */
-};
-
 struct accel_part {   /* a device as the session sees it */
     const char *kind; /* "cuda" */
     const char *device_id, *model;
@@ -104,15 +89,15 @@ struct accel_part {   /* a device as the session sees it */
 };
 
 struct accel_attachment {
-    struct accel_node *nodes;
-    size_t node_count;
-    struct accel_mount *mounts;
+    struct container_device *devices;
+    size_t device_count;
+    struct container_mount *mounts;
     size_t mount_count;
     struct text_pair *environ; /* GPU_COUNT and the like included */
     size_t environ_count;
     const char **cdi; /* "nvidia.com/gpu=0"; what they are is in the lists too */
     size_t cdi_count;
-    struct accel_hook *hooks; /* to run while the container is made */
+    struct container_hook *hooks; /* programs of the vendor's, see cdi.h */
     size_t hook_count;
     struct text_pair *pairs; /* further lines of resource.txt */
     size_t pair_count;

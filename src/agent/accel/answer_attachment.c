@@ -43,7 +43,7 @@ static void answer_attachment_read_path(struct answer_reader *in, int64_t kind, 
     if (!answer_attachment_is_path(in->name) || !answer_attachment_is_path(target))
         answer_reject(in, "name or value", "is not an absolute path without '..'");
     else if (kind == AQ_ACCELERATOR_NODE)
-        to->nodes[to->node_count++] = (struct accel_node){
+        to->devices[to->device_count++] = (struct container_device){
             .source = in->name,
             .target = target,
             .may_read = flags & AQ_ACCELERATOR_READ,
@@ -51,8 +51,8 @@ static void answer_attachment_read_path(struct answer_reader *in, int64_t kind, 
             .may_mknod = flags & AQ_ACCELERATOR_MKNOD
         };
     else
-        to->mounts[to->mount_count++] = (struct accel_mount){ in->name, target,
-                                                              flags & AQ_ACCELERATOR_WRITE };
+        to->mounts[to->mount_count++] = (struct container_mount){ in->name, target,
+                                                                  flags & AQ_ACCELERATOR_WRITE };
 }
 
 static void answer_attachment_read_group(struct answer_reader *in, struct accel_attachment *to)
@@ -119,7 +119,8 @@ static void *answer_attachment_grow(struct answer_reader *in, const void *items,
 static bool answer_attachment_make_room(struct answer_reader *in, size_t needs, size_t parts,
                                         struct accel_attachment *to)
 {
-    to->nodes = answer_attachment_grow(in, to->nodes, to->node_count, needs, sizeof(*to->nodes));
+    to->devices = answer_attachment_grow(in, to->devices, to->device_count, needs,
+                                         sizeof(*to->devices));
     to->mounts = answer_attachment_grow(in, to->mounts, to->mount_count, needs,
                                         sizeof(*to->mounts));
     to->environ = answer_attachment_grow(in, to->environ, to->environ_count, needs,

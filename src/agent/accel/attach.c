@@ -30,7 +30,7 @@ struct accel_call {
 void accel_attachment_done(struct accel_attachment *attachment)
 {
     arena_done(&attachment->arena);
-    *attachment = (struct accel_attachment){ .nodes = NULL };
+    *attachment = (struct accel_attachment){ .devices = NULL };
 }
 
 bool accel_is_needed(const struct alloc_grant *grant)
@@ -120,7 +120,7 @@ static bool attach_describe_gpus(struct accel_attachment *a)
 
 int accel_attach_none(struct accel_attachment *ret, struct aq_error *err)
 {
-    struct accel_attachment attachment = { .nodes = NULL };
+    struct accel_attachment attachment = { .devices = NULL };
 
     if (!attach_describe_gpus(&attachment)) {
         accel_attachment_done(&attachment);
@@ -145,7 +145,7 @@ static void attach_conclude(struct accel_call *call)
     if (!failed.code && !attach_describe_gpus(&call->attachment))
         (void)aq_fail_oom(&failed);
     attachment = call->attachment;
-    call->attachment = (struct accel_attachment){ .nodes = NULL };
+    call->attachment = (struct accel_attachment){ .devices = NULL };
     attach_drop(call);
     done(data, failed.code ? NULL : &attachment, &failed);
     accel_attachment_done(&attachment);

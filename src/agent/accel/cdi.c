@@ -68,7 +68,7 @@ static void cdi_add_node(struct edits *in, const json_t *node)
 {
     const char *path = cdi_text_of(node, "path"), *host = cdi_text_of(node, "hostPath");
     const char *rights = cdi_text_of(node, "permissions");
-    struct accel_node *nodes;
+    struct container_device *devices;
 
     host = host ? host : path;
     rights = rights ? rights : "rwm";
@@ -76,15 +76,15 @@ static void cdi_add_node(struct edits *in, const json_t *node)
         cdi_reject(in, "device node", path);
         return;
     }
-    nodes = cdi_grow(in, in->to->nodes, in->to->node_count, sizeof(*nodes));
-    if (!nodes)
+    devices = cdi_grow(in, in->to->devices, in->to->device_count, sizeof(*devices));
+    if (!devices)
         return;
-    nodes[in->to->node_count++] = (struct accel_node){ .source = cdi_copy(in, host),
-                                                       .target = cdi_copy(in, path),
-                                                       .may_read = strchr(rights, 'r'),
-                                                       .may_write = strchr(rights, 'w'),
-                                                       .may_mknod = strchr(rights, 'm') };
-    in->to->nodes = nodes;
+    devices[in->to->device_count++] = (struct container_device){ .source = cdi_copy(in, host),
+                                                                 .target = cdi_copy(in, path),
+                                                                 .may_read = strchr(rights, 'r'),
+                                                                 .may_write = strchr(rights, 'w'),
+                                                                 .may_mknod = strchr(rights, 'm') };
+    in->to->devices = devices;
 }
 
 static bool cdi_is_read_only(const json_t *mount)
@@ -103,7 +103,7 @@ static void cdi_add_mount(struct edits *in, const json_t *mount)
     const char *host = cdi_text_of(mount, "hostPath"),
                *target = cdi_text_of(mount, "containerPath");
     const char *type = cdi_text_of(mount, "type");
-    struct accel_mount *mounts;
+    struct container_mount *mounts;
 
     if (!cdi_is_path(host) || !cdi_is_path(target)
         || (type && type[0] && strcmp(type, "bind") != 0 && strcmp(type, "none") != 0)) {
@@ -113,8 +113,9 @@ static void cdi_add_mount(struct edits *in, const json_t *mount)
     mounts = cdi_grow(in, in->to->mounts, in->to->mount_count, sizeof(*mounts));
     if (!mounts)
         return;
-    mounts[in->to->mount_count++] = (struct accel_mount){ cdi_copy(in, host), cdi_copy(in, target),
-                                                          !cdi_is_read_only(mount) };
+    mounts[in->to->mount_count++] = (struct container_mount){ cdi_copy(in, host),
+                                                              cdi_copy(in, target),
+                                                              !cdi_is_read_only(mount) };
     in->to->mounts = mounts;
 }
 
@@ -188,7 +189,7 @@ static void cdi_add_hook(struct edits *in, const json_t *hook)
     const char *kind = cdi_text_of(hook, "hookName"), *path = cdi_text_of(hook, "path");
     const json_t *timeout = json_object_get(hook, "timeout");
     int64_t seconds = timeout ? cdi_number_of(timeout) : 0;
-    struct accel_hook *hooks;
+    struct container_hook *hooks;
 
     if (!kind || strcmp(kind, "createContainer") != 0) {
         cdi_reject(in, "a hook other than createContainer:", kind);
@@ -201,7 +202,7 @@ static void cdi_add_hook(struct edits *in, const json_t *hook)
     hooks = cdi_grow(in, in->to->hooks, in->to->hook_count, sizeof(*hooks));
     if (!hooks)
         return;
-    hooks[in->to->hook_count++] = (struct accel_hook){
+    hooks[in->to->hook_count++] = (struct container_hook){
         .path = cdi_copy(in, path),
         .args = cdi_copy_list(in, json_object_get(hook, "args"), "argument of a hook"),
         .env = cdi_copy_list(in, json_object_get(hook, "env"), "variable of a hook"),

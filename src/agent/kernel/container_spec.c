@@ -178,11 +178,9 @@ struct container_mount *container_mounts(const struct local_kernel *k, const cha
         return NULL;
     mounts[n++] = (struct container_mount){ .source = config, .target = CONTAINER_CONFIG };
     n += container_add_clock(mounts + n);
-    for (size_t i = 0; i < attachment->mount_count; i++)
-        mounts[n++] = (struct container_mount){ .source = attachment->mounts[i].source,
-                                                .target = attachment->mounts[i].target,
-                                                .may_write = attachment->mounts[i].may_write };
-    *ret_count = n;
+    if (attachment->mount_count)
+        memcpy(mounts + n, attachment->mounts, attachment->mount_count * sizeof(*mounts));
+    *ret_count = n + attachment->mount_count;
     return mounts;
 }
 
@@ -221,49 +219,6 @@ static int container_add_mounts(const struct local_kernel *k, const struct net_i
         n += container_add_ssh(k, config, arena, mounts + n);
     c->mounts = mounts;
     c->mount_count = n;
-    return 0;
-}
-
-static int container_add_devices(const struct accel_attachment *attachment, struct arena *arena,
-                                 struct container_spec *c, struct aq_error *err)
-{
-    struct container_device *devices = arena_array(arena, attachment->node_count + 1,
-                                                   sizeof(*devices));
-
-    if (!devices)
-        return aq_fail_oom(err);
-    for (size_t i = 0; i < attachment->node_count; i++) {
-        const struct accel_node *node = &attachment->nodes[i];
-
-        devices[i] = (struct container_device){ .source = node->source,
-                                                .target = node->target,
-                                                .may_read = node->may_read,
-                                                .may_write = node->may_write,
-                                                .may_mknod = node->may_mknod };
-    }
-    c->devices = devices;
-    c->device_count = attachment->node_count;
-    c->groups = attachment->groups;
-    c->group_count = attachment->group_count;
-    return 0;
-}
-
-static int container_add_hooks(const struct accel_attachment *attachment, struct arena *arena,
-                               struct container_spec *c, struct aq_error *err)
-{
-    struct container_hook *hooks = arena_array(arena, attachment->hook_count + 1, sizeof(*hooks));
-
-    if (!hooks)
-        return aq_fail_oom(err);
-    for (size_t i = 0; i < attachment->hook_count; i++) {
-        const struct accel_hook *hook = &attachment->hooks[i];
-
-        hooks[i] = (struct container_hook){
-            .path = hook->path, .args = hook->args, .env = hook->env, .timeout = hook->timeout
-        };
-    }
-    c->hooks = hooks;
-    c->hook_count = attachment->hook_count;
     return 0;
 }
 
@@ -338,6 +293,12 @@ int container_specify(const struct local_kernel *k, const struct msg_kernel_crea
         .ssh = services_have_ssh(k) ? SSH_INSIDE : NULL,
         .uid = (uid_t)settings->container_uid,
         .gid = (gid_t)settings->container_gid,
+        .groups = k->attachment.groups,
+        .group_count = k->attachment.group_count,
+        .devices = k->attachment.devices,
+        .device_count = k->attachment.device_count,
+        .hooks = k->attachment.hooks,
+        .hook_count = k->attachment.hook_count,
     };
     r = container_specify_program(k, create, image, arena, ret, err);
     if (r == 0)
@@ -346,10 +307,6 @@ int container_specify(const struct local_kernel *k, const struct msg_kernel_crea
         r = container_add_labels(k, create, image->config, arena, c, err);
     if (r == 0)
         r = container_add_mounts(k, network, config, arena, c, err);
-    if (r == 0)
-        r = container_add_devices(&k->attachment, arena, c, err);
-    if (r == 0)
-        r = container_add_hooks(&k->attachment, arena, c, err);
     if (r < 0)
         return r;
     ret->processes_max = (uint64_t)settings->container_processes_max;

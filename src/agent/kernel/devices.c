@@ -137,7 +137,7 @@ static void devices_on_attached(void *data, struct accel_attachment *attachment,
     if (attachment) {
         accel_attachment_done(&k->attachment);
         k->attachment = *attachment;
-        *attachment = (struct accel_attachment){ .nodes = NULL };
+        *attachment = (struct accel_attachment){ .devices = NULL };
     }
     if (!attachment || devices_write_config(k, &failed) < 0)
         kernel_fail(k, &failed);

@@ -258,7 +258,7 @@ static void resize_on_attached(void *data, struct accel_attachment *attachment,
     if (attachment) {
         accel_attachment_done(&z->attachment);
         z->attachment = *attachment;
-        *attachment = (struct accel_attachment){ .nodes = NULL };
+        *attachment = (struct accel_attachment){ .devices = NULL };
     }
     if (!attachment || resize_write_all(k, &failed) < 0)
         resize_give_up(k, &failed);

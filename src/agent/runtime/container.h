@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* container.h - what a kernel that runs in a container is made of
  *
- * Plain data between the code that decides (kernel/) and the code
- * that writes it down (bundle.h). All paths are absolute; everything is borrowed.
+ * Plain data between the code that decides (kernel/), the plugins of its
+ * accelerators (accel/) and the code that writes it down (bundle.h). All paths
+ * are absolute; everything is borrowed.
  */
 #ifndef AQ_AGENT_RUNTIME_CONTAINER_H
 #define AQ_AGENT_RUNTIME_CONTAINER_H

@@ -30,15 +30,16 @@ static void check_description(const json_t *result)
 
 static void check_attachment(const json_t *result)
 {
-    struct accel_attachment attachment = { .nodes = NULL };
+    struct accel_attachment attachment = { .devices = NULL };
     struct aq_error err = { 0 };
 
     if (answer_read_attachment(result, "npu", &attachment, &err) < 0) {
         if (!err.text[0])
             __builtin_trap();
     } else {
-        for (size_t i = 0; i < attachment.node_count; i++)
-            if (attachment.nodes[i].target[0] != '/' || strstr(attachment.nodes[i].target, "/../"))
+        for (size_t i = 0; i < attachment.device_count; i++)
+            if (attachment.devices[i].target[0] != '/'
+                || strstr(attachment.devices[i].target, "/../"))
                 __builtin_trap();
     }
     accel_attachment_done(&attachment);

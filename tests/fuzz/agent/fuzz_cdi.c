@@ -9,7 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check(const char *text, size_t len, bool is_yaml)
 {
-    struct accel_attachment to = { .nodes = NULL };
+    struct accel_attachment to = { .devices = NULL };
     struct aq_error err = { 0 };
     json_t *spec = cdi_parse(text, len, is_yaml, &err);
 
@@ -20,8 +20,8 @@ static void check(const char *text, size_t len, bool is_yaml)
     }
     if (cdi_apply(spec, "a/b=x", true, &to, &err) < 0 && !err.text[0])
         __builtin_trap();
-    for (size_t i = 0; i < to.node_count; i++)
-        if (to.nodes[i].source[0] != '/' || strstr(to.nodes[i].target, "/../"))
+    for (size_t i = 0; i < to.device_count; i++)
+        if (to.devices[i].source[0] != '/' || strstr(to.devices[i].target, "/../"))
             __builtin_trap();
     for (size_t i = 0; i < to.mount_count; i++)
         if (to.mounts[i].source[0] != '/' || strstr(to.mounts[i].target, "/../"))

@@ -112,7 +112,7 @@ static void on_attached(void *data, struct accel_attachment *attachment, const s
     s->error = *err;
     if (attachment) {
         s->attachment = *attachment;
-        *attachment = (struct accel_attachment){ .nodes = NULL };
+        *attachment = (struct accel_attachment){ .devices = NULL };
     }
 }
 
@@ -181,10 +181,10 @@ static void test_example(void **state)
 
     attach(s, "example.device", "7");
     assert_true(s->is_attached);
-    assert_int_equal(s->attachment.node_count, 1);
-    assert_string_equal(s->attachment.nodes[0].source, "/dev/example7");
-    assert_string_equal(s->attachment.nodes[0].target, "/dev/example7");
-    assert_true(s->attachment.nodes[0].may_write && !s->attachment.nodes[0].may_mknod);
+    assert_int_equal(s->attachment.device_count, 1);
+    assert_string_equal(s->attachment.devices[0].source, "/dev/example7");
+    assert_string_equal(s->attachment.devices[0].target, "/dev/example7");
+    assert_true(s->attachment.devices[0].may_write && !s->attachment.devices[0].may_mknod);
     assert_string_equal(find_pair(s->attachment.environ, s->attachment.environ_count, "GPU_COUNT"),
                         "1");
     assert_string_equal(find_pair(s->attachment.environ, s->attachment.environ_count, "GPU_TYPE"),
@@ -321,7 +321,7 @@ static void test_attach(void **state)
                        s->error.text);
             assert_string_equal(s->error.kind, "accelerator-failed");
         } else {
-            assert_string_equal(s->attachment.nodes[0].source, "/dev/bad0");
+            assert_string_equal(s->attachment.devices[0].source, "/dev/bad0");
             assert_string_equal(s->attachment.environ[0].value, "1?2");
         }
         /* whatever it did, the next one is served by a process that lives */

@@ -54,18 +54,18 @@ static json_t *parse(const char *text, bool is_yaml)
 
 static void test_yaml(void **state)
 {
-    struct accel_attachment to = { .nodes = NULL };
+    struct accel_attachment to = { .devices = NULL };
     json_t *spec = parse(yaml, true);
 
     (void)state;
     assert_int_equal(cdi_apply(spec, "vendor.com/npu=0", true, &to, NULL), 0);
-    assert_int_equal(to.node_count, 2);
-    assert_string_equal(to.nodes[0].source, "/dev/npu0");
-    assert_string_equal(to.nodes[0].target, "/dev/npu0");
-    assert_true(to.nodes[0].may_read && to.nodes[0].may_write && to.nodes[0].may_mknod);
-    assert_string_equal(to.nodes[1].source, "/dev/accel/accel0");
-    assert_string_equal(to.nodes[1].target, "/dev/accel0");
-    assert_false(to.nodes[1].may_mknod);
+    assert_int_equal(to.device_count, 2);
+    assert_string_equal(to.devices[0].source, "/dev/npu0");
+    assert_string_equal(to.devices[0].target, "/dev/npu0");
+    assert_true(to.devices[0].may_read && to.devices[0].may_write && to.devices[0].may_mknod);
+    assert_string_equal(to.devices[1].source, "/dev/accel/accel0");
+    assert_string_equal(to.devices[1].target, "/dev/accel0");
+    assert_false(to.devices[1].may_mknod);
     assert_int_equal(to.mount_count, 1);
     assert_string_equal(to.mounts[0].source, "/usr/lib/libnpu.so.1");
     assert_string_equal(to.mounts[0].target, "/usr/lib64/libnpu.so.1");
@@ -171,7 +171,7 @@ static void test_edits(void **state)
         AQ_CLEANUP(aq_freep) char *text = aq_format(
             "{\"kind\":\"a/b\",\"devices\":[{\"name\":\"x\",\"containerEdits\":%s}]}",
             rows[i].edits);
-        struct accel_attachment to = { .nodes = NULL };
+        struct accel_attachment to = { .devices = NULL };
         struct aq_error err = { 0 };
         json_t *spec = parse(text, false);
 
@@ -219,8 +219,8 @@ static void test_folders(void **state)
     write_file(high, "npu.json", json);
     assert_int_equal(cdi_resolve(&folders, true, &to, &err), 0);
     /* "0" is the later directory's, "all" the earlier one's with what its devices have in common */
-    assert_int_equal(to.node_count, 1);
-    assert_string_equal(to.nodes[0].source, "/dev/other0");
+    assert_int_equal(to.device_count, 1);
+    assert_string_equal(to.devices[0].source, "/dev/other0");
     assert_int_equal(to.groups[0], 45);
     assert_int_equal(to.environ_count, 2);
     assert_string_equal(to.environ[0].key, "NPU_DRIVER");
