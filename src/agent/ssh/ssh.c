@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/runtime/sync_tool.h"
+#include "base/arena.h"
 #include "base/fs.h"
 #include "base/log.h"
 
@@ -21,10 +22,9 @@
 
 struct ssh {
     bool has_sftp;
-    struct part {
-        char *source, *target;
-    } parts[SSH_MOUNTS_MAX];
+    struct container_mount mounts[SSH_MOUNTS_MAX];
     size_t count;
+    struct arena arena; /* owns their paths */
 };
 
 /* ---- the program ---- */
@@ -32,17 +32,23 @@ struct ssh {
 static int ssh_add_mount(struct ssh *ssh, const char *source, const char *target,
                          struct aq_error *err)
 {
-    struct part *part = &ssh->parts[ssh->count];
+    AQ_CLEANUP(aq_freep) char *file = NULL;
+    struct container_mount *mount = &ssh->mounts[ssh->count];
 
     for (size_t i = 0; i < ssh->count; i++)
-        if (strcmp(ssh->parts[i].target, target) == 0)
+        if (strcmp(ssh->mounts[i].target, target) == 0)
             return 0; /* a library of both programs */
     if (ssh->count == SSH_MOUNTS_MAX)
         return aq_fail(err, E2BIG, "it needs more than %d libraries", SSH_MOUNTS_MAX - 4);
-    part->source = realpath(source, NULL); /* a later package is another file of this name */
-    part->target = strdup(target);
+    file = realpath(source, NULL); /* a later package is another file of this name */
+    if (!file)
+        return aq_fail(err, ENOENT, "'%s' is not there", source);
+    mount->source = arena_strdup(&ssh->arena, file);
+    mount->target = arena_strdup(&ssh->arena, target);
+    if (!mount->source || !mount->target)
+        return aq_fail_oom(err);
     ssh->count++;
-    return part->source && part->target ? 0 : aq_fail(err, ENOENT, "'%s' is not there", source);
+    return 0;
 }
 
 static int ssh_add_part(struct ssh *ssh, const char *source, const char *name, struct aq_error *err)
@@ -82,7 +88,7 @@ static int ssh_add_libraries(struct ssh *ssh, const char *program, struct aq_err
 static bool ssh_has_loader(const struct ssh *ssh)
 {
     for (size_t i = 0; i < ssh->count; i++)
-        if (strcmp(ssh->parts[i].target, SSH_INSIDE "/" LOADER_NAME) == 0)
+        if (strcmp(ssh->mounts[i].target, SSH_INSIDE "/" LOADER_NAME) == 0)
             return true;
     return false;
 }
@@ -128,10 +134,8 @@ int ssh_new(const char *program, const char *runner, struct ssh **ret, struct aq
 
 void ssh_free(struct ssh *ssh)
 {
-    for (size_t i = 0; ssh && i < ssh->count; i++) {
-        free(ssh->parts[i].source);
-        free(ssh->parts[i].target);
-    }
+    if (ssh)
+        arena_done(&ssh->arena);
     free(ssh);
 }
 
@@ -142,9 +146,7 @@ bool ssh_has_sftp(const struct ssh *ssh)
 
 size_t ssh_mounts(const struct ssh *ssh, struct container_mount *ret)
 {
-    for (size_t i = 0; i < ssh->count; i++)
-        ret[i] = (struct container_mount){ .source = ssh->parts[i].source,
-                                           .target = ssh->parts[i].target };
+    memcpy(ret, ssh->mounts, ssh->count * sizeof(*ret));
     return ssh->count;
 }
 
