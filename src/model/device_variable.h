@@ -11,6 +11,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* Tells programs, and the runner, how many accelerators a session has; those that tell
+ * more are in agent/accel/gpu_variables.h.
+ */
+#define DEVICE_COUNT_VARIABLE "GPU_COUNT"
+
 /* Does the variable, "NAME=value", name anything but the first 'count' devices? False for all
  * other variables.
  */

@@ -175,7 +175,7 @@ static void command_reset_signals(void)
 /* The agent says it in the environment of the runner. */
 size_t command_count_devices(void)
 {
-    const char *count = getenv("GPU_COUNT");
+    const char *count = getenv(DEVICE_COUNT_VARIABLE);
 
     return count ? strtoul(count, NULL, 10) : 0;
 }

@@ -93,7 +93,7 @@ struct accel_attachment {
     size_t device_count;
     struct container_mount *mounts;
     size_t mount_count;
-    struct text_pair *environ; /* GPU_COUNT and the like included */
+    struct text_pair *environ; /* of plugins and CDI; our own: gpu_variables.h */
     size_t environ_count;
     const char **cdi; /* "nvidia.com/gpu=0"; what they are is in the lists too */
     size_t cdi_count;
@@ -111,11 +111,9 @@ struct accel_attachment {
 void accel_attachment_done(struct accel_attachment *attachment);
 
 /* Does any part of the grant belong to an accelerator? If not, accel_attach()
- * has nothing to ask and accel_attach_none() is all.
+ * has nothing to ask, and the attachment is empty.
  */
 bool accel_is_needed(const struct alloc_grant *grant);
-/* The attachment of a session without accelerators: GPU_COUNT=0. -ENOMEM. */
-int accel_attach_none(struct accel_attachment *ret, struct aq_error *err);
 
 /* 'attachment' is the callee's to take (then zero it) or to leave; NULL if
  * it failed, with kind "accelerator-failed" and the plugin as field in 'err'.

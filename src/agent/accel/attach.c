@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a session's devices need, gathered from the plugins that have them. */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -64,74 +63,6 @@ void accel_drop_calls(struct accel *accel)
         attach_drop(LIST_ENTRY(link, struct accel_call, link));
 }
 
-/* ---- the environment that images made for Backend.AI look at ---- */
-
-static bool attach_add_environ(struct accel_attachment *a, const char *name, struct strbuf *value)
-{
-    struct text_pair *grown = arena_array(&a->arena, a->environ_count + 1, sizeof(*a->environ));
-    const char *copy = strbuf_ok(value) ? arena_strdup(&a->arena, value->data) : NULL;
-
-    if (!grown || !copy)
-        return false;
-    if (a->environ_count)
-        memcpy(grown, a->environ, a->environ_count * sizeof(*grown));
-    grown[a->environ_count] = (struct text_pair){ name, copy };
-    a->environ = grown;
-    a->environ_count++;
-    strbuf_clear(value);
-    return true;
-}
-
-/* Of the first kind of accelerator; there are only counters without any. */
-static bool attach_describe_gpus(struct accel_attachment *a)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    AQ_CLEANUP(strbuf_donep) struct strbuf sizes = STRBUF_INIT;
-    AQ_CLEANUP(strbuf_donep) struct strbuf megabytes = STRBUF_INIT;
-    const struct accel_part *first = a->part_count ? &a->parts[0] : NULL;
-    size_t count = 0;
-    char amount[AMOUNT_TEXT_MAX];
-
-    for (size_t i = 0; i < a->part_count; i++) {
-        const struct accel_part *part = &a->parts[i];
-
-        if (strcmp(part->kind, first->kind) != 0)
-            continue;
-        slot_amount_short((int64_t)part->memory_bytes, SLOT_BYTES, amount);
-        strbuf_addf(&sizes, "%s%zu:%s", count ? "," : "", count, amount);
-        strbuf_addf(&megabytes, "%s%zu:%" PRIu64, count ? "," : "", count,
-                    part->memory_bytes >> 20);
-        count++;
-    }
-    if (first) {
-        strbuf_adds(&text, first->kind);
-        if (!attach_add_environ(a, "GPU_TYPE", &text))
-            return false;
-        strbuf_adds(&text, first->model ? first->model : "");
-        if (!attach_add_environ(a, "GPU_MODEL_NAME", &text)
-            || !attach_add_environ(a, "GPU_CONFIG", &sizes)
-            || !attach_add_environ(a, "TF_GPU_MEMORY_ALLOC", &megabytes))
-            return false;
-    }
-    strbuf_addf(&text, "%zu", count);
-    strbuf_addf(&sizes, "%zu", count);
-    return attach_add_environ(a, "GPU_COUNT", &text) && attach_add_environ(a, "N_GPUS", &sizes);
-}
-
-int accel_attach_none(struct accel_attachment *ret, struct aq_error *err)
-{
-    struct accel_attachment attachment = { .devices = NULL };
-
-    if (!attach_describe_gpus(&attachment)) {
-        accel_attachment_done(&attachment);
-        return aq_fail_oom(err);
-    }
-    *ret = attachment;
-    return 0;
-}
-
-/* ---- asking ---- */
-
 static void attach_conclude(struct accel_call *call)
 {
     accel_attached_fn done = call->done;
@@ -142,8 +73,6 @@ static void attach_conclude(struct accel_call *call)
     if (!failed.code)
         (void)cdi_resolve(&call->accel->settings->accel_cdi, call->accel->settings->accel_hooks,
                           &call->attachment, &failed);
-    if (!failed.code && !attach_describe_gpus(&call->attachment))
-        (void)aq_fail_oom(&failed);
     attachment = call->attachment;
     call->attachment = (struct accel_attachment){ .devices = NULL };
     attach_drop(call);

@@ -145,17 +145,15 @@ static void devices_on_attached(void *data, struct accel_attachment *attachment,
 
 int devices_prepare(struct local_kernel *k, struct aq_error *err)
 {
-    int r = 0;
+    int r;
 
     if (k->is_attached)
         return 0;
     if (k->attaching || k->is_describing)
         return -EINPROGRESS;
-    if (!accel_is_needed(&k->grant)) {
-        r = accel_attach_none(&k->attachment, err);
-        k->is_attached = r == 0;
-        return r;
-    }
+    k->is_attached = !accel_is_needed(&k->grant);
+    if (k->is_attached)
+        return 0;
     r = accel_attach(k->agent->accel, &k->grant, devices_on_attached, k, &k->attaching, err);
     return r < 0 ? r : -EINPROGRESS;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/accel/gpu_variables.h"
 #include "agent/kernel/bootstrap.h"
 #include "alloc/resource_txt.h"
 #include "base/fs.h"
@@ -354,6 +355,18 @@ static void kernel_spec_set_interpreters(struct environ *env, const struct image
     }
 }
 
+static void kernel_spec_set_devices(struct environ *env, const struct accel_attachment *attachment)
+{
+    struct text_pair own[GPU_VARIABLES_MAX];
+    size_t own_count = gpu_variables_make(attachment, env->arena, own);
+
+    for (size_t i = 0; i < attachment->environ_count; i++)
+        kernel_spec_set_attached(env, &attachment->environ[i]);
+    for (size_t i = 0; i < own_count; i++)
+        kernel_spec_set_variable(env, own[i].key, own[i].value);
+    env->failed |= own_count == 0;
+}
+
 static void kernel_spec_set_identity(struct environ *env, const struct msg_kernel_create *create,
                                      const struct kernel_spec_context *place)
 {
@@ -388,24 +401,13 @@ static void kernel_spec_set_identity(struct environ *env, const struct msg_kerne
     kernel_spec_set_optional(env, "ALIQUOT_RUNTIME_PATH", place->runtime_path);
 }
 
-/* The number of granted devices, as a program of the session may count them: in a container it sees
- * no others, on the node itself their numbers mean the node's.
+/* Neither image nor user chooses devices that the session was not granted: in a container the
+ * program sees no others, on the node itself their numbers mean the node's.
  */
-static size_t kernel_spec_count_devices(const struct kernel_spec_context *place)
-{
-    const struct accel_attachment *attachment = place->attachment;
-
-    for (size_t i = 0; place->environ && i < attachment->environ_count; i++)
-        if (strcmp(attachment->environ[i].key, "GPU_COUNT") == 0)
-            return strtoul(attachment->environ[i].value, NULL, 10);
-    return 0;
-}
-
-/* Neither image nor user chooses devices that the session was not granted. */
 static void kernel_spec_drop_foreign_devices(struct environ *env,
                                              const struct kernel_spec_context *place)
 {
-    size_t count = kernel_spec_count_devices(place), kept = 0;
+    size_t count = place->environ ? gpu_variables_count_devices(place->attachment) : 0, kept = 0;
 
     for (size_t i = 0; i < env->count; i++)
         if (!device_variable_exceeds(env->items[i], count))
@@ -425,8 +427,7 @@ const char *const *kernel_spec_environ(const struct msg_kernel_create *create,
     for (size_t i = 0; i < create->environ_count; i++)
         kernel_spec_set_variable(&env, create->environ[i].key, create->environ[i].value);
     kernel_spec_drop_foreign_devices(&env, place);
-    for (size_t i = 0; i < place->attachment->environ_count; i++)
-        kernel_spec_set_attached(&env, &place->attachment->environ[i]);
+    kernel_spec_set_devices(&env, place->attachment);
     kernel_spec_set_identity(&env, create, place);
     if (place->environ)
         kernel_spec_set_container(&env, place);

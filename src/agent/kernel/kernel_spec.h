@@ -4,7 +4,8 @@
  * The command is kept as it came, in spec.json. Its environment becomes, later
  * ones winning: a few defaults, what the user asked for, without a choice of
  * devices that it was not granted (model/device_variable.h), what its accelerators
- * need, and the variables that programs made for Backend.AI look for.
+ * need, what they are (accel/gpu_variables.h), and the variables that programs made
+ * for Backend.AI look for.
  */
 #ifndef AQ_AGENT_KERNEL_KERNEL_SPEC_H
 #define AQ_AGENT_KERNEL_KERNEL_SPEC_H

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "agent/accel/accel.h"
+#include "agent/accel/gpu_variables.h"
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/log.h"
@@ -135,14 +135,6 @@ static void attach(struct scene *s, const char *slot, const char *device)
     RUN_UNTIL(s, s->is_answered);
 }
 
-static const char *find_pair(const struct text_pair *pairs, size_t count, const char *key)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(pairs[i].key, key) == 0)
-            return pairs[i].value;
-    return "";
-}
-
 static void test_example(void **state)
 {
     struct scene *s = *state;
@@ -185,12 +177,9 @@ static void test_example(void **state)
     assert_string_equal(s->attachment.devices[0].source, "/dev/example7");
     assert_string_equal(s->attachment.devices[0].target, "/dev/example7");
     assert_true(s->attachment.devices[0].may_write && !s->attachment.devices[0].may_mknod);
-    assert_string_equal(find_pair(s->attachment.environ, s->attachment.environ_count, "GPU_COUNT"),
-                        "1");
-    assert_string_equal(find_pair(s->attachment.environ, s->attachment.environ_count, "GPU_TYPE"),
-                        "example");
-    assert_string_equal(find_pair(s->attachment.environ, s->attachment.environ_count, "GPU_CONFIG"),
-                        "0:1g");
+    assert_int_equal(s->attachment.part_count, 1);
+    assert_string_equal(s->attachment.parts[0].kind, "example");
+    assert_int_equal(s->attachment.parts[0].memory_bytes, 1 << 30);
     assert_int_equal(unsetenv("ALIQUOT_ACCEL_ROOT"), 0);
 }
 
@@ -205,15 +194,46 @@ static void test_without_accelerators(void **state)
     assert_int_equal(
         alloc_grant_add(&grant, slot_name_intern("mem", 3), SLOT_BYTES, "root", 4, 1, NULL), 0);
     assert_false(accel_is_needed(&grant));
-    assert_int_equal(accel_attach_none(&s->attachment, &err), 0);
-    assert_string_equal(find_pair(s->attachment.environ, s->attachment.environ_count, "N_GPUS"),
-                        "0");
     assert_int_equal(alloc_grant_add(&grant, slot_name_intern("cuda.device", 11), SLOT_COUNT, "x",
                                      1, AMOUNT_ONE, NULL),
                      0);
     assert_true(accel_is_needed(&grant));
     assert_int_equal(accel_attach(s->accel, &grant, on_attached, s, NULL, &err), -ENODEV);
     assert_string_equal(err.kind, "accelerator-failed");
+}
+
+static void test_variables(void **state)
+{
+    struct accel_part parts[] = {
+        { .kind = "cuda", .model = "H100", .memory_bytes = UINT64_C(4) << 30 },
+        { .kind = "npu", .memory_bytes = 1 },
+        { .kind = "cuda", .model = "A100", .memory_bytes = UINT64_C(1536) << 20 },
+    };
+    struct accel_attachment attachment = { .parts = parts, .part_count = AQ_COUNT(parts) };
+    static const struct text_pair expected[] = {
+        { "GPU_TYPE", "cuda" },
+        { "GPU_MODEL_NAME", "H100" },
+        { "GPU_CONFIG", "0:4g,1:1536m" },
+        { "TF_GPU_MEMORY_ALLOC", "0:4096,1:1536" },
+        { "GPU_COUNT", "2" },
+        { "N_GPUS", "2" },
+    };
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    struct text_pair made[GPU_VARIABLES_MAX];
+
+    (void)state;
+    assert_int_equal(gpu_variables_make(&attachment, &arena, made), AQ_COUNT(expected));
+    for (size_t i = 0; i < AQ_COUNT(expected); i++) {
+        assert_string_equal(made[i].key, expected[i].key);
+        assert_string_equal(made[i].value, expected[i].value);
+    }
+    attachment.part_count = 0;
+    assert_int_equal(gpu_variables_make(&attachment, &arena, made), 2);
+    assert_string_equal(made[0].key, "GPU_COUNT");
+    assert_string_equal(made[0].value, "0");
+    assert_string_equal(made[1].key, "N_GPUS");
+    arena.limit = 1;
+    assert_int_equal(gpu_variables_make(&attachment, &arena, made), 0);
 }
 
 /* ---- what cannot be ---- */
@@ -508,6 +528,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_example, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_without_accelerators, set_up, tear_down),
+        cmocka_unit_test(test_variables),
         cmocka_unit_test_setup_teardown(test_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_hangs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_strange_but_harmless, set_up, tear_down),
