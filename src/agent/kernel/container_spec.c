@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/kernel/kernel_spec.h"
+#include "agent/kernel/kernel_environ.h"
 #include "agent/kernel/services.h"
 #include "agent/ssh/ssh.h"
 #include "model/session.h"
@@ -261,7 +261,7 @@ static int container_specify_program(const struct local_kernel *k,
 
     if (r < 0)
         return r;
-    ret->envp = kernel_spec_environ(create, &place, arena);
+    ret->envp = kernel_environ_make(create, &place, arena);
     ret->cwd = cwd ? arena_strdup(arena, cwd) : NULL;
     ret->tty = kernel_spec_has_terminal(create) && ret->argv[0] != NULL;
     ret->input = kernel_spec_has_input(create);

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_spec.h - checks and keeps a kernel.create message; command line and environment from it
+/* kernel_spec.h - checks and keeps a kernel.create message; its command line
  *
- * The command is kept as it came, in spec.json. Its environment becomes, later
- * ones winning: a few defaults, what the user asked for, without a choice of
- * devices that it was not granted (model/device_variable.h), what its accelerators
- * need, what they are (accel/gpu_variables.h), and the variables that programs made
- * for Backend.AI look for.
+ * The command is kept as it came, in spec.json.
  */
 #ifndef AQ_AGENT_KERNEL_KERNEL_SPEC_H
 #define AQ_AGENT_KERNEL_KERNEL_SPEC_H
@@ -75,12 +71,4 @@ bool kernel_spec_has_input(const struct msg_kernel_create *create);
 int kernel_spec_argv(const struct msg_kernel_create *create,
                      const struct kernel_spec_context *place, struct arena *arena,
                      const char *const **ret, struct aq_error *err);
-/* NULL if memory is short. */
-const char *const *kernel_spec_environ(const struct msg_kernel_create *create,
-                                       const struct kernel_spec_context *place,
-                                       struct arena *arena);
-
-/* The text of config/environ.txt; caller frees; NULL if memory is short. */
-char *kernel_spec_write_environ(const char *const *variables);
-
 #endif

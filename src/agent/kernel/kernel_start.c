@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "agent/kernel/container_spec.h"
+#include "agent/kernel/kernel_environ.h"
 #include "agent/kernel/kernel_internal.h"
-#include "agent/kernel/kernel_spec.h"
 #include "agent/kernel/scratch_room.h"
 #include "agent/runtime/oci.h"
 #include "agent/ssh/ssh.h"
@@ -66,7 +66,7 @@ static int kernel_start_specify(const struct local_kernel *k,
     places->cwd = aq_format("%s%s%s", places->work, create->cwd ? "/" : "",
                             create->cwd ? create->cwd : "");
     *ret = (struct runtime_spec){
-        .envp = kernel_spec_environ(create, &place, arena),
+        .envp = kernel_environ_make(create, &place, arena),
         .cwd = places->cwd,
         .tty = kernel_spec_has_terminal(create),
         .input = kernel_spec_has_input(create),
@@ -119,7 +119,7 @@ static int start_container(struct local_kernel *k, const struct msg_kernel_creat
     if (r < 0)
         return r;
     kernel_start_specify_limits(k, create, places, &spec);
-    text = kernel_spec_write_environ(spec.envp);
+    text = kernel_environ_write(spec.envp);
     r = text ? fs_overwrite(AT_FDCWD, places->environ, text, strlen(text), 0644, err)
              : aq_fail_oom(err);
     if (r == 0 && container.ssh)
@@ -218,7 +218,7 @@ int kernel_describe_config(struct local_kernel *k, const struct msg_kernel_creat
     if (r < 0 || k->is_container)
         return r; /* the rest depends on the image */
     kernel_start_specify_limits(k, create, &places, &spec);
-    if (!(job->environ = kernel_spec_write_environ(spec.envp)))
+    if (!(job->environ = kernel_environ_write(spec.envp)))
         return aq_fail_oom(err);
     return job->action == DISK_CREATE && k->is_attached
                ? runtime_describe(k->agent->runtime, &spec, &job->program, err)

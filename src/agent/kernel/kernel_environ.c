@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel_environ.c - the environment of a kernel's program */
+#include "agent/kernel/kernel_environ.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/accel/gpu_variables.h"
+#include "base/strbuf.h"
+#include "base/vec.h"
+#include "model/device_variable.h"
+
+#define LABEL_INTERPRETER "aliquot.interpreter."
+
+struct environ {
+    struct arena *arena;
+    const char **items; /* in a growing array, moved to the arena at the end */
+    size_t count, cap;
+    bool failed;
+};
+
+static void kernel_environ_set_variable(struct environ *env, const char *name, const char *value)
+{
+    size_t name_len = strlen(name), value_len = strlen(value), at = 0;
+    char *item = arena_alloc(env->arena, name_len + value_len + 2);
+
+    if (!item || !vec_grow(&env->items, &env->cap, env->count + 2, sizeof(*env->items))) {
+        env->failed = true;
+        return;
+    }
+    memcpy(item, name, name_len);
+    item[name_len] = '=';
+    memcpy(item + name_len + 1, value, value_len + 1);
+    while (at < env->count && strncmp(env->items[at], item, name_len + 1) != 0)
+        at++;
+    env->items[at] = item;
+    env->count += at == env->count;
+    env->items[env->count] = NULL;
+}
+
+/* NULL if it is not set. */
+static const char *kernel_environ_get_variable(const struct environ *env, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (size_t i = 0; i < env->count; i++)
+        if (strncmp(env->items[i], name, len) == 0 && env->items[i][len] == '=')
+            return env->items[i] + len + 1;
+    return NULL;
+}
+
+static void kernel_environ_set_optional(struct environ *env, const char *name, const char *value)
+{
+    if (value)
+        kernel_environ_set_variable(env, name, value);
+}
+
+static void kernel_environ_set_number(struct environ *env, const char *name, int64_t value)
+{
+    char text[24];
+
+    (void)snprintf(text, sizeof(text), "%" PRId64, value);
+    kernel_environ_set_variable(env, name, text);
+}
+
+static void kernel_environ_set_defaults(struct environ *env, const struct msg_kernel_create *create,
+                                        const struct kernel_spec_context *place)
+{
+    const char *lang = place->environ ? NULL : getenv("LANG"), *user = place->settings->user;
+
+    kernel_environ_set_variable(env, "PATH",
+                                "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    kernel_environ_set_variable(env, "LANG", lang ? lang : "C.UTF-8");
+    for (const char *const *item = place->environ; item && *item; item++) {
+        AQ_CLEANUP(aq_freep) char *name = strndup(*item, strcspn(*item, "="));
+
+        if (name && (*item)[strlen(name)] == '=')
+            kernel_environ_set_variable(env, name, *item + strlen(name) + 1);
+    }
+    kernel_environ_set_variable(env, "HOME", place->work);
+    kernel_environ_set_optional(env, "SHELL", place->shell);
+    user = user && !place->environ ? user : "work";
+    kernel_environ_set_variable(env, "USER", user);
+    kernel_environ_set_variable(env, "LOGNAME", user);
+    if (kernel_spec_has_terminal(create))
+        kernel_environ_set_variable(env, "TERM", "xterm-256color");
+}
+
+static void kernel_environ_set_groups(struct environ *env,
+                                      const struct accel_attachment *attachment)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+
+    for (size_t i = 0; i < attachment->group_count; i++)
+        strbuf_addf(&text, "%s%u", i ? "," : "", (unsigned)attachment->groups[i]);
+    if (text.len)
+        kernel_environ_set_variable(env, "ADDITIONAL_GIDS", text.data);
+}
+
+/* OMP_NUM_THREADS and the like, as the image names them. */
+static void kernel_environ_set_cores(struct environ *env, const struct kernel_spec_context *place)
+{
+    for (const char *at = place->core_names; at && *(at += strspn(at, ", "));) {
+        AQ_CLEANUP(aq_freep) char *name = strndup(at, strcspn(at, ", "));
+
+        if (name)
+            kernel_environ_set_number(env, name, place->cores);
+        at += strcspn(at, ", ");
+    }
+}
+
+/* What images made for Backend.AI start their programs by. */
+static void kernel_environ_set_container(struct environ *env,
+                                         const struct kernel_spec_context *place)
+{
+    kernel_environ_set_number(env, "LOCAL_USER_ID", place->settings->container_uid);
+    kernel_environ_set_number(env, "LOCAL_GROUP_ID", place->settings->container_gid);
+    kernel_environ_set_groups(env, place->attachment);
+}
+
+/* Directories of libraries come after those that the image or the user wants. */
+static void kernel_environ_set_attached(struct environ *env, const struct text_pair *pair)
+{
+    const char *before = strcmp(pair->key, "LD_LIBRARY_PATH") == 0
+                             ? kernel_environ_get_variable(env, pair->key)
+                             : NULL;
+    AQ_CLEANUP(aq_freep) char *both = before && before[0] ? aq_format("%s:%s", before, pair->value)
+                                                          : NULL;
+
+    kernel_environ_set_variable(env, pair->key, both ? both : pair->value);
+}
+
+/* How code of further languages is run: what the user says of one comes later, and wins. */
+static void kernel_environ_set_interpreters(struct environ *env, const struct image_config *image)
+{
+    const size_t prefix = sizeof(LABEL_INTERPRETER) - 1;
+
+    for (size_t i = 0; image && i < image->label_count; i++) {
+        const struct image_label *label = &image->labels[i];
+        const char *name = label->key + prefix;
+        char variable[64];
+
+        if (strncmp(label->key, LABEL_INTERPRETER, prefix) == 0 && *name && strlen(name) <= 16
+            && !name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")]) {
+            (void)snprintf(variable, sizeof(variable), "ALIQUOT_INTERPRETER_%s", name);
+            kernel_environ_set_variable(env, variable, label->value);
+        }
+    }
+}
+
+static void kernel_environ_set_devices(struct environ *env,
+                                       const struct accel_attachment *attachment)
+{
+    struct text_pair own[GPU_VARIABLES_MAX];
+    size_t own_count = gpu_variables_make(attachment, env->arena, own);
+
+    for (size_t i = 0; i < attachment->environ_count; i++)
+        kernel_environ_set_attached(env, &attachment->environ[i]);
+    for (size_t i = 0; i < own_count; i++)
+        kernel_environ_set_variable(env, own[i].key, own[i].value);
+    env->failed |= own_count == 0;
+}
+
+static void kernel_environ_set_identity(struct environ *env, const struct msg_kernel_create *create,
+                                        const struct kernel_spec_context *place)
+{
+    char kernel[UUID_TEXT_MAX], session[UUID_TEXT_MAX];
+
+    (void)uuid_format(&create->kernel_id, kernel);
+    kernel_environ_set_variable(env, "BACKENDAI_KERNEL_ID", kernel);
+    kernel_environ_set_variable(env, "BACKENDAI_SESSION_ID",
+                                uuid_format(&create->session_id, session));
+    kernel_environ_set_optional(env, "BACKENDAI_SESSION_NAME", create->session_name);
+    kernel_environ_set_optional(env, "BACKENDAI_ACCESS_KEY", create->access_key);
+    kernel_environ_set_optional(env, "BACKENDAI_USER_UUID", create->user_id);
+    kernel_environ_set_optional(env, "BACKENDAI_USER_EMAIL", create->user_email);
+    kernel_environ_set_optional(env, "BACKENDAI_USER_NAME", create->user_name);
+    kernel_environ_set_optional(env, "BACKENDAI_KERNEL_IMAGE", create->image);
+    kernel_environ_set_number(env, "BACKENDAI_CLUSTER_SIZE",
+                              create->cluster_size ? create->cluster_size : 1);
+    kernel_environ_set_optional(env, "BACKENDAI_CLUSTER_REPLICAS", create->replicas);
+    kernel_environ_set_optional(env, "BACKENDAI_CLUSTER_HOSTS", create->hosts);
+    kernel_environ_set_optional(env, "BACKENDAI_CLUSTER_HOST", create->hostname);
+    kernel_environ_set_optional(env, "BACKENDAI_CLUSTER_ROLE", create->role);
+    kernel_environ_set_number(env, "BACKENDAI_CLUSTER_IDX", create->index);
+    kernel_environ_set_number(env, "BACKENDAI_CLUSTER_LOCAL_RANK", create->rank);
+    kernel_environ_set_variable(env, "BACKENDAI_PREOPEN_PORTS",
+                                place->preopen_ports ? place->preopen_ports : "");
+    kernel_environ_set_variable(env, "BACKENDAI_SERVICE_PORTS",
+                                place->service_ports ? place->service_ports : "");
+    if (create->session_type && strcmp(create->session_type, "batch") == 0)
+        kernel_environ_set_variable(env, "_BACKEND_BATCH_MODE", "1");
+    kernel_environ_set_variable(env, "ALIQUOT_KERNEL_ID", kernel);
+    kernel_environ_set_optional(env, "ALIQUOT_RUNTIME_TYPE", place->runtime_type);
+    kernel_environ_set_optional(env, "ALIQUOT_RUNTIME_PATH", place->runtime_path);
+}
+
+/* Neither image nor user chooses devices that the session was not granted: in a container the
+ * program sees no others, on the node itself their numbers mean the node's.
+ */
+static void kernel_environ_drop_foreign_devices(struct environ *env,
+                                                const struct kernel_spec_context *place)
+{
+    size_t count = place->environ ? gpu_variables_count_devices(place->attachment) : 0, kept = 0;
+
+    for (size_t i = 0; i < env->count; i++)
+        if (!device_variable_exceeds(env->items[i], count))
+            env->items[kept++] = env->items[i];
+    env->count = kept;
+}
+
+const char *const *kernel_environ_make(const struct msg_kernel_create *create,
+                                       const struct kernel_spec_context *place, struct arena *arena)
+{
+    struct environ env = { .arena = arena };
+    const char **kept;
+
+    kernel_environ_set_defaults(&env, create, place);
+    kernel_environ_set_cores(&env, place);
+    kernel_environ_set_interpreters(&env, place->labels);
+    for (size_t i = 0; i < create->environ_count; i++)
+        kernel_environ_set_variable(&env, create->environ[i].key, create->environ[i].value);
+    kernel_environ_drop_foreign_devices(&env, place);
+    kernel_environ_set_devices(&env, place->attachment);
+    kernel_environ_set_identity(&env, create, place);
+    if (place->environ)
+        kernel_environ_set_container(&env, place);
+    kept = env.failed ? NULL : arena_array(arena, env.count + 1, sizeof(*kept));
+    if (kept)
+        memcpy(kept, env.items, env.count * sizeof(*kept));
+    free(env.items);
+    return kept;
+}
+
+char *kernel_environ_write(const char *const *variables)
+{
+    struct strbuf text = STRBUF_INIT;
+
+    for (; *variables; variables++)
+        strbuf_addf(&text, "%s\n", *variables);
+    return strbuf_steal(&text);
+}

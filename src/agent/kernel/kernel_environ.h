@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel_environ.h - the environment of a kernel's program
+ *
+ * Later ones win: a few defaults; what the image and the user ask for, without a choice
+ * of devices that the session was not granted (model/device_variable.h); what its
+ * accelerators need, and what they are (accel/gpu_variables.h); the variables that
+ * programs made for Backend.AI look for.
+ */
+#ifndef AQ_AGENT_KERNEL_KERNEL_ENVIRON_H
+#define AQ_AGENT_KERNEL_KERNEL_ENVIRON_H
+
+#include "agent/kernel/kernel_spec.h"
+
+/* "NAME=value", NULL-terminated, in the arena; NULL if memory is short. */
+const char *const *kernel_environ_make(const struct msg_kernel_create *create,
+                                       const struct kernel_spec_context *place,
+                                       struct arena *arena);
+
+/* The text of config/environ.txt; caller frees; NULL if memory is short. */
+char *kernel_environ_write(const char *const *variables);
+
+#endif
