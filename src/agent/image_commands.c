@@ -65,7 +65,7 @@ static int image_commands_write_image(void *data, const struct image_info *info)
     jsonw_key(w, "labels");
     jsonw_object_begin(w);
     for (size_t i = 0; i < info->config->label_count; i++) {
-        const struct image_label *label = &info->config->labels[i];
+        const struct text_pair *label = &info->config->labels[i];
 
         if (strlen(label->key) + strlen(label->value) <= LABEL_MAX)
             jsonw_member_str(w, label->key, label->value);

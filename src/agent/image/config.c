@@ -13,16 +13,9 @@ static int image_config_bad(struct aq_error *err, const char *member, const char
     return aq_fail_field(err, EBADMSG, member, "the image's configuration: %s %s", member, why);
 }
 
-static void config_texts_free(char **texts)
-{
-    for (char **at = texts; at && *at; at++)
-        free(*at);
-    free(texts);
-}
-
 /* An absent or null member is NULL, as is "". */
-static int image_config_get_text(const json_t *object, const char *member, char **ret,
-                                 struct aq_error *err)
+static int image_config_get_text(const json_t *object, const char *member, struct arena *arena,
+                                 const char **ret, struct aq_error *err)
 {
     const json_t *value = json_object_get(object, member);
     const char *text = json_string_value(value);
@@ -31,16 +24,18 @@ static int image_config_get_text(const json_t *object, const char *member, char 
         return 0;
     if (!text)
         return image_config_bad(err, member, "is not text");
-    *ret = strdup(text);
+    *ret = arena_strdup(arena, text);
     return *ret ? 0 : aq_fail_oom(err);
 }
 
-static int config_get_texts(const json_t *object, const char *member, size_t max, char ***ret,
-                            size_t *ret_count, struct aq_error *err)
+/* NULL-terminated; NULL, and 0, if there are none. */
+static int config_get_texts(const json_t *object, const char *member, size_t max,
+                            struct arena *arena, const char ***ret, size_t *ret_count,
+                            struct aq_error *err)
 {
     const json_t *value = json_object_get(object, member);
     size_t count = json_array_size(value);
-    char **texts;
+    const char **texts;
 
     if (!value || json_is_null(value) || (json_is_array(value) && count == 0))
         return 0;
@@ -48,21 +43,19 @@ static int config_get_texts(const json_t *object, const char *member, size_t max
         return image_config_bad(err, member, "is not a list");
     if (count > max)
         return image_config_bad(err, member, "has too many entries");
-    texts = calloc(count + 1, sizeof(*texts));
-    for (size_t i = 0; texts && i < count; i++) {
-        const char *text = json_string_value(json_array_get(value, i));
-
-        if (!text || !(texts[i] = strdup(text))) {
-            config_texts_free(texts);
-            return text ? aq_fail_oom(err)
-                        : image_config_bad(err, member, "has an entry that is not text");
-        }
-    }
+    texts = arena_array(arena, count + 1, sizeof(*texts));
     if (!texts)
         return aq_fail_oom(err);
+    for (size_t i = 0; i < count; i++) {
+        const char *text = json_string_value(json_array_get(value, i));
+
+        if (!text)
+            return image_config_bad(err, member, "has an entry that is not text");
+        if (!(texts[i] = arena_strdup(arena, text)))
+            return aq_fail_oom(err);
+    }
     *ret = texts;
-    if (ret_count)
-        *ret_count = count;
+    *ret_count = count;
     return 0;
 }
 
@@ -77,16 +70,17 @@ static int config_get_labels(json_t *object, struct image_config *config, struct
         return image_config_bad(err, "Labels", "is not an object");
     if (json_object_size(labels) > IMAGE_TEXTS_MAX)
         return image_config_bad(err, "Labels", "has too many entries");
-    config->labels = calloc(json_object_size(labels) + 1, sizeof(*config->labels));
+    config->labels = arena_array(&config->arena, json_object_size(labels) + 1,
+                                 sizeof(*config->labels));
     if (!config->labels)
         return aq_fail_oom(err);
     json_object_foreach(labels, key, value) {
-        struct image_label *label = &config->labels[config->label_count++];
+        struct text_pair *label = &config->labels[config->label_count++];
 
         if (!json_is_string(value))
             return image_config_bad(err, "Labels", "has an entry that is not text");
-        label->key = strdup(key);
-        label->value = strdup(json_string_value(value));
+        label->key = arena_strdup(&config->arena, key);
+        label->value = arena_strdup(&config->arena, json_string_value(value));
         if (!label->key || !label->value)
             return aq_fail_oom(err);
     }
@@ -95,17 +89,15 @@ static int config_get_labels(json_t *object, struct image_config *config, struct
 
 static int config_get_run(json_t *run, struct image_config *config, struct aq_error *err)
 {
-    int r = config_get_texts(run, "Env", IMAGE_TEXTS_MAX, &config->env, NULL, err);
-    char **kept = config->env;
+    size_t count = 0, kept = 0;
+    int r = config_get_texts(run, "Env", IMAGE_TEXTS_MAX, &config->arena, &config->env, &count,
+                             err);
 
-    for (char **at = config->env; at && *at; at++) {
-        if (strchr(*at, '=') && **at != '=')
-            *kept++ = *at;
-        else
-            free(*at); /* no variable */
-    }
-    if (kept)
-        *kept = NULL;
+    for (size_t i = 0; i < count; i++)
+        if (strchr(config->env[i], '=') && config->env[i][0] != '=')
+            config->env[kept++] = config->env[i];
+    if (count)
+        config->env[kept] = NULL;
     return r < 0 ? r : config_get_labels(run, config, err);
 }
 
@@ -118,7 +110,7 @@ static int image_config_get_layers(const json_t *root, struct image_config *conf
 
     if (!type || strcmp(type, "layers") != 0)
         return image_config_bad(err, "rootfs.type", "is not \"layers\"");
-    r = config_get_texts(rootfs, "diff_ids", IMAGE_LAYERS_MAX, &config->diff_ids,
+    r = config_get_texts(rootfs, "diff_ids", IMAGE_LAYERS_MAX, &config->arena, &config->diff_ids,
                          &config->diff_count, err);
     for (size_t i = 0; r == 0 && i < config->diff_count; i++)
         if (!digest_is_valid(config->diff_ids[i]))
@@ -147,11 +139,11 @@ int image_config_parse(const char *json, size_t len, struct image_config *ret, s
                        root ? "it is something else" : where.text);
     }
     run = json_object_get(root, "config");
-    r = image_config_get_text(root, "architecture", &config.architecture, err);
+    r = image_config_get_text(root, "architecture", &config.arena, &config.architecture, err);
     if (r == 0)
-        r = image_config_get_text(root, "os", &config.os, err);
+        r = image_config_get_text(root, "os", &config.arena, &config.os, err);
     if (r == 0)
-        r = image_config_get_text(root, "variant", &config.variant, err);
+        r = image_config_get_text(root, "variant", &config.arena, &config.variant, err);
     if (r == 0 && json_is_object(run))
         r = config_get_run(run, &config, err);
     if (r == 0)
@@ -166,16 +158,7 @@ int image_config_parse(const char *json, size_t len, struct image_config *ret, s
 
 void image_config_done(struct image_config *config)
 {
-    config_texts_free(config->env);
-    config_texts_free(config->diff_ids);
-    free(config->architecture);
-    free(config->os);
-    free(config->variant);
-    for (size_t i = 0; i < config->label_count; i++) {
-        free(config->labels[i].key);
-        free(config->labels[i].value);
-    }
-    free(config->labels);
+    arena_done(&config->arena);
     *config = (struct image_config){ .env = NULL };
 }
 

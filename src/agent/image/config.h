@@ -11,23 +11,22 @@
 
 #include <stddef.h>
 
+#include "base/arena.h"
 #include "base/error.h"
+#include "base/text_pair.h"
 
 #define IMAGE_CONFIG_MAX (4u << 20) /* bytes, of configurations and of manifests */
 #define IMAGE_LAYERS_MAX 128        /* overlayfs in older kernels takes no more */
 #define IMAGE_TEXTS_MAX 4096        /* variables, arguments, labels */
 
-struct image_label {
-    char *key, *value;
-};
-
 struct image_config {
-    char **env;                        /* "NAME=value", NULL-terminated; NULL = none */
-    char *architecture, *os, *variant; /* OCI names; NULL = not said */
-    struct image_label *labels;
+    const char **env;                        /* "NAME=value", NULL-terminated; NULL = none */
+    const char *architecture, *os, *variant; /* OCI names; NULL = not said */
+    struct text_pair *labels;
     size_t label_count;
-    char **diff_ids; /* of the layers, lowest first */
+    const char **diff_ids; /* of the layers, lowest first */
     size_t diff_count;
+    struct arena arena; /* owns all of it */
 };
 
 int image_config_parse(const char *json, size_t len, struct image_config *ret,

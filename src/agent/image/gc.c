@@ -153,7 +153,7 @@ static void gc_remove_names(struct images *images, const struct image_record *re
 int gc_remove(struct images *images, struct image_record *record, int64_t *ret_bytes,
               struct aq_error *err)
 {
-    char **ids = record->config.diff_ids;
+    const char *const *ids = record->config.diff_ids;
     size_t count = record->config.diff_count;
     int r;
 

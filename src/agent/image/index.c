@@ -64,7 +64,7 @@ static int index_stack_layers(struct images *images, const char *hex, struct ima
                               struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *parents = aq_format("%s/images/%s/parents", images->directory, hex);
-    char **ids = record->config.diff_ids;
+    const char *const *ids = record->config.diff_ids;
     bool hides = false;
     struct stat st;
     int r = 0;

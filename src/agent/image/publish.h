@@ -18,7 +18,7 @@ struct publication {
     const char *manifest, *config; /* as they came; NULL = the image is there already */
     const char *user;              /* to whom it is charged; "" = nobody */
     size_t manifest_len, config_len;
-    char **diff_ids; /* lowest first */
+    const char *const *diff_ids; /* lowest first */
     size_t diff_count;
     const char *pull_directory; /* of no more use afterwards; may be NULL */
 };

@@ -149,8 +149,7 @@ static int container_add_labels(const struct local_kernel *k,
             labels[c->label_count++] = own[i];
     for (size_t i = 0; i < given; i++)
         if (container_is_passed_on(image->labels[i].key, own, AQ_COUNT(own)))
-            labels[c->label_count++] = (struct text_pair){ image->labels[i].key,
-                                                           image->labels[i].value };
+            labels[c->label_count++] = image->labels[i];
     return 0;
 }
 
@@ -243,9 +242,7 @@ static int container_specify_program(const struct local_kernel *k,
         .attachment = &k->attachment,
         .work = CONTAINER_WORK,
         .shell = container_find_shell(image),
-        .environ = image->config && image->config->env
-                       ? (const char *const *)(uintptr_t)image->config->env
-                       : none,
+        .environ = image->config && image->config->env ? image->config->env : none,
         .core_names = image->config ? image_config_label(image->config, LABEL_CORE_NAMES) : NULL,
         .cores = container_count_cores(k),
         .runtime_type = image->config ? image_config_label(image->config, LABEL_RUNTIME) : NULL,

@@ -137,7 +137,7 @@ static void kernel_environ_set_interpreters(struct environ *env, const struct im
     const size_t prefix = sizeof(LABEL_INTERPRETER) - 1;
 
     for (size_t i = 0; image && i < image->label_count; i++) {
-        const struct image_label *label = &image->labels[i];
+        const struct text_pair *label = &image->labels[i];
         const char *name = label->key + prefix;
         char variable[64];
 

@@ -25,7 +25,7 @@ static void check_config(const char *text, size_t size)
         require(err.text[0]);
         return;
     }
-    for (char **at = config.env; at && *at; at++)
+    for (const char **at = config.env; at && *at; at++)
         require(strchr(*at, '=') != NULL);
     require(config.diff_count > 0 && config.diff_count <= IMAGE_LAYERS_MAX);
     for (size_t i = 0; i < config.diff_count; i++)
