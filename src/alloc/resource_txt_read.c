@@ -6,15 +6,11 @@
 
 #include "alloc/resource_txt_internal.h"
 #include "base/map.h"
-#include "base/vec.h"
 
 #define ITEMS_MAX 65536
 
 struct resource_txt_reader {
     struct resource_txt rt;
-    struct resource_mount *mounts;
-    struct text_pair *pairs;
-    size_t mount_cap, pair_cap;
     const struct slot_types *types;
     struct map seen;    /* keys */
     struct map devices; /* "slot/device" */
@@ -44,8 +40,6 @@ static struct text text_cut(struct text *t, char separator)
 static void resource_txt_read_reader_done(struct resource_txt_reader *rd)
 {
     resource_txt_done(&rd->rt);
-    free(rd->mounts);
-    free(rd->pairs);
     map_done(&rd->seen);
     map_done(&rd->devices);
 }
@@ -85,7 +79,7 @@ static int read_mount(struct resource_txt_reader *rd, struct text entry, struct 
 {
     struct text source = text_cut(&entry, ':'), target = text_cut(&entry, ':');
     struct arena *arena = &rd->rt.arena;
-    struct resource_mount *m;
+    struct resource_mount mount;
 
     if (!resource_path_is_valid(source.at, source.len)
         || !resource_path_is_valid(target.at, target.len) || target.at[0] != '/'
@@ -94,15 +88,12 @@ static int read_mount(struct resource_txt_reader *rd, struct text entry, struct 
         return aq_fail_field(err, EINVAL, "MOUNTS",
                              "MOUNTS: an entry is not <volume or absolute path>:<absolute"
                              " path>:<ro, rw or wd>");
-    if (!vec_grow(&rd->mounts, &rd->mount_cap, rd->rt.mount_count + 1, sizeof(*m)))
+    mount.source = arena_strndup(arena, source.at, source.len);
+    mount.target = arena_strndup(arena, target.at, target.len);
+    mount.perm = arena_strndup(arena, entry.at, entry.len);
+    if (!mount.source || !mount.target || !mount.perm
+        || !arena_append(arena, &rd->rt.mounts, &rd->rt.mount_count, &mount, sizeof(mount)))
         return aq_fail_oom(err);
-    m = &rd->mounts[rd->rt.mount_count];
-    m->source = arena_strndup(arena, source.at, source.len);
-    m->target = arena_strndup(arena, target.at, target.len);
-    m->perm = arena_strndup(arena, entry.at, entry.len);
-    if (!m->source || !m->target || !m->perm)
-        return aq_fail_oom(err);
-    rd->rt.mount_count++;
     return 0;
 }
 
@@ -198,20 +189,18 @@ static int read_shares(struct resource_txt_reader *rd, struct text key, struct t
 static int resource_txt_read_pair(struct resource_txt_reader *rd, struct text key,
                                   struct text value, struct aq_error *err)
 {
-    struct text_pair *pair;
+    struct arena *arena = &rd->rt.arena;
+    struct text_pair pair;
 
     if (!resource_key_is_valid(key.at, key.len) || !resource_value_is_valid(value.at, value.len))
         return aq_fail(err, EINVAL,
                        "resource.txt: a line's key is no word or its value has a control"
                        " character");
-    if (!vec_grow(&rd->pairs, &rd->pair_cap, rd->rt.pair_count + 1, sizeof(*pair)))
+    pair.key = arena_strndup(arena, key.at, key.len);
+    pair.value = arena_strndup(arena, value.at, value.len);
+    if (!pair.key || !pair.value
+        || !arena_append(arena, &rd->rt.pairs, &rd->rt.pair_count, &pair, sizeof(pair)))
         return aq_fail_oom(err);
-    pair = &rd->pairs[rd->rt.pair_count];
-    pair->key = arena_strndup(&rd->rt.arena, key.at, key.len);
-    pair->value = arena_strndup(&rd->rt.arena, value.at, value.len);
-    if (!pair->key || !pair->value)
-        return aq_fail_oom(err);
-    rd->rt.pair_count++;
     return 0;
 }
 
@@ -276,26 +265,6 @@ static int read_lines(struct resource_txt_reader *rd, struct text rest, struct a
     return 0;
 }
 
-/* Move the lists to the arena, which owns all that was read. */
-static int resource_txt_read_adopt_lists(struct resource_txt_reader *rd, struct aq_error *err)
-{
-    struct resource_txt *rt = &rd->rt;
-    struct resource_mount *mounts;
-    struct text_pair *pairs;
-
-    mounts = arena_array(&rt->arena, rt->mount_count + 1, sizeof(*mounts));
-    pairs = arena_array(&rt->arena, rt->pair_count + 1, sizeof(*pairs));
-    if (!mounts || !pairs)
-        return aq_fail_oom(err);
-    if (rt->mount_count)
-        memcpy(mounts, rd->mounts, rt->mount_count * sizeof(*mounts));
-    if (rt->pair_count)
-        memcpy(pairs, rd->pairs, rt->pair_count * sizeof(*pairs));
-    rt->mounts = mounts;
-    rt->pairs = pairs;
-    return 0;
-}
-
 int resource_txt_read(const char *text, size_t len, const struct slot_types *types,
                       struct resource_txt *ret, struct aq_error *err)
 {
@@ -305,8 +274,6 @@ int resource_txt_read(const char *text, size_t len, const struct slot_types *typ
     if (len > RESOURCE_TXT_MAX)
         return aq_fail(err, EFBIG, "resource.txt is longer than %d bytes", RESOURCE_TXT_MAX);
     r = read_lines(&rd, (struct text){ text, len }, err);
-    if (r == 0)
-        r = resource_txt_read_adopt_lists(&rd, err);
     if (r < 0)
         return r;
     resource_txt_done(ret);

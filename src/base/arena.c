@@ -86,6 +86,26 @@ void *arena_array(struct arena *arena, size_t count, size_t size)
     return arena_alloc(arena, count * size);
 }
 
+/* An array whose 'count' is 0 or a power of two is full, and moves to twice the room. */
+bool arena_append(struct arena *arena, void *items, size_t *count, const void *item, size_t size)
+{
+    char *array;
+
+    memcpy(&array, items, sizeof(array));
+    if ((*count & (*count - 1)) == 0) {
+        char *grown = arena_array(arena, *count ? *count * 2 : 1, size);
+
+        if (!grown)
+            return false;
+        if (*count)
+            memcpy(grown, array, *count * size);
+        memcpy(items, &grown, sizeof(grown));
+        array = grown;
+    }
+    memcpy(array + (*count)++ * size, item, size);
+    return true;
+}
+
 char *arena_strndup(struct arena *arena, const char *text, size_t len)
 {
     char *copy = arena_alloc(arena, len + 1);

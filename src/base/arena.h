@@ -8,6 +8,7 @@
 #ifndef AQ_BASE_ARENA_H
 #define AQ_BASE_ARENA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/cleanup.h"
@@ -35,6 +36,11 @@ void *arena_alloc(struct arena *arena, size_t size);
 
 /* 'count' zeroed objects; NULL also on overflow. */
 void *arena_array(struct arena *arena, size_t count, size_t size);
+
+/* Copy *item to the end of *items, a pointer to any object pointer: an array of the arena,
+ * at first NULL, that only this lets grow. False, with nothing changed, if memory is short.
+ */
+bool arena_append(struct arena *arena, void *items, size_t *count, const void *item, size_t size);
 
 /* A NUL-terminated copy. */
 char *arena_strndup(struct arena *arena, const char *text, size_t len);

@@ -33,6 +33,13 @@ static bool answer_attachment_is_word(const char *text, const char *extra)
     return true;
 }
 
+static void answer_attachment_append(struct answer_reader *in, void *items, size_t *count,
+                                     const void *item, size_t size)
+{
+    if (!arena_append(in->arena, items, count, item, size))
+        answer_no_memory(in);
+}
+
 static void answer_attachment_read_path(struct answer_reader *in, int64_t kind, unsigned flags,
                                         struct accel_attachment *to)
 {
@@ -43,16 +50,19 @@ static void answer_attachment_read_path(struct answer_reader *in, int64_t kind, 
     if (!answer_attachment_is_path(in->name) || !answer_attachment_is_path(target))
         answer_reject(in, "name or value", "is not an absolute path without '..'");
     else if (kind == AQ_ACCELERATOR_NODE)
-        to->devices[to->device_count++] = (struct container_device){
-            .source = in->name,
-            .target = target,
-            .may_read = flags & AQ_ACCELERATOR_READ,
-            .may_write = flags & AQ_ACCELERATOR_WRITE,
-            .may_mknod = flags & AQ_ACCELERATOR_MKNOD
-        };
+        answer_attachment_append(
+            in, &to->devices, &to->device_count,
+            &(struct container_device){ .source = in->name,
+                                        .target = target,
+                                        .may_read = flags & AQ_ACCELERATOR_READ,
+                                        .may_write = flags & AQ_ACCELERATOR_WRITE,
+                                        .may_mknod = flags & AQ_ACCELERATOR_MKNOD },
+            sizeof(struct container_device));
     else
-        to->mounts[to->mount_count++] = (struct container_mount){ in->name, target,
-                                                                  flags & AQ_ACCELERATOR_WRITE };
+        answer_attachment_append(
+            in, &to->mounts, &to->mount_count,
+            &(struct container_mount){ in->name, target, flags & AQ_ACCELERATOR_WRITE },
+            sizeof(struct container_mount));
 }
 
 static void answer_attachment_read_group(struct answer_reader *in, struct accel_attachment *to)
@@ -63,7 +73,8 @@ static void answer_attachment_read_group(struct answer_reader *in, struct accel_
     if (in->name[0] < '0' || in->name[0] > '9' || *end || number <= 0 || number >= INT32_MAX)
         answer_reject(in, "name", "is not the number of a group");
     else
-        to->groups[to->group_count++] = (gid_t)number;
+        answer_attachment_append(in, &to->groups, &to->group_count, &(gid_t){ (gid_t)number },
+                                 sizeof(gid_t));
 }
 
 static void answer_attachment_read_need(struct answer_reader *in, struct accel_attachment *to)
@@ -84,7 +95,7 @@ static void answer_attachment_read_need(struct answer_reader *in, struct accel_a
     case AQ_ACCELERATOR_CDI:
         if (!answer_attachment_is_word(in->name, "./=-:"))
             answer_reject(in, "name", "is no CDI device");
-        to->cdi[to->cdi_count++] = in->name;
+        answer_attachment_append(in, &to->cdi, &to->cdi_count, &in->name, sizeof(in->name));
         return;
     case AQ_ACCELERATOR_GROUP:
         answer_attachment_read_group(in, to);
@@ -98,53 +109,23 @@ static void answer_attachment_read_need(struct answer_reader *in, struct accel_a
     if (!answer_attachment_is_word(in->name, ""))
         answer_reject(in, "name", "is not of letters, digits and '_'");
     else if (kind == AQ_ACCELERATOR_ENVIRON)
-        to->environ[to->environ_count++] = pair;
+        answer_attachment_append(in, &to->environ, &to->environ_count, &pair, sizeof(pair));
     else
-        to->pairs[to->pair_count++] = pair;
-}
-
-/* The array with room for 'more'; the old one stays in the arena. */
-static void *answer_attachment_grow(struct answer_reader *in, const void *items, size_t count,
-                                    size_t more, size_t size)
-{
-    void *grown = arena_array(in->arena, count + more + 1, size);
-
-    if (!grown)
-        answer_no_memory(in);
-    else if (count)
-        memcpy(grown, items, count * size);
-    return grown;
-}
-
-static bool answer_attachment_make_room(struct answer_reader *in, size_t needs, size_t parts,
-                                        struct accel_attachment *to)
-{
-    to->devices = answer_attachment_grow(in, to->devices, to->device_count, needs,
-                                         sizeof(*to->devices));
-    to->mounts = answer_attachment_grow(in, to->mounts, to->mount_count, needs,
-                                        sizeof(*to->mounts));
-    to->environ = answer_attachment_grow(in, to->environ, to->environ_count, needs,
-                                         sizeof(*to->environ));
-    to->cdi = answer_attachment_grow(in, to->cdi, to->cdi_count, needs, sizeof(*to->cdi));
-    to->pairs = answer_attachment_grow(in, to->pairs, to->pair_count, needs, sizeof(*to->pairs));
-    to->groups = answer_attachment_grow(in, to->groups, to->group_count, needs,
-                                        sizeof(*to->groups));
-    to->parts = answer_attachment_grow(in, to->parts, to->part_count, parts, sizeof(*to->parts));
-    return in->r == 0;
+        answer_attachment_append(in, &to->pairs, &to->pair_count, &pair, sizeof(pair));
 }
 
 static void answer_attachment_read_part(struct answer_reader *in, const char *kind,
                                         struct accel_attachment *to)
 {
-    struct accel_part *part = &to->parts[to->part_count++];
+    struct accel_part part = { .kind = kind };
 
     in->name = "";
-    in->name = part->device_id = answer_need_text(in, "device", DEVICE_ID_MAX);
-    part->kind = kind;
-    part->model = answer_text(in, "model", ANSWER_TEXT_MAX);
-    part->memory_bytes = (uint64_t)answer_int(in, "memory_bytes", 0, INT64_MAX);
-    part->processors = (uint32_t)answer_int(in, "processors", 0, PROCESSORS_MAX);
-    part->time_micro = (uint32_t)answer_int(in, "time", 0, TIME_WHOLE);
+    in->name = part.device_id = answer_need_text(in, "device", DEVICE_ID_MAX);
+    part.model = answer_text(in, "model", ANSWER_TEXT_MAX);
+    part.memory_bytes = (uint64_t)answer_int(in, "memory_bytes", 0, INT64_MAX);
+    part.processors = (uint32_t)answer_int(in, "processors", 0, PROCESSORS_MAX);
+    part.time_micro = (uint32_t)answer_int(in, "time", 0, TIME_WHOLE);
+    answer_attachment_append(in, &to->parts, &to->part_count, &part, sizeof(part));
 }
 
 int answer_read_attachment(const json_t *result, const char *kind, struct accel_attachment *to,
@@ -160,8 +141,6 @@ int answer_read_attachment(const json_t *result, const char *kind, struct accel_
     kind = arena_strdup(&to->arena, kind);
     if (!kind)
         answer_no_memory(&in);
-    if (in.r < 0 || !answer_attachment_make_room(&in, need_count, part_count, to))
-        return in.r;
     for (size_t i = 0; in.r == 0 && i < need_count; i++) {
         in.from = json_array_get(needs, i);
         answer_attachment_read_need(&in, to);

@@ -43,17 +43,12 @@ static char *cdi_copy(struct edits *in, const char *text)
     return made;
 }
 
-/* The array with room for one more; the old one stays in the arena. */
-static void *cdi_grow(struct edits *in, const void *items, size_t count, size_t size)
+static void cdi_append(struct edits *in, void *items, size_t *count, const void *item, size_t size)
 {
-    void *grown = count < ITEMS_MAX ? arena_array(&in->to->arena, count + 1, size) : NULL;
-
-    if (!grown && in->r == 0)
-        in->r = count < ITEMS_MAX ? aq_fail_oom(in->err)
-                                  : aq_fail(in->err, EINVAL, "it needs too much");
-    if (grown && count)
-        memcpy(grown, items, count * size);
-    return grown;
+    if (*count >= ITEMS_MAX && in->r == 0)
+        in->r = aq_fail(in->err, EINVAL, "it needs too much");
+    if (in->r == 0 && !arena_append(&in->to->arena, items, count, item, size))
+        in->r = aq_fail_oom(in->err);
 }
 
 static bool cdi_is_path(const char *path)
@@ -68,7 +63,6 @@ static void cdi_add_node(struct edits *in, const json_t *node)
 {
     const char *path = cdi_text_of(node, "path"), *host = cdi_text_of(node, "hostPath");
     const char *rights = cdi_text_of(node, "permissions");
-    struct container_device *devices;
 
     host = host ? host : path;
     rights = rights ? rights : "rwm";
@@ -76,15 +70,13 @@ static void cdi_add_node(struct edits *in, const json_t *node)
         cdi_reject(in, "device node", path);
         return;
     }
-    devices = cdi_grow(in, in->to->devices, in->to->device_count, sizeof(*devices));
-    if (!devices)
-        return;
-    devices[in->to->device_count++] = (struct container_device){ .source = cdi_copy(in, host),
-                                                                 .target = cdi_copy(in, path),
-                                                                 .may_read = strchr(rights, 'r'),
-                                                                 .may_write = strchr(rights, 'w'),
-                                                                 .may_mknod = strchr(rights, 'm') };
-    in->to->devices = devices;
+    cdi_append(in, &in->to->devices, &in->to->device_count,
+               &(struct container_device){ .source = cdi_copy(in, host),
+                                           .target = cdi_copy(in, path),
+                                           .may_read = strchr(rights, 'r'),
+                                           .may_write = strchr(rights, 'w'),
+                                           .may_mknod = strchr(rights, 'm') },
+               sizeof(struct container_device));
 }
 
 static bool cdi_is_read_only(const json_t *mount)
@@ -103,39 +95,33 @@ static void cdi_add_mount(struct edits *in, const json_t *mount)
     const char *host = cdi_text_of(mount, "hostPath"),
                *target = cdi_text_of(mount, "containerPath");
     const char *type = cdi_text_of(mount, "type");
-    struct container_mount *mounts;
 
     if (!cdi_is_path(host) || !cdi_is_path(target)
         || (type && type[0] && strcmp(type, "bind") != 0 && strcmp(type, "none") != 0)) {
         cdi_reject(in, "mount", target);
         return;
     }
-    mounts = cdi_grow(in, in->to->mounts, in->to->mount_count, sizeof(*mounts));
-    if (!mounts)
-        return;
-    mounts[in->to->mount_count++] = (struct container_mount){ cdi_copy(in, host),
-                                                              cdi_copy(in, target),
-                                                              !cdi_is_read_only(mount) };
-    in->to->mounts = mounts;
+    cdi_append(in, &in->to->mounts, &in->to->mount_count,
+               &(struct container_mount){ cdi_copy(in, host), cdi_copy(in, target),
+                                          !cdi_is_read_only(mount) },
+               sizeof(struct container_mount));
 }
 
 static void cdi_add_variable(struct edits *in, const char *text)
 {
     size_t len = text ? strcspn(text, "=") : 0;
-    struct text_pair *variables;
     char *name;
 
     if (len == 0 || text[len] != '=' || strpbrk(text, "\n\r")) {
         cdi_reject(in, "variable", text);
         return;
     }
-    variables = cdi_grow(in, in->to->environ, in->to->environ_count, sizeof(*variables));
-    name = variables ? cdi_copy(in, text) : NULL;
+    name = cdi_copy(in, text);
     if (!name)
         return;
     name[len] = '\0';
-    variables[in->to->environ_count++] = (struct text_pair){ name, name + len + 1 };
-    in->to->environ = variables;
+    cdi_append(in, &in->to->environ, &in->to->environ_count,
+               &(struct text_pair){ name, name + len + 1 }, sizeof(struct text_pair));
 }
 
 /* A number, in YAML a text; -1 if it is none. */
@@ -153,17 +139,12 @@ static int64_t cdi_number_of(const json_t *value)
 static void cdi_add_group(struct edits *in, const json_t *group)
 {
     int64_t number = cdi_number_of(group);
-    gid_t *groups;
 
     if (number <= 0 || number >= INT32_MAX) {
         cdi_reject(in, "additionalGids", json_string_value(group));
         return;
     }
-    groups = cdi_grow(in, in->to->groups, in->to->group_count, sizeof(*groups));
-    if (!groups)
-        return;
-    groups[in->to->group_count++] = (gid_t)number;
-    in->to->groups = groups;
+    cdi_append(in, &in->to->groups, &in->to->group_count, &(gid_t){ (gid_t)number }, sizeof(gid_t));
 }
 
 /* A list of texts, NULL at its end; NULL if there is none. */
@@ -189,7 +170,6 @@ static void cdi_add_hook(struct edits *in, const json_t *hook)
     const char *kind = cdi_text_of(hook, "hookName"), *path = cdi_text_of(hook, "path");
     const json_t *timeout = json_object_get(hook, "timeout");
     int64_t seconds = timeout ? cdi_number_of(timeout) : 0;
-    struct container_hook *hooks;
 
     if (!kind || strcmp(kind, "createContainer") != 0) {
         cdi_reject(in, "a hook other than createContainer:", kind);
@@ -199,16 +179,14 @@ static void cdi_add_hook(struct edits *in, const json_t *hook)
         cdi_reject(in, "hook", path);
         return;
     }
-    hooks = cdi_grow(in, in->to->hooks, in->to->hook_count, sizeof(*hooks));
-    if (!hooks)
-        return;
-    hooks[in->to->hook_count++] = (struct container_hook){
-        .path = cdi_copy(in, path),
-        .args = cdi_copy_list(in, json_object_get(hook, "args"), "argument of a hook"),
-        .env = cdi_copy_list(in, json_object_get(hook, "env"), "variable of a hook"),
-        .timeout = seconds,
-    };
-    in->to->hooks = hooks;
+    cdi_append(in, &in->to->hooks, &in->to->hook_count,
+               &(struct container_hook){
+                   .path = cdi_copy(in, path),
+                   .args = cdi_copy_list(in, json_object_get(hook, "args"), "argument of a hook"),
+                   .env = cdi_copy_list(in, json_object_get(hook, "env"), "variable of a hook"),
+                   .timeout = seconds,
+               },
+               sizeof(struct container_hook));
 }
 
 static void cdi_add_edits(struct edits *in, const json_t *edits)

@@ -8,15 +8,14 @@
 
 #include "agent/accel/gpu_variables.h"
 #include "base/strbuf.h"
-#include "base/vec.h"
 #include "model/device_variable.h"
 
 #define LABEL_INTERPRETER "aliquot.interpreter."
 
 struct environ {
     struct arena *arena;
-    const char **items; /* in a growing array, moved to the arena at the end */
-    size_t count, cap;
+    const char **items;
+    size_t count;
     bool failed;
 };
 
@@ -25,7 +24,7 @@ static void kernel_environ_set_variable(struct environ *env, const char *name, c
     size_t name_len = strlen(name), value_len = strlen(value), at = 0;
     char *item = arena_alloc(env->arena, name_len + value_len + 2);
 
-    if (!item || !vec_grow(&env->items, &env->cap, env->count + 2, sizeof(*env->items))) {
+    if (!item) {
         env->failed = true;
         return;
     }
@@ -34,9 +33,10 @@ static void kernel_environ_set_variable(struct environ *env, const char *name, c
     memcpy(item + name_len + 1, value, value_len + 1);
     while (at < env->count && strncmp(env->items[at], item, name_len + 1) != 0)
         at++;
-    env->items[at] = item;
-    env->count += at == env->count;
-    env->items[env->count] = NULL;
+    if (at < env->count)
+        env->items[at] = item;
+    else
+        env->failed |= !arena_append(env->arena, &env->items, &env->count, &item, sizeof(item));
 }
 
 /* NULL if it is not set. */
@@ -214,7 +214,7 @@ const char *const *kernel_environ_make(const struct msg_kernel_create *create,
                                        const struct kernel_spec_context *place, struct arena *arena)
 {
     struct environ env = { .arena = arena };
-    const char **kept;
+    const char *const end = NULL;
 
     kernel_environ_set_defaults(&env, create, place);
     kernel_environ_set_cores(&env, place);
@@ -226,11 +226,9 @@ const char *const *kernel_environ_make(const struct msg_kernel_create *create,
     kernel_environ_set_identity(&env, create, place);
     if (place->environ)
         kernel_environ_set_container(&env, place);
-    kept = env.failed ? NULL : arena_array(arena, env.count + 1, sizeof(*kept));
-    if (kept)
-        memcpy(kept, env.items, env.count * sizeof(*kept));
-    free(env.items);
-    return kept;
+    if (env.failed || !arena_append(arena, &env.items, &env.count, &end, sizeof(end)))
+        return NULL;
+    return env.items;
 }
 
 char *kernel_environ_write(const char *const *variables)

@@ -129,6 +129,7 @@ static void test_map(void **state)
 static void test_arena(void **state)
 {
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    size_t *numbers = NULL, count = 0;
 
     (void)state;
     for (size_t i = 1; i < 3000; i++) {
@@ -140,6 +141,11 @@ static void test_arena(void **state)
         memset(p, 0xff, i);
     }
     assert_null(arena_array(&arena, SIZE_MAX / 2, 4));
+    for (size_t i = 0; i < 1000; i++)
+        assert_true(arena_append(&arena, &numbers, &count, &i, sizeof(i)));
+    assert_int_equal(count, 1000);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(numbers[i], i);
     arena_clear(&arena, 1 << 20);
     assert_string_equal(arena_strdup(&arena, "again"), "again");
     arena.limit = 1024;
