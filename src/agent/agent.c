@@ -523,7 +523,8 @@ int agent_new(uv_loop_t *loop, const struct settings *settings,
     agent->heartbeat.data = agent->shutdown_poll.data = agent;
     (void)uv_timer_init(loop, &agent->heartbeat);
     (void)uv_timer_init(loop, &agent->shutdown_poll);
-    r = agent_take_lock(agent, err);
+    r = log_turns_init(&agent->log_turns, loop) < 0 ? aq_fail_oom(err)
+                                                    : agent_take_lock(agent, err);
     if (r == 0 && agent->containers) /* an agent that just stopped may have removed them */
         r = oci_host_make_directories(runtime_oci_host(agent->containers), err);
     if (r == 0)
@@ -573,6 +574,7 @@ void agent_free(struct agent_daemon *agent)
     if (!agent)
         return;
     streams_free(agent);
+    log_turns_done(&agent->log_turns);
     metrics_close(AQ_TAKE(agent->metrics));
     stats_collector_free(AQ_TAKE(agent->stats));
     link_client_free(AQ_TAKE(agent->link));

@@ -15,6 +15,7 @@
 #include "agent/disk/disk_worker.h"
 #include "agent/gpu/gpu.h"
 #include "agent/image/image.h"
+#include "agent/kernel/log_turns.h"
 #include "agent/net/net.h"
 #include "agent/resources/resources.h"
 #include "base/list.h"
@@ -71,6 +72,7 @@ struct agent_daemon {
     struct list receipts; /* in order of seq */
     uint64_t last_seq;    /* of the newest message that was dealt with */
     struct list streams;  /* streams.c */
+    struct log_turns log_turns;
     struct retained_logs retained_logs;
     struct stats_collector *stats;  /* metrics/stats_collector.h; NULL = none are taken */
     struct metrics_server *metrics; /* NULL = not served */

@@ -199,10 +199,16 @@ int64_t log_times_reader_at(struct log_times_reader *reader, uint64_t offset)
     return reader->current.usec;
 }
 
-bool log_times_reader_find(struct log_times_reader *reader, int64_t usec, uint64_t *ret)
+bool log_times_reader_seek(struct log_times_reader *reader, int64_t usec, uint64_t *offset)
 {
-    while ((!reader->has_current || reader->current.usec < usec) && log_times_reader_peek(reader))
+    for (size_t i = 0; i < AQ_COUNT(reader->buffer); i++) {
+        bool is_there = reader->has_current && reader->current.usec >= usec;
+
+        if (!log_times_reader_peek(reader) || (is_there && reader->next.offset > *offset)) {
+            *offset = AQ_MAX(*offset, reader->current.offset);
+            return true;
+        }
         log_times_reader_step(reader);
-    *ret = reader->current.offset;
-    return reader->has_current && reader->current.usec >= usec;
+    }
+    return false;
 }

@@ -70,9 +70,10 @@ void log_times_reader_close(struct log_times_reader *reader);
 /* When the byte at 'offset' was written; offsets must not fall from call to call. */
 int64_t log_times_reader_at(struct log_times_reader *reader, uint64_t offset);
 
-/* Go on to the first record of 'usec' or later: its offset in *ret. False if there is
- * none yet.
+/* Go on to the record of the byte at *offset, or the first after it of 'usec' or later, which
+ * may be the last one there is: *offset grows to where that begins. False after so many
+ * records that others should have their turn: call it again.
  */
-bool log_times_reader_find(struct log_times_reader *reader, int64_t usec, uint64_t *ret);
+bool log_times_reader_seek(struct log_times_reader *reader, int64_t usec, uint64_t *offset);
 
 #endif

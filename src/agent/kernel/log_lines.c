@@ -22,20 +22,21 @@ static void log_lines_begin(struct log_lines *lines, uint64_t offset,
     strbuf_addc(out, ' ');
 }
 
-void log_lines_take(struct log_lines *lines, const char *bytes, size_t len, uint64_t offset,
-                    struct log_times_reader *times, struct strbuf *out)
+size_t log_lines_take(struct log_lines *lines, const char *bytes, size_t len, uint64_t offset,
+                      struct log_times_reader *times, struct strbuf *out, size_t out_max)
 {
-    while (len) {
-        const char *end = memchr(bytes, '\n', len);
-        size_t size = end ? (size_t)(end - bytes) + 1 : len;
+    size_t at = 0;
+
+    while (at < len && out->len < out_max) {
+        const char *end = memchr(bytes + at, '\n', len - at);
+        size_t size = end ? (size_t)(end - bytes) + 1 - at : len - at;
 
         if (!lines->is_inside)
-            log_lines_begin(lines, offset, times, out);
+            log_lines_begin(lines, offset + at, times, out);
         if (lines->is_wanted)
-            strbuf_add(out, bytes, size);
+            strbuf_add(out, bytes + at, size);
         lines->is_inside = !end;
-        bytes += size;
-        offset += size;
-        len -= size;
+        at += size;
     }
+    return at;
 }

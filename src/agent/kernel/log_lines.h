@@ -25,8 +25,10 @@ struct log_lines {
 
 /* Append what is wanted of 'bytes', which are at 'offset' of the half that 'times' is of.
  * Without times (not open) lines have the time of the one before; "-" if there is none.
+ * Ends after the line, or piece of one, with which 'out' has 'out_max' bytes: a line of one
+ * byte becomes thirty. How many bytes were taken.
  */
-void log_lines_take(struct log_lines *lines, const char *bytes, size_t len, uint64_t offset,
-                    struct log_times_reader *times, struct strbuf *out);
+size_t log_lines_take(struct log_lines *lines, const char *bytes, size_t len, uint64_t offset,
+                      struct log_times_reader *times, struct strbuf *out, size_t out_max);
 
 #endif

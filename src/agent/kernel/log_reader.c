@@ -9,11 +9,10 @@
 #include <unistd.h>
 
 #include "agent/kernel/log_lines.h"
+#include "agent/kernel/log_tail.h"
 #include "base/clock.h"
 
-#define CHUNK 16384
-#define CHUNK_OF_LINES 2048 /* each byte may be a line, which gets its time */
-#define CHUNKS_A_TURN 16    /* then others have the loop */
+#define CHUNK 16384 /* bytes that are read, or lines with their times that are made, at a time */
 
 struct log_half {
     int fd; /* -1 = none */
@@ -21,25 +20,32 @@ struct log_half {
 };
 
 struct log_reader {
-    uv_timer_t timer;    /* its closing frees all this */
-    uv_fs_event_t watch; /* of the directory, while following */
+    uv_fs_event_t watch; /* of the directory, while following; its closing frees all this */
+    struct log_turns *turns;
+    struct log_turn turn;
+    size_t (*step)(struct log_reader *r); /* what is done in the next turn */
     int directory;
     struct log_half older, current; /* 'older' is log.1, read first */
     off_t at;                       /* in the half that is being read */
+    struct log_tail tail;
     struct log_lines lines;
     struct strbuf out; /* what 'lines' has made of what was read */
     const struct log_reader_ops *ops;
     void *data;
-    bool follow, is_watching, is_waiting, has_ended;
-    int open_handles;
+    bool follow, is_waiting, has_ended; /* 'is_waiting': for the client */
 };
 
-static void log_reader_on_turn(uv_timer_t *timer);
-
-static void log_reader_next_turn(struct log_reader *r)
+static void log_reader_go_on(struct log_reader *r)
 {
     r->is_waiting = false;
-    (void)uv_timer_start(&r->timer, log_reader_on_turn, 0, 0);
+    log_turn_wait(r->turns, &r->turn);
+}
+
+static size_t log_reader_on_turn(struct log_turn *turn)
+{
+    struct log_reader *r = AQ_CONTAINER_OF(turn, struct log_reader, turn);
+
+    return r->step(r);
 }
 
 static int log_reader_open_half(int directory, const char *name)
@@ -73,22 +79,35 @@ static bool log_reader_is_by_times(const struct log_reader *r)
     return r->lines.since_usec || r->lines.timestamps;
 }
 
-/* Pass over what was written before the first record of the wanted time or later. What
- * follows there in the same line is of one that began before.
- */
-static void log_reader_skip_earlier(struct log_reader *r, struct log_half *half)
+static struct log_half *log_reader_half(struct log_reader *r)
 {
-    uint64_t offset;
+    return r->older.fd >= 0 ? &r->older : &r->current;
+}
+
+static size_t log_reader_read(struct log_reader *r);
+
+/* To the times of what is read next. What was written before the first record of the wanted
+ * time or later is passed over; what follows there in the same line is of one that began before.
+ */
+static size_t log_reader_seek_time(struct log_reader *r)
+{
+    struct log_half *half = log_reader_half(r);
+    bool is_in_wanted = r->lines.is_inside && r->lines.is_wanted;
+    int64_t since_usec = is_in_wanted ? 0 : r->lines.since_usec;
+    uint64_t offset = (uint64_t)r->at;
     char last;
 
-    if (!r->lines.since_usec || half->times.fd < 0 || (r->lines.is_inside && r->lines.is_wanted))
-        return;
-    (void)log_times_reader_find(&half->times, r->lines.since_usec, &offset);
-    if (offset <= (uint64_t)r->at || pread(half->fd, &last, 1, (off_t)(offset - 1)) != 1)
-        return;
-    r->at = (off_t)offset;
-    r->lines.is_inside = last != '\n';
-    r->lines.is_wanted = false;
+    log_reader_go_on(r);
+    if (half->times.fd >= 0 && !log_times_reader_seek(&half->times, since_usec, &offset))
+        return sizeof(half->times.buffer);
+    r->step = log_reader_read;
+    if (since_usec && offset > (uint64_t)r->at
+        && pread(half->fd, &last, 1, (off_t)(offset - 1)) == 1) {
+        r->at = (off_t)offset;
+        r->lines.is_inside = last != '\n';
+        r->lines.is_wanted = false;
+    }
+    return sizeof(half->times.buffer);
 }
 
 /* At the end of a file: the next one, if there is one. */
@@ -99,7 +118,7 @@ static bool log_reader_step_file(struct log_reader *r)
     if (r->older.fd >= 0) {
         log_reader_close_half(&r->older);
         r->at = 0;
-        log_reader_skip_earlier(r, &r->current);
+        r->step = log_reader_seek_time;
         return true;
     }
     newer = log_reader_open_half(r->directory, "log");
@@ -113,49 +132,44 @@ static bool log_reader_step_file(struct log_reader *r)
     return true;
 }
 
-/* Pass on what was read, or the lines of it that are wanted; false: the client has to catch up. */
-static bool log_reader_pass_on(struct log_reader *r, struct log_half *half, const char *bytes,
-                               size_t len)
+/* Pass on what was read, or the lines of it that are wanted. */
+static size_t log_reader_pass_on(struct log_reader *r, struct log_half *half, const char *bytes,
+                                 size_t len)
 {
-    off_t at = r->at;
-    bool goes_on;
+    size_t taken = len;
 
-    r->at += (off_t)len;
-    if (!log_reader_is_by_times(r))
-        return r->ops->on_bytes(r->data, bytes, len);
-    if (half->times.fd < 0) /* the half was empty until now */
-        (void)log_times_reader_open(&half->times, r->directory, half->fd);
-    log_lines_take(&r->lines, bytes, len, (uint64_t)at, &half->times, &r->out);
-    goes_on = r->out.len == 0 || r->ops->on_bytes(r->data, r->out.data, r->out.len);
+    if (log_reader_is_by_times(r)) {
+        if (half->times.fd < 0) /* the half was empty until now */
+            (void)log_times_reader_open(&half->times, r->directory, half->fd);
+        taken = log_lines_take(&r->lines, bytes, len, (uint64_t)r->at, &half->times, &r->out,
+                               CHUNK);
+        bytes = r->out.data;
+        len = r->out.len;
+    }
+    r->at += (off_t)taken;
+    if (!len || r->ops->on_bytes(r->data, bytes, len))
+        log_reader_go_on(r);
+    else
+        r->is_waiting = true;
     strbuf_clear(&r->out);
-    return goes_on;
+    return AQ_MAX(taken, len);
 }
 
-static void log_reader_on_turn(uv_timer_t *timer)
+static size_t log_reader_read(struct log_reader *r)
 {
-    struct log_reader *r = timer->data;
+    /* asked before reading: what is written before the end is read */
+    bool is_last = r->has_ended || !r->follow;
+    struct log_half *half = log_reader_half(r);
     char bytes[CHUNK];
-    size_t want = log_reader_is_by_times(r) ? CHUNK_OF_LINES : CHUNK;
+    ssize_t got = pread(half->fd, bytes, sizeof(bytes), r->at);
 
-    for (int i = 0; i < CHUNKS_A_TURN; i++) {
-        /* asked before reading: what is written before the end is read */
-        bool is_last = r->has_ended || !r->follow;
-        struct log_half *half = r->older.fd >= 0 ? &r->older : &r->current;
-        ssize_t got = pread(half->fd, bytes, want, r->at);
-
-        if (got > 0) {
-            if (log_reader_pass_on(r, half, bytes, (size_t)got))
-                continue;
-            r->is_waiting = true;
-            return;
-        }
-        if (log_reader_step_file(r))
-            continue;
-        if (is_last)
-            r->ops->on_end(r->data);
-        return; /* a change of the directory wakes us */
-    }
-    log_reader_next_turn(r);
+    if (got > 0)
+        return log_reader_pass_on(r, half, bytes, (size_t)got);
+    if (log_reader_step_file(r))
+        log_reader_go_on(r);
+    else if (is_last)
+        r->ops->on_end(r->data);
+    return 0; /* a change of the directory wakes us */
 }
 
 static void log_reader_on_change(uv_fs_event_t *watch, const char *name, int events, int status)
@@ -166,36 +180,7 @@ static void log_reader_on_change(uv_fs_event_t *watch, const char *name, int eve
     (void)events;
     (void)status;
     if (!r->is_waiting)
-        log_reader_next_turn(r);
-}
-
-/* Where the last *lines lines of the file begin; *lines loses the line breaks
- * that were passed: 0 = found.
- */
-static off_t log_reader_find_tail(int fd, int64_t *lines)
-{
-    struct stat st;
-    char bytes[CHUNK];
-    off_t end;
-    bool at_end = true;
-
-    if (fstat(fd, &st) < 0)
-        return 0;
-    for (end = st.st_size; end > 0;) {
-        size_t want = (size_t)AQ_MIN(end, (off_t)sizeof(bytes));
-        ssize_t got = pread(fd, bytes, want, end - (off_t)want);
-
-        if (got != (ssize_t)want)
-            return 0;
-        for (size_t i = want; i-- > 0; at_end = false) {
-            if (bytes[i] != '\n' || at_end) /* the very last one ends a line, begins none */
-                continue;
-            if (--*lines == 0)
-                return end - (off_t)want + (off_t)i + 1;
-        }
-        end -= (off_t)want;
-    }
-    return 0;
+        log_reader_go_on(r);
 }
 
 /* The newer file begins with a line of its own, not with the rest of one. */
@@ -208,20 +193,37 @@ static bool log_reader_begins_line(const struct log_reader *r)
            && pread(r->older.fd, &last, 1, older.st_size - 1) == 1 && last == '\n';
 }
 
-/* Begin within the newer file, the older one, or at its start. */
-static void log_reader_seek_tail(struct log_reader *r, int64_t lines)
+static size_t log_reader_seek_older_tail(struct log_reader *r)
 {
-    off_t at = log_reader_find_tail(r->current.fd, &lines);
+    size_t done = log_tail_step(&r->tail, r->older.fd);
 
-    if (lines <= 0) {
-        r->at = at;
-        log_reader_close_half(&r->older);
-    } else if (r->older.fd >= 0) {
-        if (log_reader_begins_line(r) && --lines == 0)
-            log_reader_close_half(&r->older);
-        else
-            r->at = log_reader_find_tail(r->older.fd, &lines);
+    log_reader_go_on(r);
+    if (!done) {
+        r->at = r->tail.at;
+        r->step = log_reader_seek_time;
     }
+    return done;
+}
+
+/* Begin within the newer file, the older one, or at its start. */
+static size_t log_reader_seek_tail(struct log_reader *r)
+{
+    size_t done = log_tail_step(&r->tail, r->current.fd);
+
+    log_reader_go_on(r);
+    if (done)
+        return done;
+    if (r->tail.lines && r->older.fd >= 0 && log_reader_begins_line(r))
+        r->tail.lines--;
+    if (r->tail.lines && r->older.fd >= 0) {
+        log_tail_begin(&r->tail, r->older.fd);
+        r->step = log_reader_seek_older_tail;
+    } else {
+        log_reader_close_half(&r->older);
+        r->at = r->tail.at;
+        r->step = log_reader_seek_time;
+    }
+    return 0;
 }
 
 /* At the end of what is there, which may be within a line. */
@@ -269,23 +271,26 @@ static int log_reader_begin(struct log_reader *r, const struct log_reader_option
     r->lines.since_usec = options->since_usec;
     r->lines.timestamps = options->timestamps;
     if (log_reader_is_by_times(r)) {
-        if (!strbuf_reserve(&r->out, (size_t)CHUNK_OF_LINES * CLOCK_ISO_MAX))
+        if (!strbuf_reserve(&r->out, 2 * (size_t)CHUNK + CLOCK_ISO_MAX))
             return aq_fail_oom(err);
         (void)log_times_reader_open(&r->current.times, r->directory, r->current.fd);
         if (r->older.fd >= 0)
             (void)log_times_reader_open(&r->older.times, r->directory, r->older.fd);
     }
-    if (options->only_new)
+    r->step = log_reader_seek_time;
+    if (options->only_new) {
         log_reader_seek_end(r);
-    else if (options->tail_lines > 0)
-        log_reader_seek_tail(r, options->tail_lines);
-    log_reader_skip_earlier(r, r->older.fd >= 0 ? &r->older : &r->current);
+    } else if (options->tail_lines > 0) {
+        r->tail.lines = options->tail_lines;
+        log_tail_begin(&r->tail, r->current.fd);
+        r->step = log_reader_seek_tail;
+    }
     return 0;
 }
 
-int log_reader_new(uv_loop_t *loop, const char *directory, const struct log_reader_options *options,
-                   const struct log_reader_ops *ops, void *data, struct log_reader **ret,
-                   struct aq_error *err)
+int log_reader_new(struct log_turns *turns, const char *directory,
+                   const struct log_reader_options *options, const struct log_reader_ops *ops,
+                   void *data, struct log_reader **ret, struct aq_error *err)
 {
     struct log_reader *r = calloc(1, sizeof(*r));
     int result;
@@ -295,6 +300,8 @@ int log_reader_new(uv_loop_t *loop, const char *directory, const struct log_read
     r->directory = r->older.fd = r->current.fd = -1;
     r->older.times.fd = r->current.times.fd = -1;
     strbuf_init(&r->out);
+    r->turns = turns;
+    log_turn_init(&r->turn, log_reader_on_turn);
     r->ops = ops;
     r->data = data;
     r->follow = options->follow;
@@ -305,20 +312,15 @@ int log_reader_new(uv_loop_t *loop, const char *directory, const struct log_read
         log_reader_free_files(r);
         return result;
     }
-    (void)uv_timer_init(loop, &r->timer);
-    r->timer.data = r;
-    r->open_handles = 1;
-    if (r->follow && uv_fs_event_init(loop, &r->watch) == 0) {
-        r->watch.data = r;
-        r->is_watching = true;
-        r->open_handles = 2;
+    (void)uv_fs_event_init(turns->loop, &r->watch); /* cannot fail */
+    r->watch.data = r;
+    if (r->follow)
         result = uv_fs_event_start(&r->watch, log_reader_on_change, directory, 0);
-        if (result < 0) {
-            log_reader_free(r);
-            return aq_fail(err, -result, "watch '%s': %s", directory, uv_strerror(result));
-        }
+    if (result < 0) {
+        log_reader_free(r);
+        return aq_fail(err, -result, "watch '%s': %s", directory, uv_strerror(result));
     }
-    log_reader_next_turn(r);
+    log_reader_go_on(r);
     *ret = r;
     return 0;
 }
@@ -326,31 +328,27 @@ int log_reader_new(uv_loop_t *loop, const char *directory, const struct log_read
 void log_reader_resume(struct log_reader *reader)
 {
     if (reader->is_waiting)
-        log_reader_next_turn(reader);
+        log_reader_go_on(reader);
 }
 
 void log_reader_finish(struct log_reader *reader)
 {
     reader->has_ended = true;
     if (!reader->is_waiting)
-        log_reader_next_turn(reader);
+        log_reader_go_on(reader);
 }
 
 static void log_reader_on_closed(uv_handle_t *handle)
 {
-    struct log_reader *r = handle->data;
-
-    if (--r->open_handles == 0)
-        log_reader_free_files(r);
+    log_reader_free_files(handle->data);
 }
 
 void log_reader_free(struct log_reader *reader)
 {
     if (!reader)
         return;
-    uv_close((uv_handle_t *)&reader->timer, log_reader_on_closed);
-    if (reader->is_watching)
-        uv_close((uv_handle_t *)&reader->watch, log_reader_on_closed);
+    log_turn_cancel(&reader->turn);
+    uv_close((uv_handle_t *)&reader->watch, log_reader_on_closed);
 }
 
 bool log_reader_lacks_times(const char *directory)

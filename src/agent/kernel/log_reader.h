@@ -3,15 +3,16 @@
  *
  * Reads the two halves of the ring that a monitor keeps (monitor/protocol.h)
  * in the order they were written, and on request goes on as the program
- * writes. Belongs to the thread of the loop.
+ * writes. A piece at a time, when it is its turn (log_turns.h): also what it looks for
+ * before it reads, in a file that may be large. Belongs to the thread of the loop.
  */
 #ifndef AQ_AGENT_KERNEL_LOG_READER_H
 #define AQ_AGENT_KERNEL_LOG_READER_H
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <uv.h>
 
+#include "agent/kernel/log_turns.h"
 #include "base/error.h"
 
 struct log_reader;
@@ -25,7 +26,7 @@ struct log_reader_options {
 };
 
 struct log_reader_ops {
-    /* False: enough for now, log_reader_resume() goes on. */
+    /* False: enough for now, log_reader_resume() goes on. Must not free the reader. */
     bool (*on_bytes)(void *data, const char *bytes, size_t len);
     void (*on_end)(void *data); /* all was read; then log_reader_free() */
 };
@@ -33,9 +34,9 @@ struct log_reader_ops {
 /* Read the directory's log. -ENOENT without a log. Callbacks come from the loop, never
  * from this call.
  */
-int log_reader_new(uv_loop_t *loop, const char *directory, const struct log_reader_options *options,
-                   const struct log_reader_ops *ops, void *data, struct log_reader **ret,
-                   struct aq_error *err);
+int log_reader_new(struct log_turns *turns, const char *directory,
+                   const struct log_reader_options *options, const struct log_reader_ops *ops,
+                   void *data, struct log_reader **ret, struct aq_error *err);
 
 void log_reader_resume(struct log_reader *reader);
 

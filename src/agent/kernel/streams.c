@@ -146,7 +146,7 @@ static int streams_open_log(struct served *s, bool *ret_is_live)
     if (!directory)
         return -ENOENT;
     options.follow &= *ret_is_live;
-    return log_reader_new(s->agent->loop, directory, &options, &log_ops, s, &s->reader, NULL);
+    return log_reader_new(&s->agent->log_turns, directory, &options, &log_ops, s, &s->reader, NULL);
 }
 
 static void streams_serve_log(struct served *s)

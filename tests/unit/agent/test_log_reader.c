@@ -15,6 +15,7 @@
 
 struct fixture {
     uv_loop_t loop;
+    struct log_turns turns;
     char folder[64];
     int fd;
     struct log_reader *reader;
@@ -45,6 +46,7 @@ static int set_up(void **state)
     struct fixture *f = calloc(1, sizeof(*f));
 
     (void)uv_loop_init(&f->loop);
+    assert_int_equal(log_turns_init(&f->turns, &f->loop), 0);
     strbuf_init(&f->seen);
     strcpy(f->folder, "/tmp/aliquot-log-XXXXXX");
     *state = f;
@@ -57,6 +59,7 @@ static int tear_down(void **state)
     struct fixture *f = *state;
 
     log_reader_free(f->reader);
+    log_turns_done(&f->turns);
     while (uv_run(&f->loop, UV_RUN_DEFAULT) != 0)
         ;
     assert_int_equal(uv_loop_close(&f->loop), 0);
@@ -69,7 +72,7 @@ static int tear_down(void **state)
 
 static void open_reader(struct fixture *f, const struct log_reader_options *options)
 {
-    assert_int_equal(log_reader_new(&f->loop, f->folder, options, &ops, f, &f->reader, NULL), 0);
+    assert_int_equal(log_reader_new(&f->turns, f->folder, options, &ops, f, &f->reader, NULL), 0);
 }
 
 static void put(struct fixture *f, const char *name, const char *text)
@@ -239,6 +242,64 @@ static void test_waits_for_its_reader(void **state)
     assert_string_equal(f->seen.data, text.data);
 }
 
+static void on_end_freed(void *data)
+{
+    struct fixture *f = data;
+
+    f->ended++;
+    log_reader_free(AQ_TAKE(f->reader));
+}
+
+/* As streams are closed. */
+static void test_freed_at_its_end(void **state)
+{
+    static const struct log_reader_ops freeing = { on_bytes, on_end_freed };
+    static const struct log_reader_options options[] = { { .follow = false }, { .follow = true } };
+    struct fixture *f = *state;
+
+    put(f, "log", "text");
+    for (size_t i = 0; i < AQ_COUNT(options); i++) {
+        assert_int_equal(
+            log_reader_new(&f->turns, f->folder, &options[i], &freeing, f, &f->reader, NULL), 0);
+        log_reader_finish(f->reader);
+        while (f->reader)
+            (void)uv_run(&f->loop, UV_RUN_ONCE);
+    }
+    assert_int_equal(f->ended, 2);
+    assert_string_equal(f->seen.data, "texttext");
+}
+
+/* Much is passed over before the first byte, a piece in each turn of the loop. */
+static void test_seeks_in_turns(void **state)
+{
+    static const struct log_reader_options rows[] = {
+        { .tail_lines = 2 },
+        { .tail_lines = 2, .timestamps = true },
+    };
+    struct fixture *f = *state;
+    AQ_CLEANUP(strbuf_donep) struct strbuf line = STRBUF_INIT;
+
+    while (line.len < 4 << 20)
+        strbuf_adds(&line, "no end ");
+    strbuf_adds(&line, "\nx\n");
+    put(f, "log.1", "first\n");
+    put(f, "log", line.data);
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        int turns = 0;
+
+        strbuf_clear(&f->seen);
+        open_reader(f, &rows[i]);
+        for (; !f->seen.len; turns++)
+            (void)uv_run(&f->loop, UV_RUN_ONCE);
+        assert_in_range(turns, 16, 100);
+        while (!f->ended)
+            (void)uv_run(&f->loop, UV_RUN_ONCE);
+        f->ended = 0;
+        assert_int_equal(f->seen.len, line.len + (rows[i].timestamps ? 2 * strlen("- ") : 0));
+        log_reader_free(AQ_TAKE(f->reader));
+    }
+}
+
 /* ---- times ---- */
 
 #define AT INT64_C(1763690523000000) /* 2025-11-21T02:02:03Z */
@@ -347,6 +408,35 @@ static void test_times_in_a_ring(void **state)
     clock_set(NULL);
 }
 
+/* A byte becomes thirty: so many are passed on at a time as without times. */
+static void test_short_lines_with_times(void **state)
+{
+    const struct clock clock = { get_now, get_now, NULL };
+    struct fixture *f = *state;
+    AQ_CLEANUP(strbuf_donep) struct strbuf want = STRBUF_INIT;
+    struct log_ring ring;
+    char time[CLOCK_ISO_MAX];
+
+    clock_set(&clock);
+    assert_int_equal(log_ring_open(&ring, f->fd, 1 << 20, NULL), 0);
+    for (int i = 0; i < 20000; i++) {
+        print_at(&ring, i / 1000, "\n");
+        strbuf_addf(&want, "%s \n", clock_format_utc(AT + i / 1000 * USEC_PER_SEC, time));
+    }
+    log_ring_close(&ring);
+    f->pause = true;
+    open_reader(f, &(struct log_reader_options){ .timestamps = true });
+    while (!f->ended) {
+        size_t before = f->seen.len;
+
+        (void)uv_run(&f->loop, UV_RUN_NOWAIT);
+        assert_true(f->seen.len - before < 16384 + 64);
+        log_reader_resume(f->reader);
+    }
+    assert_string_equal(f->seen.data, want.data);
+    clock_set(NULL);
+}
+
 static void test_lacks_times(void **state)
 {
     struct fixture *f = *state;
@@ -372,7 +462,8 @@ static void test_without_a_log(void **state)
 
     static const struct log_reader_options all = { .follow = false };
 
-    assert_int_equal(log_reader_new(&f->loop, f->folder, &all, &ops, f, &f->reader, NULL), -ENOENT);
+    assert_int_equal(log_reader_new(&f->turns, f->folder, &all, &ops, f, &f->reader, NULL),
+                     -ENOENT);
     assert_null(f->reader);
 }
 
@@ -385,6 +476,9 @@ int main(void)
         TEST(test_halves_have_whole_characters),
         TEST(test_follows_the_ring),
         TEST(test_waits_for_its_reader),
+        TEST(test_freed_at_its_end),
+        TEST(test_seeks_in_turns),
+        TEST(test_short_lines_with_times),
         TEST(test_times_of_lines),
         TEST(test_times_in_a_ring),
         TEST(test_lacks_times),

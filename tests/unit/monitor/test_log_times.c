@@ -100,23 +100,43 @@ static void test_a_record_for_a_step(void **state)
     assert_int_equal(times_size(f), HEAD + 6 * 16);
 }
 
-static void test_finds_the_first_of_a_time(void **state)
+/* Where it is after so many calls, from 'offset' on. */
+static uint64_t seek(struct log_times_reader *reader, int64_t usec, uint64_t offset, int calls)
+{
+    while (--calls)
+        assert_false(log_times_reader_seek(reader, usec, &offset));
+    assert_true(log_times_reader_seek(reader, usec, &offset));
+    return offset;
+}
+
+static void test_seeks_the_first_of_a_time(void **state)
 {
     struct fixture *f = *state;
     struct log_times_reader reader;
-    uint64_t offset;
 
     add_steps(f, 0, 40);
     assert_true(log_times_reader_open(&reader, f->fd, f->log));
-    assert_true(log_times_reader_find(&reader, BEGIN + 9 * LOG_TIMES_STEP_USEC - 1, &offset));
-    assert_int_equal(offset, 9);
-    assert_true(log_times_reader_find(&reader, BEGIN + 20 * LOG_TIMES_STEP_USEC, &offset));
-    assert_int_equal(offset, 20);
+    assert_int_equal(seek(&reader, BEGIN + 9 * LOG_TIMES_STEP_USEC - 1, 3, 1), 9);
+    assert_int_equal(seek(&reader, BEGIN + 9 * LOG_TIMES_STEP_USEC, 15, 1), 15);
+    assert_int_equal(seek(&reader, BEGIN + 20 * LOG_TIMES_STEP_USEC, 15, 1), 20);
     check_steps(f, &reader, 20, 40);
-    assert_false(log_times_reader_find(&reader, BEGIN + 40 * LOG_TIMES_STEP_USEC, &offset));
+    assert_int_equal(seek(&reader, BEGIN + 40 * LOG_TIMES_STEP_USEC, 0, 1), 39); /* none yet */
     add_steps(f, 40, 1);
-    assert_true(log_times_reader_find(&reader, BEGIN + 40 * LOG_TIMES_STEP_USEC, &offset));
-    assert_int_equal(offset, 40);
+    assert_int_equal(seek(&reader, BEGIN + 40 * LOG_TIMES_STEP_USEC, 0, 1), 40);
+    log_times_reader_close(&reader);
+}
+
+static void test_seeks_in_pieces(void **state)
+{
+    struct fixture *f = *state;
+    struct log_times_reader reader;
+
+    f->times.max = 1000;
+    add_steps(f, 0, 1000);
+    assert_true(log_times_reader_open(&reader, f->fd, f->log));
+    assert_int_equal(seek(&reader, BEGIN + 300 * LOG_TIMES_STEP_USEC, 0, 3), 300);
+    assert_int_equal(seek(&reader, 0, 900, 5), 900);
+    assert_int_equal(seek(&reader, INT64_MAX, 0, 1), 999);
     log_times_reader_close(&reader);
 }
 
@@ -215,7 +235,7 @@ static void test_random_bytes(void **state)
     struct fixture *f = *state;
     unsigned char bytes[HEAD + 300 * 16 + 7];
     struct log_times_reader reader;
-    uint64_t offset;
+    uint64_t offset = 0;
 
     add_steps(f, 0, 1);
     assert_int_equal(pread(f->times.fd, bytes, HEAD, 0), HEAD);
@@ -231,7 +251,8 @@ static void test_random_bytes(void **state)
 
             assert_true(usec >= 0 && usec < INT64_C(253402300800000000));
         }
-        (void)log_times_reader_find(&reader, INT64_MAX, &offset);
+        while (!log_times_reader_seek(&reader, INT64_MAX, &offset))
+            continue;
         (void)log_times_reader_at(&reader, UINT64_MAX);
         log_times_reader_close(&reader);
     }
@@ -241,13 +262,10 @@ int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_a_record_for_a_step),
-        TEST(test_finds_the_first_of_a_time),
-        TEST(test_is_thinned),
-        TEST(test_thinning_is_interrupted),
-        TEST(test_is_torn),
-        TEST(test_belongs_to_its_half),
-        TEST(test_random_bytes),
+        TEST(test_a_record_for_a_step),     TEST(test_seeks_the_first_of_a_time),
+        TEST(test_seeks_in_pieces),         TEST(test_is_thinned),
+        TEST(test_thinning_is_interrupted), TEST(test_is_torn),
+        TEST(test_belongs_to_its_half),     TEST(test_random_bytes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

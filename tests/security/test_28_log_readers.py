@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whoever reads logs, however often, keeps the node from nothing else."""
+
+import contextlib
+import selectors
+import threading
+
+import pytest
+
+from client import USER
+from cluster import Cluster, batch, running, wait_for, wait_status
+from runtimes import settings_of
+
+LINES = 6_000_000  # of a byte each: with their times 170 MB
+READERS = 90
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with Cluster(**settings_of("crun")) as cluster:
+        cluster.start_manager()
+        cluster.start_agent()
+        assert cluster.client().send("PATCH", "/aliquot/v1/keypairs/" + USER[0],
+                                     {"rate_limit": 0}).status == 200
+        yield cluster
+        for session in cluster.live_sessions():
+            cluster.client().delete(f"/session/{session['id']}?forced=true"
+                                    f"&owner_access_key={session['access_key']}")
+        wait_for(lambda: not cluster.live_sessions(), 60, "the sessions to end")
+        cluster.stop()
+
+
+@pytest.fixture(scope="module", name="written")
+def written_fixture(cluster):
+    """The id of a session that has written many short lines, and runs."""
+    user = cluster.client(USER)
+    command = f"yes '' | head -c {LINES}; echo all; sleep 10000"
+    made = user.post("/session", {**batch("writer", command), "image": "host"})
+    assert made.status == 201, made
+    session = made.json["sessionId"]
+    wait_status(user, session, "RUNNING")
+    wait_for(lambda: user.get(f"/aliquot/v1/sessions/{session}/logs?tail=1").body == b"all\n", 60,
+             "the log")
+    return session
+
+
+class Readers:
+    """Clients that read a log again and again, as fast as they get it; some read nothing."""
+
+    def __init__(self, client, paths, idle):
+        self.client, self.selector = client, selectors.DefaultSelector()
+        self.bytes, self.is_over = 0, False
+        self.idle = [client.stream(path)[0] for path in paths[:idle]]
+        for path in paths[idle:]:
+            self.open(path)
+        self.thread = threading.Thread(target=self.read)
+        self.thread.start()
+
+    def open(self, path):
+        sock, file, head = self.client.stream(path)
+        file.close()
+        assert " 200 " in head.splitlines()[0], head
+        self.selector.register(sock, selectors.EVENT_READ, path)
+
+    def read(self):
+        while not self.is_over:
+            for key, _ in self.selector.select(0.1):
+                got = key.fileobj.recv(1 << 18)
+                self.bytes += len(got)
+                if not got:
+                    self.selector.unregister(key.fileobj)
+                    key.fileobj.close()
+                    self.open(key.data)
+
+    def stop(self):
+        self.is_over = True
+        self.thread.join()
+        for sock in [*self.idle, *(key.fileobj for key in self.selector.get_map().values())]:
+            sock.close()
+
+
+@contextlib.contextmanager
+def reading(client, session, *options):
+    """Readers with each of these options in turn."""
+    paths = [f"/aliquot/v1/sessions/{session}/logs?" + options[i % len(options)]
+             for i in range(READERS)]
+    readers = Readers(client, paths, READERS // 10)
+    try:
+        yield readers
+    finally:
+        readers.stop()
+
+
+@pytest.mark.parametrize("options", [
+    ["timestamps=true"],
+    ["timestamps=true", "since=1h", "since=2001-01-01&timestamps=true", "tail=1000000", ""],
+])
+def test_others_are_served_meanwhile(cluster, written, options):
+    with reading(cluster.client(USER), written, *options) as readers:
+        for word in ("one", "two", "three"):
+            before = readers.bytes
+            with running(cluster.client(), word, image="host"):
+                assert cluster.cli("exec", word, "echo", "served").stdout == "served\n"
+            wait_for(lambda: readers.bytes - before > 10_000_000, 60, "the readers to go on")
+    assert "is lost" not in cluster.log_of("manager")
+    assert cluster.log_of("agent").count("connected to the manager") == 1
