@@ -50,14 +50,14 @@ class Readers:
     def __init__(self, client, paths, idle):
         self.client, self.selector = client, selectors.DefaultSelector()
         self.bytes, self.is_over = 0, False
-        self.idle = [client.stream(path)[0] for path in paths[:idle]]
         for path in paths[idle:]:
             self.open(path)
+        self.idle = [client.stream(path)[0] for path in paths[:idle]]
         self.thread = threading.Thread(target=self.read)
         self.thread.start()
 
     def open(self, path):
-        sock, file, head = self.client.stream(path)
+        sock, file, head = self.client.stream(path, {"Connection": "close"})
         file.close()
         assert " 200 " in head.splitlines()[0], head
         self.selector.register(sock, selectors.EVENT_READ, path)

@@ -4,22 +4,24 @@
 
 #include <string.h>
 
-#include "base/clock.h"
+/* Many lines have the same. */
+static void log_lines_set_time(struct log_lines *lines, int64_t usec)
+{
+    if (lines->has_time && lines->usec == usec)
+        return;
+    lines->usec = usec;
+    lines->has_time = true;
+    (void)strcat(clock_format_utc(usec, lines->time), " ");
+}
 
 static void log_lines_begin(struct log_lines *lines, uint64_t offset,
                             struct log_times_reader *times, struct strbuf *out)
 {
-    char text[CLOCK_ISO_MAX] = "-";
-
-    if (times->fd >= 0) {
-        lines->usec = log_times_reader_at(times, offset);
-        lines->has_time = true;
-    }
+    if (times->fd >= 0)
+        log_lines_set_time(lines, log_times_reader_at(times, offset));
     lines->is_wanted = !lines->since_usec || (lines->has_time && lines->usec >= lines->since_usec);
-    if (!lines->is_wanted || !lines->timestamps)
-        return;
-    strbuf_adds(out, lines->has_time ? clock_format_utc(lines->usec, text) : text);
-    strbuf_addc(out, ' ');
+    if (lines->is_wanted && lines->timestamps)
+        strbuf_adds(out, lines->has_time ? lines->time : "- ");
 }
 
 size_t log_lines_take(struct log_lines *lines, const char *bytes, size_t len, uint64_t offset,

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "base/strbuf.h"
 #include "monitor/log_times.h"
 
@@ -20,7 +21,8 @@ struct log_lines {
     bool is_inside;     /* what comes next belongs to a line that has begun */
     bool is_wanted;     /* that line */
     bool has_time;
-    int64_t usec; /* of the newest line */
+    int64_t usec;             /* of the newest line */
+    char time[CLOCK_ISO_MAX]; /* the same, and a space */
 };
 
 /* Append what is wanted of 'bytes', which are at 'offset' of the half that 'times' is of.

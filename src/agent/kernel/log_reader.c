@@ -142,7 +142,7 @@ static size_t log_reader_pass_on(struct log_reader *r, struct log_half *half, co
         if (half->times.fd < 0) /* the half was empty until now */
             (void)log_times_reader_open(&half->times, r->directory, half->fd);
         taken = log_lines_take(&r->lines, bytes, len, (uint64_t)r->at, &half->times, &r->out,
-                               CHUNK);
+                               CHUNK - CLOCK_ISO_MAX);
         bytes = r->out.data;
         len = r->out.len;
     }
