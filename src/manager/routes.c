@@ -18,6 +18,7 @@
 #include "manager/request/image_catalogue.h"
 #include "manager/request/image_limits.h"
 #include "manager/request/kept_answers.h"
+#include "manager/request/log_quota.h"
 #include "manager/request/login_audit.h"
 #include "manager/request/login_limit.h"
 #include "manager/request/password_queue.h"
@@ -131,6 +132,7 @@ int api_new(struct core *core, struct api **ret, struct aq_error *err)
         || !(api->sign_cache = sign_cache_new()) || !(api->tasks = tasks_new())
         || !(api->callbacks = callbacks_new(core)) || !(api->turns = turns_new())
         || !(api->flushes = flushes_new()) || !(api->streams = api_streams_new(core))
+        || !(api->log_quota = log_quota_new())
         || !(api->kept_answers = kept_answers_new(core_store(core)))
         || !(api->app_proxy = app_proxy_new(api)))
         return aq_fail_oom(err);
@@ -213,6 +215,7 @@ void api_free(struct api *api)
     turns_free(api->turns);
     flushes_free(api->flushes);
     api_streams_free(api->streams);
+    log_quota_free(api->log_quota);
     kept_answers_free(api->kept_answers);
     gql_engine_freep(&api->gql);
     router_freep(&api->router);

@@ -13,6 +13,7 @@ from runtimes import settings_of
 
 LINES = 6_000_000  # of a byte each: with their times 170 MB
 READERS = 90
+MOST = 100  # logs of an agent that a user reads at a time
 
 
 @pytest.fixture(scope="module")
@@ -104,3 +105,23 @@ def test_others_are_served_meanwhile(cluster, written, options):
             wait_for(lambda: readers.bytes - before > 10_000_000, 60, "the readers to go on")
     assert "is lost" not in cluster.log_of("manager")
     assert cluster.log_of("agent").count("connected to the manager") == 1
+
+
+def test_one_user_reads_so_many(cluster, written):
+    user, path = cluster.client(USER), f"/aliquot/v1/sessions/{written}/logs"
+    held = [user.stream(path + "?follow=true&tail=0")[0] for _ in range(MOST)]
+    for same in (path, f"/session/{written}/logs", f"/session/_/logs?taskId={written}"):
+        reply = user.get(same)
+        assert (reply.status, reply.slug) == (429, "rate-limit-exceeded"), reply
+        assert reply.headers["Retry-After"] == "1"
+        assert f"reading {MOST} logs of agent agent" in reply.json["msg"]
+        assert "end some of them first" in reply.json["msg"]
+    said = cluster.run("aliquot", "logs", "writer", **cluster.cli_env(USER))
+    assert said.returncode and "end some of them first" in said.stderr, said
+    others = cluster.client().get(f"{path}?tail=1&owner_access_key={USER[0]}")
+    assert (others.status, others.body) == (200, b"all\n")
+    held.pop().close()
+    wait_for(lambda: user.get(path + "?tail=1").status == 200, 30, "a place")
+    for sock in held:
+        sock.close()
+    wait_for(lambda: user.get(path + "?tail=1").body == b"all\n", 30, "a place")

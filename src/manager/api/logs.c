@@ -12,6 +12,7 @@
 #include "base/utf8.h"
 #include "manager/api/resources.h"
 #include "manager/api/session_find.h"
+#include "manager/request/log_quota.h"
 #include "manager/request/streams.h"
 #include "store/query.h"
 
@@ -64,6 +65,7 @@ struct logs_reader {
     struct uuid kernel_id;
     uint32_t rank;
     struct link_stream *stream;         /* NULL until open and after its end */
+    struct log_quota_readers *place;    /* among those of the user; NULL = none yet */
     struct core_subscriber *subscriber; /* while the kernel has not been started */
     struct api_stream right;
 };
@@ -76,6 +78,7 @@ static void logs_reader_free(struct logs_reader *reader)
     if (reader->subscriber)
         core_unsubscribe(reader->api->core, reader->subscriber);
     link_stream_close(reader->stream);
+    log_quota_leave(reader->place);
     strbuf_done(&reader->text);
     free(reader);
 }
@@ -213,16 +216,22 @@ static void logs_open_stream(struct logs_reader *reader, const char *agent_id)
                                     .ago_usec = reader->ago_usec,
                                     .timestamps = reader->timestamps };
     struct aq_error err = { 0 };
+    int r;
 
     if (!agent_id || !*agent_id) {
         logs_finish(reader, NULL);
         return;
     }
-    if (core_open_stream(reader->api->core, agent_id, &open, &stream_ops, reader, &reader->stream,
-                         &err)
-        == 0)
+    r = log_quota_enter(reader->api->log_quota, &api_principal(reader->req)->user_id, agent_id,
+                        &reader->place, &err);
+    if (r == -EAGAIN)
+        request_add_header_int(reader->req, "Retry-After", 1);
+    if (r == 0)
+        r = core_open_stream(reader->api->core, agent_id, &open, &stream_ops, reader,
+                             &reader->stream, &err);
+    if (r == 0)
         return;
-    if (err.code == ENOTCONN)
+    if (r == -ENOTCONN)
         err.kind = "service-unavailable";
     logs_finish(reader, &err);
 }

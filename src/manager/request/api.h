@@ -26,6 +26,7 @@
 struct gql_engine;
 struct flush_queue;
 struct kept_answers;
+struct log_quota;
 struct turn_queue;
 struct api_streams;
 struct app_proxy;
@@ -64,6 +65,7 @@ struct api {
     struct turn_queue *turns;    /* of GraphQL requests and lists */
     struct flush_queue *flushes; /* of event streams */
     struct api_streams *streams;
+    struct log_quota *log_quota;
     struct app_proxy *app_proxy;
     int64_t started_usec;            /* monotonic */
     struct config_settings settings; /* of the configuration tree */
