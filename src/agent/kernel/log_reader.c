@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,7 +21,7 @@ struct log_half {
 };
 
 struct log_reader {
-    uv_fs_event_t watch; /* of the directory, while following; its closing frees all this */
+    uv_fs_event_t watch; /* of the directory, once all was read; its closing frees all this */
     struct log_turns *turns;
     struct log_turn turn;
     size_t (*step)(struct log_reader *r); /* what is done in the next turn */
@@ -132,6 +133,32 @@ static bool log_reader_step_file(struct log_reader *r)
     return true;
 }
 
+/* Not before it is read again: libuv takes changes as long as there are any, and many programs
+ * that write without end would keep it from all else.
+ */
+static void log_reader_on_change(uv_fs_event_t *watch, const char *name, int events, int status)
+{
+    struct log_reader *r = watch->data;
+
+    (void)name;
+    (void)events;
+    (void)status;
+    (void)uv_fs_event_stop(watch);
+    if (!r->is_waiting)
+        log_reader_go_on(r);
+}
+
+/* True if it was not watched until now: what was written meanwhile is read first. */
+static bool log_reader_watch(struct log_reader *r)
+{
+    char path[64];
+
+    if (uv_is_active((uv_handle_t *)&r->watch))
+        return false;
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", r->directory);
+    return uv_fs_event_start(&r->watch, log_reader_on_change, path, 0) == 0;
+}
+
 /* Pass on what was read, or the lines of it that are wanted. */
 static size_t log_reader_pass_on(struct log_reader *r, struct log_half *half, const char *bytes,
                                  size_t len)
@@ -165,22 +192,11 @@ static size_t log_reader_read(struct log_reader *r)
 
     if (got > 0)
         return log_reader_pass_on(r, half, bytes, (size_t)got);
-    if (log_reader_step_file(r))
+    if (log_reader_step_file(r) || (!is_last && log_reader_watch(r)))
         log_reader_go_on(r);
-    else if (is_last)
+    else if (is_last || !uv_is_active((uv_handle_t *)&r->watch))
         r->ops->on_end(r->data);
     return 0; /* a change of the directory wakes us */
-}
-
-static void log_reader_on_change(uv_fs_event_t *watch, const char *name, int events, int status)
-{
-    struct log_reader *r = watch->data;
-
-    (void)name;
-    (void)events;
-    (void)status;
-    if (!r->is_waiting)
-        log_reader_go_on(r);
 }
 
 /* The newer file begins with a line of its own, not with the rest of one. */
@@ -314,12 +330,6 @@ int log_reader_new(struct log_turns *turns, const char *directory,
     }
     (void)uv_fs_event_init(turns->loop, &r->watch); /* cannot fail */
     r->watch.data = r;
-    if (r->follow)
-        result = uv_fs_event_start(&r->watch, log_reader_on_change, directory, 0);
-    if (result < 0) {
-        log_reader_free(r);
-        return aq_fail(err, -result, "watch '%s': %s", directory, uv_strerror(result));
-    }
     log_reader_go_on(r);
     *ret = r;
     return 0;

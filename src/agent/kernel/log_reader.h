@@ -28,7 +28,8 @@ struct log_reader_options {
 struct log_reader_ops {
     /* False: enough for now, log_reader_resume() goes on. Must not free the reader. */
     bool (*on_bytes)(void *data, const char *bytes, size_t len);
-    void (*on_end)(void *data); /* all was read; then log_reader_free() */
+    /* All was read, or what comes later cannot be watched; then log_reader_free(). */
+    void (*on_end)(void *data);
 };
 
 /* Read the directory's log. -ENOENT without a log. Callbacks come from the loop, never

@@ -300,6 +300,34 @@ static void test_seeks_in_turns(void **state)
     }
 }
 
+/* However much is written meanwhile, a reader that has something to do is not told. */
+static void test_is_told_of_changes_once(void **state)
+{
+    struct fixture *f = *state;
+    struct log_ring ring;
+
+    assert_int_equal(log_ring_open(&ring, f->fd, 8192, NULL), 0);
+    f->pause = true;
+    open_reader(f, &(struct log_reader_options){ .follow = true });
+    for (int i = 0; i < 3; i++) {
+        do
+            (void)uv_run(&f->loop, UV_RUN_NOWAIT);
+        while (!uv_loop_alive(&f->loop)); /* it is watched */
+        log_ring_write(&ring, "one\n", 4);
+        while (uv_loop_alive(&f->loop))
+            (void)uv_run(&f->loop, UV_RUN_ONCE); /* until it waits for its client */
+        log_ring_write(&ring, "two\n", 4);
+        (void)uv_run(&f->loop, UV_RUN_NOWAIT);
+        assert_false(uv_loop_alive(&f->loop));
+        log_reader_resume(f->reader);
+        while (uv_loop_alive(&f->loop))
+            (void)uv_run(&f->loop, UV_RUN_ONCE);
+        log_reader_resume(f->reader);
+    }
+    assert_string_equal(f->seen.data, "one\ntwo\none\ntwo\none\ntwo\n");
+    log_ring_close(&ring);
+}
+
 /* ---- times ---- */
 
 #define AT INT64_C(1763690523000000) /* 2025-11-21T02:02:03Z */
@@ -476,6 +504,7 @@ int main(void)
         TEST(test_halves_have_whole_characters),
         TEST(test_follows_the_ring),
         TEST(test_waits_for_its_reader),
+        TEST(test_is_told_of_changes_once),
         TEST(test_freed_at_its_end),
         TEST(test_seeks_in_turns),
         TEST(test_short_lines_with_times),
