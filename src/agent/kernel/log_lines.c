@@ -17,8 +17,10 @@ static void log_lines_set_time(struct log_lines *lines, int64_t usec)
 static void log_lines_begin(struct log_lines *lines, uint64_t offset,
                             struct log_times_reader *times, struct strbuf *out)
 {
-    if (times->fd >= 0)
+    if (times->fd >= 0 && !lines->is_newest) {
         log_lines_set_time(lines, log_times_reader_at(times, offset));
+        lines->is_newest = !times->has_next;
+    }
     lines->is_wanted = !lines->since_usec || (lines->has_time && lines->usec >= lines->since_usec);
     if (lines->is_wanted && lines->timestamps)
         strbuf_adds(out, lines->has_time ? lines->time : "- ");
@@ -29,6 +31,7 @@ size_t log_lines_take(struct log_lines *lines, const char *bytes, size_t len, ui
 {
     size_t at = 0;
 
+    lines->is_newest = false;
     while (at < len && out->len < out_max) {
         const char *end = memchr(bytes + at, '\n', len - at);
         size_t size = end ? (size_t)(end - bytes) + 1 - at : len - at;

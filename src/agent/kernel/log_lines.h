@@ -21,6 +21,7 @@ struct log_lines {
     bool is_inside;     /* what comes next belongs to a line that has begun */
     bool is_wanted;     /* that line */
     bool has_time;
+    bool is_newest;           /* no later record for what was read: records come before bytes */
     int64_t usec;             /* of the newest line */
     char time[CLOCK_ISO_MAX]; /* the same, and a space */
 };
