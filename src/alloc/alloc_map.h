@@ -85,18 +85,23 @@ struct alloc_request {
     const struct slots *slots;
     bool forbid_fragmentation; /* fractional: only parts that differ by no more than one quantum,
                                   and one device if one device's capacity would do */
+    /* What was decided elsewhere: of a slot that it names, all comes from the one device that it
+     * names. NULL = nothing.
+     */
+    const struct alloc_grant *chosen;
 };
 
 /* Give a kernel all it asks for. *ret is replaced; it lists unified devices
  * too. On failure neither the map nor *ret has changed, err->field is the
  * slot, and err->kind one of
  *   unsupported-resource            no such slot here
- *   insufficient-resource           less is free (-ENOSPC)
+ *   insufficient-resource           less is free (-ENOSPC), also on a chosen device alone
  *   fractional-resource-fragmented  enough is free but in too many pieces (-ENOSPC)
  *   not-multiple-of-quantum         cannot be divided so finely
  *   invalid-resource-combination    two slots of one exclusive set
  *   invalid-resource-argument       a fraction of a whole device, a negative amount, other
- *                                   than one of a unique device, any of a unified one
+ *                                   than one of a unique device, any of a unified one, a
+ *                                   chosen device with another amount than is asked for
  */
 int alloc_map_allocate(struct alloc_map *map, const struct alloc_request *request,
                        struct alloc_grant *ret, struct aq_error *err);

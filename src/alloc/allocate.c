@@ -182,16 +182,61 @@ static bool allocate_is_same_kind(const struct map_slot *a, const struct map_slo
     return strncmp(a->name, b->name, len) == 0 && slot_name_device_len(b->name) == len;
 }
 
-/* Take the amount from the devices of the largest quantum that can give it. If
- * none can, the error tells of those of which most is free.
+static const struct grant_item *allocate_find_chosen(const struct alloc_request *request,
+                                                     const char *slot_name)
+{
+    for (size_t i = 0; request->chosen && i < request->chosen->count; i++)
+        if (strcmp(request->chosen->items[i].slot_name, slot_name) == 0)
+            return &request->chosen->items[i];
+    return NULL;
+}
+
+/* 'd' is NULL if there is no such device (any more). */
+static int allocate_fail_chosen(const struct grant_item *item, const struct map_device *d,
+                                struct aq_error *err)
+{
+    char asked[AMOUNT_TEXT_MAX], free[AMOUNT_TEXT_MAX];
+
+    slot_amount_format(item->amount, item->type, asked);
+    slot_amount_format(d ? d->free * d->slot->quantum : 0, item->type, free);
+    return aq_fail_as(err, ENOSPC, "insufficient-resource", item->slot_name,
+                      d ? "%s: %s of device %s was chosen, %s of it is free"
+                        : "%s: %s of device %s was chosen, which is not here",
+                      item->slot_name, asked, item->device_id, free);
+}
+
+/* Take the amount from the device that was chosen, or fail. */
+static int allocate_chosen(struct alloc_map *map, const struct grant_item *item, int64_t amount,
+                           struct affinity_hint *used, struct aq_error *err)
+{
+    const struct map_device *d = alloc_map_find_device(map, item);
+
+    if (item->amount != amount)
+        return aq_fail_as(err, EINVAL, "invalid-resource-argument", item->slot_name,
+                          "%s: other than what was asked for was chosen of device %s",
+                          item->slot_name, item->device_id);
+    if (!d || d->free < d->slot->minimum || amount % d->slot->quantum)
+        return allocate_fail_chosen(item, d, err);
+    map->list[0] = (uint32_t)(d - map->devices);
+    if (alloc_distribute_over(map, d->slot, 1, amount / d->slot->quantum) < 0)
+        return allocate_fail_chosen(item, d, err);
+    allocate_commit(map, d->slot, used);
+    return 0;
+}
+
+/* Take the amount from the chosen device, else from those of the largest quantum that can give it.
+ * If none can, the error tells of those of which most is free.
  */
 static int allocate_slot(struct alloc_map *map, const struct map_slot *slot,
                          const struct alloc_request *request, const struct affinity_hint *hint,
                          struct affinity_hint *used, struct aq_error *err)
 {
+    const struct grant_item *chosen = allocate_find_chosen(request, slot->name);
     int64_t amount = slots_get(request->slots, slot->name), most = -1;
     int r = 0;
 
+    if (chosen)
+        return allocate_chosen(map, chosen, amount, used, err);
     for (; slot; slot = alloc_map_next_slot(map, slot)) {
         struct aq_error why = { 0 };
         int here;

@@ -63,6 +63,20 @@ static void add_slot(const struct scenario *s, const char *name, struct alloc_sl
     (*count)++;
 }
 
+/* "cpu/0:1" */
+static void add_to_grant(struct alloc_grant *grant, char *word)
+{
+    char *colon = strrchr(word, ':');
+    const char *slot_name, *id;
+
+    *colon = '\0';
+    id = split_slot(word, &slot_name);
+    slot_name = slot_name_intern(slot_name, strlen(slot_name));
+    assert_int_equal(alloc_grant_add(grant, slot_name, slot_type_guess(slot_name), id, strlen(id),
+                                     scenario_amount(colon + 1, slot_name), NULL),
+                     0);
+}
+
 static void hold(struct alloc_map *map, const char *text)
 {
     AQ_CLEANUP(alloc_grant_donep) struct alloc_grant grant = { 0 };
@@ -70,16 +84,8 @@ static void hold(struct alloc_map *map, const char *text)
     int used;
 
     while (text && sscanf(text, " %127s%n", word, &used) == 1) {
-        char *colon = strrchr(word, ':');
-        const char *slot_name, *id;
-
         text += used;
-        *colon = '\0';
-        id = split_slot(word, &slot_name);
-        slot_name = slot_name_intern(slot_name, strlen(slot_name));
-        assert_int_equal(alloc_grant_add(&grant, slot_name, slot_type_guess(slot_name), id,
-                                         strlen(id), scenario_amount(colon + 1, slot_name), NULL),
-                         0);
+        add_to_grant(&grant, word);
     }
     assert_int_equal(alloc_map_apply(map, &grant, NULL), 0);
 }
@@ -222,15 +228,20 @@ static void ask(const struct scenario *s, struct alloc_map *map, const char *ste
     AQ_CLEANUP(strbuf_donep) struct strbuf before = STRBUF_INIT;
     AQ_CLEANUP(strbuf_donep) struct strbuf after = STRBUF_INIT;
     AQ_CLEANUP(slots_donep) struct slots slots = { 0 };
-    struct alloc_request request = { .slots = &slots };
+    AQ_CLEANUP(alloc_grant_donep) struct alloc_grant chosen = { 0 };
+    struct alloc_request request = { .slots = &slots, .chosen = &chosen };
     struct aq_error err = { 0 };
     char left[128], kind[64] = "", field[64] = "";
     const char *arrow = strstr(step, "=>"), *want = arrow + 2;
-    int r;
+    int r, used;
 
     assert_non_null(arrow);
     request.forbid_fragmentation = strncmp(step, "nofrag ", 7) == 0;
     step += request.forbid_fragmentation ? 7 : 0;
+    if (sscanf(step, "at %127s%n", left, &used) == 1) {
+        add_to_grant(&chosen, left);
+        step += used;
+    }
     (void)snprintf(left, sizeof(left), "%.*s", (int)(arrow - step), step);
     parse_request(left, &slots);
     describe(map, &before);

@@ -11,6 +11,7 @@
  *   1.2 => A:0.6 B:0.6        ask for 1.2 x.shares; exactly this is granted
  *   cpu=4 x.shares=1 => ...   ask for several slots
  *   nofrag 0.4 => ...         forbid fragmentation
+ *   at A:0.4 0.4 => ...       that it comes from A was decided elsewhere
  *   1 => !insufficient-resource cpu    refused with that kind and field; nothing changes
  *   free 2                    release the second grant of the row
  *   to 2 1.4 => A:0.7 B:0.7   the second grant becomes this; or a refusal, as above

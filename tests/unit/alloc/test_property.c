@@ -223,6 +223,30 @@ static void note_grant(struct model *m, const struct slots *request, const struc
     assert_true(slots_eq(&sum, request));
 }
 
+/* Of one of the slots one device, which gives all; SIZE_MAX = none was chosen. */
+static size_t choose_random(struct test_random *r, const struct model *m,
+                            const struct slots *request, struct alloc_grant *ret)
+{
+    size_t at = (size_t)random_below(r, (int64_t)m->node.config.device_count + 1);
+    const struct alloc_device *d = &m->node.devices[at];
+    int64_t amount = at < m->node.config.device_count ? slots_get(request, d->slot_name) : 0;
+
+    if (amount == 0 || random_below(r, 2))
+        return SIZE_MAX;
+    assert_int_equal(alloc_grant_add(ret, d->slot_name, kinds[m->node.kind[at]].type, d->id,
+                                     strlen(d->id), amount, NULL),
+                     0);
+    return at;
+}
+
+static bool can_give(const struct model *m, size_t at, int64_t amount)
+{
+    int64_t unit = unit_at(&m->node, at);
+
+    return !is_blocked(m, at) && amount % unit == 0
+           && (m->node.devices[at].capacity - m->allocated[at]) / unit >= amount / unit;
+}
+
 static void check_refusal(const struct model *m, const struct slots *request, int r,
                           const struct aq_error *err)
 {
@@ -266,17 +290,28 @@ static void check_recorded(const struct slots *request, const struct alloc_grant
 static void allocate_random(struct test_random *r, struct model *m)
 {
     AQ_CLEANUP(slots_donep) struct slots request = { 0 };
+    AQ_CLEANUP(alloc_grant_donep) struct alloc_grant chosen = { 0 };
     struct alloc_grant *grant = &m->kernels[m->kernel_count];
     struct aq_error err = { 0 };
+    size_t at;
     int result;
 
     random_request(r, m, &request);
-    result = alloc_map_allocate(m->map, &(struct alloc_request){ .slots = &request }, grant, &err);
+    at = choose_random(r, m, &request, &chosen);
+    result = alloc_map_allocate(
+        m->map, &(struct alloc_request){ .slots = &request, .chosen = &chosen }, grant, &err);
+    if (result == -ENOSPC && at != SIZE_MAX && strcmp(err.field, chosen.items[0].slot_name) == 0) {
+        assert_false(can_give(m, at, chosen.items[0].amount));
+        return;
+    }
     if (result < 0) {
         check_refusal(m, &request, result, &err);
         return;
     }
     assert_false(is_exclusive_pair(&request));
+    for (size_t i = 0; at != SIZE_MAX && i < grant->count; i++)
+        assert_true(strcmp(grant->items[i].slot_name, chosen.items[0].slot_name) != 0
+                    || strcmp(grant->items[i].device_id, chosen.items[0].device_id) == 0);
     note_grant(m, &request, grant);
     m->kernel_count++;
     if (random_below(r, 64) == 0)

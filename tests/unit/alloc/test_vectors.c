@@ -517,6 +517,47 @@ static void test_densities(void **state)
     }
 }
 
+/* One device was chosen elsewhere: that one, or none. */
+static const struct scenario chosen[] = {
+    { "another than would have been", "A=1 B=1 C=1", "0.1", E, IL, NULL, "C:0.5",
+      "at A:0.4 0.4 => A:0.4; at B:1 1 => B:1; 0.4 => C:0.4; is A:0.4 B:1 C:0.9" },
+    { "less is free, though elsewhere there is enough", "A=1 B=1", "0.1", E, IL, NULL, "A:0.7",
+      "at A:0.4 0.4 => " INSUFFICIENT "; at A:0.3 0.3 => A:0.3; is A:1 B:0" },
+    { "it is not here", "A=1", "0.1", E, IL, NULL, "B:0.5",
+      "at B:0.4 0.4 => " INSUFFICIENT "; at x.other/A:0.4 0.4 => A:0.4" },
+    { "it is not split, however it may be", "A=1 B=1", "0.1", F, IL, NULL, NULL,
+      "at A:1.2 1.2 => " INSUFFICIENT "; nofrag at A:0.6 0.6 => A:0.6" },
+    { "all of it, or it was decided for another request", "A=1", "0.1", E, IL, NULL, NULL,
+      "at A:0.3 0.4 => " ARGUMENT "; at A:0.4 0 => " },
+    { "quanta of their own", "A=1~0.25 B=1~0.1", "0.1", E, IL, NULL, NULL,
+      "at A:0.6 0.6 => " INSUFFICIENT "; at B:0.6 0.6 => B:0.6; at B:0.36 0.36 => " MULTIPLE
+      "; at A:0.5 0.5 => A:0.5; at B:0.5 0.5 => " INSUFFICIENT },
+    { "one that is left alone", "A=1 B=1", "0.1", E, IL, "0.3", "A:0.8",
+      "at A:0.2 0.2 => " INSUFFICIENT "; at B:0.2 0.2 => B:0.2" },
+    { "held under another slot's name",
+      "cuda.shares/g0=1 cuda.shares/g1=1 cuda.device/g0=1 cuda.device/g1=1", "0.1", E, IL, NULL,
+      "cuda.device/g0:1",
+      "at cuda.shares/g0:0.5 cuda.shares=0.5 => " INSUFFICIENT " cuda.shares;"
+      "at cuda.shares/g1:0.5 cuda.shares=0.5 => cuda.shares/g1:0.5;"
+      "at cuda.device/g1:1 cuda.device=1 => " INSUFFICIENT " cuda.device" },
+    { "cores of its node, and devices that nobody chose", "G0=1@0 G1=1@1 npu.device/n0=1" CPUS8,
+      "0.1", E, IL, NULL, NULL,
+      "at G0:0.5 x.shares=0.5 cpu=2 => G0:0.5 0:1 1:1;"
+      "at G1:0.5 x.shares=0.5 cpu=1 npu.device=1 => G1:0.5 n0:1 4:1" },
+    { "a slice", "cuda.device:1g-mig/m0=1 cuda.device:1g-mig/m1=1", NULL, E, IL, NULL, NULL,
+      "at cuda.device:1g-mig/m1:1 cuda.device:1g-mig=1 => m1:1;"
+      "at cuda.device:1g-mig/m1:1 cuda.device:1g-mig=1 => " INSUFFICIENT " cuda.device:1g-mig" },
+    { "what all share is beside it", "A=1 B=1 npu.all/u=1", "0.1", E, IL, NULL, NULL,
+      "at A:0.5 0.5 => A:0.5 u:0" },
+};
+
+static void test_chosen(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(chosen); i++)
+        scenario_run(&chosen[i]);
+}
+
 /* What is held becomes more or less, on the devices that it is of. */
 static const struct scenario resized[] = {
     { "one device: more, less, all of it, no more", "A=1 B=1", "0.1", E, IL, NULL, NULL,
@@ -568,7 +609,7 @@ int main(void)
         cmocka_unit_test(test_fragmentation), cmocka_unit_test(test_quanta),
         cmocka_unit_test(test_kernels),       cmocka_unit_test(test_many_small),
         cmocka_unit_test(test_144_cores),     cmocka_unit_test(test_densities),
-        cmocka_unit_test(test_resized),
+        cmocka_unit_test(test_chosen),        cmocka_unit_test(test_resized),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
