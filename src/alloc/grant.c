@@ -3,8 +3,10 @@
 #include "alloc/grant.h"
 
 #include <errno.h>
+#include <jansson.h>
 #include <string.h>
 
+#include "base/json_load.h"
 #include "base/vec.h"
 
 void alloc_grant_done(struct alloc_grant *grant)
@@ -109,6 +111,46 @@ static bool grant_is_share(const char *slot_name)
     const char *major = strchr(slot_name, '.');
 
     return major && (strcmp(major, ".share") == 0 || strcmp(major, ".shares") == 0);
+}
+
+static int grant_read_item(struct alloc_grant *grant, const char *slot_name, enum slot_type type,
+                           const char *device_id, const char *amount_text)
+{
+    int64_t amount;
+
+    if (!amount_text
+        || slot_amount_parse(amount_text, strlen(amount_text), type, false, slot_name, &amount,
+                             NULL)
+               < 0)
+        return 0; /* of a later version: we cannot interpret it */
+    return alloc_grant_add(grant, slot_name, type, device_id, strlen(device_id), amount, NULL)
+                   == -ENOMEM
+               ? -ENOMEM
+               : 0;
+}
+
+int alloc_grant_read_json(struct alloc_grant *grant, const char *text,
+                          const struct slot_types *types)
+{
+    json_t *all, *devices, *amount;
+    const char *slot, *device;
+    int r = 0;
+
+    errno = 0;
+    all = json_load_string(text, JSON_REJECT_DUPLICATES);
+    if (!all && errno == ENOMEM)
+        return -ENOMEM;
+    json_object_foreach(all, slot, devices) {
+        /* only an offer makes a name known */
+        const char *slot_name = slot_name_find(slot, strlen(slot));
+
+        json_object_foreach(devices, device, amount)
+            if (slot_name && r == 0)
+                r = grant_read_item(grant, slot_name, slot_types_get(types, slot_name), device,
+                                    json_string_value(amount));
+    }
+    json_decref(all);
+    return r;
 }
 
 char *grant_amount_format(const char *slot_name, enum slot_type type, int64_t amount,

@@ -59,6 +59,12 @@ int alloc_grant_sum(const struct alloc_grant *grant, struct slots *ret) AQ_MUST_
  */
 void alloc_grant_write_json(const struct alloc_grant *grant, struct jsonw *w);
 
+/* Append what such text says, as far as it is understood: 'types' has the types of slots, and of a
+ * slot that nobody has offered there is none. 0 or -ENOMEM.
+ */
+int alloc_grant_read_json(struct alloc_grant *grant, const char *text,
+                          const struct slot_types *types) AQ_MUST_CHECK;
+
 /* The amount of one device as resource.txt shows it: shares and fractions with
  * at least two decimals ("0.60"), other counts plain ("1"), bytes in their
  * short exact form ("2g"). Returns 'buf'.

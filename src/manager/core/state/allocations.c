@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* allocations.c - which devices the kernels of an agent hold, as their agent reported */
+/* allocations.c - which devices the kernels of an agent hold, as their agent reported; until it has,
+ * those that the scheduler chose for them
+ */
 #include <errno.h>
-#include <jansson.h>
-#include <string.h>
 
-#include "base/json_load.h"
 #include "base/vec.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/allocations.h"
@@ -18,55 +17,18 @@ void core_held_done(struct core_held *held)
     *held = (struct core_held){ .holders = NULL };
 }
 
-static int allocations_add_item(struct core_held *held, const struct core_holder *holder,
-                                const char *slot_name, enum slot_type type, const char *device_id,
-                                const char *amount_text)
-{
-    int64_t amount;
-
-    if (!amount_text
-        || slot_amount_parse(amount_text, strlen(amount_text), type, false, slot_name, &amount,
-                             NULL)
-               < 0)
-        return 0; /* of a later version: we cannot interpret it */
-    if (!vec_grow(&held->holders, &held->cap, held->grant.count + 1, sizeof(*held->holders)))
-        return -ENOMEM;
-    switch (alloc_grant_add(&held->grant, slot_name, type, device_id, strlen(device_id), amount,
-                            NULL)) {
-    case 0:
-        held->holders[held->grant.count - 1] = *holder;
-        return 0;
-    case -ENOMEM:
-        return -ENOMEM;
-    default:
-        return 0;
-    }
-}
-
 /* {"cuda.shares":{"GPU-1":"0.60"},...} */
 static int allocations_add_kernel(const struct core *core, const struct core_holder *holder,
                                   const char *text, struct core_held *held)
 {
-    json_t *all, *devices, *amount;
-    const char *slot, *device;
-    int r = 0;
+    size_t before = held->grant.count;
 
-    errno = 0;
-    all = json_load_string(text, JSON_REJECT_DUPLICATES);
-    if (!all && errno == ENOMEM)
+    if (alloc_grant_read_json(&held->grant, text, core->types) < 0
+        || !vec_grow(&held->holders, &held->cap, held->grant.count, sizeof(*held->holders)))
         return -ENOMEM;
-    json_object_foreach(all, slot, devices) {
-        /* only an offer of its agent makes a name known */
-        const char *slot_name = slot_name_find(slot, strlen(slot));
-
-        json_object_foreach(devices, device, amount)
-            if (slot_name && r == 0)
-                r = allocations_add_item(held, holder, slot_name,
-                                         slot_types_get(core->types, slot_name), device,
-                                         json_string_value(amount));
-    }
-    json_decref(all);
-    return r;
+    for (size_t i = before; i < held->grant.count; i++)
+        held->holders[i] = *holder;
+    return 0;
 }
 
 const char *allocations_json(const struct kernel_entry *f)
