@@ -65,15 +65,6 @@ static struct sched_outcome *pass_add_outcome(struct pass_run *p)
     return &p->result.outcomes[p->result.count++];
 }
 
-static const uint32_t *pass_list_agents(struct pass_run *p, const struct sched_entry *e)
-{
-    uint32_t *agents = arena_array(p->arena, e->kernel_count, sizeof(*agents));
-
-    for (uint32_t k = 0; agents && k < e->kernel_count; k++)
-        agents[k] = e->holds[e->single_node ? 0 : k].node;
-    return agents;
-}
-
 static int pass_report(struct pass_run *p, uint32_t handle, const struct sched_outcome *out)
 {
     struct sched_entry *e = &p->s->entries[handle];
@@ -93,7 +84,7 @@ static int pass_report(struct pass_run *p, uint32_t handle, const struct sched_o
     if (out->verdict == SCHED_PLACED && p->s->choices.len
         && !(to->choices = arena_strdup(p->arena, p->s->choices.data)))
         return -ENOMEM;
-    return is_placed && !(to->agents = pass_list_agents(p, e)) ? -ENOMEM : 0;
+    return is_placed ? entry_list_places(p->s, e, p->arena, to) : 0;
 }
 
 static void pass_commit_entry(struct pass_run *p, struct sched_entry *e, enum entry_status status)

@@ -206,13 +206,23 @@ enum sched_verdict {
 /* "no-room" ...: a stable word for programs. */
 const char *sched_verdict_name(enum sched_verdict verdict);
 
+/* Of an agent's devices, by index, those of which each gives all that is placed there of its slot. A
+ * selector that compares agents chooses none, and nobody does where an amount is divided: then it is
+ * up to the agent.
+ */
+struct sched_choice {
+    const uint32_t *devices;
+    size_t count;
+};
+
 struct sched_outcome {
     uint32_t session; /* index in the snapshot, or the handle */
     enum sched_verdict verdict;
-    uint32_t account;               /* that refused, or SCHED_NO_ACCOUNT */
-    const uint32_t *agents;         /* PLACED, PREEMPTING: index of the agent per kernel */
-    const uint32_t *victims;        /* PREEMPTING: indexes of the running ones, or handles */
-    const uint32_t *const *targets; /* index of the agent per kernel of each of them, where it
+    uint32_t account;                  /* that refused, or SCHED_NO_ACCOUNT */
+    const uint32_t *agents;            /* PLACED, PREEMPTING: index of the agent per kernel */
+    const struct sched_choice *chosen; /* the same: which of its agent's devices */
+    const uint32_t *victims;           /* PREEMPTING: indexes of the running ones, or handles */
+    const uint32_t *const *targets;    /* index of the agent per kernel of each of them, where it
                                   starts again; NULL = they are preempted */
     size_t victim_count;
     int64_t starts_usec; /* NO_ROOM with backfill: when it will start; 0 = not known */

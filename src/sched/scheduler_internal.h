@@ -145,6 +145,9 @@ static inline bool entry_is_put_off(const struct sched *s, const struct sched_en
 /* Hold what requirement 'req' asks for on 'node'; and give it back. 0 or -ENOMEM. */
 int entry_hold(struct sched *s, struct sched_entry *e, size_t req, uint32_t node, int32_t device);
 int entry_release(struct sched *s, struct sched_entry *e, size_t req);
+/* The agent and the chosen devices of each kernel, into 'to'; they live in 'arena'. 0 or -ENOMEM. */
+int entry_list_places(const struct sched *s, const struct sched_entry *e, struct arena *arena,
+                      struct sched_outcome *to);
 
 /* ---- account_usage.c ---- */
 

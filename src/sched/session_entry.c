@@ -54,6 +54,51 @@ int entry_release(struct sched *s, struct sched_entry *e, size_t req)
     return 0;
 }
 
+/* What it holds of single devices, if the selector looks at devices. 0 or -ENOMEM. */
+static int entry_list_chosen(const struct sched *s, const struct sched_entry *e, uint32_t req,
+                             struct arena *arena, struct sched_choice *ret)
+{
+    const struct hold *h = &e->holds[req];
+    uint32_t *devices;
+
+    *ret = (struct sched_choice){ .devices = NULL };
+    if (!s->options.selector.ops->score || h->part_count == 0)
+        return 0;
+    if (!(devices = arena_array(arena, h->part_count, sizeof(*devices))))
+        return -ENOMEM;
+    for (uint32_t i = 0; i < h->part_count; i++) {
+        uint32_t device = h->parts[i].device;
+        uint16_t column = s->cluster.nodes[h->node].devices[device].column;
+
+        if (h->parts[i].amount == e->reqs[req]->amounts[column])
+            devices[ret->count++] = device;
+    }
+    ret->devices = devices;
+    return 0;
+}
+
+int entry_list_places(const struct sched *s, const struct sched_entry *e, struct arena *arena,
+                      struct sched_outcome *to)
+{
+    uint32_t *agents = arena_array(arena, e->kernel_count, sizeof(*agents));
+    struct sched_choice *chosen = arena_array(arena, e->kernel_count, sizeof(*chosen));
+
+    if (!agents || !chosen)
+        return -ENOMEM;
+    for (uint32_t k = 0; k < e->kernel_count; k++) {
+        uint32_t req = e->single_node ? 0 : k;
+
+        agents[k] = e->holds[req].node;
+        if (k > req)
+            chosen[k] = chosen[req];
+        else if (entry_list_chosen(s, e, req, arena, &chosen[k]) < 0)
+            return -ENOMEM;
+    }
+    to->agents = agents;
+    to->chosen = chosen;
+    return 0;
+}
+
 /* ---- contents ---- */
 
 static int entry_copy_text(char **to, const char *text)

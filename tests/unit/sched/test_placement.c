@@ -439,12 +439,12 @@ static void test_alnair(void **state)
     static const struct {
         const struct selector_ops *selector;
         const char *request, *place;
-        double free_after;
+        uint32_t device;
     } rows[] = {
         { &sched_bin_packing, "cuda.shares=0.25", "a", 0 },
-        { &sched_high_performance, "cuda.shares=0.25", "a", .75 },
-        { &sched_bin_packing, "cuda.shares=0.9375", "a", .0625 },
-        { &sched_high_performance, "cuda.shares=0.9375", "a", .0625 },
+        { &sched_high_performance, "cuda.shares=0.25", "a", 1 },
+        { &sched_bin_packing, "cuda.shares=0.9375", "a", 1 },
+        { &sched_high_performance, "cuda.shares=0.9375", "a", 1 },
     };
 
     (void)state;
@@ -465,9 +465,152 @@ static void test_alnair(void **state)
         assert_int_equal(sched_add(s, &world.sessions[0], &handle, NULL), 0);
         assert_int_equal(sched_pass(s, 0, &world.arena, &result, NULL), 0);
         assert_int_equal(result.outcomes[0].agents[0], rows[i].place[0] - 'a');
+        assert_int_equal(result.outcomes[0].chosen[0].count, 1);
+        assert_int_equal(result.outcomes[0].chosen[0].devices[0], rows[i].device);
         sched_free(s);
         end();
     }
+}
+
+/* "1 - 0": of each kernel that was placed, in order, the device that was chosen. */
+static const char *chosen_devices(void)
+{
+    static char text[256];
+    size_t len = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; i < world.snap.session_count; i++) {
+        const struct sched_outcome *o = outcome_of(i);
+
+        for (size_t k = 0; o->verdict == SCHED_PLACED && k < world.sessions[i].kernel_count; k++)
+            len += (size_t)(o->chosen[k].count == 0
+                                ? snprintf(text + len, sizeof(text) - len, "%s-", len ? " " : "")
+                                : snprintf(text + len, sizeof(text) - len, "%s%u", len ? " " : "",
+                                           (unsigned)o->chosen[k].devices[0]));
+    }
+    return text;
+}
+
+/* The device is told where a selection chose it for all of an amount; of equal ones it is the first. */
+static void test_chosen_devices(void **state)
+{
+    static const struct {
+        const char *name;
+        const struct selector_ops *selector;
+        double free[4];
+        const char *requests[4]; /* '+' is a kernel more */
+        const char *devices;
+        bool backfill, may_split;
+    } rows[] = {
+        { "the fullest first",
+          &sched_bin_packing,
+          { 1, .4, .6, 1 },
+          { "cuda.shares=0.4", "cuda.shares=0.5", "cuda.shares=0.7", "cuda.shares=0.3" },
+          "1 2 0 0",
+          false,
+          false },
+        { "the emptiest first",
+          &sched_high_performance,
+          { .5, 1, .8, 1 },
+          { "cuda.shares=0.3", "cuda.shares=0.3", "cuda.shares=0.3", "cuda.shares=0.6" },
+          "1 3 2 1",
+          false,
+          false },
+        { "the same with a plan",
+          &sched_high_performance,
+          { .5, 1, .8, 1 },
+          { "cuda.shares=0.3", "cuda.shares=0.3", "cuda.shares=0.3", "cuda.shares=0.6" },
+          "1 3 2 1",
+          true,
+          false },
+        { "as long as there are whole ones, one of these",
+          &sched_fragmentation,
+          { 1, .5, .3, 1 },
+          { "cuda.shares=0.3", "cuda.shares=0.5" },
+          "0 3",
+          false,
+          false },
+        { "several devices, in equal parts or in unequal ones",
+          &sched_bin_packing,
+          { 1, 1, .3, .2 },
+          { "cuda.shares=1.2", "cuda.shares=0.5", "cuda.shares=0.4" },
+          "- - 1",
+          false,
+          true },
+        { "no device is asked for",
+          &sched_high_performance,
+          { 1, 1, 1, 1 },
+          { "cpu=1" },
+          "-",
+          false,
+          false },
+        { "kernels on one agent, all from one device",
+          &sched_high_performance,
+          { .4, .9, 1, .7 },
+          { "cuda.shares=0.3", "+cuda.shares=0.3", "+cpu=1" },
+          "2 2 2",
+          false,
+          false },
+        { "agents are compared, not devices",
+          &sched_concentrated,
+          { 1, .5, .3, 1 },
+          { "cuda.shares=0.3", "cuda.shares=0.5" },
+          "- -",
+          false,
+          false },
+        { "agents take turns",
+          &sched_round_robin,
+          { 1, .5, .3, 1 },
+          { "cuda.shares=0.3" },
+          "-",
+          false,
+          false },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        double sum = 0;
+        char free[64];
+
+        begin(&sched_fifo, rows[i].selector);
+        world.snap.options.backfill = rows[i].backfill;
+        for (int d = 0; d < 4; d++)
+            sum += rows[i].free[d];
+        (void)snprintf(free, sizeof(free), "cpu=8 cuda.shares=%g", sum);
+        (void)agent("a", free);
+        devices("T4", 4, rows[i].free);
+        for (size_t r = 0; r < 4 && rows[i].requests[r]; r++) {
+            if (rows[i].requests[r][0] == '+')
+                kernel(rows[i].requests[r] + 1);
+            else
+                session(rows[i].requests[r])->may_split = rows[i].may_split;
+        }
+        run_at(0);
+        assert_row(strcmp(chosen_devices(), rows[i].devices) == 0, "%s: %s", rows[i].name,
+                   chosen_devices());
+        end();
+    }
+}
+
+/* The kernels of a cluster are on different agents, each with a device of its own agent. */
+static void test_chosen_devices_of_a_cluster(void **state)
+{
+    (void)state;
+    begin(&sched_fifo, &sched_bin_packing);
+    (void)agent("a", "cuda.shares=1.2");
+    DEVICES("T4", .5, .7);
+    (void)agent("b", "cuda.shares=1.6");
+    DEVICES("T4", .8, .8);
+    (void)session("cuda.shares=0.7");
+    kernel("cuda.shares=0.8");
+    kernel("cuda.shares=0.5");
+    world.sessions[0].single_node = false;
+    run_at(0);
+    assert_string_equal(chosen_devices(), "1 0 0");
+    assert_int_equal(outcome_of(0)->agents[0], 0);
+    assert_int_equal(outcome_of(0)->agents[1], 1);
+    assert_int_equal(outcome_of(0)->agents[2], 0);
+    end();
 }
 
 /* What the placements of a pass were chosen from. */
@@ -665,6 +808,8 @@ int main(void)
         cmocka_unit_test(test_kept_together),
         cmocka_unit_test(test_choices),
         cmocka_unit_test(test_alnair),
+        cmocka_unit_test(test_chosen_devices),
+        cmocka_unit_test(test_chosen_devices_of_a_cluster),
         cmocka_unit_test(test_round_robin),
         cmocka_unit_test(test_designated),
         cmocka_unit_test(test_groups),

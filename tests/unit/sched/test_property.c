@@ -122,7 +122,7 @@ static void random_queue(const struct sequencer_ops *sequencer, const struct sel
 /* Place in the devices of the agents by hand what was placed: no part may be missing. */
 static void assert_capacity(void)
 {
-    int64_t cpus[4] = { 0 }, shares[4] = { 0 };
+    int64_t cpus[4] = { 0 }, shares[4] = { 0 }, chosen[4][2] = { { 0 } };
 
     for (size_t i = 0; i < world.result.count; i++) {
         const struct sched_outcome *o = &world.result.outcomes[i];
@@ -133,10 +133,15 @@ static void assert_capacity(void)
             assert_true(!s->single_node || o->agents[k] == o->agents[0]);
             cpus[o->agents[k]] += slots_get(s->kernels[k], "cpu");
             shares[o->agents[k]] += slots_get(s->kernels[k], "cuda.shares");
+            if (o->chosen[k].count)
+                chosen[o->agents[k]][o->chosen[k].devices[0]] += slots_get(s->kernels[k],
+                                                                           "cuda.shares");
         }
     }
-    for (int a = 0; a < 4; a++)
+    for (int a = 0; a < 4; a++) {
         assert_true(cpus[a] <= 8 * AMOUNT_ONE && shares[a] <= 2 * AMOUNT_ONE);
+        assert_true(chosen[a][0] <= AMOUNT_ONE && chosen[a][1] <= AMOUNT_ONE);
+    }
 }
 
 static void test_capacity_and_strict_order(void **state)
