@@ -162,6 +162,8 @@ struct msg_kernel_create {
     const char *access_key, *user_id, *user_email, *user_name;
     const char *group_id; /* of its project */
     const char *slots;    /* JSON {"cpu":"1","mem":"1073741824"} */
+    const char *devices;  /* JSON as kernel_status.alloc, of slots of which the scheduler chose the
+                             one device that gives all; NULL = which ones is up to the agent */
     const char *image;
     const char *command;       /* run by /bin/sh -c; NULL: an interactive shell on a terminal */
     const char *bootstrap;     /* shell text run before the command; NULL = none */

@@ -152,6 +152,7 @@ static const struct message_field kernel_create_fields[] = {
     MEMBER(msg_kernel_create, user_name, MESSAGE_FIELD_STR),
     MEMBER(msg_kernel_create, group_id, MESSAGE_FIELD_STR),
     NEEDED(msg_kernel_create, slots, MESSAGE_FIELD_JSON),
+    MEMBER(msg_kernel_create, devices, MESSAGE_FIELD_JSON),
     MEMBER(msg_kernel_create, image, MESSAGE_FIELD_STR),
     MEMBER(msg_kernel_create, command, MESSAGE_FIELD_STR),
     MEMBER(msg_kernel_create, bootstrap, MESSAGE_FIELD_STR),

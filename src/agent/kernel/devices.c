@@ -44,7 +44,8 @@ int devices_describe(struct local_kernel *k)
 int devices_allocate(struct local_kernel *k, struct aq_error *err)
 {
     const struct alloc_request request = { .slots = &k->slots,
-                                           .forbid_fragmentation = k->forbids_splitting };
+                                           .forbid_fragmentation = k->forbids_splitting,
+                                           .chosen = &k->chosen };
     int r = alloc_map_allocate(k->agent->resources.map, &request, &k->grant, err);
 
     if (r == 0 && devices_describe(k) < 0) {
@@ -57,12 +58,14 @@ int devices_allocate(struct local_kernel *k, struct aq_error *err)
 
 int devices_ensure(struct local_kernel *k, struct aq_error *err)
 {
+    AQ_CLEANUP(alloc_grant_donep) struct alloc_grant missing = { .items = NULL };
     AQ_CLEANUP(slots_donep) struct slots held = { .items = NULL };
 
     if (k->grant.count) {
-        if (alloc_grant_sum(&k->grant, &held) < 0)
+        if (alloc_grant_sum(&k->grant, &held) < 0
+            || alloc_grant_excess(&k->chosen, &k->grant, &missing) < 0)
             return aq_fail_oom(err);
-        if (slots_eq(&held, &k->slots))
+        if (slots_eq(&held, &k->slots) && missing.count == 0)
             return 0;
         devices_release(k);
     }

@@ -10,7 +10,9 @@
 
 #include "agent/kernel/kernel.h"
 
-/* Unknown slots that are zero are no request; all others must be ours. */
+/* Unknown slots that are zero are no request; all others must be ours. Where the scheduler chose a
+ * device it is that one, or none.
+ */
 int devices_allocate(struct local_kernel *k, struct aq_error *err);
 
 /* Keep the devices if they are what the command wants, else ask for others. */

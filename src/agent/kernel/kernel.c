@@ -56,6 +56,7 @@ void kernel_drop(struct local_kernel *k)
     free(k->preopen_ports);
     free(k->service_ports);
     slots_done(&k->slots);
+    alloc_grant_done(&k->chosen);
     free(k->alloc);
     free(k->slots_text);
     free(k->reason);
@@ -148,6 +149,10 @@ int kernel_take_spec(struct local_kernel *k, const struct msg_kernel_create *cre
     slots_done(&k->slots);
     k->slots = slots;
     k->forbids_splitting = kernel_forbids_splitting(create);
+    k->chosen.count = 0;
+    if (create->devices
+        && alloc_grant_read_json(&k->chosen, create->devices, k->agent->resources.types) < 0)
+        return aq_fail_oom(err);
     kernel_set_text(&k->image_name, create->image);
     kernel_set_text(&k->hostname, create->hostname);
     kernel_set_text(&k->preopen_ports, create->preopen_ports);

@@ -50,6 +50,7 @@ struct local_kernel {
     bool forbids_splitting;             /* parts of devices only as alloc_request has it */
     char *user_id, *project_id;         /* of its owner, as requested; NULL = not said */
     struct kernel_stat *stat;           /* what it is measured by; NULL = not open */
+    struct alloc_grant chosen;          /* by the scheduler, as alloc_request has it */
     struct alloc_grant grant;           /* count 0 = nothing held */
     struct accel_attachment attachment; /* what its devices need, if is_attached; devices.h */
     struct accel_call *attaching;       /* the plugins are being asked */

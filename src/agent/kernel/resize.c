@@ -232,6 +232,7 @@ static int resize_write_all(struct local_kernel *k, struct aq_error *err)
     if (r < 0)
         return r;
     msg.kernel_create.slots = slots;
+    msg.kernel_create.devices = NULL; /* it has its devices; their amounts were others */
     resize_exchange(k);
     r = kernel_describe_config(k, &msg.kernel_create, &job, err);
     resize_exchange(k);

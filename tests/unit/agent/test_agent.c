@@ -284,6 +284,63 @@ static void test_restarted_agent_adopts(void **state)
     assert_int_equal(scene_find(s, &big.kernel_id)->state, MSG_KERNEL_TERMINATED);
 }
 
+static struct msg_kernel_create order_of_core(const char *devices)
+{
+    struct msg_kernel_create create = scene_order("sleep 1000");
+
+    create.devices = devices;
+    return create;
+}
+
+static const char *cores_of(struct scene *s, const struct msg_kernel_create *create)
+{
+    return strstr(scene_find(s, &create->kernel_id)->alloc, "\"cpu\"");
+}
+
+/* The manager decided where it comes from: so it does, or not at all. It is kept over restarts of the
+ * kernel and the agent; the order of a later attempt may say another.
+ */
+static void test_chosen_devices(void **state)
+{
+    struct scene *s = *state;
+    struct msg_kernel_create third = order_of_core("{\"cpu\":{\"2\":\"1\"}}");
+    struct msg_kernel_create taken = order_of_core("{\"cpu\":{\"2\":\"1\"}}");
+    struct message restart = { .type = MSG_KERNEL_RESTART,
+                               .kernel_restart = { third.kernel_id, 2, 0 } };
+    const struct seen *seen;
+
+    scene_create(s, &third);
+    RUN_UNTIL(s, scene_find(s, &third.kernel_id)->state == MSG_KERNEL_RUNNING);
+    assert_int_equal(strncmp(cores_of(s, &third), "\"cpu\":{\"2\":\"1\"}", 15), 0);
+    scene_stop_agent(s);
+    scene_start_agent(s);
+    scene_send(s, &restart);
+    RUN_UNTIL(s, (seen = scene_find(s, &third.kernel_id))->attempt == 2
+                     && seen->state == MSG_KERNEL_RUNNING);
+    assert_int_equal(strncmp(cores_of(s, &third), "\"cpu\":{\"2\":\"1\"}", 15), 0);
+
+    scene_create(s, &taken);
+    RUN_UNTIL(s, scene_is_final(s, &taken.kernel_id));
+    seen = scene_find(s, &taken.kernel_id);
+    assert_int_equal(seen->state, MSG_KERNEL_ERROR);
+    assert_string_equal(seen->kind, "insufficient-resource");
+    assert_string_equal(seen->field, "cpu");
+    assert_string_equal(seen->text, "cpu: 1 of device 2 was chosen, 0 of it is free");
+
+    third.attempt = 3;
+    third.devices = "{\"cpu\":{\"3\":\"1\"}}";
+    scene_create(s, &third);
+    RUN_UNTIL(s, (seen = scene_find(s, &third.kernel_id))->attempt == 3
+                     && seen->state == MSG_KERNEL_RUNNING);
+    assert_int_equal(strncmp(cores_of(s, &third), "\"cpu\":{\"3\":\"1\"}", 15), 0);
+    taken.attempt = 2;
+    scene_create(s, &taken);
+    RUN_UNTIL(s, scene_find(s, &taken.kernel_id)->state == MSG_KERNEL_RUNNING);
+    scene_destroy(s, &third.kernel_id, 0);
+    scene_destroy(s, &taken.kernel_id, 0);
+    RUN_UNTIL(s, scene_is_final(s, &third.kernel_id) && scene_is_final(s, &taken.kernel_id));
+}
+
 /* Its programs have written so many lines of "x" to the file 'count'. */
 static bool has_counted(const struct scene *s, const struct uuid *kernel_id, off_t lines)
 {
@@ -622,6 +679,7 @@ int main(void)
         TEST(test_destroy),
         TEST(test_destroy_before_start),
         TEST(test_restarted_agent_adopts),
+        TEST(test_chosen_devices),
         TEST(test_restart_is_a_new_attempt),
         TEST(test_batch_timeout),
         TEST(test_killed_monitor),
