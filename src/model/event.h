@@ -87,7 +87,7 @@ struct event_kernel_status {
     uint32_t version;
     const char *reason;  /* static or owned by the batch's arena */
     char *agent_id;      /* set when reserved; "" clears; NULL keeps */
-    char *alloc;         /* JSON of granted devices; NULL keeps */
+    char *alloc;         /* JSON of chosen or granted devices; "" clears; NULL keeps */
     char *service_ports; /* JSON of what it publishes; NULL keeps */
     bool has_exit;
     int exit_code;

@@ -43,6 +43,11 @@ char *kernel_hostname(const struct kernel *k, char buf[KERNEL_HOSTNAME_MAX])
     return buf;
 }
 
+const char *kernel_granted(const struct kernel *k)
+{
+    return k->status >= KERNEL_RUNNING ? k->alloc : NULL;
+}
+
 static bool session_is_word_char(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';

@@ -63,7 +63,8 @@ struct kernel {
                          the agent refuses an older attempt */
     char *agent_id;   /* NULL until reserved */
     struct slots requested;
-    char *alloc; /* JSON of granted devices once RUNNING, else NULL */
+    char *alloc; /* JSON of granted devices once RUNNING; from SCHEDULED on, of those that the
+                         scheduler chose; else NULL */
     char *
         service_ports; /* JSON of model/service_port.h: what it publishes, or did; NULL = nothing */
     bool has_exit;
@@ -122,6 +123,9 @@ void session_done(struct session *s);
 /* "main1", "sub2" into 'buf'. */
 #define KERNEL_HOSTNAME_MAX 32
 char *kernel_hostname(const struct kernel *k, char buf[KERNEL_HOSTNAME_MAX]);
+
+/* What its agent gave it, as 'alloc'; NULL before it runs. */
+const char *kernel_granted(const struct kernel *k);
 
 /* 2..64 characters, ASCII, \w[\w.-]*\w. Clients of Backend.AI make no name of
  * fewer than four, but show and use those that there are. -EINVAL with field

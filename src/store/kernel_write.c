@@ -98,6 +98,7 @@ static void kernel_put_change(struct sql_stmt *q, const struct event *e, char id
     sql_put_int(q, c->to == KERNEL_RUNNING);
     sql_put_text(q, c->agent_id); /* "" becomes null in SQL */
     sql_put_text(q, c->agent_id);
+    sql_put_text(q, c->alloc); /* the same */
     sql_put_text(q, c->alloc);
     sql_put_text(q, c->service_ports);
     sql_put_text(q, c->last_stat);
@@ -142,7 +143,8 @@ static int kernel_update_row(struct store_tx *tx, const struct event *e, struct 
         " reason = CASE WHEN status = 'TERMINATING' AND reason IS NOT NULL THEN reason"
         "  ELSE COALESCE(?, CASE WHEN ? THEN NULL ELSE reason END) END,"
         " agent_id = CASE WHEN CAST(? AS TEXT) IS NULL THEN agent_id ELSE NULLIF(?, '') END,"
-        " alloc = COALESCE(?, alloc), service_ports = COALESCE(?, service_ports),"
+        " alloc = CASE WHEN CAST(? AS TEXT) IS NULL THEN alloc ELSE NULLIF(?, '') END,"
+        " service_ports = COALESCE(?, service_ports),"
         " last_stat = COALESCE(?, last_stat),"
         " exit_code = COALESCE(?, exit_code),"
         " attempt = COALESCE(NULLIF(?, 0), attempt), terminated_at = ?"

@@ -172,7 +172,8 @@ static struct gql_value gql_kernel_get_container_id(struct gql_get *get, const v
     const char *image = container->session ? container->session->session.image : NULL, *notes;
     const char *runtime;
 
-    if (!image || strcmp(image, IMAGE_OF_PROCESSES) == 0 || !kernel->alloc || !kernel->agent_id)
+    if (!image || strcmp(image, IMAGE_OF_PROCESSES) == 0 || !kernel_granted(kernel)
+        || !kernel->agent_id)
         return gql_null();
     runtime = core_agent_get_runtime(core, kernel->agent_id, &notes);
     return runtime && strcmp(runtime, "process") == 0 ? gql_null() : gql_kernel_get_id(get, parent);

@@ -53,7 +53,7 @@ static void session_own_write_kernel(const struct principal *who, const struct c
     jsonw_member_str(w, "gpu_misuse", core_kernel_limit_violations(core, session, &kernel->id));
     jsonw_key(w, "requested_slots");
     slots_write_json(&kernel->requested, core_slot_types(core), w);
-    session_own_write_devices(kernel->alloc, w);
+    session_own_write_devices(kernel_granted(kernel), w);
     api_write_raw(w, "service_ports", kernel->service_ports ? kernel->service_ports : "[]");
     api_write_time(w, "status_changed", kernel->status_changed_usec);
     api_write_time(w, "terminated_at", row->terminated_usec);

@@ -35,6 +35,8 @@ int keep_sent(struct core *core, const char *agent_id, const struct message *msg
         (void)snprintf(s->command, sizeof(s->command), "%s",
                        msg->kernel_create.command ? msg->kernel_create.command : "");
         (void)snprintf(s->slots, sizeof(s->slots), "%s", msg->kernel_create.slots);
+        (void)snprintf(s->devices, sizeof(s->devices), "%s",
+                       msg->kernel_create.devices ? msg->kernel_create.devices : "");
         (void)snprintf(s->hosts, sizeof(s->hosts), "%s", msg->kernel_create.hosts);
     } else if (msg->type == MSG_KERNEL_DESTROY) {
         s->kernel_id = msg->kernel_destroy.kernel_id;

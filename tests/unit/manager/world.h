@@ -34,7 +34,7 @@ struct sent {
     enum message_type type;
     struct uuid kernel_id, session_id;
     int64_t attempt, grace_usec, trial;
-    char command[64], reason[40], slots[128], hosts[64];
+    char command[64], reason[40], slots[128], devices[64], hosts[64];
     bool has_ssh_seed;
 };
 

@@ -196,7 +196,7 @@ static void apply_kernel_status(struct core *core, struct event *e)
     if (!held && kernel_is_holding(c->to))
         session_entry_hold(core, l, k->rank, e->at_usec);
     if (c->alloc)
-        apply_replace(&k->alloc, AQ_TAKE(c->alloc));
+        apply_replace(&k->alloc, c->alloc[0] ? AQ_TAKE(c->alloc) : NULL);
     if (c->service_ports)
         apply_replace(&k->service_ports, AQ_TAKE(c->service_ports));
     if (c->has_exit) {

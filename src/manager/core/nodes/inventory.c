@@ -166,6 +166,7 @@ static void inventory_take_fact(struct core *core, struct agent_entry *a, struct
     if (heard == FACT_ERROR) {
         f->error_is_transient = inventory_is_transient_error(m->error_kind);
         f->error_is_image = m->error_kind && strncmp(m->error_kind, "image-", 6) == 0;
+        sched_sync_mark_agent(core, a); /* it may have less than its scheduler knows of */
     }
     session_entry_touch(core, l);
     AQ_FAULT("core.status.received");

@@ -20,22 +20,42 @@
 #include "manager/core/scheduling/retry_options.h"
 #include "manager/core/scheduling/sched_sync.h"
 #include "manager/core/state/account.h"
+#include "manager/core/state/agent_devices.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
 
+/* When as many starts in a row have failed its agent chooses: it may know its devices better. */
+#define CHOICES_MAX 2
+
+/* The agent of a kernel, and the devices that were chosen there; false if memory is short. */
+static bool pass_place_kernel(struct core *core, struct session_entry *l, size_t k,
+                              const struct agent_entry *a, struct sched_choice chosen)
+{
+    struct event *e = proposal_add_kernel_status(core, l, k, KERNEL_SCHEDULED, NULL);
+
+    if (!e)
+        return false;
+    e->kernel_status.agent_id = proposal_copy(core, a->a.id);
+    if (l->s.retry.attempts >= CHOICES_MAX)
+        chosen.count = 0;
+    if (agent_devices_write_chosen(core, a, &chosen, l->kernels[k].requested,
+                                   &e->kernel_status.alloc)
+        < 0)
+        proposal_break(core);
+    return true;
+}
+
 static void pass_place(struct core *core, const struct resource_group_entry *g,
                        struct session_entry *l, const struct sched_outcome *out)
 {
     struct event *e;
 
-    for (size_t k = 0; k < l->s.kernel_count; k++) {
-        if (!(e = proposal_add_kernel_status(core, l, k, KERNEL_SCHEDULED, NULL)))
+    for (size_t k = 0; k < l->s.kernel_count; k++)
+        if (!pass_place_kernel(core, l, k, g->nodes[out->agents[k]], out->chosen[k]))
             return;
-        e->kernel_status.agent_id = proposal_copy(core, g->nodes[out->agents[k]]->a.id);
-    }
     if (!(e = proposal_add(core, l, EVENT_SESSION_STATUS)))
         return;
     e->session_status = (struct event_session_status){ .id = l->s.id,

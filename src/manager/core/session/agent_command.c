@@ -155,6 +155,7 @@ static int agent_command_fill_create(struct core *core, const struct session_ent
         .user_email = owner ? owner->email : NULL,
         .user_name = owner ? owner->username : NULL,
         .slots = arena_strdup(&core->scratch, slots.data),
+        .devices = k->alloc,
         .image = agent_command_member(spec, "image"),
         .command = agent_command_member(spec, "command"),
         .input = k->rank == 0 ? agent_command_member(spec, "input") : NULL,

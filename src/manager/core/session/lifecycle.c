@@ -47,6 +47,8 @@ static struct event *lifecycle_end_kernel(struct core *core, struct session_entr
         e->kernel_status.has_exit = true;
         e->kernel_status.exit_code = f->exit_code;
     }
+    if (e && l->s.running_usec == 0) /* what was chosen for it was never given */
+        e->kernel_status.alloc = proposal_copy(core, "");
     return e;
 }
 
@@ -375,6 +377,7 @@ static void lifecycle_rescheduling(struct core *core, struct session_entry *l, i
         if (!(e = proposal_add_kernel_status(core, l, i, KERNEL_PENDING, NULL)))
             return;
         e->kernel_status.agent_id = proposal_copy(core, "");
+        e->kernel_status.alloc = proposal_copy(core, "");
         e->kernel_status.attempt = l->s.kernels[i].attempt + 1;
     }
     proposal_add_session_status(core, l, SESSION_PENDING, NULL);

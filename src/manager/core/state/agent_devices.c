@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/json_load.h"
+#include "base/jsonw.h"
 #include "base/vec.h"
 #include "manager/core/state/agent_devices.h"
 #include "manager/core/state/agent_entry.h"
@@ -403,4 +404,38 @@ int agent_devices_find_parts(const struct core *core, struct agent_entry *a,
     core_held_done(&held);
     *ret = parts;
     return r;
+}
+
+/* All that is requested of the device's slot, if it is given in parts. */
+static int agent_devices_add_chosen(const struct core *core, const struct sched_device *d,
+                                    const struct slots *requested, struct alloc_grant *grant)
+{
+    int64_t amount = slots_get(requested, d->slot_name);
+
+    if (amount <= 0 || d->quantum == 0 || !d->id)
+        return 0;
+    return alloc_grant_add(grant, d->slot_name, slot_types_get(core->types, d->slot_name), d->id,
+                           strlen(d->id), amount, NULL);
+}
+
+int agent_devices_write_chosen(const struct core *core, const struct agent_entry *a,
+                               const struct sched_choice *chosen, const struct slots *requested,
+                               char **ret)
+{
+    AQ_CLEANUP(alloc_grant_donep) struct alloc_grant grant = { .items = NULL };
+    struct strbuf text = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&text);
+
+    *ret = NULL;
+    for (size_t i = 0; a->devices && i < chosen->count; i++)
+        if (chosen->devices[i] < a->devices->item_count
+            && agent_devices_add_chosen(core, &a->devices->items[chosen->devices[i]], requested,
+                                        &grant)
+                   < 0)
+            return -ENOMEM;
+    if (grant.count == 0)
+        return 0;
+    alloc_grant_write_json(&grant, &w);
+    *ret = strbuf_steal(&text);
+    return *ret ? 0 : -ENOMEM;
 }

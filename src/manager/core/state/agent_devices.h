@@ -11,6 +11,7 @@ struct agent_entry;
 struct arena;
 struct core;
 struct kernel_entry;
+struct sched_choice;
 struct sched_device;
 struct sched_part;
 struct slots;
@@ -43,5 +44,14 @@ int agent_devices_copy(const struct core *core, struct agent_entry *a, struct ar
 int agent_devices_find_parts(const struct core *core, struct agent_entry *a,
                              const struct kernel_entry *f, struct arena *arena,
                              const struct sched_part **ret, size_t *ret_count);
+
+/* For kernel.create: that all that a kernel requests of the slots of these devices, numbered as
+ * agent_devices_find() lists them, comes from them. One that is given whole is left out: another is
+ * as good, and the agent knows which are near its cores. *ret is NULL if none is left; the caller
+ * frees it. 0 or -ENOMEM.
+ */
+int agent_devices_write_chosen(const struct core *core, const struct agent_entry *a,
+                               const struct sched_choice *chosen, const struct slots *requested,
+                               char **ret);
 
 #endif
