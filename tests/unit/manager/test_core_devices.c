@@ -6,14 +6,15 @@
 
 #define CARDS                                                        \
     "{\"cpu\":[\"count\",\"8\"],\"mem\":[\"bytes\",\"8589934592\"]," \
-    "\"cuda.shares\":[\"count\",\"2\"],\"npu.device\":[\"count\",\"2\"]}"
+    "\"cuda.shares\":[\"count\",\"2\"],\"cuda.device\":[\"count\",\"2\"],\"npu.device\":[\"count\",\"2\"]}"
 #define CARD(id) \
     "{\"id\":\"" id "\",\"slot\":\"cuda.shares\",\"amount\":\"1\",\"quantum\":\"0.01\"}"
 #define WHOLE(id) "{\"id\":\"" id "\",\"slot\":\"npu.device\",\"amount\":\"1\"}"
+#define TWIN(id) "{\"id\":\"" id "\",\"slot\":\"cuda.device\",\"amount\":\"1\"}"
 #define GPU_1 "{\"cuda.shares\":{\"GPU-1\":\"0.40\"}}"
 #define GPU_2 "{\"cuda.shares\":{\"GPU-2\":\"0.40\"}}"
 
-static void cards_come(const char *id)
+static void devices_come(const char *id, const char *devices)
 {
     struct msg_hello hello = { .protocol_min = 1,
                                .protocol_max = 1,
@@ -22,8 +23,7 @@ static void cards_come(const char *id)
                                .version = "1",
                                .architecture = "x86_64",
                                .slots = CARDS,
-                               .devices = "[" CARD("GPU-1") "," CARD("GPU-2") "," WHOLE(
-                                   "n-1") "," WHOLE("n-2") "]" };
+                               .devices = devices };
     struct msg_welcome welcome = { 0 };
     struct aq_error err;
     int64_t retry = 0;
@@ -32,6 +32,11 @@ static void cards_come(const char *id)
     inventory_link_ops.on_connected(world.core, id, &hello.incarnation);
     settle();
     agent_beats(id, NULL, 0);
+}
+
+static void cards_come(const char *id)
+{
+    devices_come(id, "[" CARD("GPU-1") "," CARD("GPU-2") "," WHOLE("n-1") "," WHOLE("n-2") "]");
 }
 
 static void select_by(const char *selection)
@@ -267,6 +272,29 @@ static void test_whose_choice_it_is(void **state)
     }
 }
 
+/* A card that is held whole has no part left to choose, and has again when it is free. */
+static void test_one_card_under_two_names(void **state)
+{
+    struct sent whole, part;
+    struct uuid ids[2];
+
+    (void)state;
+    select_by("high-performance");
+    devices_come("a", "[" CARD("GPU-1") "," CARD("GPU-2") "," TWIN("GPU-1") "," TWIN("GPU-2") "]");
+    ids[0] = ask("whole", "cuda.device", AMOUNT_ONE, 1);
+    whole = ordered(0, "");
+    runs_on(&whole, "{\"cuda.device\":{\"GPU-1\":\"1\"}}");
+    ids[1] = ask_for_part("part");
+    part = ordered(1, GPU_2);
+    runs_on(&part, GPU_2);
+    agent_reports_exit(&whole, 0);
+    assert_int_equal(status_of(&ids[0]), GONE);
+    (void)ask_for_part("more");
+    (void)ordered(2, GPU_1);
+    assert_int_equal(status_of(&ids[1]), SESSION_RUNNING);
+    assert_clean();
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, world_begin, world_end)
 
 int main(void)
@@ -277,6 +305,7 @@ int main(void)
         TEST(test_refusals),
         TEST(test_one_that_never_ran_had_nothing),
         TEST(test_whose_choice_it_is),
+        TEST(test_one_card_under_two_names),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

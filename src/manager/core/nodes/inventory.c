@@ -146,7 +146,7 @@ static void inventory_take_fact(struct core *core, struct agent_entry *a, struct
     if (alloc) {
         free(f->alloc);
         f->alloc = alloc;
-        a->devices_stale = true;
+        sched_sync_devices_changed(core, a);
         if (agent_devices_are_known(a))
             sched_sync_mark_session(l);
     }

@@ -20,6 +20,7 @@
 #include "manager/core/scheduling/sched_sync.h"
 #include "manager/core/scheduling/sched_sync_internal.h"
 #include "manager/core/state/account.h"
+#include "manager/core/state/agent_devices.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
@@ -97,6 +98,13 @@ void sched_sync_mark_agent(struct core *core, struct agent_entry *a)
         list_add(&g->changed_agents, &a->change_link);
 }
 
+void sched_sync_devices_changed(struct core *core, struct agent_entry *a)
+{
+    a->devices_stale = true;
+    if (agent_devices_have_twins(a))
+        sched_sync_mark_agent(core, a);
+}
+
 void sched_sync_remove_agent(struct agent_entry *a)
 {
     list_remove(&a->change_link);
@@ -131,6 +139,7 @@ static bool sched_sync_is_foreign(struct core *core, struct session_entry *l, st
 void sched_sync_session_holds(struct core *core, struct session_entry *l, struct agent_entry *a)
 {
     sched_sync_mark_accounts(l);
+    sched_sync_devices_changed(core, a);
     if (!sched_sync_is_foreign(core, l, a)
         && !(l->sched.membership == MEMBERSHIP_HOLDING && l->sched.is_placing))
         sched_sync_mark_session(l);
@@ -146,6 +155,7 @@ void sched_sync_session_leaves(struct session_entry *l)
 void sched_sync_session_releases(struct core *core, struct session_entry *l, struct agent_entry *a)
 {
     sched_sync_mark_accounts(l);
+    sched_sync_devices_changed(core, a);
     if (!sched_sync_is_foreign(core, l, a))
         sched_sync_mark_session(l);
 }

@@ -50,6 +50,9 @@ void sched_sync_session_leaves(struct session_entry *l);
 /* An agent is ready, is so no longer, or offers something else. */
 void sched_sync_mark_agent(struct core *core, struct agent_entry *a);
 
+/* Other parts of its devices are held than its scheduler was told. */
+void sched_sync_devices_changed(struct core *core, struct agent_entry *a);
+
 /* It is not in its group any more: the scheduler is rebuilt. */
 void sched_sync_remove_agent(struct agent_entry *a);
 

@@ -32,6 +32,7 @@ struct agent_devices {
     size_t count;
     struct sched_device *items; /* the answer: those, then the missing ones */
     size_t item_count;
+    bool has_twins;             /* several slots of one kind: perhaps names of the same hardware */
     bool is_listed;             /* the agent says which devices it has, cores included */
     struct sched_device *every; /* also those that are not healthy now */
     size_t every_count;
@@ -70,9 +71,16 @@ static int64_t agent_devices_get_amount(const json_t *device, const char *key,
 static void devices_add_slot(struct agent_devices *known, const char *name, enum slot_type type,
                              int64_t quantum)
 {
-    for (size_t i = 0; i < known->slot_count; i++)
+    size_t len = slot_name_device_len(name);
+    bool is_twin = false;
+
+    for (size_t i = 0; i < known->slot_count; i++) {
         if (known->slots[i].name == name)
             return;
+        is_twin |= slot_name_device_len(known->slots[i].name) == len
+                   && strncmp(known->slots[i].name, name, len) == 0;
+    }
+    known->has_twins |= is_twin;
     known->slots[known->slot_count++] = (struct alloc_slot){ .name = name,
                                                              .type = type,
                                                              .quantum = quantum };
@@ -346,6 +354,11 @@ int agent_devices_find(const struct core *core, struct agent_entry *a,
 bool agent_devices_are_known(const struct agent_entry *a)
 {
     return a->devices && a->devices->count > 0;
+}
+
+bool agent_devices_have_twins(const struct agent_entry *a)
+{
+    return a->devices && a->devices->has_twins;
 }
 
 static bool agent_devices_find_card(const struct agent_devices *known,

@@ -32,6 +32,11 @@ void agent_devices_free(struct agent_devices *known);
 /* As far as they have been looked at. */
 bool agent_devices_are_known(const struct agent_entry *a);
 
+/* May some be the same hardware under several slots' names? What it has given under one it has not
+ * under the others. As far as they have been looked at.
+ */
+bool agent_devices_have_twins(const struct agent_entry *a);
+
 /* The same as if nobody held any of them, except under another slot's name;
  * lives in 'arena'.
  */
