@@ -310,6 +310,90 @@ static void test_agrees_with_the_agent(void **state)
     }
 }
 
+/* ---- what is chosen, in the agent's map ---- */
+
+#define HELD_MAX 24
+
+struct held {
+    bool is_used;
+    uint32_t handle;
+    struct alloc_grant grant;
+};
+
+/* The agent does as it is told, or chooses where nobody did. */
+static void give(struct alloc_map *map, const struct sched_outcome *o, struct held *held)
+{
+    const char *ids[] = { "0", "1", "2", "3", "4" }, *slot = slot_name_intern("cuda.shares", 11);
+    const struct slots *wanted = world.sessions[0].kernels[0];
+    AQ_CLEANUP(alloc_grant_donep) struct alloc_grant chosen = { 0 };
+    const struct alloc_request request = { .slots = wanted, .chosen = &chosen };
+    struct aq_error err = { 0 };
+
+    assert_int_equal(o->chosen[0].count, 1); /* no more is asked for than a device has */
+    assert_int_equal(alloc_grant_add(&chosen, slot, SLOT_COUNT, ids[o->chosen[0].devices[0]], 1,
+                                     slots_get(wanted, "cuda.shares"), NULL),
+                     0);
+    *held = (struct held){ .is_used = true, .handle = o->session };
+    assert_row(alloc_map_allocate(map, &request, &held->grant, &err) == 0, "%s", err.text);
+}
+
+/* Sessions come and go; whatever a selector chooses, its agent has it, and both go on from the same. */
+static void run_one_agent(const struct selector_ops *selector, bool backfill)
+{
+    static const int64_t free[] = { AMOUNT_ONE, AMOUNT_ONE, AMOUNT_ONE, AMOUNT_ONE, AMOUNT_ONE };
+    static const int64_t quanta[] = { 100000, 100000, 100000, 100000, 100000 };
+    struct held held[HELD_MAX] = { { 0 } };
+    struct alloc_map *map = make_map(free, DEVICES_OF_ONE, quanta);
+    struct sched *s;
+
+    begin(&sched_fifo, selector);
+    world.snap.options.backfill = backfill;
+    (void)agent("a", "cuda.shares=5");
+    DEVICES("T4", 1, 1, 1, 1, 1);
+    assert_int_equal(sched_new(world.types, &world.snap.options, &s, NULL), 0);
+    assert_int_equal(sched_set_agent(s, &world.agents[0], NULL), 0);
+    for (int64_t step = 0; step < 200; step++) {
+        struct held *h = &held[rand() % HELD_MAX];
+        struct sched_result result;
+        char text[32];
+        uint32_t handle;
+
+        if (h->is_used) {
+            assert_int_equal(sched_drop(s, h->handle), 0);
+            assert_int_equal(alloc_map_release(map, &h->grant, NULL), 0);
+            alloc_grant_done(&h->grant);
+            h->is_used = false;
+            continue;
+        }
+        (void)snprintf(text, sizeof(text), "cuda.shares=0.%d", 1 + rand() % 9);
+        world.snap.session_count = 0;
+        session(text)->row = step;
+        world.sessions[0].lifetime_usec = (1 + rand() % 50) * USEC_PER_SEC;
+        assert_int_equal(sched_add(s, &world.sessions[0], &handle, NULL), 0);
+        assert_int_equal(sched_pass(s, step * USEC_PER_SEC, &world.arena, &result, NULL), 0);
+        if (result.count == 1 && result.outcomes[0].verdict == SCHED_PLACED)
+            give(map, &result.outcomes[0], h);
+        else
+            assert_int_equal(sched_drop(s, handle), 0);
+    }
+    for (size_t i = 0; i < HELD_MAX; i++)
+        alloc_grant_done(&held[i].grant);
+    alloc_map_free(map);
+    sched_free(s);
+    end();
+}
+
+static void test_the_agent_has_what_is_chosen(void **state)
+{
+    (void)state;
+    srand(15);
+    for (int round = 0; round < 20; round++) {
+        run_one_agent(&sched_bin_packing, round % 2);
+        run_one_agent(&sched_high_performance, round % 2);
+        run_one_agent(&sched_fragmentation, round % 2);
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -318,6 +402,7 @@ int main(void)
         cmocka_unit_test(test_drf_equal),
         cmocka_unit_test(test_same_decisions),
         cmocka_unit_test(test_agrees_with_the_agent),
+        cmocka_unit_test(test_the_agent_has_what_is_chosen),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
