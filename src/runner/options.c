@@ -81,10 +81,6 @@ static int options_set_option(struct options *o, const char *name, const char *v
         o->has_oom_score = true;
     } else if (strcmp(name, "--groups") == 0) {
         r = options_set_groups(value, o);
-    } else if (strcmp(name, "--refuse") == 0) {
-        o->is_confined = true;
-        o->may_nest = strcmp(value, "vsock") == 0;
-        r = o->may_nest || strcmp(value, "vsock,namespaces") == 0 ? 0 : -EINVAL;
     } else if (strcmp(name, "--tty") == 0) {
         r = options_set_size(value, o);
     } else if (strcmp(name, "--cwd") == 0 && value[0] == '/') {

@@ -14,7 +14,6 @@
 struct options {
     int socket, report; /* -1 = none */
     bool has_uid, has_gid, has_oom_score, tty;
-    bool is_confined, may_nest;
     uid_t uid;
     gid_t gid;
     gid_t groups[OPTIONS_GROUPS_MAX];

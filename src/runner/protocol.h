@@ -8,7 +8,7 @@
  *   aliquot-runner [--socket FD] [--report FD] [--uid N] [--gid N]
  *                  [--groups N,N...] [--cwd DIR] [--tty ROWSxCOLS]
  *                  [--oom-score N] [--check FILE] [--home FOLDER --home-from FOLDER]
- *                  [--ssh FOLDER] [--refuse vsock[,namespaces]] [--] [PROGRAM ARGUMENT...]
+ *                  [--ssh FOLDER] [--] [PROGRAM ARGUMENT...]
  *
  * Beside a program that is in no container the monitor starts it without PROGRAM and --report.
  *
@@ -20,9 +20,6 @@
  * to the runner's standard output and to attached connections; else its
  * standard output and error are the runner's. --oom-score is what programs
  * get in /proc/self/oom_score_adj [0 if the runner's own is below].
- *
- * With --refuse nothing in the container gets sockets of AF_VSOCK, or namespaces of
- * its own (confine.h).
  *
  * The runner ends when the program does, with its exit code, 128+n after
  * signal n, 127 if there is no such program and 126 if it cannot be executed;

@@ -11,8 +11,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runner/confine.h"
-
 /* Everything at once: a thousand orphans may end behind one SIGCHLD. */
 static void runner_reap(struct runner *r)
 {
@@ -133,8 +131,6 @@ int runner_run(const struct options *options, struct aq_error *err)
         return aq_fail_errno(err, "epoll");
     list_init(&r.connections);
     result = runner_hide(err);
-    if (result == 0 && options->is_confined)
-        result = confine(options->may_nest, err);
     if (result == 0)
         result = runner_join_outputs(err);
     if (result == 0)

@@ -202,7 +202,8 @@ void doctor_check_seccomp(void *data, struct finding *ret)
         return;
     }
     finding_say(ret, CHECK_WARNING, "%s", d->host.notes[OCI_SECCOMP]);
-    finding_mean(ret, "containers run, but may use every system call");
+    finding_mean(ret, "containers run, but may use every system call that makes no "
+                      "namespace and no socket of AF_VSOCK");
     finding_mend(ret, "apt install golang-github-containers-common");
 }
 

@@ -292,10 +292,8 @@ static void bundle_write_linux(struct jsonw *w, const struct runtime_spec *spec,
     if (host->cgroup)
         jsonw_member_str(w, "cgroupsPath", host->cgroup);
     bundle_write_resources(w, spec, host, device_rules);
-    if (host->seccomp) {
-        jsonw_key(w, "seccomp");
-        jsonw_raw(w, host->seccomp, strlen(host->seccomp));
-    }
+    jsonw_key(w, "seccomp");
+    jsonw_raw(w, host->seccomp, strlen(host->seccomp));
     bundle_write_masks(w, c);
     jsonw_object_end(w);
 }

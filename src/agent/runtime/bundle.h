@@ -14,7 +14,7 @@
 /* Where the monitor puts things (monitor/rootfs.h), and what the node has. */
 struct bundle_host {
     const char *stage;
-    const char *seccomp;  /* JSON of "linux.seccomp"; NULL = the node has no profile */
+    const char *seccomp;  /* JSON of "linux.seccomp" */
     const char *filter;   /* the same for an annotation (seccomp_filter.h); NULL = none */
     const char *cgroup;   /* path for the runtime to make; NULL = the runtime is in it already */
     uint64_t memlock_max; /* bytes; memory has a limit of its own */

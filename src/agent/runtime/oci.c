@@ -140,7 +140,7 @@ static const char *const *oci_runner_argv(struct oci_draft *d)
 
     while (d->spec->argv[count])
         count++;
-    argv = arena_array(&d->arena, count + 28, sizeof(*argv));
+    argv = arena_array(&d->arena, count + 26, sizeof(*argv));
     if (!argv)
         return NULL;
     argv[n++] = RUNNER_INSIDE;
@@ -160,8 +160,6 @@ static const char *const *oci_runner_argv(struct oci_draft *d)
     }
     argv[n++] = "--cwd";
     argv[n++] = d->spec->cwd;
-    argv[n++] = "--refuse";
-    argv[n++] = d->rt->host.may_nest ? "vsock" : "vsock,namespaces";
     n += oci_put_option(argv + n, "--check", c->check);
     n += oci_put_option(argv + n, "--home-from", c->home_from);
     n += oci_put_option(argv + n, "--home", c->home_from ? "/home/work" : NULL);

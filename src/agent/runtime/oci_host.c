@@ -199,25 +199,32 @@ static void oci_host_prepare_filter(struct oci_host *host)
         log_info("the filter of system calls is compiled for each container: %s", err.text);
 }
 
-static void oci_host_prepare_seccomp(struct oci_host *host, const struct settings *settings)
+/* Without a profile there are still the calls that no program gets. */
+static int oci_host_prepare_seccomp(struct oci_host *host, const struct settings *settings,
+                                    struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf profile = STRBUF_INIT, text = STRBUF_INIT;
-    struct seccomp_host node = { .capabilities = bundle_capabilities };
-    struct aq_error err = { 0 };
+    struct seccomp_host node = { .capabilities = bundle_capabilities, .may_nest = host->may_nest };
+    struct aq_error why = { 0 };
     struct utsname names;
-    int r = fs_read(AT_FDCWD, settings->seccomp, SECCOMP_PROFILE_MAX, &profile, &err);
+    int r = fs_read(AT_FDCWD, settings->seccomp, SECCOMP_PROFILE_MAX, &profile, &why);
 
     (void)uname(&names);
     node.machine = names.machine;
     node.release = names.release;
     if (r == 0)
-        r = seccomp_translate(profile.data, profile.len, &node, &text, &err);
-    if (r == 0)
-        host->seccomp = strbuf_steal(&text);
-    else
-        oci_host_note(host, OCI_SECCOMP, "system calls are not filtered", err.text);
-    if (host->seccomp)
-        oci_host_prepare_filter(host);
+        r = seccomp_translate(profile.data, profile.len, &node, &text, &why);
+    if (r < 0) {
+        oci_host_note(host, OCI_SECCOMP, "system calls are not filtered", why.text);
+        strbuf_done(&text);
+        r = seccomp_translate(SECCOMP_PROFILE_OPEN, strlen(SECCOMP_PROFILE_OPEN), &node, &text,
+                              err);
+    }
+    if (r < 0)
+        return r;
+    host->seccomp = strbuf_steal(&text);
+    oci_host_prepare_filter(host);
+    return 0;
 }
 
 /* ---- users ---- */
@@ -324,13 +331,14 @@ int oci_host_init(struct oci_host *host, const struct settings *settings, struct
         r = oci_host_make_directories(host, err);
     if (r == 0)
         r = oci_host_prepare_cgroups(host, settings, instance, err);
+    if (r == 0)
+        r = oci_host_prepare_seccomp(host, settings, err);
     if (r < 0) {
         oci_host_done(host);
         return r;
     }
     oci_host_prepare_limits(host);
     oci_host_prepare_scratch(host, settings);
-    oci_host_prepare_seccomp(host, settings);
     oci_host_prepare_users(host, settings);
     return 0;
 }

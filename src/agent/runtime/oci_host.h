@@ -31,7 +31,7 @@ enum oci_topic {
 struct oci_host {
     char *directory, *stage, *kernels, *gpu; /* the first is that of the others */
     char *scratch_template; /* NULL = scratch spaces are plain directories without a limit */
-    char *seccomp;          /* NULL = no profile */
+    char *seccomp;          /* "linux.seccomp" of every container */
     char *filter;           /* of that, for crun; NULL = it is to make it for each container */
     bool may_nest;          /* containers may make namespaces of their own */
     struct cgroup_layout cgroups;

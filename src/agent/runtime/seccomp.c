@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json_load.h"
+#include "agent/runtime/seccomp_rules.h"
 #include "base/jsonw.h"
 
 static const struct {
@@ -73,17 +73,6 @@ static bool seccomp_holds(const json_t *rule, const struct seccomp_host *host)
            && !(least && seccomp_is_at_least(host->release, least));
 }
 
-static void seccomp_write_value(struct jsonw *w, const char *key, json_t *value)
-{
-    char *text = value ? json_dump_text(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
-
-    if (text) {
-        jsonw_key(w, key);
-        jsonw_raw(w, text, strlen(text));
-    }
-    free(text);
-}
-
 static void seccomp_write_architectures(struct jsonw *w, const json_t *map, const char *machine)
 {
     const json_t *entry, *item;
@@ -109,45 +98,56 @@ static void seccomp_write_architectures(struct jsonw *w, const json_t *map, cons
     jsonw_array_end(w);
 }
 
-static void seccomp_write_rule(struct jsonw *w, const json_t *rule)
+/* The rules that hold on the host, once each: containers-common says some things twice. NULL without
+ * memory.
+ */
+static json_t *seccomp_choose(const json_t *rules, const struct seccomp_host *host)
 {
-    static const char *const members[] = { "names", "action", "errnoRet" };
-    json_t *args = json_object_get(rule, "args");
+    json_t *chosen = json_array(), *rule, *other;
+    size_t i, k;
 
-    jsonw_object_begin(w);
-    for (size_t i = 0; i < AQ_COUNT(members); i++)
-        seccomp_write_value(w, members[i], json_object_get(rule, members[i]));
-    if (json_array_size(args))
-        seccomp_write_value(w, "args", args);
-    jsonw_object_end(w);
+    json_array_foreach(rules, i, rule) {
+        bool is_new = seccomp_holds(rule, host);
+
+        json_array_foreach(chosen, k, other)
+            is_new = is_new && !json_equal(rule, other);
+        if (is_new && json_array_append(chosen, rule) < 0) {
+            json_decref(chosen);
+            return NULL;
+        }
+    }
+    return chosen;
 }
 
 int seccomp_translate(const char *profile, size_t len, const struct seccomp_host *host,
                       struct strbuf *out, struct aq_error *err)
 {
     json_error_t at;
-    json_t *root = json_loadb(profile, len, 0, &at), *rules, *rule;
+    json_t *root = json_loadb(profile, len, 0, &at), *rules, *chosen;
+    const char *usual;
     struct jsonw w = jsonw_make(out);
-    size_t i;
 
     if (!root)
         return aq_fail(err, EINVAL, "line %d: %s", at.line, at.text);
     rules = json_object_get(root, "syscalls");
-    if (!json_is_string(json_object_get(root, "defaultAction")) || !json_is_array(rules)) {
+    usual = json_string_value(json_object_get(root, "defaultAction"));
+    if (!usual || !json_is_array(rules)) {
         json_decref(root);
         return aq_fail(err, EINVAL, "there is no defaultAction, or no syscalls");
     }
+    chosen = seccomp_choose(rules, host);
     jsonw_object_begin(&w);
-    seccomp_write_value(&w, "defaultAction", json_object_get(root, "defaultAction"));
-    seccomp_write_value(&w, "defaultErrnoRet", json_object_get(root, "defaultErrnoRet"));
+    jsonw_member_str(&w, "defaultAction", usual);
+    if (json_is_integer(json_object_get(root, "defaultErrnoRet")))
+        jsonw_member_int(&w, "defaultErrnoRet",
+                         json_integer_value(json_object_get(root, "defaultErrnoRet")));
     seccomp_write_architectures(&w, json_object_get(root, "archMap"), host->machine);
     jsonw_key(&w, "syscalls");
     jsonw_array_begin(&w);
-    json_array_foreach(rules, i, rule)
-        if (seccomp_holds(rule, host))
-            seccomp_write_rule(&w, rule);
+    seccomp_rules_write(&w, chosen, host->may_nest);
     jsonw_array_end(&w);
     jsonw_object_end(&w);
+    json_decref(chosen);
     json_decref(root);
-    return strbuf_ok(out) ? 0 : aq_fail_oom(err);
+    return chosen && strbuf_ok(out) ? 0 : aq_fail_oom(err);
 }

@@ -25,11 +25,11 @@ static const char profile[] =
     "{\"names\":[\"personality\"],\"action\":\"SCMP_ACT_ALLOW\","
     "\"args\":[{\"index\":0,\"value\":8,\"valueTwo\":0,\"op\":\"SCMP_CMP_EQ\"}]}]}";
 
-/* "read:ALLOW chroot:ERRNO ..." of what holds on the host. */
+/* OURS "read:ALLOW chroot:ERRNO ..." of what holds on the host. */
 static char *translate(const char *machine, const char *release, const char *const *capabilities,
                        size_t *ret_architectures)
 {
-    const struct seccomp_host host = { machine, release, capabilities };
+    const struct seccomp_host host = { machine, release, capabilities, true };
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     struct strbuf rules = STRBUF_INIT;
     struct aq_error err = { 0 };
@@ -50,6 +50,8 @@ static char *translate(const char *machine, const char *release, const char *con
     return strbuf_steal(&rules);
 }
 
+#define OURS "socket:ERRNO(args) socketcall:ERRNO afs_syscall:ERRNO "
+
 static const struct {
     const char *machine, *release;
     const char *const *capabilities;
@@ -57,12 +59,14 @@ static const struct {
     size_t architectures;
 } cases[] = {
     { "x86_64", "6.1.0-18-amd64", some,
-      "read:ALLOW chroot:ALLOW arch_prctl:ALLOW ptrace:ALLOW personality:ALLOW(args)", 2 },
+      OURS "read:ALLOW chroot:ALLOW arch_prctl:ALLOW ptrace:ALLOW personality:ALLOW(args)", 2 },
     { "x86_64", "6.1.0-18-amd64", none,
-      "read:ALLOW chroot:ERRNO arch_prctl:ALLOW ptrace:ALLOW personality:ALLOW(args)", 2 },
-    { "aarch64", "4.8.0", none, "read:ALLOW chroot:ERRNO ptrace:ALLOW personality:ALLOW(args)", 2 },
-    { "aarch64", "4.4.302", none, "read:ALLOW chroot:ERRNO personality:ALLOW(args)", 2 },
-    { "mystery", "6.1", none, "read:ALLOW chroot:ERRNO ptrace:ALLOW personality:ALLOW(args)", 0 },
+      OURS "read:ALLOW chroot:ERRNO arch_prctl:ALLOW ptrace:ALLOW personality:ALLOW(args)", 2 },
+    { "aarch64", "4.8.0", none, OURS "read:ALLOW chroot:ERRNO ptrace:ALLOW personality:ALLOW(args)",
+      2 },
+    { "aarch64", "4.4.302", none, OURS "read:ALLOW chroot:ERRNO personality:ALLOW(args)", 2 },
+    { "mystery", "6.1", none, OURS "read:ALLOW chroot:ERRNO ptrace:ALLOW personality:ALLOW(args)",
+      0 },
 };
 
 static void test_rules(void **state)
@@ -82,7 +86,7 @@ static void test_no_profile(void **state)
 {
     static const char *const texts[] = { "", "[]", "{", "{\"defaultAction\":\"X\"}",
                                          "{\"syscalls\":[]}" };
-    const struct seccomp_host host = { "x86_64", "6.1", none };
+    const struct seccomp_host host = { "x86_64", "6.1", none, false };
 
     (void)state;
     for (size_t i = 0; i < AQ_COUNT(texts); i++) {
