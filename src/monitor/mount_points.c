@@ -8,6 +8,7 @@
 #include <linux/openat2.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -15,12 +16,33 @@
 
 #include "base/strbuf.h"
 
-static int mount_points_open(int root, const char *path, int flags)
-{
-    const struct open_how how = { .flags = (uint64_t)(O_PATH | O_CLOEXEC | flags),
-                                  .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+#define OWN "/opt/kernel" /* what is below is ours, and process 1 */
 
-    return (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+struct mount_point {
+    const char *target; /* inside, as the runtime is told */
+    bool is_folder;
+    bool is_strict;   /* no link above it is followed */
+    int root;         /* the root file system, or the home directory; borrowed */
+    const char *path; /* from there on, without a slash before it */
+    char *folder;     /* where it really is: what is above it, "" = the root; NULL = at home */
+};
+
+static bool mount_points_is_below(const char *path, const char *folder)
+{
+    size_t len = strlen(folder);
+
+    return strncmp(path, folder, len) == 0 && path[len] == '/';
+}
+
+static int mount_points_open(const struct mount_point *p, const char *path, int flags)
+{
+    const struct open_how how = {
+        .flags = (uint64_t)(O_PATH | O_CLOEXEC | flags),
+        .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS
+                   | (p->is_strict ? RESOLVE_NO_SYMLINKS : 0),
+    };
+
+    return (int)syscall(SYS_openat2, p->root, *path ? path : ".", &how, sizeof(how));
 }
 
 /* Where the descriptor is, as the node sees it. */
@@ -37,64 +59,67 @@ static int mount_points_locate(int fd, char ret[PATH_MAX], struct aq_error *err)
     return 0;
 }
 
-/* The runtime has mounted over these when it comes to ours. */
-static int mount_points_check_place(int root, int folder, const char *target, struct aq_error *err)
+/* The point is in 'fd', or, unless 'rest' is "", in a folder of it that the runtime is to make. */
+static int mount_points_note_folder(struct mount_point *p, int fd, const char *rest,
+                                    struct aq_error *err)
 {
-    static const char *const covered[] = { "/dev", "/proc", "/sys" };
     char top[PATH_MAX], path[PATH_MAX];
-    size_t len;
 
-    if (mount_points_locate(root, top, err) < 0 || mount_points_locate(folder, path, err) < 0)
+    if (mount_points_locate(p->root, top, err) < 0 || mount_points_locate(fd, path, err) < 0)
         return -err->code;
-    len = strlen(top);
-    for (size_t i = 0; i < AQ_COUNT(covered); i++) {
-        size_t part = strlen(covered[i]);
+    free(p->folder);
+    p->folder = aq_format("%s%s%s", path + strlen(top), *rest ? "/" : "", rest);
+    return p->folder ? 0 : aq_fail_oom(err);
+}
 
-        if (strncmp(path, top, len) == 0 && strncmp(path + len, covered[i], part) == 0
-            && (path[len + part] == '/' || path[len + part] == '\0'))
-            return aq_fail_field(err, EINVAL, "image",
-                                 "a link in the image leads from above '%s' into %s: build it "
-                                 "without that link",
-                                 target, covered[i]);
-    }
-    return 0;
+static int mount_points_refuse(const struct mount_point *p, size_t len, struct aq_error *err)
+{
+    int above = (int)((size_t)(p->path - p->target) + len);
+
+    if (p->is_strict)
+        return aq_fail_field(err, EINVAL, "image",
+                             "'%.*s' is a link or no folder, so nothing is mounted at '%s': build "
+                             "the image without it, or begin a new session if a program of this "
+                             "one has made it",
+                             above, p->target, p->target);
+    return aq_fail_field(err, EINVAL, "image",
+                         "the image's '%.*s' is no folder and no link to one, so nothing can be "
+                         "mounted at '%s'",
+                         above, p->target, p->target);
 }
 
 /* The folder cannot be opened. What is missing altogether the runtime makes, but it would follow a
  * link that leads nowhere yet, or to where it has mounted something.
  */
-static int mount_points_check_missing(int root, const char *folder, const char *target,
-                                      struct aq_error *err)
+static int mount_points_find_missing(struct mount_point *p, const char *folder,
+                                     struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *above = strdup(folder);
     AQ_CLEANUP(aq_closep) int there = -1;
-    size_t len = 0;
+    size_t from = 0, len = 0;
     int r = above ? 0 : aq_fail_oom(err);
 
     for (bool more = true; r == 0 && more;) { /* until the first part that is no folder */
         AQ_CLEANUP(aq_closep) int fd = -1;
 
-        len += strcspn(folder + len, "/");
         memcpy(above, folder, len);
         above[len] = '\0';
-        fd = mount_points_open(root, above, O_DIRECTORY);
+        fd = mount_points_open(p, above, O_DIRECTORY);
         if (fd < 0)
             break;
-        r = mount_points_check_place(root, fd, target, err);
-        more = folder[len++] == '/';
+        from = len + (folder[len] == '/');
+        r = mount_points_note_folder(p, fd, folder + from, err);
+        more = folder[from] != '\0';
+        len = from + strcspn(folder + from, "/");
     }
     if (r < 0)
         return r;
-    there = mount_points_open(root, above, O_NOFOLLOW);
-    return there < 0 ? 0
-                     : aq_fail_field(err, EINVAL, "image",
-                                     "the image's '/%s' is no folder and no link to one, so "
-                                     "nothing can be mounted at '%s'",
-                                     above, target);
+    there = mount_points_open(p, above, O_NOFOLLOW);
+    return there < 0 ? 0 : mount_points_refuse(p, strlen(above), err);
 }
 
-static int mount_points_replace(int folder, const char *name, bool is_folder,
-                                const struct sandbox *sandbox, struct aq_error *err)
+static int mount_points_replace(int folder, const struct mount_point *p, const char *name,
+                                uint32_t owner, struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int fd = -1;
     struct stat st;
@@ -103,42 +128,107 @@ static int mount_points_replace(int folder, const char *name, bool is_folder,
         return 0;
     if (unlinkat(folder, name, 0) < 0)
         return aq_fail_errno(err, "remove the image's link '%s'", name);
-    if (is_folder && mkdirat(folder, name, 0755) < 0)
+    if (p->is_folder && mkdirat(folder, name, 0755) < 0)
         return aq_fail_errno(err, "make a folder for the image's link '%s'", name);
-    if (!is_folder
+    if (!p->is_folder
         && (fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)) < 0)
         return aq_fail_errno(err, "make a file for the image's link '%s'", name);
-    if (fchownat(folder, name, sandbox->id_base, sandbox->id_base, AT_SYMLINK_NOFOLLOW) < 0)
+    if (fchownat(folder, name, owner, owner, AT_SYMLINK_NOFOLLOW) < 0)
         return aq_fail_errno(err, "give '%s' to the container", name);
     return 0;
 }
 
-static int mount_points_prepare_one(int root, const char *target, bool is_folder,
-                                    const struct sandbox *sandbox, struct aq_error *err)
+static int mount_points_prepare_one(struct mount_point *p, uint32_t owner, struct aq_error *err)
 {
-    const char *slash = strrchr(target, '/');
-    AQ_CLEANUP(aq_freep) char *above = strndup(target + 1,
-                                               slash > target ? (size_t)(slash - target - 1) : 0);
+    const char *slash = strrchr(p->path, '/');
+    AQ_CLEANUP(aq_freep) char *above = strndup(p->path, slash ? (size_t)(slash - p->path) : 0);
     AQ_CLEANUP(aq_closep) int folder = -1;
     int r;
 
     if (!above)
         return aq_fail_oom(err);
-    folder = mount_points_open(root, *above ? above : ".", O_DIRECTORY);
+    folder = mount_points_open(p, above, O_DIRECTORY);
     if (folder < 0)
-        return mount_points_check_missing(root, above, target, err);
-    r = mount_points_check_place(root, folder, target, err);
-    return r < 0 ? r : mount_points_replace(folder, slash + 1, is_folder, sandbox, err);
+        return mount_points_find_missing(p, above, err);
+    r = mount_points_note_folder(p, folder, "", err);
+    return r < 0 ? r : mount_points_replace(folder, p, slash ? slash + 1 : p->path, owner, err);
 }
 
-int mount_points_prepare(const char *rootfs, const struct sandbox *sandbox, struct aq_error *err)
+/* Is 'p' below of where 'other' is mounted, which hides it, or lets others change what is there? */
+static int mount_points_compare(const struct mount_point *p, const struct mount_point *other,
+                                struct aq_error *err)
 {
-    const struct texts *lists[] = { &sandbox->files, &sandbox->folders };
-    AQ_CLEANUP(aq_closep) int root = open(rootfs, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    int r = root < 0 ? aq_fail_errno(err, "open '%s'", rootfs) : 0;
+    AQ_CLEANUP(aq_freep) char *place = aq_format("%s%s", other->folder,
+                                                 strrchr(other->target, '/'));
+    bool is_named = mount_points_is_below(p->target, other->target);
+    bool is_own = mount_points_is_below(p->target, OWN);
 
-    for (size_t i = 0; i < AQ_COUNT(lists); i++)
-        for (size_t k = 0; r == 0 && k < lists[i]->count; k++)
-            r = mount_points_prepare_one(root, lists[i]->items[k], i == 1, sandbox, err);
+    if (!place)
+        return aq_fail_oom(err);
+    if (strcmp(p->folder, place) != 0 && !mount_points_is_below(p->folder, place))
+        return 0;
+    if (!is_named)
+        return aq_fail_field(err, EINVAL, "image",
+                             "by a link in the image '%s' is below '%s', where something else is "
+                             "mounted: build it without that link",
+                             p->target, other->target);
+    return is_own && !mount_points_is_below(other->target, OWN) ? aq_fail_field(
+               err, EINVAL, "image", "nothing else may be mounted at '%s'", other->target)
+                                                                : 0;
+}
+
+static int mount_points_compare_all(const struct mount_point *points, size_t count,
+                                    struct aq_error *err)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; r == 0 && k < count; k++)
+            if (i != k && points[i].folder && points[k].folder)
+                r = mount_points_compare(&points[i], &points[k], err);
+    return r;
+}
+
+/* A target below the home directory is where that is mounted, and not in the root file system. */
+static struct mount_point mount_points_make(const char *target, bool is_folder, int root, int home,
+                                            const struct sandbox *sandbox)
+{
+    bool is_home = sandbox->home && mount_points_is_below(target, sandbox->home);
+
+    return (struct mount_point){
+        .target = target,
+        .is_folder = is_folder,
+        .is_strict = is_home || mount_points_is_below(target, OWN),
+        .root = is_home ? home : root,
+        .path = target + (is_home ? strlen(sandbox->home) : 0) + 1,
+    };
+}
+
+int mount_points_prepare(const char *rootfs, const char *home, const struct sandbox *sandbox,
+                         struct aq_error *err)
+{
+    const struct texts *files = &sandbox->files, *folders = &sandbox->folders;
+    AQ_CLEANUP(aq_closep) int root = open(rootfs, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    AQ_CLEANUP(aq_closep) int inner = open(home, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    size_t count = files->count + folders->count;
+    struct mount_point *points = calloc(count + 1, sizeof(*points));
+    int r = points ? 0 : aq_fail_oom(err);
+
+    if (r == 0 && (root < 0 || inner < 0))
+        r = aq_fail_errno(err, "open '%s'", root < 0 ? rootfs : home);
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        bool is_file = i < files->count;
+
+        points[i] = mount_points_make(is_file ? files->items[i] : folders->items[i - files->count],
+                                      !is_file, root, inner, sandbox);
+        r = mount_points_prepare_one(&points[i], sandbox->id_base, err);
+        if (points[i].root == inner)
+            free(AQ_TAKE(points[i].folder));
+    }
+    if (r == 0)
+        r = mount_points_compare_all(points, count, err);
+    for (size_t i = 0; points && i < count; i++)
+        free(points[i].folder);
+    free(points);
     return r;
 }

@@ -229,6 +229,6 @@ int rootfs_enter(const struct sandbox *sandbox, struct aq_error *err)
         r = rootfs_mount_overlay(sandbox, err);
     AQ_FAULT("monitor.rootfs.mounted");
     if (r == 0)
-        r = mount_points_prepare("rootfs", sandbox, err);
+        r = mount_points_prepare("rootfs", "scratch/home", sandbox, err);
     return r == 0 && sandbox->home ? rootfs_add_account(sandbox, err) : r;
 }
