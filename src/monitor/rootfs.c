@@ -78,18 +78,35 @@ static int rootfs_mount_scratch(const struct sandbox *sandbox, struct aq_error *
     return scratch_image_mount(sandbox->scratch_template, sandbox->scratch, "scratch", err);
 }
 
-/* A directory of the container's user 'uid', unless somebody has it already. */
+/* A folder of the container's user 'uid', unless somebody has it already. Opened, as programs of a
+ * former start may have put a link in its place, which is not followed. -errno.
+ */
+static int rootfs_open_owned(int above, const char *name, const struct sandbox *sandbox,
+                             uint32_t uid, uint32_t gid, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_closep) int fd = -1;
+    struct stat st;
+
+    if (mkdirat(above, name, 0755) < 0 && errno != EEXIST)
+        return aq_fail_errno(err, "make folder '%s'", name);
+    fd = openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 && (errno == ELOOP || errno == ENOTDIR))
+        return aq_fail(err, ELOOP,
+                       "a program of the session has put a link or file in the place of the "
+                       "folder '%s': begin a new session",
+                       name);
+    if (fd < 0 || fstat(fd, &st) < 0
+        || (st.st_uid == 0 && fchown(fd, sandbox->id_base + uid, sandbox->id_base + gid) < 0))
+        return aq_fail_errno(err, "give '%s' to the container", name);
+    return AQ_TAKE_FD(fd);
+}
+
 static int rootfs_make_owned(const char *path, const struct sandbox *sandbox, uint32_t uid,
                              uint32_t gid, struct aq_error *err)
 {
-    struct stat st;
-    int r = rootfs_make_directory(path, 0755, err);
+    AQ_CLEANUP(aq_closep) int fd = rootfs_open_owned(AT_FDCWD, path, sandbox, uid, gid, err);
 
-    if (r == 0
-        && (stat(path, &st) < 0
-            || (st.st_uid == 0 && chown(path, sandbox->id_base + uid, sandbox->id_base + gid) < 0)))
-        r = aq_fail_errno(err, "give '%s' to the container", path);
-    return r;
+    return fd < 0 ? fd : 0;
 }
 
 /* The directory of overlayfs, without what a former attempt left in it. */
@@ -110,21 +127,27 @@ static int rootfs_make_work(struct aq_error *err)
 static int rootfs_make_empty(const struct sandbox *sandbox, const char *inside,
                              struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *path = aq_format("scratch/upper%s", inside);
-    int r = path ? 0 : aq_fail_oom(err);
+    AQ_CLEANUP(aq_freep) char *path = strdup(inside);
+    AQ_CLEANUP(aq_closep) int folder = open("scratch/upper",
+                                            O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    char *rest = NULL;
 
-    for (char *slash = path; r == 0 && (slash = strchr(slash + 1, '/'));) {
-        *slash = '\0';
-        r = rootfs_make_owned(path, sandbox, 0, 0, err);
-        *slash = '/';
+    if (!path)
+        return aq_fail_oom(err);
+    if (folder < 0)
+        return aq_fail_errno(err, "open the container's layer");
+    for (char *name = strtok_r(path, "/", &rest); name; name = strtok_r(NULL, "/", &rest)) {
+        int fd = rootfs_open_owned(folder, name, sandbox, 0, 0, err);
+
+        aq_closep(&folder);
+        if (fd < 0)
+            return fd;
+        folder = fd;
     }
-    if (r == 0)
-        r = rootfs_make_owned(path, sandbox, 0, 0, err);
-    if (r == 0
-        && (setxattr(path, "trusted.overlay.opaque", "y", 1, 0) < 0
-            || (strcmp(strrchr(path, '/'), "/tmp") == 0 && chmod(path, 01777) < 0)))
-        r = aq_fail_errno(err, "empty '%s'", inside);
-    return r;
+    if (fsetxattr(folder, "trusted.overlay.opaque", "y", 1, 0) < 0
+        || (strcmp(strrchr(inside, '/'), "/tmp") == 0 && fchmod(folder, 01777) < 0))
+        return aq_fail_errno(err, "empty '%s'", inside);
+    return 0;
 }
 
 /* The container's root owns "/". */
