@@ -228,6 +228,7 @@ static struct monitor_hello commands_make_hello(const struct monitor *m)
         .type = MONITOR_HELLO,
         .protocol = MONITOR_PROTOCOL,
         .tty = m->has_tty,
+        .is_over = m->runner.is_over,
         .pid = m->child.pid,
         .started_usec = m->started_usec,
     };

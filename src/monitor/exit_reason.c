@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* exit_reason.c - why the program ended, or did not start, in the words of the exit record */
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -87,6 +88,11 @@ char *exit_reason_find_complaint(const struct monitor *m, const struct runner_re
 {
     if (!m->program.sandbox.has_runner || m->is_running || m->reason)
         return NULL;
+    if (m->runner.disbelief == EPERM)
+        return strdup("a program of the image has run in the place of aliquot-runner");
+    if (m->runner.disbelief)
+        return aq_format("what runs as process 1 cannot be seen: %s",
+                         strerror(m->runner.disbelief));
     if (report && report->code)
         return aq_format("%s: %s", report->text, strerror(report->code));
     if (report)

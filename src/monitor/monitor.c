@@ -161,6 +161,10 @@ static void monitor_on_runner(struct monitor *m)
     if (r >= 0)
         return;
     aq_closep(&m->runner.connection);
+    if (m->runner.disbelief) {
+        monitor_kill_program(m);
+        return;
+    }
     /* it has said how the program ended: nothing that the OCI runtime would tidy up
      * is left when we have done so, and it need not be waited for */
     if (!m->program.sandbox.relays && runner_link_read_report(&m->runner, &report) && !report.code)
@@ -339,7 +343,7 @@ static int monitor_run_program(struct monitor *m, struct aq_error *err)
     if (r == 0)
         r = cgroups_make(&m->program.sandbox, err);
     if (r == 0 && has_runner)
-        r = runner_link_open(&m->runner, err);
+        r = runner_link_open(&m->runner, m->program.sandbox.runner, err);
     if (r == 0) {
         m->memory = cgroups_watch_memory(&m->program.sandbox);
         r = child_start(&m->program, m->executable, has_runner ? &m->runner : NULL, &m->child, err);
@@ -427,7 +431,7 @@ int monitor_run(const char *directory, int client, int program, struct aq_error 
                          .log = { .fd = -1, .times.fd = -1 },
                          .kept = { -1, -1 },
                          .program = { .text = STRBUF_INIT },
-                         .runner = { -1, -1, -1, -1 },
+                         .runner = { .listener = -1, .report = -1, .log = -1, .connection = -1 },
                          .commands = { .listener = -1 } };
     int r;
 

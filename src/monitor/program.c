@@ -67,6 +67,7 @@ static const char **program_find_path(struct sandbox *s, const char *key)
            : strcmp(key, "scratch") == 0          ? &s->scratch
            : strcmp(key, "scratch_template") == 0 ? &s->scratch_template
            : strcmp(key, "home") == 0             ? &s->home
+           : strcmp(key, "runner_file") == 0      ? &s->runner
            : strcmp(key, "pid_file") == 0         ? &s->unused
            : strcmp(key, "runtime_log") == 0      ? &s->unused
                                                   : NULL;

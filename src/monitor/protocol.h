@@ -65,6 +65,7 @@
  *   limit             FILE=VALUE, written in this order once the directories are there
  *   device            "c 1:3 rwm": nodes it may use; for cgroup version 2
  *   runner            1: its process 1 is aliquot-runner (runner_link.h) [0]
+ *   runner_file       and runs this file of the node
  *   relays            1: the runtime passes its output on, so it is not over before
  *                     the runtime is [0]
  *   pid_file runtime_log  no longer used
@@ -118,8 +119,10 @@ enum monitor_message {
 };
 
 struct monitor_hello {
-    uint8_t type, protocol, tty, reserved;
-    int32_t pid; /* of the program */
+    uint8_t type, protocol, tty;
+    uint8_t is_over; /* process 1 of the container had ended before it was looked at: its program
+                        ran, and whoever has its socket now is not it */
+    int32_t pid;     /* of the program */
     int64_t started_usec;
 };
 

@@ -4,13 +4,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/sender.h"
 
 #define FD_FIRST 16 /* above those of the runner */
 
@@ -25,8 +28,11 @@ static int runner_link_raise_fd(int fd)
     return raised;
 }
 
-int runner_link_open(struct runner_link *link, struct aq_error *err)
+int runner_link_open(struct runner_link *link, const char *file, struct aq_error *err)
 {
+    if (file && stat(file, &link->before) < 0)
+        return aq_fail_errno(err, "'%s'", file);
+    link->file = file;
     link->listener = runner_link_raise_fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     (void)unlink(address.sun_path);
     if (link->listener < 0
@@ -51,20 +57,47 @@ void runner_link_connect(struct runner_link *link)
     link->connection = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     /* the listener accepts later; only a queue of others would refuse */
     if (link->connection >= 0
-        && connect(link->connection, (const struct sockaddr *)&address, sizeof(address)) < 0)
+        && (sender_ask(link->connection) < 0
+            || connect(link->connection, (const struct sockaddr *)&address, sizeof(address)) < 0))
         aq_closep(&link->connection);
     aq_closep(&link->listener);
+}
+
+/* 0 if the process runs the file that was mounted for it. An upgrade may have put another one in
+ * its place between our look at it and the mount.
+ */
+static int runner_link_check(struct runner_link *link, pid_t pid)
+{
+    struct stat now, used;
+    char path[48];
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+    if (stat(path, &used) < 0) {
+        link->is_over = pid > 0 && (errno == ENOENT || errno == ESRCH);
+        return link->is_over ? 0 : -errno;
+    }
+    if (used.st_dev == link->before.st_dev && used.st_ino == link->before.st_ino)
+        return 0;
+    return stat(link->file, &now) == 0 && used.st_dev == now.st_dev && used.st_ino == now.st_ino
+               ? 0
+               : -EPERM;
 }
 
 int runner_link_receive(struct runner_link *link, struct runner_hello *ret)
 {
     char packet[sizeof(*ret)];
-    ssize_t got = recv(link->connection, packet, sizeof(packet), 0);
+    pid_t sender;
+    int r;
+    ssize_t got = sender_receive(link->connection, packet, sizeof(packet), &sender);
 
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
     if (got <= 0)
         return got < 0 ? -errno : -ECONNRESET;
+    if (link->file && (r = runner_link_check(link, sender)) < 0) {
+        link->disbelief = -r;
+        return r;
+    }
     if (got != (ssize_t)sizeof(*ret) || packet[0] != RUNNER_HELLO)
         return 0;
     memcpy(ret, packet, sizeof(*ret));

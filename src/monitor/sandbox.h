@@ -29,6 +29,7 @@ struct sandbox {
     const char *stage;   /* directory to build the root file system in; NULL = no container */
     const char *scratch; /* directory, or image of a file system, for what is written */
     const char *scratch_template; /* image to begin with; NULL = 'scratch' is a directory */
+    const char *runner;           /* file of it on the node; NULL = not known */
     const char *home;   /* path inside of the home directory's user; NULL = no user is added */
     const char *unused; /* paths that agents of earlier versions gave */
     bool has_runner;    /* process 1 is aliquot-runner */

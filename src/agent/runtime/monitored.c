@@ -40,7 +40,7 @@ struct monitored_kernel {
     struct packets *packets; /* the connection, or NULL */
     uv_timer_t timer;        /* its closing frees all this */
     int tries;               /* of reaching a monitor in a row */
-    bool is_running, has_tty, is_ended, wants_end;
+    bool is_running, is_over, has_tty, is_ended, wants_end;
     pid_t pid; /* of the program, once it runs */
     int64_t grace_usec;
 };
@@ -113,6 +113,7 @@ static void monitored_on_hello(struct monitored_kernel *k, const struct monitor_
     bool is_first = !k->is_running;
 
     k->is_running = true;
+    k->is_over = hello->is_over;
     k->has_tty = hello->tty;
     k->pid = hello->pid;
     k->tries = 0;
@@ -266,7 +267,7 @@ int monitored_check_running(const struct runtime_kernel *kernel, bool wants_term
     const struct monitored_kernel *k = AQ_CONTAINER_OF(kernel, const struct monitored_kernel,
                                                        super);
 
-    if (!k->is_running || k->is_ended)
+    if (!k->is_running || k->is_over || k->is_ended)
         return aq_fail(err, ENOTCONN, "the program does not run");
     if (wants_terminal && !k->has_tty)
         return aq_fail_kind(err, ENOTTY, "no-terminal",
@@ -278,6 +279,14 @@ int monitored_check_running(const struct runtime_kernel *kernel, bool wants_term
 uv_loop_t *monitored_loop(const struct runtime_kernel *kernel)
 {
     return AQ_CONTAINER_OF(kernel, const struct monitored_kernel, super)->rt->loop;
+}
+
+pid_t monitored_keeper(const struct runtime_kernel *kernel)
+{
+    const struct monitored_kernel *k = AQ_CONTAINER_OF(kernel, const struct monitored_kernel,
+                                                       super);
+
+    return k->rt->has_containers ? k->pid : 0;
 }
 
 int monitored_attach(struct runtime_kernel *kernel, const struct runtime_terminal_ops *ops,
@@ -299,7 +308,8 @@ int monitored_exec(struct runtime_kernel *kernel, const struct runner_command_sp
     int r = monitored_check_running(kernel, false, &directory, err);
 
     return r < 0 ? r
-                 : runner_command_new(monitored_loop(kernel), directory, spec, ops, data, ret, err);
+                 : runner_command_new(monitored_loop(kernel), directory, monitored_keeper(kernel),
+                                      spec, ops, data, ret, err);
 }
 
 int monitored_feed(struct runtime_kernel *kernel, const struct runner_command_ops *ops, void *data,

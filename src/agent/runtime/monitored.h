@@ -16,6 +16,7 @@ struct monitored_runtime {
     struct runtime super;
     uv_loop_t *loop;
     char *monitor_path;
+    bool has_containers;
     int program; /* what the monitor is to execute in place of the first arg, borrowed; -1 = that */
 };
 
@@ -41,6 +42,8 @@ void monitored_release(struct runtime_kernel *kernel);
 int monitored_check_running(const struct runtime_kernel *kernel, bool wants_terminal,
                             const char **ret_directory, struct aq_error *err);
 uv_loop_t *monitored_loop(const struct runtime_kernel *kernel);
+/* The parent of a container's process 1; 0 for what is none. */
+pid_t monitored_keeper(const struct runtime_kernel *kernel);
 /* By the runner, in a container or beside the program. */
 int monitored_exec(struct runtime_kernel *kernel, const struct runner_command_spec *spec,
                    const struct runner_command_ops *ops, void *data, struct runner_command **ret,

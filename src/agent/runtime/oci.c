@@ -335,6 +335,7 @@ static void oci_put_rootfs(struct oci_draft *d, struct strbuf *out)
     oci_put_number(out, "home_uid", c->uid);
     oci_put_number(out, "home_gid", c->gid);
     oci_put_number(out, "runner", 1);
+    oci_put(out, "runner_file", d->rt->runner_path);
     oci_put_number(out, "relays", d->rt->is_runc);
     oci_put(out, "remove", d->files);
 }
@@ -454,8 +455,8 @@ static int oci_attach(struct runtime_kernel *kernel, const struct runtime_termin
     int r = monitored_check_running(kernel, true, &directory, err);
 
     return r < 0 ? r
-                 : runner_terminal_open(monitored_loop(kernel), directory, kernel->ops, ops, data,
-                                        ret, err);
+                 : runner_terminal_open(monitored_loop(kernel), directory, monitored_keeper(kernel),
+                                        kernel->ops, ops, data, ret, err);
 }
 
 static const struct runtime_ops oci_ops = {
@@ -563,6 +564,7 @@ int runtime_new_oci(uv_loop_t *loop, const struct settings *settings, const char
     rt->host.users = -1;
     rt->sealed = (struct sealed)SEALED_NONE;
     rt->monitored.super.ops = &oci_ops;
+    rt->monitored.has_containers = true;
     rt->runner_path = strdup(runner_path);
     r = rt->runner_path ? monitored_init(&rt->monitored, loop, monitor_path, err)
                         : aq_fail_oom(err);

@@ -10,6 +10,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/sender.h"
+
 struct packets {
     uv_poll_t poll;
     int fd;
@@ -58,7 +60,7 @@ int packets_connect_to(const char *directory, const char *name, struct aq_error 
     AQ_CLEANUP(aq_closep) int dir = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
     struct sockaddr_un address = { .sun_family = AF_UNIX };
 
-    if (fd < 0 || dir < 0)
+    if (fd < 0 || dir < 0 || sender_ask(fd) < 0)
         return aq_fail_errno(err, "connect to %s of '%s'", name, directory);
     /* by the descriptor: the directory's path may be longer than an address */
     (void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", dir, name);

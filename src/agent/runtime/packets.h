@@ -29,7 +29,7 @@ int packets_new(uv_loop_t *loop, int fd, packets_fn *on_packet, void *data, stru
  */
 int packets_connect(const char *directory, struct aq_error *err);
 
-/* The same to another socket of the directory. */
+/* The same to another socket of the directory. What comes says who sent it (base/sender.h). */
 int packets_connect_to(const char *directory, const char *name, struct aq_error *err);
 
 /* 0, or -errno: what a monitor does not take at once is lost. */

@@ -177,7 +177,7 @@ static const struct runner_wire_ops command_wire_ops = {
     .on_packet = runner_client_on_command_packet, .on_drain = runner_client_on_command_drain
 };
 
-int runner_command_new(uv_loop_t *loop, const char *directory,
+int runner_command_new(uv_loop_t *loop, const char *directory, pid_t keeper,
                        const struct runner_command_spec *spec, const struct runner_command_ops *ops,
                        void *data, struct runner_command **ret, struct aq_error *err)
 {
@@ -189,8 +189,8 @@ int runner_command_new(uv_loop_t *loop, const char *directory,
     c->ops = ops;
     c->data = data;
     c->is_files = spec->is_files;
-    r = runner_wire_open(loop, directory, RUNNER_SOCKET, RUNNER_OUTPUT_MAX, &command_wire_ops, c,
-                         &c->wire, err);
+    r = runner_wire_open(loop, directory, RUNNER_SOCKET, keeper, RUNNER_OUTPUT_MAX,
+                         &command_wire_ops, c, &c->wire, err);
     if (r == 0)
         r = runner_client_send_command(c->wire, spec, err);
     if (r < 0)
@@ -217,8 +217,8 @@ int runner_feed_new(uv_loop_t *loop, const char *directory, const struct runner_
     c->ops = ops;
     c->data = data;
     c->is_feed = true;
-    r = runner_wire_open(loop, directory, MONITOR_SOCKET, MONITOR_INPUT_MAX, &command_wire_ops, c,
-                         &c->wire, err);
+    r = runner_wire_open(loop, directory, MONITOR_SOCKET, 0, MONITOR_INPUT_MAX, &command_wire_ops,
+                         c, &c->wire, err);
     if (r == 0 && runner_wire_send_bytes(c->wire, MONITOR_FEED, NULL, 0) < 0)
         r = aq_fail(err, ENOTCONN, "the program does not run");
     if (r < 0)
@@ -300,9 +300,9 @@ static void runner_client_on_terminal_drain(void *data)
     t->ops->on_drain(t->data);
 }
 
-int runner_terminal_open(uv_loop_t *loop, const char *directory, const struct runtime_ops *runtime,
-                         const struct runtime_terminal_ops *ops, void *data,
-                         struct runtime_terminal **ret, struct aq_error *err)
+int runner_terminal_open(uv_loop_t *loop, const char *directory, pid_t keeper,
+                         const struct runtime_ops *runtime, const struct runtime_terminal_ops *ops,
+                         void *data, struct runtime_terminal **ret, struct aq_error *err)
 {
     static const struct runner_wire_ops wire_ops = { .on_packet = runner_client_on_terminal_packet,
                                                      .on_drain = runner_client_on_terminal_drain };
@@ -314,8 +314,8 @@ int runner_terminal_open(uv_loop_t *loop, const char *directory, const struct ru
     t->super.ops = runtime;
     t->ops = ops;
     t->data = data;
-    r = runner_wire_open(loop, directory, RUNNER_SOCKET, RUNNER_OUTPUT_MAX, &wire_ops, t, &t->wire,
-                         err);
+    r = runner_wire_open(loop, directory, RUNNER_SOCKET, keeper, RUNNER_OUTPUT_MAX, &wire_ops, t,
+                         &t->wire, err);
     if (r < 0) {
         free(t);
         return r;

@@ -43,11 +43,11 @@ struct runner_command_ops {
     void (*on_failed)(void *data, const struct aq_error *err);
 };
 
-/* Run a command in the container of 'directory'. -ENOTCONN if no runner is
- * there, -E2BIG if the command is longer than a packet. 'is_files' fails with "old-runner" in
+/* Run a command in the container of 'directory', whose process 1 is a child of 'keeper'; or
+ * beside the process of 'directory', with 'keeper' 0. -ENOTCONN if no runner is there, -E2BIG if the command is longer than a packet. 'is_files' fails with "old-runner" in
  * a container that was started by an agent that had none of it.
  */
-int runner_command_new(uv_loop_t *loop, const char *directory,
+int runner_command_new(uv_loop_t *loop, const char *directory, pid_t keeper,
                        const struct runner_command_spec *spec, const struct runner_command_ops *ops,
                        void *data, struct runner_command **ret, struct aq_error *err);
 
@@ -68,9 +68,9 @@ void runner_command_pause(struct runner_command *command, bool paused);
 void runner_command_free(struct runner_command *command);
 
 /* The terminal of the container's program, for struct runtime_ops. */
-int runner_terminal_open(uv_loop_t *loop, const char *directory, const struct runtime_ops *runtime,
-                         const struct runtime_terminal_ops *ops, void *data,
-                         struct runtime_terminal **ret, struct aq_error *err);
+int runner_terminal_open(uv_loop_t *loop, const char *directory, pid_t keeper,
+                         const struct runtime_ops *runtime, const struct runtime_terminal_ops *ops,
+                         void *data, struct runtime_terminal **ret, struct aq_error *err);
 int runner_terminal_input(struct runtime_terminal *terminal, const char *bytes, size_t len);
 void runner_terminal_resize(struct runtime_terminal *terminal, uint16_t rows, uint16_t cols);
 void runner_terminal_pause(struct runtime_terminal *terminal, bool paused);

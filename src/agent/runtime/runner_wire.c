@@ -4,13 +4,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "agent/runtime/packets.h"
 #include "agent/runtime/runner_client.h"
+#include "base/fs.h"
 #include "base/list.h"
+#include "base/log.h"
+#include "base/sender.h"
 
 #define QUEUE_MAX ((size_t)1 << 20) /* bytes; who sends more has not waited for on_drain() */
 
@@ -26,6 +31,7 @@ struct runner_wire {
     size_t piece_max;
     const struct runner_wire_ops *ops;
     void *data;
+    pid_t keeper; /* who has to be the sender's parent; 0 = that is known, or need not be */
     struct list queue;
     size_t queued; /* bytes of it */
     bool is_paused, is_closed;
@@ -69,10 +75,38 @@ static void runner_wire_flush(struct runner_wire *w)
     w->ops->on_drain(w->data);
 }
 
+static pid_t runner_wire_find_parent(pid_t pid)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    const char *at;
+    char path[48];
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    if (fs_read(AT_FDCWD, path, 4096, &text, NULL) < 0 || !(at = strrchr(text.data, ')')))
+        return 0;
+    return strlen(at) > 4 ? (pid_t)strtol(at + 4, NULL, 10) : 0; /* ") S PARENT" */
+}
+
+/* The first packet comes from process 1 itself, which the monitor has looked at, and not from
+ * another one that was left the socket. More of the same connection need not be asked.
+ */
+static bool runner_wire_is_believed(struct runner_wire *w, pid_t sender)
+{
+    pid_t parent = w->keeper ? runner_wire_find_parent(sender) : 0;
+    bool is_child = parent == w->keeper;
+
+    if (!is_child && parent) /* else it has ended meanwhile */
+        log_warning("another process than the runner answers for it pid=%d", (int)sender);
+    if (is_child)
+        w->keeper = 0;
+    return is_child;
+}
+
 static void runner_wire_on_ready(uv_poll_t *poll, int status, int events)
 {
     struct runner_wire *w = poll->data;
     char packet[1 + RUNNER_OUTPUT_MAX];
+    pid_t sender = 0;
     ssize_t got;
 
     if ((events & UV_WRITABLE) && status == 0 && !list_is_empty(&w->queue)) {
@@ -82,17 +116,19 @@ static void runner_wire_on_ready(uv_poll_t *poll, int status, int events)
     }
     if (!(events & UV_READABLE) && status == 0)
         return;
-    got = status < 0 ? 0 : recv(w->fd, packet, sizeof(packet), MSG_DONTWAIT);
+    got = status < 0 ? 0 : sender_receive(w->fd, packet, sizeof(packet), &sender);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;
+    if (got > 0 && !runner_wire_is_believed(w, sender))
+        got = 0;
     if (got <= 0)
         (void)uv_poll_stop(poll);
     w->ops->on_packet(w->data, packet, got < 0 ? 0 : (size_t)got);
 }
 
-int runner_wire_open(uv_loop_t *loop, const char *directory, const char *socket, size_t piece_max,
-                     const struct runner_wire_ops *ops, void *data, struct runner_wire **ret,
-                     struct aq_error *err)
+int runner_wire_open(uv_loop_t *loop, const char *directory, const char *socket, pid_t keeper,
+                     size_t piece_max, const struct runner_wire_ops *ops, void *data,
+                     struct runner_wire **ret, struct aq_error *err)
 {
     struct runner_wire *w = calloc(1, sizeof(*w));
     int fd = w ? packets_connect_to(directory, socket, err) : aq_fail_oom(err);
@@ -112,6 +148,7 @@ int runner_wire_open(uv_loop_t *loop, const char *directory, const char *socket,
     }
     w->poll.data = w;
     w->fd = fd;
+    w->keeper = keeper;
     w->piece_max = piece_max;
     w->ops = ops;
     w->data = data;

@@ -18,11 +18,12 @@ struct runner_wire_ops {
 };
 
 /* To 'socket', a name in the directory, whose packets have 'piece_max' bytes besides their type,
- * RUNNER_OUTPUT_MAX at most. -ENOTCONN if nobody listens there.
+ * RUNNER_OUTPUT_MAX at most. Only a child of 'keeper' is listened to; 0 = anybody.
+ * -ENOTCONN if nobody listens there.
  */
-int runner_wire_open(uv_loop_t *loop, const char *directory, const char *socket, size_t piece_max,
-                     const struct runner_wire_ops *ops, void *data, struct runner_wire **ret,
-                     struct aq_error *err);
+int runner_wire_open(uv_loop_t *loop, const char *directory, const char *socket, pid_t keeper,
+                     size_t piece_max, const struct runner_wire_ops *ops, void *data,
+                     struct runner_wire **ret, struct aq_error *err);
 
 /* A packet of a type byte and 'len' bytes, or of a whole struct. 0; 1 = it is
  * queued: on_drain() follows; -ENOBUFS if more than a MiB is queued already; -ENOMEM, -EPIPE.

@@ -17,7 +17,7 @@
 struct scene {
     uv_loop_t loop;
     char folder[64];
-    pid_t pid;
+    pid_t pid, keeper;
     struct runner_command *command;
     struct runtime_terminal *terminal;
     struct strbuf output, errors;
@@ -29,6 +29,7 @@ static int scene_new(void **state)
 {
     struct scene *s = calloc(1, sizeof(*s));
 
+    s->keeper = getpid();
     strbuf_init(&s->output);
     strbuf_init(&s->errors);
     strcpy(s->folder, "/tmp/aliquot-client-XXXXXX");
@@ -137,7 +138,7 @@ static int start_command(struct scene *s, bool has_input, const char *const *arg
     s->status = s->failure = 0;
     strbuf_clear(&s->output);
     strbuf_clear(&s->errors);
-    return runner_command_new(&s->loop, s->folder, &spec, &ops, s, &s->command, err);
+    return runner_command_new(&s->loop, s->folder, s->keeper, &spec, &ops, s, &s->command, err);
 }
 
 static void start_shell(struct scene *s, bool has_input, const char *line)
@@ -274,6 +275,23 @@ static void on_terminal_closed(void *data)
     s->is_over = true;
 }
 
+/* Who answers is a child of another process than the container's process 1 is. */
+static void test_stranger(void **state)
+{
+    struct scene *s = *state;
+
+    start_runner(s, NULL, NULL);
+    s->keeper = getppid();
+    start_shell(s, false, "echo said");
+    await_end(s);
+    assert_true(!s->is_started && s->failure == ECONNRESET);
+    assert_string_equal(s->output.data, "");
+    s->keeper = 0;
+    start_shell(s, false, "echo said");
+    await_end(s);
+    assert_string_equal(s->output.data, "said\n");
+}
+
 static void test_terminal(void **state)
 {
     static const struct runtime_terminal_ops terminal_ops = {
@@ -283,8 +301,9 @@ static void test_terminal(void **state)
     struct scene *s = *state;
 
     start_runner(s, "20x70", "stty -echo; read line; echo read: $line; stty size; read line");
-    assert_int_equal(
-        runner_terminal_open(&s->loop, s->folder, NULL, &terminal_ops, s, &s->terminal, NULL), 0);
+    assert_int_equal(runner_terminal_open(&s->loop, s->folder, getpid(), NULL, &terminal_ops, s,
+                                          &s->terminal, NULL),
+                     0);
     runner_terminal_resize(s->terminal, 12, 34);
     runner_terminal_input(s->terminal, "words\n\n", 7);
     while (!s->is_over)
@@ -297,9 +316,9 @@ int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, scene_new, scene_end)
     const struct CMUnitTest tests[] = {
-        TEST(test_commands), TEST(test_much_input),   TEST(test_too_much_input),
-        TEST(test_pause),    TEST(test_nobody_there), TEST(test_long_command),
-        TEST(test_terminal),
+        TEST(test_commands),       TEST(test_stranger), TEST(test_much_input),
+        TEST(test_too_much_input), TEST(test_pause),    TEST(test_nobody_there),
+        TEST(test_long_command),   TEST(test_terminal),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
