@@ -69,3 +69,16 @@ int session_name_check(const char *name, struct aq_error *err)
                                  i + 1);
     return 0;
 }
+
+int session_name_check_new(const char *name, struct aq_error *err)
+{
+    struct uuid id;
+    int r = session_name_check(name, err);
+
+    if (r < 0 || uuid_parse(name, &id) < 0)
+        return r;
+    return aq_fail_field(err, EINVAL, "name",
+                         "'%s' has the form of an id, and would be taken for one; choose another "
+                         "name",
+                         name);
+}

@@ -133,4 +133,7 @@ const char *kernel_granted(const struct kernel *k);
  */
 int session_name_check(const char *name, struct aq_error *err) AQ_UNTRUSTED;
 
+/* The same for a name that is given now: no UUID, as routes take an id or a name. */
+int session_name_check_new(const char *name, struct aq_error *err) AQ_UNTRUSTED;
+
 #endif

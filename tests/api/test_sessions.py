@@ -219,6 +219,19 @@ def test_rename(user, name):
     assert user.delete("/session/" + session).status == 200
 
 
+def test_no_name_is_an_id(user, name):
+    """Routes take an id or a name."""
+    session = make(user, name, "sleep 60")
+    for taken in (str(uuid.uuid4()), uuid.uuid4().hex.upper(), session):
+        for reply in (user.post(f"/session/{session}/rename?name={taken}"),
+                      user.post("/session", {"name": taken, "image": "process"}),
+                      user.post("/session", {"clientSessionToken": taken, "lang": "process"})):
+            assert reply.slug == "invalid-api-params", reply
+            assert "has the form of an id" in reply.json["data"]["name"], reply
+    assert user.post(f"/session/{session}/rename?name={session[:-1]}").status == 204
+    assert user.delete("/session/" + session).status == 200
+
+
 def test_restart(user, name):
     session = make(user, name, "echo began; sleep 60", type="batch")
     wait_status(user, session, "RUNNING")

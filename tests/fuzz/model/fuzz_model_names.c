@@ -21,6 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char word[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
     struct aq_error err = { 0 };
+    struct uuid id;
     char *text = malloc(size + 1);
     size_t len;
 
@@ -34,6 +35,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         require(len >= SESSION_NAME_MIN && len <= SESSION_NAME_MAX && strspn(text, word) == len);
     else
         require(strcmp(err.field, "name") == 0 && err.text[0]);
+    if (session_name_check_new(text, &err) == 0)
+        require(session_name_check(text, NULL) == 0 && uuid_parse(text, &id) < 0);
     if (agent_id_check(text, &err) == 0)
         require(len >= 1 && len <= AGENT_ID_MAX && strspn(text, word) == len && text[0] != '.');
     else

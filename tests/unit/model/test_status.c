@@ -163,7 +163,7 @@ static void test_checks(void **state)
 {
     static const struct {
         const char *name;
-        bool ok;
+        bool ok, is_id;
     } names[] = {
         { "test", true },
         { "a.b-c_d", true },
@@ -183,6 +183,10 @@ static void test_checks(void **state)
         { "a/bc", false },
         { "0123456789012345678901234567890123456789012345678901234567890123", true },
         { "01234567890123456789012345678901234567890123456789012345678901234", false },
+        { "01234567-89ab-cdef-0123-456789abcdef", true, .is_id = true },
+        { "0123456789ABCDEF0123456789abcdef", true, .is_id = true },
+        { "01234567-89ab-cdef-0123-456789abcde", true },
+        { "0123456789abcdef0123456789abcdef-1", true },
     };
     static const struct {
         const char *id;
@@ -206,6 +210,8 @@ static void test_checks(void **state)
 
         assert_row(r == (names[i].ok ? 0 : -EINVAL), "'%s'", names[i].name);
         assert_row(names[i].ok || strcmp(err.field, "name") == 0, "'%s'", names[i].name);
+        r = session_name_check_new(names[i].name, &err);
+        assert_row(r == (names[i].ok && !names[i].is_id ? 0 : -EINVAL), "'%s'", names[i].name);
     }
     for (size_t i = 0; i < AQ_COUNT(ids); i++)
         assert_row(agent_id_check(ids[i].id, NULL) == (ids[i].ok ? 0 : -EINVAL), "'%s'", ids[i].id);

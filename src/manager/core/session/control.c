@@ -308,7 +308,7 @@ void core_rename_session(struct core *core, const struct uuid *id, const char *n
 
     if (!l)
         return;
-    r = session_name_check(name, &err);
+    r = session_name_check_new(name, &err);
     other = core_find_session_named(core, &l->s.user_id, name);
     if (r == 0 && other && other != &l->s) {
         r = aq_fail_field(&err, EEXIST, "name", "a live session of yours is already called '%s'",

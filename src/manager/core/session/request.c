@@ -101,7 +101,7 @@ static int request_check_texts(const struct session_request *req, struct aq_erro
 {
     int r;
 
-    if ((r = session_name_check(req->name ? req->name : "", err)) < 0
+    if ((r = session_name_check_new(req->name ? req->name : "", err)) < 0
         || (r = core_request_check_image(req->image, err)) < 0
         || (r = core_request_check_text(req->architecture, "architecture", 32, err)) < 0
         || (r = core_request_check_text(req->command, "startupCommand", COMMAND_MAX, err)) < 0
