@@ -55,6 +55,9 @@ struct keypair {
     char *ssh_public_key; /* "ssh-ed25519 AAAA...", accepted by its sessions; NULL = none */
 };
 
+/* How many sessions may wait by a policy that does not say it: as many as one --count makes. */
+#define POLICY_PENDING_SESSIONS 100000
+
 struct keypair_policy {
     char *name;
     bool is_active;             /* else no keypair may get it */

@@ -317,7 +317,9 @@ static int admit_check_policy(struct findings *f)
         admit_add(f, EINVAL, "priority", "Your highest priority is %d, not %d.", a->priority_max,
                   a->session->priority);
     if (a->pending >= a->pending_max)
-        admit_add(f, EDQUOT, "", "You cannot have more than %" PRId64 " pending sessions.",
+        admit_add(f, EDQUOT, "",
+                  "You cannot have more than %" PRId64 " pending sessions. Wait until some of them "
+                  "have begun, or end some.",
                   a->pending_max);
     return admit_check_pending_slots(f);
 }

@@ -157,6 +157,7 @@ static int fixture_write_policy(struct store_tx *tx, struct aq_error *err)
                                          .is_active = true,
                                          .unlimited_unspecified = true,
                                          .max_containers_per_session = 64,
+                                         .max_pending_sessions = POLICY_PENDING_SESSIONS,
                                          .max_priority = 100 };
     return fixture_write_missing(tx, one, is_short, "SELECT 1 FROM keypair_policies WHERE name = ?",
                                  "default", err);

@@ -246,6 +246,10 @@ def test_a_keypair_policy(admin, fresh):
            props={"max_priority": 101})
     accept(admin, "delete_keypair_resource_policy", name=fresh)
     assert row(admin, "keypair-policies", "name", fresh)["is_active"] is False
+    for name, more in ((fresh + "-2", {}), (fresh + "-3", {"max_pending_session_count": None})):
+        accept(admin, "create_keypair_resource_policy", name=name,
+               props={"default_for_unspecified": "UNLIMITED", **more})
+        assert row(admin, "keypair-policies", "name", name)["max_pending_sessions"] == 0, "no limit"
     refuse(admin, "delete_keypair_resource_policy", "stays", name="default")
     refuse(admin, "modify_keypair_resource_policy", "there is no policy", name="none", props={})
 

@@ -50,7 +50,9 @@ static const void *policy_find_same(const struct core *core, const void *params)
 
 static void policy_fill(struct account_row *row)
 {
-    static const struct keypair_policy fresh = { .is_active = true, .max_priority = 100 };
+    static const struct keypair_policy fresh = { .is_active = true,
+                                                 .max_pending_sessions = POLICY_PENDING_SESSIONS,
+                                                 .max_priority = 100 };
     const struct policy_params *params = row->params;
     const struct keypair_policy *old = row->old ? row->old : &fresh;
     struct keypair_policy *policy = &row->event->policy;

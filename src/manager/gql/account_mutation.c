@@ -108,6 +108,11 @@ static int account_mutation_create_row(struct account_mutation *m, struct aq_err
 
     if (r == 0 && json_object_set_new(given, m->noun->key, json_string(key)) < 0)
         r = aq_fail_oom(err);
+    /* As in Backend.AI, where what says nothing of pending sessions does not limit them. */
+    if (r == 0 && m->noun->kind == &account_policy
+        && !json_object_get(given, "max_pending_sessions")
+        && json_object_set_new(given, "max_pending_sessions", json_integer(0)) < 0)
+        r = aq_fail_oom(err);
     if (r == 0)
         r = account_change_row(m->change, NULL, given, err);
     if (r == 0 && m->noun->kind == &account_user)

@@ -218,7 +218,8 @@ static void what_waits_is_limited_in_number_and_amount(void **state)
     (void)must("first", (struct wanted){ .slots = "{\"cpu\":\"1\"}" });
     (void)must("second", (struct wanted){ .slots = "{\"cpu\":\"1\"}" });
     refused("three", (struct wanted){ .slots = "{\"cpu\":\"1\"}" }, EDQUOT, "",
-            "You cannot have more than 2 pending sessions.");
+            "You cannot have more than 2 pending sessions. Wait until some of them have begun, or "
+            "end some.");
     policy.max_pending_sessions = 0;
     policy.max_pending_slots = amounts("{\"cpu\":\"4\"}");
     save_policy(policy);

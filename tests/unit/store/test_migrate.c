@@ -114,16 +114,24 @@ static void test_ours(void **state)
     assert_null(store);
 }
 
+/* A database as it was before the migration of that name. */
+static struct sql *open_before(const char *name)
+{
+    struct sql *db = open_empty();
+    size_t before = 0;
+
+    while (strstr(store_migrations[before].name, name) == NULL)
+        before++;
+    assert_int_equal(migrate(db, store_migrations, before, NULL), 0);
+    return db;
+}
+
 /* What was a setting goes into the configuration tree. */
 static void test_settings_become_keys(void **state)
 {
-    AQ_CLEANUP(sql_closep) struct sql *db = open_empty();
-    size_t before = 0;
+    AQ_CLEANUP(sql_closep) struct sql *db = open_before("create_config_entries");
 
     (void)state;
-    while (strstr(store_migrations[before].name, "create_config_entries") == NULL)
-        before++;
-    assert_int_equal(migrate(db, store_migrations, before, NULL), 0);
     assert_int_equal(sql_run_script(db,
                                     "INSERT INTO settings (key, value) VALUES"
                                     " ('manager.status', 'frozen'), ('manager.announcement', ''),"
@@ -138,6 +146,33 @@ static void test_settings_become_keys(void **state)
     assert_int_equal(ask(db, "SELECT COUNT(*) FROM settings"), 1);
 }
 
+/* The default policy gets a limit of pending sessions, unless it has one; others stay. */
+static void test_pending_sessions_are_limited(void **state)
+{
+    static const struct {
+        const char *name;
+        int before, after;
+    } rows[] = {
+        { "default", 0, 100000 }, { "default", -1, 100000 }, { "default", 7, 7 }, { "lab", 0, 0 }
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        AQ_CLEANUP(sql_closep) struct sql *db = open_before("limit_pending_sessions");
+        AQ_CLEANUP(aq_freep) char *insert = aq_format(
+            "INSERT INTO keypair_policies (name, unlimited_unspecified, total_slots,"
+            " max_session_lifetime_sec, idle_timeout_sec, max_concurrent_sessions,"
+            " max_containers_per_session, max_pending_sessions, max_priority, created_at)"
+            " VALUES ('%s', 1, '{}', 0, 0, 0, 0, %d, 100, 1)",
+            rows[i].name, rows[i].before);
+
+        assert_int_equal(sql_run_script(db, insert, NULL), 0);
+        assert_int_equal(migrate(db, store_migrations, store_migration_count, NULL), 0);
+        assert_int_equal(ask(db, "SELECT max_pending_sessions FROM keypair_policies"),
+                         rows[i].after);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +181,7 @@ int main(void)
         cmocka_unit_test(test_tampered_refused),
         cmocka_unit_test(test_half_is_undone),
         cmocka_unit_test(test_settings_become_keys),
+        cmocka_unit_test(test_pending_sessions_are_limited),
         cmocka_unit_test_setup_teardown(test_ours, bench_setup, bench_teardown),
     };
 
