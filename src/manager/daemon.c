@@ -160,6 +160,8 @@ static int daemon_open_core(struct daemon *d, bool dev, struct aq_error *err)
         .kill_grace_usec = d->conf->kill_grace_usec,
         .attempts_age_usec = d->conf->attempts_age_usec,
         .attempts_sessions = d->conf->attempts_sessions,
+        .session_bytes_max = d->conf->session_bytes_max,
+        .user_session_bytes_max = d->conf->user_session_bytes_max,
         .dev = dev,
     };
     int r = daemon_split_names(d, err);

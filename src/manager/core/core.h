@@ -48,13 +48,15 @@ struct core_conf {
     uint16_t link_port;            /* 0 = any free one, see core_link_port() */
     const char *const *link_names; /* host names and addresses for its certificate */
     size_t link_name_count;
-    int64_t heartbeat_usec;     /* wanted from agents; 0 = 3 s */
-    int64_t agent_timeout_usec; /* silence after which an agent is LOST; 0 = 40 s */
-    int64_t kill_grace_usec;    /* between SIGTERM and SIGKILL of a session; 0 = 10 s */
-    int64_t attempts_age_usec;  /* attempts to schedule are kept so long after a session's end;
+    int64_t heartbeat_usec;         /* wanted from agents; 0 = 3 s */
+    int64_t agent_timeout_usec;     /* silence after which an agent is LOST; 0 = 40 s */
+    int64_t kill_grace_usec;        /* between SIGTERM and SIGKILL of a session; 0 = 10 s */
+    int64_t attempts_age_usec;      /* attempts to schedule are kept so long after a session's end;
                                    0 = 30 days */
-    int64_t attempts_sessions;  /* and of that many latest sessions; 0 = 100,000 */
-    bool dev;                   /* add the well-known development users */
+    int64_t attempts_sessions;      /* and of that many latest sessions; 0 = 100,000 */
+    int64_t session_bytes_max;      /* of memory, for sessions that have not ended; 0 = 1 GiB */
+    int64_t user_session_bytes_max; /* for those of one user; 0 = 256 MiB */
+    bool dev;                       /* add the well-known development users */
     int64_t retention_usec[RETENTION_ENTITY_COUNT]; /* how long rows are kept; 0 = forever */
 };
 

@@ -185,6 +185,10 @@ static void core_apply_defaults(struct core_conf *conf)
         conf->attempts_age_usec = INT64_C(30) * 86400 * USEC_PER_SEC;
     if (!conf->attempts_sessions)
         conf->attempts_sessions = 100000;
+    if (!conf->session_bytes_max)
+        conf->session_bytes_max = INT64_C(1) << 30;
+    if (!conf->user_session_bytes_max)
+        conf->user_session_bytes_max = INT64_C(256) << 20;
 }
 
 int core_new(const struct core_conf *conf, struct core **ret, struct aq_error *err)

@@ -43,6 +43,7 @@ void queue_add(struct core *core, struct session_entry *l)
     l->queue.is_parked = false;
     l->queue.verdict = SCHED_BEHIND;
     l->resource_group->pending++;
+    l->accounts[SCHED_KEYPAIR]->pending++;
     sched_sync_mark_session(l);
     if (l->retry.backoff_usec > clock_monotonic_usec()) {
         l->queue.verdict_usec = clock_monotonic_usec();
@@ -60,8 +61,9 @@ void queue_remove(struct core *core, struct session_entry *l)
     if (list_is_empty(&l->queue.link))
         return;
     list_remove(&l->queue.link);
-    assert(l->resource_group->pending > 0);
+    assert(l->resource_group->pending > 0 && l->accounts[SCHED_KEYPAIR]->pending > 0);
     l->resource_group->pending--;
+    l->accounts[SCHED_KEYPAIR]->pending--;
     if (l->sched.membership == MEMBERSHIP_WAITING)
         sched_sync_mark_session(l);
     if (l->resource_group->blocker == l)

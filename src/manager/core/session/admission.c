@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "manager/core/session/image_requirements.h"
+#include "manager/core/state/account.h"
+#include "manager/core/state/session_bytes.h"
 #include "manager/core/state/session_entry.h"
 #include "sched/admit.h"
 #include "manager/core/accounts/access.h"
@@ -80,27 +82,49 @@ void admission_done(struct admission_queue *queue)
 
 static int admission_add_waiting(struct admission_queue *queue, const struct session *s)
 {
-    queue->count++;
     for (size_t k = 0; k < s->kernel_count; k++)
         if (slots_add(&queue->slots, &s->kernels[k].requested) < 0)
             return -ENOMEM;
     return 0;
 }
 
-/* Sessions of a request have one owner as a rule: count again for another one only. */
-static int admission_count_waiting(const struct core *core, const struct session *s,
-                                   struct admission_queue *queue)
+/* Sessions of a request have one owner as a rule: sum again for another one only. */
+static int admission_sum_waiting(const struct core *core, const struct session *s,
+                                 struct admission_queue *queue)
 {
     if (strcmp(queue->access_key, s->access_key) == 0)
         return 0;
     memcpy(queue->access_key, s->access_key, sizeof(queue->access_key));
-    queue->count = 0;
     slots_done(&queue->slots);
     for (const struct session *o = NULL; (o = core_next_session(core, o));)
         if (o->status == SESSION_PENDING && strcmp(o->access_key, s->access_key) == 0
             && admission_add_waiting(queue, o) < 0)
             return -ENOMEM;
     return 0;
+}
+
+/* ---- what it takes itself ---- */
+
+void admission_release(struct core *core, struct admission_hold *hold)
+{
+    if (!hold->user)
+        return;
+    hold->keypair->pending--;
+    session_bytes_add(core, hold->user, -hold->bytes);
+    *hold = (struct admission_hold){ .user = NULL };
+}
+
+static int admission_find_hold(struct core *core, const struct session *s,
+                               struct admission_hold *ret)
+{
+    char user[UUID_TEXT_MAX];
+
+    *ret = (struct admission_hold){
+        .keypair = account_get(core, SCHED_KEYPAIR, s->access_key),
+        .user = account_get(core, SCHED_USER, uuid_format(&s->user_id, user)),
+        .bytes = session_bytes_of(s),
+    };
+    return ret->keypair && ret->user ? 0 : -ENOMEM;
 }
 
 /* ---- together ---- */
@@ -183,24 +207,34 @@ static int admission_decide(struct core *core, const struct admission *a, struct
 }
 
 int admission_check(struct core *core, struct session *s, const struct admission_request *asked,
-                    struct admission_queue *queue, struct aq_error *err)
+                    struct admission_queue *queue, struct admission_hold *ret_hold,
+                    struct aq_error *err)
 {
     struct sched_session subject;
     struct admission a = { .types = core->types, .resource_group = asked->resource_group };
+    struct admission_hold hold;
     int r;
 
     admission_set_policy(core, s, &a);
     r = admission_set_kernels(core, s, asked, &subject, &a);
     if (r == 0)
         r = admission_list_groups(core, s, asked->splitting, &a);
-    if (r == 0 && (a.pending_max != ADMIT_UNLIMITED || a.pending_slots_max)) {
-        r = admission_count_waiting(core, s, queue);
-        a.pending = queue->count;
+    if (r == 0 && (r = admission_find_hold(core, s, &hold)) == 0)
+        a.pending = (int64_t)hold.keypair->pending;
+    if (r == 0 && a.pending_slots_max) {
+        r = admission_sum_waiting(core, s, queue);
         a.pending_slots = &queue->slots;
     }
     r = r < 0 ? aq_fail_oom(err) : admission_decide(core, &a, s, err);
+    if (r == 0)
+        r = session_bytes_check(core, hold.user, hold.bytes, err);
     if (r == 0 && a.pending_slots && admission_add_waiting(queue, s) < 0)
         r = aq_fail_oom(err);
+    if (r == 0) {
+        hold.keypair->pending++;
+        session_bytes_add(core, hold.user, hold.bytes);
+        *ret_hold = hold;
+    }
     arena_clear(&core->scratch, 1 << 16);
     return r;
 }

@@ -9,13 +9,14 @@
 #include "model/resource_opts.h"
 #include "model/session.h"
 
+struct account;
 struct aq_error;
 struct core;
 
-/* What waits of one owner, counted when it is first needed; .access_key "" at first. */
+/* What one owner's waiting sessions ask for, summed when it is first needed; .access_key "" at
+ * first. */
 struct admission_queue {
     char access_key[ACCESS_KEY_MAX];
-    int64_t count;
     struct slots slots;
 };
 
@@ -33,12 +34,23 @@ struct admission_request {
     bool waits_for_capacity; /* more than any agent has is fine */
 };
 
-/* Whether 's' may wait, by sched_admit(): then its resource group is set, that of
- * that name or the first that takes it if NULL, and it counts as waiting for those
- * of the same request that come after it. Errors of sched_admit(), with all that is
+/* What a session that was admitted takes of its owner's limits before it is in memory; zeroed =
+ * nothing. */
+struct admission_hold {
+    struct account *keypair, *user;
+    int64_t bytes;
+};
+
+/* It is in memory, or will not be made. */
+void admission_release(struct core *core, struct admission_hold *hold);
+
+/* Whether 's' may wait, by sched_admit() and session_bytes_check(): then its resource
+ * group is set, that of that name or the first that takes it if NULL, and it counts as
+ * waiting from now on, until *ret_hold is released. Errors of those, with all that is
  * wrong in the text.
  */
 int admission_check(struct core *core, struct session *s, const struct admission_request *asked,
-                    struct admission_queue *queue, struct aq_error *err);
+                    struct admission_queue *queue, struct admission_hold *ret_hold,
+                    struct aq_error *err);
 
 #endif

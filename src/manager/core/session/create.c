@@ -32,6 +32,7 @@ struct create_draft {
     char *resource_group; /* asked for, NULL = any */
     char *image;
     struct admission_request asked; /* but the group; in create_creation.arena */
+    struct admission_hold hold;     /* from its admission until the answer */
     struct dependency_missing missing;
     struct allowed *allowed; /* as read, until it is kept */
     bool wants_allowed;
@@ -64,8 +65,10 @@ static void create_draft_done(struct create_draft *d)
 
 static void create_creation_free(struct create_creation *c)
 {
-    for (size_t i = 0; i < c->count; i++)
+    for (size_t i = 0; i < c->count; i++) {
+        admission_release(c->core, &c->drafts[i].hold);
         create_draft_done(&c->drafts[i]);
+    }
     free(c->created);
     event_batch_free(c->batch);
     strbuf_done(&c->text);
@@ -207,7 +210,7 @@ static int create_complete(struct create_creation *c, struct create_draft *d,
     if (d->s.resource_group)
         return 0; /* admitted before a commit that was refused */
     d->asked.resource_group = d->resource_group;
-    return admission_check(c->core, &d->s, &d->asked, queue, &c->err);
+    return admission_check(c->core, &d->s, &d->asked, queue, &d->hold, &c->err);
 }
 
 /* What the request will be answered. Behind the sessions: create_take_back() counts on it. */

@@ -19,7 +19,9 @@ struct account {
     struct list members; /* sessions that hold something */
     size_t member_count;
     struct list parked; /* PENDING sessions that this account's limits hold up */
-    struct slots used;  /* what members hold, unless is_stale */
+    size_t pending;     /* of a keypair: its PENDING sessions, those under way to the store, too */
+    int64_t session_bytes; /* of a user: session_bytes.h, those under way, too */
+    struct slots used;     /* what members hold, unless is_stale */
     bool is_stale;
     uint32_t index;              /* in the snapshot under construction */
     struct list resource_groups; /* resource_group_account.account_link */

@@ -16,6 +16,7 @@
 #include "manager/core/state/constraints.h"
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/resource_group_entry.h"
+#include "manager/core/state/session_bytes.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/session_use.h"
 #include "manager/core/state/state.h"
@@ -328,6 +329,8 @@ struct session_entry *session_entry_add(struct core *core, struct session *s)
     if (!l || entry_index(core, l) < 0
         || !vec_grow(&core->heap, &core->heap_cap, core->sessions_by_id.count, sizeof(*core->heap)))
         return NULL; /* the caller ends the process */
+    l->bytes = session_bytes_of(&l->s);
+    session_bytes_add(core, l->accounts[SCHED_USER], l->bytes);
     entry_list_by_row(core, l);
     return l;
 }
@@ -341,6 +344,7 @@ void session_entry_retire(struct core *core, struct session_entry *l)
     for (size_t i = 0; i < l->s.kernel_count; i++)
         session_entry_release(core, l, i, 0);
     core->hooks->on_retire(core, l);
+    session_bytes_add(core, l->accounts[SCHED_USER], -l->bytes);
     list_remove(&l->touched_link);
     map_remove(&core->sessions_by_id, l->s.id.bytes, sizeof(l->s.id.bytes));
     for (size_t i = 0; i < l->s.kernel_count; i++)

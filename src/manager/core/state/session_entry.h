@@ -65,6 +65,7 @@ struct session_entry {
     struct resource_group_entry *resource_group;
     struct account *accounts[SCHED_ACCOUNT_KINDS];
     struct list account_links[SCHED_ACCOUNT_KINDS]; /* account.members while it holds */
+    int64_t bytes;                                  /* its part of its user's session_bytes */
     bool is_in_usage;                               /* it is in those */
     int64_t since_usec;                             /* monotonic, when this status was applied */
     struct {

@@ -106,6 +106,7 @@ struct core {
     struct map sessions_by_id, sessions_by_name;
     struct map kernels_by_id; /* struct session_entry * */
     struct list sessions, touched, deferred_free;
+    int64_t session_bytes; /* that these take, and those under way to the store: session_bytes.h */
     struct session_entry **heap;
     size_t heap_count, heap_cap;
     struct map dependents; /* id of a live session -> struct dependents */
