@@ -96,6 +96,8 @@ struct session {
     char *domain, *resource_group;
     char *spec;         /* JSON of everything only the agent needs (image, command, environ,
                          cluster, resource_opts, bootstrap); kept for restarts */
+    bool is_spec_short; /* in memory only: it lacks command, environ and bootstrap, which the
+                         store has */
     char *image, *tag;  /* members of spec, to show and filter by; NULL = none */
     bool is_multi_node; /* so is its cluster_mode */
     char *reason;       /* status_info; NULL = none */

@@ -304,6 +304,6 @@ void session_find_brief_by_owner(struct api *api, struct request *req, session_f
         return;
     }
     live = session_find_certain(api, req, params.owner_access_key);
-    if (!live || !session_find_answer_live(api, req, live, fn, api))
+    if (!live || live->is_spec_short || !session_find_answer_live(api, req, live, fn, api))
         session_find(api, req, params.owner_access_key, fn, api);
 }

@@ -136,7 +136,10 @@ static void session_view_write_spec_members(const struct session_row *row, struc
     const char *architecture = json_string_value(json_object_get(spec, "architecture"));
 
     w->out->failed |= variables && !text;
-    jsonw_member_str(w, "environ", text ? text : "{}");
+    if (row->session.is_spec_short)
+        jsonw_member_null(w, "environ"); /* the store has it, and is away */
+    else
+        jsonw_member_str(w, "environ", text ? text : "{}");
     jsonw_member_str(w, "architecture", architecture ? architecture : "x86_64");
 }
 

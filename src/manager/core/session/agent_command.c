@@ -18,13 +18,24 @@
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
+#include "store/query.h"
+
+#define REREAD_USEC USEC_PER_SEC /* after a read that failed */
+
+/* NULL if it is told nothing now. */
+static struct agent_entry *agent_command_find_agent(const struct core *core, const char *agent_id)
+{
+    struct agent_entry *a = agent_entry_find(core, agent_id);
+
+    return a && a->is_connected && a->is_synced ? a : NULL;
+}
 
 static bool agent_command_send(struct core *core, const char *agent_id, const struct message *msg)
 {
-    struct agent_entry *a = agent_entry_find(core, agent_id);
+    struct agent_entry *a = agent_command_find_agent(core, agent_id);
     struct aq_error err = { 0 };
 
-    if (!a || !a->is_connected || !a->is_synced)
+    if (!a)
         return false;
     if (core->send(core, agent_id, msg, &err) == 0)
         return true;
@@ -175,12 +186,89 @@ static int agent_command_fill_create(struct core *core, const struct session_ent
     return c->hostname ? agent_command_fill_cluster(core, &l->s, c) : -1;
 }
 
+/* The whole spec of a session of which memory has a part, on its way from the store. */
+struct agent_command_reading {
+    struct core *core;
+    struct uuid id;
+    uint32_t version; /* of the session that asks */
+    char *spec;
+};
+
+static int agent_command_read_spec(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    struct agent_command_reading *reading = data;
+    AQ_CLEANUP(store_page_freep) struct store_page *page = NULL;
+    struct store_query query = { .ids = &reading->id, .id_count = 1, .limit = 1 };
+    int r = store_list_sessions(tx, &query, &page, err);
+
+    if (r < 0)
+        return r;
+    if (page->count == 0 || !page->sessions[0].session.spec)
+        return aq_fail(err, ENOENT, "the database does not have it");
+    reading->spec = strdup(page->sessions[0].session.spec);
+    return reading->spec ? 0 : aq_fail_oom(err);
+}
+
+/* lifecycle.c asks for the kernels again. */
+static void agent_command_on_spec(void *data, int r, const struct aq_error *err)
+{
+    struct agent_command_reading *reading = data;
+    struct session_entry *l = session_entry_find(reading->core, &reading->id);
+
+    if (l) {
+        l->start.is_reading = false;
+        if (r < 0) {
+            if (r != -EHOSTDOWN)
+                log_warning("session '%s' is not started yet: reading what it runs: %s", l->s.name,
+                            err->text);
+            session_entry_wake_at(reading->core, l, clock_monotonic_usec() + REREAD_USEC);
+        } else {
+            if (l->s.version == reading->version)
+                l->start.spec = AQ_TAKE(reading->spec);
+            session_entry_touch(reading->core, l);
+        }
+    }
+    free(reading->spec);
+    free(reading);
+}
+
+static void agent_command_start_reading(struct core *core, struct session_entry *l)
+{
+    struct agent_command_reading *reading = calloc(1, sizeof(*reading));
+
+    if (reading) {
+        *reading = (struct agent_command_reading){ core, l->s.id, l->s.version, NULL };
+        l->start.is_reading = store_read(core->store, agent_command_read_spec,
+                                         agent_command_on_spec, reading)
+                              == 0;
+    }
+    if (!l->start.is_reading) {
+        free(reading);
+        session_entry_wake_at(core, l, clock_monotonic_usec() + REREAD_USEC);
+    }
+}
+
+/* All of it; NULL if it is not in memory, but will be. */
+static const char *agent_command_get_spec(struct core *core, struct session_entry *l)
+{
+    if (!l->s.is_spec_short)
+        return l->s.spec ? l->s.spec : "{}";
+    if (!l->start.spec && !l->start.is_reading)
+        agent_command_start_reading(core, l);
+    return l->start.spec;
+}
+
 void agent_command_create(struct core *core, struct session_entry *l, size_t rank)
 {
     const struct kernel *k = &l->s.kernels[rank];
     struct message msg = { .type = MSG_KERNEL_CREATE };
-    json_t *spec = json_load_string(l->s.spec ? l->s.spec : "{}", 0);
+    const char *text = agent_command_find_agent(core, k->agent_id) ? agent_command_get_spec(core, l)
+                                                                   : NULL;
+    json_t *spec;
 
+    if (!text)
+        return;
+    spec = json_load_string(text, 0);
     AQ_FAULT("core.kernel.create.sending");
     if (spec && agent_command_fill_create(core, l, k, spec, &msg.kernel_create) == 0
         && agent_command_send(core, k->agent_id, &msg)) {

@@ -15,7 +15,9 @@ struct core;
 struct session_entry;
 struct uuid;
 
-/* Tell the kernel's agent; nothing if it is not connected or not synced. */
+/* Tell the kernel's agent; nothing if it is not connected or not synced, or if what it runs has to
+ * be read from the store: then the session is looked at again when that is there.
+ */
 void agent_command_create(struct core *core, struct session_entry *l, size_t rank);
 
 /* Restart a kernel's programs there. */

@@ -19,6 +19,7 @@
 #include "manager/core/state/session_bytes.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/session_use.h"
+#include "manager/core/state/spec_text.h"
 #include "manager/core/state/state.h"
 #include "model/measured.h"
 
@@ -322,11 +323,24 @@ struct session_entry *session_entry_new(struct core *core, struct session *s)
     return l;
 }
 
+static int entry_shorten_spec(struct session_entry *l)
+{
+    char *kept;
+    int r = spec_text_shorten(l->s.spec, &kept);
+
+    if (r < 0 || !kept)
+        return r;
+    free(l->s.spec);
+    l->s.spec = kept;
+    l->s.is_spec_short = true;
+    return 0;
+}
+
 struct session_entry *session_entry_add(struct core *core, struct session *s)
 {
     struct session_entry *l = session_entry_new(core, s);
 
-    if (!l || entry_index(core, l) < 0
+    if (!l || entry_shorten_spec(l) < 0 || entry_index(core, l) < 0
         || !vec_grow(&core->heap, &core->heap_cap, core->sessions_by_id.count, sizeof(*core->heap)))
         return NULL; /* the caller ends the process */
     l->bytes = session_bytes_of(&l->s);
@@ -370,6 +384,7 @@ void session_entry_free(struct session_entry *l)
         session_entry_forget_facts(&l->kernels[i]);
         entry_free_measured(l->kernels[i].measured);
     }
+    free(l->start.spec);
     free(l->placement.architecture);
     constraints_free(l);
     free(l->retry.failed_agent);

@@ -88,6 +88,11 @@ struct session_entry {
         char *failed_agent;   /* where its last start failed; NULL = none did */
     } retry;                  /* session/retry.c */
     struct {
+        bool is_reading; /* the whole spec is under way from the store */
+        char *spec;      /* all of it, until the status changes; NULL = s.spec is, or it is not
+                            needed */
+    } start;             /* session/agent_command.c */
+    struct {
         char *architecture; /* NULL = any */
         bool is_single_node;
         enum splitting splitting;                /* as it says itself */
