@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <grp.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -236,6 +237,8 @@ int main(int argc, char **argv)
     struct aq_error err = { 0 };
     int r;
 
+    /* Long texts of sessions that are read one after another would each leave a hole in the heap. */
+    (void)mallopt(M_MMAP_THRESHOLD, 32 << 10);
     log_init("manager", LOG_LEVEL_INFO);
     r = manager_parse(argc, argv, &o);
     if (r > 0)

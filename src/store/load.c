@@ -282,7 +282,7 @@ static int load_row(struct loader *l, const struct load_table *table, struct row
 static int load_table(struct loader *l, const struct load_table *table, struct aq_error *err)
 {
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
-    struct row row = { 0 };
+    struct row row = { .cuts_specs = true };
     int r = sql_prepare_scan(l->tx->db, table->query, &q, err);
 
     if (r == 0 && table->begin)

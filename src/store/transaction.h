@@ -80,6 +80,8 @@ struct row {
     struct sql_stmt *q;
     struct arena *arena;
     bool no_memory, is_damaged;
+    bool cuts_specs; /* of sessions, as memory keeps them: a copy of the whole, one a session, would
+                        leave a hole in the heap for each */
     const char *slots_text; /* of the last row that had any, if there is an arena ... */
     struct slots slots;     /* ... and what it says: rows that say the same share it */
 };

@@ -5,7 +5,7 @@
 #include "world.h"
 
 #include "manager/core/state/session_bytes.h"
-#include "manager/core/state/spec_text.h"
+#include "model/spec_text.h"
 
 #define LONG 50000
 

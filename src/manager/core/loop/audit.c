@@ -17,7 +17,6 @@
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
-#include "manager/core/state/spec_text.h"
 #include "manager/core/state/state.h"
 
 struct audit {
@@ -94,16 +93,6 @@ static void audit_compare_kernel(struct audit *a, const struct kernel *m, const 
         audit_find(a, "kernel %s: devices, ports, exit code or time of change differ", id);
 }
 
-/* Memory keeps no long texts. */
-static bool audit_same_spec(const struct session *m, const struct session *s)
-{
-    AQ_CLEANUP(aq_freep) char *kept = NULL;
-
-    if (spec_text_shorten(s->spec, &kept) < 0)
-        return true;
-    return m->is_spec_short == (kept != NULL) && audit_same_text(m->spec, kept ? kept : s->spec);
-}
-
 static void audit_compare_session(struct audit *a, const struct session *s)
 {
     const struct session_entry *l = session_entry_find(a->core, &s->id);
@@ -124,7 +113,8 @@ static void audit_compare_session(struct audit *a, const struct session *s)
         || m->priority != s->priority || !uuid_equals(&m->user_id, &s->user_id)
         || !uuid_equals(&m->project_id, &s->project_id) || strcmp(m->access_key, s->access_key) != 0
         || !audit_same_text(m->domain, s->domain)
-        || !audit_same_text(m->resource_group, s->resource_group) || !audit_same_spec(m, s)
+        || !audit_same_text(m->resource_group, s->resource_group)
+        || m->is_spec_short != s->is_spec_short || !audit_same_text(m->spec, s->spec)
         || !audit_same_text(m->image, s->image) || !audit_same_text(m->tag, s->tag)
         || m->is_multi_node != s->is_multi_node)
         audit_find(a, "session %s: name, owner, group, priority or spec differ", id);

@@ -8,7 +8,7 @@
 
 #include "manager/core/state/account.h"
 #include "manager/core/state/session_entry.h"
-#include "manager/core/state/spec_text.h"
+#include "model/spec_text.h"
 #include "manager/core/state/state.h"
 
 /* What is elsewhere: indexes, placement constraints, the scheduler's copy, what the allocator adds.

@@ -19,7 +19,7 @@
 #include "manager/core/state/session_bytes.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/session_use.h"
-#include "manager/core/state/spec_text.h"
+#include "model/spec_text.h"
 #include "manager/core/state/state.h"
 #include "model/measured.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* spec_text.c - the spec of a session as memory keeps it: without long texts */
-#include "manager/core/state/spec_text.h"
+#include "model/spec_text.h"
 
 #include <errno.h>
 #include <string.h>

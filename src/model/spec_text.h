@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* spec_text.h - the spec of a session as memory keeps it: without long texts */
-#ifndef AQ_MANAGER_CORE_STATE_SPEC_TEXT_H
-#define AQ_MANAGER_CORE_STATE_SPEC_TEXT_H
+#ifndef AQ_MODEL_SPEC_TEXT_H
+#define AQ_MODEL_SPEC_TEXT_H
 
 /* What is longer is kept without its command, bootstrap script and environment: only the agent
  * needs these, and the store has them. */
