@@ -157,8 +157,8 @@ static void submit(void)
     char name[32];
     const struct session_request req = { .name = name,
                                          .type = SESSION_BATCH,
-                                         .image = "sh",
-                                         .command = "true",
+                                         .spec.image = "sh",
+                                         .spec.command = "true",
                                          .access_key = "AKIANABBDUSEREXAMPLE",
                                          .priority = -1 };
     const struct audit_who by = { .user_name = "user@lablup.com",

@@ -45,20 +45,19 @@ static struct event_batch *make_batch(const struct run *run)
     if (!e)
         return NULL;
     s = &e->session;
-    *s = (struct session){
-        .id = uuid_random(),
-        .type = SESSION_BATCH,
-        .priority = 10,
-        .user_id = run->user_id,
-        .project_id = run->project_id,
-        .access_key = "AKIAIOSFODNN7EXAMPLE",
-        .domain = strdup("default"),
-        .resource_group = strdup("default"),
-        .spec = strdup("{\"image\":\"\",\"command\":\"true\",\"environ\":{},\"cluster_size\":1}"),
-        .created_usec = clock_realtime_usec(),
-        .kernels = calloc(1, sizeof(*s->kernels)),
-        .kernel_count = 1
-    };
+    *s = (struct session){ .id = uuid_random(),
+                           .type = SESSION_BATCH,
+                           .priority = 10,
+                           .user_id = run->user_id,
+                           .project_id = run->project_id,
+                           .access_key = "AKIAIOSFODNN7EXAMPLE",
+                           .domain = strdup("default"),
+                           .resource_group = strdup("default"),
+                           .spec = session_spec_copy(
+                               &(struct session_spec){ .image = "", .command = "true" }),
+                           .created_usec = clock_realtime_usec(),
+                           .kernels = calloc(1, sizeof(*s->kernels)),
+                           .kernel_count = 1 };
     (void)snprintf(s->name, sizeof(s->name), "bench-%zu", run->sent);
     s->status_changed_usec = s->created_usec;
     if (!s->kernels)

@@ -18,8 +18,7 @@ static const char insert_kernel[] =
     "INSERT INTO kernels (session_seq, rank, id, role, role_index, status, version, attempt,"
     " requested, status_changed_at) VALUES ($1, 0, $2, 'main', 1, 'PENDING', 1, 0, $3, $4)";
 static const char count_up[] = "UPDATE manager_lease SET beat = beat + 1 WHERE epoch = $1";
-static const char spec[] =
-    "{\"image\":\"\",\"command\":\"true\",\"environ\":{},\"cluster_size\":1}";
+static const char spec[] = "{\"image\":\"\",\"command\":\"true\"}";
 static const char slots[] = "{\"cpu\":1000000,\"mem\":1073741824}";
 
 static bool prepare(PGconn *conn, const char *name, const char *text)

@@ -61,21 +61,6 @@ static int message_encode_json(const struct message_field *field, const char *te
     return 0;
 }
 
-static void message_encode_env(const struct message_field *field, const void *place,
-                               struct jsonw *w)
-{
-    const struct text_pair *env = *(struct text_pair *const *)place;
-    size_t count = *message_list_count(place);
-
-    if (count == 0)
-        return;
-    jsonw_key(w, field->key);
-    jsonw_object_begin(w);
-    for (size_t i = 0; i < count; i++)
-        jsonw_member_str(w, env[i].key, env[i].value);
-    jsonw_object_end(w);
-}
-
 static int message_encode_list(const struct message_field *field, const void *place,
                                struct jsonw *w, struct aq_error *err)
 {
@@ -144,8 +129,8 @@ static int message_encode_field(const struct message_field *field, const void *p
         return 0;
     case MESSAGE_FIELD_JSON:
         return message_encode_json(field, *(const char *const *)place, w, err);
-    case MESSAGE_FIELD_ENV:
-        message_encode_env(field, place, w);
+    case MESSAGE_FIELD_SPEC:
+        session_spec_write(place, SESSION_SPEC_OF_AGENT, w);
         return 0;
     case MESSAGE_FIELD_LIST:
         return message_encode_list(field, place, w, err);
@@ -224,35 +209,6 @@ static int message_decode_json(const struct message_decoder *d, const json_t *va
     *ret = text ? arena_strdup(d->arena, text) : NULL;
     free(text);
     return *ret ? 0 : message_no_memory(d);
-}
-
-static int message_decode_env(const struct message_decoder *d, json_t *value, const char *key,
-                              void *place)
-{
-    struct text_pair *env;
-    const char *name;
-    json_t *text;
-    size_t count = 0;
-    int r = 0;
-
-    if (!json_is_object(value))
-        return message_refuse(d, key, "an object of texts");
-    env = arena_array(d->arena, json_object_size(value) + 1, sizeof(*env));
-    if (!env)
-        return message_no_memory(d);
-    json_object_foreach(value, name, text) {
-        if (!name[0] || strchr(name, '='))
-            return message_refuse(d, key, "names without '='");
-        env[count].key = arena_strdup(d->arena, name);
-        if (!env[count].key)
-            return message_no_memory(d);
-        r = message_decode_str(d, text, key, &env[count++].value);
-        if (r < 0)
-            return r;
-    }
-    *(struct text_pair **)place = env;
-    *message_list_count(place) = count;
-    return 0;
 }
 
 static int message_decode_list(const struct message_decoder *d, const json_t *value,
@@ -335,8 +291,7 @@ static int message_decode_field(const struct message_decoder *d, json_t *value,
         return message_decode_str(d, value, field->key, place);
     case MESSAGE_FIELD_JSON:
         return message_decode_json(d, value, field->key, place);
-    case MESSAGE_FIELD_ENV:
-        return message_decode_env(d, value, field->key, place);
+    case MESSAGE_FIELD_SPEC:
     case MESSAGE_FIELD_LIST:
         return message_decode_list(d, value, field, place);
     case MESSAGE_FIELD_VALUES:
@@ -380,6 +335,11 @@ static int message_decode_fields(const struct message_decoder *d, const json_t *
     for (; r == 0 && fields->kind != MESSAGE_FIELD_END; fields++) {
         json_t *value = json_object_get(object, fields->key);
 
+        if (fields->kind == MESSAGE_FIELD_SPEC) {
+            r = session_spec_read(object, SESSION_SPEC_OF_AGENT, d->arena,
+                                  (void *)((char *)to + fields->offset), d->err);
+            continue;
+        }
         if (fields->required && message_is_void(value))
             return aq_fail_field(d->err, EINVAL, fields->key, "'%s' is missing", fields->key);
         if (value && !json_is_null(value))
@@ -424,6 +384,14 @@ int message_decode(const char *text, size_t len, struct message *ret, struct aq_
     else
         *ret = got;
     return r;
+}
+
+int message_copy(const struct message *msg, struct message *ret, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    int r = message_encode(msg, &text, err);
+
+    return r < 0 ? r : message_decode(text.data, text.len, ret, err);
 }
 
 void message_done(struct message *msg)

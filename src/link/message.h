@@ -29,6 +29,7 @@
 #include "base/strbuf.h"
 #include "base/text_pair.h"
 #include "base/uuid.h"
+#include "model/session_spec.h"
 
 #define LINK_PROTOCOL_MIN 1
 #ifndef LINK_PROTOCOL_MAX /* tests have an agent that knows the next one, too */
@@ -144,10 +145,6 @@ enum msg_kernel_state {
     MSG_KERNEL_ERROR,       /* "ERROR": never ran; error_* say why */
 };
 
-/* Values of msg_kernel_create.input. */
-#define KERNEL_INPUT_STREAM "stream"     /* comes over a stream of kind "input" */
-#define KERNEL_INPUT_TERMINAL "terminal" /* of a terminal, as output and errors */
-
 struct msg_kernel_create {
     struct uuid kernel_id, session_id;
     int64_t attempt; /* 1.. ; with kernel_id the key that makes this message idempotent.
@@ -164,15 +161,8 @@ struct msg_kernel_create {
     const char *slots;    /* JSON {"cpu":"1","mem":"1073741824"} */
     const char *devices;  /* JSON as kernel_status.alloc, of slots of which the scheduler chose the
                              one device that gives all; NULL = which ones is up to the agent */
-    const char *image;
-    const char *command;       /* run by /bin/sh -c; NULL: an interactive shell on a terminal */
-    const char *bootstrap;     /* shell text run before the command; NULL = none */
-    const char *input;         /* standard input of the command: KERNEL_INPUT_*; NULL = /dev/null */
-    const char *cwd;           /* below the work directory; NULL = the work directory */
-    struct text_pair *environ; /* {"NAME":"value"} */
-    size_t environ_count;
-    const char *resource_opts;  /* JSON object; NULL = none */
-    const char *preopen_ports;  /* JSON list of ports to publish beside the image's; NULL = none */
+    struct session_spec spec;   /* SESSION_SPEC_OF_AGENT, as keys beside the others */
+    const char *cwd;            /* below the work directory; NULL = the work directory */
     int64_t batch_timeout_usec; /* 0 = none */
     const char *ssh_seed; /* 64 hexadecimal digits: what the session's SSH keys are made from */
     const char *ssh_public_key; /* its user's own, that lets in, too; NULL = none */
@@ -465,6 +455,8 @@ int message_encode(const struct message *msg, struct strbuf *out, struct aq_erro
  */
 int message_decode(const char *text, size_t len, struct message *ret,
                    struct aq_error *err) AQ_UNTRUSTED;
+/* A copy that stands alone; message_done() when done with it. Errors as of both. */
+int message_copy(const struct message *msg, struct message *ret, struct aq_error *err);
 void message_done(struct message *msg);
 
 const char *message_type_name(enum message_type type); /* "kernel.create"; "unknown" */

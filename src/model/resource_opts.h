@@ -8,10 +8,6 @@
 #ifndef AQ_MODEL_RESOURCE_OPTS_H
 #define AQ_MODEL_RESOURCE_OPTS_H
 
-#include <stdint.h>
-
-#include "base/error.h"
-
 struct json_t;
 
 #define RESOURCE_OPTS_SPLITTING "allow_fractional_resource_fragmentation"
@@ -24,10 +20,5 @@ enum splitting { SPLITTING_UNSAID, SPLITTING_FORBIDDEN, SPLITTING_ALLOWED };
 
 /* UNSAID also for what is no truth value, and for a NULL 'opts'. */
 enum splitting resource_opts_splitting(const struct json_t *opts);
-
-/* Bytes of shared memory into *ret, which stays as it is if they are not said. -EINVAL for what is
- * no size.
- */
-int resource_opts_shmem(const struct json_t *opts, int64_t *ret, struct aq_error *err);
 
 #endif

@@ -174,39 +174,27 @@ void services_mark_endpoints(struct services *services, const char *label)
 
 /* ---- what a session opens ---- */
 
-static int service_port_add_opened(struct services *services, const json_t *port,
-                                   struct aq_error *err)
+static int service_port_add_opened(struct services *services, int64_t port, struct aq_error *err)
 {
     static const char field[] = "preopen_ports";
-    json_int_t number = json_integer_value(port);
 
-    if (!json_is_integer(port) || number < 0 || number > INT32_MAX)
+    if (port < 0 || port > INT32_MAX)
         return aq_fail_field(err, EINVAL, field, "preopen_ports must be a list of port numbers");
     if (services->count == SERVICE_PORTS_MAX)
         return aq_fail_field(err, E2BIG, field, "a container can have %d service ports at most",
                              SERVICE_PORTS_MAX);
     (void)snprintf(service_port_add_service(services, "preopen")->name, SERVICE_NAME_MAX + 1, "%ld",
-                   (long)number);
-    return service_port_add(services, (long)number, 1024, 65535, field, err);
+                   (long)port);
+    return service_port_add(services, (long)port, 1024, 65535, field, err);
 }
 
-int services_add_preopen(struct services *services, const char *json, struct aq_error *err)
+int services_add_preopen(struct services *services, const struct int_list *ports,
+                         struct aq_error *err)
 {
-    json_t *list, *port;
-    size_t i;
     int r = 0;
 
-    errno = 0;
-    list = json_load_string(json, 0);
-    if (!list && errno == ENOMEM)
-        return aq_fail_oom(err);
-    if (!json_is_array(list))
-        r = aq_fail_field(err, EINVAL, "preopen_ports",
-                          "preopen_ports must be a list of port numbers");
-    json_array_foreach(list, i, port)
-        if (r == 0)
-            r = service_port_add_opened(services, port, err);
-    json_decref(list);
+    for (size_t i = 0; r == 0 && i < ports->count; i++)
+        r = service_port_add_opened(services, ports->items[i], err);
     return r;
 }
 

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/lists.h"
 #include "base/jsonw.h"
 
 #define SERVICE_LABEL "ai.backend.service-ports"
@@ -44,11 +45,11 @@ int services_add_label(struct services *services, const char *label,
 /* Services whose names an image's SERVICE_ENDPOINT_LABEL lists, "NAME,NAME", serve a model. */
 void services_mark_endpoints(struct services *services, const char *label);
 
-/* Add the ports that a session opens: a JSON list of numbers from 1024 on, each
- * a service called by its number. -EINVAL with field "preopen_ports", -E2BIG.
+/* Add the ports that a session opens, from 1024 on, each a service called by its
+ * number. -EINVAL with field "preopen_ports", -E2BIG.
  */
-int services_add_preopen(struct services *services, const char *json,
-                         struct aq_error *err) AQ_UNTRUSTED;
+int services_add_preopen(struct services *services, const struct int_list *ports,
+                         struct aq_error *err);
 
 /* Add one at a reserved port, which the platform itself serves; false if there
  * is no room, or the image has one of this name. 'protocol' is static.

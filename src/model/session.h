@@ -11,6 +11,7 @@
 #include "base/list.h"
 #include "base/uuid.h"
 #include "model/retry.h"
+#include "model/session_spec.h"
 #include "model/slot.h"
 #include "model/status.h"
 
@@ -94,15 +95,14 @@ struct session {
     struct uuid user_id, project_id;
     char access_key[ACCESS_KEY_MAX];
     char *domain, *resource_group;
-    char *spec;         /* JSON of everything only the agent needs (image, command, environ,
-                         cluster, resource_opts, bootstrap); kept for restarts */
-    bool is_spec_short; /* in memory only: it lacks command, environ and bootstrap, which the
-                         store has */
-    char *image, *tag;  /* members of spec, to show and filter by; NULL = none */
-    bool is_multi_node; /* so is its cluster_mode */
-    char *reason;       /* status_info; NULL = none */
-    char *status_data;  /* JSON; for PENDING the scheduler's explanation; NULL = none */
-    bool forced;        /* termination without grace was asked for */
+    struct session_spec *spec; /* what it asks for; NULL where it was not read */
+    bool is_spec_short;        /* in memory only: it lacks command, environ and bootstrap, which
+                                  the store has */
+    char *image, *tag;         /* members of spec, to show and filter by; NULL = none */
+    bool is_multi_node;        /* so is its cluster_mode */
+    char *reason;              /* status_info; NULL = none */
+    char *status_data;         /* JSON; for PENDING the scheduler's explanation; NULL = none */
+    bool forced;               /* termination without grace was asked for */
     int64_t created_usec, status_changed_usec;
     int64_t starts_usec;        /* reservation for batch sessions; 0 = none */
     int64_t batch_timeout_usec; /* 0 = none */

@@ -53,16 +53,32 @@ static void apps_add(struct apps *apps, const char *name, const char *protocol,
     apps->count++;
 }
 
+/* Those of "8888,9000", as far as it goes so. */
+static struct int_list apps_read_ports(const char *text, int64_t room[SERVICE_PORTS_MAX])
+{
+    struct int_list ports = { .items = room };
+    char *end;
+
+    for (; text && ports.count < SERVICE_PORTS_MAX; text = *end == ',' ? end + 1 : NULL) {
+        long port = strtol(text, &end, 10);
+
+        if (end == text)
+            break;
+        room[ports.count++] = port;
+    }
+    return ports;
+}
+
 static void apps_add_services(struct apps *apps)
 {
-    const char *label = getenv("BACKENDAI_SERVICE_PORTS"), *at = getenv("BACKENDAI_PREOPEN_PORTS");
-    AQ_CLEANUP(strbuf_donep) struct strbuf opened = STRBUF_INIT;
+    const char *label = getenv("BACKENDAI_SERVICE_PORTS");
+    int64_t room[SERVICE_PORTS_MAX];
+    struct int_list opened = apps_read_ports(getenv("BACKENDAI_PREOPEN_PORTS"), room);
     struct services services = { .count = 0 };
     struct aq_error err = { 0 };
 
-    strbuf_addf(&opened, "[%s]", at ? at : "");
-    if ((label && services_add_label(&services, label, &err) < 0) || !strbuf_ok(&opened)
-        || services_add_preopen(&services, opened.data, &err) < 0)
+    if ((label && services_add_label(&services, label, &err) < 0)
+        || services_add_preopen(&services, &opened, &err) < 0)
         return; /* with such ones a session does not start */
     for (size_t i = 0; i < services.count; i++)
         apps_add(apps, services.items[i].name, services.items[i].protocol,

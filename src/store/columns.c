@@ -91,6 +91,40 @@ char *row_text(struct row *row)
     return copy;
 }
 
+static struct session_spec *columns_keep_spec(const struct row *row,
+                                              const struct session_spec *spec, bool *ret_is_short)
+{
+    struct session_spec *kept;
+
+    *ret_is_short = row->cuts_specs && session_spec_is_long(spec);
+    if (*ret_is_short)
+        return session_spec_copy_short(spec);
+    if (!row->arena)
+        return session_spec_copy(spec);
+    if ((kept = arena_alloc(row->arena, sizeof(*kept))))
+        *kept = *spec;
+    return kept;
+}
+
+struct session_spec *row_spec(struct row *row, bool *ret_is_short)
+{
+    const char *text = sql_get_text(row->q);
+    AQ_CLEANUP(arena_donep) struct arena scratch = ARENA_INIT;
+    struct session_spec spec, *kept;
+    int r;
+
+    if (!text)
+        return NULL;
+    r = session_spec_parse(text, row->arena ? row->arena : &scratch, &spec, NULL);
+    row->no_memory |= r == -ENOMEM;
+    row->is_damaged |= r < 0 && r != -ENOMEM;
+    if (r < 0)
+        return NULL;
+    kept = columns_keep_spec(row, &spec, ret_is_short);
+    row->no_memory |= !kept;
+    return kept;
+}
+
 void row_bounded(struct row *row, char *ret, size_t size)
 {
     const char *text = sql_get_text(row->q);

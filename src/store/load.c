@@ -237,6 +237,7 @@ static int load_read_session(struct loader *l, struct row *row, struct event *e,
     int r;
 
     session_read_row(row, &e->session, &kernels);
+    row->is_damaged |= !e->session.spec;
     r = load_read_kernels(l, &e->session, kernels, err);
     return r < 0 ? r : load_read_dependencies(l, &e->session, err);
 }

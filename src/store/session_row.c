@@ -1,24 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* session_row.c - sessions and kernels from their columns */
-#include <string.h>
-
-#include "model/spec_text.h"
 #include "store/transaction.h"
-
-/* Without a copy of the whole, if only a part of it is kept. */
-static char *session_read_spec(struct row *row, bool *ret_is_short)
-{
-    const char *text = row->cuts_specs ? sql_get_text(row->q) : NULL;
-    char *kept = NULL;
-
-    if (!row->cuts_specs)
-        return row_text(row);
-    row->no_memory |= spec_text_shorten(text, &kept) < 0;
-    *ret_is_short = kept != NULL;
-    if (!kept && text)
-        row->no_memory |= !(kept = strdup(text));
-    return kept;
-}
 
 void session_read_row(struct row *row, struct session *ret, size_t *ret_kernel_count)
 {
@@ -39,7 +21,7 @@ void session_read_row(struct row *row, struct session *ret, size_t *ret_kernel_c
     ret->domain = row_text(row);
     ret->resource_group = row_text(row);
     *ret_kernel_count = (size_t)sql_get_int(q);
-    ret->spec = session_read_spec(row, &ret->is_spec_short);
+    ret->spec = row_spec(row, &ret->is_spec_short);
     ret->reason = row_text(row);
     ret->status_data = row_text(row);
     ret->forced = sql_get_int(q) != 0;

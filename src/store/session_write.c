@@ -27,11 +27,26 @@ static int session_refuse_insert(const void *of, int r, struct aq_error *err)
     return r == -EEXIST ? session_fail_name_taken(s->name, err) : r;
 }
 
+static int session_write_spec(const struct session *s, struct strbuf *ret, struct aq_error *err)
+{
+    struct jsonw w = jsonw_make(ret);
+
+    jsonw_object_begin(&w);
+    session_spec_write(s->spec, SESSION_SPEC_ALL, &w);
+    jsonw_object_end(&w);
+    return strbuf_ok(ret) ? 0 : aq_fail_oom(err);
+}
+
 static int session_insert_row(struct store_tx *tx, const struct session *s, struct aq_error *err)
 {
     char id[UUID_TEXT_MAX], user[UUID_TEXT_MAX], project[UUID_TEXT_MAX];
+    AQ_CLEANUP(strbuf_donep) struct strbuf spec = STRBUF_INIT;
     struct sql_stmt *q;
-    int r = sql_prepare(
+    int r = session_write_spec(s, &spec, err);
+
+    if (r < 0)
+        return r;
+    r = sql_prepare(
         tx->db,
         "INSERT INTO sessions (seq, id, name, type, status, version, result, priority, user_id,"
         " project_id, access_key, domain, resource_group, kernel_count, image, tag,"
@@ -59,7 +74,7 @@ static int session_insert_row(struct store_tx *tx, const struct session *s, stru
     sql_put_text(q, s->image);
     sql_put_text(q, s->tag);
     sql_put_text(q, cluster_mode_name(s->is_multi_node));
-    sql_put_text(q, s->spec);
+    sql_put_text(q, spec.data);
     sql_put_text(q, s->reason);
     sql_put_text(q, s->status_data);
     sql_put_int(q, s->forced);

@@ -89,6 +89,8 @@ struct row {
 char *row_text(struct row *row);                           /* null = NULL */
 void row_bounded(struct row *row, char *ret, size_t size); /* null = "" */
 void row_slots(struct row *row, struct slots *ret);        /* null = none */
+/* null = NULL; of a long one the short part, if the row cuts specs */
+struct session_spec *row_spec(struct row *row, bool *ret_is_short);
 /* 0, -ENOMEM or -EUCLEAN, naming 'what'. */
 int row_check(const struct row *row, const char *what, struct aq_error *err);
 

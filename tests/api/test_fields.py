@@ -34,7 +34,7 @@ def flat(params, within=lambda fields: fields, outer=""):
 
 
 GOOD = {"text": "abcd", "boolean": True, "uuid": "00000000-0000-4000-8000-000000000000",
-        "texts": [], "integers": [], "object": {}, "json": 1, "struct": {}, "ignored": 1,
+        "scalar": "1", "texts": [], "integers": [], "object": {}, "json": 1, "struct": {}, "ignored": 1,
         "unsupported": None}
 
 
@@ -52,6 +52,8 @@ def wrong_values(param):
         yield from (5, True, [1], {"a": 1})
         if param.get("max"):
             yield "x" * (param["max"] + 1)
+    elif kind == "scalar":
+        yield from (True, 1.5, [1], {"a": 1}, "x" * (param["max"] + 1))
     elif kind == "boolean":
         yield from ("perhaps", 2, -1, [1], {"a": 1}, 1.5)
     elif kind == "integer":

@@ -233,6 +233,18 @@ def test_more_than_any_agent_has(admin, user, name):
     assert user.delete("/session/" + made).status == 200
 
 
+@pytest.mark.parametrize("waits", (True, False))
+def test_variables_called_as_constraints_are(user, name, waits):
+    """What a program is told says nothing of how its session is scheduled."""
+    config = {"environ": {"scheduling": "fair", "architecture": "vax", "callback_url": "none",
+                          "wait_for_capacity": "true"}}
+    made = user.post("/session", batch(name, "true", config=config, starts_at="1h",
+                                       wait_for_capacity=waits)).json["sessionId"]
+    assert user.get("/aliquot/v1/sessions/" + made).json["wait_for_capacity"] is waits
+    assert user.get("/session/" + made).json["architecture"] == "x86_64"
+    assert user.delete("/session/" + made).status == 200
+
+
 @pytest.mark.parametrize("settings, backfill", [
     ({}, True), ({"scheduler_opts": {"pending_timeout": 60}}, True), ({"scheduler": "drf"}, True),
     ({"retries": 3}, False), ({"backfill": False}, False),

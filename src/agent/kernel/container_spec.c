@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,7 +13,6 @@
 #include "agent/kernel/services.h"
 #include "agent/ssh/ssh.h"
 #include "model/session.h"
-#include "model/resource_opts.h"
 #include "model/slot.h"
 
 #define LABEL_PREFIX "ai.backend."
@@ -99,12 +97,10 @@ static const char *container_list_cores(const struct alloc_grant *grant, struct 
 static int container_read_shm(const struct msg_kernel_create *create, int64_t usual, int64_t *ret,
                               struct aq_error *err)
 {
-    json_t *opts = create->resource_opts ? json_loads(create->resource_opts, 0, NULL) : NULL;
-    int r;
+    int r = session_spec_shmem(&create->spec, ret, err);
 
-    *ret = usual;
-    r = resource_opts_shmem(opts, ret, err);
-    json_decref(opts);
+    if (!create->spec.shmem)
+        *ret = usual;
     return r;
 }
 

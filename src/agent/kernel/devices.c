@@ -107,20 +107,14 @@ static void devices_on_described(void *data, const struct disk_job *job, const s
 /* The files of the config directory, now that all is known. */
 static int devices_write_config(struct local_kernel *k, struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *spec = disk_worker_kernel_path(k->agent->disk, &k->id, "spec.json");
     struct disk_job job = { .action = DISK_DESCRIBE,
                             .id = k->id,
                             .attempt = k->attempt,
                             .program = STRBUF_INIT,
                             .on_done = devices_on_described,
                             .data = k->agent };
-    struct message msg;
-    int r = spec ? kernel_spec_read(spec, &msg, err) : aq_fail_oom(err);
+    int r = kernel_describe_config(k, &k->command.kernel_create, &job, err);
 
-    if (r < 0)
-        return r;
-    r = kernel_describe_config(k, &msg.kernel_create, &job, err);
-    message_done(&msg);
     if (r < 0)
         disk_job_done(&job);
     else

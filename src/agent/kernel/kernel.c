@@ -3,7 +3,6 @@
 #include "agent/kernel/kernel_internal.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <string.h>
 
 #include "agent/kernel/bootstrap.h"
@@ -14,7 +13,6 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
-#include "model/resource_opts.h"
 #include "model/session.h"
 #include "monitor/protocol.h"
 
@@ -53,7 +51,7 @@ void kernel_drop(struct local_kernel *k)
     free(k->user_id);
     free(k->project_id);
     free(k->hostname);
-    free(k->preopen_ports);
+    message_done(&k->command);
     free(k->service_ports);
     slots_done(&k->slots);
     alloc_grant_done(&k->chosen);
@@ -127,18 +125,22 @@ void kernel_note_error(struct local_kernel *k, const struct aq_error *err)
 
 /* ---- its life ---- */
 
-static bool kernel_forbids_splitting(const struct msg_kernel_create *create)
+int kernel_keep_command(struct local_kernel *k, const struct msg_kernel_create *create,
+                        struct aq_error *err)
 {
-    json_t *opts = create->resource_opts ? json_loads(create->resource_opts, 0, NULL) : NULL;
-    enum splitting splitting = resource_opts_splitting(opts);
+    struct message copy;
+    int r = kernel_spec_copy(create, &copy, err);
 
-    json_decref(opts);
-    return splitting == SPLITTING_FORBIDDEN;
+    if (r < 0)
+        return r;
+    message_done(&k->command);
+    k->command = copy;
+    return 0;
 }
 
-int kernel_take_spec(struct local_kernel *k, const struct msg_kernel_create *create,
-                     struct aq_error *err)
+int kernel_take_spec(struct local_kernel *k, struct aq_error *err)
 {
+    const struct msg_kernel_create *create = &k->command.kernel_create;
     struct slots slots = { .items = NULL };
     int r = kernel_spec_check(create, err);
 
@@ -148,21 +150,20 @@ int kernel_take_spec(struct local_kernel *k, const struct msg_kernel_create *cre
         return r;
     slots_done(&k->slots);
     k->slots = slots;
-    k->forbids_splitting = kernel_forbids_splitting(create);
+    k->forbids_splitting = create->spec.splitting == SPLITTING_FORBIDDEN;
     k->chosen.count = 0;
     if (create->devices
         && alloc_grant_read_json(&k->chosen, create->devices, k->agent->resources.types) < 0)
         return aq_fail_oom(err);
-    kernel_set_text(&k->image_name, create->image);
+    kernel_set_text(&k->image_name, create->spec.image);
     kernel_set_text(&k->hostname, create->hostname);
-    kernel_set_text(&k->preopen_ports, create->preopen_ports);
     k->is_main = !create->role || strcmp(create->role, "main") == 0;
     kernel_set_text(&k->user_id, create->user_id);
     kernel_set_text(&k->project_id, create->group_id);
     k->session_id = create->session_id;
     k->has_ssh_seed = create->ssh_seed != NULL;
     k->is_interactive = create->session_type && strcmp(create->session_type, "interactive") == 0;
-    k->has_bootstrap = create->bootstrap != NULL;
+    k->has_bootstrap = create->spec.bootstrap != NULL;
     k->is_batch = create->session_type && strcmp(create->session_type, "batch") == 0;
     return 0;
 }
@@ -320,26 +321,15 @@ void kernel_fail(struct local_kernel *k, const struct aq_error *err)
     kernel_end_unstarted(k, MONITOR_NOT_STARTED, err->text);
 }
 
-/* What spec.json says becomes what is wanted. */
-static int kernel_take_saved_spec(struct local_kernel *k, struct aq_error *err)
-{
-    AQ_CLEANUP(aq_freep) char *path = disk_worker_kernel_path(k->agent->disk, &k->id, "spec.json");
-    struct message msg;
-    int r = path ? kernel_spec_read(path, &msg, err) : aq_fail_oom(err);
-
-    if (r < 0)
-        return r;
-    r = kernel_take_spec(k, &msg.kernel_create, err);
-    message_done(&msg);
-    return r < 0 ? r : devices_ensure(k, err);
-}
-
 /* Its devices first, then the program. */
 static void kernel_begin(struct local_kernel *k)
 {
     struct aq_error err = { 0 };
     bool is_new = !k->is_described && !k->is_attached && !k->attaching && !k->is_describing;
-    int r = is_new ? kernel_take_saved_spec(k, &err) : 0;
+    int r = is_new ? kernel_take_spec(k, &err) : 0;
+
+    if (r == 0 && is_new)
+        r = devices_ensure(k, &err);
 
     if (r == 0 && !k->is_described)
         r = devices_prepare(k, &err);

@@ -18,8 +18,10 @@
 struct local_kernel {
     struct agent_daemon *agent;
     struct uuid id, session_id;
-    int64_t attempt;     /* wanted, as in spec.json once is_saved */
-    int64_t run_attempt; /* of 'run' */
+    struct message command; /* kernel.create, as in spec.json once is_saved; MSG_UNKNOWN if that
+                               cannot be read */
+    int64_t attempt;        /* wanted, as in spec.json once is_saved */
+    int64_t run_attempt;    /* of 'run' */
     enum msg_kernel_state state;
     bool is_batch;
     bool has_bootstrap; /* a script runs before its program */
@@ -34,7 +36,6 @@ struct local_kernel {
     struct image_room room;              /* it waits for that */
     bool is_connected;                   /* the network is there */
     char *hostname;                      /* as requested; NULL = none */
-    char *preopen_ports;                 /* JSON, as requested; NULL = none */
     bool is_main;                        /* of its session: it has the image's services */
     bool has_ssh_seed;                   /* its session is one that has SSH */
     bool is_interactive;
@@ -75,9 +76,11 @@ struct local_kernel *kernel_add(struct agent_daemon *agent, const struct uuid *i
 /* Out of the table; its directory stays. */
 void kernel_drop(struct local_kernel *k);
 
-/* Take slots, type and ids from a command. */
-int kernel_take_spec(struct local_kernel *k, const struct msg_kernel_create *create,
-                     struct aq_error *err);
+/* Keep a copy of the command that is wanted from now on. */
+int kernel_keep_command(struct local_kernel *k, const struct msg_kernel_create *create,
+                        struct aq_error *err);
+/* Take slots, type and ids from what is kept. */
+int kernel_take_spec(struct local_kernel *k, struct aq_error *err);
 /* Do the next thing. */
 void kernel_step(struct local_kernel *k);
 /* It cannot be started. */

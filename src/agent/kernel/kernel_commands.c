@@ -118,10 +118,12 @@ static void kernel_commands_create_new(struct agent_daemon *agent, uint64_t seq,
         r = aq_fail_oom(&err);
     if (r == 0) {
         k->attempt = create->attempt;
-        r = kernel_take_spec(k, create, &err);
+        r = kernel_keep_command(k, create, &err);
     }
     if (r == 0)
-        r = container_is_wanted(agent, create->image, &k->is_container, &err);
+        r = kernel_take_spec(k, &err);
+    if (r == 0)
+        r = container_is_wanted(agent, create->spec.image, &k->is_container, &err);
     if (r == 0)
         r = services_check(k, &err);
     if (r == 0)
@@ -146,15 +148,20 @@ static void kernel_commands_begin_attempt(struct local_kernel *k, uint64_t seq, 
                                           const struct msg_kernel_create *create)
 {
     int64_t former = k->attempt;
+    struct message command = { .type = MSG_UNKNOWN };
     struct aq_error err = { 0 };
 
     k->attempt = attempt;
     devices_detach(k);
-    if (kernel_commands_save(k, DISK_REPLACE, seq, create, &err) < 0) {
+    if (kernel_spec_copy(create, &command, &err) < 0
+        || kernel_commands_save(k, DISK_REPLACE, seq, create, &err) < 0) {
         k->attempt = former;
         kernel_commands_reject(k->agent, create, &err);
+        message_done(&command);
         return;
     }
+    AQ_SWAP(k->command, command);
+    message_done(&command);
     k->wants_end = k->has_exit = false;
     k->exit_code = 0;
     k->error_kind = NULL;
@@ -187,9 +194,7 @@ void kernel_on_restart(struct agent_daemon *agent, uint64_t seq,
                        const struct msg_kernel_restart *restart)
 {
     struct local_kernel *k = kernel_find(agent, &restart->kernel_id);
-    AQ_CLEANUP(aq_freep) char *path = NULL;
-    struct aq_error err = { 0 };
-    struct message msg;
+    struct msg_kernel_create create;
 
     AQ_FAULT("agent.restart.received");
     if (!k || restart->attempt <= k->attempt) {
@@ -197,15 +202,13 @@ void kernel_on_restart(struct agent_daemon *agent, uint64_t seq,
             kernel_report(k);
         return;
     }
-    path = disk_worker_kernel_path(agent->disk, &k->id, "spec.json");
-    if (!path || kernel_spec_read(path, &msg, &err) < 0) {
-        log_error("a kernel cannot be restarted: %s", path ? err.text : "out of memory");
+    if (k->command.type == MSG_UNKNOWN) {
+        log_error("a kernel cannot be restarted: its order is unreadable");
         return;
     }
-    msg.kernel_create.attempt = restart->attempt;
-    kernel_commands_begin_attempt(k, seq, restart->attempt, restart->grace_usec,
-                                  &msg.kernel_create);
-    message_done(&msg);
+    create = k->command.kernel_create;
+    create.attempt = restart->attempt;
+    kernel_commands_begin_attempt(k, seq, restart->attempt, restart->grace_usec, &create);
 }
 
 void kernel_on_destroy(struct agent_daemon *agent, const struct msg_kernel_destroy *destroy)
@@ -262,20 +265,16 @@ void kernel_on_describe(struct agent_daemon *agent, const struct msg_kernel_desc
 {
     struct local_kernel *k = kernel_find(agent, &describe->kernel_id);
     struct message answer = { .type = MSG_KERNEL_ORDER, .kernel_order = { describe->kernel_id } };
-    AQ_CLEANUP(aq_freep) char *path = NULL, *order = NULL;
-    struct aq_error err = { 0 };
-    struct message saved;
+    AQ_CLEANUP(aq_freep) char *order = NULL;
+    struct aq_error err = { .text = "its order is unreadable" };
+    struct msg_kernel_create create;
 
     if (!k)
         return; /* the inventory says what is here */
-    path = disk_worker_kernel_path(agent->disk, &k->id, "spec.json");
-    if (path && kernel_spec_read(path, &saved, &err) == 0) {
-        saved.kernel_create.ssh_seed = NULL; /* the manager derives it */
-        if (kernel_spec_write(&saved.kernel_create, k->attempt, &order, &err) == 0)
-            answer.kernel_order.order = order;
-        message_done(&saved);
-    }
-    if (!order)
-        log_warning("a kernel cannot be described: %s", path ? err.text : "out of memory");
+    create = k->command.kernel_create;
+    create.ssh_seed = NULL; /* the manager derives it */
+    if (k->command.type == MSG_UNKNOWN || kernel_spec_write(&create, k->attempt, &order, &err) < 0)
+        log_warning("a kernel cannot be described: %s", err.text);
+    answer.kernel_order.order = order;
     agent_send(agent, &answer);
 }

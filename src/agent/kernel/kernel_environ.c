@@ -176,7 +176,7 @@ static void kernel_environ_set_identity(struct environ *env, const struct msg_ke
     kernel_environ_set_optional(env, "BACKENDAI_USER_UUID", create->user_id);
     kernel_environ_set_optional(env, "BACKENDAI_USER_EMAIL", create->user_email);
     kernel_environ_set_optional(env, "BACKENDAI_USER_NAME", create->user_name);
-    kernel_environ_set_optional(env, "BACKENDAI_KERNEL_IMAGE", create->image);
+    kernel_environ_set_optional(env, "BACKENDAI_KERNEL_IMAGE", create->spec.image);
     kernel_environ_set_number(env, "BACKENDAI_CLUSTER_SIZE",
                               create->cluster_size ? create->cluster_size : 1);
     kernel_environ_set_optional(env, "BACKENDAI_CLUSTER_REPLICAS", create->replicas);
@@ -219,8 +219,9 @@ const char *const *kernel_environ_make(const struct msg_kernel_create *create,
     kernel_environ_set_defaults(&env, create, place);
     kernel_environ_set_cores(&env, place);
     kernel_environ_set_interpreters(&env, place->labels);
-    for (size_t i = 0; i < create->environ_count; i++)
-        kernel_environ_set_variable(&env, create->environ[i].key, create->environ[i].value);
+    for (size_t i = 0; i < create->spec.environ.count; i++)
+        kernel_environ_set_variable(&env, create->spec.environ.items[i].key,
+                                    create->spec.environ.items[i].value);
     kernel_environ_drop_foreign_devices(&env, place);
     kernel_environ_set_devices(&env, place->attachment);
     kernel_environ_set_identity(&env, create, place);

@@ -33,6 +33,14 @@ int kernel_spec_check(const struct msg_kernel_create *create, struct aq_error *e
     return 0;
 }
 
+int kernel_spec_copy(const struct msg_kernel_create *create, struct message *ret,
+                     struct aq_error *err)
+{
+    const struct message msg = { .type = MSG_KERNEL_CREATE, .kernel_create = *create };
+
+    return message_copy(&msg, ret, err);
+}
+
 int kernel_spec_write(const struct msg_kernel_create *create, int64_t attempt, char **ret,
                       struct aq_error *err)
 {
@@ -171,12 +179,14 @@ static int kernel_spec_split_command(const char *command, struct arena *arena,
 
 bool kernel_spec_has_terminal(const struct msg_kernel_create *create)
 {
-    return !create->command || (create->input && strcmp(create->input, KERNEL_INPUT_TERMINAL) == 0);
+    return !create->spec.command
+           || (create->spec.input && strcmp(create->spec.input, KERNEL_INPUT_TERMINAL) == 0);
 }
 
 bool kernel_spec_has_input(const struct msg_kernel_create *create)
 {
-    return create->command && create->input && strcmp(create->input, KERNEL_INPUT_STREAM) == 0;
+    return create->spec.command && create->spec.input
+           && strcmp(create->spec.input, KERNEL_INPUT_STREAM) == 0;
 }
 
 int kernel_spec_argv(const struct msg_kernel_create *create,
@@ -184,31 +194,32 @@ int kernel_spec_argv(const struct msg_kernel_create *create,
                      const char *const **ret, struct aq_error *err)
 {
     const char **argv = arena_array(arena, 7, sizeof(*argv));
+    const struct session_spec *spec = &create->spec;
     size_t n = 0;
 
     if (!argv)
         return aq_fail_oom(err);
     *ret = argv;
-    if (!place->shell && create->bootstrap)
+    if (!place->shell && spec->bootstrap)
         return aq_fail_as(err, ENOTSUP, "no-shell", "bootstrap",
                           "the image has no shell, which a bootstrap script needs");
     if (!place->shell)
-        return create->command ? kernel_spec_split_command(create->command, arena, ret, err) : 0;
-    if (!create->command && !create->bootstrap) {
+        return spec->command ? kernel_spec_split_command(spec->command, arena, ret, err) : 0;
+    if (!spec->command && !spec->bootstrap) {
         argv[0] = place->shell;
         argv[1] = "-l";
         return 0;
     }
     argv[n++] = "/bin/sh";
     argv[n++] = "-c";
-    if (!create->bootstrap) {
-        argv[n++] = create->command;
+    if (!spec->bootstrap) {
+        argv[n++] = spec->command;
         return 0;
     }
-    argv[n++] = create->command ? BOOTSTRAP_COMMAND "exec /bin/sh -c \"$2\""
-                                : BOOTSTRAP_COMMAND "exec \"$2\" -l";
+    argv[n++] = spec->command ? BOOTSTRAP_COMMAND "exec /bin/sh -c \"$2\""
+                              : BOOTSTRAP_COMMAND "exec \"$2\" -l";
     argv[n++] = "sh";
-    argv[n++] = create->bootstrap;
-    argv[n++] = create->command ? create->command : place->shell;
+    argv[n++] = spec->bootstrap;
+    argv[n++] = spec->command ? spec->command : place->shell;
     return 0;
 }

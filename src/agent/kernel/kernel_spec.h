@@ -18,10 +18,14 @@
 /* What the agent itself checks: -EINVAL with the member as field. */
 int kernel_spec_check(const struct msg_kernel_create *create, struct aq_error *err);
 
+/* A copy of the command that stands alone; message_done() when done with it. */
+int kernel_spec_copy(const struct msg_kernel_create *create, struct message *ret,
+                     struct aq_error *err);
+
 /* The text of spec.json with this attempt; caller frees. */
 int kernel_spec_write(const struct msg_kernel_create *create, int64_t attempt, char **ret,
                       struct aq_error *err);
-/* Read spec.json; message_done() when done with it. */
+/* Read spec.json, once for each process of the agent; message_done() when done with it. */
 int kernel_spec_read(const char *path, struct message *ret, struct aq_error *err);
 
 /* What a kernel got, for its resource.txt; borrowed. */

@@ -19,7 +19,7 @@
 
 /* The paths of the kernel's directories; NULL if memory is short. */
 struct places {
-    char *work, *cwd, *run, *spec, *config, *environ, *scratch;
+    char *work, *cwd, *run, *config, *environ, *scratch;
 };
 
 static void places_done(struct places *places)
@@ -27,7 +27,6 @@ static void places_done(struct places *places)
     free(places->work);
     free(places->cwd);
     free(places->run);
-    free(places->spec);
     free(places->config);
     free(places->environ);
     free(places->scratch);
@@ -42,13 +41,11 @@ static int places_init(struct places *places, const struct local_kernel *k, stru
     *places = (struct places){
         .work = disk_worker_kernel_path(disk, &k->id, "work"),
         .run = disk_worker_run_path(disk, &k->id, k->attempt),
-        .spec = disk_worker_kernel_path(disk, &k->id, "spec.json"),
         .config = disk_worker_kernel_path(disk, &k->id, "config"),
         .environ = disk_worker_kernel_path(disk, &k->id, "config/environ.txt"),
         .scratch = disk_worker_kernel_path(disk, &k->id, is_limited ? "scratch.img" : "scratch")
     };
-    return places->work && places->run && places->spec && places->config && places->environ
-                   && places->scratch
+    return places->work && places->run && places->config && places->environ && places->scratch
                ? 0
                : aq_fail_oom(err);
 }
@@ -141,19 +138,13 @@ static int kernel_start_process(struct local_kernel *k, const struct msg_kernel_
     return runtime_start(k->agent->runtime, &spec, &kernel_run_events, k, &k->run, err);
 }
 
-/* Start what spec.json says. */
-static int kernel_start_from_spec(struct local_kernel *k, struct places *places,
-                                  struct aq_error *err)
+static int kernel_start_from_command(struct local_kernel *k, struct places *places,
+                                     struct aq_error *err)
 {
-    struct message msg;
-    int r = kernel_spec_read(places->spec, &msg, err);
+    const struct msg_kernel_create *create = &k->command.kernel_create;
 
-    if (r < 0)
-        return r;
-    r = k->is_container ? start_container(k, &msg.kernel_create, places, err)
-                        : kernel_start_process(k, &msg.kernel_create, places, err);
-    message_done(&msg);
-    return r;
+    return k->is_container ? start_container(k, create, places, err)
+                           : kernel_start_process(k, create, places, err);
 }
 
 /* The command is durable, and it has its devices or gets them now. */
@@ -169,7 +160,7 @@ int kernel_launch(struct local_kernel *k, struct aq_error *err)
     spec.directory = places.run;
     r = k->is_described
             ? runtime_start(k->agent->runtime, &spec, &kernel_run_events, k, &k->run, err)
-            : kernel_start_from_spec(k, &places, err);
+            : kernel_start_from_command(k, &places, err);
     if (r == 0)
         k->run_attempt = k->attempt;
     AQ_FAULT("agent.start.done");

@@ -67,7 +67,9 @@ static void recover_find_spec(struct local_kernel *k)
     if (r == 0) {
         if (uuid_equals(&msg.kernel_create.kernel_id, &k->id)) {
             k->attempt = msg.kernel_create.attempt;
-            r = kernel_take_spec(k, &msg.kernel_create, &err);
+            k->command = msg;
+            msg = (struct message){ .type = MSG_UNKNOWN };
+            r = kernel_take_spec(k, &err);
         } else { /* a directory used again, and a power failure */
             r = aq_fail(&err, EINVAL, "'%s' is of another kernel", path);
         }

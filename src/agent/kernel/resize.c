@@ -29,10 +29,11 @@ struct resizing {
     struct accel_attachment attachment; /* of 'fresh', while it is written */
     struct accel_call *asking;          /* the plugins */
     char *slots_text, *alloc_text;      /* for reports, once it is certain */
-    int64_t trial;    /* of the manager; 0 = a former process of the agent had it */
-    bool is_certain;  /* written: it survives this process */
-    bool is_ordered;  /* it is to be done, not only tried */
-    uint64_t writing; /* number of the disk's job; 0 = none */
+    int64_t trial;          /* of the manager; 0 = a former process of the agent had it */
+    bool is_certain;        /* written: it survives this process */
+    bool is_ordered;        /* it is to be done, not only tried */
+    uint64_t writing;       /* number of the disk's job; 0 = none */
+    struct message command; /* with the new amounts, while it is written */
 };
 
 static uint64_t last_job;
@@ -48,6 +49,7 @@ static void resizing_free(struct resizing *z)
     slots_done(&z->slots);
     free(z->slots_text);
     free(z->alloc_text);
+    message_done(&z->command);
     free(z);
 }
 AQ_DEFINE_CLEANUP(struct resizing, resizing_free)
@@ -155,6 +157,7 @@ static void resize_take_over(struct local_kernel *k)
     AQ_SWAP(k->grant, z->fresh);
     AQ_SWAP(k->slots, z->slots);
     AQ_SWAP(k->attachment, z->attachment);
+    AQ_SWAP(k->command, z->command);
     kernel_stop_resizing(k);
     if (is_asked)
         devices_resize(k);
@@ -215,8 +218,8 @@ static void resize_exchange(struct local_kernel *k)
 static int resize_write_all(struct local_kernel *k, struct aq_error *err)
 {
     struct resizing *z = k->resizing;
-    AQ_CLEANUP(aq_freep) char *path = disk_worker_kernel_path(k->agent->disk, &k->id, "spec.json");
     AQ_CLEANUP(aq_freep) char *slots = slots_json(k, &z->slots);
+    struct msg_kernel_create create = k->command.kernel_create;
     struct disk_job job = { .action = z->is_ordered ? DISK_REPLACE : DISK_INTEND,
                             .id = k->id,
                             .attempt = k->attempt,
@@ -226,17 +229,18 @@ static int resize_write_all(struct local_kernel *k, struct aq_error *err)
                             .on_done = z->is_ordered ? resize_on_done : resize_on_certain,
                             .data = k->agent,
                             .number = ++last_job };
-    struct message msg;
-    int r = path && slots ? kernel_spec_read(path, &msg, err) : aq_fail_oom(err);
+    int r;
 
+    create.slots = slots;
+    create.devices = NULL; /* it has its devices; their amounts were others */
+    message_done(&z->command);
+    z->command = (struct message){ .type = MSG_UNKNOWN };
+    r = slots ? kernel_spec_copy(&create, &z->command, err) : aq_fail_oom(err);
     if (r < 0)
         return r;
-    msg.kernel_create.slots = slots;
-    msg.kernel_create.devices = NULL; /* it has its devices; their amounts were others */
     resize_exchange(k);
-    r = kernel_describe_config(k, &msg.kernel_create, &job, err);
+    r = kernel_describe_config(k, &create, &job, err);
     resize_exchange(k);
-    message_done(&msg);
     if (r < 0)
         disk_job_done(&job);
     else

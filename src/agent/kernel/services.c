@@ -9,10 +9,16 @@
 #include "agent/ssh/ssh.h"
 #include "base/log.h"
 
+/* What its session opens. */
+static const struct int_list *services_ports(const struct local_kernel *k)
+{
+    return &k->command.kernel_create.spec.ports;
+}
+
 int services_check(const struct local_kernel *k, struct aq_error *err)
 {
     struct services opened = { .count = 0 };
-    int r = k->preopen_ports ? services_add_preopen(&opened, k->preopen_ports, err) : 0;
+    int r = services_add_preopen(&opened, services_ports(k), err);
 
     if (r < 0 || !opened.count)
         return r;
@@ -47,8 +53,8 @@ static int services_find_all(const struct local_kernel *k, bool with_ssh, struct
 
     if (r == 0 && endpoints)
         services_mark_endpoints(&found, endpoints);
-    if (r == 0 && k->preopen_ports)
-        r = services_add_preopen(&found, k->preopen_ports, err);
+    if (r == 0)
+        r = services_add_preopen(&found, services_ports(k), err);
     if (r < 0)
         return r;
     if (with_ssh)
@@ -114,7 +120,7 @@ const char *services_opened(const struct local_kernel *k, struct arena *arena)
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     struct services opened = { .count = 0 };
 
-    if (!k->preopen_ports || services_add_preopen(&opened, k->preopen_ports, NULL) < 0)
+    if (services_add_preopen(&opened, services_ports(k), NULL) < 0)
         return NULL;
     for (size_t i = 0; i < opened.count; i++)
         strbuf_addf(&text, "%s%s", i ? "," : "", opened.items[i].name);
@@ -127,7 +133,7 @@ const char *services_label(const struct local_kernel *k, struct arena *arena)
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     struct services opened = { .count = 0 };
 
-    if (k->preopen_ports && services_add_preopen(&opened, k->preopen_ports, NULL) < 0)
+    if (services_add_preopen(&opened, services_ports(k), NULL) < 0)
         return NULL;
     strbuf_adds(&text, label ? label : "");
     for (size_t i = 0; i < opened.count; i++)

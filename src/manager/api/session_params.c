@@ -13,14 +13,11 @@
 #include "model/resource_opts.h"
 
 #define AT(member) offsetof(struct session_params, member)
-#define BOOTSTRAP_MAX (16 * 1024)
-#define COMMAND_MAX (64 * 1024)
-#define VARIABLES_MAX 4096
 
 static const struct field resource_opts_fields[] = {
-    { "shmem", FIELD_JSON, FIELD_NULLABLE, AT(shmem),
+    { "shmem", FIELD_SCALAR, FIELD_NULLABLE, AT(request.spec.shmem), 1, 64,
       .doc = "shared memory, of what is asked for as mem; a size such as \"64m\", or bytes" },
-    { RESOURCE_OPTS_SPLITTING, FIELD_MAYBE, FIELD_NULLABLE, AT(splitting),
+    { RESOURCE_OPTS_SPLITTING, FIELD_MAYBE, FIELD_NULLABLE, AT(request.spec.splitting),
       .doc = "whether an amount of devices may be split where it does not fit on one; default: as "
              "the resource group says, else false" },
     FIELD_END,
@@ -30,37 +27,39 @@ static const struct field config_fields[] = {
     { "resources", FIELD_OBJECT, FIELD_NULLABLE, AT(resources),
       .doc = "slots, e.g. {\"cpu\": \"1\", \"mem\": \"1g\"}" },
     { "resource_opts|resourceOpts", FIELD_STRUCT, FIELD_NULLABLE, .sub = resource_opts_fields },
-    { "environ", FIELD_OBJECT, FIELD_NULLABLE, AT(environ) },
+    { "environ", FIELD_PAIRS, FIELD_NULLABLE, AT(request.spec.environ), 0, SESSION_VARIABLES_MAX },
     { "scaling_group|scalingGroup", FIELD_STR, FIELD_NULLABLE, AT(request.resource_group), 1, 64,
       .doc = "resource group; default: the first one allowed" },
-    { "agent_list|agentList", FIELD_STR_LIST, FIELD_NULLABLE, AT(agents), 0, 1000,
+    { "agent_list|agentList", FIELD_STR_LIST, FIELD_NULLABLE, AT(request.spec.agents), 0, 1000,
       .doc = "ids of agents to choose from; superadmins only" },
-    { "agent_selection_policy|agentSelectionPolicy", FIELD_STR, FIELD_NULLABLE, AT(agent_policy), 1,
-      16, .doc = "strict: only those agents; preferred: others if none of them has room" },
+    { "agent_selection_policy|agentSelectionPolicy", FIELD_WORD, FIELD_NULLABLE,
+      AT(request.spec.agents_preferred), .words = "strict|preferred",
+      .doc = "strict: only those agents; preferred: others if none of them has room" },
     { "mounts", FIELD_UNSUPPORTED },
     { "mount_map|mountMap", FIELD_UNSUPPORTED },
     { "mount_options", FIELD_UNSUPPORTED },
     { "mount_ids", FIELD_UNSUPPORTED },
     { "mount_id_map", FIELD_UNSUPPORTED },
-    { "preopen_ports|preopenPorts", FIELD_PORT_LIST, FIELD_NULLABLE, AT(ports), 1024, 65535,
-      .doc = "of the container, to be reached by ports of its node" },
+    { "preopen_ports|preopenPorts", FIELD_PORT_LIST, FIELD_NULLABLE, AT(request.spec.ports), 1024,
+      65535, .doc = "of the container, to be reached by ports of its node" },
     { "attach_network", FIELD_UNSUPPORTED },
     FIELD_END,
 };
 
 static const struct field group_fields[] = {
-    { "name", FIELD_STR, FIELD_REQUIRED, AT(request.constraints.group), 1, 64,
+    { "name", FIELD_STR, FIELD_REQUIRED, AT(request.spec.session_group), 1, 64,
       .doc = "of the owner's sessions that keep apart or together" },
-    { "direction", FIELD_STR, 0, AT(group_direction), 1, 16, .doc = "spread (default) or pack" },
-    { "enforcement", FIELD_STR, 0, AT(group_enforcement), 1, 16,
+    { "direction", FIELD_WORD, 0, AT(request.spec.packs), .words = "spread|pack",
+      .doc = "spread (default) or pack" },
+    { "enforcement", FIELD_WORD, 0, AT(request.spec.group_is_strict), .words = "preferred|strict",
       .doc = "preferred (default), or strict: waits rather" },
     FIELD_END,
 };
 
 const struct field session_fields[] = {
     { "name|clientSessionToken", FIELD_STR, FIELD_REQUIRED, AT(request.name), 1, 64 },
-    { "image|lang", FIELD_STR, FIELD_REQUIRED, AT(request.image), 1, 512 },
-    { "architecture|arch", FIELD_STR, FIELD_NULLABLE, AT(request.architecture), 1, 32 },
+    { "image|lang", FIELD_STR, FIELD_REQUIRED, AT(request.spec.image), 1, 512 },
+    { "architecture|arch", FIELD_STR, FIELD_NULLABLE, AT(request.spec.architecture), 1, 32 },
     { "type|sessionType", FIELD_STR, 0, AT(type), 1, 16, .doc = "interactive or batch" },
     { "group|groupName|group_name", FIELD_STR, FIELD_NULLABLE, AT(group), 1, 64,
       .doc = "project; default: \"default\", or the only one" },
@@ -68,19 +67,19 @@ const struct field session_fields[] = {
       .doc = "default: the owner's" },
     { "config", FIELD_STRUCT, 0, .sub = config_fields },
     { "clusterSize|cluster_size", FIELD_INT, 0, AT(cluster_size), 1, 1024 },
-    { "clusterMode|cluster_mode", FIELD_STR, 0, AT(cluster_mode), 1, 16,
-      .doc = "single-node or multi-node" },
+    { "clusterMode|cluster_mode", FIELD_WORD, 0, AT(request.multi_node),
+      .words = "single-node|multi-node", .doc = "single-node or multi-node" },
     { "enqueueOnly|enqueue_only", FIELD_BOOL, 0, AT(enqueue_only) },
     { "maxWaitSeconds|max_wait_seconds", FIELD_INT, 0, AT(max_wait_sec), 0, 86400 },
     { "reuseIfExists|reuse", FIELD_BOOL, 0, AT(request.reuse) },
-    { "startupCommand|startup_command", FIELD_STR, FIELD_NULLABLE, AT(request.command), 0,
-      COMMAND_MAX, .doc = "what a batch session runs" },
-    { "input", FIELD_STR, FIELD_NULLABLE, AT(request.input), 1, 16,
+    { "startupCommand|startup_command", FIELD_STR, FIELD_NULLABLE, AT(request.spec.command), 0,
+      SESSION_COMMAND_MAX, .doc = "what a batch session runs" },
+    { "input", FIELD_STR, FIELD_NULLABLE, AT(request.spec.input), 1, 16,
       .doc =
           "standard input of the startupCommand: stream, which comes over .../exec, or terminal; "
           "batch only; default empty" },
-    { "bootstrap_script|bootstrapScript", FIELD_STR, FIELD_NULLABLE, AT(request.bootstrap), 0,
-      BOOTSTRAP_MAX },
+    { "bootstrap_script|bootstrapScript", FIELD_STR, FIELD_NULLABLE, AT(request.spec.bootstrap), 0,
+      SESSION_BOOTSTRAP_MAX },
     { "starts_at|startsAt", FIELD_STR, FIELD_NULLABLE, AT(starts_at), 1, 64,
       .doc = "a date, or a duration from now; batch only" },
     { "batch_timeout|batchTimeout", FIELD_DURATION, FIELD_NULLABLE, AT(request.batch_timeout_usec),
@@ -88,78 +87,22 @@ const struct field session_fields[] = {
     { "dependencies", FIELD_STR_LIST, FIELD_NULLABLE, AT(dependencies), 0, 256,
       .doc = "ids or names of sessions that must succeed first" },
     { "priority", FIELD_INT, FIELD_NULLABLE, AT(priority), 0, 100 },
-    { "job_priority|jobPriority", FIELD_INT, FIELD_NULLABLE, AT(job_priority), 0, 100,
+    { "job_priority|jobPriority", FIELD_INT, FIELD_NULLABLE, AT(request.spec.job_priority), 0, 100,
       .doc = "it may preempt preemptible sessions with a lower one" },
-    { "is_movable|isMovable", FIELD_BOOL, 0, AT(request.constraints.is_movable),
+    { "is_movable|isMovable", FIELD_BOOL, 0, AT(request.spec.is_movable),
       .doc = "it may be stopped and started again on another agent" },
-    { "is_preemptible|isPreemptible", FIELD_BOOL, 0, AT(request.constraints.is_preemptible),
+    { "is_preemptible|isPreemptible", FIELD_BOOL, 0, AT(request.spec.is_preemptible),
       .doc = "it may be preempted" },
-    { "wait_for_capacity|waitForCapacity", FIELD_BOOL, 0,
-      AT(request.constraints.waits_for_capacity),
+    { "wait_for_capacity|waitForCapacity", FIELD_BOOL, 0, AT(request.spec.waits_for_capacity),
       .doc = "it may ask for more than any agent has, and waits for one" },
     { "session_group|sessionGroup", FIELD_STRUCT, 0, .sub = group_fields },
-    { "tag", FIELD_STR, FIELD_NULLABLE, AT(request.tag), 0, 64 },
-    { "callback_url|callbackUrl|callbackURL", FIELD_STR, FIELD_NULLABLE, AT(request.callback_url),
-      0, CALLBACK_URL_MAX, .doc = "is told what happens to the session, by POST" },
+    { "tag", FIELD_STR, FIELD_NULLABLE, AT(request.spec.tag), 0, 64 },
+    { "callback_url|callbackUrl|callbackURL", FIELD_STR, FIELD_NULLABLE,
+      AT(request.spec.callback_url), 0, CALLBACK_URL_MAX,
+      .doc = "is told what happens to the session, by POST" },
     { "owner_access_key", FIELD_STR, FIELD_NULLABLE, AT(owner_access_key), 1, 64 },
     FIELD_END,
 };
-
-/* JSON text of an object in the arena; NULL stays NULL. */
-static int session_params_copy_object(struct request *req, const json_t *object, const char **ret,
-                                      struct aq_error *err)
-{
-    AQ_CLEANUP(aq_freep) char *text = NULL;
-
-    if (!object)
-        return 0;
-    if (!(text = json_dump_text(object, JSON_COMPACT))
-        || !(*ret = arena_strdup(request_get_arena(req), text)))
-        return aq_fail_oom(err);
-    return 0;
-}
-
-static int session_params_copy_environ(struct request *req, struct session_params *params,
-                                       struct aq_error *err)
-{
-    if (json_object_size(params->environ) > VARIABLES_MAX)
-        return api_fail_param(err, "config.environ", "has more than %d variables", VARIABLES_MAX);
-    return session_params_copy_object(req, params->environ, &params->request.environ, err);
-}
-
-/* JSON text of what is said in the arena; nothing stays NULL. */
-static int session_params_copy_opts(struct request *req, const struct session_params *params,
-                                    const char **ret, struct aq_error *err)
-{
-    json_auto_t *opts = json_object();
-
-    if (!opts
-        || (params->shmem && json_object_set(opts, "shmem", (json_t *)(uintptr_t)params->shmem) < 0)
-        || (params->splitting != MAYBE_UNSET
-            && json_object_set_new(opts, RESOURCE_OPTS_SPLITTING,
-                                   json_boolean(params->splitting == MAYBE_TRUE))
-                   < 0))
-        return aq_fail_oom(err);
-    return json_object_size(opts) ? session_params_copy_object(req, opts, ret, err) : 0;
-}
-
-/* JSON text of the ports in the arena; none stays NULL. */
-static int session_params_copy_ports(struct request *req, const struct int_list *ports,
-                                     const char **ret, struct aq_error *err)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    struct jsonw w = jsonw_make(&text);
-
-    if (!ports->count)
-        return 0;
-    jsonw_array_begin(&w);
-    for (size_t i = 0; i < ports->count; i++)
-        jsonw_int(&w, ports->items[i]);
-    jsonw_array_end(&w);
-    if (!strbuf_ok(&text) || !(*ret = arena_strdup(request_get_arena(req), text.data)))
-        return aq_fail_oom(err);
-    return 0;
-}
 
 static int session_params_read_type(struct session_params *params, struct aq_error *err)
 {
@@ -171,8 +114,6 @@ static int session_params_read_type(struct session_params *params, struct aq_err
     if (request->type != SESSION_INTERACTIVE && request->type != SESSION_BATCH)
         return api_fail_param(err, "type", "sessions of type %s are not made by this request",
                               params->type);
-    if (params->cluster_mode && cluster_mode_parse(params->cluster_mode, &request->multi_node) < 0)
-        return api_fail_param(err, "clusterMode", "must be single-node or multi-node");
     request->cluster_size = (uint32_t)params->cluster_size;
     request->priority = (int)params->priority;
     return 0;
@@ -185,11 +126,11 @@ static int session_params_read_batch(struct session_params *params, struct aq_er
     bool is_batch = request->type == SESSION_BATCH;
     int64_t delay;
 
-    if (request->command && !*request->command)
-        request->command = NULL;
-    if (request->bootstrap && !*request->bootstrap)
-        request->bootstrap = NULL;
-    if (is_batch && !request->command)
+    if (request->spec.command && !*request->spec.command)
+        request->spec.command = NULL;
+    if (request->spec.bootstrap && !*request->spec.bootstrap)
+        request->spec.bootstrap = NULL;
+    if (is_batch && !request->spec.command)
         return api_fail_param(err, "startupCommand", "is required for a batch session");
     if (!is_batch && params->starts_at)
         return api_fail_param(err, "starts_at", "is for batch sessions only");
@@ -219,39 +160,10 @@ static int session_params_read_owner(const struct api *api, struct request *req,
     params->request.dependency_count = params->dependencies.count;
     if (!params->request.access_key)
         return aq_fail_oom(err);
-    if (params->agents.count && !principal_is_superadmin(api_principal(req)))
+    if (params->request.spec.agents.count && !principal_is_superadmin(api_principal(req)))
         return aq_fail_kind(err, EPERM, "insufficient-privilege",
                             "only superadmins may choose agents");
     return 0;
-}
-
-/* One of two words, default: the first. */
-static int session_params_read_word(const char *text, const char *field, const char *first,
-                                    const char *second, bool *ret_is_second, struct aq_error *err)
-{
-    *ret_is_second = text && strcmp(text, second) == 0;
-    if (text && !*ret_is_second && strcmp(text, first))
-        return api_fail_param(err, field, "must be %s or %s", first, second);
-    return 0;
-}
-
-static int session_params_read_constraints(struct session_params *params, struct aq_error *err)
-{
-    struct session_constraints *constraints = &params->request.constraints;
-    int r;
-
-    constraints->agents = params->agents.items;
-    constraints->agent_count = params->agents.count;
-    constraints->job_priority = (int)params->job_priority;
-    if ((r = session_params_read_word(params->agent_policy, "config.agent_selection_policy",
-                                      "strict", "preferred", &constraints->agents_preferred, err))
-            < 0
-        || (r = session_params_read_word(params->group_direction, "session_group.direction",
-                                         "spread", "pack", &constraints->packs, err))
-               < 0)
-        return r;
-    return session_params_read_word(params->group_enforcement, "session_group.enforcement",
-                                    "preferred", "strict", &constraints->group_strict, err);
 }
 
 /* Clients name every slot that they have heard of, mostly with 0: what no
@@ -308,7 +220,7 @@ static int session_params_read_slots(const struct api *api, struct session_param
 static int session_params_check_callback(const struct api *api, struct session_params *params,
                                          struct aq_error *err)
 {
-    const char **url = &params->request.callback_url;
+    const char **url = &params->request.spec.callback_url;
 
     if (*url && !**url)
         *url = NULL;
@@ -330,14 +242,9 @@ int session_params_read(const struct api *api, struct request *req, const json_t
         || (r = session_params_read_batch(&params, err)) < 0
         || (r = session_params_read_owner(api, req, &params, err)) < 0
         || (r = session_params_check_callback(api, &params, err)) < 0
-        || (r = session_params_read_constraints(&params, err)) < 0
-        || (r = session_params_copy_environ(req, &params, err)) < 0
-        || (r = session_params_copy_opts(req, &params, &params.request.resource_opts, err)) < 0
-        || (r = session_params_copy_ports(req, &params.ports, &params.request.preopen_ports, err))
-               < 0
         || (r = session_params_read_slots(api, &params, err)) < 0)
         return r;
-    params.request.image = image_aliases_resolve(api, params.request.image);
+    params.request.spec.image = image_aliases_resolve(api, params.request.spec.image);
     *ret = params;
     return 0;
 }

@@ -9,14 +9,11 @@ extern const struct field session_fields[];
 
 struct session_params {
     struct session_request request; /* texts in the request's arena; resources are ours */
-    const char *type, *cluster_mode, *starts_at, *group, *domain;
+    const char *type, *starts_at, *group, *domain;
     const char *owner_access_key;
-    const char *agent_policy, *group_direction, *group_enforcement;
-    int64_t cluster_size, priority, job_priority;
-    struct str_list dependencies, agents;
-    struct int_list ports;
-    const json_t *resources, *environ, *shmem;
-    enum maybe splitting;
+    int64_t cluster_size, priority;
+    struct str_list dependencies;
+    const json_t *resources;
     bool enqueue_only;
     int64_t max_wait_sec; /* 0 = as long as it takes */
 };

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/json_load.h"
+#include "model/session_spec.h"
 
 static bool usage_sums_is_kind(const char *slot, const char *other)
 {
@@ -51,9 +52,8 @@ static double usage_sums_stat(const json_t *stats, const char *metric, const cha
 void usage_sums_use(struct usage_sums *sums, const char *last_stat, const char *spec_text)
 {
     json_auto_t *stats = last_stat ? json_load_string(last_stat, 0) : NULL;
-    json_auto_t *spec = spec_text ? json_load_string(spec_text, 0) : NULL;
-    const json_t *opts = json_object_get(spec, "resource_opts");
-    const char *shmem = json_string_value(json_object_get(opts, "shmem"));
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    struct session_spec spec;
 
     sums->cpu_used = usage_sums_stat(stats, "cpu_used", "current");
     sums->mem_used = (int64_t)usage_sums_stat(stats, "mem", "capacity");
@@ -61,11 +61,9 @@ void usage_sums_use(struct usage_sums *sums, const char *last_stat, const char *
     sums->io_read = (int64_t)usage_sums_stat(stats, "io_read", "current");
     sums->io_write = (int64_t)usage_sums_stat(stats, "io_write", "current");
     sums->gpu_mem_allocated = (int64_t)usage_sums_stat(stats, "cuda_mem", "capacity");
-    if (!shmem
-        || slot_amount_parse(shmem, strlen(shmem), SLOT_BYTES, false, "shmem", &sums->shared_memory,
-                             NULL)
-               < 0)
-        sums->shared_memory = 0;
+    sums->shared_memory = 0;
+    if (session_spec_parse(spec_text, &arena, &spec, NULL) == 0)
+        (void)session_spec_shmem(&spec, &sums->shared_memory, NULL);
 }
 
 void usage_sums_add(struct usage_sums *to, const struct usage_sums *from)

@@ -105,29 +105,10 @@ int core_write_gpu_map(const struct core *core, const char *agent_id, struct jso
 
 /* ---- commands on sessions ---- */
 
-/* What a session asks of its scheduling; zeroed = nothing. */
-struct session_constraints {
-    const char *const *agents; /* ids: it goes to one of these only */
-    size_t agent_count;
-    bool agents_preferred;   /* or rather to one of these, else to any */
-    const char *group;       /* of the owner's sessions that keep apart; NULL = none */
-    bool packs;              /* ... or together */
-    bool group_strict;       /* ... or wait */
-    int job_priority;        /* it may preempt preemptible ones with a lower one */
-    bool is_preemptible;     /* it may be preempted */
-    bool is_movable;         /* it may be stopped to start again on another agent */
-    bool waits_for_capacity; /* it may ask for more than any agent has */
-};
-
 struct session_request {
     const char *name;
     enum session_type type;
-    const char *image;        /* required */
-    const char *architecture; /* NULL = any */
-    const char *command;      /* required for batch */
-    const char *input;        /* of the command, KERNEL_INPUT_* of link/message.h; NULL = none */
-    const char *bootstrap;    /* NULL = none */
-    const char *tag, *callback_url;  /* NULL = none */
+    struct session_spec spec;        /* borrowed */
     const char *access_key;          /* of the owner */
     const char *domain, *group;      /* names; NULL = "default" */
     const char *resource_group;      /* NULL = the first one allowed */
@@ -139,11 +120,7 @@ struct session_request {
     int64_t batch_timeout_usec;      /* batch only; 0 = none */
     const char *const *dependencies; /* ids or names of the owner's sessions */
     size_t dependency_count;
-    const char *environ;       /* text of a JSON object of strings; NULL = none */
-    const char *resource_opts; /* text of a JSON object; NULL = none */
-    const char *preopen_ports; /* text of a JSON list of ports to publish; NULL = none */
-    bool reuse;                /* a live one with this name and image will do */
-    struct session_constraints constraints;
+    bool reuse; /* a live one with this name and image will do */
 };
 
 struct core_created {

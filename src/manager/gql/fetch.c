@@ -86,7 +86,7 @@ static int gql_fetch_read_rows(struct store_tx *tx, void *data, struct aq_error 
     if (r < 0)
         return r;
     if (fetch->find)
-        return gql_find_sessions(tx, &fetch->query, fetch->find, &fetch->page, err);
+        return store_find_sessions(tx, &fetch->query, fetch->find, &fetch->page, err);
     return fetch->list(tx, &fetch->query, &fetch->page, err);
 }
 

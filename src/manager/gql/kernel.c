@@ -37,7 +37,7 @@ static int gql_kernel_read(struct store_tx *tx, void *data, struct aq_error *err
     struct find_kernel *find = data;
     int r = gql_set_room(find->call->context, &find->query, err);
 
-    return r < 0 ? r : gql_find_sessions(tx, &find->query, find->id, &find->page, err);
+    return r < 0 ? r : store_find_sessions(tx, &find->query, find->id, &find->page, err);
 }
 
 static struct gql_value gql_kernel_pick(const struct find_kernel *find)
@@ -47,8 +47,7 @@ static struct gql_value gql_kernel_pick(const struct find_kernel *find)
     if (uuid_parse(find->id, &id) < 0)
         return gql_null();
     for (size_t s = 0; s < find->page->count; s++) {
-        const struct gql_session *sessions = find->page->rows;
-        const struct session_row *session = &sessions[s].row;
+        const struct session_row *session = &find->page->sessions[s];
 
         for (size_t k = 0; session->kernels && k < session->kernel_count; k++) {
             struct gql_container *found;
@@ -202,10 +201,16 @@ static struct gql_value gql_kernel_get_service_ports(struct gql_get *get, const 
 static struct gql_value gql_kernel_get_opened(struct gql_get *get, const void *parent)
 {
     const struct session_row *row = ((const struct gql_container *)parent)->session;
-    const struct gql_session *session = (const struct gql_session *)(const void *)row;
+    const struct int_list *ports = row && row->session.spec ? &row->session.spec->ports : NULL;
+    struct gql_value *items;
 
-    (void)get;
-    return session ? gql_list(session->ports, session->port_count) : gql_list(NULL, 0);
+    if (!ports)
+        return gql_list(NULL, 0);
+    if (!(items = arena_array(get->arena, ports->count + 1, sizeof(*items))))
+        return gql_error(get->arena, "out of memory");
+    for (size_t i = 0; i < ports->count; i++)
+        items[i] = gql_int(ports->items[i]);
+    return gql_list(items, (uint32_t)ports->count);
 }
 
 static struct gql_value gql_kernel_time_value(struct gql_get *get, int64_t usec)
@@ -286,7 +291,7 @@ const struct gql_entry kernel_entries[] = {
     { FIELD(agent), GQL_GET(gql_kernel_get_agent) },
     { FIELD(container_id), GQL_GET(gql_kernel_get_container_id) },
     { FIELD(resource_opts), GQL_FIXED_TEXT("{}") },
-    { FIELD(preopen_ports), GQL_GET(gql_kernel_get_opened) },
+    { FIELD(preopen_ports), GQL_GET_COST(gql_kernel_get_opened, GQL_COST_MADE) },
     { FIELD(service_ports), GQL_GET_COST(gql_kernel_get_service_ports, GQL_COST_MADE) },
     { FIELD(live_stat), GQL_GET_COST(gql_kernel_get_live_stat, GQL_COST_TEXT) },
     { FIELD(last_stat), GQL_GET_COST(gql_kernel_get_last_stat, GQL_COST_TEXT) },

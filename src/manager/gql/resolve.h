@@ -25,14 +25,6 @@ struct gql_context {
 
 struct gql_read;
 
-/* A row of sessions and what its spec says, parsed once, where it was read. */
-struct gql_session {
-    struct session_row row; /* first */
-    const char *architecture, *command, *resource_opts;
-    const struct gql_value *ports; /* preopen_ports */
-    uint32_t port_count;
-};
-
 struct gql_page {
     struct store_page *page;
     struct gql_page *next;
@@ -144,12 +136,6 @@ int gql_read(struct gql_call *call, store_tx_fn fn, store_done_fn done, void *da
 /* In the function of gql_read(): let the query read what there is room for. -EMSGSIZE: none. */
 int gql_set_room(const struct gql_context *context, struct store_query *query,
                  struct aq_error *err);
-
-/* Sessions as struct gql_session; on the store's thread. */
-int gql_list_sessions(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
-                      struct aq_error *err);
-int gql_find_sessions(struct store_tx *tx, const struct store_query *q, const char *text,
-                      struct store_page **ret, struct aq_error *err);
 
 /* Keep the page until the reply is written; frees it on -ENOMEM. */
 int gql_keep(struct gql_context *context, struct arena *arena, struct store_page *page);

@@ -11,8 +11,6 @@
 
 #define FIELD(name) SCHEMA_FIELD_ComputeSession_##name
 #define AT(how, member) GQL_##how##_AT(struct session_row, member)
-#define OF_SPEC(member) GQL_TEXT_AT(struct gql_session, member)
-#define LONG_OF_SPEC(member) GQL_LONG_TEXT_AT(struct gql_session, member)
 
 /* ---- root fields ---- */
 
@@ -26,8 +24,8 @@ static void gql_session_note_seen(const struct gql_fetch *fetch)
 
 static int gql_session_get_one(struct gql_call *call)
 {
-    struct gql_fetch *fetch = gql_fetch_new(call, GQL_ONE, gql_list_sessions,
-                                            sizeof(struct gql_session));
+    struct gql_fetch *fetch = gql_fetch_new(call, GQL_ONE, store_list_sessions,
+                                            sizeof(struct session_row));
 
     if (!fetch)
         return GQL_DONE;
@@ -107,8 +105,8 @@ static int gql_session_find_live(struct gql_fetch *fetch, struct aq_error *err)
 
 static int gql_session_list(struct gql_call *call)
 {
-    struct gql_fetch *fetch = gql_fetch_new(call, GQL_PAGE, gql_list_sessions,
-                                            sizeof(struct gql_session));
+    struct gql_fetch *fetch = gql_fetch_new(call, GQL_PAGE, store_list_sessions,
+                                            sizeof(struct session_row));
     struct aq_error err = { 0 };
 
     if (!fetch)
@@ -146,17 +144,15 @@ static int gql_session_read_dependencies(struct store_tx *tx, void *data, struct
     struct dependencies *deps = data;
     int r = gql_set_room(deps->call->context, &deps->query, err);
 
-    return r < 0 ? r : gql_list_sessions(tx, &deps->query, &deps->page, err);
+    return r < 0 ? r : store_list_sessions(tx, &deps->query, &deps->page, err);
 }
 
 static const struct session_row *gql_session_find_row(const struct store_page *page,
                                                       const struct uuid *id)
 {
-    const struct gql_session *sessions = page->rows;
-
     for (size_t i = 0; i < page->count; i++)
-        if (uuid_equals(&sessions[i].row.session.id, id))
-            return &sessions[i].row;
+        if (uuid_equals(&page->sessions[i].session.id, id))
+            return &page->sessions[i];
     return NULL;
 }
 
@@ -291,6 +287,34 @@ static struct gql_value gql_session_get_cluster_size(struct gql_get *get, const 
     return gql_int((int64_t)((const struct session_row *)parent)->kernel_count);
 }
 
+static struct gql_value gql_session_get_architecture(struct gql_get *get, const void *parent)
+{
+    const struct session_spec *spec = ((const struct session_row *)parent)->session.spec;
+
+    (void)get;
+    return gql_text(spec && spec->architecture ? spec->architecture : "x86_64");
+}
+
+static struct gql_value gql_session_get_command(struct gql_get *get, const void *parent)
+{
+    const struct session_spec *spec = ((const struct session_row *)parent)->session.spec;
+
+    (void)get;
+    return gql_text(spec ? spec->command : NULL);
+}
+
+static struct gql_value gql_session_get_resource_opts(struct gql_get *get, const void *parent)
+{
+    const struct session_spec *spec = ((const struct session_row *)parent)->session.spec;
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+
+    if (!spec)
+        return gql_text("{}");
+    session_spec_write_resource_opts(spec, &w);
+    return strbuf_ok(&out) ? gql_copy(get, out.data) : gql_error(get->arena, "out of memory");
+}
+
 static struct gql_value gql_session_get_slots(struct gql_get *get, const void *parent,
                                               bool occupied)
 {
@@ -388,7 +412,7 @@ const struct gql_entry session_entries[] = {
     { FIELD(name), AT(CHARS, session.name) },
     { FIELD(type), GQL_GET(gql_session_get_type) },
     { FIELD(image), AT(TEXT, session.image) },
-    { FIELD(architecture), OF_SPEC(architecture) },
+    { FIELD(architecture), GQL_GET(gql_session_get_architecture) },
     { FIELD(registry), GQL_ALWAYS_NULL },
     { FIELD(cluster_template), GQL_ALWAYS_NULL },
     { FIELD(cluster_mode), AT(TEXT, cluster_mode) },
@@ -410,9 +434,9 @@ const struct gql_entry session_entries[] = {
     { FIELD(created_at), AT(TIME, session.created_usec) },
     { FIELD(terminated_at), AT(TIME, terminated_usec) },
     { FIELD(starts_at), AT(TIME, session.starts_usec) },
-    { FIELD(startup_command), LONG_OF_SPEC(command) },
+    { FIELD(startup_command), GQL_GET_COST(gql_session_get_command, GQL_COST_TEXT) },
     { FIELD(result), GQL_GET(gql_session_get_result) },
-    { FIELD(resource_opts), LONG_OF_SPEC(resource_opts) },
+    { FIELD(resource_opts), GQL_GET_COST(gql_session_get_resource_opts, GQL_COST_MADE) },
     { FIELD(scaling_group), AT(TEXT, session.resource_group) },
     { FIELD(service_ports), GQL_GET_COST(gql_session_get_service_ports, GQL_COST_MADE) },
     { FIELD(mounts), GQL_FIXED_EMPTY },

@@ -11,7 +11,6 @@
 #include <netinet/in.h>
 
 #include "base/clock.h"
-#include "base/json_load.h"
 #include "base/jsonw.h"
 #include "base/list.h"
 #include "base/log.h"
@@ -377,14 +376,11 @@ static void callbacks_add(struct callbacks *callbacks, const char *url, const ch
 
 static void callbacks_on_event(void *data, const struct core_event *event)
 {
-    const char *name = callback_event_name(event), *spec = event->session->spec, *url;
-    json_auto_t *parsed = NULL;
+    const char *name = callback_event_name(event);
+    const struct session_spec *spec = event->session->spec;
 
-    if (!name || !spec || !strstr(spec, "\"callback_url\":"))
-        return; /* as nearly always */
-    parsed = json_load_string(spec, 0);
-    if ((url = json_string_value(json_object_get(parsed, "callback_url"))))
-        callbacks_add(data, url, name, event);
+    if (name && spec && spec->callback_url)
+        callbacks_add(data, spec->callback_url, name, event);
 }
 
 /* ---- beginning and end ---- */

@@ -250,8 +250,15 @@ static int decode_read_str(const struct field *field, const json_t *value, struc
     size_t len, max = field->max ? (size_t)field->max : STR_MAX_DEFAULT;
     char why[96];
 
+    if (json_is_integer(value) && field->type == FIELD_SCALAR) {
+        (void)snprintf(why, sizeof(why), "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+        *ret = arena_strdup(arena, why);
+        return *ret ? 0 : aq_fail_oom(err);
+    }
     if (!json_is_string(value))
-        return decode_refuse(err, path, "not a text");
+        return decode_refuse(err, path,
+                             field->type == FIELD_SCALAR ? "neither a text nor an integer"
+                                                         : "not a text");
     len = json_string_length(value);
     if (len < (size_t)field->min) {
         snprintf(why, sizeof(why), "shorter than %lld bytes", (long long)field->min);
@@ -264,6 +271,21 @@ static int decode_read_str(const struct field *field, const json_t *value, struc
     if (!(*ret = arena_strndup(arena, json_string_value(value), len)))
         return aq_fail_oom(err);
     return 0;
+}
+
+static int decode_read_word(const struct field *field, const json_t *value, bool *ret,
+                            const struct decode_path *path, struct aq_error *err)
+{
+    const char *word = json_is_string(value) ? json_string_value(value) : "";
+    const char *second = strchr(field->words, '|') + 1;
+    size_t len = (size_t)(second - field->words) - 1;
+    char why[96];
+
+    *ret = strcmp(word, second) == 0;
+    if (*ret || (strncmp(word, field->words, len) == 0 && strlen(word) == len))
+        return 0;
+    (void)snprintf(why, sizeof(why), "must be %.*s or %s", (int)len, field->words, second);
+    return decode_refuse(err, path, why);
 }
 
 /* ---- lists ---- */
@@ -334,6 +356,39 @@ static int decode_read_int_list(const struct field *field, const json_t *value, 
     return 0;
 }
 
+static int decode_read_pairs(const struct field *field, const json_t *value, struct arena *arena,
+                             struct pair_list *ret, const struct decode_path *path,
+                             struct aq_error *err)
+{
+    size_t count = json_object_size(value);
+    struct text_pair *pair = arena_array(arena, count + 1, sizeof(*pair));
+    const json_t *text;
+    const char *name;
+    char why[96];
+
+    if (!json_is_object(value))
+        return decode_refuse(err, path, "not an object");
+    if (count > (size_t)field->max) {
+        (void)snprintf(why, sizeof(why), "has more than %lld members", (long long)field->max);
+        return decode_refuse(err, path, why);
+    }
+    if (!pair)
+        return aq_fail_oom(err);
+    *ret = (struct pair_list){ .items = pair, .count = count };
+    json_object_foreach((json_t *)(uintptr_t)value, name, text) {
+        if (!json_is_string(text)) {
+            (void)snprintf(why, sizeof(why), "'%.60s' is not a text", name);
+            return decode_refuse(err, path, why);
+        }
+        pair->key = arena_strdup(arena, name);
+        pair->value = arena_strndup(arena, json_string_value(text), json_string_length(text));
+        if (!pair->key || !pair->value)
+            return aq_fail_oom(err);
+        pair++;
+    }
+    return 0;
+}
+
 /* null is looked at before; here "", 0, false, [] and {} */
 static bool decode_is_empty(const json_t *value)
 {
@@ -377,7 +432,10 @@ static int decode_read_value(const struct field *field, const json_t *value, str
 
     switch (field->type) {
     case FIELD_STR:
+    case FIELD_SCALAR:
         return decode_read_str(field, value, arena, place, path, err);
+    case FIELD_WORD:
+        return decode_read_word(field, value, place, path, err);
     case FIELD_BOOL:
         return decode_read_bool(value, place, path, err);
     case FIELD_MAYBE:
@@ -394,6 +452,8 @@ static int decode_read_value(const struct field *field, const json_t *value, str
         return decode_read_str_list(field, value, arena, place, path, err);
     case FIELD_PORT_LIST:
         return decode_read_int_list(field, value, arena, place, path, err);
+    case FIELD_PAIRS:
+        return decode_read_pairs(field, value, arena, place, path, err);
     case FIELD_OBJECT:
         if (!json_is_object(value))
             return decode_refuse(err, path, "not an object");
@@ -546,19 +606,14 @@ int decode_object(const struct field *table, const json_t *object, struct arena 
 /* ---- documentation ---- */
 
 static const char *const type_names[] = {
-    [FIELD_STR] = "text",
-    [FIELD_BOOL] = "boolean",
-    [FIELD_MAYBE] = "boolean",
-    [FIELD_INT] = "integer",
-    [FIELD_DURATION] = "duration",
-    [FIELD_UUID] = "uuid",
-    [FIELD_STR_LIST] = "texts",
-    [FIELD_PORT_LIST] = "integers",
-    [FIELD_OBJECT] = "object",
-    [FIELD_JSON] = "json",
-    [FIELD_STRUCT] = "struct",
-    [FIELD_IGNORED] = "ignored",
-    [FIELD_UNSUPPORTED] = "unsupported",
+    [FIELD_STR] = "text",          [FIELD_SCALAR] = "scalar",
+    [FIELD_WORD] = "text",         [FIELD_BOOL] = "boolean",
+    [FIELD_MAYBE] = "boolean",     [FIELD_INT] = "integer",
+    [FIELD_DURATION] = "duration", [FIELD_UUID] = "uuid",
+    [FIELD_STR_LIST] = "texts",    [FIELD_PORT_LIST] = "integers",
+    [FIELD_PAIRS] = "object",      [FIELD_OBJECT] = "object",
+    [FIELD_JSON] = "json",         [FIELD_STRUCT] = "struct",
+    [FIELD_IGNORED] = "ignored",   [FIELD_UNSUPPORTED] = "unsupported",
 };
 
 static void decode_describe_names(const char *names, struct jsonw *w)

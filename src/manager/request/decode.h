@@ -24,6 +24,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/jsonw.h"
+#include "base/lists.h"
 #include "base/uuid.h"
 #include "http/url.h"
 
@@ -32,6 +33,8 @@
 
 enum field_type {
     FIELD_STR,         /* const char *; min..max bytes (max 0 = 64 KiB) */
+    FIELD_SCALAR,      /* const char *: a text, or an integer as text; as FIELD_STR */
+    FIELD_WORD,        /* bool: which of the two of 'words', "first|second" */
     FIELD_BOOL,        /* bool; true, false, 0, 1, "t", "yes", "on", ... */
     FIELD_MAYBE,       /* enum maybe; the same, for "not given" to differ from false */
     FIELD_INT,         /* int64_t; min..max; also as decimal text */
@@ -40,6 +43,7 @@ enum field_type {
     FIELD_UUID,        /* struct uuid */
     FIELD_STR_LIST,    /* struct str_list; at most max elements (0 = 1,000) */
     FIELD_PORT_LIST,   /* struct int_list of min..max */
+    FIELD_PAIRS,       /* struct pair_list: an object of texts, at most max members */
     FIELD_OBJECT,      /* const json_t *, any object, borrowed */
     FIELD_JSON,        /* const json_t *, any value, borrowed */
     FIELD_STRUCT,      /* members of 'sub', offsets from the outer struct */
@@ -60,6 +64,7 @@ struct field {
     int64_t min, max;
     const struct field *sub;
     const char *doc;
+    const char *words;
 };
 
 #define FIELD_END     \
@@ -68,16 +73,6 @@ struct field {
     }
 
 enum maybe { MAYBE_UNSET, MAYBE_FALSE, MAYBE_TRUE };
-
-struct str_list {
-    const char **items;
-    size_t count;
-};
-
-struct int_list {
-    int64_t *items;
-    size_t count;
-};
 
 /* A JSON text within the limits above: *ret is the caller's (json_decref). */
 int decode_json(const char *text, size_t len, json_t **ret, struct aq_error *err) AQ_UNTRUSTED;

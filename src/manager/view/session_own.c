@@ -154,15 +154,11 @@ static void session_own_write_cluster_size(const struct session_own *own, struct
     jsonw_int(w, (int64_t)own->row->kernel_count);
 }
 
-/* As its constraints say; of the whole spec, which may be large, nothing else is parsed. */
 static void session_own_write_wait_for_capacity(const struct session_own *own, struct jsonw *w)
 {
-    static const char key[] = "\"scheduling\":";
-    const char *text = own->row->session.spec, *at = text ? strstr(text, key) : NULL;
-    json_auto_t *constraints = at ? json_loads(at + strlen(key), JSON_DISABLE_EOF_CHECK, NULL)
-                                  : NULL;
+    const struct session_spec *spec = own->row->session.spec;
 
-    jsonw_bool(w, json_is_true(json_object_get(constraints, "wait_for_capacity")));
+    jsonw_bool(w, spec && spec->waits_for_capacity);
 }
 
 /* As the row has it, or later. */

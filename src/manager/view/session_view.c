@@ -8,7 +8,6 @@
 #include <strings.h>
 
 #include "base/clock.h"
-#include "base/json_load.h"
 
 /* No status has this bit: a list of states that never occur selects nothing. */
 #define STATUS_NONE (1u << 31)
@@ -121,26 +120,23 @@ static void session_view_write_slots_text(struct jsonw *w, const char *key,
     jsonw_member_str(w, key, strbuf_ok(&text) ? text.data : NULL);
 }
 
-/* Most have neither: then the spec is not parsed. */
-static bool session_view_needs_spec(const char *spec)
+/* As the clients have it: an object as text. */
+static void session_view_write_environ(const struct session_row *row, struct jsonw *w)
 {
-    return spec && (strstr(spec, "\"environ\":") || strstr(spec, "\"architecture\":"));
-}
+    const struct session_spec *spec = row->session.spec;
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct jsonw inner = jsonw_make(&text);
 
-static void session_view_write_spec_members(const struct session_row *row, struct jsonw *w)
-{
-    const char *json = row->session.spec;
-    json_auto_t *spec = session_view_needs_spec(json) ? json_load_string(json, 0) : NULL;
-    const json_t *variables = json_object_get(spec, "environ");
-    AQ_CLEANUP(aq_freep) char *text = variables ? json_dump_text(variables, JSON_COMPACT) : NULL;
-    const char *architecture = json_string_value(json_object_get(spec, "architecture"));
-
-    w->out->failed |= variables && !text;
-    if (row->session.is_spec_short)
+    if (row->session.is_spec_short) {
         jsonw_member_null(w, "environ"); /* the store has it, and is away */
-    else
-        jsonw_member_str(w, "environ", text ? text : "{}");
-    jsonw_member_str(w, "architecture", architecture ? architecture : "x86_64");
+        return;
+    }
+    jsonw_object_begin(&inner);
+    for (size_t i = 0; spec && i < spec->environ.count; i++)
+        jsonw_member_str(&inner, spec->environ.items[i].key, spec->environ.items[i].value);
+    jsonw_object_end(&inner);
+    w->out->failed |= !strbuf_ok(&text);
+    jsonw_member_str(w, "environ", text.data);
 }
 
 void session_view_info(const struct principal *who, const struct slot_types *types,
@@ -163,7 +159,9 @@ void session_view_info(const struct principal *who, const struct slot_types *typ
     jsonw_member_null(w, "containerId");
     session_view_write_slots_text(w, "occupiedSlots", &occupied, types);
     jsonw_member_str(w, "occupiedShares", "{}");
-    session_view_write_spec_members(row, w);
+    session_view_write_environ(row, w);
+    jsonw_member_str(w, "architecture",
+                     s->spec && s->spec->architecture ? s->spec->architecture : "x86_64");
     jsonw_member_str(w, "status", session_view_status(who, s->status));
     jsonw_member_str(w, "statusInfo", s->reason);
     api_write_raw(w, "statusData", s->status_data);

@@ -251,8 +251,8 @@ static void begin_session(size_t i, const char *agent_id)
     char name[24];
     const struct session_request req = { .name = name,
                                          .type = SESSION_BATCH,
-                                         .image = name,
-                                         .command = "true",
+                                         .spec.image = name,
+                                         .spec.command = "true",
                                          .access_key = USER_KEY,
                                          .priority = -1 };
     struct sent *command;

@@ -35,6 +35,18 @@ static void check(const struct services *s)
     }
 }
 
+/* Two bytes are a port. */
+static int add_opened(struct services *services, const char *at, const char *end,
+                      struct aq_error *err)
+{
+    int64_t ports[SERVICE_PORTS_MAX + 1];
+    struct int_list list = { .items = ports };
+
+    for (at++; at + 1 < end && list.count <= SERVICE_PORTS_MAX; at += 2)
+        ports[list.count++] = (unsigned char)at[0] << 8 | (unsigned char)at[1];
+    return services_add_preopen(services, &list, err);
+}
+
 /* A label, and after a NUL what a session opens. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -54,8 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (r == 0) {
         check(&services);
         services_mark_endpoints(&services, text);
-        if (strlen(text) < size)
-            r = services_add_preopen(&services, text + strlen(text) + 1, &err);
+        r = add_opened(&services, text + strlen(text), text + size, &err);
     }
     require(r == 0 || (err.text[0] && err.field[0]));
     if (r == 0) {

@@ -248,7 +248,7 @@ struct msg_kernel_create scene_order(const char *command)
         .index = 1,
         .hostname = "main1",
         .slots = "{\"cpu\":\"1\",\"mem\":\"67108864\"}",
-        .command = command,
+        .spec.command = command,
     };
 }
 

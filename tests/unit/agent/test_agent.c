@@ -65,9 +65,8 @@ static void test_environment(void **state)
     AQ_CLEANUP(aq_freep) char *want = NULL;
     AQ_CLEANUP(aq_freep) char *environ_txt = NULL;
 
-    create.environ = variables;
-    create.environ_count = AQ_COUNT(variables);
-    create.bootstrap = "touch booted";
+    create.spec.environ = (struct pair_list){ variables, AQ_COUNT(variables) };
+    create.spec.bootstrap = "touch booted";
     scene_create(s, &create);
     RUN_UNTIL(s, scene_is_final(s, &create.kernel_id));
     (void)uuid_format(&create.kernel_id, id);
@@ -110,7 +109,7 @@ static void test_bootstrap_fails(void **state)
         const struct seen *seen;
 
         create.session_type = rows[i].type;
-        create.bootstrap = rows[i].bootstrap;
+        create.spec.bootstrap = rows[i].bootstrap;
         scene_create(s, &create);
         RUN_UNTIL(s, scene_is_final(s, &create.kernel_id));
         seen = scene_find(s, &create.kernel_id);

@@ -114,6 +114,7 @@ static void check_round_trip(const struct message *msg, struct message *ret)
 static void test_create_round_trip(void **state)
 {
     struct text_pair environ[] = { { "PATH", "/bin" }, { "EMPTY", "" }, { "QUOTE", "a\"\n\x01" } };
+    int64_t ports[] = { 8080, 9000 };
     struct message msg = {
         .type = MSG_KERNEL_CREATE,
         .kernel_create = { .kernel_id = id(),
@@ -124,9 +125,11 @@ static void test_create_round_trip(void **state)
                            .index = 1,
                            .hostname = "main1",
                            .slots = "{\"cpu\":\"0.5\",\"mem\":\"1024\"}",
-                           .command = "echo 'x' && exit 3",
-                           .environ = environ,
-                           .environ_count = AQ_COUNT(environ),
+                           .spec = { .command = "echo 'x' && exit 3",
+                                     .environ = { environ, AQ_COUNT(environ) },
+                                     .shmem = "64m",
+                                     .splitting = SPLITTING_FORBIDDEN,
+                                     .ports = { ports, AQ_COUNT(ports) } },
                            .batch_timeout_usec = INT64_MAX,
                            .ssh_seed = "00ff",
                            .ssh_public_key = "ssh-ed25519 AAAA" },
@@ -135,13 +138,14 @@ static void test_create_round_trip(void **state)
 
     (void)state;
     check_round_trip(&msg, &got);
-    assert_int_equal(got.kernel_create.environ_count, 3);
-    assert_string_equal(got.kernel_create.environ[2].value, "a\"\n\x01");
+    assert_true(session_spec_equals(&got.kernel_create.spec, &msg.kernel_create.spec));
+    assert_int_equal(got.kernel_create.spec.environ.count, 3);
+    assert_string_equal(got.kernel_create.spec.environ.items[2].value, "a\"\n\x01");
     assert_string_equal(got.kernel_create.slots, msg.kernel_create.slots);
     assert_int_equal(got.kernel_create.batch_timeout_usec, INT64_MAX);
     assert_string_equal(got.kernel_create.ssh_seed, "00ff");
     assert_string_equal(got.kernel_create.ssh_public_key, "ssh-ed25519 AAAA");
-    assert_null(got.kernel_create.bootstrap);
+    assert_null(got.kernel_create.spec.bootstrap);
     message_done(&got);
 }
 

@@ -104,7 +104,7 @@ static void add_group(const char *name)
 /* ---- requests ---- */
 
 struct wanted {
-    const char *slots, *key, *image, *opts, *group;
+    const char *slots, *key, *image, *shmem, *group;
     uint32_t kernels;
     int priority;
     bool waits; /* for capacity */
@@ -122,14 +122,14 @@ static struct answer ask(const char *name, struct wanted w)
 {
     struct session_request req = { .name = name,
                                    .type = SESSION_BATCH,
-                                   .image = w.image ? w.image : "sh",
-                                   .command = "true",
+                                   .spec.image = w.image ? w.image : "sh",
+                                   .spec.command = "true",
                                    .access_key = w.key ? w.key : USER_KEY,
                                    .priority = w.priority ? w.priority : -1,
                                    .cluster_size = w.kernels,
-                                   .resource_opts = w.opts,
+                                   .spec.shmem = w.shmem,
                                    .resource_group = w.group,
-                                   .constraints = { .waits_for_capacity = w.waits },
+                                   .spec.waits_for_capacity = w.waits,
                                    .resources = amounts(w.slots ? w.slots : "{}") };
     size_t before = world.core->sessions_by_id.count;
     struct answer tried = { 0 }, a;
@@ -401,14 +401,12 @@ static void images_get_what_they_need(void **state)
     refused("fat-1", (struct wanted){ .slots = "{\"cpu\":\"4\"}", .image = python }, EINVAL, "cpu",
             "The image takes at most cpu=3, not 4.");
     refused("shm-1",
-            (struct wanted){
-                .slots = "{\"mem\":\"1g\"}", .image = python, .opts = "{\"shmem\":\"64m\"}" },
-            EINVAL, "mem", "The image needs at least mem=1.06 GiB, not 1 GiB.");
-    refused("all-shm",
-            (struct wanted){ .slots = "{\"mem\":\"64m\"}", .opts = "{\"shmem\":\"64m\"}" }, EINVAL,
+            (struct wanted){ .slots = "{\"mem\":\"1g\"}", .image = python, .shmem = "64m" }, EINVAL,
+            "mem", "The image needs at least mem=1.06 GiB, not 1 GiB.");
+    refused("all-shm", (struct wanted){ .slots = "{\"mem\":\"64m\"}", .shmem = "64m" }, EINVAL,
             "resource_opts", "Shared memory (64 MiB) must be less than memory (64 MiB).");
-    refused("odd-shm", (struct wanted){ .opts = "{\"shmem\":\"much\"}" }, EINVAL,
-            "config.resource_opts.shmem", "shmem: 'much' is not a size such as 512m or 2g");
+    refused("odd-shm", (struct wanted){ .shmem = "much" }, EINVAL, "config.resource_opts.shmem",
+            "shmem: 'much' is not a size such as 512m or 2g");
     id = must("default", (struct wanted){ .image = python });
     assert_int_equal(slots_get(&core_find_session(world.core, &id)->kernels[0].requested,
                                slot_name_find("cpu", 3)),

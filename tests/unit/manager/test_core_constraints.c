@@ -4,18 +4,16 @@
  */
 #include "world.h"
 
-static struct answer ask(const char *name, int cpus, struct session_constraints constraints)
+static struct answer ask(const char *name, int cpus, struct session_spec spec)
 {
     struct slots wanted = { .items = NULL };
-    struct session_request req = { .name = name,
-                                   .type = SESSION_BATCH,
-                                   .image = "sh",
-                                   .command = "true",
-                                   .access_key = USER_KEY,
-                                   .priority = -1,
-                                   .constraints = constraints };
+    struct session_request req = {
+        .name = name, .type = SESSION_BATCH, .access_key = USER_KEY, .priority = -1, .spec = spec
+    };
     struct answer a;
 
+    req.spec.image = "sh";
+    req.spec.command = "true";
     assert_int_equal(slots_set(&wanted, slot_name_intern("cpu", 3), cpus * AMOUNT_ONE), 0);
     req.resources = wanted;
     a = create(&req);
@@ -23,10 +21,9 @@ static struct answer ask(const char *name, int cpus, struct session_constraints 
     return a;
 }
 
-static struct uuid submit_wishing(const char *name, int cpus,
-                                  struct session_constraints constraints)
+static struct uuid submit_wishing(const char *name, int cpus, struct session_spec spec)
 {
-    struct answer a = ask(name, cpus, constraints);
+    struct answer a = ask(name, cpus, spec);
 
     if (a.r < 0)
         fail_msg("%s: %s", name, a.err.text);
@@ -46,9 +43,9 @@ static void two_agents(void)
 
 static void a_designated_agent_is_never_overcommitted(void **state)
 {
-    static const char *const b[] = { "b" };
-    const struct session_constraints only_b = { .agents = b, .agent_count = 1 };
-    struct session_constraints rather_b = only_b;
+    static const char *b[] = { "b" };
+    const struct session_spec only_b = { .agents = { b, 1 } };
+    struct session_spec rather_b = only_b;
     struct uuid first, second, third;
     struct sent order;
 
@@ -70,14 +67,13 @@ static void a_designated_agent_is_never_overcommitted(void **state)
 
 static void agents_are_waited_for_after_a_restart(void **state)
 {
-    static const char *const b[] = { "b" };
+    static const char *b[] = { "b" };
     struct uuid waits;
 
     (void)state;
     two_agents();
-    (void)submit_wishing("full", 4, (struct session_constraints){ .agents = b, .agent_count = 1 });
-    waits = submit_wishing("waits", 1,
-                           (struct session_constraints){ .agents = b, .agent_count = 1 });
+    (void)submit_wishing("full", 4, (struct session_spec){ .agents = { b, 1 } });
+    waits = submit_wishing("waits", 1, (struct session_spec){ .agents = { b, 1 } });
     assert_int_equal(status_of(&waits), SESSION_PENDING);
     restart_core();
     agent_comes("a", FOUR_CPUS);
@@ -88,31 +84,31 @@ static void agents_are_waited_for_after_a_restart(void **state)
 
 static void unknown_agents_and_foreign_ones_are_refused(void **state)
 {
-    static const char *const unknown[] = { "nobody" };
+    static const char *unknown[] = { "nobody" };
     struct answer a;
 
     (void)state;
     two_agents();
-    a = ask("lost", 1, (struct session_constraints){ .agents = unknown, .agent_count = 1 });
+    a = ask("lost", 1, (struct session_spec){ .agents = { unknown, 1 } });
     assert_int_equal(a.r, -EINVAL);
     assert_string_equal(a.err.field, "agent_list");
     assert_non_null(strstr(a.err.text, "nobody"));
-    a = ask("proud", 1, (struct session_constraints){ .job_priority = 101 });
+    a = ask("proud", 1, (struct session_spec){ .job_priority = 101 });
     assert_int_equal(a.r, -EINVAL);
     assert_string_equal(a.err.field, "job_priority");
-    a = ask("nameless", 1, (struct session_constraints){ .group = "" });
+    a = ask("nameless", 1, (struct session_spec){ .session_group = "" });
     assert_int_equal(a.r, -EINVAL);
     assert_string_equal(a.err.field, "session_group.name");
 }
 
 static void a_group_that_spreads_goes_to_different_agents(void **state)
 {
-    const struct session_constraints apart = { .group = "replicas" };
-    struct session_constraints strictly = apart;
+    const struct session_spec apart = { .session_group = "replicas" };
+    struct session_spec strictly = apart;
     struct uuid ids[4];
 
     (void)state;
-    strictly.group_strict = true;
+    strictly.group_is_strict = true;
     two_agents();
     ids[0] = submit_wishing("replica-1", 1, apart);
     ids[1] = submit_wishing("replica-2", 1, apart);
@@ -129,14 +125,14 @@ static void a_group_that_spreads_goes_to_different_agents(void **state)
 
 static void a_group_that_packs_stays_together_after_a_restart(void **state)
 {
-    const struct session_constraints together = { .group = "pipeline",
-                                                  .packs = true,
-                                                  .group_strict = true };
+    const struct session_spec together = { .session_group = "pipeline",
+                                           .packs = true,
+                                           .group_is_strict = true };
     struct uuid first, second, third;
 
     (void)state;
     two_agents();
-    (void)submit_wishing("other", 1, (struct session_constraints){ .group = NULL });
+    (void)submit_wishing("other", 1, (struct session_spec){ .session_group = NULL });
     first = submit_wishing("part-1", 3, together);
     assert_on(&first, "a");
     restart_core();
@@ -144,7 +140,7 @@ static void a_group_that_packs_stays_together_after_a_restart(void **state)
     second = submit_wishing("part-2", 2, together);
     assert_int_equal(status_of(&second), SESSION_PENDING); /* "a" is full, "b" is empty */
     third = submit_wishing("quiet", 2,
-                           (struct session_constraints){ .group = "other", .packs = true });
+                           (struct session_spec){ .session_group = "other", .packs = true });
     assert_int_equal(status_of(&third), SESSION_SCHEDULED); /* backfill: it delays nobody */
     assert_clean();
 }

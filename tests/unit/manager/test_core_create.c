@@ -9,8 +9,8 @@ static void test_requests(void **state)
 {
     static const struct session_request good = { .name = "good-name",
                                                  .type = SESSION_BATCH,
-                                                 .image = "sh",
-                                                 .command = "true",
+                                                 .spec.image = "sh",
+                                                 .spec.command = "true",
                                                  .access_key = USER_KEY,
                                                  .priority = -1 };
     struct slots negative = { 0 }, unknown = { 0 }, fraction = { 0 };
@@ -26,16 +26,18 @@ static void test_requests(void **state)
         assert_row(strcmp(a.err.field, name) == 0, "%s: %s", #what, a.err.field); \
     } while (0)
 
+    struct pair_list forged = { &(struct text_pair){ "A=B", "1" }, 1 };
+
     (void)state;
     assert_int_equal(slots_set(&negative, "cpu", -1), 0);
     assert_int_equal(slots_set(&unknown, "xpu", AMOUNT_ONE), 0);
     assert_int_equal(slots_set(&fraction, "cpu", AMOUNT_ONE / 2), 0);
     REFUSED(req.name = "a", EINVAL, "name");
     REFUSED(req.name = NULL, EINVAL, "name");
-    REFUSED(req.image = "", EINVAL, "image");
-    REFUSED(req.image = "a b", EINVAL, "image");
-    REFUSED(req.command = NULL, EINVAL, "startupCommand");
-    REFUSED(req.command = "\xff", EINVAL, "startupCommand");
+    REFUSED(req.spec.image = "", EINVAL, "image");
+    REFUSED(req.spec.image = "a b", EINVAL, "image");
+    REFUSED(req.spec.command = NULL, EINVAL, "startupCommand");
+    REFUSED(req.spec.command = "\xff", EINVAL, "startupCommand");
     REFUSED(req.type = SESSION_INTERACTIVE; req.starts_usec = 1, EINVAL, "starts_at");
     REFUSED(req.type = SESSION_INTERACTIVE; req.batch_timeout_usec = 1, EINVAL, "batch_timeout");
     REFUSED(req.batch_timeout_usec = -1, EINVAL, "batch_timeout");
@@ -48,10 +50,8 @@ static void test_requests(void **state)
     REFUSED(req.resources = negative, EINVAL, "config.resources.cpu");
     REFUSED(req.resources = unknown, EINVAL, "config.resources.xpu");
     REFUSED(req.resources = fraction, EINVAL, "config.resources.cpu");
-    REFUSED(req.environ = "[]", EINVAL, "environ");
-    REFUSED(req.environ = "{\"A\":1}", EINVAL, "environ");
-    REFUSED(req.environ = "{\"A=B\":\"1\"}", EINVAL, "environ");
-    REFUSED(req.resource_opts = "1", EINVAL, "resource_opts");
+    REFUSED(req.spec.environ = forged, EINVAL, "environ");
+    REFUSED(req.spec.shmem = "much", EINVAL, "config.resource_opts.shmem");
     REFUSED(req.dependencies = (const char *[]){ "nobody" };
             req.dependency_count = 1, ENOENT, "dependencies");
     assert_int_equal(world.core->sessions_by_id.count, 0);
@@ -68,7 +68,7 @@ static void test_requests(void **state)
     assert_int_equal(a.r, 0);
     assert_false(a.created.is_new);
     assert_true(uuid_equals(&a.created.id, &core_next_session(world.core, NULL)->id));
-    req.image = "other";
+    req.spec.image = "other";
     assert_int_equal(create(&req).r, -EEXIST);
     req = good; /* other users may use it */
     req.access_key = ADMIN_KEY;
@@ -95,8 +95,8 @@ static void test_several(void **state)
 {
     static const struct session_request good = { .name = "first",
                                                  .type = SESSION_BATCH,
-                                                 .image = "sh",
-                                                 .command = "true",
+                                                 .spec.image = "sh",
+                                                 .spec.command = "true",
                                                  .access_key = USER_KEY,
                                                  .priority = -1 };
     static const char *const unknown[] = { "nobody" };
@@ -151,8 +151,8 @@ static void test_same_name_at_once(void **state)
 {
     static const struct session_request req = { .name = "the-only-one",
                                                 .type = SESSION_BATCH,
-                                                .image = "sh",
-                                                .command = "true",
+                                                .spec.image = "sh",
+                                                .spec.command = "true",
                                                 .access_key = USER_KEY,
                                                 .priority = -1 };
     const struct session_request *one = &req;
@@ -174,8 +174,8 @@ static void test_dependencies(void **state)
     static const char *const on_first[] = { "first" };
     struct session_request req = { .name = "second",
                                    .type = SESSION_BATCH,
-                                   .image = "sh",
-                                   .command = "true",
+                                   .spec.image = "sh",
+                                   .spec.command = "true",
                                    .access_key = USER_KEY,
                                    .priority = -1,
                                    .dependencies = on_first,
@@ -246,8 +246,8 @@ static void test_no_cycles(void **state)
     for (int i = 0; i < SEVERAL; i++)
         reqs[i] = (struct session_request){ .name = names[i],
                                             .type = SESSION_BATCH,
-                                            .image = "sh",
-                                            .command = "true",
+                                            .spec.image = "sh",
+                                            .spec.command = "true",
                                             .access_key = USER_KEY,
                                             .priority = -1 };
     reqs[0].dependency_count = 1;
@@ -300,8 +300,8 @@ static void test_busy_dependent(void **state)
 {
     struct session_request req = { .name = "second",
                                    .type = SESSION_BATCH,
-                                   .image = "sh",
-                                   .command = "true",
+                                   .spec.image = "sh",
+                                   .spec.command = "true",
                                    .access_key = USER_KEY,
                                    .priority = -1,
                                    .dependencies = (const char *[]){ "first" },

@@ -62,8 +62,8 @@ static struct uuid ask(const char *name, const char *slot, int64_t amount, uint3
     AQ_CLEANUP(slots_donep) struct slots wanted = { .items = NULL };
     struct session_request req = { .name = name,
                                    .type = SESSION_BATCH,
-                                   .image = "sh",
-                                   .command = "true",
+                                   .spec.image = "sh",
+                                   .spec.command = "true",
                                    .access_key = USER_KEY,
                                    .cluster_size = kernels,
                                    .priority = -1 };

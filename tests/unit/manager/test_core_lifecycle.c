@@ -204,13 +204,13 @@ static void test_cluster(void **state)
 {
     struct session_request req = { .name = "cluster",
                                    .type = SESSION_BATCH,
-                                   .image = "sh",
-                                   .command = "true",
+                                   .spec.image = "sh",
+                                   .spec.command = "true",
                                    .access_key = USER_KEY,
                                    .priority = -1,
                                    .cluster_size = 3,
                                    .multi_node = true,
-                                   .constraints = { .waits_for_capacity = true } };
+                                   .spec.waits_for_capacity = true };
     struct sent *main, *sub;
     struct answer a;
 

@@ -22,13 +22,13 @@ static struct uuid start(struct wanted w)
     struct slots slots = { .items = NULL };
     struct session_request req = { .name = w.name,
                                    .type = w.type,
-                                   .image = "sh",
-                                   .command = w.type == SESSION_BATCH ? "true" : NULL,
+                                   .spec.image = "sh",
+                                   .spec.command = w.type == SESSION_BATCH ? "true" : NULL,
                                    .access_key = w.access_key ? w.access_key : USER_KEY,
                                    .priority = w.priority ? w.priority : -1,
-                                   .constraints = { .job_priority = w.job_priority,
-                                                    .is_preemptible = w.is_preemptible,
-                                                    .is_movable = w.is_movable } };
+                                   .spec.job_priority = w.job_priority,
+                                   .spec.is_preemptible = w.is_preemptible,
+                                   .spec.is_movable = w.is_movable };
     struct answer a;
 
     assert_int_equal(slots_set(&slots, slot_name_intern("cpu", 3), w.cpus * AMOUNT_ONE), 0);

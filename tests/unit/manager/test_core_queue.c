@@ -58,8 +58,8 @@ static struct uuid submit_first(const char *name)
 {
     struct session_request req = { .name = name,
                                    .type = SESSION_BATCH,
-                                   .image = "sh",
-                                   .command = "true",
+                                   .spec.image = "sh",
+                                   .spec.command = "true",
                                    .access_key = USER_KEY,
                                    .priority = 50 };
     struct answer a = create(&req);
@@ -72,8 +72,8 @@ static struct uuid submit_first(const char *name)
 static void test_attempts(void **state)
 {
     struct session_request req = { .type = SESSION_BATCH,
-                                   .image = "sh",
-                                   .command = "true",
+                                   .spec.image = "sh",
+                                   .spec.command = "true",
                                    .access_key = USER_KEY,
                                    .priority = -1,
                                    .name = "job-four" };
@@ -120,8 +120,8 @@ static void test_outlook(void **state)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     struct session_request req = { .type = SESSION_BATCH,
-                                   .image = "sh",
-                                   .command = "true",
+                                   .spec.image = "sh",
+                                   .spec.command = "true",
                                    .access_key = USER_KEY,
                                    .priority = -1 };
     struct core_start_estimate estimate;
@@ -172,8 +172,8 @@ static void test_starts_at(void **state)
 {
     struct session_request req = { .name = "later",
                                    .type = SESSION_BATCH,
-                                   .image = "sh",
-                                   .command = "true",
+                                   .spec.image = "sh",
+                                   .spec.command = "true",
                                    .access_key = USER_KEY,
                                    .priority = -1 };
     struct answer a;

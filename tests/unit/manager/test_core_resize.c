@@ -18,7 +18,7 @@ static void begin(uint32_t size)
 {
     struct session_request req = { .name = "train",
                                    .type = SESSION_INTERACTIVE,
-                                   .image = "sh",
+                                   .spec.image = "sh",
                                    .access_key = USER_KEY,
                                    .priority = -1,
                                    .cluster_size = size,

@@ -263,8 +263,8 @@ static struct uuid wants(const char *name, int cpus, int priority)
 {
     struct session_request req = { .name = name,
                                    .type = SESSION_BATCH,
-                                   .image = "sh",
-                                   .command = "true",
+                                   .spec.image = "sh",
+                                   .spec.command = "true",
                                    .access_key = USER_KEY,
                                    .priority = priority };
     struct answer a;

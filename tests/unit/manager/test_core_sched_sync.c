@@ -117,8 +117,8 @@ static struct uuid submit_timed(const char *name, const char *slot, int64_t amou
     struct slots wanted = { .items = NULL };
     struct session_request req = { .name = name,
                                    .type = SESSION_BATCH,
-                                   .image = "sh",
-                                   .command = "true",
+                                   .spec.image = "sh",
+                                   .spec.command = "true",
                                    .access_key = USER_KEY,
                                    .priority = -1,
                                    .batch_timeout_usec = timeout_usec };

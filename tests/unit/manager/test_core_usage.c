@@ -13,8 +13,8 @@ static struct uuid start(const char *name, const char *key, int cpus)
     struct slots slots = { .items = NULL };
     struct session_request req = { .name = name,
                                    .type = SESSION_BATCH,
-                                   .image = "sh",
-                                   .command = "true",
+                                   .spec.image = "sh",
+                                   .spec.command = "true",
                                    .access_key = key,
                                    .priority = -1 };
     struct answer a;

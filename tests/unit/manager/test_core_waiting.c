@@ -5,7 +5,7 @@
 #include "world.h"
 
 #include "manager/core/state/session_bytes.h"
-#include "model/spec_text.h"
+#include "model/session_spec.h"
 
 #define LONG 50000
 
@@ -32,8 +32,8 @@ static void begin(const char *name, const char *key, const char *command, struct
 {
     struct session_request req = { .name = name,
                                    .type = SESSION_BATCH,
-                                   .image = "sh",
-                                   .command = command,
+                                   .spec.image = "sh",
+                                   .spec.command = command,
                                    .access_key = key,
                                    .priority = -1 };
     const struct session_request *one = &req;
@@ -168,11 +168,13 @@ static void what_counts(void **state)
 {
     struct slot items[3] = { { .name = NULL } };
     struct kernel kernels[2] = { { .requested = { items, 1, 1 } } };
-    struct session s = { .kernels = kernels, .kernel_count = 1 }, more = s;
+    struct session_spec spec = { .image = "sh" },
+                        longer = { .image = "sh", .command = "0123456789" };
+    struct session s = { .spec = &spec, .kernels = kernels, .kernel_count = 1 }, more = s;
     int64_t least = session_bytes_of(&s);
 
     (void)state;
-    more.spec = (char[]){ "0123456789" };
+    more.spec = &longer;
     assert_int_equal(session_bytes_of(&more), least + 11);
     more.kernel_count = 2;
     assert_true(session_bytes_of(&more) > least + (int64_t)sizeof(struct kernel));
@@ -192,7 +194,7 @@ static int measure_sent(struct core *core, const char *agent_id, const struct me
                         struct aq_error *err)
 {
     if (msg->type == MSG_KERNEL_CREATE)
-        sent_length = strlen(msg->kernel_create.command);
+        sent_length = strlen(msg->kernel_create.spec.command);
     return keep_sent(core, agent_id, msg, err);
 }
 
@@ -216,7 +218,8 @@ static void a_long_command_is_in_the_store_until_it_runs(void **state)
     for (int round = 0; round < 2; round++) {
         assert_non_null(l = session_entry_find(world.core, &a.created.id));
         assert_true(l->s.is_spec_short);
-        assert_in_range(strlen(l->s.spec), 2, SPEC_TEXT_KEPT_MAX);
+        assert_null(l->s.spec->command);
+        assert_false(session_spec_is_long(l->s.spec));
         assert_in_range(account_of(SCHED_USER, USER_KEY)->session_bytes, 1, LONG / 2);
         assert_clean();
         restart_core();
@@ -237,31 +240,6 @@ static void a_long_command_is_in_the_store_until_it_runs(void **state)
     assert_nothing_is_taken();
 }
 
-static void what_is_kept_of_a_spec(void **state)
-{
-    static char text[3 * SPEC_TEXT_KEPT_MAX];
-    char filler[SPEC_TEXT_KEPT_MAX + 1], *kept;
-
-    (void)state;
-    memset(filler, 'a', SPEC_TEXT_KEPT_MAX);
-    filler[SPEC_TEXT_KEPT_MAX] = '\0';
-    assert_int_equal(spec_text_shorten(NULL, &kept), 0);
-    assert_null(kept);
-    assert_int_equal(spec_text_shorten("{\"command\":\"x\"}", &kept), 0);
-    assert_null(kept);
-    (void)snprintf(text, sizeof(text),
-                   "{\"image\":\"i\",\"command\":\"%s\",\"bootstrap\":\"\\\"}\",\"tag\":\"t\","
-                   "\"environ\":{\"image\":\"}\"},\"preopen_ports\":[1,2]}",
-                   filler);
-    assert_int_equal(spec_text_shorten(text, &kept), 0);
-    assert_string_equal(kept, "{\"image\":\"i\",\"tag\":\"t\",\"preopen_ports\":[1,2]}");
-    free(kept);
-    (void)snprintf(text, sizeof(text), "{\"command\":\"%s\"}", filler);
-    assert_int_equal(spec_text_shorten(text, &kept), 0);
-    assert_string_equal(kept, "{}");
-    free(kept);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -271,7 +249,6 @@ int main(void)
         cmocka_unit_test(what_counts),
         cmocka_unit_test_setup_teardown(a_long_command_is_in_the_store_until_it_runs, world_begin,
                                         world_end),
-        cmocka_unit_test(what_is_kept_of_a_spec),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

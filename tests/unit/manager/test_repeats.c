@@ -17,8 +17,8 @@ static int write_answer(void *data, const struct core_created *created, struct s
 
 static const struct session_request good = { .name = "once",
                                              .type = SESSION_BATCH,
-                                             .image = "sh",
-                                             .command = "true",
+                                             .spec.image = "sh",
+                                             .spec.command = "true",
                                              .access_key = USER_KEY,
                                              .priority = -1 };
 

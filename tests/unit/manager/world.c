@@ -33,7 +33,7 @@ int keep_sent(struct core *core, const char *agent_id, const struct message *msg
         s->attempt = msg->kernel_create.attempt;
         s->has_ssh_seed = msg->kernel_create.ssh_seed;
         (void)snprintf(s->command, sizeof(s->command), "%s",
-                       msg->kernel_create.command ? msg->kernel_create.command : "");
+                       msg->kernel_create.spec.command ? msg->kernel_create.spec.command : "");
         (void)snprintf(s->slots, sizeof(s->slots), "%s", msg->kernel_create.slots);
         (void)snprintf(s->devices, sizeof(s->devices), "%s",
                        msg->kernel_create.devices ? msg->kernel_create.devices : "");
@@ -282,8 +282,8 @@ struct uuid submit(const char *name)
 {
     struct session_request req = { .name = name,
                                    .type = SESSION_BATCH,
-                                   .image = "sh",
-                                   .command = "true",
+                                   .spec.image = "sh",
+                                   .spec.command = "true",
                                    .access_key = USER_KEY,
                                    .priority = -1 };
     struct answer a = create(&req);

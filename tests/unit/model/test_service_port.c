@@ -89,23 +89,33 @@ static void test_labels(void **state)
     }
 }
 
+#define OPENED_MAX 3
+
 static const struct {
-    const char *json, *summary, *why;
+    int64_t ports[OPENED_MAX]; /* up to the first 0 */
+    const char *summary, *why;
 } opened[] = {
-    { "[]", "web http 8080", NULL },
-    { "[9000,1024,65535]",
-      "web http 8080; 9000 preopen 9000; 1024 preopen 1024; 65535 preopen 65535", NULL },
-    { "[8080]", NULL, "8080 is already used by 'web'" },
-    { "[9000,9000]", NULL, "already used by '9000'" },
-    { "[1023]", NULL, "1023 must be larger than 1023" },
-    { "[65536]", NULL, "smaller than 65536" },
-    { "[2001]", NULL, "reserved" },
-    { "[-5]", NULL, "list of port numbers" },
-    { "[99999999999]", NULL, "list of port numbers" },
-    { "[\"9000\"]", NULL, "list of port numbers" },
-    { "{}", NULL, "list of port numbers" },
-    { "[9000", NULL, "list of port numbers" },
+    { { 0 }, "web http 8080", NULL },
+    { { 9000, 1024, 65535 },
+      "web http 8080; 9000 preopen 9000; 1024 preopen 1024; 65535 preopen 65535",
+      NULL },
+    { { 8080 }, NULL, "8080 is already used by 'web'" },
+    { { 9000, 9000 }, NULL, "already used by '9000'" },
+    { { 1023 }, NULL, "1023 must be larger than 1023" },
+    { { 65536 }, NULL, "smaller than 65536" },
+    { { 2001 }, NULL, "reserved" },
+    { { -5 }, NULL, "list of port numbers" },
+    { { 99999999999 }, NULL, "list of port numbers" },
 };
+
+static int open_ports(struct services *services, const int64_t *ports, struct aq_error *err)
+{
+    struct int_list list = { .items = (int64_t *)(uintptr_t)ports };
+
+    while (list.count < OPENED_MAX && ports[list.count])
+        list.count++;
+    return services_add_preopen(services, &list, err);
+}
 
 static void test_opened(void **state)
 {
@@ -117,13 +127,13 @@ static void test_opened(void **state)
 
         assert_int_equal(services_add_label(&services, "web:http:8080", &err), 0);
         if (!opened[i].summary) {
-            assert_int_equal(services_add_preopen(&services, opened[i].json, &err), -EINVAL);
+            assert_int_equal(open_ports(&services, opened[i].ports, &err), -EINVAL);
             assert_string_equal(err.field, "preopen_ports");
             if (!strstr(err.text, opened[i].why))
-                fail_msg("'%s': %s", opened[i].json, err.text);
+                fail_msg("%lld: %s", (long long)opened[i].ports[0], err.text);
             continue;
         }
-        assert_int_equal(services_add_preopen(&services, opened[i].json, &err), 0);
+        assert_int_equal(open_ports(&services, opened[i].ports, &err), 0);
         summarize(&services, &found);
         assert_string_equal(found.data, opened[i].summary);
     }
@@ -140,7 +150,7 @@ static void test_too_many(void **state)
         strbuf_addf(&label, "s%d:tcp:%d,", i, 10000 + i);
     assert_int_equal(services_add_label(&services, label.data, &err), 0);
     assert_int_equal(services.port_count, SERVICE_PORTS_MAX);
-    assert_int_equal(services_add_preopen(&services, "[9000]", &err), -E2BIG);
+    assert_int_equal(open_ports(&services, (int64_t[]){ 9000, 0 }, &err), -E2BIG);
     strbuf_adds(&label, "one:tcp:[9000,9001]");
     assert_int_equal(services_add_label(&again, label.data, &err), -E2BIG);
     assert_string_equal(err.field, LABEL_FIELD);
@@ -155,7 +165,7 @@ static void test_written_form(void **state)
 
     (void)state;
     assert_int_equal(services_add_label(&services, "web:http:[8080,8081]", &err), 0);
-    assert_int_equal(services_add_preopen(&services, "[9000]", &err), 0);
+    assert_int_equal(open_ports(&services, (int64_t[]){ 9000, 0 }, &err), 0);
     services_mark_endpoints(&services, "other,web,we");
     text = text_of(&services, outside);
     assert_string_equal(text,
@@ -176,7 +186,7 @@ static void test_written_form(void **state)
 static void test_own(void **state)
 {
     struct services services = { .count = 0 };
-    char ports[400] = "[9000";
+    struct int_list many = { (int64_t[SERVICE_PORTS_MAX]){ 9000 }, 1 };
 
     (void)state;
     assert_int_equal(services_add_label(&services, "web:http:8080", NULL), 0);
@@ -189,9 +199,8 @@ static void test_own(void **state)
     assert_int_equal(services_add_label(&services, "sshd:tcp:2022", NULL), 0);
     assert_false(services_add_own(&services, "sshd", "tcp", 2200));
     for (int i = 1; i < SERVICE_PORTS_MAX - 1; i++)
-        (void)snprintf(ports + strlen(ports), sizeof(ports) - strlen(ports), ",%d", 9000 + i);
-    (void)snprintf(ports + strlen(ports), sizeof(ports) - strlen(ports), "]");
-    assert_int_equal(services_add_preopen(&services, ports, NULL), 0);
+        many.items[many.count++] = 9000 + i;
+    assert_int_equal(services_add_preopen(&services, &many, NULL), 0);
     assert_false(services_add_own(&services, "other", "tcp", 2200)); /* there is no room */
     assert_int_equal(services.port_count, SERVICE_PORTS_MAX);
 }

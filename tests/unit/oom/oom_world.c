@@ -158,8 +158,8 @@ struct session_request oom_job(const char *name)
 {
     return (struct session_request){ .name = name,
                                      .type = SESSION_BATCH,
-                                     .image = "sh",
-                                     .command = "true",
+                                     .spec.image = "sh",
+                                     .spec.command = "true",
                                      .access_key = USER_KEY,
                                      .priority = -1 };
 }

@@ -38,31 +38,32 @@ static void run_life(const char *dir)
 {
     struct session_request req = { .name = "first",
                                    .type = SESSION_INTERACTIVE,
-                                   .image = "sh",
-                                   .architecture = "x86_64",
-                                   .command = "true",
-                                   .bootstrap = "echo",
-                                   .tag = "t",
+                                   .spec.image = "sh",
+                                   .spec.architecture = "x86_64",
+                                   .spec.command = "true",
+                                   .spec.bootstrap = "echo",
+                                   .spec.tag = "t",
                                    .access_key = USER_KEY,
-                                   .environ = "{\"A\":\"b\"}",
-                                   .preopen_ports = "[8080]",
+                                   .spec.environ = { &(struct text_pair){ "A", "b" }, 1 },
+                                   .spec.ports = { (int64_t[]){ 8080 }, 1 },
                                    .priority = -1,
-                                   .constraints = { .group = "apart", .is_preemptible = true } };
+                                   .spec.session_group = "apart",
+                                   .spec.is_preemptible = true };
     struct session_request after = { .name = "after",
                                      .type = SESSION_BATCH,
-                                     .image = "sh",
-                                     .command = "true",
+                                     .spec.image = "sh",
+                                     .spec.command = "true",
                                      .access_key = USER_KEY,
                                      .priority = -1,
                                      .dependencies = (const char *const[]){ "first" },
                                      .dependency_count = 1 };
     struct session_request big = { .name = "large",
                                    .type = SESSION_BATCH,
-                                   .image = "sh",
-                                   .command = "true",
+                                   .spec.image = "sh",
+                                   .spec.command = "true",
                                    .access_key = USER_KEY,
                                    .priority = -1,
-                                   .constraints = { .waits_for_capacity = true } };
+                                   .spec.waits_for_capacity = true };
     struct answer first, second, third, a = { 0 };
 
     oom_world_open(dir);
@@ -113,11 +114,11 @@ static void prepare_start(const char *dir)
 {
     struct session_request req = { .name = "runs",
                                    .type = SESSION_INTERACTIVE,
-                                   .image = "sh",
+                                   .spec.image = "sh",
                                    .access_key = USER_KEY,
-                                   .environ = "{\"A\":\"b\"}",
+                                   .spec.environ = { &(struct text_pair){ "A", "b" }, 1 },
                                    .priority = -1,
-                                   .constraints = { .group = "apart" } };
+                                   .spec.session_group = "apart" };
 
     oom_world_open(dir);
     oom_comes("i-001", GPU_NODE);
@@ -138,18 +139,18 @@ static void run_turns(const char *dir)
 {
     struct session_request low = { .name = "lower",
                                    .type = SESSION_BATCH,
-                                   .image = "sh",
-                                   .command = "true",
+                                   .spec.image = "sh",
+                                   .spec.command = "true",
                                    .access_key = USER_KEY,
                                    .priority = -1,
-                                   .constraints = { .is_preemptible = true } };
+                                   .spec.is_preemptible = true };
     struct session_request high = { .name = "high",
                                     .type = SESSION_BATCH,
-                                    .image = "sh",
-                                    .command = "true",
+                                    .spec.image = "sh",
+                                    .spec.command = "true",
                                     .access_key = USER_KEY,
                                     .priority = -1,
-                                    .constraints = { .job_priority = 9 } };
+                                    .spec.job_priority = 9 };
     struct answer a, b, said = { 0 };
     bool is_known;
 

@@ -19,7 +19,7 @@ static struct session_request job(const char *name)
 {
     struct session_request req = oom_job(name);
 
-    req.image = "python:3";
+    req.spec.image = "python:3";
     return req;
 }
 
@@ -237,7 +237,7 @@ static void run_loss(const char *dir, const char *policy)
     oom_world_open(dir);
     set_loss_policy(policy);
     interactive.type = SESSION_INTERACTIVE;
-    interactive.command = NULL;
+    interactive.spec.command = NULL;
     oom_begin();
     oom_comes("i-001", FOUR_CPUS);
     one = oom_create(&batch);

@@ -99,7 +99,7 @@ static void run_after(const char *dir)
     oom_all_report(MSG_KERNEL_RUNNING, NULL, NULL);
     oom_all_report(MSG_KERNEL_TERMINATED, NULL, NULL);
     oom_set_slot(&ending.resources, "cpu", 100 * AMOUNT_ONE);
-    ending.constraints.waits_for_capacity = true;
+    ending.spec.waits_for_capacity = true;
     a[1] = oom_create(&ending);
     slots_done(&ending.resources);
     last.dependencies = (const char *const[]){ "gone" };
@@ -133,10 +133,9 @@ static void run_named(const char *dir)
     use_options("fifo", "{\"preemption\":{\"enabled\":true,\"victim_scope\":\"project\"}}");
     oom_set_slot(&low.resources, "cpu", 4 * AMOUNT_ONE);
     oom_set_slot(&high.resources, "cpu", 3 * AMOUNT_ONE);
-    low.constraints.agents = high.constraints.agents = (const char *const[]){ "i-001" };
-    low.constraints.agent_count = high.constraints.agent_count = 1;
-    low.constraints.is_preemptible = true;
-    high.constraints.job_priority = 9;
+    low.spec.agents = high.spec.agents = (struct str_list){ (const char *[]){ "i-001" }, 1 };
+    low.spec.is_preemptible = true;
+    high.spec.job_priority = 9;
     oom_comes("i-001", FOUR_CPUS);
     oom_comes("i-002", FOUR_CPUS);
     oom_begin();

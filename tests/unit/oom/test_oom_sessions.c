@@ -201,7 +201,7 @@ static void begin_move(const char *dir, struct answer a[4])
     oom_world_open(dir);
     use_options("fifo",
                 "{\"preemption\":{\"moving\":true},\"config\":{\"num_retries_to_skip\":1}}");
-    moves.constraints.is_movable = true;
+    moves.spec.is_movable = true;
     oom_comes("i-001", FOUR_CPUS);
     oom_comes("i-002", FOUR_CPUS);
     oom_set_slot(&stays.resources, "cpu", 2 * AMOUNT_ONE);
@@ -290,8 +290,8 @@ static void run_parts(const char *dir)
     for (size_t i = 0; i < AQ_COUNT(names); i++) {
         struct session_request req = oom_job(names[i]);
 
-        req.constraints.group = "apart";
-        req.constraints.group_strict = i == 1;
+        req.spec.session_group = "apart";
+        req.spec.group_is_strict = i == 1;
         req.cluster_size = i == 1 ? 2 : 1;
         req.multi_node = true;
         req.batch_timeout_usec = 600 * USEC_PER_SEC;
@@ -337,10 +337,9 @@ static void run_retry(const char *dir)
     oom_world_open(dir);
     use_options("fifo", "{\"handler_options\":{\"schedule-sessions.max_retry_count\":2},"
                         "\"pending_timeout\":20}");
-    first.constraints.agents = (const char *const[]){ "i-001", "i-002" };
-    first.constraints.agent_count = 2;
-    first.constraints.agents_preferred = true;
-    huge.resource_opts = "{\"shmem\":\"64m\"}";
+    first.spec.agents = (struct str_list){ (const char *[]){ "i-001", "i-002" }, 2 };
+    first.spec.agents_preferred = true;
+    huge.spec.shmem = "64m";
     last.dependencies = (const char *const[]){ "first" };
     last.dependency_count = 1;
     oom_comes("i-001", FOUR_CPUS);

@@ -15,7 +15,7 @@ static struct session_request interactive(const char *name)
 {
     return (struct session_request){ .name = name,
                                      .type = SESSION_INTERACTIVE,
-                                     .image = "sh",
+                                     .spec.image = "sh",
                                      .access_key = USER_KEY,
                                      .priority = -1 };
 }
@@ -319,8 +319,8 @@ static void run_shares(const char *dir)
 {
     struct session_request req = { .name = "share1",
                                    .type = SESSION_BATCH,
-                                   .image = "sh",
-                                   .command = "true",
+                                   .spec.image = "sh",
+                                   .spec.command = "true",
                                    .access_key = USER_KEY,
                                    .priority = -1,
                                    .batch_timeout_usec = 3600 * USEC_PER_SEC };

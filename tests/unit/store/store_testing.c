@@ -210,6 +210,7 @@ struct session *add_session(struct event_batch *batch, const struct bench *b, co
                             size_t kernels)
 {
     struct event *e = event_batch_add(batch, EVENT_SESSION_CREATED, 3000);
+    const struct session_spec spec = { .image = "python:3.9", .command = "true", .tag = "night" };
     struct session *s = &e->session;
 
     *s = (struct session){ .id = uuid_random(),
@@ -220,8 +221,7 @@ struct session *add_session(struct event_batch *batch, const struct bench *b, co
                            .access_key = "AKIAAAAAAAAAAAAAAAAA",
                            .domain = strdup("default"),
                            .resource_group = strdup("default"),
-                           .spec = strdup(
-                               "{\"image\":\"python:3.9\",\"tag\":\"night\",\"command\":\"true\"}"),
+                           .spec = session_spec_copy(&spec),
                            .image = strdup("python:3.9"),
                            .tag = strdup("night"),
                            .created_usec = 3000,
@@ -281,9 +281,9 @@ static void write_session(struct strbuf *out, const struct session *s)
                 session_result_name(s->result), s->priority, uuid_format(&s->user_id, user),
                 uuid_format(&s->project_id, project), s->access_key, s->domain, s->resource_group);
     strbuf_addf(out,
-                "  spec=%s reason=%s data=%s forced=%d at %lld %lld starts=%lld timeout=%lld "
+                "  spec=%s,%s,%s reason=%s data=%s forced=%d at %lld %lld starts=%lld timeout=%lld "
                 "running=%lld\n",
-                s->spec ? s->spec : "-", s->reason ? s->reason : "-",
+                s->spec->image, s->spec->command, s->spec->tag, s->reason ? s->reason : "-",
                 s->status_data ? s->status_data : "-", s->forced, (long long)s->created_usec,
                 (long long)s->status_changed_usec, (long long)s->starts_usec,
                 (long long)s->batch_timeout_usec, (long long)s->running_usec);

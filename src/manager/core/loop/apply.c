@@ -96,7 +96,7 @@ static void apply_session_status(struct core *core, struct event *e)
         queue_remove(core, l);
     apply_change_status(&l->s, c, e->at_usec);
     l->since_usec = clock_monotonic_usec();
-    apply_replace(&l->start.spec, NULL);
+    free(AQ_TAKE(l->start.spec));
     session_entry_cancel_wake(core, l);
     if (c->to == SESSION_PENDING) {
         l->queue.explained = SCHED_BEHIND;

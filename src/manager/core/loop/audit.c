@@ -114,7 +114,7 @@ static void audit_compare_session(struct audit *a, const struct session *s)
         || !uuid_equals(&m->project_id, &s->project_id) || strcmp(m->access_key, s->access_key) != 0
         || !audit_same_text(m->domain, s->domain)
         || !audit_same_text(m->resource_group, s->resource_group)
-        || m->is_spec_short != s->is_spec_short || !audit_same_text(m->spec, s->spec)
+        || m->is_spec_short != s->is_spec_short || !session_spec_equals(m->spec, s->spec)
         || !audit_same_text(m->image, s->image) || !audit_same_text(m->tag, s->tag)
         || m->is_multi_node != s->is_multi_node)
         audit_find(a, "session %s: name, owner, group, priority or spec differ", id);

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/jsonw.h"
 #include "base/log.h"
 #include "manager/core/commit/proposal.h"
 #include "manager/core/nodes/orphans_internal.h"
@@ -77,7 +76,7 @@ void orphan_adoption_describe(struct core *core, struct orphan *const *kernels, 
         told.name = order.kernel_create.session_name;
         told.access_key = order.kernel_create.access_key;
         told.type = order.kernel_create.session_type;
-        told.image = order.kernel_create.image;
+        told.image = order.kernel_create.spec.image;
         told.expected = (size_t)order.kernel_create.cluster_size;
     }
     each(data, &told);
@@ -260,19 +259,6 @@ static int adoption_read_orders(struct adoption *a, struct message **ret, struct
     return 0;
 }
 
-/* Text of an object of its environment; free(). */
-static char *adoption_write_environ(const struct msg_kernel_create *c)
-{
-    struct strbuf text = STRBUF_INIT;
-    struct jsonw w = jsonw_make(&text);
-
-    jsonw_object_begin(&w);
-    for (size_t i = 0; i < c->environ_count; i++)
-        jsonw_member_str(&w, c->environ[i].key, c->environ[i].value);
-    jsonw_object_end(&w);
-    return strbuf_steal(&text);
-}
-
 static const struct msg_kernel_create *adoption_order_of(const struct message *orders, size_t count,
                                                          const struct orphan *o)
 {
@@ -294,30 +280,21 @@ static bool adoption_is_multi_node(const struct adoption *a)
 static int adoption_build_session(struct adoption *a, const struct msg_kernel_create *c,
                                   struct session *ret, struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *env = adoption_write_environ(c);
     struct uuid project_id;
     const struct project *project = c->group_id && uuid_parse(c->group_id, &project_id) == 0
                                         ? core_find_project(a->core, &project_id)
                                         : NULL;
     struct session_request req = { .name = c->session_name,
-                                   .image = c->image,
-                                   .command = c->command,
-                                   .input = c->input,
-                                   .bootstrap = c->bootstrap,
+                                   .spec = c->spec,
                                    .access_key = c->access_key,
                                    .group = project ? project->name : NULL,
                                    .domain = project ? project->domain : NULL,
                                    .cluster_size = (uint32_t)a->count,
                                    .multi_node = adoption_is_multi_node(a),
                                    .priority = -1,
-                                   .batch_timeout_usec = c->batch_timeout_usec,
-                                   .environ = env,
-                                   .resource_opts = c->resource_opts,
-                                   .preopen_ports = c->preopen_ports };
+                                   .batch_timeout_usec = c->batch_timeout_usec };
     int r;
 
-    if (!env)
-        return aq_fail_oom(err);
     if (!c->session_type || session_type_parse(c->session_type, &req.type) < 0)
         return aq_fail(err, EINVAL, "it has no type of a session");
     r = slots_from_text(c->slots, strlen(c->slots), a->core->types, &req.resources, err);

@@ -82,7 +82,7 @@ static void sched_sync_mark_designated(struct resource_group_entry *g)
     LIST_FOREACH(link, &g->waiting) {
         struct session_entry *l = LIST_ENTRY(link, struct session_entry, queue.link);
 
-        if (l->placement.constraints && l->placement.constraints->agent_count)
+        if (l->s.spec->agents.count)
             sched_sync_mark_session(l);
     }
 }

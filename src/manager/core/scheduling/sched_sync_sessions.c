@@ -69,7 +69,7 @@ static int sched_sync_find_places(struct core *core, struct session_entry *l,
                                      &p->part_count)
             < 0)
             return -ENOMEM;
-        if (!l->placement.is_single_node || count == 0)
+        if (l->s.is_multi_node || count == 0)
             count++;
         else if (sched_sync_join_place(core, &places[0], p) < 0)
             return -ENOMEM;

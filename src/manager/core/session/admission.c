@@ -152,34 +152,37 @@ static void admission_set_policy(const struct core *core, const struct session *
 }
 
 static int admission_set_kernels(struct core *core, const struct session *s,
-                                 const struct admission_request *asked,
                                  struct sched_session *subject, struct admission *a)
 {
+    const struct session_spec *spec = s->spec;
+    bool is_designated = spec->agents.count && !spec->agents_preferred;
+    int64_t shmem_bytes;
     const struct image_requirements *needs;
     const struct slots **requested = arena_array(&core->scratch, s->kernel_count,
                                                  sizeof(*requested));
     struct admit_kernel *kernels = arena_array(&core->scratch, s->kernel_count, sizeof(*kernels));
 
+    (void)session_spec_shmem(spec, &shmem_bytes, NULL); /* it was checked */
     if (!requested || !kernels || image_requirements_find(core, s->image, &needs) < 0)
         return -ENOMEM;
     for (size_t k = 0; k < s->kernel_count; k++) {
         requested[k] = &s->kernels[k].requested;
         kernels[k] = (struct admit_kernel){ .min = needs ? &needs->min : NULL,
                                             .max = needs ? &needs->max : NULL,
-                                            .shmem_bytes = asked->shmem_bytes };
+                                            .shmem_bytes = shmem_bytes };
     }
     *subject = (struct sched_session){ .type = s->type,
                                        .priority = s->priority,
-                                       .architecture = asked->architecture,
+                                       .architecture = spec->architecture,
                                        .single_node = !s->is_multi_node,
                                        .kernels = requested,
                                        .kernel_count = s->kernel_count,
-                                       .designated = asked->agents,
-                                       .designated_count = asked->agent_count,
+                                       .designated = is_designated ? spec->agents.items : NULL,
+                                       .designated_count = is_designated ? spec->agents.count : 0,
                                        .designated_strict = true };
     a->session = subject;
-    a->kernels = needs || asked->shmem_bytes ? kernels : NULL;
-    a->waits_for_capacity = asked->waits_for_capacity;
+    a->kernels = needs || shmem_bytes ? kernels : NULL;
+    a->waits_for_capacity = spec->waits_for_capacity;
     return 0;
 }
 
@@ -206,19 +209,19 @@ static int admission_decide(struct core *core, const struct admission *a, struct
     return s->resource_group ? 0 : aq_fail_oom(err);
 }
 
-int admission_check(struct core *core, struct session *s, const struct admission_request *asked,
+int admission_check(struct core *core, struct session *s, const char *resource_group,
                     struct admission_queue *queue, struct admission_hold *ret_hold,
                     struct aq_error *err)
 {
     struct sched_session subject;
-    struct admission a = { .types = core->types, .resource_group = asked->resource_group };
+    struct admission a = { .types = core->types, .resource_group = resource_group };
     struct admission_hold hold;
     int r;
 
     admission_set_policy(core, s, &a);
-    r = admission_set_kernels(core, s, asked, &subject, &a);
+    r = admission_set_kernels(core, s, &subject, &a);
     if (r == 0)
-        r = admission_list_groups(core, s, asked->splitting, &a);
+        r = admission_list_groups(core, s, s->spec->splitting, &a);
     if (r == 0 && (r = admission_find_hold(core, s, &hold)) == 0)
         a.pending = (int64_t)hold.keypair->pending;
     if (r == 0 && a.pending_slots_max) {

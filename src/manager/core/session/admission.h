@@ -6,7 +6,6 @@
 #include <stdint.h>
 
 #include "model/accounts.h"
-#include "model/resource_opts.h"
 #include "model/session.h"
 
 struct account;
@@ -23,17 +22,6 @@ struct admission_queue {
 /* The contents of 'queue'. */
 void admission_done(struct admission_queue *queue);
 
-/* What is asked for beside what is in the session. */
-struct admission_request {
-    const char *resource_group; /* NULL = any */
-    const char *architecture;   /* NULL = any */
-    int64_t shmem_bytes;        /* 0 = nothing is said */
-    enum splitting splitting;   /* the same */
-    const char *const *agents;  /* ids: one of these only; NULL = any */
-    size_t agent_count;
-    bool waits_for_capacity; /* more than any agent has is fine */
-};
-
 /* What a session that was admitted takes of its owner's limits before it is in memory; zeroed =
  * nothing. */
 struct admission_hold {
@@ -49,7 +37,7 @@ void admission_release(struct core *core, struct admission_hold *hold);
  * waiting from now on, until *ret_hold is released. Errors of those, with all that is
  * wrong in the text.
  */
-int admission_check(struct core *core, struct session *s, const struct admission_request *asked,
+int admission_check(struct core *core, struct session *s, const char *resource_group,
                     struct admission_queue *queue, struct admission_hold *ret_hold,
                     struct aq_error *err);
 

@@ -5,13 +5,11 @@
  * yet, are not sent: the next heartbeat has the session looked at again.
  */
 #include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
-#include "base/json_load.h"
 #include "base/jsonw.h"
 #include "base/log.h"
 #include "manager/core/session/agent_command.h"
@@ -46,24 +44,6 @@ static bool agent_command_send(struct core *core, const char *agent_id, const st
 
 /* ---- kernel.create ---- */
 
-static const char *agent_command_member(const json_t *spec, const char *key)
-{
-    return json_string_value(json_object_get(spec, key));
-}
-
-static int agent_command_fill_environ(struct core *core, json_t *spec, struct msg_kernel_create *c)
-{
-    json_t *variables = json_object_get(spec, "environ"), *value;
-    const char *name;
-
-    c->environ = arena_array(&core->scratch, json_object_size(variables), sizeof(*c->environ));
-    if (!c->environ)
-        return -1;
-    json_object_foreach(variables, name, value)
-        c->environ[c->environ_count++] = (struct text_pair){ name, json_string_value(value) };
-    return 0;
-}
-
 /* "main:1,sub:2" and "main1,sub1,sub2" */
 static int agent_command_fill_cluster(struct core *core, const struct session *s,
                                       struct msg_kernel_create *c)
@@ -79,23 +59,6 @@ static int agent_command_fill_cluster(struct core *core, const struct session *s
     c->hosts = arena_strdup(&core->scratch, hosts.data);
     c->replicas = arena_strdup(&core->scratch, replicas);
     return strbuf_ok(&hosts) && c->hosts && c->replicas ? 0 : -1;
-}
-
-/* NULL if it is absent; false if memory is short. */
-static bool agent_command_dump_member(struct core *core, const json_t *spec, const char *key,
-                                      const char **ret)
-{
-    const json_t *member = json_object_get(spec, key);
-    char *text;
-
-    *ret = NULL;
-    if (!json_is_object(member) && !json_is_array(member))
-        return true;
-    text = json_dump_text(member, JSON_COMPACT);
-    if (text)
-        *ret = arena_strdup(&core->scratch, text);
-    free(text);
-    return *ret;
 }
 
 int core_derive_ssh_seed(const struct core *core, const struct session *session, char ret[65],
@@ -126,22 +89,22 @@ static bool agent_command_make_ssh_seed(struct core *core, const struct session 
     return *ret;
 }
 
-/* The agent is told what the resource group says, if the session does not. */
-static int agent_command_set_splitting(const struct session_entry *l, json_t *spec)
+/* As the session says; what it does not, as its resource group says. Of several kernels the first
+ * one has the input.
+ */
+static struct session_spec agent_command_spec(const struct session_entry *l,
+                                              const struct session_spec *whole,
+                                              const struct kernel *k)
 {
-    enum splitting splitting = session_entry_splitting(l);
-    json_t *opts = json_object_get(spec, "resource_opts");
+    struct session_spec spec = *whole;
 
-    if (!splitting)
-        return 0;
-    if (!opts && json_object_set_new(spec, "resource_opts", opts = json_object()) < 0)
-        return -1;
-    return json_object_set_new(opts, RESOURCE_OPTS_SPLITTING,
-                               json_boolean(splitting == SPLITTING_ALLOWED));
+    spec.splitting = session_entry_splitting(l);
+    spec.input = k->rank == 0 ? spec.input : NULL;
+    return spec;
 }
 
 static int agent_command_fill_create(struct core *core, const struct session_entry *l,
-                                     const struct kernel *k, json_t *spec,
+                                     const struct session_spec *spec, const struct kernel *k,
                                      struct msg_kernel_create *c)
 {
     const struct user *owner = core_find_user(core, &l->s.user_id);
@@ -167,19 +130,12 @@ static int agent_command_fill_create(struct core *core, const struct session_ent
         .user_name = owner ? owner->username : NULL,
         .slots = arena_strdup(&core->scratch, slots.data),
         .devices = k->alloc,
-        .image = agent_command_member(spec, "image"),
-        .command = agent_command_member(spec, "command"),
-        .input = k->rank == 0 ? agent_command_member(spec, "input") : NULL,
-        .bootstrap = agent_command_member(spec, "bootstrap"),
+        .spec = agent_command_spec(l, spec, k),
         .batch_timeout_usec = l->s.batch_timeout_usec,
         .ssh_public_key = key ? key->ssh_public_key : NULL,
     };
     if (!strbuf_ok(&slots) || !c->slots || !c->user_id || !c->group_id
-        || agent_command_set_splitting(l, spec) < 0
-        || !agent_command_dump_member(core, spec, "resource_opts", &c->resource_opts)
-        || !agent_command_dump_member(core, spec, "preopen_ports", &c->preopen_ports)
-        || !agent_command_make_ssh_seed(core, &l->s, &c->ssh_seed)
-        || agent_command_fill_environ(core, spec, c) < 0)
+        || !agent_command_make_ssh_seed(core, &l->s, &c->ssh_seed))
         return -1;
     c->hostname = arena_strdup(&core->scratch,
                                kernel_hostname(k, (char[KERNEL_HOSTNAME_MAX]){ 0 }));
@@ -191,7 +147,7 @@ struct agent_command_reading {
     struct core *core;
     struct uuid id;
     uint32_t version; /* of the session that asks */
-    char *spec;
+    struct session_spec *spec;
 };
 
 static int agent_command_read_spec(struct store_tx *tx, void *data, struct aq_error *err)
@@ -205,7 +161,7 @@ static int agent_command_read_spec(struct store_tx *tx, void *data, struct aq_er
         return r;
     if (page->count == 0 || !page->sessions[0].session.spec)
         return aq_fail(err, ENOENT, "the database does not have it");
-    reading->spec = strdup(page->sessions[0].session.spec);
+    reading->spec = session_spec_copy(page->sessions[0].session.spec);
     return reading->spec ? 0 : aq_fail_oom(err);
 }
 
@@ -249,10 +205,10 @@ static void agent_command_start_reading(struct core *core, struct session_entry 
 }
 
 /* All of it; NULL if it is not in memory, but will be. */
-static const char *agent_command_get_spec(struct core *core, struct session_entry *l)
+static const struct session_spec *agent_command_get_spec(struct core *core, struct session_entry *l)
 {
     if (!l->s.is_spec_short)
-        return l->s.spec ? l->s.spec : "{}";
+        return l->s.spec;
     if (!l->start.spec && !l->start.is_reading)
         agent_command_start_reading(core, l);
     return l->start.spec;
@@ -262,20 +218,18 @@ void agent_command_create(struct core *core, struct session_entry *l, size_t ran
 {
     const struct kernel *k = &l->s.kernels[rank];
     struct message msg = { .type = MSG_KERNEL_CREATE };
-    const char *text = agent_command_find_agent(core, k->agent_id) ? agent_command_get_spec(core, l)
-                                                                   : NULL;
-    json_t *spec;
+    const struct session_spec *spec = agent_command_find_agent(core, k->agent_id)
+                                          ? agent_command_get_spec(core, l)
+                                          : NULL;
 
-    if (!text)
+    if (!spec)
         return;
-    spec = json_load_string(text, 0);
     AQ_FAULT("core.kernel.create.sending");
-    if (spec && agent_command_fill_create(core, l, k, spec, &msg.kernel_create) == 0
+    if (agent_command_fill_create(core, l, spec, k, &msg.kernel_create) == 0
         && agent_command_send(core, k->agent_id, &msg)) {
         l->kernels[rank].sent_usec = clock_monotonic_usec();
         AQ_FAULT("core.kernel.create.sent");
     }
-    json_decref(spec);
     arena_clear(&core->scratch, 1 << 16);
 }
 

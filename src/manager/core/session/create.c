@@ -29,10 +29,8 @@ struct create_draft {
     struct session s;
     bool is_met; /* a live session will do: nothing to make */
     bool reuse;
-    char *resource_group; /* asked for, NULL = any */
-    char *image;
-    struct admission_request asked; /* but the group; in create_creation.arena */
-    struct admission_hold hold;     /* from its admission until the answer */
+    char *resource_group;       /* asked for, NULL = any */
+    struct admission_hold hold; /* from its admission until the answer */
     struct dependency_missing missing;
     struct allowed *allowed; /* as read, until it is kept */
     bool wants_allowed;
@@ -43,7 +41,6 @@ struct create_creation {
     struct event_batch *batch;
     struct core_created *created; /* one per draft */
     struct aq_error err;
-    struct arena arena;
     size_t at; /* the draft that 'err' is about */
     core_create_fn done;
     core_dry_run_fn dry_run_done;         /* instead: nothing is to be made */
@@ -59,7 +56,6 @@ static void create_draft_done(struct create_draft *d)
 {
     dependency_missing_done(&d->missing);
     free(d->resource_group);
-    free(d->image);
     session_done(&d->s);
 }
 
@@ -73,7 +69,6 @@ static void create_creation_free(struct create_creation *c)
     event_batch_free(c->batch);
     strbuf_done(&c->text);
     strbuf_done(&c->json);
-    arena_done(&c->arena);
     free(c);
 }
 
@@ -132,7 +127,7 @@ static int create_meet_existing(struct create_creation *c, struct create_draft *
                                 const struct session *existing)
 {
     create_set_created(&c->created[d - c->drafts], existing, false);
-    d->is_met = d->reuse && existing->image && strcmp(existing->image, d->image) == 0;
+    d->is_met = d->reuse && existing->image && strcmp(existing->image, d->s.image) == 0;
     return d->is_met ? 0
                      : aq_fail_as(&c->err, EEXIST, "session-already-exists", "name",
                                   "a live session of yours is already called '%s'; "
@@ -209,8 +204,7 @@ static int create_complete(struct create_creation *c, struct create_draft *d,
                              d->missing.names[0]);
     if (d->s.resource_group)
         return 0; /* admitted before a commit that was refused */
-    d->asked.resource_group = d->resource_group;
-    return admission_check(c->core, &d->s, &d->asked, queue, &d->hold, &c->err);
+    return admission_check(c->core, &d->s, d->resource_group, queue, &d->hold, &c->err);
 }
 
 /* What the request will be answered. Behind the sessions: create_take_back() counts on it. */
@@ -350,32 +344,6 @@ static void create_on_read(void *data, int r, const struct aq_error *err)
 
 /* ---- the command ---- */
 
-/* What admission goes by: the request is gone when the store has answered. */
-static int create_keep_asked(struct create_creation *c, const struct session_request *req,
-                             struct admission_request *ret)
-{
-    const struct session_constraints *constraints = &req->constraints;
-    size_t count = constraints->agents_preferred ? 0 : constraints->agent_count;
-    const char **agents = arena_array(&c->arena, count + 1, sizeof(*agents));
-    struct request_opts opts;
-    int r = request_read_opts(req, &opts, &c->err);
-
-    if (r < 0)
-        return r;
-    ret->shmem_bytes = opts.shmem_bytes;
-    ret->splitting = opts.splitting;
-    ret->waits_for_capacity = constraints->waits_for_capacity;
-    if (!agents
-        || (req->architecture && !(ret->architecture = arena_strdup(&c->arena, req->architecture))))
-        return aq_fail_oom(&c->err);
-    for (size_t i = 0; i < count; i++)
-        if (!(agents[i] = arena_strdup(&c->arena, constraints->agents[i])))
-            return aq_fail_oom(&c->err);
-    ret->agents = agents;
-    ret->agent_count = count;
-    return 0;
-}
-
 static int create_begin(struct create_creation *c, struct create_draft *d,
                         const struct session_request *req)
 {
@@ -383,12 +351,12 @@ static int create_begin(struct create_creation *c, struct create_draft *d,
     const char *wanted;
     int r = request_build(c->core, req, &d->s, &c->err);
 
-    if (r < 0 || (r = create_keep_asked(c, req, &d->asked)) < 0)
+    if (r < 0)
         return r;
     d->reuse = req->reuse;
     wanted = req->resource_group ? req->resource_group
-                                 : constraints_resource_group(c->core, &req->constraints);
-    if (!(d->image = strdup(req->image)) || (wanted && !(d->resource_group = strdup(wanted))))
+                                 : constraints_resource_group(c->core, &req->spec);
+    if (wanted && !(d->resource_group = strdup(wanted)))
         return aq_fail_oom(&c->err);
     if ((r = dependency_resolve(c->core, req, &d->s, &d->missing, &c->err)) < 0)
         return r;

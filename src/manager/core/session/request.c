@@ -1,125 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* request.c - a request for a session, checked whole, becomes a session */
 #include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/json_load.h"
-#include "base/jsonw.h"
-#include "base/utf8.h"
-#include "link/message.h"
 #include "manager/core/session/image_requirements.h"
 #include "manager/core/state/session_entry.h"
-#include "model/service_port.h"
 #include "manager/core/session/request.h"
 #include "manager/core/state/constraints.h"
 #include "manager/core/state/state.h"
 
 #define CLUSTER_SIZE_MAX 1000
-#define IMAGE_MAX 512
-#define COMMAND_MAX (64u << 10)
-#define BOOTSTRAP_MAX (16u << 10)
-#define TEXT_MAX 1024
 #define MEMORY_MIN (INT64_C(1) << 20) /* no program starts in less */
-#define ENVIRON_MAX (64u << 10)
-
-/* ---- texts ---- */
-
-static int core_request_check_text(const char *text, const char *field, size_t max,
-                                   struct aq_error *err)
-{
-    size_t len = text ? strlen(text) : 0;
-
-    if (len > max)
-        return aq_fail_field(err, EINVAL, field, "%s is longer than %zu bytes", field, max);
-    if (text && !utf8_is_valid(text, len))
-        return aq_fail_field(err, EINVAL, field, "%s is not UTF-8", field);
-    return 0;
-}
-
-static int core_request_check_image(const char *image, struct aq_error *err)
-{
-    if (!image || !image[0])
-        return aq_fail_field(err, EINVAL, "image", "an image is required");
-    for (const char *c = image; *c; c++)
-        if (*c <= ' ' || *c > '~')
-            return aq_fail_field(err, EINVAL, "image",
-                                 "an image's name has only printable ASCII "
-                                 "characters and no spaces");
-    return core_request_check_text(image, "image", IMAGE_MAX, err);
-}
-
-static int request_check_environ(const char *text, struct aq_error *err)
-{
-    json_t *variables, *value;
-    const char *name;
-    int r = 0;
-
-    if (!text)
-        return 0;
-    if (strlen(text) > ENVIRON_MAX)
-        return aq_fail_field(err, EINVAL, "environ", "environ is longer than %u bytes",
-                             ENVIRON_MAX);
-    errno = 0;
-    variables = json_load_string(text, JSON_REJECT_DUPLICATES);
-    if (!variables && errno == ENOMEM)
-        return aq_fail_oom(err);
-    if (!json_is_object(variables))
-        r = aq_fail_field(err, EINVAL, "environ", "environ must be an object of strings");
-    json_object_foreach(variables, name, value)
-        if (r == 0 && (!name[0] || strchr(name, '=')))
-            r = aq_fail_field(err, EINVAL, "environ", "'%s' is not a variable's name", name);
-        else if (r == 0 && !json_is_string(value))
-            r = aq_fail_field(err, EINVAL, "environ", "variable '%s' is not a string", name);
-    json_decref(variables);
-    return r;
-}
-
-static int core_request_check_object(const char *text, const char *field, struct aq_error *err)
-{
-    json_t *object = NULL;
-    bool ok;
-
-    errno = 0;
-    if (text && !(object = json_load_string(text, JSON_REJECT_DUPLICATES)) && errno == ENOMEM)
-        return aq_fail_oom(err);
-    ok = !text || json_is_object(object);
-    json_decref(object);
-    return ok ? 0 : aq_fail_field(err, EINVAL, field, "%s must be an object", field);
-}
-
-static int request_check_ports(const char *text, struct aq_error *err)
-{
-    struct services opened = { .count = 0 };
-
-    return text ? services_add_preopen(&opened, text, err) : 0;
-}
-
-static int request_check_texts(const struct session_request *req, struct aq_error *err)
-{
-    int r;
-
-    if ((r = session_name_check_new(req->name ? req->name : "", err)) < 0
-        || (r = core_request_check_image(req->image, err)) < 0
-        || (r = core_request_check_text(req->architecture, "architecture", 32, err)) < 0
-        || (r = core_request_check_text(req->command, "startupCommand", COMMAND_MAX, err)) < 0
-        || (r = core_request_check_text(req->bootstrap, "bootstrap_script", BOOTSTRAP_MAX, err)) < 0
-        || (r = core_request_check_text(req->tag, "tag", TEXT_MAX, err)) < 0
-        || (r = core_request_check_text(req->callback_url, "callback_url", TEXT_MAX, err)) < 0
-        || (r = request_check_environ(req->environ, err)) < 0
-        || (r = request_check_ports(req->preopen_ports, err)) < 0)
-        return r;
-    return core_request_check_object(req->resource_opts, "resource_opts", err);
-}
 
 /* ---- type, times, sizes ---- */
 
 static int request_check_batch(const struct session_request *req, struct aq_error *err)
 {
     if (req->type == SESSION_BATCH) {
-        if (!req->command || !req->command[0])
+        if (!req->spec.command || !req->spec.command[0])
             return aq_fail_field(err, EINVAL, "startupCommand",
                                  "a batch session needs a command to run");
     } else if (req->starts_usec) {
@@ -128,13 +28,8 @@ static int request_check_batch(const struct session_request *req, struct aq_erro
         return aq_fail_field(err, EINVAL, "batch_timeout",
                              "only a batch session can have a time limit");
     }
-    if (req->input && req->type != SESSION_BATCH)
+    if (req->spec.input && req->type != SESSION_BATCH)
         return aq_fail_field(err, EINVAL, "input", "is for batch sessions only");
-    if (req->input && strcmp(req->input, KERNEL_INPUT_STREAM) != 0
-        && strcmp(req->input, KERNEL_INPUT_TERMINAL) != 0)
-        return aq_fail_field(
-            err, EINVAL, "input",
-            "must be " KERNEL_INPUT_STREAM " or " KERNEL_INPUT_TERMINAL ", not '%s'", req->input);
     if (req->starts_usec < 0)
         return aq_fail_field(err, EINVAL, "starts_at", "a start before 1970 is not possible");
     if (req->batch_timeout_usec < 0)
@@ -157,7 +52,7 @@ static int request_check_limits(const struct core *core, const struct session_re
     if (req->priority >= PRIORITY_COUNT)
         return aq_fail_field(err, EINVAL, "priority", "the highest priority is %d, not %d",
                              PRIORITY_COUNT - 1, req->priority);
-    return constraints_check(core, &req->constraints, req->resource_group, max_priority, err);
+    return constraints_check(core, &req->spec, req->resource_group, max_priority, err);
 }
 
 /* ---- owner, domain, project ---- */
@@ -250,7 +145,7 @@ static int request_build_resources(const struct core *core, const struct session
 {
     const struct image_requirements *needs;
 
-    if (image_requirements_find(core, req->image, &needs) < 0)
+    if (image_requirements_find(core, req->spec.image, &needs) < 0)
         return aq_fail_oom(err);
     for (size_t i = 0; i < req->resources.count; i++) {
         const struct slot *slot = &req->resources.items[i];
@@ -272,25 +167,6 @@ static int request_build_resources(const struct core *core, const struct session
         || core_request_set_default(ret, "mem", INT64_C(1) << 30) < 0)
         return aq_fail_oom(err);
     return 0;
-}
-
-int request_read_opts(const struct session_request *req, struct request_opts *ret,
-                      struct aq_error *err)
-{
-    json_t *opts;
-    int r;
-
-    *ret = (struct request_opts){ 0 };
-    if (!req->resource_opts)
-        return 0;
-    errno = 0;
-    opts = json_load_string(req->resource_opts, 0);
-    if (!opts && errno == ENOMEM)
-        return aq_fail_oom(err);
-    ret->splitting = resource_opts_splitting(opts);
-    r = resource_opts_shmem(opts, &ret->shmem_bytes, err);
-    json_decref(opts);
-    return r;
 }
 
 /* A copy without spare room: it lives as long as the session waits. */
@@ -328,44 +204,6 @@ static int request_build_kernels(const struct session_request *req, struct slots
     return 0;
 }
 
-/* ---- the spec ---- */
-
-static void core_request_add_member(struct jsonw *w, const char *key, const char *text)
-{
-    if (text)
-        jsonw_member_str(w, key, text);
-}
-
-static void core_request_add_json(struct jsonw *w, const char *key, const char *json)
-{
-    if (!json)
-        return;
-    jsonw_key(w, key);
-    jsonw_raw(w, json, strlen(json));
-}
-
-static char *request_build_spec(const struct session_request *req)
-{
-    struct strbuf text = STRBUF_INIT;
-    struct jsonw w = jsonw_make(&text);
-
-    jsonw_object_begin(&w);
-    core_request_add_member(&w, "image", req->image);
-    core_request_add_member(&w, "architecture", req->architecture);
-    core_request_add_member(&w, "command", req->command);
-    core_request_add_member(&w, "input", req->input);
-    core_request_add_member(&w, "bootstrap", req->bootstrap);
-    core_request_add_member(&w, "tag", req->tag);
-    core_request_add_member(&w, "callback_url", req->callback_url);
-    jsonw_member_str(&w, "cluster_mode", cluster_mode_name(req->multi_node));
-    core_request_add_json(&w, "environ", req->environ);
-    core_request_add_json(&w, "resource_opts", req->resource_opts);
-    core_request_add_json(&w, "preopen_ports", req->preopen_ports);
-    constraints_write(&req->constraints, &w);
-    jsonw_object_end(&w);
-    return strbuf_steal(&text);
-}
-
 /* ---- together ---- */
 
 int request_build(const struct core *core, const struct session_request *req, struct session *ret,
@@ -374,7 +212,8 @@ int request_build(const struct core *core, const struct session_request *req, st
     struct slots resources = { 0 };
     int r;
 
-    if ((r = request_check_texts(req, err)) < 0 || (r = request_check_batch(req, err)) < 0
+    if ((r = session_name_check_new(req->name ? req->name : "", err)) < 0
+        || (r = session_spec_check(&req->spec, err)) < 0 || (r = request_check_batch(req, err)) < 0
         || (r = core_request_find_owner(core, req, ret, err)) < 0
         || (r = request_check_limits(core, req, ret->access_key, err)) < 0)
         return r;
@@ -388,8 +227,8 @@ int request_build(const struct core *core, const struct session_request *req, st
     ret->starts_usec = req->starts_usec;
     ret->batch_timeout_usec = req->batch_timeout_usec;
     ret->is_multi_node = req->multi_node;
-    if (!(ret->spec = request_build_spec(req)) || (req->image && !(ret->image = strdup(req->image)))
-        || (req->tag && !(ret->tag = strdup(req->tag))))
+    if (!(ret->spec = session_spec_copy(&req->spec)) || !(ret->image = strdup(req->spec.image))
+        || (req->spec.tag && !(ret->tag = strdup(req->spec.tag))))
         return aq_fail_oom(err);
     r = request_build_resources(core, req, &resources, err);
     if (r == 0)

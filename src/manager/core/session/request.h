@@ -3,8 +3,6 @@
 #ifndef AQ_MANAGER_CORE_SESSION_REQUEST_H
 #define AQ_MANAGER_CORE_SESSION_REQUEST_H
 
-#include "model/resource_opts.h"
-
 struct aq_error;
 struct core;
 struct session;
@@ -16,14 +14,5 @@ struct session_request;
  */
 int request_build(const struct core *core, const struct session_request *req, struct session *ret,
                   struct aq_error *err);
-
-struct request_opts {
-    int64_t shmem_bytes; /* 0 = it does not say */
-    enum splitting splitting;
-};
-
-/* Of its resource_opts. -EINVAL if the shared memory is no size. */
-int request_read_opts(const struct session_request *req, struct request_opts *ret,
-                      struct aq_error *err);
 
 #endif

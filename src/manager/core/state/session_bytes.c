@@ -8,7 +8,6 @@
 
 #include "manager/core/state/account.h"
 #include "manager/core/state/session_entry.h"
-#include "model/spec_text.h"
 #include "manager/core/state/state.h"
 
 /* What is elsewhere: indexes, placement constraints, the scheduler's copy, what the allocator adds.
@@ -26,7 +25,7 @@ int64_t session_bytes_of(const struct session *s)
 {
     int64_t bytes = (int64_t)sizeof(struct session_entry) + SESSION_BESIDE
                     + session_bytes_of_text(s->domain) + session_bytes_of_text(s->resource_group)
-                    + AQ_MIN(session_bytes_of_text(s->spec), SPEC_TEXT_KEPT_MAX)
+                    + AQ_MIN((int64_t)session_spec_size(s->spec), SESSION_SPEC_KEPT_MAX)
                     + session_bytes_of_text(s->image) + session_bytes_of_text(s->tag);
 
     for (size_t i = 0; i < s->kernel_count; i++)

@@ -2,13 +2,11 @@
 /* session_entry.c - sessions in memory: indexes, the heap of alarms, what they hold */
 #include <assert.h>
 #include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/json_load.h"
 #include "base/vec.h"
 #include "manager/core/state/account.h"
 #include "manager/core/state/agent_entry.h"
@@ -19,7 +17,6 @@
 #include "manager/core/state/session_bytes.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/session_use.h"
-#include "model/spec_text.h"
 #include "manager/core/state/state.h"
 #include "model/measured.h"
 
@@ -225,33 +222,6 @@ int session_entry_rename(struct core *core, struct session_entry *l, const char 
     return 0;
 }
 
-/* What the scheduler needs of the spec. Most have none of it: then it is not parsed. */
-static int entry_read_spec(struct session_entry *l)
-{
-    const struct session *s = &l->s;
-    const char *architecture;
-    json_t *spec;
-    int r = 0;
-
-    l->placement.is_single_node = !s->is_multi_node;
-    if (!s->spec
-        || (!strstr(s->spec, "\"architecture\":") && !constraints_are_in(s->spec)
-            && !strstr(s->spec, "\"" RESOURCE_OPTS_SPLITTING "\"")))
-        return 0;
-    errno = 0;
-    spec = json_load_string(s->spec, 0);
-    if (!spec && errno == ENOMEM)
-        return -ENOMEM;
-    architecture = json_string_value(json_object_get(spec, "architecture"));
-    if (architecture && !(l->placement.architecture = strdup(architecture)))
-        r = -ENOMEM;
-    l->placement.splitting = resource_opts_splitting(json_object_get(spec, "resource_opts"));
-    if (r == 0)
-        r = constraints_read(spec, l);
-    json_decref(spec);
-    return r;
-}
-
 static int entry_find_accounts(struct core *core, struct session_entry *l)
 {
     char user[UUID_TEXT_MAX], group[UUID_TEXT_MAX];
@@ -316,7 +286,7 @@ struct session_entry *session_entry_new(struct core *core, struct session *s)
         list_init(&l->kernels[i].agent_link);
     }
     l->since_usec = clock_adjustment_since(core, l->s.status_changed_usec);
-    if (entry_read_spec(l) < 0 || entry_find_accounts(core, l) < 0) {
+    if (entry_find_accounts(core, l) < 0) {
         session_entry_free(l);
         return NULL;
     }
@@ -325,11 +295,12 @@ struct session_entry *session_entry_new(struct core *core, struct session *s)
 
 static int entry_shorten_spec(struct session_entry *l)
 {
-    char *kept;
-    int r = spec_text_shorten(l->s.spec, &kept);
+    struct session_spec *kept;
 
-    if (r < 0 || !kept)
-        return r;
+    if (l->s.is_spec_short || !session_spec_is_long(l->s.spec))
+        return 0;
+    if (!(kept = session_spec_copy_short(l->s.spec)))
+        return -ENOMEM;
     free(l->s.spec);
     l->s.spec = kept;
     l->s.is_spec_short = true;
@@ -385,8 +356,6 @@ void session_entry_free(struct session_entry *l)
         entry_free_measured(l->kernels[i].measured);
     }
     free(l->start.spec);
-    free(l->placement.architecture);
-    constraints_free(l);
     free(l->retry.failed_agent);
     for (size_t k = 0; l->reservation.agents && k < l->s.kernel_count; k++)
         free(l->reservation.agents[k]);
@@ -409,8 +378,7 @@ void session_entry_free_retired(struct core *core)
 
 enum splitting session_entry_splitting(const struct session_entry *l)
 {
-    return l->placement.splitting ? l->placement.splitting
-                                  : l->resource_group->scheduling.splitting;
+    return l->s.spec->splitting ? l->s.spec->splitting : l->resource_group->scheduling.splitting;
 }
 
 int session_entry_describe(struct core *core, struct session_entry *l, bool holding,
@@ -426,8 +394,8 @@ int session_entry_describe(struct core *core, struct session_entry *l, bool hold
         .type = l->s.type,
         .priority = l->s.priority,
         .starts_usec = l->s.starts_usec,
-        .architecture = l->placement.architecture,
-        .single_node = l->placement.is_single_node,
+        .architecture = l->s.spec->architecture,
+        .single_node = !l->s.is_multi_node,
         .kernels = kernels,
         .dependencies = l->s.dependencies,
         .dependency_count = l->s.dependency_count,
@@ -438,5 +406,5 @@ int session_entry_describe(struct core *core, struct session_entry *l, bool hold
     for (size_t k = 0; k < l->s.kernel_count; k++)
         if (!holding || !list_is_empty(&l->kernels[k].agent_link))
             kernels[ret->kernel_count++] = &l->s.kernels[k].requested;
-    return constraints_describe(core, l, ret);
+    return constraints_describe(core, &l->s, ret);
 }

@@ -22,11 +22,9 @@
 struct account;
 struct agent_entry;
 struct core;
-struct json_t;
 struct measured;
 struct resize;
 struct resource_group_entry;
-struct session_constraints;
 struct session_use_entry;
 
 /* What the kernel's agent last said about its present attempt. */
@@ -88,17 +86,10 @@ struct session_entry {
         char *failed_agent;   /* where its last start failed; NULL = none did */
     } retry;                  /* session/retry.c */
     struct {
-        bool is_reading; /* the whole spec is under way from the store */
-        char *spec;      /* all of it, until the status changes; NULL = s.spec is, or it is not
-                            needed */
-    } start;             /* session/agent_command.c */
-    struct {
-        char *architecture; /* NULL = any */
-        bool is_single_node;
-        enum splitting splitting;                /* as it says itself */
-        struct session_constraints *constraints; /* NULL = none */
-        struct json_t *constraints_json;         /* that they borrow from */
-    } placement;                                 /* what its spec asks of its agents */
+        bool is_reading;           /* the whole spec is under way from the store */
+        struct session_spec *spec; /* all of it, until the status changes; NULL = s.spec is, or it
+                                      is not needed */
+    } start;                       /* session/agent_command.c */
     struct {
         struct list link; /* PENDING: in waiting or parked of its group, or parked of an account */
         bool is_parked;

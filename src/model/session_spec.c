@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session_spec.c - what a session asks for: the table of its members; bounds and copies by it */
+#include "model/session_spec_internal.h"
+
+#include <errno.h>
+#include <stdalign.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "model/service_port.h"
+#include "model/slot.h"
+
+#define VARIABLES_BYTES_MAX (64u << 10)
+
+#define AT(member) offsetof(struct session_spec, member)
+#define OPTS SPEC_RESOURCE_OPTS
+#define SCHEDULING "scheduling"
+
+const struct spec_field spec_fields[] = {
+    { "image", NULL, SPEC_TEXT, AT(image), "image", 512, true },
+    { "architecture", NULL, SPEC_TEXT, AT(architecture), "architecture", 32, false },
+    { "command", NULL, SPEC_TEXT, AT(command), "startupCommand", SESSION_COMMAND_MAX, true },
+    { "input", NULL, SPEC_TEXT, AT(input), "input", 16, true },
+    { "bootstrap", NULL, SPEC_TEXT, AT(bootstrap), "bootstrap_script", SESSION_BOOTSTRAP_MAX,
+      true },
+    { "tag", NULL, SPEC_TEXT, AT(tag), "tag", 1024, false },
+    { "callback_url", NULL, SPEC_TEXT, AT(callback_url), "callback_url", 1024, false },
+    { "environ", NULL, SPEC_PAIRS, AT(environ), "environ", SESSION_VARIABLES_MAX, true },
+    { "shmem", OPTS, SPEC_AMOUNT, AT(shmem), "config.resource_opts.shmem", 64, true },
+    { RESOURCE_OPTS_SPLITTING, OPTS, SPEC_CHOICE, AT(splitting), NULL, 0, true },
+    { "preopen_ports", NULL, SPEC_PORTS, AT(ports), "preopen_ports", 1000, true },
+    { "agents", SCHEDULING, SPEC_TEXTS, AT(agents), "agent_list", 1000, false },
+    { "agents_preferred", SCHEDULING, SPEC_FLAG, AT(agents_preferred), NULL, 0, false },
+    { "group", SCHEDULING, SPEC_TEXT, AT(session_group), "session_group.name", 64, false },
+    { "packs", SCHEDULING, SPEC_FLAG, AT(packs), NULL, 0, false },
+    { "group_strict", SCHEDULING, SPEC_FLAG, AT(group_is_strict), NULL, 0, false },
+    { "job_priority", SCHEDULING, SPEC_NUMBER, AT(job_priority), "job_priority", 0, false },
+    { "preemptible", SCHEDULING, SPEC_FLAG, AT(is_preemptible), NULL, 0, false },
+    { "movable", SCHEDULING, SPEC_FLAG, AT(is_movable), NULL, 0, false },
+    { "wait_for_capacity", SCHEDULING, SPEC_FLAG, AT(waits_for_capacity), NULL, 0, false },
+    { .key = NULL },
+};
+
+_Static_assert(sizeof(enum splitting) == sizeof(int), "SPEC_CHOICE is read as an int");
+
+/* ---- bounds ---- */
+
+static int spec_check_text(const struct spec_field *field, const char *text, struct aq_error *err)
+{
+    size_t len = strlen(text);
+
+    if (len > field->max)
+        return aq_fail_field(err, EINVAL, field->name, "%s is longer than %zu bytes", field->name,
+                             field->max);
+    if (!utf8_is_valid(text, len))
+        return aq_fail_field(err, EINVAL, field->name, "%s is not UTF-8", field->name);
+    return 0;
+}
+
+static int spec_check_count(const struct spec_field *field, size_t count, struct aq_error *err)
+{
+    return count <= field->max
+               ? 0
+               : aq_fail_field(err, EINVAL, field->name, "%s has more than %zu elements",
+                               field->name, field->max);
+}
+
+static int spec_check_variables(const struct pair_list *variables, struct aq_error *err)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < variables->count; i++) {
+        const char *name = variables->items[i].key, *value = variables->items[i].value;
+
+        if (!name[0] || strchr(name, '='))
+            return aq_fail_field(err, EINVAL, "environ", "'%s' is not a variable's name", name);
+        if (!utf8_is_valid(name, strlen(name)) || !utf8_is_valid(value, strlen(value)))
+            return aq_fail_field(err, EINVAL, "environ", "variable '%s' is not UTF-8", name);
+        bytes += strlen(name) + strlen(value) + 2;
+    }
+    return bytes <= VARIABLES_BYTES_MAX
+               ? 0
+               : aq_fail_field(err, EINVAL, "environ", "environ is longer than %u bytes",
+                               VARIABLES_BYTES_MAX);
+}
+
+static int spec_check_field(const struct session_spec *spec, const struct spec_field *field,
+                            struct aq_error *err)
+{
+    union spec_place at = spec_place(spec, field);
+    int r = 0;
+
+    switch (field->kind) {
+    case SPEC_TEXT:
+    case SPEC_AMOUNT:
+        return *at.text ? spec_check_text(field, *at.text, err) : 0;
+    case SPEC_TEXTS:
+        return spec_check_count(field, at.texts->count, err);
+    case SPEC_PORTS:
+        return services_add_preopen(&(struct services){ .count = 0 }, at.ports, err);
+    case SPEC_PAIRS:
+        r = spec_check_count(field, at.pairs->count, err);
+        return r < 0 ? r : spec_check_variables(at.pairs, err);
+    case SPEC_FLAG:
+    case SPEC_CHOICE:
+    case SPEC_NUMBER:
+        break;
+    }
+    return 0;
+}
+
+static int spec_check_image(const char *image, struct aq_error *err)
+{
+    if (!image || !image[0])
+        return aq_fail_field(err, EINVAL, "image", "an image is required");
+    for (const char *c = image; *c; c++)
+        if (*c <= ' ' || *c > '~')
+            return aq_fail_field(err, EINVAL, "image",
+                                 "an image's name has only printable ASCII characters and no "
+                                 "spaces");
+    return 0;
+}
+
+static int spec_check_input(const char *input, struct aq_error *err)
+{
+    if (!input || strcmp(input, KERNEL_INPUT_STREAM) == 0
+        || strcmp(input, KERNEL_INPUT_TERMINAL) == 0)
+        return 0;
+    return aq_fail_field(err, EINVAL, "input",
+                         "must be " KERNEL_INPUT_STREAM " or " KERNEL_INPUT_TERMINAL ", not '%s'",
+                         input);
+}
+
+int session_spec_check(const struct session_spec *spec, struct aq_error *err)
+{
+    int64_t shmem;
+    int r = spec_check_image(spec->image, err);
+
+    for (const struct spec_field *field = spec_fields; r == 0 && field->key; field++)
+        r = spec_check_field(spec, field, err);
+    if (r == 0)
+        r = spec_check_input(spec->input, err);
+    return r < 0 ? r : session_spec_shmem(spec, &shmem, err);
+}
+
+/* ---- copies ---- */
+
+/* A block that is filled, or only measured: then 'at' is NULL. */
+struct spec_block {
+    char *at;
+    size_t used;
+};
+
+static void *spec_take(struct spec_block *block, const void *from, size_t size, size_t align)
+{
+    void *place;
+
+    if (size == 0)
+        return NULL;
+    block->used = (block->used + align - 1) / align * align;
+    place = block->at ? memcpy(block->at + block->used, from, size) : NULL;
+    block->used += size;
+    return place;
+}
+
+static const char *spec_take_text(struct spec_block *block, const char *text)
+{
+    return text ? spec_take(block, text, strlen(text) + 1, 1) : NULL;
+}
+
+/* The member, which is a flat copy, gets its own of what it leads to. */
+static void spec_copy_value(struct spec_block *block, enum spec_kind kind, union spec_place from,
+                            union spec_place to)
+{
+    switch (kind) {
+    case SPEC_TEXT:
+    case SPEC_AMOUNT:
+        *to.text = spec_take_text(block, *from.text);
+        return;
+    case SPEC_TEXTS:
+        to.texts->items = spec_take(block, from.texts->items,
+                                    from.texts->count * sizeof(*from.texts->items),
+                                    alignof(const char *));
+        for (size_t i = 0; i < from.texts->count; i++) {
+            const char *text = spec_take_text(block, from.texts->items[i]);
+
+            if (block->at)
+                to.texts->items[i] = text;
+        }
+        return;
+    case SPEC_PORTS:
+        to.ports->items = spec_take(block, from.ports->items,
+                                    from.ports->count * sizeof(*from.ports->items),
+                                    alignof(int64_t));
+        return;
+    case SPEC_PAIRS:
+        to.pairs->items = spec_take(block, from.pairs->items,
+                                    from.pairs->count * sizeof(*from.pairs->items),
+                                    alignof(struct text_pair));
+        for (size_t i = 0; i < from.pairs->count; i++) {
+            struct text_pair pair = { .key = spec_take_text(block, from.pairs->items[i].key) };
+
+            pair.value = spec_take_text(block, from.pairs->items[i].value);
+            if (block->at)
+                to.pairs->items[i] = pair;
+        }
+        return;
+    case SPEC_FLAG:
+    case SPEC_CHOICE:
+    case SPEC_NUMBER:
+        return;
+    }
+}
+
+static void spec_fill_block(const struct session_spec *spec, struct spec_block *block)
+{
+    struct session_spec measured = *spec;
+    struct session_spec *to = spec_take(block, spec, sizeof(*spec), alignof(struct session_spec));
+
+    for (const struct spec_field *field = spec_fields; field->key; field++)
+        spec_copy_value(block, field->kind, spec_place(spec, field),
+                        spec_place(to ? to : &measured, field));
+}
+
+size_t session_spec_size(const struct session_spec *spec)
+{
+    struct spec_block block = { .at = NULL };
+
+    spec_fill_block(spec, &block);
+    return block.used;
+}
+
+struct session_spec *session_spec_copy(const struct session_spec *spec)
+{
+    struct spec_block block = { .at = malloc(session_spec_size(spec)) };
+
+    if (block.at)
+        spec_fill_block(spec, &block);
+    return (struct session_spec *)(void *)block.at;
+}
+
+bool session_spec_is_long(const struct session_spec *spec)
+{
+    return session_spec_size(spec) > SESSION_SPEC_KEPT_MAX;
+}
+
+struct session_spec *session_spec_copy_short(const struct session_spec *spec)
+{
+    struct session_spec rest = *spec;
+
+    rest.command = rest.bootstrap = NULL;
+    rest.environ = (struct pair_list){ .count = 0 };
+    return session_spec_copy(&rest);
+}
+
+/* ---- resource_opts ---- */
+
+int session_spec_shmem(const struct session_spec *spec, int64_t *ret, struct aq_error *err)
+{
+    int r;
+
+    *ret = 0;
+    if (!spec->shmem)
+        return 0;
+    r = slot_amount_parse(spec->shmem, strlen(spec->shmem), SLOT_BYTES, false, "shmem", ret, err);
+    if (r < 0 && err)
+        (void)snprintf(err->field, sizeof(err->field), "config.resource_opts.shmem");
+    return r < 0 ? -EINVAL : 0;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session_spec.h - what a session asks for
+ *
+ * One struct from the request to the container: REST decodes into it, the manager keeps it, the
+ * store writes it once as JSON, kernel.create carries what concerns the agent. The table in
+ * session_spec.c says of each member what it is called there and how large it may be; whoever adds
+ * one adds a line there, a name in manager/api/session_params.c and whoever uses it.
+ *
+ * What the store searches by, or what changes while a session lives, is in struct session instead:
+ * name, type, priority, times, slots. Pure; all texts are UTF-8.
+ */
+#ifndef AQ_MODEL_SESSION_SPEC_H
+#define AQ_MODEL_SESSION_SPEC_H
+
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/jsonw.h"
+#include "base/lists.h"
+#include "model/resource_opts.h"
+
+struct json_t;
+
+/* Zeroed: nothing is asked for. */
+struct session_spec {
+    const char *image;
+    const char *architecture; /* NULL = any */
+    const char *command;      /* run by /bin/sh -c; NULL: an interactive shell on a terminal */
+    const char *input;        /* of the command, KERNEL_INPUT_*; NULL = /dev/null */
+    const char *bootstrap;    /* shell text run before the command; NULL = none */
+    const char *tag;
+    const char *callback_url;
+    struct pair_list environ;
+    const char *shmem;         /* of its memory: a size, or bytes; NULL = unsaid */
+    enum splitting splitting;  /* of devices */
+    struct int_list ports;     /* of the container, to publish beside the image's */
+    struct str_list agents;    /* ids: it goes to one of these only */
+    bool agents_preferred;     /* or rather to one of these, else to any */
+    const char *session_group; /* of the owner's sessions that keep apart; NULL = none */
+    bool packs;                /* ... or together */
+    bool group_is_strict;      /* ... or wait */
+    int64_t job_priority;      /* it may preempt preemptible ones with a lower one */
+    bool is_preemptible;       /* it may be preempted */
+    bool is_movable;           /* it may be stopped to start again on another agent */
+    bool waits_for_capacity;   /* it may ask for more than any agent has */
+};
+
+#define SESSION_COMMAND_MAX (64 << 10) /* bytes */
+#define SESSION_BOOTSTRAP_MAX (16 << 10)
+#define SESSION_VARIABLES_MAX 4096
+
+/* Values of 'input'. */
+#define KERNEL_INPUT_STREAM "stream"     /* comes over a stream of kind "input" */
+#define KERNEL_INPUT_TERMINAL "terminal" /* of a terminal, as output and errors */
+
+/* Bounds, UTF-8 and forms of all members. -EINVAL with the field as the API calls it. */
+int session_spec_check(const struct session_spec *spec, struct aq_error *err);
+
+/* Which members are meant: all, or those that an agent is told. */
+enum session_spec_part { SESSION_SPEC_ALL, SESSION_SPEC_OF_AGENT };
+
+/* The members of an object that is open. What is unsaid is left out. */
+void session_spec_write(const struct session_spec *spec, enum session_spec_part part,
+                        struct jsonw *w);
+
+/* From members of 'object', the others of which are skipped; texts are copied into the arena.
+ * -EINVAL with the key as field for what is of another type, -ENOMEM.
+ */
+int session_spec_read(const struct json_t *object, enum session_spec_part part, struct arena *arena,
+                      struct session_spec *ret, struct aq_error *err) AQ_UNTRUSTED;
+
+/* The same from the text of an object; NULL is an empty one. */
+int session_spec_parse(const char *text, struct arena *arena, struct session_spec *ret,
+                       struct aq_error *err) AQ_UNTRUSTED;
+
+/* A copy in one block, to be released by free(). NULL if memory is short. */
+struct session_spec *session_spec_copy(const struct session_spec *spec);
+
+/* Bytes of that block. */
+size_t session_spec_size(const struct session_spec *spec);
+
+/* Of what is long memory keeps no command, bootstrap script and environment: only the agent needs
+ * these, and the store has them.
+ */
+#define SESSION_SPEC_KEPT_MAX 4096
+bool session_spec_is_long(const struct session_spec *spec);
+
+/* As session_spec_copy(), of the rest. */
+struct session_spec *session_spec_copy_short(const struct session_spec *spec);
+
+bool session_spec_equals(const struct session_spec *a, const struct session_spec *b);
+
+/* What its texts say: bytes of shared memory; 0 = unsaid. -EINVAL if that is no size. */
+int session_spec_shmem(const struct session_spec *spec, int64_t *ret, struct aq_error *err);
+
+/* {"shmem": ..., "allow_fractional_resource_fragmentation": ...} as the API has it. */
+void session_spec_write_resource_opts(const struct session_spec *spec, struct jsonw *w);
+
+#endif
