@@ -125,19 +125,6 @@ void kernel_note_error(struct local_kernel *k, const struct aq_error *err)
 
 /* ---- its life ---- */
 
-int kernel_keep_command(struct local_kernel *k, const struct msg_kernel_create *create,
-                        struct aq_error *err)
-{
-    struct message copy;
-    int r = kernel_spec_copy(create, &copy, err);
-
-    if (r < 0)
-        return r;
-    message_done(&k->command);
-    k->command = copy;
-    return 0;
-}
-
 int kernel_take_spec(struct local_kernel *k, struct aq_error *err)
 {
     const struct msg_kernel_create *create = &k->command.kernel_create;

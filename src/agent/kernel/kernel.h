@@ -76,10 +76,7 @@ struct local_kernel *kernel_add(struct agent_daemon *agent, const struct uuid *i
 /* Out of the table; its directory stays. */
 void kernel_drop(struct local_kernel *k);
 
-/* Keep a copy of the command that is wanted from now on. */
-int kernel_keep_command(struct local_kernel *k, const struct msg_kernel_create *create,
-                        struct aq_error *err);
-/* Take slots, type and ids from what is kept. */
+/* Take slots, type and ids from its command. */
 int kernel_take_spec(struct local_kernel *k, struct aq_error *err);
 /* Do the next thing. */
 void kernel_step(struct local_kernel *k);

@@ -118,7 +118,7 @@ static void kernel_commands_create_new(struct agent_daemon *agent, uint64_t seq,
         r = aq_fail_oom(&err);
     if (r == 0) {
         k->attempt = create->attempt;
-        r = kernel_keep_command(k, create, &err);
+        r = kernel_spec_copy(create, &k->command, &err);
     }
     if (r == 0)
         r = kernel_take_spec(k, &err);
