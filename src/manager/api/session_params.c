@@ -14,6 +14,12 @@
 
 #define AT(member) offsetof(struct session_params, member)
 
+_Static_assert(sizeof(enum maybe) == sizeof(enum splitting)
+                   && (int)MAYBE_UNSET == (int)SPLITTING_UNSAID
+                   && (int)MAYBE_FALSE == (int)SPLITTING_FORBIDDEN
+                   && (int)MAYBE_TRUE == (int)SPLITTING_ALLOWED,
+               "a FIELD_MAYBE is read into a splitting");
+
 static const struct field resource_opts_fields[] = {
     { "shmem", FIELD_SCALAR, FIELD_NULLABLE, AT(request.spec.shmem), 1, 64,
       .doc = "shared memory, of what is asked for as mem; a size such as \"64m\", or bytes" },
