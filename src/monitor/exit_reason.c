@@ -88,11 +88,10 @@ char *exit_reason_find_complaint(const struct monitor *m, const struct runner_re
 {
     if (!m->program.sandbox.has_runner || m->is_running || m->reason)
         return NULL;
-    if (m->runner.disbelief == EPERM)
+    if (m->runner.distrust == EPERM)
         return strdup("a program of the image has run in the place of aliquot-runner");
-    if (m->runner.disbelief)
-        return aq_format("what runs as process 1 cannot be seen: %s",
-                         strerror(m->runner.disbelief));
+    if (m->runner.distrust)
+        return aq_format("what runs as process 1 cannot be seen: %s", strerror(m->runner.distrust));
     if (report && report->code)
         return aq_format("%s: %s", report->text, strerror(report->code));
     if (report)

@@ -161,7 +161,7 @@ static void monitor_on_runner(struct monitor *m)
     if (r >= 0)
         return;
     aq_closep(&m->runner.connection);
-    if (m->runner.disbelief) {
+    if (m->runner.distrust) {
         monitor_kill_program(m);
         return;
     }

@@ -121,7 +121,7 @@ enum monitor_message {
 struct monitor_hello {
     uint8_t type, protocol, tty;
     uint8_t is_over; /* process 1 of the container had ended before it was looked at: its program
-                        ran, and whoever has its socket now is not it */
+                        ran, and its socket belongs to another process now */
     int32_t pid;     /* of the program */
     int64_t started_usec;
 };

@@ -95,7 +95,7 @@ int runner_link_receive(struct runner_link *link, struct runner_hello *ret)
     if (got <= 0)
         return got < 0 ? -errno : -ECONNRESET;
     if (link->file && (r = runner_link_check(link, sender)) < 0) {
-        link->disbelief = -r;
+        link->distrust = -r;
         return r;
     }
     if (got != (ssize_t)sizeof(*ret) || packet[0] != RUNNER_HELLO)

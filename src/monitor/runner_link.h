@@ -8,7 +8,7 @@
  * starts the runner, gets one descriptor more, RUNTIME_LOG_FD: a memory file to
  * write down why it could not.
  *
- * Whoever is process 1 has these descriptors. Only when it has said HELLO, and runs the runner's
+ * Any program that is process 1 has these descriptors. Only when it has said HELLO, and runs the runner's
  * file, does the agent hear that there is a container to talk to. Of one that ended at once the
  * agent hears that it ran, and does not talk to who is left.
  */
@@ -30,7 +30,7 @@ struct runner_link {
     int listener, report, log, connection; /* -1 = none */
     const char *file; /* what it is to run, borrowed; NULL = any (an agent of an earlier release) */
     struct stat before; /* of that file */
-    int disbelief;      /* EPERM: another program was process 1; or why that is not known; else 0 */
+    int distrust;       /* EPERM: another program was process 1; or why that is not known; else 0 */
     bool is_over;       /* who said HELLO had ended before it was looked at */
 };
 
@@ -44,7 +44,7 @@ int runner_link_pass(const struct runner_link *link);
 void runner_link_connect(struct runner_link *link);
 
 /* What the connection says: 1 and the program runs, 0 not yet, or -errno, it has ended, or
- * who speaks is not believed.
+ * the sender is not trusted.
  */
 int runner_link_receive(struct runner_link *link, struct runner_hello *ret);
 

@@ -188,13 +188,14 @@ static int room_fail_share(const struct room_choice *choice, struct aq_error *er
 {
     const struct room_wish *wish = choice->wish;
 
-    return aq_fail_as(err, ENOSPC, "image-no-space", "image",
-                      "there is no room for the image of about %lld MiB: its user's images in use "
-                      "take %lld MiB, and others' do not give way to more than a share of %lld MiB "
-                      "([image] user-share); end sessions of other images",
-                      (long long)(wish->image_bytes >> 20),
-                      (long long)(room_sum_user(choice->images, wish->user) >> 20),
-                      (long long)(choice->share_bytes >> 20));
+    return aq_fail_as(
+        err, ENOSPC, "image-no-space", "image",
+        "there is no room for the image of about %lld MiB: images of its user that are in "
+        "use take %lld MiB, and a user above the share of %lld MiB ([image] "
+        "user-share) gets no room from others; end sessions that use other images",
+        (long long)(wish->image_bytes >> 20),
+        (long long)(room_sum_user(choice->images, wish->user) >> 20),
+        (long long)(choice->share_bytes >> 20));
 }
 
 static int room_evict(struct images *images, const struct room_wish *wish, struct aq_error *err)
@@ -218,7 +219,7 @@ static int room_evict(struct images *images, const struct room_wish *wish, struc
             return room_fail_share(&choice, err);
         return -ENOSPC;
     }
-    log_info("unused images give way to %lld bytes", (long long)bytes);
+    log_info("removing unused images to free %lld bytes", (long long)bytes);
     while (freed < bytes && (record = room_choose(&choice))) {
         int64_t one;
 

@@ -90,13 +90,13 @@ static pid_t runner_wire_find_parent(pid_t pid)
 /* The first packet comes from process 1 itself, which the monitor has looked at, and not from
  * another one that was left the socket. More of the same connection need not be asked.
  */
-static bool runner_wire_is_believed(struct runner_wire *w, pid_t sender)
+static bool runner_wire_is_trusted(struct runner_wire *w, pid_t sender)
 {
     pid_t parent = w->keeper ? runner_wire_find_parent(sender) : 0;
     bool is_child = parent == w->keeper;
 
     if (!is_child && parent) /* else it has ended meanwhile */
-        log_warning("another process than the runner answers for it pid=%d", (int)sender);
+        log_warning("process %d answers in place of the runner", (int)sender);
     if (is_child)
         w->keeper = 0;
     return is_child;
@@ -119,7 +119,7 @@ static void runner_wire_on_ready(uv_poll_t *poll, int status, int events)
     got = status < 0 ? 0 : sender_receive(w->fd, packet, sizeof(packet), &sender);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    if (got > 0 && !runner_wire_is_believed(w, sender))
+    if (got > 0 && !runner_wire_is_trusted(w, sender))
         got = 0;
     if (got <= 0)
         (void)uv_poll_stop(poll);
