@@ -13,7 +13,6 @@
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
-#include "manager/core/statistics/statistics_internal.h"
 
 #define RETRY_USEC USEC_PER_SEC
 #define STALE_RETRY_USEC (5 * USEC_PER_SEC)
@@ -90,41 +89,6 @@ char *proposal_copy(struct core *core, const char *text)
     if (text && !copy)
         proposal_break(core);
     return copy;
-}
-
-struct event *proposal_add_session_status(struct core *core, struct session_entry *l,
-                                          enum session_status to, const char *reason)
-{
-    struct event *e = proposal_add(core, l, EVENT_SESSION_STATUS);
-
-    if (e)
-        e->session_status = (struct event_session_status){
-            .id = l->s.id,
-            .from = l->s.status,
-            .to = to,
-            .version = l->s.version,
-            .reason = reason,
-        };
-    return e;
-}
-
-struct event *proposal_add_kernel_status(struct core *core, struct session_entry *l, size_t rank,
-                                         enum kernel_status to, const char *reason)
-{
-    const struct kernel *k = &l->s.kernels[rank];
-    struct event *e = proposal_add(core, l, EVENT_KERNEL_STATUS);
-
-    if (e)
-        e->kernel_status = (struct event_kernel_status){
-            .id = k->id,
-            .session_id = l->s.id,
-            .from = k->status,
-            .to = to,
-            .version = k->version,
-            .reason = reason,
-            .last_stat = kernel_is_terminal(to) ? statistics_text(l->kernels[rank].measured) : NULL,
-        };
-    return e;
 }
 
 void proposal_audit(struct core *core, const struct audit_who *by,

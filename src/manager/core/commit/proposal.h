@@ -7,11 +7,8 @@
 #ifndef AQ_MANAGER_CORE_COMMIT_PROPOSAL_H
 #define AQ_MANAGER_CORE_COMMIT_PROPOSAL_H
 
-#include <stddef.h>
-
 #include "manager/core/core.h"
 #include "model/event.h"
-#include "model/session.h"
 
 struct core;
 struct event;
@@ -36,14 +33,6 @@ struct proposal_hooks {
  * is short: then the whole batch will be given up and tried again.
  */
 struct event *proposal_add(struct core *core, struct session_entry *l, enum event_kind kind);
-
-/* The same of its status. */
-struct event *proposal_add_session_status(struct core *core, struct session_entry *l,
-                                          enum session_status to, const char *reason);
-
-/* The same of a kernel's. */
-struct event *proposal_add_kernel_status(struct core *core, struct session_entry *l, size_t rank,
-                                         enum kernel_status to, const char *reason);
 
 /* A copy for an event of the batch of this turn. NULL if 'text' is, or if memory is short: then
  * the whole batch will be given up, as of proposal_add().

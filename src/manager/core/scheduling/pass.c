@@ -12,6 +12,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "manager/core/commit/proposal.h"
+#include "manager/core/commit/proposal_session.h"
 #include "manager/core/scheduling/attempts.h"
 #include "manager/core/scheduling/fair_share.h"
 #include "manager/core/scheduling/pass.h"

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "manager/core/commit/proposal.h"
+#include "manager/core/commit/proposal_session.h"
 #include "manager/core/scheduling/preemption.h"
 #include "manager/core/session/agent_command.h"
 #include "manager/core/session/control.h"

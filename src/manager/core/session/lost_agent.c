@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/fault.h"
-#include "manager/core/commit/proposal.h"
+#include "manager/core/commit/proposal_session.h"
 #include "manager/core/session/lost_agent.h"
 #include "manager/core/session/termination.h"
 #include "manager/core/state/agent_entry.h"

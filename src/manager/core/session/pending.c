@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "manager/core/commit/proposal.h"
+#include "manager/core/commit/proposal_session.h"
 #include "manager/core/scheduling/attempts.h"
 #include "manager/core/scheduling/pending_reason.h"
 #include "manager/core/scheduling/preemption.h"

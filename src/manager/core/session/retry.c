@@ -15,6 +15,7 @@
 #include "base/fault.h"
 #include "base/jsonw.h"
 #include "manager/core/commit/proposal.h"
+#include "manager/core/commit/proposal_session.h"
 #include "manager/core/scheduling/attempts.h"
 #include "manager/core/scheduling/sched_sync.h"
 #include "manager/core/session/retry.h"

@@ -4,6 +4,7 @@
 
 #include "base/fault.h"
 #include "manager/core/commit/proposal.h"
+#include "manager/core/commit/proposal_session.h"
 #include "manager/core/session/control.h"
 #include "manager/core/session/limit_violation.h"
 #include "manager/core/session/termination.h"
