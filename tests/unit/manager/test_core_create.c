@@ -314,12 +314,12 @@ static void test_busy_dependent(void **state)
     (void)submit("first");
     a = create(&req);
     l = session_entry_find(world.core, &a.created.id);
-    l->proposal.is_busy = true;
+    l->durable.is_busy = true;
     agent_reports_exit(find_sent(MSG_KERNEL_CREATE, 0), 0);
     assert_int_equal(status_of(&a.created.id), SESSION_PENDING);
     assert_true(l->queue.was_skipped);
-    l->proposal.is_busy = false;
-    proposal_add(world.core, l, EVENT_SESSION_EXPLAINED)->session_change.id = l->s.id;
+    l->durable.is_busy = false;
+    proposal_add(world.core, &l->durable, EVENT_SESSION_EXPLAINED)->session_change.id = l->s.id;
     proposal_commit(world.core);
     settle();
     assert_int_equal(status_of(&a.created.id), SESSION_SCHEDULED);

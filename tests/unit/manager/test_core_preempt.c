@@ -566,7 +566,8 @@ static void an_empty_promise_is_given_up(void **state)
     large = run((struct wanted){ "large", 3, .type = SESSION_BATCH });
     small = start((struct wanted){ "wants", 2, .type = SESSION_BATCH });
     pass_with("a", 4, &large, 1);
-    e = proposal_add(world.core, session_entry_find(world.core, &small), EVENT_SESSION_EXPLAINED);
+    e = proposal_add(world.core, &session_entry_find(world.core, &small)->durable,
+                     EVENT_SESSION_EXPLAINED);
     e->session_change.id = small;
     e->session_change.status_data = strdup("{\"places\":[\"a\"]}");
     proposal_commit(world.core);

@@ -58,7 +58,7 @@ static void check_sessions(const struct resource_group_entry *g)
         if (l->resource_group != g)
             continue;
         if (l->s.status == SESSION_PENDING)
-            assert_int_equal(l->sched.membership, l->queue.is_parked || l->proposal.retry_usec
+            assert_int_equal(l->sched.membership, l->queue.is_parked || l->durable.retry_usec
                                                       ? MEMBERSHIP_NONE
                                                       : MEMBERSHIP_WAITING);
         else

@@ -73,7 +73,7 @@ static void accounts_touch_pending(struct core *core, const struct resource_grou
         struct session_entry *l = LIST_ENTRY(link, struct session_entry, all_link);
 
         if (l->resource_group == g && l->s.status == SESSION_PENDING)
-            session_entry_touch(core, l);
+            durable_touch(core, &l->durable);
     }
 }
 

@@ -10,8 +10,8 @@
 #include "base/vec.h"
 #include "manager/core/commit/proposal.h"
 #include "manager/core/state/deferred.h"
+#include "manager/core/state/durable.h"
 #include "manager/core/state/resource_group_entry.h"
-#include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
 
 #define RETRY_USEC USEC_PER_SEC
@@ -20,7 +20,7 @@
 struct proposal {
     struct core *core;
     struct event_batch *batch;
-    struct session_entry **members;
+    struct durable **members;
     size_t member_count, member_cap;
     struct resource_group_entry *pass; /* the group whose pass this is, or NULL */
 };
@@ -51,28 +51,28 @@ static struct proposal *proposal_open(struct core *core)
     return p;
 }
 
-static bool proposal_add_member(struct proposal *p, struct session_entry *l)
+static bool proposal_add_member(struct proposal *p, struct durable *d)
 {
-    if (l->proposal.is_busy)
+    if (d->is_busy)
         return true;
     if (!vec_grow(&p->members, &p->member_cap, p->member_count + 1, sizeof(*p->members)))
         return false;
-    p->members[p->member_count++] = l;
-    l->proposal.is_busy = true;
+    p->members[p->member_count++] = d;
+    d->is_busy = true;
     return true;
 }
 
-struct event *proposal_add(struct core *core, struct session_entry *l, enum event_kind kind)
+struct event *proposal_add(struct core *core, struct durable *d, enum event_kind kind)
 {
     struct proposal *p = proposal_open(core);
     struct event *e = NULL;
 
     assert(core_is_own_thread(core));
-    if (p && proposal_add_member(p, l))
+    if (p && proposal_add_member(p, d))
         e = event_batch_add(p->batch, kind, clock_realtime_usec());
     if (!e) {
         proposal_break(core);
-        session_entry_wake_at(core, l, clock_monotonic_usec() + RETRY_USEC);
+        durable_wake_at(core, d, clock_monotonic_usec() + RETRY_USEC);
     }
     return e;
 }
@@ -113,20 +113,16 @@ void proposal_add_pass(struct core *core, struct resource_group_entry *g)
 /* Nothing was written. Look again: at once if memory was behind, each by
  * itself then, later if the store cannot write.
  */
-static void proposal_give_back(struct core *core, struct session_entry *l, int result,
-                               const struct aq_error *err)
+static void proposal_give_back(struct core *core, struct durable *d, int result)
 {
-    int64_t now = clock_monotonic_usec();
-
-    if (result == -ESTALE && !l->proposal.is_alone) {
-        l->proposal.is_alone = true;
-        session_entry_touch(core, l);
+    if (result == -ESTALE && !d->is_alone) {
+        d->is_alone = true;
+        durable_touch(core, d);
         return;
     }
-    l->proposal.is_alone = result == -ESTALE;
-    l->proposal.retry_usec = now + (result == -ESTALE ? STALE_RETRY_USEC : RETRY_USEC);
-    session_entry_wake_at(core, l, l->proposal.retry_usec);
-    core->proposal_hooks->on_failure(core, l, result, err);
+    d->is_alone = result == -ESTALE;
+    d->retry_usec = clock_monotonic_usec() + (d->is_alone ? STALE_RETRY_USEC : RETRY_USEC);
+    durable_wake_at(core, d, d->retry_usec);
 }
 
 static void proposal_count_result(struct core *core, int result, const struct aq_error *err)
@@ -145,14 +141,18 @@ static void proposal_apply_batch(struct core *core, struct event_batch *batch)
         core->proposal_hooks->apply(core, &batch->events[i]);
 }
 
-/* A pass has not seen it: only another one can tell what it waits for. */
-static void proposal_pass_again(struct core *core, struct session_entry *l)
+static void proposal_return_member(struct core *core, struct durable *d, int result,
+                                   const struct aq_error *err)
 {
-    if (!l->queue.was_skipped)
-        return;
-    l->queue.was_skipped = false;
-    l->resource_group->needs_pass = true;
-    core_schedule_turn(core);
+    assert(d->is_busy);
+    d->is_busy = false;
+    if (result < 0) {
+        proposal_give_back(core, d, result);
+    } else {
+        d->is_alone = false;
+        durable_touch(core, d);
+    }
+    d->ops->returned(core, d, result, err);
 }
 
 static void proposal_on_committed(void *data, int result, const struct aq_error *err,
@@ -173,21 +173,8 @@ static void proposal_on_committed(void *data, int result, const struct aq_error 
         p->pass->open_passes--;
         core->proposal_hooks->on_pass(core, p->pass, result);
     }
-    for (size_t i = 0; i < p->member_count; i++) {
-        struct session_entry *l = p->members[i];
-
-        assert(l->proposal.is_busy);
-        l->proposal.is_busy = false;
-        core->proposal_hooks->on_return(core, l);
-        if (result < 0) {
-            proposal_give_back(core, l, result, err);
-            proposal_pass_again(core, l);
-        } else if (!session_is_terminal(l->s.status)) {
-            l->proposal.is_alone = false;
-            session_entry_touch(core, l);
-            proposal_pass_again(core, l);
-        }
-    }
+    for (size_t i = 0; i < p->member_count; i++)
+        proposal_return_member(core, p->members[i], result, err);
     proposal_free(p);
 }
 

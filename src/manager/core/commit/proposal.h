@@ -2,7 +2,7 @@
 /* proposal.h - batches of events on their way to the store and back
  *
  * All proposals of one turn share a batch and a commit; while it is under way
- * its sessions are busy, and nothing else is proposed for them.
+ * its members are busy, and nothing else is proposed for them.
  */
 #ifndef AQ_MANAGER_CORE_COMMIT_PROPOSAL_H
 #define AQ_MANAGER_CORE_COMMIT_PROPOSAL_H
@@ -11,28 +11,24 @@
 #include "model/event.h"
 
 struct core;
+struct durable;
 struct event;
 struct event_batch;
 struct resource_group_entry;
-struct session_entry;
 
-/* What others do with a batch that is back from the store; see core.proposal_hooks. */
+/* What others do with a batch that is back from the store, besides durable_ops.returned of its
+ * members; see core.proposal_hooks. */
 struct proposal_hooks {
     /* It is durable: change memory by one of its events. */
     void (*apply)(struct core *core, struct event *e);
     /* It held placements of a pass of 'g': durable (0), or nothing was written (< 0). */
     void (*on_pass)(struct core *core, struct resource_group_entry *g, int result);
-    /* It held a proposal of 'l', which is no longer busy. */
-    void (*on_return)(struct core *core, struct session_entry *l);
-    /* That could not be written, and is not tried again at once. */
-    void (*on_failure)(struct core *core, struct session_entry *l, int result,
-                       const struct aq_error *err);
 };
 
-/* An event of 'l' in the batch of this turn; l becomes busy. NULL if memory
+/* An event of 'd' in the batch of this turn; d becomes busy. NULL if memory
  * is short: then the whole batch will be given up and tried again.
  */
-struct event *proposal_add(struct core *core, struct session_entry *l, enum event_kind kind);
+struct event *proposal_add(struct core *core, struct durable *d, enum event_kind kind);
 
 /* A copy for an event of the batch of this turn. NULL if 'text' is, or if memory is short: then
  * the whole batch will be given up, as of proposal_add().

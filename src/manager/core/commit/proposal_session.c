@@ -7,7 +7,7 @@
 struct event *proposal_add_session_status(struct core *core, struct session_entry *l,
                                           enum session_status to, const char *reason)
 {
-    struct event *e = proposal_add(core, l, EVENT_SESSION_STATUS);
+    struct event *e = proposal_add(core, &l->durable, EVENT_SESSION_STATUS);
 
     if (e)
         e->session_status = (struct event_session_status){
@@ -24,7 +24,7 @@ struct event *proposal_add_kernel_status(struct core *core, struct session_entry
                                          enum kernel_status to, const char *reason)
 {
     const struct kernel *k = &l->s.kernels[rank];
-    struct event *e = proposal_add(core, l, EVENT_KERNEL_STATUS);
+    struct event *e = proposal_add(core, &l->durable, EVENT_KERNEL_STATUS);
 
     if (e)
         e->kernel_status = (struct event_kernel_status){

@@ -60,7 +60,7 @@ static void apply_created(struct core *core, struct event *e)
     dependency_watch(core, l);
     if (l->s.status == SESSION_PENDING)
         queue_add(core, l);
-    session_entry_touch(core, l);
+    durable_touch(core, &l->durable);
     announce(core, "session_enqueued", l, NULL, l->s.reason, e->at_usec);
 }
 
@@ -97,7 +97,7 @@ static void apply_session_status(struct core *core, struct event *e)
     apply_change_status(&l->s, c, e->at_usec);
     l->since_usec = clock_monotonic_usec();
     free(AQ_TAKE(l->start.spec));
-    session_entry_cancel_wake(core, l);
+    durable_cancel_wake(core, &l->durable);
     if (c->to == SESSION_PENDING) {
         l->queue.explained = SCHED_BEHIND;
         queue_add(core, l);
@@ -142,7 +142,7 @@ static void apply_change(struct core *core, struct event *e)
         break;
     case EVENT_SESSION_FORCED:
         l->s.forced = true;
-        session_entry_touch(core, l);
+        durable_touch(core, &l->durable);
         waiters_check(core, l);
         break;
     default: /* EXPLAINED; one that comes too late is dropped by the store too */

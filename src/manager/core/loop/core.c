@@ -30,10 +30,12 @@
 #include "manager/core/session/control.h"
 #include "manager/core/session/dependency.h"
 #include "manager/core/session/image_requirements.h"
+#include "manager/core/session/session_durable.h"
 #include "manager/core/state/account.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/clock_adjustment.h"
 #include "manager/core/state/deferred.h"
+#include "manager/core/state/durable.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/session_use.h"
@@ -204,12 +206,13 @@ int core_new(const struct core_conf *conf, struct core **ret, struct aq_error *e
     core->thread = uv_thread_self();
     core->hooks = &holding_hooks;
     core->proposal_hooks = &proposal_return_hooks;
+    core->session_ops = &session_durable_ops;
     core->on_turn = turn_on_idle;
     core->incarnation = uuid_random();
     core->send = core_send_by_link;
     list_init(&core->sessions);
-    list_init(&core->touched);
-    list_init(&core->deferred_free);
+    list_init(&core->durables.touched);
+    list_init(&core->durables.retired);
     list_init(&core->session_uses.unsaved);
     list_init(&core->deferred);
     list_init(&core->deferred_spares);
@@ -336,11 +339,11 @@ static void core_free_memory(struct core *core)
 {
     while (!list_is_empty(&core->sessions))
         session_entry_retire(core, LIST_ENTRY(core->sessions.next, struct session_entry, all_link));
-    session_entry_free_retired(core);
+    durable_free_retired(core);
     while (core->agent_count > 0)
         agents_drop(core, core->agents_sorted[core->agent_count - 1]);
     free(core->agents_sorted);
-    free(core->heap);
+    free(core->durables.heap);
     map_done(&core->sessions_by_id);
     map_done(&core->kernels_by_id);
     map_done(&core->sessions_by_name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* turn.c - the turn of the loop: touched sessions, passes, the commit of what they propose */
+/* turn.c - the turn of the loop: what was touched, passes, the commit of what they propose */
 #include <assert.h>
 
 #include "base/clock.h"
@@ -11,33 +11,38 @@
 #include "manager/core/retention/retention_job.h"
 #include "manager/core/scheduling/attempts.h"
 #include "manager/core/scheduling/pass.h"
-#include "manager/core/session/lifecycle.h"
 #include "manager/core/state/deferred.h"
-#include "manager/core/state/session_entry.h"
+#include "manager/core/state/durable.h"
 #include "manager/core/state/state.h"
 #include "manager/core/statistics/series.h"
 
 static void turn_arm_alarm(struct core *core);
 
+static void turn_examine(struct core *core, struct durable *d)
+{
+    if (d->is_busy)
+        return;
+    if (d->retry_usec > clock_monotonic_usec()) {
+        durable_wake_at(core, d, d->retry_usec);
+        return;
+    }
+    if (d->is_alone)
+        proposal_commit(core);
+    d->ops->step(core, d);
+    if (d->is_alone)
+        proposal_commit(core);
+}
+
 static void turn_run(struct core *core)
 {
-    assert(core_is_own_thread(core));
-    session_entry_free_retired(core);
-    deferred_run(core);
-    session_entry_pop_due(core, clock_monotonic_usec());
-    while (!list_is_empty(&core->touched)) {
-        struct session_entry *l = LIST_ENTRY(core->touched.next, struct session_entry,
-                                             touched_link);
+    struct durable *d;
 
-        list_remove(&l->touched_link);
-        if (l->proposal.is_busy)
-            continue;
-        if (l->proposal.is_alone)
-            proposal_commit(core);
-        lifecycle_step(core, l);
-        if (l->proposal.is_alone)
-            proposal_commit(core);
-    }
+    assert(core_is_own_thread(core));
+    durable_free_retired(core);
+    deferred_run(core);
+    durable_pop_due(core, clock_monotonic_usec());
+    while ((d = durable_take_touched(core)))
+        turn_examine(core, d);
     proposal_commit(core);
     pass_run_all(core);
     turn_arm_alarm(core);
@@ -59,13 +64,12 @@ static void turn_on_alarm(uv_timer_t *timer)
 /* libuv's timers count milliseconds of the loop's own clock: ours decides. */
 static void turn_arm_alarm(struct core *core)
 {
-    int64_t wait;
+    int64_t due = durable_next_wake(core), wait = due - clock_monotonic_usec();
 
-    if (core->heap_count == 0) {
+    if (!due) {
         (void)uv_timer_stop(&core->alarm);
         return;
     }
-    wait = core->heap[0]->wake.usec - clock_monotonic_usec();
     wait = wait <= 0 ? 1 : (wait + USEC_PER_MSEC - 1) / USEC_PER_MSEC;
     (void)uv_timer_start(&core->alarm, turn_on_alarm, (uint64_t)wait, 0);
 }

@@ -168,7 +168,7 @@ static void inventory_take_fact(struct core *core, struct agent_entry *a, struct
         f->error_is_image = m->error_kind && strncmp(m->error_kind, "image-", 6) == 0;
         sched_sync_mark_agent(core, a); /* it may have less than its scheduler knows of */
     }
-    session_entry_touch(core, l);
+    durable_touch(core, &l->durable);
     AQ_FAULT("core.status.received");
 }
 
@@ -232,7 +232,7 @@ static void inventory_handle_kernel(struct core *core, struct agent_entry *a,
         resize_take(core, a, l, k->rank, m);
         inventory_take_fact(core, a, l, k->rank, m);
     } else {
-        session_entry_touch(core, l); /* the command to restart may have been lost */
+        durable_touch(core, &l->durable); /* the command to restart may have been lost */
     }
 }
 
@@ -244,7 +244,7 @@ static void inventory_find_absent(struct core *core, struct agent_entry *a)
         if (f->heartbeat == a->heartbeat || f->fact == FACT_ENDED || f->fact == FACT_ERROR)
             continue;
         f->fact = FACT_ABSENT;
-        session_entry_touch(core, f->entry);
+        durable_touch(core, &f->entry->durable);
     }
 }
 

@@ -205,7 +205,7 @@ static int adoption_follow_restart(struct adoption *a, const struct session *s,
 static int adoption_fill_known(struct adoption *a, const struct session_entry *l,
                                struct aq_error *err)
 {
-    if (l->proposal.is_busy)
+    if (l->durable.is_busy)
         return aq_fail(err, EAGAIN, "the session '%s' is being changed: try again", l->s.name);
     if (l->s.status == SESSION_PENDING)
         return adoption_place_pending(a, &l->s, err);

@@ -25,7 +25,7 @@
 static void attempts_add(struct core *core, struct session_entry *l, const char *kind,
                          uint32_t count, int64_t since_usec, const char *detail)
 {
-    struct event *e = proposal_add(core, l, EVENT_SESSION_ATTEMPT);
+    struct event *e = proposal_add(core, &l->durable, EVENT_SESSION_ATTEMPT);
 
     if (!e)
         return;
@@ -104,7 +104,7 @@ void attempts_keep(struct core *core, struct session_entry *l, int64_t now)
     if (l->queue.explained == SCHED_BEHIND)
         return;
     if (now < due) {
-        session_entry_wake_at(core, l, due);
+        durable_wake_at(core, &l->durable, due);
         return;
     }
     if (more > 0)

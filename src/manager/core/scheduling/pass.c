@@ -57,7 +57,7 @@ static void pass_place(struct core *core, const struct resource_group_entry *g,
     for (size_t k = 0; k < l->s.kernel_count; k++)
         if (!pass_place_kernel(core, l, k, g->nodes[out->agents[k]], out->chosen[k]))
             return;
-    if (!(e = proposal_add(core, l, EVENT_SESSION_STATUS)))
+    if (!(e = proposal_add(core, &l->durable, EVENT_SESSION_STATUS)))
         return;
     e->session_status = (struct event_session_status){ .id = l->s.id,
                                                        .from = l->s.status,
@@ -74,7 +74,7 @@ static void pass_place(struct core *core, const struct resource_group_entry *g,
 static void pass_postpone(struct core *core, struct resource_group_entry *g,
                           struct session_entry *l)
 {
-    l->queue.was_skipped = l->proposal.is_busy;
+    l->queue.was_skipped = l->durable.is_busy;
     sched_sync_mark_session(l);
     if (l->commands.end_reason) {
         g->needs_pass = true; /* for others */
@@ -95,12 +95,12 @@ static void pass_handle(struct core *core, struct resource_group_entry *g,
     case SCHED_PLACED:
         l->preemption.is_preempting = false;
         l->sched.membership = MEMBERSHIP_HOLDING;
-        if (l->proposal.is_busy || l->commands.end_reason) {
+        if (l->durable.is_busy || l->commands.end_reason) {
             pass_postpone(core, g, l);
             return;
         }
         pass_place(core, g, l, out);
-        l->sched.is_placing = l->proposal.is_busy;
+        l->sched.is_placing = l->durable.is_busy;
         if (!l->sched.is_placing)
             sched_sync_mark_session(l); /* memory is short */
         return;
@@ -121,7 +121,7 @@ static void pass_handle(struct core *core, struct resource_group_entry *g,
                    out->account == SCHED_NO_ACCOUNT ? NULL : g->accounts[out->account]->account);
         break;
     }
-    session_entry_touch(core, l);
+    durable_touch(core, &l->durable);
 }
 
 static int pass_run(struct core *core, struct resource_group_entry *g)
@@ -142,7 +142,7 @@ static int pass_run(struct core *core, struct resource_group_entry *g)
     for (size_t i = 0; i < result.count; i++)
         pass_handle(core, g, &result.outcomes[i]);
     if (g->blocker && retry_options_count_waits(g->blocker))
-        session_entry_touch(core, g->blocker);
+        durable_touch(core, &g->blocker->durable);
     AQ_FAULT("core.schedule.decided");
     return 0;
 }

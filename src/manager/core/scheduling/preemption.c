@@ -263,7 +263,7 @@ void preemption_begin(struct resource_group_entry *g, struct core *core, struct 
         victim->preemption.by = l->s.id;
         if (out->targets)
             preemption_set_places(g, core, victim, out->targets[i]);
-        session_entry_touch(core, victim);
+        durable_touch(core, &victim->durable);
     }
     AQ_FAULT("core.preempt.decided");
 }

@@ -52,7 +52,7 @@ void queue_add(struct core *core, struct session_entry *l)
         l->resource_group->needs_pass = true;
         core_schedule_turn(core);
     } else if (retry_options_count_waits(l->resource_group->blocker)) {
-        session_entry_touch(core, l->resource_group->blocker);
+        durable_touch(core, &l->resource_group->blocker->durable);
     }
 }
 

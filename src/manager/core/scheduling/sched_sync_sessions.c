@@ -109,7 +109,7 @@ static enum sched_membership sched_sync_find_membership(const struct core *core,
 {
     if (l->is_in_usage)
         return l->sched.is_outside ? MEMBERSHIP_NONE : MEMBERSHIP_HOLDING;
-    return l->s.status == SESSION_PENDING && !l->queue.is_parked && l->proposal.retry_usec == 0
+    return l->s.status == SESSION_PENDING && !l->queue.is_parked && l->durable.retry_usec == 0
                    && !l->commands.end_reason && !list_is_empty(&l->queue.link)
                    && reservation_due(core, l) <= clock_monotonic_usec()
                ? MEMBERSHIP_WAITING

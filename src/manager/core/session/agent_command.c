@@ -177,11 +177,11 @@ static void agent_command_on_spec(void *data, int r, const struct aq_error *err)
             if (r != -EHOSTDOWN)
                 log_warning("session '%s' is not started yet: reading what it runs: %s", l->s.name,
                             err->text);
-            session_entry_wake_at(reading->core, l, clock_monotonic_usec() + REREAD_USEC);
+            durable_wake_at(reading->core, &l->durable, clock_monotonic_usec() + REREAD_USEC);
         } else {
             if (l->s.version == reading->version)
                 l->start.spec = AQ_TAKE(reading->spec);
-            session_entry_touch(reading->core, l);
+            durable_touch(reading->core, &l->durable);
         }
     }
     free(reading->spec);
@@ -200,7 +200,7 @@ static void agent_command_start_reading(struct core *core, struct session_entry 
     }
     if (!l->start.is_reading) {
         free(reading);
-        session_entry_wake_at(core, l, clock_monotonic_usec() + REREAD_USEC);
+        durable_wake_at(core, &l->durable, clock_monotonic_usec() + REREAD_USEC);
     }
 }
 

@@ -146,7 +146,7 @@ static void control_command_wait(struct core *core, struct session_entry *l, str
 {
     list_add(&l->commands.waiters, &w->link);
     waiters_check(core, l);
-    session_entry_touch(core, l);
+    durable_touch(core, &l->durable);
 }
 
 static struct session_entry *control_find_or_fail(struct core *core, const struct uuid *id,

@@ -130,7 +130,7 @@ static void lifecycle_follow_start(struct core *core, struct session_entry *l, s
         if (now - l->since_usec >= LINGER_USEC)
             (void)proposal_add_kernel_status(core, l, rank, KERNEL_PREPARING, NULL);
         else
-            session_entry_wake_at(core, l, l->since_usec + LINGER_USEC);
+            durable_wake_at(core, &l->durable, l->since_usec + LINGER_USEC);
     } else if (k->status != KERNEL_RUNNING
                && (f->sent_usec == 0 || now - f->sent_usec >= RESEND_USEC)
                && f->fact != FACT_CREATING) {
@@ -255,7 +255,7 @@ static void lifecycle_running(struct core *core, struct session_entry *l, int64_
         return;
     }
     if (limit)
-        session_entry_wake_at(core, l, clock_adjustment_due(core, l, limit));
+        durable_wake_at(core, &l->durable, clock_adjustment_due(core, l, limit));
     if (l->commands.wants_restart) {
         lifecycle_restart(core, l);
         return;
@@ -311,7 +311,7 @@ static void lifecycle_send_end(struct core *core, struct session_entry *l, size_
         return;
     agent_command_destroy(core, l, rank, now_at_once ? 0 : core->conf.kill_grace_usec, l->s.reason);
     if (!*is_sent) /* its agent's reports may hold no news: they do not have it looked at again */
-        session_entry_wake_at(core, l, clock_monotonic_usec() + RESEND_USEC);
+        durable_wake_at(core, &l->durable, clock_monotonic_usec() + RESEND_USEC);
 }
 
 static void lifecycle_terminating(struct core *core, struct session_entry *l, int64_t now,
@@ -329,7 +329,7 @@ static void lifecycle_terminating(struct core *core, struct session_entry *l, in
             lifecycle_send_end(core, l, i, l->s.forced);
             /* To see whether an absent one stays absent. */
             if (l->kernels[i].fact == FACT_ABSENT)
-                session_entry_wake_at(core, l, l->kernels[i].sent_usec + RESEND_USEC);
+                durable_wake_at(core, &l->durable, l->kernels[i].sent_usec + RESEND_USEC);
         }
     }
     if (all) {
@@ -355,7 +355,7 @@ static void lifecycle_preempted(struct core *core, struct session_entry *l, int6
         if (!lifecycle_has_ended(core, l, i, now)) {
             lifecycle_send_end(core, l, i, false);
             if (l->kernels[i].fact == FACT_ABSENT)
-                session_entry_wake_at(core, l, l->kernels[i].sent_usec + RESEND_USEC);
+                durable_wake_at(core, &l->durable, l->kernels[i].sent_usec + RESEND_USEC);
         }
 }
 
@@ -394,8 +394,8 @@ static void lifecycle_expire(struct core *core, struct session_entry *l, struct 
     if (l->s.status == SESSION_TERMINATING) {
         lifecycle_terminating(core, l, now, true);
     } else if (!termination_agents_are_connected(core, l)) {
-        session_entry_wake_at(core, l,
-                              now + d.after_usec); /* how long to wait for an agent is a policy */
+        durable_wake_at(core, &l->durable,
+                        now + d.after_usec); /* how long to wait for an agent is a policy */
     } else if (d.next == SESSION_TERMINATING) {
         termination_begin(core, l, d.reason, termination_result(l), NULL);
     } else {
@@ -417,17 +417,13 @@ static bool lifecycle_interrupt(struct core *core, struct session_entry *l, int6
 {
     struct status_deadline d = session_deadline(l->s.status);
 
-    if (l->proposal.retry_usec > now) {
-        session_entry_wake_at(core, l, l->proposal.retry_usec);
-        return true;
-    }
     d.after_usec = retry_deadline(l, d.after_usec);
     if (d.after_usec && now >= clock_adjustment_due(core, l, d.after_usec)) {
         lifecycle_expire(core, l, d, now);
         return true;
     }
     if (d.after_usec)
-        session_entry_wake_at(core, l, clock_adjustment_due(core, l, d.after_usec));
+        durable_wake_at(core, &l->durable, clock_adjustment_due(core, l, d.after_usec));
     if (!lifecycle_has_started(l->s.status))
         return false;
     if (l->commands.end_reason) {
@@ -442,7 +438,7 @@ void lifecycle_step(struct core *core, struct session_entry *l)
 {
     int64_t now = clock_monotonic_usec();
 
-    if (session_is_terminal(l->s.status) || lifecycle_interrupt(core, l, now))
+    if (lifecycle_interrupt(core, l, now))
         return;
     switch (l->s.status) {
     case SESSION_DEPRIORITIZING:

@@ -31,7 +31,7 @@
 static void pending_propose_explanation(struct core *core, struct session_entry *l,
                                         struct strbuf *json)
 {
-    struct event *e = proposal_add(core, l, EVENT_SESSION_EXPLAINED);
+    struct event *e = proposal_add(core, &l->durable, EVENT_SESSION_EXPLAINED);
 
     if (!e)
         return;
@@ -58,7 +58,7 @@ static void pending_reason_later(struct core *core, struct session_entry *l, int
             return;
         }
         if (now < l->queue.verdict_usec + EXPLAIN_USEC) {
-            session_entry_wake_at(core, l, l->queue.verdict_usec + EXPLAIN_USEC);
+            durable_wake_at(core, &l->durable, l->queue.verdict_usec + EXPLAIN_USEC);
             return;
         }
     }
@@ -81,7 +81,7 @@ static void pending_look_at_victims_again(struct core *core, struct session_entr
         l->preemption.next_pass_usec = now + p->min_runtime_usec;
         core_schedule_turn(core);
     }
-    session_entry_wake_at(core, l, l->preemption.next_pass_usec);
+    durable_wake_at(core, &l->durable, l->preemption.next_pass_usec);
 }
 
 /* Nothing may happen for long that looks at it again, while others behind it would fit. */
@@ -95,7 +95,7 @@ static void pending_look_at_blocker_again(struct core *core, struct session_entr
         l->queue.again_usec = now + AGAIN_USEC;
         core_schedule_turn(core);
     }
-    session_entry_wake_at(core, l, l->queue.again_usec);
+    durable_wake_at(core, &l->durable, l->queue.again_usec);
 }
 
 /* An agent where it has its place is not there: after a manager's start agents come one by one. */
@@ -104,7 +104,7 @@ static void pending_wait_for_places(struct core *core, struct session_entry *l, 
     int64_t due = reservation_due(core, l);
 
     if (due > now) {
-        session_entry_wake_at(core, l, due);
+        durable_wake_at(core, &l->durable, due);
     } else if (l->reservation.agents && l->sched.membership == MEMBERSHIP_NONE) {
         if (due > 0)
             sched_sync_drop_reservation(l);
@@ -123,7 +123,7 @@ static void pending_wait_for_time(struct core *core, struct session_entry *l, in
     if (wait <= 0)
         queue_unpark(core, l);
     else
-        session_entry_wake_at(core, l, now + wait);
+        durable_wake_at(core, &l->durable, now + wait);
 }
 
 /* 0 = none */
@@ -153,9 +153,9 @@ void pending_step(struct core *core, struct session_entry *l, int64_t now)
         return;
     }
     if (timeout > 0)
-        session_entry_wake_at(core, l, clock_adjustment_due(core, l, timeout));
-    if (l->proposal.retry_usec) {
-        l->proposal.retry_usec = 0;
+        durable_wake_at(core, &l->durable, clock_adjustment_due(core, l, timeout));
+    if (l->durable.retry_usec) {
+        l->durable.retry_usec = 0;
         queue_unpark(core, l);
     }
     if (retry_deprioritize(core, l))

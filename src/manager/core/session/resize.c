@@ -170,7 +170,7 @@ static int core_resize_begin(struct core *core, struct session_entry *l,
     z->trial = clock_realtime_usec();
     z->due_usec = clock_monotonic_usec() + ANSWER_USEC;
     l->resize = z;
-    session_entry_wake_at(core, l, z->due_usec);
+    durable_wake_at(core, &l->durable, z->due_usec);
     return 0;
 }
 
@@ -216,7 +216,7 @@ static void resize_write_down(struct core *core, struct session_entry *l, size_t
                               struct slots *slots, char *alloc)
 {
     const struct kernel *k = &l->s.kernels[rank];
-    struct event *e = proposal_add(core, l, EVENT_KERNEL_RESIZED);
+    struct event *e = proposal_add(core, &l->durable, EVENT_KERNEL_RESIZED);
 
     if (!e) {
         free(alloc);
@@ -274,7 +274,7 @@ static void resize_take_vote(struct core *core, struct session_entry *l, size_t 
         return; /* its next report counts */
     part->is_ready = true;
     if (resize_all_ready(l))
-        session_entry_touch(core, l);
+        durable_touch(core, &l->durable);
 }
 
 /* It is as its row says. */
@@ -309,7 +309,7 @@ static void resize_take_refusal(struct core *core, struct agent_entry *a, struct
     log_limited(&a->log, LOG_LEVEL_WARNING,
                 "agent '%s' does not give '%s' the parts of devices that it is to have: %s",
                 a->a.id, l->s.name, err.text);
-    if (said->is_prepared || l->proposal.is_busy
+    if (said->is_prepared || l->durable.is_busy
         || slots_eq(&said->held, &l->s.kernels[rank].requested)
         || (m->error_kind && strcmp(m->error_kind, "busy") == 0))
         return; /* the next report has it told again */
@@ -340,7 +340,7 @@ void resize_take(struct core *core, struct agent_entry *a, struct session_entry 
         resize_take_vote(core, l, rank, &said, m);
     else if (m->slots && slots_eq(&said.held, &k->requested) && !said.is_prepared)
         resize_take_done(core, a, l, rank, m);
-    else if (m->slots && !l->proposal.is_busy)
+    else if (m->slots && !l->durable.is_busy)
         resize_command_as_written(core, k);
     said_done(&said);
 }
@@ -428,7 +428,7 @@ static void resize_send_decided(struct core *core, struct session_entry *l)
         l->resize->parts[i].is_ready = false;
     l->resize->phase = ORDERED;
     l->resize->due_usec = clock_monotonic_usec() + ANSWER_USEC;
-    session_entry_wake_at(core, l, l->resize->due_usec);
+    durable_wake_at(core, &l->durable, l->resize->due_usec);
     AQ_FAULT("core.gpu.resize.decided");
     resize_order_all(core, l);
     if (!resize_all_connected(core, l, &lost))
@@ -467,7 +467,7 @@ bool resize_step(struct core *core, struct session_entry *l, int64_t now)
     else if (now >= z->due_usec)
         resize_expire(core, l);
     else
-        session_entry_wake_at(core, l, z->due_usec);
+        durable_wake_at(core, &l->durable, z->due_usec);
     return false;
 }
 

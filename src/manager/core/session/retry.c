@@ -145,7 +145,7 @@ bool retry_expired(struct core *core, struct session_entry *l, int64_t now)
         due = AQ_MAX(due, AQ_MAX(l->kernels[f.rank].pulled_usec, core->started_usec)
                               + limits->timeout_usec);
     if (now < due || !termination_agents_are_connected(core, l)) {
-        session_entry_wake_at(core, l, now < due ? due : now + limits->timeout_usec);
+        durable_wake_at(core, &l->durable, now < due ? due : now + limits->timeout_usec);
         return false;
     }
     retry_write_expired(l, &f, limits->timeout_usec, &json);
@@ -168,7 +168,7 @@ void retry_take_pull(struct core *core, struct session_entry *l, const struct uu
             continue;
         k->is_pulling = !is_over;
         k->pulled_usec = is_over ? clock_monotonic_usec() : 0;
-        session_entry_touch(core, l);
+        durable_touch(core, &l->durable);
     }
 }
 
@@ -208,7 +208,7 @@ void retry_note_timeout(struct core *core, struct session_entry *l)
 
 void retry_lower(struct core *core, struct session_entry *l)
 {
-    struct event *e = proposal_add(core, l, EVENT_SESSION_PRIORITY);
+    struct event *e = proposal_add(core, &l->durable, EVENT_SESSION_PRIORITY);
 
     if (!e)
         return;

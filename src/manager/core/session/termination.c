@@ -31,7 +31,7 @@ static bool termination_add_forced(struct core *core, struct session_entry *l)
     struct event *e = NULL;
 
     if (l->commands.end_is_forced && !l->s.forced
-        && (e = proposal_add(core, l, EVENT_SESSION_FORCED)))
+        && (e = proposal_add(core, &l->durable, EVENT_SESSION_FORCED)))
         e->session_change.id = l->s.id;
     return e;
 }

@@ -141,5 +141,5 @@ bool agent_entry_is_given_up(const struct core *core, const char *id, bool force
 void agent_entry_touch_sessions(struct core *core, struct agent_entry *a)
 {
     LIST_FOREACH(link, &a->kernels)
-        session_entry_touch(core, LIST_ENTRY(link, struct kernel_entry, agent_link)->entry);
+        durable_touch(core, &LIST_ENTRY(link, struct kernel_entry, agent_link)->entry->durable);
 }

@@ -13,7 +13,7 @@ struct core;
 /* Is this the thread of the loop? For assertions. */
 bool core_is_own_thread(const struct core *core);
 
-/* Run a turn of the loop soon: touched sessions, passes, the commit of what they propose. */
+/* Run a turn of the loop soon: what was touched, passes, the commit of what they propose. */
 void core_schedule_turn(struct core *core);
 
 /* Memory is short after something became durable: memory and ledger would

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session_entry.c - sessions in memory: indexes, the heap of alarms, what they hold */
+/* session_entry.c - sessions in memory: indexes, what they hold */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -7,99 +7,16 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/vec.h"
 #include "manager/core/state/account.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/clock_adjustment.h"
 #include "manager/core/state/constraints.h"
-#include "manager/core/state/deferred.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_bytes.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/session_use.h"
 #include "manager/core/state/state.h"
 #include "model/measured.h"
-
-#define NOT_IN_HEAP UINT32_MAX
-
-/* ---- the heap: earliest wake_usec on top ---- */
-
-static void entry_heap_put(struct core *core, size_t i, struct session_entry *l)
-{
-    core->heap[i] = l;
-    l->wake.heap_index = (uint32_t)i;
-}
-
-static void entry_heap_up(struct core *core, size_t i, struct session_entry *l)
-{
-    while (i > 0 && core->heap[(i - 1) / 2]->wake.usec > l->wake.usec) {
-        entry_heap_put(core, i, core->heap[(i - 1) / 2]);
-        i = (i - 1) / 2;
-    }
-    entry_heap_put(core, i, l);
-}
-
-static void entry_heap_down(struct core *core, size_t i, struct session_entry *l)
-{
-    for (;;) {
-        size_t child = 2 * i + 1;
-
-        if (child >= core->heap_count)
-            break;
-        if (child + 1 < core->heap_count
-            && core->heap[child + 1]->wake.usec < core->heap[child]->wake.usec)
-            child++;
-        if (core->heap[child]->wake.usec >= l->wake.usec)
-            break;
-        entry_heap_put(core, i, core->heap[child]);
-        i = child;
-    }
-    entry_heap_put(core, i, l);
-}
-
-void session_entry_cancel_wake(struct core *core, struct session_entry *l)
-{
-    struct session_entry *last;
-    size_t i = l->wake.heap_index;
-
-    l->wake.usec = 0;
-    if (l->wake.heap_index == NOT_IN_HEAP)
-        return;
-    assert(l->wake.heap_index < core->heap_count && core->heap[l->wake.heap_index] == l);
-    l->wake.heap_index = NOT_IN_HEAP;
-    last = core->heap[--core->heap_count];
-    if (last == l)
-        return;
-    if (i > 0 && core->heap[(i - 1) / 2]->wake.usec > last->wake.usec)
-        entry_heap_up(core, i, last);
-    else
-        entry_heap_down(core, i, last);
-}
-
-void session_entry_wake_at(struct core *core, struct session_entry *l, int64_t usec)
-{
-    if (l->wake.heap_index != NOT_IN_HEAP) {
-        if (usec < l->wake.usec) {
-            l->wake.usec = usec;
-            entry_heap_up(core, l->wake.heap_index, l);
-        }
-        return;
-    }
-    if (!vec_grow(&core->heap, &core->heap_cap, core->heap_count + 1, sizeof(*core->heap)))
-        core_die("an alarm");
-    l->wake.usec = usec;
-    entry_heap_up(core, core->heap_count++, l);
-}
-
-void session_entry_pop_due(struct core *core, int64_t now)
-{
-    while (core->heap_count > 0 && core->heap[0]->wake.usec <= now) {
-        struct session_entry *l = core->heap[0];
-
-        session_entry_cancel_wake(core, l);
-        session_entry_touch(core, l);
-    }
-}
 
 /* ---- what is held ---- */
 
@@ -203,13 +120,6 @@ struct session_entry *session_entry_find(const struct core *core, const struct u
     return map_get(&core->sessions_by_id, id->bytes, sizeof(id->bytes));
 }
 
-void session_entry_touch(struct core *core, struct session_entry *l)
-{
-    if (list_is_empty(&l->touched_link))
-        list_add(&core->touched, &l->touched_link);
-    core_schedule_turn(core);
-}
-
 int session_entry_rename(struct core *core, struct session_entry *l, const char *name)
 {
     char key[NAME_KEY_MAX];
@@ -271,9 +181,8 @@ struct session_entry *session_entry_new(struct core *core, struct session *s)
         return NULL;
     l->s = *s;
     *s = (struct session){ 0 };
-    l->wake.heap_index = NOT_IN_HEAP;
+    durable_init(&l->durable, core->session_ops);
     list_init(&l->all_link);
-    list_init(&l->touched_link);
     list_init(&l->queue.link);
     list_init(&l->sched.change_link);
     list_init(&l->commands.waiters);
@@ -312,7 +221,7 @@ struct session_entry *session_entry_add(struct core *core, struct session *s)
     struct session_entry *l = session_entry_new(core, s);
 
     if (!l || entry_shorten_spec(l) < 0 || entry_index(core, l) < 0
-        || !vec_grow(&core->heap, &core->heap_cap, core->sessions_by_id.count, sizeof(*core->heap)))
+        || durable_add(core, &l->durable) < 0)
         return NULL; /* the caller ends the process */
     l->bytes = session_bytes_of(&l->s);
     session_bytes_add(core, l->accounts[SCHED_USER], l->bytes);
@@ -325,12 +234,10 @@ void session_entry_retire(struct core *core, struct session_entry *l)
     char key[NAME_KEY_MAX];
     size_t len = entry_name_key(&l->s.user_id, l->s.name, key);
 
-    session_entry_cancel_wake(core, l);
     for (size_t i = 0; i < l->s.kernel_count; i++)
         session_entry_release(core, l, i, 0);
     core->hooks->on_retire(core, l);
     session_bytes_add(core, l->accounts[SCHED_USER], -l->bytes);
-    list_remove(&l->touched_link);
     map_remove(&core->sessions_by_id, l->s.id.bytes, sizeof(l->s.id.bytes));
     for (size_t i = 0; i < l->s.kernel_count; i++)
         map_remove(&core->kernels_by_id, l->s.kernels[i].id.bytes,
@@ -338,8 +245,7 @@ void session_entry_retire(struct core *core, struct session_entry *l)
     if (map_get(&core->sessions_by_name, key, len) == l)
         map_remove(&core->sessions_by_name, key, len);
     list_remove(&l->all_link);
-    list_add(&core->deferred_free, &l->all_link);
-    core_schedule_turn(core);
+    durable_retire(core, &l->durable);
 }
 
 static void entry_free_measured(struct measured *m)
@@ -363,17 +269,6 @@ void session_entry_free(struct session_entry *l)
     session_use_release(l->use);
     session_done(&l->s);
     free(l);
-}
-
-void session_entry_free_retired(struct core *core)
-{
-    while (!list_is_empty(&core->deferred_free)) {
-        struct session_entry *l = LIST_ENTRY(core->deferred_free.next, struct session_entry,
-                                             all_link);
-
-        list_remove(&l->all_link);
-        session_entry_free(l);
-    }
 }
 
 enum splitting session_entry_splitting(const struct session_entry *l)

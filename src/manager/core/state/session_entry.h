@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "manager/core/state/durable.h"
 #include "model/resource_opts.h"
 #include "model/session.h"
 #include "sched/scheduler.h"
@@ -57,24 +58,15 @@ struct kernel_entry {
 enum sched_membership { MEMBERSHIP_NONE, MEMBERSHIP_WAITING, MEMBERSHIP_HOLDING };
 
 struct session_entry {
-    struct session s;         /* first: a struct session * of memory is a struct session_entry * */
-    struct list all_link;     /* core.sessions, by row */
-    struct list touched_link; /* core.touched */
+    struct session s; /* first: a struct session * of memory is a struct session_entry * */
+    struct durable durable;
+    struct list all_link; /* core.sessions, by row */
     struct resource_group_entry *resource_group;
     struct account *accounts[SCHED_ACCOUNT_KINDS];
     struct list account_links[SCHED_ACCOUNT_KINDS]; /* account.members while it holds */
     int64_t bytes;                                  /* its part of its user's session_bytes */
     bool is_in_usage;                               /* it is in those */
     int64_t since_usec;                             /* monotonic, when this status was applied */
-    struct {
-        uint32_t heap_index; /* in core.heap, UINT32_MAX = not */
-        int64_t usec;        /* monotonic, when to look again; 0 = never */
-    } wake;                  /* session_entry.c */
-    struct {
-        bool is_busy;       /* a proposal of it is under way */
-        bool is_alone;      /* its last proposal was rejected: do not share the next */
-        int64_t retry_usec; /* monotonic, no other before; 0 = at once */
-    } proposal;             /* commit/proposal.c */
     struct {
         bool wants_restart;
         bool end_is_forced;
@@ -136,9 +128,6 @@ static inline struct session_entry *session_entry_of(const struct session *s)
 /* The session of that id in memory; NULL = there is none. */
 struct session_entry *session_entry_find(const struct core *core, const struct uuid *id);
 
-/* Look at the session in this turn. */
-void session_entry_touch(struct core *core, struct session_entry *l);
-
 /* What it asks for as schedulers are told, without accounts and owner, in core->scratch; of its
  * kernels those that hold something ('holding'), or all. -ENOMEM.
  */
@@ -148,27 +137,14 @@ int session_entry_describe(struct core *core, struct session_entry *l, bool hold
 /* As it says itself, else as its resource group does. */
 enum splitting session_entry_splitting(const struct session_entry *l);
 
-/* Look again not later than at 'usec' (monotonic). */
-void session_entry_wake_at(struct core *core, struct session_entry *l, int64_t usec);
-
-/* Touch all whose wake time has come; 'now' is monotonic. */
-void session_entry_pop_due(struct core *core, int64_t now);
-
-/* Forget its wake time, if it has one. */
-void session_entry_cancel_wake(struct core *core, struct session_entry *l);
-
 /* One that nobody finds, of the contents of 's'; NULL if memory is short. */
 struct session_entry *session_entry_new(struct core *core, struct session *s);
 
 /* Take the contents of 's' into memory; NULL if memory is short. */
 struct session_entry *session_entry_add(struct core *core, struct session *s);
 
-/* Out of every list and index; freed in the next turn, so that those who hold a pointer in this one
- * may finish (deferred free). */
+/* Out of every list and index; freed as a durable object that is retired. */
 void session_entry_retire(struct core *core, struct session_entry *l);
-
-/* Free those that were retired. */
-void session_entry_free_retired(struct core *core);
 
 /* The memory, and all that it owns; it is in no list any more. NULL is not allowed. */
 void session_entry_free(struct session_entry *l);

@@ -2,13 +2,13 @@
 /* state.h - what the core holds in memory; inside core
  *
  * Commands, messages and timers only write down what is wanted or was seen, and
- * mark a session with session_entry_touch(). Once per turn of the loop
- * session/lifecycle.c looks at each marked session and proposes what follows
- * from its status, from what is wanted and from what its agents said.
- * scheduling/pass.c proposes placements; scheduling/sched_sync.c tells the
- * schedulers of every change. A proposal (commit/proposal.c) is one batch of
- * events: until it is committed, its sessions are busy and nothing else is
- * proposed for them. Then loop/apply.c changes memory and marks them again.
+ * touch the durable object that it is about (durable.h), such as a session. Once
+ * per turn of the loop each that was touched is examined: session/lifecycle.c
+ * proposes what follows from a session's status, from what is wanted and from what
+ * its agents said. scheduling/pass.c proposes placements; scheduling/sched_sync.c
+ * tells the schedulers of every change. A proposal (commit/proposal.c) is one batch
+ * of events: until it is committed, its members are busy and nothing else is
+ * proposed for them. Then loop/apply.c changes memory, and they are touched again.
  * So no input has to arrive once or in order, and a restart resumes everything.
  */
 #ifndef AQ_MANAGER_CORE_STATE_STATE_H
@@ -49,6 +49,8 @@ struct retention {
 /* ---- the whole ---- */
 
 struct agent_entry;
+struct durable;
+struct durable_ops;
 struct proposal;
 struct proposal_hooks;
 struct resource_group_entry;
@@ -94,7 +96,7 @@ struct core {
     uv_idle_t turn;     /* something was touched */
     uv_idle_cb on_turn; /* of loop/turn.c */
     uv_timer_t tick;    /* agents' silence, every second */
-    uv_timer_t alarm;   /* the earliest wake_usec */
+    uv_timer_t alarm;   /* durable_next_wake() */
     int open_handles;
     bool is_started, is_stopping;
     int64_t ticked_usec;
@@ -103,12 +105,17 @@ struct core {
     struct slot_types *types;
     const struct state_hooks *hooks;             /* of scheduling/holding.c */
     const struct proposal_hooks *proposal_hooks; /* of loop/proposal_return.c */
+    const struct durable_ops *session_ops;       /* of session/session_durable.c */
     struct map sessions_by_id, sessions_by_name;
     struct map kernels_by_id; /* struct session_entry * */
-    struct list sessions, touched, deferred_free;
+    struct list sessions;
     int64_t session_bytes; /* that these take, and those under way to the store: session_bytes.h */
-    struct session_entry **heap;
-    size_t heap_count, heap_cap;
+    struct {
+        struct list touched, retired; /* durable.link */
+        struct durable **heap;        /* by wake_usec */
+        size_t count;                 /* that are live */
+        size_t heap_count, heap_cap;
+    } durables;            /* durable.c */
     struct map dependents; /* id of a live session -> struct dependents */
     struct map resource_groups, accounts, agents;
     char *logins;          /* of registries, as agents are told: message.h; NULL = none */
