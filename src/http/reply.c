@@ -306,6 +306,23 @@ int request_write(struct request *req, const void *bytes, size_t len)
     return 0;
 }
 
+static int request_put(void *end, const char *bytes, size_t len)
+{
+    int r = request_write(end, bytes, len);
+
+    return r < 0 ? r : request_get_queued(end) > PUMP_QUEUE_HIGH;
+}
+
+static void request_hold(void *end, bool is_paused)
+{
+    if (is_paused)
+        request_pause_body(end);
+    else
+        request_resume_body(end);
+}
+
+const struct pump_ops request_pump = { .put = request_put, .pause = request_hold };
+
 void request_end(struct request *req)
 {
     struct connection *conn = req->conn;

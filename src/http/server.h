@@ -19,6 +19,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/pump.h"
 #include "base/strbuf.h"
 #include "http/listener.h"
 #include "http/message.h"
@@ -167,6 +168,8 @@ void request_begin(struct request *req, int status, const char *content_type,
                    void (*on_drain)(struct request *req, void *data), void *data);
 int request_write(struct request *req, const void *bytes, size_t len);
 size_t request_get_queued(const struct request *req);
+/* An end of a pump that is a struct request: gives its body, and is put what request_write() takes. */
+extern const struct pump_ops request_pump;
 void request_end(struct request *req);
 void request_abort(struct request *req);
 

@@ -652,3 +652,29 @@ const char *stream_get_address(struct stream *s)
         (void)snprintf(s->address, sizeof(s->address), "unknown");
     return s->address;
 }
+
+/* ---- as an end of a pump ---- */
+
+static int stream_put(void *end, const char *bytes, size_t len)
+{
+    int r = stream_write(end, bytes, len);
+
+    return r < 0 ? r : stream_queued(end) > PUMP_QUEUE_HIGH;
+}
+
+static void stream_hold(void *end, bool is_paused)
+{
+    if (is_paused)
+        stream_pause(end);
+    else
+        stream_resume(end);
+}
+
+static void stream_finish(void *end)
+{
+    stream_shutdown(end);
+}
+
+const struct pump_ops stream_pump = { .put = stream_put,
+                                      .pause = stream_hold,
+                                      .finish = stream_finish };

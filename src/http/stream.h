@@ -20,6 +20,7 @@
 #include <uv.h>
 
 #include "base/error.h"
+#include "base/pump.h"
 #include "base/strbuf.h"
 #include "http/tls.h"
 #include "http/url.h"
@@ -101,6 +102,9 @@ int stream_push_back(struct stream *stream, const char *bytes, size_t len);
 void stream_pause(struct stream *stream);
 void stream_resume(struct stream *stream);
 bool stream_is_paused(const struct stream *stream);
+
+/* An end of a pump that is a struct stream. */
+extern const struct pump_ops stream_pump;
 
 /* Send what is queued, then tell the peer that nothing follows; reading goes on. */
 void stream_shutdown(struct stream *stream);

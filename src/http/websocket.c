@@ -135,6 +135,35 @@ int websocket_send(struct websocket *ws, bool is_text, const void *bytes, size_t
     return websocket_flush(ws);
 }
 
+static int websocket_put(struct websocket *ws, bool is_text, const char *bytes, size_t len)
+{
+    int r = websocket_send(ws, is_text, bytes, len);
+
+    return r < 0 ? r : websocket_get_queued(ws) > PUMP_QUEUE_HIGH;
+}
+
+static int websocket_put_binary(void *end, const char *bytes, size_t len)
+{
+    return websocket_put(end, false, bytes, len);
+}
+
+static int websocket_put_text(void *end, const char *bytes, size_t len)
+{
+    return websocket_put(end, true, bytes, len);
+}
+
+static void websocket_hold(void *end, bool is_paused)
+{
+    if (is_paused)
+        websocket_pause(end);
+    else
+        websocket_resume(end);
+}
+
+const struct pump_ops websocket_pump_binary = { .put = websocket_put_binary,
+                                                .pause = websocket_hold };
+const struct pump_ops websocket_pump_text = { .put = websocket_put_text, .pause = websocket_hold };
+
 /* ---- time ---- */
 
 static void websocket_on_timer(void *data);

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/pump.h"
 #include "http/client.h"
 #include "http/server.h"
 
@@ -75,6 +76,9 @@ size_t websocket_get_queued(const struct websocket *ws);
 /* Stop and continue reading. */
 void websocket_pause(struct websocket *ws);
 void websocket_resume(struct websocket *ws);
+
+/* Ends of a pump that are a struct websocket: what they are put is a message each. */
+extern const struct pump_ops websocket_pump_binary, websocket_pump_text;
 
 /* Begin the closing handshake; on_close() follows. 'reason' may be NULL. */
 void websocket_close(struct websocket *ws, uint16_t code, const char *reason);

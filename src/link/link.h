@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/pump.h"
 #include "link/message.h"
 #include "link/pki.h"
 
@@ -51,6 +52,8 @@ void link_stream_pause(struct link_stream *stream, bool paused);
 /* Send what is queued, then close. No callback follows. NULL is fine. */
 void link_stream_close(struct link_stream *stream);
 const struct uuid *link_stream_id(const struct link_stream *stream);
+/* An end of a pump that is a struct link_stream: open with on_open(). */
+extern const struct pump_ops link_stream_pump;
 
 /* ---- manager side ---- */
 

@@ -9,7 +9,6 @@
 #include "link/graceful_close.h"
 
 #define OPEN_MSEC 10000
-#define HIGH_WATER_BYTES (256u << 10)
 
 #define LINGER_MSEC 2000 /* for the other side to end a framed stream, too */
 
@@ -256,7 +255,7 @@ int link_stream_write(struct link_stream *stream, const void *bytes, size_t len)
         r = len ? link_stream_write_record(stream->stream, bytes, len) : 0;
     else if (stream->stream)
         r = stream_write(stream->stream, bytes, len);
-    return r < 0 ? r : stream_queued(stream->stream) > HIGH_WATER_BYTES;
+    return r < 0 ? r : stream_queued(stream->stream) > PUMP_QUEUE_HIGH;
 }
 
 void link_stream_pause(struct link_stream *stream, bool paused)
@@ -288,3 +287,17 @@ const struct uuid *link_stream_id(const struct link_stream *stream)
 {
     return &stream->id;
 }
+
+/* ---- as an end of a pump ---- */
+
+static int link_stream_put(void *end, const char *bytes, size_t len)
+{
+    return link_stream_write(end, bytes, len);
+}
+
+static void link_stream_hold(void *end, bool is_paused)
+{
+    link_stream_pause(end, is_paused);
+}
+
+const struct pump_ops link_stream_pump = { .put = link_stream_put, .pause = link_stream_hold };
