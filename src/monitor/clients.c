@@ -62,7 +62,7 @@ void clients_adopt(struct clients *clients, int fd)
 {
     (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
     (void)fcntl(fd, F_SETFL, O_NONBLOCK);
-    clients->slots[0] = (struct client){ .fd = fd };
+    clients->slots[0] = (struct client){ .fd = fd, .typed = STRBUF_INIT };
 }
 
 void clients_greet(struct clients *clients, int slot, const struct monitor_hello *hello)
@@ -81,7 +81,7 @@ int clients_accept(struct clients *clients, const struct monitor_hello *hello)
         slot++;
     if (fd < 0 || slot == CLIENTS_MAX || !clients_is_trusted(fd))
         return -1;
-    clients->slots[slot] = (struct client){ .fd = AQ_TAKE_FD(fd) };
+    clients->slots[slot] = (struct client){ .fd = AQ_TAKE_FD(fd), .typed = STRBUF_INIT };
     if (hello)
         clients_greet(clients, slot, hello);
     return clients->slots[slot].fd < 0 ? -1 : slot;
@@ -90,6 +90,7 @@ int clients_accept(struct clients *clients, const struct monitor_hello *hello)
 void clients_drop(struct clients *clients, int slot)
 {
     aq_closep(&clients->slots[slot].fd);
+    strbuf_done(&clients->slots[slot].typed);
     clients->slots[slot] = (struct client){ .fd = -1 };
 }
 

@@ -2,7 +2,8 @@
 /* clients.h - connections to monitor.sock
  *
  * Each connection is one slot. A client that reads too slowly never holds the program up: it
- * gets the newest of what it lacks when it has room, and is told what was left out.
+ * gets the newest of what it lacks when it has room, and is told what was left out. Who types
+ * faster than the terminal takes it waits.
  */
 #ifndef AQ_MONITOR_CLIENTS_H
 #define AQ_MONITOR_CLIENTS_H
@@ -12,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/strbuf.h"
 #include "monitor/protocol.h"
 
 #define CLIENTS_MAX 32
@@ -19,7 +21,8 @@
 struct client {
     int fd; /* -1 = free */
     bool attached;
-    uint64_t behind; /* attached: bytes of output that it has not got */
+    uint64_t behind;     /* attached: bytes of output that it has not got */
+    struct strbuf typed; /* what the terminal has not taken: nothing more is read until it has */
 };
 
 struct clients {

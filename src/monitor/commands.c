@@ -12,11 +12,14 @@
 #include "base/utf8.h"
 #include "monitor/monitor_internal.h"
 
-/* Have commands_on_client() told when a client that is behind has room. */
-static void commands_watch_room(const struct monitor *m, int slot)
+/* Have commands_on_client() told when a client has sent something, unless it waits for the
+ * terminal; or has room, if it is behind.
+ */
+static void commands_watch_client(const struct monitor *m, int slot)
 {
     const struct client *client = &m->clients.slots[slot];
-    struct epoll_event event = { .events = EPOLLIN | (client->behind ? EPOLLOUT : 0),
+    struct epoll_event event = { .events = (client->typed.len ? EPOLLRDHUP : EPOLLIN)
+                                           | (client->behind ? EPOLLOUT : 0),
                                  .data.u32 = SOURCE_CLIENT + (uint32_t)slot };
 
     (void)epoll_ctl(m->epoll, EPOLL_CTL_MOD, client->fd, &event);
@@ -38,7 +41,7 @@ static void commands_catch_up(struct monitor *m, int slot)
         strbuf_consume(&newest, utf8_rest(newest.data, newest.len));
     client->behind = newest.len - clients_send_output(client, newest.data, newest.len);
     if (!client->behind)
-        commands_watch_room(m, slot);
+        commands_watch_client(m, slot);
 }
 
 static void commands_attach(struct monitor *m, int slot)
@@ -48,7 +51,7 @@ static void commands_attach(struct monitor *m, int slot)
     client->attached = true;
     client->behind = MONITOR_REPLAY_MAX;
     commands_catch_up(m, slot);
-    commands_watch_room(m, slot);
+    commands_watch_client(m, slot);
 }
 
 void commands_pass_output(struct monitor *m, const char *bytes, size_t len)
@@ -61,7 +64,7 @@ void commands_pass_output(struct monitor *m, const char *bytes, size_t len)
             continue;
         client->behind += len - (was_behind ? 0 : clients_send_output(client, bytes, len));
         if (client->behind && !was_behind)
-            commands_watch_room(m, slot);
+            commands_watch_client(m, slot);
     }
 }
 
@@ -73,19 +76,57 @@ static void commands_resize(struct monitor *m, const struct monitor_resize *to)
         (void)ioctl(m->child.input, TIOCSWINSZ, &size);
 }
 
-/* A terminal that does not take input loses it, as a real one does. */
-static void commands_give_input(struct monitor *m, const char *bytes, size_t len)
+/* As much as the terminal takes; what nobody has open takes all. */
+static void commands_write_typed(const struct monitor *m, struct strbuf *typed)
 {
-    while (m->child.input >= 0 && len) {
-        ssize_t put = write(m->child.input, bytes, len);
+    while (typed->len) {
+        ssize_t put = write(m->child.input, typed->data, typed->len);
 
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0)
+        if (put < 0 && errno == EAGAIN)
             return;
-        bytes += put;
-        len -= (size_t)put;
+        if (put < 0 && errno != EINTR)
+            strbuf_clear(typed);
+        if (put > 0)
+            strbuf_consume(typed, (size_t)put);
     }
+}
+
+void commands_type_on(struct monitor *m)
+{
+    struct epoll_event event = { .events = EPOLLIN, .data.u32 = SOURCE_OUTPUT };
+    bool was_full = m->is_terminal_full;
+
+    m->is_terminal_full = false;
+    for (int slot = 0; slot < CLIENTS_MAX; slot++) {
+        struct strbuf *typed = &m->clients.slots[slot].typed;
+
+        if (!typed->len)
+            continue;
+        commands_write_typed(m, typed);
+        if (!typed->len)
+            commands_watch_client(m, slot);
+        m->is_terminal_full |= typed->len > 0;
+    }
+    if (m->is_terminal_full)
+        event.events |= EPOLLOUT;
+    if (m->is_terminal_full != was_full)
+        (void)epoll_ctl(m->epoll, EPOLL_CTL_MOD, m->child.output, &event);
+}
+
+static void commands_type(struct monitor *m, int slot, const char *bytes, size_t len)
+{
+    struct strbuf *typed = &m->clients.slots[slot].typed;
+
+    if (m->child.input < 0)
+        return;
+    strbuf_add(typed, bytes, len);
+    if (!strbuf_ok(typed)) {
+        clients_drop(&m->clients, slot); /* rather than lose a piece in the middle */
+        return;
+    }
+    commands_type_on(m);
+    if (typed->len)
+        commands_watch_client(m, slot);
 }
 
 static void commands_on_feed(struct monitor *m, int slot)
@@ -161,7 +202,7 @@ static void commands_on_packet(struct monitor *m, int slot, const char *packet, 
         if (slot == m->input.slot)
             commands_feed(m, slot, packet + 1, len - 1);
         else
-            commands_give_input(m, packet + 1, len - 1);
+            commands_type(m, slot, packet + 1, len - 1);
         break;
     case MONITOR_FEED:
         commands_on_feed(m, slot);
@@ -211,6 +252,10 @@ void commands_on_client(struct monitor *m, int slot, uint32_t events)
         commands_catch_up(m, slot);
     if (events == EPOLLOUT)
         return;
+    if (m->clients.slots[slot].typed.len) {
+        commands_drop_client(m, slot); /* it has gone, and nothing that it sent is read */
+        return;
+    }
     got = clients_receive(&m->clients, slot, packet, fds);
     if (got == 0)
         commands_drop_client(m, slot);

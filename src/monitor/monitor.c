@@ -23,6 +23,7 @@
 #include "monitor/run_record.h"
 
 #define LISTEN_AGAIN_MSEC 1000
+#define TYPE_AGAIN_MSEC 50 /* a terminal that discards a line too long has room, and wakes nobody */
 
 void monitor_watch(struct monitor *m, int fd, uint32_t source)
 {
@@ -179,6 +180,14 @@ static bool monitor_is_over(const struct monitor *m)
     return m->is_ended && (!m->has_grace || (kill(-m->child.pid, 0) < 0 && errno == ESRCH));
 }
 
+/* Until something is tried again; -1 = nothing is. */
+static int monitor_wait_msec(const struct monitor *m)
+{
+    if (m->is_terminal_full)
+        return TYPE_AGAIN_MSEC;
+    return clients_has_any(&m->clients) || m->clients.listener >= 0 ? -1 : LISTEN_AGAIN_MSEC;
+}
+
 static void monitor_loop(struct monitor *m)
 {
     struct epoll_event events[16];
@@ -187,9 +196,9 @@ static void monitor_loop(struct monitor *m)
         int count;
 
         commands_listen_if_needed(m);
-        count = epoll_wait(
-            m->epoll, events, AQ_COUNT(events),
-            clients_has_any(&m->clients) || m->clients.listener >= 0 ? -1 : LISTEN_AGAIN_MSEC);
+        if (m->is_terminal_full)
+            commands_type_on(m);
+        count = epoll_wait(m->epoll, events, AQ_COUNT(events), monitor_wait_msec(m));
 
         for (int i = 0; i < count; i++) {
             switch (events[i].data.u32) {

@@ -43,6 +43,7 @@ struct monitor {
     struct command_runner commands; /* without a container */
     int kept[MONITOR_KEPT];         /* of the agent, which may end before us; -1 = none */
     bool is_running, has_tty;       /* as told to clients */
+    bool is_terminal_full;          /* and somebody who types waits for it */
     int64_t started_usec;
     bool is_ended; /* the program itself; 'status' is of waitpid() */
     int status;
@@ -66,6 +67,9 @@ void commands_on_client(struct monitor *m, int slot, uint32_t events);
 void commands_pass_output(struct monitor *m, const char *bytes, size_t len);
 void commands_on_connection(struct monitor *m);
 void commands_on_input_room(struct monitor *m);
+
+/* Give the terminal what it did not take of what was typed. */
+void commands_type_on(struct monitor *m);
 
 /* Tell connected clients that the program runs. */
 void commands_greet_all(struct monitor *m);

@@ -108,7 +108,7 @@ enum monitor_message {
     MONITOR_SIGNAL = 'K',    /* struct monitor_signal, to the process group */
     MONITOR_ATTACH = 'A',    /* type byte: earlier output, then live */
     MONITOR_INPUT = 'I',     /* type byte, then input for the terminal; or, after FEED, for the
-                                program: nothing of it is lost, who sends too much waits */
+                                program. Nothing of it is lost, who sends too much waits */
     MONITOR_FEED = 'N',      /* type byte: this connection gives the standard input, which ends
                                 with it. One connection may */
     MONITOR_END_INPUT = 'D', /* type byte: standard input ends there */

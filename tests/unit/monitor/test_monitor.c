@@ -18,6 +18,7 @@
 #include "base/fs.h"
 #include "base/strbuf.h"
 #include "base/uuid.h"
+#include "monitor/clients.h"
 #include "monitor/monitor.h"
 #include "monitor/protocol.h"
 
@@ -496,6 +497,35 @@ static void test_slow_reader(void **state)
     aq_closep(&fd);
 }
 
+/* Those who type at a program that does not read, and go, leave room for others. */
+static void test_typing_that_nobody_reads(void **state)
+{
+    struct folder *f = *state;
+    char packet[MONITOR_INPUT_MAX] = "I";
+    char reason[40];
+    pid_t monitor;
+    int fd;
+
+    memset(packet + 1, 'x', sizeof(packet) - 1);
+    add(f, "tty=1");
+    put_shell(f, "stty raw -echo; touch ready; sleep 1000");
+    monitor = start_monitor(f);
+    wait_for(f, "ready");
+    for (int i = 0; i < 2 * CLIENTS_MAX; i++) {
+        fd = connect_monitor(f);
+        assert_int_equal(send(fd, "A", 1, 0), 1);
+        while (send(fd, packet, sizeof(packet), MSG_DONTWAIT) > 0)
+            ;
+        assert_int_equal(errno, EAGAIN);
+        aq_closep(&fd);
+    }
+    fd = connect_monitor(f);
+    send_terminate(fd, 0);
+    assert_int_equal(wait_monitor(monitor), 0);
+    assert_int_equal(read_exit(f, reason), 128 + SIGKILL);
+    aq_closep(&fd);
+}
+
 /* ---- standard input ---- */
 
 /* True if the monitor takes our input. */
@@ -694,6 +724,7 @@ int main(void)
         TEST(test_log_is_bounded),
         TEST(test_log_at_the_limit_of_a_file),
         TEST(test_terminal),
+        TEST(test_typing_that_nobody_reads),
         TEST(test_slow_reader),
         TEST(test_input_arrives_whole),
         TEST(test_input_ends_with_its_client),
