@@ -6,6 +6,7 @@
  * lost and little is kept: at most one packet each way.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,15 +31,17 @@ struct runner_connection {
     bool is_closing;                    /* once 'unsent' has gone */
     char unsent[1 + RUNNER_OUTPUT_MAX]; /* the packet that it did not take */
     size_t unsent_len;
+    bool tty;           /* 'input' is a terminal: the command's, or the program's */
+    struct watch input; /* ... or the command's pipe */
+    char *untaken;      /* what it did not take, or NULL */
+    size_t untaken_at, untaken_len;
     /* the command */
     pid_t pid;
-    bool tty, is_started, is_ended;
+    bool is_started, is_ended;
     int status;
     size_t last_words; /* bytes sent after its end */
-    struct watch start, input, output, errors;
+    struct watch start, output, errors;
     struct first_input first;
-    char *untaken; /* input that it did not take, or NULL */
-    size_t untaken_at, untaken_len;
 };
 
 /* A socket that is closed over packets it has not read takes back those that
@@ -225,7 +228,7 @@ static void connection_on_start(struct watch *watch, uint32_t events)
     (void)connection_tell_start(watch->owner);
 }
 
-/* ---- a command's input ---- */
+/* ---- input, of a command or for the program's terminal ---- */
 
 static void connection_give_input(struct runner_connection *c)
 {
@@ -235,10 +238,10 @@ static void connection_give_input(struct runner_connection *c)
 
         if (put < 0 && errno == EINTR)
             continue;
-        if (put < 0 && errno == EAGAIN && !c->tty)
+        if (put < 0 && errno == EAGAIN)
             break;
         if (put <= 0) {
-            c->untaken_at = c->untaken_len; /* nobody reads, or the terminal is full */
+            c->untaken_at = c->untaken_len; /* nobody reads */
         } else {
             c->untaken_at += (size_t)put;
             c->first.given += (size_t)put;
@@ -391,12 +394,19 @@ static void connection_catch_up(struct runner_connection *c)
 static void connection_attach(struct runner_connection *c)
 {
     const struct replay *replay = c->runner->program.replay;
+    int terminal = replay ? fcntl(c->runner->program.terminal.fd, F_DUPFD_CLOEXEC, 3) : -1;
 
     if (!replay) {
         connection_fail(c, ENOTTY, "the program has no terminal");
         return;
     }
+    if (terminal < 0) {
+        connection_fail(c, errno, strerror(errno));
+        return;
+    }
     c->role = ROLE_ATTACHED;
+    c->tty = true;
+    watch_init(&c->input, c->runner->epoll, terminal, connection_on_input, c);
     c->behind = connection_count_kept(replay);
     connection_catch_up(c);
 }
@@ -423,9 +433,7 @@ static void connection_send_signal(struct runner_connection *c, int signum)
 
 static void connection_resize(struct runner_connection *c, uint16_t rows, uint16_t cols)
 {
-    if (c->role == ROLE_ATTACHED)
-        program_resize(c->runner, rows, cols);
-    else if (c->role == ROLE_COMMAND && c->tty && c->input.fd >= 0)
+    if (c->tty && c->input.fd >= 0)
         terminal_resize(c->input.fd, rows, cols);
 }
 
@@ -445,10 +453,7 @@ static void connection_on_packet(struct runner_connection *c, const char *packet
             connection_attach(c);
         break;
     case RUNNER_INPUT:
-        if (c->role == ROLE_COMMAND)
-            connection_take_input(c, packet + 1, len - 1);
-        else if (c->role == ROLE_ATTACHED)
-            program_input(c->runner, packet + 1, len - 1);
+        connection_take_input(c, packet + 1, len - 1);
         break;
     case RUNNER_END_INPUT:
         if (c->role == ROLE_COMMAND)
@@ -598,6 +603,20 @@ void connections_output(struct runner *r, const char *bytes, size_t len)
         c->behind += len - (c->behind ? 0 : connection_show(c, bytes, len));
         connection_set_watches(c);
     }
+}
+
+bool connections_type_on(struct runner *r)
+{
+    bool is_full = false;
+
+    LIST_FOREACH(it, &r->connections) {
+        struct runner_connection *c = LIST_ENTRY(it, struct runner_connection, link);
+
+        if (c->tty && c->untaken)
+            connection_give_input(c);
+        is_full |= c->tty && c->untaken;
+    }
+    return is_full;
 }
 
 void connections_signal(struct runner *r, int signum)

@@ -188,27 +188,6 @@ void program_signal(struct runner *r, int signum)
         command_signal(r->program.pid, SIGCONT);
 }
 
-/* A terminal that does not take input loses it, as a real one does. */
-void program_input(struct runner *r, const char *bytes, size_t len)
-{
-    while (r->program.terminal.fd >= 0 && len) {
-        ssize_t put = write(r->program.terminal.fd, bytes, len);
-
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0)
-            return;
-        bytes += put;
-        len -= (size_t)put;
-    }
-}
-
-void program_resize(struct runner *r, uint16_t rows, uint16_t cols)
-{
-    if (r->program.terminal.fd >= 0)
-        terminal_resize(r->program.terminal.fd, rows, cols);
-}
-
 void program_reaped(struct runner *r, int status, const struct rusage *usage)
 {
     struct runner_program *p = &r->program;

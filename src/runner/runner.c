@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define TYPE_AGAIN_MSEC 50 /* a terminal that discards a line too long has room, and wakes nobody */
+
 /* Everything at once: a thousand orphans may end behind one SIGCHLD. */
 static void runner_reap(struct runner *r)
 {
@@ -107,12 +109,15 @@ static void runner_loop(struct runner *r)
 {
     struct epoll_event event;
 
-    while (!r->is_over && !r->program.is_ended)
-        if (epoll_wait(r->epoll, &event, 1, -1) == 1) {
+    while (!r->is_over && !r->program.is_ended) {
+        int wait_msec = connections_type_on(r) ? TYPE_AGAIN_MSEC : -1;
+
+        if (epoll_wait(r->epoll, &event, 1, wait_msec) == 1) {
             struct watch *watch = event.data.ptr;
 
             watch->fn(watch, event.events);
         }
+    }
 }
 
 int runner_run(const struct options *options, struct aq_error *err)

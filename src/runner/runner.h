@@ -73,8 +73,6 @@ void ssh_open(struct runner *runner);
 /* A program that cannot be started counts as ended. */
 void program_start(struct runner *runner);
 void program_signal(struct runner *runner, int signum);
-void program_input(struct runner *runner, const char *bytes, size_t len);
-void program_resize(struct runner *runner, uint16_t rows, uint16_t cols);
 void program_reaped(struct runner *runner, int status, const struct rusage *usage);
 
 /* Its last words, and its report. Returns the exit status for the runner. */
@@ -89,6 +87,9 @@ void connections_reaped(struct runner *runner, pid_t pid, int status);
 
 /* The program's terminal has written. */
 void connections_output(struct runner *runner, const char *bytes, size_t len);
+
+/* Give terminals what they did not take of what was typed. True while one does not. */
+bool connections_type_on(struct runner *runner);
 
 /* SIGTERM or SIGHUP to all commands. */
 void connections_signal(struct runner *runner, int signum);
