@@ -27,8 +27,8 @@ static void exec_put(struct exec *e, enum exec_type type, const void *bytes, siz
     AQ_CLEANUP(strbuf_donep) struct strbuf frame = STRBUF_INIT;
 
     exec_frame_add(&frame, type, bytes, len);
-    if (strbuf_ok(&frame) && e->ops->on_bytes(e->data, frame.data, frame.len))
-        runner_command_pause(e->command, true);
+    if (strbuf_ok(&frame))
+        e->ops->on_bytes(e->data, frame.data, frame.len);
 }
 
 static void exec_on_started(void *data)
@@ -94,7 +94,7 @@ static void exec_on_failed(void *data, const struct aq_error *err)
 
     exec_add_failure(&frame, err);
     if (strbuf_ok(&frame))
-        (void)e->ops->on_bytes(e->data, frame.data, frame.len);
+        e->ops->on_bytes(e->data, frame.data, frame.len);
     e->ops->on_end(e->data);
 }
 
@@ -113,19 +113,24 @@ static int exec_on_frame(void *data, enum exec_type type, const char *bytes, siz
     return r < 0 && r != -EPIPE ? r : 0; /* one that has ended needs no input */
 }
 
-int exec_take(struct exec *exec, const char *bytes, size_t len)
+static int exec_take(void *end, const char *bytes, size_t len)
 {
+    struct exec *e = end;
     int r;
 
-    exec->full = 0;
-    r = exec_frames_read(&exec->held, bytes, len, exec_on_frame, exec);
-    return r < 0 ? r : exec->full;
+    e->full = 0;
+    r = exec_frames_read(&e->held, bytes, len, exec_on_frame, e);
+    return r < 0 ? r : e->full;
 }
 
-void exec_resume(struct exec *exec)
+static void exec_pause(void *end, bool is_paused)
 {
-    runner_command_pause(exec->command, false);
+    struct exec *e = end;
+
+    runner_command_pause(e->command, is_paused);
 }
+
+const struct pump_ops exec_pump = { .put = exec_take, .pause = exec_pause };
 
 void exec_resize(struct exec *exec, uint16_t rows, uint16_t cols)
 {

@@ -4,14 +4,14 @@
 #define AQ_AGENT_KERNEL_EXEC_H
 
 #include "agent/runtime/runtime.h"
+#include "base/pump.h"
 #include "link/message.h"
 
 struct exec;
 
 struct exec_ops {
-    /* Bytes for the stream; true = it is full: exec_resume() when it is not. */
-    bool (*on_bytes)(void *data, const char *bytes, size_t len);
-    void (*on_drain)(void *data); /* goes on after exec_take() said 1 */
+    void (*on_bytes)(void *data, const char *bytes, size_t len); /* for the stream */
+    void (*on_drain)(void *data);                                /* for pump_drained() */
     /* A command has failed: append what its standard error does not say, as a line. */
     void (*on_failed)(void *data, struct strbuf *out);
     void (*on_end)(void *data); /* after the last bytes; then exec_free() */
@@ -26,9 +26,9 @@ int exec_new(struct runtime_kernel *run, const struct msg_stream_open *open,
 /* Append the frame that says why it could not be run. */
 void exec_add_failure(struct strbuf *out, const struct aq_error *err);
 
-/* Bytes of the stream. 0; 1 = wait for on_drain(); -errno: end the stream. */
-int exec_take(struct exec *exec, const char *bytes, size_t len);
-void exec_resume(struct exec *exec);
+/* An end of a pump that is a struct exec, whose bytes are those of the stream. */
+extern const struct pump_ops exec_pump;
+
 void exec_resize(struct exec *exec, uint16_t rows, uint16_t cols);
 void exec_signal(struct exec *exec, int signum);
 

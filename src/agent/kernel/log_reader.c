@@ -33,13 +33,13 @@ struct log_reader {
     struct strbuf out; /* what 'lines' has made of what was read */
     const struct log_reader_ops *ops;
     void *data;
-    bool follow, is_waiting, has_ended; /* 'is_waiting': for the client */
+    bool follow, is_paused, has_ended;
 };
 
 static void log_reader_go_on(struct log_reader *r)
 {
-    r->is_waiting = false;
-    log_turn_wait(r->turns, &r->turn);
+    if (!r->is_paused)
+        log_turn_wait(r->turns, &r->turn);
 }
 
 static size_t log_reader_on_turn(struct log_turn *turn)
@@ -144,8 +144,7 @@ static void log_reader_on_change(uv_fs_event_t *watch, const char *name, int eve
     (void)events;
     (void)status;
     (void)uv_fs_event_stop(watch);
-    if (!r->is_waiting)
-        log_reader_go_on(r);
+    log_reader_go_on(r);
 }
 
 /* True if it was not watched until now: what was written meanwhile is read first. */
@@ -174,10 +173,9 @@ static size_t log_reader_pass_on(struct log_reader *r, struct log_half *half, co
         len = r->out.len;
     }
     r->at += (off_t)taken;
-    if (!len || r->ops->on_bytes(r->data, bytes, len))
-        log_reader_go_on(r);
-    else
-        r->is_waiting = true;
+    if (len)
+        r->ops->on_bytes(r->data, bytes, len);
+    log_reader_go_on(r);
     strbuf_clear(&r->out);
     return AQ_MAX(taken, len);
 }
@@ -335,17 +333,31 @@ int log_reader_new(struct log_turns *turns, const char *directory,
     return 0;
 }
 
-void log_reader_resume(struct log_reader *reader)
+static int log_reader_put(void *end, const char *bytes, size_t len)
 {
-    if (reader->is_waiting)
-        log_reader_go_on(reader);
+    (void)end;
+    (void)bytes;
+    (void)len;
+    return 0;
 }
+
+static void log_reader_pause(void *end, bool is_paused)
+{
+    struct log_reader *r = end;
+
+    r->is_paused = is_paused;
+    if (is_paused)
+        log_turn_cancel(&r->turn);
+    else
+        log_reader_go_on(r);
+}
+
+const struct pump_ops log_reader_pump = { .put = log_reader_put, .pause = log_reader_pause };
 
 void log_reader_finish(struct log_reader *reader)
 {
     reader->has_ended = true;
-    if (!reader->is_waiting)
-        log_reader_go_on(reader);
+    log_reader_go_on(reader);
 }
 
 static void log_reader_on_closed(uv_handle_t *handle)

@@ -14,6 +14,7 @@
 
 #include "agent/kernel/log_turns.h"
 #include "base/error.h"
+#include "base/pump.h"
 
 struct log_reader;
 
@@ -26,8 +27,8 @@ struct log_reader_options {
 };
 
 struct log_reader_ops {
-    /* False: enough for now, log_reader_resume() goes on. Must not free the reader. */
-    bool (*on_bytes)(void *data, const char *bytes, size_t len);
+    /* May pause the reader; must not free it. */
+    void (*on_bytes)(void *data, const char *bytes, size_t len);
     /* All was read, or what comes later cannot be watched; then log_reader_free(). */
     void (*on_end)(void *data);
 };
@@ -39,7 +40,8 @@ int log_reader_new(struct log_turns *turns, const char *directory,
                    const struct log_reader_options *options, const struct log_reader_ops *ops,
                    void *data, struct log_reader **ret, struct aq_error *err);
 
-void log_reader_resume(struct log_reader *reader);
+/* An end of a pump that is a struct log_reader: what it is put is of no use. */
+extern const struct pump_ops log_reader_pump;
 
 /* The program has ended: what is there now is all. */
 void log_reader_finish(struct log_reader *reader);

@@ -22,6 +22,7 @@ struct served {
     struct agent_daemon *agent;
     struct uuid kernel_id;
     struct link_stream *stream; /* NULL once closed */
+    struct pump pump;           /* between it and one of the three below */
     uv_timer_t timer;           /* waiting for a log; its closing frees all this */
     /* logs */
     struct log_reader *reader;
@@ -50,6 +51,7 @@ static void served_free(struct served *s)
     log_reader_free(s->reader);
     runtime_detach(s->terminal);
     exec_free(s->exec);
+    pump_done(&s->pump);
     free(s->opened);
     uv_close((uv_handle_t *)&s->timer, streams_on_timer_closed);
 }
@@ -69,6 +71,35 @@ static void streams_reject(struct agent_daemon *agent, const struct msg_stream_o
     };
 
     agent_send(agent, &msg);
+}
+
+/* ---- what a kernel gives ---- */
+
+/* Nothing waits for it but what a client has sent to a log, which fails at nothing. */
+static void streams_join_kernel(struct served *s, const struct pump_ops *ops, void *end)
+{
+    pump_join(&s->pump, PUMP_KERNEL, ops, end);
+    (void)pump_open(&s->pump, PUMP_KERNEL);
+}
+
+/* A stream that fails says so by itself, later. */
+static void streams_on_bytes(void *data, const char *bytes, size_t len)
+{
+    struct served *s = data;
+
+    (void)pump_give(&s->pump, PUMP_KERNEL, bytes, len);
+}
+
+static void streams_on_kernel_drain(void *data)
+{
+    struct served *s = data;
+
+    pump_drained(&s->pump, PUMP_KERNEL);
+}
+
+static void streams_on_end(void *data)
+{
+    streams_close_stream(data);
 }
 
 /* ---- logs ---- */
@@ -92,21 +123,6 @@ static struct log_reader_options streams_make_log_options(const struct msg_strea
         options.since_usec = AQ_MAX(clock_realtime_usec() - open->ago_usec, 1);
     return options;
 }
-
-static bool streams_on_log_bytes(void *data, const char *bytes, size_t len)
-{
-    struct served *s = data;
-
-    return link_stream_write(s->stream, bytes, len) == 0;
-}
-
-static void streams_on_log_end(void *data)
-{
-    streams_close_stream(data);
-}
-
-static const struct log_reader_ops log_ops = { .on_bytes = streams_on_log_bytes,
-                                               .on_end = streams_on_log_end };
 
 static char *streams_newest_below(const char *directory)
 {
@@ -140,13 +156,19 @@ static void streams_on_timer(uv_timer_t *timer);
 
 static int streams_open_log(struct served *s, bool *ret_is_live)
 {
+    static const struct log_reader_ops ops = { .on_bytes = streams_on_bytes,
+                                               .on_end = streams_on_end };
     AQ_CLEANUP(aq_freep) char *directory = streams_find_log(s->agent, &s->kernel_id, ret_is_live);
     struct log_reader_options options = s->log;
+    int r;
 
     if (!directory)
         return -ENOENT;
     options.follow &= *ret_is_live;
-    return log_reader_new(&s->agent->log_turns, directory, &options, &log_ops, s, &s->reader, NULL);
+    r = log_reader_new(&s->agent->log_turns, directory, &options, &ops, s, &s->reader, NULL);
+    if (r == 0)
+        streams_join_kernel(s, &log_reader_pump, s->reader);
+    return r;
 }
 
 static void streams_serve_log(struct served *s)
@@ -171,51 +193,26 @@ static void streams_on_timer(uv_timer_t *timer)
 
 /* ---- terminals ---- */
 
-static void streams_on_output(void *data, const char *bytes, size_t len)
-{
-    struct served *s = data;
-
-    if (link_stream_write(s->stream, bytes, len) == 1)
-        runtime_pause(s->terminal, true);
-}
-
-static void streams_on_terminal_closed(void *data)
-{
-    streams_close_stream(data);
-}
-
-/* What took input was slow, and takes it again. */
-static void streams_on_input_taken(void *data)
-{
-    struct served *s = data;
-
-    link_stream_pause(s->stream, false);
-}
-
 static void streams_serve_terminal(struct served *s)
 {
     static const struct runtime_terminal_ops ops = {
-        .on_output = streams_on_output,
-        .on_closed = streams_on_terminal_closed,
-        .on_drain = streams_on_input_taken,
+        .on_output = streams_on_bytes,
+        .on_closed = streams_on_end,
+        .on_drain = streams_on_kernel_drain,
     };
     struct local_kernel *k = kernel_find(s->agent, &s->kernel_id);
     struct aq_error err = { 0 };
 
-    if (!k || !k->run || runtime_attach(k->run, &ops, s, &s->terminal, &err) < 0)
+    if (!k || !k->run || runtime_attach(k->run, &ops, s, &s->terminal, &err) < 0) {
         streams_close_stream(s);
-    else if (s->rows && s->cols)
+        return;
+    }
+    if (s->rows && s->cols)
         runtime_resize(s->terminal, s->rows, s->cols);
+    streams_join_kernel(s, &runtime_terminal_pump, s->terminal);
 }
 
 /* ---- commands ---- */
-
-static bool streams_on_exec_bytes(void *data, const char *bytes, size_t len)
-{
-    struct served *s = data;
-
-    return link_stream_write(s->stream, bytes, len) == 1;
-}
 
 /* So far in the container, of a command that users have given. */
 static struct memory_kills streams_read_kills(const struct served *s)
@@ -244,18 +241,13 @@ static void streams_on_exec_failed(void *data, struct strbuf *out)
     strbuf_adds(out, s->tty ? "\r\n" : "\n");
 }
 
-static void streams_on_exec_end(void *data)
-{
-    streams_close_stream(data);
-}
-
 static int streams_start_exec(struct served *s, struct aq_error *err)
 {
     static const struct exec_ops ops = {
-        .on_bytes = streams_on_exec_bytes,
-        .on_drain = streams_on_input_taken,
+        .on_bytes = streams_on_bytes,
+        .on_drain = streams_on_kernel_drain,
         .on_failed = streams_on_exec_failed,
-        .on_end = streams_on_exec_end,
+        .on_end = streams_on_end,
     };
     const struct msg_stream_open open = { .kind = s->exec_kind,
                                           .command = s->opened,
@@ -276,8 +268,10 @@ static void streams_serve_exec(struct served *s)
     AQ_CLEANUP(strbuf_donep) struct strbuf frame = STRBUF_INIT;
     struct aq_error err = { 0 };
 
-    if (streams_start_exec(s, &err) == 0)
+    if (streams_start_exec(s, &err) == 0) {
+        streams_join_kernel(s, &exec_pump, s->exec);
         return;
+    }
     exec_add_failure(&frame, &err);
     if (strbuf_ok(&frame))
         (void)link_stream_write(s->stream, frame.data, frame.len);
@@ -290,8 +284,9 @@ static void streams_on_open(void *data, struct link_stream *stream)
 {
     struct served *s = data;
 
-    (void)stream;
     AQ_FAULT("agent.stream.opened");
+    pump_join(&s->pump, PUMP_CLIENT, &link_stream_pump, stream);
+    (void)pump_open(&s->pump, PUMP_CLIENT); /* nothing has been given yet */
     if (s->is_terminal)
         streams_serve_terminal(s);
     else if (s->exec_kind)
@@ -303,13 +298,9 @@ static void streams_on_open(void *data, struct link_stream *stream)
 static void streams_on_data(void *data, struct link_stream *stream, const char *bytes, size_t len)
 {
     struct served *s = data;
-    int r = s->terminal ? runtime_input(s->terminal, bytes, len)
-            : s->exec   ? exec_take(s->exec, bytes, len)
-                        : 0;
 
-    if (r == 1)
-        link_stream_pause(stream, true);
-    else if (r < 0 && s->exec)
+    (void)stream;
+    if (pump_give(&s->pump, PUMP_CLIENT, bytes, len) < 0) /* rather than lose a piece of it */
         streams_close_stream(s);
 }
 
@@ -318,12 +309,7 @@ static void streams_on_drain(void *data, struct link_stream *stream)
     struct served *s = data;
 
     (void)stream;
-    if (s->reader)
-        log_reader_resume(s->reader);
-    if (s->terminal)
-        runtime_pause(s->terminal, false);
-    if (s->exec)
-        exec_resume(s->exec);
+    pump_drained(&s->pump, PUMP_CLIENT);
 }
 
 static void streams_on_close(void *data, struct link_stream *stream, const struct aq_error *err)
@@ -409,6 +395,7 @@ void streams_open(struct agent_daemon *agent, const struct msg_stream_open *open
     s->log = streams_make_log_options(open);
     s->rows = (uint16_t)AQ_MIN(open->rows, UINT16_MAX);
     s->cols = (uint16_t)AQ_MIN(open->cols, UINT16_MAX);
+    pump_init(&s->pump);
     s->timer.data = s;
     (void)uv_timer_init(agent->loop, &s->timer);
     list_add(&agent->streams, &s->link);

@@ -25,6 +25,7 @@
 #include "base/fault.h"
 #include "base/fs.h"
 #include "base/log.h"
+#include "runner/protocol.h"
 
 #define TRIES_MAX 100
 #define RETRY_MSEC 20
@@ -292,12 +293,16 @@ pid_t monitored_keeper(const struct runtime_kernel *kernel)
 int monitored_attach(struct runtime_kernel *kernel, const struct runtime_terminal_ops *ops,
                      void *data, struct runtime_terminal **ret, struct aq_error *err)
 {
+    const struct monitored_kernel *k = AQ_CONTAINER_OF(kernel, const struct monitored_kernel,
+                                                       super);
+    const char *socket = k->rt->has_containers ? RUNNER_SOCKET : MONITOR_SOCKET;
+    size_t piece_max = k->rt->has_containers ? RUNNER_OUTPUT_MAX : MONITOR_INPUT_MAX;
     const char *directory = NULL;
     int r = monitored_check_running(kernel, true, &directory, err);
 
-    return r < 0
-               ? r
-               : terminal_open(monitored_loop(kernel), directory, kernel->ops, ops, data, ret, err);
+    return r < 0 ? r
+                 : terminal_open(k->rt->loop, directory, socket, monitored_keeper(kernel),
+                                 piece_max, ops, data, ret, err);
 }
 
 int monitored_exec(struct runtime_kernel *kernel, const struct runner_command_spec *spec,

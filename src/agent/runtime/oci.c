@@ -448,17 +448,6 @@ static void oci_free_runtime(struct runtime *runtime)
 /* The terminal is the runner's, to whose socket there is no
  * way but through the directory.
  */
-static int oci_attach(struct runtime_kernel *kernel, const struct runtime_terminal_ops *ops,
-                      void *data, struct runtime_terminal **ret, struct aq_error *err)
-{
-    const char *directory;
-    int r = monitored_check_running(kernel, true, &directory, err);
-
-    return r < 0 ? r
-                 : runner_terminal_open(monitored_loop(kernel), directory, monitored_keeper(kernel),
-                                        kernel->ops, ops, data, ret, err);
-}
-
 static const struct runtime_ops oci_ops = {
     .name = "container",
     .describe = oci_describe,
@@ -467,11 +456,7 @@ static const struct runtime_ops oci_ops = {
     .terminate = monitored_terminate,
     .signal = monitored_signal,
     .release = monitored_release,
-    .attach = oci_attach,
-    .input = runner_terminal_input,
-    .resize = runner_terminal_resize,
-    .pause = runner_terminal_pause,
-    .detach = runner_terminal_detach,
+    .attach = monitored_attach,
     .exec = monitored_exec,
     .feed = monitored_feed,
     .pid = monitored_pid,

@@ -5,7 +5,6 @@
 #include "agent/runtime/monitored.h"
 #include "agent/runtime/program_file.h"
 #include "agent/runtime/runner_client.h"
-#include "agent/runtime/terminal.h"
 #include "base/fault.h"
 
 static int process_describe(struct runtime *runtime, const struct runtime_spec *spec,
@@ -53,10 +52,6 @@ static const struct runtime_ops process_ops = {
     .signal = monitored_signal,
     .release = monitored_release,
     .attach = monitored_attach,
-    .input = terminal_input,
-    .resize = terminal_resize,
-    .pause = terminal_pause,
-    .detach = terminal_detach,
     .exec = process_exec,
     .feed = monitored_feed,
     .pid = monitored_pid,

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runner_client.h - what the agent asks of aliquot-runner inside a container
  *
- * Over FOLDER/runner.sock (runner/protocol.h), on the loop: further commands,
- * and the terminal of the container's program; over FOLDER/monitor.sock its
- * standard input. Callbacks never come from
+ * Over FOLDER/runner.sock (runner/protocol.h), on the loop: further commands; over
+ * FOLDER/monitor.sock the standard input of the program. Callbacks never come from
  * within a call.
  */
 #ifndef AQ_AGENT_RUNTIME_RUNNER_CLIENT_H
@@ -66,14 +65,5 @@ void runner_command_signal(struct runner_command *command, int signum);
 void runner_command_pause(struct runner_command *command, bool paused);
 /* No callback follows; a command that runs gets SIGHUP. NULL is fine. */
 void runner_command_free(struct runner_command *command);
-
-/* The terminal of the container's program, for struct runtime_ops. */
-int runner_terminal_open(uv_loop_t *loop, const char *directory, pid_t keeper,
-                         const struct runtime_ops *runtime, const struct runtime_terminal_ops *ops,
-                         void *data, struct runtime_terminal **ret, struct aq_error *err);
-int runner_terminal_input(struct runtime_terminal *terminal, const char *bytes, size_t len);
-void runner_terminal_resize(struct runtime_terminal *terminal, uint16_t rows, uint16_t cols);
-void runner_terminal_pause(struct runtime_terminal *terminal, bool paused);
-void runner_terminal_detach(struct runtime_terminal *terminal);
 
 #endif

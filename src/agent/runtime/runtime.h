@@ -18,6 +18,7 @@
 
 #include "agent/runtime/container.h"
 #include "base/error.h"
+#include "base/pump.h"
 #include "base/strbuf.h"
 
 struct runtime;
@@ -70,7 +71,7 @@ struct runtime_events {
 struct runtime_terminal_ops {
     void (*on_output)(void *data, const char *bytes, size_t len);
     void (*on_closed)(void *data); /* the program has ended; then detach() */
-    void (*on_drain)(void *data);  /* all input has been taken */
+    void (*on_drain)(void *data);  /* for pump_drained() */
 };
 
 struct runtime_ops {
@@ -87,10 +88,6 @@ struct runtime_ops {
     void (*release)(struct runtime_kernel *kernel);
     int (*attach)(struct runtime_kernel *kernel, const struct runtime_terminal_ops *ops, void *data,
                   struct runtime_terminal **ret, struct aq_error *err);
-    int (*input)(struct runtime_terminal *terminal, const char *bytes, size_t len);
-    void (*resize)(struct runtime_terminal *terminal, uint16_t rows, uint16_t cols);
-    void (*pause)(struct runtime_terminal *terminal, bool paused);
-    void (*detach)(struct runtime_terminal *terminal);
     int (*exec)(struct runtime_kernel *kernel, const struct runner_command_spec *spec,
                 const struct runner_command_ops *ops, void *data, struct runner_command **ret,
                 struct aq_error *err);
@@ -105,9 +102,6 @@ struct runtime {
     const struct runtime_ops *ops;
 };
 struct runtime_kernel {
-    const struct runtime_ops *ops;
-};
-struct runtime_terminal {
     const struct runtime_ops *ops;
 };
 
@@ -171,29 +165,15 @@ static inline int runtime_attach(struct runtime_kernel *kernel,
     return kernel->ops->attach(kernel, ops, data, ret, err);
 }
 
-/* Type. 1 = wait for on_drain() before giving more; 0, or -errno: these bytes are lost. */
-static inline int runtime_input(struct runtime_terminal *terminal, const char *bytes, size_t len)
-{
-    return terminal->ops->input(terminal, bytes, len);
-}
+/* An end of a pump that is a struct runtime_terminal: is put what is typed, of which nothing is
+ * lost, and gives what is shown; of that a long pause costs all but the newest.
+ */
+extern const struct pump_ops runtime_terminal_pump;
 
-static inline void runtime_resize(struct runtime_terminal *terminal, uint16_t rows, uint16_t cols)
-{
-    terminal->ops->resize(terminal, rows, cols);
-}
-
-/* Stop and go on calling on_output(); what a long pause misses is lost. */
-static inline void runtime_pause(struct runtime_terminal *terminal, bool paused)
-{
-    terminal->ops->pause(terminal, paused);
-}
+void runtime_resize(struct runtime_terminal *terminal, uint16_t rows, uint16_t cols);
 
 /* No callback follows. NULL is fine. */
-static inline void runtime_detach(struct runtime_terminal *terminal)
-{
-    if (terminal)
-        terminal->ops->detach(terminal);
-}
+void runtime_detach(struct runtime_terminal *terminal);
 
 /* Run a further command beside the program (runner_client.h). -ENOTCONN unless
  * it runs, -ENOTSUP if the command needs a container and there is none.

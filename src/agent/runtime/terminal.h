@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* terminal.h - attaches to the terminal that a monitor keeps
+/* terminal.h - attaches to the terminal that a monitor keeps, or the runner of a container
  *
- * The implementations behind runtime_attach() and the calls on terminals,
- * shared by all runtimes whose kernels have a monitor.
+ * The implementation behind runtime_attach(), shared by all runtimes, and the calls on terminals.
  */
 #ifndef AQ_AGENT_RUNTIME_TERMINAL_H
 #define AQ_AGENT_RUNTIME_TERMINAL_H
 
 #include "agent/runtime/runtime.h"
 
-int terminal_open(uv_loop_t *loop, const char *directory, const struct runtime_ops *runtime,
-                  const struct runtime_terminal_ops *ops, void *data, struct runtime_terminal **ret,
-                  struct aq_error *err);
-int terminal_input(struct runtime_terminal *terminal, const char *bytes, size_t len);
-void terminal_resize(struct runtime_terminal *terminal, uint16_t rows, uint16_t cols);
-void terminal_pause(struct runtime_terminal *terminal, bool paused);
-void terminal_detach(struct runtime_terminal *terminal);
+/* 'socket', 'keeper' and 'piece_max' as in runner_wire_open(), and what it returns. */
+int terminal_open(uv_loop_t *loop, const char *directory, const char *socket, pid_t keeper,
+                  size_t piece_max, const struct runtime_terminal_ops *ops, void *data,
+                  struct runtime_terminal **ret, struct aq_error *err);
 
 #endif

@@ -6,11 +6,13 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/runtime/runner_client.h"
+#include "agent/runtime/terminal.h"
 #include "base/fs.h"
 #include "runner/protocol.h"
 
@@ -21,7 +23,7 @@ struct scene {
     struct runner_command *command;
     struct runtime_terminal *terminal;
     struct strbuf output, errors;
-    bool is_started, is_over, has_drained;
+    bool tty, is_started, is_over, has_drained;
     int status, failure;
 };
 
@@ -128,9 +130,12 @@ static int start_command(struct scene *s, bool has_input, const char *const *arg
                          struct aq_error *err)
 {
     static const char *const env[] = { "EXTRA=given", NULL };
-    struct runner_command_spec spec = {
-        .argv = argv, .envp = env, .envc = 1, .cwd = s->folder, .has_input = has_input
-    };
+    struct runner_command_spec spec = { .argv = argv,
+                                        .envp = env,
+                                        .envc = 1,
+                                        .cwd = s->folder,
+                                        .tty = s->tty,
+                                        .has_input = has_input };
 
     while (argv[spec.argc])
         spec.argc++;
@@ -271,7 +276,7 @@ static void on_terminal_closed(void *data)
 {
     struct scene *s = data;
 
-    runner_terminal_detach(AQ_TAKE(s->terminal));
+    runtime_detach(AQ_TAKE(s->terminal));
     s->is_over = true;
 }
 
@@ -292,20 +297,108 @@ static void test_stranger(void **state)
     assert_string_equal(s->output.data, "said\n");
 }
 
-static void test_terminal(void **state)
+static void attach(struct scene *s)
 {
-    static const struct runtime_terminal_ops terminal_ops = {
+    static const struct runtime_terminal_ops ops = {
         .on_output = on_terminal_output,
         .on_closed = on_terminal_closed,
+        .on_drain = on_drain,
     };
+
+    assert_int_equal(terminal_open(&s->loop, s->folder, RUNNER_SOCKET, getpid(), RUNNER_OUTPUT_MAX,
+                                   &ops, s, &s->terminal, NULL),
+                     0);
+}
+
+#define TYPED 1000000 /* bytes */
+#define PIECE 10000
+
+/* A line for a shell whose terminal is not read from until there is a file "go". */
+static void make_slow_reader(const struct scene *s, struct strbuf *typed, char line[300])
+{
+    char path[96];
+
+    while (typed->len < TYPED) {
+        strbuf_add_size(typed, typed->len);
+        strbuf_adds(typed, "\n");
+    }
+    (void)snprintf(path, sizeof(path), "%s/typed", s->folder);
+    assert_int_equal(fs_write_atomic(AT_FDCWD, path, typed->data, TYPED, 0600, NULL), 0);
+    (void)snprintf(line, 300,
+                   "cd %s; stty raw -echo; echo ready; until test -e go; do sleep 0.01; done;"
+                   "head -c %d | cmp - typed && echo same",
+                   s->folder, TYPED);
+}
+
+/* Until it is full; then all the rest, as it drains. */
+static void type_all(struct scene *s, const char *typed, int (*put)(struct scene *, const char *))
+{
+    char path[96];
+    int r = 0, at = 0;
+
+    while (!strstr(s->output.data, "ready"))
+        (void)uv_run(&s->loop, UV_RUN_ONCE);
+    for (; r == 0 && at < TYPED; at += PIECE)
+        r = put(s, typed + at);
+    assert_true(r == 1 && at < TYPED);
+    (void)snprintf(path, sizeof(path), "%s/go", s->folder);
+    assert_int_equal(mkdir(path, 0700), 0);
+    for (; at < TYPED; at += PIECE) {
+        while (!s->has_drained)
+            (void)uv_run(&s->loop, UV_RUN_ONCE);
+        r = put(s, typed + at);
+        assert_true(r >= 0);
+        s->has_drained = r == 0;
+    }
+    while (!s->is_over)
+        (void)uv_run(&s->loop, UV_RUN_ONCE);
+    assert_non_null(strstr(s->output.data, "same"));
+}
+
+static int put_to_terminal(struct scene *s, const char *bytes)
+{
+    return runtime_terminal_pump.put(s->terminal, bytes, PIECE);
+}
+
+static void test_much_typing(void **state)
+{
+    struct scene *s = *state;
+    AQ_CLEANUP(strbuf_donep) struct strbuf typed = STRBUF_INIT;
+    char line[300];
+
+    make_slow_reader(s, &typed, line);
+    start_runner(s, "20x70", line);
+    attach(s);
+    type_all(s, typed.data, put_to_terminal);
+}
+
+static int put_to_command(struct scene *s, const char *bytes)
+{
+    return runner_command_input(s->command, bytes, PIECE);
+}
+
+static void test_much_typing_for_a_command(void **state)
+{
+    struct scene *s = *state;
+    AQ_CLEANUP(strbuf_donep) struct strbuf typed = STRBUF_INIT;
+    char line[300];
+
+    make_slow_reader(s, &typed, line);
+    start_runner(s, NULL, NULL);
+    s->tty = true;
+    start_shell(s, true, line);
+    type_all(s, typed.data, put_to_command);
+    runner_command_free(AQ_TAKE(s->command));
+}
+
+static void test_terminal(void **state)
+{
     struct scene *s = *state;
 
     start_runner(s, "20x70", "stty -echo; read line; echo read: $line; stty size; read line");
-    assert_int_equal(runner_terminal_open(&s->loop, s->folder, getpid(), NULL, &terminal_ops, s,
-                                          &s->terminal, NULL),
-                     0);
-    runner_terminal_resize(s->terminal, 12, 34);
-    runner_terminal_input(s->terminal, "words\n\n", 7);
+    attach(s);
+    runtime_resize(s->terminal, 12, 34);
+    assert_true(runtime_terminal_pump.put(s->terminal, "words\n\n", 7) >= 0);
     while (!s->is_over)
         (void)uv_run(&s->loop, UV_RUN_ONCE);
     assert_non_null(strstr(s->output.data, "read: words\r\n"));
@@ -316,9 +409,11 @@ int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, scene_new, scene_end)
     const struct CMUnitTest tests[] = {
-        TEST(test_commands),       TEST(test_stranger), TEST(test_much_input),
-        TEST(test_too_much_input), TEST(test_pause),    TEST(test_nobody_there),
-        TEST(test_long_command),   TEST(test_terminal),
+        TEST(test_commands),     TEST(test_stranger),
+        TEST(test_much_input),   TEST(test_too_much_input),
+        TEST(test_pause),        TEST(test_nobody_there),
+        TEST(test_long_command), TEST(test_terminal),
+        TEST(test_much_typing),  TEST(test_much_typing_for_a_command),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

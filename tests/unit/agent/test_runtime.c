@@ -26,6 +26,7 @@ struct fixture {
     int code;
     struct strbuf shown;
     bool closed;
+    int has_drained;
 };
 
 static void on_running(void *data, int64_t started_usec)
@@ -282,21 +283,32 @@ static void on_closed(void *data)
     ((struct fixture *)data)->closed = true;
 }
 
+static void on_drain(void *data)
+{
+    ((struct fixture *)data)->has_drained = true;
+}
+
+static const struct runtime_terminal_ops terminal_ops = { on_output, on_closed, on_drain };
+
+static int type(struct runtime_terminal *terminal, const char *bytes, size_t len)
+{
+    return runtime_terminal_pump.put(terminal, bytes, len);
+}
+
 static void test_terminal(void **state)
 {
-    static const struct runtime_terminal_ops ops = { on_output, on_closed, NULL };
     struct fixture *f = *state;
     struct runtime_terminal *terminal = NULL;
     struct aq_error err = { 0 };
 
     start(f, NULL, true, 0);
     run_until(f, &f->running);
-    assert_int_equal(runtime_attach(f->kernel, &ops, f, &terminal, &err), 0);
+    assert_int_equal(runtime_attach(f->kernel, &terminal_ops, f, &terminal, &err), 0);
     runtime_resize(terminal, 30, 90);
-    runtime_input(terminal, "echo $((6*7)); stty size\n", 25);
+    type(terminal, "echo $((6*7)); stty size\n", 25);
     while (!strstr(f->shown.data, "42\r\n30 90\r\n"))
         (void)uv_run(&f->loop, UV_RUN_ONCE);
-    runtime_input(terminal, "exit 3\n", 7);
+    type(terminal, "exit 3\n", 7);
     run_until(f, &f->ended);
     while (!f->closed)
         (void)uv_run(&f->loop, UV_RUN_ONCE);
@@ -304,17 +316,74 @@ static void test_terminal(void **state)
     assert_int_equal(f->code, 3);
 }
 
+/* A program that does not read what is typed: whoever types waits, and nothing is lost. */
+static void test_much_typing(void **state)
+{
+    enum { PIECE = 10000, PIECES = 100 };
+    struct fixture *f = *state;
+    struct runtime_terminal *terminal = NULL;
+    AQ_CLEANUP(strbuf_donep) struct strbuf typed = STRBUF_INIT;
+    char path[96];
+    size_t at = 0;
+
+    while (typed.len < PIECE * PIECES) {
+        strbuf_add_size(&typed, typed.len);
+        strbuf_adds(&typed, "\n");
+    }
+    (void)snprintf(path, sizeof(path), "%s/typed", f->folder);
+    assert_int_equal(fs_write_atomic(AT_FDCWD, path, typed.data, PIECE * PIECES, 0600, NULL), 0);
+    start(f,
+          "stty raw -echo; touch ready; until test -e go; do sleep 0.01; done;"
+          "head -c 1000000 | cmp - typed && exit 3",
+          true, 0);
+    run_until(f, &f->running);
+    assert_int_equal(runtime_attach(f->kernel, &terminal_ops, f, &terminal, NULL), 0);
+    run_until_exists(f, "ready");
+    while (type(terminal, typed.data + at, PIECE) == 0)
+        assert_true((at += PIECE) < PIECE * PIECES);
+    at += PIECE;
+    f->has_drained = false;
+    (void)snprintf(path, sizeof(path), "%s/go", f->folder);
+    assert_int_equal(mkdir(path, 0700), 0);
+    while (at < PIECE * PIECES) {
+        run_until(f, &f->has_drained);
+        f->has_drained = type(terminal, typed.data + at, PIECE) == 0;
+        at += PIECE;
+    }
+    run_until(f, &f->ended);
+    runtime_detach(terminal);
+    assert_int_equal(f->code, 3);
+}
+
+/* A terminal discards what is typed into a line that is too long, of which nobody is told. */
+static void test_typing_that_a_terminal_discards(void **state)
+{
+    static const char line[20000] = { 0 };
+    struct fixture *f = *state;
+    struct runtime_terminal *terminal = NULL;
+
+    start(f, "stty -echo; touch ready; read line; exit 3", true, 0);
+    run_until(f, &f->running);
+    assert_int_equal(runtime_attach(f->kernel, &terminal_ops, f, &terminal, NULL), 0);
+    run_until_exists(f, "ready");
+    for (int i = 0; i < 10; i++)
+        assert_true(type(terminal, line, sizeof(line)) >= 0);
+    assert_true(type(terminal, "\n", 1) >= 0);
+    run_until(f, &f->ended);
+    runtime_detach(terminal);
+    assert_int_equal(f->code, 3);
+}
+
 static void test_no_terminal(void **state)
 {
-    static const struct runtime_terminal_ops ops = { on_output, on_closed };
     struct fixture *f = *state;
     struct runtime_terminal *terminal = NULL;
     struct aq_error err = { 0 };
 
     start(f, "sleep 1000", false, 0);
-    assert_int_equal(runtime_attach(f->kernel, &ops, f, &terminal, &err), -ENOTCONN);
+    assert_int_equal(runtime_attach(f->kernel, &terminal_ops, f, &terminal, &err), -ENOTCONN);
     run_until(f, &f->running);
-    assert_int_equal(runtime_attach(f->kernel, &ops, f, &terminal, &err), -ENOTTY);
+    assert_int_equal(runtime_attach(f->kernel, &terminal_ops, f, &terminal, &err), -ENOTTY);
     assert_string_equal(err.kind, "no-terminal");
     runtime_terminate(f->kernel, 0);
     run_until(f, &f->ended);
@@ -329,6 +398,7 @@ int main(void)
         TEST(test_signal),         TEST(test_timeout),
         TEST(test_adopts),         TEST(test_adopts_nothing),
         TEST(test_killed_monitor), TEST(test_terminal),
+        TEST(test_much_typing),    TEST(test_typing_that_a_terminal_discards),
         TEST(test_no_terminal),
     };
 
