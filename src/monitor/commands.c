@@ -82,7 +82,7 @@ static void commands_write_typed(const struct monitor *m, struct strbuf *typed)
     while (typed->len) {
         ssize_t put = write(m->child.input, typed->data, typed->len);
 
-        if (put < 0 && errno == EAGAIN)
+        if (put == 0 || (put < 0 && errno == EAGAIN))
             return;
         if (put < 0 && errno != EINTR)
             strbuf_clear(typed);
