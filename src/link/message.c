@@ -130,8 +130,7 @@ static int message_encode_field(const struct message_field *field, const void *p
     case MESSAGE_FIELD_JSON:
         return message_encode_json(field, *(const char *const *)place, w, err);
     case MESSAGE_FIELD_SPEC:
-        session_spec_write(place, SESSION_SPEC_OF_AGENT, w);
-        return 0;
+        return kernel_spec_write(place, w, err);
     case MESSAGE_FIELD_LIST:
         return message_encode_list(field, place, w, err);
     case MESSAGE_FIELD_VALUES:
@@ -336,8 +335,7 @@ static int message_decode_fields(const struct message_decoder *d, const json_t *
         json_t *value = json_object_get(object, fields->key);
 
         if (fields->kind == MESSAGE_FIELD_SPEC) {
-            r = session_spec_read(object, SESSION_SPEC_OF_AGENT, d->arena,
-                                  (void *)((char *)to + fields->offset), d->err);
+            r = kernel_spec_read(object, d->arena, (void *)((char *)to + fields->offset), d->err);
             continue;
         }
         if (fields->required && message_is_void(value))

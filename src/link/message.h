@@ -29,7 +29,7 @@
 #include "base/strbuf.h"
 #include "base/text_pair.h"
 #include "base/uuid.h"
-#include "model/session_spec.h"
+#include "model/kernel_spec.h"
 
 #define LINK_PROTOCOL_MIN 1
 #ifndef LINK_PROTOCOL_MAX /* tests have an agent that knows the next one, too */
@@ -147,25 +147,9 @@ enum msg_kernel_state {
 
 struct msg_kernel_create {
     struct uuid kernel_id, session_id;
-    int64_t attempt; /* 1.. ; with kernel_id the key that makes this message idempotent.
+    int64_t attempt;         /* 1.. ; with kernel_id the key that makes this message idempotent.
                                  A larger one ends the former attempt first, keeps its directory */
-    const char *session_name, *session_type; /* "interactive", "batch", "inference", "system" */
-    const char *role;                        /* "main" or "sub" */
-    int64_t index, rank;                     /* 1-based in the role, 0-based in the session */
-    const char *hostname;                    /* "main1" */
-    int64_t cluster_size;
-    const char *replicas; /* "main:1,sub:2" */
-    const char *hosts;    /* "main1,sub1,sub2" */
-    const char *access_key, *user_id, *user_email, *user_name;
-    const char *group_id; /* of its project */
-    const char *slots;    /* JSON {"cpu":"1","mem":"1073741824"} */
-    const char *devices;  /* JSON as kernel_status.alloc, of slots of which the scheduler chose the
-                             one device that gives all; NULL = which ones is up to the agent */
-    struct session_spec spec;   /* SESSION_SPEC_OF_AGENT, as keys beside the others */
-    const char *cwd;            /* below the work directory; NULL = the work directory */
-    int64_t batch_timeout_usec; /* 0 = none */
-    const char *ssh_seed; /* 64 hexadecimal digits: what the session's SSH keys are made from */
-    const char *ssh_public_key; /* its user's own, that lets in, too; NULL = none */
+    struct kernel_spec spec; /* its members are keys beside the others */
 };
 
 struct msg_kernel_destroy {

@@ -13,7 +13,7 @@ enum message_field_kind {
     MESSAGE_FIELD_UUID,  /* struct uuid */
     MESSAGE_FIELD_JSON,  /* const char *: the text of an object or array */
     MESSAGE_FIELD_STATE, /* enum msg_kernel_state */
-    MESSAGE_FIELD_SPEC,  /* struct session_spec: keys of its own, beside the others */
+    MESSAGE_FIELD_SPEC,  /* struct kernel_spec: keys of its own, beside the others */
     MESSAGE_FIELD_LIST, /* a pointer to structs that 'of' describes, followed by its size_t count */
     MESSAGE_FIELD_VALUES, /* struct msg_value *, followed by its size_t count */
 };

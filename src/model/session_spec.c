@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session_spec.c - what a session asks for: the table of its members; bounds and copies by it */
-#include "model/session_spec_internal.h"
+/* session_spec.c - what a session asks for: the table of its members; bounds, JSON and copies by it
+ */
+#include "model/session_spec.h"
 
 #include <errno.h>
+#include <jansson.h>
 #include <stdalign.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json_load.h"
 #include "base/utf8.h"
 #include "model/service_port.h"
 #include "model/slot.h"
+#include "model/spec_fields.h"
 
 #define VARIABLES_BYTES_MAX (64u << 10)
 
 #define AT(member) offsetof(struct session_spec, member)
-#define OPTS SPEC_RESOURCE_OPTS
+#define OPTS "resource_opts"
 #define SCHEDULING "scheduling"
 
-const struct spec_field spec_fields[] = {
+static const struct spec_field spec_fields[] = {
     { "image", NULL, SPEC_TEXT, AT(image), "image", 512, true },
     { "architecture", NULL, SPEC_TEXT, AT(architecture), "architecture", 32, false },
     { "command", NULL, SPEC_TEXT, AT(command), "startupCommand", SESSION_COMMAND_MAX, true },
@@ -94,6 +98,7 @@ static int spec_check_field(const struct session_spec *spec, const struct spec_f
     switch (field->kind) {
     case SPEC_TEXT:
     case SPEC_AMOUNT:
+    case SPEC_JSON:
         return *at.text ? spec_check_text(field, *at.text, err) : 0;
     case SPEC_TEXTS:
         return spec_check_count(field, at.texts->count, err);
@@ -102,9 +107,12 @@ static int spec_check_field(const struct session_spec *spec, const struct spec_f
     case SPEC_PAIRS:
         r = spec_check_count(field, at.pairs->count, err);
         return r < 0 ? r : spec_check_variables(at.pairs, err);
+    case SPEC_NUMBER:
+        return *at.number >= 0
+                   ? 0
+                   : aq_fail_field(err, EINVAL, field->name, "%s cannot be negative", field->name);
     case SPEC_FLAG:
     case SPEC_CHOICE:
-    case SPEC_NUMBER:
         break;
     }
     return 0;
@@ -176,6 +184,7 @@ static void spec_copy_value(struct spec_block *block, enum spec_kind kind, union
     switch (kind) {
     case SPEC_TEXT:
     case SPEC_AMOUNT:
+    case SPEC_JSON:
         *to.text = spec_take_text(block, *from.text);
         return;
     case SPEC_TEXTS:
@@ -254,6 +263,46 @@ struct session_spec *session_spec_copy_short(const struct session_spec *spec)
     return session_spec_copy(&rest);
 }
 
+/* ---- JSON ---- */
+
+void session_spec_write(const struct session_spec *spec, enum session_spec_part part,
+                        struct jsonw *w)
+{
+    spec_fields_write(spec_fields, spec, part, w);
+}
+
+int session_spec_read(const json_t *object, enum session_spec_part part, struct arena *arena,
+                      struct session_spec *ret, struct aq_error *err)
+{
+    return spec_fields_read(spec_fields, object, part, arena, ret, err);
+}
+
+int session_spec_parse(const char *text, struct arena *arena, struct session_spec *ret,
+                       struct aq_error *err)
+{
+    json_auto_t *object = NULL;
+
+    *ret = (struct session_spec){ .image = NULL };
+    if (!text)
+        return 0;
+    object = json_load_string(text, JSON_REJECT_DUPLICATES);
+    if (!object && errno == ENOMEM)
+        return aq_fail_oom(err);
+    if (!json_is_object(object))
+        return aq_fail_field(err, EINVAL, "spec", "a session's spec is no JSON object");
+    return session_spec_read(object, SESSION_SPEC_ALL, arena, ret, err);
+}
+
+bool session_spec_equals(const struct session_spec *a, const struct session_spec *b)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text_a = STRBUF_INIT, text_b = STRBUF_INIT;
+    struct jsonw w_a = jsonw_make(&text_a), w_b = jsonw_make(&text_b);
+
+    session_spec_write(a, SESSION_SPEC_ALL, &w_a);
+    session_spec_write(b, SESSION_SPEC_ALL, &w_b);
+    return text_a.len == text_b.len && memcmp(text_a.data, text_b.data, text_a.len) == 0;
+}
+
 /* ---- resource_opts ---- */
 
 int session_spec_shmem(const struct session_spec *spec, int64_t *ret, struct aq_error *err)
@@ -267,4 +316,13 @@ int session_spec_shmem(const struct session_spec *spec, int64_t *ret, struct aq_
     if (r < 0 && err)
         (void)snprintf(err->field, sizeof(err->field), "config.resource_opts.shmem");
     return r < 0 ? -EINVAL : 0;
+}
+
+void session_spec_write_resource_opts(const struct session_spec *spec, struct jsonw *w)
+{
+    jsonw_object_begin(w);
+    for (const struct spec_field *field = spec_fields; field->key; field++)
+        if (field->group && strcmp(field->group, OPTS) == 0 && spec_field_is_said(field, spec))
+            spec_field_write(field, spec, w);
+    jsonw_object_end(w);
 }

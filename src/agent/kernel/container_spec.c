@@ -94,12 +94,12 @@ static const char *container_list_cores(const struct alloc_grant *grant, struct 
     return list.len && strbuf_ok(&list) ? arena_strdup(arena, list.data) : NULL;
 }
 
-static int container_read_shm(const struct msg_kernel_create *create, int64_t usual, int64_t *ret,
+static int container_read_shm(const struct session_spec *spec, int64_t usual, int64_t *ret,
                               struct aq_error *err)
 {
-    int r = session_spec_shmem(&create->spec, ret, err);
+    int r = session_spec_shmem(spec, ret, err);
 
-    if (!create->spec.shmem)
+    if (!spec->shmem)
         *ret = usual;
     return r;
 }
@@ -116,20 +116,19 @@ static bool container_is_passed_on(const char *key, const struct text_pair *own,
 }
 
 /* Whose container it is, and what its image says. */
-static int container_add_labels(const struct local_kernel *k,
-                                const struct msg_kernel_create *create,
-                                const struct image_config *image, struct arena *arena,
-                                struct container_spec *c, struct aq_error *err)
+static int container_add_labels(const struct local_kernel *k, const struct image_config *image,
+                                struct arena *arena, struct container_spec *c, struct aq_error *err)
 {
     const struct agent_daemon *agent = k->agent;
+    const struct kernel_spec *spec = kernel_get_spec(k);
     char kernel[UUID_TEXT_MAX], session[UUID_TEXT_MAX];
     const struct text_pair own[] = {
-        { "ai.backend.kernel-id", arena_strdup(arena, uuid_format(&create->kernel_id, kernel)) },
-        { "ai.backend.session-id", arena_strdup(arena, uuid_format(&create->session_id, session)) },
+        { "ai.backend.kernel-id", arena_strdup(arena, uuid_format(&k->id, kernel)) },
+        { "ai.backend.session-id", arena_strdup(arena, uuid_format(&k->session_id, session)) },
         { "ai.backend.agent-id", agent->settings->id },
         { "ai.backend.owner", agent->settings->id },
-        { "ai.backend.owner-user-id", create->user_id },
-        { "ai.backend.owner-project-id", create->group_id },
+        { "ai.backend.owner-user-id", spec->user_id },
+        { "ai.backend.owner-project-id", spec->group_id },
         { "ai.backend.internal.block-service-ports", "0" },
         { SERVICE_LABEL, services_label(k, arena) },
     };
@@ -227,13 +226,13 @@ static int64_t container_count_cores(const struct local_kernel *k)
     return micro > AMOUNT_ONE ? micro / AMOUNT_ONE + (micro % AMOUNT_ONE != 0) : 1;
 }
 
-static int container_specify_program(const struct local_kernel *k,
-                                     const struct msg_kernel_create *create,
-                                     const struct image *image, struct arena *arena,
-                                     struct runtime_spec *ret, struct aq_error *err)
+static int container_specify_program(const struct local_kernel *k, const struct image *image,
+                                     struct arena *arena, struct runtime_spec *ret,
+                                     struct aq_error *err)
 {
     static const char *const none[] = { NULL };
-    const struct kernel_spec_context place = {
+    const struct kernel_spec *spec = kernel_get_spec(k);
+    const struct kernel_program_context place = {
         .settings = k->agent->settings,
         .attachment = &k->attachment,
         .work = CONTAINER_WORK,
@@ -248,30 +247,30 @@ static int container_specify_program(const struct local_kernel *k,
         .service_ports = image->config ? image_config_label(image->config, SERVICE_LABEL) : NULL,
         .preopen_ports = services_opened(k, arena),
     };
-    AQ_CLEANUP(aq_freep) char *cwd = aq_format("%s%s%s", CONTAINER_WORK, create->cwd ? "/" : "",
-                                               create->cwd ? create->cwd : "");
-    int r = kernel_spec_argv(create, &place, arena, &ret->argv, err);
+    AQ_CLEANUP(aq_freep) char *cwd = aq_format("%s%s%s", CONTAINER_WORK, spec->cwd ? "/" : "",
+                                               spec->cwd ? spec->cwd : "");
+    int r = kernel_program_argv(&spec->session, &place, arena, &ret->argv, err);
 
     if (r < 0)
         return r;
-    ret->envp = kernel_environ_make(create, &place, arena);
+    ret->envp = kernel_environ_make(&k->command.kernel_create, &place, arena);
     ret->cwd = cwd ? arena_strdup(arena, cwd) : NULL;
-    ret->tty = kernel_spec_has_terminal(create) && ret->argv[0] != NULL;
-    ret->input = kernel_spec_has_input(create);
+    ret->tty = kernel_program_has_terminal(&spec->session) && ret->argv[0] != NULL;
+    ret->input = kernel_program_has_input(&spec->session);
     return ret->envp && ret->cwd ? 0 : aq_fail_oom(err);
 }
 
-int container_specify(const struct local_kernel *k, const struct msg_kernel_create *create,
-                      const struct image *image, const char *scratch, const char *config,
-                      struct arena *arena, struct container_spec *c, struct runtime_spec *ret,
-                      struct aq_error *err)
+int container_specify(const struct local_kernel *k, const struct image *image, const char *scratch,
+                      const char *config, struct arena *arena, struct container_spec *c,
+                      struct runtime_spec *ret, struct aq_error *err)
 {
     const struct net_info *network = k->is_connected ? net_get_info(k->network) : NULL;
     const struct settings *settings = k->agent->settings;
+    const struct kernel_spec *spec = kernel_get_spec(k);
     int r;
 
     *c = (struct container_spec){
-        .hostname = create->hostname ? create->hostname : "main1",
+        .hostname = spec->hostname ? spec->hostname : "main1",
         .layers = image->lowers,
         .layer_count = image->lower_count,
         .hidden = image->hidden,
@@ -293,11 +292,11 @@ int container_specify(const struct local_kernel *k, const struct msg_kernel_crea
         .hooks = k->attachment.hooks,
         .hook_count = k->attachment.hook_count,
     };
-    r = container_specify_program(k, create, image, arena, ret, err);
+    r = container_specify_program(k, image, arena, ret, err);
     if (r == 0)
-        r = container_read_shm(create, settings->shm_bytes, &c->shm_bytes, err);
+        r = container_read_shm(&spec->session, settings->shm_bytes, &c->shm_bytes, err);
     if (r == 0)
-        r = container_add_labels(k, create, image->config, arena, c, err);
+        r = container_add_labels(k, image->config, arena, c, err);
     if (r == 0)
         r = container_add_mounts(k, network, config, arena, c, err);
     if (r < 0)

@@ -25,13 +25,12 @@ const char *container_find_shell(const struct image *image);
 struct container_mount *container_mounts(const struct local_kernel *k, const char *config,
                                          size_t more, struct arena *arena, size_t *ret_count);
 
-/* Fill in both; they borrow from all arguments and the arena. 'scratch' and
+/* Fill in both, as its command says; they borrow from all arguments and the arena. 'scratch' and
  * 'config' are paths on the node. -ENOTSUP for a command that the image cannot run, -EINVAL
  * with the member as field, -ENOMEM.
  */
-int container_specify(const struct local_kernel *k, const struct msg_kernel_create *create,
-                      const struct image *image, const char *scratch, const char *config,
-                      struct arena *arena, struct container_spec *ret_container,
+int container_specify(const struct local_kernel *k, const struct image *image, const char *scratch,
+                      const char *config, struct arena *arena, struct container_spec *ret_container,
                       struct runtime_spec *ret, struct aq_error *err);
 
 #endif

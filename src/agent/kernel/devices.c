@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "agent/kernel/kernel_spec.h"
 #include "base/fault.h"
 #include "base/jsonw.h"
 #include "base/log.h"
@@ -43,9 +42,11 @@ int devices_describe(struct local_kernel *k)
 
 int devices_allocate(struct local_kernel *k, struct aq_error *err)
 {
-    const struct alloc_request request = { .slots = &k->slots,
-                                           .forbid_fragmentation = k->forbids_splitting,
-                                           .chosen = &k->chosen };
+    const struct alloc_request request = {
+        .slots = &k->slots,
+        .forbid_fragmentation = kernel_get_spec(k)->session.splitting == SPLITTING_FORBIDDEN,
+        .chosen = &k->chosen
+    };
     int r = alloc_map_allocate(k->agent->resources.map, &request, &k->grant, err);
 
     if (r == 0 && devices_describe(k) < 0) {
@@ -113,7 +114,7 @@ static int devices_write_config(struct local_kernel *k, struct aq_error *err)
                             .program = STRBUF_INIT,
                             .on_done = devices_on_described,
                             .data = k->agent };
-    int r = kernel_describe_config(k, &k->command.kernel_create, &job, err);
+    int r = kernel_describe_config(k, &job, err);
 
     if (r < 0)
         disk_job_done(&job);

@@ -7,7 +7,7 @@
 
 #include "agent/kernel/bootstrap.h"
 #include "agent/kernel/devices.h"
-#include "agent/kernel/kernel_spec.h"
+#include "agent/kernel/kernel_command.h"
 #include "agent/kernel/prerequisites.h"
 #include "agent/stat/kernel_stat.h"
 #include "base/clock.h"
@@ -47,10 +47,6 @@ void kernel_drop(struct local_kernel *k)
     prerequisites_release(k);
     kernel_stat_free(k->stat);
     runtime_release(k->run);
-    free(k->image_name);
-    free(k->user_id);
-    free(k->project_id);
-    free(k->hostname);
     message_done(&k->command);
     free(k->service_ports);
     slots_done(&k->slots);
@@ -125,33 +121,37 @@ void kernel_note_error(struct local_kernel *k, const struct aq_error *err)
 
 /* ---- its life ---- */
 
+bool kernel_is_of_type(const struct local_kernel *k, enum session_type type)
+{
+    const char *name = kernel_get_spec(k)->session_type;
+
+    return name && strcmp(name, session_type_name(type)) == 0;
+}
+
+bool kernel_is_main(const struct local_kernel *k)
+{
+    const char *role = kernel_get_spec(k)->role;
+
+    return !role || strcmp(role, "main") == 0;
+}
+
 int kernel_take_spec(struct local_kernel *k, struct aq_error *err)
 {
-    const struct msg_kernel_create *create = &k->command.kernel_create;
+    const struct kernel_spec *spec = kernel_get_spec(k);
     struct slots slots = { .items = NULL };
-    int r = kernel_spec_check(create, err);
+    int r = kernel_command_check(spec, err);
 
     if (r == 0)
-        r = slots_from_text(create->slots, strlen(create->slots), NULL, &slots, err);
+        r = slots_from_text(spec->slots, strlen(spec->slots), NULL, &slots, err);
     if (r < 0)
         return r;
     slots_done(&k->slots);
     k->slots = slots;
-    k->forbids_splitting = create->spec.splitting == SPLITTING_FORBIDDEN;
+    k->session_id = k->command.kernel_create.session_id;
     k->chosen.count = 0;
-    if (create->devices
-        && alloc_grant_read_json(&k->chosen, create->devices, k->agent->resources.types) < 0)
+    if (spec->devices
+        && alloc_grant_read_json(&k->chosen, spec->devices, k->agent->resources.types) < 0)
         return aq_fail_oom(err);
-    kernel_set_text(&k->image_name, create->spec.image);
-    kernel_set_text(&k->hostname, create->hostname);
-    k->is_main = !create->role || strcmp(create->role, "main") == 0;
-    kernel_set_text(&k->user_id, create->user_id);
-    kernel_set_text(&k->project_id, create->group_id);
-    k->session_id = create->session_id;
-    k->has_ssh_seed = create->ssh_seed != NULL;
-    k->is_interactive = create->session_type && strcmp(create->session_type, "interactive") == 0;
-    k->has_bootstrap = create->spec.bootstrap != NULL;
-    k->is_batch = create->session_type && strcmp(create->session_type, "batch") == 0;
     return 0;
 }
 
@@ -189,7 +189,7 @@ static const char *kernel_reason_of(const struct local_kernel *k, const struct r
         return REASON_MONITOR_LOST;
     if (strcmp(exit->reason, MONITOR_NOT_STARTED) == 0)
         return REASON_FAILED_TO_START;
-    if (!k->is_batch)
+    if (!kernel_is_of_type(k, SESSION_BATCH))
         return REASON_SELF_TERMINATED;
     return exit->has_code && exit->code == 0 ? REASON_TASK_FINISHED : REASON_TASK_FAILED;
 }
@@ -210,7 +210,7 @@ static bool kernel_has_bootstrap_failed(const struct local_kernel *k,
 {
     AQ_CLEANUP(aq_freep) char *directory = NULL;
 
-    if (!k->has_bootstrap || exit->code == 0
+    if (!kernel_get_spec(k)->session.bootstrap || exit->code == 0
         || (strcmp(exit->reason, MONITOR_EXITED) != 0
             && strcmp(exit->reason, MONITOR_OUT_OF_MEMORY) != 0))
         return false;

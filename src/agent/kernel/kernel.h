@@ -14,6 +14,7 @@
 
 #include "agent/agent_internal.h"
 #include "link/message.h"
+#include "model/session.h"
 
 struct local_kernel {
     struct agent_daemon *agent;
@@ -23,10 +24,7 @@ struct local_kernel {
     int64_t attempt;        /* wanted, as in spec.json once is_saved */
     int64_t run_attempt;    /* of 'run' */
     enum msg_kernel_state state;
-    bool is_batch;
-    bool has_bootstrap; /* a script runs before its program */
     bool is_container;
-    char *image_name;                    /* as requested; NULL = none */
     struct image_request *image_request; /* the image is on its way */
     int64_t image_told_usec;             /* monotonic: the manager was told how far it is */
     struct image *image;                 /* of a container: held until its end */
@@ -35,10 +33,6 @@ struct local_kernel {
     bool has_scratch;                    /* room for what it writes; scratch_room.h */
     struct image_room room;              /* it waits for that */
     bool is_connected;                   /* the network is there */
-    char *hostname;                      /* as requested; NULL = none */
-    bool is_main;                        /* of its session: it has the image's services */
-    bool has_ssh_seed;                   /* its session is one that has SSH */
-    bool is_interactive;
     char *service_ports; /* JSON of what is published, for reports; NULL = nothing */
     bool is_saved;       /* the command of 'attempt' is durable */
     bool is_described;   /* and so is what the runtime starts */
@@ -48,8 +42,6 @@ struct local_kernel {
     int64_t grace_usec;
     char *reason; /* of the end; NULL = none yet */
     struct slots slots;
-    bool forbids_splitting;             /* parts of devices only as alloc_request has it */
-    char *user_id, *project_id;         /* of its owner, as requested; NULL = not said */
     struct kernel_stat *stat;           /* what it is measured by; NULL = not open */
     struct alloc_grant chosen;          /* by the scheduler, as alloc_request has it */
     struct alloc_grant grant;           /* count 0 = nothing held */
@@ -76,15 +68,23 @@ struct local_kernel *kernel_add(struct agent_daemon *agent, const struct uuid *i
 /* Out of the table; its directory stays. */
 void kernel_drop(struct local_kernel *k);
 
-/* Take slots, type and ids from its command. */
+/* What it is told; nothing, if its command cannot be read. */
+static inline const struct kernel_spec *kernel_get_spec(const struct local_kernel *k)
+{
+    return &k->command.kernel_create.spec;
+}
+bool kernel_is_of_type(const struct local_kernel *k, enum session_type type);
+/* Of its session: it has the image's services. */
+bool kernel_is_main(const struct local_kernel *k);
+
+/* Check its command, and take session, slots and chosen devices from it. */
 int kernel_take_spec(struct local_kernel *k, struct aq_error *err);
 /* Do the next thing. */
 void kernel_step(struct local_kernel *k);
 /* It cannot be started. */
 void kernel_fail(struct local_kernel *k, const struct aq_error *err);
 /* The config files of its directory as command and devices decide them, into 'job'. */
-int kernel_describe_config(struct local_kernel *k, const struct msg_kernel_create *create,
-                           struct disk_job *job, struct aq_error *err);
+int kernel_describe_config(struct local_kernel *k, struct disk_job *job, struct aq_error *err);
 /* Take up a directory that was found; 'attempt' of its run directories. */
 int kernel_adopt(struct local_kernel *k, int64_t attempt, struct aq_error *err);
 /* ---- resize.c ---- */

@@ -6,7 +6,7 @@
 #include "agent/kernel/container_spec.h"
 #include "agent/kernel/devices.h"
 #include "agent/kernel/kernel_internal.h"
-#include "agent/kernel/kernel_spec.h"
+#include "agent/kernel/kernel_command.h"
 #include "agent/kernel/services.h"
 #include "base/clock.h"
 #include "base/fault.h"
@@ -70,7 +70,7 @@ static void kernel_commands_on_saved(void *data, const struct disk_job *job,
 
 /* Queue the command for the disk; the message is acknowledged when it is there. */
 static int kernel_commands_save(struct local_kernel *k, enum disk_action action, uint64_t seq,
-                                const struct msg_kernel_create *create, struct aq_error *err)
+                                struct aq_error *err)
 {
     struct disk_job job = { .action = action,
                             .id = k->id,
@@ -80,7 +80,7 @@ static int kernel_commands_save(struct local_kernel *k, enum disk_action action,
                             .gid = k->agent->gid,
                             .on_done = kernel_commands_on_saved,
                             .data = k->agent };
-    int r = kernel_describe_config(k, create, &job, err);
+    int r = kernel_describe_config(k, &job, err);
 
     if (r < 0) {
         disk_job_done(&job);
@@ -118,12 +118,12 @@ static void kernel_commands_create_new(struct agent_daemon *agent, uint64_t seq,
         r = aq_fail_oom(&err);
     if (r == 0) {
         k->attempt = create->attempt;
-        r = kernel_spec_copy(create, &k->command, &err);
+        r = kernel_command_copy(create, &k->command, &err);
     }
     if (r == 0)
         r = kernel_take_spec(k, &err);
     if (r == 0)
-        r = container_is_wanted(agent, create->spec.image, &k->is_container, &err);
+        r = container_is_wanted(agent, create->spec.session.image, &k->is_container, &err);
     if (r == 0)
         r = services_check(k, &err);
     if (r == 0)
@@ -132,7 +132,7 @@ static void kernel_commands_create_new(struct agent_daemon *agent, uint64_t seq,
     if (r == 0 && !accel_is_needed(&k->grant))
         r = devices_prepare(k, &err);
     if (r == 0)
-        r = kernel_commands_save(k, DISK_CREATE, seq, create, &err);
+        r = kernel_commands_save(k, DISK_CREATE, seq, &err);
     if (r == 0) {
         kernel_report(k);
         return;
@@ -150,18 +150,23 @@ static void kernel_commands_begin_attempt(struct local_kernel *k, uint64_t seq, 
     int64_t former = k->attempt;
     struct message command = { .type = MSG_UNKNOWN };
     struct aq_error err = { 0 };
+    int r = kernel_command_copy(create, &command, &err);
 
     k->attempt = attempt;
     devices_detach(k);
-    if (kernel_spec_copy(create, &command, &err) < 0
-        || kernel_commands_save(k, DISK_REPLACE, seq, create, &err) < 0) {
+    if (r == 0) {
+        AQ_SWAP(k->command, command);
+        r = kernel_commands_save(k, DISK_REPLACE, seq, &err);
+        if (r < 0)
+            AQ_SWAP(k->command, command);
+    }
+    if (r < 0) {
         k->attempt = former;
         kernel_commands_reject(k->agent, create, &err);
-        message_done(&command);
-        return;
     }
-    AQ_SWAP(k->command, command);
     message_done(&command);
+    if (r < 0)
+        return;
     k->wants_end = k->has_exit = false;
     k->exit_code = 0;
     k->error_kind = NULL;
@@ -184,7 +189,8 @@ void kernel_on_create(struct agent_daemon *agent, uint64_t seq,
         kernel_commands_create_new(agent, seq, create);
     else if (create->attempt <= k->attempt)
         kernel_report(k); /* it has come before */
-    else if (kernel_commands_check_room(agent, &err) < 0 || kernel_spec_check(create, &err) < 0)
+    else if (kernel_commands_check_room(agent, &err) < 0
+             || kernel_command_check(&create->spec, &err) < 0)
         kernel_commands_reject(agent, create, &err);
     else
         kernel_commands_begin_attempt(k, seq, create->attempt, 0, create);
@@ -272,8 +278,9 @@ void kernel_on_describe(struct agent_daemon *agent, const struct msg_kernel_desc
     if (!k)
         return; /* the inventory says what is here */
     create = k->command.kernel_create;
-    create.ssh_seed = NULL; /* the manager derives it */
-    if (k->command.type == MSG_UNKNOWN || kernel_spec_write(&create, k->attempt, &order, &err) < 0)
+    create.spec.ssh_seed = NULL; /* the manager derives it */
+    if (k->command.type == MSG_UNKNOWN
+        || kernel_command_write(&create, k->attempt, &order, &err) < 0)
         log_warning("a kernel cannot be described: %s", err.text);
     answer.kernel_order.order = order;
     agent_send(agent, &answer);

@@ -64,8 +64,8 @@ static void kernel_environ_set_number(struct environ *env, const char *name, int
     kernel_environ_set_variable(env, name, text);
 }
 
-static void kernel_environ_set_defaults(struct environ *env, const struct msg_kernel_create *create,
-                                        const struct kernel_spec_context *place)
+static void kernel_environ_set_defaults(struct environ *env, const struct session_spec *session,
+                                        const struct kernel_program_context *place)
 {
     const char *lang = place->environ ? NULL : getenv("LANG"), *user = place->settings->user;
 
@@ -83,7 +83,7 @@ static void kernel_environ_set_defaults(struct environ *env, const struct msg_ke
     user = user && !place->environ ? user : "work";
     kernel_environ_set_variable(env, "USER", user);
     kernel_environ_set_variable(env, "LOGNAME", user);
-    if (kernel_spec_has_terminal(create))
+    if (kernel_program_has_terminal(session))
         kernel_environ_set_variable(env, "TERM", "xterm-256color");
 }
 
@@ -99,7 +99,8 @@ static void kernel_environ_set_groups(struct environ *env,
 }
 
 /* OMP_NUM_THREADS and the like, as the image names them. */
-static void kernel_environ_set_cores(struct environ *env, const struct kernel_spec_context *place)
+static void kernel_environ_set_cores(struct environ *env,
+                                     const struct kernel_program_context *place)
 {
     for (const char *at = place->core_names; at && *(at += strspn(at, ", "));) {
         AQ_CLEANUP(aq_freep) char *name = strndup(at, strcspn(at, ", "));
@@ -112,7 +113,7 @@ static void kernel_environ_set_cores(struct environ *env, const struct kernel_sp
 
 /* What images made for Backend.AI start their programs by. */
 static void kernel_environ_set_container(struct environ *env,
-                                         const struct kernel_spec_context *place)
+                                         const struct kernel_program_context *place)
 {
     kernel_environ_set_number(env, "LOCAL_USER_ID", place->settings->container_uid);
     kernel_environ_set_number(env, "LOCAL_GROUP_ID", place->settings->container_gid);
@@ -163,33 +164,34 @@ static void kernel_environ_set_devices(struct environ *env,
 }
 
 static void kernel_environ_set_identity(struct environ *env, const struct msg_kernel_create *create,
-                                        const struct kernel_spec_context *place)
+                                        const struct kernel_program_context *place)
 {
+    const struct kernel_spec *spec = &create->spec;
     char kernel[UUID_TEXT_MAX], session[UUID_TEXT_MAX];
 
     (void)uuid_format(&create->kernel_id, kernel);
     kernel_environ_set_variable(env, "BACKENDAI_KERNEL_ID", kernel);
     kernel_environ_set_variable(env, "BACKENDAI_SESSION_ID",
                                 uuid_format(&create->session_id, session));
-    kernel_environ_set_optional(env, "BACKENDAI_SESSION_NAME", create->session_name);
-    kernel_environ_set_optional(env, "BACKENDAI_ACCESS_KEY", create->access_key);
-    kernel_environ_set_optional(env, "BACKENDAI_USER_UUID", create->user_id);
-    kernel_environ_set_optional(env, "BACKENDAI_USER_EMAIL", create->user_email);
-    kernel_environ_set_optional(env, "BACKENDAI_USER_NAME", create->user_name);
-    kernel_environ_set_optional(env, "BACKENDAI_KERNEL_IMAGE", create->spec.image);
+    kernel_environ_set_optional(env, "BACKENDAI_SESSION_NAME", spec->session_name);
+    kernel_environ_set_optional(env, "BACKENDAI_ACCESS_KEY", spec->access_key);
+    kernel_environ_set_optional(env, "BACKENDAI_USER_UUID", spec->user_id);
+    kernel_environ_set_optional(env, "BACKENDAI_USER_EMAIL", spec->user_email);
+    kernel_environ_set_optional(env, "BACKENDAI_USER_NAME", spec->user_name);
+    kernel_environ_set_optional(env, "BACKENDAI_KERNEL_IMAGE", spec->session.image);
     kernel_environ_set_number(env, "BACKENDAI_CLUSTER_SIZE",
-                              create->cluster_size ? create->cluster_size : 1);
-    kernel_environ_set_optional(env, "BACKENDAI_CLUSTER_REPLICAS", create->replicas);
-    kernel_environ_set_optional(env, "BACKENDAI_CLUSTER_HOSTS", create->hosts);
-    kernel_environ_set_optional(env, "BACKENDAI_CLUSTER_HOST", create->hostname);
-    kernel_environ_set_optional(env, "BACKENDAI_CLUSTER_ROLE", create->role);
-    kernel_environ_set_number(env, "BACKENDAI_CLUSTER_IDX", create->index);
-    kernel_environ_set_number(env, "BACKENDAI_CLUSTER_LOCAL_RANK", create->rank);
+                              spec->cluster_size ? spec->cluster_size : 1);
+    kernel_environ_set_optional(env, "BACKENDAI_CLUSTER_REPLICAS", spec->replicas);
+    kernel_environ_set_optional(env, "BACKENDAI_CLUSTER_HOSTS", spec->hosts);
+    kernel_environ_set_optional(env, "BACKENDAI_CLUSTER_HOST", spec->hostname);
+    kernel_environ_set_optional(env, "BACKENDAI_CLUSTER_ROLE", spec->role);
+    kernel_environ_set_number(env, "BACKENDAI_CLUSTER_IDX", spec->index);
+    kernel_environ_set_number(env, "BACKENDAI_CLUSTER_LOCAL_RANK", spec->rank);
     kernel_environ_set_variable(env, "BACKENDAI_PREOPEN_PORTS",
                                 place->preopen_ports ? place->preopen_ports : "");
     kernel_environ_set_variable(env, "BACKENDAI_SERVICE_PORTS",
                                 place->service_ports ? place->service_ports : "");
-    if (create->session_type && strcmp(create->session_type, "batch") == 0)
+    if (spec->session_type && strcmp(spec->session_type, "batch") == 0)
         kernel_environ_set_variable(env, "_BACKEND_BATCH_MODE", "1");
     kernel_environ_set_variable(env, "ALIQUOT_KERNEL_ID", kernel);
     kernel_environ_set_optional(env, "ALIQUOT_RUNTIME_TYPE", place->runtime_type);
@@ -200,7 +202,7 @@ static void kernel_environ_set_identity(struct environ *env, const struct msg_ke
  * program sees no others, on the node itself their numbers mean the node's.
  */
 static void kernel_environ_drop_foreign_devices(struct environ *env,
-                                                const struct kernel_spec_context *place)
+                                                const struct kernel_program_context *place)
 {
     size_t count = place->environ ? gpu_variables_count_devices(place->attachment) : 0, kept = 0;
 
@@ -211,17 +213,19 @@ static void kernel_environ_drop_foreign_devices(struct environ *env,
 }
 
 const char *const *kernel_environ_make(const struct msg_kernel_create *create,
-                                       const struct kernel_spec_context *place, struct arena *arena)
+                                       const struct kernel_program_context *place,
+                                       struct arena *arena)
 {
+    const struct session_spec *session = &create->spec.session;
     struct environ env = { .arena = arena };
     const char *const end = NULL;
 
-    kernel_environ_set_defaults(&env, create, place);
+    kernel_environ_set_defaults(&env, session, place);
     kernel_environ_set_cores(&env, place);
     kernel_environ_set_interpreters(&env, place->labels);
-    for (size_t i = 0; i < create->spec.environ.count; i++)
-        kernel_environ_set_variable(&env, create->spec.environ.items[i].key,
-                                    create->spec.environ.items[i].value);
+    for (size_t i = 0; i < session->environ.count; i++)
+        kernel_environ_set_variable(&env, session->environ.items[i].key,
+                                    session->environ.items[i].value);
     kernel_environ_drop_foreign_devices(&env, place);
     kernel_environ_set_devices(&env, place->attachment);
     kernel_environ_set_identity(&env, create, place);

@@ -9,11 +9,12 @@
 #ifndef AQ_AGENT_KERNEL_KERNEL_ENVIRON_H
 #define AQ_AGENT_KERNEL_KERNEL_ENVIRON_H
 
-#include "agent/kernel/kernel_spec.h"
+#include "agent/kernel/kernel_program.h"
+#include "link/message.h"
 
 /* "NAME=value", NULL-terminated, in the arena; NULL if memory is short. */
 const char *const *kernel_environ_make(const struct msg_kernel_create *create,
-                                       const struct kernel_spec_context *place,
+                                       const struct kernel_program_context *place,
                                        struct arena *arena);
 
 /* The text of config/environ.txt; caller frees; NULL if memory is short. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent/kernel/container_spec.h"
+#include "agent/kernel/kernel_command.h"
 #include "agent/kernel/kernel_environ.h"
 #include "agent/kernel/kernel_internal.h"
 #include "agent/kernel/scratch_room.h"
@@ -51,100 +52,89 @@ static int places_init(struct places *places, const struct local_kernel *k, stru
 }
 
 /* What a process of the node is to be; borrows from all its arguments. */
-static int kernel_start_specify(const struct local_kernel *k,
-                                const struct msg_kernel_create *create, struct places *places,
+static int kernel_start_specify(const struct local_kernel *k, struct places *places,
                                 struct arena *arena, struct runtime_spec *ret, struct aq_error *err)
 {
     const struct agent_daemon *agent = k->agent;
     const struct settings *settings = agent->settings;
-    const struct kernel_spec_context place = kernel_spec_host_context(settings, places->work,
-                                                                      &k->attachment);
+    const struct kernel_spec *spec = kernel_get_spec(k);
+    const struct kernel_program_context place = kernel_program_host_context(settings, places->work,
+                                                                            &k->attachment);
 
-    places->cwd = aq_format("%s%s%s", places->work, create->cwd ? "/" : "",
-                            create->cwd ? create->cwd : "");
+    places->cwd = aq_format("%s%s%s", places->work, spec->cwd ? "/" : "",
+                            spec->cwd ? spec->cwd : "");
     *ret = (struct runtime_spec){
-        .envp = kernel_environ_make(create, &place, arena),
+        .envp = kernel_environ_make(&k->command.kernel_create, &place, arena),
         .cwd = places->cwd,
-        .tty = kernel_spec_has_terminal(create),
-        .input = kernel_spec_has_input(create),
+        .tty = kernel_program_has_terminal(&spec->session),
+        .input = kernel_program_has_input(&spec->session),
         .has_ids = agent->uid != (uid_t)-1,
         .uid = agent->uid,
         .gid = agent->gid,
         .processes_max = (uint64_t)settings->processes_max,
         .files_max = (uint64_t)settings->files_max,
     };
-    return ret->envp && ret->cwd ? kernel_spec_argv(create, &place, arena, &ret->argv, err)
-                                 : aq_fail_oom(err);
+    return ret->envp && ret->cwd
+               ? kernel_program_argv(&spec->session, &place, arena, &ret->argv, err)
+               : aq_fail_oom(err);
 }
 
 /* What is the same for all. */
-static void kernel_start_specify_limits(const struct local_kernel *k,
-                                        const struct msg_kernel_create *create,
-                                        const struct places *places, struct runtime_spec *spec)
+static void kernel_start_specify_limits(const struct local_kernel *k, const struct places *places,
+                                        struct runtime_spec *spec)
 {
     spec->directory = places->run;
-    spec->timeout_usec = create->batch_timeout_usec;
+    spec->timeout_usec = kernel_get_spec(k)->batch_timeout_usec;
     spec->grace_usec = TIMEOUT_GRACE_USEC;
     spec->log_max = (uint64_t)k->agent->settings->log_bytes;
     spec->memory_bytes = (uint64_t)slots_get(&k->slots, slot_name_intern("mem", 3));
 }
 
-static int kernel_start_write_ssh(const struct local_kernel *k,
-                                  const struct msg_kernel_create *create, const char *config,
+static int kernel_start_write_ssh(const struct local_kernel *k, const char *config,
                                   struct aq_error *err)
 {
+    const struct kernel_spec *spec = kernel_get_spec(k);
     const struct ssh_files files = { .config = config,
-                                     .seed = create->ssh_seed,
-                                     .hostname = k->hostname ? k->hostname : "main1",
-                                     .hosts = create->hosts,
-                                     .own = create->ssh_public_key };
+                                     .seed = spec->ssh_seed,
+                                     .hostname = spec->hostname ? spec->hostname : "main1",
+                                     .hosts = spec->hosts,
+                                     .own = spec->ssh_public_key };
 
     return ssh_write_files(&files, err);
 }
 
 /* The image is here: write down what its program is told, and start it. */
-static int start_container(struct local_kernel *k, const struct msg_kernel_create *create,
-                           struct places *places, struct aq_error *err)
+static int start_container(struct local_kernel *k, struct places *places, struct aq_error *err)
 {
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
     struct container_spec container;
     struct runtime_spec spec = { .directory = NULL };
     AQ_CLEANUP(aq_freep) char *text = NULL;
-    int r = container_specify(k, create, k->image, places->scratch, places->config, &arena,
-                              &container, &spec, err);
+    int r = container_specify(k, k->image, places->scratch, places->config, &arena, &container,
+                              &spec, err);
 
     if (r < 0)
         return r;
-    kernel_start_specify_limits(k, create, places, &spec);
+    kernel_start_specify_limits(k, places, &spec);
     text = kernel_environ_write(spec.envp);
     r = text ? fs_overwrite(AT_FDCWD, places->environ, text, strlen(text), 0644, err)
              : aq_fail_oom(err);
     if (r == 0 && container.ssh)
-        r = kernel_start_write_ssh(k, create, places->config, err);
+        r = kernel_start_write_ssh(k, places->config, err);
     return r < 0 ? r
                  : runtime_start(k->agent->containers, &spec, &kernel_run_events, k, &k->run, err);
 }
 
-static int kernel_start_process(struct local_kernel *k, const struct msg_kernel_create *create,
-                                struct places *places, struct aq_error *err)
+static int kernel_start_process(struct local_kernel *k, struct places *places, struct aq_error *err)
 {
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
     struct runtime_spec spec;
-    int r = kernel_start_specify(k, create, places, &arena, &spec, err);
+    int r = kernel_start_specify(k, places, &arena, &spec, err);
 
     if (r < 0)
         return r;
-    kernel_start_specify_limits(k, create, places, &spec);
+    kernel_start_specify_limits(k, places, &spec);
     return runtime_start(k->agent->runtime, &spec, &kernel_run_events, k, &k->run, err);
-}
-
-static int kernel_start_from_command(struct local_kernel *k, struct places *places,
-                                     struct aq_error *err)
-{
-    const struct msg_kernel_create *create = &k->command.kernel_create;
-
-    return k->is_container ? start_container(k, create, places, err)
-                           : kernel_start_process(k, create, places, err);
 }
 
 /* The command is durable, and it has its devices or gets them now. */
@@ -158,9 +148,11 @@ int kernel_launch(struct local_kernel *k, struct aq_error *err)
         return r;
     AQ_FAULT("agent.start.before");
     spec.directory = places.run;
-    r = k->is_described
-            ? runtime_start(k->agent->runtime, &spec, &kernel_run_events, k, &k->run, err)
-            : kernel_start_from_command(k, &places, err);
+    if (k->is_described)
+        r = runtime_start(k->agent->runtime, &spec, &kernel_run_events, k, &k->run, err);
+    else
+        r = k->is_container ? start_container(k, &places, err)
+                            : kernel_start_process(k, &places, err);
     if (r == 0)
         k->run_attempt = k->attempt;
     AQ_FAULT("agent.start.done");
@@ -175,7 +167,7 @@ static int kernel_start_write_resource(const struct local_kernel *k, const char 
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
     const struct agent_daemon *agent = k->agent;
     char id[UUID_TEXT_MAX];
-    struct kernel_spec_resources held = {
+    struct kernel_program_resources held = {
         .slots = &k->slots,
         .grant = &k->grant,
         .attachment = &k->attachment,
@@ -188,12 +180,11 @@ static int kernel_start_write_resource(const struct local_kernel *k, const char 
     if (k->is_container
         && !(held.mounts = container_mounts(k, config, 0, &arena, &held.mount_count)))
         return aq_fail_oom(err);
-    return kernel_spec_write_resource(&held, agent->resources.types, ret, err);
+    return kernel_program_write_resource(&held, agent->resources.types, ret, err);
 }
 
 /* The files of a kernel's directory, as far as the command decides them. */
-int kernel_describe_config(struct local_kernel *k, const struct msg_kernel_create *create,
-                           struct disk_job *job, struct aq_error *err)
+int kernel_describe_config(struct local_kernel *k, struct disk_job *job, struct aq_error *err)
 {
     AQ_CLEANUP(places_done) struct places places = { .work = NULL };
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
@@ -201,14 +192,14 @@ int kernel_describe_config(struct local_kernel *k, const struct msg_kernel_creat
     int r = places_init(&places, k, err);
 
     if (r == 0 && !k->is_container)
-        r = kernel_start_specify(k, create, &places, &arena, &spec, err);
+        r = kernel_start_specify(k, &places, &arena, &spec, err);
     if (r == 0 && job->action != DISK_DESCRIBE && job->action != DISK_INTEND)
-        r = kernel_spec_write(create, k->attempt, &job->spec, err);
+        r = kernel_command_write(&k->command.kernel_create, k->attempt, &job->spec, err);
     if (r == 0 && k->grant.count)
         r = kernel_start_write_resource(k, places.config, &job->resource, err);
     if (r < 0 || k->is_container)
         return r; /* the rest depends on the image */
-    kernel_start_specify_limits(k, create, &places, &spec);
+    kernel_start_specify_limits(k, &places, &spec);
     if (!(job->environ = kernel_environ_write(spec.envp)))
         return aq_fail_oom(err);
     return job->action == DISK_CREATE && k->is_attached

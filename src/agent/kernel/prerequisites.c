@@ -38,7 +38,8 @@ static int prerequisites_find_image(struct local_kernel *k, struct aq_error *err
     AQ_CLEANUP(strbuf_donep) struct strbuf digest = STRBUF_INIT;
     bool is_noted = path && fs_read(AT_FDCWD, path, DIGEST_TEXT_MAX, &digest, NULL) == 0;
 
-    return images_find(k->agent->images, is_noted ? digest.data : k->image_name, &k->image, err);
+    return images_find(k->agent->images, is_noted ? digest.data : kernel_get_spec(k)->session.image,
+                       &k->image, err);
 }
 
 static void prerequisites_on_image_ready(void *data, struct image *image)
@@ -59,7 +60,7 @@ static void prerequisites_on_image_failed(void *data, const struct aq_error *err
 
     k->image_request = NULL;
     log_warning("no image for a kernel: %s", err->text);
-    image_hide_failure(k->agent->images, k->image_name, err, &shown);
+    image_hide_failure(k->agent->images, kernel_get_spec(k)->session.image, err, &shown);
     kernel_fail(k, &shown);
 }
 
@@ -67,8 +68,8 @@ static void prerequisites_on_image_progress(void *data, const struct image_progr
 {
     struct local_kernel *k = data;
 
-    image_commands_progress(k->agent, &k->session_id, &k->id, k->image_name, progress,
-                            &k->image_told_usec);
+    image_commands_progress(k->agent, &k->session_id, &k->id, kernel_get_spec(k)->session.image,
+                            progress, &k->image_told_usec);
 }
 
 static const struct image_events image_events = { .on_progress = prerequisites_on_image_progress,
@@ -78,13 +79,14 @@ static const struct image_events image_events = { .on_progress = prerequisites_o
 static int prerequisites_want_image(struct local_kernel *k, enum image_policy policy,
                                     struct aq_error *err)
 {
+    const char *owner = kernel_get_spec(k)->user_id;
     int r;
 
     if (k->image_request)
         return -EINPROGRESS;
-    r = images_get(k->agent->images, k->image_name, NULL, policy, &image_events, k,
-                   &k->image_request, err);
-    if (r == 0 && k->user_id && image_request_charge(k->image_request, k->user_id) < 0)
+    r = images_get(k->agent->images, kernel_get_spec(k)->session.image, NULL, policy, &image_events,
+                   k, &k->image_request, err);
+    if (r == 0 && owner && image_request_charge(k->image_request, owner) < 0)
         r = aq_fail_oom(err);
     return r < 0 ? r : -EINPROGRESS;
 }
@@ -105,9 +107,10 @@ static void prerequisites_on_connected(void *data, const struct aq_error *err)
 static int prerequisites_want_network(struct local_kernel *k, const struct services *services,
                                       struct aq_error *err)
 {
+    const char *hostname = kernel_get_spec(k)->hostname;
     const struct net_request request = { .kernel_id = k->id,
                                          .session_id = k->session_id,
-                                         .hostname = k->hostname ? k->hostname : "main1",
+                                         .hostname = hostname ? hostname : "main1",
                                          .ports = services->ports,
                                          .port_count = services->port_count };
 
@@ -139,7 +142,7 @@ static int prerequisites_want_slice(struct local_kernel *k, struct aq_error *err
 int prerequisites_prepare(struct local_kernel *k, struct aq_error *err)
 {
     struct services services;
-    int r = container_is_wanted(k->agent, k->image_name, &k->is_container, err);
+    int r = container_is_wanted(k->agent, kernel_get_spec(k)->session.image, &k->is_container, err);
 
     if (r < 0 || !k->is_container)
         return r;
@@ -181,7 +184,7 @@ void prerequisites_adopt(struct local_kernel *k)
 {
     struct aq_error err = { 0 };
 
-    (void)container_is_wanted(k->agent, k->image_name, &k->is_container, &err);
+    (void)container_is_wanted(k->agent, kernel_get_spec(k)->session.image, &k->is_container, &err);
     if (!k->is_container)
         return;
     scratch_room_adopt(k);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "agent/kernel/kernel.h"
-#include "agent/kernel/kernel_spec.h"
+#include "agent/kernel/kernel_command.h"
 #include "agent/kernel/prerequisites.h"
 #include "agent/runtime/exit_file.h"
 #include "agent/runtime/oci.h"
@@ -61,7 +61,7 @@ static void recover_find_spec(struct local_kernel *k)
     AQ_CLEANUP(aq_freep) char *path = disk_worker_kernel_path(k->agent->disk, &k->id, "spec.json");
     struct aq_error err = { 0 };
     struct message msg;
-    int r = path ? kernel_spec_read(path, &msg, &err) : aq_fail_oom(&err);
+    int r = path ? kernel_command_read(path, &msg, &err) : aq_fail_oom(&err);
 
     k->is_saved = true;
     if (r == 0) {

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "agent/kernel/devices.h"
-#include "agent/kernel/kernel_spec.h"
+#include "agent/kernel/kernel_command.h"
 #include "alloc/resource_txt.h"
 #include "base/fault.h"
 #include "base/fs.h"
@@ -212,6 +212,7 @@ static void resize_exchange(struct local_kernel *k)
     AQ_SWAP(k->slots, k->resizing->slots);
     AQ_SWAP(k->grant, k->resizing->fresh);
     AQ_SWAP(k->attachment, k->resizing->attachment);
+    AQ_SWAP(k->command, k->resizing->command);
 }
 
 /* The command says the new amounts, too, once they are to be: the kernel may be restarted. */
@@ -231,15 +232,15 @@ static int resize_write_all(struct local_kernel *k, struct aq_error *err)
                             .number = ++last_job };
     int r;
 
-    create.slots = slots;
-    create.devices = NULL; /* it has its devices; their amounts were others */
+    create.spec.slots = slots;
+    create.spec.devices = NULL; /* it has its devices; their amounts were others */
     message_done(&z->command);
     z->command = (struct message){ .type = MSG_UNKNOWN };
-    r = slots ? kernel_spec_copy(&create, &z->command, err) : aq_fail_oom(err);
+    r = slots ? kernel_command_copy(&create, &z->command, err) : aq_fail_oom(err);
     if (r < 0)
         return r;
     resize_exchange(k);
-    r = kernel_describe_config(k, &create, &job, err);
+    r = kernel_describe_config(k, &job, err);
     resize_exchange(k);
     if (r < 0)
         disk_job_done(&job);

@@ -12,7 +12,7 @@
 /* What its session opens. */
 static const struct int_list *services_ports(const struct local_kernel *k)
 {
-    return &k->command.kernel_create.spec.ports;
+    return &kernel_get_spec(k)->session.ports;
 }
 
 int services_check(const struct local_kernel *k, struct aq_error *err)
@@ -40,13 +40,14 @@ static const char *services_image_label(const struct local_kernel *k, const char
 /* Logging in takes a shell. */
 bool services_have_ssh(const struct local_kernel *k)
 {
-    return k->agent->ssh && k->agent->net && k->has_ssh_seed && container_find_shell(k->image);
+    return k->agent->ssh && k->agent->net && kernel_get_spec(k)->ssh_seed
+           && container_find_shell(k->image);
 }
 
 static int services_find_all(const struct local_kernel *k, bool with_ssh, struct services *ret,
                              struct aq_error *err)
 {
-    const char *label = k->is_main ? services_image_label(k, SERVICE_LABEL) : NULL;
+    const char *label = kernel_is_main(k) ? services_image_label(k, SERVICE_LABEL) : NULL;
     const char *endpoints = services_image_label(k, SERVICE_ENDPOINT_LABEL);
     struct services found = { .count = 0 };
     int r = label ? services_add_label(&found, label, err) : 0;
@@ -65,7 +66,8 @@ static int services_find_all(const struct local_kernel *k, bool with_ssh, struct
 
 int services_find(const struct local_kernel *k, struct services *ret, struct aq_error *err)
 {
-    return services_find_all(k, k->is_interactive && services_have_ssh(k), ret, err);
+    return services_find_all(k, kernel_is_of_type(k, SESSION_INTERACTIVE) && services_have_ssh(k),
+                             ret, err);
 }
 
 /* Of a network that may be an earlier agent's. */

@@ -33,6 +33,7 @@ static void exposition_put_container(const struct agent_daemon *agent,
                                      const struct local_kernel *k, const struct msg_value *value,
                                      struct strbuf *out)
 {
+    const struct kernel_spec *spec = kernel_get_spec(k);
     char kernel[UUID_TEXT_MAX], session[UUID_TEXT_MAX];
 
     for (int is_capacity = 0; is_capacity <= (value->capacity >= 0); is_capacity++) {
@@ -41,8 +42,8 @@ static void exposition_put_container(const struct agent_daemon *agent,
         exposition_label(out, "agent_id", agent->settings->id);
         exposition_label(out, "kernel_id", uuid_format(&k->id, kernel));
         exposition_label(out, "session_id", uuid_format(&k->session_id, session));
-        exposition_label(out, "user_id", k->user_id ? k->user_id : "undefined");
-        exposition_label(out, "project_id", k->project_id ? k->project_id : "undefined");
+        exposition_label(out, "user_id", spec->user_id ? spec->user_id : "undefined");
+        exposition_label(out, "project_id", spec->group_id ? spec->group_id : "undefined");
         exposition_label(out, "value_type", is_capacity ? "capacity" : "current");
         exposition_value(out, is_capacity ? value->capacity : value->value);
     }

@@ -242,13 +242,13 @@ struct msg_kernel_create scene_order(const char *command)
         .kernel_id = uuid_random(),
         .session_id = uuid_random(),
         .attempt = 1,
-        .session_name = "test",
-        .session_type = command ? "batch" : "interactive",
-        .role = "main",
-        .index = 1,
-        .hostname = "main1",
-        .slots = "{\"cpu\":\"1\",\"mem\":\"67108864\"}",
-        .spec.command = command,
+        .spec = { .session_name = "test",
+                  .session_type = command ? "batch" : "interactive",
+                  .role = "main",
+                  .index = 1,
+                  .hostname = "main1",
+                  .slots = "{\"cpu\":\"1\",\"mem\":\"67108864\"}",
+                  .session.command = command },
     };
 }
 

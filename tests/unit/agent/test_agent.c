@@ -65,8 +65,8 @@ static void test_environment(void **state)
     AQ_CLEANUP(aq_freep) char *want = NULL;
     AQ_CLEANUP(aq_freep) char *environ_txt = NULL;
 
-    create.spec.environ = (struct pair_list){ variables, AQ_COUNT(variables) };
-    create.spec.bootstrap = "touch booted";
+    create.spec.session.environ = (struct pair_list){ variables, AQ_COUNT(variables) };
+    create.spec.session.bootstrap = "touch booted";
     scene_create(s, &create);
     RUN_UNTIL(s, scene_is_final(s, &create.kernel_id));
     (void)uuid_format(&create.kernel_id, id);
@@ -108,8 +108,8 @@ static void test_bootstrap_fails(void **state)
         struct msg_kernel_create create = scene_order(rows[i].command);
         const struct seen *seen;
 
-        create.session_type = rows[i].type;
-        create.spec.bootstrap = rows[i].bootstrap;
+        create.spec.session_type = rows[i].type;
+        create.spec.session.bootstrap = rows[i].bootstrap;
         scene_create(s, &create);
         RUN_UNTIL(s, scene_is_final(s, &create.kernel_id));
         seen = scene_find(s, &create.kernel_id);
@@ -163,8 +163,8 @@ static void test_refused_orders(void **state)
         struct msg_kernel_create create = scene_order("true");
         const struct seen *seen;
 
-        create.slots = refusals[i].slots;
-        create.cwd = refusals[i].cwd;
+        create.spec.slots = refusals[i].slots;
+        create.spec.cwd = refusals[i].cwd;
         scene_create(s, &create);
         RUN_UNTIL(s, scene_is_final(s, &create.kernel_id));
         seen = scene_find(s, &create.kernel_id);
@@ -183,7 +183,7 @@ static void test_unknown_zero_slot_is_fine(void **state)
     struct scene *s = *state;
     struct msg_kernel_create create = scene_order("true");
 
-    create.slots = "{\"cpu\":\"1\",\"cuda.shares\":\"0\"}";
+    create.spec.slots = "{\"cpu\":\"1\",\"cuda.shares\":\"0\"}";
     scene_create(s, &create);
     RUN_UNTIL(s, scene_is_final(s, &create.kernel_id));
     assert_int_equal(scene_find(s, &create.kernel_id)->state, MSG_KERNEL_TERMINATED);
@@ -257,8 +257,8 @@ static void test_restarted_agent_adopts(void **state)
     char path[128], id[UUID_TEXT_MAX];
     AQ_CLEANUP(aq_freep) char *go = NULL;
 
-    create.slots = "{\"cpu\":\"3\",\"mem\":\"67108864\"}";
-    big.slots = "{\"cpu\":\"2\"}";
+    create.spec.slots = "{\"cpu\":\"3\",\"mem\":\"67108864\"}";
+    big.spec.slots = "{\"cpu\":\"2\"}";
     scene_create(s, &create);
     RUN_UNTIL(s, scene_find(s, &create.kernel_id)->state == MSG_KERNEL_RUNNING);
     scene_stop_agent(s);
@@ -287,7 +287,7 @@ static struct msg_kernel_create order_of_core(const char *devices)
 {
     struct msg_kernel_create create = scene_order("sleep 1000");
 
-    create.devices = devices;
+    create.spec.devices = devices;
     return create;
 }
 
@@ -327,7 +327,7 @@ static void test_chosen_devices(void **state)
     assert_string_equal(seen->text, "cpu: 1 of device 2 was chosen, 0 of it is free");
 
     third.attempt = 3;
-    third.devices = "{\"cpu\":{\"3\":\"1\"}}";
+    third.spec.devices = "{\"cpu\":{\"3\":\"1\"}}";
     scene_create(s, &third);
     RUN_UNTIL(s, (seen = scene_find(s, &third.kernel_id))->attempt == 3
                      && seen->state == MSG_KERNEL_RUNNING);
@@ -386,7 +386,7 @@ static void test_batch_timeout(void **state)
     struct scene *s = *state;
     struct msg_kernel_create create = scene_order("sleep 1000");
 
-    create.batch_timeout_usec = 50 * USEC_PER_MSEC;
+    create.spec.batch_timeout_usec = 50 * USEC_PER_MSEC;
     scene_create(s, &create);
     RUN_UNTIL(s, scene_is_final(s, &create.kernel_id));
     assert_string_equal(scene_find(s, &create.kernel_id)->reason, "task-timeout");
@@ -484,7 +484,7 @@ static void test_reboot_starts_nothing_again(void **state)
     AQ_CLEANUP(aq_freep) char *record_path = NULL;
 
     for (size_t i = 0; i < AQ_COUNT(orders); i++) {
-        orders[i]->slots = "{\"cpu\":\"1\"}";
+        orders[i]->spec.slots = "{\"cpu\":\"1\"}";
         scene_create(s, orders[i]);
         RUN_UNTIL(s, scene_find(s, &orders[i]->kernel_id)->was_running);
     }

@@ -3,6 +3,7 @@
 #include "testing.h"
 
 #include <errno.h>
+#include <jansson.h>
 
 #include "link/frame.h"
 #include "link/message.h"
@@ -120,33 +121,61 @@ static void test_create_round_trip(void **state)
         .kernel_create = { .kernel_id = id(),
                            .session_id = id(),
                            .attempt = 3,
-                           .session_type = "batch",
-                           .role = "main",
-                           .index = 1,
-                           .hostname = "main1",
-                           .slots = "{\"cpu\":\"0.5\",\"mem\":\"1024\"}",
-                           .spec = { .command = "echo 'x' && exit 3",
-                                     .environ = { environ, AQ_COUNT(environ) },
-                                     .shmem = "64m",
-                                     .splitting = SPLITTING_FORBIDDEN,
-                                     .ports = { ports, AQ_COUNT(ports) } },
-                           .batch_timeout_usec = INT64_MAX,
-                           .ssh_seed = "00ff",
-                           .ssh_public_key = "ssh-ed25519 AAAA" },
+                           .spec = { .session_type = "batch",
+                                     .role = "main",
+                                     .index = 1,
+                                     .hostname = "main1",
+                                     .slots = "{\"cpu\":\"0.5\",\"mem\":\"1024\"}",
+                                     .batch_timeout_usec = INT64_MAX,
+                                     .ssh_seed = "00ff",
+                                     .ssh_public_key = "ssh-ed25519 AAAA",
+                                     .session = { .command = "echo 'x' && exit 3",
+                                                  .environ = { environ, AQ_COUNT(environ) },
+                                                  .shmem = "64m",
+                                                  .splitting = SPLITTING_FORBIDDEN,
+                                                  .ports = { ports, AQ_COUNT(ports) } } } },
     };
+    const struct kernel_spec *spec;
     struct message got;
 
     (void)state;
     check_round_trip(&msg, &got);
-    assert_true(session_spec_equals(&got.kernel_create.spec, &msg.kernel_create.spec));
-    assert_int_equal(got.kernel_create.spec.environ.count, 3);
-    assert_string_equal(got.kernel_create.spec.environ.items[2].value, "a\"\n\x01");
-    assert_string_equal(got.kernel_create.slots, msg.kernel_create.slots);
-    assert_int_equal(got.kernel_create.batch_timeout_usec, INT64_MAX);
-    assert_string_equal(got.kernel_create.ssh_seed, "00ff");
-    assert_string_equal(got.kernel_create.ssh_public_key, "ssh-ed25519 AAAA");
-    assert_null(got.kernel_create.spec.bootstrap);
+    spec = &got.kernel_create.spec;
+    assert_true(session_spec_equals(&spec->session, &msg.kernel_create.spec.session));
+    assert_int_equal(spec->session.environ.count, 3);
+    assert_string_equal(spec->session.environ.items[2].value, "a\"\n\x01");
+    assert_string_equal(spec->slots, msg.kernel_create.spec.slots);
+    assert_int_equal(spec->batch_timeout_usec, INT64_MAX);
+    assert_string_equal(spec->ssh_seed, "00ff");
+    assert_string_equal(spec->ssh_public_key, "ssh-ed25519 AAAA");
+    assert_null(spec->session.bootstrap);
     message_done(&got);
+}
+
+/* As managers send it that have no struct kernel_spec, and agents have kept it. */
+static void test_create_of_before(void **state)
+{
+    static const char text[] =
+        "{\"type\":\"kernel.create\",\"kernel_id\":\"00000000-0000-4000-8000-000000000001\","
+        "\"session_id\":\"00000000-0000-4000-8000-000000000002\",\"attempt\":3,"
+        "\"session_name\":\"night\",\"session_type\":\"batch\",\"role\":\"sub\",\"index\":2,\"rank\":2,"
+        "\"hostname\":\"sub2\",\"cluster_size\":3,\"replicas\":\"main:1,sub:2\","
+        "\"hosts\":\"main1,sub1,sub2\",\"access_key\":\"AK\",\"user_id\":\"u\",\"user_email\":\"e\","
+        "\"user_name\":\"n\",\"group_id\":\"g\",\"slots\":{\"cpu\":\"1\"},\"devices\":{\"cpu\":{\"2\":"
+        "\"1\"}},\"image\":\"sh\",\"command\":\"true\",\"input\":\"stream\",\"bootstrap\":\"b\","
+        "\"environ\":{\"A\":\"b\"},\"resource_opts\":{\"shmem\":\"64m\","
+        "\"allow_fractional_resource_fragmentation\":true},\"preopen_ports\":[8080],\"cwd\":\"in\","
+        "\"batch_timeout_usec\":5,\"ssh_seed\":\"00ff\",\"ssh_public_key\":\"key\"}";
+    AQ_CLEANUP(strbuf_donep) struct strbuf again = STRBUF_INIT;
+    json_auto_t *before = json_loads(text, 0, NULL), *after = NULL;
+    struct message msg;
+
+    (void)state;
+    assert_int_equal(message_decode(text, strlen(text), &msg, NULL), 0);
+    assert_int_equal(message_encode(&msg, &again, NULL), 0);
+    after = json_loads(again.data, 0, NULL);
+    assert_true(json_equal(before, after));
+    message_done(&msg);
 }
 
 static void test_heartbeat_round_trip(void **state)
@@ -279,6 +308,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_texts),
         cmocka_unit_test(test_create_round_trip),
+        cmocka_unit_test(test_create_of_before),
         cmocka_unit_test(test_heartbeat_round_trip),
         cmocka_unit_test(test_statistics_round_trip),
         cmocka_unit_test(test_too_much_is_refused),

@@ -200,7 +200,7 @@ static int measure_sent(struct core *core, const char *agent_id, const struct me
                         struct aq_error *err)
 {
     if (msg->type == MSG_KERNEL_CREATE)
-        sent_length = strlen(msg->kernel_create.spec.command);
+        sent_length = strlen(msg->kernel_create.spec.session.command);
     return keep_sent(core, agent_id, msg, err);
 }
 

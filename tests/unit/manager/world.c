@@ -31,13 +31,14 @@ int keep_sent(struct core *core, const char *agent_id, const struct message *msg
         s->kernel_id = msg->kernel_create.kernel_id;
         s->session_id = msg->kernel_create.session_id;
         s->attempt = msg->kernel_create.attempt;
-        s->has_ssh_seed = msg->kernel_create.ssh_seed;
-        (void)snprintf(s->command, sizeof(s->command), "%s",
-                       msg->kernel_create.spec.command ? msg->kernel_create.spec.command : "");
-        (void)snprintf(s->slots, sizeof(s->slots), "%s", msg->kernel_create.slots);
+        s->has_ssh_seed = msg->kernel_create.spec.ssh_seed;
+        (void)snprintf(
+            s->command, sizeof(s->command), "%s",
+            msg->kernel_create.spec.session.command ? msg->kernel_create.spec.session.command : "");
+        (void)snprintf(s->slots, sizeof(s->slots), "%s", msg->kernel_create.spec.slots);
         (void)snprintf(s->devices, sizeof(s->devices), "%s",
-                       msg->kernel_create.devices ? msg->kernel_create.devices : "");
-        (void)snprintf(s->hosts, sizeof(s->hosts), "%s", msg->kernel_create.hosts);
+                       msg->kernel_create.spec.devices ? msg->kernel_create.spec.devices : "");
+        (void)snprintf(s->hosts, sizeof(s->hosts), "%s", msg->kernel_create.spec.hosts);
     } else if (msg->type == MSG_KERNEL_DESTROY) {
         s->kernel_id = msg->kernel_destroy.kernel_id;
         s->attempt = msg->kernel_destroy.attempt;

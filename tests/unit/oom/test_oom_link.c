@@ -210,7 +210,7 @@ static void client_on_message(void *data, uint64_t seq, const struct message *ms
     (void)data;
     if (msg->type == MSG_KERNEL_CREATE) {
         assert_int_equal(msg->kernel_create.attempt, scene.at_client + 1);
-        assert_int_equal(msg->kernel_create.spec.environ.count, 1);
+        assert_int_equal(msg->kernel_create.spec.session.environ.count, 1);
         scene.at_client++;
     }
     if (msg->type == MSG_STREAM_OPEN)
@@ -311,8 +311,8 @@ static void send_messages(int count)
     struct message create = { .type = MSG_KERNEL_CREATE,
                               .kernel_create = { .kernel_id = { .bytes = { 1 } },
                                                  .session_id = { .bytes = { 2 } },
-                                                 .slots = "{\"cpu\":\"1\"}",
-                                                 .spec.environ = { &env, 1 } } };
+                                                 .spec = { .slots = "{\"cpu\":\"1\"}",
+                                                           .session.environ = { &env, 1 } } } };
 
     for (int i = 0; i < count; i++) {
         struct aq_error err = { 0 };

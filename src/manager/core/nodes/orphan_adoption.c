@@ -73,11 +73,13 @@ void orphan_adoption_describe(struct core *core, struct orphan *const *kernels, 
     }
     told.agents = agents.data;
     if (order.type != MSG_UNKNOWN) {
-        told.name = order.kernel_create.session_name;
-        told.access_key = order.kernel_create.access_key;
-        told.type = order.kernel_create.session_type;
-        told.image = order.kernel_create.spec.image;
-        told.expected = (size_t)order.kernel_create.cluster_size;
+        const struct kernel_spec *spec = &order.kernel_create.spec;
+
+        told.name = spec->session_name;
+        told.access_key = spec->access_key;
+        told.type = spec->session_type;
+        told.image = spec->session.image;
+        told.expected = (size_t)spec->cluster_size;
     }
     each(data, &told);
     if (order.type != MSG_UNKNOWN)
@@ -233,20 +235,20 @@ static int adoption_read_orders(struct adoption *a, struct message **ret, struct
     int r = orders && sorted ? 0 : aq_fail_oom(err);
 
     for (size_t i = 0; r == 0 && i < a->count; i++) {
-        struct message order;
+        const struct kernel_spec *spec = &orders[i].kernel_create.spec;
 
-        if ((r = adoption_read_order(a->kernels[i], &order, err)) < 0)
+        if ((r = adoption_read_order(a->kernels[i], &orders[i], err)) < 0)
             break;
-        orders[count++] = order;
-        if (order.kernel_create.cluster_size != (int64_t)a->count)
+        count++;
+        if (spec->cluster_size != (int64_t)a->count)
             r = aq_fail(err, EINVAL,
                         "%zu of its %lld containers have been found: wait for the other agents, "
                         "or end it",
-                        a->count, (long long)order.kernel_create.cluster_size);
-        else if (order.kernel_create.rank >= (int64_t)a->count || sorted[order.kernel_create.rank])
+                        a->count, (long long)spec->cluster_size);
+        else if (spec->rank >= (int64_t)a->count || sorted[spec->rank])
             r = aq_fail(err, EINVAL, "two of its containers say that they are the same one");
         else
-            sorted[order.kernel_create.rank] = a->kernels[i];
+            sorted[spec->rank] = a->kernels[i];
     }
     if (r < 0) {
         adoption_done_orders(orders, count);
@@ -259,12 +261,12 @@ static int adoption_read_orders(struct adoption *a, struct message **ret, struct
     return 0;
 }
 
-static const struct msg_kernel_create *adoption_order_of(const struct message *orders, size_t count,
-                                                         const struct orphan *o)
+static const struct kernel_spec *adoption_spec_of(const struct message *orders, size_t count,
+                                                  const struct orphan *o)
 {
     for (size_t i = 0; i < count; i++)
         if (uuid_equals(&orders[i].kernel_create.kernel_id, &o->kernel_id))
-            return &orders[i].kernel_create;
+            return &orders[i].kernel_create.spec;
     return NULL;
 }
 
@@ -277,27 +279,27 @@ static bool adoption_is_multi_node(const struct adoption *a)
 }
 
 /* As its owner once asked for it. */
-static int adoption_build_session(struct adoption *a, const struct msg_kernel_create *c,
+static int adoption_build_session(struct adoption *a, const struct kernel_spec *spec,
                                   struct session *ret, struct aq_error *err)
 {
     struct uuid project_id;
-    const struct project *project = c->group_id && uuid_parse(c->group_id, &project_id) == 0
+    const struct project *project = spec->group_id && uuid_parse(spec->group_id, &project_id) == 0
                                         ? core_find_project(a->core, &project_id)
                                         : NULL;
-    struct session_request req = { .name = c->session_name,
-                                   .spec = c->spec,
-                                   .access_key = c->access_key,
+    struct session_request req = { .name = spec->session_name,
+                                   .spec = spec->session,
+                                   .access_key = spec->access_key,
                                    .group = project ? project->name : NULL,
                                    .domain = project ? project->domain : NULL,
                                    .cluster_size = (uint32_t)a->count,
                                    .multi_node = adoption_is_multi_node(a),
                                    .priority = -1,
-                                   .batch_timeout_usec = c->batch_timeout_usec };
+                                   .batch_timeout_usec = spec->batch_timeout_usec };
     int r;
 
-    if (!c->session_type || session_type_parse(c->session_type, &req.type) < 0)
+    if (!spec->session_type || session_type_parse(spec->session_type, &req.type) < 0)
         return aq_fail(err, EINVAL, "it has no type of a session");
-    r = slots_from_text(c->slots, strlen(c->slots), a->core->types, &req.resources, err);
+    r = slots_from_text(spec->slots, strlen(spec->slots), a->core->types, &req.resources, err);
     if (r == 0)
         r = request_build(a->core, &req, ret, err);
     slots_done(&req.resources);
@@ -308,8 +310,8 @@ static int adoption_set_kernels(struct adoption *a, const struct message *orders
                                 struct aq_error *err)
 {
     for (size_t i = 0; i < s->kernel_count; i++) {
-        const struct msg_kernel_create *c = adoption_order_of(orders, a->count, a->kernels[i]);
-        int r = slots_from_text(c->slots, strlen(c->slots), a->core->types,
+        const struct kernel_spec *spec = adoption_spec_of(orders, a->count, a->kernels[i]);
+        int r = slots_from_text(spec->slots, strlen(spec->slots), a->core->types,
                                 &s->kernels[i].requested, err);
 
         if (r < 0)
@@ -367,7 +369,7 @@ static int adoption_fill_unknown(struct adoption *a, struct aq_error *err)
 
     if (r < 0)
         return r;
-    r = adoption_build_session(a, adoption_order_of(orders, a->count, a->kernels[0]), &s, err);
+    r = adoption_build_session(a, adoption_spec_of(orders, a->count, a->kernels[0]), &s, err);
     if (r == 0) {
         s.id = a->session_id;
         r = adoption_set_kernels(a, orders, &s, err);

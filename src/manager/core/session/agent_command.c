@@ -46,7 +46,7 @@ static bool agent_command_send(struct core *core, const char *agent_id, const st
 
 /* "main:1,sub:2" and "main1,sub1,sub2" */
 static int agent_command_fill_cluster(struct core *core, const struct session *s,
-                                      struct msg_kernel_create *c)
+                                      struct kernel_spec *ret)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf hosts = STRBUF_INIT;
     char name[KERNEL_HOSTNAME_MAX], replicas[64];
@@ -55,10 +55,10 @@ static int agent_command_fill_cluster(struct core *core, const struct session *s
     for (size_t i = 0; i < s->kernel_count; i++)
         strbuf_addf(&hosts, "%s%s", i ? "," : "", kernel_hostname(&s->kernels[i], name));
     (void)snprintf(replicas, sizeof(replicas), subs ? "main:1,sub:%zu" : "main:1", subs);
-    c->cluster_size = (int64_t)s->kernel_count;
-    c->hosts = arena_strdup(&core->scratch, hosts.data);
-    c->replicas = arena_strdup(&core->scratch, replicas);
-    return strbuf_ok(&hosts) && c->hosts && c->replicas ? 0 : -1;
+    ret->cluster_size = (int64_t)s->kernel_count;
+    ret->hosts = arena_strdup(&core->scratch, hosts.data);
+    ret->replicas = arena_strdup(&core->scratch, replicas);
+    return strbuf_ok(&hosts) && ret->hosts && ret->replicas ? 0 : -1;
 }
 
 int core_derive_ssh_seed(const struct core *core, const struct session *session, char ret[65],
@@ -92,9 +92,9 @@ static bool agent_command_make_ssh_seed(struct core *core, const struct session 
 /* As the session says; what it does not, as its resource group says. Of several kernels the first
  * one has the input.
  */
-static struct session_spec agent_command_spec(const struct session_entry *l,
-                                              const struct session_spec *whole,
-                                              const struct kernel *k)
+static struct session_spec agent_command_session_spec(const struct session_entry *l,
+                                                      const struct session_spec *whole,
+                                                      const struct kernel *k)
 {
     struct session_spec spec = *whole;
 
@@ -103,26 +103,24 @@ static struct session_spec agent_command_spec(const struct session_entry *l,
     return spec;
 }
 
-static int agent_command_fill_create(struct core *core, const struct session_entry *l,
-                                     const struct session_spec *spec, const struct kernel *k,
-                                     struct msg_kernel_create *c)
+static int agent_command_fill_spec(struct core *core, const struct session_entry *l,
+                                   const struct session_spec *spec, const struct kernel *k,
+                                   struct kernel_spec *ret)
 {
     const struct user *owner = core_find_user(core, &l->s.user_id);
     const struct keypair *key = core_find_keypair(core, l->s.access_key);
     AQ_CLEANUP(strbuf_donep) struct strbuf slots = STRBUF_INIT;
     struct jsonw w = jsonw_make(&slots);
-    char text[UUID_TEXT_MAX];
+    char text[UUID_TEXT_MAX], hostname[KERNEL_HOSTNAME_MAX];
 
     slots_write_json(&k->requested, core->types, &w);
-    *c = (struct msg_kernel_create){
-        .kernel_id = k->id,
-        .session_id = l->s.id,
-        .attempt = k->attempt,
+    *ret = (struct kernel_spec){
         .session_name = l->s.name,
         .session_type = session_type_name(l->s.type),
         .role = k->role,
         .index = k->index,
         .rank = k->rank,
+        .hostname = arena_strdup(&core->scratch, kernel_hostname(k, hostname)),
         .access_key = l->s.access_key,
         .user_id = arena_strdup(&core->scratch, uuid_format(&l->s.user_id, text)),
         .group_id = arena_strdup(&core->scratch, uuid_format(&l->s.project_id, text)),
@@ -130,16 +128,14 @@ static int agent_command_fill_create(struct core *core, const struct session_ent
         .user_name = owner ? owner->username : NULL,
         .slots = arena_strdup(&core->scratch, slots.data),
         .devices = k->alloc,
-        .spec = agent_command_spec(l, spec, k),
         .batch_timeout_usec = l->s.batch_timeout_usec,
         .ssh_public_key = key ? key->ssh_public_key : NULL,
+        .session = agent_command_session_spec(l, spec, k),
     };
-    if (!strbuf_ok(&slots) || !c->slots || !c->user_id || !c->group_id
-        || !agent_command_make_ssh_seed(core, &l->s, &c->ssh_seed))
+    if (!strbuf_ok(&slots) || !ret->slots || !ret->user_id || !ret->group_id || !ret->hostname
+        || !agent_command_make_ssh_seed(core, &l->s, &ret->ssh_seed))
         return -1;
-    c->hostname = arena_strdup(&core->scratch,
-                               kernel_hostname(k, (char[KERNEL_HOSTNAME_MAX]){ 0 }));
-    return c->hostname ? agent_command_fill_cluster(core, &l->s, c) : -1;
+    return agent_command_fill_cluster(core, &l->s, ret);
 }
 
 /* The whole spec of a session of which memory has a part, on its way from the store. */
@@ -217,7 +213,8 @@ static const struct session_spec *agent_command_get_spec(struct core *core, stru
 void agent_command_create(struct core *core, struct session_entry *l, size_t rank)
 {
     const struct kernel *k = &l->s.kernels[rank];
-    struct message msg = { .type = MSG_KERNEL_CREATE };
+    struct message msg = { .type = MSG_KERNEL_CREATE,
+                           .kernel_create = { k->id, l->s.id, k->attempt } };
     const struct session_spec *spec = agent_command_find_agent(core, k->agent_id)
                                           ? agent_command_get_spec(core, l)
                                           : NULL;
@@ -225,7 +222,7 @@ void agent_command_create(struct core *core, struct session_entry *l, size_t ran
     if (!spec)
         return;
     AQ_FAULT("core.kernel.create.sending");
-    if (agent_command_fill_create(core, l, spec, k, &msg.kernel_create) == 0
+    if (agent_command_fill_spec(core, l, spec, k, &msg.kernel_create.spec) == 0
         && agent_command_send(core, k->agent_id, &msg)) {
         l->kernels[rank].sent_usec = clock_monotonic_usec();
         AQ_FAULT("core.kernel.create.sent");

@@ -1,81 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_spec.c - checks and keeps a kernel.create message; its command line */
-#include "agent/kernel/kernel_spec.h"
+/* kernel_program.c - a kernel's program: where it runs, what it holds, its command line */
+#include "agent/kernel/kernel_program.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "agent/kernel/bootstrap.h"
 #include "alloc/resource_txt.h"
-#include "base/fs.h"
 
-#define SPEC_MAX (4u << 20)
-
-/* Below the work directory: relative, and never upwards. */
-static bool kernel_spec_is_inner_path(const char *path)
-{
-    if (path[0] == '/')
-        return false;
-    for (const char *at = path; at; at = strchr(at, '/')) {
-        at += *at == '/';
-        if (strncmp(at, "..", 2) == 0 && (at[2] == '/' || at[2] == '\0'))
-            return false;
-    }
-    return true;
-}
-
-int kernel_spec_check(const struct msg_kernel_create *create, struct aq_error *err)
-{
-    if (create->cwd && !kernel_spec_is_inner_path(create->cwd))
-        return aq_fail_field(err, EINVAL, "cwd", "'%s' is not below the work folder", create->cwd);
-    return 0;
-}
-
-int kernel_spec_copy(const struct msg_kernel_create *create, struct message *ret,
-                     struct aq_error *err)
-{
-    const struct message msg = { .type = MSG_KERNEL_CREATE, .kernel_create = *create };
-
-    return message_copy(&msg, ret, err);
-}
-
-int kernel_spec_write(const struct msg_kernel_create *create, int64_t attempt, char **ret,
-                      struct aq_error *err)
-{
-    struct message msg = { .type = MSG_KERNEL_CREATE, .kernel_create = *create };
-    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    int r;
-
-    msg.kernel_create.attempt = attempt;
-    r = message_encode(&msg, &text, err);
-    if (r < 0)
-        return r;
-    *ret = strbuf_steal(&text);
-    return *ret ? 0 : aq_fail_oom(err);
-}
-
-int kernel_spec_read(const char *path, struct message *ret, struct aq_error *err)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    struct message msg;
-    int r = fs_read(AT_FDCWD, path, SPEC_MAX, &text, err);
-
-    if (r == 0)
-        r = message_decode(text.data, text.len, &msg, err);
-    if (r < 0)
-        return r;
-    if (msg.type != MSG_KERNEL_CREATE) {
-        message_done(&msg);
-        return aq_fail(err, EINVAL, "'%s' does not hold an order", path);
-    }
-    *ret = msg;
-    return 0;
-}
-
-static int kernel_spec_tell_mounts(const struct kernel_spec_resources *held, struct arena *arena,
-                                   struct resource_txt *file, struct aq_error *err)
+static int kernel_program_tell_mounts(const struct kernel_program_resources *held,
+                                      struct arena *arena, struct resource_txt *file,
+                                      struct aq_error *err)
 {
     struct resource_mount *told = arena_array(arena, held->mount_count + 1, sizeof(*told));
 
@@ -93,8 +29,8 @@ static int kernel_spec_tell_mounts(const struct kernel_spec_resources *held, str
     return 0;
 }
 
-int kernel_spec_write_resource(const struct kernel_spec_resources *held,
-                               const struct slot_types *types, char **ret, struct aq_error *err)
+int kernel_program_write_resource(const struct kernel_program_resources *held,
+                                  const struct slot_types *types, char **ret, struct aq_error *err)
 {
     struct resource_txt file = { .scratch_bytes = held->scratch_bytes,
                                  .slots = *held->slots,
@@ -104,7 +40,7 @@ int kernel_spec_write_resource(const struct kernel_spec_resources *held,
                                  .container_id = held->container_id };
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
-    int r = kernel_spec_tell_mounts(held, &arena, &file, err);
+    int r = kernel_program_tell_mounts(held, &arena, &file, err);
 
     if (r == 0)
         r = resource_txt_write(&file, types, &text, err);
@@ -114,15 +50,15 @@ int kernel_spec_write_resource(const struct kernel_spec_resources *held,
     return *ret ? 0 : aq_fail_oom(err);
 }
 
-struct kernel_spec_context kernel_spec_host_context(const struct settings *settings,
-                                                    const char *work,
-                                                    const struct accel_attachment *attachment)
+struct kernel_program_context kernel_program_host_context(const struct settings *settings,
+                                                          const char *work,
+                                                          const struct accel_attachment *attachment)
 {
     const char *shell = settings->shell                  ? settings->shell
                         : access("/bin/bash", X_OK) == 0 ? "/bin/bash"
                                                          : "/bin/sh";
 
-    return (struct kernel_spec_context){
+    return (struct kernel_program_context){
         .settings = settings, .work = work, .shell = shell, .attachment = attachment
     };
 }
@@ -130,7 +66,7 @@ struct kernel_spec_context kernel_spec_host_context(const struct settings *setti
 /* ---- arguments ---- */
 
 /* One word of a command into 'out'; where the next begins, NULL = not without a shell. */
-static const char *kernel_spec_take_word(const char *at, struct strbuf *out)
+static const char *kernel_program_take_word(const char *at, struct strbuf *out)
 {
     while (*at && !strchr(" \t\n", *at)) {
         const char *end;
@@ -153,8 +89,8 @@ static const char *kernel_spec_take_word(const char *at, struct strbuf *out)
     return at + strspn(at, " \t\n");
 }
 
-static int kernel_spec_split_command(const char *command, struct arena *arena,
-                                     const char *const **ret, struct aq_error *err)
+static int kernel_program_split_command(const char *command, struct arena *arena,
+                                        const char *const **ret, struct aq_error *err)
 {
     const char **argv = arena_array(arena, strlen(command) / 2 + 2, sizeof(*argv));
     const char *at = command + strspn(command, " \t\n");
@@ -163,7 +99,7 @@ static int kernel_spec_split_command(const char *command, struct arena *arena,
     while (argv && *at) {
         AQ_CLEANUP(strbuf_donep) struct strbuf word = STRBUF_INIT;
 
-        at = kernel_spec_take_word(at, &word);
+        at = kernel_program_take_word(at, &word);
         if (!at)
             return aq_fail_kind(err, ENOTSUP, "no-shell",
                                 "the image has no shell, which '%.100s' needs", command);
@@ -177,24 +113,20 @@ static int kernel_spec_split_command(const char *command, struct arena *arena,
     return 0;
 }
 
-bool kernel_spec_has_terminal(const struct msg_kernel_create *create)
+bool kernel_program_has_terminal(const struct session_spec *spec)
 {
-    return !create->spec.command
-           || (create->spec.input && strcmp(create->spec.input, KERNEL_INPUT_TERMINAL) == 0);
+    return !spec->command || (spec->input && strcmp(spec->input, KERNEL_INPUT_TERMINAL) == 0);
 }
 
-bool kernel_spec_has_input(const struct msg_kernel_create *create)
+bool kernel_program_has_input(const struct session_spec *spec)
 {
-    return create->spec.command && create->spec.input
-           && strcmp(create->spec.input, KERNEL_INPUT_STREAM) == 0;
+    return spec->command && spec->input && strcmp(spec->input, KERNEL_INPUT_STREAM) == 0;
 }
 
-int kernel_spec_argv(const struct msg_kernel_create *create,
-                     const struct kernel_spec_context *place, struct arena *arena,
-                     const char *const **ret, struct aq_error *err)
+int kernel_program_argv(const struct session_spec *spec, const struct kernel_program_context *place,
+                        struct arena *arena, const char *const **ret, struct aq_error *err)
 {
     const char **argv = arena_array(arena, 7, sizeof(*argv));
-    const struct session_spec *spec = &create->spec;
     size_t n = 0;
 
     if (!argv)
@@ -204,7 +136,7 @@ int kernel_spec_argv(const struct msg_kernel_create *create,
         return aq_fail_as(err, ENOTSUP, "no-shell", "bootstrap",
                           "the image has no shell, which a bootstrap script needs");
     if (!place->shell)
-        return spec->command ? kernel_spec_split_command(spec->command, arena, ret, err) : 0;
+        return spec->command ? kernel_program_split_command(spec->command, arena, ret, err) : 0;
     if (!spec->command && !spec->bootstrap) {
         argv[0] = place->shell;
         argv[1] = "-l";

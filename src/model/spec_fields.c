@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session_spec_json.c - specs of sessions as JSON: in the store, in kernel.create, in answers */
-#include "model/session_spec_internal.h"
+/* spec_fields.c - specs as JSON, by the tables of their members */
+#include "model/spec_fields.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -9,11 +9,14 @@
 
 #include "base/json_load.h"
 
-static bool spec_is_said(union spec_place at, enum spec_kind kind)
+bool spec_field_is_said(const struct spec_field *field, const void *spec)
 {
-    switch (kind) {
+    union spec_place at = spec_place(spec, field);
+
+    switch (field->kind) {
     case SPEC_TEXT:
     case SPEC_AMOUNT:
+    case SPEC_JSON:
         return *at.text;
     case SPEC_FLAG:
         return *at.flag;
@@ -38,12 +41,18 @@ static bool spec_is_meant(const struct spec_field *field, enum session_spec_part
 
 /* ---- writing ---- */
 
-static void spec_write_value(union spec_place at, enum spec_kind kind, struct jsonw *w)
+void spec_field_write(const struct spec_field *field, const void *spec, struct jsonw *w)
 {
-    switch (kind) {
+    union spec_place at = spec_place(spec, field);
+
+    jsonw_key(w, field->key);
+    switch (field->kind) {
     case SPEC_TEXT:
     case SPEC_AMOUNT:
         jsonw_str(w, *at.text);
+        return;
+    case SPEC_JSON:
+        jsonw_raw(w, *at.text, strlen(*at.text));
         return;
     case SPEC_FLAG:
         jsonw_bool(w, *at.flag);
@@ -75,20 +84,13 @@ static void spec_write_value(union spec_place at, enum spec_kind kind, struct js
     }
 }
 
-static void spec_write_member(const struct session_spec *spec, const struct spec_field *field,
-                              struct jsonw *w)
-{
-    jsonw_key(w, field->key);
-    spec_write_value(spec_place(spec, field), field->kind, w);
-}
-
-void session_spec_write(const struct session_spec *spec, enum session_spec_part part,
-                        struct jsonw *w)
+void spec_fields_write(const struct spec_field *fields, const void *spec,
+                       enum session_spec_part part, struct jsonw *w)
 {
     const char *group = NULL; /* that is open */
 
-    for (const struct spec_field *field = spec_fields; field->key; field++) {
-        if (!spec_is_meant(field, part) || !spec_is_said(spec_place(spec, field), field->kind))
+    for (const struct spec_field *field = fields; field->key; field++) {
+        if (!spec_is_meant(field, part) || !spec_field_is_said(field, spec))
             continue;
         if (group && group != field->group)
             jsonw_object_end(w);
@@ -97,20 +99,10 @@ void session_spec_write(const struct session_spec *spec, enum session_spec_part 
             jsonw_object_begin(w);
         }
         group = field->group;
-        spec_write_member(spec, field, w);
+        spec_field_write(field, spec, w);
     }
     if (group)
         jsonw_object_end(w);
-}
-
-void session_spec_write_resource_opts(const struct session_spec *spec, struct jsonw *w)
-{
-    jsonw_object_begin(w);
-    for (const struct spec_field *field = spec_fields; field->key; field++)
-        if (field->group && strcmp(field->group, SPEC_RESOURCE_OPTS) == 0
-            && spec_is_said(spec_place(spec, field), field->kind))
-            spec_write_member(spec, field, w);
-    jsonw_object_end(w);
 }
 
 /* ---- reading ---- */
@@ -133,6 +125,18 @@ static int spec_read_text(const struct spec_field *field, const json_t *value, s
     } else {
         return spec_refuse(field, "text", err);
     }
+    return *ret ? 0 : aq_fail_oom(err);
+}
+
+static int spec_read_json(const struct spec_field *field, const json_t *value, struct arena *arena,
+                          const char **ret, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *text = NULL;
+
+    if (!json_is_object(value) && !json_is_array(value))
+        return spec_refuse(field, "an object or a list", err);
+    text = json_dump_text(value, JSON_COMPACT | JSON_PRESERVE_ORDER);
+    *ret = text ? arena_strdup(arena, text) : NULL;
     return *ret ? 0 : aq_fail_oom(err);
 }
 
@@ -204,6 +208,8 @@ static int spec_read_value(const struct spec_field *field, const json_t *value, 
         return json_is_string(value) || json_is_integer(value)
                    ? spec_read_text(field, value, arena, at.text, err)
                    : 0;
+    case SPEC_JSON:
+        return spec_read_json(field, value, arena, at.text, err);
     case SPEC_FLAG:
         *at.flag = json_is_true(value);
         return json_is_boolean(value) ? 0 : spec_refuse(field, "true or false", err);
@@ -213,7 +219,9 @@ static int spec_read_value(const struct spec_field *field, const json_t *value, 
         return 0;
     case SPEC_NUMBER:
         *at.number = json_integer_value(value);
-        return json_is_integer(value) ? 0 : spec_refuse(field, "a whole number", err);
+        return json_is_integer(value) && *at.number >= 0
+                   ? 0
+                   : spec_refuse(field, "a whole number, not negative", err);
     case SPEC_TEXTS:
         return spec_read_texts(field, value, arena, at.texts, err);
     case SPEC_PORTS:
@@ -224,12 +232,13 @@ static int spec_read_value(const struct spec_field *field, const json_t *value, 
     return 0;
 }
 
-int session_spec_read(const json_t *object, enum session_spec_part part, struct arena *arena,
-                      struct session_spec *ret, struct aq_error *err)
+int spec_fields_read(const struct spec_field *fields, const json_t *object,
+                     enum session_spec_part part, struct arena *arena, void *ret,
+                     struct aq_error *err)
 {
     int r = 0;
 
-    for (const struct spec_field *field = spec_fields; r == 0 && field->key; field++) {
+    for (const struct spec_field *field = fields; r == 0 && field->key; field++) {
         const json_t *from = field->group ? json_object_get(object, field->group) : object;
         const json_t *value = json_object_get(from, field->key);
 
@@ -237,32 +246,4 @@ int session_spec_read(const json_t *object, enum session_spec_part part, struct 
             r = spec_read_value(field, value, arena, spec_place(ret, field), err);
     }
     return r;
-}
-
-int session_spec_parse(const char *text, struct arena *arena, struct session_spec *ret,
-                       struct aq_error *err)
-{
-    json_auto_t *object = NULL;
-
-    *ret = (struct session_spec){ .image = NULL };
-    if (!text)
-        return 0;
-    object = json_load_string(text, JSON_REJECT_DUPLICATES);
-    if (!object && errno == ENOMEM)
-        return aq_fail_oom(err);
-    if (!json_is_object(object))
-        return aq_fail_field(err, EINVAL, "spec", "a session's spec is no JSON object");
-    return session_spec_read(object, SESSION_SPEC_ALL, arena, ret, err);
-}
-
-/* ---- comparing ---- */
-
-bool session_spec_equals(const struct session_spec *a, const struct session_spec *b)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf text_a = STRBUF_INIT, text_b = STRBUF_INIT;
-    struct jsonw w_a = jsonw_make(&text_a), w_b = jsonw_make(&text_b);
-
-    session_spec_write(a, SESSION_SPEC_ALL, &w_a);
-    session_spec_write(b, SESSION_SPEC_ALL, &w_b);
-    return text_a.len == text_b.len && memcmp(text_a.data, text_b.data, text_a.len) == 0;
 }

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_spec.h - checks and keeps a kernel.create message; its command line
- *
- * The command is kept as it came, in spec.json.
- */
-#ifndef AQ_AGENT_KERNEL_KERNEL_SPEC_H
-#define AQ_AGENT_KERNEL_KERNEL_SPEC_H
+/* kernel_program.h - a kernel's program: where it runs, what it holds, its command line */
+#ifndef AQ_AGENT_KERNEL_KERNEL_PROGRAM_H
+#define AQ_AGENT_KERNEL_KERNEL_PROGRAM_H
 
 #include "agent/accel/accel.h"
 #include "agent/image/config.h"
@@ -12,24 +9,11 @@
 #include "agent/settings/settings.h"
 #include "alloc/grant.h"
 #include "base/arena.h"
-#include "link/message.h"
+#include "model/kernel_spec.h"
 #include "model/slot.h"
 
-/* What the agent itself checks: -EINVAL with the member as field. */
-int kernel_spec_check(const struct msg_kernel_create *create, struct aq_error *err);
-
-/* A copy of the command that stands alone; message_done() when done with it. */
-int kernel_spec_copy(const struct msg_kernel_create *create, struct message *ret,
-                     struct aq_error *err);
-
-/* The text of spec.json with this attempt; caller frees. */
-int kernel_spec_write(const struct msg_kernel_create *create, int64_t attempt, char **ret,
-                      struct aq_error *err);
-/* Read spec.json, once for each process of the agent; message_done() when done with it. */
-int kernel_spec_read(const char *path, struct message *ret, struct aq_error *err);
-
 /* What a kernel got, for its resource.txt; borrowed. */
-struct kernel_spec_resources {
+struct kernel_program_resources {
     const struct slots *slots;
     const struct alloc_grant *grant;
     const struct accel_attachment *attachment;
@@ -40,11 +24,11 @@ struct kernel_spec_resources {
 };
 
 /* The text of config/resource.txt; caller frees. */
-int kernel_spec_write_resource(const struct kernel_spec_resources *held,
-                               const struct slot_types *types, char **ret, struct aq_error *err);
+int kernel_program_write_resource(const struct kernel_program_resources *held,
+                                  const struct slot_types *types, char **ret, struct aq_error *err);
 
 /* Where a program runs: what argv and environment depend on beside the command. */
-struct kernel_spec_context {
+struct kernel_program_context {
     const struct settings *settings;
     const char *work;           /* absolute path of the work directory, as the program sees it */
     const char *shell;          /* of interactive kernels, and for commands; NULL = there is none */
@@ -60,19 +44,17 @@ struct kernel_spec_context {
 };
 
 /* The place of a process of the node. */
-struct kernel_spec_context kernel_spec_host_context(const struct settings *settings,
-                                                    const char *work,
-                                                    const struct accel_attachment *attachment);
+struct kernel_program_context kernel_program_host_context(
+    const struct settings *settings, const char *work, const struct accel_attachment *attachment);
 
 /* Whether its program gets a terminal, or else an input that is passed on to it. */
-bool kernel_spec_has_terminal(const struct msg_kernel_create *create);
-bool kernel_spec_has_input(const struct msg_kernel_create *create);
+bool kernel_program_has_terminal(const struct session_spec *spec);
+bool kernel_program_has_input(const struct session_spec *spec);
 
 /* NULL-terminated, in the arena. Without a shell a command is taken apart by
  * blanks and quotes alone, and an interactive kernel has nothing to run:
  * argv[0] is NULL. -ENOTSUP for what needs a shell, -ENOMEM.
  */
-int kernel_spec_argv(const struct msg_kernel_create *create,
-                     const struct kernel_spec_context *place, struct arena *arena,
-                     const char *const **ret, struct aq_error *err);
+int kernel_program_argv(const struct session_spec *spec, const struct kernel_program_context *place,
+                        struct arena *arena, const char *const **ret, struct aq_error *err);
 #endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel_spec.h - what a kernel is told of itself and its session
+ *
+ * The manager fills it, kernel.create carries it, the agent keeps it and reads what it needs from
+ * there. Pure; all texts are UTF-8.
+ */
+#ifndef AQ_MODEL_KERNEL_SPEC_H
+#define AQ_MODEL_KERNEL_SPEC_H
+
+#include "model/session_spec.h"
+
+/* Zeroed: nothing is said. */
+struct kernel_spec {
+    const char *session_name, *session_type; /* "interactive", "batch", "inference", "system" */
+    const char *role;                        /* "main" or "sub" */
+    int64_t index, rank;                     /* 1-based in the role, 0-based in the session */
+    const char *hostname;                    /* "main1" */
+    int64_t cluster_size;
+    const char *replicas; /* "main:1,sub:2" */
+    const char *hosts;    /* "main1,sub1,sub2" */
+    const char *access_key, *user_id, *user_email, *user_name;
+    const char *group_id; /* of its project */
+    const char *slots;    /* JSON {"cpu":"1","mem":"1073741824"} */
+    const char *devices;  /* JSON as kernel_status.alloc, of slots of which the scheduler chose the
+                             one device that gives all; NULL = which ones is up to the agent */
+    const char *cwd;      /* below the work directory; NULL = the work directory */
+    int64_t batch_timeout_usec; /* 0 = none */
+    const char *ssh_seed; /* 64 hexadecimal digits: what the session's SSH keys are made from */
+    const char *ssh_public_key;  /* its user's own, that lets in, too; NULL = none */
+    struct session_spec session; /* SESSION_SPEC_OF_AGENT, as keys beside the others */
+};
+
+/* The members of an object that is open. -EINVAL with the key as field for what has to be JSON and
+ * is not, -ENOMEM.
+ */
+int kernel_spec_write(const struct kernel_spec *spec, struct jsonw *w, struct aq_error *err);
+
+/* As session_spec_read(); -EINVAL, too, without slots. */
+int kernel_spec_read(const struct json_t *object, struct arena *arena, struct kernel_spec *ret,
+                     struct aq_error *err) AQ_UNTRUSTED;
+
+#endif
