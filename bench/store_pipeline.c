@@ -12,8 +12,8 @@
 static const char insert_session[] =
     "INSERT INTO sessions (seq, id, name, type, status, version, result, priority, user_id,"
     " project_id, access_key, domain, resource_group, kernel_count, spec, forced, created_at,"
-    " status_changed_at, batch_timeout) VALUES ($1, $2, $3, 'batch', 'PENDING', 1, 'UNDEFINED',"
-    " 10, $4, $5, 'AKIAIOSFODNN7EXAMPLE', 'default', NULL, 1, $6, 0, $7, $7, 0)";
+    " status_changed_at) VALUES ($1, $2, $3, 'batch', 'PENDING', 1, 'UNDEFINED',"
+    " 10, $4, $5, 'AKIAIOSFODNN7EXAMPLE', 'default', NULL, 1, $6, 0, $7, $7)";
 static const char insert_kernel[] =
     "INSERT INTO kernels (session_seq, rank, id, role, role_index, status, version, attempt,"
     " requested, status_changed_at) VALUES ($1, 0, $2, 'main', 1, 'PENDING', 1, 0, $3, $4)";

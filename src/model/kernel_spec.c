@@ -31,7 +31,6 @@ static const struct spec_field kernel_spec_fields[] = {
     FIELD(slots, SPEC_JSON),
     FIELD(devices, SPEC_JSON),
     FIELD(cwd, SPEC_TEXT),
-    FIELD(batch_timeout_usec, SPEC_NUMBER),
     FIELD(ssh_seed, SPEC_TEXT),
     FIELD(ssh_public_key, SPEC_TEXT),
     { .key = NULL },

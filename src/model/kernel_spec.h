@@ -24,7 +24,6 @@ struct kernel_spec {
     const char *devices;  /* JSON as kernel_status.alloc, of slots of which the scheduler chose the
                              one device that gives all; NULL = which ones is up to the agent */
     const char *cwd;      /* below the work directory; NULL = the work directory */
-    int64_t batch_timeout_usec; /* 0 = none */
     const char *ssh_seed; /* 64 hexadecimal digits: what the session's SSH keys are made from */
     const char *ssh_public_key;  /* its user's own, that lets in, too; NULL = none */
     struct session_spec session; /* SESSION_SPEC_OF_AGENT, as keys beside the others */

@@ -104,10 +104,9 @@ struct session {
     char *status_data;         /* JSON; for PENDING the scheduler's explanation; NULL = none */
     bool forced;               /* termination without grace was asked for */
     int64_t created_usec, status_changed_usec;
-    int64_t starts_usec;        /* reservation for batch sessions; 0 = none */
-    int64_t batch_timeout_usec; /* 0 = none */
-    int64_t running_usec;       /* when RUNNING began; 0 = not yet */
-    struct retry_record retry;  /* failures on the way to RUNNING since it ran last */
+    int64_t starts_usec;       /* reservation for batch sessions; 0 = none */
+    int64_t running_usec;      /* when RUNNING began; 0 = not yet */
+    struct retry_record retry; /* failures on the way to RUNNING since it ran last */
     struct session_dependency *dependencies;
     size_t dependency_count;
     struct kernel *kernels; /* by rank */

@@ -34,6 +34,7 @@ static const struct spec_field spec_fields[] = {
     { "shmem", OPTS, SPEC_AMOUNT, AT(shmem), "config.resource_opts.shmem", 64, true },
     { RESOURCE_OPTS_SPLITTING, OPTS, SPEC_CHOICE, AT(splitting), NULL, 0, true },
     { "preopen_ports", NULL, SPEC_PORTS, AT(ports), "preopen_ports", 1000, true },
+    { "batch_timeout_usec", NULL, SPEC_NUMBER, AT(batch_timeout_usec), "batch_timeout", 0, true },
     { "agents", SCHEDULING, SPEC_TEXTS, AT(agents), "agent_list", 1000, false },
     { "agents_preferred", SCHEDULING, SPEC_FLAG, AT(agents_preferred), NULL, 0, false },
     { "group", SCHEDULING, SPEC_TEXT, AT(session_group), "session_group.name", 64, false },

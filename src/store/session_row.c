@@ -29,7 +29,6 @@ void session_read_row(struct row *row, struct session *ret, size_t *ret_kernel_c
     ret->status_changed_usec = sql_get_int(q);
     ret->starts_usec = sql_get_int(q);
     ret->running_usec = sql_get_int(q);
-    ret->batch_timeout_usec = sql_get_int(q);
     ret->image = row_text(row);
     ret->tag = row_text(row);
     ROW_PARSE(row, cluster_mode_parse, &ret->is_multi_node);

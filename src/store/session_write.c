@@ -51,8 +51,8 @@ static int session_insert_row(struct store_tx *tx, const struct session *s, stru
         "INSERT INTO sessions (seq, id, name, type, status, version, result, priority, user_id,"
         " project_id, access_key, domain, resource_group, kernel_count, image, tag,"
         " cluster_mode, spec, reason, status_data, forced, created_at, status_changed_at,"
-        " starts_at, running_at, batch_timeout)"
-        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        " starts_at, running_at)"
+        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         &q, err);
 
     if (r < 0)
@@ -82,7 +82,6 @@ static int session_insert_row(struct store_tx *tx, const struct session *s, stru
     sql_put_int(q, s->status_changed_usec);
     sql_put_time(q, s->starts_usec);
     sql_put_time(q, s->running_usec);
-    sql_put_int(q, s->batch_timeout_usec);
     return sql_change_one(q, session_refuse_insert, s, err);
 }
 

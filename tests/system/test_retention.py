@@ -145,10 +145,10 @@ def test_usage_of_removed_sessions_counts_for_fair_share():
 ENDED_SESSIONS = f"""
 INSERT INTO sessions (seq, id, name, type, status, version, result, priority, user_id, project_id,
                       access_key, domain, resource_group, kernel_count, forced, created_at,
-                      status_changed_at, terminated_at, batch_timeout)
+                      status_changed_at, terminated_at)
     WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {MANY})
     SELECT 1000 + n.i, 'ended-' || n.i, 'ended', t.type, 'TERMINATED', 1, 'SUCCESS', 10, t.user_id,
-           t.project_id, t.access_key, t.domain, t.resource_group, 1, 0, n.i, 1000 + n.i, 1000 + n.i, 0
+           t.project_id, t.access_key, t.domain, t.resource_group, 1, 0, n.i, 1000 + n.i, 1000 + n.i
     FROM n, sessions t WHERE t.name = 'template';
 INSERT INTO kernels (session_seq, rank, id, role, role_index, status, version, attempt, requested,
                      status_changed_at)

@@ -5,8 +5,8 @@
 
 #include "agent/kernel/container_spec.h"
 #include "agent/kernel/devices.h"
-#include "agent/kernel/kernel_internal.h"
 #include "agent/kernel/kernel_command.h"
+#include "agent/kernel/kernel_internal.h"
 #include "agent/kernel/services.h"
 #include "base/clock.h"
 #include "base/fault.h"

@@ -88,8 +88,9 @@ const struct field session_fields[] = {
       SESSION_BOOTSTRAP_MAX },
     { "starts_at|startsAt", FIELD_STR, FIELD_NULLABLE, AT(starts_at), 1, 64,
       .doc = "a date, or a duration from now; batch only" },
-    { "batch_timeout|batchTimeout", FIELD_DURATION, FIELD_NULLABLE, AT(request.batch_timeout_usec),
-      0, INT64_C(31536000), .doc = "seconds, or a text such as 1h30m; 0 = no limit; batch only" },
+    { "batch_timeout|batchTimeout", FIELD_DURATION, FIELD_NULLABLE,
+      AT(request.spec.batch_timeout_usec), 0, INT64_C(31536000),
+      .doc = "seconds, or a text such as 1h30m; 0 = no limit; batch only" },
     { "dependencies", FIELD_STR_LIST, FIELD_NULLABLE, AT(dependencies), 0, 256,
       .doc = "ids or names of sessions that must succeed first" },
     { "priority", FIELD_INT, FIELD_NULLABLE, AT(priority), 0, 100 },
@@ -140,7 +141,7 @@ static int session_params_read_batch(struct session_params *params, struct aq_er
         return api_fail_param(err, "startupCommand", "is required for a batch session");
     if (!is_batch && params->starts_at)
         return api_fail_param(err, "starts_at", "is for batch sessions only");
-    if (!is_batch && request->batch_timeout_usec)
+    if (!is_batch && request->spec.batch_timeout_usec)
         return api_fail_param(err, "batch_timeout", "is for batch sessions only");
     if (!params->starts_at || clock_parse_date(params->starts_at, &request->starts_usec) == 0)
         return 0;

@@ -117,7 +117,6 @@ struct session_request {
     bool multi_node;                 /* kernels may go to different agents */
     int priority;                    /* < 0 = 10 */
     int64_t starts_usec;             /* batch only; 0 = none */
-    int64_t batch_timeout_usec;      /* batch only; 0 = none */
     const char *const *dependencies; /* ids or names of the owner's sessions */
     size_t dependency_count;
     bool reuse; /* a live one with this name and image will do */

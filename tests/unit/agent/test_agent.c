@@ -386,7 +386,7 @@ static void test_batch_timeout(void **state)
     struct scene *s = *state;
     struct msg_kernel_create create = scene_order("sleep 1000");
 
-    create.spec.batch_timeout_usec = 50 * USEC_PER_MSEC;
+    create.spec.session.batch_timeout_usec = 50 * USEC_PER_MSEC;
     scene_create(s, &create);
     RUN_UNTIL(s, scene_is_final(s, &create.kernel_id));
     assert_string_equal(scene_find(s, &create.kernel_id)->reason, "task-timeout");

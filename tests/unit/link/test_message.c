@@ -126,14 +126,14 @@ static void test_create_round_trip(void **state)
                                      .index = 1,
                                      .hostname = "main1",
                                      .slots = "{\"cpu\":\"0.5\",\"mem\":\"1024\"}",
-                                     .batch_timeout_usec = INT64_MAX,
                                      .ssh_seed = "00ff",
                                      .ssh_public_key = "ssh-ed25519 AAAA",
                                      .session = { .command = "echo 'x' && exit 3",
                                                   .environ = { environ, AQ_COUNT(environ) },
                                                   .shmem = "64m",
                                                   .splitting = SPLITTING_FORBIDDEN,
-                                                  .ports = { ports, AQ_COUNT(ports) } } } },
+                                                  .ports = { ports, AQ_COUNT(ports) },
+                                                  .batch_timeout_usec = INT64_MAX } } },
     };
     const struct kernel_spec *spec;
     struct message got;
@@ -145,7 +145,7 @@ static void test_create_round_trip(void **state)
     assert_int_equal(spec->session.environ.count, 3);
     assert_string_equal(spec->session.environ.items[2].value, "a\"\n\x01");
     assert_string_equal(spec->slots, msg.kernel_create.spec.slots);
-    assert_int_equal(spec->batch_timeout_usec, INT64_MAX);
+    assert_int_equal(spec->session.batch_timeout_usec, INT64_MAX);
     assert_string_equal(spec->ssh_seed, "00ff");
     assert_string_equal(spec->ssh_public_key, "ssh-ed25519 AAAA");
     assert_null(spec->session.bootstrap);

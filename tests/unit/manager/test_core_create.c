@@ -39,8 +39,9 @@ static void test_requests(void **state)
     REFUSED(req.spec.command = NULL, EINVAL, "startupCommand");
     REFUSED(req.spec.command = "\xff", EINVAL, "startupCommand");
     REFUSED(req.type = SESSION_INTERACTIVE; req.starts_usec = 1, EINVAL, "starts_at");
-    REFUSED(req.type = SESSION_INTERACTIVE; req.batch_timeout_usec = 1, EINVAL, "batch_timeout");
-    REFUSED(req.batch_timeout_usec = -1, EINVAL, "batch_timeout");
+    REFUSED(req.type = SESSION_INTERACTIVE;
+            req.spec.batch_timeout_usec = 1, EINVAL, "batch_timeout");
+    REFUSED(req.spec.batch_timeout_usec = -1, EINVAL, "batch_timeout");
     REFUSED(req.access_key = "AKIANOBODY", EACCES, "owner_access_key");
     REFUSED(req.domain = "elsewhere", EINVAL, "domain");
     REFUSED(req.group = "elsewhere", EINVAL, "group");

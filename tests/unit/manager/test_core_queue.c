@@ -136,7 +136,7 @@ static void test_outlook(void **state)
 
         (void)snprintf(name, sizeof(name), "job-%d", i);
         req.name = name;
-        req.batch_timeout_usec = i == 1 ? 0 : 3600 * USEC_PER_SEC;
+        req.spec.batch_timeout_usec = i == 1 ? 0 : 3600 * USEC_PER_SEC;
         a = create(&req);
         assert_int_equal(a.r, 0);
         ids[i] = a.created.id;

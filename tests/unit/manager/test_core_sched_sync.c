@@ -121,7 +121,7 @@ static struct uuid submit_timed(const char *name, const char *slot, int64_t amou
                                    .spec.command = "true",
                                    .access_key = USER_KEY,
                                    .priority = -1,
-                                   .batch_timeout_usec = timeout_usec };
+                                   .spec.batch_timeout_usec = timeout_usec };
     struct answer a;
 
     assert_int_equal(slots_set(&wanted, slot_name_intern(slot, strlen(slot)), amount), 0);

@@ -26,6 +26,7 @@ static const struct session_spec whole = { .image = "python:3.9",
                                            .session_group = "replicas",
                                            .packs = true,
                                            .group_is_strict = true,
+                                           .batch_timeout_usec = 90000000,
                                            .job_priority = 7,
                                            .is_preemptible = true,
                                            .is_movable = true,
@@ -52,22 +53,23 @@ static void test_written_form(void **state)
 
     (void)state;
     assert_string_equal(
-        all, "{\"image\":\"python:3.9\",\"architecture\":\"aarch64\","
-             "\"command\":\"echo 'x' && exit 3\",\"input\":\"stream\","
-             "\"bootstrap\":\"pip install x\\n\",\"tag\":\"night\","
-             "\"callback_url\":\"https://example.com/\","
-             "\"environ\":{\"PATH\":\"/bin\",\"scheduling\":\"\\\"a\\\":{}\"},"
-             "\"resource_opts\":{\"shmem\":\"64m\",\"allow_fractional_resource_fragmentation\":"
-             "false},\"preopen_ports\":[8080,9000],\"scheduling\":{\"agents\":[\"i-1\",\"i-2\"],"
-             "\"agents_preferred\":true,\"group\":\"replicas\",\"packs\":true,"
-             "\"group_strict\":true,\"job_priority\":7,\"preemptible\":true,\"movable\":true,"
-             "\"wait_for_capacity\":true}}");
+        all,
+        "{\"image\":\"python:3.9\",\"architecture\":\"aarch64\","
+        "\"command\":\"echo 'x' && exit 3\",\"input\":\"stream\","
+        "\"bootstrap\":\"pip install x\\n\",\"tag\":\"night\","
+        "\"callback_url\":\"https://example.com/\","
+        "\"environ\":{\"PATH\":\"/bin\",\"scheduling\":\"\\\"a\\\":{}\"},"
+        "\"resource_opts\":{\"shmem\":\"64m\",\"allow_fractional_resource_fragmentation\":"
+        "false},\"preopen_ports\":[8080,9000],\"batch_timeout_usec\":90000000,\"scheduling\":{\"agents\":[\"i-1\",\"i-2\"],"
+        "\"agents_preferred\":true,\"group\":\"replicas\",\"packs\":true,"
+        "\"group_strict\":true,\"job_priority\":7,\"preemptible\":true,\"movable\":true,"
+        "\"wait_for_capacity\":true}}");
     assert_string_equal(
         agent, "{\"image\":\"python:3.9\",\"command\":\"echo 'x' && exit 3\",\"input\":\"stream\","
                "\"bootstrap\":\"pip install x\\n\","
                "\"environ\":{\"PATH\":\"/bin\",\"scheduling\":\"\\\"a\\\":{}\"},"
                "\"resource_opts\":{\"shmem\":\"64m\",\"allow_fractional_resource_fragmentation\":"
-               "false},\"preopen_ports\":[8080,9000]}");
+               "false},\"preopen_ports\":[8080,9000],\"batch_timeout_usec\":90000000}");
     assert_string_equal(least, "{\"image\":\"sh\"}");
 }
 
@@ -136,6 +138,7 @@ static void test_damaged(void **state)
         { "{\"scheduling\":{\"agents\":[1]}}", "agents" },
         { "{\"scheduling\":{\"movable\":\"yes\"}}", "movable" },
         { "{\"scheduling\":{\"job_priority\":\"7\"}}", "job_priority" },
+        { "{\"batch_timeout_usec\":-1}", "batch_timeout_usec" },
     };
 
     (void)state;
@@ -179,6 +182,7 @@ static void test_bounds(void **state)
     check_refused((struct session_spec){ .environ = { &pair, 1 } }, "environ", "name");
     check_refused((struct session_spec){ .ports = { (int64_t[]){ 80 }, 1 } }, "preopen_ports",
                   "larger");
+    check_refused((struct session_spec){ .batch_timeout_usec = -1 }, "batch_timeout", "negative");
 }
 
 /* Long texts are left to the store, whatever they are. */

@@ -294,7 +294,7 @@ static void run_parts(const char *dir)
         req.spec.group_is_strict = i == 1;
         req.cluster_size = i == 1 ? 2 : 1;
         req.multi_node = true;
-        req.batch_timeout_usec = 600 * USEC_PER_SEC;
+        req.spec.batch_timeout_usec = 600 * USEC_PER_SEC;
         oom_set_slot(&req.resources, "cuda.shares", shares[i] * AMOUNT_ONE / 10);
         a[i] = oom_create(&req);
         oom_pause(true);

@@ -323,7 +323,7 @@ static void run_shares(const char *dir)
                                    .spec.command = "true",
                                    .access_key = USER_KEY,
                                    .priority = -1,
-                                   .batch_timeout_usec = 3600 * USEC_PER_SEC };
+                                   .spec.batch_timeout_usec = 3600 * USEC_PER_SEC };
     static const char *const names[] = { "share1", "share2", "share3", "share4" };
     struct answer a[AQ_COUNT(names)];
     bool is_fair;

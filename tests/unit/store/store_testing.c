@@ -210,7 +210,9 @@ struct session *add_session(struct event_batch *batch, const struct bench *b, co
                             size_t kernels)
 {
     struct event *e = event_batch_add(batch, EVENT_SESSION_CREATED, 3000);
-    const struct session_spec spec = { .image = "python:3.9", .command = "true", .tag = "night" };
+    const struct session_spec spec = {
+        .image = "python:3.9", .command = "true", .tag = "night", .batch_timeout_usec = 60
+    };
     struct session *s = &e->session;
 
     *s = (struct session){ .id = uuid_random(),
@@ -226,7 +228,6 @@ struct session *add_session(struct event_batch *batch, const struct bench *b, co
                            .tag = strdup("night"),
                            .created_usec = 3000,
                            .status_changed_usec = 3000,
-                           .batch_timeout_usec = 60,
                            .kernels = calloc(kernels, sizeof(struct kernel)),
                            .kernel_count = kernels };
     (void)snprintf(s->name, sizeof(s->name), "%s", name);
@@ -286,7 +287,7 @@ static void write_session(struct strbuf *out, const struct session *s)
                 s->spec->image, s->spec->command, s->spec->tag, s->reason ? s->reason : "-",
                 s->status_data ? s->status_data : "-", s->forced, (long long)s->created_usec,
                 (long long)s->status_changed_usec, (long long)s->starts_usec,
-                (long long)s->batch_timeout_usec, (long long)s->running_usec);
+                (long long)s->spec->batch_timeout_usec, (long long)s->running_usec);
     for (size_t i = 0; i < s->dependency_count; i++)
         strbuf_addf(out, "  after %s ended=%d %s\n", uuid_format(&s->dependencies[i].id, id),
                     s->dependencies[i].ended, session_result_name(s->dependencies[i].result));

@@ -173,6 +173,46 @@ static void test_pending_sessions_are_limited(void **state)
     }
 }
 
+/* What a time limit was is a member of the spec; what is no spec stays. */
+static void test_batch_timeouts_are_in_specs(void **state)
+{
+    static const struct {
+        const char *spec; /* in SQL */
+        int64_t timeout;
+        const char *after; /* NULL = null */
+    } rows[] = {
+        { "'{\"image\":\"sh\",\"environ\":{\"B\":\"?\",\"A\":\"\"}}'", INT64_C(90000000),
+          "{\"batch_timeout_usec\":90000000,\"image\":\"sh\",\"environ\":{\"B\":\"?\",\"A\":\"\"}}" },
+        { "'{\"image\":\"sh\"}'", 0, "{\"image\":\"sh\"}" },
+        { "'[damaged'", 5, "[damaged" },
+        { "NULL", 5, NULL },
+    };
+    AQ_CLEANUP(sql_closep) struct sql *db = open_before("move_batch_timeout");
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+
+    (void)state;
+    assert_int_equal(sql_run_script(db, "PRAGMA foreign_keys = OFF", NULL), 0);
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        AQ_CLEANUP(aq_freep) char *insert = aq_format(
+            "INSERT INTO sessions (seq, id, name, type, status, version, result, priority,"
+            " user_id, project_id, access_key, domain, kernel_count, spec, forced, created_at,"
+            " status_changed_at, batch_timeout) VALUES (%zu, %zu, 'job-%zu', 'batch', 'PENDING', 1,"
+            " 'UNDEFINED', 10, 'u', 'p', 'k', 'd', 1, %s, 0, 1, 1, %lld)",
+            i, i, i, rows[i].spec, (long long)rows[i].timeout);
+
+        assert_int_equal(sql_run_script(db, insert, NULL), 0);
+    }
+    assert_int_equal(migrate(db, store_migrations, store_migration_count, NULL), 0);
+    assert_int_equal(sql_prepare_once(db, "SELECT spec FROM sessions ORDER BY seq", &q, NULL), 0);
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        const char *spec;
+
+        assert_int_equal(sql_step(q, NULL), 1);
+        spec = sql_get_text(q);
+        assert_row(rows[i].after ? spec && strcmp(spec, rows[i].after) == 0 : !spec, "%s", spec);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -182,6 +222,7 @@ int main(void)
         cmocka_unit_test(test_half_is_undone),
         cmocka_unit_test(test_settings_become_keys),
         cmocka_unit_test(test_pending_sessions_are_limited),
+        cmocka_unit_test(test_batch_timeouts_are_in_specs),
         cmocka_unit_test_setup_teardown(test_ours, bench_setup, bench_teardown),
     };
 

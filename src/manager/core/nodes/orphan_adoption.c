@@ -293,8 +293,7 @@ static int adoption_build_session(struct adoption *a, const struct kernel_spec *
                                    .domain = project ? project->domain : NULL,
                                    .cluster_size = (uint32_t)a->count,
                                    .multi_node = adoption_is_multi_node(a),
-                                   .priority = -1,
-                                   .batch_timeout_usec = spec->batch_timeout_usec };
+                                   .priority = -1 };
     int r;
 
     if (!spec->session_type || session_type_parse(spec->session_type, &req.type) < 0)

@@ -128,7 +128,6 @@ static int agent_command_fill_spec(struct core *core, const struct session_entry
         .user_name = owner ? owner->username : NULL,
         .slots = arena_strdup(&core->scratch, slots.data),
         .devices = k->alloc,
-        .batch_timeout_usec = l->s.batch_timeout_usec,
         .ssh_public_key = key ? key->ssh_public_key : NULL,
         .session = agent_command_session_spec(l, spec, k),
     };

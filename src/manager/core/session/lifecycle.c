@@ -243,7 +243,8 @@ static void lifecycle_restart(struct core *core, struct session_entry *l)
 
 static void lifecycle_running(struct core *core, struct session_entry *l, int64_t now)
 {
-    int64_t limit = l->s.batch_timeout_usec ? l->s.batch_timeout_usec + BATCH_MARGIN_USEC : 0;
+    int64_t timeout = l->s.spec->batch_timeout_usec;
+    int64_t limit = timeout ? timeout + BATCH_MARGIN_USEC : 0;
     bool degraded = false;
 
     if (lifecycle_has_ended(core, l, 0, now)) {

@@ -24,7 +24,7 @@ static int request_check_batch(const struct session_request *req, struct aq_erro
                                  "a batch session needs a command to run");
     } else if (req->starts_usec) {
         return aq_fail_field(err, EINVAL, "starts_at", "only a batch session can start later");
-    } else if (req->batch_timeout_usec) {
+    } else if (req->spec.batch_timeout_usec) {
         return aq_fail_field(err, EINVAL, "batch_timeout",
                              "only a batch session can have a time limit");
     }
@@ -32,8 +32,6 @@ static int request_check_batch(const struct session_request *req, struct aq_erro
         return aq_fail_field(err, EINVAL, "input", "is for batch sessions only");
     if (req->starts_usec < 0)
         return aq_fail_field(err, EINVAL, "starts_at", "a start before 1970 is not possible");
-    if (req->batch_timeout_usec < 0)
-        return aq_fail_field(err, EINVAL, "batch_timeout", "a time limit cannot be negative");
     return 0;
 }
 
@@ -225,7 +223,6 @@ int request_build(const struct core *core, const struct session_request *req, st
     ret->priority = req->priority < 0 ? PRIORITY_DEFAULT : req->priority;
     ret->created_usec = ret->status_changed_usec = clock_realtime_usec();
     ret->starts_usec = req->starts_usec;
-    ret->batch_timeout_usec = req->batch_timeout_usec;
     ret->is_multi_node = req->multi_node;
     if (!(ret->spec = session_spec_copy(&req->spec)) || !(ret->image = strdup(req->spec.image))
         || (req->spec.tag && !(ret->tag = strdup(req->spec.tag))))

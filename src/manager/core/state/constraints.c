@@ -48,7 +48,7 @@ int constraints_check(const struct core *core, const struct session_spec *spec,
         && (!spec->session_group[0] || strlen(spec->session_group) > GROUP_NAME_MAX))
         return aq_fail_field(err, EINVAL, "session_group.name", "a name has 1 to %d bytes",
                              GROUP_NAME_MAX);
-    if (spec->job_priority < 0 || spec->job_priority > max)
+    if (spec->job_priority > max)
         return aq_fail_field(err, EINVAL, "job_priority",
                              "your job priorities go from 0 to %d, not %lld", max,
                              (long long)spec->job_priority);

@@ -296,7 +296,7 @@ int session_entry_describe(struct core *core, struct session_entry *l, bool hold
         .dependency_count = l->s.dependency_count,
         .may_split = session_entry_splitting(l) == SPLITTING_ALLOWED,
         .failed_agent = l->retry.failed_agent,
-        .lifetime_usec = l->s.batch_timeout_usec,
+        .lifetime_usec = l->s.spec->batch_timeout_usec,
     };
     for (size_t k = 0; k < l->s.kernel_count; k++)
         if (!holding || !list_is_empty(&l->kernels[k].agent_link))
