@@ -7,7 +7,7 @@
  * takes a line there, a name in manager/api/session_params.c, and the code that uses it.
  *
  * What the store searches by, or what changes while a session lives, is in struct session instead:
- * name, type, priority, times, slots. Pure; all texts are UTF-8.
+ * name, type, priority, when it starts, slots. Pure; all texts are UTF-8.
  */
 #ifndef AQ_MODEL_SESSION_SPEC_H
 #define AQ_MODEL_SESSION_SPEC_H

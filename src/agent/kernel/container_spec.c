@@ -270,7 +270,7 @@ int container_specify(const struct local_kernel *k, const struct image *image, c
     int r;
 
     *c = (struct container_spec){
-        .hostname = spec->hostname ? spec->hostname : "main1",
+        .hostname = kernel_hostname_of(k),
         .layers = image->lowers,
         .layer_count = image->lower_count,
         .hidden = image->hidden,

@@ -135,6 +135,13 @@ bool kernel_is_main(const struct local_kernel *k)
     return !role || strcmp(role, "main") == 0;
 }
 
+const char *kernel_hostname_of(const struct local_kernel *k)
+{
+    const char *hostname = kernel_get_spec(k)->hostname;
+
+    return hostname ? hostname : "main1";
+}
+
 int kernel_take_spec(struct local_kernel *k, struct aq_error *err)
 {
     const struct kernel_spec *spec = kernel_get_spec(k);

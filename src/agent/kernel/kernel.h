@@ -76,6 +76,8 @@ static inline const struct kernel_spec *kernel_get_spec(const struct local_kerne
 bool kernel_is_of_type(const struct local_kernel *k, enum session_type type);
 /* Of its session: it has the image's services. */
 bool kernel_is_main(const struct local_kernel *k);
+/* As its session's other containers call it; never NULL. */
+const char *kernel_hostname_of(const struct local_kernel *k);
 
 /* Check its command, and take session, slots and chosen devices from it. */
 int kernel_take_spec(struct local_kernel *k, struct aq_error *err);

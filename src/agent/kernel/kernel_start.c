@@ -96,7 +96,7 @@ static int kernel_start_write_ssh(const struct local_kernel *k, const char *conf
     const struct kernel_spec *spec = kernel_get_spec(k);
     const struct ssh_files files = { .config = config,
                                      .seed = spec->ssh_seed,
-                                     .hostname = spec->hostname ? spec->hostname : "main1",
+                                     .hostname = kernel_hostname_of(k),
                                      .hosts = spec->hosts,
                                      .own = spec->ssh_public_key };
 

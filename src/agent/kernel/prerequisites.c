@@ -107,10 +107,9 @@ static void prerequisites_on_connected(void *data, const struct aq_error *err)
 static int prerequisites_want_network(struct local_kernel *k, const struct services *services,
                                       struct aq_error *err)
 {
-    const char *hostname = kernel_get_spec(k)->hostname;
     const struct net_request request = { .kernel_id = k->id,
                                          .session_id = k->session_id,
-                                         .hostname = hostname ? hostname : "main1",
+                                         .hostname = kernel_hostname_of(k),
                                          .ports = services->ports,
                                          .port_count = services->port_count };
 
