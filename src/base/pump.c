@@ -52,6 +52,11 @@ void pump_part(struct pump *pump, enum pump_side side)
     pump->ends[side].ops = NULL;
 }
 
+void pump_set_early(struct pump *pump, enum pump_side side, size_t high)
+{
+    pump->ends[side].early_high = high;
+}
+
 static int pump_put(struct pump *pump, enum pump_side side, const char *bytes, size_t len)
 {
     const struct pump_end *end = &pump->ends[side];
@@ -86,7 +91,8 @@ int pump_give(struct pump *pump, enum pump_side from, const char *bytes, size_t 
     if (len > EARLY_MAX || end->early.len > EARLY_MAX - len)
         return -ENOBUFS;
     strbuf_add(&end->early, bytes, len);
-    pump_set_full(pump, side, true);
+    if (end->early.len > end->early_high)
+        pump_set_full(pump, side, true);
     return strbuf_ok(&end->early) ? 0 : -ENOMEM;
 }
 

@@ -41,6 +41,7 @@ struct pump_end {
     bool is_full;        /* ... but it is not the time: the other end is paused */
     bool is_finished;    /* the other end gives no more */
     struct strbuf early; /* what was given for it before it was open */
+    size_t early_high;   /* pump_set_early() */
 };
 
 struct pump {
@@ -57,6 +58,11 @@ void pump_join(struct pump *pump, enum pump_side side, const struct pump_ops *op
 int pump_open(struct pump *pump, enum pump_side side);
 /* It is gone: not called any more. */
 void pump_part(struct pump *pump, enum pump_side side);
+
+/* So much may wait for this end before the giver is paused: who is paused is not heard to leave. 0
+ * unless set.
+ */
+void pump_set_early(struct pump *pump, enum pump_side side, size_t high);
 
 /* This end gives bytes for the other. 0; -errno: what the other's put() said, -EPIPE if that is
  * gone, -ENOBUFS if too much waits for it to open, -ENOMEM.

@@ -141,6 +141,21 @@ static void test_what_waits_can_make_it_full(void **state)
     assert_false(client->is_paused);
 }
 
+static void test_so_much_may_wait_without_a_pause(void **state)
+{
+    struct fixture *f = *state;
+    struct noted *client = join(f, PUMP_CLIENT), *kernel = join(f, PUMP_KERNEL);
+
+    pump_set_early(&f->pump, PUMP_KERNEL, 4);
+    assert_int_equal(pump_give(&f->pump, PUMP_CLIENT, "head", 4), 0);
+    assert_false(client->is_paused);
+    assert_int_equal(pump_give(&f->pump, PUMP_CLIENT, "b", 1), 0);
+    assert_true(client->is_paused);
+    assert_int_equal(pump_open(&f->pump, PUMP_KERNEL), 0);
+    assert_string_equal(kernel->bytes.data, "headb");
+    assert_false(client->is_paused);
+}
+
 static void test_a_giver_that_joins_late_is_paused(void **state)
 {
     struct fixture *f = *state;
@@ -190,6 +205,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_the_giver_waits_for_a_full_end, setup, teardown),
         cmocka_unit_test_setup_teardown(test_bytes_wait_until_it_is_open, setup, teardown),
         cmocka_unit_test_setup_teardown(test_what_waits_can_make_it_full, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_so_much_may_wait_without_a_pause, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_giver_that_joins_late_is_paused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_an_end_that_fails_or_is_gone, setup, teardown),
         cmocka_unit_test_setup_teardown(test_what_waits_is_bounded, setup, teardown),
