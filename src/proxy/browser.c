@@ -19,8 +19,6 @@
 
 #define HEAD_MSEC 15000
 #define LINGER_MSEC 2000
-#define QUEUE_HIGH (256 * 1024)
-#define HELD_HIGH (256 * 1024)
 
 static const struct message_limits limits = {
     .line_max = 32 << 10, .head_max = 64 << 10, .headers_max = 200, .body_max = INT64_MAX
@@ -38,7 +36,7 @@ static void browser_free(struct browser *b)
     stream_close(b->stream);
     message_parser_free(b->request);
     message_parser_free(b->answer);
-    strbuf_done(&b->held);
+    pump_done(&b->pump);
     free(b);
     if (p->is_draining && p->browser_count == 0 && p->on_drained)
         p->on_drained(p->data);
@@ -71,6 +69,7 @@ static void browser_end(struct browser *b)
 {
     b->is_ending = true;
     manager_cancel(AQ_TAKE(b->ask));
+    pump_part(&b->pump, PUMP_KERNEL);
     link_stream_close(AQ_TAKE(b->app));
     stream_resume(b->stream);
     stream_shutdown(b->stream);
@@ -160,15 +159,6 @@ static void browser_on_app_broken(struct browser *b, const char *text)
         browser_free(b); /* the browser notices that something is missing */
 }
 
-static int browser_write(struct browser *b, const void *bytes, size_t len)
-{
-    int r = stream_write(b->stream, bytes, len);
-
-    if (r == 0 && stream_queued(b->stream) > QUEUE_HIGH && b->app)
-        link_stream_pause(b->app, true);
-    return r;
-}
-
 static int browser_take_answer_head(struct browser *b)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
@@ -184,7 +174,7 @@ static int browser_take_answer_head(struct browser *b)
         b->proxy->counts.upgrades++;
     }
     b->is_answered = head->status == 101 || head->status >= 200;
-    return strbuf_ok(&out) ? browser_write(b, out.data, out.len) : -ENOMEM;
+    return strbuf_ok(&out) ? pump_give(&b->pump, PUMP_KERNEL, out.data, out.len) : -ENOMEM;
 }
 
 /* How many bytes were used; -errno. *ret_end: the answer is whole. */
@@ -201,7 +191,7 @@ static ssize_t browser_feed_answer(struct browser *b, const char *bytes, size_t 
     if (piece.event == MESSAGE_HEAD)
         r = browser_take_answer_head(b);
     else if (is_after_head && used)
-        r = browser_write(b, bytes, (size_t)used);
+        r = pump_give(&b->pump, PUMP_KERNEL, bytes, (size_t)used);
     if (r == 0 && piece.event == MESSAGE_END) {
         *ret_end = b->is_answered;
         if (!b->is_answered)
@@ -235,19 +225,17 @@ static void browser_on_app_data(void *data, struct link_stream *stream, const ch
     }
     if (is_end)
         browser_end(b);
-    else if (b->is_upgraded && len && browser_write(b, bytes, len) < 0)
+    else if (b->is_upgraded && len && pump_give(&b->pump, PUMP_KERNEL, bytes, len) < 0)
         browser_free(b);
 }
 
 static void browser_on_app_open(void *data, struct link_stream *stream)
 {
     struct browser *b = data;
-    int r = b->held.len ? link_stream_write(stream, b->held.data, b->held.len) : 0;
 
-    strbuf_done(&b->held);
-    b->is_app_open = true;
-    if (r == 0)
-        stream_resume(b->stream);
+    (void)stream;
+    if (pump_open(&b->pump, PUMP_KERNEL) == -ENOMEM)
+        browser_on_app_broken(b, "the proxy's memory is short");
 }
 
 static void browser_on_app_drain(void *data, struct link_stream *stream)
@@ -255,7 +243,7 @@ static void browser_on_app_drain(void *data, struct link_stream *stream)
     struct browser *b = data;
 
     (void)stream;
-    stream_resume(b->stream);
+    pump_drained(&b->pump, PUMP_KERNEL);
 }
 
 static void browser_on_app_close(void *data, struct link_stream *stream, const struct aq_error *err)
@@ -291,6 +279,7 @@ static void browser_on_connected(void *data, struct link_stream *stream, const s
         return;
     }
     b->app = stream;
+    pump_join(&b->pump, PUMP_KERNEL, &link_stream_pump, stream);
     defer_cancel(AQ_TAKE(b->timer));
     if (message_parser_new(false, &limits, &b->answer, &oom) < 0)
         browser_fail(b, &oom);
@@ -314,10 +303,11 @@ static void browser_connect(struct browser *b, const struct message_head *head)
     const struct msg_app_connect want = { .session_id = b->place.session_id,
                                           .app = b->place.app,
                                           .access_key = b->cookie.access_key };
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct aq_error err = { 0 };
 
-    head_write_request(head, &b->place, &origin, &b->held);
-    if (!strbuf_ok(&b->held)) {
+    head_write_request(head, &b->place, &origin, &out);
+    if (!strbuf_ok(&out) || pump_give(&b->pump, PUMP_CLIENT, out.data, out.len) < 0) {
         (void)aq_fail_oom(&err);
         browser_fail(b, &err);
     } else if (manager_connect(b->proxy->manager, &want, &browser_app_ops, browser_on_connected, b,
@@ -334,20 +324,8 @@ static void browser_connect(struct browser *b, const struct message_head *head)
 /* Bytes of the request as they came, of which it is known that they are its own. */
 static int browser_pass_on(struct browser *b, const char *bytes, size_t len)
 {
-    int r = 0;
-
     b->proxy->counts.bytes_in += len;
-    if (!b->is_app_open) {
-        strbuf_add(&b->held, bytes, len);
-        if (b->held.len > HELD_HIGH)
-            stream_pause(b->stream);
-        return strbuf_ok(&b->held) ? 0 : -ENOMEM;
-    }
-    if (b->app)
-        r = link_stream_write(b->app, bytes, len);
-    if (r == 1)
-        stream_pause(b->stream);
-    return AQ_MIN(r, 0);
+    return pump_give(&b->pump, PUMP_CLIENT, bytes, len);
 }
 
 /* ---- the request ---- */
@@ -470,8 +448,8 @@ static void browser_on_drain(void *data)
 
     if (b->is_ending)
         browser_wait(b, LINGER_MSEC, browser_on_lingered);
-    else if (b->app)
-        link_stream_pause(b->app, false);
+    else
+        pump_drained(&b->pump, PUMP_CLIENT);
 }
 
 static void browser_on_open(void *data)
@@ -500,7 +478,10 @@ void browser_accept(struct proxy *p)
         return;
     }
     b->proxy = p;
-    strbuf_init(&b->held);
+    pump_init(&b->pump);
+    pump_join(&b->pump, PUMP_CLIENT, &stream_pump, b->stream);
+    (void)pump_open(&b->pump, PUMP_CLIENT);
+    pump_set_early(&b->pump, PUMP_KERNEL, PUMP_QUEUE_HIGH);
     list_add(&p->browsers, &b->link);
     p->browser_count++;
     p->counts.connections++;

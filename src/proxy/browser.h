@@ -5,6 +5,7 @@
 #ifndef AQ_PROXY_BROWSER_H
 #define AQ_PROXY_BROWSER_H
 
+#include "base/pump.h"
 #include "http/defer.h"
 #include "http/message.h"
 #include "proxy/place.h"
@@ -18,15 +19,14 @@ struct browser {
     struct defer *timer;
     struct place place;
     struct cookie cookie;
-    struct strbuf held;      /* of the request, for the app, before its stream is open */
+    struct pump pump;        /* stream and app */
     struct manager_ask *ask; /* under way */
     struct link_stream *app;
     bool has_head, is_request_read; /* the request's */
-    bool is_app_open;
-    bool is_page;     /* a person looks at it: it may come again by itself */
-    bool is_upgraded; /* bytes both ways from here on */
-    bool is_answered; /* at least begun */
-    bool is_ending;   /* what is queued goes out, then it is closed */
+    bool is_page;                   /* a person looks at it: it may come again by itself */
+    bool is_upgraded;               /* bytes both ways from here on */
+    bool is_answered;               /* at least begun */
+    bool is_ending;                 /* what is queued goes out, then it is closed */
 };
 
 /* The whole answer, and the end of the connection. 'headers' are lines with CRLF, or "". */
