@@ -21,8 +21,10 @@ struct app_connection {
     struct uuid session_id;
     char app[SERVICE_NAME_MAX + 1]; /* "" = a port */
     struct strbuf answer;           /* about an app, as far as it has come */
+    struct pump pump;               /* of what goes to the container */
     struct command_stream *stream;
     bool is_ready;
+    bool is_full; /* the container's end */
     const struct app_connection_ops *ops;
     void *data;
 };
@@ -111,14 +113,6 @@ static void app_connection_on_output_end(void *data)
         c->ops->on_bytes_end(c->data);
 }
 
-static void app_connection_on_drain(void *data)
-{
-    const struct app_connection *c = data;
-
-    if (c->is_ready)
-        c->ops->on_drain(c->data);
-}
-
 static void app_connection_on_ended(void *data, int code, int signal)
 {
     struct app_connection *c = data;
@@ -154,20 +148,30 @@ static void app_connection_on_failed(void *data, const char *kind, const char *t
 static const struct command_stream_ops app_connection_stream_ops = {
     .on_output = app_connection_on_output,
     .on_output_end = app_connection_on_output_end,
-    .on_drain = app_connection_on_drain,
     .on_ended = app_connection_on_ended,
     .on_failed = app_connection_on_failed,
 };
 
 /* ---- opening ---- */
 
+static void app_connection_hold(void *end, bool is_paused)
+{
+    struct app_connection *c = end;
+
+    c->is_full = is_paused;
+    if (!is_paused && c->is_ready)
+        c->ops->on_drain(c->data);
+}
+
+static const struct pump_ops app_connection_client = { .pause = app_connection_hold };
+
 static int app_connection_start(struct app_connection *c, const struct kernel *kernel,
                                 const char *command, struct aq_error *err)
 {
     struct msg_stream_open open = { .kind = "exec", .input = true, .command = command };
 
-    return command_stream_open(c->core, kernel, &open, &app_connection_stream_ops, c, &c->stream,
-                               err);
+    return command_stream_open(c->core, kernel, &open, &c->pump, &app_connection_stream_ops, c,
+                               &c->stream, err);
 }
 
 static int app_connection_open_port(struct app_connection *c, const struct kernel *kernel,
@@ -200,7 +204,7 @@ static int app_connection_open_app(struct app_connection *c, const struct kernel
         return r;
     strbuf_addf(&question, "app %s %d - %zu\n%s", params->app, APP_WAIT_MSEC, body.len, body.data);
     if (!strbuf_ok(&question)
-        || command_stream_input(c->stream, question.data, question.len) == -ENOMEM)
+        || pump_give(&c->pump, PUMP_CLIENT, question.data, question.len) == -ENOMEM)
         return aq_fail_oom(err);
     return 0;
 }
@@ -222,6 +226,8 @@ int app_connection_open(struct core *core, const struct session *session,
     if (params->app)
         (void)snprintf(c->app, sizeof(c->app), "%s", params->app);
     strbuf_init(&c->answer);
+    pump_init(&c->pump);
+    pump_join(&c->pump, PUMP_CLIENT, &app_connection_client, c);
     r = port ? app_connection_open_port(c, &session->kernels[0], params, port, err)
              : app_connection_open_app(c, &session->kernels[0], params, err);
     if (r < 0)
@@ -235,16 +241,17 @@ int app_connection_open(struct core *core, const struct session *session,
 
 int app_connection_write(struct app_connection *c, const char *bytes, size_t len)
 {
-    int r = command_stream_input(c->stream, bytes, len);
+    int r = pump_give(&c->pump, PUMP_CLIENT, bytes, len);
 
-    if (r >= 0)
-        app_connection_count(c, (struct app_use){ .bytes_in = (int64_t)len });
-    return r;
+    if (r < 0)
+        return r;
+    app_connection_count(c, (struct app_use){ .bytes_in = (int64_t)len });
+    return c->is_full;
 }
 
 void app_connection_end_input(struct app_connection *c)
 {
-    command_stream_end_input(c->stream);
+    pump_finish(&c->pump, PUMP_CLIENT);
 }
 
 void app_connection_pause(struct app_connection *c, bool paused)
@@ -259,6 +266,7 @@ void app_connection_free(struct app_connection *c)
     if (c->is_ready)
         app_connection_count(c, (struct app_use){ .connections = -1 });
     command_stream_free(c->stream);
+    pump_done(&c->pump);
     strbuf_done(&c->answer);
     free(c);
 }

@@ -37,7 +37,7 @@ int app_connection_open(struct core *core, const struct session *session,
                         const struct app_connection_ops *ops, void *data,
                         struct app_connection **ret, struct aq_error *err);
 
-/* As command_stream_input(). */
+/* 0; 1 = wait for on_drain() before giving more, as always until the agent has connected; -errno. */
 int app_connection_write(struct app_connection *c, const char *bytes, size_t len);
 void app_connection_end_input(struct app_connection *c);
 void app_connection_pause(struct app_connection *c, bool paused);

@@ -13,14 +13,13 @@ struct command_stream {
     struct link_stream *stream; /* NULL after its end */
     const struct command_stream_ops *ops;
     void *data;
+    struct pump *pump; /* the kernel's end of it is this */
     char agent_id[AGENT_ID_MAX + 1];
     struct uuid session_id;
-    struct uuid stream_id;
-    struct strbuf held;  /* of a frame that is not whole */
-    struct strbuf early; /* frames from before the agent had connected */
-    bool is_open;        /* the agent has connected */
-    bool is_told;        /* that it has ended or failed */
-    bool *freed;         /* to be set by command_stream_free(), while frames are read */
+    struct strbuf held; /* of a frame that is not whole */
+    bool is_open;       /* the agent has connected */
+    bool is_told;       /* that it has ended or failed */
+    bool *freed;        /* to be set by command_stream_free(), while frames are read */
 };
 
 /* ---- from the agent ---- */
@@ -125,24 +124,19 @@ static void command_stream_on_drain(void *data, struct link_stream *stream)
     struct command_stream *cs = data;
 
     (void)stream;
-    if (!cs->is_told)
-        cs->ops->on_drain(cs->data);
+    pump_drained(cs->pump, PUMP_KERNEL);
 }
 
 static void command_stream_on_open(void *data, struct link_stream *stream)
 {
     struct command_stream *cs = data;
-    int r = 0;
 
+    (void)stream;
     cs->is_open = true;
-    cs->stream_id = *link_stream_id(stream);
-    if (cs->early.len)
-        r = link_stream_write(stream, cs->early.data, cs->early.len);
-    strbuf_done(&cs->early);
-    if (r == 0)
-        cs->ops->on_drain(cs->data);
-    else if (r < 0)
+    if (pump_open(cs->pump, PUMP_KERNEL) < 0)
         command_stream_fail(cs, "service-unavailable", "the manager's memory is short");
+    else if (cs->ops->on_open)
+        cs->ops->on_open(cs->data);
 }
 
 static void command_stream_on_close(void *data, struct link_stream *stream,
@@ -167,9 +161,63 @@ static const struct link_stream_ops command_stream_link_ops = {
 
 /* ---- to the agent ---- */
 
+static int command_stream_put(void *end, const char *bytes, size_t len)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf frames = STRBUF_INIT;
+    const struct command_stream *cs = end;
+
+    if (!cs->stream || cs->is_told)
+        return -EPIPE;
+    for (size_t at = 0; at < len; at += EXEC_PAYLOAD_MAX)
+        exec_frame_add(&frames, EXEC_INPUT, bytes + at, AQ_MIN(len - at, (size_t)EXEC_PAYLOAD_MAX));
+    if (!strbuf_ok(&frames))
+        return -ENOMEM;
+    core_note_access(cs->core, &cs->session_id);
+    return link_stream_write(cs->stream, frames.data, frames.len);
+}
+
+void command_stream_pause(struct command_stream *cs, bool paused)
+{
+    if (cs->stream)
+        link_stream_pause(cs->stream, paused);
+}
+
+static void command_stream_hold(void *end, bool is_paused)
+{
+    command_stream_pause(end, is_paused);
+}
+
+static void command_stream_end_input(void *end)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf frame = STRBUF_INIT;
+    const struct command_stream *cs = end;
+
+    exec_frame_add(&frame, EXEC_END_INPUT, NULL, 0);
+    if (strbuf_ok(&frame) && cs->stream && !cs->is_told)
+        (void)link_stream_write(cs->stream, frame.data, frame.len); /* failure: on_close */
+}
+
+static const struct pump_ops command_stream_pump = { .put = command_stream_put,
+                                                     .pause = command_stream_hold,
+                                                     .finish = command_stream_end_input };
+
+int command_stream_control(struct command_stream *cs, int64_t rows, int64_t cols, int64_t signal,
+                           struct aq_error *err)
+{
+    struct msg_stream_control control = { .rows = rows, .cols = cols, .signal = signal };
+
+    if (!cs->stream || !cs->is_open)
+        return 0;
+    control.stream_id = *link_stream_id(cs->stream);
+    return core_control_stream(cs->core, cs->agent_id, &control, err);
+}
+
+/* ---- its life ---- */
+
 int command_stream_open(struct core *core, const struct kernel *kernel,
-                        struct msg_stream_open *open, const struct command_stream_ops *ops,
-                        void *data, struct command_stream **ret, struct aq_error *err)
+                        struct msg_stream_open *open, struct pump *pump,
+                        const struct command_stream_ops *ops, void *data,
+                        struct command_stream **ret, struct aq_error *err)
 {
     struct command_stream *cs;
     int r;
@@ -181,8 +229,8 @@ int command_stream_open(struct core *core, const struct kernel *kernel,
     if (!(cs = calloc(1, sizeof(*cs))))
         return aq_fail_oom(err);
     strbuf_init(&cs->held);
-    strbuf_init(&cs->early);
     cs->core = core;
+    cs->pump = pump;
     cs->ops = ops;
     cs->data = data;
     cs->session_id = kernel->session->id;
@@ -196,57 +244,10 @@ int command_stream_open(struct core *core, const struct kernel *kernel,
         command_stream_free(cs);
         return r;
     }
+    pump_join(pump, PUMP_KERNEL, &command_stream_pump, cs);
     core_note_access(core, &cs->session_id);
     *ret = cs;
     return 0;
-}
-
-static int command_stream_write(struct command_stream *cs, const struct strbuf *frames)
-{
-    if (!strbuf_ok(frames))
-        return -ENOMEM;
-    if (!cs->stream || cs->is_told)
-        return -EPIPE;
-    if (cs->is_open)
-        return frames->len ? link_stream_write(cs->stream, frames->data, frames->len) : 0;
-    strbuf_add(&cs->early, frames->data, frames->len);
-    return strbuf_ok(&cs->early) ? 1 : -ENOMEM;
-}
-
-int command_stream_input(struct command_stream *cs, const char *bytes, size_t len)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf frames = STRBUF_INIT;
-
-    if (len)
-        core_note_access(cs->core, &cs->session_id);
-    for (size_t at = 0; at < len; at += EXEC_PAYLOAD_MAX)
-        exec_frame_add(&frames, EXEC_INPUT, bytes + at, AQ_MIN(len - at, (size_t)EXEC_PAYLOAD_MAX));
-    return command_stream_write(cs, &frames);
-}
-
-void command_stream_end_input(struct command_stream *cs)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf frame = STRBUF_INIT;
-
-    exec_frame_add(&frame, EXEC_END_INPUT, NULL, 0);
-    (void)command_stream_write(cs, &frame);
-}
-
-int command_stream_control(struct command_stream *cs, int64_t rows, int64_t cols, int64_t signal,
-                           struct aq_error *err)
-{
-    const struct msg_stream_control control = {
-        .stream_id = cs->stream_id, .rows = rows, .cols = cols, .signal = signal
-    };
-
-    return cs->stream && cs->is_open ? core_control_stream(cs->core, cs->agent_id, &control, err)
-                                     : 0;
-}
-
-void command_stream_pause(struct command_stream *cs, bool paused)
-{
-    if (cs->stream)
-        link_stream_pause(cs->stream, paused);
 }
 
 void command_stream_free(struct command_stream *cs)
@@ -255,8 +256,8 @@ void command_stream_free(struct command_stream *cs)
         return;
     if (cs->freed)
         *cs->freed = true;
+    pump_part(cs->pump, PUMP_KERNEL);
     link_stream_close(cs->stream);
     strbuf_done(&cs->held);
-    strbuf_done(&cs->early);
     free(cs);
 }

@@ -32,7 +32,6 @@
 #include "manager/api/session_find.h"
 #include "manager/request/streams.h"
 
-#define EXEC_QUEUE_HIGH (256 * 1024)
 #define EXEC_MESSAGE_MAX (256 * 1024)
 #define ARGUMENTS_MAX 4096
 
@@ -40,12 +39,12 @@ enum { CHANNEL_INPUT = 0, CHANNEL_OUTPUT = 1, CHANNEL_ERRORS = 2 };
 
 struct api_exec {
     struct api *api;
-    struct websocket *ws;          /* NULL after close */
+    struct pump pump;
+    struct websocket *ws;
     struct command_stream *stream; /* NULL before the start */
     struct uuid kernel_id;
     bool is_started; /* the client has said what to run */
     bool is_told;    /* the last message was sent */
-    bool is_paused;  /* the stream, for a slow reader */
     struct api_stream right;
 };
 
@@ -53,6 +52,7 @@ static void api_exec_free(struct api_exec *exec)
 {
     api_stream_close(&exec->right);
     command_stream_free(exec->stream);
+    pump_done(&exec->pump);
     free(exec);
 }
 
@@ -60,7 +60,7 @@ static void api_exec_free(struct api_exec *exec)
 
 static void api_exec_send_text(struct api_exec *exec, struct strbuf *text)
 {
-    if (strbuf_ok(text) && exec->ws)
+    if (strbuf_ok(text))
         (void)websocket_send(exec->ws, true, text->data, text->len);
     strbuf_done(text);
 }
@@ -82,8 +82,7 @@ static void api_exec_end(struct api_exec *exec, struct strbuf *text)
     }
     exec->is_told = true;
     api_exec_send_text(exec, text);
-    if (exec->ws)
-        websocket_close(exec->ws, WEBSOCKET_NORMAL, NULL);
+    websocket_close(exec->ws, WEBSOCKET_NORMAL, NULL);
 }
 
 static void api_exec_fail(struct api_exec *exec, const char *kind, const char *message)
@@ -135,14 +134,8 @@ static void api_exec_pass_output(struct api_exec *exec, char channel, const char
 
     strbuf_addc(&out, channel);
     strbuf_add(&out, bytes, len);
-    if (!exec->ws)
-        return;
-    if (!strbuf_ok(&out) || websocket_send(exec->ws, false, out.data, out.len) < 0) {
+    if (!strbuf_ok(&out) || pump_give(&exec->pump, PUMP_KERNEL, out.data, out.len) < 0)
         websocket_close(exec->ws, WEBSOCKET_INTERNAL, "the reader is too slow");
-    } else if (websocket_get_queued(exec->ws) > EXEC_QUEUE_HIGH && !exec->is_paused) {
-        exec->is_paused = true;
-        command_stream_pause(exec->stream, true);
-    }
 }
 
 static void api_exec_on_started(void *data)
@@ -167,14 +160,6 @@ static void api_exec_on_output(void *data, const char *bytes, size_t len)
 static void api_exec_on_errors(void *data, const char *bytes, size_t len)
 {
     api_exec_pass_output(data, CHANNEL_ERRORS, bytes, len);
-}
-
-static void api_exec_on_drain(void *data)
-{
-    struct api_exec *exec = data;
-
-    if (exec->ws)
-        websocket_resume(exec->ws);
 }
 
 static void api_exec_on_ended(void *data, int code, int signal)
@@ -204,7 +189,6 @@ static const struct command_stream_ops stream_ops = {
     .on_taken = api_exec_on_taken,
     .on_output = api_exec_on_output,
     .on_errors = api_exec_on_errors,
-    .on_drain = api_exec_on_drain,
     .on_ended = api_exec_on_ended,
     .on_failed = api_exec_on_failed,
 };
@@ -294,12 +278,12 @@ static void api_exec_open(struct api_exec *exec, struct msg_stream_open *open)
     exec->is_started = true;
     if (!kernel)
         api_exec_fail(exec, "session-ended", "the session has ended");
-    else if (command_stream_open(exec->api->core, kernel, open, &stream_ops, exec, &exec->stream,
-                                 &err)
+    else if (command_stream_open(exec->api->core, kernel, open, &exec->pump, &stream_ops, exec,
+                                 &exec->stream, &err)
              < 0)
         api_exec_fail_by(exec, &err);
     else
-        websocket_pause(exec->ws); /* until the agent has connected */
+        (void)pump_give(&exec->pump, PUMP_CLIENT, NULL, 0); /* texts, too, wait for the agent */
 }
 
 static int api_exec_feed(struct api_exec *exec, struct aq_error *err)
@@ -366,7 +350,7 @@ static int api_exec_handle_text(struct api_exec *exec, const char *text, size_t 
         return 0;
     if (strcmp(input.type, "end") == 0) {
         if (exec->stream)
-            command_stream_end_input(exec->stream);
+            pump_finish(&exec->pump, PUMP_CLIENT);
         return 0;
     }
     if (strcmp(input.type, "resize") == 0)
@@ -386,14 +370,15 @@ static void api_exec_on_message(struct websocket *ws, bool is_text, const char *
     struct aq_error err = { 0 };
     struct api_exec *exec = data;
 
+    (void)ws;
     if (exec->is_told)
         return;
     if (is_text) {
         if (api_exec_handle_text(exec, bytes, len, &arena, &err) < 0)
             api_exec_complain(exec, &err);
     } else if (len && bytes[0] == CHANNEL_INPUT && len > 1) {
-        if (exec->stream && command_stream_input(exec->stream, bytes + 1, len - 1) == 1)
-            websocket_pause(ws);
+        if (exec->stream && pump_give(&exec->pump, PUMP_CLIENT, bytes + 1, len - 1) == -ENOMEM)
+            api_exec_fail(exec, "service-unavailable", "the manager's memory is short");
     }
 }
 
@@ -402,10 +387,7 @@ static void api_exec_on_ws_drain(struct websocket *ws, void *data)
     struct api_exec *exec = data;
 
     (void)ws;
-    if (exec->is_paused && exec->stream) {
-        exec->is_paused = false;
-        command_stream_pause(exec->stream, false);
-    }
+    pump_drained(&exec->pump, PUMP_CLIENT);
 }
 
 static void api_exec_on_ws_close(struct websocket *ws, uint16_t code, const struct aq_error *err,
@@ -441,6 +423,7 @@ static int api_exec_accept(struct request *req, struct api *api, const struct ke
         return aq_fail_oom(err);
     exec->api = api;
     exec->kernel_id = kernel->id;
+    pump_init(&exec->pump);
     if (api_stream_open(api, api_principal(req)->access_key, &exec->right, api_exec_on_forbidden,
                         exec)
         < 0) {
@@ -448,9 +431,12 @@ static int api_exec_accept(struct request *req, struct api *api, const struct ke
         return aq_fail_oom(err);
     }
     r = websocket_accept(req, &options, &ws_ops, exec, &exec->ws, err);
-    if (r < 0)
+    if (r < 0) {
         api_exec_free(exec);
-    return r;
+        return r;
+    }
+    pump_join(&exec->pump, PUMP_CLIENT, &websocket_pump_binary, exec->ws);
+    return pump_open(&exec->pump, PUMP_CLIENT);
 }
 
 static void api_exec_on_request(struct request *req, void *data)

@@ -13,6 +13,7 @@
 #define LINE_MAX_BYTES (1 << 20) /* EXECUTION_LINE_MAX of runner/execution.h */
 
 struct executor_link {
+    struct pump pump; /* of questions; those from before the agent has connected wait there */
     struct command_stream *stream;
     const struct executor_link_ops *ops;
     void *data;
@@ -70,11 +71,6 @@ static void executor_link_on_output(void *data, const char *bytes, size_t len)
         executor_link_answer(link);
 }
 
-static void executor_link_on_drain(void *data)
-{
-    (void)data; /* a question is small */
-}
-
 static void executor_link_on_ended(void *data, int code, int signal)
 {
     (void)code;
@@ -94,7 +90,6 @@ static void executor_link_on_failed(void *data, const char *kind, const char *te
 
 static const struct command_stream_ops executor_link_stream_ops = {
     .on_output = executor_link_on_output,
-    .on_drain = executor_link_on_drain,
     .on_ended = executor_link_on_ended,
     .on_failed = executor_link_on_failed,
 };
@@ -115,11 +110,12 @@ int executor_link_open(struct core *core, const struct kernel *kernel,
     }
     (void)uv_timer_init(core_loop(core), link->timer);
     link->timer->data = link;
+    pump_init(&link->pump);
     strbuf_init(&link->line);
     link->ops = ops;
     link->data = data;
-    r = command_stream_open(core, kernel, &open, &executor_link_stream_ops, link, &link->stream,
-                            err);
+    r = command_stream_open(core, kernel, &open, &link->pump, &executor_link_stream_ops, link,
+                            &link->stream, err);
     if (r < 0)
         executor_link_close(link);
     else
@@ -141,7 +137,7 @@ int executor_link_ask(struct executor_link *link, const struct executor_question
                 (long long)question->limit_msec);
     if (question->len)
         strbuf_add(&text, question->bytes, question->len);
-    if (!strbuf_ok(&text) || command_stream_input(link->stream, text.data, text.len) == -ENOMEM)
+    if (!strbuf_ok(&text) || pump_give(&link->pump, PUMP_CLIENT, text.data, text.len) == -ENOMEM)
         return aq_fail_oom(err);
     (void)uv_timer_start(link->timer, executor_link_on_timer,
                          (uint64_t)(question->wait_msec + GRACE_MSEC), 0);
@@ -159,6 +155,7 @@ void executor_link_close(struct executor_link *link)
         return;
     uv_close((uv_handle_t *)link->timer, executor_link_on_timer_closed);
     command_stream_free(link->stream);
+    pump_done(&link->pump);
     strbuf_done(&link->line);
     free(link);
 }

@@ -16,7 +16,6 @@ struct file_transfer {
     const struct file_transfer_ops *ops;
     void *data;
     struct strbuf errors; /* what the runner says went wrong: a kind, a newline, a text */
-    bool is_open;         /* input may come */
 };
 
 /* ---- what went wrong ---- */
@@ -93,14 +92,12 @@ static void file_transfer_on_errors(void *data, const char *bytes, size_t len)
     strbuf_add(&t->errors, bytes, AQ_MIN(len, ERRORS_MAX - AQ_MIN(t->errors.len, ERRORS_MAX)));
 }
 
-static void file_transfer_on_drain(void *data)
+static void file_transfer_on_open(void *data)
 {
-    struct file_transfer *t = data;
-    void (*tell)(void *) = t->is_open ? t->ops->on_drain : t->ops->on_open;
+    const struct file_transfer *t = data;
 
-    t->is_open = true;
-    if (tell)
-        tell(t->data);
+    if (t->ops->on_open)
+        t->ops->on_open(t->data);
 }
 
 static void file_transfer_on_ended(void *data, int code, int signal)
@@ -115,9 +112,9 @@ static void file_transfer_on_failed(void *data, const char *kind, const char *te
 }
 
 static const struct command_stream_ops file_transfer_stream_ops = {
+    .on_open = file_transfer_on_open,
     .on_output = file_transfer_on_output,
     .on_errors = file_transfer_on_errors,
-    .on_drain = file_transfer_on_drain,
     .on_ended = file_transfer_on_ended,
     .on_failed = file_transfer_on_failed,
 };
@@ -145,8 +142,9 @@ static void file_transfer_describe(const struct api *api, const char *verb,
 }
 
 int file_transfer_open(struct api *api, const struct kernel *kernel, const char *verb,
-                       const char *const *paths, size_t count, const struct file_transfer_ops *ops,
-                       void *data, struct file_transfer **ret, struct aq_error *err)
+                       const char *const *paths, size_t count, struct pump *pump,
+                       const struct file_transfer_ops *ops, void *data, struct file_transfer **ret,
+                       struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf command = STRBUF_INIT;
     struct msg_stream_open open = { .kind = "files", .input = true };
@@ -161,29 +159,14 @@ int file_transfer_open(struct api *api, const struct kernel *kernel, const char 
     t->ops = ops;
     t->data = data;
     open.command = command.data;
-    r = command_stream_open(api->core, kernel, &open, &file_transfer_stream_ops, t, &t->stream,
-                            err);
+    r = command_stream_open(api->core, kernel, &open, pump, &file_transfer_stream_ops, t,
+                            &t->stream, err);
     if (r < 0) {
         file_transfer_free(t);
         return r;
     }
     *ret = t;
     return 0;
-}
-
-int file_transfer_input(struct file_transfer *t, const char *bytes, size_t len)
-{
-    return command_stream_input(t->stream, bytes, len);
-}
-
-void file_transfer_end_input(struct file_transfer *t)
-{
-    command_stream_end_input(t->stream);
-}
-
-void file_transfer_pause(struct file_transfer *t, bool paused)
-{
-    command_stream_pause(t->stream, paused);
 }
 
 void file_transfer_free(struct file_transfer *t)

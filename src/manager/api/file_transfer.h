@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* file_transfer.h - files into or out of a kernel's container, over a link stream to its agent
  *
- * What is done is runner/files.h's: a verb and paths, bytes out, bytes in. Whichever side is
- * slow holds the other back. The loop's thread; callbacks never come from within a call, and
- * may free the transfer.
+ * What is done is runner/files.h's: a verb and paths, bytes out, bytes in. Bytes in go through a
+ * pump, whose end of the kernel it is, as command_stream.h's. The loop's thread; callbacks never
+ * come from within a call, and may free the transfer.
  */
 #ifndef AQ_MANAGER_API_FILE_TRANSFER_H
 #define AQ_MANAGER_API_FILE_TRANSFER_H
 
+#include "base/pump.h"
 #include "manager/request/api.h"
 
 struct file_transfer;
 
 struct file_transfer_ops {
-    void (*on_open)(void *data); /* input can be given from now on; may be NULL */
+    void (*on_open)(void *data); /* the agent has connected; may be NULL */
     void (*on_output)(void *data, const char *bytes, size_t len);
-    void (*on_drain)(void *data); /* the input has been taken; may be NULL */
     /* Once, and last; then file_transfer_free(). 'err' NULL = all was done. Else it names the
      * file, and its kind is a slug of problem.h.
      */
@@ -24,15 +24,9 @@ struct file_transfer_ops {
 
 /* -EINVAL for a kernel that does not run, -ENOTCONN if its agent is away. */
 int file_transfer_open(struct api *api, const struct kernel *kernel, const char *verb,
-                       const char *const *paths, size_t count, const struct file_transfer_ops *ops,
-                       void *data, struct file_transfer **ret, struct aq_error *err);
-
-/* After on_open(). 1 = wait for on_drain() before giving more. */
-int file_transfer_input(struct file_transfer *transfer, const char *bytes, size_t len);
-void file_transfer_end_input(struct file_transfer *transfer);
-
-/* Stop and go on calling on_output(). */
-void file_transfer_pause(struct file_transfer *transfer, bool paused);
+                       const char *const *paths, size_t count, struct pump *pump,
+                       const struct file_transfer_ops *ops, void *data, struct file_transfer **ret,
+                       struct aq_error *err);
 
 /* What is under way breaks off, and no half file stays. NULL is fine. */
 void file_transfer_free(struct file_transfer *transfer);

@@ -14,7 +14,6 @@
 #include "manager/api/session_find.h"
 #include "manager/request/streams.h"
 
-#define QUEUE_HIGH (256 * 1024)    /* bytes waiting for a slow reader before it holds us back */
 #define LIST_MAX (8 * 1024 * 1024) /* bytes of a folder's list */
 #define DOWNLOADS_MAX 5            /* files of one request, as in Backend.AI */
 #define FORM_MAX (FORM_FILES_MAX * (FORM_FILE_MAX + 8192))
@@ -59,19 +58,19 @@ static const struct field single_fields[] = {
 struct session_files {
     struct api *api;
     struct request *req;
+    struct pump pump;
     struct file_transfer *transfer;
     struct uuid kernel_id;
     const char *verb, *content_type;
     const char *path; /* of the request's arena, as 'files' */
     struct str_list files;
-    bool has_begun, is_paused; /* the answer; reading for it */
-    bool has_body;             /* all of it was read */
+    bool has_begun; /* the answer */
     /* downloads of several: which one, counted from 1; 0 = they are looked for */
     size_t at;
     char boundary[MULTIPART_BOUNDARY_MAX];
     /* lists */
     struct strbuf text;
-    struct form_archive *form; /* uploads as such; 'is_paused' is then reading of the form */
+    struct form_archive *form; /* uploads as such */
     struct api_stream right;
 };
 
@@ -79,6 +78,7 @@ static void session_files_free(struct session_files *f)
 {
     api_stream_close(&f->right);
     file_transfer_free(f->transfer);
+    pump_done(&f->pump);
     form_archive_free(f->form);
     strbuf_done(&f->text);
     free(f);
@@ -119,10 +119,7 @@ static void session_files_on_reply_drain(struct request *req, void *data)
     struct session_files *f = data;
 
     (void)req;
-    if (f->is_paused && f->transfer) {
-        f->is_paused = false;
-        file_transfer_pause(f->transfer, false);
-    }
+    pump_drained(&f->pump, PUMP_CLIENT);
 }
 
 /* False after the end of all. */
@@ -130,18 +127,15 @@ static bool session_files_put(struct session_files *f, const char *bytes, size_t
 {
     static const struct aq_error slow = { .code = EPIPE, .text = "the reader has gone" };
 
-    if (!f->has_begun)
+    if (!f->has_begun) {
         request_begin(f->req, 200, f->content_type, session_files_on_reply_drain, f);
+        (void)pump_open(&f->pump, PUMP_CLIENT); /* nothing waits */
+    }
     f->has_begun = true;
-    if (len && request_write(f->req, bytes, len) < 0) {
-        session_files_finish(f, &slow);
-        return false;
-    }
-    if (f->transfer && !f->is_paused && request_get_queued(f->req) > QUEUE_HIGH) {
-        f->is_paused = true;
-        file_transfer_pause(f->transfer, true);
-    }
-    return true;
+    if (pump_give(&f->pump, PUMP_KERNEL, bytes, len) == 0)
+        return true;
+    session_files_finish(f, &slow);
+    return false;
 }
 
 static void session_files_on_output(void *data, const char *bytes, size_t len)
@@ -218,7 +212,6 @@ static void session_files_on_part_end(void *data, const struct aq_error *err)
         return;
     }
     file_transfer_free(AQ_TAKE(f->transfer));
-    f->is_paused = false;
     if (f->at)
         multipart_write_part_end(&out);
     if (f->at++ == f->files.count)
@@ -249,7 +242,7 @@ static bool session_files_next(struct session_files *f)
     if (err.code
         || file_transfer_open(f->api, kernel, f->at ? "get" : "check",
                               f->files.items + (f->at ? f->at - 1 : 0), f->at ? 1 : f->files.count,
-                              &part_ops, f, &f->transfer, &err)
+                              &f->pump, &part_ops, f, &f->transfer, &err)
                < 0)
         session_files_finish(f, &err);
     return false;
@@ -261,12 +254,11 @@ static void session_files_on_body_end(struct session_files *f)
 {
     struct aq_error err = { 0 };
 
-    f->has_body = true;
     if (f->form && form_archive_finish(f->form, &err) < 0) {
         session_files_finish(f, &err);
         return;
     }
-    file_transfer_end_input(f->transfer);
+    pump_finish(&f->pump, PUMP_CLIENT);
 }
 
 static void session_files_on_body(struct request *req, const char *bytes, size_t len, int status,
@@ -276,6 +268,7 @@ static void session_files_on_body(struct request *req, const char *bytes, size_t
     struct aq_error err = { 0 };
     int r;
 
+    (void)req;
     if (status < 0) {
         (void)aq_fail(&err, -status, "the body broke off");
         session_files_finish(f, &err);
@@ -286,13 +279,11 @@ static void session_files_on_body(struct request *req, const char *bytes, size_t
         return;
     }
     r = f->form ? form_archive_feed(f->form, bytes, len, &err)
-                : file_transfer_input(f->transfer, bytes, len);
+                : pump_give(&f->pump, PUMP_CLIENT, bytes, len);
     if (r < 0) {
         if (!err.code)
             (void)aq_fail(&err, -r, "the agent's connection is lost");
         session_files_finish(f, &err);
-    } else if (r == 1 || (f->form && f->is_paused)) {
-        request_pause_body(req);
     }
 }
 
@@ -301,15 +292,6 @@ static void session_files_on_open(void *data)
     struct session_files *f = data;
 
     request_read_body(f->req, session_files_on_body, f);
-}
-
-static void session_files_on_input_drain(void *data)
-{
-    struct session_files *f = data;
-
-    f->is_paused = false;
-    if (!f->has_body)
-        request_resume_body(f->req);
 }
 
 static void session_files_on_upload_output(void *data, const char *bytes, size_t len)
@@ -327,17 +309,14 @@ static void session_files_on_upload_end(void *data, const struct aq_error *err)
 static const struct file_transfer_ops upload_ops = {
     .on_open = session_files_on_open,
     .on_output = session_files_on_upload_output,
-    .on_drain = session_files_on_input_drain,
     .on_end = session_files_on_upload_end,
 };
 
 static int session_files_on_form_bytes(void *data, const char *bytes, size_t len)
 {
     struct session_files *f = data;
-    int r = file_transfer_input(f->transfer, bytes, len);
 
-    f->is_paused |= r == 1;
-    return AQ_MIN(r, 0);
+    return pump_give(&f->pump, PUMP_CLIENT, bytes, len);
 }
 
 /* ---- requests ---- */
@@ -397,6 +376,8 @@ static struct session_files *session_files_new(struct request *req, struct api *
     f->files = params.files;
     f->content_type = "application/x-tar";
     strbuf_init(&f->text);
+    pump_init(&f->pump);
+    pump_join(&f->pump, PUMP_CLIENT, &request_pump, req);
     if (api_stream_open(api, api_principal(req)->access_key, &f->right, session_files_on_forbidden,
                         f)
         < 0) {
@@ -413,7 +394,8 @@ static void session_files_open(struct session_files *f, const struct kernel *ker
 {
     struct aq_error err = { 0 };
 
-    if (file_transfer_open(f->api, kernel, verb, &f->path, 1, ops, f, &f->transfer, &err) < 0)
+    if (file_transfer_open(f->api, kernel, verb, &f->path, 1, &f->pump, ops, f, &f->transfer, &err)
+        < 0)
         session_files_finish(f, &err);
 }
 
