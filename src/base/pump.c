@@ -60,11 +60,8 @@ void pump_set_early(struct pump *pump, enum pump_side side, size_t high)
 static int pump_put(struct pump *pump, enum pump_side side, const char *bytes, size_t len)
 {
     const struct pump_end *end = &pump->ends[side];
-    int r = !end->ops ? -EPIPE : len ? end->ops->put(end->data, bytes, len) : 0;
 
-    if (r == 1)
-        pump_set_full(pump, side, true);
-    return AQ_MIN(r, 0);
+    return !end->ops ? -EPIPE : len ? end->ops->put(end->data, bytes, len) : 0;
 }
 
 int pump_open(struct pump *pump, enum pump_side side)
@@ -73,25 +70,30 @@ int pump_open(struct pump *pump, enum pump_side side)
     int r;
 
     end->is_open = true;
-    pump_set_full(pump, side, false);
     r = pump_put(pump, side, end->early.data, end->early.len);
     strbuf_done(&end->early);
-    if (r == 0 && end->is_finished && end->ops->finish)
+    if (r >= 0 && end->is_finished && end->ops->finish)
         end->ops->finish(end->data);
-    return r;
+    pump_set_full(pump, side, r == 1); /* last: the giver may go on at once */
+    return AQ_MIN(r, 0);
 }
 
 int pump_give(struct pump *pump, enum pump_side from, const char *bytes, size_t len)
 {
     enum pump_side side = from == PUMP_CLIENT ? PUMP_KERNEL : PUMP_CLIENT;
     struct pump_end *end = &pump->ends[side];
+    int r;
 
-    if (end->is_open)
-        return pump_put(pump, side, bytes, len);
+    if (end->is_open) {
+        r = pump_put(pump, side, bytes, len);
+        if (r == 1)
+            pump_set_full(pump, side, true);
+        return AQ_MIN(r, 0);
+    }
     if (len > EARLY_MAX || end->early.len > EARLY_MAX - len)
         return -ENOBUFS;
     strbuf_add(&end->early, bytes, len);
-    if (end->early.len > end->early_high)
+    if (end->early.len >= end->early_high)
         pump_set_full(pump, side, true);
     return strbuf_ok(&end->early) ? 0 : -ENOMEM;
 }

@@ -24,7 +24,9 @@
 
 enum pump_side { PUMP_CLIENT, PUMP_KERNEL, PUMP_SIDES };
 
-/* Of one kind of end; whose module has it says what 'end' is. None calls the pump, or frees it. */
+/* Of one kind of end; whose module has it says what 'end' is. None calls the pump, or frees it,
+ * but for one that goes on: it may give at once, and its owner then free the pump.
+ */
 struct pump_ops {
     /* Queue all of these bytes. 0; 1 = it is full, and pump_drained() follows; -errno. */
     int (*put)(void *end, const char *bytes, size_t len);
@@ -59,8 +61,8 @@ int pump_open(struct pump *pump, enum pump_side side);
 /* It is gone: not called any more. */
 void pump_part(struct pump *pump, enum pump_side side);
 
-/* So much may wait for this end before the giver is paused: who is paused is not heard to leave. 0
- * unless set.
+/* The giver is paused when so much waits for this end: who is paused is not heard to leave. 0
+ * unless set: then it is paused with what it gives first, even if that is nothing.
  */
 void pump_set_early(struct pump *pump, enum pump_side side, size_t high);
 

@@ -10,6 +10,7 @@ struct noted {
     struct strbuf bytes;
     int answer; /* of put() */
     bool is_paused, is_finished;
+    struct pump *gives; /* the client, as soon as it may go on */
 };
 
 static int noted_put(void *end, const char *bytes, size_t len)
@@ -28,6 +29,8 @@ static void noted_pause(void *end, bool is_paused)
 
     assert_int_not_equal(noted->is_paused, is_paused);
     noted->is_paused = is_paused;
+    if (noted->gives && !is_paused)
+        assert_int_equal(pump_give(noted->gives, PUMP_CLIENT, "later", 5), 0);
 }
 
 static void noted_finish(void *end)
@@ -146,7 +149,7 @@ static void test_so_much_may_wait_without_a_pause(void **state)
     struct fixture *f = *state;
     struct noted *client = join(f, PUMP_CLIENT), *kernel = join(f, PUMP_KERNEL);
 
-    pump_set_early(&f->pump, PUMP_KERNEL, 4);
+    pump_set_early(&f->pump, PUMP_KERNEL, 5);
     assert_int_equal(pump_give(&f->pump, PUMP_CLIENT, "head", 4), 0);
     assert_false(client->is_paused);
     assert_int_equal(pump_give(&f->pump, PUMP_CLIENT, "b", 1), 0);
@@ -154,6 +157,29 @@ static void test_so_much_may_wait_without_a_pause(void **state)
     assert_int_equal(pump_open(&f->pump, PUMP_KERNEL), 0);
     assert_string_equal(kernel->bytes.data, "headb");
     assert_false(client->is_paused);
+}
+
+static void test_a_giver_can_wait_from_the_start(void **state)
+{
+    struct fixture *f = *state;
+    struct noted *client = join(f, PUMP_CLIENT);
+
+    assert_int_equal(pump_give(&f->pump, PUMP_CLIENT, NULL, 0), 0);
+    assert_true(client->is_paused);
+    (void)join(f, PUMP_KERNEL);
+    assert_int_equal(pump_open(&f->pump, PUMP_KERNEL), 0);
+    assert_false(client->is_paused);
+}
+
+static void test_what_waits_goes_first(void **state)
+{
+    struct fixture *f = *state;
+    struct noted *client = join(f, PUMP_CLIENT), *kernel = join(f, PUMP_KERNEL);
+
+    assert_int_equal(pump_give(&f->pump, PUMP_CLIENT, "early ", 6), 0);
+    client->gives = &f->pump;
+    assert_int_equal(pump_open(&f->pump, PUMP_KERNEL), 0);
+    assert_string_equal(kernel->bytes.data, "early later");
 }
 
 static void test_a_giver_that_joins_late_is_paused(void **state)
@@ -206,6 +232,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_bytes_wait_until_it_is_open, setup, teardown),
         cmocka_unit_test_setup_teardown(test_what_waits_can_make_it_full, setup, teardown),
         cmocka_unit_test_setup_teardown(test_so_much_may_wait_without_a_pause, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_giver_can_wait_from_the_start, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_what_waits_goes_first, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_giver_that_joins_late_is_paused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_an_end_that_fails_or_is_gone, setup, teardown),
         cmocka_unit_test_setup_teardown(test_what_waits_is_bounded, setup, teardown),
