@@ -21,10 +21,9 @@ struct app_connection {
     struct uuid session_id;
     char app[SERVICE_NAME_MAX + 1]; /* "" = a port */
     struct strbuf answer;           /* about an app, as far as it has come */
-    struct pump pump;               /* of what goes to the container */
+    struct pump *pump;
     struct command_stream *stream;
     bool is_ready;
-    bool is_full; /* the container's end */
     const struct app_connection_ops *ops;
     void *data;
 };
@@ -154,23 +153,12 @@ static const struct command_stream_ops app_connection_stream_ops = {
 
 /* ---- opening ---- */
 
-static void app_connection_hold(void *end, bool is_paused)
-{
-    struct app_connection *c = end;
-
-    c->is_full = is_paused;
-    if (!is_paused && c->is_ready)
-        c->ops->on_drain(c->data);
-}
-
-static const struct pump_ops app_connection_client = { .pause = app_connection_hold };
-
 static int app_connection_start(struct app_connection *c, const struct kernel *kernel,
                                 const char *command, struct aq_error *err)
 {
     struct msg_stream_open open = { .kind = "exec", .input = true, .command = command };
 
-    return command_stream_open(c->core, kernel, &open, &c->pump, &app_connection_stream_ops, c,
+    return command_stream_open(c->core, kernel, &open, c->pump, &app_connection_stream_ops, c,
                                &c->stream, err);
 }
 
@@ -204,13 +192,13 @@ static int app_connection_open_app(struct app_connection *c, const struct kernel
         return r;
     strbuf_addf(&question, "app %s %d - %zu\n%s", params->app, APP_WAIT_MSEC, body.len, body.data);
     if (!strbuf_ok(&question)
-        || pump_give(&c->pump, PUMP_CLIENT, question.data, question.len) == -ENOMEM)
+        || pump_give(c->pump, PUMP_CLIENT, question.data, question.len) == -ENOMEM)
         return aq_fail_oom(err);
     return 0;
 }
 
 int app_connection_open(struct core *core, const struct session *session,
-                        const struct app_params *params, uint16_t port,
+                        const struct app_params *params, uint16_t port, struct pump *pump,
                         const struct app_connection_ops *ops, void *data,
                         struct app_connection **ret, struct aq_error *err)
 {
@@ -221,13 +209,12 @@ int app_connection_open(struct core *core, const struct session *session,
         return aq_fail_oom(err);
     c->core = core;
     c->session_id = session->id;
+    c->pump = pump;
     c->ops = ops;
     c->data = data;
     if (params->app)
         (void)snprintf(c->app, sizeof(c->app), "%s", params->app);
     strbuf_init(&c->answer);
-    pump_init(&c->pump);
-    pump_join(&c->pump, PUMP_CLIENT, &app_connection_client, c);
     r = port ? app_connection_open_port(c, &session->kernels[0], params, port, err)
              : app_connection_open_app(c, &session->kernels[0], params, err);
     if (r < 0)
@@ -239,24 +226,13 @@ int app_connection_open(struct core *core, const struct session *session,
 
 /* ---- to the container ---- */
 
-int app_connection_write(struct app_connection *c, const char *bytes, size_t len)
+int app_connection_give(struct app_connection *c, const char *bytes, size_t len)
 {
-    int r = pump_give(&c->pump, PUMP_CLIENT, bytes, len);
+    int r = pump_give(c->pump, PUMP_CLIENT, bytes, len);
 
-    if (r < 0)
-        return r;
-    app_connection_count(c, (struct app_use){ .bytes_in = (int64_t)len });
-    return c->is_full;
-}
-
-void app_connection_end_input(struct app_connection *c)
-{
-    pump_finish(&c->pump, PUMP_CLIENT);
-}
-
-void app_connection_pause(struct app_connection *c, bool paused)
-{
-    command_stream_pause(c->stream, paused);
+    if (r == 0)
+        app_connection_count(c, (struct app_use){ .bytes_in = (int64_t)len });
+    return r;
 }
 
 void app_connection_free(struct app_connection *c)
@@ -266,7 +242,6 @@ void app_connection_free(struct app_connection *c)
     if (c->is_ready)
         app_connection_count(c, (struct app_use){ .connections = -1 });
     command_stream_free(c->stream);
-    pump_done(&c->pump);
     strbuf_done(&c->answer);
     free(c);
 }

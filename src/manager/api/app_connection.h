@@ -11,6 +11,7 @@
 #ifndef AQ_MANAGER_API_APP_CONNECTION_H
 #define AQ_MANAGER_API_APP_CONNECTION_H
 
+#include "base/pump.h"
 #include "manager/api/app_question.h"
 
 struct app_connection;
@@ -22,25 +23,23 @@ struct app_connection_ops {
     bool (*on_ready)(void *data);
     void (*on_bytes)(void *data, const char *bytes, size_t len);
     void (*on_bytes_end)(void *data); /* no more come; may be NULL */
-    void (*on_drain)(void *data);     /* more can be given */
     /* One of these, once, and last. Before it was ready: */
     void (*on_refused)(void *data, const struct aq_error *err);
     /* ... and after: 'is_unheard' = nobody listens there. */
     void (*on_closed)(void *data, bool is_unheard, const char *text);
 };
 
-/* 'port', or with 0 the app of 'params'. -EINVAL for a session that does not run, -ENOTCONN if
- * its agent is away, -ENOMEM.
+/* 'port', or with 0 the app of 'params'. The connection is the pump's PUMP_KERNEL until it is freed
+ * (command_stream.h), and its owner joins the client once it is ready. -EINVAL for a session that
+ * does not run, -ENOTCONN if its agent is away, -ENOMEM.
  */
 int app_connection_open(struct core *core, const struct session *session,
-                        const struct app_params *params, uint16_t port,
+                        const struct app_params *params, uint16_t port, struct pump *pump,
                         const struct app_connection_ops *ops, void *data,
                         struct app_connection **ret, struct aq_error *err);
 
-/* 0; 1 = wait for on_drain() before giving more, as always until the agent has connected; -errno. */
-int app_connection_write(struct app_connection *c, const char *bytes, size_t len);
-void app_connection_end_input(struct app_connection *c);
-void app_connection_pause(struct app_connection *c, bool paused);
+/* As pump_give() from PUMP_CLIENT; the bytes are counted. */
+int app_connection_give(struct app_connection *c, const char *bytes, size_t len);
 /* NULL is fine. */
 void app_connection_free(struct app_connection *c);
 

@@ -15,8 +15,6 @@
 #include "model/session_feature.h"
 #include "store/app_token.h"
 
-#define EARLY_MAX (1 << 20)
-
 struct app_proxy {
     struct api *api;
     struct list streams; /* struct app_stream */
@@ -29,9 +27,7 @@ struct app_stream {
     struct uuid request_id, kernel_id;
     struct app_connection *app;
     struct link_stream *to; /* the proxy; NULL before the app listens */
-    bool is_open;           /* the proxy has connected */
-    bool is_paused;         /* the app, for a slow reader */
-    struct strbuf early;    /* of the app, from before that */
+    struct pump pump;
     struct api_stream right;
 };
 
@@ -88,7 +84,7 @@ static void app_stream_free(struct app_stream *st)
     api_stream_close(&st->right);
     app_connection_free(st->app);
     link_stream_close(st->to);
-    strbuf_done(&st->early);
+    pump_done(&st->pump);
     free(st);
 }
 
@@ -101,42 +97,32 @@ static void app_stream_refuse(void *data, const struct aq_error *err)
     app_stream_free(st);
 }
 
-static void app_stream_pause(struct app_stream *st, bool is_paused)
-{
-    if (st->is_paused != is_paused)
-        app_connection_pause(st->app, is_paused);
-    st->is_paused = is_paused;
-}
-
 static void app_stream_on_open(void *data, struct link_stream *stream)
 {
     struct app_stream *st = data;
-    int r = st->early.len ? link_stream_write(stream, st->early.data, st->early.len) : 0;
 
-    strbuf_done(&st->early);
-    st->is_open = true;
-    if (r < 0)
+    (void)stream;
+    if (pump_open(&st->pump, PUMP_CLIENT) < 0)
         app_stream_free(st);
-    else
-        app_stream_pause(st, r == 1);
 }
 
 static void app_stream_on_data(void *data, struct link_stream *stream, const char *bytes,
                                size_t len)
 {
     struct app_stream *st = data;
-    int r = app_connection_write(st->app, bytes, len);
+    int r = app_connection_give(st->app, bytes, len);
 
-    if (r == 1)
-        link_stream_pause(stream, true);
-    else if (r == -ENOMEM)
+    (void)stream;
+    if (r < 0 && r != -EPIPE) /* of its end it is told */
         app_stream_free(st);
 }
 
 static void app_stream_on_drain(void *data, struct link_stream *stream)
 {
+    struct app_stream *st = data;
+
     (void)stream;
-    app_stream_pause(data, false);
+    pump_drained(&st->pump, PUMP_CLIENT);
 }
 
 static void app_stream_on_close(void *data, struct link_stream *stream, const struct aq_error *err)
@@ -166,7 +152,7 @@ static int app_stream_offer(struct app_stream *st, struct aq_error *err)
                                    &st->to, err);
 
     if (r == 0)
-        app_stream_pause(st, true);
+        pump_join(&st->pump, PUMP_CLIENT, &link_stream_pump, st->to);
     return r;
 }
 
@@ -184,26 +170,9 @@ static bool app_stream_on_ready(void *data)
 static void app_stream_on_bytes(void *data, const char *bytes, size_t len)
 {
     struct app_stream *st = data;
-    int r = 0;
 
-    if (st->is_open) {
-        r = link_stream_write(st->to, bytes, len);
-    } else {
-        strbuf_add(&st->early, bytes, len);
-        r = strbuf_ok(&st->early) && st->early.len <= EARLY_MAX ? 1 : -ENOMEM;
-    }
-    if (r < 0)
+    if (pump_give(&st->pump, PUMP_KERNEL, bytes, len) < 0)
         app_stream_free(st);
-    else if (r == 1)
-        app_stream_pause(st, true);
-}
-
-static void app_stream_on_app_drain(void *data)
-{
-    const struct app_stream *st = data;
-
-    if (st->is_open)
-        link_stream_pause(st->to, false);
 }
 
 /* Before the proxy has connected it hears the reason, if there is one. */
@@ -212,7 +181,7 @@ static void app_stream_on_closed(void *data, bool is_unheard, const char *text)
     struct app_stream *st = data;
     struct aq_error err = { 0 };
 
-    if (is_unheard && !st->is_open) {
+    if (is_unheard && !st->pump.ends[PUMP_CLIENT].is_open) {
         (void)aq_fail_kind(&err, EAGAIN, "app-failed", "%s", text);
         app_proxy_refuse(st->of, st->proxy, &st->request_id, &err);
     }
@@ -222,7 +191,6 @@ static void app_stream_on_closed(void *data, bool is_unheard, const char *text)
 static const struct app_connection_ops app_stream_app_ops = {
     .on_ready = app_stream_on_ready,
     .on_bytes = app_stream_on_bytes,
-    .on_drain = app_stream_on_app_drain,
     .on_refused = app_stream_refuse,
     .on_closed = app_stream_on_closed,
 };
@@ -240,8 +208,8 @@ static int app_stream_open(struct app_proxy *of, struct app_stream *st,
     st->kernel_id = session->kernels[0].id;
     if (api_stream_open(of->api, want->access_key, &st->right, app_stream_refuse, st) < 0)
         return aq_fail_oom(err);
-    r = app_connection_open(of->api->core, session, &params, port, &app_stream_app_ops, st,
-                            &st->app, err);
+    r = app_connection_open(of->api->core, session, &params, port, &st->pump, &app_stream_app_ops,
+                            st, &st->app, err);
     return r == 0 && port ? app_stream_offer(st, err) : r;
 }
 
@@ -259,7 +227,7 @@ static void app_proxy_connect(struct app_proxy *of, const char *proxy,
         st->of = of;
         st->request_id = want->request_id;
         (void)snprintf(st->proxy, sizeof(st->proxy), "%s", proxy);
-        strbuf_init(&st->early);
+        pump_init(&st->pump);
         list_add(&of->streams, &st->link);
         if (app_stream_open(of, st, session, want, &err) == 0)
             return;

@@ -20,7 +20,6 @@
 #include "model/service_port.h"
 #include "model/session_feature.h"
 
-#define TUNNEL_QUEUE_HIGH (256 * 1024)
 #define TUNNEL_MESSAGE_MAX (4 << 20)
 #define TUNNEL_TEXT_MAX 256 /* of a text message */
 
@@ -28,9 +27,8 @@ struct tunnel {
     struct request *req;  /* until it was accepted or refused, else NULL */
     struct websocket *ws; /* NULL before it was accepted */
     struct app_connection *app;
-    bool is_paused;     /* the app, for a slow reader */
+    struct pump pump;
     bool is_half_close; /* the client wants to be told of the program's end */
-    bool is_input_ended;
     struct api_stream right;
 };
 
@@ -38,6 +36,7 @@ static void tunnel_free(struct tunnel *tunnel)
 {
     api_stream_close(&tunnel->right);
     app_connection_free(tunnel->app);
+    pump_done(&tunnel->pump);
     free(tunnel);
 }
 
@@ -86,12 +85,8 @@ static void tunnel_on_bytes(void *data, const char *bytes, size_t len)
 {
     struct tunnel *tunnel = data;
 
-    if (websocket_send(tunnel->ws, false, bytes, len) < 0) {
+    if (pump_give(&tunnel->pump, PUMP_KERNEL, bytes, len) < 0)
         websocket_close(tunnel->ws, WEBSOCKET_INTERNAL, "the reader is too slow");
-    } else if (websocket_get_queued(tunnel->ws) > TUNNEL_QUEUE_HIGH && !tunnel->is_paused) {
-        tunnel->is_paused = true;
-        app_connection_pause(tunnel->app, true);
-    }
 }
 
 static void tunnel_on_bytes_end(void *data)
@@ -101,13 +96,6 @@ static void tunnel_on_bytes_end(void *data)
 
     if (tunnel->is_half_close)
         (void)websocket_send(tunnel->ws, true, end, sizeof(end) - 1);
-}
-
-static void tunnel_on_drain(void *data)
-{
-    const struct tunnel *tunnel = data;
-
-    websocket_resume(tunnel->ws);
 }
 
 static void tunnel_on_closed(void *data, bool is_unheard, const char *text)
@@ -121,7 +109,6 @@ static const struct app_connection_ops tunnel_app_ops = {
     .on_ready = tunnel_on_ready,
     .on_bytes = tunnel_on_bytes,
     .on_bytes_end = tunnel_on_bytes_end,
-    .on_drain = tunnel_on_drain,
     .on_refused = tunnel_refuse,
     .on_closed = tunnel_on_closed,
 };
@@ -138,13 +125,11 @@ static bool tunnel_is_end(const char *bytes, size_t len)
 
 static void tunnel_on_text(struct tunnel *tunnel, const char *bytes, size_t len)
 {
-    if (!tunnel_is_end(bytes, len)) {
+    if (tunnel_is_end(bytes, len))
+        pump_finish(&tunnel->pump, PUMP_CLIENT);
+    else
         websocket_close(tunnel->ws, WEBSOCKET_PROTOCOL_ERROR,
                         "the only text is {\"type\": \"end\"}");
-    } else if (!tunnel->is_input_ended) {
-        tunnel->is_input_ended = true;
-        app_connection_end_input(tunnel->app);
-    }
 }
 
 static void tunnel_on_message(struct websocket *ws, bool is_text, const char *bytes, size_t len,
@@ -157,15 +142,13 @@ static void tunnel_on_message(struct websocket *ws, bool is_text, const char *by
         tunnel_on_text(tunnel, bytes, len);
         return;
     }
-    if (tunnel->is_input_ended) {
-        websocket_close(tunnel->ws, WEBSOCKET_PROTOCOL_ERROR, "bytes after the end");
+    if (tunnel->pump.ends[PUMP_KERNEL].is_finished) {
+        websocket_close(ws, WEBSOCKET_PROTOCOL_ERROR, "bytes after the end");
         return;
     }
-    r = app_connection_write(tunnel->app, bytes, len);
-    if (r == 1)
-        websocket_pause(ws);
-    else if (r == -ENOMEM)
-        websocket_close(tunnel->ws, WEBSOCKET_INTERNAL, "the manager's memory is short");
+    r = app_connection_give(tunnel->app, bytes, len);
+    if (r < 0 && r != -EPIPE) /* of its end it is told */
+        websocket_close(ws, WEBSOCKET_INTERNAL, "the manager's memory is short");
 }
 
 static void tunnel_on_ws_drain(struct websocket *ws, void *data)
@@ -173,10 +156,7 @@ static void tunnel_on_ws_drain(struct websocket *ws, void *data)
     struct tunnel *tunnel = data;
 
     (void)ws;
-    if (tunnel->is_paused) {
-        tunnel->is_paused = false;
-        app_connection_pause(tunnel->app, false);
-    }
+    pump_drained(&tunnel->pump, PUMP_CLIENT);
 }
 
 static void tunnel_on_ws_close(struct websocket *ws, uint16_t code, const struct aq_error *err,
@@ -208,6 +188,8 @@ static int tunnel_accept(struct tunnel *tunnel, struct aq_error *err)
     if (r < 0)
         return r;
     tunnel->req = NULL;
+    pump_join(&tunnel->pump, PUMP_CLIENT, &websocket_pump_binary, tunnel->ws);
+    (void)pump_open(&tunnel->pump, PUMP_CLIENT); /* nothing waits for it */
     return 0;
 }
 
@@ -220,6 +202,7 @@ static int tunnel_open(struct request *req, const struct api *api, const struct 
 
     if (!tunnel)
         return aq_fail_oom(err);
+    pump_init(&tunnel->pump);
     tunnel->req = req;
     tunnel->is_half_close = params->half_close;
     if (api_stream_open(api, api_principal(req)->access_key, &tunnel->right, tunnel_on_forbidden,
@@ -227,8 +210,8 @@ static int tunnel_open(struct request *req, const struct api *api, const struct 
         < 0)
         r = aq_fail_oom(err);
     if (r == 0)
-        r = app_connection_open(api->core, session, params, port, &tunnel_app_ops, tunnel,
-                                &tunnel->app, err);
+        r = app_connection_open(api->core, session, params, port, &tunnel->pump, &tunnel_app_ops,
+                                tunnel, &tunnel->app, err);
     if (r == 0 && port)
         r = tunnel_accept(tunnel, err);
     else if (r == 0)
