@@ -7,8 +7,10 @@ import hashlib
 import json
 import pathlib
 import re
+import signal
 import socket
 import struct
+import time
 
 import pytest
 
@@ -58,8 +60,17 @@ class Page(http.server.BaseHTTPRequestHandler):
         self.wfile.write(digest.hexdigest().encode())
 http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Page).serve_forever()
 """
-DEFINITION = {"command": ["python3", "/app/web.py", "{ports[0]}", str(SIZE)],
-              "start_timeout": 600}
+# Answers before it is asked, and ends.
+HASTY = r"""
+import socket, sys
+listener = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+while True:
+    with listener.accept()[0] as peer:
+        peer.sendall(b"HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nbusy")
+"""
+DEFINITIONS = {"web": {"command": ["python3", "/app/web.py", "{ports[0]}", str(SIZE)],
+                       "start_timeout": 600},
+               "hasty": {"command": ["python3", "/app/hasty.py", "{ports[0]}"]}}
 SETTINGS = {"ALIQUOT_IMAGE_ALLOW": "* host oci:/", "ALIQUOT_IMAGE_KEEP_FREE": "0",
             # what a sanitizer keeps of freed memory would hide the rest
             "ASAN_OPTIONS": "quarantine_size_mb=4:allocator_release_to_os_interval_ms=500"}
@@ -72,11 +83,12 @@ def cluster():
         cluster.start_agent()
         layout = Layout(cluster.folder / "layout")
         own = archive([folder("tmp", mode=0o1777), folder("app"),
-                       file("app/web.py", WEB.encode()), folder("etc"), folder("etc/backend.ai"),
-                       folder("etc/backend.ai/service-defs"),
-                       file("etc/backend.ai/service-defs/web.json", json.dumps(DEFINITION).encode())])
+                       file("app/web.py", WEB.encode()), file("app/hasty.py", HASTY.encode()),
+                       folder("etc"), folder("etc/backend.ai"), folder("etc/backend.ai/service-defs"),
+                       *(file(f"etc/backend.ai/service-defs/{name}.json", json.dumps(text).encode())
+                         for name, text in DEFINITIONS.items())])
         layout.image("apps", [python_layer(), own], Labels={
-            "ai.backend.service-ports": "web:http:8000", "ai.backend.runtime-path": "/usr/bin/python3"})
+            "ai.backend.service-ports": "web:http:8000,hasty:http:8001", "ai.backend.runtime-path": "/usr/bin/python3"})
         cluster.start_proxy(ALIQUOT_PROXY_MAX_CONNECTIONS=str(MOST))
         with running(cluster.client(), "apps", image=layout.reference("apps")) as box:
             cluster.box = box
@@ -205,6 +217,22 @@ def test_an_app_that_reads_nothing(cluster, kind):
         ask(other, "GET", "/go")
         end.sock.sendall(left)
         assert answer(end).decode() == digest_of_all()
+
+
+def test_an_app_that_answers_before_it_is_asked(cluster):
+    """Its bytes wait for the proxy, which is stopped about when it is asked to fetch them."""
+    proxy = cluster.programs["proxy"]
+    request = (f"GET /app/{cluster.box}/hasty/ HTTP/1.1\r\nHost: x\r\n"
+               f"Cookie: {cluster.cookie('apps', 'hasty')}\r\n\r\n").encode()
+    for wait_msec in range(0, 20, 4):
+        with socket.create_connection(("127.0.0.1", cluster.port), timeout=60) as end:
+            end.sendall(request)
+            time.sleep(wait_msec / 1000)
+            proxy.signal(signal.SIGSTOP)
+            time.sleep(0.2)
+            proxy.signal(signal.SIGCONT)
+            said = b"".join(iter(lambda: end.recv(65536), b""))
+            assert said.startswith(b"HTTP/1.1 503 ") and said.endswith(b"busy"), said
 
 
 def test_browsers_that_leave_while_an_app_starts(cluster):
