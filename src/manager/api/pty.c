@@ -17,18 +17,16 @@
 #include "manager/api/session_find.h"
 #include "manager/request/streams.h"
 
-#define PTY_QUEUE_HIGH (256 * 1024)
 #define PTY_MESSAGE_MAX (256 * 1024)
 
 struct pty {
     struct api *api;
+    struct pump pump;
     struct request *req;        /* until the websocket owns it */
-    struct websocket *ws;       /* NULL before open and after close */
+    struct websocket *ws;       /* NULL before open */
     struct link_stream *stream; /* NULL after close */
-    struct uuid stream_id;
     char agent_id[AGENT_ID_MAX + 1];
     struct uuid session_id;
-    bool is_paused; /* the stream, for a slow reader */
     struct api_stream right;
 };
 
@@ -36,6 +34,7 @@ static void pty_free(struct pty *pty)
 {
     api_stream_close(&pty->right);
     link_stream_close(pty->stream);
+    pump_done(&pty->pump);
     free(pty);
 }
 
@@ -59,6 +58,7 @@ static int pty_send_stdin(struct pty *pty, const char *chars, struct arena *aren
 {
     size_t len = strlen(chars), size = 0;
     unsigned char *bytes = arena_alloc(arena, len + 1);
+    int r;
 
     if (!bytes)
         return aq_fail_oom(err);
@@ -66,18 +66,16 @@ static int pty_send_stdin(struct pty *pty, const char *chars, struct arena *aren
                           sodium_base64_VARIANT_ORIGINAL)
         < 0)
         return api_fail_param(err, "chars", "not base64");
-    if (!pty->stream)
-        return 0;
-    core_note_access(pty->api->core, &pty->session_id);
-    if (link_stream_write(pty->stream, bytes, size) == 1)
-        websocket_pause(pty->ws);
-    return 0;
+    r = pump_give(&pty->pump, PUMP_CLIENT, (const char *)bytes, size);
+    if (r == 0)
+        core_note_access(pty->api->core, &pty->session_id);
+    return r == -ENOMEM ? aq_fail_oom(err) : 0;
 }
 
 static int pty_handle_input(struct pty *pty, const char *text, size_t len, struct arena *arena,
                             struct aq_error *err)
 {
-    struct msg_stream_control control = { .stream_id = pty->stream_id };
+    struct msg_stream_control control = { .rows = 0 };
     struct pty_input input = { .chars = "" };
     json_auto_t *json = NULL;
     int r;
@@ -93,6 +91,7 @@ static int pty_handle_input(struct pty *pty, const char *text, size_t len, struc
         return api_fail_param(err, "type", "'%s' is not supported", input.type);
     if (!input.rows || !input.cols)
         return api_fail_param(err, input.rows ? "cols" : "rows", "is required");
+    control.stream_id = *link_stream_id(pty->stream);
     control.rows = input.rows;
     control.cols = input.cols;
     return core_control_stream(pty->api->core, pty->agent_id, &control, err);
@@ -130,10 +129,7 @@ static void pty_on_ws_drain(struct websocket *ws, void *data)
     struct pty *pty = data;
 
     (void)ws;
-    if (pty->is_paused && pty->stream) {
-        pty->is_paused = false;
-        link_stream_pause(pty->stream, false);
-    }
+    pump_drained(&pty->pump, PUMP_CLIENT);
 }
 
 static void pty_on_ws_close(struct websocket *ws, uint16_t code, const struct aq_error *err,
@@ -169,8 +165,8 @@ static void pty_on_forbidden(void *data, const struct aq_error *err)
         pty_fail(pty, err);
         return;
     }
-    link_stream_close(pty->stream); /* nothing more passes */
-    pty->stream = NULL;
+    pump_part(&pty->pump, PUMP_KERNEL); /* nothing more passes */
+    link_stream_close(AQ_TAKE(pty->stream));
     websocket_close(pty->ws, WEBSOCKET_POLICY, err->text);
 }
 
@@ -180,10 +176,15 @@ static void pty_on_open(void *data, struct link_stream *stream)
     struct aq_error err = { 0 };
     struct pty *pty = data;
 
-    pty->stream_id = *link_stream_id(stream);
     request_set_gone(pty->req, NULL, NULL);
-    if (websocket_accept(pty->req, &options, &ws_ops, pty, &pty->ws, &err) < 0)
+    if (websocket_accept(pty->req, &options, &ws_ops, pty, &pty->ws, &err) < 0) {
         pty_fail(pty, &err);
+        return;
+    }
+    pump_join(&pty->pump, PUMP_CLIENT, &websocket_pump_text, pty->ws);
+    pump_join(&pty->pump, PUMP_KERNEL, &link_stream_pump, stream);
+    (void)pump_open(&pty->pump, PUMP_CLIENT); /* nothing waits for either */
+    (void)pump_open(&pty->pump, PUMP_KERNEL);
 }
 
 static void pty_on_data(void *data, struct link_stream *stream, const char *bytes, size_t len)
@@ -192,6 +193,7 @@ static void pty_on_data(void *data, struct link_stream *stream, const char *byte
     size_t size = sodium_base64_encoded_len(len, sodium_base64_VARIANT_ORIGINAL);
     struct pty *pty = data;
 
+    (void)stream;
     core_note_access(pty->api->core, &pty->session_id);
     strbuf_adds(&out, "{\"type\":\"out\",\"data\":\"");
     if (strbuf_reserve(&out, size)) {
@@ -200,12 +202,8 @@ static void pty_on_data(void *data, struct link_stream *stream, const char *byte
         out.len += size - 1;
     }
     strbuf_adds(&out, "\"}");
-    if (!strbuf_ok(&out) || websocket_send(pty->ws, true, out.data, out.len) < 0) {
+    if (!strbuf_ok(&out) || pump_give(&pty->pump, PUMP_KERNEL, out.data, out.len) < 0)
         websocket_close(pty->ws, WEBSOCKET_INTERNAL, "the reader is too slow");
-    } else if (websocket_get_queued(pty->ws) > PTY_QUEUE_HIGH) {
-        pty->is_paused = true;
-        link_stream_pause(stream, true);
-    }
 }
 
 static void pty_on_drain(void *data, struct link_stream *stream)
@@ -213,8 +211,7 @@ static void pty_on_drain(void *data, struct link_stream *stream)
     struct pty *pty = data;
 
     (void)stream;
-    if (pty->ws)
-        websocket_resume(pty->ws);
+    pump_drained(&pty->pump, PUMP_KERNEL);
 }
 
 static void pty_on_close(void *data, struct link_stream *stream, const struct aq_error *err)
@@ -223,6 +220,7 @@ static void pty_on_close(void *data, struct link_stream *stream, const struct aq
     struct aq_error gone = { 0 };
 
     (void)stream;
+    pump_part(&pty->pump, PUMP_KERNEL);
     pty->stream = NULL;
     if (pty->ws) {
         websocket_close(pty->ws, err ? WEBSOCKET_TRY_LATER : WEBSOCKET_NORMAL,
@@ -285,6 +283,7 @@ static void pty_on_request(struct request *req, void *data)
     }
     pty->api = data;
     pty->req = req;
+    pump_init(&pty->pump);
     if (api_stream_open(data, api_principal(req)->access_key, &pty->right, pty_on_forbidden, pty)
         < 0)
         aq_fail_oom(&err);
