@@ -18,8 +18,6 @@
 
 /* The old route answers with one JSON text: the end of a longer log, from a character on. */
 #define LOG_TEXT_MAX (1024 * 1024)
-/* Bytes waiting for a slow reader before its stream is paused. */
-#define LOG_QUEUE_HIGH (256 * 1024)
 #define TAIL_ALL (-1)
 
 struct log_params {
@@ -56,11 +54,12 @@ static const struct field stream_fields[] = {
 
 struct logs_reader {
     struct api *api;
+    struct pump pump;
     struct request *req;
     bool as_text, follow, timestamps;
     int64_t tail; /* TAIL_ALL, or so many lines */
     int64_t since_usec, ago_usec;
-    bool has_begun, is_paused;
+    bool has_begun;
     struct strbuf text;
     struct uuid kernel_id;
     uint32_t rank;
@@ -78,6 +77,7 @@ static void logs_reader_free(struct logs_reader *reader)
     if (reader->subscriber)
         core_unsubscribe(reader->api->core, reader->subscriber);
     link_stream_close(reader->stream);
+    pump_done(&reader->pump);
     log_quota_leave(reader->place);
     strbuf_done(&reader->text);
     free(reader);
@@ -112,16 +112,15 @@ static void logs_on_drain(struct request *req, void *data)
     struct logs_reader *reader = data;
 
     (void)req;
-    if (reader->is_paused && reader->stream) {
-        reader->is_paused = false;
-        link_stream_pause(reader->stream, false);
-    }
+    pump_drained(&reader->pump, PUMP_CLIENT);
 }
 
 static void logs_begin(struct logs_reader *reader)
 {
-    if (!reader->as_text && !reader->has_begun)
+    if (!reader->as_text && !reader->has_begun) {
         request_begin(reader->req, 200, "text/plain; charset=utf-8", logs_on_drain, reader);
+        (void)pump_open(&reader->pump, PUMP_CLIENT); /* nothing waits */
+    }
     reader->has_begun = true;
 }
 
@@ -162,8 +161,10 @@ static void logs_on_forbidden(void *data, const struct aq_error *err)
 
 static void logs_on_open(void *data, struct link_stream *stream)
 {
-    (void)stream;
-    logs_begin(data);
+    struct logs_reader *reader = data;
+
+    pump_join(&reader->pump, PUMP_KERNEL, &link_stream_pump, stream);
+    logs_begin(reader);
 }
 
 static void logs_on_data(void *data, struct link_stream *stream, const char *bytes, size_t len)
@@ -171,19 +172,16 @@ static void logs_on_data(void *data, struct link_stream *stream, const char *byt
     struct logs_reader *reader = data;
     struct aq_error err = { 0 };
 
+    (void)stream;
     if (reader->as_text) {
         strbuf_add(&reader->text, bytes, len);
         if (reader->text.len > 2 * LOG_TEXT_MAX)
             logs_cut_text(&reader->text);
         return;
     }
-    logs_begin(reader);
-    if (request_write(reader->req, bytes, len) < 0) {
+    if (pump_give(&reader->pump, PUMP_KERNEL, bytes, len) < 0) {
         aq_fail(&err, EPIPE, "the reader has gone or is too slow");
         logs_finish(reader, &err);
-    } else if (request_get_queued(reader->req) > LOG_QUEUE_HIGH) {
-        reader->is_paused = true;
-        link_stream_pause(stream, true);
     }
 }
 
@@ -192,6 +190,7 @@ static void logs_on_close(void *data, struct link_stream *stream, const struct a
     struct logs_reader *reader = data;
 
     (void)stream;
+    pump_part(&reader->pump, PUMP_KERNEL);
     reader->stream = NULL;
     /* An agent keeps no log of a program that wrote nothing. */
     logs_finish(reader, err && err->code == ENOENT ? NULL : err);
@@ -288,6 +287,8 @@ static struct logs_reader *logs_reader_new(struct request *req, const struct log
     reader->kernel_id = kernel->id;
     reader->rank = kernel->rank;
     strbuf_init(&reader->text);
+    pump_init(&reader->pump);
+    pump_join(&reader->pump, PUMP_CLIENT, &request_pump, req);
     if (api_stream_open(params->api, api_principal(req)->access_key, &reader->right,
                         logs_on_forbidden, reader)
         < 0) {
