@@ -17,7 +17,6 @@
 
 #define STREAM_MSEC 8000 /* without news: then it is asked again */
 #define MESSAGE_MAX (CODE_RUN_MAX + 65536)
-#define QUEUE_HIGH (256 * 1024) /* bytes waiting for a slow reader: then nothing is asked */
 
 struct code_stream {
     struct websocket *ws;
@@ -98,7 +97,7 @@ static void code_stream_on_reply(void *data, const json_t *reply)
     if (is_last)
         websocket_close(st->ws, WEBSOCKET_NORMAL, "");
     else if (!st->waits_for_input
-             && !(st->waits_for_reader = websocket_get_queued(st->ws) > QUEUE_HIGH))
+             && !(st->waits_for_reader = websocket_get_queued(st->ws) > PUMP_QUEUE_HIGH))
         code_stream_ask(st, "continue", NULL, 0);
 }
 
