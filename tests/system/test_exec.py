@@ -3,14 +3,17 @@
 the runner as process 1, and what no process inside can reach."""
 
 import hashlib
+import json
 import random
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 
 import pytest
 
+from client import WebSocket
 from cluster import Cluster, batch, running, wait_for, wait_status
 from exec_cli import command, run
 from runtimes import settings_of
@@ -123,6 +126,29 @@ def test_terminal(cluster, box):
     shell.send(b"\x03")  # Ctrl-C is the business of the terminal in the container
     shell.send(b"exit 5\r")
     assert shell.wait() == 5
+
+
+def masked(opcode, data):
+    """A frame, masked by zeros."""
+    size = bytes((0x80 | len(data),)) if len(data) < 126 else struct.pack("!BH", 0xFE, len(data))
+    return bytes((0x80 | opcode,)) + size + bytes(4) + data
+
+
+def test_what_is_said_before_the_agent_has_connected(cluster, box):
+    """A size, input and its end, in one piece with the start."""
+    ws = WebSocket(cluster.client(), f"/aliquot/v1/sessions/{box}/exec")
+    command = ["sh", "-c", "sleep 1; stty size; exec head -n 1"]
+    start = {"type": "start", "command": command, "tty": True, "input": True,
+             "rows": 10, "cols": 20}
+    texts = [start, {"type": "resize", "rows": 33, "cols": 44}, {"type": "end"}]
+    frames = [masked(1, json.dumps(text).encode()) for text in texts]
+    frames.insert(2, masked(2, b"\0typed\n"))
+    ws.sock.sendall(b"".join(frames))
+    shown = b""
+    while (frame := ws.receive())[0] != 8:
+        shown += frame[1][1:] if frame[0] == 2 else b""
+    ws.close()
+    assert shown.endswith(b"33 44\r\ntyped\r\n"), shown
 
 
 def test_interrupt_reaches_the_command(cluster, box):
