@@ -176,15 +176,12 @@ static int command_stream_put(void *end, const char *bytes, size_t len)
     return link_stream_write(cs->stream, frames.data, frames.len);
 }
 
-void command_stream_pause(struct command_stream *cs, bool paused)
-{
-    if (cs->stream)
-        link_stream_pause(cs->stream, paused);
-}
-
 static void command_stream_hold(void *end, bool is_paused)
 {
-    command_stream_pause(end, is_paused);
+    const struct command_stream *cs = end;
+
+    if (cs->stream)
+        link_stream_pause(cs->stream, is_paused);
 }
 
 static void command_stream_end_input(void *end)

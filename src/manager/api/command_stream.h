@@ -2,10 +2,10 @@
 /* command_stream.h - a command in a kernel's container, over a link stream to its agent
  *
  * The manager's side of link/exec.h: commands, transfers of files, and the input of a program.
- * What is given to the command goes through a pump, whose end of the kernel it is; what comes from
- * it is told to the owner, who gives it to the client as that wants it. To open one, and each
- * byte, is an access of the session (core/session_use.h). Loop's thread only; callbacks never come
- * from within a call, and each may free the stream.
+ * Its input comes from a pump, of which it is the kernel's end; its output goes to the owner, who
+ * gives it to the pump in the client's words. To open one, and each byte, is an access of the
+ * session (core/session_use.h). Loop's thread only; callbacks never come from within a call, and
+ * each may free the stream.
  */
 #ifndef AQ_MANAGER_API_COMMAND_STREAM_H
 #define AQ_MANAGER_API_COMMAND_STREAM_H
@@ -46,9 +46,6 @@ int command_stream_open(struct core *core, const struct kernel *kernel,
 /* A terminal's size, or a signal; nothing before the agent has connected. */
 int command_stream_control(struct command_stream *stream, int64_t rows, int64_t cols,
                            int64_t signal, struct aq_error *err);
-
-/* Stop and go on calling on_output() and on_errors(). */
-void command_stream_pause(struct command_stream *stream, bool paused);
 
 /* The command gets SIGHUP if it runs. NULL is fine. */
 void command_stream_free(struct command_stream *stream);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* file_transfer.h - files into or out of a kernel's container, over a link stream to its agent
  *
- * What is done is runner/files.h's: a verb and paths, bytes out, bytes in. Bytes in go through a
- * pump, whose end of the kernel it is, as command_stream.h's. The loop's thread; callbacks never
+ * What is done is runner/files.h's: a verb and paths, bytes out, bytes in. Those in come from a
+ * pump, of which it is the kernel's end (command_stream.h). The loop's thread; callbacks never
  * come from within a call, and may free the transfer.
  */
 #ifndef AQ_MANAGER_API_FILE_TRANSFER_H
