@@ -80,9 +80,10 @@ static void file_transfer_on_exit(struct file_transfer *t, int code)
 
 static void file_transfer_on_output(void *data, const char *bytes, size_t len)
 {
-    struct file_transfer *t = data;
+    const struct file_transfer *t = data;
 
-    t->ops->on_output(t->data, bytes, len);
+    if (t->ops->on_output)
+        t->ops->on_output(t->data, bytes, len);
 }
 
 static void file_transfer_on_errors(void *data, const char *bytes, size_t len)

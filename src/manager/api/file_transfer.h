@@ -15,7 +15,7 @@ struct file_transfer;
 
 struct file_transfer_ops {
     void (*on_open)(void *data); /* the agent has connected; may be NULL */
-    void (*on_output)(void *data, const char *bytes, size_t len);
+    void (*on_output)(void *data, const char *bytes, size_t len); /* may be NULL */
     /* Once, and last; then file_transfer_free(). 'err' NULL = all was done. Else it names the
      * file, and its kind is a slug of problem.h.
      */

@@ -107,7 +107,7 @@ static void session_files_on_gone(struct request *req, void *data)
     session_files_finish(data, &gone);
 }
 
-static void session_files_on_forbidden(void *data, const struct aq_error *err)
+static void session_files_on_end(void *data, const struct aq_error *err)
 {
     session_files_finish(data, err);
 }
@@ -294,22 +294,9 @@ static void session_files_on_open(void *data)
     request_read_body(f->req, session_files_on_body, f);
 }
 
-static void session_files_on_upload_output(void *data, const char *bytes, size_t len)
-{
-    (void)data;
-    (void)bytes;
-    (void)len;
-}
-
-static void session_files_on_upload_end(void *data, const struct aq_error *err)
-{
-    session_files_finish(data, err);
-}
-
 static const struct file_transfer_ops upload_ops = {
     .on_open = session_files_on_open,
-    .on_output = session_files_on_upload_output,
-    .on_end = session_files_on_upload_end,
+    .on_end = session_files_on_end,
 };
 
 static int session_files_on_form_bytes(void *data, const char *bytes, size_t len)
@@ -378,8 +365,7 @@ static struct session_files *session_files_new(struct request *req, struct api *
     strbuf_init(&f->text);
     pump_init(&f->pump);
     pump_join(&f->pump, PUMP_CLIENT, &request_pump, req);
-    if (api_stream_open(api, api_principal(req)->access_key, &f->right, session_files_on_forbidden,
-                        f)
+    if (api_stream_open(api, api_principal(req)->access_key, &f->right, session_files_on_end, f)
         < 0) {
         session_files_free(f);
         request_fail(req, &(struct aq_error){ .code = ENOMEM });
