@@ -299,14 +299,14 @@ static void test_stranger(void **state)
 
 static void attach(struct scene *s)
 {
-    static const struct runtime_terminal_ops ops = {
+    static const struct runtime_terminal_ops terminal_ops = {
         .on_output = on_terminal_output,
         .on_closed = on_terminal_closed,
         .on_drain = on_drain,
     };
 
     assert_int_equal(terminal_open(&s->loop, s->folder, RUNNER_SOCKET, getpid(), RUNNER_OUTPUT_MAX,
-                                   &ops, s, &s->terminal, NULL),
+                                   &terminal_ops, s, &s->terminal, NULL),
                      0);
 }
 
