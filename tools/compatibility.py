@@ -16,12 +16,11 @@ VERSIONS = ("22.3.2", "23.9.10", "26.9.6")
 WAITS = (
     (r"v2 ", "the second REST API of Backend.AI"),
     (r"admin (vfolder|storage|quota-scope)|vfolder|admin permission", "folders"),
-    (r"service|model|deployment|admin prometheus-query", "inference"),
+    (r"service|model|deployment|scheduling-history (deployment|route)|admin prometheus-query", "inference"),
     (r"log(in|out)$|update-password", "the web server's sessions (endpoint type \"session\")"),
     (r"(session )?create-from-template|session-template", "session templates"),
     (r"image (forget|purge)", "images that are named by ids"),
     (r"resource-usage|fair-share", "reports of Backend.AI 26"),
-    (r"scheduling-history", "reports of Backend.AI 26"),
     (r"network", "networks that users make"),
     (r"notification", "notifications"),
     (r"(session )?(commit|convert-to-image)$", "images made from sessions"),

@@ -38,6 +38,22 @@ struct uuid uuid_ordered(void)
     return id;
 }
 
+struct uuid uuid_of_text(const char *text)
+{
+    uint64_t halves[2] = { UINT64_C(0xcbf29ce484222325),
+                           UINT64_C(0x84222325cbf29ce4) }; /* FNV-1a */
+    struct uuid id;
+
+    for (; *text; text++)
+        for (int i = 0; i < 2; i++)
+            halves[i] = (halves[i] ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
+    for (int i = 0; i < 16; i++)
+        id.bytes[i] = (uint8_t)(halves[i / 8] >> (i % 8 * 8));
+    id.bytes[6] = (uint8_t)((id.bytes[6] & 0x0f) | 0x80); /* RFC 9562 version 8 */
+    id.bytes[8] = (uint8_t)((id.bytes[8] & 0x3f) | 0x80);
+    return id;
+}
+
 bool uuid_is_nil(const struct uuid *id)
 {
     static const struct uuid nil;

@@ -27,6 +27,11 @@ struct uuid uuid_random(void);
  */
 struct uuid uuid_ordered(void);
 
+/* The same id for the same text, for what is shown with an id and kept without one. Whoever chooses
+ * the text may find another with that id.
+ */
+struct uuid uuid_of_text(const char *text);
+
 bool uuid_is_nil(const struct uuid *id);
 bool uuid_equals(const struct uuid *a, const struct uuid *b);
 int uuid_compare(const struct uuid *a, const struct uuid *b);

@@ -39,6 +39,7 @@ static int api_add_routes(struct api *api, struct aq_error *err)
         { signup_routes, signup_route_count },
         { ssh_keypair_routes, ssh_keypair_route_count },
         { manager_routes, manager_route_count },
+        { scheduling_history_routes, scheduling_history_route_count },
         { session_create_routes, session_create_route_count },
         { session_routes, session_route_count },
         { session_change_routes, session_change_route_count },

@@ -142,6 +142,18 @@ struct attempt_row {
     const char *detail; /* JSON; NULL = none */
 };
 
+/* A step of a session's scheduling: a change of its status, or attempts in a row that failed alike.
+ * Texts are NULL where there is none.
+ */
+struct scheduling_row {
+    struct uuid session_id;
+    bool is_attempt;
+    int64_t number; /* of the session's changes or attempts */
+    const char *phase, *from_status, *to_status, *result, *error_code;
+    const char *message; /* of attempts JSON */
+    int64_t attempts, first_usec, last_usec;
+};
+
 struct audit_row; /* audit_log.h */
 
 struct store_page {
@@ -161,6 +173,7 @@ struct store_page {
         struct resource_group_row *resource_groups;
         struct history_row *history;
         struct attempt_row *attempts;
+        struct scheduling_row *scheduling;
         struct audit_row *audit_log;
     };
 };
@@ -211,6 +224,10 @@ int store_list_attempts(struct store_tx *tx, const struct uuid *session_id, stru
 /* Status changes of a session and its kernels, oldest first. */
 int store_list_history(struct store_tx *tx, const struct uuid *session_id, struct store_page **ret,
                        struct aq_error *err);
+
+/* The same of all sessions, without kernels and creations, the latest first. Narrowed by filter. */
+int store_list_scheduling(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
+                          struct aq_error *err);
 
 struct store_login {
     struct uuid user_id;

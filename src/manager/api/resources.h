@@ -16,6 +16,7 @@ API_ROUTES(auth_account);
 API_ROUTES(signup);
 API_ROUTES(ssh_keypair);
 API_ROUTES(manager);
+API_ROUTES(scheduling_history);
 API_ROUTES(session_create);
 API_ROUTES(session_files);
 API_ROUTES(session);

@@ -143,6 +143,23 @@ static void api_list_finish(struct api_list *list, const struct aq_error *err)
     turns_leave(turns, &user_id);
 }
 
+static void api_list_write_end(struct api_list *list)
+{
+    struct jsonw *w = &list->writer;
+
+    jsonw_array_end(w);
+    if (list->is_search) {
+        jsonw_key(w, "pagination");
+        jsonw_object_begin(w);
+        jsonw_member_int(w, "offset", list->query.offset);
+        jsonw_member_int(w, "limit", list->query.limit);
+    }
+    jsonw_member_int(w, "total", list->page->total);
+    if (list->is_search)
+        jsonw_object_end(w);
+    jsonw_object_end(w);
+}
+
 /* As many rows as fit into a turn of the loop. */
 static void api_list_write_rows(struct turn *turn)
 {
@@ -156,11 +173,8 @@ static void api_list_write_rows(struct turn *turn)
         }
         list->write(list, list->page, list->written++, &list->writer);
     }
-    if (!list->form) {
-        jsonw_array_end(&list->writer);
-        jsonw_member_int(&list->writer, "total", list->page->total);
-        jsonw_object_end(&list->writer);
-    }
+    if (!list->form)
+        api_list_write_end(list);
     api_list_finish(list, NULL);
 }
 

@@ -14,6 +14,7 @@
 
 #define API_LIST_DEFAULT 100
 #define API_LIST_MAX 1000
+#define API_SEARCH_DEFAULT 50 /* as Backend.AI's */
 
 struct api_page {
     const char *filter, *order;
@@ -57,7 +58,8 @@ struct api_list {
     const char *one_of; /* "agent instance": the reply is the first row, or 404 without one */
     int status;         /* 0 = 200 */
     const struct api_list_form *form; /* NULL = JSON; else 'write' appends to w->out */
-    uint32_t fields;                  /* members that 'write' writes; its own bits */
+    bool is_search;  /* the total is a member of "pagination", with limit and offset */
+    uint32_t fields; /* members that 'write' writes; its own bits */
     struct store_page *page;
 
     struct turn turn;

@@ -278,6 +278,12 @@ static void test_uuid(void **state)
     assert_int_equal(uuid_parse("2de2b969-1d04-48a6-af16-0bc8adb3c83", &b), -EINVAL);
     assert_int_equal(uuid_parse("2de2b9691d04-48a6-af16-0bc8adb3c8310", &b), -EINVAL);
     assert_int_equal(uuid_parse("zde2b969-1d04-48a6-af16-0bc8adb3c831", &b), -EINVAL);
+    a = uuid_of_text("a/0/1");
+    b = uuid_of_text("a/0/1");
+    assert_true(uuid_equals(&a, &b));
+    b = uuid_of_text("a/0/2");
+    assert_false(uuid_equals(&a, &b));
+    assert_int_equal(uuid_format(&b, text)[14], '8');
 }
 
 static void test_utf8_cut(void **state)
