@@ -33,6 +33,9 @@ BROKEN = {
     ("23.9.10", "admin resource usage-per-period"): "expecting an object in place of a list",
     ("23.9.10", "admin agent info"): "showing milliseconds of at most 8 processors",
     ("26.9.6", "session set-priority"): "looking up the session",
+    ("26.9.6", "fair-share rg-domain-usage list"): "calling what its library does not have",
+    ("26.9.6", "fair-share rg-project-usage list"): "calling what its library does not have",
+    ("26.9.6", "fair-share rg-user-usage list"): "calling what its library does not have",
 }
 HEAD = """# Commands of Backend.AI's clients
 

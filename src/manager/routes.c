@@ -86,6 +86,7 @@ static int api_add_routes(struct api *api, struct aq_error *err)
         { registry_routes, registry_route_count },
         { statistics_routes, statistics_route_count },
         { usage_routes, usage_route_count },
+        { usage_days_routes, usage_days_route_count },
         { usage_month_routes, usage_month_route_count },
         { usage_total_routes, usage_total_route_count },
         { gql_routes, gql_route_count },

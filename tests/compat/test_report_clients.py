@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backend.AI's command line 26: histories of scheduling."""
+"""Backend.AI's command line 26: histories of scheduling, days of use."""
 
 import json
 
 import pytest
 
-from client import USER
+from client import ADMIN, USER
 from cluster import WAITS, Cluster, batch, wait_for, wait_status
 from real_client import RealClient
 
@@ -53,3 +53,76 @@ def test_histories_of_sessions(cluster, bai):
     assert user.delete("/session/never").status == 200
     other = RealClient(bai.server, cluster.address, USER)
     assert "Unauthorized access" in other.fails(*command)
+
+
+def day_of(cluster, name, **more):
+    """What a session that has ended held, which is known from its times."""
+    user = cluster.client(USER)
+    assert user.post("/session", batch(name, "true", **more)).status == 201
+    return wait_status(user, name, "TERMINATED")
+
+
+def owner_of(cluster, session):
+    """Ids of its user and project."""
+    client = cluster.client(ADMIN)
+    users, groups = (client.get(f"/aliquot/v1/{kind}").json["items"] for kind in ("users", "groups"))
+    return (next(user["id"] for user in users if user["email"] == session["user"]),
+            next(group["id"] for group in groups if group["name"] == session["group"]))
+
+
+@pytest.mark.backendai("resource-usage domain list", "resource-usage project list",
+                       "resource-usage user list")
+def test_days_of_use(cluster, bai):
+    session = day_of(cluster, "used")
+    user, project = owner_of(cluster, session)
+    group = ("--resource-group", "default", "--domain-name", "default")
+    narrowed = {"domain": group, "project": (*group, "--project-id", project),
+                "user": (*group, "--project-id", project, "--user-uuid", user)}
+    for level, words in narrowed.items():
+        days = listed(bai, "resource-usage", level, "list", *words)
+        assert len(days) == 1 and days[0]["resource_group"] == "default", days
+        held = {entry["resource_type"]: float(entry["quantity"])
+                for entry in days[0]["resource_usage"]["entries"]}
+        assert 0 < held["cpu"] < 86400 and held["mem"] >= held["cpu"] * (64 << 20) * 0.99
+        assert days[0]["metadata"]["period_start"] == session["created_at"][:10]
+        [same] = listed(bai, "resource-usage", level, "list", "--order", "ASC")
+        assert same["id"] == days[0]["id"]
+        assert listed(bai, "resource-usage", level, "list", "--offset", "1") == []
+        assert listed(bai, "resource-usage", level, "list", "--domain-name", "none") == []
+        # of days it prints members that its own type lacks
+        assert "period_start" in bai.fails("resource-usage", level, "list")
+        assert "No " in bai.does("resource-usage", level, "list", "--resource-group", "none")
+    # its library has no such function
+    for words in (("rg-domain-usage", "list", "default"), ("rg-project-usage", "list", "default",
+                  "default"), ("rg-user-usage", "list", "default", "default", project)):
+        assert "has no attribute" in bai.fails("fair-share", *words)
+
+
+USAGE = """
+import json, sys
+from ai.backend.client.session import Session
+from ai.backend.common.dto.manager import fair_share as dto
+group, domain, project, day = sys.argv[1:]
+with Session() as session:
+    usage = session.ResourceUsage
+    for found in (
+            usage.rg_search_domain_usage_buckets(group, dto.SearchDomainUsageBucketsRequest(
+                filter=dto.DomainUsageBucketFilter(period_start={"after": day, "before": day}))),
+            usage.rg_search_project_usage_buckets(
+                group, domain, dto.SearchProjectUsageBucketsRequest()),
+            usage.rg_search_user_usage_buckets(
+                group, domain, project, dto.SearchUserUsageBucketsRequest())):
+        print(json.dumps([found.pagination.total, *(str(item.metadata.period_start)
+                          for item in found.items)]))
+"""
+
+
+def test_days_of_use_of_a_resource_group(cluster, bai):
+    """Which the client's library can ask for."""
+    session = day_of(cluster, "used-too")
+    project = owner_of(cluster, session)[1]
+    day = session["created_at"][:10]
+    code, said = bai.python(USAGE, "default", "default", project, day)
+    assert code == 0, said
+    found = [json.loads(line) for line in said.splitlines() if line.startswith("[")]
+    assert len(found) == 3 and all(total >= 1 and day in days for total, *days in found), said

@@ -61,6 +61,7 @@ API_ROUTES(orphan);
 API_ROUTES(retention);
 API_ROUTES(statistics);
 API_ROUTES(usage);
+API_ROUTES(usage_days);
 API_ROUTES(usage_month);
 API_ROUTES(usage_total);
 API_ROUTES(config);

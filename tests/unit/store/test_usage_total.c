@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "store/transaction.h"
+#include "store/usage_days.h"
 #include "store/usage_total.h"
 
 #define MINUTE (INT64_C(60) * 1000000)
@@ -133,6 +134,50 @@ static void test_by_whom_and_where(void **state)
     check(b, query, "");
 }
 
+/* ---- by day ---- */
+
+static int read_days(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    struct store_page **page = data;
+    const struct store_query query = {
+        .since_usec = 0, .until_usec = 2 * DAY, .offset = 1, .limit = 2, .order = "period_start"
+    };
+
+    return store_list_user_days(tx, &query, page, err);
+}
+
+/* "gpus 1 cpu 360": on the second day. */
+static void write_day(const struct usage_day *day, struct strbuf *out)
+{
+    strbuf_addf(out, "%s %lld", day->resource_group, (long long)(day->day_usec / DAY));
+    for (const struct usage_day_slot *slot = day->slots; slot; slot = slot->next)
+        if (strcmp(slot->name, "mem") != 0)
+            strbuf_addf(out, " %s %.6g", slot->name, slot->amount_sec / (double)AMOUNT_ONE);
+    strbuf_adds(out, "\n");
+}
+
+static void test_days_are_parted_at_midnight(void **state)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    AQ_CLEANUP(store_page_freep) struct store_page *page = NULL;
+    struct bench *b = *state;
+    struct aq_error err = { 0 };
+
+    fill(b);
+    if (store_call(b->store, read_days, &page, &err) < 0)
+        fail_msg("%s", err.text);
+    assert_int_equal(page->total, 3);
+    assert_int_equal(page->count, 2);
+    for (size_t i = 0; i < page->count; i++) {
+        const struct usage_day *day = (const struct usage_day *)page->rows + i;
+
+        assert_true(uuid_equals(&day->user, &b->user_id));
+        assert_true(uuid_equals(&day->project, &b->project_id));
+        write_day(day, &out);
+    }
+    assert_string_equal(out.data, "default 1 cpu 86400\ngpus 1 cpu 360\n");
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, bench_setup, bench_teardown)
 
 int main(void)
@@ -140,6 +185,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_a_day_has_what_was_held_in_it),
         TEST(test_by_whom_and_where),
+        TEST(test_days_are_parted_at_midnight),
     };
 
     return BENCH_RUN(tests, 0);
