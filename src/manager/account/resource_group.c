@@ -45,7 +45,8 @@ struct resource_group_params {
       .doc = "what may be made in it; interactive and batch unless set" },                         \
     { "fair_share", FIELD_OBJECT, 0, offsetof(struct resource_group_params, fair_share),                          \
       .doc = "half_life_days, lookback_days, default_weight, and weights: slot:NAME, "             \
-             "domain:NAME, project:ID, user:ID or E-MAIL; what is not named stays" },              \
+             "domain:NAME, project:ID, user:ID or E-MAIL, user:ID/PROJECT-ID; what is not named "  \
+             "stays, what is null goes" },                                                         \
     { "preemption", FIELD_OBJECT, 0, offsetof(struct resource_group_params, preemption),                          \
       .doc = "which sessions preempt which: enabled, order, mode, interactive, victim_scope, "     \
              "preemption_min_runtime, preemptible_priority; what is not named stays" },            \
@@ -183,6 +184,19 @@ static void resource_group_merge_object(json_t *opts, const char *key, const jso
     json_object_update(json_object_get(opts, key), (json_t *)(uintptr_t)from);
 }
 
+static void resource_group_merge_fair_share(struct account_row *row, json_t *opts,
+                                            const json_t *given)
+{
+    json_auto_t *resolved = resource_group_resolve_users(row, given);
+    const char *key;
+    json_t *value;
+
+    resource_group_merge_object(opts, "fair_share", resolved);
+    json_object_foreach(resolved, key, value)
+        if (json_is_null(value))
+            json_object_del(json_object_get(opts, "fair_share"), key);
+}
+
 /* A new group has backfill, unless its options say otherwise: that, or after how many tries others
  * pass.
  */
@@ -228,11 +242,8 @@ static char *resource_group_merge_options(struct account_row *row, const char *o
                             resource_group_list_types(&params->allowed_session_types));
     if (params->pending_timeout_sec != UNSET)
         json_object_set_new(opts, "pending_timeout", json_integer(params->pending_timeout_sec));
-    if (params->fair_share) {
-        json_auto_t *resolved = resource_group_resolve_users(row, params->fair_share);
-
-        resource_group_merge_object(opts, "fair_share", resolved);
-    }
+    if (params->fair_share)
+        resource_group_merge_fair_share(row, opts, params->fair_share);
     if (params->preemption)
         resource_group_merge_object(opts, "preemption", params->preemption);
     if (params->handler_options)

@@ -252,6 +252,11 @@ void core_finish_restore(struct core *core, bool forced, const struct audit_who 
 enum core_fair_level { CORE_FAIR_DOMAIN, CORE_FAIR_PROJECT, CORE_FAIR_USER };
 #define CORE_FAIR_LEVELS 3
 
+struct core_fair_slot {
+    const char *name;
+    double used; /* amount times seconds, less of days long past */
+};
+
 /* Whom a level does not tell apart is not set: a domain's row has no project. */
 struct core_fair_row {
     enum core_fair_level level;
@@ -260,13 +265,32 @@ struct core_fair_row {
     double weight;
     double usage;  /* of what the group had to give in the days looked back on */
     double factor; /* 1 = the largest claim */
+    const struct core_fair_slot *slots; /* of which the group has some; for the call */
+    size_t slot_count;
 };
 typedef void (*core_fair_fn)(void *data, const struct core_fair_row *row);
-/* Everybody who used something of the resource group lately, in no order.
- * -ENOENT, -EINVAL if it does not schedule by fair share, -EAGAIN, -ENOMEM.
+/* Everybody who used something of the resource group lately or has a weight of their own in it,
+ * in no order. -ENOENT, -EINVAL if it does not schedule by fair share, -EAGAIN, -ENOMEM.
  */
 int core_list_fair_share(struct core *core, const char *resource_group, core_fair_fn visit,
                          void *data, struct aq_error *err);
+/* The row of 'whom', who is named as there and may have used nothing. The same errors. */
+int core_show_fair_share(struct core *core, const char *resource_group,
+                         const struct core_fair_row *whom, core_fair_fn visit, void *data,
+                         struct aq_error *err);
+
+/* Does it schedule by fair share? -ENOENT, -EINVAL. */
+int core_check_fair_share(struct core *core, const char *resource_group, struct aq_error *err);
+
+/* How a group weighs what was used of it, or would. */
+struct core_fair_settings {
+    double half_life_days, lookback_days, default_weight;
+};
+typedef void (*core_fair_weight_fn)(void *data, const char *slot, double weight);
+/* And how much each slot that there is counts. -ENOENT, -ENOMEM. */
+int core_read_fair_settings(const struct core *core, const char *resource_group,
+                            struct core_fair_settings *ret, core_fair_weight_fn visit, void *data,
+                            struct aq_error *err);
 
 /* ---- commands on agents and accounts ---- */
 

@@ -185,16 +185,19 @@ static void who_used_less_is_next(void **state)
     assert_clean();
 }
 
+/* That of the user in the project comes before that of the user. */
 static void weights_decide_too(void **state)
 {
     const struct keypair *k;
-    char opts[160], id[UUID_TEXT_MAX];
+    char opts[240], id[UUID_TEXT_MAX], project[UUID_TEXT_MAX];
     struct uuid heavy, user, admin;
 
     (void)state;
     k = core_find_keypair(world.core, USER_KEY);
-    (void)snprintf(opts, sizeof(opts), "{\"fair_share\":{\"slot:mem\":0.000000001,\"user:%s\":10}}",
-                   uuid_format(&k->user_id, id));
+    uuid_format(&core_find_user(world.core, &k->user_id)->project_ids[0], project);
+    (void)snprintf(opts, sizeof(opts),
+                   "{\"fair_share\":{\"slot:mem\":0.000000001,\"user:%s\":0.1,\"user:%s/%s\":10}}",
+                   uuid_format(&k->user_id, id), id, project);
     use_options("fair-share", opts);
     agent_comes("a", FOUR_CPUS);
     heavy = start("admins", ADMIN_KEY, 4);

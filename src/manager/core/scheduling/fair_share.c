@@ -23,6 +23,7 @@
 
 #define REFRESH_USEC (60 * USEC_PER_SEC)
 #define AUDIT_DAYS 7
+#define FAIR_SLOTS_MAX 64
 
 /* ---- a group's usage ---- */
 
@@ -192,6 +193,7 @@ struct fair_share_weighing {
     struct slots capacity;
     int64_t today;
     const struct fair_share *usage;
+    struct core_fair_slot used[FAIR_SLOTS_MAX]; /* by whom was weighed last */
 };
 
 static int fair_share_weighing_begin(struct core *core, struct resource_group_entry *g,
@@ -238,29 +240,29 @@ static double fair_share_decayed(const struct fair_share_weighing *j,
     return fair_decayed(days, count, j->settings.half_life_days);
 }
 
-/* The factor of a line, and the usage that it follows from. */
-static double fair_share_factor(const struct fair_share_weighing *j,
-                                const struct usage_ledger_holder *h, enum core_fair_level level,
-                                double *ret_usage, double *ret_weight)
+/* The factor of a line, and the usage that it follows from, into its row. */
+static void fair_share_weigh(struct fair_share_weighing *j, struct core_fair_row *row)
 {
+    const struct usage_ledger_holder h = { NULL, row->domain, row->project, row->user };
     char key[USAGE_LEDGER_KEY_MAX];
-    size_t len = usage_ledger_key(h, level, false, key), count = 0;
+    size_t len = usage_ledger_key(&h, row->level, false, key), count = 0;
     const struct usage_ledger_line *lines[3] = { map_get(&j->usage->past, key, len),
                                                  map_get(&j->usage->recent, key, len),
                                                  map_get(&j->running, key, len) };
-    struct fair_slot slots[64];
+    struct fair_slot slots[FAIR_SLOTS_MAX];
 
-    for (size_t i = 0; i < j->capacity.count && count < AQ_COUNT(slots); i++) {
-        const struct slot *s = &j->capacity.items[i];
+    for (; count < j->capacity.count && count < FAIR_SLOTS_MAX; count++) {
+        const struct slot *s = &j->capacity.items[count];
 
-        slots[count++] = (struct fair_slot){
-            fair_share_decayed(j, lines, s->name), (double)s->amount,
-            fair_share_settings_slot_weight(&j->settings, s->name)
-        };
+        j->used[count] = (struct core_fair_slot){ s->name, fair_share_decayed(j, lines, s->name) };
+        slots[count] = (struct fair_slot){ j->used[count].used, (double)s->amount,
+                                           fair_share_settings_slot_weight(&j->settings, s->name) };
     }
-    *ret_weight = fair_share_settings_weight(&j->settings, level, h);
-    *ret_usage = fair_usage(slots, count, j->settings.lookback_days);
-    return fair_factor(*ret_usage, *ret_weight);
+    row->slots = j->used;
+    row->slot_count = count;
+    row->weight = fair_share_settings_weight(&j->settings, row->level, &h);
+    row->usage = fair_usage(slots, count, j->settings.lookback_days);
+    row->factor = fair_factor(row->usage, row->weight);
 }
 
 int fair_share_name_owner(struct resource_group_entry *g, uint32_t number,
@@ -294,13 +296,18 @@ int fair_share_push(struct core *core, struct resource_group_entry *g)
         return 0;
     r = fair_share_weighing_begin(core, g, &j);
     for (size_t i = 0; r == 0 && i < u->owner_count; i++) {
-        double factors[CORE_FAIR_LEVELS], usage, weight;
+        const struct usage_ledger_holder *owner = &u->owners[i];
+        struct core_fair_row rows[CORE_FAIR_LEVELS];
 
-        for (int level = 0; level < CORE_FAIR_LEVELS; level++)
-            factors[level] = fair_share_factor(&j, &u->owners[i], (enum core_fair_level)level,
-                                               &usage, &weight);
-        sched_set_factors(g->sched, (uint32_t)i, factors[CORE_FAIR_DOMAIN],
-                          factors[CORE_FAIR_PROJECT], factors[CORE_FAIR_USER]);
+        for (int level = 0; level < CORE_FAIR_LEVELS; level++) {
+            rows[level] = (struct core_fair_row){ .level = (enum core_fair_level)level,
+                                                  .domain = owner->domain,
+                                                  .project = owner->project,
+                                                  .user = owner->user };
+            fair_share_weigh(&j, &rows[level]);
+        }
+        sched_set_factors(g->sched, (uint32_t)i, rows[CORE_FAIR_DOMAIN].factor,
+                          rows[CORE_FAIR_PROJECT].factor, rows[CORE_FAIR_USER].factor);
     }
     fair_share_weighing_done(&j);
     u->told_usec = now;
@@ -311,59 +318,132 @@ int fair_share_push(struct core *core, struct resource_group_entry *g)
 /* ---- shown ---- */
 
 struct fair_share_listing {
-    const struct fair_share_weighing *j;
+    struct core *core;
+    struct fair_share_weighing *j;
     struct map seen;
     core_fair_fn visit;
     void *data;
 };
 
+static int fair_share_list_one(void *data, const struct core_fair_row *whom)
+{
+    struct usage_ledger_holder h = { NULL, whom->domain, whom->project, whom->user };
+    struct fair_share_listing *l = data;
+    struct core_fair_row row = *whom;
+    char key[USAGE_LEDGER_KEY_MAX];
+    size_t len = usage_ledger_key(&h, row.level, false, key);
+
+    if (map_get(&l->seen, key, len))
+        return 0;
+    if (map_set(&l->seen, key, len, l) < 0)
+        return -ENOMEM;
+    fair_share_weigh(l->j, &row);
+    l->visit(l->data, &row);
+    return 0;
+}
+
 static int fair_share_list_ledger(struct fair_share_listing *l, const struct map *ledger)
 {
-    for (size_t i = 0; i < ledger->count; i++) {
-        const struct usage_ledger_line *line = ledger->entries[i].value;
-        struct usage_ledger_holder h = { NULL, line->domain, line->project, line->user };
-        struct core_fair_row row = { .level = line->level,
-                                     .domain = line->domain,
-                                     .project = line->project,
-                                     .user = line->user };
-        char key[USAGE_LEDGER_KEY_MAX];
-        size_t len = usage_ledger_key(&h, line->level, false, key);
+    int r = 0;
 
-        if (map_get(&l->seen, key, len))
-            continue;
-        if (map_set(&l->seen, key, len, l) < 0)
-            return -ENOMEM;
-        row.factor = fair_share_factor(l->j, &h, line->level, &row.usage, &row.weight);
-        l->visit(l->data, &row);
+    for (size_t i = 0; r == 0 && i < ledger->count; i++) {
+        const struct usage_ledger_line *line = ledger->entries[i].value;
+
+        r = fair_share_list_one(l, &(const struct core_fair_row){ .level = line->level,
+                                                                  .domain = line->domain,
+                                                                  .project = line->project,
+                                                                  .user = line->user });
     }
-    return 0;
+    return r;
+}
+
+/* Of those that there still are. */
+static int fair_share_list_weighted(void *data, const struct core_fair_row *whom)
+{
+    struct fair_share_listing *l = data;
+    struct core_fair_row row = *whom;
+    const struct project *project = core_find_project(l->core, &whom->project);
+
+    if (row.level != CORE_FAIR_DOMAIN)
+        row.domain = project ? project->domain : NULL;
+    return row.domain && core_find_domain(l->core, row.domain)
+                   && (row.level != CORE_FAIR_USER || core_find_user(l->core, &row.user))
+               ? fair_share_list_one(l, &row)
+               : 0;
+}
+
+static struct resource_group_entry *fair_share_find(struct core *core, const char *name,
+                                                    struct aq_error *err)
+{
+    struct resource_group_entry *g = resource_group_entry_find(core, name);
+
+    if (!g || !g->is_known)
+        aq_fail(err, ENOENT, "there is no resource group '%s'", name);
+    else if (g->scheduling.options.sequencer != &sched_fair_share)
+        aq_fail_field(err, EINVAL, "scheduler",
+                      "resource group '%s' does not schedule by "
+                      "fair share; set its scheduler to fair-share",
+                      name);
+    else
+        return g;
+    return NULL;
+}
+
+int core_check_fair_share(struct core *core, const char *name, struct aq_error *err)
+{
+    return fair_share_find(core, name, err) ? 0 : -err->code;
+}
+
+/* A group whose use is known; 'ret' is to be done with then. */
+static int fair_share_open(struct core *core, const char *name, struct resource_group_entry **ret_g,
+                           struct fair_share_weighing *ret, struct aq_error *err)
+{
+    struct resource_group_entry *g = fair_share_find(core, name, err);
+
+    if (!g)
+        return -err->code;
+    if (!fair_share_is_ready(core, g))
+        return aq_fail(err, EAGAIN, "what was used of '%s' is still being read; ask again", name);
+    *ret_g = g;
+    if (fair_share_weighing_begin(core, g, ret) == 0)
+        return 0;
+    fair_share_weighing_done(ret);
+    return aq_fail_oom(err);
 }
 
 int core_list_fair_share(struct core *core, const char *name, core_fair_fn visit, void *data,
                          struct aq_error *err)
 {
-    struct resource_group_entry *g = resource_group_entry_find(core, name);
-    struct fair_share_listing l = { .visit = visit, .data = data };
     struct fair_share_weighing j;
-    int r;
+    struct fair_share_listing l = { .core = core, .j = &j, .visit = visit, .data = data };
+    struct resource_group_entry *g;
+    int r = fair_share_open(core, name, &g, &j, err);
 
-    if (!g || !g->is_known)
-        return aq_fail(err, ENOENT, "there is no resource group '%s'", name);
-    if (g->scheduling.options.sequencer != &sched_fair_share)
-        return aq_fail_field(err, EINVAL, "scheduler",
-                             "resource group '%s' does not schedule by "
-                             "fair share; set its scheduler to fair-share",
-                             name);
-    if (!fair_share_is_ready(core, g))
-        return aq_fail(err, EAGAIN, "what was used of '%s' is still being read; ask again", name);
-    l.j = &j;
-    r = fair_share_weighing_begin(core, g, &j);
-    if (r == 0 && (r = fair_share_list_ledger(&l, &j.running)) == 0
-        && (r = fair_share_list_ledger(&l, &g->fair_share->recent)) == 0)
-        r = fair_share_list_ledger(&l, &g->fair_share->past);
+    if (r < 0)
+        return r;
+    if ((r = fair_share_list_ledger(&l, &j.running)) == 0
+        && (r = fair_share_list_ledger(&l, &g->fair_share->recent)) == 0
+        && (r = fair_share_list_ledger(&l, &g->fair_share->past)) == 0)
+        r = fair_share_settings_each(&j.settings, fair_share_list_weighted, &l);
     map_done(&l.seen);
     fair_share_weighing_done(&j);
     return r < 0 ? aq_fail_oom(err) : 0;
+}
+
+int core_show_fair_share(struct core *core, const char *name, const struct core_fair_row *whom,
+                         core_fair_fn visit, void *data, struct aq_error *err)
+{
+    struct core_fair_row row = *whom;
+    struct fair_share_weighing j;
+    struct resource_group_entry *g;
+    int r = fair_share_open(core, name, &g, &j, err);
+
+    if (r < 0)
+        return r;
+    fair_share_weigh(&j, &row);
+    visit(data, &row);
+    fair_share_weighing_done(&j);
+    return 0;
 }
 
 /* ---- audit ---- */

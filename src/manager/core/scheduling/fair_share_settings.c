@@ -28,7 +28,7 @@ int fair_share_settings_check(json_t *from, struct aq_error *err)
             return aq_fail_field(err, EINVAL, "fair_share",
                                  "fair_share has no '%.40s'; it has "
                                  "half_life_days, lookback_days, default_weight, slot:NAME, "
-                                 "domain:NAME, project:ID and user:ID",
+                                 "domain:NAME, project:ID, user:ID and user:ID/PROJECT-ID",
                                  key);
         if (!json_is_number(value) || !(json_number_value(value) > 0)
             || json_number_value(value) > (is_days ? FAIR_LOOKBACK_MAX_DAYS : 1e6))
@@ -84,13 +84,77 @@ double fair_share_settings_slot_weight(const struct fair_share_settings *s, cons
 double fair_share_settings_weight(const struct fair_share_settings *s, enum core_fair_level level,
                                   const struct usage_ledger_holder *h)
 {
-    char key[128], id[UUID_TEXT_MAX];
+    char key[128], id[UUID_TEXT_MAX], project[UUID_TEXT_MAX];
+    double otherwise = s->default_weight;
 
-    if (level == CORE_FAIR_DOMAIN)
+    if (level == CORE_FAIR_DOMAIN) {
         (void)snprintf(key, sizeof(key), "domain:%s", h->domain);
-    else if (level == CORE_FAIR_PROJECT)
+    } else if (level == CORE_FAIR_PROJECT) {
         (void)snprintf(key, sizeof(key), "project:%s", uuid_format(&h->project, id));
-    else
+    } else {
         (void)snprintf(key, sizeof(key), "user:%s", uuid_format(&h->user, id));
-    return setting(s->all, key, s->default_weight);
+        otherwise = setting(s->all, key, otherwise);
+        (void)snprintf(key, sizeof(key), "user:%s/%s", id, uuid_format(&h->project, project));
+    }
+    return setting(s->all, key, otherwise);
+}
+
+/* "ID/ID"; false if it is something else. */
+static bool fair_share_settings_parse_user(const char *text, struct core_fair_row *ret)
+{
+    const char *slash = strchr(text, '/');
+    char id[UUID_TEXT_MAX];
+
+    if (!slash || (size_t)(slash - text) >= sizeof(id))
+        return false;
+    (void)snprintf(id, sizeof(id), "%.*s", (int)(slash - text), text);
+    return uuid_parse(id, &ret->user) == 0 && uuid_parse(slash + 1, &ret->project) == 0;
+}
+
+int fair_share_settings_each(const struct fair_share_settings *s,
+                             int (*visit)(void *data, const struct core_fair_row *whom), void *data)
+{
+    const char *key;
+    json_t *value;
+    int r = 0;
+
+    json_object_foreach(s->all, key, value) {
+        const char *name = strchr(key, ':');
+        struct core_fair_row row = { .domain = name ? name + 1 : NULL };
+
+        if (strncmp(key, "domain:", 7) == 0)
+            row.level = CORE_FAIR_DOMAIN;
+        else if (strncmp(key, "project:", 8) == 0 && uuid_parse(row.domain, &row.project) == 0)
+            row.level = CORE_FAIR_PROJECT;
+        else if (strncmp(key, "user:", 5) == 0 && fair_share_settings_parse_user(row.domain, &row))
+            row.level = CORE_FAIR_USER;
+        else
+            continue;
+        if ((r = visit(data, &row)) < 0)
+            break;
+    }
+    return r;
+}
+
+int core_read_fair_settings(const struct core *core, const char *name,
+                            struct core_fair_settings *ret, core_fair_weight_fn visit, void *data,
+                            struct aq_error *err)
+{
+    const struct resource_group *g = core_find_resource_group(core, name);
+    struct fair_share_settings settings;
+
+    if (!g)
+        return aq_fail(err, ENOENT, "there is no resource group '%s'", name);
+    if (fair_share_settings_read(g, &settings) < 0)
+        return aq_fail_oom(err);
+    *ret = (struct core_fair_settings){ settings.half_life_days, settings.lookback_days,
+                                        settings.default_weight };
+    for (size_t i = 0; i < slot_types_count(core_slot_types(core)); i++) {
+        enum slot_type type;
+        const char *slot = slot_types_name(core_slot_types(core), i, &type);
+
+        visit(data, slot, fair_share_settings_slot_weight(&settings, slot));
+    }
+    fair_share_settings_done(&settings);
+    return 0;
 }

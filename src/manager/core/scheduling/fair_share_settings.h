@@ -2,8 +2,8 @@
 /* fair_share_settings.h - how a resource group weighs what was used
  *
  * The member "fair_share" of its scheduler_opts: half_life_days, lookback_days,
- * default_weight, and weights as "slot:NAME", "domain:NAME", "project:ID" and
- * "user:ID".
+ * default_weight, and weights as "slot:NAME", "domain:NAME", "project:ID",
+ * "user:ID" and, of a user in one project, "user:ID/PROJECT-ID".
  */
 #ifndef AQ_MANAGER_CORE_FAIR_SHARE_SETTINGS_H
 #define AQ_MANAGER_CORE_FAIR_SHARE_SETTINGS_H
@@ -29,5 +29,12 @@ void fair_share_settings_done(struct fair_share_settings *s);
 double fair_share_settings_slot_weight(const struct fair_share_settings *s, const char *slot);
 double fair_share_settings_weight(const struct fair_share_settings *s, enum core_fair_level level,
                                   const struct usage_ledger_holder *h);
+
+/* Who has a weight of their own: a project and a user of a project without their domain. Ends with
+ * the first that 'visit' refuses, and returns what it did.
+ */
+int fair_share_settings_each(const struct fair_share_settings *s,
+                             int (*visit)(void *data, const struct core_fair_row *whom),
+                             void *data);
 
 #endif

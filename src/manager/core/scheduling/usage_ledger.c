@@ -58,8 +58,10 @@ static struct usage_ledger_line *usage_ledger_line(struct map *ledger,
         return NULL;
     }
     line->level = level;
-    line->project = h->project;
-    line->user = h->user;
+    if (level >= CORE_FAIR_PROJECT)
+        line->project = h->project;
+    if (level == CORE_FAIR_USER)
+        line->user = h->user;
     return line;
 }
 
