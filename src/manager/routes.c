@@ -78,6 +78,8 @@ static int api_add_routes(struct api *api, struct aq_error *err)
         { preset_routes, preset_route_count },
         { resource_group_routes, resource_group_route_count },
         { fair_share_routes, fair_share_route_count },
+        { shares_routes, shares_route_count },
+        { share_spec_routes, share_spec_route_count },
         { audit_routes, audit_route_count },
         { orphan_routes, orphan_route_count },
         { retention_routes, retention_route_count },

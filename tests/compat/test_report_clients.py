@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backend.AI's command line 26: histories of scheduling, days of use."""
+"""Backend.AI's command line 26: histories of scheduling, days of use, fair share."""
 
 import json
 
@@ -24,7 +24,7 @@ def cluster():
 def listed(bai, *words):
     """The JSON that it prints after the line that it is older than the manager."""
     text = bai.does(*words, "--json")
-    return json.loads(text[min(at for at in map(text.find, ("[\n", "[]")) if at >= 0):])
+    return json.loads(text[min(at for at in map(text.find, ("[\n", "[]", "{")) if at >= 0):])
 
 
 @pytest.mark.backendai("scheduling-history session list")
@@ -126,3 +126,100 @@ def test_days_of_use_of_a_resource_group(cluster, bai):
     assert code == 0, said
     found = [json.loads(line) for line in said.splitlines() if line.startswith("[")]
     assert len(found) == 3 and all(total >= 1 and day in days for total, *days in found), said
+
+
+@pytest.fixture
+def fair(cluster):
+    """Its group schedules by fair share; the ids of a user and a project that used something."""
+    admin = cluster.client(ADMIN)
+    set_to = {"scheduler": "fair-share"}
+    assert admin.send("PATCH", "/aliquot/v1/resource-groups/default", set_to).status == 200
+    yield owner_of(cluster, day_of(cluster, "shared"))
+    set_to = {"scheduler": "fifo", "scheduler_opts": {}}
+    assert admin.send("PATCH", "/aliquot/v1/resource-groups/default", set_to).status == 200
+
+
+def own_view(cluster, level):
+    """What Aliquot's own list says of a level."""
+    path = "/aliquot/v1/resource-groups/default/fair-share"
+    rows = wait_for(lambda: cluster.client(ADMIN).get(path).json.get("items"), 30, "shares")
+    return [row for row in rows if row["level"] == level]
+
+
+@pytest.mark.backendai("fair-share domain get", "fair-share project get", "fair-share user get",
+                       "fair-share rg-domain get", "fair-share rg-project get",
+                       "fair-share rg-user get", "fair-share domain list",
+                       "fair-share project list", "fair-share user list",
+                       "fair-share rg-domain list", "fair-share rg-project list",
+                       "fair-share rg-user list")
+def test_shares(cluster, bai, fair):
+    user, project = fair
+    for level, words in (("domain", ()), ("project", (project,)), ("user", (project, user))):
+        [own] = own_view(cluster, level)
+        names = ("default", *words) if words else ("default", "default")
+        got = listed(bai, "fair-share", level, "get", *names)
+        scoped = listed(bai, "fair-share", f"rg-{level}", "get", "default", "default", *words)
+        options = ("--resource-group", "default", "--domain-name", "default")
+        [found] = listed(bai, "fair-share", level, "list", *options)
+        [found_there] = listed(bai, "fair-share", f"rg-{level}", "list", "default",
+                               *("default", *words)[:{"domain": 0, "project": 1, "user": 2}[level]])
+        for share in (got, scoped, found, found_there):
+            now = share["calculation_snapshot"]
+            assert share["id"] == got["id"] and share["resource_group"] == "default"
+            assert abs(float(now["fair_share_factor"]) - own["factor"]) < 1e-6
+            assert abs(float(now["normalized_usage"]) - own["usage"]) < 1e-6
+            assert float(share["spec"]["weight"]) == own["weight"] == 1
+        assert "Fair Share Factor: " in bai.does("fair-share", level, "get", *names)
+        assert "Total: 1" in bai.does("fair-share", level, "list", "--order", "ASC")
+        assert "No " in bai.does("fair-share", level, "list", "--domain-name", "none")
+    assert "order" in bai.fails("fair-share", "user", "list", "--order-by", "created_at")
+    assert "no resource group" in bai.fails("fair-share", "domain", "get", "none", "default")
+    assert "no domain" in bai.fails("fair-share", "domain", "get", "default", "none")
+
+
+@pytest.mark.backendai("fair-share domain set-weight", "fair-share project set-weight",
+                       "fair-share user set-weight")
+def test_weights(cluster, bai, fair):
+    user, project = fair
+    within = ("--domain", "default")
+    for level, words in (("domain", ("default",)), ("project", (project, *within)),
+                         ("user", (project, user, *within))):
+        command = ("fair-share", level, "set-weight", "default", *words)
+        assert listed(bai, *command, "--weight", "2.5")["spec"]["weight"] == "2.5"
+        [own] = own_view(cluster, level)
+        assert own["weight"] == 2.5 and abs(own["factor"] - 2 ** (-own["usage"] / 2.5)) < 1e-9
+        assert "above 0" in bai.fails(*command, "--weight", "-1")
+        bai.does(*command)
+        assert own_view(cluster, level)[0]["weight"] == 1, "the default again"
+    other = cluster.client(ADMIN).post("/aliquot/v1/groups", {"name": "other", "domain": "default"})
+    assert "no member" in bai.fails("fair-share", "user", "set-weight", "default",
+                                    other.json["id"], user, *within, "--weight", "2")
+
+
+@pytest.mark.backendai("fair-share resource-group spec", "fair-share resource-group specs")
+def test_settings_of_fair_share(cluster, bai, fair):
+    # it changes them, and fails to print what they are then
+    said = bai.fails("fair-share", "resource-group", "update-spec", "default", "--half-life-days",
+                     "3", "--lookback-days", "14", "--default-weight", "2", "--resource-weight",
+                     "cpu=4", "--resource-weight", "mem=null")
+    assert "has no attribute" in said
+    [own] = own_view(cluster, "domain")
+    assert own["weight"] == 2
+    shown = bai.does("fair-share", "resource-group", "spec", "default")
+    for line in ("Half Life Days: 3", "Lookback Days: 14", "Default Weight: 2", "  cpu: 4",
+                 "  mem: 0.001"):
+        assert line in shown, shown
+    assert "Resource Group: default" in bai.does("fair-share", "resource-group", "specs")
+    assert "decay_unit_days" in bai.fails("fair-share", "resource-group", "update-spec", "default",
+                                          "--decay-unit-days", "2")
+    assert "no slot" in bai.fails("fair-share", "resource-group", "update-spec", "default",
+                                  "--resource-weight", "coffee=2")
+
+
+def test_without_fair_share_there_are_no_shares(cluster, bai):
+    for words in (("domain", "get", "default", "default"),
+                  ("domain", "set-weight", "default", "default", "--weight", "2"),
+                  ("resource-group", "update-spec", "default", "--half-life-days", "3"),
+                  ("rg-domain", "list", "default")):
+        assert "does not schedule by fair share" in bai.fails("fair-share", *words)
+    assert "No domain fair shares" in bai.does("fair-share", "domain", "list")

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
+
 /* ---- tables ---- */
 
 /* clang-format off */
@@ -149,21 +151,37 @@ void fair_search_begin_slots(struct jsonw *w, const char *key)
     jsonw_array_begin(w);
 }
 
-void fair_search_write_slot(const struct api *api, const char *slot, double amount, struct jsonw *w)
+void fair_search_write_slot(struct jsonw *w, const char *slot, const char *quantity)
+{
+    jsonw_object_begin(w);
+    jsonw_member_str(w, "resource_type", slot);
+    jsonw_member_str(w, "quantity", quantity);
+    jsonw_object_end(w);
+}
+
+/* Of bytes it is whole. */
+void fair_search_write_amount(const struct api *api, struct jsonw *w, const char *slot,
+                              double amount)
 {
     bool is_bytes = slot_types_get(core_slot_types(api->core), slot) == SLOT_BYTES;
     char text[64];
 
     (void)snprintf(text, sizeof(text), "%.*f", is_bytes ? 0 : 6,
                    is_bytes ? amount : amount / (double)AMOUNT_ONE);
-    jsonw_object_begin(w);
-    jsonw_member_str(w, "resource_type", slot);
-    jsonw_member_str(w, "quantity", text);
-    jsonw_object_end(w);
+    fair_search_write_slot(w, slot, text);
 }
 
 void fair_search_end_slots(struct jsonw *w)
 {
     jsonw_array_end(w);
     jsonw_object_end(w);
+}
+
+void fair_search_write_date(struct jsonw *w, const char *key, int64_t usec)
+{
+    char iso[CLOCK_ISO_MAX];
+
+    (void)clock_format_iso(usec, iso);
+    iso[10] = '\0';
+    jsonw_member_str(w, key, iso);
 }

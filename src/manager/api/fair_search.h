@@ -34,12 +34,14 @@ struct fair_search *fair_search_new(const struct api *api, struct request *req,
 int fair_search_path_id(struct request *req, const char *name, struct uuid *ret,
                         struct aq_error *err);
 
-/* Amounts as {"entries": [{"resource_type", "quantity"}]}: begin, one, end. Of bytes quantities are
- * whole.
- */
+/* Quantities as {"entries": [{"resource_type", "quantity"}]}: begin, one by one, end. */
 void fair_search_begin_slots(struct jsonw *w, const char *key);
-void fair_search_write_slot(const struct api *api, const char *slot, double amount,
-                            struct jsonw *w);
+void fair_search_write_slot(struct jsonw *w, const char *slot, const char *quantity);
+/* The same of an amount (model/slot.h), or of a product with one. */
+void fair_search_write_amount(const struct api *api, struct jsonw *w, const char *slot,
+                              double amount);
 void fair_search_end_slots(struct jsonw *w);
+/* A day of UTC: "2026-11-24". */
+void fair_search_write_date(struct jsonw *w, const char *key, int64_t usec);
 
 #endif

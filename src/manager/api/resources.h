@@ -55,6 +55,8 @@ API_ROUTES(policy);
 API_ROUTES(preset);
 API_ROUTES(resource_group);
 API_ROUTES(fair_share);
+API_ROUTES(shares);
+API_ROUTES(share_spec);
 API_ROUTES(audit);
 API_ROUTES(audit_log);
 API_ROUTES(orphan);

@@ -15,21 +15,12 @@
 
 /* ---- rows ---- */
 
-static void usage_days_write_date(struct jsonw *w, const char *key, int64_t usec)
-{
-    char iso[CLOCK_ISO_MAX];
-
-    (void)clock_format_iso(usec, iso);
-    iso[10] = '\0'; /* 2026-11-24 */
-    jsonw_member_str(w, key, iso);
-}
-
 static void usage_days_write_slots(const struct api *api, const struct usage_day *day,
                                    const char *key, struct jsonw *w)
 {
     fair_search_begin_slots(w, key);
     for (const struct usage_day_slot *slot = day->slots; slot; slot = slot->next)
-        fair_search_write_slot(api, slot->name, slot->amount_sec, w);
+        fair_search_write_amount(api, w, slot->name, slot->amount_sec);
     fair_search_end_slots(w);
 }
 
@@ -47,8 +38,8 @@ static void usage_days_write_metadata(const struct api *api, const struct usage_
 
     jsonw_key(w, "metadata");
     jsonw_object_begin(w);
-    usage_days_write_date(w, "period_start", day->day_usec);
-    usage_days_write_date(w, "period_end", end_usec);
+    fair_search_write_date(w, "period_start", day->day_usec);
+    fair_search_write_date(w, "period_end", end_usec);
     jsonw_member_int(w, "decay_unit_days", 1);
     api_write_time(w, "created_at", day->day_usec);
     api_write_time(w, "updated_at", AQ_MIN(end_usec, clock_realtime_usec()));
