@@ -224,31 +224,17 @@ static int export_choose_fields(struct export *export, const struct str_list *ke
     return 0;
 }
 
-/* A query's text in the arena; NULL = none. */
-static int export_keep(struct request *req, const struct strbuf *text, const char **ret,
-                       struct aq_error *err)
-{
-    *ret = text->len ? arena_strdup(request_get_arena(req), text->data) : NULL;
-    return text->len && !*ret ? aq_fail_oom(err) : 0;
-}
-
 static int export_prepare(struct export *export, const struct export_params *params,
                           struct aq_error *err)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf filter = STRBUF_INIT, order = STRBUF_INIT;
     struct store_query *query = &export->list.query;
     int r = export_choose_fields(export, &params->fields, err);
 
     if (r == 0 && params->encoding && strcasecmp(params->encoding, "utf-8") != 0)
         r = api_fail_param(err, "encoding", "is utf-8");
     if (r == 0)
-        r = export_read_filter(export->report, params->filter, &filter, err);
-    if (r == 0)
-        r = export_read_order(export->report, params->order, &order, err);
-    if (r == 0)
-        r = export_keep(export->list.req, &filter, &query->filter, err);
-    if (r == 0)
-        r = export_keep(export->list.req, &order, &query->order, err);
+        r = export_read_query(export->report, params->filter, params->order,
+                              request_get_arena(export->list.req), query, err);
     query->limit = EXPORT_ROWS_MAX;
     query->with_kernels = true; /* of sessions, for their slots */
     return r;

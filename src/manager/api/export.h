@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* export.h - reports that administrators fetch as CSV: which there are, and what a request for
  * one says
+ *
+ * Searches of Backend.AI 26, which answer with JSON, have the same filters and orders: they are
+ * reports with these alone.
  */
 #ifndef AQ_MANAGER_API_EXPORT_H
 #define AQ_MANAGER_API_EXPORT_H
@@ -64,5 +67,8 @@ int export_read_filter(const struct export_report *report, const json_t *filter,
                        struct aq_error *err) AQ_UNTRUSTED;
 int export_read_order(const struct export_report *report, const json_t *order, struct strbuf *out,
                       struct aq_error *err) AQ_UNTRUSTED;
+/* Both into the query, as texts in the arena. */
+int export_read_query(const struct export_report *report, const json_t *filter, const json_t *order,
+                      struct arena *arena, struct store_query *query, struct aq_error *err);
 
 #endif

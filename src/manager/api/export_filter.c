@@ -260,3 +260,24 @@ int export_read_order(const struct export_report *report, const json_t *order, s
     }
     return strbuf_ok(out) ? 0 : aq_fail_oom(err);
 }
+
+/* NULL = none. */
+static int export_keep(struct arena *arena, const struct strbuf *text, const char **ret,
+                       struct aq_error *err)
+{
+    *ret = text->len ? arena_strdup(arena, text->data) : NULL;
+    return text->len && !*ret ? aq_fail_oom(err) : 0;
+}
+
+int export_read_query(const struct export_report *report, const json_t *filter, const json_t *order,
+                      struct arena *arena, struct store_query *query, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf filter_text = STRBUF_INIT, order_text = STRBUF_INIT;
+    int r = export_read_filter(report, filter, &filter_text, err);
+
+    if (r == 0)
+        r = export_read_order(report, order, &order_text, err);
+    if (r == 0)
+        r = export_keep(arena, &filter_text, &query->filter, err);
+    return r < 0 ? r : export_keep(arena, &order_text, &query->order, err);
+}

@@ -105,13 +105,12 @@ static int fair_search_narrow_project(struct fair_search *s, struct aq_error *er
 static int fair_search_read(struct fair_search *s, const struct export_report *orders,
                             struct aq_error *err)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf order = STRBUF_INIT;
     struct store_query *query = &s->list.query;
     json_auto_t *tree = NULL; /* of the order */
 
     query->limit = API_SEARCH_DEFAULT;
     if (api_decode(s->list.req, s, &tree, err) < 0
-        || export_read_order(orders, s->order, &order, err) < 0
+        || export_read_query(orders, NULL, s->order, request_get_arena(s->list.req), query, err) < 0
         || fair_search_narrow(s->list.req, "resource_group", &query->resource_group, err) < 0
         || fair_search_narrow(s->list.req, "domain", &query->domain, err) < 0
         || fair_search_narrow_project(s, err) < 0)
@@ -119,8 +118,6 @@ static int fair_search_read(struct fair_search *s, const struct export_report *o
     s->order = NULL;
     query->project_id = uuid_is_nil(&s->project) ? NULL : &s->project;
     query->user_id = uuid_is_nil(&s->user) ? NULL : &s->user;
-    if (order.len && !(query->order = arena_strdup(request_get_arena(s->list.req), order.data)))
-        return aq_fail_oom(err);
     return 0;
 }
 

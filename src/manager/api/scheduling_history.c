@@ -91,30 +91,17 @@ static const struct field scheduling_history_fields[] = {
     FIELD_END,
 };
 
-/* A query's text in the arena; NULL = none. */
-static int scheduling_history_keep(struct request *req, const struct strbuf *text, const char **ret,
-                                   struct aq_error *err)
-{
-    *ret = text->len ? arena_strdup(request_get_arena(req), text->data) : NULL;
-    return text->len && !*ret ? aq_fail_oom(err) : 0;
-}
-
 static int scheduling_history_read(struct api_list *list, struct aq_error *err)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf filter = STRBUF_INIT, order = STRBUF_INIT;
     struct scheduling_history_params params = { .limit = API_SEARCH_DEFAULT };
     json_auto_t *tree = NULL; /* of filter and order */
     int r = api_decode(list->req, &params, &tree, err);
 
     list->query.limit = params.limit;
     list->query.offset = params.offset;
-    if (r == 0)
-        r = export_read_filter(&scheduling_history_report, params.filter, &filter, err);
-    if (r == 0)
-        r = export_read_order(&scheduling_history_report, params.order, &order, err);
-    if (r == 0)
-        r = scheduling_history_keep(list->req, &filter, &list->query.filter, err);
-    return r < 0 ? r : scheduling_history_keep(list->req, &order, &list->query.order, err);
+    return r < 0 ? r
+                 : export_read_query(&scheduling_history_report, params.filter, params.order,
+                                     request_get_arena(list->req), &list->query, err);
 }
 
 static void scheduling_history_on_search(struct request *req, void *data)
