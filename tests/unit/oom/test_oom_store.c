@@ -10,6 +10,7 @@
 #include "store/fixture.h"
 #include "store/query.h"
 #include "store/transaction.h"
+#include "store/usage_days.h"
 
 static struct bench bench;
 
@@ -326,7 +327,8 @@ static int find_first(struct store_tx *tx, struct uuid *ret, struct aq_error *er
 
 static int list_past(struct store_tx *tx, void *data, struct aq_error *err)
 {
-    AQ_CLEANUP(store_page_freep) struct store_page *history = NULL, *attempts = NULL;
+    AQ_CLEANUP(store_page_freep) struct store_page *history = NULL, *attempts = NULL, *steps = NULL;
+    const struct store_query latest = { .filter = "phase == \"schedule-sessions\"", .limit = 1 };
     struct uuid id;
     int r = find_first(tx, &id, err);
 
@@ -335,8 +337,11 @@ static int list_past(struct store_tx *tx, void *data, struct aq_error *err)
         r = store_list_history(tx, &id, &history, err);
     if (r == 0)
         r = store_list_attempts(tx, &id, &attempts, err);
+    if (r == 0)
+        r = store_list_scheduling(tx, &latest, &steps, err);
     if (r < 0)
         return r;
+    assert_int_equal(steps->count, 1);
     assert_int_equal(history->count, 3);
     assert_string_equal(history->history[2].status, "SCHEDULED");
     assert_int_equal(attempts->count, 1);
@@ -380,10 +385,14 @@ static int visit_usage(void *data, const struct store_usage *row)
 
 static int read_usage(struct store_tx *tx, void *data, struct aq_error *err)
 {
+    AQ_CLEANUP(store_page_freep) struct store_page *days = NULL;
+    const struct store_query all = { .until_usec = INT64_MAX, .limit = 10 };
     int rows = 0, r = store_read_usage(tx, 0, visit_usage, &rows, err);
 
     (void)data;
     assert_true(r < 0 || rows == 2);
+    if (r == 0 && (r = store_list_user_days(tx, &all, &days, err)) == 0)
+        assert_true(days->count > 0);
     return r;
 }
 

@@ -255,13 +255,25 @@ static void keep_row(void *data, const struct core_fair_row *row)
     ++*(int *)data;
 }
 
+static void keep_weight(void *data, const char *slot, double weight)
+{
+    assert_true(slot && weight > 0);
+    ++*(int *)data;
+}
+
 static void list_shares(bool is_fair)
 {
     struct aq_error err = { 0 };
     int rows = 0, r = core_list_fair_share(world.core, "default", keep_row, &rows, &err);
+    struct core_fair_settings settings;
 
     if (r != (is_fair ? -EAGAIN : -EINVAL))
         oom_check("fair share", r, &err);
+    r = core_read_fair_settings(world.core, "default", &settings, keep_weight, &rows, &err);
+    if (r < 0)
+        oom_check("settings of fair share", r, &err);
+    else
+        assert_true(rows > 0 && settings.half_life_days > 0);
 }
 
 static void estimate(const struct uuid *id)
