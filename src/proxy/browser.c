@@ -420,10 +420,10 @@ static void browser_on_read(void *data, const char *bytes, size_t len)
         ssize_t used = browser_feed_request(b, bytes, len, &err);
 
         if (used < 0) {
-            if (!b->is_answered)
-                browser_refuse(b, 400, err.text[0] ? err.text : "this is no request");
+            if (err.text[0] && !b->is_answered)
+                browser_refuse(b, 400, err.text);
             else
-                browser_free(b);
+                browser_on_app_broken(b, "the app's connection is lost");
             return;
         }
         bytes += used;
