@@ -213,7 +213,7 @@ def test_webui_forms(user):
 
 
 @pytest.mark.parametrize("query, variables, part", [
-    ("{ nothing }", {}, 'Cannot query field "nothing" on type "Query".'),
+    ("{ nothing }", {}, 'Cannot query field "nothing" on type "Queries".'),
     ("{ keypair { nothing } }", {}, 'Cannot query field "nothing" on type "KeyPair".'),
     ("{", {}, "Syntax Error"),
     ("query($id: UUID!) { compute_session(id: $id) { id } }", {}, "$id"),

@@ -74,7 +74,7 @@ def make_colleague(there):
 
 def ask(types, client, field, about):
     """The data of a root field, asked for the objects of somebody, and its text."""
-    args, kind = types["Query"][field]
+    args, kind = types["Queries"][field]
     given = []
     for name, value in re.findall(r"(\w+): (\[?\w+\]?!?)", args):
         known = {"limit": 100, "offset": 0, **about, "id": about.get(
@@ -119,7 +119,7 @@ def test_every_root_field_shows_what_was_reviewed():
             assert made.status in (200, 201), made
             people[word] = marks_of(there.admin, client, domain, made.json["sessionId"])
         for role, client in callers(there, colleague):
-            for field in types["Query"]:
+            for field in types["Queries"]:
                 seen = []
                 for word, about in people.items():
                     data = ask(types, client, field, about)
@@ -150,7 +150,7 @@ def test_every_mutation_is_refused_to_whom_was_reviewed():
     text = (HERE.parents[1] / "src/manager/gql/schema.graphql").read_text()
     values = {"String": '"none"', "UUID": '"00000000-0000-0000-0000-000000000001"',
               "[String]": '["none"]', **inputs_of(text)}
-    mutations, lines = read_schema()["Mutation"], []
+    mutations, lines = read_schema()["Mutations"], []
     with Cluster() as cluster:
         cluster.start_manager()
         there = TwoDomains(cluster)

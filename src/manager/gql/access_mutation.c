@@ -71,7 +71,7 @@ static int access_mutation_change(struct gql_call *call)
 static int access_mutation_modify_agent(struct gql_call *call)
 {
     struct core *core = mutation_api(call)->core;
-    const char *id = gql_arg_text(call, SCHEMA_ARG_Mutation_modify_agent_id);
+    const char *id = gql_arg_text(call, SCHEMA_ARG_Mutations_modify_agent_id);
     struct gql_value group = mutation_prop(call, "scaling_group");
     struct gql_value schedulable = mutation_prop(call, "schedulable");
     struct core_agent_change change = {
@@ -87,9 +87,9 @@ static int access_mutation_modify_agent(struct gql_call *call)
     return GQL_LATER;
 }
 
-#define ACCESS(name)                                                                           \
-    {                                                                                          \
-        SCHEMA_FIELD_Mutation_##name, GQL_CALL_COST(access_mutation_change, GQL_COST_WRITE, 1) \
+#define ACCESS(name)                                                                            \
+    {                                                                                           \
+        SCHEMA_FIELD_Mutations_##name, GQL_CALL_COST(access_mutation_change, GQL_COST_WRITE, 1) \
     }
 
 const struct gql_entry access_mutation_entries[] = {
@@ -107,7 +107,7 @@ const struct gql_entry access_mutation_entries[] = {
     ACCESS(associate_scaling_groups_with_keypair),
     ACCESS(disassociate_scaling_group_with_keypair),
     ACCESS(disassociate_scaling_groups_with_keypair),
-    { SCHEMA_FIELD_Mutation_modify_agent,
+    { SCHEMA_FIELD_Mutations_modify_agent,
       GQL_CALL_COST(access_mutation_modify_agent, GQL_COST_WRITE, 1) },
     MUTATION_RESULT(AssociateScalingGroupWithDomain),
     MUTATION_RESULT(AssociateScalingGroupsWithDomain),

@@ -238,9 +238,9 @@ static int account_mutation_purge(struct gql_call *call)
     return account_mutation_remove(call, true);
 }
 
-#define MUTATION(name, fn)                                                                    \
-    {                                                                                         \
-        SCHEMA_FIELD_Mutation_##name, GQL_CALL_COST(account_mutation_##fn, GQL_COST_WRITE, 1) \
+#define MUTATION(name, fn)                                                                     \
+    {                                                                                          \
+        SCHEMA_FIELD_Mutations_##name, GQL_CALL_COST(account_mutation_##fn, GQL_COST_WRITE, 1) \
     }
 #define OBJECT(type, member)                                                          \
     {                                                                                 \

@@ -34,7 +34,7 @@ static int gql_accounts_fetch_domains(struct gql_call *call, enum gql_shape shap
 
 static int gql_accounts_get_domain(struct gql_call *call)
 {
-    const char *name = gql_arg_text(call, SCHEMA_ARG_Query_domain_name);
+    const char *name = gql_arg_text(call, SCHEMA_ARG_Queries_domain_name);
 
     if (!name)
         name = ((const struct gql_context *)call->context)->who->domain;
@@ -44,7 +44,7 @@ static int gql_accounts_get_domain(struct gql_call *call)
 static int gql_accounts_list_domains(struct gql_call *call)
 {
     return gql_accounts_fetch_domains(call, GQL_MANY, NULL,
-                                      gql_arg_active(call, SCHEMA_ARG_Query_domains_is_active));
+                                      gql_arg_active(call, SCHEMA_ARG_Queries_domains_is_active));
 }
 
 static struct gql_value gql_accounts_get_domain_slots(struct gql_get *get, const void *parent)
@@ -82,23 +82,23 @@ static int gql_accounts_fetch_projects(struct gql_call *call, enum gql_shape sha
 
 static int gql_accounts_get_project(struct gql_call *call)
 {
-    return gql_accounts_fetch_projects(call, GQL_ONE, gql_arg_text(call, SCHEMA_ARG_Query_group_id),
-                                       NULL, gql_arg_text(call, SCHEMA_ARG_Query_group_domain_name),
-                                       0);
+    return gql_accounts_fetch_projects(call, GQL_ONE,
+                                       gql_arg_text(call, SCHEMA_ARG_Queries_group_id), NULL,
+                                       gql_arg_text(call, SCHEMA_ARG_Queries_group_domain_name), 0);
 }
 
 static int gql_accounts_list_projects_by_name(struct gql_call *call)
 {
     return gql_accounts_fetch_projects(
-        call, GQL_MANY, NULL, gql_arg_text(call, SCHEMA_ARG_Query_groups_by_name_name),
-        gql_arg_text(call, SCHEMA_ARG_Query_groups_by_name_domain_name), 0);
+        call, GQL_MANY, NULL, gql_arg_text(call, SCHEMA_ARG_Queries_groups_by_name_name),
+        gql_arg_text(call, SCHEMA_ARG_Queries_groups_by_name_domain_name), 0);
 }
 
 static int gql_accounts_list_projects(struct gql_call *call)
 {
     return gql_accounts_fetch_projects(call, GQL_MANY, NULL, NULL,
-                                       gql_arg_text(call, SCHEMA_ARG_Query_groups_domain_name),
-                                       gql_arg_active(call, SCHEMA_ARG_Query_groups_is_active));
+                                       gql_arg_text(call, SCHEMA_ARG_Queries_groups_domain_name),
+                                       gql_arg_active(call, SCHEMA_ARG_Queries_groups_is_active));
 }
 
 static struct gql_value gql_accounts_get_project_slots(struct gql_get *get, const void *parent)
@@ -125,7 +125,7 @@ static int gql_accounts_fetch_policies(struct gql_call *call, enum gql_shape sha
 static int gql_accounts_get_policy(struct gql_call *call)
 {
     const struct gql_context *context = call->context;
-    const char *name = gql_arg_text(call, SCHEMA_ARG_Query_keypair_resource_policy_name);
+    const char *name = gql_arg_text(call, SCHEMA_ARG_Queries_keypair_resource_policy_name);
     const struct keypair *key = core_find_keypair(context->api->core, context->who->access_key);
 
     if (!name && key && !(name = arena_strdup(call->arena, key->policy ? key->policy : "")))
@@ -173,7 +173,7 @@ static int gql_accounts_fetch_resource_groups(struct gql_call *call, enum gql_sh
 
 static int gql_accounts_get_resource_group(struct gql_call *call)
 {
-    const char *name = gql_arg_text(call, SCHEMA_ARG_Query_scaling_group_name);
+    const char *name = gql_arg_text(call, SCHEMA_ARG_Queries_scaling_group_name);
 
     return gql_accounts_fetch_resource_groups(call, GQL_ONE, name ? name : "", 0);
 }
@@ -181,8 +181,8 @@ static int gql_accounts_get_resource_group(struct gql_call *call)
 static int gql_accounts_list_resource_groups(struct gql_call *call)
 {
     return gql_accounts_fetch_resource_groups(
-        call, GQL_MANY, gql_arg_text(call, SCHEMA_ARG_Query_scaling_groups_name),
-        gql_arg_active(call, SCHEMA_ARG_Query_scaling_groups_is_active));
+        call, GQL_MANY, gql_arg_text(call, SCHEMA_ARG_Queries_scaling_groups_name),
+        gql_arg_active(call, SCHEMA_ARG_Queries_scaling_groups_is_active));
 }
 
 static int gql_accounts_read_allowed(struct store_tx *tx, const struct store_query *q,
@@ -248,27 +248,27 @@ static int gql_accounts_list_of_keypair(struct gql_call *call)
 #define RESOURCE_GROUP(name) SCHEMA_FIELD_ScalingGroup_##name
 
 const struct gql_entry accounts_entries[] = {
-    { SCHEMA_FIELD_Query_domain, GQL_CALL_COST(gql_accounts_get_domain, GQL_COST_READ, 1) },
-    { SCHEMA_FIELD_Query_domains,
+    { SCHEMA_FIELD_Queries_domain, GQL_CALL_COST(gql_accounts_get_domain, GQL_COST_READ, 1) },
+    { SCHEMA_FIELD_Queries_domains,
       GQL_CALL_COST(gql_accounts_list_domains, GQL_COST_READ, GQL_ROWS_WHOLE) },
-    { SCHEMA_FIELD_Query_group, GQL_CALL_COST(gql_accounts_get_project, GQL_COST_READ, 1) },
-    { SCHEMA_FIELD_Query_groups_by_name,
+    { SCHEMA_FIELD_Queries_group, GQL_CALL_COST(gql_accounts_get_project, GQL_COST_READ, 1) },
+    { SCHEMA_FIELD_Queries_groups_by_name,
       GQL_CALL_COST(gql_accounts_list_projects_by_name, GQL_COST_READ, GQL_ROWS_WHOLE) },
-    { SCHEMA_FIELD_Query_groups,
+    { SCHEMA_FIELD_Queries_groups,
       GQL_CALL_COST(gql_accounts_list_projects, GQL_COST_READ, GQL_ROWS_WHOLE) },
-    { SCHEMA_FIELD_Query_keypair_resource_policy,
+    { SCHEMA_FIELD_Queries_keypair_resource_policy,
       GQL_CALL_COST(gql_accounts_get_policy, GQL_COST_READ, 1) },
-    { SCHEMA_FIELD_Query_keypair_resource_policies,
+    { SCHEMA_FIELD_Queries_keypair_resource_policies,
       GQL_CALL_COST(gql_accounts_list_policies, GQL_COST_READ, GQL_ROWS_WHOLE) },
-    { SCHEMA_FIELD_Query_scaling_group,
+    { SCHEMA_FIELD_Queries_scaling_group,
       GQL_CALL_COST(gql_accounts_get_resource_group, GQL_COST_READ, 1) },
-    { SCHEMA_FIELD_Query_scaling_groups,
+    { SCHEMA_FIELD_Queries_scaling_groups,
       GQL_CALL_COST(gql_accounts_list_resource_groups, GQL_COST_READ, GQL_ROWS_WHOLE) },
-    { SCHEMA_FIELD_Query_scaling_groups_for_domain,
+    { SCHEMA_FIELD_Queries_scaling_groups_for_domain,
       GQL_CALL_COST(gql_accounts_list_of_domain, GQL_COST_READ, GQL_ROWS_WHOLE) },
-    { SCHEMA_FIELD_Query_scaling_groups_for_user_group,
+    { SCHEMA_FIELD_Queries_scaling_groups_for_user_group,
       GQL_CALL_COST(gql_accounts_list_of_project, GQL_COST_READ, GQL_ROWS_WHOLE) },
-    { SCHEMA_FIELD_Query_scaling_groups_for_keypair,
+    { SCHEMA_FIELD_Queries_scaling_groups_for_keypair,
       GQL_CALL_COST(gql_accounts_list_of_keypair, GQL_COST_READ, GQL_ROWS_WHOLE) },
     { DOMAIN(name), GQL_TEXT_AT(struct domain, name) },
     { DOMAIN(description), GQL_TEXT_AT(struct domain, description) },

@@ -32,7 +32,7 @@ static int gql_agent_get_one(struct gql_call *call)
 
     if (!fetch)
         return GQL_DONE;
-    fetch->query.name = gql_arg_text(call, SCHEMA_ARG_Query_agent_agent_id);
+    fetch->query.name = gql_arg_text(call, SCHEMA_ARG_Queries_agent_agent_id);
     return gql_fetch_start(fetch);
 }
 
@@ -58,8 +58,8 @@ static int gql_agent_list(struct gql_call *call)
     if (!fetch)
         return GQL_DONE;
     if (gql_fetch_page_args(fetch, &err) < 0
-        || gql_agent_narrow(fetch, gql_arg_text(call, SCHEMA_ARG_Query_agent_list_scaling_group),
-                            gql_arg_text(call, SCHEMA_ARG_Query_agent_list_status), &err)
+        || gql_agent_narrow(fetch, gql_arg_text(call, SCHEMA_ARG_Queries_agent_list_scaling_group),
+                            gql_arg_text(call, SCHEMA_ARG_Queries_agent_list_status), &err)
                < 0)
         return gql_fetch_fail(fetch, &err);
     return gql_fetch_start(fetch);
@@ -72,8 +72,8 @@ static int gql_agent_list_all(struct gql_call *call)
 
     if (!fetch)
         return GQL_DONE;
-    if (gql_agent_narrow(fetch, gql_arg_text(call, SCHEMA_ARG_Query_agents_scaling_group),
-                         gql_arg_text(call, SCHEMA_ARG_Query_agents_status), &err)
+    if (gql_agent_narrow(fetch, gql_arg_text(call, SCHEMA_ARG_Queries_agents_scaling_group),
+                         gql_arg_text(call, SCHEMA_ARG_Queries_agents_status), &err)
         < 0)
         return gql_fetch_fail(fetch, &err);
     return gql_fetch_start(fetch);
@@ -314,9 +314,10 @@ static struct gql_value gql_agent_get_memory(struct gql_get *get, const void *pa
 }
 
 const struct gql_entry agent_entries[] = {
-    { SCHEMA_FIELD_Query_agent, GQL_CALL_COST(gql_agent_get_one, GQL_COST_READ, 1) },
-    { SCHEMA_FIELD_Query_agent_list, GQL_CALL_COST(gql_agent_list, GQL_COST_READ, 1) },
-    { SCHEMA_FIELD_Query_agents, GQL_CALL_COST(gql_agent_list_all, GQL_COST_READ, GQL_ROWS_WHOLE) },
+    { SCHEMA_FIELD_Queries_agent, GQL_CALL_COST(gql_agent_get_one, GQL_COST_READ, 1) },
+    { SCHEMA_FIELD_Queries_agent_list, GQL_CALL_COST(gql_agent_list, GQL_COST_READ, 1) },
+    { SCHEMA_FIELD_Queries_agents,
+      GQL_CALL_COST(gql_agent_list_all, GQL_COST_READ, GQL_ROWS_WHOLE) },
     { SCHEMA_FIELD_AgentList_items, GQL_PAGE_ITEMS },
     { SCHEMA_FIELD_AgentList_total_count, GQL_PAGE_TOTAL },
     { FIELD(id), AT(CHARS, agent.id) },

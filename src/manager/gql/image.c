@@ -378,8 +378,8 @@ static int gql_image_load(struct gql_call *call, struct rows *ret)
 
 static int gql_image_get_one(struct gql_call *call)
 {
-    const char *text = gql_arg_text(call, SCHEMA_ARG_Query_image_reference);
-    const char *architecture = gql_arg_text(call, SCHEMA_ARG_Query_image_architecture);
+    const char *text = gql_arg_text(call, SCHEMA_ARG_Queries_image_reference);
+    const char *architecture = gql_arg_text(call, SCHEMA_ARG_Queries_image_architecture);
     struct rows rows;
     struct reference ref;
     struct aq_error err = { 0 };
@@ -404,8 +404,8 @@ static int gql_image_get_one(struct gql_call *call)
 
 static int gql_image_list(struct gql_call *call)
 {
-    int installed = gql_arg_active(call, SCHEMA_ARG_Query_images_is_installed);
-    int operation = gql_arg_active(call, SCHEMA_ARG_Query_images_is_operation);
+    int installed = gql_arg_active(call, SCHEMA_ARG_Queries_images_is_installed);
+    int operation = gql_arg_active(call, SCHEMA_ARG_Queries_images_is_operation);
     struct rows rows;
     size_t kept = 0;
 
@@ -420,8 +420,8 @@ static int gql_image_list(struct gql_call *call)
 }
 
 const struct gql_entry image_entries[] = {
-    { SCHEMA_FIELD_Query_image, GQL_CALL_COST(gql_image_get_one, GQL_COST_WALK, 1) },
-    { SCHEMA_FIELD_Query_images, GQL_CALL_COST(gql_image_list, GQL_COST_WALK, GQL_ROWS_WHOLE) },
+    { SCHEMA_FIELD_Queries_image, GQL_CALL_COST(gql_image_get_one, GQL_COST_WALK, 1) },
+    { SCHEMA_FIELD_Queries_images, GQL_CALL_COST(gql_image_list, GQL_COST_WALK, GQL_ROWS_WHOLE) },
     { FIELD(id), AT(TEXT, id) },
     { FIELD(name), AT(TEXT, name) },
     { FIELD(humanized_name), AT(TEXT, name) },

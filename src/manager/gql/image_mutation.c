@@ -44,16 +44,16 @@ static int image_mutation_change_alias(struct gql_call *call, const char *alias,
 
 static int image_mutation_alias(struct gql_call *call)
 {
-    const char *target = gql_arg_text(call, SCHEMA_ARG_Mutation_alias_image_target);
+    const char *target = gql_arg_text(call, SCHEMA_ARG_Mutations_alias_image_target);
 
     return image_mutation_change_alias(
-        call, gql_arg_text(call, SCHEMA_ARG_Mutation_alias_image_alias), target ? target : "");
+        call, gql_arg_text(call, SCHEMA_ARG_Mutations_alias_image_alias), target ? target : "");
 }
 
 static int image_mutation_dealias(struct gql_call *call)
 {
     return image_mutation_change_alias(
-        call, gql_arg_text(call, SCHEMA_ARG_Mutation_dealias_image_alias), NULL);
+        call, gql_arg_text(call, SCHEMA_ARG_Mutations_dealias_image_alias), NULL);
 }
 
 /* ---- limits ---- */
@@ -106,7 +106,7 @@ static int image_mutation_check_props(const struct gql_call *call, struct aq_err
 static int image_mutation_modify(struct gql_call *call)
 {
     AQ_CLEANUP(slots_donep) struct slots min = { 0 }, max = { 0 };
-    const char *target = gql_arg_text(call, SCHEMA_ARG_Mutation_modify_image_target);
+    const char *target = gql_arg_text(call, SCHEMA_ARG_Mutations_modify_image_target);
     struct aq_error err = { 0 };
 
     if (!mutation_may(call))
@@ -247,8 +247,8 @@ static int image_mutation_start(struct mutation_commands *commands)
 
 static int image_mutation_unload(struct gql_call *call)
 {
-    const struct gql_value *images = &call->args[SCHEMA_ARG_Mutation_unload_image_references];
-    const struct gql_value *agents = &call->args[SCHEMA_ARG_Mutation_unload_image_target_agents];
+    const struct gql_value *images = &call->args[SCHEMA_ARG_Mutations_unload_image_references];
+    const struct gql_value *agents = &call->args[SCHEMA_ARG_Mutations_unload_image_target_agents];
     const char *wrong;
     struct mutation_commands *commands;
 
@@ -309,7 +309,7 @@ static size_t image_mutation_send_to_chosen(struct mutation_commands *commands,
 
 static int image_mutation_forget(struct gql_call *call)
 {
-    const char *name = gql_arg_text(call, SCHEMA_ARG_Mutation_forget_image_reference);
+    const char *name = gql_arg_text(call, SCHEMA_ARG_Mutations_forget_image_reference);
     struct reference ref;
     struct aq_error err = { 0 };
     struct mutation_commands *commands;
@@ -339,7 +339,7 @@ static int image_mutation_forget(struct gql_call *call)
 static int image_mutation_clear(struct gql_call *call)
 {
     const struct mutation_choice choice = {
-        .registry = gql_arg_text(call, SCHEMA_ARG_Mutation_clear_images_registry),
+        .registry = gql_arg_text(call, SCHEMA_ARG_Mutations_clear_images_registry),
     };
     struct mutation_commands *commands;
 
@@ -365,12 +365,12 @@ static void image_mutation_on_rescan(void *data, const struct uuid *id, int r,
 static int image_mutation_rescan(struct gql_call *call)
 {
     const struct gql_context *context = call->context;
-    const char *registry = gql_arg_text(call, SCHEMA_ARG_Mutation_rescan_images_registry);
+    const char *registry = gql_arg_text(call, SCHEMA_ARG_Mutations_rescan_images_registry);
     struct aq_error err = { 0 };
 
     if (!mutation_may(call))
         return GQL_DONE;
-    if (gql_arg_text(call, SCHEMA_ARG_Mutation_rescan_images_project))
+    if (gql_arg_text(call, SCHEMA_ARG_Mutations_rescan_images_project))
         return image_mutation_finish_plain(
             call, false,
             "project: which projects are read is the key config/docker/registry/NAME/project");
@@ -382,14 +382,15 @@ static int image_mutation_rescan(struct gql_call *call)
 }
 
 const struct gql_entry image_mutation_entries[] = {
-    { SCHEMA_FIELD_Mutation_rescan_images, GQL_CALL(image_mutation_rescan) },
-    { SCHEMA_FIELD_Mutation_preload_image, GQL_CALL(image_preload) },
-    { SCHEMA_FIELD_Mutation_unload_image, GQL_CALL(image_mutation_unload) },
-    { SCHEMA_FIELD_Mutation_forget_image, GQL_CALL(image_mutation_forget) },
-    { SCHEMA_FIELD_Mutation_clear_images, GQL_CALL(image_mutation_clear) },
-    { SCHEMA_FIELD_Mutation_alias_image, GQL_CALL(image_mutation_alias) },
-    { SCHEMA_FIELD_Mutation_modify_image, GQL_CALL_COST(image_mutation_modify, GQL_COST_WRITE, 1) },
-    { SCHEMA_FIELD_Mutation_dealias_image, GQL_CALL(image_mutation_dealias) },
+    { SCHEMA_FIELD_Mutations_rescan_images, GQL_CALL(image_mutation_rescan) },
+    { SCHEMA_FIELD_Mutations_preload_image, GQL_CALL(image_preload) },
+    { SCHEMA_FIELD_Mutations_unload_image, GQL_CALL(image_mutation_unload) },
+    { SCHEMA_FIELD_Mutations_forget_image, GQL_CALL(image_mutation_forget) },
+    { SCHEMA_FIELD_Mutations_clear_images, GQL_CALL(image_mutation_clear) },
+    { SCHEMA_FIELD_Mutations_alias_image, GQL_CALL(image_mutation_alias) },
+    { SCHEMA_FIELD_Mutations_modify_image,
+      GQL_CALL_COST(image_mutation_modify, GQL_COST_WRITE, 1) },
+    { SCHEMA_FIELD_Mutations_dealias_image, GQL_CALL(image_mutation_dealias) },
     MUTATION_RESULT(RescanImages),
     { SCHEMA_FIELD_RescanImages_task_id, GQL_TEXT_AT(struct mutation_result, task_id) },
     MUTATION_RESULT(PreloadImage),

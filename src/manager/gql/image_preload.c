@@ -140,8 +140,8 @@ static struct preload *image_preload_new(const struct api *api, const struct gql
 
 int image_preload(struct gql_call *call)
 {
-    const struct gql_value *images = &call->args[SCHEMA_ARG_Mutation_preload_image_references];
-    const struct gql_value *agents = &call->args[SCHEMA_ARG_Mutation_preload_image_target_agents];
+    const struct gql_value *images = &call->args[SCHEMA_ARG_Mutations_preload_image_references];
+    const struct gql_value *agents = &call->args[SCHEMA_ARG_Mutations_preload_image_target_agents];
     const struct gql_context *context = call->context;
     struct api *api = mutation_api(call);
     const char *wrong;

@@ -84,7 +84,7 @@ static int gql_kernel_get_one(struct gql_call *call)
     if (!find)
         return gql_call_fail(call, "out of memory");
     find->call = call;
-    find->id = gql_arg_text(call, SCHEMA_ARG_Query_compute_container_container_id);
+    find->id = gql_arg_text(call, SCHEMA_ARG_Queries_compute_container_container_id);
     find->query.with_kernels = true;
     gql_scope(context, &find->query);
     return gql_read(call, gql_kernel_read, gql_kernel_on_read, find);
@@ -266,7 +266,7 @@ static struct gql_value gql_kernel_get_live_stat(struct gql_get *get, const void
 }
 
 const struct gql_entry kernel_entries[] = {
-    { SCHEMA_FIELD_Query_compute_container, GQL_CALL_COST(gql_kernel_get_one, GQL_COST_READ, 1) },
+    { SCHEMA_FIELD_Queries_compute_container, GQL_CALL_COST(gql_kernel_get_one, GQL_COST_READ, 1) },
     { FIELD(id), GQL_GET(gql_kernel_get_id) },
     { FIELD(idx), GQL_GET(gql_kernel_get_index) },
     { FIELD(role), GQL_GET(gql_kernel_get_role) },

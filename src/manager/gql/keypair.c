@@ -20,7 +20,7 @@ static struct gql_fetch *gql_keypair_fetch_new(struct gql_call *call, enum gql_s
 static int gql_keypair_get_one(struct gql_call *call)
 {
     const struct gql_context *context = call->context;
-    const char *access_key = gql_arg_text(call, SCHEMA_ARG_Query_keypair_access_key);
+    const char *access_key = gql_arg_text(call, SCHEMA_ARG_Queries_keypair_access_key);
     struct gql_fetch *fetch = gql_keypair_fetch_new(call, GQL_ONE);
 
     if (!fetch)
@@ -61,9 +61,9 @@ static int gql_keypair_list(struct gql_call *call)
         return GQL_DONE;
     if (gql_fetch_page_args(fetch, &err) < 0
         || gql_keypair_apply_args(
-               fetch, gql_arg_text(call, SCHEMA_ARG_Query_keypair_list_domain_name),
-               gql_arg_text(call, SCHEMA_ARG_Query_keypair_list_email),
-               gql_arg_active(call, SCHEMA_ARG_Query_keypair_list_is_active), &err)
+               fetch, gql_arg_text(call, SCHEMA_ARG_Queries_keypair_list_domain_name),
+               gql_arg_text(call, SCHEMA_ARG_Queries_keypair_list_email),
+               gql_arg_active(call, SCHEMA_ARG_Queries_keypair_list_is_active), &err)
                < 0)
         return gql_fetch_fail(fetch, &err);
     return gql_fetch_start(fetch);
@@ -76,9 +76,9 @@ static int gql_keypair_list_all(struct gql_call *call)
 
     if (!fetch)
         return GQL_DONE;
-    if (gql_keypair_apply_args(fetch, gql_arg_text(call, SCHEMA_ARG_Query_keypairs_domain_name),
-                               gql_arg_text(call, SCHEMA_ARG_Query_keypairs_email),
-                               gql_arg_active(call, SCHEMA_ARG_Query_keypairs_is_active), &err)
+    if (gql_keypair_apply_args(fetch, gql_arg_text(call, SCHEMA_ARG_Queries_keypairs_domain_name),
+                               gql_arg_text(call, SCHEMA_ARG_Queries_keypairs_email),
+                               gql_arg_active(call, SCHEMA_ARG_Queries_keypairs_is_active), &err)
         < 0)
         return gql_fetch_fail(fetch, &err);
     return gql_fetch_start(fetch);
@@ -163,10 +163,10 @@ static struct gql_value gql_keypair_get_last_used(struct gql_get *get, const voi
 }
 
 const struct gql_entry keypair_entries[] = {
-    { SCHEMA_FIELD_Query_keypair, GQL_CALL_COST(gql_keypair_get_one, GQL_COST_READ, 1) },
-    { SCHEMA_FIELD_Query_keypairs,
+    { SCHEMA_FIELD_Queries_keypair, GQL_CALL_COST(gql_keypair_get_one, GQL_COST_READ, 1) },
+    { SCHEMA_FIELD_Queries_keypairs,
       GQL_CALL_COST(gql_keypair_list_all, GQL_COST_READ, GQL_ROWS_WHOLE) },
-    { SCHEMA_FIELD_Query_keypair_list, GQL_CALL_COST(gql_keypair_list, GQL_COST_READ, 1) },
+    { SCHEMA_FIELD_Queries_keypair_list, GQL_CALL_COST(gql_keypair_list, GQL_COST_READ, 1) },
     { SCHEMA_FIELD_KeyPairList_items, GQL_PAGE_ITEMS },
     { SCHEMA_FIELD_KeyPairList_total_count, GQL_PAGE_TOTAL },
     { SCHEMA_FIELD_UserInfo_full_name, GQL_GET(gql_keypair_get_full_name) },

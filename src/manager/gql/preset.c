@@ -40,7 +40,7 @@ static struct preset_row *gql_preset_find(struct gql_call *call, const char *nam
 static int gql_preset_get_one(struct gql_call *call)
 {
     const struct preset_row *row = gql_preset_find(
-        call, gql_arg_text(call, SCHEMA_ARG_Query_resource_preset_name));
+        call, gql_arg_text(call, SCHEMA_ARG_Queries_resource_preset_name));
 
     if (row)
         call->results[0] = gql_object(row);
@@ -81,7 +81,7 @@ static void gql_preset_on_created(void *data, int r, const struct aq_error *err)
     else
         (void)mutation_succeed(
             call, gql_preset_find(
-                      call, gql_arg_text(call, SCHEMA_ARG_Mutation_create_resource_preset_name)));
+                      call, gql_arg_text(call, SCHEMA_ARG_Mutations_create_resource_preset_name)));
     gql_call_done(call);
 }
 
@@ -128,13 +128,13 @@ static int gql_preset_save(struct gql_call *call, const char *name, bool is_new)
 static int gql_preset_create(struct gql_call *call)
 {
     return gql_preset_save(
-        call, gql_arg_text(call, SCHEMA_ARG_Mutation_create_resource_preset_name), true);
+        call, gql_arg_text(call, SCHEMA_ARG_Mutations_create_resource_preset_name), true);
 }
 
 static int gql_preset_modify(struct gql_call *call)
 {
     return gql_preset_save(
-        call, gql_arg_text(call, SCHEMA_ARG_Mutation_modify_resource_preset_name), false);
+        call, gql_arg_text(call, SCHEMA_ARG_Mutations_modify_resource_preset_name), false);
 }
 
 static int gql_preset_delete(struct gql_call *call)
@@ -144,7 +144,7 @@ static int gql_preset_delete(struct gql_call *call)
     if (!mutation_may(call))
         return GQL_DONE;
     if (presets_change(mutation_api(call),
-                       gql_arg_text(call, SCHEMA_ARG_Mutation_delete_resource_preset_name), NULL,
+                       gql_arg_text(call, SCHEMA_ARG_Mutations_delete_resource_preset_name), NULL,
                        NULL, mutation_who(call), mutation_on_done, call, &err)
         < 0)
         return mutation_refuse(call, &err);
@@ -152,16 +152,16 @@ static int gql_preset_delete(struct gql_call *call)
 }
 
 const struct gql_entry preset_entries[] = {
-    { SCHEMA_FIELD_Query_resource_preset, GQL_CALL(gql_preset_get_one) },
-    { SCHEMA_FIELD_Query_resource_presets, GQL_CALL_COST(gql_preset_list, 5, PRESETS_MAX) },
+    { SCHEMA_FIELD_Queries_resource_preset, GQL_CALL(gql_preset_get_one) },
+    { SCHEMA_FIELD_Queries_resource_presets, GQL_CALL_COST(gql_preset_list, 5, PRESETS_MAX) },
     { SCHEMA_FIELD_ResourcePreset_name, GQL_TEXT_AT(struct preset_row, name) },
     { SCHEMA_FIELD_ResourcePreset_resource_slots, GQL_TEXT_AT(struct preset_row, slots) },
     { SCHEMA_FIELD_ResourcePreset_shared_memory, GQL_GET(gql_preset_get_shared) },
-    { SCHEMA_FIELD_Mutation_create_resource_preset,
+    { SCHEMA_FIELD_Mutations_create_resource_preset,
       GQL_CALL_COST(gql_preset_create, GQL_COST_WRITE, 1) },
-    { SCHEMA_FIELD_Mutation_modify_resource_preset,
+    { SCHEMA_FIELD_Mutations_modify_resource_preset,
       GQL_CALL_COST(gql_preset_modify, GQL_COST_WRITE, 1) },
-    { SCHEMA_FIELD_Mutation_delete_resource_preset,
+    { SCHEMA_FIELD_Mutations_delete_resource_preset,
       GQL_CALL_COST(gql_preset_delete, GQL_COST_WRITE, 1) },
     MUTATION_RESULT(CreateResourcePreset),
     { SCHEMA_FIELD_CreateResourcePreset_resource_preset,

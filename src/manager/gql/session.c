@@ -29,7 +29,7 @@ static int gql_session_get_one(struct gql_call *call)
 
     if (!fetch)
         return GQL_DONE;
-    fetch->find = gql_arg_text(call, SCHEMA_ARG_Query_compute_session_id);
+    fetch->find = gql_arg_text(call, SCHEMA_ARG_Queries_compute_session_id);
     fetch->on_read = gql_session_note_seen;
     fetch->query.with_kernels = true;
     gql_scope(call->context, &fetch->query);
@@ -40,8 +40,8 @@ static int gql_session_get_one(struct gql_call *call)
 static void gql_session_narrow(struct gql_fetch *fetch)
 {
     const struct gql_call *call = fetch->call;
-    const char *access_key = gql_arg_text(call, SCHEMA_ARG_Query_compute_session_list_access_key);
-    const char *domain = gql_arg_text(call, SCHEMA_ARG_Query_compute_session_list_domain_name);
+    const char *access_key = gql_arg_text(call, SCHEMA_ARG_Queries_compute_session_list_access_key);
+    const char *domain = gql_arg_text(call, SCHEMA_ARG_Queries_compute_session_list_domain_name);
     struct store_query *query = &fetch->query;
 
     gql_scope(call->context, query);
@@ -58,8 +58,9 @@ static void gql_session_narrow(struct gql_fetch *fetch)
 static int gql_session_list_args(struct gql_fetch *fetch, struct aq_error *err)
 {
     const struct gql_context *context = fetch->call->context;
-    const char *project = gql_arg_text(fetch->call, SCHEMA_ARG_Query_compute_session_list_group_id);
-    const char *status = gql_arg_text(fetch->call, SCHEMA_ARG_Query_compute_session_list_status);
+    const char *project = gql_arg_text(fetch->call,
+                                       SCHEMA_ARG_Queries_compute_session_list_group_id);
+    const char *status = gql_arg_text(fetch->call, SCHEMA_ARG_Queries_compute_session_list_status);
     struct uuid *project_id;
     int r;
 
@@ -401,8 +402,9 @@ static struct gql_value gql_session_get_status_data(struct gql_get *get, const v
 }
 
 const struct gql_entry session_entries[] = {
-    { SCHEMA_FIELD_Query_compute_session, GQL_CALL_COST(gql_session_get_one, GQL_COST_READ, 1) },
-    { SCHEMA_FIELD_Query_compute_session_list, GQL_CALL_COST(gql_session_list, GQL_COST_READ, 1) },
+    { SCHEMA_FIELD_Queries_compute_session, GQL_CALL_COST(gql_session_get_one, GQL_COST_READ, 1) },
+    { SCHEMA_FIELD_Queries_compute_session_list,
+      GQL_CALL_COST(gql_session_list, GQL_COST_READ, 1) },
     { SCHEMA_FIELD_ComputeSessionList_items, GQL_PAGE_ITEMS },
     { SCHEMA_FIELD_ComputeSessionList_total_count, GQL_PAGE_TOTAL },
     { FIELD(id), AT(UUID, session.id) },

@@ -29,7 +29,7 @@ static void gql_user_narrow_to_self(struct gql_fetch *fetch)
 static int gql_user_get_one(struct gql_call *call)
 {
     const struct gql_context *context = call->context;
-    const char *email = gql_arg_text(call, SCHEMA_ARG_Query_user_email);
+    const char *email = gql_arg_text(call, SCHEMA_ARG_Queries_user_email);
     struct gql_fetch *fetch = gql_user_fetch_new(call, GQL_ONE);
 
     if (!fetch)
@@ -45,7 +45,7 @@ static int gql_user_get_one(struct gql_call *call)
 static int gql_user_get_from_uuid(struct gql_call *call)
 {
     const struct gql_context *context = call->context;
-    const char *text = gql_arg_text(call, SCHEMA_ARG_Query_user_from_uuid_user_id);
+    const char *text = gql_arg_text(call, SCHEMA_ARG_Queries_user_from_uuid_user_id);
     struct uuid *id = arena_alloc(call->arena, sizeof(*id));
     struct gql_fetch *fetch = gql_user_fetch_new(call, GQL_ONE);
 
@@ -99,10 +99,10 @@ static int gql_user_apply_args(struct gql_fetch *fetch, const struct list_args *
 static int gql_user_list(struct gql_call *call)
 {
     const struct list_args args = {
-        .domain = gql_arg_text(call, SCHEMA_ARG_Query_user_list_domain_name),
-        .project_id = gql_arg_text(call, SCHEMA_ARG_Query_user_list_group_id),
-        .status = gql_arg_text(call, SCHEMA_ARG_Query_user_list_status),
-        .is_active = gql_arg_active(call, SCHEMA_ARG_Query_user_list_is_active),
+        .domain = gql_arg_text(call, SCHEMA_ARG_Queries_user_list_domain_name),
+        .project_id = gql_arg_text(call, SCHEMA_ARG_Queries_user_list_group_id),
+        .status = gql_arg_text(call, SCHEMA_ARG_Queries_user_list_status),
+        .is_active = gql_arg_active(call, SCHEMA_ARG_Queries_user_list_is_active),
     };
     struct gql_fetch *fetch = gql_user_fetch_new(call, GQL_PAGE);
     struct aq_error err = { 0 };
@@ -117,10 +117,10 @@ static int gql_user_list(struct gql_call *call)
 static int gql_user_list_all(struct gql_call *call)
 {
     const struct list_args args = {
-        .domain = gql_arg_text(call, SCHEMA_ARG_Query_users_domain_name),
-        .project_id = gql_arg_text(call, SCHEMA_ARG_Query_users_group_id),
-        .status = gql_arg_text(call, SCHEMA_ARG_Query_users_status),
-        .is_active = gql_arg_active(call, SCHEMA_ARG_Query_users_is_active),
+        .domain = gql_arg_text(call, SCHEMA_ARG_Queries_users_domain_name),
+        .project_id = gql_arg_text(call, SCHEMA_ARG_Queries_users_group_id),
+        .status = gql_arg_text(call, SCHEMA_ARG_Queries_users_status),
+        .is_active = gql_arg_active(call, SCHEMA_ARG_Queries_users_is_active),
     };
     struct gql_fetch *fetch = gql_user_fetch_new(call, GQL_MANY);
     struct aq_error err = { 0 };
@@ -233,12 +233,13 @@ static struct gql_value gql_user_get_address_text(struct gql_get *get, const voi
 }
 
 const struct gql_entry user_entries[] = {
-    { SCHEMA_FIELD_Query_myClientIp, GQL_CALL(gql_user_get_address) },
+    { SCHEMA_FIELD_Queries_myClientIp, GQL_CALL(gql_user_get_address) },
     { SCHEMA_FIELD_MyClientIp_clientIp, GQL_GET(gql_user_get_address_text) },
-    { SCHEMA_FIELD_Query_user, GQL_CALL_COST(gql_user_get_one, GQL_COST_READ, 1) },
-    { SCHEMA_FIELD_Query_user_from_uuid, GQL_CALL_COST(gql_user_get_from_uuid, GQL_COST_READ, 1) },
-    { SCHEMA_FIELD_Query_users, GQL_CALL_COST(gql_user_list_all, GQL_COST_READ, GQL_ROWS_WHOLE) },
-    { SCHEMA_FIELD_Query_user_list, GQL_CALL_COST(gql_user_list, GQL_COST_READ, 1) },
+    { SCHEMA_FIELD_Queries_user, GQL_CALL_COST(gql_user_get_one, GQL_COST_READ, 1) },
+    { SCHEMA_FIELD_Queries_user_from_uuid,
+      GQL_CALL_COST(gql_user_get_from_uuid, GQL_COST_READ, 1) },
+    { SCHEMA_FIELD_Queries_users, GQL_CALL_COST(gql_user_list_all, GQL_COST_READ, GQL_ROWS_WHOLE) },
+    { SCHEMA_FIELD_Queries_user_list, GQL_CALL_COST(gql_user_list, GQL_COST_READ, 1) },
     { SCHEMA_FIELD_UserList_items, GQL_PAGE_ITEMS },
     { SCHEMA_FIELD_UserList_total_count, GQL_PAGE_TOTAL },
     { SCHEMA_FIELD_UserGroup_id, GQL_UUID_AT(struct membership, id) },
