@@ -26,11 +26,8 @@ static bool list_asks_joined(const struct list_table *table, const char *sql)
     return false;
 }
 
-/* What rows are chosen (in an order), or counted from: 'from' in this way (NULL = any), and what
- * is joined.
- */
-static void list_add_source(struct strbuf *sql, const struct list_table *table, const char *from,
-                            const char *way, const struct where *w, const char *order)
+void list_add_source(struct strbuf *sql, const struct list_table *table, const char *from,
+                     const char *way, const struct where *w, const char *order)
 {
     strbuf_adds(sql, from);
     if (way)
@@ -127,7 +124,7 @@ static int list_read_most(struct store_tx *tx, const struct store_query *query,
     int r;
 
     *ret = -1;
-    if (!extra || !extra->most || query->offset)
+    if (!extra || !extra->most || query->offset || query->range)
         return 0;
     if ((r = sql_prepare(tx->db, extra->most, &q, err)) < 0 || (r = sql_step(q, err)) < 0)
         return r;
@@ -403,8 +400,9 @@ static int list_read_page(struct store_tx *tx, const struct list_table *table,
     bool is_part, is_sorted_here;
     int r = 0;
 
-    if (query->limit)
+    if (query->limit || query->range)
         room = AQ_MIN(room, query->limit);
+    page->first = query->offset;
     if (room == 0)
         return 0;
     is_part = room < page->total;
@@ -440,6 +438,7 @@ int list_run(struct store_tx *tx, const struct list_table *table, const struct s
     AQ_CLEANUP(store_page_freep) struct store_page *page = calloc(1, sizeof(*page));
     AQ_CLEANUP(where_freep) struct where *w = where_new();
     AQ_CLEANUP(strbuf_donep) struct strbuf order = STRBUF_INIT;
+    struct store_query part = *query;
     int64_t most;
     int r;
 
@@ -455,8 +454,10 @@ int list_run(struct store_tx *tx, const struct list_table *table, const struct s
         page->total = *extra->total;
     else if (most < 0)
         r = list_count_rows(tx, table, w, &page->total, err);
+    if (r == 0 && query->range)
+        r = list_apply_range(tx, table, w, order.data, page->total, &part, err);
     if (r == 0)
-        r = list_read_page(tx, table, query, extra, w, order.data, page, err);
+        r = list_read_page(tx, table, &part, extra, w, order.data, page, err);
     if (r < 0)
         return list_fail_page(query, r, err);
     if (most >= 0)

@@ -7,6 +7,8 @@
 #include "store/query.h"
 #include "store/transaction.h"
 
+struct where;
+
 /* One row of the answer into 'ret'. */
 typedef int list_read_fn(struct store_tx *tx, struct row *row, void *ret, struct aq_error *err);
 
@@ -80,6 +82,17 @@ struct list_extra {
     const char *params[4];
     size_t param_count;
 };
+
+/* Rows are chosen, in an order, or counted from: 'from' in this way (NULL = any), what is joined,
+ * and the condition.
+ */
+void list_add_source(struct strbuf *sql, const struct list_table *table, const char *from,
+                     const char *way, const struct where *w, const char *order);
+
+/* Set limit and offset of 'query' to what its range means in a list of 'total' rows. */
+int list_apply_range(struct store_tx *tx, const struct list_table *table, const struct where *w,
+                     const char *order, int64_t total, struct store_query *query,
+                     struct aq_error *err);
 
 /* How many rows list_run() would find, without limit and offset. */
 int list_count(struct store_tx *tx, const struct list_table *table, const struct store_query *q,

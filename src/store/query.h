@@ -42,6 +42,13 @@ enum store_session_detail {
                             status_changed, no more */
 };
 
+/* A part of a list between two of its rows: the same whatever is added before them meanwhile. */
+struct store_range {
+    const char *after, *before; /* ids of rows, names where a table has none; NULL = no bound */
+    int64_t limit, offset;      /* how many at most, and how many are left out before these */
+    bool is_from_end;           /* counted back from 'before', or the end; the order stays */
+};
+
 /* What to list. Zero-initialise; every member that is set narrows the result,
  * members that a table has no column for are ignored.
  */
@@ -62,7 +69,8 @@ struct store_query {
     int64_t until_usec;         /* the same, before then; 0 = all */
     const char *filter, *order; /* mini language, filter.h; NULL = all, default order */
     int64_t limit, offset;      /* limit 0 = no limit */
-    size_t bytes_max;           /* of the page in memory; beyond it -EMSGSIZE. 0 = no limit */
+    const struct store_range *range;  /* in place of both; NULL = not */
+    size_t bytes_max;                 /* of the page in memory; beyond it -EMSGSIZE. 0 = no limit */
     enum store_session_detail detail; /* sessions */
     bool with_kernels;                /* sessions: fill their kernels (one further query) */
     bool with_scheduled;              /* sessions: fill scheduled_usec (likewise) */
@@ -160,6 +168,7 @@ struct store_page {
     struct arena arena;
     size_t count;
     int64_t total; /* rows without limit and offset */
+    int64_t first; /* how many of these come before the page's */
     union {
         void *rows;
         struct session_row *sessions;
@@ -181,9 +190,16 @@ struct store_page {
 void store_page_free(struct store_page *page);
 AQ_DEFINE_CLEANUP(struct store_page, store_page_free)
 
+/* Where the rows of a range begin in a list of 'total' rows, of which 'after' come up to the row
+ * of that name (0 = all are beyond) and 'before' before the other (total = no bound).
+ */
+int64_t store_range_place(const struct store_range *range, int64_t after, int64_t before,
+                          int64_t *ret_count);
+
 /* Each gives a page, empty if nothing matches. A filter or order that cannot
  * be read is -EINVAL with field "filter" or "order" and the text
- * "Query filter parsing error: ...".
+ * "Query filter parsing error: ...". -EINVAL with field "after" or "before": that row is not in
+ * the list.
  *
  * Sessions: default order most recently changed first. What clients list by
  * default, states that live and ERROR of those that have ended, is without

@@ -387,6 +387,67 @@ static void check_page(const struct model *m, const struct model_filter *filter,
     store_page_free(question.page);
 }
 
+static const struct model_range {
+    bool has_after, has_before, is_from_end;
+    int64_t limit, offset;
+} ranges[] = {
+    { false, false, false, 0, 0 }, { true, false, false, 5, 0 },   { true, true, false, 100, 2 },
+    { true, true, true, 3, 1 },    { false, true, true, 4, 0 },    { false, false, true, 6, 3 },
+    { true, false, false, 2, 99 }, { false, true, true, 100, 99 },
+};
+
+/* Between the rows at a quarter and three quarters of the list. */
+static void check_range(const struct model *m, const struct model_filter *filter,
+                        const struct model_order *order, const struct model_range *range)
+{
+    const struct item *want[COUNT];
+    int64_t total = (int64_t)list_model(m, filter, order, want), low = total / 4,
+            high = total - low;
+    int64_t from = range->has_after ? low + 1 : 0, to = range->has_before ? high - 1 : total, count;
+    struct store_range asked = { .limit = range->limit,
+                                 .offset = range->offset,
+                                 .is_from_end = range->is_from_end };
+    struct question question = { .query = make_query(filter, order, (struct model_page){ 0, 0 }) };
+    char ids[2][UUID_TEXT_MAX];
+    struct aq_error err = { 0 };
+
+    if (total < 8)
+        return;
+    if (range->has_after)
+        asked.after = uuid_format(&want[low]->id, ids[0]);
+    if (range->has_before)
+        asked.before = uuid_format(&want[high - 1]->id, ids[1]);
+    if (range->is_from_end) {
+        to = AQ_MAX(to - range->offset, from);
+        from = AQ_MAX(to - range->limit, from);
+    } else {
+        from = AQ_MIN(from + range->offset, to);
+        to = AQ_MIN(from + range->limit, to);
+    }
+    count = to - from;
+    question.query.range = &asked;
+    assert_row(store_call(m->b->store, read_list, &question, &err) == 0, "%s", err.text);
+    assert_row((int64_t)question.page->count == count && question.page->first == from
+                   && question.page->total == total,
+               "%s by %s, range %zu: %zu from %lld, not %lld from %lld", filter->filter,
+               order->order, (size_t)(range - ranges), question.page->count,
+               (long long)question.page->first, (long long)count, (long long)from);
+    for (int64_t i = 0; i < count; i++)
+        assert_true(uuid_equals(&question.page->sessions[i].session.id, &want[from + i]->id));
+    store_page_free(question.page);
+}
+
+static void check_missing(const struct model *m)
+{
+    struct store_range range = { .after = "0e5f3c1a-0000-4000-8000-000000000000", .limit = 1 };
+    struct question question = { .query = { .range = &range } };
+    struct aq_error err = { 0 };
+
+    assert_int_equal(store_call(m->b->store, read_list, &question, &err), -EINVAL);
+    assert_string_equal(err.field, "after");
+    assert_null(question.page);
+}
+
 static int audit(struct store_tx *tx, void *data, struct aq_error *err)
 {
     return session_total_audit(tx, data, err);
@@ -397,9 +458,12 @@ static void check_all(const struct model *m)
     AQ_CLEANUP(strbuf_donep) struct strbuf findings = STRBUF_INIT;
 
     for (size_t f = 0; f < AQ_COUNT(filters); f++)
-        for (size_t o = 0; o < AQ_COUNT(orders); o++)
+        for (size_t o = 0; o < AQ_COUNT(orders); o++) {
             for (size_t p = 0; p < AQ_COUNT(pages); p++)
                 check_page(m, &filters[f], &orders[o], pages[p]);
+            for (size_t p = 0; p < AQ_COUNT(ranges); p++)
+                check_range(m, &filters[f], &orders[o], &ranges[p]);
+        }
     assert_int_equal(store_call(m->b->store, audit, &findings, NULL), 0);
 }
 
@@ -424,6 +488,7 @@ static void test_pages(void **state)
     add_items(&m, *state);
     number_items(&m);
     check_all(&m);
+    check_missing(&m);
 }
 
 /* The same after some were renamed, others ended or were removed. */
