@@ -100,15 +100,15 @@ const struct gql_type *relay_node_type(const struct gql_schema *schema, const ch
                                                                                             : NULL;
 }
 
-static int relay_read_count(struct gql_value value, const char *name, int64_t max, int64_t *ret,
-                            struct aq_error *err)
+static int relay_read_count(struct gql_value value, const char *name, int64_t max,
+                            int64_t otherwise, int64_t *ret, struct aq_error *err)
 {
-    *ret = -1;
+    *ret = otherwise;
     if (!gql_is_given(value))
         return 0;
     if (value.integer < 0)
         return aq_fail_field(err, EINVAL, name, "%s must not be negative", name);
-    if (max && value.integer > max)
+    if (value.integer > max)
         return aq_fail_field(err, EINVAL, name, "%s must not be above %lld", name, (long long)max);
     *ret = value.integer;
     return 0;
@@ -126,82 +126,55 @@ static int relay_read_cursor(struct arena *arena, struct gql_value value, const 
     return *ret ? 0 : aq_fail_oom(err);
 }
 
-int relay_args_parse(struct arena *arena, struct gql_value first, struct gql_value after,
+int relay_part_parse(struct arena *arena, struct gql_value first, struct gql_value after,
                      struct gql_value last, struct gql_value before, struct gql_value offset,
-                     int64_t max, struct relay_args *ret, struct aq_error *err)
+                     int64_t max, struct relay_part *ret, struct aq_error *err)
 {
-    struct relay_args args;
+    struct relay_part part = { .is_from_end = gql_is_given(last) || gql_is_given(before) };
+    int64_t most[2];
     int r;
 
-    if ((r = relay_read_count(first, "first", max, &args.first, err)) < 0
-        || (r = relay_read_count(last, "last", max, &args.last, err)) < 0
-        || (r = relay_read_count(offset, "offset", 0, &args.offset, err)) < 0
-        || (r = relay_read_cursor(arena, after, &args.after, err)) < 0
-        || (r = relay_read_cursor(arena, before, &args.before, err)) < 0)
+    if ((r = relay_read_count(first, "first", max, max, &most[0], err)) < 0
+        || (r = relay_read_count(last, "last", max, max, &most[1], err)) < 0
+        || (r = relay_read_count(offset, "offset", INT64_MAX, 0, &part.offset, err)) < 0
+        || (r = relay_read_cursor(arena, after, &part.after, err)) < 0
+        || (r = relay_read_cursor(arena, before, &part.before, err)) < 0)
         return r;
-    if (args.first >= 0 && args.last >= 0)
+    if (gql_is_given(first) && gql_is_given(last))
         return aq_fail_field(err, EINVAL, "last", "first and last cannot be used together");
-    if (args.before && (args.first >= 0 || args.after))
+    if (part.before && (gql_is_given(first) || part.after))
         return aq_fail_field(err, EINVAL, "before",
-                             "before goes with last, not with first or "
-                             "after");
-    if (args.after && args.last >= 0)
+                             "before goes with last, not with first or after");
+    if (part.after && gql_is_given(last))
         return aq_fail_field(err, EINVAL, "after", "after goes with first, not with last");
-    if (args.before && args.last < 0)
-        args.last = max;
-    else if (args.first < 0 && args.last < 0)
-        args.first = max;
-    *ret = args;
+    part.limit = most[part.is_from_end];
+    *ret = part;
     return 0;
 }
 
-struct relay_page relay_page_of(const struct relay_args *args)
+struct relay_connection *relay_connection_new(struct arena *arena, const char *type,
+                                              relay_id_fn *id_of, const void *rows, size_t size,
+                                              uint32_t count, int64_t first, int64_t total)
 {
-    bool backward = args->last >= 0;
-
-    return (struct relay_page){
-        .backward = backward,
-        .cursor = backward ? args->before : args->after,
-        .limit = (backward ? args->last : args->first) + 1,
-        .offset = args->offset < 0 ? 0 : args->offset,
-    };
-}
-
-struct relay_connection *relay_connection_new(struct arena *arena, const struct relay_page *page,
-                                              const char *type, const void *const *rows,
-                                              uint32_t count, int64_t total,
-                                              const char *(*id_of)(const void *row))
-{
-    uint32_t shown = (uint32_t)AQ_MIN((int64_t)count, page->limit - 1);
-    bool more = count > shown, beyond = page->cursor || page->offset > 0;
     struct relay_connection *connection = arena_alloc(arena, sizeof(*connection));
-    struct relay_edge *edges = arena_array(arena, shown, sizeof(*edges));
+    struct relay_edge *edges = arena_array(arena, AQ_MAX(count, 1u), sizeof(*edges));
+    char scratch[64];
 
     if (!connection || !edges)
         return NULL;
-    for (uint32_t i = 0; i < shown; i++) {
-        struct relay_edge *edge = &edges[page->backward ? shown - 1 - i : i];
-
-        edge->node = rows[i];
-        edge->cursor = relay_global_id(arena, type, id_of(rows[i]));
-        if (!edge->cursor)
+    for (uint32_t i = 0; i < count; i++) {
+        edges[i].node = (const char *)rows + i * size;
+        edges[i].cursor = relay_global_id(arena, type, id_of(edges[i].node, scratch));
+        if (!edges[i].cursor)
             return NULL;
     }
     *connection = (struct relay_connection){
-        .edges = gql_rows_of(arena, edges, shown, sizeof(*edges)),
-        .has_next = page->backward ? beyond : more,
-        .has_previous = page->backward ? more : beyond,
-        .start_cursor = shown ? edges[0].cursor : NULL,
-        .end_cursor = shown ? edges[shown - 1].cursor : NULL,
+        .edges = gql_rows_of(arena, edges, count, sizeof(*edges)),
+        .has_next = total > first + count,
+        .has_previous = first > 0,
+        .start_cursor = count ? edges[0].cursor : NULL,
+        .end_cursor = count ? edges[count - 1].cursor : NULL,
         .count = total,
     };
     return connection->edges.kind == GQL_ERROR ? NULL : connection;
-}
-
-struct gql_value relay_get_count(struct gql_get *get, const void *connection)
-{
-    int64_t count = ((const struct relay_connection *)connection)->count;
-
-    (void)get;
-    return count < 0 ? gql_null() : gql_int(count);
 }

@@ -48,82 +48,92 @@ static void test_arguments(void **state)
 {
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
     struct gql_value cursor = gql_text("Q2F0OmMw"), five = gql_int(5);
-    struct relay_args args;
+    struct relay_part part;
     struct aq_error err = { 0 };
-    struct relay_page page;
 
     (void)state;
     assert_int_equal(
-        relay_args_parse(&arena, five, cursor, absent, absent, gql_int(2), 100, &args, &err), 0);
-    page = relay_page_of(&args);
-    assert_false(page.backward);
-    assert_string_equal(page.cursor, "c0");
-    assert_int_equal(page.limit, 6);
-    assert_int_equal(page.offset, 2);
+        relay_part_parse(&arena, five, cursor, absent, absent, gql_int(2), 100, &part, &err), 0);
+    assert_false(part.is_from_end);
+    assert_string_equal(part.after, "c0");
+    assert_int_equal(part.limit, 5);
+    assert_int_equal(part.offset, 2);
 
     assert_int_equal(
-        relay_args_parse(&arena, absent, absent, five, cursor, absent, 100, &args, &err), 0);
-    page = relay_page_of(&args);
-    assert_true(page.backward);
-    assert_string_equal(page.cursor, "c0");
+        relay_part_parse(&arena, absent, absent, five, cursor, absent, 100, &part, &err), 0);
+    assert_true(part.is_from_end);
+    assert_string_equal(part.before, "c0");
+    assert_int_equal(part.limit, 5);
 
     assert_int_equal(
-        relay_args_parse(&arena, absent, gql_null(), absent, absent, absent, 30, &args, &err), 0);
-    assert_int_equal(relay_page_of(&args).limit, 31);
+        relay_part_parse(&arena, absent, gql_null(), absent, cursor, absent, 100, &part, &err), 0);
+    assert_true(part.is_from_end);
+    assert_int_equal(part.limit, 100);
 
-    assert_int_equal(relay_args_parse(&arena, five, absent, five, absent, absent, 100, &args, &err),
+    assert_int_equal(
+        relay_part_parse(&arena, absent, gql_null(), absent, absent, absent, 30, &part, &err), 0);
+    assert_int_equal(part.limit, 30);
+    assert_int_equal(
+        relay_part_parse(&arena, gql_int(0), absent, absent, absent, absent, 30, &part, &err), 0);
+    assert_int_equal(part.limit, 0);
+
+    assert_int_equal(relay_part_parse(&arena, five, absent, five, absent, absent, 100, &part, &err),
                      -EINVAL);
     assert_string_equal(err.text, "first and last cannot be used together");
     assert_int_equal(
-        relay_args_parse(&arena, gql_int(-1), absent, absent, absent, absent, 100, &args, &err),
+        relay_part_parse(&arena, gql_int(-1), absent, absent, absent, absent, 100, &part, &err),
         -EINVAL);
     assert_string_equal(err.field, "first");
     assert_int_equal(
-        relay_args_parse(&arena, gql_int(101), absent, absent, absent, absent, 100, &args, &err),
+        relay_part_parse(&arena, gql_int(101), absent, absent, absent, absent, 100, &part, &err),
         -EINVAL);
     assert_int_equal(
-        relay_args_parse(&arena, five, absent, absent, cursor, absent, 100, &args, &err), -EINVAL);
+        relay_part_parse(&arena, five, absent, absent, cursor, absent, 100, &part, &err), -EINVAL);
     assert_int_equal(
-        relay_args_parse(&arena, absent, cursor, five, absent, absent, 100, &args, &err), -EINVAL);
+        relay_part_parse(&arena, absent, cursor, five, absent, absent, 100, &part, &err), -EINVAL);
+    assert_int_equal(
+        relay_part_parse(&arena, absent, cursor, absent, cursor, absent, 100, &part, &err),
+        -EINVAL);
 }
 
-static const char *id_of(const void *row)
+static const char *id_of(const void *row, char scratch[64])
 {
+    (void)scratch;
     return row;
 }
 
-static void check_page(struct relay_page page, uint32_t fetched, const char *first,
-                       const char *last, bool next, bool previous)
+/* A page of rows called "a", "b", ... */
+static void check_page(uint32_t count, int64_t first, const char *last, bool next, bool previous)
 {
-    static const void *const rows[] = { "a", "b", "c" };
+    static const char rows[][2] = { "a", "b", "c" };
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
-    struct relay_connection *c = relay_connection_new(&arena, &page, "Row", rows, fetched, 9,
-                                                      id_of);
+    struct relay_connection *c = relay_connection_new(&arena, "Row", id_of, rows, sizeof(rows[0]),
+                                                      count, first, 9);
     const char *type;
 
     assert_non_null(c);
     assert_int_equal(c->has_next, next);
     assert_int_equal(c->has_previous, previous);
     assert_int_equal(c->count, 9);
-    if (!first) {
+    assert_int_equal(c->edges.count, count);
+    if (!last) {
         assert_null(c->start_cursor);
-        assert_int_equal(c->edges.count, 0);
+        assert_null(c->end_cursor);
         return;
     }
-    assert_string_equal(relay_global_id_parse(&arena, c->start_cursor, &type), first);
+    assert_string_equal(relay_global_id_parse(&arena, c->start_cursor, &type), "a");
     assert_string_equal(relay_global_id_parse(&arena, c->end_cursor, &type), last);
-    assert_string_equal(((const struct relay_edge *)c->edges.rows[0])->node, first);
+    assert_string_equal(((const struct relay_edge *)c->edges.rows[0])->node, "a");
 }
 
 static void test_connections(void **state)
 {
     (void)state;
-    check_page((struct relay_page){ false, NULL, 3, 0 }, 3, "a", "b", true, false);
-    check_page((struct relay_page){ false, NULL, 4, 0 }, 3, "a", "c", false, false);
-    check_page((struct relay_page){ false, "x", 3, 0 }, 2, "a", "b", false, true);
-    check_page((struct relay_page){ false, NULL, 3, 5 }, 0, NULL, NULL, false, true);
-    check_page((struct relay_page){ true, NULL, 3, 0 }, 3, "b", "a", false, true);
-    check_page((struct relay_page){ true, "x", 4, 0 }, 3, "c", "a", true, false);
+    check_page(2, 0, "b", true, false);
+    check_page(3, 6, "c", false, true);
+    check_page(1, 4, "a", true, true);
+    check_page(0, 0, NULL, true, false);
+    check_page(0, 9, NULL, false, true);
 }
 
 int main(void)
