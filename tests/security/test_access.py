@@ -4,6 +4,7 @@
 A new route or field changes a line of a reviewed file, which somebody reads.
 """
 
+import base64
 import json
 import pathlib
 import re
@@ -35,7 +36,7 @@ def read_schema():
     """{type: {field: (arguments, type of the value)}} of the schema's object types."""
     text = (HERE.parents[1] / "src/manager/gql/schema.graphql").read_text()
     types = {}
-    for name, body in re.findall(r"^type (\w+) \{(.*?)\}", text, re.S | re.M):
+    for name, body in re.findall(r"^type (\w+)[\w ]* \{(.*?)\}", text, re.S | re.M):
         body = re.sub(r'"(\\.|[^"\\])*"', "", body)
         types[name] = {field: (args or "", kind) for field, args, kind in
                        re.findall(r"(\w+)(?:\(([^)]*)\))?\s*:\s*([\[\]\w!]+)", body)}
@@ -75,16 +76,19 @@ def make_colleague(there):
 def ask(types, client, field, about):
     """The data of a root field, asked for the objects of somebody, and its text."""
     args, kind = types["Queries"][field]
-    given = []
+    given, inner = [], kind.strip("[]!")
+    of_id = {"group": "project", "group_node": "project", "user_node": "user_id",
+             "domain_node": "domain_name", "node": "global_id"}
     for name, value in re.findall(r"(\w+): (\[?\w+\]?!?)", args):
-        known = {"limit": 100, "offset": 0, **about, "id": about.get(
-            "project" if field == "group" else "session")}.get(name)
+        known = {"limit": 100, "offset": 0, **about,
+                 "id": about[of_id.get(field, "session")]}.get(name)
         if name == "name" and field not in ("domain", "groups_by_name"):
             known = "default"
         if known is not None and (value.endswith("!") or not field.endswith(("s", "_list"))):
             given.append(f"{name}: {json.dumps(known)}")
     words = f"({', '.join(given)})" if given else ""
-    query = f"{{ {field}{words} {{ {selection(types, kind.strip('[]!'))} }} }}"
+    shown = "... on ComputeSessionNode { row_id }" if inner == "Node" else selection(types, inner)
+    query = f"{{ {field}{words} {{ {shown} }} }}"
     reply = client.gql(query)
     assert client.keypair or reply.status == 401, reply
     return json.dumps((reply.json.get("data") or {}).get(field))
@@ -98,7 +102,8 @@ def marks_of(admin, client, domain, session):
     project = shown.get("project_id") or shown.get("group_id")
     kernel = admin.gql(f'{{ compute_session(id: "{session}") {{ main_kernel_id user_id group_id }} }}')
     ids = kernel.json["data"]["compute_session"]
-    return {"access_key": client.keypair[0], "secret": client.keypair[1], "email": key["user"],
+    node = base64.b64encode(f"ComputeSessionNode:{session}".encode()).decode()
+    return {"global_id": node, "access_key": client.keypair[0], "secret": client.keypair[1], "email": key["user"],
             "session": session, "container_id": ids["main_kernel_id"], "user_id": ids["user_id"],
             "project": ids["group_id"] or project, "domain_name": domain,
             "name": domain if domain != "default" else "default", "agent_id": "none",

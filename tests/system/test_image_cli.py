@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Images as users and administrators see them: aliquot image, the API, events of sessions."""
 
+import base64
 import contextlib
 import json
 import os
@@ -147,6 +148,28 @@ def test_images_by_graphql(scene):
     wrong = user.gql(query, {"reference": names["a"], "architecture": "aarch64"}).json
     assert wrong["data"]["image"] is None
     assert "No such environment image." in wrong["errors"][0]["message"]
+    check_image_nodes(user, rows)
+
+
+def check_image_nodes(user, rows):
+    """The same images, page by page and one by one."""
+    found = graphql(user, """{ image_nodes { count edges { node { id row_id namespace
+        base_image_name tag version architecture digest labels { key value } } } } }""")["image_nodes"]
+    nodes = [edge["node"] for edge in found["edges"]]
+    assert found["count"] == len(nodes) == len(rows) >= 2
+    for node, row in zip(nodes, rows):
+        assert base64.b64decode(node["id"]).decode() == "ImageNode:" + row["id"]
+        assert (node["row_id"], node["labels"]) == (None, row["labels"])
+        for text in (node["id"], row["id"]):
+            one = graphql(user, "query($id: GlobalIDField!) { image_node(id: $id) { tag } }", id=text)
+            assert one["image_node"] == {"tag": row["tag"]}
+    page = graphql(user, "{ image_nodes(last: 1) { edges { node { id } cursor } } }")["image_nodes"]
+    assert page["edges"][0]["node"]["id"] == page["edges"][0]["cursor"] == nodes[-1]["id"]
+    page = graphql(user, "query($c: String) { image_nodes(before: $c) { edges { node { id } } } }",
+                   c=nodes[-1]["id"])["image_nodes"]
+    assert [edge["node"]["id"] for edge in page["edges"]] == [node["id"] for node in nodes[:-1]]
+    refused = user.gql('{ image_nodes(filter: "tag == 1") { count } }').json["errors"][0]["message"]
+    assert "takes no filter" in refused
 
 
 def test_collect_unused(scene):

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "manager/gql/resolve.h"
+#include "manager/gql/node.h"
 
 static int gql_accounts_start_or_fail(struct gql_fetch *fetch, int r, const struct aq_error *err)
 {
@@ -14,20 +14,43 @@ static int gql_accounts_start_or_fail(struct gql_fetch *fetch, int r, const stru
 
 /* ---- domains: everyone may know the own one ---- */
 
-static int gql_accounts_fetch_domains(struct gql_call *call, enum gql_shape shape, const char *name,
-                                      int is_active)
+static int gql_accounts_narrow_domain(struct gql_fetch *fetch, const char *name,
+                                      struct aq_error *err)
 {
-    const struct principal *who = ((const struct gql_context *)call->context)->who;
-    struct gql_fetch *fetch = gql_fetch_new(call, shape, store_list_domains,
-                                            sizeof(struct domain_row));
+    const struct principal *who = ((const struct gql_context *)fetch->call->context)->who;
 
-    if (!fetch)
-        return GQL_DONE;
+    (void)err;
     if (!principal_is_superadmin(who)) {
         fetch->nothing = !who->domain || (name && strcmp(name, who->domain) != 0);
         name = who->domain;
     }
     fetch->query.name = name;
+    return 0;
+}
+
+static const char *gql_accounts_domain_id_of(const void *row, char scratch[64])
+{
+    (void)scratch;
+    return ((const struct domain_row *)row)->domain.name;
+}
+
+const struct gql_node domain_node = {
+    .type = SCHEMA_TYPE_DomainNode,
+    .id_of = gql_accounts_domain_id_of,
+    .list = store_list_domains,
+    .row_size = sizeof(struct domain_row),
+    .narrow = gql_accounts_narrow_domain,
+};
+
+static int gql_accounts_fetch_domains(struct gql_call *call, enum gql_shape shape, const char *name,
+                                      int is_active)
+{
+    struct gql_fetch *fetch = gql_fetch_new(call, shape, store_list_domains,
+                                            sizeof(struct domain_row));
+
+    if (!fetch)
+        return GQL_DONE;
+    (void)gql_accounts_narrow_domain(fetch, name, NULL);
     fetch->query.is_active = is_active;
     return gql_fetch_start(fetch);
 }
@@ -54,22 +77,11 @@ static struct gql_value gql_accounts_get_domain_slots(struct gql_get *get, const
 
 /* ---- projects: users see those they are in ---- */
 
-static int gql_accounts_fetch_projects(struct gql_call *call, enum gql_shape shape, const char *id,
-                                       const char *name, const char *domain, int is_active)
+/* To those the caller may see, and to those of a domain unless it is NULL. */
+static void gql_accounts_narrow_projects(struct gql_fetch *fetch, const char *domain)
 {
-    const struct principal *who = ((const struct gql_context *)call->context)->who;
-    struct gql_fetch *fetch = gql_fetch_new(call, shape, store_list_projects,
-                                            sizeof(struct project_row));
-    struct uuid *ids = arena_alloc(call->arena, sizeof(*ids));
+    const struct principal *who = ((const struct gql_context *)fetch->call->context)->who;
 
-    if (!fetch || !ids)
-        return fetch ? gql_call_fail(call, "out of memory") : GQL_DONE;
-    if (id && uuid_parse(id, ids) < 0)
-        return gql_call_fail(call, "id: '%.64s' is not a UUID", id);
-    fetch->query.ids = id ? ids : NULL;
-    fetch->query.id_count = id ? 1 : 0;
-    fetch->query.name = name;
-    fetch->query.is_active = is_active;
     fetch->query.domain = domain;
     if (!principal_may(who->role, API_ADMIN))
         fetch->query.user_id = &who->user_id;
@@ -77,6 +89,42 @@ static int gql_accounts_fetch_projects(struct gql_call *call, enum gql_shape sha
         fetch->query.domain = who->domain;
     else if (!principal_is_superadmin(who))
         fetch->nothing = true;
+}
+
+static int gql_accounts_narrow_project(struct gql_fetch *fetch, const char *id,
+                                       struct aq_error *err)
+{
+    gql_accounts_narrow_projects(fetch, NULL);
+    return gql_node_set_id(fetch, id, err);
+}
+
+static const char *gql_accounts_project_id_of(const void *row, char scratch[64])
+{
+    return uuid_format(&((const struct project_row *)row)->project.id, scratch);
+}
+
+const struct gql_node group_node = {
+    .type = SCHEMA_TYPE_GroupNode,
+    .id_of = gql_accounts_project_id_of,
+    .list = store_list_projects,
+    .row_size = sizeof(struct project_row),
+    .narrow = gql_accounts_narrow_project,
+};
+
+static int gql_accounts_fetch_projects(struct gql_call *call, enum gql_shape shape, const char *id,
+                                       const char *name, const char *domain, int is_active)
+{
+    struct gql_fetch *fetch = gql_fetch_new(call, shape, store_list_projects,
+                                            sizeof(struct project_row));
+    struct aq_error err = { 0 };
+
+    if (!fetch)
+        return GQL_DONE;
+    gql_accounts_narrow_projects(fetch, domain);
+    if (gql_node_set_id(fetch, id, &err) < 0)
+        return gql_fetch_fail(fetch, &err);
+    fetch->query.name = name;
+    fetch->query.is_active = is_active;
     return gql_fetch_start(fetch);
 }
 
@@ -281,6 +329,7 @@ const struct gql_entry accounts_entries[] = {
     { DOMAIN(integration_id), GQL_ALWAYS_NULL },
     { DOMAIN(scaling_groups), GQL_FIXED_EMPTY },
     { GROUP(id), GQL_UUID_AT(struct project, id) },
+    { SCHEMA_FIELD_GroupNode_row_id, GQL_UUID_AT(struct project, id) },
     { GROUP(name), GQL_TEXT_AT(struct project, name) },
     { GROUP(description), GQL_TEXT_AT(struct project, description) },
     { GROUP(is_active), GQL_BOOL_AT(struct project, is_active) },
@@ -290,6 +339,7 @@ const struct gql_entry accounts_entries[] = {
     { GROUP(total_resource_slots), GQL_GET(gql_accounts_get_project_slots) },
     { GROUP(allowed_vfolder_hosts), GQL_FIXED_TEXT("{}") },
     { GROUP(integration_id), GQL_ALWAYS_NULL },
+    { GROUP(resource_policy), GQL_FIXED_TEXT("default") },
     { GROUP(type), GQL_FIXED_TEXT("GENERAL") },
     { GROUP(scaling_groups), GQL_FIXED_EMPTY },
     { POLICY(name), GQL_TEXT_AT(struct keypair_policy, name) },

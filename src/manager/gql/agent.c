@@ -6,7 +6,7 @@
 #include "base/map.h"
 #include "manager/view/agent_plugins.h"
 #include "manager/gql/kernel.h"
-#include "manager/gql/resolve.h"
+#include "manager/gql/node.h"
 
 #define FIELD(name) SCHEMA_FIELD_Agent_##name
 #define AT(how, member) GQL_##how##_AT(struct agent_row, member)
@@ -78,6 +78,27 @@ static int gql_agent_list_all(struct gql_call *call)
         return gql_fetch_fail(fetch, &err);
     return gql_fetch_start(fetch);
 }
+
+static const char *gql_agent_id_of(const void *row, char scratch[64])
+{
+    (void)scratch;
+    return ((const struct agent_row *)row)->agent.id;
+}
+
+static int gql_agent_narrow_node(struct gql_fetch *fetch, const char *id, struct aq_error *err)
+{
+    fetch->query.name = id;
+    return gql_need(fetch->call->context, API_ADMIN, err);
+}
+
+const struct gql_node agent_node = {
+    .type = SCHEMA_TYPE_AgentNode,
+    .id_of = gql_agent_id_of,
+    .list = store_list_agents,
+    .row_size = sizeof(struct agent_row),
+    .narrow = gql_agent_narrow_node,
+    .is_unowned = true,
+};
 
 /* ---- kernels on an agent ---- */
 
@@ -321,6 +342,7 @@ const struct gql_entry agent_entries[] = {
     { SCHEMA_FIELD_AgentList_items, GQL_PAGE_ITEMS },
     { SCHEMA_FIELD_AgentList_total_count, GQL_PAGE_TOTAL },
     { FIELD(id), AT(CHARS, agent.id) },
+    { SCHEMA_FIELD_AgentNode_row_id, AT(CHARS, agent.id) },
     { FIELD(status), GQL_GET(gql_agent_get_status) },
     { FIELD(status_changed), AT(TIME, agent.status_changed_usec) },
     { FIELD(region), AT(TEXT, agent.region) },

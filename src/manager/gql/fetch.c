@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "manager/gql/resolve.h"
+#include "manager/gql/node.h"
 
 #define PAGE_MAX 100
 
@@ -63,17 +63,21 @@ static struct gql_value gql_fetch_page_of(const struct gql_fetch *fetch, const v
     return gql_object(page);
 }
 
-static void gql_fetch_fill(struct gql_fetch *fetch, const void *rows, size_t count, int64_t total)
+static void gql_fetch_fill(struct gql_fetch *fetch, const void *rows, size_t count, int64_t first,
+                           int64_t total)
 {
     switch (fetch->shape) {
     case GQL_ONE:
-        fetch->call->results[0] = gql_object(count ? rows : NULL);
+        fetch->call->results[0] = gql_object_of(fetch->type, count ? rows : NULL);
         break;
     case GQL_MANY:
         fetch->call->results[0] = gql_fetch_rows_of(fetch, rows, count);
         break;
     case GQL_PAGE:
         fetch->call->results[0] = gql_fetch_page_of(fetch, rows, count, total);
+        break;
+    case GQL_CONNECTION:
+        fetch->call->results[0] = gql_node_connect_page(fetch, rows, count, first, total);
         break;
     }
 }
@@ -101,7 +105,7 @@ static void gql_fetch_on_read(void *data, int r, const struct aq_error *err)
     else if (gql_keep(fetch->call->context, fetch->call->arena, fetch->page) < 0)
         gql_call_fail(fetch->call, "out of memory");
     else
-        gql_fetch_fill(fetch, fetch->page->rows, fetch->page->count,
+        gql_fetch_fill(fetch, fetch->page->rows, fetch->page->count, fetch->page->first,
                        fetch->total >= 0 ? fetch->total : fetch->page->total);
     gql_call_done(fetch->call);
 }
@@ -109,7 +113,7 @@ static void gql_fetch_on_read(void *data, int r, const struct aq_error *err)
 int gql_fetch_start(struct gql_fetch *fetch)
 {
     if (fetch->nothing) {
-        gql_fetch_fill(fetch, NULL, 0, AQ_MAX(fetch->total, 0));
+        gql_fetch_fill(fetch, NULL, 0, 0, AQ_MAX(fetch->total, 0));
         return GQL_DONE;
     }
     return gql_read(fetch->call, gql_fetch_read_rows, gql_fetch_on_read, fetch);

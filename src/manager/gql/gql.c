@@ -25,12 +25,58 @@ static void gql_add_entries(const struct gql_entry *entries, size_t count)
         resolvers[entries[i].field] = entries[i].resolver;
 }
 
+/* Types of the same objects: what the second has no resolver for is as in the first. */
+static const uint32_t same_objects[][2] = {
+    { SCHEMA_TYPE_Agent, SCHEMA_TYPE_AgentNode },
+    { SCHEMA_TYPE_Domain, SCHEMA_TYPE_DomainNode },
+    { SCHEMA_TYPE_Group, SCHEMA_TYPE_GroupNode },
+    { SCHEMA_TYPE_User, SCHEMA_TYPE_UserNode },
+    { SCHEMA_TYPE_Image, SCHEMA_TYPE_ImageNode },
+    { SCHEMA_TYPE_ComputeSession, SCHEMA_TYPE_ComputeSessionNode },
+    { SCHEMA_TYPE_ComputeContainer, SCHEMA_TYPE_KernelNode },
+};
+
+static void gql_share_resolvers(const struct gql_type *from, const struct gql_type *to)
+{
+    for (uint32_t i = 0; i < to->field_count; i++) {
+        struct gql_resolver *resolver = &resolvers[to->fields[i].id];
+        const char *name = to->fields[i].name;
+        const struct gql_field_def *same = gql_field_find(from, name, strlen(name));
+
+        if (resolver->how == GQL_HOW_NONE && same)
+            *resolver = resolvers[same->id];
+    }
+}
+
+/* How a scalar of texts is read. */
+static const char *gql_parse_text(struct arena *arena, const struct gql_value *in,
+                                  struct gql_value *ret)
+{
+    (void)arena;
+    if (in->kind != GQL_STRING || strlen(in->text) != in->count)
+        return "it is a text";
+    *ret = *in;
+    return NULL;
+}
+
+static const struct gql_scalar texts[] = {
+    { "GlobalIDField", gql_parse_text },
+    { "ScopeField", gql_parse_text },
+    { "AgentPermissionField", gql_parse_text },
+    { "DomainPermissionValueField", gql_parse_text },
+    { "GroupPermissionField", gql_parse_text },
+    { "ImagePermissionValueField", gql_parse_text },
+    { "SessionPermissionValueField", gql_parse_text },
+    { NULL, NULL },
+};
+
 int gql_new(struct gql_engine **ret, struct aq_error *err)
 {
     static const struct gql_limits standard = GQL_LIMITS_DEFAULT;
     struct gql_conf conf = {
         .schema = &schema_schema,
         .resolvers = resolvers,
+        .scalars = texts,
         .limits = standard,
         .cache_documents = 256,
     };
@@ -38,8 +84,10 @@ int gql_new(struct gql_engine **ret, struct aq_error *err)
     conf.limits.cost = COST_MAX;
     conf.limits.reply = REPLY_MAX;
     conf.limits.memory = MEMORY_MAX;
+    gql_add_entries(node_entries, node_entry_count);
     gql_add_entries(agent_entries, agent_entry_count);
     gql_add_entries(session_entries, session_entry_count);
+    gql_add_entries(session_node_entries, session_node_entry_count);
     gql_add_entries(kernel_entries, kernel_entry_count);
     gql_add_entries(user_entries, user_entry_count);
     gql_add_entries(keypair_entries, keypair_entry_count);
@@ -49,6 +97,9 @@ int gql_new(struct gql_engine **ret, struct aq_error *err)
     gql_add_entries(preset_entries, preset_entry_count);
     gql_add_entries(account_mutation_entries, account_mutation_entry_count);
     gql_add_entries(access_mutation_entries, access_mutation_entry_count);
+    for (size_t i = 0; i < AQ_COUNT(same_objects); i++)
+        gql_share_resolvers(schema_schema.types[same_objects[i][0] - 1],
+                            schema_schema.types[same_objects[i][1] - 1]);
     return gql_engine_new(&conf, ret, err);
 }
 

@@ -11,7 +11,8 @@
 #include "manager/request/image_aliases.h"
 #include "manager/request/image_limits.h"
 #include "manager/view/image_inventory.h"
-#include "manager/gql/resolve.h"
+#include "manager/gql/image.h"
+#include "manager/gql/node.h"
 #include "model/reference.h"
 
 #define FIELD(name) SCHEMA_FIELD_Image_##name
@@ -22,15 +23,6 @@
 
 struct limit {
     const char *key, *min, *max;
-};
-
-struct image_row {
-    const char *reference; /* canonical */
-    const char *id, *name, *base_name, *tag, *version, *registry, *architecture, *digest;
-    const char *fetched_at; /* ISO 8601, "" = not known */
-    int64_t size_bytes;
-    bool is_installed, is_operation;
-    struct gql_value labels, tags, limits, accelerators, agents, aliases; /* lists */
 };
 
 /* ---- parts of a row ---- */
@@ -241,15 +233,8 @@ static int gql_image_fill(struct gql_call *call, const json_t *image, const stru
     return row->id ? 0 : -ENOMEM;
 }
 
-struct rows {
-    struct image_row *items;
-    size_t count;
-    struct text_pair *aliases; /* key: the alias, value: what it means, whole */
-    size_t alias_count;
-};
-
 /* All aliases, for those of each image. */
-static int gql_image_load_aliases(struct gql_call *call, struct rows *rows)
+static int gql_image_load_aliases(struct gql_call *call, struct gql_images *rows)
 {
     json_t *aliases = (json_t *)(uintptr_t)image_aliases_all(
         ((struct gql_context *)call->context)->api);
@@ -275,7 +260,7 @@ static int gql_image_load_aliases(struct gql_call *call, struct rows *rows)
     return 0;
 }
 
-static struct gql_value gql_image_list_aliases(struct arena *arena, const struct rows *rows,
+static struct gql_value gql_image_list_aliases(struct arena *arena, const struct gql_images *rows,
                                                const char *reference)
 {
     struct gql_value *items = arena_array(arena, rows->alias_count + 1, sizeof(*items));
@@ -289,7 +274,7 @@ static struct gql_value gql_image_list_aliases(struct arena *arena, const struct
 
 /* Only what clients can name: REGISTRY/NAME:TAG. */
 static int gql_image_add_name(struct gql_call *call, const json_t *image, const char *name,
-                              struct rows *rows)
+                              struct gql_images *rows)
 {
     struct reference ref;
     int r = 0;
@@ -318,7 +303,7 @@ static int gql_image_compare(const void *left, const void *right)
 }
 
 /* Of a name that has come to mean another image, the latest meaning stays. */
-static void gql_image_sort_out(struct rows *rows)
+static void gql_image_sort_out(struct gql_images *rows)
 {
     size_t kept = 0;
 
@@ -340,7 +325,7 @@ static size_t gql_image_count_names(const json_t *images)
     return count;
 }
 
-static int gql_image_add_names(struct gql_call *call, const json_t *images, struct rows *rows)
+static int gql_image_add_names(struct gql_call *call, const json_t *images, struct gql_images *rows)
 {
     size_t i, k;
     json_t *image, *name;
@@ -353,10 +338,10 @@ static int gql_image_add_names(struct gql_call *call, const json_t *images, stru
     return r;
 }
 
-static int gql_image_load(struct gql_call *call, struct rows *ret)
+int gql_images_load(struct gql_call *call, struct gql_images *ret)
 {
     const struct gql_context *context = call->context;
-    struct rows rows = { .items = NULL };
+    struct gql_images rows = { .items = NULL };
     json_t *images = NULL;
     int r = image_inventory(context->api, NULL, &images);
 
@@ -380,11 +365,11 @@ static int gql_image_get_one(struct gql_call *call)
 {
     const char *text = gql_arg_text(call, SCHEMA_ARG_Queries_image_reference);
     const char *architecture = gql_arg_text(call, SCHEMA_ARG_Queries_image_architecture);
-    struct rows rows;
+    struct gql_images rows;
     struct reference ref;
     struct aq_error err = { 0 };
 
-    if (gql_image_load(call, &rows) < 0)
+    if (gql_images_load(call, &rows) < 0)
         return gql_call_fail(call, "out of memory");
     if (reference_parse(image_aliases_resolve(((const struct gql_context *)call->context)->api,
                                               text ? text : ""),
@@ -406,10 +391,10 @@ static int gql_image_list(struct gql_call *call)
 {
     int installed = gql_arg_active(call, SCHEMA_ARG_Queries_images_is_installed);
     int operation = gql_arg_active(call, SCHEMA_ARG_Queries_images_is_operation);
-    struct rows rows;
+    struct gql_images rows;
     size_t kept = 0;
 
-    if (gql_image_load(call, &rows) < 0)
+    if (gql_images_load(call, &rows) < 0)
         return gql_call_fail(call, "out of memory");
     for (size_t i = 0; i < rows.count; i++)
         if ((!installed || rows.items[i].is_installed == (installed > 0))
@@ -419,9 +404,65 @@ static int gql_image_list(struct gql_call *call)
     return GQL_DONE;
 }
 
+/* ---- nodes ---- */
+
+const struct image_row *gql_images_find(const struct gql_call *call,
+                                        const struct gql_images *images, const char *name)
+{
+    const struct api *api = ((const struct gql_context *)call->context)->api;
+    const struct image_row *found = NULL;
+    struct reference ref;
+
+    if (!name || reference_parse(image_aliases_resolve(api, name), NULL, &ref, NULL) < 0)
+        return NULL;
+    for (size_t i = 0; i < images->count && !found; i++)
+        if (strcmp(images->items[i].reference, ref.text) == 0)
+            found = &images->items[i];
+    reference_done(&ref);
+    return found;
+}
+
+static const char *gql_image_id_of(const void *row, char scratch[64])
+{
+    (void)scratch;
+    return ((const struct image_row *)row)->id;
+}
+
+static int gql_image_get_node(struct gql_call *call, const char *id, uint32_t type)
+{
+    struct gql_images images;
+
+    if (gql_images_load(call, &images) < 0)
+        return gql_call_fail(call, "out of memory");
+    for (size_t i = 0; i < images.count; i++)
+        if (strcmp(images.items[i].id, id) == 0)
+            call->results[0] = gql_object_of(type, &images.items[i]);
+    return GQL_DONE;
+}
+
+const struct gql_node image_node = {
+    .type = SCHEMA_TYPE_ImageNode,
+    .id_of = gql_image_id_of,
+    .get = gql_image_get_node,
+};
+
+static int gql_image_list_nodes(struct gql_call *call)
+{
+    struct gql_images images;
+
+    if (gql_images_load(call, &images) < 0)
+        return gql_call_fail(call, "out of memory");
+    call->results[0] = gql_node_connect(call, &image_node, images.items, sizeof(*images.items),
+                                        (uint32_t)images.count);
+    return GQL_DONE;
+}
+
 const struct gql_entry image_entries[] = {
     { SCHEMA_FIELD_Queries_image, GQL_CALL_COST(gql_image_get_one, GQL_COST_WALK, 1) },
     { SCHEMA_FIELD_Queries_images, GQL_CALL_COST(gql_image_list, GQL_COST_WALK, GQL_ROWS_WHOLE) },
+    { SCHEMA_FIELD_Queries_image_nodes,
+      GQL_CALL_COST(gql_image_list_nodes, GQL_COST_WALK, GQL_ROWS_WHOLE) },
+    { SCHEMA_FIELD_ImageNode_row_id, GQL_ALWAYS_NULL },
     { FIELD(id), AT(TEXT, id) },
     { FIELD(name), AT(TEXT, name) },
     { FIELD(humanized_name), AT(TEXT, name) },

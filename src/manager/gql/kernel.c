@@ -7,26 +7,49 @@
 
 #include "base/clock.h"
 #include "base/json_load.h"
+#include "manager/gql/image.h"
+#include "manager/gql/node.h"
 #include "manager/view/session_view.h"
 
 #define FIELD(name) SCHEMA_FIELD_ComputeContainer_##name
+#define NODE(name) SCHEMA_FIELD_KernelNode_##name
 
-struct gql_value gql_containers(struct arena *arena, const struct session_row *session)
+/* NULL if memory is short. */
+static struct gql_container *gql_kernel_list(struct arena *arena, const struct session_row *session,
+                                             uint32_t *ret_count)
 {
     size_t count = session->kernels ? session->kernel_count : 0;
     struct gql_container *items = arena_array(arena, count ? count : 1, sizeof(*items));
 
-    if (!items)
-        return gql_error(arena, "out of memory");
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; items && i < count; i++)
         items[i] = (struct gql_container){ &session->kernels[i], session };
-    return gql_rows_of(arena, items, (uint32_t)count, sizeof(*items));
+    *ret_count = (uint32_t)count;
+    return items;
+}
+
+struct gql_value gql_containers(struct arena *arena, const struct session_row *session)
+{
+    uint32_t count;
+    struct gql_container *items = gql_kernel_list(arena, session, &count);
+
+    return items ? gql_rows_of(arena, items, count, sizeof(*items))
+                 : gql_error(arena, "out of memory");
+}
+
+struct gql_value gql_kernel_nodes(struct gql_call *call, const struct session_row *session)
+{
+    uint32_t count;
+    struct gql_container *items = gql_kernel_list(call->arena, session, &count);
+
+    return items ? gql_node_connect(call, &kernel_node, items, sizeof(*items), count)
+                 : gql_error(call->arena, "out of memory");
 }
 
 /* ---- compute_container(container_id) ---- */
 
 struct find_kernel {
     struct gql_call *call;
+    uint32_t type; /* where the schema says an interface; 0 = as declared */
     struct store_query query;
     const char *id;
     struct store_page *page;
@@ -57,7 +80,7 @@ static struct gql_value gql_kernel_pick(const struct find_kernel *find)
             if (!(found = arena_alloc(find->call->arena, sizeof(*found))))
                 return gql_error(find->call->arena, "out of memory");
             *found = (struct gql_container){ &session->kernels[k], session };
-            return gql_object(found);
+            return gql_object_of(find->type, found);
         }
     }
     return gql_null();
@@ -76,7 +99,7 @@ static void gql_kernel_on_read(void *data, int r, const struct aq_error *err)
     gql_call_done(find->call);
 }
 
-static int gql_kernel_get_one(struct gql_call *call)
+static int gql_kernel_find(struct gql_call *call, const char *id, uint32_t type)
 {
     const struct gql_context *context = call->context;
     struct find_kernel *find = arena_alloc(call->arena, sizeof(*find));
@@ -84,11 +107,29 @@ static int gql_kernel_get_one(struct gql_call *call)
     if (!find)
         return gql_call_fail(call, "out of memory");
     find->call = call;
-    find->id = gql_arg_text(call, SCHEMA_ARG_Queries_compute_container_container_id);
+    find->type = type;
+    find->id = id;
     find->query.with_kernels = true;
     gql_scope(context, &find->query);
     return gql_read(call, gql_kernel_read, gql_kernel_on_read, find);
 }
+
+static int gql_kernel_get_one(struct gql_call *call)
+{
+    return gql_kernel_find(
+        call, gql_arg_text(call, SCHEMA_ARG_Queries_compute_container_container_id), 0);
+}
+
+static const char *gql_kernel_id_of(const void *row, char scratch[64])
+{
+    return uuid_format(&((const struct gql_container *)row)->row->kernel.id, scratch);
+}
+
+const struct gql_node kernel_node = {
+    .type = SCHEMA_TYPE_KernelNode,
+    .id_of = gql_kernel_id_of,
+    .get = gql_kernel_find,
+};
 
 /* ---- values ---- */
 
@@ -139,6 +180,21 @@ static struct gql_value gql_kernel_get_image(struct gql_get *get, const void *pa
 
     (void)get;
     return gql_text(container->session ? container->session->session.image : NULL);
+}
+
+static int gql_kernel_images(struct gql_call *call)
+{
+    struct gql_images images;
+
+    if (gql_images_load(call, &images) < 0)
+        return gql_call_fail(call, "out of memory");
+    for (uint32_t i = 0; i < call->count; i++) {
+        const struct gql_container *container = call->parents[i];
+        const char *name = container->session ? container->session->session.image : NULL;
+
+        call->results[i] = gql_object(gql_images_find(call, &images, name));
+    }
+    return GQL_DONE;
 }
 
 static struct gql_value gql_kernel_get_status(struct gql_get *get, const void *parent)
@@ -296,5 +352,9 @@ const struct gql_entry kernel_entries[] = {
     { FIELD(live_stat), GQL_GET_COST(gql_kernel_get_live_stat, GQL_COST_TEXT) },
     { FIELD(last_stat), GQL_GET_COST(gql_kernel_get_last_stat, GQL_COST_TEXT) },
     { FIELD(exit_code), GQL_GET(gql_kernel_get_exit_code) },
+    { NODE(row_id), GQL_GET(gql_kernel_get_id) },
+    { NODE(image), GQL_CALL_COST(gql_kernel_images, GQL_COST_WALK / 4 / GQL_ROWS_WHOLE, 1) },
+    { NODE(image_reference), GQL_GET(gql_kernel_get_image) },
+    { NODE(agent_id), GQL_GET(gql_kernel_get_agent) },
 };
 GQL_ENTRIES_END(kernel);

@@ -13,4 +13,7 @@ struct gql_container {
 /* The kernels of a session's row as a list. */
 struct gql_value gql_containers(struct arena *arena, const struct session_row *session);
 
+/* The same as the connection that the call asks for. */
+struct gql_value gql_kernel_nodes(struct gql_call *call, const struct session_row *session);
+
 #endif

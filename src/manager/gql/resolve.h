@@ -41,8 +41,10 @@ struct gql_entry {
     extern const size_t name##_entry_count
 #define GQL_ENTRIES_END(name) const size_t name##_entry_count = AQ_COUNT(name##_entries)
 
+GQL_ENTRIES(node);
 GQL_ENTRIES(agent);
 GQL_ENTRIES(session);
+GQL_ENTRIES(session_node);
 GQL_ENTRIES(kernel);
 GQL_ENTRIES(user);
 GQL_ENTRIES(keypair);
@@ -87,10 +89,13 @@ typedef int gql_list_fn(struct store_tx *tx, const struct store_query *q, struct
                         struct aq_error *err);
 
 enum gql_shape {
-    GQL_ONE,  /* the first row or null */
-    GQL_MANY, /* a list of rows */
-    GQL_PAGE, /* {items, total_count} */
+    GQL_ONE,        /* the first row or null */
+    GQL_MANY,       /* a list of rows */
+    GQL_PAGE,       /* {items, total_count} */
+    GQL_CONNECTION, /* of Relay: the query has a range */
 };
+
+struct gql_node;
 
 /* What a GQL_PAGE field gives to the type's resolvers. */
 struct gql_rows_page {
@@ -103,6 +108,8 @@ struct gql_rows_page {
 struct gql_fetch {
     struct gql_call *call;
     enum gql_shape shape;
+    uint32_t type;               /* GQL_ONE where the schema says an interface; 0 = as declared */
+    const struct gql_node *node; /* GQL_CONNECTION */
     size_t row_size;
     gql_list_fn *list;
     struct store_query query;

@@ -130,109 +130,6 @@ static int gql_session_containers(struct gql_call *call)
     return GQL_DONE;
 }
 
-/* ---- dependencies: known as long as the session lives ---- */
-
-struct dependencies {
-    struct gql_call *call;
-    struct uuid *ids; /* of all parents, one after the other */
-    size_t *counts;   /* how many of them are each parent's */
-    struct store_query query;
-    struct store_page *page;
-};
-
-static int gql_session_read_dependencies(struct store_tx *tx, void *data, struct aq_error *err)
-{
-    struct dependencies *deps = data;
-    int r = gql_set_room(deps->call->context, &deps->query, err);
-
-    return r < 0 ? r : store_list_sessions(tx, &deps->query, &deps->page, err);
-}
-
-static const struct session_row *gql_session_find_row(const struct store_page *page,
-                                                      const struct uuid *id)
-{
-    for (size_t i = 0; i < page->count; i++)
-        if (uuid_equals(&page->sessions[i].session.id, id))
-            return &page->sessions[i];
-    return NULL;
-}
-
-/* The rows of one parent, which has the 'count' ids from 'ids' on. */
-static struct gql_value gql_session_rows_of(const struct dependencies *deps, const struct uuid *ids,
-                                            size_t count)
-{
-    const void **rows = arena_array(deps->call->arena, count ? count : 1, sizeof(*rows));
-    uint32_t found = 0;
-
-    if (!rows)
-        return gql_error(deps->call->arena, "out of memory");
-    for (size_t i = 0; i < count; i++)
-        if ((rows[found] = gql_session_find_row(deps->page, &ids[i])))
-            found++;
-    return gql_rows(rows, found);
-}
-
-static void gql_session_on_dependencies(void *data, int r, const struct aq_error *err)
-{
-    struct dependencies *deps = data;
-    struct gql_call *call = deps->call;
-    const struct uuid *ids = deps->ids;
-
-    if (r < 0) {
-        gql_call_fail(call, "%s", err->text);
-    } else if (gql_keep(call->context, call->arena, deps->page) < 0) {
-        gql_call_fail(call, "out of memory");
-    } else {
-        for (uint32_t i = 0; i < call->count; i++) {
-            call->results[i] = gql_session_rows_of(deps, ids, deps->counts[i]);
-            ids += deps->counts[i];
-        }
-    }
-    gql_call_done(call);
-}
-
-/* Collect the ids; false if memory is short. */
-static bool gql_session_collect(struct dependencies *deps, const struct gql_context *context)
-{
-    struct gql_call *call = deps->call;
-    size_t total = 0;
-
-    deps->counts = arena_array(call->arena, call->count, sizeof(*deps->counts));
-    deps->ids = arena_array(call->arena, STORE_IDS_MAX, sizeof(*deps->ids));
-    if (!deps->counts || !deps->ids)
-        return false;
-    for (uint32_t i = 0; i < call->count; i++) {
-        const struct session_row *row = call->parents[i];
-        const struct session *live = core_find_session(context->api->core, &row->session.id);
-
-        for (size_t d = 0; live && d < live->dependency_count && total < STORE_IDS_MAX; d++) {
-            deps->ids[total++] = live->dependencies[d].id;
-            deps->counts[i]++;
-        }
-    }
-    deps->query.ids = deps->ids;
-    deps->query.id_count = total;
-    return true;
-}
-
-static int gql_session_dependencies(struct gql_call *call)
-{
-    const struct gql_context *context = call->context;
-    struct dependencies *deps = arena_alloc(call->arena, sizeof(*deps));
-
-    if (!deps)
-        return gql_call_fail(call, "out of memory");
-    deps->call = call;
-    if (!gql_session_collect(deps, context))
-        return gql_call_fail(call, "out of memory");
-    if (deps->query.id_count == 0) {
-        for (uint32_t i = 0; i < call->count; i++)
-            call->results[i] = gql_list(NULL, 0);
-        return GQL_DONE;
-    }
-    return gql_read(call, gql_session_read_dependencies, gql_session_on_dependencies, deps);
-}
-
 /* ---- single values ---- */
 
 static struct gql_value gql_session_get_type(struct gql_get *get, const void *parent)
@@ -448,6 +345,5 @@ const struct gql_entry session_entries[] = {
     { FIELD(idle_checks), GQL_FIXED_TEXT("{}") },
     { FIELD(num_queries), GQL_FIXED_INT(0) },
     { FIELD(containers), GQL_CALL_COST(gql_session_containers, 1, 4) },
-    { FIELD(dependencies), GQL_CALL_COST(gql_session_dependencies, GQL_COST_READ, 4) },
 };
 GQL_ENTRIES_END(session);

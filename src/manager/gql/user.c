@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "manager/gql/resolve.h"
+#include "manager/gql/node.h"
 
 #define FIELD(name) SCHEMA_FIELD_User_##name
 #define AT(how, member) GQL_##how##_AT(struct user_row, member)
@@ -46,20 +46,39 @@ static int gql_user_get_from_uuid(struct gql_call *call)
 {
     const struct gql_context *context = call->context;
     const char *text = gql_arg_text(call, SCHEMA_ARG_Queries_user_from_uuid_user_id);
-    struct uuid *id = arena_alloc(call->arena, sizeof(*id));
     struct gql_fetch *fetch = gql_user_fetch_new(call, GQL_ONE);
+    struct aq_error err = { 0 };
 
-    if (!fetch || !id)
-        return fetch ? gql_call_fail(call, "out of memory") : GQL_DONE;
-    if (text && uuid_parse(text, id) < 0)
-        return gql_call_fail(call, "user_id: '%.64s' is not a UUID", text);
-    if (!text)
-        *id = context->who->user_id;
+    if (!fetch)
+        return GQL_DONE;
     gql_user_narrow_to_self(fetch);
-    fetch->query.ids = id;
+    fetch->query.ids = &context->who->user_id;
     fetch->query.id_count = 1;
-    return gql_fetch_start(fetch);
+    return gql_node_set_id(fetch, text, &err) < 0 ? gql_fetch_fail(fetch, &err)
+                                                  : gql_fetch_start(fetch);
 }
+
+/* Users have no list of users. */
+static int gql_user_narrow_node(struct gql_fetch *fetch, const char *id, struct aq_error *err)
+{
+    int r = id ? 0 : gql_need(fetch->call->context, API_ADMIN, err);
+
+    gql_user_narrow_to_self(fetch);
+    return r < 0 ? r : gql_node_set_id(fetch, id, err);
+}
+
+static const char *gql_user_id_of(const void *row, char scratch[64])
+{
+    return uuid_format(&((const struct user_row *)row)->user.id, scratch);
+}
+
+const struct gql_node user_node = {
+    .type = SCHEMA_TYPE_UserNode,
+    .id_of = gql_user_id_of,
+    .list = store_list_users,
+    .row_size = sizeof(struct user_row),
+    .narrow = gql_user_narrow_node,
+};
 
 struct list_args {
     const char *domain, *project_id, *status;
@@ -246,6 +265,7 @@ const struct gql_entry user_entries[] = {
     { SCHEMA_FIELD_UserGroup_name, GQL_TEXT_AT(struct membership, name) },
     { FIELD(id), AT(UUID, user.id) },
     { FIELD(uuid), AT(UUID, user.id) },
+    { SCHEMA_FIELD_UserNode_row_id, AT(UUID, user.id) },
     { FIELD(username), AT(TEXT, user.username) },
     { FIELD(email), AT(TEXT, user.email) },
     { FIELD(full_name), AT(TEXT, user.full_name) },
@@ -258,6 +278,7 @@ const struct gql_entry user_entries[] = {
     { FIELD(modified_at), GQL_ALWAYS_NULL },
     { FIELD(domain_name), AT(TEXT, user.domain) },
     { FIELD(role), GQL_GET(gql_user_get_role) },
+    { FIELD(resource_policy), GQL_FIXED_TEXT("default") },
     { FIELD(groups), GQL_CALL_COST(gql_user_projects, 5, 4) },
     { FIELD(allowed_client_ip), GQL_GET(gql_user_get_networks) },
     { FIELD(totp_activated), GQL_FIXED_BOOL(false) },

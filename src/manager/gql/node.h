@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* node.h - rows as nodes of Relay: node(id), X_node(id) and X_nodes
+ *
+ * They are the rows of the other lists, by the same queries and for the same callers.
+ */
+#ifndef AQ_MANAGER_GQL_NODE_H
+#define AQ_MANAGER_GQL_NODE_H
+
+#include "graphql/relay.h"
+#include "manager/gql/resolve.h"
+
+/* The most that 'first' and 'last' may be, and what they are if not given. */
+#define NODES_MAX 100
+
+struct gql_node {
+    uint32_t type; /* SCHEMA_TYPE_ of the node */
+    relay_id_fn *id_of;
+
+    /* Of rows of the store. */
+    gql_list_fn *list;
+    size_t row_size;
+    /* Narrow the query to what the caller may see, and to the row of this id unless it is NULL. */
+    int (*narrow)(struct gql_fetch *fetch, const char *id, struct aq_error *err);
+    bool is_unowned; /* by a domain, a project or a user: the only scope is 'system' */
+
+    /* Of others: resolve to the row of this id, given with this type. */
+    int (*get)(struct gql_call *call, const char *id, uint32_t type);
+};
+
+extern const struct gql_node agent_node, domain_node, group_node, user_node, image_node,
+    session_node, kernel_node;
+
+/* The connection that the call asks for of all 'count' rows, an array. */
+struct gql_value gql_node_connect(struct gql_call *call, const struct gql_node *node,
+                                  const void *rows, size_t size, uint32_t count);
+
+/* Of a page that was read. */
+struct gql_value gql_node_connect_page(const struct gql_fetch *fetch, const void *rows,
+                                       size_t count, int64_t first, int64_t total);
+
+/* The query asks for the row of this UUID alone. */
+int gql_node_set_id(struct gql_fetch *fetch, const char *id, struct aq_error *err);
+
+/* Fields of a node's connection, as entries. */
+/* clang-format off */
+#define NODE_CONNECTION(type)                                                                      \
+    { SCHEMA_FIELD_##type##Connection_pageInfo, RELAY_PAGE_INFO },                                 \
+    { SCHEMA_FIELD_##type##Connection_edges, RELAY_EDGES },                                        \
+    { SCHEMA_FIELD_##type##Connection_count, RELAY_COUNT },                                        \
+    { SCHEMA_FIELD_##type##Edge_node, RELAY_NODE },                                                \
+    { SCHEMA_FIELD_##type##Edge_cursor, RELAY_CURSOR }
+/* clang-format on */
+
+#endif
