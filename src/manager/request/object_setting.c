@@ -4,8 +4,11 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/json_load.h"
+#include "http/problem.h"
 #include "store/token.h"
 
 #define ACTION_MAX 40
@@ -74,4 +77,93 @@ int object_setting_audit(struct store_tx *tx, const struct audit_who *by, const 
                                                         .before = old,
                                                         .after = fresh },
                                 err);
+}
+
+/* ---- a change of one member ---- */
+
+struct object_setting_change {
+    const struct object_setting *setting;
+    json_t **copy;
+    char *member;
+    json_t *value; /* NULL = remove */
+    json_t *fresh; /* all afterwards, by name */
+    struct audit_who by;
+    store_done_fn done;
+    void *data;
+};
+
+static void object_setting_change_free(struct object_setting_change *change)
+{
+    json_decref(change->value);
+    json_decref(change->fresh);
+    free(change->member);
+    free(change);
+}
+
+static int object_setting_apply(const struct object_setting_change *change, json_t *object,
+                                struct aq_error *err)
+{
+    const struct object_setting *setting = change->setting;
+
+    if (!change->value)
+        return json_object_del(object, change->member) == 0
+                   ? 0
+                   : problem_no_such(err, setting->title, "there is no %s '%s'", setting->kind,
+                                     change->member);
+    if (!json_object_get(object, change->member) && json_object_size(object) >= setting->max)
+        return aq_fail_field(err, E2BIG, "name", "there are %zu already; remove one", setting->max);
+    return json_object_set(object, change->member, change->value) == 0 ? 0 : aq_fail_oom(err);
+}
+
+/* On the store's thread, which sees every change that was queued before. */
+static int object_setting_write_change(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    struct object_setting_change *change = data;
+    json_auto_t *object = NULL, *before = NULL;
+    int r = object_setting_read(tx, change->setting->name, &object, err);
+
+    before = json_incref(json_object_get(object, change->member));
+    if (r == 0)
+        r = object_setting_apply(change, object, err);
+    if (r == 0)
+        r = object_setting_write(tx, change->setting->name, object, &change->fresh, err);
+    return r < 0 ? r
+                 : object_setting_audit(tx, &change->by, change->setting->kind, change->member,
+                                        before, change->value, err);
+}
+
+static void object_setting_on_written(void *data, int r, const struct aq_error *err)
+{
+    struct object_setting_change *change = data;
+
+    if (r == 0) {
+        json_decref(*change->copy);
+        *change->copy = AQ_TAKE(change->fresh);
+    }
+    change->done(change->data, r, err);
+    object_setting_change_free(change);
+}
+
+int object_setting_change(struct store *store, const struct object_setting *setting, json_t **copy,
+                          const char *member, json_t *value, const struct audit_who *by,
+                          store_done_fn done, void *data, struct aq_error *err)
+{
+    struct object_setting_change *change = calloc(1, sizeof(*change));
+
+    if (!change) {
+        json_decref(value);
+        return aq_fail_oom(err);
+    }
+    *change = (struct object_setting_change){ .setting = setting,
+                                              .copy = copy,
+                                              .member = strdup(member),
+                                              .value = value,
+                                              .by = *by,
+                                              .done = done,
+                                              .data = data };
+    if (change->member
+        && store_write(store, object_setting_write_change, object_setting_on_written, change) == 0)
+        return 0;
+    object_setting_change_free(change);
+    return aq_fail_oom(err);
 }

@@ -32,4 +32,21 @@ int object_setting_audit(struct store_tx *tx, const struct audit_who *by, const 
                          const char *member, const json_t *before, const json_t *after,
                          struct aq_error *err);
 
+/* ---- a change of one member ---- */
+
+struct object_setting {
+    const char *name;
+    const char *kind;  /* of the audit log, "preset" */
+    const char *title; /* what is missing, "resource preset" */
+    size_t max;        /* members */
+};
+
+/* Set the member of the owner's copy '*copy' to 'value', which is taken; NULL = there is none any
+ * more. 'done' comes when that is durable: -ENOENT for one to be removed that does not exist,
+ * -E2BIG for one too many. -ENOMEM at once.
+ */
+int object_setting_change(struct store *store, const struct object_setting *setting, json_t **copy,
+                          const char *member, json_t *value, const struct audit_who *by,
+                          store_done_fn done, void *data, struct aq_error *err);
+
 #endif

@@ -41,56 +41,6 @@ void presets_write(const char *name, const json_t *preset, bool sizes_are_text, 
 
 /* ---- changing it ---- */
 
-struct presets_change {
-    struct api *api;
-    char name[PRESET_NAME_MAX + 1];
-    json_t *preset; /* NULL = remove */
-    json_t *fresh;  /* all presets afterwards, by name */
-    struct audit_who by;
-    store_done_fn done;
-    void *data;
-};
-
-static void presets_change_free(struct presets_change *change)
-{
-    json_decref(change->preset);
-    json_decref(change->fresh);
-    free(change);
-}
-
-static int presets_change_object(const struct presets_change *change, json_t *presets,
-                                 struct aq_error *err)
-{
-    bool is_known = json_object_get(presets, change->name) != NULL;
-
-    if (!change->preset)
-        return json_object_del(presets, change->name) == 0
-                   ? 0
-                   : problem_no_such(err, "resource preset", "there is no preset '%s'",
-                                     change->name);
-    if (!is_known && json_object_size(presets) >= PRESETS_MAX)
-        return aq_fail_field(err, E2BIG, "name", "there are %d presets already; remove one",
-                             PRESETS_MAX);
-    return json_object_set(presets, change->name, change->preset) == 0 ? 0 : aq_fail_oom(err);
-}
-
-/* On the store's thread, which sees every change that was queued before. */
-static int presets_write_change(struct store_tx *tx, void *data, struct aq_error *err)
-{
-    json_auto_t *presets = NULL, *before = NULL;
-    struct presets_change *change = data;
-    int r = object_setting_read(tx, SETTING_PRESETS, &presets, err);
-
-    before = json_incref(json_object_get(presets, change->name));
-    if (r == 0)
-        r = presets_change_object(change, presets, err);
-    if (r == 0)
-        r = object_setting_write(tx, SETTING_PRESETS, presets, &change->fresh, err);
-    return r < 0 ? r
-                 : object_setting_audit(tx, &change->by, "preset", change->name, before,
-                                        change->preset, err);
-}
-
 int presets_add_missing(struct store_tx *tx, const json_t *added, json_t **ret_all,
                         struct aq_error *err)
 {
@@ -112,16 +62,6 @@ void presets_replace(struct api *api, json_t *all)
 {
     json_decref(api->presets);
     api->presets = all;
-}
-
-static void presets_on_written(void *data, int r, const struct aq_error *err)
-{
-    struct presets_change *change = data;
-
-    if (r == 0)
-        presets_replace(change->api, AQ_TAKE(change->fresh));
-    change->done(change->data, r, err);
-    presets_change_free(change);
 }
 
 static int presets_check_name(const char *name, struct aq_error *err)
@@ -183,23 +123,14 @@ int presets_change(struct api *api, const char *name, const json_t *slots,
                    const char *shared_memory, const struct audit_who *by, store_done_fn done,
                    void *data, struct aq_error *err)
 {
-    struct presets_change *change = NULL;
-    int r = presets_check_name(name, err);
+    static const struct object_setting setting = {
+        .name = SETTING_PRESETS, .kind = "preset", .title = "resource preset", .max = PRESETS_MAX
+    };
+    json_t *preset = NULL;
+    int r = slots ? presets_make(api, name, slots, shared_memory, &preset, err)
+                  : presets_check_name(name, err);
 
-    if (r < 0)
-        return r;
-    if (!(change = calloc(1, sizeof(*change))))
-        return aq_fail_oom(err);
-    change->api = api;
-    change->by = *by;
-    change->done = done;
-    change->data = data;
-    (void)snprintf(change->name, sizeof(change->name), "%s", name);
-    r = slots ? presets_make(api, name, slots, shared_memory, &change->preset, err) : 0;
-    if (r == 0
-        && store_write(core_store(api->core), presets_write_change, presets_on_written, change) < 0)
-        r = aq_fail_oom(err);
-    if (r < 0)
-        presets_change_free(change);
-    return r;
+    return r < 0 ? r
+                 : object_setting_change(core_store(api->core), &setting, &api->presets, name,
+                                         preset, by, done, data, err);
 }
