@@ -22,6 +22,7 @@
 #include "manager/request/login_audit.h"
 #include "manager/request/login_limit.h"
 #include "manager/request/password_queue.h"
+#include "manager/request/owner_policies.h"
 #include "manager/request/presets.h"
 #include "manager/request/rescan.h"
 #include "manager/request/signup.h"
@@ -144,7 +145,8 @@ int api_new(struct core *core, struct api **ret, struct aq_error *err)
         || (r = api_add_routes(api, err)) < 0 || (r = gql_new(&api->gql, err)) < 0
         || (r = config_load(api, err)) < 0 || (r = image_aliases_load(api, err)) < 0
         || (r = image_catalogue_load(api, err)) < 0 || (r = image_limits_load(api, err)) < 0
-        || (r = presets_load(api, err)) < 0 || (r = api_open_audit(api, err)) < 0)
+        || (r = presets_load(api, err)) < 0 || (r = owner_policies_load(api, err)) < 0
+        || (r = api_open_audit(api, err)) < 0)
         return r;
     *ret = AQ_TAKE(api);
     return 0;
@@ -231,6 +233,8 @@ void api_free(struct api *api)
     json_decref(api->image_limits);
     json_decref(api->catalogue);
     json_decref(api->presets);
+    for (size_t i = 0; i < OWNER_POLICY_KINDS; i++)
+        json_decref(api->owner_policies[i]);
     tasks_free(api->tasks);
     free(api);
 }

@@ -52,6 +52,7 @@ GQL_ENTRIES(accounts);
 GQL_ENTRIES(image);
 GQL_ENTRIES(image_mutation);
 GQL_ENTRIES(preset);
+GQL_ENTRIES(owner_policy);
 GQL_ENTRIES(account_mutation);
 GQL_ENTRIES(access_mutation);
 

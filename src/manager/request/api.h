@@ -44,6 +44,9 @@ struct transfer_limits {
     int64_t bytes_max, files_max;
 };
 
+/* Whose policies, where they are not those of keypairs. */
+enum owner_policy_kind { OWNER_POLICY_USER, OWNER_POLICY_PROJECT, OWNER_POLICY_KINDS };
+
 struct api {
     struct core *core;
     struct router *router;
@@ -67,16 +70,17 @@ struct api {
     struct api_streams *streams;
     struct log_quota *log_quota;
     struct app_proxy *app_proxy;
-    int64_t started_usec;            /* monotonic */
-    struct config_settings settings; /* of the configuration tree */
-    struct origin_rules own_origins; /* of manager.toml */
-    struct origin_rules origins;     /* in effect; the server looks at it */
-    json_t *aliases;                 /* of images; image_aliases.h */
-    json_t *image_limits;            /* image_limits.h */
-    json_t *catalogue;               /* of registries' images; image_catalogue.h */
-    struct rescan *rescan;           /* NULL = none is under way */
-    json_t *presets;                 /* presets.h */
-    struct tasks *tasks;             /* tasks.h */
+    int64_t started_usec;                       /* monotonic */
+    struct config_settings settings;            /* of the configuration tree */
+    struct origin_rules own_origins;            /* of manager.toml */
+    struct origin_rules origins;                /* in effect; the server looks at it */
+    json_t *aliases;                            /* of images; image_aliases.h */
+    json_t *image_limits;                       /* image_limits.h */
+    json_t *catalogue;                          /* of registries' images; image_catalogue.h */
+    struct rescan *rescan;                      /* NULL = none is under way */
+    json_t *presets;                            /* presets.h */
+    json_t *owner_policies[OWNER_POLICY_KINDS]; /* owner_policies.h */
+    struct tasks *tasks;                        /* tasks.h */
 };
 
 /* ---- parameters ---- */
