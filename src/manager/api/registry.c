@@ -8,8 +8,6 @@
 #include "manager/request/config_change.h"
 #include "manager/request/registry_logins.h"
 #include "manager/request/rescan.h"
-#include "model/config_key.h"
-#include "model/reference.h"
 
 #define REGISTRY_TEXT_MAX 1024 /* bytes of a user name, a password, an address */
 
@@ -83,46 +81,6 @@ static void registry_on_list(struct request *req, void *data)
 
 /* ---- log in and out ---- */
 
-/* The key of the registry in the path, to which 'rest' is appended; *ret is to be freed. */
-static int registry_read_key(const struct request *req, const char *rest, char **ret,
-                             struct aq_error *err)
-{
-    const char *name = request_get_param(req, "name");
-    AQ_CLEANUP(aq_freep) char *image = aq_format("%.300s/image", name);
-    AQ_CLEANUP(strbuf_donep) struct strbuf key = STRBUF_INIT;
-    struct reference ref = { 0 };
-    struct aq_error why = { 0 };
-    bool is_registry;
-
-    if (!image)
-        return aq_fail_oom(err);
-    is_registry = reference_parse(image, NULL, &ref, &why) == 0 && ref.registry
-                  && (strcmp(ref.registry, name) == 0
-                      || strcmp(ref.registry, REFERENCE_REGISTRY_DEFAULT) == 0)
-                  && strcmp(ref.repository, "image") == 0;
-    strbuf_adds(&key, REGISTRY_KEY "/");
-    if (is_registry)
-        config_name_write(&key, ref.registry);
-    reference_done(&ref);
-    if (!is_registry)
-        return api_fail_param(
-            err, "name",
-            "'%.100s' is no registry; it is HOST[:PORT] as in images' names, such "
-            "as registry.example:5000",
-            name);
-    strbuf_adds(&key, rest);
-    return (*ret = strbuf_steal(&key)) ? 0 : aq_fail_oom(err);
-}
-
-static int registry_put(struct config_change *change, const struct request *req, const char *rest,
-                        const char *value, struct aq_error *err)
-{
-    AQ_CLEANUP(aq_freep) char *key = NULL;
-    int r = registry_read_key(req, rest, &key, err);
-
-    return r < 0 ? r : config_entries_add(&change->puts, key, value, err);
-}
-
 struct registry_params {
     const char *username, *password, *url;
 };
@@ -151,19 +109,18 @@ static void registry_on_changed(void *req, const struct config_result *result, i
         request_reply(req, 204, NULL, NULL, 0);
 }
 
-static int registry_fill(const struct registry_params *params, struct request *req,
+static int registry_fill(const struct registry_params *params, const struct request *req,
                          struct config_change *change, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *url = aq_format("https://%s", request_get_param(req, "name"));
-    int r = url ? 0 : aq_fail_oom(err);
+    AQ_CLEANUP(aq_freep) char *name = NULL;
+    int r = url ? registry_name_read(request_get_param(req, "name"), &name, err) : aq_fail_oom(err);
 
-    if (strchr(params->username, ':'))
-        return api_fail_param(err, "username", "has a ':', which user names of registries cannot");
     if (r == 0)
-        r = registry_put(change, req, "", params->url ? params->url : url, err);
+        r = registry_put(&change->puts, name, "", params->url ? params->url : url, err);
     if (r == 0)
-        r = registry_put(change, req, "/password", params->password, err);
-    return r < 0 ? r : registry_put(change, req, "/username", params->username, err);
+        r = registry_put(&change->puts, name, "password", params->password, err);
+    return r < 0 ? r : registry_put(&change->puts, name, "username", params->username, err);
 }
 
 static void registry_finish(struct request *req, struct config_change *change, struct aq_error *err)
@@ -190,13 +147,16 @@ static void registry_on_login(struct request *req, void *data)
 static void registry_on_logout(struct request *req, void *data)
 {
     struct config_change *change = config_change_new(data, req);
+    AQ_CLEANUP(aq_freep) char *name = NULL;
     struct aq_error err = { 0 };
 
     if (!change) {
         aq_fail_oom(&err);
     } else if (api_decode(req, NULL, NULL, &err) == 0
-               && registry_read_key(req, "", &change->from, &err) == 0) {
+               && registry_name_read(request_get_param(req, "name"), &name, &err) == 0) {
         change->below = true;
+        if (!(change->from = registry_key_of(name)))
+            aq_fail_oom(&err);
     }
     registry_finish(req, change, &err);
 }

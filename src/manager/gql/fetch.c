@@ -151,6 +151,23 @@ int gql_arg_active(const struct gql_call *call, unsigned index)
     return call->args[index].boolean ? 1 : -1;
 }
 
+struct gql_value gql_words(struct arena *arena, const char *text, const char *separators)
+{
+    struct gql_value *items = arena_array(arena, strlen(text) / 2 + 1, sizeof(*items));
+    uint32_t count = 0;
+
+    while (items && *(text += strspn(text, separators))) {
+        size_t len = strcspn(text, separators);
+        const char *word = arena_strndup(arena, text, len);
+
+        if (!word)
+            return gql_error(arena, "out of memory");
+        items[count++] = gql_textn(word, len);
+        text += len;
+    }
+    return items ? gql_list(items, count) : gql_error(arena, "out of memory");
+}
+
 struct gql_value gql_copy(struct gql_get *get, const char *text)
 {
     const char *copy = text ? arena_strdup(get->arena, text) : NULL;

@@ -34,6 +34,7 @@ static const uint32_t same_objects[][2] = {
     { SCHEMA_TYPE_Image, SCHEMA_TYPE_ImageNode },
     { SCHEMA_TYPE_ComputeSession, SCHEMA_TYPE_ComputeSessionNode },
     { SCHEMA_TYPE_ComputeContainer, SCHEMA_TYPE_KernelNode },
+    { SCHEMA_TYPE_ContainerRegistryNode, SCHEMA_TYPE_ContainerRegistryConfig },
     { SCHEMA_TYPE_UserResourcePolicy, SCHEMA_TYPE_ProjectResourcePolicy },
 };
 
@@ -68,6 +69,7 @@ static const struct gql_scalar texts[] = {
     { "GroupPermissionField", gql_parse_text },
     { "ImagePermissionValueField", gql_parse_text },
     { "SessionPermissionValueField", gql_parse_text },
+    { "ContainerRegistryTypeField", gql_parse_text },
     { NULL, NULL },
 };
 
@@ -96,6 +98,7 @@ int gql_new(struct gql_engine **ret, struct aq_error *err)
     gql_add_entries(image_entries, image_entry_count);
     gql_add_entries(image_mutation_entries, image_mutation_entry_count);
     gql_add_entries(preset_entries, preset_entry_count);
+    gql_add_entries(registry_entries, registry_entry_count);
     gql_add_entries(owner_policy_entries, owner_policy_entry_count);
     gql_add_entries(account_mutation_entries, account_mutation_entry_count);
     gql_add_entries(access_mutation_entries, access_mutation_entry_count);

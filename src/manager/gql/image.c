@@ -104,25 +104,6 @@ static struct gql_value gql_image_list_limits(struct arena *arena, const json_t 
                           : gql_error(arena, "out of memory");
 }
 
-/* The words of a text that are parted by one of 'separators'. */
-static struct gql_value gql_image_label_words(struct arena *arena, const char *text,
-                                              const char *separators)
-{
-    struct gql_value *items = arena_array(arena, strlen(text) / 2 + 1, sizeof(*items));
-    uint32_t count = 0;
-
-    while (items && *(text += strspn(text, separators))) {
-        size_t len = strcspn(text, separators);
-        const char *word = arena_strndup(arena, text, len);
-
-        if (!word)
-            return gql_error(arena, "out of memory");
-        items[count++] = gql_textn(word, len);
-        text += len;
-    }
-    return items ? gql_list(items, count) : gql_error(arena, "out of memory");
-}
-
 static struct gql_value gql_image_list_texts(struct arena *arena, const json_t *array)
 {
     struct gql_value *items = arena_array(arena, json_array_size(array) + 1, sizeof(*items));
@@ -227,8 +208,7 @@ static int gql_image_fill(struct gql_call *call, const json_t *image, const stru
     row->is_operation = gql_image_has_word(gql_image_text_in(labels, LABEL_FEATURES), "operation");
     row->labels = gql_image_list_labels(call->arena, labels);
     row->limits = gql_image_list_limits(call->arena, limits);
-    row->accelerators = gql_image_label_words(call->arena,
-                                              gql_image_text_in(labels, LABEL_ACCELERATORS), ", ");
+    row->accelerators = gql_words(call->arena, gql_image_text_in(labels, LABEL_ACCELERATORS), ", ");
     row->agents = gql_image_list_texts(call->arena, agents);
     return row->id ? 0 : -ENOMEM;
 }

@@ -5,8 +5,10 @@
 #include <errno.h>
 #include <string.h>
 
-static const struct gql_node *const nodes[] = { &agent_node, &domain_node,  &group_node, &user_node,
-                                                &image_node, &session_node, &kernel_node };
+static const struct gql_node *const nodes[] = {
+    &agent_node,   &domain_node, &group_node,    &user_node,           &image_node,
+    &session_node, &kernel_node, &registry_node, &registry_node_before
+};
 
 static const struct gql_node *gql_node_find(uint32_t type)
 {
@@ -285,6 +287,9 @@ const struct gql_entry node_entries[] = {
     { SCHEMA_FIELD_ImageNode_id, GQL_GET(gql_node_get_id) },
     { SCHEMA_FIELD_ComputeSessionNode_id, GQL_GET(gql_node_get_id) },
     { SCHEMA_FIELD_KernelNode_id, GQL_GET(gql_node_get_id) },
+    { SCHEMA_FIELD_ContainerRegistryNode_id, GQL_GET(gql_node_get_id) },
+    { SCHEMA_FIELD_ContainerRegistry_id, GQL_GET(gql_node_get_id) },
+    { SCHEMA_FIELD_Queries_container_registry_node, GQL_CALL(gql_node_get) },
     { SCHEMA_FIELD_PageInfo_hasNextPage, RELAY_HAS_NEXT_PAGE },
     { SCHEMA_FIELD_PageInfo_hasPreviousPage, RELAY_HAS_PREVIOUS_PAGE },
     { SCHEMA_FIELD_PageInfo_startCursor, RELAY_START_CURSOR },
@@ -296,5 +301,6 @@ const struct gql_entry node_entries[] = {
     NODE_CONNECTION(Image),
     NODE_CONNECTION(ComputeSession),
     NODE_CONNECTION(Kernel),
+    NODE_CONNECTION(ContainerRegistry),
 };
 GQL_ENTRIES_END(node);

@@ -28,7 +28,7 @@ struct gql_node {
 };
 
 extern const struct gql_node agent_node, domain_node, group_node, user_node, image_node,
-    session_node, kernel_node;
+    session_node, kernel_node, registry_node, registry_node_before;
 
 /* The connection that the call asks for of all 'count' rows, an array. */
 struct gql_value gql_node_connect(struct gql_call *call, const struct gql_node *node,

@@ -52,6 +52,7 @@ GQL_ENTRIES(accounts);
 GQL_ENTRIES(image);
 GQL_ENTRIES(image_mutation);
 GQL_ENTRIES(preset);
+GQL_ENTRIES(registry);
 GQL_ENTRIES(owner_policy);
 GQL_ENTRIES(account_mutation);
 GQL_ENTRIES(access_mutation);
@@ -166,6 +167,8 @@ int gql_arg_active(const struct gql_call *call, unsigned index);
 
 /* The slots as JSON text in the arena. */
 struct gql_value gql_slots(struct gql_get *get, const struct slots *slots);
+/* The words of a text that are parted by any of 'separators', as a list; copied. */
+struct gql_value gql_words(struct arena *arena, const char *text, const char *separators);
 /* Copy into the arena. */
 struct gql_value gql_copy(struct gql_get *get, const char *text);
 

@@ -216,18 +216,8 @@ static struct gql_value gql_user_get_slots(struct gql_get *get, const void *pare
 static struct gql_value gql_user_get_networks(struct gql_get *get, const void *parent)
 {
     const char *networks = gql_user_of(parent)->allowed_client_ip;
-    char *text = networks ? arena_strdup(get->arena, networks) : NULL, *rest = NULL;
-    struct gql_value *items;
-    uint32_t count = 0;
 
-    if (!networks)
-        return (struct gql_value){ .kind = GQL_NULL };
-    items = arena_array(get->arena, strlen(networks), sizeof(*items));
-    if (!text || !items)
-        return gql_error(get->arena, "out of memory");
-    for (char *one = strtok_r(text, ",", &rest); one; one = strtok_r(NULL, ",", &rest))
-        items[count++] = gql_text(one);
-    return gql_list(items, count);
+    return networks ? gql_words(get->arena, networks, ",") : gql_null();
 }
 
 /* ---- the caller's address ---- */

@@ -9,7 +9,9 @@
 
 #include "base/json_load.h"
 #include "base/log.h"
+#include "manager/request/api.h"
 #include "model/config_key.h"
+#include "model/reference.h"
 #include "store/config_entries.h"
 
 bool registry_logins_is_password(const char *key)
@@ -81,6 +83,17 @@ int registry_tree_read(struct store_tx *tx, json_t **ret, struct aq_error *err)
     return r;
 }
 
+bool registry_is_verified(const json_t *registry)
+{
+    static const char *const words[] = { "false", "0", "no", "off" };
+    const char *verify = json_string_value(json_object_get(registry, "ssl-verify"));
+
+    for (size_t i = 0; verify && i < AQ_COUNT(words); i++)
+        if (strcasecmp(verify, words[i]) == 0)
+            return false;
+    return true;
+}
+
 int registry_logins_read(struct store_tx *tx, const json_t *tree, char **ret, struct aq_error *err)
 {
     json_auto_t *auths = json_object();
@@ -95,4 +108,53 @@ int registry_logins_read(struct store_tx *tx, const json_t *tree, char **ret, st
         return r;
     *ret = json_dump_text(auths, JSON_COMPACT);
     return *ret ? 0 : aq_fail_oom(err);
+}
+
+/* ---- changes ---- */
+
+int registry_name_read(const char *text, char **ret, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *image = aq_format("%.300s/image", text);
+    struct reference ref = { 0 };
+    struct aq_error why = { 0 };
+    char *name = NULL;
+    bool is_registry;
+
+    if (!image)
+        return aq_fail_oom(err);
+    is_registry = reference_parse(image, NULL, &ref, &why) == 0 && ref.registry
+                  && (strcmp(ref.registry, text) == 0
+                      || strcmp(ref.registry, REFERENCE_REGISTRY_DEFAULT) == 0)
+                  && strcmp(ref.repository, "image") == 0;
+    if (is_registry)
+        name = strdup(ref.registry);
+    reference_done(&ref);
+    if (!is_registry)
+        return api_fail_param(
+            err, "name",
+            "'%.100s' is no registry; it is HOST[:PORT] as in images' names, such "
+            "as registry.example:5000",
+            text);
+    return (*ret = name) ? 0 : aq_fail_oom(err);
+}
+
+char *registry_key_of(const char *name)
+{
+    struct strbuf key = STRBUF_INIT;
+
+    strbuf_adds(&key, REGISTRY_KEY "/");
+    config_name_write(&key, name);
+    return strbuf_steal(&key);
+}
+
+int registry_put(struct config_entries *puts, const char *name, const char *what, const char *value,
+                 struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *above = registry_key_of(name);
+    AQ_CLEANUP(aq_freep) char *key = above ? aq_format("%s%s%s", above, *what ? "/" : "", what)
+                                           : NULL;
+
+    if (strcmp(what, "username") == 0 && strchr(value, ':'))
+        return api_fail_param(err, "username", "has a ':', which user names of registries cannot");
+    return key ? config_entries_add(puts, key, value, err) : aq_fail_oom(err);
 }

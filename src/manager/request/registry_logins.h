@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 
+struct config_entries;
 struct store_tx;
 
 #define REGISTRY_KEY "config/docker/registry"
@@ -24,10 +25,27 @@ bool registry_logins_is_password(const char *key);
  */
 int registry_tree_read(struct store_tx *tx, json_t **ret, struct aq_error *err);
 
+/* Is the certificate of this registry of the tree checked when its images are read? */
+bool registry_is_verified(const json_t *registry);
+
 /* Of all registries of this tree with a user name and a password: the JSON object "auths" of
  * containers-auth.json(5), to be freed; NULL = there is none. A password that does not open is logged
  * and left out. On a thread of the store.
  */
 int registry_logins_read(struct store_tx *tx, const json_t *tree, char **ret, struct aq_error *err);
+
+/* The name of a registry as images' names have it, HOST[:PORT]; to be freed. -EINVAL with field
+ * "name".
+ */
+int registry_name_read(const char *text, char **ret, struct aq_error *err);
+
+/* Put a value of the registry: "" is its address, the others are "username", "password", "type",
+ * "project" and "ssl-verify". -EINVAL with that as field: a user name that cannot be.
+ */
+int registry_put(struct config_entries *puts, const char *name, const char *what, const char *value,
+                 struct aq_error *err);
+
+/* The key of a registry; to be freed, NULL if memory is short. */
+char *registry_key_of(const char *name);
 
 #endif

@@ -80,16 +80,13 @@ static int rescan_read_source(struct store_tx *tx, const char *name, const json_
                               struct registry_source *source, struct aq_error *err)
 {
     const json_t *url = json_is_object(registry) ? json_object_get(registry, "") : registry;
-    const char *verify = json_string_value(json_object_get(registry, "ssl-verify"));
     const char *sealed = json_string_value(json_object_get(registry, "password"));
     int r;
 
     source->name = strdup(name);
     source->url = json_is_string(url) ? strdup(json_string_value(url))
                                       : aq_format("https://%s", name);
-    source->skip_verify = verify
-                          && (strcasecmp(verify, "false") == 0 || strcmp(verify, "0") == 0
-                              || strcasecmp(verify, "no") == 0 || strcasecmp(verify, "off") == 0);
+    source->skip_verify = !registry_is_verified(registry);
     if (!source->name || !source->url)
         return aq_fail_oom(err);
     if ((r = rescan_copy(registry, "type", &source->type, err)) < 0
