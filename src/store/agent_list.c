@@ -83,5 +83,17 @@ static const struct list_table agent_table = {
 int store_list_agents(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
                       struct aq_error *err)
 {
-    return list_run(tx, &agent_table, q, NULL, ret, err);
+    char user[UUID_TEXT_MAX];
+    const struct list_extra allowed = {
+        .where = "a.resource_group IN (SELECT x.resource_group FROM resource_group_access x WHERE"
+                 " (x.kind = 'domain' AND x.whom = ?) OR (x.kind = 'project' AND x.whom IN"
+                 " (SELECT m.project_id FROM memberships m WHERE m.user_id = ?))"
+                 " OR (x.kind = 'keypair' AND x.whom = ?))",
+        .params = { q->domain ? q->domain : "", user, q->access_key ? q->access_key : "" },
+        .param_count = 3
+    };
+
+    if (q->user_id)
+        (void)uuid_format(q->user_id, user);
+    return list_run(tx, &agent_table, q, q->user_id ? &allowed : NULL, ret, err);
 }

@@ -210,6 +210,9 @@ int store_list_sessions(struct store_tx *tx, const struct store_query *q, struct
 /* Kernels of the sessions in q->ids (or of all), by session and rank. */
 int store_list_kernels(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
                        struct aq_error *err);
+/* With 'user_id' only agents of the resource groups that are allowed to 'domain', a project of the
+ * user, or 'access_key'.
+ */
 int store_list_agents(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
                       struct aq_error *err);
 int store_list_users(struct store_tx *tx, const struct store_query *q, struct store_page **ret,

@@ -18,8 +18,8 @@ LATER = re.compile(r"/(folders|template|upload"
                    r"|download|resource/watcher|session/_/create-from"
                    r"|session/[^/]+/(files|upload|download|commit|interrupt|complete)"
                    r"|stream/session/[^/]+/(execute|apps|tcpproxy)|func|server|v2|services)")
-# Fields and mutations of the GraphQL schema that come later.
-LATER_GQL = re.compile(r"vfolder_list|storage_volume|endpoint_list|resource_preset")
+# Roots of the GraphQL schema that come later: folders, inference, roles.
+LATER_GQL = re.compile(r"vfolder_list|storage_volume|endpoint_list|myDeployments|myRoles")
 
 
 def requests_in(path):
@@ -82,3 +82,38 @@ def test_capture(cluster, command, request_):
             assert "is 32 hexadecimal digits" in errors[0]["message"], reply
         else:
             assert not errors, errors
+
+
+# ---- the web UI, through its server: what it asks GraphQL for ----
+
+def web_queries():
+    found = {}
+    for log in sorted(CAPTURES.glob("webui-*.log")) if CAPTURES.is_dir() else []:
+        for line in log.read_text().splitlines():
+            path, _, body = line.removeprefix("POST ").partition(" ")
+            if path != "/func/admin/gql" or LATER_GQL.search(body):
+                continue
+            try:
+                found.setdefault(body, (log.stem, json.loads(body)))
+            except ValueError:
+                continue  # cut off where it was captured
+    return [pytest.param(query, id=f"{stem}:{query.get('operationName') or number}")
+            for number, (stem, query) in enumerate(found.values())]
+
+
+WEB_QUERIES = web_queries()
+
+
+@pytest.mark.skipif(not WEB_QUERIES, reason="no captures of the web UI here")
+def test_queries_of_the_web_ui_are_there():
+    assert len(WEB_QUERIES) > 15
+
+
+@pytest.mark.parametrize("query", WEB_QUERIES)
+def test_query_of_the_web_ui(admin, query):
+    """As captured, but for the project's id, which is that of another cluster."""
+    [project] = [row["id"] for row in admin.get("/aliquot/v1/groups?limit=1000").json["items"]
+                 if (row["name"], row["domain"]) == ("default", "default")]
+    text = json.dumps(query).replace("7f6a0f1e-0000-4000-8000-000000000001", project)
+    reply = admin.post("/admin/gql", json.loads(text))
+    assert reply.status == 200 and not reply.json.get("errors"), reply

@@ -25,7 +25,9 @@ with Session() as session:
 DETAIL = HEAD + """
 from uuid import UUID
 with Session() as session:
-    print(json.dumps(session.ComputeSession.from_session_id(UUID(sys.argv[1])).detail()))
+    found = session.ComputeSession.from_session_id(UUID(sys.argv[1]))
+    changed = found.update(name="sdk-renamed", priority=4)
+    print(json.dumps([changed, found.detail()]))
 """
 
 
@@ -49,8 +51,9 @@ def test_policies_of_users(says):
 def test_a_session_and_its_kernels(cluster, says):
     client = cluster.client()
     session = client.post("/session", batch("sdk-detail", "true", **WAITS)).json["sessionId"]
-    shown = says(DETAIL, session)
-    assert (shown["name"], shown["type"], shown["status"]) == ("sdk-detail", "batch", "PENDING")
+    changed, shown = says(DETAIL, session)
+    assert changed["item"] == {"name": "sdk-renamed", "priority": 4}
+    assert (shown["name"], shown["type"], shown["status"]) == ("sdk-renamed", "batch", "PENDING")
     [kernel] = shown["kernels"]
     assert kernel["image_reference"] == "sh" and kernel["status"] == "PENDING"
     client.delete("/session/" + session)

@@ -80,7 +80,8 @@ def ask(types, client, field, about):
     of_id = {"group": "project", "group_node": "project", "user_node": "user_id",
              "domain_node": "domain_name", "node": "global_id"}
     for name, value in re.findall(r"(\w+): (\[?\w+\]?!?)", args):
-        known = {"limit": 100, "offset": 0, **about,
+        known = {"limit": 100, "offset": 0, **about, "session_id": about["session"],
+                 "project_id": about["project"],
                  "id": about[of_id.get(field, "session")]}.get(name)
         if name == "name" and field not in ("domain", "groups_by_name"):
             known = "default"

@@ -290,6 +290,26 @@ static int gql_accounts_list_of_keypair(struct gql_call *call)
                                       &(struct store_query){ .access_key = access_key });
 }
 
+static int gql_accounts_list_accessible(struct gql_call *call)
+{
+    const struct gql_context *context = call->context;
+    struct gql_fetch *fetch = gql_fetch_new(call, GQL_MANY, gql_accounts_read_allowed,
+                                            sizeof(struct resource_group_row));
+    struct uuid *id = arena_alloc(call->arena, sizeof(*id));
+    const struct project *project;
+    struct aq_error err = { 0 };
+
+    if (!fetch || !id)
+        return fetch ? gql_call_fail(call, "out of memory") : GQL_DONE;
+    if (api_find_project(context->api, context->req, gql_arg_text(call, 0), &project, &err) < 0)
+        return gql_fetch_fail(fetch, &err);
+    *id = project->id;
+    fetch->query.domain = context->who->domain;
+    fetch->query.project_id = id;
+    fetch->query.access_key = context->who->access_key;
+    return gql_fetch_start(fetch);
+}
+
 #define DOMAIN(name) SCHEMA_FIELD_Domain_##name
 #define GROUP(name) SCHEMA_FIELD_Group_##name
 #define POLICY(name) SCHEMA_FIELD_KeyPairResourcePolicy_##name
@@ -318,6 +338,8 @@ const struct gql_entry accounts_entries[] = {
       GQL_CALL_COST(gql_accounts_list_of_project, GQL_COST_READ, GQL_ROWS_WHOLE) },
     { SCHEMA_FIELD_Queries_scaling_groups_for_keypair,
       GQL_CALL_COST(gql_accounts_list_of_keypair, GQL_COST_READ, GQL_ROWS_WHOLE) },
+    { SCHEMA_FIELD_Queries_accessible_scaling_groups,
+      GQL_CALL_COST(gql_accounts_list_accessible, GQL_COST_READ, GQL_ROWS_WHOLE) },
     { DOMAIN(name), GQL_TEXT_AT(struct domain, name) },
     { DOMAIN(description), GQL_TEXT_AT(struct domain, description) },
     { DOMAIN(is_active), GQL_BOOL_AT(struct domain, is_active) },
@@ -373,5 +395,7 @@ const struct gql_entry accounts_entries[] = {
     { RESOURCE_GROUP(scheduler), GQL_TEXT_AT(struct resource_group, scheduler) },
     { RESOURCE_GROUP(scheduler_opts), GQL_TEXT_AT(struct resource_group, scheduler_opts) },
     { RESOURCE_GROUP(use_host_network), GQL_FIXED_BOOL(false) },
+    { RESOURCE_GROUP(resource_allocation_limit_for_sessions), GQL_FIXED_TEXT("{}") },
+    { RESOURCE_GROUP(accelerator_quantum_size), GQL_ALWAYS_NULL },
 };
 GQL_ENTRIES_END(accounts);

@@ -57,7 +57,7 @@ static int gql_agent_list(struct gql_call *call)
 
     if (!fetch)
         return GQL_DONE;
-    if (gql_fetch_page_args(fetch, &err) < 0
+    if (gql_fetch_page_args(fetch, GQL_PAGE_MAX, &err) < 0
         || gql_agent_narrow(fetch, gql_arg_text(call, SCHEMA_ARG_Queries_agent_list_scaling_group),
                             gql_arg_text(call, SCHEMA_ARG_Queries_agent_list_status), &err)
                < 0)
@@ -78,6 +78,52 @@ static int gql_agent_list_all(struct gql_call *call)
         return gql_fetch_fail(fetch, &err);
     return gql_fetch_start(fetch);
 }
+
+/* ---- summaries, for everyone ---- */
+
+#define SUMMARIES_MAX 1000
+
+static struct gql_fetch *gql_agent_summary_new(struct gql_call *call, enum gql_shape shape)
+{
+    const struct principal *who = ((const struct gql_context *)call->context)->who;
+    struct gql_fetch *fetch = gql_fetch_new(call, shape, store_list_agents,
+                                            sizeof(struct agent_row));
+
+    if (fetch && !principal_may(who->role, API_ADMIN)) {
+        fetch->query.domain = who->domain;
+        fetch->query.user_id = &who->user_id;
+        fetch->query.access_key = who->access_key;
+    }
+    return fetch;
+}
+
+static int gql_agent_get_summary(struct gql_call *call)
+{
+    struct gql_fetch *fetch = gql_agent_summary_new(call, GQL_ONE);
+
+    if (!fetch)
+        return GQL_DONE;
+    fetch->query.name = gql_arg_text(call, SCHEMA_ARG_Queries_agent_summary_agent_id);
+    return gql_fetch_start(fetch);
+}
+
+static int gql_agent_list_summaries(struct gql_call *call)
+{
+    struct gql_fetch *fetch = gql_agent_summary_new(call, GQL_PAGE);
+    struct aq_error err = { 0 };
+
+    if (!fetch)
+        return GQL_DONE;
+    if (gql_fetch_page_args(fetch, SUMMARIES_MAX, &err) < 0
+        || gql_agent_narrow(fetch,
+                            gql_arg_text(call, SCHEMA_ARG_Queries_agent_summary_list_scaling_group),
+                            gql_arg_text(call, SCHEMA_ARG_Queries_agent_summary_list_status), &err)
+               < 0)
+        return gql_fetch_fail(fetch, &err);
+    return gql_fetch_start(fetch);
+}
+
+/* ---- nodes ---- */
 
 static const char *gql_agent_id_of(const void *row, char scratch[64])
 {
@@ -339,6 +385,11 @@ const struct gql_entry agent_entries[] = {
     { SCHEMA_FIELD_Queries_agent_list, GQL_CALL_COST(gql_agent_list, GQL_COST_READ, 1) },
     { SCHEMA_FIELD_Queries_agents,
       GQL_CALL_COST(gql_agent_list_all, GQL_COST_READ, GQL_ROWS_WHOLE) },
+    { SCHEMA_FIELD_Queries_agent_summary, GQL_CALL_COST(gql_agent_get_summary, GQL_COST_READ, 1) },
+    { SCHEMA_FIELD_Queries_agent_summary_list,
+      GQL_CALL_COST(gql_agent_list_summaries, GQL_COST_READ, 1) },
+    { SCHEMA_FIELD_AgentSummaryList_items, GQL_PAGE_ITEMS },
+    { SCHEMA_FIELD_AgentSummaryList_total_count, GQL_PAGE_TOTAL },
     { SCHEMA_FIELD_AgentList_items, GQL_PAGE_ITEMS },
     { SCHEMA_FIELD_AgentList_total_count, GQL_PAGE_TOTAL },
     { FIELD(id), AT(CHARS, agent.id) },

@@ -5,8 +5,6 @@
 
 #include "manager/gql/node.h"
 
-#define PAGE_MAX 100
-
 struct gql_fetch *gql_fetch_new(struct gql_call *call, enum gql_shape shape, gql_list_fn *list,
                                 size_t row_size)
 {
@@ -24,13 +22,14 @@ struct gql_fetch *gql_fetch_new(struct gql_call *call, enum gql_shape shape, gql
     return fetch;
 }
 
-int gql_fetch_page_args(struct gql_fetch *fetch, struct aq_error *err)
+int gql_fetch_page_args(struct gql_fetch *fetch, int64_t limit_max, struct aq_error *err)
 {
     const struct gql_call *call = fetch->call;
     int64_t limit = call->args[0].integer, offset = call->args[1].integer;
 
-    if (limit < 1 || limit > PAGE_MAX)
-        return aq_fail_field(err, EINVAL, "limit", "limit must be within 1..%d", PAGE_MAX);
+    if (limit < 1 || limit > limit_max)
+        return aq_fail_field(err, EINVAL, "limit", "limit must be within 1..%lld",
+                             (long long)limit_max);
     if (offset < 0)
         return aq_fail_field(err, EINVAL, "offset", "offset must not be negative");
     fetch->query.limit = limit;

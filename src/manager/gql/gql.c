@@ -28,11 +28,13 @@ static void gql_add_entries(const struct gql_entry *entries, size_t count)
 /* Types of the same objects: what the second has no resolver for is as in the first. */
 static const uint32_t same_objects[][2] = {
     { SCHEMA_TYPE_Agent, SCHEMA_TYPE_AgentNode },
+    { SCHEMA_TYPE_Agent, SCHEMA_TYPE_AgentSummary },
     { SCHEMA_TYPE_Domain, SCHEMA_TYPE_DomainNode },
     { SCHEMA_TYPE_Group, SCHEMA_TYPE_GroupNode },
     { SCHEMA_TYPE_User, SCHEMA_TYPE_UserNode },
     { SCHEMA_TYPE_Image, SCHEMA_TYPE_ImageNode },
     { SCHEMA_TYPE_ComputeSession, SCHEMA_TYPE_ComputeSessionNode },
+    { SCHEMA_TYPE_ComputeSessionNode, SCHEMA_TYPE_ComputeSession },
     { SCHEMA_TYPE_ComputeContainer, SCHEMA_TYPE_KernelNode },
     { SCHEMA_TYPE_ContainerRegistryNode, SCHEMA_TYPE_ContainerRegistryConfig },
     { SCHEMA_TYPE_UserResourcePolicy, SCHEMA_TYPE_ProjectResourcePolicy },
@@ -91,6 +93,8 @@ int gql_new(struct gql_engine **ret, struct aq_error *err)
     gql_add_entries(agent_entries, agent_entry_count);
     gql_add_entries(session_entries, session_entry_count);
     gql_add_entries(session_node_entries, session_node_entry_count);
+    gql_add_entries(session_mutation_entries, session_mutation_entry_count);
+    gql_add_entries(session_total_entries, session_total_entry_count);
     gql_add_entries(kernel_entries, kernel_entry_count);
     gql_add_entries(user_entries, user_entry_count);
     gql_add_entries(keypair_entries, keypair_entry_count);

@@ -116,8 +116,86 @@ static int gql_kernel_find(struct gql_call *call, const char *id, uint32_t type)
 
 static int gql_kernel_get_one(struct gql_call *call)
 {
-    return gql_kernel_find(
-        call, gql_arg_text(call, SCHEMA_ARG_Queries_compute_container_container_id), 0);
+    const char *id = gql_arg_text(call, SCHEMA_ARG_Queries_compute_container_container_id);
+
+    if (!id && !(id = gql_arg_text(call, SCHEMA_ARG_Queries_compute_container_id)))
+        return gql_call_fail(call, "container_id: is required");
+    return gql_kernel_find(call, id, 0);
+}
+
+/* ---- compute_container_list(session_id) ---- */
+
+struct list_kernels {
+    struct gql_call *call;
+    struct store_query session; /* the one */
+    int64_t limit, offset;
+    const char *role; /* NULL = any */
+    struct store_page *page;
+};
+
+static int gql_kernel_read_session(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    struct list_kernels *list = data;
+    int r = gql_set_room(list->call->context, &list->session, err);
+
+    return r < 0 ? r : store_list_sessions(tx, &list->session, &list->page, err);
+}
+
+static struct gql_value gql_kernel_page_of(const struct list_kernels *list)
+{
+    struct arena *arena = list->call->arena;
+    const struct session_row *session = list->page->count ? &list->page->sessions[0] : NULL;
+    struct gql_rows_page *page = arena_alloc(arena, sizeof(*page));
+    struct gql_container *items = NULL;
+    uint32_t count = 0, shown = 0;
+
+    if (!page || (session && !(items = gql_kernel_list(arena, session, &count))))
+        return gql_error(arena, "out of memory");
+    for (uint32_t i = 0; i < count; i++)
+        if ((!list->role || strcmp(items[i].row->kernel.role, list->role) == 0)
+            && page->total++ >= list->offset && shown < list->limit)
+            items[shown++] = items[i];
+    page->items = gql_rows_of(arena, items, shown, sizeof(*items));
+    return gql_object(page);
+}
+
+static void gql_kernel_on_session(void *data, int r, const struct aq_error *err)
+{
+    struct list_kernels *list = data;
+
+    if (r < 0)
+        gql_call_fail(list->call, "%s", err->text);
+    else if (gql_keep(list->call->context, list->call->arena, list->page) < 0)
+        gql_call_fail(list->call, "out of memory");
+    else
+        list->call->results[0] = gql_kernel_page_of(list);
+    gql_call_done(list->call);
+}
+
+static int gql_kernel_list_of_session(struct gql_call *call)
+{
+    struct gql_fetch *args = gql_fetch_new(call, GQL_PAGE, NULL, 0);
+    struct list_kernels *list = arena_alloc(call->arena, sizeof(*list));
+    struct aq_error err = { 0 };
+
+    if (!args || !list)
+        return args ? gql_call_fail(call, "out of memory") : GQL_DONE;
+    if (gql_fetch_page_args(args, GQL_PAGE_MAX, &err) < 0
+        || gql_node_set_id(
+               args, gql_arg_text(call, SCHEMA_ARG_Queries_compute_container_list_session_id), &err)
+               < 0)
+        return gql_fetch_fail(args, &err);
+    if (args->query.filter || args->query.order)
+        return gql_call_fail(call, "%s: takes no filter and no order", call->field->name);
+    *list = (struct list_kernels){
+        .call = call,
+        .session = { .ids = args->query.ids, .id_count = 1, .with_kernels = true },
+        .limit = args->query.limit,
+        .offset = args->query.offset,
+        .role = gql_arg_text(call, SCHEMA_ARG_Queries_compute_container_list_role),
+    };
+    gql_scope(call->context, &list->session);
+    return gql_read(call, gql_kernel_read_session, gql_kernel_on_session, list);
 }
 
 static const char *gql_kernel_id_of(const void *row, char scratch[64])
@@ -323,7 +401,12 @@ static struct gql_value gql_kernel_get_live_stat(struct gql_get *get, const void
 
 const struct gql_entry kernel_entries[] = {
     { SCHEMA_FIELD_Queries_compute_container, GQL_CALL_COST(gql_kernel_get_one, GQL_COST_READ, 1) },
+    { SCHEMA_FIELD_Queries_compute_container_list,
+      GQL_CALL_COST(gql_kernel_list_of_session, GQL_COST_READ, 1) },
+    { SCHEMA_FIELD_ComputeContainerList_items, GQL_PAGE_ITEMS },
+    { SCHEMA_FIELD_ComputeContainerList_total_count, GQL_PAGE_TOTAL },
     { FIELD(id), GQL_GET(gql_kernel_get_id) },
+    { FIELD(kernel_id), GQL_GET(gql_kernel_get_id) },
     { FIELD(idx), GQL_GET(gql_kernel_get_index) },
     { FIELD(role), GQL_GET(gql_kernel_get_role) },
     { FIELD(hostname), GQL_GET(gql_kernel_get_hostname) },

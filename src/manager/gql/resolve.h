@@ -45,6 +45,8 @@ GQL_ENTRIES(node);
 GQL_ENTRIES(agent);
 GQL_ENTRIES(session);
 GQL_ENTRIES(session_node);
+GQL_ENTRIES(session_mutation);
+GQL_ENTRIES(session_total);
 GQL_ENTRIES(kernel);
 GQL_ENTRIES(user);
 GQL_ENTRIES(keypair);
@@ -125,8 +127,9 @@ struct gql_fetch {
 /* In the request's arena; NULL after the call has been failed. */
 struct gql_fetch *gql_fetch_new(struct gql_call *call, enum gql_shape shape, gql_list_fn *list,
                                 size_t row_size);
-/* limit, offset, filter and order: the first four arguments of every X_list. */
-int gql_fetch_page_args(struct gql_fetch *fetch, struct aq_error *err);
+/* limit ('limit_max' at most), offset, filter and order: the first four arguments of every X_list. */
+#define GQL_PAGE_MAX 100
+int gql_fetch_page_args(struct gql_fetch *fetch, int64_t limit_max, struct aq_error *err);
 /* Read on a thread of the store, fill the one result of a root field. Returns
  * what the resolver returns.
  */

@@ -64,7 +64,7 @@ static int gql_session_list_args(struct gql_fetch *fetch, struct aq_error *err)
     struct uuid *project_id;
     int r;
 
-    if ((r = gql_fetch_page_args(fetch, err)) < 0)
+    if ((r = gql_fetch_page_args(fetch, GQL_PAGE_MAX, err)) < 0)
         return r;
     if (status
         && (r = session_view_read_statuses(context->who, status, &fetch->query.statuses, err)) < 0)

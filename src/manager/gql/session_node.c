@@ -217,6 +217,7 @@ const struct gql_entry session_node_entries[] = {
     { FIELD(type), GQL_GET(gql_session_get_type) },
     { FIELD(commit_status), GQL_ALWAYS_NULL },
     { FIELD(agent_ids), GQL_GET_COST(gql_session_get_agents, GQL_COST_MADE) },
+    { SCHEMA_FIELD_ComputeSession_agents, GQL_GET_COST(gql_session_get_agents, GQL_COST_MADE) },
     { FIELD(vfolder_mounts), GQL_FIXED_EMPTY },
     { FIELD(image_references), GQL_GET(gql_session_get_images) },
     { FIELD(kernel_nodes), GQL_CALL_COST(gql_session_kernel_nodes, 1, 4) },

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* User and its lists. The objects are struct user_row. */
 #include <errno.h>
+#include <sodium.h>
 #include <string.h>
 
 #include "manager/gql/node.h"
@@ -128,7 +129,8 @@ static int gql_user_list(struct gql_call *call)
 
     if (!fetch)
         return GQL_DONE;
-    if (gql_fetch_page_args(fetch, &err) < 0 || gql_user_apply_args(fetch, &args, &err) < 0)
+    if (gql_fetch_page_args(fetch, GQL_PAGE_MAX, &err) < 0
+        || gql_user_apply_args(fetch, &args, &err) < 0)
         return gql_fetch_fail(fetch, &err);
     return gql_fetch_start(fetch);
 }
@@ -220,6 +222,35 @@ static struct gql_value gql_user_get_networks(struct gql_get *get, const void *p
     return networks ? gql_words(get->arena, networks, ",") : gql_null();
 }
 
+/* ---- who asks: the object is a struct principal ---- */
+
+static int gql_user_get_viewer(struct gql_call *call)
+{
+    call->results[0] = gql_object(((const struct gql_context *)call->context)->who);
+    return GQL_DONE;
+}
+
+static int gql_user_get_viewer_user(struct gql_call *call)
+{
+    const struct principal *who = call->parents[0];
+    struct gql_fetch *fetch = gql_user_fetch_new(call, GQL_ONE);
+
+    if (!fetch)
+        return GQL_DONE;
+    fetch->query.ids = &who->user_id;
+    fetch->query.id_count = 1;
+    return gql_fetch_start(fetch);
+}
+
+static struct gql_value gql_user_get_encoded_role(struct gql_get *get, const void *parent)
+{
+    const char *role = user_role_name(((const struct principal *)parent)->role);
+
+    return gql_text(sodium_bin2base64(get->scratch, sizeof(get->scratch),
+                                      (const unsigned char *)role, strlen(role),
+                                      sodium_base64_VARIANT_ORIGINAL));
+}
+
 /* ---- the caller's address ---- */
 
 static int gql_user_get_address(struct gql_call *call)
@@ -244,6 +275,10 @@ static struct gql_value gql_user_get_address_text(struct gql_get *get, const voi
 const struct gql_entry user_entries[] = {
     { SCHEMA_FIELD_Queries_myClientIp, GQL_CALL(gql_user_get_address) },
     { SCHEMA_FIELD_MyClientIp_clientIp, GQL_GET(gql_user_get_address_text) },
+    { SCHEMA_FIELD_Queries_viewer, GQL_CALL(gql_user_get_viewer) },
+    { SCHEMA_FIELD_Viewer_user, GQL_CALL_COST(gql_user_get_viewer_user, GQL_COST_READ, 1) },
+    { SCHEMA_FIELD_Viewer_user_id, GQL_UUID_AT(struct principal, user_id) },
+    { SCHEMA_FIELD_Viewer_encoded_user_role, GQL_GET(gql_user_get_encoded_role) },
     { SCHEMA_FIELD_Queries_user, GQL_CALL_COST(gql_user_get_one, GQL_COST_READ, 1) },
     { SCHEMA_FIELD_Queries_user_from_uuid,
       GQL_CALL_COST(gql_user_get_from_uuid, GQL_COST_READ, 1) },
