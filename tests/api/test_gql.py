@@ -157,8 +157,8 @@ def test_accounts(admin, user, domain_admin):
     columns = "uuid username role email full_name need_password_change status status_info " \
         "created_at domain_name groups { id name }"
     types = "$status: String, $group_id: UUID, $filter: String, $order: String"
-    page = list_of(admin, "user_list", columns, {"status": "active"}, types)
-    stock = [u for u in page["items"] if u["email"] == "user@lablup.com"][0]
+    [stock] = list_of(admin, "user_list", columns, {
+        "status": "active", "filter": 'email == "user@lablup.com"'}, types)["items"]
     assert [g["name"] for g in stock["groups"]] == ["default"]
     shown = ask(user, "query { user { email role groups { name } } }")["user"]
     assert shown == {"email": "user@lablup.com", "role": "user", "groups": [{"name": "default"}]}
