@@ -45,6 +45,10 @@ def stranger(admin):
     added = admin.post(f"/aliquot/v1/groups/{project}/add-users", {"users": [name + "@example.com"]})
     assert added.status == 204, added
     yield Client(admin.address, (key["access_key"], key["secret_key"])), name, project
+    for query in (f'purge_user(email: "{name}@example.com", props: {{}})',
+                  f'purge_group(gid: "{project}")', f'purge_domain(name: "{name}")'):
+        done = ask(admin, f"mutation {{ {query} {{ ok msg }} }}")
+        assert done["ok"], done
 
 
 SUMMARY = """query($limit: Int!, $offset: Int!, $status: String) { agent_summary_list(limit: $limit,
