@@ -19,7 +19,6 @@ WAITS = (
     (r"service|model|deployment|scheduling-history (deployment|route)|admin prometheus-query", "inference"),
     (r"log(in|out)$|update-password", "the web server's sessions (endpoint type \"session\")"),
     (r"(session )?create-from-template|session-template", "session templates"),
-    (r"image (forget|purge)", "images that are named by ids"),
     (r"network", "networks that users make"),
     (r"notification", "notifications"),
     (r"(session )?(commit|convert-to-image)$", "images made from sessions"),

@@ -83,6 +83,7 @@ def test_orders_that_cannot_be(admin):
             ('rescan_images(registry: "docker.io", project: "team")', "project"),
             ('forget_image(reference: "no.example/such:1")', "No such environment image."),
             ('forget_image(reference: "No Image")', ""),
+            ('forget_image_by_id(image_id: "no.example/such:1@x86_64")', "No such environment image."),
             ('clear_images', "name the registry"),
             ('preload_image(references: ["No Image"], target_agents: [])', ""),
             ('preload_image(references: [], target_agents: [])', "no image is named"),

@@ -178,7 +178,7 @@ def test_an_announcement_is_shown_until_it_is_dismissed(bai, version):
 
 
 @pytest.mark.backendai("admin image list", "admin image alias", "admin image dealias")
-@pytest.mark.backendai("image list", versions=("26.9.6",))
+@pytest.mark.backendai("image list", "image forget", "image purge", versions=("26.9.6",))
 def test_images(cluster, bai, version):
     alias = f"small-{version[:2]}"
     cluster.client(ADMIN).post("/aliquot/v1/images/pull", {"image": cluster.image})
@@ -187,6 +187,14 @@ def test_images(cluster, bai, version):
     wait_for(lambda: alias in bai.does("admin", "image", "list"))
     if version == real_client.NEWEST:
         assert alias in bai.does("image", "list")
+        assert cluster.image.split(":")[-2] not in bai.does("image", "list", "--customized")
+        for verb, said in (("forget", "Image forgotten"), ("purge", "Image purged")):
+            wait_for(lambda: cluster.image in json.dumps(
+                cluster.client(ADMIN).get("/aliquot/v1/images").json), 60, "the image")
+            assert said in bai.says("image", verb, cluster.image, "--arch", "x86_64")
+            assert "Could not find image" in bai.fails("image", verb, "no.example/such:1",
+                                                       "--arch", "x86_64")
+            cluster.client(ADMIN).post("/aliquot/v1/images/pull", {"image": cluster.image})
     assert "has been removed" in bai.says("admin", "image", "dealias", alias)
     assert "is no alias" in bai.says("admin", "image", "dealias", alias)
 

@@ -28,7 +28,7 @@ struct limit {
 /* ---- parts of a row ---- */
 
 /* Other names of architectures than uname(2)'s are those of OCI. */
-static const char *gql_image_machine_of(const char *architecture)
+const char *gql_image_machine_of(const char *architecture)
 {
     static const char *const names[][2] = { { "amd64", "x86_64" }, { "arm64", "aarch64" } };
 
@@ -341,27 +341,42 @@ int gql_images_load(struct gql_call *call, struct gql_images *ret)
 
 /* ---- root fields ---- */
 
-static int gql_image_get_one(struct gql_call *call)
+/* By a name, of any architecture if that is NULL. */
+static int gql_image_find_named(struct gql_call *call, const struct gql_images *rows,
+                                const char *text, const char *architecture)
 {
-    const char *text = gql_arg_text(call, SCHEMA_ARG_Queries_image_reference);
-    const char *architecture = gql_arg_text(call, SCHEMA_ARG_Queries_image_architecture);
-    struct gql_images rows;
     struct reference ref;
     struct aq_error err = { 0 };
 
-    if (gql_images_load(call, &rows) < 0)
-        return gql_call_fail(call, "out of memory");
-    if (reference_parse(image_aliases_resolve(((const struct gql_context *)call->context)->api,
-                                              text ? text : ""),
-                        NULL, &ref, &err)
+    if (reference_parse(
+            image_aliases_resolve(((const struct gql_context *)call->context)->api, text), NULL,
+            &ref, &err)
         < 0)
         return gql_call_fail(call, "reference: %s", err.text);
-    for (size_t i = 0; i < rows.count && call->results[0].kind == GQL_NULL; i++)
-        if (strcmp(rows.items[i].reference, ref.text) == 0
+    for (size_t i = 0; i < rows->count && call->results[0].kind == GQL_NULL; i++)
+        if (strcmp(rows->items[i].reference, ref.text) == 0
             && (!architecture
-                || strcmp(rows.items[i].architecture, gql_image_machine_of(architecture)) == 0))
-            call->results[0] = gql_object(&rows.items[i]);
+                || strcmp(rows->items[i].architecture, gql_image_machine_of(architecture)) == 0))
+            call->results[0] = gql_object(&rows->items[i]);
     reference_done(&ref);
+    return GQL_DONE;
+}
+
+static int gql_image_get_one(struct gql_call *call)
+{
+    const char *text = gql_arg_text(call, SCHEMA_ARG_Queries_image_reference);
+    const char *id = gql_arg_text(call, SCHEMA_ARG_Queries_image_id);
+    struct gql_images rows;
+
+    if (gql_images_load(call, &rows) < 0)
+        return gql_call_fail(call, "out of memory");
+    if (id)
+        call->results[0] = gql_object(gql_images_find_id(call, &rows, text = id));
+    else if (text)
+        (void)gql_image_find_named(call, &rows, text,
+                                   gql_arg_text(call, SCHEMA_ARG_Queries_image_architecture));
+    else
+        return gql_call_fail(call, "reference: is required");
     if (call->results[0].kind == GQL_NULL)
         return gql_call_fail(call, "No such environment image. (no agent has '%.200s')", text);
     return GQL_DONE;
@@ -408,15 +423,24 @@ static const char *gql_image_id_of(const void *row, char scratch[64])
     return ((const struct image_row *)row)->id;
 }
 
+const struct image_row *gql_images_find_id(const struct gql_call *call,
+                                           const struct gql_images *images, const char *text)
+{
+    const char *type, *id = relay_global_id_parse(call->arena, text, &type);
+
+    for (size_t i = 0; id && i < images->count; i++)
+        if (strcmp(images->items[i].id, id) == 0)
+            return &images->items[i];
+    return NULL;
+}
+
 static int gql_image_get_node(struct gql_call *call, const char *id, uint32_t type)
 {
     struct gql_images images;
 
     if (gql_images_load(call, &images) < 0)
         return gql_call_fail(call, "out of memory");
-    for (size_t i = 0; i < images.count; i++)
-        if (strcmp(images.items[i].id, id) == 0)
-            call->results[0] = gql_object_of(type, &images.items[i]);
+    call->results[0] = gql_object_of(type, gql_images_find_id(call, &images, id));
     return GQL_DONE;
 }
 
@@ -442,6 +466,7 @@ const struct gql_entry image_entries[] = {
     { SCHEMA_FIELD_Queries_images, GQL_CALL_COST(gql_image_list, GQL_COST_WALK, GQL_ROWS_WHOLE) },
     { SCHEMA_FIELD_Queries_image_nodes,
       GQL_CALL_COST(gql_image_list_nodes, GQL_COST_WALK, GQL_ROWS_WHOLE) },
+    { SCHEMA_FIELD_Queries_customized_images, GQL_FIXED_EMPTY },
     { SCHEMA_FIELD_ImageNode_row_id, GQL_ALWAYS_NULL },
     { FIELD(id), AT(TEXT, id) },
     { FIELD(name), AT(TEXT, name) },

@@ -30,4 +30,11 @@ int gql_images_load(struct gql_call *call, struct gql_images *ret);
 const struct image_row *gql_images_find(const struct gql_call *call,
                                         const struct gql_images *images, const char *name);
 
+/* The one of an id as its node has it, NAME@ARCHITECTURE, global or not; NULL: there is none. */
+const struct image_row *gql_images_find_id(const struct gql_call *call,
+                                           const struct gql_images *images, const char *text);
+
+/* An architecture as uname(2) calls it. */
+const char *gql_image_machine_of(const char *architecture);
+
 #endif

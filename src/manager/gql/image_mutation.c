@@ -11,6 +11,7 @@
 #include "manager/request/image_limits.h"
 #include "manager/request/rescan.h"
 #include "manager/view/image_inventory.h"
+#include "manager/gql/image.h"
 #include "manager/gql/image_mutation.h"
 #include "model/reference.h"
 
@@ -127,8 +128,20 @@ struct mutation_commands {
     struct gql_call *call;
     size_t waiting, done, failed;
     bool is_starting;
-    char why[440]; /* of the first that failed */
+    const void *object; /* what is shown of one that goes; NULL = nothing */
+    char why[440];      /* of the first that failed */
 };
+
+/* Of a result without 'ok' what fails is an error. */
+static int image_mutation_answer(const struct mutation_commands *commands, const char *msg)
+{
+    bool has_ok = gql_field_find(commands->call->field->type.type, "ok", 2);
+
+    if (commands->failed)
+        return has_ok ? image_mutation_finish_plain(commands->call, false, msg)
+                      : gql_call_fail(commands->call, "%s", msg);
+    return mutation_succeed(commands->call, commands->object);
+}
 
 static void image_mutation_settle(struct mutation_commands *commands)
 {
@@ -138,7 +151,7 @@ static void image_mutation_settle(struct mutation_commands *commands)
         return;
     (void)snprintf(msg, sizeof(msg), "%s%s", commands->failed ? commands->why : "success",
                    commands->failed > 1 ? " (and others)" : "");
-    (void)image_mutation_finish_plain(commands->call, commands->failed == 0, msg);
+    (void)image_mutation_answer(commands, msg);
     gql_call_done(commands->call);
     free(commands);
 }
@@ -234,13 +247,10 @@ const char *image_mutation_check_lists(struct gql_call *call, const struct gql_v
 
 static int image_mutation_start(struct mutation_commands *commands)
 {
-    struct gql_call *call = commands->call;
-
     commands->is_starting = false;
     if (commands->waiting)
         return GQL_LATER;
-    (void)image_mutation_finish_plain(call, commands->failed == 0,
-                                      commands->failed ? commands->why : "success");
+    (void)image_mutation_answer(commands, commands->why);
     free(commands);
     return GQL_DONE;
 }
@@ -267,6 +277,7 @@ static int image_mutation_unload(struct gql_call *call)
 /* Which names of the inventory go: this one, or all of a registry. */
 struct mutation_choice {
     const char *reference, *registry;
+    const char *architecture; /* NULL = of all */
 };
 
 static bool image_mutation_is_chosen(const struct mutation_choice *choice, const char *name)
@@ -283,6 +294,16 @@ static bool image_mutation_is_chosen(const struct mutation_choice *choice, const
     return yes;
 }
 
+static bool image_mutation_has_architecture(const struct mutation_choice *choice,
+                                            const json_t *image)
+{
+    const char *architecture = json_string_value(json_object_get(image, "architecture"));
+
+    return !choice->architecture
+           || strcmp(gql_image_machine_of(architecture ? architecture : ""), choice->architecture)
+                  == 0;
+}
+
 /* How many names there were. */
 static size_t image_mutation_send_to_chosen(struct mutation_commands *commands,
                                             const struct api *api,
@@ -297,7 +318,8 @@ static size_t image_mutation_send_to_chosen(struct mutation_commands *commands,
     json_array_foreach(images, i, image)
         json_array_foreach(json_object_get(image, "names"), k, name) {
             if (!json_array_size(json_object_get(image, "agents"))
-                || !image_mutation_is_chosen(choice, json_string_value(name)))
+                || !image_mutation_is_chosen(choice, json_string_value(name))
+                || !image_mutation_has_architecture(choice, image))
                 continue;
             count++;
             json_array_foreach(json_object_get(image, "agents"), a, agent)
@@ -334,6 +356,48 @@ static int image_mutation_forget(struct gql_call *call)
         return image_mutation_finish_plain(call, false, "No such environment image.");
     }
     return image_mutation_start(commands);
+}
+
+/* By the id of the image, of whose name this architecture goes. */
+static int image_mutation_remove_id(struct gql_call *call)
+{
+    const char *id = gql_arg_text(call, SCHEMA_ARG_Mutations_forget_image_by_id_image_id);
+    struct mutation_commands *commands = image_mutation_commands_new(call);
+    struct mutation_choice chosen = { 0 };
+    const struct image_row *row;
+    struct gql_images images;
+
+    if (!commands || gql_images_load(call, &images) < 0) {
+        free(commands);
+        return gql_call_fail(call, "out of memory");
+    }
+    if ((row = gql_images_find_id(call, &images, id)))
+        chosen = (struct mutation_choice){ .reference = row->reference,
+                                           .architecture = row->architecture };
+    commands->object = row;
+    if (!row || !image_mutation_send_to_chosen(commands, mutation_api(call), &chosen)) {
+        commands->failed = 1;
+        (void)snprintf(commands->why, sizeof(commands->why),
+                       "No such environment image. (no agent has '%.200s')", id);
+    }
+    return image_mutation_start(commands);
+}
+
+static int image_mutation_forget_id(struct gql_call *call)
+{
+    return mutation_may(call) ? image_mutation_remove_id(call) : GQL_DONE;
+}
+
+static int image_mutation_purge_id(struct gql_call *call)
+{
+    struct gql_value options = call->args[SCHEMA_ARG_Mutations_purge_image_by_id_options];
+
+    if (!mutation_may_or_fails(call))
+        return GQL_DONE;
+    if (gql_is_given(options) && gql_is_given(options.items[0]) && options.items[0].boolean)
+        return gql_call_fail(call, "remove_from_registry: not supported: images in registries are "
+                                   "not the manager's");
+    return image_mutation_remove_id(call);
 }
 
 static int image_mutation_clear(struct gql_call *call)
@@ -386,6 +450,8 @@ const struct gql_entry image_mutation_entries[] = {
     { SCHEMA_FIELD_Mutations_preload_image, GQL_CALL(image_preload) },
     { SCHEMA_FIELD_Mutations_unload_image, GQL_CALL(image_mutation_unload) },
     { SCHEMA_FIELD_Mutations_forget_image, GQL_CALL(image_mutation_forget) },
+    { SCHEMA_FIELD_Mutations_forget_image_by_id, GQL_CALL(image_mutation_forget_id) },
+    { SCHEMA_FIELD_Mutations_purge_image_by_id, GQL_CALL(image_mutation_purge_id) },
     { SCHEMA_FIELD_Mutations_clear_images, GQL_CALL(image_mutation_clear) },
     { SCHEMA_FIELD_Mutations_alias_image, GQL_CALL(image_mutation_alias) },
     { SCHEMA_FIELD_Mutations_modify_image,
@@ -398,6 +464,9 @@ const struct gql_entry image_mutation_entries[] = {
     MUTATION_RESULT(UnloadImage),
     { SCHEMA_FIELD_UnloadImage_task_id, GQL_ALWAYS_NULL },
     MUTATION_RESULT(ForgetImage),
+    MUTATION_RESULT(ForgetImageById),
+    { SCHEMA_FIELD_ForgetImageById_image, GQL_OBJECT_AT(struct mutation_result, object) },
+    { SCHEMA_FIELD_PurgeImageById_image, GQL_OBJECT_AT(struct mutation_result, object) },
     MUTATION_RESULT(ClearImages),
     MUTATION_RESULT(AliasImage),
     MUTATION_RESULT(DealiasImage),

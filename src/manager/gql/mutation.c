@@ -69,15 +69,34 @@ const struct audit_who *mutation_who(const struct gql_call *call)
     return api_who(context->api, context->req);
 }
 
-bool mutation_may(struct gql_call *call)
+/* False: 'ret' is what is said. */
+static bool mutation_is_allowed(const struct gql_call *call, char ret[128])
 {
     const struct gql_context *context = call->context;
-    char msg[128];
 
     if (principal_is_superadmin(context->who))
         return true;
     api_note_denied(context->api, context->req, "mutation", call->field->name);
-    (void)snprintf(msg, sizeof(msg), "no permission to execute %s", call->field->name);
+    (void)snprintf(ret, 128, "no permission to execute %s", call->field->name);
+    return false;
+}
+
+bool mutation_may(struct gql_call *call)
+{
+    char msg[128];
+
+    if (mutation_is_allowed(call, msg))
+        return true;
     (void)mutation_finish(call, false, msg, NULL);
+    return false;
+}
+
+bool mutation_may_or_fails(struct gql_call *call)
+{
+    char msg[128];
+
+    if (mutation_is_allowed(call, msg))
+        return true;
+    (void)gql_call_fail(call, "%s", msg);
     return false;
 }

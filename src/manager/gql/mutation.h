@@ -26,6 +26,9 @@ void mutation_on_done(void *call, int r, const struct aq_error *err);
 /* False after the call has been answered: only superadmins may. */
 bool mutation_may(struct gql_call *call);
 
+/* The same for a mutation whose result has no 'ok': the call fails. */
+bool mutation_may_or_fails(struct gql_call *call);
+
 struct api *mutation_api(const struct gql_call *call);
 /* Who asks, for the audit log. */
 const struct audit_who *mutation_who(const struct gql_call *call);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/json_load.h"
+#include "manager/gql/mutation.h"
 #include "manager/gql/node.h"
 #include "manager/request/config_change.h"
 #include "manager/request/registry_logins.h"
@@ -345,10 +346,8 @@ static int registry_mutate(struct gql_call *call)
     struct registry_mutation *m = arena_alloc(call->arena, sizeof(*m));
     struct aq_error err = { 0 };
 
-    if (!principal_is_superadmin(context->who)) {
-        api_note_denied(context->api, context->req, "mutation", call->field->name);
-        return gql_call_fail(call, "no permission to execute %s", call->field->name);
-    }
+    if (!mutation_may_or_fails(call))
+        return GQL_DONE;
     if (!m || !(change = config_change_new(context->api, context->req)))
         return gql_call_fail(call, "out of memory");
     m->call = call;
