@@ -14,7 +14,7 @@ import uuid
 import pytest
 
 from client import USER, sse_events
-from cluster import Cluster, wait_for
+from cluster import WAITS, Cluster, batch, wait_for
 from images import Layout, Registry, archive, file
 
 pytestmark = pytest.mark.gate
@@ -149,6 +149,13 @@ def test_images_by_graphql(scene):
     assert wrong["data"]["image"] is None
     assert "No such environment image." in wrong["errors"][0]["message"]
     check_image_nodes(user, rows)
+    session = user.post("/session", batch("with-image", "true", image=names["a"], **WAITS)).json
+    kernels = graphql(user, """query($id: GlobalIDField!) { compute_session_node(id: $id) {
+        kernel_nodes { edges { node { image_reference image { id tag registry } } } } } }""",
+                      id=session["sessionId"])["compute_session_node"]["kernel_nodes"]["edges"]
+    [image] = [edge["node"]["image"] for edge in kernels]
+    assert (image["tag"], image["registry"]) == ("a", registry)
+    user.delete("/session/" + session["sessionId"])
 
 
 def check_image_nodes(user, rows):

@@ -406,13 +406,23 @@ const struct image_row *gql_images_find(const struct gql_call *call,
 {
     const struct api *api = ((const struct gql_context *)call->context)->api;
     const struct image_row *found = NULL;
+    size_t low = 0, high = images->count;
     struct reference ref;
 
     if (!name || reference_parse(image_aliases_resolve(api, name), NULL, &ref, NULL) < 0)
         return NULL;
-    for (size_t i = 0; i < images->count && !found; i++)
-        if (strcmp(images->items[i].reference, ref.text) == 0)
-            found = &images->items[i];
+    while (low < high) { /* the first of this name or a later one: ids begin with names */
+        size_t middle = low + (high - low) / 2;
+
+        if (strcmp(images->items[middle].id, ref.text) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < images->count && strncmp(images->items[low].id, ref.text, strlen(ref.text)) == 0;
+         low++)
+        if (!found && strcmp(images->items[low].reference, ref.text) == 0)
+            found = &images->items[low];
     reference_done(&ref);
     return found;
 }

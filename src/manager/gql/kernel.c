@@ -260,17 +260,23 @@ static struct gql_value gql_kernel_get_image(struct gql_get *get, const void *pa
     return gql_text(container->session ? container->session->session.image : NULL);
 }
 
+/* The images are looked up once a request: of each list of kernels there would be as many. */
 static int gql_kernel_images(struct gql_call *call)
 {
-    struct gql_images images;
+    struct gql_context *context = call->context;
 
-    if (gql_images_load(call, &images) < 0)
-        return gql_call_fail(call, "out of memory");
+    if (!context->images) {
+        struct gql_images *images = arena_alloc(call->arena, sizeof(*images));
+
+        if (!images || gql_images_load(call, images) < 0)
+            return gql_call_fail(call, "out of memory");
+        context->images = images;
+    }
     for (uint32_t i = 0; i < call->count; i++) {
         const struct gql_container *container = call->parents[i];
         const char *name = container->session ? container->session->session.image : NULL;
 
-        call->results[i] = gql_object(gql_images_find(call, &images, name));
+        call->results[i] = gql_object(gql_images_find(call, context->images, name));
     }
     return GQL_DONE;
 }

@@ -261,24 +261,23 @@ struct gql_value gql_node_connect_page(const struct gql_fetch *fetch, const void
     return connection ? gql_object(connection) : gql_error(arena, "out of memory");
 }
 
+/* A cursor's place is found by numbering the whole list. */
+#define NODES_COST (5 * GQL_COST_READ)
+
 /* The global id of each type, and what all connections have. */
 const struct gql_entry node_entries[] = {
     { SCHEMA_FIELD_Queries_node, GQL_CALL_COST(gql_node_get_any, GQL_COST_WALK, 1) },
     { SCHEMA_FIELD_Queries_agent_node, GQL_CALL_COST(gql_node_get, GQL_COST_READ, 1) },
-    { SCHEMA_FIELD_Queries_agent_nodes,
-      GQL_CALL_COST(gql_node_list, GQL_COST_READ, GQL_ROWS_WHOLE) },
+    { SCHEMA_FIELD_Queries_agent_nodes, GQL_CALL_COST(gql_node_list, NODES_COST, GQL_ROWS_WHOLE) },
     { SCHEMA_FIELD_Queries_domain_node, GQL_CALL_COST(gql_node_get, GQL_COST_READ, 1) },
-    { SCHEMA_FIELD_Queries_domain_nodes,
-      GQL_CALL_COST(gql_node_list, GQL_COST_READ, GQL_ROWS_WHOLE) },
+    { SCHEMA_FIELD_Queries_domain_nodes, GQL_CALL_COST(gql_node_list, NODES_COST, GQL_ROWS_WHOLE) },
     { SCHEMA_FIELD_Queries_group_node, GQL_CALL_COST(gql_node_get, GQL_COST_READ, 1) },
-    { SCHEMA_FIELD_Queries_group_nodes,
-      GQL_CALL_COST(gql_node_list, GQL_COST_READ, GQL_ROWS_WHOLE) },
+    { SCHEMA_FIELD_Queries_group_nodes, GQL_CALL_COST(gql_node_list, NODES_COST, GQL_ROWS_WHOLE) },
     { SCHEMA_FIELD_Queries_user_node, GQL_CALL_COST(gql_node_get, GQL_COST_READ, 1) },
-    { SCHEMA_FIELD_Queries_user_nodes,
-      GQL_CALL_COST(gql_node_list, GQL_COST_READ, GQL_ROWS_WHOLE) },
+    { SCHEMA_FIELD_Queries_user_nodes, GQL_CALL_COST(gql_node_list, NODES_COST, GQL_ROWS_WHOLE) },
     { SCHEMA_FIELD_Queries_compute_session_node, GQL_CALL_COST(gql_node_get, GQL_COST_READ, 1) },
     { SCHEMA_FIELD_Queries_compute_session_nodes,
-      GQL_CALL_COST(gql_node_list, GQL_COST_READ, GQL_ROWS_WHOLE) },
+      GQL_CALL_COST(gql_node_list, NODES_COST, GQL_ROWS_WHOLE) },
     { SCHEMA_FIELD_Queries_image_node, GQL_CALL_COST(gql_node_get, GQL_COST_WALK, 1) },
     { SCHEMA_FIELD_AgentNode_id, GQL_GET(gql_node_get_id) },
     { SCHEMA_FIELD_DomainNode_id, GQL_GET(gql_node_get_id) },

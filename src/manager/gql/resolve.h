@@ -8,6 +8,8 @@
 #include "schema.h"
 #include "store/query.h"
 
+struct gql_images;
+
 /* Of one request: gql_call.context and gql_get.context. */
 struct gql_context {
     struct api *api;
@@ -19,8 +21,9 @@ struct gql_context {
     size_t kept_bytes;                  /* of these */
     struct gql_read *reads, *last_read; /* what is read when the read under way is done */
     bool is_reading, is_full;
-    bool has_listed_live;     /* once a request: it looks at all that live, in this turn */
-    struct aq_error read_err; /* why nothing more is read */
+    const struct gql_images *images; /* of kernels; NULL until one is asked for */
+    bool has_listed_live;            /* once a request: it looks at all that live, in this turn */
+    struct aq_error read_err;        /* why nothing more is read */
 };
 
 struct gql_read;

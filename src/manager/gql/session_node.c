@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "manager/gql/kernel.h"
 #include "manager/gql/node.h"
 
@@ -33,9 +34,10 @@ const struct gql_node session_node = {
 
 struct dependencies {
     struct gql_call *call;
-    bool is_list;     /* or a connection */
-    struct uuid *ids; /* of all parents, one after the other */
-    size_t *counts;   /* how many of them are each parent's */
+    bool is_list; /* or a connection */
+    bool is_full; /* there are more than are read */
+    struct uuid *ids;
+    uint32_t *parents; /* whose each of the ids is */
     struct store_query query;
     struct store_page *page;
 };
@@ -57,17 +59,19 @@ static const struct session_row *gql_session_find_row(const struct store_page *p
     return NULL;
 }
 
-/* The rows of one parent, which has the 'count' ids from 'ids' on. */
-static struct gql_value gql_session_rows_of(const struct dependencies *deps, const struct uuid *ids,
-                                            size_t count)
+/* What is related to one parent. */
+static struct gql_value gql_session_rows_of(const struct dependencies *deps, uint32_t parent)
 {
-    struct session_row *rows = arena_array(deps->call->arena, count + 1, sizeof(*rows));
+    struct session_row *rows = arena_array(deps->call->arena, deps->query.id_count + 1,
+                                           sizeof(*rows));
     uint32_t found = 0;
 
     if (!rows)
         return gql_error(deps->call->arena, "out of memory");
-    for (size_t i = 0; i < count; i++) {
-        const struct session_row *row = gql_session_find_row(deps->page, &ids[i]);
+    for (size_t i = 0; i < deps->query.id_count; i++) {
+        const struct session_row *row = deps->parents[i] == parent
+                                            ? gql_session_find_row(deps->page, &deps->ids[i])
+                                            : NULL;
 
         if (row)
             rows[found++] = *row;
@@ -76,73 +80,100 @@ static struct gql_value gql_session_rows_of(const struct dependencies *deps, con
                          : gql_node_connect(deps->call, &session_node, rows, sizeof(*rows), found);
 }
 
+static void gql_session_fill_related(const struct dependencies *deps)
+{
+    for (uint32_t i = 0; i < deps->call->count; i++)
+        deps->call->results[i] = gql_session_rows_of(deps, i);
+}
+
 static void gql_session_on_dependencies(void *data, int r, const struct aq_error *err)
 {
     struct dependencies *deps = data;
     struct gql_call *call = deps->call;
-    const struct uuid *ids = deps->ids;
 
-    if (r < 0) {
+    if (r < 0)
         gql_call_fail(call, "%s", err->text);
-    } else if (gql_keep(call->context, call->arena, deps->page) < 0) {
+    else if (gql_keep(call->context, call->arena, deps->page) < 0)
         gql_call_fail(call, "out of memory");
-    } else {
-        for (uint32_t i = 0; i < call->count; i++) {
-            call->results[i] = gql_session_rows_of(deps, ids, deps->counts[i]);
-            ids += deps->counts[i];
-        }
-    }
+    else
+        gql_session_fill_related(deps);
     gql_call_done(call);
 }
 
 static void gql_session_add_id(struct dependencies *deps, uint32_t parent, const struct uuid *id)
 {
-    if (deps->query.id_count == STORE_IDS_MAX)
+    if ((deps->is_full = deps->query.id_count == STORE_IDS_MAX))
         return;
+    deps->parents[deps->query.id_count] = parent;
     deps->ids[deps->query.id_count++] = *id;
-    deps->counts[parent]++;
 }
 
-/* What a parent waits for. */
-static void gql_session_add_dependees(struct dependencies *deps, uint32_t parent,
-                                      const struct core *core, const struct uuid *id)
+static const struct core *gql_session_core_of(const struct gql_call *call)
 {
-    const struct session *live = core_find_session(core, id);
-
-    for (size_t d = 0; live && d < live->dependency_count; d++)
-        gql_session_add_id(deps, parent, &live->dependencies[d].id);
+    return ((const struct gql_context *)call->context)->api->core;
 }
 
-/* What waits for a parent. */
-static void gql_session_add_dependents(struct dependencies *deps, uint32_t parent,
-                                       const struct core *core, const struct uuid *id)
+static const struct uuid *gql_session_parent(const struct gql_call *call, uint32_t i)
 {
-    for (const struct session *s = core_next_session(core, NULL); s; s = core_next_session(core, s))
-        for (size_t d = 0; d < s->dependency_count; d++)
-            if (uuid_equals(&s->dependencies[d].id, id))
-                gql_session_add_id(deps, parent, &s->id);
+    return &((const struct session_row *)call->parents[i])->session.id;
 }
 
-typedef void add_fn(struct dependencies *deps, uint32_t parent, const struct core *core,
-                    const struct uuid *id);
-
-static int gql_session_relate(struct gql_call *call, add_fn *add, bool is_list)
+/* What the parents wait for. */
+static int gql_session_add_dependees(struct dependencies *deps)
 {
-    const struct core *core = ((const struct gql_context *)call->context)->api->core;
+    const struct core *core = gql_session_core_of(deps->call);
+
+    for (uint32_t i = 0; i < deps->call->count; i++) {
+        const struct session *live = core_find_session(core, gql_session_parent(deps->call, i));
+
+        for (size_t d = 0; live && d < live->dependency_count; d++)
+            gql_session_add_id(deps, i, &live->dependencies[d].id);
+    }
+    return 0;
+}
+
+/* What waits for the parents, by one walk of all sessions. */
+static int gql_session_add_dependents(struct dependencies *deps)
+{
+    const struct core *core = gql_session_core_of(deps->call);
+    struct map parents = MAP_INIT; /* id -> which parent, counted from 1 */
+    int r = 0;
+
+    for (uint32_t i = 0; r == 0 && i < deps->call->count; i++)
+        r = map_set(&parents, gql_session_parent(deps->call, i)->bytes, sizeof(struct uuid),
+                    (void *)(uintptr_t)(i + 1));
+    for (const struct session *s = core_next_session(core, NULL); r == 0 && s;
+         s = core_next_session(core, s))
+        for (size_t d = 0; d < s->dependency_count; d++) {
+            uintptr_t parent = (uintptr_t)map_get(&parents, s->dependencies[d].id.bytes,
+                                                  sizeof(struct uuid));
+
+            if (parent)
+                gql_session_add_id(deps, (uint32_t)parent - 1, &s->id);
+        }
+    map_done(&parents);
+    return r;
+}
+
+static int gql_session_relate(struct gql_call *call, int (*add)(struct dependencies *deps),
+                              bool is_list)
+{
     struct dependencies *deps = arena_alloc(call->arena, sizeof(*deps));
 
-    if (!deps || !(deps->counts = arena_array(call->arena, call->count, sizeof(*deps->counts)))
+    if (!deps || !(deps->parents = arena_array(call->arena, STORE_IDS_MAX, sizeof(*deps->parents)))
         || !(deps->ids = arena_array(call->arena, STORE_IDS_MAX, sizeof(*deps->ids))))
         return gql_call_fail(call, "out of memory");
     deps->call = call;
     deps->is_list = is_list;
     deps->query.ids = deps->ids;
-    for (uint32_t i = 0; i < call->count; i++)
-        add(deps, i, core, &((const struct session_row *)call->parents[i])->session.id);
+    if (add(deps) < 0)
+        return gql_call_fail(call, "out of memory");
+    if (deps->is_full)
+        return gql_call_fail(call, "%s: there are more than %d: ask for fewer sessions",
+                             call->field->name, STORE_IDS_MAX);
     if (deps->query.id_count)
         return gql_read(call, gql_session_read_dependencies, gql_session_on_dependencies, deps);
-    for (uint32_t i = 0; i < call->count; i++)
-        call->results[i] = gql_session_rows_of(deps, NULL, 0);
+    gql_session_fill_related(deps);
     return GQL_DONE;
 }
 
