@@ -75,6 +75,27 @@ def test_what_is_read_and_written_for_one_request_is_bounded(cluster):
     assert rss(cluster) - before < 600  # the sanitizer's own share included
 
 
+def test_many_cursors_and_walks_are_refused_before_they_run(cluster):
+    """What numbers a whole list, or looks at all sessions or images, costs so much more."""
+    user = cluster.client(USER)
+    for many in (" ".join(f'a{i}: compute_session_nodes(first: 0, after: "x") {{ count }}'
+                          for i in range(700)),
+                 "compute_session_nodes(first: 1) { edges { node { " + " ".join(
+                     f"a{i}: dependents {{ count }}" for i in range(200)) + " } } }",
+                 " ".join(f'a{i}: image_node(id: "x") {{ tag }}' for i in range(200))):
+        reply = user.gql("{ " + many + " }")
+        assert "data" not in reply.json and "cost" in reply.json["errors"][0]["message"]
+
+
+def test_a_page_of_nodes_with_what_hangs_on_them_is_served(cluster):
+    reply = cluster.client(USER).gql(f"""{{ compute_session_nodes(first: {ROWS}) {{ count edges {{ node {{
+        row_id name status kernel_nodes {{ edges {{ node {{ row_id image {{ tag }} }} }} }}
+        dependees {{ count edges {{ node {{ row_id }} }} }}
+        dependents {{ count edges {{ node {{ row_id }} }} }} }} }} }} }}""").json
+    assert not reply.get("errors") and reply["data"]["compute_session_nodes"]["count"] == ROWS
+    assert len(reply["data"]["compute_session_nodes"]["edges"]) == ROWS
+
+
 def test_a_list_with_all_fields_is_served_whole(cluster):
     user = cluster.client(USER)
     schema = pathlib.Path(__file__).resolve().parents[2] / "src/manager/gql/schema.graphql"
