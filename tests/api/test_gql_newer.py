@@ -8,7 +8,7 @@ import json
 import pytest
 
 from client import Client
-from cluster import WAITS, batch
+from cluster import WAITS, batch, wait_status
 
 numbers = itertools.count(1)
 NONE = "00000000-0000-4000-8000-000000000000"
@@ -185,3 +185,41 @@ def test_a_session_of_others_stays_as_it_is(user, admin, domain_admin, stranger,
     assert shown == {"name": name, "agent_ids": [], "agents": [], "vfolder_mounts": [],
                      "commit_status": None}
     user.delete("/session/" + session)
+
+
+# ---- fields of newer clients ----
+
+def test_when_sessions_were_placed(user, name):
+    waiting = user.post("/session", batch(name + "-w", "true", **WAITS)).json["sessionId"]
+    ended = user.post("/session", batch(name + "-e", "true")).json["sessionId"]
+    wait_status(user, ended, "TERMINATED")
+    fields = "scheduled_at abusing_reports"
+    page = ask(user, f'{{ compute_session_nodes(filter: "name like \\"{name}-%\\"", order: "name")'
+                     f" {{ edges {{ node {{ created_at {fields} }} }} }} }}")
+    first, second = [edge["node"] for edge in page["edges"]]
+    assert first["created_at"] <= first["scheduled_at"] and second["scheduled_at"] is None
+    assert first["abusing_reports"] == []
+    one = ask(user, f'{{ compute_session(id: "{ended}") {{ full_name {fields} }} }}')
+    assert one["scheduled_at"] == first["scheduled_at"] and one["full_name"]
+    user.delete("/session/" + waiting)
+
+
+def test_agents_of_a_group_by_status(admin, user, stranger):
+    query = '{ scaling_group(name: "default") { agent_count_by_status lost: agent_count_by_status(' \
+            'status: "LOST") agent_total_resource_slots_by_status } }'
+    seen = ask(admin, query)
+    assert (seen["agent_count_by_status"], seen["lost"]) == (1, 0)
+    sums = json.loads(seen["agent_total_resource_slots_by_status"])
+    [agent] = ask(admin, "{ agents(status: \"ALIVE\") { available_slots } }")
+    assert sums["available_slots"] == json.loads(agent["available_slots"])
+    assert set(sums) == {"available_slots", "occupied_slots"}
+    reply = admin.gql('{ scaling_group(name: "default") { agent_count_by_status(status: "ODD") } }')
+    assert "is no agent status" in reply.json["errors"][0]["message"]
+    client, domain, project = stranger
+    assert ask(admin, f'mutation {{ associate_scaling_group_with_domain(scaling_group: "default", '
+                      f'domain: "{domain}") {{ ok }} }}')["ok"]
+    reply = client.gql(f'{{ accessible_scaling_groups(project_id: "{project}") '
+                       "{ name agent_count_by_status } }").json
+    assert reply["data"]["accessible_scaling_groups"] == [
+        {"name": "default", "agent_count_by_status": None}]
+    assert "privilege required" in reply["errors"][0]["message"]

@@ -141,6 +141,13 @@ def test_images_by_graphql(scene):
     assert graphql(user, "{ images(is_installed: false) { id } }") == {"images": []}
     only = graphql(user, "{ images(is_operation: true) { name } }")
     assert only == {"images": [{"name": "team/tool"}]}
+    for words, tags in (('load_filters: ["operational"]', {"1.2-py39-cuda11.3-slim"}),
+                        ('image_filters: ["general"], filter_by_statuses: [ALIVE]', {"a"}),
+                        ('load_filters: ["general", "operational"]', {"a", "1.2-py39-cuda11.3-slim"}),
+                        ('load_filters: ["customized"]', set()), ("filter_by_statuses: [DELETED]", set())):
+        found = graphql(user, "{ images(%s) { tag status is_local } }" % words)["images"]
+        assert {row["tag"] for row in found} == tags, words
+        assert all((row["status"], row["is_local"]) == ("ALIVE", False) for row in found)
     query = """query($reference: String!, $architecture: String) {
         image(reference: $reference, architecture: $architecture) { tag labels { key } } }"""
     one = graphql(user, query, reference=names["a"], architecture="x86_64")["image"]

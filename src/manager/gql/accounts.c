@@ -233,6 +233,69 @@ static int gql_accounts_list_resource_groups(struct gql_call *call)
         gql_arg_active(call, SCHEMA_ARG_Queries_scaling_groups_is_active));
 }
 
+/* The agents of a group, in the status of the field's argument: how many, and of what, unless the
+ * sums are NULL. Administrators alone know.
+ */
+static int gql_accounts_sum_agents(const struct gql_get *get, const struct resource_group *group,
+                                   int64_t *ret_count, struct slots *available,
+                                   struct slots *occupied, struct aq_error *err)
+{
+    const struct core *core = ((const struct gql_context *)get->context)->api->core;
+    const char *text = gql_is_given(get->args[0]) ? get->args[0].text : "ALIVE";
+    enum agent_status status;
+    const struct agent *agent;
+    int r = gql_need(get->context, API_ADMIN, err);
+
+    *ret_count = 0;
+    if (r < 0)
+        return r;
+    if (agent_status_parse(text, &status) < 0)
+        return aq_fail(err, EINVAL, "status: '%.40s' is no agent status", text);
+    for (size_t i = 0; r == 0 && (agent = core_get_agent(core, i)); i++) {
+        AQ_CLEANUP(slots_donep) struct slots held = { 0 };
+
+        if (agent->status != status || strcmp(agent->resource_group, group->name) != 0)
+            continue;
+        ++*ret_count;
+        if (available
+            && ((r = core_get_occupied(core, agent->id, &held)) < 0
+                || (r = slots_add(available, &agent->available)) < 0
+                || (r = slots_add(occupied, &held)) < 0))
+            return aq_fail_oom(err);
+    }
+    return r;
+}
+
+static struct gql_value gql_accounts_get_agent_count(struct gql_get *get, const void *parent)
+{
+    struct aq_error err = { 0 };
+    int64_t count;
+
+    if (gql_accounts_sum_agents(get, parent, &count, NULL, NULL, &err) < 0)
+        return gql_error(get->arena, "%s", err.text);
+    return gql_int(count);
+}
+
+static struct gql_value gql_accounts_get_agent_slots(struct gql_get *get, const void *parent)
+{
+    const struct slot_types *types = ((const struct gql_context *)get->context)->types;
+    AQ_CLEANUP(slots_donep) struct slots available = { 0 }, occupied = { 0 };
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&text);
+    struct aq_error err = { 0 };
+    int64_t count;
+
+    if (gql_accounts_sum_agents(get, parent, &count, &available, &occupied, &err) < 0)
+        return gql_error(get->arena, "%s", err.text);
+    jsonw_object_begin(&w);
+    jsonw_key(&w, "available_slots");
+    slots_write_json(&available, types, &w);
+    jsonw_key(&w, "occupied_slots");
+    slots_write_json(&occupied, types, &w);
+    jsonw_object_end(&w);
+    return strbuf_ok(&text) ? gql_copy(get, text.data) : gql_error(get->arena, "out of memory");
+}
+
 static int gql_accounts_read_allowed(struct store_tx *tx, const struct store_query *q,
                                      struct store_page **ret, struct aq_error *err)
 {
@@ -395,6 +458,10 @@ const struct gql_entry accounts_entries[] = {
     { RESOURCE_GROUP(scheduler), GQL_TEXT_AT(struct resource_group, scheduler) },
     { RESOURCE_GROUP(scheduler_opts), GQL_TEXT_AT(struct resource_group, scheduler_opts) },
     { RESOURCE_GROUP(use_host_network), GQL_FIXED_BOOL(false) },
+    { RESOURCE_GROUP(agent_count_by_status),
+      GQL_GET_COST(gql_accounts_get_agent_count, GQL_COST_READ) },
+    { RESOURCE_GROUP(agent_total_resource_slots_by_status),
+      GQL_GET_COST(gql_accounts_get_agent_slots, GQL_COST_READ) },
     { RESOURCE_GROUP(resource_allocation_limit_for_sessions), GQL_FIXED_TEXT("{}") },
     { RESOURCE_GROUP(accelerator_quantum_size), GQL_ALWAYS_NULL },
 };

@@ -100,6 +100,7 @@ int gql_new(struct gql_engine **ret, struct aq_error *err)
     gql_add_entries(keypair_entries, keypair_entry_count);
     gql_add_entries(accounts_entries, accounts_entry_count);
     gql_add_entries(image_entries, image_entry_count);
+    gql_add_entries(image_node_entries, image_node_entry_count);
     gql_add_entries(image_mutation_entries, image_mutation_entry_count);
     gql_add_entries(preset_entries, preset_entry_count);
     gql_add_entries(registry_entries, registry_entry_count);

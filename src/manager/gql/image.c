@@ -12,7 +12,6 @@
 #include "manager/request/image_limits.h"
 #include "manager/view/image_inventory.h"
 #include "manager/gql/image.h"
-#include "manager/gql/node.h"
 #include "model/reference.h"
 
 #define FIELD(name) SCHEMA_FIELD_Image_##name
@@ -382,102 +381,57 @@ static int gql_image_get_one(struct gql_call *call)
     return GQL_DONE;
 }
 
-static int gql_image_list(struct gql_call *call)
+/* Does a list of texts have this one? */
+static bool gql_image_list_has(struct gql_value list, const char *text)
+{
+    for (uint32_t i = 0; i < list.count; i++)
+        if (gql_is_given(list.items[i]) && strcmp(list.items[i].text, text) == 0)
+            return true;
+    return false;
+}
+
+/* ALIVE, which all are, is among the statuses that are asked for. */
+static bool gql_image_asks_alive(struct gql_value statuses)
+{
+    for (uint32_t i = 0; gql_is_given(statuses) && i < statuses.count; i++)
+        if (statuses.items[i].kind == GQL_ENUM && statuses.items[i].integer == 0)
+            return true;
+    return !gql_is_given(statuses);
+}
+
+static bool gql_image_is_asked(const struct gql_call *call, const struct image_row *row)
 {
     int installed = gql_arg_active(call, SCHEMA_ARG_Queries_images_is_installed);
     int operation = gql_arg_active(call, SCHEMA_ARG_Queries_images_is_operation);
+    struct gql_value filters = call->args[SCHEMA_ARG_Queries_images_load_filters];
+
+    if (!gql_is_given(filters))
+        filters = call->args[SCHEMA_ARG_Queries_images_image_filters];
+    if (installed && row->is_installed != (installed > 0))
+        return false;
+    if (gql_is_given(filters))
+        return gql_image_list_has(filters, row->is_operation ? "operational" : "general");
+    return !operation || row->is_operation == (operation > 0);
+}
+
+static int gql_image_list(struct gql_call *call)
+{
+    bool is_alive = gql_image_asks_alive(call->args[SCHEMA_ARG_Queries_images_filter_by_statuses]);
     struct gql_images rows;
     size_t kept = 0;
 
     if (gql_images_load(call, &rows) < 0)
         return gql_call_fail(call, "out of memory");
-    for (size_t i = 0; i < rows.count; i++)
-        if ((!installed || rows.items[i].is_installed == (installed > 0))
-            && (!operation || rows.items[i].is_operation == (operation > 0)))
+    for (size_t i = 0; is_alive && i < rows.count; i++)
+        if (gql_image_is_asked(call, &rows.items[i]))
             rows.items[kept++] = rows.items[i];
     call->results[0] = gql_rows_of(call->arena, rows.items, (uint32_t)kept, sizeof(*rows.items));
-    return GQL_DONE;
-}
-
-/* ---- nodes ---- */
-
-const struct image_row *gql_images_find(const struct gql_call *call,
-                                        const struct gql_images *images, const char *name)
-{
-    const struct api *api = ((const struct gql_context *)call->context)->api;
-    const struct image_row *found = NULL;
-    size_t low = 0, high = images->count;
-    struct reference ref;
-
-    if (!name || reference_parse(image_aliases_resolve(api, name), NULL, &ref, NULL) < 0)
-        return NULL;
-    while (low < high) { /* the first of this name or a later one: ids begin with names */
-        size_t middle = low + (high - low) / 2;
-
-        if (strcmp(images->items[middle].id, ref.text) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (; low < images->count && strncmp(images->items[low].id, ref.text, strlen(ref.text)) == 0;
-         low++)
-        if (!found && strcmp(images->items[low].reference, ref.text) == 0)
-            found = &images->items[low];
-    reference_done(&ref);
-    return found;
-}
-
-static const char *gql_image_id_of(const void *row, char scratch[64])
-{
-    (void)scratch;
-    return ((const struct image_row *)row)->id;
-}
-
-const struct image_row *gql_images_find_id(const struct gql_call *call,
-                                           const struct gql_images *images, const char *text)
-{
-    const char *type, *id = relay_global_id_parse(call->arena, text, &type);
-
-    for (size_t i = 0; id && i < images->count; i++)
-        if (strcmp(images->items[i].id, id) == 0)
-            return &images->items[i];
-    return NULL;
-}
-
-static int gql_image_get_node(struct gql_call *call, const char *id, uint32_t type)
-{
-    struct gql_images images;
-
-    if (gql_images_load(call, &images) < 0)
-        return gql_call_fail(call, "out of memory");
-    call->results[0] = gql_object_of(type, gql_images_find_id(call, &images, id));
-    return GQL_DONE;
-}
-
-const struct gql_node image_node = {
-    .type = SCHEMA_TYPE_ImageNode,
-    .id_of = gql_image_id_of,
-    .get = gql_image_get_node,
-};
-
-static int gql_image_list_nodes(struct gql_call *call)
-{
-    struct gql_images images;
-
-    if (gql_images_load(call, &images) < 0)
-        return gql_call_fail(call, "out of memory");
-    call->results[0] = gql_node_connect(call, &image_node, images.items, sizeof(*images.items),
-                                        (uint32_t)images.count);
     return GQL_DONE;
 }
 
 const struct gql_entry image_entries[] = {
     { SCHEMA_FIELD_Queries_image, GQL_CALL_COST(gql_image_get_one, GQL_COST_WALK, 1) },
     { SCHEMA_FIELD_Queries_images, GQL_CALL_COST(gql_image_list, GQL_COST_WALK, GQL_ROWS_WHOLE) },
-    { SCHEMA_FIELD_Queries_image_nodes,
-      GQL_CALL_COST(gql_image_list_nodes, GQL_COST_WALK, GQL_ROWS_WHOLE) },
-    { SCHEMA_FIELD_Queries_customized_images, GQL_FIXED_EMPTY },
-    { SCHEMA_FIELD_ImageNode_row_id, GQL_ALWAYS_NULL },
     { FIELD(id), AT(TEXT, id) },
     { FIELD(name), AT(TEXT, name) },
     { FIELD(humanized_name), AT(TEXT, name) },
@@ -489,6 +443,8 @@ const struct gql_entry image_entries[] = {
     { FIELD(registry), AT(TEXT, registry) },
     { FIELD(architecture), AT(TEXT, architecture) },
     { FIELD(digest), AT(TEXT, digest) },
+    { FIELD(status), GQL_FIXED_TEXT("ALIVE") },
+    { FIELD(is_local), GQL_FIXED_BOOL(false) },
     { FIELD(labels), AT(VALUE, labels) },
     { FIELD(aliases), AT(VALUE, aliases) },
     { FIELD(size_bytes), AT(INT64, size_bytes) },

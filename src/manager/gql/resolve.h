@@ -55,6 +55,7 @@ GQL_ENTRIES(user);
 GQL_ENTRIES(keypair);
 GQL_ENTRIES(accounts);
 GQL_ENTRIES(image);
+GQL_ENTRIES(image_node);
 GQL_ENTRIES(image_mutation);
 GQL_ENTRIES(preset);
 GQL_ENTRIES(registry);

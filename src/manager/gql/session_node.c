@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/map.h"
 #include "manager/gql/kernel.h"
 #include "manager/gql/node.h"
@@ -192,6 +193,75 @@ static int gql_session_dependents(struct gql_call *call)
     return gql_session_relate(call, gql_session_add_dependents, false);
 }
 
+/* ---- when they were placed: a read of its own, as few ask for it ---- */
+
+struct placements {
+    struct gql_call *call;
+    struct store_query query;
+    struct store_page *page;
+};
+
+static int gql_session_read_placements(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    struct placements *placed = data;
+    int r = gql_set_room(placed->call->context, &placed->query, err);
+
+    return r < 0 ? r : store_list_sessions(tx, &placed->query, &placed->page, err);
+}
+
+static struct gql_value gql_session_time(struct arena *arena, int64_t usec)
+{
+    char text[CLOCK_ISO_MAX];
+    const char *copy = usec ? arena_strdup(arena, clock_format_iso(usec, text)) : NULL;
+
+    return usec && !copy ? gql_error(arena, "out of memory") : gql_text(copy);
+}
+
+static void gql_session_on_placements(void *data, int r, const struct aq_error *err)
+{
+    AQ_CLEANUP(store_page_freep) struct store_page *page = NULL;
+    struct placements *placed = data;
+    struct gql_call *call = placed->call;
+
+    page = r < 0 ? NULL : placed->page;
+    if (r < 0)
+        gql_call_fail(call, "%s", err->text);
+    for (uint32_t i = 0; page && i < call->count; i++) {
+        const struct session_row *row = gql_session_find_row(page, gql_session_parent(call, i));
+
+        call->results[i] = gql_session_time(call->arena, row ? row->scheduled_usec : 0);
+    }
+    gql_call_done(call);
+}
+
+static int gql_session_scheduled(struct gql_call *call)
+{
+    struct placements *placed = arena_alloc(call->arena, sizeof(*placed));
+    struct uuid *ids = arena_array(call->arena, call->count, sizeof(*ids));
+
+    if (!placed || !ids)
+        return gql_call_fail(call, "out of memory");
+    if (call->count > STORE_IDS_MAX)
+        return gql_call_fail(call, "%s: of %d sessions at most", call->field->name, STORE_IDS_MAX);
+    for (uint32_t i = 0; i < call->count; i++)
+        ids[i] = *gql_session_parent(call, i);
+    *placed = (struct placements){ .call = call,
+                                   .query = { .ids = ids,
+                                              .id_count = call->count,
+                                              .detail = STORE_SESSION_BARE,
+                                              .with_scheduled = true } };
+    return gql_read(call, gql_session_read_placements, gql_session_on_placements, placed);
+}
+
+static struct gql_value gql_session_get_full_name(struct gql_get *get, const void *parent)
+{
+    const struct core *core = ((const struct gql_context *)get->context)->api->core;
+    const struct user *user = core_find_user(
+        core, &((const struct session_row *)parent)->session.user_id);
+
+    return gql_copy(get, user ? user->full_name : NULL);
+}
+
 /* ---- its kernels ---- */
 
 static int gql_session_kernel_nodes(struct gql_call *call)
@@ -243,6 +313,9 @@ static struct gql_value gql_session_get_type(struct gql_get *get, const void *pa
 const struct gql_entry session_node_entries[] = {
     { SCHEMA_FIELD_ComputeSession_dependencies,
       GQL_CALL_COST(gql_session_dependencies, GQL_COST_READ, 4) },
+    { SCHEMA_FIELD_ComputeSession_full_name, GQL_GET(gql_session_get_full_name) },
+    { FIELD(scheduled_at), GQL_CALL_COST(gql_session_scheduled, GQL_COST_READ / 10, 1) },
+    { FIELD(abusing_reports), GQL_FIXED_EMPTY },
     { FIELD(row_id), AT(UUID, session.id) },
     { FIELD(project_id), AT(UUID, session.project_id) },
     { FIELD(type), GQL_GET(gql_session_get_type) },
