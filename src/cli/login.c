@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/announcement.h"
 #include "cli/client.h"
 #include "cli/list.h"
 #include "cli/verbs.h"
@@ -199,10 +200,12 @@ static int login_run(struct cli *cli, void *data, int argc, char **argv, struct 
         r = aq_fail_oom(err);
     if (r == 0)
         r = cli_profile_change(&cli->config, keys, err);
-    if (r == 0)
+    if (r == 0) {
         cli_note(cli, "Logged in to %s as %s; profile '%s' in %s", endpoint,
                  json_string_value(json_object_get(self, "user_id")), cli->config.profile,
                  cli->config.path);
+        announcement_note(cli);
+    }
     json_decref(keys);
     json_decref(self);
     return r;
@@ -216,7 +219,7 @@ const struct cli_verb verb_login = {
                "and tries them. URL is the manager's address; the profile keeps it. The keypair\n"
                "goes to a file that only you can read; passwords are not kept. --profile gives\n"
                "the profile a name of its own. Logins with a wrong password since your last one\n"
-               "are told.",
+               "are told, and so is the administrators' announcement.",
     .examples = "aliquot login --dev\n"
                 "aliquot login https://cluster.example.com\n"
                 "aliquot login https://cluster.example.com me@example.com\n"

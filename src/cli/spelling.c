@@ -53,6 +53,11 @@ static const struct spelling {
     { "admin group rm", "admin project rm", true },
     { "admin group restore", "admin project restore", true },
 
+    /* what it tells everyone */
+    { "admin announcement show", "announcement", true },
+    { "admin announcement get", "announcement", true },
+    { "admin announcement delete", "admin announcement clear", true },
+
     /* its configuration in etcd */
     { "admin etcd get", "admin config get", true },
     { "admin etcd put", "admin config set", true },

@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 
 /* up.c, admin/doctor.c, admin/fair_share.c, gpu.c, sim.c, login.c, help.c, complete.c,
- * config_commands.c
+ * config_commands.c, announcement.c
  */
 extern const struct cli_verb verb_up;
 extern const struct cli_verb verb_doctor;
@@ -15,6 +15,8 @@ extern const struct cli_verb verb_gpu_run;
 extern const struct cli_verb verb_gpu_top;
 extern const struct cli_verb verb_sim;
 extern const struct cli_verb verb_login, verb_signup, verb_logout, verb_password, verb_whoami;
+extern const struct cli_verb verb_announcement, verb_admin_announcement_set,
+    verb_admin_announcement_clear;
 extern const struct cli_verb verb_ssh_key_show, verb_ssh_key_create, verb_ssh_key_set,
     verb_ssh_key_rm;
 extern const struct cli_verb verb_version, verb_help, verb_completion;

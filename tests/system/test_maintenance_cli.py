@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What administrators tell everyone, from the command line: what they type, what users read, and
+what the audit log has of it.
+"""
+
+import json
+
+import pytest
+
+from client import DOMAIN_ADMIN, USER
+from cluster import Cluster
+
+pytestmark = pytest.mark.gate
+
+TEXT = "Closed on Monday\nfrom 8:00, \uc810\uac80"
+USAGE, INVALID, NOT_FOUND, DENIED = 2, 4, 5, 6
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with Cluster() as made:
+        made.start_manager()
+        yield made
+        made.stop()
+
+
+@pytest.fixture(autouse=True)
+def as_before(cluster):
+    yield
+    does(cluster, "admin", "announcement", "clear")
+
+
+def does(cluster, *words, **more):
+    done = cluster.cli(*words, **more)
+    assert done.returncode == 0, done
+    return done.stdout
+
+
+def shown(cluster):
+    """The announcement, as anybody reads it."""
+    return cluster.run("aliquot", "announcement", **cluster.cli_env(USER)).stdout
+
+
+def login(cluster, *words):
+    return cluster.run("aliquot", "login", *words, "--access-key", USER[0], "--password-stdin",
+                       says=USER[1] + "\n", HOME=str(cluster.folder),
+                       ALIQUOT_ENDPOINT="http://%s:%d" % cluster.address)
+
+
+def audited(cluster, action):
+    rows = json.loads(does(cluster, "admin", "audit-log", "--action", action, "-o", "json"))
+    return [row for row in rows if row["user"] == "admin@lablup.com"]
+
+
+def keys_set(cluster, key):
+    """What the audit log has of the key, the oldest first: before and after."""
+    found = [row["detail"]["keys"][0] for row in audited(cluster, "set-config")
+             if row["object_name"] == key]
+    return [(one["before"], one["after"]) for one in reversed(found)]
+
+
+# ---- the announcement ----
+
+def test_without_one(cluster):
+    done = cluster.cli("announcement")
+    assert (done.returncode, done.stdout) == (0, "") and "no announcement" in done.stderr
+    assert json.loads(does(cluster, "announcement", "-o", "json")) == {
+        "enabled": False, "message": ""}
+    done = login(cluster)
+    assert done.returncode == 0 and "nnouncement" not in done.stderr, done
+
+
+def test_it_is_set_shown_and_cleared(cluster):
+    before = keys_set(cluster, "manager/announcement")
+    does(cluster, "admin", "announcement", "set", "Tonight at 18:00")
+    assert shown(cluster) == "Tonight at 18:00\n"
+    does(cluster, "admin", "announcement", "set", TEXT)
+    assert shown(cluster) == does(cluster, "admin", "announcement", "show") == TEXT + "\n"
+    assert json.loads(does(cluster, "announcement", "-o", "json")) == {
+        "enabled": True, "message": TEXT}
+    assert "enabled: true" in does(cluster, "announcement", "-o", "yaml")
+    assert does(cluster, "admin", "config", "get", "manager/announcement") == TEXT + "\n"
+    does(cluster, "admin", "announcement", "clear")
+    assert shown(cluster) == ""
+    does(cluster, "admin", "announcement", "clear")  # what is not there is no error
+    news = keys_set(cluster, "manager/announcement")[len(before):]
+    assert [after for _, after in news[:3]] == ["Tonight at 18:00", TEXT, ""]
+    assert [one for one, _ in news[1:3]] == ["Tonight at 18:00", TEXT]
+
+
+def test_it_is_read_from_a_file_or_standard_input(cluster):
+    file = cluster.folder / "motd"
+    file.write_text(TEXT + "\n\n")
+    does(cluster, "admin", "announcement", "set", "--file", file)
+    assert shown(cluster) == TEXT + "\n"
+    for words in (["-"], ["--file", "-"]):
+        does(cluster, "admin", "announcement", "set", *words, says="Piped\n")
+        assert shown(cluster) == "Piped\n"
+        does(cluster, "admin", "announcement", "set", *words, says=TEXT)
+        assert shown(cluster) == TEXT + "\n"
+    does(cluster, "admin", "announcement", "set", "-", says="x" * 4096 + "\n")
+    assert shown(cluster) == "x" * 4096 + "\n"
+
+
+@pytest.mark.parametrize("words, says, status, word", (
+    ([], None, USAGE, "missing"),
+    (["a", "b"], None, USAGE, "'b'"),
+    (["a", "--file", "f"], None, USAGE, "--file"),
+    ([""], None, USAGE, "announcement clear"),
+    (["-"], "\n \n", USAGE, "announcement clear"),
+    (["\udcff"], None, USAGE, "UTF-8"),
+    (["x" * 4097], None, INVALID, "4096"),
+    (["-"], "x" * 100000, 1, "standard input"),
+    (["-"], "a\0b", INVALID, ""),
+    (["--file", "/no/such"], None, NOT_FOUND, "/no/such")))
+def test_what_cannot_be_one(cluster, words, says, status, word):
+    does(cluster, "admin", "announcement", "set", "as it was")
+    done = cluster.cli("admin", "announcement", "set", *words, says=says)
+    assert done.returncode == status and word in done.stderr, done
+    assert shown(cluster) == "as it was\n"
+
+
+def test_it_does_not_steer_a_terminal(cluster):
+    does(cluster, "admin", "announcement", "set", "a\033[31mb\tc")
+    assert shown(cluster) == "a?[31mb\tc\n"
+
+
+def test_login_shows_it(cluster):
+    does(cluster, "admin", "announcement", "set", TEXT)
+    done = login(cluster)
+    assert done.returncode == 0 and TEXT in done.stderr and not done.stdout, done
+    assert TEXT not in login(cluster, "--quiet").stderr
+
+
+def test_only_superadmins_set_it(cluster):
+    for words in (["announcement", "set", "x"], ["announcement", "clear"]):
+        for who in (USER, DOMAIN_ADMIN):
+            done = cluster.run("aliquot", "admin", *words, **cluster.cli_env(who))
+            assert done.returncode == DENIED, done
+    assert shown(cluster) == ""
+
+
+# ---- other spellings ----
+
+def test_backendai_spells_it_otherwise(cluster):
+    does(cluster, "admin", "announcement", "update", "x")
+    assert does(cluster, "admin", "announcement", "get") == "x\n"
+    does(cluster, "admin", "announcement", "delete")
+    assert shown(cluster) == ""
