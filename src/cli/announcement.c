@@ -65,7 +65,8 @@ const struct cli_verb verb_announcement = {
     .name = "announcement",
     .args = "",
     .summary = "Show what the administrators want everyone to read",
-    .details = "'aliquot login' shows it, too.",
+    .details =
+        "'aliquot login' shows it, too, and so does a command that a frozen cluster refuses.",
     .examples = "aliquot announcement",
     .run = announcement_show,
 };

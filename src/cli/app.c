@@ -15,6 +15,7 @@
 #include "base/fs.h"
 #include "base/jsonw.h"
 #include "base/utf8.h"
+#include "cli/announcement.h"
 #include "cli/cli.h"
 #include "cli/client.h"
 #include "cli/help.h"
@@ -122,6 +123,8 @@ static void output_init(struct output *o, const struct cli_globals *g)
 /* What usually helps with what the manager has answered. */
 static const char *app_answer_hint(const struct aq_error *err, enum cli_exit status)
 {
+    if (strcmp(err->kind, "server-frozen") == 0)
+        return "a superadmin ends this: aliquot admin unfreeze";
     if (status == CLI_EXIT_DENIED)
         return "see who you are: aliquot whoami; log in: aliquot login";
     if (status == CLI_EXIT_NOT_FOUND && strcmp(err->field, "session") == 0)
@@ -270,6 +273,8 @@ static int app_run_verb(struct cli *cli, int argc, char **argv, struct aq_error 
             r = verb->run(cli, opts, count, argv, err);
             if (r < 0 && !(verb->flags & (CLI_NO_CONFIG | CLI_LOGS_IN)))
                 welcome_explain(cli, err);
+            if (r < 0 && err->kind && strcmp(err->kind, "server-frozen") == 0)
+                announcement_note(cli); /* it may say why */
         }
     }
     cli_opts_done(verb->opts, opts);

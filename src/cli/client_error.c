@@ -138,8 +138,8 @@ static void client_error_describe_fields(const struct cli_verb *verb, const json
 /* Does the title only say in other words what the message says? */
 static bool client_error_is_said(const char *slug)
 {
-    static const char *const slugs[] = { "object-not-found", "session-already-exists",
-                                         "too-many-sessions-matched" };
+    static const char *const slugs[] = { "object-not-found", "server-frozen",
+                                         "session-already-exists", "too-many-sessions-matched" };
 
     for (size_t i = 0; i < AQ_COUNT(slugs); i++)
         if (strcmp(slugs[i], slug) == 0)

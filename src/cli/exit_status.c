@@ -14,7 +14,7 @@ const struct cli_exit_status cli_exit_statuses[] = {
     { CLI_EXIT_NOT_FOUND, "no such session, agent or other object" },
     { CLI_EXIT_DENIED, "not logged in, or not allowed to" },
     { CLI_EXIT_CONFLICT, "in conflict with what is there, or over a quota" },
-    { CLI_EXIT_UNREACHABLE, "the manager cannot be reached" },
+    { CLI_EXIT_UNREACHABLE, "the manager cannot be reached, or takes no changes now" },
     { CLI_EXIT_UNFIT, "'doctor': something that is needed does not work here" },
     { CLI_EXIT_TIME_LIMIT,
       "'run', 'submit' and 'session wait': the program ended with 0, but at its time limit" },

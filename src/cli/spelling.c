@@ -53,10 +53,12 @@ static const struct spelling {
     { "admin group rm", "admin project rm", true },
     { "admin group restore", "admin project restore", true },
 
-    /* what it tells everyone */
+    /* what it tells and freezes */
     { "admin announcement show", "announcement", true },
     { "admin announcement get", "announcement", true },
     { "admin announcement delete", "admin announcement clear", true },
+    { "admin manager freeze", "admin freeze", true },
+    { "admin manager unfreeze", "admin unfreeze", true },
 
     /* its configuration in etcd */
     { "admin etcd get", "admin config get", true },

@@ -76,6 +76,8 @@ const struct cli_verb *const cli_verbs[] = {
     &verb_admin_orphan_finish,
     &verb_admin_retention_ls,
     &verb_admin_retention_run,
+    &verb_admin_freeze,
+    &verb_admin_unfreeze,
     &verb_admin_announcement_set,
     &verb_admin_announcement_clear,
     &verb_admin_config_get,

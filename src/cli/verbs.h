@@ -48,11 +48,12 @@ extern const struct cli_verb verb_agent_ls, verb_agent_info, verb_agent_set, ver
 /* backendai/: import.c */
 extern const struct cli_verb verb_admin_fixture_populate, verb_admin_import_backendai;
 
-/* admin/: image.c, image_limits.c, cluster.c, trace.c, accounts.c, accounts_rm.c, user_import.c */
+/* admin/: image.c, image_limits.c, cluster.c, freeze.c, trace.c, accounts.c, accounts_rm.c, user_import.c */
 extern const struct cli_verb verb_image_ls, verb_image_pull, verb_image_rm, verb_image_gc,
     verb_image_alias, verb_image_unalias, verb_image_info, verb_image_set;
 extern const struct cli_verb verb_admin_init, verb_admin_audit, verb_admin_audit_log, verb_admin_db,
     verb_admin_backup, verb_admin_trace, verb_admin_usage;
+extern const struct cli_verb verb_admin_freeze, verb_admin_unfreeze;
 extern const struct cli_verb verb_admin_config_get, verb_admin_config_set, verb_admin_config_rm,
     verb_admin_config_move, verb_admin_config_export, verb_admin_config_import;
 extern const struct cli_verb verb_admin_orphan_ls, verb_admin_orphan_adopt, verb_admin_orphan_end,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What administrators tell everyone, from the command line: what they type, what users read, and
-what the audit log has of it.
+"""What administrators tell everyone, and a cluster that is frozen, from the command line: what
+they type, what users read, and what the audit log has of it.
 """
 
 import json
@@ -8,7 +8,7 @@ import json
 import pytest
 
 from client import DOMAIN_ADMIN, USER
-from cluster import Cluster
+from cluster import Cluster, batch, wait_status
 
 pytestmark = pytest.mark.gate
 
@@ -20,6 +20,7 @@ USAGE, INVALID, NOT_FOUND, DENIED = 2, 4, 5, 6
 def cluster():
     with Cluster() as made:
         made.start_manager()
+        made.start_agent()
         yield made
         made.stop()
 
@@ -27,6 +28,7 @@ def cluster():
 @pytest.fixture(autouse=True)
 def as_before(cluster):
     yield
+    does(cluster, "admin", "unfreeze")
     does(cluster, "admin", "announcement", "clear")
 
 
@@ -133,11 +135,64 @@ def test_login_shows_it(cluster):
 
 
 def test_only_superadmins_set_it(cluster):
-    for words in (["announcement", "set", "x"], ["announcement", "clear"]):
+    for words in (["announcement", "set", "x"], ["announcement", "clear"], ["freeze"],
+                  ["unfreeze"], ["freeze", "--end-sessions", "--yes"]):
         for who in (USER, DOMAIN_ADMIN):
             done = cluster.run("aliquot", "admin", *words, **cluster.cli_env(who))
             assert done.returncode == DENIED, done
     assert shown(cluster) == ""
+
+
+# ---- a frozen cluster ----
+
+def test_a_frozen_cluster_says_why(cluster):
+    before = keys_set(cluster, "manager/status")
+    runs = cluster.client(USER).post("/session", batch("goes-on", "sleep 600")).json["sessionId"]
+    wait_status(cluster.client(USER), runs, "RUNNING")
+    does(cluster, "admin", "announcement", "set", TEXT)
+    done = cluster.cli("admin", "freeze")
+    assert done.returncode == 0 and "aliquot admin unfreeze" in done.stderr, done
+    job = cluster.folder / "job.sh"
+    job.write_text("#!/bin/sh\ntrue\n")
+    for words in (["submit", job], ["run", "--", "true"], ["session", "restart", "goes-on"],
+                  ["session", "rename", "goes-on", "another"], ["rm", "goes-on"]):
+        done = cluster.run("aliquot", *words, **cluster.cli_env(USER))
+        assert done.returncode and TEXT in done.stderr, done
+        assert "frozen by an administrator" in done.stderr
+        assert "aliquot admin unfreeze" in done.stderr
+    done = cluster.run("aliquot", "submit", "-o", "json", job, **cluster.cli_env(USER))
+    error = json.loads(done.stderr)["error"]
+    assert error["code"] == "server-frozen" and "unfreeze" in error["hint"]
+    does(cluster, "admin", "freeze")  # once more is no error
+    assert wait_status(cluster.client(USER), runs, "RUNNING")
+    does(cluster, "admin", "unfreeze")
+    assert cluster.run("aliquot", "rm", "goes-on", **cluster.cli_env(USER)).returncode == 0
+    done = cluster.run("aliquot", "run", "--", "true", **cluster.cli_env(USER))
+    assert done.returncode == 0, done
+    news = keys_set(cluster, "manager/status")[len(before):]
+    assert news[0][1] == "frozen" and news[-1][1] == "running"
+
+
+def test_what_waits_still_starts(cluster):
+    user, agent = cluster.client(USER), cluster.agent()["id"]
+    does(cluster, "agent", "drain", agent)
+    waits = user.post("/session", batch("waits", "true")).json["sessionId"]
+    does(cluster, "admin", "freeze")
+    does(cluster, "agent", "undrain", agent)
+    assert wait_status(user, waits, "TERMINATED")["result"] == "SUCCESS"
+
+
+def test_all_sessions_end(cluster):
+    user = cluster.client(USER)
+    runs = user.post("/session", batch("ends-with-all", "sleep 600")).json["sessionId"]
+    wait_status(user, runs, "RUNNING")
+    done = cluster.cli("admin", "freeze", "--end-sessions")
+    assert done.returncode == USAGE and "--yes" in done.stderr
+    assert user.get("/manager/status").json["status"] == "running"
+    does(cluster, "admin", "freeze", "--end-sessions", "--yes")
+    assert wait_status(user, runs, "TERMINATED")["reason"] == "force-terminated"
+    assert audited(cluster, "end-session")[0]["object_id"] == runs
+    assert user.get("/manager/status").json["status"] == "frozen"
 
 
 # ---- other spellings ----
@@ -147,3 +202,5 @@ def test_backendai_spells_it_otherwise(cluster):
     assert does(cluster, "admin", "announcement", "get") == "x\n"
     does(cluster, "admin", "announcement", "delete")
     assert shown(cluster) == ""
+    does(cluster, "admin", "manager", "freeze")
+    does(cluster, "admin", "manager", "unfreeze")
