@@ -59,6 +59,7 @@ static const struct spelling {
     { "admin announcement delete", "admin announcement clear", true },
     { "admin manager freeze", "admin freeze", true },
     { "admin manager unfreeze", "admin unfreeze", true },
+    { "admin manager status", "doctor", false },
 
     /* its configuration in etcd */
     { "admin etcd get", "admin config get", true },

@@ -366,6 +366,17 @@ def test_without_a_login(machine):
     assert status == 0 and "cluster.manager" not in found
 
 
+def test_cluster_that_is_frozen(machine):
+    machine.start_manager()
+    found = doctor(machine, "cluster", **machine.cli_env())[1]
+    check(found["cluster.status"], "ok", "can be started and ended")
+    assert machine.cli("admin", "freeze").returncode == 0
+    status, found = doctor(machine, "cluster", **machine.cli_env())
+    check(found["cluster.status"], "warning", "frozen", "cannot be started", "aliquot admin unfreeze")
+    assert status == 0
+    machine.stop()
+
+
 def test_keypair_that_is_not_known(machine):
     machine.start_manager()
     status, found = doctor(machine, "cluster",

@@ -204,3 +204,5 @@ def test_backendai_spells_it_otherwise(cluster):
     assert shown(cluster) == ""
     does(cluster, "admin", "manager", "freeze")
     does(cluster, "admin", "manager", "unfreeze")
+    done = cluster.cli("admin", "manager", "status")
+    assert done.returncode == USAGE and "aliquot doctor" in done.stderr

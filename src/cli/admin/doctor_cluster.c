@@ -114,6 +114,23 @@ static void doctor_check_database(void *data, struct finding *ret)
     json_decref(health);
 }
 
+static void doctor_check_status(void *data, struct finding *ret)
+{
+    const struct doctor_cluster *c = data;
+    json_t *health = json_loadb(c->health.body.data, c->health.body.len, 0, NULL);
+    const char *status = json_string_value(json_object_get(health, "status"));
+
+    if (c->is_reached && status && strcmp(status, "frozen") == 0) {
+        finding_say(ret, CHECK_WARNING, "an administrator has frozen the cluster");
+        finding_mean(ret, "sessions cannot be started, ended or changed; those that run go on");
+        finding_mend(ret, "aliquot announcement, which may say why; a superadmin ends it: aliquot "
+                          "admin unfreeze");
+    } else if (c->is_reached) {
+        finding_say(ret, CHECK_OK, "sessions can be started and ended");
+    }
+    json_decref(health);
+}
+
 /* The manager's clock, from "Date: ..." of its answer; 0 = it has none. */
 static int64_t doctor_read_date(const struct client_reply *reply)
 {
@@ -171,6 +188,7 @@ static const struct check doctor_cluster_checks[] = {
     { "cluster.manager", "cluster", "manager", doctor_check_reach },
     { "cluster.version", "cluster", "version", doctor_check_version },
     { "cluster.database", "cluster", "database", doctor_check_database },
+    { "cluster.status", "cluster", "status", doctor_check_status },
     { "cluster.clock", "cluster", "clock", doctor_check_difference },
     { "cluster.login", "cluster", "login", doctor_check_login },
     { .id = NULL },
