@@ -69,8 +69,8 @@ static void preset_on_set(struct request *req, void *data)
     struct aq_error err = { 0 };
 
     if (api_decode(req, &params, &tree, &err) < 0
-        || presets_change(data, request_get_param(req, "name"), params.slots, params.shared_memory,
-                          api_who(data, req), api_reply_done, req, &err)
+        || presets_change(data, OBJECT_SETTING_PUT, request_get_param(req, "name"), params.slots,
+                          params.shared_memory, api_who(data, req), api_reply_done, req, &err)
                < 0)
         request_fail(req, &err);
 }
@@ -80,8 +80,8 @@ static void preset_on_remove(struct request *req, void *data)
     struct aq_error err = { 0 };
 
     if (api_decode(req, NULL, NULL, &err) < 0
-        || presets_change(data, request_get_param(req, "name"), NULL, NULL, api_who(data, req),
-                          api_reply_done, req, &err)
+        || presets_change(data, OBJECT_SETTING_REMOVE, request_get_param(req, "name"), NULL, NULL,
+                          api_who(data, req), api_reply_done, req, &err)
                < 0)
         request_fail(req, &err);
 }

@@ -85,40 +85,24 @@ static void gql_preset_on_created(void *data, int r, const struct aq_error *err)
     gql_call_done(call);
 }
 
-/* The amounts and the shared memory afterwards: what is not given is as 'old' has it. */
-static int gql_preset_read_props(const struct gql_call *call, const json_t *old, json_t **ret_slots,
-                                 const char **ret_shared, struct aq_error *err)
+static int gql_preset_save(struct gql_call *call, const char *name, bool is_new)
 {
     struct gql_value slots = mutation_prop(call, "resource_slots");
     struct gql_value shared = mutation_prop(call, "shared_memory");
-
-    *ret_shared = gql_is_given(shared) ? shared.text
-                                       : json_string_value(json_object_get(old, "shared_memory"));
-    if (!gql_is_given(slots)) {
-        *ret_slots = json_incref(json_object_get(old, "resource_slots"));
-        return *ret_slots ? 0 : api_fail_param(err, "resource_slots", "is required");
-    }
-    if (decode_json(slots.text, strlen(slots.text), ret_slots, err) < 0)
-        return err->code == ENOMEM ? -ENOMEM
-                                   : api_fail_param(err, "resource_slots", "is no JSON object");
-    return 0;
-}
-
-static int gql_preset_save(struct gql_call *call, const char *name, bool is_new)
-{
-    const json_t *old = json_object_get(presets_all(mutation_api(call)), name);
-    json_auto_t *slots = NULL;
-    const char *shared;
+    json_auto_t *amounts = NULL;
     struct aq_error err = { 0 };
 
     if (!mutation_may(call))
         return GQL_DONE;
-    if (is_new && old)
-        api_fail_param(&err, "name", "there is a preset '%.64s' already", name);
-    else if (!is_new && !old)
-        problem_no_such(&err, "resource preset", "there is no preset '%.64s'", name);
-    if (err.code || gql_preset_read_props(call, old, &slots, &shared, &err) < 0
-        || presets_change(mutation_api(call), name, slots, shared, mutation_who(call),
+    if (is_new && !gql_is_given(slots))
+        api_fail_param(&err, "resource_slots", "is required");
+    else if (gql_is_given(slots) && decode_json(slots.text, strlen(slots.text), &amounts, &err) < 0
+             && err.code != ENOMEM)
+        api_fail_param(&err, "resource_slots", "is no JSON object");
+    if (err.code
+        || presets_change(mutation_api(call),
+                          is_new ? OBJECT_SETTING_CREATE : OBJECT_SETTING_MODIFY, name, amounts,
+                          gql_is_given(shared) ? shared.text : NULL, mutation_who(call),
                           is_new ? gql_preset_on_created : mutation_on_done, call, &err)
                < 0)
         return mutation_refuse(call, &err);
@@ -143,7 +127,7 @@ static int gql_preset_delete(struct gql_call *call)
 
     if (!mutation_may(call))
         return GQL_DONE;
-    if (presets_change(mutation_api(call),
+    if (presets_change(mutation_api(call), OBJECT_SETTING_REMOVE,
                        gql_arg_text(call, SCHEMA_ARG_Mutations_delete_resource_preset_name), NULL,
                        NULL, mutation_who(call), mutation_on_done, call, &err)
         < 0)

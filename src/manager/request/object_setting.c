@@ -85,7 +85,8 @@ struct object_setting_change {
     const struct object_setting *setting;
     json_t **copy;
     char *member;
-    json_t *value; /* NULL = remove */
+    json_t *value;
+    enum object_setting_how how;
     json_t *fresh; /* all afterwards, by name */
     struct audit_who by;
     store_done_fn done;
@@ -100,36 +101,56 @@ static void object_setting_change_free(struct object_setting_change *change)
     free(change);
 }
 
-static int object_setting_apply(const struct object_setting_change *change, json_t *object,
-                                struct aq_error *err)
+/* What the member is afterwards, from what it is; '*ret' stays NULL if it is removed. */
+static int object_setting_make(const struct object_setting_change *change, const json_t *old,
+                               json_t **ret, struct aq_error *err)
 {
-    const struct object_setting *setting = change->setting;
+    const char *kind = change->setting->kind;
+    enum object_setting_how how = change->how;
 
-    if (!change->value)
-        return json_object_del(object, change->member) == 0
-                   ? 0
-                   : problem_no_such(err, setting->title, "there is no %s '%s'", setting->kind,
-                                     change->member);
-    if (!json_object_get(object, change->member) && json_object_size(object) >= setting->max)
-        return aq_fail_field(err, E2BIG, "name", "there are %zu already; remove one", setting->max);
-    return json_object_set(object, change->member, change->value) == 0 ? 0 : aq_fail_oom(err);
+    if (!old && (how == OBJECT_SETTING_REMOVE || how == OBJECT_SETTING_MODIFY))
+        return problem_no_such(err, change->setting->title, "there is no %s '%s'", kind,
+                               change->member);
+    if (old && how == OBJECT_SETTING_CREATE)
+        return aq_fail_as(err, EEXIST, "invalid-api-params", "name", "there is a %s '%s' already",
+                          kind, change->member);
+    if (!old || how == OBJECT_SETTING_PUT || how == OBJECT_SETTING_REMOVE) {
+        *ret = json_incref(change->value);
+        return 0;
+    }
+    *ret = json_copy((json_t *)(uintptr_t)old);
+    return json_object_update(*ret, change->value) == 0 ? 0 : aq_fail_oom(err);
+}
+
+static int object_setting_apply(const struct object_setting_change *change, json_t *object,
+                                json_t *value, struct aq_error *err)
+{
+    size_t max = change->setting->max;
+
+    if (!value)
+        return json_object_del(object, change->member) == 0 ? 0 : aq_fail_oom(err);
+    if (!json_object_get(object, change->member) && json_object_size(object) >= max)
+        return aq_fail_field(err, E2BIG, "name", "there are %zu already; remove one", max);
+    return json_object_set(object, change->member, value) == 0 ? 0 : aq_fail_oom(err);
 }
 
 /* On the store's thread, which sees every change that was queued before. */
 static int object_setting_write_change(struct store_tx *tx, void *data, struct aq_error *err)
 {
     struct object_setting_change *change = data;
-    json_auto_t *object = NULL, *before = NULL;
+    json_auto_t *object = NULL, *before = NULL, *after = NULL;
     int r = object_setting_read(tx, change->setting->name, &object, err);
 
     before = json_incref(json_object_get(object, change->member));
     if (r == 0)
-        r = object_setting_apply(change, object, err);
+        r = object_setting_make(change, before, &after, err);
+    if (r == 0)
+        r = object_setting_apply(change, object, after, err);
     if (r == 0)
         r = object_setting_write(tx, change->setting->name, object, &change->fresh, err);
     return r < 0 ? r
                  : object_setting_audit(tx, &change->by, change->setting->kind, change->member,
-                                        before, change->value, err);
+                                        before, after, err);
 }
 
 static void object_setting_on_written(void *data, int r, const struct aq_error *err)
@@ -145,8 +166,9 @@ static void object_setting_on_written(void *data, int r, const struct aq_error *
 }
 
 int object_setting_change(struct store *store, const struct object_setting *setting, json_t **copy,
-                          const char *member, json_t *value, const struct audit_who *by,
-                          store_done_fn done, void *data, struct aq_error *err)
+                          enum object_setting_how how, const char *member, json_t *value,
+                          const struct audit_who *by, store_done_fn done, void *data,
+                          struct aq_error *err)
 {
     struct object_setting_change *change = calloc(1, sizeof(*change));
 
@@ -158,6 +180,7 @@ int object_setting_change(struct store *store, const struct object_setting *sett
                                               .copy = copy,
                                               .member = strdup(member),
                                               .value = value,
+                                              .how = how,
                                               .by = *by,
                                               .done = done,
                                               .data = data };

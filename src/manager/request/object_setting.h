@@ -41,12 +41,21 @@ struct object_setting {
     size_t max;        /* members */
 };
 
-/* Set the member of the owner's copy '*copy' to 'value', which is taken; NULL = there is none any
- * more. 'done' comes when that is durable: -ENOENT for one to be removed that does not exist,
- * -E2BIG for one too many. -ENOMEM at once.
+enum object_setting_how {
+    OBJECT_SETTING_PUT,    /* whatever there was */
+    OBJECT_SETTING_CREATE, /* -EEXIST "name" if there is one */
+    OBJECT_SETTING_MODIFY, /* members of 'value' over those that there are; -ENOENT */
+    OBJECT_SETTING_MERGE,  /* the same, or a new one */
+    OBJECT_SETTING_REMOVE, /* 'value' is NULL; -ENOENT */
+};
+
+/* Change the member of the owner's copy '*copy' to 'value', which is taken. What there was is what
+ * every change before has left. 'done' comes when it is durable: -E2BIG for one too many, or as
+ * 'how' has it. -ENOMEM at once.
  */
 int object_setting_change(struct store *store, const struct object_setting *setting, json_t **copy,
-                          const char *member, json_t *value, const struct audit_who *by,
-                          store_done_fn done, void *data, struct aq_error *err);
+                          enum object_setting_how how, const char *member, json_t *value,
+                          const struct audit_who *by, store_done_fn done, void *data,
+                          struct aq_error *err);
 
 #endif

@@ -66,19 +66,21 @@ int owner_policies_change(struct api *api, enum owner_policy_kind kind, const ch
 {
     const struct object_setting *setting = &owner_policies_settings[kind];
     const json_t *old = json_object_get(api->owner_policies[kind], name);
-    json_t *policy = NULL;
+    json_auto_t *policy = NULL;
     int r = owner_policies_check(name, old, is_new, members, setting, err);
 
     if (r < 0)
         return r;
     if (members) {
-        policy = old ? json_copy((json_t *)(uintptr_t)old)
+        policy = old ? json_object()
                      : json_pack("{s:I}", "created_usec", (json_int_t)clock_realtime_usec());
-        if (json_object_update(policy, (json_t *)(uintptr_t)members) < 0) {
-            json_decref(policy);
+        if (json_object_update(policy, (json_t *)(uintptr_t)members) < 0)
             return aq_fail_oom(err);
-        }
     }
-    return object_setting_change(core_store(api->core), setting, &api->owner_policies[kind], name,
-                                 policy, by, done, data, err);
+    return object_setting_change(core_store(api->core), setting, &api->owner_policies[kind],
+                                 !members ? OBJECT_SETTING_REMOVE
+                                 : is_new ? OBJECT_SETTING_CREATE
+                                 : old    ? OBJECT_SETTING_MODIFY
+                                          : OBJECT_SETTING_MERGE,
+                                 name, json_incref(policy), by, done, data, err);
 }

@@ -94,43 +94,60 @@ static int presets_read_slots(const struct api *api, const json_t *slots, json_t
     return strbuf_ok(&text) && (*ret = json_load_string(text.data, 0)) ? 0 : aq_fail_oom(err);
 }
 
-int presets_make(const struct api *api, const char *name, const json_t *slots,
-                 const char *shared_memory, json_t **ret, struct aq_error *err)
+static int presets_read_shared(const char *text, json_t **ret, struct aq_error *err)
 {
-    char text[AMOUNT_TEXT_MAX];
-    json_t *amounts = NULL, *memory = NULL;
+    char size[AMOUNT_TEXT_MAX];
     int64_t bytes;
-    int r = presets_check_name(name, err);
 
-    if (r < 0 || (r = presets_read_slots(api, slots, &amounts, err)) < 0)
-        return r;
-    if (!shared_memory) {
-        memory = json_null();
-    } else if (slot_amount_parse(shared_memory, strlen(shared_memory), SLOT_BYTES, false, "shmem",
-                                 &bytes, NULL)
-               == 0) {
-        memory = json_string(slot_amount_format(bytes, SLOT_BYTES, text));
-    } else {
-        json_decref(amounts);
-        return api_fail_param(err, "shared_memory", "'%.32s' is no size such as 64m",
-                              shared_memory);
-    }
-    *ret = json_pack("{s:o, s:o}", "resource_slots", amounts, "shared_memory", memory);
+    if (slot_amount_parse(text, strlen(text), SLOT_BYTES, false, "shmem", &bytes, NULL) < 0)
+        return api_fail_param(err, "shared_memory", "'%.32s' is no size such as 64m", text);
+    *ret = json_string(slot_amount_format(bytes, SLOT_BYTES, size));
     return *ret ? 0 : aq_fail_oom(err);
 }
 
-int presets_change(struct api *api, const char *name, const json_t *slots,
-                   const char *shared_memory, const struct audit_who *by, store_done_fn done,
-                   void *data, struct aq_error *err)
+/* Those that are given. */
+static int presets_set_members(const struct api *api, const json_t *slots,
+                               const char *shared_memory, json_t *preset, struct aq_error *err)
+{
+    json_auto_t *amounts = NULL, *memory = NULL;
+    int r = slots ? presets_read_slots(api, slots, &amounts, err) : 0;
+
+    if (r == 0 && shared_memory)
+        r = presets_read_shared(shared_memory, &memory, err);
+    if (r == 0
+        && ((amounts && json_object_set(preset, "resource_slots", amounts) < 0)
+            || (memory && json_object_set(preset, "shared_memory", memory) < 0)))
+        r = aq_fail_oom(err);
+    return r;
+}
+
+int presets_make(const struct api *api, const char *name, const json_t *slots,
+                 const char *shared_memory, json_t **ret, struct aq_error *err)
+{
+    json_auto_t *preset = json_pack("{s:n}", "shared_memory");
+    int r = preset ? presets_check_name(name, err) : aq_fail_oom(err);
+
+    if (r == 0 && (r = presets_set_members(api, slots, shared_memory, preset, err)) == 0)
+        *ret = json_incref(preset);
+    return r;
+}
+
+int presets_change(struct api *api, enum object_setting_how how, const char *name,
+                   const json_t *slots, const char *shared_memory, const struct audit_who *by,
+                   store_done_fn done, void *data, struct aq_error *err)
 {
     static const struct object_setting setting = {
         .name = SETTING_PRESETS, .kind = "preset", .title = "resource preset", .max = PRESETS_MAX
     };
-    json_t *preset = NULL;
-    int r = slots ? presets_make(api, name, slots, shared_memory, &preset, err)
-                  : presets_check_name(name, err);
+    json_auto_t *preset = NULL;
+    int r = presets_check_name(name, err);
 
+    if (r == 0 && how == OBJECT_SETTING_MODIFY)
+        r = (preset = json_object()) ? presets_set_members(api, slots, shared_memory, preset, err)
+                                     : aq_fail_oom(err);
+    else if (r == 0 && how != OBJECT_SETTING_REMOVE)
+        r = presets_make(api, name, slots, shared_memory, &preset, err);
     return r < 0 ? r
-                 : object_setting_change(core_store(api->core), &setting, &api->presets, name,
-                                         preset, by, done, data, err);
+                 : object_setting_change(core_store(api->core), &setting, &api->presets, how, name,
+                                         json_incref(preset), by, done, data, err);
 }

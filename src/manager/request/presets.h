@@ -8,6 +8,7 @@
 #define AQ_MANAGER_REQUEST_PRESETS_H
 
 #include "manager/request/api.h"
+#include "manager/request/object_setting.h"
 
 #define PRESETS_MAX 100
 #define PRESET_NAME_MAX 64
@@ -22,13 +23,13 @@ const json_t *presets_all(const struct api *api);
 /* The members "name", "resource_slots" and "shared_memory" of one. */
 void presets_write(const char *name, const json_t *preset, bool sizes_are_text, struct jsonw *w);
 
-/* Set the preset from now on; 'slots' NULL = there is none any more. 'done' comes when that is
- * durable: -ENOENT for one to be removed that does not exist, -E2BIG for one too many. Refused
- * at once: -EINVAL with "name", "resource_slots" or "shared_memory" as field, -ENOMEM.
+/* 'slots' is required but to modify, where NULL stays, and to remove one. 'done' comes as that of
+ * object_setting_change(). Refused at once: -EINVAL with "name", "resource_slots" or
+ * "shared_memory" as field, -ENOMEM.
  */
-int presets_change(struct api *api, const char *name, const json_t *slots,
-                   const char *shared_memory, const struct audit_who *by, store_done_fn done,
-                   void *data, struct aq_error *err);
+int presets_change(struct api *api, enum object_setting_how how, const char *name,
+                   const json_t *slots, const char *shared_memory, const struct audit_who *by,
+                   store_done_fn done, void *data, struct aq_error *err);
 
 /* ---- several, with something else ---- */
 
