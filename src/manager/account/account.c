@@ -113,6 +113,7 @@ struct account_change *account_change_new(struct api *api, struct arena *arena,
 
 void account_change_drop(struct account_change *change)
 {
+    core_unclaim(change->api->core, change->batch);
     event_batch_free(AQ_TAKE(change->batch));
 }
 
@@ -201,8 +202,9 @@ int account_change_save(struct account_change *change, const struct audit_who *b
         core_save(core, AQ_TAKE(change->batch), &change->by, account_on_saved, change);
         return 0;
     }
-    if (store_read(core_store(core), account_hash_password, account_on_hashed, change) == 0)
+    if (core_claim(core, change->batch, err) == 0
+        && store_read(core_store(core), account_hash_password, account_on_hashed, change) == 0)
         return 0;
     account_change_drop(change);
-    return aq_fail_oom(err);
+    return err->code ? -err->code : aq_fail_oom(err);
 }

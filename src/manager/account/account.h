@@ -122,7 +122,7 @@ int account_change_remove_keypair(struct account_change *change, const char *acc
                                   struct aq_error *err);
 
 /* 'by' is copied. 'done' comes later, once the change is durable and in memory, or with why it is not.
- * -ENOMEM: it does not come, and nothing is changed.
+ * -EBUSY as core_claim() says it, -ENOMEM: it does not come, and nothing is changed.
  */
 int account_change_save(struct account_change *change, const struct audit_who *by,
                         core_done_fn done, void *data, struct aq_error *err);

@@ -341,8 +341,17 @@ void core_set_fifo_retries(struct core *core, uint32_t count);
  */
 void core_set_logins(struct core *core, char *auths);
 
+/* Nobody else changes the rows of this batch, which is borrowed, until core_save() has ended or
+ * core_unclaim(): for who has more to do between making and saving it. Of a batch that is claimed
+ * already nothing happens. -EBUSY "conflict": another batch, on its way, changes or removes one of
+ * the rows, or gives one of their names away. -ENOMEM.
+ */
+int core_claim(struct core *core, const struct event_batch *batch, struct aq_error *err);
+void core_unclaim(struct core *core, const struct event_batch *batch);
+
 /* Write and apply changes of accounts: EVENT_DOMAIN_SAVED .. _ACCOUNT_PURGED,
- * checked by the caller. Takes the batch in any case.
+ * checked by the caller and made in this turn, or claimed. Takes the batch in any case. Fails as
+ * core_claim() does, too.
  */
 void core_save(struct core *core, struct event_batch *batch, const struct audit_who *by,
                core_done_fn done, void *data);

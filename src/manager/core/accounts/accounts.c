@@ -6,9 +6,7 @@
 
 #include "base/log.h"
 #include "manager/core/accounts/access.h"
-#include "manager/core/accounts/account_audit.h"
 #include "manager/core/accounts/accounts.h"
-#include "manager/core/commit/proposal.h"
 #include "manager/core/scheduling/queue.h"
 #include "manager/core/scheduling/sched_sync.h"
 #include "manager/core/state/deferred.h"
@@ -272,17 +270,4 @@ void accounts_apply(struct core *core, struct event *e)
         return;
     }
     accounts_recheck(core);
-}
-
-void core_save(struct core *core, struct event_batch *batch, const struct audit_who *by,
-               core_done_fn done, void *data)
-{
-    if (account_audit_add(core, batch, by) == 0) {
-        proposal_commit_command(core, batch, done, data);
-        return;
-    }
-    event_batch_free(batch);
-    if (done)
-        core_defer(core, done, data, -ENOMEM,
-                   &(struct aq_error){ .code = ENOMEM, .text = "out of memory" });
 }

@@ -255,16 +255,17 @@ void core_note_change(struct core *core, const struct audit_change *change,
         proposal_commit_audited(core, batch, by, change, done, data);
 }
 
-void proposal_commit_command(struct core *core, struct event_batch *batch, core_done_fn done,
-                             void *data)
+int proposal_commit_command(struct core *core, struct event_batch *batch, core_done_fn done,
+                            void *data)
 {
     struct proposal_command *c = calloc(1, sizeof(*c));
 
     if (c) {
         *c = (struct proposal_command){ core, done, data };
         if (store_commit(core->store, batch, proposal_on_command, c) == 0)
-            return;
+            return 0;
     }
     free(c);
     proposal_refuse_oom(core, batch, done, data);
+    return -ENOMEM;
 }

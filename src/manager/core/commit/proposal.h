@@ -51,8 +51,8 @@ void proposal_commit(struct core *core);
 void proposal_commit_audited(struct core *core, struct event_batch *batch,
                              const struct audit_who *by, const struct audit_change *change,
                              core_done_fn done, void *data);
-/* The same of one that has its entries, or none. */
-void proposal_commit_command(struct core *core, struct event_batch *batch, core_done_fn done,
-                             void *data);
+/* The same of one that has its entries, or none. -ENOMEM: the batch is gone, before 'done' is told. */
+int proposal_commit_command(struct core *core, struct event_batch *batch, core_done_fn done,
+                            void *data);
 
 #endif

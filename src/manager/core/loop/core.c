@@ -216,6 +216,7 @@ int core_new(const struct core_conf *conf, struct core **ret, struct aq_error *e
     list_init(&core->session_uses.unsaved);
     list_init(&core->deferred);
     list_init(&core->deferred_spares);
+    list_init(&core->claims);
     list_init(&core->subscribers);
     list_init(&core->image_jobs);
     list_init(&core->service_jobs);

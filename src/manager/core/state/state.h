@@ -138,6 +138,7 @@ struct core {
     struct list deferred;        /* callbacks for the next turn */
     struct list deferred_spares; /* for answers while memory is short */
     size_t deferred_spare_count;
+    struct list claims; /* accounts/claims.c */
     struct {
         struct map connected; /* id -> struct proxy */
         core_proxy_fn *on_message;
