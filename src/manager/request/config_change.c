@@ -27,6 +27,7 @@ void config_change_free(struct config_change *change)
         return;
     free(change->from);
     free(change->to);
+    free(change->object);
     config_entries_done(&change->puts);
     config_settings_done(&change->settings);
     config_audit_done(&change->audit);
@@ -150,6 +151,21 @@ static int config_change_write_audit(struct store_tx *tx, const struct config_ch
     return config_audit_write(tx, &change->audit, action, key, err);
 }
 
+/* What every change before has left, which may be other than what was there when this was asked. */
+static int config_change_check_object(struct store_tx *tx, const struct config_change *change,
+                                      struct aq_error *err)
+{
+    AQ_CLEANUP(config_entries_done) struct config_entries there = { 0 };
+    int r = config_entries_read(tx, change->object, true, &there, err);
+
+    if (r < 0 || change->is_new == (there.count == 0))
+        return r < 0 ? r : 0;
+    if (change->is_new)
+        return aq_fail_as(err, EEXIST, "invalid-api-params", "name", "there is '%s' already",
+                          change->object);
+    return problem_no_such(err, "configuration key", "there is nothing at '%s'", change->object);
+}
+
 static int config_change_write(struct store_tx *tx, void *data, struct aq_error *err)
 {
     struct config_change *change = data;
@@ -157,7 +173,9 @@ static int config_change_write(struct store_tx *tx, void *data, struct aq_error 
 
     if (!(change->result.named = json_array()))
         return aq_fail_oom(err);
-    if (change->from)
+    if (change->object)
+        r = config_change_check_object(tx, change, err);
+    if (r == 0 && change->from)
         r = config_change_remove(tx, change, err);
     if (r == 0)
         r = config_change_put_all(tx, change, err);

@@ -30,6 +30,8 @@ struct config_change {
     bool below; /* with what is below it */
     char *to;   /* it goes there with what is below it; NULL = nowhere */
     struct config_entries puts;
+    char *object; /* the key of what is changed, which must be there; NULL = of nothing */
+    bool is_new;  /* it must not be there */
     bool dry_run; /* find out what would be, and change nothing */
 
     /* config_change.c's own */
@@ -47,7 +49,7 @@ void config_change_free(struct config_change *change);
 AQ_DEFINE_CLEANUP(struct config_change, config_change_free)
 
 /* Takes the change, also if it fails. 0, or -ENOMEM and 'done' is not called. Results: -EINVAL
- * names a key with a value that it cannot have, -E2BIG, -ENOENT nothing to be moved.
+ * names a key with a value that it cannot have, -E2BIG, -ENOENT nothing to be moved, or no such object, -EEXIST there is one.
  */
 int config_change_start(struct config_change *change, config_done_fn *done, void *data,
                         struct aq_error *err);
