@@ -8,6 +8,7 @@
 
 /* After so many errors the rest is not looked at. */
 #define VARIABLE_ERRORS_MAX 50
+#define TEXT_SHOWN_MAX 1024
 
 struct coerce_json_reader {
     struct coerce *coerce;
@@ -59,6 +60,20 @@ static void coerce_json_show_array(const json_t *json, unsigned depth, struct st
     strbuf_addc(out, ']');
 }
 
+/* Of a long text the beginning: what is said after it would be cut off. */
+static void coerce_json_show_text(const json_t *json, struct strbuf *out)
+{
+    const char *text = json_string_value(json);
+    size_t len = json_string_length(json), shown = AQ_MIN(len, (size_t)TEXT_SHOWN_MAX);
+    struct jsonw w = jsonw_make(out);
+
+    while (shown < len && ((unsigned char)text[shown] & 0xc0) == 0x80)
+        shown--;
+    jsonw_strn(&w, text, shown);
+    if (shown < len)
+        strbuf_addf(out, "... %zu more bytes", len - shown);
+}
+
 /* A value in a message, as graphql-js's inspect() shows it: two levels deep,
  * ten elements wide.
  */
@@ -77,7 +92,7 @@ static void coerce_json_show(const json_t *json, unsigned depth, struct strbuf *
         coerce_json_show_array(json, depth, out);
         break;
     case JSON_STRING:
-        jsonw_strn(&w, json_string_value(json), json_string_length(json));
+        coerce_json_show_text(json, out);
         break;
     case JSON_REAL:
         strbuf_adds(out, number_format(json_real_value(json), number));

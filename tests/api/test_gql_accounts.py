@@ -190,7 +190,7 @@ def test_a_new_user_signs_with_the_keypair_that_comes_along(cluster, admin, fres
 
 
 def test_projects_of_a_new_user_are_of_the_domain(admin, fresh):
-    refuse(admin, "create_user", "groups: ", email=f"{fresh}@example.com",
+    refuse(admin, "create_user", "group_ids: ", email=f"{fresh}@example.com",
            props={"domain_name": "default", "password": "long enough",
                   "group_ids": ["2de2b969-1d04-48a6-af16-0bc8adb30000"]})
     assert row(admin, "users", "email", f"{fresh}@example.com") is None

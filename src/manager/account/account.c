@@ -5,6 +5,7 @@
 #include "manager/account/account.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -31,12 +32,20 @@ const char *account_keep(struct account_row *row, const char *text)
     return copy;
 }
 
-void account_slots(struct account_row *row, const json_t *given, const struct slots *old,
-                   struct slots *ret)
+void account_slots(struct account_row *row, const char *name, const json_t *given,
+                   const struct slots *old, struct slots *ret)
 {
+    char field[sizeof(row->err.field)];
+    struct aq_error why = { 0 };
+
     if (given) {
-        if (slots_from_json(given, core_slot_types(row->api->core), ret, &row->err) == -EINVAL)
-            row->err.kind = "invalid-api-params";
+        if (slots_from_json(given, core_slot_types(row->api->core), ret, &why) == -ENOMEM)
+            aq_fail_oom(&row->err);
+        if (why.code && !row->err.code) {
+            (void)snprintf(field, sizeof(field), "%.40s%s%.38s", name, why.field[0] ? "." : "",
+                           why.field);
+            api_fail_param(&row->err, field, "%s", why.text);
+        }
     } else if (old && slots_copy(ret, old) < 0) {
         aq_fail_oom(&row->err);
     }
@@ -61,7 +70,7 @@ int account_copy_user(struct user *ret, const struct user *user)
     ret->full_name = account_text(&row, user->full_name, NULL);
     ret->domain = account_text(&row, user->domain, NULL);
     ret->allowed_client_ip = account_text(&row, user->allowed_client_ip, NULL);
-    account_slots(&row, NULL, &user->total_slots, &ret->total_slots);
+    account_slots(&row, NULL, NULL, &user->total_slots, &ret->total_slots);
     if (row.err.code)
         return -ENOMEM;
     if (user->project_count == 0)

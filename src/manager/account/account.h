@@ -59,8 +59,9 @@ ACCOUNT_KIND(resource_group);
 
 /* A copy of 'given', or of 'old' if NULL; NULL if both are. */
 char *account_text(struct account_row *row, const char *given, const char *old);
-void account_slots(struct account_row *row, const json_t *given, const struct slots *old,
-                   struct slots *ret);
+/* 'given' is the parameter of this name. */
+void account_slots(struct account_row *row, const char *name, const json_t *given,
+                   const struct slots *old, struct slots *ret);
 bool account_bool(enum maybe given, bool old);
 /* A copy in the request's arena. */
 const char *account_keep(struct account_row *row, const char *text);

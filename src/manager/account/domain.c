@@ -10,14 +10,14 @@ struct domain_params {
 
 /* clang-format off */
 #define CHANGES                                                                                    \
-    { "description", FIELD_STR, FIELD_NULLABLE, offsetof(struct domain_params, description), 0, 512 },    \
+    { "description", FIELD_STR, FIELD_NULLABLE | FIELD_LINES, offsetof(struct domain_params, description), 0, 512 },    \
     { "is_active", FIELD_MAYBE, 0, offsetof(struct domain_params, is_active) },                           \
     { "total_slots|total_resource_slots", FIELD_OBJECT, 0, offsetof(struct domain_params, total_slots),   \
       .doc = "missing slots are unlimited" }
 /* clang-format on */
 
 const struct field account_domain_create[] = {
-    { "name", FIELD_STR, FIELD_REQUIRED, offsetof(struct domain_params, name), 1, 64 },
+    { "name", FIELD_STR, FIELD_REQUIRED | FIELD_LINE, offsetof(struct domain_params, name), 1, 64 },
     CHANGES,
     FIELD_END,
 };
@@ -43,7 +43,8 @@ static void domain_fill(struct account_row *row)
     domain->name = account_text(row, params->name, old ? old->name : NULL);
     domain->description = account_text(row, params->description, old ? old->description : NULL);
     domain->is_active = account_bool(params->is_active, old ? old->is_active : true);
-    account_slots(row, params->total_slots, old ? &old->total_slots : NULL, &domain->total_slots);
+    account_slots(row, "total_slots", params->total_slots, old ? &old->total_slots : NULL,
+                  &domain->total_slots);
 }
 
 static void domain_select_row(struct account_row *row, struct store_query *query)

@@ -31,7 +31,8 @@ struct policy_params {
 /* clang-format on */
 
 const struct field account_policy_create[] = {
-    { "name", FIELD_STR, FIELD_REQUIRED, offsetof(struct policy_params, name), 1, 256 },
+    { "name", FIELD_STR, FIELD_REQUIRED | FIELD_LINE, offsetof(struct policy_params, name), 1,
+      256 },
     CHANGES,
     FIELD_END,
 };
@@ -61,8 +62,8 @@ static void policy_fill(struct account_row *row)
     policy->is_active = old->is_active;
     policy->unlimited_unspecified = account_bool(params->unlimited_unspecified,
                                                  old->unlimited_unspecified);
-    account_slots(row, params->total_slots, &old->total_slots, &policy->total_slots);
-    account_slots(row, params->max_pending_slots, &old->max_pending_slots,
+    account_slots(row, "total_slots", params->total_slots, &old->total_slots, &policy->total_slots);
+    account_slots(row, "max_pending_slots", params->max_pending_slots, &old->max_pending_slots,
                   &policy->max_pending_slots);
 #define CHOOSE(member, type) \
     policy->member = params->member == UNSET ? old->member : (type)params->member

@@ -15,21 +15,22 @@ struct project_params {
 
 /* clang-format off */
 #define CHANGES                                                                                    \
-    { "description", FIELD_STR, FIELD_NULLABLE, offsetof(struct project_params, description), 0, 512 },    \
+    { "description", FIELD_STR, FIELD_NULLABLE | FIELD_LINES, offsetof(struct project_params, description), 0, 512 },    \
     { "is_active", FIELD_MAYBE, 0, offsetof(struct project_params, is_active) },                           \
     { "total_slots|total_resource_slots", FIELD_OBJECT, 0, offsetof(struct project_params, total_slots),   \
       .doc = "missing slots are unlimited" }
 /* clang-format on */
 
 const struct field account_project_create[] = {
-    { "name", FIELD_STR, FIELD_REQUIRED, offsetof(struct project_params, name), 1, 64 },
+    { "name", FIELD_STR, FIELD_REQUIRED | FIELD_LINE, offsetof(struct project_params, name), 1,
+      64 },
     { "domain", FIELD_STR, FIELD_REQUIRED, offsetof(struct project_params, domain), 1, 64 },
     CHANGES,
     FIELD_END,
 };
 
 const struct field account_project_change[] = {
-    { "name", FIELD_STR, 0, offsetof(struct project_params, name), 1, 64 },
+    { "name", FIELD_STR, FIELD_LINE, offsetof(struct project_params, name), 1, 64 },
     CHANGES,
     FIELD_END,
 };
@@ -68,7 +69,8 @@ static void project_fill(struct account_row *row)
     project->domain = account_text(row, params->domain, old ? old->domain : NULL);
     project->description = account_text(row, params->description, old ? old->description : NULL);
     project->is_active = account_bool(params->is_active, old ? old->is_active : true);
-    account_slots(row, params->total_slots, old ? &old->total_slots : NULL, &project->total_slots);
+    account_slots(row, "total_slots", params->total_slots, old ? &old->total_slots : NULL,
+                  &project->total_slots);
 }
 
 static void project_select_row(struct account_row *row, struct store_query *query)

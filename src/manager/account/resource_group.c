@@ -24,7 +24,7 @@ struct resource_group_params {
 
 /* clang-format off */
 #define CHANGES                                                                                    \
-    { "description", FIELD_STR, FIELD_NULLABLE, offsetof(struct resource_group_params, description), 0, 512 },    \
+    { "description", FIELD_STR, FIELD_NULLABLE | FIELD_LINES, offsetof(struct resource_group_params, description), 0, 512 },    \
     { "is_active", FIELD_MAYBE, 0, offsetof(struct resource_group_params, is_active) },                           \
     { "scheduler", FIELD_STR, 0, offsetof(struct resource_group_params, scheduler), 1, 64, \
       .doc = "fifo, lifo, drf or fair-share" },                                                     \
@@ -63,7 +63,8 @@ struct resource_group_params {
 /* clang-format on */
 
 const struct field account_resource_group_create[] = {
-    { "name", FIELD_STR, FIELD_REQUIRED, offsetof(struct resource_group_params, name), 1, 64 },
+    { "name", FIELD_STR, FIELD_REQUIRED | FIELD_LINE, offsetof(struct resource_group_params, name),
+      1, 64 },
     CHANGES,
     FIELD_END,
 };

@@ -17,7 +17,7 @@ struct user_params {
 
 /* clang-format off */
 #define CHANGES                                                                                    \
-    { "full_name", FIELD_STR, FIELD_NULLABLE, offsetof(struct user_params, full_name), 0, 128 },        \
+    { "full_name", FIELD_STR, FIELD_NULLABLE | FIELD_LINE, offsetof(struct user_params, full_name), 0, 128 },        \
     { "role", FIELD_STR, 0, offsetof(struct user_params, role), 1, 16,                                  \
       .doc = "superadmin, admin, user or monitor" },                                               \
     { "status", FIELD_STR, 0, offsetof(struct user_params, status), 1, 32,                              \
@@ -38,16 +38,17 @@ struct user_params {
 /* clang-format on */
 
 const struct field account_user_create[] = {
-    { "email", FIELD_STR, FIELD_REQUIRED, offsetof(struct user_params, email), 3, 255 },
-    { "username", FIELD_STR, FIELD_NULLABLE, offsetof(struct user_params, username), 1, 64,
-      .doc = "default: the e-mail address" },
+    { "email", FIELD_STR, FIELD_REQUIRED | FIELD_LINE, offsetof(struct user_params, email), 3,
+      255 },
+    { "username", FIELD_STR, FIELD_NULLABLE | FIELD_LINE, offsetof(struct user_params, username), 1,
+      64, .doc = "default: the e-mail address" },
     { "domain", FIELD_STR, FIELD_REQUIRED, offsetof(struct user_params, domain), 1, 64 },
     CHANGES,
     FIELD_END,
 };
 
 const struct field account_user_change[] = {
-    { "username", FIELD_STR, 0, offsetof(struct user_params, username), 1, 64 },
+    { "username", FIELD_STR, FIELD_LINE, offsetof(struct user_params, username), 1, 64 },
     CHANGES,
     FIELD_END,
 };
@@ -190,7 +191,8 @@ static void user_fill(struct account_row *row)
                                                  old ? old->allowed_client_ip : NULL);
     user->need_password_change = account_bool(params->need_password_change,
                                               old && old->need_password_change);
-    account_slots(row, params->total_slots, old ? &old->total_slots : NULL, &user->total_slots);
+    account_slots(row, "total_slots", params->total_slots, old ? &old->total_slots : NULL,
+                  &user->total_slots);
     user->max_concurrent_sessions = params->max_concurrent_sessions >= 0
                                         ? (int)params->max_concurrent_sessions
                                     : old ? old->max_concurrent_sessions

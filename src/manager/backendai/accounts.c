@@ -271,7 +271,7 @@ static int backendai_fill_project(struct backendai_import *import, struct backen
     event->project.domain = account_text(&parts, row->domain, NULL);
     event->project.description = account_text(&parts, backendai_description(import, row), NULL);
     event->project.is_active = account_bool(row->is_active, true);
-    account_slots(&parts, slots, NULL, &event->project.total_slots);
+    account_slots(&parts, "total_resource_slots", slots, NULL, &event->project.total_slots);
     json_decref(slots);
     if (parts.err.code)
         *err = parts.err;

@@ -179,6 +179,7 @@ static int account_mutation_save(struct gql_call *call,
         return gql_call_fail(call, "out of memory");
     if (fill(m, &err) < 0) {
         account_change_drop(m->change);
+        mutation_name_field(call, m->noun->kind, m->noun->key, &err);
         return mutation_refuse(call, &err);
     }
     if (account_change_save(m->change, mutation_who(call), account_mutation_on_saved, m, &err) < 0)

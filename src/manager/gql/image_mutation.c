@@ -15,9 +15,21 @@
 #include "manager/gql/image_mutation.h"
 #include "model/reference.h"
 
+#define COMMAND_LIST_MAX 1000 /* images, and agents, of one mutation */
+
 static int image_mutation_finish_plain(struct gql_call *call, bool ok, const char *msg)
 {
     return mutation_finish(call, ok, msg, NULL);
+}
+
+/* What is wrong with an argument; NULL if memory is short. */
+static const char *image_mutation_of_field(const struct gql_call *call, const char *argument,
+                                           const struct aq_error *err)
+{
+    char text[sizeof(err->text) + 32];
+
+    (void)snprintf(text, sizeof(text), "%s: %s", argument, err->text);
+    return arena_strdup(call->arena, text);
 }
 
 /* ---- aliases ---- */
@@ -39,7 +51,10 @@ static int image_mutation_change_alias(struct gql_call *call, const char *alias,
     if (image_aliases_change(mutation_api(call), alias ? alias : "", image, mutation_who(call),
                              image_mutation_on_aliased, call, &err)
         < 0)
-        return image_mutation_finish_plain(call, false, err.text);
+        return image_mutation_finish_plain(
+            call, false,
+            image_mutation_of_field(call, strcmp(err.field, "image") == 0 ? "target" : "alias",
+                                    &err));
     return GQL_LATER;
 }
 
@@ -78,9 +93,10 @@ static int image_mutation_read_limits(const struct gql_call *call, struct slots 
     int r = least && most ? 0 : -ENOMEM;
 
     for (uint32_t i = 0; r == 0 && i < limits.count; i++)
-        if (gql_is_given(limits.items[i])
-            && (image_mutation_add_bound(&limits.items[i], 1, least) < 0
-                || image_mutation_add_bound(&limits.items[i], 2, most) < 0))
+        if (!gql_is_given(limits.items[i]))
+            return api_fail_param(err, "resource_limits", "[%u] is null", i);
+        else if (image_mutation_add_bound(&limits.items[i], 1, least) < 0
+                 || image_mutation_add_bound(&limits.items[i], 2, most) < 0)
             r = -ENOMEM;
     if (r < 0)
         return aq_fail_oom(err);
@@ -116,8 +132,11 @@ static int image_mutation_modify(struct gql_call *call)
         || image_mutation_read_limits(call, &min, &max, &err) < 0
         || image_limits_set(mutation_api(call), target ? target : "", &min, &max,
                             mutation_who(call), mutation_on_done, call, &err)
-               < 0)
+               < 0) {
+        if (strcmp(err.field, "image") == 0)
+            (void)snprintf(err.field, sizeof(err.field), "target");
         return mutation_refuse(call, &err);
+    }
     return GQL_LATER;
 }
 
@@ -229,20 +248,23 @@ const char *image_mutation_check_lists(struct gql_call *call, const struct gql_v
     struct aq_error err = { 0 };
     struct reference ref;
 
+    if (images->count > COMMAND_LIST_MAX || agents->count > COMMAND_LIST_MAX)
+        return images->count > COMMAND_LIST_MAX ? "references: more than 1000"
+                                                : "target_agents: more than 1000";
     for (uint32_t i = 0; i < images->count; i++) {
         const char *name = images->items[i].kind == GQL_STRING ? images->items[i].text : "";
 
         if (digest_is_valid(name))
             continue;
         if (reference_parse(name, NULL, &ref, &err) < 0)
-            return arena_strdup(call->arena, err.text);
+            return image_mutation_of_field(call, "references", &err);
         reference_done(&ref);
     }
     for (uint32_t i = 0; i < agents->count; i++)
         if (agents->items[i].kind != GQL_STRING
             || !core_find_agent(mutation_api(call)->core, agents->items[i].text))
             return "No such agent instance.";
-    return images->count ? NULL : "no image is named";
+    return images->count ? NULL : "references: no image is named";
 }
 
 static int image_mutation_start(struct mutation_commands *commands)
@@ -342,7 +364,8 @@ static int image_mutation_forget(struct gql_call *call)
     if (reference_parse(image_aliases_resolve(mutation_api(call), name ? name : ""), NULL, &ref,
                         &err)
         < 0)
-        return image_mutation_finish_plain(call, false, err.text);
+        return image_mutation_finish_plain(call, false,
+                                           image_mutation_of_field(call, "reference", &err));
     commands = image_mutation_commands_new(call);
     count = commands ? image_mutation_send_to_chosen(
                 commands, mutation_api(call),

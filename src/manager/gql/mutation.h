@@ -48,6 +48,11 @@ const struct audit_who *mutation_who(const struct gql_call *call);
  */
 int mutation_props(const struct gql_call *call, const struct account_kind *kind, const char *kept,
                    json_t **ret, struct aq_error *err);
+/* The field of an error of the account's row, REST's, becomes the schema's; of a new row
+ * REST's 'key' is the first argument.
+ */
+void mutation_name_field(const struct gql_call *call, const struct account_kind *kind,
+                         const char *key, struct aq_error *err);
 /* A member of 'props'; null if it was not given. */
 struct gql_value mutation_prop(const struct gql_call *call, const char *name);
 

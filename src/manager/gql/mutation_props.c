@@ -3,6 +3,8 @@
  * decode. What has no meaning here and restricts nobody is left out; what would be without
  * the effect that was asked for is refused.
  */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "manager/gql/mutation.h"
@@ -54,7 +56,7 @@ static const struct prop_rule prop_rules[] = {
     { .name = "main_access_key", .how = PROP_ONLY, .why = "all keypairs of a user are equal" },
     { .name = "max_concurrent_sftp_sessions", .how = PROP_IGNORED },
     { .name = "max_pending_session_count", .how = PROP_AS, .as = "max_pending_sessions" },
-    { .name = "max_pending_session_resource_slots", .how = PROP_JSON },
+    { .name = "max_pending_session_resource_slots", .how = PROP_JSON, .as = "max_pending_slots" },
     { .name = "max_quota_scope_size", .how = PROP_IGNORED },
     { .name = "max_session_lifetime", .how = PROP_AS, .as = "max_session_lifetime_sec" },
     { .name = "max_vfolder_count", .how = PROP_IGNORED },
@@ -70,12 +72,13 @@ static const struct prop_rule prop_rules[] = {
       .as = "default",
       .why = "all projects have the policy 'default'",
       .kind = &account_project },
+    { .name = "resource_policy", .how = PROP_AS, .as = "policy", .kind = &account_keypair },
     { .name = "scheduler_opts", .how = PROP_JSON },
     { .name = "sudo_session_enabled",
       .how = PROP_ONLY,
       .as = "false",
       .why = "programs cannot be given sudo" },
-    { .name = "total_resource_slots", .how = PROP_JSON },
+    { .name = "total_resource_slots", .how = PROP_JSON, .as = "total_slots" },
     { .name = "totp_activated",
       .how = PROP_ONLY,
       .as = "false",
@@ -86,7 +89,7 @@ static const struct prop_rule prop_rules[] = {
       .as = "false",
       .why = "[network] of the agents says how containers are connected" },
     { .name = "user_update_mode", .how = PROP_IGNORED }, /* modify_group reads it by itself */
-    { .name = "user_uuids", .how = PROP_IGNORED },
+    { .name = "user_uuids", .how = PROP_IGNORED, .as = "users" },
     { .name = "username", .how = PROP_TEXT },
     { .name = "wsproxy_addr", .how = PROP_ONLY, .why = "there is no app proxy" },
     { .name = "wsproxy_api_token", .how = PROP_ONLY, .why = "there is no app proxy" },
@@ -214,6 +217,27 @@ int mutation_props(const struct gql_call *call, const struct account_kind *kind,
         return aq_fail_oom(err);
     *ret = AQ_TAKE(object);
     return 0;
+}
+
+void mutation_name_field(const struct gql_call *call, const struct account_kind *kind,
+                         const char *key, struct aq_error *err)
+{
+    size_t len = strcspn(err->field, ".");
+    AQ_CLEANUP(aq_freep) char *below = strdup(err->field + len);
+    const char *name = strncmp(call->field->name, "create_", 7) == 0 && strlen(key) == len
+                               && strncmp(key, err->field, len) == 0
+                           ? call->field->args[0].name
+                           : NULL;
+
+    for (size_t i = 0; !name && len && i < AQ_COUNT(prop_rules); i++) {
+        const struct prop_rule *rule = &prop_rules[i];
+
+        if (rule->how != PROP_ONLY && rule->as && strlen(rule->as) == len
+            && strncmp(rule->as, err->field, len) == 0 && (!rule->kind || rule->kind == kind))
+            name = rule->name;
+    }
+    if (name && below)
+        (void)snprintf(err->field, sizeof(err->field), "%s%s", name, below);
 }
 
 struct gql_value mutation_prop(const struct gql_call *call, const char *name)

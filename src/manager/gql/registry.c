@@ -191,9 +191,11 @@ static int registry_join(struct arena *arena, struct gql_value list, const char 
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
 
-    for (uint32_t i = 0; i < list.count; i++)
-        if (gql_is_given(list.items[i]))
-            strbuf_addf(&text, "%s%s", text.len ? "," : "", list.items[i].text);
+    for (uint32_t i = 0; i < list.count; i++) {
+        if (!gql_is_given(list.items[i]))
+            return api_fail_param(err, "project", "[%u] is null", i);
+        strbuf_addf(&text, "%s%s", text.len ? "," : "", list.items[i].text);
+    }
     if (text.failed || !(*ret = arena_strdup(arena, text.len ? text.data : "")))
         return aq_fail_oom(err);
     return 0;
@@ -241,13 +243,15 @@ static int registry_put_text(const struct gql_call *call, const char *name, cons
     if (!gql_is_given(value))
         return 0;
     if (value.kind == GQL_LIST && registry_join(call->arena, value, &text, err) < 0)
-        return -ENOMEM;
+        return -err->code;
     if (value.kind == GQL_BOOL)
         text = value.boolean ? "true" : "false";
     else if (!text[0] && strcmp(argument, "project") != 0)
         return 0; /* a form that was left empty */
     if (strlen(text) > REGISTRY_TEXT_MAX)
         return api_fail_param(err, argument, "is longer than %d bytes", REGISTRY_TEXT_MAX);
+    if (!decode_is_plain(text, strlen(text), false))
+        return api_fail_param(err, argument, "has a control character");
     if (strcmp(argument, "type") == 0 && registry_check_type(text, err) < 0)
         return -EINVAL;
     return registry_put(&change->puts, name, what, text, err);
@@ -277,6 +281,16 @@ struct registry_mutation {
     const struct registry_row *row; /* of one that is removed, as it was */
 };
 
+/* Its name is that of an argument, or of a member. */
+static int registry_fail(struct gql_call *call, const struct aq_error *err)
+{
+    bool is_name = strcmp(err->field, "name") == 0;
+    bool is_before = strcmp(call->field->args[0].name, "hostname") == 0;
+    const char *field = !is_name ? err->field : is_before ? "hostname" : "registry_name";
+
+    return gql_call_fail(call, "%s%s%s", field, field[0] ? ": " : "", err->text);
+}
+
 static void registry_on_changed(void *data, const struct config_result *result, int r,
                                 const struct aq_error *err)
 {
@@ -285,7 +299,7 @@ static void registry_on_changed(void *data, const struct config_result *result, 
 
     (void)result;
     if (r < 0)
-        (void)gql_call_fail(m->call, "%s%s%s", err->field, err->field[0] ? ": " : "", err->text);
+        (void)registry_fail(m->call, err);
     else if (m->row)
         m->call->results[0] = gql_object(m->row);
     else if (registry_load(m->call, &rows) < 0)
@@ -331,6 +345,9 @@ static int registry_prepare(struct registry_mutation *m, struct config_change *c
 
     if (r < 0)
         return r;
+    change->is_new = strncmp(verb, "create_", 7) == 0;
+    if (!(change->object = registry_key_of(m->name)))
+        return aq_fail_oom(err);
     if (strncmp(verb, "delete_", 7) == 0) {
         change->below = true;
         return (change->from = registry_key_of(m->name)) ? 0 : aq_fail_oom(err);
@@ -353,7 +370,7 @@ static int registry_mutate(struct gql_call *call)
     m->call = call;
     if (registry_prepare(m, change, &err) < 0
         || config_change_start(AQ_TAKE(change), registry_on_changed, m, &err) < 0)
-        return gql_call_fail(call, "%s%s%s", err.field, err.field[0] ? ": " : "", err.text);
+        return registry_fail(call, &err);
     return GQL_LATER;
 }
 

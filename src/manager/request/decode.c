@@ -244,6 +244,20 @@ static int decode_read_duration(const struct field *field, const json_t *value, 
     return 0;
 }
 
+bool decode_is_plain(const char *text, size_t len, bool lines)
+{
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)text[i],
+                      next = i + 1 < len ? (unsigned char)text[i + 1] : 0;
+
+        if (lines && (c == '\n' || c == '\r' || c == '\t'))
+            continue;
+        if (c < ' ' || c == 0x7f || (c == 0xc2 && next >= 0x80 && next < 0xa0))
+            return false;
+    }
+    return true;
+}
+
 static int decode_read_str(const struct field *field, const json_t *value, struct arena *arena,
                            const char **ret, const struct decode_path *path, struct aq_error *err)
 {
@@ -268,6 +282,9 @@ static int decode_read_str(const struct field *field, const json_t *value, struc
         snprintf(why, sizeof(why), "longer than %zu bytes", max);
         return decode_refuse(err, path, why);
     }
+    if (field->flags & (FIELD_LINE | FIELD_LINES)
+        && !decode_is_plain(json_string_value(value), len, field->flags & FIELD_LINES))
+        return decode_refuse(err, path, "has a control character");
     if (!(*ret = arena_strndup(arena, json_string_value(value), len)))
         return aq_fail_oom(err);
     return 0;

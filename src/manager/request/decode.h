@@ -55,6 +55,8 @@ enum field_type {
 #define FIELD_REQUIRED (1u << 0)
 #define FIELD_NULLABLE (1u << 1)
 #define FIELD_SECRET (1u << 2) /* documented as such; errors never repeat a value anyway */
+#define FIELD_LINE (1u << 3)   /* of FIELD_STR: without control characters */
+#define FIELD_LINES (1u << 4)  /* but for line ends and tabs */
 
 struct field {
     const char *names; /* "name|clientSessionToken": the first is the one we say */
@@ -91,6 +93,11 @@ int decode_query(const struct url_query *query, json_t **ret, struct aq_error *e
  */
 int decode_object(const struct field *table, const json_t *object, struct arena *arena,
                   void *target, struct aq_error *err) AQ_UNTRUSTED;
+
+/* Does a text that others are shown have no control characters, C1 as well; with 'lines', but for
+ * line ends and tabs?
+ */
+bool decode_is_plain(const char *text, size_t len, bool lines) AQ_UNTRUSTED;
 
 /* The table as JSON, for the documentation: [{"name", "aliases", "type", ...}]. */
 void decode_describe(const struct field *table, struct jsonw *w);
