@@ -10,7 +10,8 @@ import re
 
 import pytest
 
-from cluster import WAITS, batch
+from client import ADMIN, DOMAIN_ADMIN, USER
+from cluster import WAITS, Cluster, batch
 
 V1 = "/aliquot/v1"
 HUGE = "x" * (1 << 18)
@@ -140,8 +141,25 @@ def refusal(reply, name):
 # ---- mutations ----
 
 @pytest.fixture(scope="module")
-def schema(admin):
-    return Schema(admin)
+def own():
+    """A cluster of this file's own, for what is left in it."""
+    with Cluster() as cluster:
+        cluster.start_manager()
+        cluster.start_agent()
+        for key in (ADMIN, DOMAIN_ADMIN, USER):
+            cluster.client().send("PATCH", f"{V1}/keypairs/{key[0]}", {"rate_limit": 0})
+        yield cluster
+        cluster.stop()
+
+
+@pytest.fixture(scope="module")
+def root(own):
+    return own.client()
+
+
+@pytest.fixture(scope="module")
+def schema(root):
+    return Schema(root)
 
 
 def make(client, query, **variables):
@@ -153,28 +171,28 @@ def make(client, query, **variables):
 
 
 @pytest.fixture(scope="module")
-def there(admin, cluster):
+def there(root, own):
     """One of each kind of object, of which every change but the one that is wrong would be right."""
-    make(admin, f'mutation {{ create_domain(name: "{NAME}", props: {{}}) {{ ok msg }} }}')
-    gid = make(admin, f'mutation {{ create_group(name: "{NAME}", props: {{domain_name: "{NAME}"}})'
+    make(root, f'mutation {{ create_domain(name: "{NAME}", props: {{}}) {{ ok msg }} }}')
+    gid = make(root, f'mutation {{ create_group(name: "{NAME}", props: {{domain_name: "{NAME}"}})'
                       ' { ok msg group { id } } }')["group"]["id"]
-    make(admin, f'mutation {{ create_user(email: "{NAME}@example.com", props: {{domain_name: "{NAME}",'
+    make(root, f'mutation {{ create_user(email: "{NAME}@example.com", props: {{domain_name: "{NAME}",'
                 ' password: "long enough"}) { ok msg } }')
     for kind in ("keypair_resource_policy", "user_resource_policy", "project_resource_policy",
                  "scaling_group"):
-        make(admin, f'mutation {{ create_{kind}(name: "{NAME}", props: {{}}) {{ ok msg }} }}')
-    make(admin, f'mutation {{ create_resource_preset(name: "{NAME}", props: {{resource_slots: "{{'
+        make(root, f'mutation {{ create_{kind}(name: "{NAME}", props: {{}}) {{ ok msg }} }}')
+    make(root, f'mutation {{ create_resource_preset(name: "{NAME}", props: {{resource_slots: "{{'
                 r'\"cpu\": \"1\"}"}) { ok msg } }')
-    make(admin, f'mutation {{ create_container_registry(hostname: "{NAME}.example:5000", props: {{'
+    make(root, f'mutation {{ create_container_registry(hostname: "{NAME}.example:5000", props: {{'
                 'url: "https://x", type: "docker"}) { container_registry { hostname } } }')
-    admin.send("PUT", f"{V1}/image-aliases/{NAME}", {"image": "debian:12"})
-    session = admin.post("/session", batch(NAME, "true", **WAITS)).json["sessionId"]
-    [user] = [row["id"] for row in admin.get(V1 + "/users?limit=1000").json["items"]
+    root.send("PUT", f"{V1}/image-aliases/{NAME}", {"image": "debian:12"})
+    session = root.post("/session", batch(NAME, "true", **WAITS)).json["sessionId"]
+    [user] = [row["id"] for row in root.get(V1 + "/users?limit=1000").json["items"]
               if row["email"] == NAME + "@example.com"]
-    [key] = [row["access_key"] for row in admin.get(V1 + "/keypairs?limit=1000").json["items"]
+    [key] = [row["access_key"] for row in root.get(V1 + "/keypairs?limit=1000").json["items"]
              if row["user"] == NAME + "@example.com"]
     return {"gid": gid, "session": session, "access_key": key, "user": user,
-            "agent": cluster.agent()["id"]}
+            "agent": own.agent()["id"]}
 
 
 def good_of(field, there):
@@ -242,19 +260,19 @@ def fault_of(reply, root, member):
     return None if is_missing or re.search(rf"\b{member}\b", said) else "it is not named"
 
 
-def test_wrong_arguments_of_mutations(admin, schema, there):
+def test_wrong_arguments_of_mutations(root, schema, there):
     findings, count = [], 0
-    before = all_there_is(admin)
+    before = all_there_is(root)
     for field in schema.mutations:
         if field["name"] == "clear_images":
             continue  # of no registry that there is, none: done
         for member, variables in cases(schema, field, good_of(field, there)):
-            reply = ask(admin, schema, "mutation", field, variables)
+            reply = ask(root, schema, "mutation", field, variables)
             fault = fault_of(reply, field["name"], member)
             if fault:
                 findings.append((fault, field["name"], member, str(variables)[:200], str(reply)[:300]))
             count += 1
-        after = all_there_is(admin)
+        after = all_there_is(root)
         findings += [("changed", field["name"], kind) for kind in after if after[kind] != before[kind]]
         before = after
     assert not findings, "\n".join(map(str, findings))
@@ -265,17 +283,17 @@ RAW = (b'"\\ud800"', b'"a\\udfffb"', b'"\xff\xfe"', b'"\xc3"', b'"\xed\xa0\x80"'
 
 
 @pytest.mark.parametrize("raw", RAW, ids=range(len(RAW)))
-def test_texts_that_are_none_are_refused_whole(admin, schema, there, raw):
+def test_texts_that_are_none_are_refused_whole(root, schema, there, raw):
     """JSON has no name yet where its bytes cannot be read; the mutation is not begun."""
-    before = all_there_is(admin)
+    before = all_there_is(root)
     for field in schema.mutations:
         good = good_of(field, there)
         body = json.dumps({"query": f"mutation {{ {field['name']} }}", "variables": {
             **good, field["args"][0]["name"]: "PLACE"}}).encode().replace(b'"PLACE"', raw)
-        reply = admin.post("/admin/gql", body)
+        reply = root.post("/admin/gql", body)
         assert is_unreadable(reply), (field["name"], reply)
         assert "not valid JSON" in reply.json["data"]["body"], reply
-    assert all_there_is(admin) == before
+    assert all_there_is(root) == before
 
 
 # ---- queries ----
@@ -302,11 +320,12 @@ def good_query(field, there):
             if arg["type"]["kind"] == "NON_NULL"}
 
 
-def test_wrong_arguments_of_queries(admin, user, schema, there):
+def test_wrong_arguments_of_queries(own, root, schema, there):
+    user = own.client(USER)
     findings, count = [], 0
     for field in schema.queries:
         for member, variables in cases(schema, field, good_query(field, there)):
-            reply = ask(admin, schema, "query", field, variables)
+            reply = ask(root, schema, "query", field, variables)
             fault = None if is_unreadable(reply) else reply.status != 200 or len(reply.body) > REPLY_MAX
             is_text = isinstance(variables.get(member), str) or variables.get(member) == ["x"] * 2000
             if not fault and reply.status == 200 and not reply.json.get("errors"):
@@ -317,7 +336,7 @@ def test_wrong_arguments_of_queries(admin, user, schema, there):
             count += 1
         for member in {arg["name"] for arg in field["args"]} & set(QUERY_VALUES):
             for value in QUERY_VALUES[member]:
-                for client in (admin, user):
+                for client in (root, user):
                     reply = ask(client, schema, "query", field,
                                 {**good_query(field, there), member: value})
                     if reply.status != 200 or len(reply.body) > REPLY_MAX or NAME in str(reply) and client is user:
@@ -329,12 +348,13 @@ def test_wrong_arguments_of_queries(admin, user, schema, there):
 
 # ---- other people's objects ----
 
-def test_others_learn_nothing_of_what_there_is(admin, domain_admin, user, schema, there):
+def test_others_learn_nothing_of_what_there_is(own, root, schema, there):
     """A refusal is the same whether the object is there or not."""
-    before = all_there_is(admin)
-    for client in (domain_admin, user):
+    before = all_there_is(root)
+    for keypair in (DOMAIN_ADMIN, USER):
+        client = own.client(keypair)
         for field in schema.mutations:
-            if client is domain_admin and field["name"] == "modify_compute_session":
+            if keypair is DOMAIN_ADMIN and field["name"] == "modify_compute_session":
                 continue  # the session is of the same domain
             good = good_of(field, there)
             text = json.dumps(good).replace(NAME, "nobody").replace(
@@ -345,5 +365,5 @@ def test_others_learn_nothing_of_what_there_is(admin, domain_admin, user, schema
                        for variables in (good, json.loads(text))]
             said = [refusal(reply, field["name"]) for reply in replies]
             assert said[0] and said[0] == said[1], (field["name"], replies)
-    after = all_there_is(admin)
+    after = all_there_is(root)
     assert {**after, "audit": 0} == {**before, "audit": 0}

@@ -17,7 +17,7 @@ struct user_params {
 
 /* clang-format off */
 #define CHANGES                                                                                    \
-    { "full_name", FIELD_STR, FIELD_NULLABLE | FIELD_LINE, offsetof(struct user_params, full_name), 0, 128 },        \
+    { "full_name", FIELD_STR, FIELD_NULLABLE | FIELD_LINES, offsetof(struct user_params, full_name), 0, 128 },        \
     { "role", FIELD_STR, 0, offsetof(struct user_params, role), 1, 16,                                  \
       .doc = "superadmin, admin, user or monitor" },                                               \
     { "status", FIELD_STR, 0, offsetof(struct user_params, status), 1, 32,                              \

@@ -37,7 +37,7 @@ static const struct field config[] = {
 };
 
 static const struct field fields[] = {
-    { "name|token", FIELD_STR, FIELD_REQUIRED, offsetof(struct params, name), 4, 8 },
+    { "name|token", FIELD_STR, FIELD_REQUIRED | FIELD_LINE, offsetof(struct params, name), 4, 8 },
     { "reuse", FIELD_BOOL, 0, offsetof(struct params, reuse) },
     { "active", FIELD_MAYBE, FIELD_NULLABLE, offsetof(struct params, active) },
     { "size", FIELD_INT, 0, offsetof(struct params, size), 1, 64 },
@@ -59,7 +59,8 @@ static void decode(const json_t *json)
         return;
     }
     if (strlen(params.name) < 4 || strlen(params.name) > 8 || params.size < 1 || params.size > 64
-        || params.deps.count > 2)
+        || params.deps.count > 2 || !decode_is_plain(params.name, strlen(params.name), false)
+        || strpbrk(params.name, "\n\033\177"))
         __builtin_trap();
 }
 

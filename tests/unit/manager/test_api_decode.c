@@ -232,6 +232,33 @@ static char *nested(size_t depth)
     return text;
 }
 
+static void test_plain_texts(void **state)
+{
+    static const struct {
+        const char *text;
+        bool is_line, has_lines;
+    } rows[] = {
+        { "", true, true },
+        { "plain \xc3\xa9 \xc2\xa0 \xe2\x82\xac", true, true },
+        { "a\tb\r\nc", false, true },
+        { "a\x1b[31m", false, false },
+        { "a\x7f", false, false },
+        { "a\x01", false, false },
+        { "a\xc2\x9b"
+          "31m",
+          false, false },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        size_t len = strlen(rows[i].text);
+
+        assert_int_equal(decode_is_plain(rows[i].text, len, false), rows[i].is_line);
+        assert_int_equal(decode_is_plain(rows[i].text, len, true), rows[i].has_lines);
+    }
+    assert_false(decode_is_plain("a\0b", 3, true));
+}
+
 static void test_depth(void **state)
 {
     static const struct {
@@ -287,9 +314,10 @@ static void test_describe(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bodies),    cmocka_unit_test(test_values),
-        cmocka_unit_test(test_durations), cmocka_unit_test(test_depth),
-        cmocka_unit_test(test_query),     cmocka_unit_test(test_describe),
+        cmocka_unit_test(test_bodies),      cmocka_unit_test(test_values),
+        cmocka_unit_test(test_durations),   cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_query),       cmocka_unit_test(test_describe),
+        cmocka_unit_test(test_plain_texts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
