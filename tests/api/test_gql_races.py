@@ -8,6 +8,7 @@ import json
 import pytest
 
 from client import Client, Reply
+from cluster import Cluster
 
 V1 = "/aliquot/v1"
 NAME = "gqlr"
@@ -120,45 +121,59 @@ def count(client, kind):
 
 
 @pytest.fixture(scope="module")
-def admins(cluster, admin):
+def own():
+    """A cluster of this file's own, for what is left in it."""
+    with Cluster() as cluster:
+        cluster.start_manager()
+        yield cluster
+        cluster.stop()
+
+
+@pytest.fixture(scope="module")
+def root(own):
+    return own.client()
+
+
+@pytest.fixture(scope="module")
+def admins(own, root):
     """Each a user of its own: requests of one user follow each other."""
     found = []
     for i in range(4):
         email = f"{NAME}-admin{i}@example.com"
-        admin.gql(f'mutation {{ create_user(email: "{email}", props: {{domain_name: "default", role:'
+        root.gql(f'mutation {{ create_user(email: "{email}", props: {{domain_name: "default", role:'
                   ' "superadmin", password: "long enough"}) { ok } }')
-        keys = admin.post(V1 + "/keypairs", {"user": email, "is_admin": True, "rate_limit": 0}).json
-        found.append(Client(cluster.address, (keys["access_key"], keys["secret_key"])))
+        keys = root.post(V1 + "/keypairs", {"user": email, "is_admin": True, "rate_limit": 0}).json
+        found.append(Client(own.address, (keys["access_key"], keys["secret_key"])))
     return found
 
 
 @pytest.fixture(params=KINDS)
-def kind(admin, request):
+def kind(root, request):
     """There from its first test on."""
     kind = KINDS[request.param]
-    if read(admin, kind):
+    if read(root, kind):
         return kind
-    reply = admin.gql(f"mutation {{ {kind.create} }}").json
+    reply = root.gql(f"mutation {{ {kind.create} }}").json
     assert not reply.get("errors") and all(done.get("ok", True) for done in reply["data"].values()), reply
     return kind
 
 
-def test_different_members_at_once(admin, admins, kind):
-    before, changes = count(admin, kind), 0
+def test_different_members_at_once(root, admins, kind):
+    before, changes = count(root, kind), 0
     for n in range(1, ROUNDS):
         given = {member: value(n) for member, value in kind.members.items()}
         replies = at_once([(client, kind.modify, {"p": {member: value}})
                            for client, (member, value) in zip(admins, given.items())])
         done = [member for member, reply in zip(given, replies) if is_done(reply)]
         assert done, "one of them at least"
-        row = read(admin, kind)
+        row = read(root, kind)
         lost = [member for member in done if member in row and not is_same(row[member], given[member])]
         assert not lost, (n, lost, row)
         changes += len(done)
-    assert count(admin, kind) == before + changes
+    assert count(root, kind) == before + changes
 
 
-def test_the_same_members_at_once(admin, admins, kind):
+def test_the_same_members_at_once(root, admins, kind):
     """What is there afterwards is all of one of those that were done."""
     for n in range(20, 20 + ROUNDS):
         given = [{member: value(n * 4 + i) for member, value in kind.members.items()}
@@ -168,13 +183,13 @@ def test_the_same_members_at_once(admin, admins, kind):
         replies = at_once([(client, kind.modify, {"p": props})
                            for client, props in zip(admins, given)])
         done = [props for props, reply in zip(given, replies) if is_done(reply)]
-        row = read(admin, kind)
+        row = read(root, kind)
         assert any(all(is_same(row[member], props[member]) for member in row) for props in done), (
             row, done)
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-def test_made_twice_at_once(admin, admins, kind):
+def test_made_twice_at_once(root, admins, kind):
     """One is made; the other is told so."""
     for n in range(4):
         create = f"mutation {{ {kind.create} }}".replace(NAME, f"{NAME}-new{n}")
@@ -188,7 +203,7 @@ def test_made_twice_at_once(admin, admins, kind):
 
 
 @pytest.mark.parametrize("noun", ("domain", "user_resource_policy", "resource_preset", "registry"))
-def test_changed_and_removed_at_once(admin, admins, noun):
+def test_changed_and_removed_at_once(root, admins, noun):
     """It is gone, whatever the change was answered; nothing is left of it."""
     kind = KINDS[noun]
     remove = {"domain": "purge_domain(name: \"{}\") {{ ok msg }}",
@@ -198,11 +213,11 @@ def test_changed_and_removed_at_once(admin, admins, noun):
                           " container_registry {{ name }} }}"}[noun]
     for n in range(4):
         name = f"{NAME}-gone{n}"
-        admin.gql(f"mutation {{ {kind.create} }}".replace(NAME, name))
+        root.gql(f"mutation {{ {kind.create} }}".replace(NAME, name))
         member = next(iter(kind.members))
         gone, _ = at_once([
             (admins[0], f"mutation {{ {remove.format(name)} }}", {}),
             (admins[1], kind.modify.replace(NAME, name), {"p": {member: kind.members[member](n + 1)}})])
         is_gone = is_done(gone)
-        [row] = admin.gql(f"{{ {kind.read} }}".replace(NAME, name)).json["data"].values()
+        [row] = root.gql(f"{{ {kind.read} }}".replace(NAME, name)).json["data"].values()
         assert (row is None) == is_gone, (row, gone)

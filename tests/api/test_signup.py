@@ -164,9 +164,9 @@ def test_two_at_a_time_make_one_account(plain):
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(reply.status for reply in replies) == [201, 400, 400, 400]
-    assert {reply.json["msg"] for reply in replies if reply.status == 400} == {
-        "Email already exists"}
+    [_] = [reply for reply in replies if reply.status == 201]
+    for reply in replies:  # that it exists, or is being made
+        assert reply.status in (201, 409) or reply.json["msg"] == "Email already exists", reply
     assert login(plain, "race@example.com").status == 200
 
 
