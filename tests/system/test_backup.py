@@ -120,7 +120,7 @@ def test_agents_come_back(cluster):
     (lambda data: data[:40], "no backup of Aliquot"),
     (lambda data: b"", "no backup of Aliquot"),
     (lambda data: b"x" * 100000, "no backup of Aliquot"),
-    (lambda data: data[:1000] + b"\0" + data[1001:], "passphrase is wrong, or"),
+    (lambda data: data[:1000] + bytes([data[1000] ^ 1]) + data[1001:], "passphrase is wrong, or"),
     (lambda data: data[:100000] + bytes([data[100000] ^ 1]) + data[100001:], "damaged after"),
     (lambda data: data[:33] + b"\xff\xff\xff\xff" + data[37:], "header is damaged"),
     (lambda data: data[:65 + 65553], "cut after 64 KiB"),  # the header and one piece
