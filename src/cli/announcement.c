@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the administrators want everyone to read: shown, set and cleared. */
+/* The administrators' announcement: shown, set and cleared. */
 #include "cli/announcement.h"
 
 #include <errno.h>
@@ -64,7 +64,7 @@ static int announcement_show(struct cli *cli, void *data, int argc, char **argv,
 const struct cli_verb verb_announcement = {
     .name = "announcement",
     .args = "",
-    .summary = "Show what the administrators want everyone to read",
+    .summary = "Show the administrators' announcement",
     .details =
         "'aliquot login' shows it, too, and so does a command that a frozen cluster refuses.",
     .examples = "aliquot announcement",
@@ -118,7 +118,7 @@ static int announcement_set(struct cli *cli, void *data, int argc, char **argv,
     if (!strbuf_ok(&text))
         return aq_fail_oom(err);
     if (!text.len) {
-        cli_hint(cli, "take the announcement away: aliquot admin announcement clear");
+        cli_hint(cli, "to clear the announcement: aliquot admin announcement clear");
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "the text is empty");
     }
     return announcement_send(cli, &text, err);
@@ -127,7 +127,7 @@ static int announcement_set(struct cli *cli, void *data, int argc, char **argv,
 const struct cli_verb verb_admin_announcement_set = {
     .name = "admin announcement set",
     .args = "[TEXT | -]",
-    .summary = "Tell everyone something, until it is cleared",
+    .summary = "Set the announcement, which everyone is shown until it is cleared",
     .details =
         "'-' reads the text from standard input; it has at most 4096 bytes and replaces the\n"
         "former one. 'aliquot announcement' shows it, and so do 'aliquot login' and\n"
@@ -152,7 +152,7 @@ static int announcement_clear(struct cli *cli, void *data, int argc, char **argv
 const struct cli_verb verb_admin_announcement_clear = {
     .name = "admin announcement clear",
     .args = "",
-    .summary = "Take the announcement away",
+    .summary = "Clear the announcement",
     .examples = "aliquot admin announcement clear",
     .run = announcement_clear,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* announcement.h - what the administrators want everyone to read */
+/* announcement.h - the administrators' announcement, which everyone is shown */
 #ifndef AQ_CLI_ANNOUNCEMENT_H
 #define AQ_CLI_ANNOUNCEMENT_H
 
