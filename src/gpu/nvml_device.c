@@ -77,18 +77,18 @@ nvmlReturn_t on_nvml_by_text(fn_nvmlDeviceGetHandleByUUID *real, const char *tex
                              nvmlDevice_t *handle)
 {
     nvmlDevice_t found = NULL;
+    nvmlReturn_t result = real(text, handle ? &found : NULL);
 
-    return handle ? nvml_device_granted_only(real(text, &found), found, handle)
-                  : real(text, handle);
+    return handle ? nvml_device_granted_only(result, found, handle) : result;
 }
 
 nvmlReturn_t on_nvml_by_uuidv(fn_nvmlDeviceGetHandleByUUIDV *real, const nvmlUUID_v1_t *uuid,
                               nvmlDevice_t *handle)
 {
     nvmlDevice_t found = NULL;
+    nvmlReturn_t result = real(uuid, handle ? &found : NULL);
 
-    return handle ? nvml_device_granted_only(real(uuid, &found), found, handle)
-                  : real(uuid, handle);
+    return handle ? nvml_device_granted_only(result, found, handle) : result;
 }
 
 /* The number under which on_nvml_by_index gives this handle. */

@@ -304,7 +304,10 @@ def denied(call, *args):
         call(*args)
     except n.NVMLError as error:
         return error.value == n.NVML_ERROR_NO_PERMISSION
+by_name = [n.nvmlDeviceGetHandleByPciBusId(n.nvmlDeviceGetPciInfo(d).busId),
+           n.nvmlDeviceGetHandleByUUID(n.nvmlDeviceGetUUID(d))]
 print(json.dumps(dict(count=n.nvmlDeviceGetCount(), total=m.total, used=m.used, total2=m2.total,
+    by_name=[n.nvmlDeviceGetIndex(handle) for handle in by_name],
     pids=[p.pid for p in n.nvmlDeviceGetComputeRunningProcesses(d)], index=n.nvmlDeviceGetIndex(d),
     util=n.nvmlDeviceGetUtilizationRates(d).gpu, name=n.nvmlDeviceGetName(d),
     denied=[denied(n.nvmlDeviceSetComputeMode, d, 0), denied(n.nvmlDeviceSetPersistenceMode, d, 0),
@@ -325,7 +328,7 @@ def test_a_client_of_nvml_sees_the_slice(card, pynvml):
     seen = json.loads(done.stdout.strip().splitlines()[-1])
     assert seen["total"] == seen["total2"] == 2 << 30 and seen["count"] == 1
     assert 0 < seen["used"] <= 2 << 30 and len(seen["pids"]) == 1 and seen["index"] == 0
-    assert seen["denied"] == [True, True, True]
+    assert seen["by_name"] == [0, 0] and seen["denied"] == [True, True, True]
 
 
 SETTERS = """
