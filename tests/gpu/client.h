@@ -56,25 +56,35 @@ static inline size_t free_bytes(void)
     return left;
 }
 
-/* A kernel that works for so long: the simulated GPU knows "work" by name, a
- * real one runs this program, which watches the device's clock.
+/* A GPU kernel that works for so long: the simulated GPU knows "work" by name and reads
+ * 'ns', a real one runs this program. It counts 'turns', so that time in which another
+ * process has the GPU does not count as work; where nobody has measured how long a turn
+ * takes (gpu-load calibrate), it watches the device's clock.
  */
 static const char work_ptx[] =
     ".version 6.0\n.target sm_50\n.address_size 64\n"
-    ".visible .entry work(.param .u64 ns)\n{\n"
-    "  .reg .u64 %len, %begin, %now;\n  .reg .pred %more;\n"
-    "  ld.param.u64 %len, [ns];\n  mov.u64 %begin, %globaltimer;\n"
+    ".visible .entry work(.param .u64 ns, .param .u64 turns)\n{\n"
+    "  .reg .u64 %len, %begin, %now, %left, %sum;\n  .reg .pred %more, %by_turns, %never;\n"
+    "  ld.param.u64 %len, [ns];\n  ld.param.u64 %left, [turns];\n"
+    "  mov.u64 %begin, %globaltimer;\n  mov.u64 %sum, %begin;\n"
+    "  setp.ne.u64 %by_turns, %left, 0;\n  @%by_turns bra turn;\n"
     "again:\n  mov.u64 %now, %globaltimer;\n  sub.u64 %now, %now, %begin;\n"
-    "  setp.lt.u64 %more, %now, %len;\n  @%more bra again;\n  ret;\n}\n";
-static long work_ns;
-static void *work_params[] = { &work_ns };
+    "  setp.lt.u64 %more, %now, %len;\n  @%more bra again;\n  ret;\n"
+    "turn:\n  mad.lo.u64 %sum, %sum, 6364136223846793005, %left;\n  sub.u64 %left, %left, 1;\n"
+    "  setp.ne.u64 %more, %left, 0;\n  @%more bra turn;\n"
+    "  setp.eq.u64 %never, %sum, 1;\n  @%never trap;\n  ret;\n}\n"; /* so the sum is needed */
+#define WORK_TURNS "ALIQUOT_TEST_TURNS_PER_US"
+static long work_ns, work_turns;
+static void *work_params[] = { &work_ns, &work_turns };
 
 static inline CUfunction work_function(long ns)
 {
+    const char *turns_per_us = getenv(WORK_TURNS);
     CUmodule module;
     CUfunction function;
 
     work_ns = ns;
+    work_turns = turns_per_us ? (long)((double)ns * atof(turns_per_us) / 1e3) : 0;
     MUST(FN(cuModuleLoadData)(&module, work_ptx));
     MUST(FN(cuModuleGetFunction)(&function, module, "work"));
     return function;
