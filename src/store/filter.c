@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The filter and order mini language of list queries, as SQL. */
-#include "store/filter.h"
+/* The filter and order mini language of list queries, as SQL and as steps. */
+#include "store/filter_program.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -33,6 +33,7 @@ struct filter_parser {
     struct arena *arena;
     struct strbuf *sql;
     struct filter_values *values;
+    struct filter_program *program; /* NULL = it is SQL alone */
     int depth;
     struct aq_error *err;
 };
@@ -214,6 +215,21 @@ static int filter_read_value(struct filter_parser *p, const struct filter_field 
 
 /* ---- comparisons ---- */
 
+/* Of the values since 'first'. */
+static int filter_add_step(struct filter_parser *p, enum filter_operator op,
+                           const struct filter_field *field, size_t first)
+{
+    struct filter_program *program = p->program;
+
+    if (!program)
+        return 0;
+    if (program->count == FILTER_STEPS_MAX)
+        return filter_fail(p, "more than %d comparisons and operators", FILTER_STEPS_MAX);
+    program->steps[program->count++] = (struct filter_step){ op, field, first,
+                                                             p->values->count - first };
+    return 0;
+}
+
 static int filter_compile_list(struct filter_parser *p, const struct filter_field *field)
 {
     int r = filter_take(p, "[");
@@ -246,26 +262,35 @@ static int filter_check_pattern(struct filter_parser *p, const struct filter_fie
     return 0;
 }
 
+static int filter_compile_null(struct filter_parser *p, const struct filter_field *field, bool is)
+{
+    int r = filter_add_step(p, is ? FILTER_IS_NULL : FILTER_IS_NOT_NULL, field, p->values->count);
+
+    strbuf_addf(p->sql, "%s IS %sNULL", field->column, is ? "" : "NOT ");
+    return r < 0 ? r : filter_next(p);
+}
+
 static int filter_compile_operator(struct filter_parser *p, const struct filter_field *field)
 {
     static const struct {
         const char *name, *before, *after;
-        enum { COMPARE, EQUAL, UNEQUAL, PATTERN, LIST } kind;
+        enum filter_operator op;
     } ops[] = {
-        { "==", "", " = ?", EQUAL },
-        { "is", "", " = ?", EQUAL },
-        { "!=", "", " <> ?", UNEQUAL },
-        { "isnot", "", " <> ?", UNEQUAL },
-        { ">", "", " > ?", COMPARE },
-        { ">=", "", " >= ?", COMPARE },
-        { "<", "", " < ?", COMPARE },
-        { "<=", "", " <= ?", COMPARE },
-        { "like", "", " LIKE ? ESCAPE '\\'", PATTERN },
-        { "ilike", "LOWER(", ") LIKE LOWER(?) ESCAPE '\\'", PATTERN },
-        { "contains", "", " LIKE '%' || ? || '%' ESCAPE '\\'", PATTERN },
-        { "in", NULL, NULL, LIST },
+        { "==", "", " = ?", FILTER_EQUAL },
+        { "is", "", " = ?", FILTER_EQUAL },
+        { "!=", "", " <> ?", FILTER_UNEQUAL },
+        { "isnot", "", " <> ?", FILTER_UNEQUAL },
+        { ">", "", " > ?", FILTER_ABOVE },
+        { ">=", "", " >= ?", FILTER_ABOVE_OR_EQUAL },
+        { "<", "", " < ?", FILTER_BELOW },
+        { "<=", "", " <= ?", FILTER_BELOW_OR_EQUAL },
+        { "like", "", " LIKE ? ESCAPE '\\'", FILTER_LIKE },
+        { "ilike", "LOWER(", ") LIKE LOWER(?) ESCAPE '\\'", FILTER_ILIKE },
+        { "contains", "", " LIKE '%' || ? || '%' ESCAPE '\\'", FILTER_CONTAINS },
+        { "in", NULL, NULL, FILTER_IN },
     };
-    size_t i = 0;
+    size_t i = 0, first = p->values->count;
+    bool is_pattern;
     int r = 0;
 
     while (i < AQ_COUNT(ops) && (r = filter_take(p, ops[i].name)) == 0)
@@ -274,16 +299,18 @@ static int filter_compile_operator(struct filter_parser *p, const struct filter_
         return filter_fail(p, "expected an operator after '%s'", field->name);
     if (r < 0)
         return r;
-    if (ops[i].kind == LIST)
-        return filter_compile_list(p, field);
-    if (filter_is(p, "null") && (ops[i].kind == EQUAL || ops[i].kind == UNEQUAL)) {
-        strbuf_addf(p->sql, "%s IS %sNULL", field->column, ops[i].kind == EQUAL ? "" : "NOT ");
-        return filter_next(p);
+    if (ops[i].op == FILTER_IN) {
+        r = filter_compile_list(p, field);
+        return r < 0 ? r : filter_add_step(p, FILTER_IN, field, first);
     }
-    if (ops[i].kind == PATTERN && (r = filter_check_pattern(p, field)) < 0)
+    if (filter_is(p, "null") && ops[i].op <= FILTER_UNEQUAL)
+        return filter_compile_null(p, field, ops[i].op == FILTER_EQUAL);
+    is_pattern = ops[i].op >= FILTER_LIKE;
+    if (is_pattern && (r = filter_check_pattern(p, field)) < 0)
         return r;
     strbuf_addf(p->sql, "%s%s%s", ops[i].before, field->column, ops[i].after);
-    return filter_read_value(p, field, ops[i].kind == PATTERN);
+    r = filter_read_value(p, field, is_pattern);
+    return r < 0 ? r : filter_add_step(p, ops[i].op, field, first);
 }
 
 static const struct filter_field *filter_find_field(const struct filter_field *fields, size_t count,
@@ -309,6 +336,7 @@ static int filter_compile_term(struct filter_parser *p)
     if ((r = filter_take(p, "!")) != 0) {
         strbuf_adds(p->sql, "NOT ");
         r = r < 0 ? r : filter_compile_term(p);
+        r = r < 0 ? r : filter_add_step(p, FILTER_NOT, NULL, p->values->count);
     } else if ((r = filter_take(p, "(")) != 0) {
         strbuf_addc(p->sql, '(');
         r = r < 0 ? r : filter_compile_expr(p);
@@ -352,7 +380,8 @@ static int filter_compile_expr(struct filter_parser *p)
     int r = filter_compile_term(p);
 
     while (r == 0 && (filter_is(p, "&") || filter_is(p, "|"))) {
-        const char *op = filter_is(p, "&") ? " AND " : " OR ";
+        bool is_and = filter_is(p, "&");
+        const char *op = is_and ? " AND " : " OR ";
 
         if (last && strcmp(last, op) != 0) {
             filter_open_before(p->sql, start);
@@ -363,7 +392,27 @@ static int filter_compile_expr(struct filter_parser *p)
         r = filter_next(p);
         if (r == 0)
             r = filter_compile_term(p);
+        if (r == 0)
+            r = filter_add_step(p, is_and ? FILTER_AND : FILTER_OR, NULL, p->values->count);
     }
+    return r;
+}
+
+static int filter_parse(struct filter_parser *p)
+{
+    int r;
+
+    if (strnlen(p->start, FILTER_TEXT_MAX + 1) > FILTER_TEXT_MAX)
+        return filter_fail(p, "longer than %d bytes", FILTER_TEXT_MAX);
+    strbuf_addc(p->sql, '(');
+    r = filter_next(p);
+    if (r == 0)
+        r = filter_compile_expr(p);
+    strbuf_addc(p->sql, ')');
+    if (r == 0 && p->token.kind != TOKEN_END)
+        r = filter_fail(p, "expected '&', '|' or the end");
+    if (r == 0 && !strbuf_ok(p->sql))
+        r = aq_fail_oom(p->err);
     return r;
 }
 
@@ -379,20 +428,29 @@ int filter_compile(const char *text, const struct filter_field *fields, size_t f
                                .sql = sql,
                                .values = values,
                                .err = err };
-    int r;
 
-    if (strnlen(text, FILTER_TEXT_MAX + 1) > FILTER_TEXT_MAX)
-        return filter_fail(&p, "longer than %d bytes", FILTER_TEXT_MAX);
-    strbuf_addc(sql, '(');
-    r = filter_next(&p);
-    if (r == 0)
-        r = filter_compile_expr(&p);
-    strbuf_addc(sql, ')');
-    if (r == 0 && p.token.kind != TOKEN_END)
-        r = filter_fail(&p, "expected '&', '|' or the end");
-    if (r == 0 && !strbuf_ok(sql))
-        r = aq_fail_oom(err);
-    return r;
+    return filter_parse(&p);
+}
+
+int filter_read(const char *text, const struct filter_field *fields, size_t field_count,
+                struct arena *arena, const struct filter_program **ret, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf sql = STRBUF_INIT;
+    struct filter_program *program = arena_alloc(arena, sizeof(*program));
+    struct filter_parser p = { .start = text,
+                               .at = text,
+                               .fields = fields,
+                               .field_count = field_count,
+                               .arena = arena,
+                               .sql = &sql,
+                               .values = program ? &program->values : NULL,
+                               .program = program,
+                               .err = err };
+
+    if (!program)
+        return aq_fail_oom(err);
+    *ret = program;
+    return filter_parse(&p);
 }
 
 /* ---- order ---- */
@@ -402,11 +460,10 @@ static size_t filter_skip_blanks(const char *text)
     return strspn(text, " \t\r\n");
 }
 
-int order_compile(const char *text, const struct filter_field *fields, size_t field_count,
-                  struct strbuf *sql, struct aq_error *err)
+int order_read(const char *text, const struct filter_field *fields, size_t field_count,
+               struct order *ret, struct aq_error *err)
 {
-    size_t count = 0;
-
+    ret->count = 0;
     for (const char *at = text;; at++) {
         const struct filter_field *field;
         const char *name;
@@ -428,18 +485,32 @@ int order_compile(const char *text, const struct filter_field *fields, size_t fi
                                  "fields with '+' or '-' before and ',' between them "
                                  "(character %zu)",
                                  (size_t)(name - text) + 1);
-        if (++count > ORDER_FIELDS_MAX)
+        if (ret->count == ORDER_FIELDS_MAX)
             return aq_fail_field(err, EINVAL, "order",
                                  "Query order parsing error: more than %d "
                                  "fields",
                                  ORDER_FIELDS_MAX);
-        strbuf_addf(sql, "%s%s %s%s", count > 1 ? ", " : "", field->column,
-                    is_descending ? "DESC" : "ASC",
+        ret->items[ret->count].field = field;
+        ret->items[ret->count++].is_descending = is_descending;
+        if (!*at)
+            return 0;
+    }
+}
+
+int order_compile(const char *text, const struct filter_field *fields, size_t field_count,
+                  struct strbuf *sql, struct aq_error *err)
+{
+    struct order order;
+    int r = order_read(text, fields, field_count, &order, err);
+
+    for (size_t i = 0; r == 0 && i < order.count; i++) {
+        const struct filter_field *field = order.items[i].field;
+        bool is_descending = order.items[i].is_descending;
+
+        strbuf_addf(sql, "%s%s %s%s", i ? ", " : "", field->column, is_descending ? "DESC" : "ASC",
                     field->is_never_null ? ""
                     : is_descending      ? " NULLS LAST"
                                          : " NULLS FIRST");
-        if (!*at)
-            break;
     }
-    return strbuf_ok(sql) ? 0 : aq_fail_oom(err);
+    return r < 0 ? r : strbuf_ok(sql) ? 0 : aq_fail_oom(err);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* filter.h - the filter and order mini language of list queries, as SQL
+/* filter.h - the filter and order mini language of list queries, as SQL and for rows in memory
  *
  *     expr  := !expr | field OP value | expr & expr | expr | expr | (expr)
  *     OP    := == != > >= < <= contains in is isnot like ilike
@@ -42,6 +42,8 @@ struct filter_field {
     enum filter_type type;
     bool is_joined;     /* of a table beside the one that is listed */
     bool is_never_null; /* so an order by it can be an index's on either engine */
+    size_t offset;      /* of rows in memory, in place of the column: a const char *, never NULL, or
+                           of numbers an int64_t */
 };
 
 struct filter_value {
@@ -64,5 +66,29 @@ int filter_compile(const char *text, const struct filter_field *fields, size_t f
 /* Append "a DESC, b ASC" to 'sql'. -EINVAL, field "order". */
 int order_compile(const char *text, const struct filter_field *fields, size_t field_count,
                   struct strbuf *sql, struct aq_error *err) AQ_UNTRUSTED;
+
+/* ---- rows in memory ---- */
+
+struct filter_program;
+
+/* As filter_compile(), to be asked of rows; in 'arena'. */
+int filter_read(const char *text, const struct filter_field *fields, size_t field_count,
+                struct arena *arena, const struct filter_program **ret,
+                struct aq_error *err) AQ_UNTRUSTED;
+bool filter_match(const struct filter_program *program, const void *row);
+
+struct order {
+    struct {
+        const struct filter_field *field;
+        bool is_descending;
+    } items[ORDER_FIELDS_MAX];
+    size_t count;
+};
+
+/* As order_compile(). */
+int order_read(const char *text, const struct filter_field *fields, size_t field_count,
+               struct order *ret, struct aq_error *err) AQ_UNTRUSTED;
+/* < 0: a comes before b; 0: it does not say. */
+int order_compare(const struct order *order, const void *a, const void *b);
 
 #endif

@@ -3,6 +3,7 @@
 #include "testing.h"
 
 #include <errno.h>
+#include <sqlite3.h>
 
 #include "store/filter.h"
 
@@ -196,6 +197,164 @@ static void test_limits(void **state)
     }
 }
 
+/* ---- rows in memory ---- */
+
+struct kept {
+    const char *name, *type;
+    int64_t size;
+};
+
+static const struct filter_field kept_fields[] = {
+    { "name", "name", FILTER_STRING, .offset = offsetof(struct kept, name) },
+    { "type", "type", FILTER_LOWER, .offset = offsetof(struct kept, type) },
+    { "size", "size", FILTER_INT, .offset = offsetof(struct kept, size) },
+};
+
+static const struct kept rows_in_memory[] = {
+    { "", "a", 0 },      { "abc", "a", 1 },   { "ABC", "b", 2 },         { "a%c", "b", -3 },
+    { "a_c", "c", 4 },   { "abcabc", "", 5 }, { "p\303\251", "a", 1 },   { "a\\c", "c", 7 },
+    { "aXbXc", "b", 8 }, { "bca", "a", 9 },   { "p\303\251x", "a", -1 }, { "abab", "b", 2 },
+};
+
+static sqlite3 *open_table(void)
+{
+    sqlite3 *db = NULL;
+
+    assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
+    assert_int_equal(
+        sqlite3_exec(db,
+                     "PRAGMA case_sensitive_like=ON;"
+                     "CREATE TABLE kept (at INTEGER, name TEXT, type TEXT, size INTEGER)",
+                     NULL, NULL, NULL),
+        SQLITE_OK);
+    for (size_t i = 0; i < AQ_COUNT(rows_in_memory); i++) {
+        char *sql = sqlite3_mprintf("INSERT INTO kept VALUES (%d, %Q, %Q, %lld)", (int)i,
+                                    rows_in_memory[i].name, rows_in_memory[i].type,
+                                    (long long)rows_in_memory[i].size);
+
+        assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+        sqlite3_free(sql);
+    }
+    return db;
+}
+
+/* Which rows the SQL finds, bit by bit. */
+static unsigned find_by_sql(sqlite3 *db, const char *filter)
+{
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf sql = STRBUF_INIT;
+    struct filter_values values = { .count = 0 };
+    struct aq_error err = { 0 };
+    unsigned found = 0;
+    sqlite3_stmt *q;
+
+    strbuf_adds(&sql, "SELECT at FROM kept WHERE ");
+    assert_row(
+        filter_compile(filter, kept_fields, AQ_COUNT(kept_fields), &arena, &sql, &values, &err)
+            == 0,
+        "%s: %s", filter, err.text);
+    assert_int_equal(sqlite3_prepare_v2(db, sql.data, -1, &q, NULL), SQLITE_OK);
+    for (size_t i = 0; i < values.count; i++)
+        if (values.items[i].text)
+            sqlite3_bind_text(q, (int)i + 1, values.items[i].text, -1, SQLITE_TRANSIENT);
+        else
+            sqlite3_bind_int64(q, (int)i + 1, values.items[i].number);
+    while (sqlite3_step(q) == SQLITE_ROW)
+        found |= 1u << sqlite3_column_int(q, 0);
+    sqlite3_finalize(q);
+    return found;
+}
+
+static unsigned find_in_memory(const char *filter)
+{
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    const struct filter_program *program;
+    struct aq_error err = { 0 };
+    unsigned found = 0;
+
+    assert_row(filter_read(filter, kept_fields, AQ_COUNT(kept_fields), &arena, &program, &err) == 0,
+               "%s: %s", filter, err.text);
+    for (size_t i = 0; i < AQ_COUNT(rows_in_memory); i++)
+        found |= (unsigned)filter_match(program, &rows_in_memory[i]) << i;
+    return found;
+}
+
+/* A filter finds the same rows in memory as SQLite does. */
+static void test_match(void **state)
+{
+    static const char *const terms[] = {
+        "name == \"abc\"",
+        "name != \"abc\"",
+        "name > \"a\"",
+        "name <= \"abc\"",
+        "name < \"b\"",
+        "name >= \"a_c\"",
+        "name is null",
+        "name isnot null",
+        "name like \"a%\"",
+        "name like \"a_c\"",
+        "name like \"a\\\\%c\"",
+        "name like \"%b%b\"",
+        "name like \"%ab\"",
+        "name like \"p_\"",
+        "name like \"\"",
+        "name like \"%\"",
+        "name like \"a%b%c%\"",
+        "name ilike \"ABC%\"",
+        "name ilike \"%x%X%\"",
+        "name contains \"bc\"",
+        "name contains \"b_a\"",
+        "name contains \"\\\\_\"",
+        "name contains \"\"",
+        "name in [\"abc\", \"bca\"]",
+        "type == \"A\"",
+        "type in [\"B\", \"c\"]",
+        "size == 1",
+        "size != 1",
+        "size < 2",
+        "size >= 4",
+        "size in [1, -3]",
+        "size isnot null",
+        "name like \"p__\"",
+    };
+    sqlite3 *db = open_table();
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(terms); i++) {
+        assert_row(find_in_memory(terms[i]) == find_by_sql(db, terms[i]), "%s", terms[i]);
+        for (size_t k = 0; k < 64; k++) {
+            size_t j = (i * 7 + k * 5) % AQ_COUNT(terms), l = (i + k * 11) % AQ_COUNT(terms);
+            AQ_CLEANUP(aq_freep) char *filter = aq_format(
+                "%s%s %c %s(%s %c !%s)", k & 1 ? "!" : "", terms[i], k & 2 ? '&' : '|',
+                k & 4 ? "!" : "", terms[j], k & 8 ? '&' : '|', terms[l]);
+            AQ_CLEANUP(aq_freep) char *flat = aq_format("%s %c %s %c %s", terms[i],
+                                                        k & 2 ? '&' : '|', terms[j],
+                                                        k & 8 ? '&' : '|', terms[l]);
+
+            assert_row(find_in_memory(filter) == find_by_sql(db, filter), "%s", filter);
+            assert_row(find_in_memory(flat) == find_by_sql(db, flat), "%s", flat);
+        }
+    }
+    sqlite3_close(db);
+}
+
+static void test_order_in_memory(void **state)
+{
+    const struct kept small = { "b", "x", 1 }, large = { "a", "x", 2 };
+    struct order order;
+
+    (void)state;
+    assert_int_equal(order_read("type,-size", kept_fields, AQ_COUNT(kept_fields), &order, NULL), 0);
+    assert_true(order_compare(&order, &small, &large) > 0);
+    assert_int_equal(order_read("type, name", kept_fields, AQ_COUNT(kept_fields), &order, NULL), 0);
+    assert_true(order_compare(&order, &small, &large) > 0);
+    assert_int_equal(order_read("size", kept_fields, AQ_COUNT(kept_fields), &order, NULL), 0);
+    assert_true(order_compare(&order, &small, &large) < 0);
+    assert_int_equal(order_read("type", kept_fields, AQ_COUNT(kept_fields), &order, NULL), 0);
+    assert_int_equal(order_compare(&order, &small, &large), 0);
+    assert_int_equal(order_read("odd", kept_fields, AQ_COUNT(kept_fields), &order, NULL), -EINVAL);
+}
+
 static void test_order(void **state)
 {
     static const struct {
@@ -235,10 +394,9 @@ static void test_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_accepted),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_accepted), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_limits),   cmocka_unit_test(test_order),
+        cmocka_unit_test(test_match),    cmocka_unit_test(test_order_in_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
