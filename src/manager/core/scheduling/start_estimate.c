@@ -116,17 +116,28 @@ static void start_estimate_fill(const struct session_entry *l, const struct plan
     ret->starts_usec = item->starts_usec;
 }
 
+/* Would a new plan have it? Of what waits for something else none has it, however many are asked
+ * for.
+ */
+static bool start_estimate_may_be_in_queue(const struct session_entry *l)
+{
+    return l->sched.membership == MEMBERSHIP_WAITING || !list_is_empty(&l->sched.change_link);
+}
+
 int core_get_start_estimate(struct core *core, const struct uuid *session_id,
                             struct core_start_estimate *ret)
 {
     struct session_entry *l = session_entry_find(core, session_id);
     const struct plan_item *item;
+    const struct plan *plan;
     int r = 0;
 
     if (!l || l->s.status != SESSION_PENDING)
         return -ENOENT;
-    item = start_estimate_find_item(l->resource_group->plan, l->s.row);
-    if (!item || clock_monotonic_usec() >= l->resource_group->plan->until_usec) {
+    plan = l->resource_group->plan;
+    item = start_estimate_find_item(plan, l->s.row);
+    if (!plan || clock_monotonic_usec() >= plan->until_usec
+        || (!item && start_estimate_may_be_in_queue(l))) {
         r = start_estimate_make_plan(core, l->resource_group);
         item = start_estimate_find_item(l->resource_group->plan, l->s.row);
     }
