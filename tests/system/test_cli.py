@@ -127,6 +127,11 @@ def test_run_survives_a_killed_manager(cluster):
     out, err = run.communicate(timeout=60)
     assert out == "2\n3\n4\n5\n6\n" and run.returncode == 3 and "waiting for it" in err
     assert cluster("admin", "audit") == "clean\n"
+    answer = json.loads(cluster("admin", "audit", "-o", "json"))
+    assert answer["clean"] is True and yaml.safe_load(cluster("admin", "audit", "-o", "yaml")) == answer
+    text = cluster("admin", "config", "set", "odd/key", "value", "-o", "yaml")
+    assert yaml.safe_load(text)["without_effect"] == ["odd/key"] and "{" not in text
+    cluster("admin", "config", "rm", "odd/key")
 
 
 def test_ctrl_c_twice_cancels(cluster):

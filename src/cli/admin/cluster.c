@@ -24,7 +24,7 @@ static int cluster_audit(struct cli *cli, void *data, int argc, char **argv, str
             strbuf_addf(&out, "%s\n", json_string_value(finding));
         strbuf_adds(&out, is_clean ? "clean\n" : "");
     } else {
-        output_json(answer, &out);
+        output_document(&cli->output, answer, &out);
     }
     json_decref(answer);
     r = cli_print(&out, err);

@@ -47,7 +47,7 @@ static int config_tree_report(const struct cli *cli, const json_t *answer, struc
 
     if (!output_is_human(&cli->output)) {
         strbuf_clear(text);
-        output_json(answer, text);
+        output_document(&cli->output, answer, text);
     }
     if (count == 1 && first)
         cli_note(cli, "kept, without effect: Aliquot does nothing with '%s'", first);

@@ -137,6 +137,14 @@ void output_json(const json_t *value, struct strbuf *out)
     output_add_json(value, JSON_INDENT(2), out);
 }
 
+void output_document(const struct output *o, const json_t *value, struct strbuf *out)
+{
+    if (o->format == OUTPUT_YAML)
+        yaml_write(value, out);
+    else
+        output_json(value, out);
+}
+
 static void output_write_csv_row(const struct chosen *chosen, const json_t *row, struct strbuf *out)
 {
     for (size_t i = 0; i < chosen->count; i++) {
@@ -203,10 +211,8 @@ static void output_write_documents(const struct output *o, const struct chosen *
             out->failed = true;
     }
     row = record ? json_array_get(list, 0) : list;
-    if (o->format == OUTPUT_JSON)
-        output_json(row, out);
-    else if (o->format == OUTPUT_YAML && row)
-        yaml_write(row, out);
+    if (o->format == OUTPUT_JSON || (o->format == OUTPUT_YAML && row))
+        output_document(o, row, out);
     else
         json_array_foreach(list, i, row)
             output_add_json(row, JSON_COMPACT, out);

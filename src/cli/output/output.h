@@ -79,6 +79,9 @@ struct output {
 /* Write a whole answer as indented JSON; without memory 'out' has failed. */
 void output_json(const json_t *value, struct strbuf *out);
 
+/* The same as YAML where that is wanted. */
+void output_document(const struct output *o, const json_t *value, struct strbuf *out);
+
 /* Write rows (an array of objects) to 'out'. An unknown name in --columns or
  * --sort is an error of kind usage that lists the known ones.
  */
