@@ -322,6 +322,16 @@ def test_values_that_cannot_be(admin, value, word):
     refused(admin.post(SET, {"key": "a", "value": value}), "value", word)
 
 
+@pytest.mark.parametrize("value", ("\x1b[2J", "a\x07", "\x7f", "\x9b31m"))
+def test_values_have_no_control_characters_but_line_ends_and_tabs(admin, value):
+    for body, field in (({"key": "a", "value": value}, "a"), ({"key": "", "value": {"b/c": value}}, "b/c")):
+        refused(admin.post(SET, body), field, "control characters")
+    refused(admin.post(IMPORT, {"tree": {"b": {"c": value}}}), "b/c", "control characters")
+    done(admin.post(SET, {"key": "a", "value": "one\n\ttwo\r\n"}))
+    assert get(admin, "a") == "one\n\ttwo\r\n"
+    done(admin.post(DELETE, {"key": "a"}))
+
+
 @pytest.mark.parametrize("body, field", (
     ({}, "key"), ({"key": 1, "value": "x"}, "key"), ({"key": "a"}, "value"),
     ({"key": "a", "value": "x", "odd": 1}, "odd")))

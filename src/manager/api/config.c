@@ -354,6 +354,8 @@ static int config_add_leaf(void *data, const char *key, const char *value, struc
 
     if (!*key)
         return api_fail_param(err, "key", "the root cannot have a value");
+    if (!decode_is_plain(value, strlen(value), true))
+        return api_fail_param(err, key, "its value has control characters");
     if (change->puts.count >= CONFIG_KEYS_MAX)
         return aq_fail_field(err, E2BIG, "key", "the configuration tree may have %d keys",
                              CONFIG_KEYS_MAX);

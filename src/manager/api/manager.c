@@ -163,7 +163,8 @@ struct announce_params {
 
 static const struct field announce_fields[] = {
     { "enabled", FIELD_BOOL, 0, offsetof(struct announce_params, enabled) },
-    { "message", FIELD_STR, FIELD_NULLABLE, offsetof(struct announce_params, message), 0, 4096 },
+    { "message", FIELD_STR, FIELD_NULLABLE | FIELD_LINES, offsetof(struct announce_params, message),
+      0, 4096 },
     FIELD_END,
 };
 
