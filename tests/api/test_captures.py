@@ -86,6 +86,15 @@ def test_capture(cluster, command, request_):
 
 # ---- the web UI, through its server: what it asks GraphQL for ----
 
+def complete(body):
+    """What is left of a query that was cut off: closed, and without what its last fragments ask for."""
+    text = json.loads(body + '"}' if not body.endswith("\\") else body[:-1] + '"}')["query"]
+    text += "}" * (text.count("{") - text.count("}"))
+    missing = set(re.findall(r"\.\.\.(\w+)", text)) - set(re.findall(r"fragment (\w+) on", text))
+    return {"query": text + "".join(f" fragment {name} on ComputeSessionNode {{ id }}"
+                                    for name in sorted(missing)), "variables": {"scopeId": "system"}}
+
+
 def web_queries():
     found = {}
     for log in sorted(CAPTURES.glob("webui-*.log")) if CAPTURES.is_dir() else []:
@@ -93,10 +102,8 @@ def web_queries():
             path, _, body = line.removeprefix("POST ").partition(" ")
             if path != "/func/admin/gql" or LATER_GQL.search(body):
                 continue
-            try:
-                found.setdefault(body, (log.stem, json.loads(body)))
-            except ValueError:
-                continue  # cut off where it was captured
+            is_whole = body.endswith("}")
+            found.setdefault(body, (log.stem, json.loads(body) if is_whole else complete(body)))
     return [pytest.param(query, id=f"{stem}:{query.get('operationName') or number}")
             for number, (stem, query) in enumerate(found.values())]
 
