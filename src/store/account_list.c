@@ -298,7 +298,20 @@ static const struct list_table resource_group_table = {
 int store_list_resource_groups(struct store_tx *tx, const struct store_query *q,
                                struct store_page **ret, struct aq_error *err)
 {
-    return list_run(tx, &resource_group_table, q, NULL, ret, err);
+    char user[UUID_TEXT_MAX] = "";
+    const struct list_extra allowed = {
+        .where = "g.name IN (SELECT x.resource_group FROM resource_group_access x WHERE"
+                 " (x.kind = 'domain' AND x.whom = ?) OR (x.kind = 'project' AND x.whom IN"
+                 " (SELECT m.project_id FROM memberships m WHERE m.user_id = ?))"
+                 " OR (x.kind = 'keypair' AND x.whom = ?))",
+        .params = { q->domain ? q->domain : "", user, q->access_key ? q->access_key : "" },
+        .param_count = 3
+    };
+
+    if (q->user_id)
+        (void)uuid_format(q->user_id, user);
+    return list_run(tx, &resource_group_table, q,
+                    q->domain || q->user_id || q->access_key ? &allowed : NULL, ret, err);
 }
 
 int store_list_allowed_resource_groups(struct store_tx *tx, const char *domain,

@@ -225,6 +225,9 @@ int store_list_projects(struct store_tx *tx, const struct store_query *q, struct
                         struct aq_error *err);
 int store_list_policies(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
                         struct aq_error *err);
+/* With 'domain', 'user_id' or 'access_key' only those that are allowed to that domain, a project
+ * of the user, or the key.
+ */
 int store_list_resource_groups(struct store_tx *tx, const struct store_query *q,
                                struct store_page **ret, struct aq_error *err);
 
