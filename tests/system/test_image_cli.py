@@ -182,8 +182,22 @@ def check_image_nodes(user, rows):
     page = graphql(user, "query($c: String) { image_nodes(before: $c) { edges { node { id } } } }",
                    c=nodes[-1]["id"])["image_nodes"]
     assert [edge["node"]["id"] for edge in page["edges"]] == [node["id"] for node in nodes[:-1]]
-    refused = user.gql('{ image_nodes(filter: "tag == 1") { count } }').json["errors"][0]["message"]
-    assert "takes no filter" in refused
+    for words, kept in (('filter: "tag == \\"a\\""', lambda row: row["tag"] == "a"),
+                        ('filter: "!(tag like \\"a%\\") & size_bytes > 0"', lambda row: row["tag"] != "a"),
+                        ('filter: "registry contains \\"nowhere\\""', lambda row: False)):
+        found = graphql(user, "{ image_nodes(%s) { count edges { node { tag } } } }" % words)["image_nodes"]
+        want = [node["tag"] for node in nodes if kept(node)]
+        assert [edge["node"]["tag"] for edge in found["edges"]] == want, words
+        assert found["count"] == len(want)
+    for order, key in (("tag", "tag"), ("+architecture, -tag", "tag"), ("-namespace", "namespace")):
+        found = graphql(user, '{ image_nodes(order: "%s", first: 1) { count edges { node { id tag namespace } }'
+                        " pageInfo { hasNextPage } } }" % order)["image_nodes"]
+        want = sorted((node[key] for node in nodes), reverse="-" in order)
+        assert found["edges"][0]["node"][key] == want[0] and found["pageInfo"]["hasNextPage"]
+    for words, error in (('filter: "tag == 1"', "'tag' is not compared with a number"),
+                         ('order: "labels"', "Query order parsing error")):
+        refused = user.gql("{ image_nodes(%s) { count } }" % words).json["errors"][0]["message"]
+        assert error in refused
 
 
 def test_collect_unused(scene):

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Image as a node, and images by names and ids. The objects are struct image_row. */
+#include <stddef.h>
 #include <string.h>
 
 #include "manager/gql/image.h"
@@ -60,10 +61,27 @@ static int gql_image_get_node(struct gql_call *call, const char *id, uint32_t ty
     return GQL_DONE;
 }
 
+#define IN_ROW(member) .offset = offsetof(struct image_row, member)
+static const struct filter_field gql_image_fields[] = {
+    { "id", "", FILTER_STRING, IN_ROW(id) },
+    { "name", "", FILTER_STRING, IN_ROW(name) },
+    { "namespace", "", FILTER_STRING, IN_ROW(name) },
+    { "humanized_name", "", FILTER_STRING, IN_ROW(name) },
+    { "base_image_name", "", FILTER_STRING, IN_ROW(base_name) },
+    { "tag", "", FILTER_STRING, IN_ROW(tag) },
+    { "version", "", FILTER_STRING, IN_ROW(version) },
+    { "registry", "", FILTER_STRING, IN_ROW(registry) },
+    { "architecture", "", FILTER_STRING, IN_ROW(architecture) },
+    { "digest", "", FILTER_STRING, IN_ROW(digest) },
+    { "size_bytes", "", FILTER_INT, IN_ROW(size_bytes) },
+};
+
 const struct gql_node image_node = {
     .type = SCHEMA_TYPE_ImageNode,
     .id_of = gql_image_id_of,
     .get = gql_image_get_node,
+    .fields = gql_image_fields,
+    .field_count = AQ_COUNT(gql_image_fields),
 };
 
 static int gql_image_list_nodes(struct gql_call *call)

@@ -231,6 +231,53 @@ static int gql_node_place(const struct gql_node *node, const struct store_range 
     return 0;
 }
 
+/* By the order that was asked for, and by id. */
+struct sorting {
+    const struct order *order;
+    const struct gql_node *node;
+};
+
+static int gql_node_compare(const void *a, const void *b, void *data)
+{
+    const struct sorting *sorting = data;
+    int r = order_compare(sorting->order, a, b);
+    char left[64], right[64];
+
+    return r ? r : strcmp(sorting->node->id_of(a, left), sorting->node->id_of(b, right));
+}
+
+/* Those that 'filter' finds, in 'order': a copy if one is given. */
+static int gql_node_select(const struct gql_call *call, const struct gql_node *node,
+                           const void **rows, size_t size, uint32_t *count, struct aq_error *err)
+{
+    const char *filter = gql_arg_text(call, ARG_FILTER), *by = gql_arg_text(call, ARG_ORDER);
+    const struct filter_program *program = NULL;
+    struct order order = { .count = 0 };
+    struct sorting sorting = { &order, node };
+    uint32_t found = 0;
+    char *copy;
+
+    if (!filter && !by)
+        return 0;
+    if (!node->fields)
+        return aq_fail(err, EINVAL, "%s: takes no filter and no order", call->field->name);
+    if (filter
+        && filter_read(filter, node->fields, node->field_count, call->arena, &program, err) < 0)
+        return -err->code;
+    if (by && order_read(by, node->fields, node->field_count, &order, err) < 0)
+        return -err->code;
+    if (!(copy = arena_array(call->arena, *count + 1, size)))
+        return aq_fail_oom(err);
+    for (uint32_t i = 0; i < *count; i++)
+        if (!program || filter_match(program, (const char *)*rows + i * size))
+            memcpy(copy + found++ * size, (const char *)*rows + i * size, size);
+    if (order.count)
+        qsort_r(copy, found, size, gql_node_compare, &sorting);
+    *rows = copy;
+    *count = found;
+    return 0;
+}
+
 struct gql_value gql_node_connect(struct gql_call *call, const struct gql_node *node,
                                   const void *rows, size_t size, uint32_t count)
 {
@@ -239,9 +286,8 @@ struct gql_value gql_node_connect(struct gql_call *call, const struct gql_node *
     int64_t first = 0, shown = 0;
     struct aq_error err = { 0 };
 
-    if (gql_arg_text(call, ARG_FILTER) || gql_arg_text(call, ARG_ORDER))
-        return gql_error(call->arena, "%s: takes no filter and no order", call->field->name);
-    if (gql_node_read_part(call, &range, &err) < 0
+    if (gql_node_select(call, node, &rows, size, &count, &err) < 0
+        || gql_node_read_part(call, &range, &err) < 0
         || gql_node_place(node, &range, rows, size, count, &first, &shown, &err) < 0)
         return gql_error(call->arena, "%s", err.text);
     connection = relay_connection_new(call->arena, gql_node_type_name(node), node->id_of,

@@ -8,6 +8,7 @@
 
 #include "graphql/relay.h"
 #include "manager/gql/resolve.h"
+#include "store/filter.h"
 
 /* The most that 'first' and 'last' may be, and what they are if not given. */
 #define NODES_MAX 100
@@ -25,12 +26,17 @@ struct gql_node {
 
     /* Of others: resolve to the row of this id, given with this type. */
     int (*get)(struct gql_call *call, const char *id, uint32_t type);
+    const struct filter_field *fields; /* of these rows, in memory; NULL = 'filter' and 'order' are
+                                          refused */
+    size_t field_count;
 };
 
 extern const struct gql_node agent_node, domain_node, group_node, user_node, image_node,
     session_node, kernel_node, registry_node, registry_node_before;
 
-/* The connection that the call asks for of all 'count' rows, an array. */
+/* The connection that the call asks for of all 'count' rows, an array: of those that its 'filter'
+ * finds, in its 'order'.
+ */
 struct gql_value gql_node_connect(struct gql_call *call, const struct gql_node *node,
                                   const void *rows, size_t size, uint32_t count);
 
