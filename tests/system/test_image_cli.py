@@ -182,9 +182,14 @@ def check_image_nodes(user, rows):
     page = graphql(user, "query($c: String) { image_nodes(before: $c) { edges { node { id } } } }",
                    c=nodes[-1]["id"])["image_nodes"]
     assert [edge["node"]["id"] for edge in page["edges"]] == [node["id"] for node in nodes[:-1]]
+    said = graphql(user, "{ image_nodes { edges { node { permissions } } } }")["image_nodes"]["edges"]
+    assert {tuple(edge["node"]["permissions"]) for edge in said} == {("read_attribute", "create_container")}
     for words, kept in (('filter: "tag == \\"a\\""', lambda row: row["tag"] == "a"),
                         ('filter: "!(tag like \\"a%\\") & size_bytes > 0"', lambda row: row["tag"] != "a"),
-                        ('filter: "registry contains \\"nowhere\\""', lambda row: False)):
+                        ('filter: "registry contains \\"nowhere\\""', lambda row: False),
+                        ("filter_by_statuses: [DELETED]", lambda row: False),
+                        ('permission: "forget_image"', lambda row: False),
+                        ('permission: "create_container"', lambda row: True)):
         found = graphql(user, "{ image_nodes(%s) { count edges { node { tag } } } }" % words)["image_nodes"]
         want = [node["tag"] for node in nodes if kept(node)]
         assert [edge["node"]["tag"] for edge in found["edges"]] == want, words
@@ -195,7 +200,8 @@ def check_image_nodes(user, rows):
         want = sorted((node[key] for node in nodes), reverse="-" in order)
         assert found["edges"][0]["node"][key] == want[0] and found["pageInfo"]["hasNextPage"]
     for words, error in (('filter: "tag == 1"', "'tag' is not compared with a number"),
-                         ('order: "labels"', "Query order parsing error")):
+                         ('order: "labels"', "Query order parsing error"),
+                         ('permission: "convert_to_image"', "is no permission of these")):
         refused = user.gql("{ image_nodes(%s) { count } }" % words).json["errors"][0]["message"]
         assert error in refused
 

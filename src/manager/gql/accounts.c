@@ -40,6 +40,7 @@ const struct gql_node domain_node = {
     .list = store_list_domains,
     .row_size = sizeof(struct domain_row),
     .narrow = gql_accounts_narrow_domain,
+    .permissions = &domain_permissions,
 };
 
 static int gql_accounts_fetch_domains(struct gql_call *call, enum gql_shape shape, const char *name,
@@ -109,6 +110,7 @@ const struct gql_node group_node = {
     .list = store_list_projects,
     .row_size = sizeof(struct project_row),
     .narrow = gql_accounts_narrow_project,
+    .permissions = &group_permissions,
 };
 
 static int gql_accounts_fetch_projects(struct gql_call *call, enum gql_shape shape, const char *id,

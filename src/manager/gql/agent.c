@@ -144,6 +144,7 @@ const struct gql_node agent_node = {
     .row_size = sizeof(struct agent_row),
     .narrow = gql_agent_narrow_node,
     .is_unowned = true,
+    .permissions = &agent_permissions,
 };
 
 /* ---- kernels on an agent ---- */

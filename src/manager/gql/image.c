@@ -390,8 +390,7 @@ static bool gql_image_list_has(struct gql_value list, const char *text)
     return false;
 }
 
-/* ALIVE, which all are, is among the statuses that are asked for. */
-static bool gql_image_asks_alive(struct gql_value statuses)
+bool gql_image_asks_alive(struct gql_value statuses)
 {
     for (uint32_t i = 0; gql_is_given(statuses) && i < statuses.count; i++)
         if (statuses.items[i].kind == GQL_ENUM && statuses.items[i].integer == 0)

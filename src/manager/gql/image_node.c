@@ -82,14 +82,24 @@ const struct gql_node image_node = {
     .get = gql_image_get_node,
     .fields = gql_image_fields,
     .field_count = AQ_COUNT(gql_image_fields),
+    .permissions = &image_permissions,
 };
 
 static int gql_image_list_nodes(struct gql_call *call)
 {
+    struct gql_value statuses = call->args[SCHEMA_ARG_Queries_image_nodes_filter_by_statuses];
     struct gql_images images;
+    struct aq_error err = { 0 };
+    bool may;
 
+    if (permission_check(call->context, &image_permissions,
+                         gql_arg_text(call, SCHEMA_ARG_Queries_image_nodes_permission), &may, &err)
+        < 0)
+        return gql_call_fail(call, "%s", err.text);
     if (gql_images_load(call, &images) < 0)
         return gql_call_fail(call, "out of memory");
+    if (!may || !gql_image_asks_alive(statuses))
+        images.count = 0;
     call->results[0] = gql_node_connect(call, &image_node, images.items, sizeof(*images.items),
                                         (uint32_t)images.count);
     return GQL_DONE;

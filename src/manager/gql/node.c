@@ -54,13 +54,39 @@ static int gql_node_resolve(struct gql_call *call, const struct gql_node *node, 
     return node->narrow(fetch, id, &err) < 0 ? gql_fetch_fail(fetch, &err) : gql_fetch_start(fetch);
 }
 
+/* An argument that not all fields have; NULL = not given. */
+static const char *gql_node_text_of(const struct gql_call *call, const char *name)
+{
+    const struct gql_field_def *field = call->field;
+    const struct gql_input_def *arg = gql_input_find(field->args, field->arg_count, name,
+                                                     strlen(name));
+
+    return arg ? gql_arg_text(call, (unsigned)(arg - field->args)) : NULL;
+}
+
+/* The argument 'permission'. */
+static int gql_node_check_permission(const struct gql_call *call, const struct gql_node *node,
+                                     bool *ret_may, struct aq_error *err)
+{
+    const char *name = gql_node_text_of(call, "permission");
+
+    *ret_may = true;
+    return name ? permission_check(call->context, node->permissions, name, ret_may, err) : 0;
+}
+
 /* X_node: the id is the first argument, and may be of any type or of none. */
 static int gql_node_get(struct gql_call *call)
 {
     const struct gql_node *node = gql_node_find(call->field->type.type->id);
     const char *type, *id = relay_global_id_parse(call->arena, call->args[0].text, &type);
+    struct aq_error err = { 0 };
+    bool may;
 
-    return id ? gql_node_resolve(call, node, id, 0) : gql_call_fail(call, "out of memory");
+    if (!id)
+        return gql_call_fail(call, "out of memory");
+    if (gql_node_check_permission(call, node, &may, &err) < 0)
+        return gql_call_fail(call, "%s", err.text);
+    return may ? gql_node_resolve(call, node, id, 0) : GQL_DONE;
 }
 
 static int gql_node_get_any(struct gql_call *call)
@@ -107,9 +133,7 @@ static int gql_node_read_part(const struct gql_call *call, struct store_range *r
     return r;
 }
 
-/* Of two ids that both must be, the one; none if they differ. */
-static void gql_node_set_uuid(struct gql_fetch *fetch, const struct uuid **member,
-                              const struct uuid *id)
+void gql_node_set_uuid(struct gql_fetch *fetch, const struct uuid **member, const struct uuid *id)
 {
     fetch->nothing |= *member && !uuid_equals(*member, id);
     *member = id;
@@ -154,21 +178,11 @@ static int gql_node_narrow_to_scope(struct gql_fetch *fetch, const char *scope,
                                            : "system, domain:NAME, project:ID or user:ID");
 }
 
-/* An argument that not all X_nodes have; NULL = not given. */
-static const char *gql_node_text_of(const struct gql_call *call, const char *name)
-{
-    const struct gql_field_def *field = call->field;
-    const struct gql_input_def *arg = gql_input_find(field->args, field->arg_count, name,
-                                                     strlen(name));
-
-    return arg ? gql_arg_text(call, (unsigned)(arg - field->args)) : NULL;
-}
-
-static int gql_node_read_args(struct gql_fetch *fetch, struct store_range *range,
-                              struct aq_error *err)
+int gql_node_read_args(struct gql_fetch *fetch, struct store_range *range, struct aq_error *err)
 {
     const struct gql_call *call = fetch->call;
     const char *project_id = gql_node_text_of(call, "project_id");
+    bool may;
     int r;
 
     fetch->query.range = range;
@@ -177,13 +191,14 @@ static int gql_node_read_args(struct gql_fetch *fetch, struct store_range *range
     if ((r = gql_node_read_part(call, range, err)) < 0
         || (r = fetch->node->narrow(fetch, NULL, err)) < 0
         || (r = gql_node_narrow_to_scope(fetch, gql_node_text_of(call, "scope"), err)) < 0
-        || (r = gql_node_narrow_to_scope(fetch, gql_node_text_of(call, "scope_id"), err)) < 0)
+        || (r = gql_node_narrow_to_scope(fetch, gql_node_text_of(call, "scope_id"), err)) < 0
+        || (r = gql_node_check_permission(call, fetch->node, &may, err)) < 0)
         return r;
+    fetch->nothing |= !may;
     return project_id ? gql_node_set_scope(fetch, "project", project_id, err) : 0;
 }
 
-/* Of a type of connections, what its edges lead to. */
-static const struct gql_node *gql_node_of_connection(const struct gql_type *connection)
+const struct gql_node *gql_node_of_connection(const struct gql_type *connection)
 {
     const struct gql_type *edge = gql_field_find(connection, "edges", 5)->type.type;
 
@@ -307,8 +322,10 @@ struct gql_value gql_node_connect_page(const struct gql_fetch *fetch, const void
     return connection ? gql_object(connection) : gql_error(arena, "out of memory");
 }
 
-/* A cursor's place is found by numbering the whole list. */
-#define NODES_COST (5 * GQL_COST_READ)
+static int gql_node_permissions(struct gql_call *call)
+{
+    return permission_resolve(call, gql_node_find(call->field->parent->id)->permissions);
+}
 
 /* The global id of each type, and what all connections have. */
 const struct gql_entry node_entries[] = {
@@ -335,6 +352,13 @@ const struct gql_entry node_entries[] = {
     { SCHEMA_FIELD_ContainerRegistryNode_id, GQL_GET(gql_node_get_id) },
     { SCHEMA_FIELD_ContainerRegistry_id, GQL_GET(gql_node_get_id) },
     { SCHEMA_FIELD_Queries_container_registry_node, GQL_CALL(gql_node_get) },
+    { SCHEMA_FIELD_AgentNode_permissions,
+      GQL_CALL_COST(gql_node_permissions, GQL_COST_READ / 10, 1) },
+    { SCHEMA_FIELD_DomainNode_permissions, GQL_CALL_COST(gql_node_permissions, GQL_COST_MADE, 1) },
+    { SCHEMA_FIELD_GroupNode_permissions, GQL_CALL_COST(gql_node_permissions, GQL_COST_MADE, 1) },
+    { SCHEMA_FIELD_ImageNode_permissions, GQL_CALL_COST(gql_node_permissions, GQL_COST_MADE, 1) },
+    { SCHEMA_FIELD_ComputeSessionNode_permissions,
+      GQL_CALL_COST(gql_node_permissions, GQL_COST_MADE, 1) },
     { SCHEMA_FIELD_PageInfo_hasNextPage, RELAY_HAS_NEXT_PAGE },
     { SCHEMA_FIELD_PageInfo_hasPreviousPage, RELAY_HAS_PREVIOUS_PAGE },
     { SCHEMA_FIELD_PageInfo_startCursor, RELAY_START_CURSOR },

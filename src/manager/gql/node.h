@@ -7,11 +7,15 @@
 #define AQ_MANAGER_GQL_NODE_H
 
 #include "graphql/relay.h"
+#include "manager/gql/permission.h"
 #include "manager/gql/resolve.h"
 #include "store/filter.h"
 
 /* The most that 'first' and 'last' may be, and what they are if not given. */
 #define NODES_MAX 100
+
+/* For gql_limits.cost: a list of which a cursor's place is found by numbering it whole. */
+#define NODES_COST (5 * GQL_COST_READ)
 
 struct gql_node {
     uint32_t type; /* SCHEMA_TYPE_ of the node */
@@ -29,6 +33,8 @@ struct gql_node {
     const struct filter_field *fields; /* of these rows, in memory; NULL = 'filter' and 'order' are
                                           refused */
     size_t field_count;
+
+    const struct permission_list *permissions; /* NULL = it has none */
 };
 
 extern const struct gql_node agent_node, domain_node, group_node, user_node, image_node,
@@ -43,6 +49,17 @@ struct gql_value gql_node_connect(struct gql_call *call, const struct gql_node *
 /* Of a page that was read. */
 struct gql_value gql_node_connect_page(const struct gql_fetch *fetch, const void *rows,
                                        size_t count, int64_t first, int64_t total);
+
+/* The arguments of an X_nodes, and the node's own narrowing, into the query. */
+int gql_node_read_args(struct gql_fetch *fetch, struct store_range *range, struct aq_error *err);
+/* Of a type of connections, what its edges lead to. */
+const struct gql_node *gql_node_of_connection(const struct gql_type *connection);
+
+/* Of two ids that both must be, the one; no rows if they differ. */
+void gql_node_set_uuid(struct gql_fetch *fetch, const struct uuid **member, const struct uuid *id);
+
+/* Whether this user may change the session's name and priority. */
+bool gql_session_is_modified_by(const struct principal *who, const struct session *s);
 
 /* The query asks for the row of this UUID alone. */
 int gql_node_set_id(struct gql_fetch *fetch, const char *id, struct aq_error *err);

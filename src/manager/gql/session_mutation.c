@@ -74,6 +74,11 @@ static void session_mutation_on_prioritised(void *data, int r, const struct aq_e
                             session_mutation_on_changed, data);
 }
 
+bool gql_session_is_modified_by(const struct principal *who, const struct session *s)
+{
+    return uuid_equals(&s->user_id, &who->user_id) || principal_sees_domain(who, s->domain);
+}
+
 /* One that lives, of the caller, or of whom an administrator sees. */
 static const struct session *session_mutation_find(const struct gql_call *call,
                                                    struct aq_error *err)
@@ -89,8 +94,7 @@ static const struct session *session_mutation_find(const struct gql_call *call,
     else if (uuid_parse(id, &uuid) < 0)
         aq_fail(err, EINVAL, "id: '%.64s' is not a UUID", id);
     else if (!(s = core_find_session(context->api->core, &uuid))
-             || (!uuid_equals(&s->user_id, &context->who->user_id)
-                 && !principal_sees_domain(context->who, s->domain)))
+             || !gql_session_is_modified_by(context->who, s))
         aq_fail(err, ENOENT, "there is no such session, or it has ended");
     return err->code ? NULL : s;
 }

@@ -29,6 +29,7 @@ const struct gql_node session_node = {
     .list = store_list_sessions,
     .row_size = sizeof(struct session_row),
     .narrow = gql_session_narrow_node,
+    .permissions = &session_permissions,
 };
 
 /* ---- dependencies: known as long as the session lives ---- */
