@@ -127,6 +127,10 @@ def test_place_in_the_queue(admin, user, name):
     assert whys[0]["explanation"]["retries"] >= 1
     data = status_data(user, ids[2])
     assert data["scheduler"]["position"] == 2 and data["scheduler"]["failed_predicates"] == []
+    places = user.gql(f'''{{ compute_session_nodes(filter: "name like \\"{name[:40]}-%\\"", order: "name")
+        {{ edges {{ node {{ row_id queue_position }} }} }} }}''').json["data"]["compute_session_nodes"]
+    assert [(edge["node"]["row_id"], edge["node"]["queue_position"]) for edge in places["edges"]] == [
+        (ids[0], None), (ids[1], 0), (ids[2], 1)]
     assert user.delete("/session/" + ids[0]).status == 200
     wait_status(user, ids[1], "RUNNING")
     wait_for_place(user, ids[2], 1, 1)

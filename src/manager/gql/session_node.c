@@ -305,6 +305,20 @@ static struct gql_value gql_session_get_images(struct gql_get *get, const void *
     return gql_list(items, image ? 1 : 0);
 }
 
+/* As the scheduler's plan has it, which is made once for all of a group. */
+static struct gql_value gql_session_get_position(struct gql_get *get, const void *parent)
+{
+    const struct gql_context *context = get->context;
+    const struct session *s = &((const struct session_row *)parent)->session;
+    struct core_start_estimate estimate;
+
+    if (s->status != SESSION_PENDING
+        || core_get_start_estimate(context->api->core, &s->id, &estimate) < 0
+        || estimate.position == 0)
+        return gql_null();
+    return gql_int((int64_t)estimate.position - 1);
+}
+
 static struct gql_value gql_session_get_type(struct gql_get *get, const void *parent)
 {
     (void)get;
@@ -321,6 +335,7 @@ const struct gql_entry session_node_entries[] = {
     { FIELD(project_id), AT(UUID, session.project_id) },
     { FIELD(type), GQL_GET(gql_session_get_type) },
     { FIELD(commit_status), GQL_ALWAYS_NULL },
+    { FIELD(queue_position), GQL_GET_COST(gql_session_get_position, GQL_COST_TEXT) },
     { FIELD(agent_ids), GQL_GET_COST(gql_session_get_agents, GQL_COST_MADE) },
     { SCHEMA_FIELD_ComputeSession_agents, GQL_GET_COST(gql_session_get_agents, GQL_COST_MADE) },
     { FIELD(vfolder_mounts), GQL_FIXED_EMPTY },
