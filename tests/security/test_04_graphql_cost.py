@@ -82,6 +82,8 @@ def test_many_cursors_and_walks_are_refused_before_they_run(cluster):
                           for i in range(700)),
                  "compute_session_nodes(first: 1) { edges { node { " + " ".join(
                      f"a{i}: dependents {{ count }}" for i in range(200)) + " } } }",
+                 "group_nodes(first: 100) { edges { node { " + " ".join(
+                     f'a{i}: user_nodes(after: "x") {{ count }}' for i in range(10)) + " } } }",
                  " ".join(f'a{i}: image_node(id: "x") {{ tag }}' for i in range(200))):
         reply = user.gql("{ " + many + " }")
         assert "data" not in reply.json and "cost" in reply.json["errors"][0]["message"]
@@ -89,7 +91,7 @@ def test_many_cursors_and_walks_are_refused_before_they_run(cluster):
 
 def test_a_page_of_nodes_with_what_hangs_on_them_is_served(cluster):
     reply = cluster.client(USER).gql(f"""{{ compute_session_nodes(first: {ROWS}) {{ count edges {{ node {{
-        row_id name status kernel_nodes {{ edges {{ node {{ row_id image {{ tag }} }} }} }}
+        row_id name status queue_position permissions kernel_nodes {{ edges {{ node {{ row_id image {{ tag }} }} }} }}
         dependees {{ count edges {{ node {{ row_id }} }} }}
         dependents {{ count edges {{ node {{ row_id }} }} }} }} }} }} }}""").json
     assert not reply.get("errors") and reply["data"]["compute_session_nodes"]["count"] == ROWS

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nodes say that a caller may do is what it may do."""
+"""What nodes say that a caller may do is what it may do, and what hangs on them is not of others."""
 
+import base64
+import json
 import pathlib
 
 import pytest
 
 from client import Client
-from cluster import WAITS, Cluster, batch
+from cluster import WAITS, Cluster, batch, wait_status
 from two_domains import OTHER, V1, TwoDomains, make_user
 
 pytestmark = pytest.mark.gate
@@ -137,3 +139,76 @@ def test_an_agent_of_a_group_that_is_not_allowed_takes_no_sessions(people):
     assert admin.post(V1 + "/resource-groups/default/allow", {"domain": "default"}).status == 204
     assert ["create_compute_session" in found[0]["permissions"] for found in said] == [
         False, False, True]
+
+
+# ---- what hangs on nodes ----
+
+PEOPLE = "name user_nodes(order: \"email\") { count edges { node { email } } }"
+GROUPS = "name scaling_groups { count edges { node { id name } } }"
+KERNELS = "id kernel_nodes { count edges { node { row_id session_id image_reference created_at } } }"
+
+
+def test_users_see_no_others_by_their_projects(people):
+    user = people.there.user
+    found, errors = nodes(user, "group_nodes", PEOPLE)
+    assert [node["user_nodes"] for node in found] == [None] and "privilege" in errors[0]
+    found, errors = nodes(user, "domain_nodes", GROUPS)
+    assert [node["scaling_groups"] for node in found] == [None] and "privilege" in errors[0]
+    shown = user.gql("{ viewer { user { email project_nodes { count edges { node { name domain_name } } "
+                     "} } } }").json["data"]["viewer"]["user"]["project_nodes"]
+    assert shown == {"count": 1, "edges": [{"node": {"name": "default", "domain_name": "default"}}]}
+
+
+def test_administrators_of_a_domain_see_what_is_of_it(people):
+    boss, strange, admin = people.there.boss, people.there.strange_boss, people.admin
+    for client, domain, foreign in ((boss, "default", "stranger@"), (strange, OTHER, "user@lablup")):
+        [project], errors = nodes(client, "group_nodes", PEOPLE)
+        assert not errors and project["user_nodes"]["count"] == len(project["user_nodes"]["edges"]) > 0
+        assert foreign not in json.dumps(project)
+        [shown], errors = nodes(client, "domain_nodes", GROUPS)
+        assert not errors and shown["name"] == domain
+        assert [edge["node"]["name"] for edge in shown["scaling_groups"]["edges"]] == ["default"]
+        found, errors = nodes(client, "user_nodes", "email project_nodes { edges { node { domain_name } } }")
+        assert not errors and {edge["node"]["domain_name"] for node in found
+                               for edge in node["project_nodes"]["edges"]} == {domain}
+    found, errors = nodes(admin, "group_nodes", PEOPLE)
+    assert not errors and {json.dumps(node["user_nodes"]) for node in found} >= {
+        json.dumps({"count": 2, "edges": [{"node": {"email": "strange-boss@lablup.com"}},
+                                          {"node": {"email": "stranger@lablup.com"}}]})}
+
+
+def test_pages_filters_and_names_of_what_hangs_on_a_node(people):
+    admin = people.admin
+    words = 'filter: "name == \\"default\\" & domain_name == \\"other\\""'
+    page = 'user_nodes(first: 1, order: "-email"%s) { count edges { node { email } cursor } pageInfo { hasNextPage } }'
+    [one], _ = nodes(admin, "group_nodes", page % "", words)
+    assert [edge["node"]["email"] for edge in one["user_nodes"]["edges"]] == ["stranger@lablup.com"]
+    assert one["user_nodes"]["count"] == 2 and one["user_nodes"]["pageInfo"]["hasNextPage"]
+    after = f', after: "{one["user_nodes"]["edges"][0]["cursor"]}"'
+    [one], _ = nodes(admin, "group_nodes", page % after, words)
+    assert [edge["node"]["email"] for edge in one["user_nodes"]["edges"]] == ["strange-boss@lablup.com"]
+    [one], _ = nodes(admin, "group_nodes",
+                     'user_nodes(filter: "role == \\"admin\\"") { edges { node { email } } }', words)
+    assert one["user_nodes"]["edges"] == [{"node": {"email": "strange-boss@lablup.com"}}]
+    for wrong in ("first: 101", 'filter: "odd == 1"', 'order: "odd"', 'after: "nobody"'):
+        _, errors = nodes(admin, "group_nodes", f"user_nodes({wrong}) {{ count }}", words)
+        assert errors, wrong
+    group = base64.b64encode(b"ScalingGroupNode:default").decode()
+    query = f'{{ node(id: "{group}") {{ id ... on ScalingGroupNode {{ name is_active }} }} }}'
+    assert admin.gql(query).json["data"]["node"] == {"id": group, "name": "default", "is_active": True}
+    assert people.there.user.gql(query).json["errors"]
+
+
+def test_kernels_on_an_agent_are_of_the_callers_domain(people):
+    made = people.there.stranger.post("/session", batch(
+        "runs-other", "sleep 600", domain=OTHER, config={"resources": {"cpu": "1", "mem": "64m"}}))
+    assert made.status == 201, made
+    wait_status(people.there.stranger, made.json["sessionId"], "RUNNING")
+    for client, count in ((people.there.boss, 0), (people.there.strange_boss, 1), (people.admin, 1)):
+        [agent], errors = nodes(client, "agent_nodes", KERNELS)
+        assert not errors and agent["kernel_nodes"]["count"] == count
+        for edge in agent["kernel_nodes"]["edges"]:
+            assert edge["node"]["session_id"] == made.json["sessionId"]
+            assert edge["node"]["image_reference"] == "sh" and edge["node"]["created_at"]
+    assert nodes(people.there.user, "agent_nodes", KERNELS)[1]
+    people.there.stranger.delete("/session/" + made.json["sessionId"])

@@ -207,6 +207,28 @@ static struct gql_value gql_accounts_get_unspecified(struct gql_get *get, const 
 
 /* ---- resource groups, for administrators ---- */
 
+static const char *gql_accounts_group_id_of(const void *row, char scratch[64])
+{
+    (void)scratch;
+    return ((const struct resource_group_row *)row)->resource_group.name;
+}
+
+static int gql_accounts_narrow_group(struct gql_fetch *fetch, const char *name,
+                                     struct aq_error *err)
+{
+    fetch->query.name = name;
+    return gql_need(fetch->call->context, API_ADMIN, err);
+}
+
+const struct gql_node resource_group_node = {
+    .type = SCHEMA_TYPE_ScalingGroupNode,
+    .id_of = gql_accounts_group_id_of,
+    .list = store_list_resource_groups,
+    .row_size = sizeof(struct resource_group_row),
+    .narrow = gql_accounts_narrow_group,
+    .is_unowned = true,
+};
+
 static int gql_accounts_fetch_resource_groups(struct gql_call *call, enum gql_shape shape,
                                               const char *name, int is_active)
 {

@@ -155,6 +155,27 @@ static bool gql_agent_has_status(const struct kernel *kernel, const char *status
                   : kernel_is_holding(kernel->status);
 }
 
+/* What kernels show of their session. */
+static int gql_agent_copy_session(struct arena *arena, const struct session *s,
+                                  struct session_row *ret)
+{
+    const struct int_list *ports = s->spec ? &s->spec->ports : NULL;
+    struct session_spec *spec = arena_alloc(arena, sizeof(*spec));
+
+    if (!spec || !(ret->session.image = arena_strdup(arena, s->image ? s->image : "")))
+        return -ENOMEM;
+    ret->session.created_usec = s->created_usec;
+    ret->session.starts_usec = s->starts_usec;
+    ret->session.spec = spec;
+    if (!ports || !ports->count)
+        return 0;
+    if (!(spec->ports.items = arena_array(arena, ports->count, sizeof(*ports->items))))
+        return -ENOMEM;
+    memcpy(spec->ports.items, ports->items, ports->count * sizeof(*ports->items));
+    spec->ports.count = ports->count;
+    return 0;
+}
+
 /* Copies: memory may change before the reply is written. */
 static int gql_agent_copy_kernel(struct arena *arena, const struct session *s,
                                  const struct kernel *kernel, struct kernel_row *ret)
@@ -225,10 +246,12 @@ static int gql_agent_add_kernel(struct on_agents *on, uint32_t parent, const str
                                 const struct kernel *kernel)
 {
     struct kernel_row *row = arena_alloc(on->call->arena, sizeof(*row));
+    struct session_row *session = arena_alloc(on->call->arena, sizeof(*session));
 
-    if (!row || gql_agent_copy_kernel(on->call->arena, s, kernel, row) < 0)
+    if (!row || !session || gql_agent_copy_kernel(on->call->arena, s, kernel, row) < 0
+        || gql_agent_copy_session(on->call->arena, s, session) < 0)
         return -ENOMEM;
-    on->items[parent][on->counts[parent]++].row = row;
+    on->items[parent][on->counts[parent]++] = (struct gql_container){ row, session };
     return 0;
 }
 
@@ -243,7 +266,7 @@ static int gql_agent_make_room(struct on_agents *on)
     return 0;
 }
 
-static int gql_agent_find_kernels(struct on_agents *on)
+static int gql_agent_index_kernels(struct on_agents *on)
 {
     struct gql_call *call = on->call;
 
@@ -262,6 +285,14 @@ static int gql_agent_find_kernels(struct on_agents *on)
                : 0;
 }
 
+static int gql_agent_find_kernels(struct on_agents *on)
+{
+    int r = gql_agent_index_kernels(on);
+
+    map_done(&on->index);
+    return r;
+}
+
 /* One domain's administrator sees the kernels of that domain only: what others hold is
  * in the agent's occupied_slots.
  */
@@ -271,14 +302,24 @@ static int gql_agent_containers(struct gql_call *call)
                             .status = gql_arg_text(call,
                                                    SCHEMA_ARG_Agent_compute_containers_status),
                             .index = MAP_INIT };
-    int r = gql_agent_find_kernels(&on);
 
-    map_done(&on.index);
-    if (r < 0)
+    if (gql_agent_find_kernels(&on) < 0)
         return gql_call_fail(call, "out of memory");
     for (uint32_t i = 0; i < call->count; i++)
         call->results[i] = gql_rows_of(call->arena, on.items[i], on.counts[i],
                                        sizeof(struct gql_container));
+    return GQL_DONE;
+}
+
+static int gql_agent_kernel_nodes(struct gql_call *call)
+{
+    struct on_agents on = { .call = call, .index = MAP_INIT };
+
+    if (gql_agent_find_kernels(&on) < 0)
+        return gql_call_fail(call, "out of memory");
+    for (uint32_t i = 0; i < call->count; i++)
+        call->results[i] = gql_node_connect(call, &kernel_node, on.items[i],
+                                            sizeof(struct gql_container), on.counts[i]);
     return GQL_DONE;
 }
 
@@ -416,6 +457,8 @@ const struct gql_entry agent_entries[] = {
     { FIELD(gpu_alloc_map), GQL_GET_COST(gql_agent_get_alloc_map, GQL_COST_TEXT) },
     { FIELD(compute_containers),
       GQL_CALL_COST(gql_agent_containers, GQL_COST_WALK / GQL_ROWS_WHOLE, 4) },
+    { SCHEMA_FIELD_AgentNode_kernel_nodes,
+      GQL_CALL_COST(gql_agent_kernel_nodes, GQL_COST_WALK / GQL_ROWS_WHOLE, 4) },
     { FIELD(drain_reason), AT(TEXT, agent.drain_reason) },
 };
 GQL_ENTRIES_END(agent);

@@ -32,6 +32,7 @@ static const uint32_t same_objects[][2] = {
     { SCHEMA_TYPE_Domain, SCHEMA_TYPE_DomainNode },
     { SCHEMA_TYPE_Group, SCHEMA_TYPE_GroupNode },
     { SCHEMA_TYPE_User, SCHEMA_TYPE_UserNode },
+    { SCHEMA_TYPE_ScalingGroup, SCHEMA_TYPE_ScalingGroupNode },
     { SCHEMA_TYPE_Image, SCHEMA_TYPE_ImageNode },
     { SCHEMA_TYPE_ComputeSession, SCHEMA_TYPE_ComputeSessionNode },
     { SCHEMA_TYPE_ComputeSessionNode, SCHEMA_TYPE_ComputeSession },
@@ -90,6 +91,7 @@ int gql_new(struct gql_engine **ret, struct aq_error *err)
     conf.limits.reply = REPLY_MAX;
     conf.limits.memory = MEMORY_MAX;
     gql_add_entries(node_entries, node_entry_count);
+    gql_add_entries(node_related_entries, node_related_entry_count);
     gql_add_entries(agent_entries, agent_entry_count);
     gql_add_entries(session_entries, session_entry_count);
     gql_add_entries(session_node_entries, session_node_entry_count);

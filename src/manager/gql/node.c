@@ -6,8 +6,8 @@
 #include <string.h>
 
 static const struct gql_node *const nodes[] = {
-    &agent_node,   &domain_node, &group_node,    &user_node,           &image_node,
-    &session_node, &kernel_node, &registry_node, &registry_node_before
+    &agent_node, &domain_node,  &group_node,  &user_node,     &resource_group_node,
+    &image_node, &session_node, &kernel_node, &registry_node, &registry_node_before
 };
 
 static const struct gql_node *gql_node_find(uint32_t type)
@@ -346,6 +346,7 @@ const struct gql_entry node_entries[] = {
     { SCHEMA_FIELD_DomainNode_id, GQL_GET(gql_node_get_id) },
     { SCHEMA_FIELD_GroupNode_id, GQL_GET(gql_node_get_id) },
     { SCHEMA_FIELD_UserNode_id, GQL_GET(gql_node_get_id) },
+    { SCHEMA_FIELD_ScalingGroupNode_id, GQL_GET(gql_node_get_id) },
     { SCHEMA_FIELD_ImageNode_id, GQL_GET(gql_node_get_id) },
     { SCHEMA_FIELD_ComputeSessionNode_id, GQL_GET(gql_node_get_id) },
     { SCHEMA_FIELD_KernelNode_id, GQL_GET(gql_node_get_id) },
@@ -367,6 +368,7 @@ const struct gql_entry node_entries[] = {
     NODE_CONNECTION(Domain),
     NODE_CONNECTION(Group),
     NODE_CONNECTION(User),
+    NODE_CONNECTION(ScalinGroup),
     NODE_CONNECTION(Image),
     NODE_CONNECTION(ComputeSession),
     NODE_CONNECTION(Kernel),

@@ -37,8 +37,8 @@ struct gql_node {
     const struct permission_list *permissions; /* NULL = it has none */
 };
 
-extern const struct gql_node agent_node, domain_node, group_node, user_node, image_node,
-    session_node, kernel_node, registry_node, registry_node_before;
+extern const struct gql_node agent_node, domain_node, group_node, user_node, resource_group_node,
+    image_node, session_node, kernel_node, registry_node, registry_node_before;
 
 /* The connection that the call asks for of all 'count' rows, an array: of those that its 'filter'
  * finds, in its 'order'.

@@ -45,6 +45,7 @@ struct gql_entry {
 #define GQL_ENTRIES_END(name) const size_t name##_entry_count = AQ_COUNT(name##_entries)
 
 GQL_ENTRIES(node);
+GQL_ENTRIES(node_related);
 GQL_ENTRIES(agent);
 GQL_ENTRIES(session);
 GQL_ENTRIES(session_node);

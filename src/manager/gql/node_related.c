@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What belongs to nodes, as connections: all parents' rows are read in one transaction. */
+#include <errno.h>
+
+#include "manager/gql/node.h"
+
+/* Narrows the query of a node's rows to what belongs to the parent. */
+typedef int gql_node_of_fn(struct gql_fetch *fetch, const void *parent, struct aq_error *err);
+
+struct related {
+    struct gql_call *call;
+    struct gql_fetch **fetches; /* one for each parent */
+};
+
+static int gql_node_read_related(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    struct related *related = data;
+    size_t bytes = 0;
+    int r = 0;
+
+    for (uint32_t i = 0; r == 0 && i < related->call->count; i++) {
+        struct gql_fetch *fetch = related->fetches[i];
+
+        if (fetch->nothing)
+            continue;
+        if ((r = gql_set_room(related->call->context, &fetch->query, err)) < 0)
+            break;
+        if (bytes >= fetch->query.bytes_max)
+            return aq_fail_field(err, EMSGSIZE, "limit",
+                                 "the rows of all lists have more than %d "
+                                 "bytes: ask for fewer",
+                                 GQL_KEPT_MAX);
+        fetch->query.bytes_max -= bytes;
+        r = fetch->list(tx, &fetch->query, &fetch->page, err);
+        bytes += fetch->page ? fetch->page->arena.used : 0;
+    }
+    return r;
+}
+
+/* What one parent has; the page is kept or freed. */
+static struct gql_value gql_node_take_related(struct gql_fetch *fetch)
+{
+    const struct store_page *page = fetch->page;
+
+    if (!page)
+        return gql_node_connect_page(fetch, NULL, 0, 0, 0);
+    if (gql_keep(fetch->call->context, fetch->call->arena, fetch->page) < 0)
+        return gql_error(fetch->call->arena, "out of memory");
+    return gql_node_connect_page(fetch, page->rows, page->count, page->first, page->total);
+}
+
+static void gql_node_on_related(void *data, int r, const struct aq_error *err)
+{
+    const struct related *related = data;
+    struct gql_call *call = related->call;
+
+    for (uint32_t i = 0; i < call->count; i++)
+        if (r == 0)
+            call->results[i] = gql_node_take_related(related->fetches[i]);
+        else
+            store_page_free(related->fetches[i]->page);
+    if (r < 0)
+        gql_call_fail(call, "%s", err->text);
+    gql_call_done(call);
+}
+
+static int gql_node_connect_each(struct gql_call *call, gql_node_of_fn *narrow)
+{
+    const struct gql_node *node = gql_node_of_connection(call->field->type.type);
+    struct related *related = arena_alloc(call->arena, sizeof(*related));
+    struct store_range *ranges = arena_array(call->arena, call->count, sizeof(*ranges));
+    struct aq_error err = { 0 };
+
+    if (!related || !ranges
+        || !(related->fetches = arena_array(call->arena, call->count, sizeof(struct gql_fetch *))))
+        return gql_call_fail(call, "out of memory");
+    related->call = call;
+    for (uint32_t i = 0; i < call->count; i++) {
+        struct gql_fetch *fetch = gql_fetch_new(call, GQL_CONNECTION, node->list, node->row_size);
+
+        if (!(related->fetches[i] = fetch))
+            return GQL_DONE;
+        fetch->node = node;
+        if (gql_node_read_args(fetch, &ranges[i], &err) < 0
+            || narrow(fetch, call->parents[i], &err) < 0)
+            return gql_fetch_fail(fetch, &err);
+    }
+    return gql_read(call, gql_node_read_related, gql_node_on_related, related);
+}
+
+static int gql_node_narrow_to_user(struct gql_fetch *fetch, const void *parent,
+                                   struct aq_error *err)
+{
+    (void)err;
+    gql_node_set_uuid(fetch, &fetch->query.user_id, &((const struct user_row *)parent)->user.id);
+    return 0;
+}
+
+static int gql_node_projects_of_user(struct gql_call *call)
+{
+    return gql_node_connect_each(call, gql_node_narrow_to_user);
+}
+
+static int gql_node_narrow_to_project(struct gql_fetch *fetch, const void *parent,
+                                      struct aq_error *err)
+{
+    (void)err;
+    fetch->query.project_id = &((const struct project_row *)parent)->project.id;
+    return 0;
+}
+
+static int gql_node_users_of_project(struct gql_call *call)
+{
+    return gql_node_connect_each(call, gql_node_narrow_to_project);
+}
+
+static int gql_node_narrow_to_domain(struct gql_fetch *fetch, const void *parent,
+                                     struct aq_error *err)
+{
+    (void)err;
+    fetch->query.domain = ((const struct domain_row *)parent)->domain.name;
+    return 0;
+}
+
+static int gql_node_groups_of_domain(struct gql_call *call)
+{
+    return gql_node_connect_each(call, gql_node_narrow_to_domain);
+}
+
+const struct gql_entry node_related_entries[] = {
+    { SCHEMA_FIELD_UserNode_project_nodes,
+      GQL_CALL_COST(gql_node_projects_of_user, NODES_COST, 4) },
+    { SCHEMA_FIELD_GroupNode_user_nodes,
+      GQL_CALL_COST(gql_node_users_of_project, NODES_COST, GQL_ROWS_WHOLE) },
+    { SCHEMA_FIELD_DomainNode_scaling_groups,
+      GQL_CALL_COST(gql_node_groups_of_domain, NODES_COST, 4) },
+};
+GQL_ENTRIES_END(node_related);
