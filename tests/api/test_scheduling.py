@@ -335,4 +335,8 @@ def test_a_slip_in_a_groups_settings(admin, name, change, field, says):
     reply = admin.send("PATCH", "/aliquot/v1/resource-groups/" + name, change)
     assert reply.status == 400 and says in reply.json["data"][field], reply
     kept = {"scheduler_opts": {"enforce_spreading_endpoint_replica": True, "config": {"a": 1}}}
-    assert admin.send("PATCH", "/aliquot/v1/resource-groups/" + name, kept).status == 200
+    reply = admin.send("PATCH", "/aliquot/v1/resource-groups/" + name, kept)
+    assert reply.status == 200
+    assert reply.json["without_effect"] == ["enforce_spreading_endpoint_replica", "config.a"]
+    reply = admin.send("PATCH", "/aliquot/v1/resource-groups/" + name, {"scheduler_opts": {"backfill": True}})
+    assert reply.json["without_effect"] == []

@@ -74,6 +74,7 @@ static const struct column resource_group_columns[] = {
     { "agent_loss_policy", "AGENT-LOSS", COLUMN_TEXT, 0 },
     { "agent_loss_grace_sec", "GRACE", COLUMN_NUMBER, COLUMN_IS_WIDE },
     { "scheduler_opts", "OPTIONS", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "without_effect", "WITHOUT-EFFECT", COLUMN_NAMES, COLUMN_IS_EXTRA },
     { "description", "DESCRIPTION", COLUMN_TEXT, COLUMN_MAY_SHRINK },
     COLUMN_END,
 };

@@ -99,6 +99,53 @@ static void resource_group_check(struct account_row *row,
     resource_group_check_word(row, "agent_loss_policy", params->agent_loss_policy, policies);
 }
 
+/* What scheduler_opts and its member "config" may have that means something. */
+static const char *const resource_group_options[] = { "agent_selection_strategy",
+                                                      RESOURCE_OPTS_SPLITTING,
+                                                      "allowed_session_types",
+                                                      "backfill",
+                                                      "backfill_reservations",
+                                                      "config",
+                                                      "fair_share",
+                                                      "handler_options",
+                                                      "pending_timeout",
+                                                      "preemption",
+                                                      NULL };
+static const char *const resource_group_config[] = { "num_retries_to_skip", NULL };
+
+static void resource_group_write_unknown(const json_t *opts, const char *const *names,
+                                         const char *before, struct jsonw *w)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach((json_t *)(uintptr_t)opts, key, value) {
+        AQ_CLEANUP(strbuf_donep) struct strbuf name = STRBUF_INIT;
+        size_t i = 0;
+
+        while (names[i] && strcmp(names[i], key) != 0)
+            i++;
+        if (names[i])
+            continue;
+        strbuf_addf(&name, "%s%s", before, key);
+        if (strbuf_ok(&name))
+            jsonw_str(w, name.data);
+        else
+            w->out->failed = true;
+    }
+}
+
+void account_write_unused_options(const struct resource_group *group, struct jsonw *w)
+{
+    json_auto_t *opts = group->scheduler_opts ? json_load_string(group->scheduler_opts, 0) : NULL;
+
+    jsonw_array_begin(w);
+    resource_group_write_unknown(opts, resource_group_options, "", w);
+    resource_group_write_unknown(json_object_get(opts, "config"), resource_group_config, "config.",
+                                 w);
+    jsonw_array_end(w);
+}
+
 /* Names that mean nothing here are kept for Backend.AI's clients, but what is nearly one of ours is
  * a slip.
  */
@@ -121,21 +168,8 @@ static void resource_group_check_slips(struct account_row *row, const json_t *op
 
 static void resource_group_check_names(struct account_row *row, const json_t *opts)
 {
-    static const char *const names[] = { "agent_selection_strategy",
-                                         RESOURCE_OPTS_SPLITTING,
-                                         "allowed_session_types",
-                                         "backfill",
-                                         "backfill_reservations",
-                                         "config",
-                                         "fair_share",
-                                         "handler_options",
-                                         "pending_timeout",
-                                         "preemption",
-                                         NULL };
-    static const char *const config[] = { "num_retries_to_skip", NULL };
-
-    resource_group_check_slips(row, opts, names);
-    resource_group_check_slips(row, json_object_get(opts, "config"), config);
+    resource_group_check_slips(row, opts, resource_group_options);
+    resource_group_check_slips(row, json_object_get(opts, "config"), resource_group_config);
 }
 
 static bool resource_group_sets_options(const struct resource_group_params *params)
