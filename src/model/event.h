@@ -100,6 +100,8 @@ struct store_tx;
 struct event {
     enum event_kind kind;
     int64_t at_usec;
+    int64_t number; /* of the first of what clients are told of it, the others follow: set by the
+                       store when it writes them */
     union {
         struct session session;
         struct event_session_status session_status;

@@ -5,7 +5,7 @@
 #include "store/audit_log.h"
 #include "store/transaction.h"
 
-int event_write(struct store_tx *tx, struct event *e, struct aq_error *err)
+static int event_write_rows(struct store_tx *tx, struct event *e, struct aq_error *err)
 {
     switch (e->kind) {
     case EVENT_SESSION_CREATED:
@@ -68,4 +68,11 @@ int event_write(struct store_tx *tx, struct event *e, struct aq_error *err)
         break;
     }
     return aq_fail(err, EINVAL, "event %d has no rows", (int)e->kind);
+}
+
+int event_write(struct store_tx *tx, struct event *e, struct aq_error *err)
+{
+    int r = event_write_rows(tx, e, err);
+
+    return r < 0 ? r : session_events_write(tx, e, err);
 }

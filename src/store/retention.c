@@ -20,13 +20,14 @@ static const struct retention_table retention_tables[RETENTION_ENTITY_COUNT] = {
     [RETENTION_SERIES] = { "statistics_series", "owner, at", "at" },
     [RETENTION_AUDIT_LOG] = { "audit_log", "seq", "at" },
     [RETENTION_ERROR_LOGS] = { "error_logs", "seq", "at" },
+    [RETENTION_EVENTS] = { "session_events", "number", "at" },
 };
 
 static const char *const retention_names[RETENTION_ENTITY_COUNT] = {
     [RETENTION_SESSIONS] = "sessions",     [RETENTION_HISTORY] = "history",
     [RETENTION_USAGE] = "usage",           [RETENTION_AGENT_HISTORY] = "agent-history",
     [RETENTION_SERIES] = "series",         [RETENTION_AUDIT_LOG] = "audit-log",
-    [RETENTION_ERROR_LOGS] = "error-logs",
+    [RETENTION_ERROR_LOGS] = "error-logs", [RETENTION_EVENTS] = "events",
 };
 
 const char *retention_entity_name(enum retention_entity entity)
@@ -125,6 +126,26 @@ static int retention_remove_audit_log(struct store_tx *tx, struct retention_piec
     if (r < 0)
         return r;
     piece->place.row = values[1];
+    piece->removed += r;
+    piece->is_last = r < RETENTION_ROWS_AT_A_TIME;
+    return 0;
+}
+
+/* From the first on and without a hole: what comes after the first that stays was not removed. The
+ * clock may have been wrong. The last one stays, and a million at most.
+ */
+static int retention_remove_events(struct store_tx *tx, struct retention_piece *piece,
+                                   struct aq_error *err)
+{
+    static const char sql[] =
+        "DELETE FROM session_events WHERE number < (SELECT COALESCE(MIN(CASE WHEN at >= ?"
+        " AND number > (SELECT MAX(number) FROM session_events) - 1000000 THEN number END),"
+        " MAX(number)) FROM (SELECT number, at FROM session_events ORDER BY number LIMIT ?) oldest)";
+    const int64_t values[] = { piece->before_usec, RETENTION_ROWS_AT_A_TIME + 1 };
+    int r = retention_change(tx, sql, values, AQ_COUNT(values), err);
+
+    if (r < 0)
+        return r;
     piece->removed += r;
     piece->is_last = r < RETENTION_ROWS_AT_A_TIME;
     return 0;
@@ -358,6 +379,8 @@ static int retention_remove_rows(struct store_tx *tx, struct retention_piece *pi
 {
     if (piece->entity == RETENTION_AUDIT_LOG)
         return retention_remove_audit_log(tx, piece, err);
+    if (piece->entity == RETENTION_EVENTS)
+        return retention_remove_events(tx, piece, err);
     if (retention_tables[piece->entity].name)
         return retention_remove_dated(tx, piece, err);
     return retention_remove_next_sessions(tx, piece, err);

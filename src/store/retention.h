@@ -19,6 +19,7 @@ enum retention_entity {
     RETENTION_SERIES,        /* of statistics */
     RETENTION_AUDIT_LOG,
     RETENTION_ERROR_LOGS, /* that clients reported */
+    RETENTION_EVENTS,     /* of sessions, for clients that missed some */
     RETENTION_ENTITY_COUNT,
 };
 

@@ -23,7 +23,7 @@ struct store {
     struct seal *seal;
     struct store_tx tx; /* of the writer */
     struct lease lease; /* of a server */
-    int64_t next_seq;
+    int64_t next_seq, next_event;
 
     pthread_mutex_t writing; /* held while the writer's connection is in use */
     pthread_mutex_t lock;    /* of all below */

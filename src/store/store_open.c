@@ -109,16 +109,20 @@ static int store_open_check_key(struct store_tx *tx, void *data, struct aq_error
     return seal_reveal(tx->seal, "seal.check", sealed, sizeof(sealed), text, err);
 }
 
-static int store_open_read_next_seq(struct store *st, struct aq_error *err)
+static int store_open_read_next(struct store *st, struct aq_error *err)
 {
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
-    int r = sql_prepare_once(st->tx.db, "SELECT MAX(seq) FROM sessions", &q, err);
+    int r = sql_prepare_once(st->tx.db,
+                             "SELECT (SELECT MAX(seq) FROM sessions),"
+                             " (SELECT MAX(number) FROM session_events)",
+                             &q, err);
 
     if (r == 0)
         r = sql_step(q, err);
     if (r < 0)
         return r;
     st->next_seq = sql_get_int(q) + 1;
+    st->next_event = sql_get_int(q) + 1;
     return 0;
 }
 
@@ -228,6 +232,7 @@ int store_open_database(struct store *st, const struct store_conf *conf, struct 
         return r;
     st->tx.seal = st->seal;
     st->tx.next_seq = &st->next_seq;
+    st->tx.next_event = &st->next_event;
     AQ_FAULT("store.open.locked");
     r = migrate(st->tx.db, store_migrations, store_migration_count, err);
     if (r == 0)
@@ -235,7 +240,7 @@ int store_open_database(struct store *st, const struct store_conf *conf, struct 
     if (r == 0)
         r = store_call(st, store_open_check_key, NULL, err);
     if (r == 0)
-        r = store_open_read_next_seq(st, err);
+        r = store_open_read_next(st, err);
     if (r == 0 && st->engine->is_server) {
         r = store_call(st, store_open_lease, (void *)(uintptr_t)conf, err);
         st->tx.lease = &st->lease;

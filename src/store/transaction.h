@@ -16,11 +16,15 @@ struct store_tx {
     const struct seal *seal;
     struct lease *lease; /* NULL = the database is a file, or only read */
     int64_t *next_seq;   /* of sessions; NULL on a read-only connection */
+    int64_t *next_event; /* number of the next row of session_events; likewise */
 };
 
 /* ---- writing: one function per event kind, within the caller's savepoint ---- */
 
 int event_write(struct store_tx *tx, struct event *e, struct aq_error *err);
+
+/* What clients are told of the event, once its own rows are written; sets e->number. */
+int session_events_write(struct store_tx *tx, struct event *e, struct aq_error *err);
 
 int session_insert(struct store_tx *tx, struct session *s, struct aq_error *err);
 int session_set_status(struct store_tx *tx, const struct event *e, struct aq_error *err);

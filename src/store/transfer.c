@@ -38,6 +38,7 @@ static const struct transfer_table {
     { "kernels", "session_seq, rank" },
     { "allocations", "session_seq, rank, version, slot" },
     { "session_history", "session_seq, rank, version" },
+    { "session_events", "number" },
     { "statistics_series", "owner, at" },
     { "session_attempts", "session_seq, number" },
     { "audit_log", "seq" },

@@ -8,7 +8,8 @@ from cluster import wait_for
 RETENTION = "/aliquot/v1/retention"
 RUN = RETENTION + "/run"
 KEPT = {"sessions": "forever", "history": "forever", "usage": "forever", "agent-history": "365d",
-        "series": "31d", "audit-log": "90d", "error-logs": "90d"}
+        "series": "31d", "audit-log": "90d", "error-logs": "90d",
+        "events": "7d"}
 MEMBERS = {"entity", "keep", "running", "last_run_at", "last_run_ended_at", "last_removed"}
 COUNTED = {"rows", "removable", "oldest_at"}
 
@@ -28,7 +29,8 @@ def test_what_is_kept_for_how_long(admin):
 
 def test_a_dry_run_says_what_other_settings_would_do(admin):
     shown = items(admin.post(RUN, {"dry_run": True}))
-    assert list(shown) == ["agent-history", "series", "audit-log", "error-logs"]  # the others stay forever
+    assert list(shown) == ["agent-history", "series", "audit-log", "error-logs",
+                           "events"]  # the others stay forever
     shown = items(admin.post(RUN, {"dry_run": True, "keep": "1s", "entities": ["sessions"]}))
     assert list(shown) == ["sessions"] and shown["sessions"]["keep"] == "1s"
     assert shown["sessions"]["removable"] <= shown["sessions"]["rows"]

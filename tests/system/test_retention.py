@@ -69,7 +69,7 @@ def test_ended_sessions_are_removed(later):
     cluster, client = later
     shown = cli_items(cluster, "ls")
     assert list(shown) == ["sessions", "history", "usage", "agent-history", "series",
-                           "audit-log", "error-logs"]
+                           "audit-log", "error-logs", "events"]
     sessions = shown["sessions"]
     assert (sessions["keep"], sessions["rows"], sessions["removable"]) == ("30d", 3, 2), sessions
     assert sessions["oldest_at"] and sessions["last_run_at"] is None and not sessions["running"]

@@ -168,7 +168,7 @@ static int retention_choose_entities(const struct core *core, const struct str_l
         if (retention_entity_parse(names->items[i], &e) < 0)
             return api_fail_param(err, "entities",
                                   "'%.40s' is none of sessions, history, usage, agent-history, "
-                                  "series, audit-log, error-logs",
+                                  "series, audit-log, error-logs, events",
                                   names->items[i]);
         if (!forever_too && !core_get_retention(core, e).keep_usec)
             return api_fail_param(err, "entities",

@@ -22,7 +22,7 @@
  *   kernel_terminated     also of one that ends as ERROR
  *   kernel_cancelled
  *
- * Nothing of these is stored:
+ * These are stored (store/session_event.h), in this order. Nothing of the following is:
  *   session_image_pull    how far an agent has come with the session's image
  *   kernel_gpu_misuse     a program uses more of a GPU than its part
  *   execution_started     code runs in the session, or waits there for code that runs
@@ -34,6 +34,7 @@
 
 #include "manager/core/images.h"
 #include "model/session.h"
+#include "store/session_event.h"
 
 struct core;
 
@@ -45,6 +46,7 @@ struct core_event {
     bool has_exit;
     int exit_code;
     int64_t at_usec;
+    int64_t number; /* with at_usec its place in the store; 0 = it is not stored */
     const struct core_image_status *image; /* of session_image_pull, else NULL */
     const char *limit_violations;          /* of kernel_gpu_misuse, else NULL: a line each */
     const char *run_id;                    /* of execution_*, else NULL */
@@ -63,6 +65,9 @@ typedef void (*core_event_fn)(void *data, const struct core_event *event);
 struct core_subscriber *core_subscribe(struct core *core, const struct uuid *session_id,
                                        core_event_fn fn, void *data);
 void core_unsubscribe(struct core *core, struct core_subscriber *subscriber);
+
+/* The last stored one that subscribers were told of. */
+struct session_event_place core_last_event(const struct core *core);
 
 /* Announce one of execution_*, a static string, of a session's run; 'exit_code' may be NULL.
  * Nothing if the session has ended.

@@ -9,16 +9,12 @@
 #define AQ_MANAGER_CORE_EVENTS_ANNOUNCE_H
 
 #include "manager/core/state/session_entry.h"
+#include "store/session_event.h"
 
-/* By name, one of those in bus.h, a static string; NULL announces nothing. 'k' NULL: of the session. */
+/* By name, one of those in bus.h; NULL announces nothing. 'k' NULL: of the session. 'place' is the
+ * event's in the store.
+ */
 void announce(struct core *core, const char *name, const struct session_entry *l,
-              const struct kernel *k, const char *reason, int64_t at_usec);
-
-/* That the session, or one of its kernels, has a new status. */
-void announce_session_status(struct core *core, const struct session_entry *l,
-                             enum session_status status, const char *reason, int64_t at_usec);
-void announce_kernel_status(struct core *core, const struct session_entry *l,
-                            const struct kernel *k, enum kernel_status status, const char *reason,
-                            int64_t at_usec);
+              const struct kernel *k, const char *reason, struct session_event_place place);
 
 #endif

@@ -29,6 +29,7 @@
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
 #include "manager/core/statistics/series.h"
+#include "model/event_name.h"
 
 /* ---- sessions ---- */
 
@@ -47,6 +48,12 @@ static char *apply_copy(const char *text)
     return c;
 }
 
+/* Of what is told of it: the first, or one after it. */
+static struct session_event_place apply_place(const struct event *e, int64_t further)
+{
+    return (struct session_event_place){ .number = e->number + further, .at_usec = e->at_usec };
+}
+
 static void apply_created(struct core *core, struct event *e)
 {
     struct session_entry *l = session_entry_add(core, &e->session);
@@ -61,7 +68,7 @@ static void apply_created(struct core *core, struct event *e)
     if (l->s.status == SESSION_PENDING)
         queue_add(core, l);
     durable_touch(core, &l->durable);
-    announce(core, "session_enqueued", l, NULL, l->s.reason, e->at_usec);
+    announce(core, session_event_name(SESSION_PENDING), l, NULL, l->s.reason, apply_place(e, 0));
 }
 
 static void apply_change_status(struct session *s, struct event_session_status *c, int64_t at_usec)
@@ -110,10 +117,9 @@ static void apply_session_status(struct core *core, struct event *e)
         sched_sync_session_leaves(l);
     if (c->to == SESSION_SCHEDULED)
         sched_sync_drop_reservation(l); /* it has come where it was to go */
-    if (c->result != RESULT_UNDEFINED)
-        announce(core, c->result == RESULT_SUCCESS ? "session_success" : "session_failure", l, NULL,
-                 l->s.reason, e->at_usec);
-    announce_session_status(core, l, c->to, l->s.reason, e->at_usec);
+    announce(core, result_event_name(c->result), l, NULL, l->s.reason, apply_place(e, 0));
+    announce(core, session_event_name(c->to), l, NULL, l->s.reason,
+             apply_place(e, c->result != RESULT_UNDEFINED));
     waiters_check(core, l);
     if (session_is_terminal(c->to)) {
         dependency_ended(core, l);
@@ -150,7 +156,7 @@ static void apply_change(struct core *core, struct event *e)
             return;
         apply_replace(&l->s.reason, AQ_TAKE(e->session_change.reason));
         apply_replace(&l->s.status_data, AQ_TAKE(e->session_change.status_data));
-        announce(core, "session_waiting", l, NULL, l->s.reason, e->at_usec);
+        announce(core, SESSION_EVENT_WAITING, l, NULL, l->s.reason, apply_place(e, 0));
         break;
     }
 }
@@ -204,7 +210,7 @@ static void apply_kernel_status(struct core *core, struct event *e)
         k->has_exit = true;
         k->exit_code = c->exit_code;
     }
-    announce_kernel_status(core, l, k, c->to, c->reason, e->at_usec);
+    announce(core, kernel_event_name(c->to), l, k, c->reason, apply_place(e, 0));
 }
 
 static void apply_kernel_resized(struct core *core, struct event *e)
@@ -227,7 +233,7 @@ static void apply_kernel_resized(struct core *core, struct event *e)
         apply_replace(&k->alloc, AQ_TAKE(e->kernel_resized.alloc));
     session_entry_hold(core, l, k->rank, e->at_usec);
     resize_applied(core, l, k->rank);
-    announce(core, "kernel_resized", l, k, NULL, e->at_usec);
+    announce(core, KERNEL_EVENT_RESIZED, l, k, NULL, apply_place(e, 0));
 }
 
 /* ---- all ---- */

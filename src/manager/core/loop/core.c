@@ -149,6 +149,7 @@ static int core_open_state(struct core *core, struct aq_error *err)
     if (core->conf.dev && (r = store_init_dev(core->store, err)) < 0)
         return r;
     if ((r = store_load(core->store, core_load_event, core, err)) < 0
+        || (r = store_call(core->store, store_read_last_event, &core->last_event, err)) < 0
         || (r = series_restore(core, err)) < 0)
         return r;
     core_warn_of_published_keys(core);

@@ -25,10 +25,11 @@
 
 static void retention_go_on(struct core *core);
 
-/* Is there a limit? Of the audit log there is one of number, too. */
+/* Is there a limit? Of the audit log and of events there is one of number, too. */
 static bool retention_has_limit(const struct core *core, enum retention_entity entity)
 {
-    return core->conf.retention_usec[entity] || entity == RETENTION_AUDIT_LOG;
+    return core->conf.retention_usec[entity] || entity == RETENTION_AUDIT_LOG
+           || entity == RETENTION_EVENTS;
 }
 
 /* store_tx_fn */

@@ -99,6 +99,7 @@ struct core {
     uv_timer_t alarm;   /* durable_next_wake() */
     int open_handles;
     bool is_started, is_stopping;
+    struct session_event_place last_event; /* that was announced, or was there at the start */
     int64_t ticked_usec;
     int64_t pruned_usec; /* monotonic: attempts.c */
 
