@@ -148,9 +148,9 @@ def dechunk(file):
         yield data
 
 
-def sse_events(file, seconds=60):
-    """(event, data) of an event stream until it ends."""
-    buffer, event, data = b"", None, []
+def sse_messages(file, seconds=60):
+    """(event, data, id) of an event stream until it ends; id None where it has none."""
+    buffer, event, data, number = b"", None, [], None
     deadline = time.monotonic() + seconds
     for piece in dechunk(file):
         assert time.monotonic() < deadline, "the event that was waited for did not come"
@@ -162,9 +162,17 @@ def sse_events(file, seconds=60):
                 event = line[6:].strip()
             elif line.startswith("data:"):
                 data.append(line[5:].strip())
+            elif line.startswith("id:"):
+                number = line[3:].strip()
             elif line == "" and event:
-                yield event, json.loads("\n".join(data)) if data else None
-                event, data = None, []
+                yield event, json.loads("\n".join(data)) if data else None, number
+                event, data, number = None, [], None
+
+
+def sse_events(file, seconds=60):
+    """(event, data) of an event stream until it ends."""
+    for event, data, _ in sse_messages(file, seconds):
+        yield event, data
 
 
 class WebSocket:
