@@ -13,7 +13,7 @@ import uuid
 
 import pytest
 
-from client import USER, sse_events
+from client import USER, sse_events, sse_messages
 from cluster import WAITS, Cluster, batch, wait_for
 from images import Layout, Registry, archive, file
 
@@ -340,6 +340,14 @@ def test_fetch_in_the_background(scene):
     late = follow(client, asked["task_id"])  # of one that has ended: one event
     assert [event for event, _ in late] == ["task_done", "server_close"], late
     assert late[0][1]["status"] == "done" and late[0][1]["task_id"] == asked["task_id"]
+    path = f"/events/background-task?task_id={asked['task_id']}"
+    with contextlib.closing(client.stream(path)[1]) as stream:
+        number = next(sse_messages(stream))[2]
+    for last, wanted in ((number, ["server_close"]), ("1", ["task_done", "server_close"]),
+                         ("", ["task_done", "server_close"])):  # each state is told once
+        with contextlib.closing(client.stream(path, extra={"Last-Event-ID": last})[1]) as stream:
+            assert [event for event, _ in sse_events(stream)] == wanted
+    assert " 400 " in client.stream(path, extra={"Last-Event-ID": "odd"})[2]
     for client_, task, status in ((cluster.client(USER), asked["task_id"], 404),  # not theirs
                                   (client, str(uuid.uuid4()), 404), (client, "x", 400)):
         assert client_.get(f"/events/background-task?task_id={task}").status == status

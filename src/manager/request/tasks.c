@@ -27,6 +27,7 @@ struct task {
     const char *status; /* "started", "done", "failed" */
     char message[MESSAGE_MAX];
     int64_t current, total;
+    int64_t news; /* what was told so far: the id of the last event */
     struct list followers;
     void *data;
 };
@@ -115,6 +116,7 @@ static int task_send(struct request *req, const char *event, const struct task *
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     bool is_running = strcmp(task->status, "started") == 0;
     struct jsonw w = jsonw_make(&out);
+    char id[24];
 
     jsonw_object_begin(&w);
     api_write_uuid(&w, "task_id", &task->id);
@@ -124,11 +126,13 @@ static int task_send(struct request *req, const char *event, const struct task *
     jsonw_member_int(&w, "current_progress", task->current);
     jsonw_member_int(&w, "total_progress", task->total);
     jsonw_object_end(&w);
-    return strbuf_ok(&out) ? sse_send(req, event, NULL, out.data, out.len) : -ENOMEM;
+    (void)snprintf(id, sizeof(id), "%lld", (long long)task->news);
+    return strbuf_ok(&out) ? sse_send(req, event, id, out.data, out.len) : -ENOMEM;
 }
 
 static void task_tell(struct task *task, const char *event, bool is_last)
 {
+    task->news++;
     LIST_FOREACH(it, &task->followers) {
         struct follower *follower = LIST_ENTRY(it, struct follower, link);
         int r = task_send(follower->req, event, task);
@@ -173,22 +177,40 @@ static void task_on_gone(struct request *req, void *data)
     follower_end(data);
 }
 
-static void task_follow(struct request *req, struct task *task, struct follower *follower)
+/* 'last' is the id of the last event that the client had; -1 = none. */
+static void task_follow(struct request *req, struct task *task, int64_t last,
+                        struct follower *follower)
 {
     *follower = (struct follower){ .req = req };
     list_add(&task->followers, &follower->link);
     sse_begin(req, NULL, NULL);
     request_set_gone(req, task_on_gone, follower);
-    if (task->message[0] && task_send(req, "bgtask_updated", task) < 0)
+    if (task->message[0] && task->news != last && task_send(req, "bgtask_updated", task) < 0)
         follower_end(follower);
 }
 
-static void task_send_ended(struct request *req, const struct task *task)
+static void task_send_ended(struct request *req, const struct task *task, int64_t last)
 {
     sse_begin(req, NULL, NULL);
-    if (task_send(req, strcmp(task->status, "done") == 0 ? "task_done" : "task_failed", task) == 0)
+    if (task->news == last
+        || task_send(req, strcmp(task->status, "done") == 0 ? "task_done" : "task_failed", task)
+               == 0)
         (void)sse_send(req, "server_close", NULL, "{}", 2);
     request_end(req);
+}
+
+static int task_read_last(const struct request *req, int64_t *ret, struct aq_error *err)
+{
+    const char *text = request_get_header(req, "Last-Event-ID");
+    size_t len = text ? strlen(text) : 0;
+
+    *ret = -1;
+    if (len == 0)
+        return 0;
+    if (len > 18 || strspn(text, "0123456789") < len)
+        return api_fail_param(err, "Last-Event-ID", "must be the id of an event of this route");
+    *ret = strtoll(text, NULL, 10);
+    return 0;
 }
 
 int tasks_follow(struct tasks *tasks, const struct uuid *id, struct request *req,
@@ -198,7 +220,11 @@ int tasks_follow(struct tasks *tasks, const struct uuid *id, struct request *req
     const struct principal *who = api_principal(req);
     struct task *running = task_find(&tasks->running, id);
     struct task *task = running ? running : task_find(&tasks->ended, id);
+    int64_t last;
+    int r = task_read_last(req, &last, err);
 
+    if (r < 0)
+        return r;
     if (!follower)
         return aq_fail_oom(err);
     if (!task || (!uuid_equals(&task->user_id, &who->user_id) && !principal_is_superadmin(who)))
@@ -206,8 +232,8 @@ int tasks_follow(struct tasks *tasks, const struct uuid *id, struct request *req
                                "there is none of yours with this id; those that ended are kept "
                                "until 200 others have, or the manager is restarted");
     if (running)
-        task_follow(req, running, follower);
+        task_follow(req, running, last, follower);
     else
-        task_send_ended(req, task);
+        task_send_ended(req, task, last);
     return 0;
 }
