@@ -2,6 +2,7 @@
 /* admin registry rescan: container registries are asked for their images. */
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/client.h"
 #include "cli/output/progress.h"
@@ -10,6 +11,8 @@
 #include "http/url.h"
 
 #define EVENT_MAX (64u << 10)
+#define LISTEN_TRIES 5
+#define LISTEN_AGAIN_USEC 500000
 
 struct registry_watch {
     struct cli *cli;
@@ -46,23 +49,37 @@ static int registry_rescan_on_body(void *data, const char *bytes, size_t len)
     return sse_reader_feed(feed->reader, bytes, len, &feed->err);
 }
 
+/* Until the stream ends. */
+static int registry_rescan_listen(struct cli *cli, const char *path, struct registry_watch *w,
+                                  struct aq_error *err)
+{
+    struct registry_feed feed = { 0 };
+    int r = sse_reader_new(EVENT_MAX, registry_rescan_on_event, w, &feed.reader, err);
+
+    if (r == 0)
+        r = cli_stream(cli, METHOD_GET, path, NULL, registry_rescan_on_body, &feed, err);
+    sse_reader_free(feed.reader);
+    return r;
+}
+
+/* A stream that breaks is opened again, and begins with how far it is. */
 static int registry_rescan_follow(struct cli *cli, const char *task_id, struct registry_watch *w,
                                   struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
-    struct registry_feed feed = { 0 };
-    int r = sse_reader_new(EVENT_MAX, registry_rescan_on_event, w, &feed.reader, err);
+    int r = 0, tries = 0;
 
-    if (r < 0)
-        return r;
     strbuf_adds(&path, "/events/background-task?task_id=");
     url_encode(&path, task_id);
+    if (!strbuf_ok(&path))
+        return aq_fail_oom(err);
     progress_init(&w->progress, cli->globals.quiet, cli->output.ascii);
-    r = strbuf_ok(&path)
-            ? cli_stream(cli, METHOD_GET, path.data, NULL, registry_rescan_on_body, &feed, err)
-            : aq_fail_oom(err);
+    do {
+        if (tries)
+            (void)usleep(LISTEN_AGAIN_USEC);
+        r = registry_rescan_listen(cli, path.data, w, err);
+    } while ((r == 0 || r == -EPIPE || r == -ECONNRESET) && !w->is_over && tries++ < LISTEN_TRIES);
     progress_clear(&w->progress);
-    sse_reader_free(feed.reader);
     if (r == 0 && !w->is_over)
         return aq_fail(err, EPIPE,
                        "the manager ended the connection before it was done; try again");

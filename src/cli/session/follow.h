@@ -3,8 +3,8 @@
  *
  * State decides, events are hints: at events that do not say all there is to
  * know, and every few seconds, the sessions are read again, so that a lost event
- * or a manager that restarts costs time, not truth. Logs that break off are opened again and
- * continued where they broke.
+ * or a manager that restarts costs time, not truth. Events and logs that break off
+ * are continued where they broke.
  */
 #ifndef AQ_CLI_SESSION_FOLLOW_H
 #define AQ_CLI_SESSION_FOLLOW_H

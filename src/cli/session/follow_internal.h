@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* follow_internal.h - what follow.c, follow_log.c and follow_show.c share */
+/* follow_internal.h - what follow.c, follow_events.c, follow_log.c and follow_show.c share */
 #ifndef AQ_CLI_SESSION_FOLLOW_INTERNAL_H
 #define AQ_CLI_SESSION_FOLLOW_INTERNAL_H
 
@@ -47,6 +47,8 @@ struct follow {
     size_t count;
     struct exchange *events;
     struct sse_reader *reader;
+    char last_event[64]; /* id of the last one: a stream that broke goes on after it */
+    bool is_catching_up; /* events are of the past, until the stream says that they are not */
     uv_timer_t tick;
     uv_signal_t interrupt, quit;
     unsigned handles; /* open ones of the three above */
@@ -68,8 +70,22 @@ void follow_check(struct follow *f);
 void follow_path(const struct followed *item, const char *base, const char *rest,
                  struct strbuf *path);
 
-/* Read the session's state. */
+/* Read the session's state, or that of all. */
 void follow_ask(struct followed *item);
+void follow_ask_all(struct follow *f);
+
+/* It is known to be in this state; 'reason' may be NULL. */
+void follow_set_stage(struct followed *item, enum session_status status, const char *reason);
+
+/* New sessions are mostly where they began still, and short ones are over before we would ask for
+ * what happened to them before we listened.
+ */
+bool follow_are_new(const struct follow *f);
+
+/* Listen, from the last event on if there was one; if that fails, polling alone has to do until the
+ * next try.
+ */
+void follow_listen_to_events(struct follow *f);
 
 /* Show how far they are. */
 void follow_show(struct follow *f);
