@@ -61,6 +61,12 @@ int stream_connect(uv_loop_t *loop, const struct address *address,
                    const struct stream_options *options, const struct stream_ops *ops, void *data,
                    struct stream **ret, struct aq_error *err);
 
+/* Go on with TLS as a client, with a plain stream that is open: on_open() follows the handshake.
+ * What the peer said before must have been read. -ENOMEM, -EINVAL.
+ */
+int stream_start_tls(struct stream *stream, struct tls_context *tls, const char *server_name,
+                     struct aq_error *err);
+
 /* Take over a listening socket's next connection (used by listener.c). With
  * TLS on_open() follows the handshake, else the stream is open at once. After
  * -ENOMEM the connection still waits.

@@ -232,3 +232,13 @@ int stream_connect(uv_loop_t *loop, const struct address *address,
     *ret = s;
     return 0;
 }
+
+int stream_start_tls(struct stream *s, struct tls_context *tls, const char *server_name,
+                     struct aq_error *err)
+{
+    int r = tls_session_new(tls, server_name, &s->tls, err);
+
+    if (r == 0)
+        stream_connected(s);
+    return r;
+}
