@@ -135,7 +135,8 @@ int api_new(struct core *core, struct api **ret, struct aq_error *err)
     api->started_usec = clock_monotonic_usec();
     if (!(api->rate = rate_limiter_new()) || !(api->login_limits = login_limits_new())
         || !(api->sign_cache = sign_cache_new()) || !(api->tasks = tasks_new())
-        || !(api->callbacks = callbacks_new(core)) || !(api->turns = turns_new())
+        || !(api->deliveries = deliveries_new(core_loop(core)))
+        || !(api->callbacks = callbacks_new(core, api->deliveries)) || !(api->turns = turns_new())
         || !(api->flushes = flushes_new()) || !(api->streams = api_streams_new(core))
         || !(api->log_quota = log_quota_new())
         || !(api->kept_answers = kept_answers_new(core_store(core)))
@@ -191,7 +192,7 @@ void api_set_remembered(struct api *api, size_t requests_max)
 
 void api_allow_callbacks(struct api *api, const struct network *networks, size_t count)
 {
-    callbacks_allow(api->callbacks, networks, count);
+    deliveries_allow(api->deliveries, networks, count);
 }
 
 void api_stop(struct api *api)
@@ -200,6 +201,7 @@ void api_stop(struct api *api)
     if (api->signup)
         signup_stop(api->signup);
     callbacks_free(AQ_TAKE(api->callbacks));
+    deliveries_stop(api->deliveries);
     rescan_stop(api->rescan);
     if (api->passwords)
         password_queue_stop(api->passwords);
@@ -217,6 +219,7 @@ void api_free(struct api *api)
     login_audit_free(api->login_audit);
     audit_trail_free(api->audit_trail);
     callbacks_free(api->callbacks);
+    deliveries_free(api->deliveries);
     login_limits_free(api->login_limits);
     turns_free(api->turns);
     flushes_free(api->flushes);

@@ -2,62 +2,14 @@
 """Who makes a session names a URL that the manager connects to: it reaches public addresses, and
 networks that an administrator lists, and nothing else of the machine or its neighbours."""
 
-import contextlib
-import http.server
 import json
 import socket
-import threading
 
 import pytest
 
 from client import ADMIN, USER
 from cluster import WAITS, Cluster, batch, wait_for
-
-LISTED = "127.0.0.2"
-
-
-class Listener(http.server.ThreadingHTTPServer):
-    """Answers with 'statuses' in turn, the last one for good, and keeps what it was told."""
-
-    def __init__(self, address, *statuses):
-        super().__init__((address, 0), Handler)
-        self.statuses, self.told, self.connections = list(statuses or [200]), [], 0
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-    def verify_request(self, request, client_address):
-        self.connections += 1
-        return True
-
-    def url(self, host=None):
-        return "http://%s:%d/hook?a=b" % (host or self.server_address[0], self.server_port)
-
-    def close(self):
-        self.shutdown()
-        self.server_close()
-
-
-class Handler(http.server.BaseHTTPRequestHandler):
-    def do_POST(self):
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.told.append((self.path, self.headers["Content-Type"], json.loads(body)))
-        statuses = self.server.statuses
-        self.send_response(statuses.pop(0) if len(statuses) > 1 else statuses[0])
-        self.send_header("Content-Length", "0")
-        if self.server.statuses[0] == 302:
-            self.send_header("Location", self.server.location)
-        self.end_headers()
-
-    def log_message(self, *_):
-        pass
-
-
-@contextlib.contextmanager
-def listening(address, *statuses):
-    listener = Listener(address, *statuses)
-    try:
-        yield listener
-    finally:
-        listener.close()
+from receivers import ADDRESS as LISTED, Listener
 
 
 @pytest.fixture(scope="module", name="cluster")
@@ -78,7 +30,7 @@ def end(client, made):
 
 def test_the_session_of_a_listed_address_is_told(cluster):
     user = cluster.client(USER)
-    with listening(LISTED) as listener:
+    with Listener(LISTED) as listener:
         made = make(user, "told", listener.url())
         assert made.status == 201, made
         wait_for(lambda: listener.told, what="the first event")
@@ -86,6 +38,7 @@ def test_the_session_of_a_listed_address_is_told(cluster):
         wait_for(lambda: len(listener.told) == 2, what="the second event")
         for (path, kind, body), event in zip(listener.told, ("enqueued", "cancelled")):
             assert (path, kind) == ("/hook?a=b", "application/json")
+            body = json.loads(body)
             when = body.pop("when")
             assert when.endswith("+00:00") and "T" in when
             assert body == {"type": "session_lifecycle", "event": event,
@@ -109,7 +62,7 @@ def test_a_name_of_a_private_address_is_not_connected_to(cluster):
     """127.1 is no literal to us, but a name that stands for 127.0.0.1. Messages of a user are
     sent one after another: when the second has come, the first was tried."""
     user = cluster.client(USER)
-    with listening("127.0.0.1") as private, listening(LISTED) as listed:
+    with Listener("127.0.0.1") as private, Listener(LISTED) as listed:
         first = make(user, "by-name", private.url("127.1"))
         assert first.status == 201, first
         second = make(user, "after-it", listed.url())
@@ -121,7 +74,7 @@ def test_a_name_of_a_private_address_is_not_connected_to(cluster):
 
 def test_redirects_are_not_followed(cluster):
     user = cluster.client(USER)
-    with listening("127.0.0.1") as private, listening(LISTED, 302) as listed:
+    with Listener("127.0.0.1") as private, Listener(LISTED, 302) as listed:
         listed.location = private.url()
         made = make(user, "redirected", listed.url())
         wait_for(lambda: listed.told, what="the event")
@@ -132,7 +85,7 @@ def test_redirects_are_not_followed(cluster):
 
 def test_one_that_fails_is_tried_again(cluster):
     user = cluster.client(USER)
-    with listening(LISTED, 503, 200) as listener:
+    with Listener(LISTED, 503, 200) as listener:
         made = make(user, "again", listener.url())
         wait_for(lambda: len(listener.told) == 2, 60, "another try")
         assert listener.told[0] == listener.told[1]
@@ -142,7 +95,7 @@ def test_one_that_fails_is_tried_again(cluster):
 def test_a_user_whose_server_hangs_holds_up_nobody_else(cluster):
 
     user, admin = cluster.client(USER), cluster.client(ADMIN)
-    with socket.socket() as silent, listening(LISTED) as listener:
+    with socket.socket() as silent, Listener(LISTED) as listener:
         silent.bind((LISTED, 0))
         silent.listen(1)
         hung = [make(user, f"hung-{n}", "http://%s:%d/" % silent.getsockname()) for n in range(120)]

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/json_load.h"
-#include "manager/request/callbacks.h"
+#include "manager/request/deliveries.h"
 #include "manager/request/image_aliases.h"
 #include "model/resource_opts.h"
 
@@ -105,7 +105,7 @@ const struct field session_fields[] = {
     { "session_group|sessionGroup", FIELD_STRUCT, 0, .sub = group_fields },
     { "tag", FIELD_STR, FIELD_NULLABLE, AT(request.spec.tag), 0, 64 },
     { "callback_url|callbackUrl|callbackURL", FIELD_STR, FIELD_NULLABLE,
-      AT(request.spec.callback_url), 0, CALLBACK_URL_MAX,
+      AT(request.spec.callback_url), 0, DELIVERY_URL_MAX,
       .doc = "is told what happens to the session, by POST" },
     { "owner_access_key", FIELD_STR, FIELD_NULLABLE, AT(owner_access_key), 1, 64 },
     FIELD_END,
@@ -231,9 +231,9 @@ static int session_params_check_callback(const struct api *api, struct session_p
 
     if (*url && !**url)
         *url = NULL;
-    if (!*url || !api->callbacks)
+    if (!*url)
         return 0;
-    return callbacks_check_url(api->callbacks, *url, err);
+    return deliveries_check_url(api->deliveries, "callback_url", *url, err);
 }
 
 int session_params_read(const struct api *api, struct request *req, const json_t *object,

@@ -32,6 +32,7 @@ struct api_streams;
 struct app_proxy;
 struct audit_trail;
 struct callbacks;
+struct deliveries;
 struct login_audit;
 struct login_limits;
 struct password_queue;
@@ -54,6 +55,7 @@ struct api {
     struct sign_cache *sign_cache;
     struct rate_limiter *rate;
     struct audit_trail *audit_trail;
+    struct deliveries *deliveries;
     struct callbacks *callbacks; /* NULL = stopped */
     struct login_audit *login_audit;
     struct login_limits *login_limits;
