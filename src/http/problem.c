@@ -43,6 +43,8 @@ static const struct problem_type types[] = {
     { "kernel-restart-failed", 500, "Kernel restart has failed.", "kernel_restart_failed" },
     { "method-not-allowed", 405, "HTTP method not allowed.", "api_access_not-allowed" },
     { "not-implemented", 503, "This API is not implemented.", "api_generic_not-implemented" },
+    { "notification-failed", 502, "The notification was not delivered.",
+      "notification_execute_delivery-failed" },
     { "object-not-found", 404, "No such object.", "api_read_not-found" },
     { "password-expired", 401, "Password has expired.", "user_access_expired" },
     { "quota-exceeded", 412, "You have reached your resource limit.",

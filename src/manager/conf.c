@@ -36,7 +36,7 @@ const struct conf_item manager_conf_items[] = {
     { "api", "trusted-proxies", CONF_LIST, AT(trusted_proxies), NULL, 0, 0, 0,
       "Addresses of proxies that are believed for whom they ask (X-Forwarded-For)." },
     { "api", "callback-networks", CONF_LIST, AT(callback_networks), NULL, 0, 0, 0,
-      "Private networks that sessions' callback URLs may name: 10.20.0.0/16, ..." },
+      "Private networks that callback URLs and notifications may name: 10.20.0.0/16, ..." },
     { "api", "remembered-requests", CONF_INT, AT(remembered_requests), "4000000", 1000,
       INT64_C(1000000000), 0,
       "Changes of the last 15 minutes that are remembered, so that none is accepted twice." },

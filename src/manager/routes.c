@@ -21,6 +21,7 @@
 #include "manager/request/log_quota.h"
 #include "manager/request/login_audit.h"
 #include "manager/request/login_limit.h"
+#include "manager/request/notifications.h"
 #include "manager/request/password_queue.h"
 #include "manager/request/owner_policies.h"
 #include "manager/request/presets.h"
@@ -59,6 +60,9 @@ static int api_add_routes(struct api *api, struct aq_error *err)
         { tunnel_routes, tunnel_route_count },
         { events_routes, events_route_count },
         { error_log_routes, error_log_route_count },
+        { notification_routes, notification_route_count },
+        { notification_channel_routes, notification_channel_route_count },
+        { notification_rule_routes, notification_rule_route_count },
         { background_task_routes, background_task_route_count },
         { resource_routes, resource_route_count },
         { check_presets_routes, check_presets_route_count },
@@ -146,6 +150,7 @@ int api_new(struct core *core, struct api **ret, struct aq_error *err)
         || (r = api_add_routes(api, err)) < 0 || (r = gql_new(&api->gql, err)) < 0
         || (r = config_load(api, err)) < 0 || (r = image_aliases_load(api, err)) < 0
         || (r = image_catalogue_load(api, err)) < 0 || (r = image_limits_load(api, err)) < 0
+        || (r = notifications_new(core, api->deliveries, &api->notifications, err)) < 0
         || (r = presets_load(api, err)) < 0 || (r = owner_policies_load(api, err)) < 0
         || (r = api_open_audit(api, err)) < 0)
         return r;
@@ -200,6 +205,7 @@ void api_stop(struct api *api)
     app_proxy_stop(api->app_proxy);
     if (api->signup)
         signup_stop(api->signup);
+    notifications_stop(api->notifications);
     callbacks_free(AQ_TAKE(api->callbacks));
     deliveries_stop(api->deliveries);
     rescan_stop(api->rescan);
@@ -218,6 +224,7 @@ void api_free(struct api *api)
     password_queue_free(api->passwords);
     login_audit_free(api->login_audit);
     audit_trail_free(api->audit_trail);
+    notifications_free(api->notifications);
     callbacks_free(api->callbacks);
     deliveries_free(api->deliveries);
     login_limits_free(api->login_limits);

@@ -41,6 +41,12 @@ int config_secret_seal(struct store_tx *tx, const char *value, char **ret, struc
 /* The value again; one that is not sealed is copied. */
 int config_secret_reveal(struct store_tx *tx, const char *value, char **ret, struct aq_error *err);
 
+/* The same for members of settings, on any thread. */
+int setting_secret_seal(const struct store *store, const char *value, char **ret,
+                        struct aq_error *err);
+int setting_secret_reveal(const struct store *store, const char *value, char **ret,
+                          struct aq_error *err);
+
 /* -E2BIG if there are more, or more text, than the tree may hold. */
 int config_entries_check_size(struct store_tx *tx, struct aq_error *err);
 

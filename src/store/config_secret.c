@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values of the configuration tree that the store's key file seals. */
+/* Texts that the store's key file seals: of the configuration tree, and of settings. */
 #include <errno.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "store/config_entries.h"
+#include "store/store_internal.h"
 #include "store/transaction.h"
 
 #define CONFIG_SECRET_PREFIX "sealed:"
 #define CONFIG_SECRET_ROW "config_entries"
+#define SETTING_SECRET_ROW "settings"
 #define CONFIG_SECRET_BASE64 sodium_base64_VARIANT_ORIGINAL
 
 static int config_secret_write(const unsigned char *sealed, size_t len, char **ret,
@@ -27,7 +29,8 @@ static int config_secret_write(const unsigned char *sealed, size_t len, char **r
     return 0;
 }
 
-int config_secret_reveal(struct store_tx *tx, const char *value, char **ret, struct aq_error *err)
+static int config_secret_open(const struct seal *seal, const char *row, const char *value,
+                              char **ret, struct aq_error *err)
 {
     size_t prefix = strlen(CONFIG_SECRET_PREFIX), max = strlen(value), len = 0;
     AQ_CLEANUP(aq_freep) unsigned char *sealed = NULL;
@@ -46,13 +49,14 @@ int config_secret_reveal(struct store_tx *tx, const char *value, char **ret, str
         || len < SEAL_OVERHEAD)
         return aq_fail(err, EUCLEAN, "begins with '%s', and is no sealed value",
                        CONFIG_SECRET_PREFIX);
-    r = seal_reveal(tx->seal, CONFIG_SECRET_ROW, sealed, len, text, err);
+    r = seal_reveal(seal, row, sealed, len, text, err);
     if (r == 0)
         *ret = AQ_TAKE(text);
     return r;
 }
 
-int config_secret_seal(struct store_tx *tx, const char *value, char **ret, struct aq_error *err)
+static int config_secret_close(const struct seal *seal, const char *row, const char *value,
+                               char **ret, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) unsigned char *sealed = NULL;
     size_t len = strlen(value);
@@ -61,13 +65,35 @@ int config_secret_seal(struct store_tx *tx, const char *value, char **ret, struc
     if (strncmp(value, CONFIG_SECRET_PREFIX, strlen(CONFIG_SECRET_PREFIX)) == 0) {
         AQ_CLEANUP(aq_freep) char *text = NULL;
 
-        r = config_secret_reveal(tx, value, &text, err);
+        r = config_secret_open(seal, row, value, &text, err);
         if (r == 0 && !(*ret = strdup(value)))
             r = aq_fail_oom(err);
         return r;
     }
     if (!(sealed = malloc(len + SEAL_OVERHEAD)))
         return aq_fail_oom(err);
-    r = seal_close(tx->seal, CONFIG_SECRET_ROW, value, len, sealed, err);
+    r = seal_close(seal, row, value, len, sealed, err);
     return r < 0 ? r : config_secret_write(sealed, len + SEAL_OVERHEAD, ret, err);
+}
+
+int config_secret_reveal(struct store_tx *tx, const char *value, char **ret, struct aq_error *err)
+{
+    return config_secret_open(tx->seal, CONFIG_SECRET_ROW, value, ret, err);
+}
+
+int config_secret_seal(struct store_tx *tx, const char *value, char **ret, struct aq_error *err)
+{
+    return config_secret_close(tx->seal, CONFIG_SECRET_ROW, value, ret, err);
+}
+
+int setting_secret_reveal(const struct store *store, const char *value, char **ret,
+                          struct aq_error *err)
+{
+    return config_secret_open(store->seal, SETTING_SECRET_ROW, value, ret, err);
+}
+
+int setting_secret_seal(const struct store *store, const char *value, char **ret,
+                        struct aq_error *err)
+{
+    return config_secret_close(store->seal, SETTING_SECRET_ROW, value, ret, err);
 }

@@ -35,6 +35,7 @@ struct callbacks;
 struct deliveries;
 struct login_audit;
 struct login_limits;
+struct notifications;
 struct password_queue;
 struct rescan;
 struct signup;
@@ -57,6 +58,7 @@ struct api {
     struct audit_trail *audit_trail;
     struct deliveries *deliveries;
     struct callbacks *callbacks; /* NULL = stopped */
+    struct notifications *notifications;
     struct login_audit *login_audit;
     struct login_limits *login_limits;
     struct kept_answers *kept_answers; /* to requests that may be sent again */

@@ -134,6 +134,20 @@ static int object_setting_apply(const struct object_setting_change *change, json
     return json_object_set(object, change->member, value) == 0 ? 0 : aq_fail_oom(err);
 }
 
+static int object_setting_note(struct store_tx *tx, const struct object_setting_change *change,
+                               const json_t *before, const json_t *after, struct aq_error *err)
+{
+    const struct object_setting *setting = change->setting;
+    json_auto_t *old = before && setting->show ? setting->show(before)
+                                               : json_incref((json_t *)(uintptr_t)before);
+    json_auto_t *fresh = after && setting->show ? setting->show(after)
+                                                : json_incref((json_t *)(uintptr_t)after);
+
+    if (!before != !old || !after != !fresh)
+        return aq_fail_oom(err);
+    return object_setting_audit(tx, &change->by, setting->kind, change->member, old, fresh, err);
+}
+
 /* On the store's thread, which sees every change that was queued before. */
 static int object_setting_write_change(struct store_tx *tx, void *data, struct aq_error *err)
 {
@@ -146,11 +160,11 @@ static int object_setting_write_change(struct store_tx *tx, void *data, struct a
         r = object_setting_make(change, before, &after, err);
     if (r == 0)
         r = object_setting_apply(change, object, after, err);
+    if (r == 0 && change->setting->check)
+        r = change->setting->check(object, change->member, err);
     if (r == 0)
         r = object_setting_write(tx, change->setting->name, object, &change->fresh, err);
-    return r < 0 ? r
-                 : object_setting_audit(tx, &change->by, change->setting->kind, change->member,
-                                        before, after, err);
+    return r < 0 ? r : object_setting_note(tx, change, before, after, err);
 }
 
 static void object_setting_on_written(void *data, int r, const struct aq_error *err)

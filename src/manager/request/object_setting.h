@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* object_setting.h - a setting of the store that is one JSON object, by names of what it holds
  *
- * Image aliases, image limits and resource presets are kept so. Their owners have a copy in
+ * Image aliases, image limits, resource presets and notifications are kept so. Their owners have a copy in
  * memory, which they replace once a change is durable.
  */
 #ifndef AQ_MANAGER_REQUEST_OBJECT_SETTING_H
@@ -39,6 +39,10 @@ struct object_setting {
     const char *kind;  /* of the audit log, "preset" */
     const char *title; /* what is missing, "resource preset" */
     size_t max;        /* members */
+    /* May all be so once 'member' has changed? NULL = yes. On the store's thread. */
+    int (*check)(const json_t *all, const char *member, struct aq_error *err);
+    /* What the audit log shows of a member, the caller's, NULL if memory is short; NULL = all. */
+    json_t *(*show)(const json_t *value);
 };
 
 enum object_setting_how {
