@@ -30,6 +30,8 @@ static const struct complete_source {
     { "PROJECT", "/aliquot/v1/groups?limit=100", "items", "name", "domain" },
     { "PROJECT-ID", "/aliquot/v1/groups?limit=100", "items", "id", "name" },
     { "POLICY", "/aliquot/v1/keypair-policies?limit=100", "items", "name", NULL },
+    { "CHANNEL", "/aliquot/v1/notification-channels", "items", "name", "channel_type" },
+    { "RULE", "/aliquot/v1/notification-rules", "items", "name", "rule_type" },
     { "REGISTRY", "/aliquot/v1/registries", "items", "name", "username" },
     { "SLOT=AMOUNT", "/config/resource-slots", NULL, NULL, NULL },
 };

@@ -61,6 +61,22 @@ static const struct spelling {
     { "admin manager unfreeze", "admin unfreeze", true },
     { "admin manager status", "doctor", false },
 
+    /* whom it notifies */
+    { "notification channel list", "admin notification channel ls", true },
+    { "notification channel info", "admin notification channel info", true },
+    { "notification channel delete", "admin notification channel rm", true },
+    { "notification channel create", "admin notification channel create", false },
+    { "notification channel update", "admin notification channel set", false },
+    { "notification channel validate", "admin notification channel test", false },
+    { "notification rule list", "admin notification rule ls", true },
+    { "notification rule info", "admin notification rule info", true },
+    { "notification rule delete", "admin notification rule rm", true },
+    { "notification rule create", "admin notification rule create", false },
+    { "notification rule update", "admin notification rule set", false },
+    { "notification rule validate", "admin notification rule test", false },
+    { "notification rule types", "admin notification rule types", true },
+    { "notification rule schema", "admin notification rule types", false },
+
     /* its configuration in etcd */
     { "admin etcd get", "admin config get", true },
     { "admin etcd put", "admin config set", true },

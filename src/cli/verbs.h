@@ -78,6 +78,13 @@ extern const struct cli_verb verb_admin_project_rm, verb_admin_project_restore;
 extern const struct cli_verb verb_admin_resource_group_rm, verb_admin_resource_group_restore;
 extern const struct cli_verb verb_admin_policy_rm, verb_admin_policy_restore;
 extern const struct cli_verb verb_admin_preset_ls, verb_admin_preset_set, verb_admin_preset_rm;
+extern const struct cli_verb verb_admin_notification_channel_ls,
+    verb_admin_notification_channel_info, verb_admin_notification_channel_create,
+    verb_admin_notification_channel_set, verb_admin_notification_channel_rm,
+    verb_admin_notification_channel_test, verb_admin_notification_rule_ls,
+    verb_admin_notification_rule_info, verb_admin_notification_rule_create,
+    verb_admin_notification_rule_set, verb_admin_notification_rule_rm,
+    verb_admin_notification_rule_test, verb_admin_notification_rule_types;
 extern const struct cli_verb verb_admin_registry_ls, verb_admin_registry_login,
     verb_admin_registry_logout, verb_admin_registry_rescan;
 
