@@ -16,7 +16,7 @@ static const char *const protocols[] = { "tcp", "http", "preopen", "vnc", "rdp" 
 /* Of the runner (2000 to 2003), sshd and ttyd in Backend.AI's containers. */
 static bool service_port_is_reserved(long port)
 {
-    return (port >= 2000 && port <= 2003) || port == 2200 || port == 7681;
+    return (port >= 2000 && port <= 2003) || port == 2200 || port == SERVICE_TERMINAL_PORT;
 }
 
 static const struct service *service_port_find_owner(const struct services *services, long port)

@@ -19,6 +19,8 @@
 #define SERVICE_LABEL "ai.backend.service-ports"
 #define SERVICE_ENDPOINT_LABEL "ai.backend.endpoint-ports"
 #define SERVICE_NAME_MAX 63
+#define SERVICE_TERMINAL "ttyd" /* the web terminal, ours in every container */
+#define SERVICE_TERMINAL_PORT 7681
 #define SERVICE_PORTS_MAX 32 /* of one kernel, of all its services */
 
 struct service {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "model/service_port.h"
 
 /* Of notebook 6 and of jupyter_server, each of which passes over what it does not know. */
 #define JUPYTER(program)                                                                        \
@@ -33,6 +34,8 @@ const struct app_own app_own_table[] = {
       "{\"command\":[\"tensorboard\",\"--host\",\"127.0.0.1\",\"--port\",\"{ports[0]}\"],"
       "\"allowed_arguments\":[\"--logdir\"],"
       "\"default_arguments\":{\"--logdir\":\"/home/work/logs\"}}" },
+    { SERVICE_TERMINAL, SERVICE_TERMINAL_PORT, NULL,
+      "{\"command\":[\"/opt/kernel/aliquot-runner\",\"--terminal\",\"{ports[0]}\"]}" },
 };
 
 const size_t app_own_count = AQ_COUNT(app_own_table);
@@ -61,7 +64,7 @@ const struct app_own *app_own_find(const char *name)
 {
     for (size_t i = 0; i < app_own_count; i++)
         if (strcmp(app_own_table[i].name, name) == 0
-            && app_own_is_installed(app_own_table[i].program))
+            && (!app_own_table[i].program || app_own_is_installed(app_own_table[i].program)))
             return &app_own_table[i];
     return NULL;
 }

@@ -12,15 +12,15 @@
 
 struct app_own {
     const char *name;
-    uint16_t port; /* unless the image's label names one */
-    const char *program;
+    uint16_t port;          /* unless the image's label names one */
+    const char *program;    /* NULL = the runner, which is everywhere */
     const char *definition; /* as app_definition.h has them */
 };
 
 extern const struct app_own app_own_table[];
 extern const size_t app_own_count;
 
-/* The first of the name whose program is in PATH; NULL if there is none. */
+/* The first of the name whose program is there; NULL if there is none. */
 const struct app_own *app_own_find(const char *name);
 
 #endif

@@ -8,18 +8,37 @@
 
 #include "runner/execute.h"
 #include "runner/runner.h"
+#include "runner/web_terminal.h"
 
 #define EXIT_RUNNER 125 /* the runner itself failed, as docker(1) says it */
 
-/* "--connect PORT [--half-close]" */
-static int main_connect(const char *text, bool half_close, struct aq_error *err)
+static int main_read_port(const char *option, const char *text, uint16_t *ret, struct aq_error *err)
 {
     char *end;
     long port = strtol(text, &end, 10);
 
     if (end == text || *end || port < 1 || port > UINT16_MAX)
-        return aq_fail_field(err, EINVAL, "--connect", "'%.20s' is no port", text);
-    return execute_pass_to_port((uint16_t)port, half_close, err);
+        return aq_fail_field(err, EINVAL, option, "'%.20s' is no port", text);
+    *ret = (uint16_t)port;
+    return 0;
+}
+
+/* "--connect PORT [--half-close]" */
+static int main_connect(const char *text, bool half_close, struct aq_error *err)
+{
+    uint16_t port;
+    int r = main_read_port("--connect", text, &port, err);
+
+    return r < 0 ? r : execute_pass_to_port(port, half_close, err);
+}
+
+/* "--terminal PORT" */
+static int main_serve_terminal(const char *text, struct aq_error *err)
+{
+    uint16_t port;
+    int r = main_read_port("--terminal", text, &port, err);
+
+    return r < 0 ? r : web_terminal_serve(port, err);
 }
 
 /* By the name under which the node's SSH server starts it: with the loader that is beside it. */
@@ -63,6 +82,8 @@ int main(int argc, char **argv)
     else if (argc >= 3 && argc <= 4 && strcmp(argv[1], "--connect") == 0
              && (argc == 3 || strcmp(argv[3], "--half-close") == 0))
         r = main_connect(argv[2], argc == 4, &err);
+    else if (argc == 3 && strcmp(argv[1], "--terminal") == 0)
+        r = main_serve_terminal(argv[2], &err);
     else if ((r = options_parse(argc, argv, &options, &err)) == 0)
         r = runner_run(&options, &err);
     if (r < 0)
