@@ -383,6 +383,8 @@ static void browser_route(struct browser *b)
         browser_refuse(b, 401,
                        "open the app from the console or by 'aliquot app': this browser "
                        "has no right to it, or has had it for too long");
+    else if (head_is_foreign(head, b->proxy->settings->public_url))
+        browser_refuse(b, 403, "a page of another server asks for this");
     else
         browser_connect(b, head);
 }

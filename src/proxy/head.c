@@ -34,6 +34,33 @@ static void head_write(struct strbuf *out, const char *name, const char *value)
 
 /* ---- requests ---- */
 
+/* Of "http://HOST:PORT/path" what is between, and its length; 0 of "null" and the like. */
+static const char *head_find_host(const char *url, size_t *ret_len)
+{
+    const char *start = strstr(url, "://");
+
+    *ret_len = start ? strcspn(start + strlen("://"), "/") : 0;
+    return start ? start + strlen("://") : url;
+}
+
+bool head_is_foreign(const struct message_head *head, const char *url)
+{
+    const char *origin = message_get_header(head, "Origin");
+    const char *site = message_get_header(head, "Sec-Fetch-Site");
+    const char *host = message_get_header(head, "Host"), *page, *own;
+    bool is_reading = head->method == METHOD_GET || head->method == METHOD_HEAD
+                      || head->method == METHOD_OPTIONS;
+    size_t page_len, own_len;
+
+    if (!origin || (is_reading && !head->is_upgrade) || (site && strcmp(site, "same-origin") == 0))
+        return false;
+    page = head_find_host(origin, &page_len);
+    own = head_find_host(url, &own_len);
+    if (page_len == own_len && strncasecmp(page, own, own_len) == 0)
+        return !own_len;
+    return !host || strlen(host) != page_len || strncasecmp(page, host, page_len) != 0;
+}
+
 static void head_write_cookies(const char *value, struct strbuf *out)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf rest = STRBUF_INIT;

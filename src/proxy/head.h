@@ -7,6 +7,8 @@
 #ifndef AQ_PROXY_HEAD_H
 #define AQ_PROXY_HEAD_H
 
+#include <stdbool.h>
+
 #include "base/strbuf.h"
 #include "http/message.h"
 #include "proxy/place.h"
@@ -15,6 +17,12 @@ struct head_origin {
     const char *address; /* of the browser */
     bool is_tls;
 };
+
+/* Does a page of another origin ask for what it must not, whatever the cookie says? A WebSocket, of
+ * which browsers leave it to the server who may open it, or a change. 'url' is the proxy's own, as
+ * a server in front of it may have changed Host.
+ */
+bool head_is_foreign(const struct message_head *head, const char *url) AQ_UNTRUSTED;
 
 /* To the app: its own target, without our cookie, and X-Forwarded-* of ours alone. */
 void head_write_request(const struct message_head *head, const struct place *place,

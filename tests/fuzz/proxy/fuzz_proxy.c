@@ -3,8 +3,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
-#include "proxy/cookie.h"
+#include "proxy/head.h"
 #include "proxy/place.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -24,6 +25,19 @@ static void fuzz_place(const char *target, const char *host)
     place_write_path(&place, &path);
     if (place_parse(path.data, NULL, NULL, &again, &err) != 1
         || !uuid_equals(&again.session_id, &place.session_id) || strcmp(again.app, place.app) != 0)
+        abort();
+}
+
+/* Its own page is never foreign; one without a host always is. */
+static void fuzz_origin(const char *origin)
+{
+    const struct message_header headers[] = { { "Host", "apps.example.org:5050" },
+                                              { "Origin", origin } };
+    const struct message_head head = { .is_upgrade = true, .headers = headers, .header_count = 2 };
+
+    bool is_own = strcasecmp(origin, "https://apps.example.org:5050") == 0;
+
+    if (head_is_foreign(&head, "http://127.0.0.1:5050") ? is_own : !strstr(origin, "://"))
         abort();
 }
 
@@ -58,6 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     *host++ = *header++ = '\0';
     fuzz_place(text, host);
+    fuzz_origin(host);
     fuzz_cookie(header);
     return 0;
 }
