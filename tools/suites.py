@@ -320,7 +320,7 @@ SUITES = {"unit": unit, "api": api, "system": python_suite("system", BOTH),
           "compat": python_suite("compat", BOTH), "fuzz": fuzz, "bench": bench,
           "fresh": fresh, "packages": packages}
 NODE = [] if shutil.which("npm") else ["node"]  # it often is not Debian's
-GROUPS = {"system": ["containers", "system"], "fault": ["containers", "system"],
+GROUPS = {"system": ["containers", "system", *NODE], "fault": ["containers", "system"],
           "postgres": ["containers", "system", "postgres"],
           "security": ["containers", "system"],
           "gate": ["containers", "system", "postgres", "demo"], "fuzz": ["fuzz"],

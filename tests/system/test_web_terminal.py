@@ -16,6 +16,7 @@ import pytest
 
 import containers
 import fetched
+from browser import Browser
 from client import USER
 from cluster import running, wait_for, wait_status
 from images import Layout, archive, file, folder, programs
@@ -26,6 +27,14 @@ from world import BUILD
 
 PROGRAMS = ("proxy", "manager", "agent")
 SERVER = "/opt/kernel/aliquot-runner\0--terminal"
+# A megabyte, as the browser gives it to the page.
+PASTE = """{
+    const data = new DataTransfer();
+    data.setData("text/plain", "0123456\\n".repeat(1 << 17));
+    const event = new ClipboardEvent("paste", {clipboardData: data, bubbles: true});
+    document.querySelector("textarea").dispatchEvent(event);
+}"""
+SIZE = r"/%s (\d+) (\d+)/.exec(document.querySelector('.xterm-rows').textContent)"
 NO_SHELL = "the image of this session has no shell, so there is no terminal"
 
 
@@ -340,3 +349,49 @@ def test_bad_days(cluster):
             os.kill(runner, signal.SIGKILL)
             terminal.wait_end()
         wait_status(cluster.client(), session, "TERMINATED", "ERROR")
+
+
+def test_in_a_browser(cluster, box, tmp_path):
+    """The page, as people see it: dark and narrow, resized, a job interrupted, an end, a new shell."""
+    with Browser(tmp_path) as browser:
+        page = browser.page(viewport={"width": 900, "height": 500})
+        [[url]] = [cluster.cli("app", "box", "ttyd", "--url").stdout.split()]
+        page.goto(url)
+        if "no terminal page" in page.textContent("body"):
+            fetched.missing("the terminal page", "npm could not connect to its registry when this was built")
+
+        def shows(text):
+            page.wait_for(f"document.querySelector('.xterm-rows').textContent.includes({text!r})")
+
+        def has_ended():
+            page.wait_for("!document.querySelector('#bar button').matches(':empty')")
+            return page.textContent("#bar span")
+        page.wait_for("document.title === 'box'")
+        shows("$ ")
+        page.keyboard.type("echo $((6*7))\n")
+        shows("42")
+        page.screenshot({"path": str(tmp_path / "light.png")})
+        page.keyboard.type("sleep 7777\n")
+        wait_for(lambda: cluster.processes("sleep\x007777"), what="the program")
+        page.keyboard.press("Control+c")
+        shows("^C")
+        page.keyboard.type("echo wide $(stty size)\n")
+        wide = page.wait_for(SIZE % "wide")
+        page.setViewportSize({"width": 390, "height": 700})
+        page.emulateMedia({"colorScheme": "dark"})
+        page.wait_for("document.querySelector('.xterm-rows').children.length > 30")
+        page.keyboard.type("echo narrow $(stty size)\n")
+        narrow = page.wait_for(SIZE % "narrow")
+        assert int(narrow[1]) > int(wide[1]) and int(narrow[2]) < int(wide[2]), (wide, narrow)
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+        page.screenshot({"path": str(tmp_path / "dark.png")})
+        page.keyboard.type("exit 3\n")
+        assert has_ended() == "The shell has ended with status 3."
+        page.screenshot({"path": str(tmp_path / "ended.png")})
+        page.keyboard.press("Enter")
+        page.wait_for("document.querySelector('#bar').hidden")
+        page.keyboard.type("stty -echo; head -c 1048576 | sha256sum\n")
+        shows("sha256sum")
+        page.evaluate(PASTE)
+        shows(hashlib.sha256(b"0123456\n" * (1 << 17)).hexdigest()[:30])
+        assert not page.problems()
