@@ -111,6 +111,15 @@ class Build:
                             env={"LC_ALL": "C.UTF-8"}), what)
 
 
+def build_pages(source):
+    """Those of console/, by this machine's npm: a root has no way to its registry."""
+    npm = shutil.which("npm")
+    for page in (source / "console").glob("*/missing.html") if npm else ():
+        run([source / "tools" / "build-console", npm, page.parent.name,
+             page.with_name("built.html"), os.devnull], "npm")
+    shutil.rmtree(source / "console" / "node_modules", ignore_errors=True)
+
+
 @contextlib.contextmanager
 def clean_build(commit, suite, groups, more=()):
     """A Build of a commit (None: the working tree) in a root with groups of packages.txt and
@@ -119,6 +128,7 @@ def clean_build(commit, suite, groups, more=()):
     epoch = int(git("show", "-s", "--format=%ct", hash_))
     with work_folder() as work:
         copy_source(commit and hash_, work / "source")
+        build_pages(work / "source")
         words = [word for group in groups for word in group_words(work / "source", group)]
         root = build_root(suite, [*words, *more], work / "root")
         source = root.folder / work.name / "source"

@@ -236,6 +236,7 @@ const struct cli_verb verb_app = {
                "--bind opens it by the cluster's proxy, if it has one.",
     .examples = "aliquot app notebook\n"
                 "aliquot app notebook jupyter --open\n"
+                "aliquot app notebook ttyd --open\n"
                 "aliquot app notebook jupyter --url\n"
                 "aliquot app -b 127.0.0.1:8080 notebook jupyter",
     .opts = service_app_options,
