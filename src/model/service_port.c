@@ -223,7 +223,8 @@ static void service_port_write_ports(struct jsonw *w, const char *key, const uin
     jsonw_key(w, key);
     jsonw_array_begin(w);
     for (size_t i = 0; i < count; i++)
-        jsonw_int(w, ports[i]);
+        if (ports[i])
+            jsonw_int(w, ports[i]);
     jsonw_array_end(w);
 }
 

@@ -60,7 +60,7 @@ bool services_add_own(struct services *services, const char *name, const char *p
                       uint16_t port);
 
 /* [{"name","protocol","container_ports","host_ports","is_inference"}]; 'outside'
- * is the node's port for each of 'ports', NULL = none of them is published.
+ * is the node's port for each of 'ports', 0 = none; NULL = none of them is published.
  */
 void services_write(const struct services *services, const uint16_t *outside, struct jsonw *w);
 

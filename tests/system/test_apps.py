@@ -189,7 +189,7 @@ def stop(cluster, app, box="apps"):
 def test_the_list_before_anything_runs(cluster, box):
     shown = apps(cluster)
     assert list(shown) == [*(part.split(":")[0] for part in LABEL.split(",") if ":" in part),
-                           "jupyterlab"]
+                           "jupyterlab", "ttyd"]
     assert shown["web"] == {
         "name": "web", "protocol": "http", "ports": [8000], "state": "not-started",
         "url_template": "{protocol}://{host}:{port}/tree", "allowed_envs": ["GREETING"],

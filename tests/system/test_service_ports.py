@@ -166,10 +166,12 @@ def story_of_one_session(cluster):
              {"name": "both", "protocol": "tcp", "container_ports": [8081, 8082],
               "host_ports": [ports[8081], ports[8082]], "is_inference": False},
              {"name": "9000", "protocol": "preopen", "container_ports": [9000],
-              "host_ports": [ports[9000]], "is_inference": False}]
+              "host_ports": [ports[9000]], "is_inference": False},
+             {"name": "ttyd", "protocol": "http", "container_ports": [7681],
+              "host_ports": [], "is_inference": False}]
     assert session.kernel["service_ports"] == whole
     apps = [{"name": each["name"], "protocol": each["protocol"], "ports": each["container_ports"],
-             "state": "running"} for each in whole]
+             "state": "running" if each["host_ports"] else "not-started"} for each in whole]
     client = session.client
     assert client.get(f"/stream/session/{session.id}/apps").json == apps
     shown = client.gql('{ compute_session(id: "%s") { service_ports containers { preopen_ports '
@@ -239,7 +241,8 @@ def story_of_a_creation_that_waits(cluster):
     assert made.status == 201 and made.json["status"] == "RUNNING", made
     assert made.json["servicePorts"] == [
         {"name": "web", "protocol": "http", "ports": [8080]},
-        {"name": "9000", "protocol": "preopen", "ports": [9000]}]
+        {"name": "9000", "protocol": "preopen", "ports": [9000]},
+        {"name": "ttyd", "protocol": "http", "ports": [7681]}]
     again = client.post("/session", body)
     shown = client.get("/aliquot/v1/sessions/waited-for").json
     assert again.status == 200 and again.json["service_ports"], again
@@ -255,14 +258,14 @@ def story_of_a_cluster(cluster):
                       image=cluster.image("one"), clusterSize=2, config={
                           "resources": {"cpu": "1", "mem": "64m"}, "preopen_ports": [9000]})
     kernels = {each["hostname"]: {service["name"]: service["host_ports"][0]
-                                  for service in each["service_ports"]}
+                                  for service in each["service_ports"] if service["host_ports"]}
                for each in session.wait("RUNNING", *ENDED)["kernels"]}
     assert sorted(kernels["main1"]) == ["9000", "web"] and sorted(kernels["sub1"]) == ["9000"]
     for host, port, word in (("main1", "web", "main1 8080"), ("main1", "9000", "main1 9000"),
                              ("sub1", "9000", "sub1 9000")):
         wait_for(lambda: hear(kernels[host][port]) == word, 30, word)
     apps = session.client.get(f"/stream/session/{session.id}/apps").json
-    assert [each["name"] for each in apps] == ["web", "9000"]
+    assert [each["name"] for each in apps] == ["web", "9000", "ttyd"]
     end(session)
 
 

@@ -79,7 +79,7 @@ class Session:
     @property
     def services(self):
         return {each["name"]: each["host_ports"][0]
-                for each in self.shown["kernels"][0]["service_ports"]}
+                for each in self.shown["kernels"][0]["service_ports"] if each["host_ports"]}
 
     def config(self, name):
         """A file of /home/config of the main kernel, as it is on the node."""
@@ -118,7 +118,8 @@ def story_of_a_login(cluster):
     """As the user of the container, with the program's surroundings, a terminal, exit statuses."""
     session = Session(cluster, "login", cluster.image("small"))
     assert session.client.get("/stream/session/login/apps").json == [
-        {"name": "sshd", "protocol": "tcp", "ports": [2200], "state": "running"}]
+        {"name": "sshd", "protocol": "tcp", "ports": [2200], "state": "running"},
+        {"name": "ttyd", "protocol": "http", "ports": [7681], "state": "not-started"}]
     done = session.ssh("id -un; pwd; echo $BACKENDAI_SESSION_ID; tty; exit 3")
     assert done.stdout.splitlines() == ["work", "/home/work", session.id, "not a tty"], done
     assert done.returncode == 3, done
@@ -189,7 +190,7 @@ def story_of_those_without(cluster):
     shown = wait_status(session.client, reply.json["sessionId"], *ENDED)
     log = session.client.get("/aliquot/v1/sessions/batch/logs").body.decode()
     assert log == "/home/config/environ.txt /home/config/resource.txt .s*\n", log
-    assert shown["kernels"][0]["service_ports"] == []
+    assert [each["name"] for each in shown["kernels"][0]["service_ports"]] == ["ttyd"]
 
 
 def story_of_a_cluster(cluster):
@@ -204,7 +205,8 @@ def story_of_a_cluster(cluster):
     shown = wait_status(cluster.client(), reply.json["sessionId"], *ENDED)
     log = cluster.client().get("/aliquot/v1/sessions/mates/logs").body.decode()
     assert log.splitlines()[-2:] == ["I am sub1", "and back"], (log, shown)
-    assert [each["service_ports"] for each in shown["kernels"]] == [[], []]
+    assert [[each["name"] for each in kernel["service_ports"]]
+            for kernel in shown["kernels"]] == [["ttyd"], []]
 
 
 def story_of_a_key_of_ones_own(cluster):

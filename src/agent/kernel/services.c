@@ -93,12 +93,19 @@ static bool services_find_outside(const struct services *services, const struct 
     return true;
 }
 
+/* The web terminal, to which no port of the node leads. */
+static void services_add_terminal(const struct local_kernel *k, struct services *services)
+{
+    if (kernel_is_main(k) && !kernel_is_of_type(k, SESSION_SYSTEM))
+        (void)services_add_own(services, SERVICE_TERMINAL, "http", SERVICE_TERMINAL_PORT);
+}
+
 void services_note(struct local_kernel *k)
 {
     _Static_assert(SERVICE_PORTS_MAX <= NET_PORTS_MAX, "a network can publish all of them");
     struct strbuf text = STRBUF_INIT;
     struct jsonw w = jsonw_make(&text);
-    uint16_t outside[SERVICE_PORTS_MAX];
+    uint16_t outside[SERVICE_PORTS_MAX] = { 0 };
     struct aq_error err = { 0 };
     struct services services;
 
@@ -110,6 +117,7 @@ void services_note(struct local_kernel *k)
                     err.code ? err.text : "its image has changed");
         return;
     }
+    services_add_terminal(k, &services);
     if (!services.count)
         return;
     services_write(&services, outside, &w);

@@ -154,22 +154,22 @@ int session_await(struct cli *cli, const char *name, struct follow_session *ret,
     return r == 1 ? follow_sessions(cli, ret, 1, FOLLOW_START, 0, &status, err) : r;
 }
 
-/* "web 30001->8080, 9000 30002->9000" */
+/* "web 30001->8080, 9000 30002->9000"; of what no port of the node leads to, nothing */
 static json_t *session_ports_text(const json_t *services)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    const json_t *service, *inside;
+    const json_t *service, *outside;
     size_t i, p;
 
     json_array_foreach(services, i, service)
-        json_array_foreach(json_object_get(service, "container_ports"), p, inside)
+        json_array_foreach(json_object_get(service, "host_ports"), p, outside)
             strbuf_addf(&text, "%s%s %lld->%lld", text.len ? ", " : "",
                         json_is_string(json_object_get(service, "name"))
                             ? json_string_value(json_object_get(service, "name"))
                             : "",
+                        (long long)json_integer_value(outside),
                         (long long)json_integer_value(
-                            json_array_get(json_object_get(service, "host_ports"), p)),
-                        (long long)json_integer_value(inside));
+                            json_array_get(json_object_get(service, "container_ports"), p)));
     return text.len ? json_string(text.data) : json_null();
 }
 
