@@ -25,6 +25,7 @@ from images import archive, programs  # noqa: E402
 from ports import free_port  # noqa: E402
 from test_container_network import check_all_gone  # noqa: E402
 from test_ssh import Session, start  # noqa: E402
+from web_terminal import WebTerminal  # noqa: E402
 
 VERSIONS = ("22.3.2", "23.9.10", "26.9.6")
 NAMES = (("ssh",), ("session", "ssh"))
@@ -69,18 +70,28 @@ def reminded(server):
         watcher.join()
 
 
-def check_app(bai, name):
-    """Its local port is the session's SSH server."""
+@contextlib.contextmanager
+def local_port(bai, name, app):
+    """The address here that is an app of the session."""
     port, said = free_port(), bai.home / "said"
-    proxy = bai.start(said, "app", name, "sshd", "-b", f"127.0.0.1:{port}")
+    proxy = bai.start(said, "app", name, app, "-b", f"127.0.0.1:{port}")
     try:
         wait_for(lambda: f"127.0.0.1:{port}" in said.read_text(), 120, said.read_text)
-        for _ in range(2):
-            with socket.create_connection(("127.0.0.1", port), 60) as sock:
-                assert sock.recv(100).startswith(b"SSH-2.0-")
+        yield "127.0.0.1", port
     finally:
         proxy.kill()  # as soon as it has begun to close a connection, it may overlook SIGINT
         proxy.wait()
+
+
+def check_apps(bai, name):
+    """The session's SSH server, and its terminal."""
+    with local_port(bai, name, "sshd") as address:
+        for _ in range(2):
+            with socket.create_connection(address, 60) as sock:
+                assert sock.recv(100).startswith(b"SSH-2.0-")
+    with local_port(bai, name, "ttyd") as address, WebTerminal(address) as terminal:
+        terminal.type("echo $((6 * 7))\n")
+        terminal.wait("\n42\r\n")
 
 
 def check_copies(bai, words, name, ssh):
@@ -104,7 +115,7 @@ def tell(version):
             bai = real_client.RealClient(server, cluster.address, ADMIN)
             (bai.home / ".ssh").mkdir(mode=0o700, exist_ok=True)
             ssh = {"PATH": f"{folder / 'venv/bin'}:{os.environ['PATH']}"}
-            check_app(bai, "box")
+            check_apps(bai, "box")
             with reminded(server):
                 for words in NAMES:
                     done = bai.run(*words, "-p", str(free_port()), "box", "id -un; exit 3", **ssh)
