@@ -19,7 +19,7 @@
 #define OUT_MAX 65536             /* bytes to send, above which the shell waits */
 #define LAST_WORDS_MAX (1u << 20) /* what was left in the background may write for ever */
 #define HEAD_MSEC 15000           /* for the request and the first message */
-#define CLOSE_MSEC 5000           /* for the close of the other side */
+#define CLOSE_MSEC 30000          /* for the close of the other side */
 
 static int64_t web_client_now(void)
 {
