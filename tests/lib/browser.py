@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Debian's Chromium without a screen, driven by playwright-core.
 
-    with Browser(folder) as browser:
+    with Browser(cluster.folder) as browser:
         page = browser.page(colorScheme="dark", viewport={"width": 390, "height": 844})
         page.goto(url)
         page.click("button")
@@ -72,12 +72,13 @@ class Page:
 
 
 class Browser:
-    """'folder' has its files, such as a profile; 'words' turns a command into one that runs in a
-    network of its own, as world.own_network() has them."""
+    """'folder' is that of a World, which ends what is left in it, and short enough for Chromium's
+    sockets, as those of pytest are not; it has the profile. 'words' turns a command into one that
+    runs in a network of its own, as world.own_network() has them."""
 
     def __init__(self, folder, words=lambda *command: list(command)):
         self.folder = folder / "browser"
-        self.folder.mkdir()
+        self.folder.mkdir(exist_ok=True)
         driver = install()
         self.process = subprocess.Popen(
             words("node", driver / "drive.mjs", shutil.which("chromium")), cwd=self.folder, text=True,

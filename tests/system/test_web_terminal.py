@@ -353,7 +353,7 @@ def test_bad_days(cluster):
 
 def test_in_a_browser(cluster, box, tmp_path):
     """The page, as people see it: dark and narrow, resized, a job interrupted, an end, a new shell."""
-    with Browser(tmp_path) as browser:
+    with Browser(cluster.folder) as browser:
         page = browser.page(viewport={"width": 900, "height": 500})
         [[url]] = [cluster.cli("app", "box", "ttyd", "--url").stdout.split()]
         page.goto(url)
