@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* browser.c - one connection of a browser: one request to an app and its answer, or a WebSocket
+/* browser.c - one connection of a browser: requests and their answers, one after the other
  *
- * Read strictly, so that the app cannot take one request for two; what comes after the request is
- * not passed on. The app's bytes come through the manager, who looks whether the cookie's user may
+ * Read strictly, so that the app cannot take one request for two. What comes behind a request
+ * waits until its answer is over; only then is it known whether it is a request, or an upgraded
+ * connection's. The app's bytes come through the manager, who looks whether the cookie's user may
  * have them.
  */
 #include "proxy/browser.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/jsonw.h"
-#include "base/log.h"
 #include "proxy/head.h"
 
-#define HEAD_MSEC 15000
+#define HEAD_MSEC 15000 /* from its first byte */
+#define APP_MSEC 1500 /* for the next request to the same app: servers give up after 2 s or more */
+#define IDLE_MSEC 75000 /* of who has shown a cookie */
 #define LINGER_MSEC 2000
 
-static const struct message_limits limits = {
+const struct message_limits browser_limits = {
     .line_max = 32 << 10, .head_max = 64 << 10, .headers_max = 200, .body_max = INT64_MAX
 };
 
-static void browser_free(struct browser *b)
+void browser_free(struct browser *b)
 {
     struct proxy *p = b->proxy;
 
@@ -36,6 +36,7 @@ static void browser_free(struct browser *b)
     stream_close(b->stream);
     message_parser_free(b->request);
     message_parser_free(b->answer);
+    strbuf_done(&b->again);
     pump_done(&b->pump);
     free(b);
     if (p->is_draining && p->browser_count == 0 && p->on_drained)
@@ -48,6 +49,21 @@ void browsers_cut(struct proxy *p)
         browser_free(LIST_ENTRY(p->browsers.next, struct browser, link));
 }
 
+static bool browser_is_idle(const struct browser *b)
+{
+    return !b->is_upgraded && !b->is_ending && !b->turn.has_head && !message_has_begun(b->request);
+}
+
+void browsers_drain(struct proxy *p)
+{
+    LIST_FOREACH(it, &p->browsers) {
+        struct browser *b = LIST_ENTRY(it, struct browser, link);
+
+        if (browser_is_idle(b))
+            browser_end(b);
+    }
+}
+
 /* ---- the end ---- */
 
 static void browser_on_lingered(void *data)
@@ -58,20 +74,16 @@ static void browser_on_lingered(void *data)
     browser_free(b);
 }
 
-static void browser_wait(struct browser *b, unsigned msec, void (*fn)(void *data))
+void browser_wait(struct browser *b, unsigned msec, void (*fn)(void *data))
 {
     defer_cancel(b->timer);
     b->timer = defer_call(b->proxy->loop, msec, fn, b);
 }
 
-/* What is queued goes out. */
-static void browser_end(struct browser *b)
+void browser_end(struct browser *b)
 {
     b->is_ending = true;
-    manager_cancel(AQ_TAKE(b->ask));
-    pump_part(&b->pump, PUMP_KERNEL);
-    link_stream_close(AQ_TAKE(b->app));
-    stream_resume(b->stream);
+    app_drop(b);
     stream_shutdown(b->stream);
     if (stream_queued(b->stream) == 0)
         browser_wait(b, LINGER_MSEC, browser_on_lingered);
@@ -79,253 +91,45 @@ static void browser_end(struct browser *b)
         defer_cancel(AQ_TAKE(b->timer));
 }
 
-void browser_reply(struct browser *b, int status, const char *headers, const char *type,
-                   const char *body)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+/* ---- from one request to the next ---- */
 
-    strbuf_addf(&out, "HTTP/1.1 %d %s\r\n%s", status, status_text(status), headers);
-    if (type)
-        strbuf_addf(&out, "Content-Type: %s\r\n", type);
-    strbuf_addf(&out,
-                "Content-Length: %zu\r\nCache-Control: no-store\r\nReferrer-Policy: no-referrer\r\n"
-                "X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n%s",
-                strlen(body), body);
-    b->is_answered = true;
-    if (strbuf_ok(&out))
-        (void)stream_write(b->stream, out.data, out.len);
-    browser_end(b);
-}
-
-static void browser_add_escaped(struct strbuf *out, const char *text)
-{
-    for (; *text; text++) {
-        if (strchr("&<>\"'", *text))
-            strbuf_addf(out, "&#%d;", *text);
-        else
-            strbuf_addc(out, *text);
-    }
-}
-
-static void browser_show(struct browser *b, int status, const char *headers, const char *text)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf page = STRBUF_INIT;
-
-    strbuf_adds(&page, "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">"
-                       "<meta name=\"viewport\" content=\"width=device-width\">"
-                       "<title>Aliquot</title><body><p>");
-    browser_add_escaped(&page, text);
-    strbuf_adds(&page, "</p></body></html>\n");
-    browser_reply(b, status, headers, "text/html; charset=utf-8", page.data);
-}
-
-void browser_refuse(struct browser *b, int status, const char *text)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    struct jsonw w = jsonw_make(&out);
-
-    b->proxy->counts.refused++;
-    if (b->is_page) {
-        browser_show(b, status, "", text);
-        return;
-    }
-    jsonw_object_begin(&w);
-    jsonw_member_str(&w, "title", text);
-    jsonw_member_int(&w, "status", status);
-    jsonw_object_end(&w);
-    browser_reply(b, status, "", "application/problem+json", out.data);
-}
-
-void browser_fail(struct browser *b, const struct aq_error *err)
-{
-    int status = err->code == EACCES   ? 403
-                 : err->code == ENOENT ? 404
-                 : err->code == EINVAL ? 400
-                                       : 503;
-
-    browser_refuse(b, status, err->text);
-}
-
-/* ---- from the app ---- */
-
-/* The app's connection is of no use any more. */
-static void browser_on_app_broken(struct browser *b, const char *text)
-{
-    if (!b->is_answered)
-        browser_refuse(b, 502, text);
-    else if (b->is_upgraded)
-        browser_end(b);
-    else
-        browser_free(b); /* the browser notices that something is missing */
-}
-
-static int browser_take_answer_head(struct browser *b)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    const struct message_head *head = message_get_head(b->answer);
-
-    if (head->status == 101 && !message_get_head(b->request)->is_upgrade)
-        return -EPROTO;
-    if (message_get_head(b->request)->method == METHOD_HEAD)
-        message_skip_body(b->answer);
-    head_write_answer(head, &b->place, &out);
-    if (head->status == 101) {
-        b->is_upgraded = true;
-        b->proxy->counts.upgrades++;
-    }
-    b->is_answered = head->status == 101 || head->status >= 200;
-    return strbuf_ok(&out) ? pump_give(&b->pump, PUMP_KERNEL, out.data, out.len) : -ENOMEM;
-}
-
-/* How many bytes were used; -errno. *ret_end: the answer is whole. */
-static ssize_t browser_feed_answer(struct browser *b, const char *bytes, size_t len, bool *ret_end)
-{
-    struct message_piece piece;
-    struct aq_error err = { 0 };
-    ssize_t used = message_feed(b->answer, bytes, len, &piece, &err);
-    bool is_after_head = b->is_answered;
-    int r = 0;
-
-    if (used < 0)
-        return used;
-    if (piece.event == MESSAGE_HEAD)
-        r = browser_take_answer_head(b);
-    else if (is_after_head && used)
-        r = pump_give(&b->pump, PUMP_KERNEL, bytes, (size_t)used);
-    if (r == 0 && piece.event == MESSAGE_END) {
-        *ret_end = b->is_answered;
-        if (!b->is_answered)
-            message_reset(b->answer); /* of 100 and the like; the answer follows */
-    }
-    return r < 0 ? r : piece.event == MESSAGE_MORE ? (ssize_t)len : used;
-}
-
-static void browser_on_app_data(void *data, struct link_stream *stream, const char *bytes,
-                                size_t len)
-{
-    struct browser *b = data;
-    bool is_end = false;
-    struct message_piece last;
-
-    (void)stream;
-    (void)last;
-    b->proxy->counts.bytes_out += len;
-    for (bool is_more = true; is_more && !b->is_upgraded && !is_end;) {
-        bool was_answered = b->is_answered;
-        ssize_t used = browser_feed_answer(b, bytes, len, &is_end);
-
-        if (used < 0) {
-            browser_on_app_broken(b, "the app's answer is no HTTP");
-            return;
-        }
-        bytes += used;
-        len -= (size_t)used;
-        /* after a head the end may come without further bytes */
-        is_more = len > 0 || was_answered != b->is_answered;
-    }
-    if (is_end)
-        browser_end(b);
-    else if (b->is_upgraded && len && pump_give(&b->pump, PUMP_KERNEL, bytes, len) < 0)
-        browser_free(b);
-}
-
-static void browser_on_app_open(void *data, struct link_stream *stream)
-{
-    struct browser *b = data;
-
-    (void)stream;
-    if (pump_open(&b->pump, PUMP_KERNEL) == -ENOMEM)
-        browser_on_app_broken(b, "the proxy's memory is short");
-}
-
-static void browser_on_app_drain(void *data, struct link_stream *stream)
-{
-    struct browser *b = data;
-
-    (void)stream;
-    pump_drained(&b->pump, PUMP_KERNEL);
-}
-
-static void browser_on_app_close(void *data, struct link_stream *stream, const struct aq_error *err)
-{
-    struct browser *b = data;
-    struct aq_error why;
-
-    (void)stream;
-    b->app = NULL;
-    if (b->is_answered && !b->is_upgraded && !err && message_finish(b->answer, &why) == 0)
-        browser_end(b);
-    else
-        browser_on_app_broken(b, "the app has closed the connection without an answer");
-}
-
-static const struct link_stream_ops browser_app_ops = {
-    .on_open = browser_on_app_open,
-    .on_data = browser_on_app_data,
-    .on_drain = browser_on_app_drain,
-    .on_close = browser_on_app_close,
-};
-
-/* ---- to the app ---- */
-
-static void browser_on_connected(void *data, struct link_stream *stream, const struct aq_error *err)
-{
-    struct browser *b = data;
-    struct aq_error oom;
-
-    b->ask = NULL;
-    if (err) {
-        browser_fail(b, err);
-        return;
-    }
-    b->app = stream;
-    pump_join(&b->pump, PUMP_KERNEL, &link_stream_pump, stream);
-    defer_cancel(AQ_TAKE(b->timer));
-    if (message_parser_new(false, &limits, &b->answer, &oom) < 0)
-        browser_fail(b, &oom);
-}
-
-/* The app takes its time: its start goes on. */
-static void browser_on_waited(void *data)
+static void browser_on_app_idle(void *data)
 {
     struct browser *b = data;
 
     b->timer = NULL;
-    if (b->is_page)
-        browser_show(b, 503, "Refresh: 1\r\nRetry-After: 1\r\n",
-                     "starting… this page comes by itself");
+    app_drop(b);
+    browser_wait(b, IDLE_MSEC, browser_on_lingered);
 }
 
-static void browser_connect(struct browser *b, const struct message_head *head)
+void browser_go_on(struct browser *b)
 {
-    const struct head_origin origin = { .address = stream_get_address(b->stream),
-                                        .is_tls = stream_is_tls(b->stream) };
-    const struct msg_app_connect want = { .session_id = b->place.session_id,
-                                          .app = b->place.app,
-                                          .access_key = b->cookie.access_key };
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    struct aq_error err = { 0 };
-
-    head_write_request(head, &b->place, &origin, &out);
-    if (!strbuf_ok(&out) || pump_give(&b->pump, PUMP_CLIENT, out.data, out.len) < 0) {
-        (void)aq_fail_oom(&err);
-        browser_fail(b, &err);
-    } else if (manager_connect(b->proxy->manager, &want, &browser_app_ops, browser_on_connected, b,
-                               &b->ask, &err)
-               < 0) {
-        browser_fail(b, &err);
-    } else {
-        b->proxy->counts.requests++;
-        browser_wait(b, (unsigned)(b->proxy->settings->wait_usec / USEC_PER_MSEC),
-                     browser_on_waited);
-    }
+    if (!b->pump.ends[PUMP_KERNEL].is_full)
+        stream_resume(b->stream);
 }
 
-/* Bytes of the request as they came, of which it is known that they are its own. */
-static int browser_pass_on(struct browser *b, const char *bytes, size_t len)
+static void browser_begin(struct browser *b)
 {
-    b->proxy->counts.bytes_in += len;
-    return pump_give(&b->pump, PUMP_CLIENT, bytes, len);
+    message_reset(b->request);
+    if (b->answer)
+        message_reset(b->answer);
+    strbuf_done(&b->again);
+    b->turn = (struct browser_turn){ .is_kept = false };
+    if (app_is_idle(b))
+        browser_wait(b, APP_MSEC, browser_on_app_idle);
+    else
+        browser_wait(b, b->has_right ? IDLE_MSEC : HEAD_MSEC, browser_on_lingered);
+    browser_go_on(b);
+}
+
+void browser_settle(struct browser *b)
+{
+    if (b->is_ending || !b->turn.is_whole || !b->turn.is_read)
+        return;
+    if (b->turn.is_kept && !b->proxy->is_draining)
+        browser_begin(b);
+    else
+        browser_end(b);
 }
 
 /* ---- the request ---- */
@@ -349,6 +153,7 @@ static bool browser_has_right(struct browser *b, const struct message_head *head
                 || strcmp(b->cookie.app, b->place.app) != 0))
             r = aq_fail(err, EACCES, "the cookie is for another app");
     }
+    b->has_right = r == 0;
     return r == 0;
 }
 
@@ -370,7 +175,8 @@ static void browser_route(struct browser *b)
     int r = place_parse(head->target, message_get_header(head, "Host"), b->proxy->settings->domain,
                         &b->place, &err);
 
-    b->is_page = head->method == METHOD_GET && accept && strstr(accept, "text/html");
+    b->turn.is_page = head->method == METHOD_GET && accept && strstr(accept, "text/html");
+    b->turn.is_kept = head->keep_alive && !head->is_http10 && head->method != METHOD_OTHER;
     if (r < 0)
         browser_refuse(b, 404, err.text);
     else if (r == 0 || (b->place.is_host && control_is_setup(head->target)))
@@ -386,29 +192,43 @@ static void browser_route(struct browser *b)
     else if (head_is_foreign(head, b->proxy->settings->public_url))
         browser_refuse(b, 403, "a page of another server asks for this");
     else
-        browser_connect(b, head);
+        app_ask(b, head);
 }
 
-/* How many bytes were used, or -errno. */
-static ssize_t browser_feed_request(struct browser *b, const char *bytes, size_t len,
-                                    struct aq_error *err)
+/* How many bytes were used, or -errno. *ret_more: feed again, though there be no more bytes. */
+static ssize_t browser_feed(struct browser *b, const char *bytes, size_t len, bool *ret_more,
+                            struct aq_error *err)
 {
+    bool had_begun = message_has_begun(b->request);
     struct message_piece piece;
     ssize_t used = message_feed(b->request, bytes, len, &piece, err);
-    bool is_body = b->has_head;
+    bool is_body = b->turn.has_head;
     int r = 0;
 
     if (used < 0)
         return used;
+    if (!had_begun && used)
+        browser_wait(b, HEAD_MSEC, browser_on_lingered);
     if (piece.event == MESSAGE_HEAD) {
-        b->has_head = true;
+        b->turn.has_head = true;
         browser_route(b);
     } else if (is_body && used) {
-        r = browser_pass_on(b, bytes, (size_t)used);
+        r = app_give(b, bytes, (size_t)used);
     }
-    if (piece.event == MESSAGE_END)
-        b->is_request_read = true;
+    b->turn.is_read = piece.event == MESSAGE_END;
+    *ret_more = piece.event != MESSAGE_MORE && !b->turn.is_read;
     return r < 0 ? r : used;
+}
+
+static void browser_on_bad(struct browser *b, const struct aq_error *err)
+{
+    b->turn.is_kept = false;
+    if (b->turn.is_answered)
+        browser_end(b);
+    else if (err->text[0])
+        browser_refuse(b, 400, err->text);
+    else
+        browser_refuse(b, 502, "the app's connection is lost");
 }
 
 static void browser_on_read(void *data, const char *bytes, size_t len)
@@ -417,25 +237,27 @@ static void browser_on_read(void *data, const char *bytes, size_t len)
     struct aq_error err = { 0 };
     bool is_more = true;
 
-    while (is_more && !b->is_ending && !b->is_request_read) {
-        bool had_head = b->has_head;
-        ssize_t used = browser_feed_request(b, bytes, len, &err);
+    if (b->is_upgraded) {
+        if (!b->is_ending && app_give(b, bytes, len) < 0)
+            browser_free(b);
+        return;
+    }
+    while (is_more && !b->is_ending && !b->turn.is_read) {
+        ssize_t used = browser_feed(b, bytes, len, &is_more, &err);
 
         if (used < 0) {
-            if (err.text[0] && !b->is_answered)
-                browser_refuse(b, 400, err.text);
-            else
-                browser_on_app_broken(b, "the app's connection is lost");
+            browser_on_bad(b, &err);
             return;
         }
         bytes += used;
         len -= (size_t)used;
-        is_more = len > 0 || had_head != b->has_head;
+        browser_settle(b);
+        is_more |= len > 0;
     }
-    if (b->is_ending || !len || !message_get_head(b->request)->is_upgrade)
+    if (b->is_ending || !len)
         return;
-    if (browser_pass_on(b, bytes, len) < 0)
-        browser_free(b);
+    (void)stream_push_back(b->stream, bytes, len); /* failure: on_end */
+    stream_pause(b->stream);
 }
 
 static void browser_on_end(void *data, const struct aq_error *err)
@@ -471,7 +293,7 @@ void browser_accept(struct proxy *p)
     struct browser *b = calloc(1, sizeof(*b));
     struct aq_error err = { 0 };
 
-    if (!b || message_parser_new(true, &limits, &b->request, &err) < 0
+    if (!b || message_parser_new(true, &browser_limits, &b->request, &err) < 0
         || listener_accept(p->listener, &browser_stream_ops, b, &b->stream, &err) < 0) {
         if (b)
             message_parser_free(b->request);
@@ -481,9 +303,8 @@ void browser_accept(struct proxy *p)
     }
     b->proxy = p;
     pump_init(&b->pump);
-    pump_join(&b->pump, PUMP_CLIENT, &stream_pump, b->stream);
-    (void)pump_open(&b->pump, PUMP_CLIENT);
-    pump_set_early(&b->pump, PUMP_KERNEL, PUMP_QUEUE_HIGH);
+    strbuf_init(&b->again);
+    app_drop(b);
     list_add(&p->browsers, &b->link);
     p->browser_count++;
     p->counts.connections++;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* browser.h - one connection of a browser from the inside: browser.c reads its request and passes
- * on, control.c answers what is for the proxy itself
+/* browser.h - one connection of a browser from the inside: browser.c reads its requests one after
+ * the other, app.c passes them on and takes the answers, control.c answers what is for the proxy
+ * itself, reply.c writes what the proxy says
  */
 #ifndef AQ_PROXY_BROWSER_H
 #define AQ_PROXY_BROWSER_H
@@ -11,27 +12,67 @@
 #include "proxy/place.h"
 #include "proxy/proxy.h"
 
+/* One request and its answer. */
+struct browser_turn {
+    bool has_head, is_read; /* the request's; is_read = all of it */
+    bool is_page;           /* a person looks at it: it may come again by itself */
+    bool is_passed;         /* it is the app's */
+    bool is_kept;           /* the connection outlives it */
+    bool is_answered;       /* at least begun */
+    bool is_whole;          /* the answer */
+};
+
 struct browser {
     struct list link;
     struct proxy *proxy;
     struct stream *stream;
-    struct message_parser *request, *answer; /* answer: NULL before the app is connected */
+    struct message_parser *request,
+        *answer; /* NULL once upgraded; answer: before an app is asked */
     struct defer *timer;
     struct place place;
     struct cookie cookie;
+    struct browser_turn turn;
     struct pump pump;        /* stream and app */
     struct manager_ask *ask; /* under way */
     struct link_stream *app;
-    bool has_head, is_request_read; /* the request's */
-    bool is_page;                   /* a person looks at it: it may come again by itself */
-    bool is_upgraded;               /* bytes both ways from here on */
-    bool is_answered;               /* at least begun */
-    bool is_ending;                 /* what is queued goes out, then it is closed */
+    struct cookie app_of; /* for whom 'app' is */
+    struct strbuf again;  /* the request, if it may be sent twice; else empty */
+    bool is_app_used;     /* it has answered before */
+    bool has_right;       /* to some app: it has shown a good cookie */
+    bool is_upgraded;     /* bytes both ways from here on */
+    bool is_ending;       /* what is queued goes out, then it is closed */
 };
 
-/* The whole answer, and the end of the connection. 'headers' are lines with CRLF, or "". */
+extern const struct message_limits browser_limits; /* of requests and answers */
+
+void browser_free(struct browser *b);
+/* What is queued goes out, then the connection ends. */
+void browser_end(struct browser *b);
+/* After 'msec', in place of what was to come before. */
+void browser_wait(struct browser *b, unsigned msec, void (*fn)(void *data));
+/* The browser is read again, unless the app takes no more. */
+void browser_go_on(struct browser *b);
+/* If this turn's request and answer are over, the next one's begins, or the connection ends. */
+void browser_settle(struct browser *b);
+
+/* ---- app.c ---- */
+
+/* Pass the request on, of which this is the head. */
+void app_ask(struct browser *b, const struct message_head *head);
+/* Bytes of the request as they came, of which it is known that they are its own. */
+int app_give(struct browser *b, const char *bytes, size_t len);
+/* No app is connected or asked for any more. */
+void app_drop(struct browser *b);
+/* Nothing is to come from it, or go to it, for the time being. */
+bool app_is_idle(const struct browser *b);
+
+/* ---- reply.c ---- */
+
+/* The whole answer. 'headers' are lines with CRLF, or ""; 'type' NULL = there is no body. */
 void browser_reply(struct browser *b, int status, const char *headers, const char *type,
                    const char *body);
+/* A page that says 'text'. */
+void browser_show(struct browser *b, int status, const char *headers, const char *text);
 /* A page for a person, a problem document for a program. */
 void browser_refuse(struct browser *b, int status, const char *text);
 /* The same by an error's code. */

@@ -88,7 +88,8 @@ static void head_write_origin(const struct message_head *head, const struct plac
 void head_write_request(const struct message_head *head, const struct place *place,
                         const struct head_origin *origin, struct strbuf *out)
 {
-    strbuf_addf(out, "%s %s HTTP/1.1\r\n", method_name(head->method), place->rest);
+    strbuf_addf(out, "%s %s HTTP/1.%d\r\n", method_name(head->method), place->rest,
+                head->is_http10 ? 0 : 1); /* who speaks 1.0 takes no chunks */
     for (size_t i = 0; i < head->header_count; i++) {
         const struct message_header *h = &head->headers[i];
 
@@ -103,7 +104,8 @@ void head_write_request(const struct message_head *head, const struct place *pla
             head_write(out, h->name, h->value);
     }
     head_write_origin(head, place, origin, out);
-    head_write(out, "Connection", head->is_upgrade ? "Upgrade" : "close");
+    if (head->is_upgrade)
+        head_write(out, "Connection", "Upgrade");
     strbuf_adds(out, "\r\n");
 }
 
@@ -144,14 +146,19 @@ static void head_write_location(const char *value, const struct place *place, st
     strbuf_addf(out, "%s\r\n", value);
 }
 
-void head_write_answer(const struct message_head *head, const struct place *place,
+void head_write_answer(const struct message_head *head, const struct place *place, bool is_kept,
                        struct strbuf *out)
 {
+    bool has_length = head->status >= 200 && head->status != 204;
+
     strbuf_addf(out, "HTTP/1.1 %d %s\r\n", head->status, status_text(head->status));
     for (size_t i = 0; i < head->header_count; i++) {
         const struct message_header *h = &head->headers[i];
 
-        if (head_is_ours(head, h->name))
+        if (head_is_ours(head, h->name)
+            || (!has_length
+                && (strcasecmp(h->name, "Transfer-Encoding") == 0
+                    || strcasecmp(h->name, "Content-Length") == 0)))
             continue;
         if (strcasecmp(h->name, "Set-Cookie") == 0)
             head_write_set_cookie(h->value, place, out);
@@ -160,7 +167,7 @@ void head_write_answer(const struct message_head *head, const struct place *plac
         else if (head->status == 101 || strcasecmp(h->name, "Upgrade") != 0)
             head_write(out, h->name, h->value);
     }
-    if (head->status >= 200)
+    if (head->status >= 200 && !is_kept)
         head_write(out, "Connection", "close");
     else if (head->status == 101)
         head_write(out, "Connection", "Upgrade");

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* head.h - heads of requests and answers as they are passed on
  *
- * Headers of one connection stay on it. One connection carries one request: "Connection: close",
- * or what it is upgraded to.
+ * Headers of one connection stay on it: how long it is kept, each side is told by its own.
  */
 #ifndef AQ_PROXY_HEAD_H
 #define AQ_PROXY_HEAD_H
@@ -28,10 +27,10 @@ bool head_is_foreign(const struct message_head *head, const char *url) AQ_UNTRUS
 void head_write_request(const struct message_head *head, const struct place *place,
                         const struct head_origin *origin, struct strbuf *out);
 
-/* To the browser. By a path, targets and cookies of the app are moved beneath it; our cookie an
- * app cannot set.
+/* To the browser, whose connection is kept or not. By a path, targets and cookies of the app are
+ * moved beneath it; our cookie an app cannot set.
  */
-void head_write_answer(const struct message_head *head, const struct place *place,
+void head_write_answer(const struct message_head *head, const struct place *place, bool is_kept,
                        struct strbuf *out);
 
 #endif

@@ -62,6 +62,7 @@ void proxy_drain(struct proxy *p, void (*on_drained)(void *data), void *data)
     p->on_drained = on_drained;
     p->data = data;
     listener_close(AQ_TAKE(p->listener));
+    browsers_drain(p);
     if (p->browser_count == 0)
         on_drained(data);
 }

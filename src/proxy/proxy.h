@@ -45,6 +45,8 @@ bool proxy_write_metrics(void *proxy, struct strbuf *out);
 
 /* A connection waits at the listener. */
 void browser_accept(struct proxy *proxy);
+/* Those that wait for their next request end now. */
+void browsers_drain(struct proxy *proxy);
 void browsers_cut(struct proxy *proxy);
 
 #endif

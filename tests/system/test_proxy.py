@@ -322,25 +322,6 @@ def test_the_command_line_shows_the_address(cluster, box):
     assert cluster.cli("app", "apps", "no-such", "--url").returncode == 5
 
 
-def test_bytes_that_are_no_request(cluster, box):
-    cookie = cluster.cookie("apps", "web")
-    base = f"POST {place(box)}/ HTTP/1.1\r\nHost: x\r\nCookie: {cookie}\r\n"
-    for bad in ("Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", "Content-Length: +1\r\n\r\n",
-                "Content-Length : 1\r\n\r\n", "Transfer-Encoding: xchunked\r\n\r\n", "a\r\n\r\n",
-                "X: " + "y" * 70000 + "\r\n\r\n"):
-        with socket.create_connection(("127.0.0.1", cluster.port), timeout=60) as end:
-            end.sendall((base + bad).encode())
-            assert re.match(rb"HTTP/1.1 4\d\d ", end.recv(4096)), bad
-    with socket.create_connection(("127.0.0.1", cluster.port), timeout=60) as end:
-        # what follows the request is not the app's
-        end.sendall((base + "Content-Length: 2\r\n\r\nok" + f"GET {place(box)}/smuggled HTTP/1.1\r\n"
-                     "Host: x\r\n\r\n").encode())
-        said = b""
-        while got := end.recv(65536):
-            said += got
-        assert said.endswith(b"\r\n\r\nok") and said.count(b"HTTP/1.1") == 1, said
-
-
 def test_killed_programs(cluster, box):
     """Who had a cookie goes on as soon as both are back; a token outlives the manager."""
     cookie, token = cluster.cookie("apps", "web"), cluster.token("apps", "web")

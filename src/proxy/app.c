@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* app.c - the app's side of a browser's connection: the stream to it, and what it answers
+ *
+ * A stream costs a command in the container, so it stays for the next request of the same
+ * connection, if that is for the same app and user, and comes soon. It never serves another
+ * connection: whatever an app answers out of turn reaches nobody but who asked it.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "proxy/browser.h"
+#include "proxy/head.h"
+
+/* The app's connection is of no use any more. */
+static void app_on_broken(struct browser *b, const char *text)
+{
+    if (!b->turn.is_passed)
+        app_drop(b);
+    else if (!b->turn.is_answered)
+        browser_refuse(b, 502, text);
+    else if (b->is_upgraded)
+        browser_end(b);
+    else
+        browser_free(b); /* the browser notices that something is missing */
+}
+
+void app_drop(struct browser *b)
+{
+    manager_cancel(AQ_TAKE(b->ask));
+    link_stream_close(AQ_TAKE(b->app));
+    pump_done(&b->pump);
+    pump_init(&b->pump);
+    pump_join(&b->pump, PUMP_CLIENT, &stream_pump, b->stream);
+    (void)pump_open(&b->pump, PUMP_CLIENT);
+    pump_set_early(&b->pump, PUMP_KERNEL, PUMP_QUEUE_HIGH);
+    stream_resume(b->stream);
+}
+
+bool app_is_idle(const struct browser *b)
+{
+    return b->app && !b->turn.is_passed;
+}
+
+/* ---- from the app ---- */
+
+static int app_take_head(struct browser *b)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    const struct message_head *head = message_get_head(b->answer);
+
+    if (head->status == 101 && !message_get_head(b->request)->is_upgrade)
+        return -EPROTO;
+    if (message_get_head(b->request)->method == METHOD_HEAD)
+        message_skip_body(b->answer);
+    if (head->until_close || b->proxy->is_draining)
+        b->turn.is_kept = false;
+    head_write_answer(head, &b->place, b->turn.is_kept, &out);
+    if (head->status == 101) {
+        b->is_upgraded = true;
+        b->proxy->counts.upgrades++;
+    }
+    b->turn.is_answered = head->status == 101 || head->status >= 200;
+    return strbuf_ok(&out) ? pump_give(&b->pump, PUMP_KERNEL, out.data, out.len) : -ENOMEM;
+}
+
+/* How many bytes were used; -errno. *ret_more: feed again, though there be no more bytes. */
+static ssize_t app_feed(struct browser *b, const char *bytes, size_t len, bool *ret_more)
+{
+    struct message_piece piece;
+    struct aq_error err = { 0 };
+    ssize_t used = message_feed(b->answer, bytes, len, &piece, &err);
+    bool is_after_head = b->turn.is_answered;
+    int r = 0;
+
+    if (used < 0)
+        return used;
+    if (piece.event == MESSAGE_HEAD)
+        r = app_take_head(b);
+    else if (is_after_head && used)
+        r = pump_give(&b->pump, PUMP_KERNEL, bytes, (size_t)used);
+    if (piece.event == MESSAGE_END && !b->turn.is_answered)
+        message_reset(b->answer); /* of 100 and the like; the answer follows */
+    else
+        b->turn.is_whole = piece.event == MESSAGE_END;
+    *ret_more = piece.event != MESSAGE_MORE && !b->turn.is_whole && !b->is_upgraded;
+    return r < 0 ? r : used;
+}
+
+/* The answer is whole. 'rest' bytes came behind it, which are nobody's. */
+static void app_on_answered(struct browser *b, size_t rest)
+{
+    const struct message_head *head = message_get_head(b->answer);
+
+    if (!head->keep_alive || head->until_close || rest || !b->turn.is_read
+        || b->pump.ends[PUMP_KERNEL].is_full)
+        app_drop(b);
+    b->turn.is_passed = false;
+    b->turn.is_whole = true;
+    b->is_app_used = true;
+    if (b->turn.is_read)
+        browser_settle(b);
+    else
+        browser_end(b);
+}
+
+/* Heads are not read any more: of many idle WebSockets they would be the most. */
+static void app_on_upgraded(struct browser *b, const char *bytes, size_t len)
+{
+    message_parser_free(AQ_TAKE(b->request));
+    message_parser_free(AQ_TAKE(b->answer));
+    strbuf_done(&b->again);
+    browser_go_on(b);
+    if (len && pump_give(&b->pump, PUMP_KERNEL, bytes, len) < 0)
+        browser_free(b);
+}
+
+static void app_on_data(void *data, struct link_stream *stream, const char *bytes, size_t len)
+{
+    struct browser *b = data;
+    (void)stream;
+    b->proxy->counts.bytes_out += len;
+    if (b->is_upgraded) {
+        if (pump_give(&b->pump, PUMP_KERNEL, bytes, len) < 0)
+            browser_free(b);
+        return;
+    }
+    if (!b->turn.is_passed) {
+        app_drop(b); /* nothing was asked */
+        return;
+    }
+    for (bool is_more = true; is_more;) {
+        ssize_t used = app_feed(b, bytes, len, &is_more);
+
+        if (used < 0) {
+            app_on_broken(b, "the app's answer is no HTTP");
+            return;
+        }
+        bytes += used;
+        len -= (size_t)used;
+    }
+    if (b->turn.is_whole)
+        app_on_answered(b, len);
+    else if (b->is_upgraded)
+        app_on_upgraded(b, bytes, len);
+}
+
+static void app_on_open(void *data, struct link_stream *stream)
+{
+    struct browser *b = data;
+
+    (void)stream;
+    if (pump_open(&b->pump, PUMP_KERNEL) == -ENOMEM)
+        app_on_broken(b, "the proxy's memory is short");
+}
+
+static void app_on_drain(void *data, struct link_stream *stream)
+{
+    struct browser *b = data;
+
+    (void)stream;
+    pump_drained(&b->pump, PUMP_KERNEL);
+}
+
+static void app_connect(struct browser *b, const struct strbuf *head);
+
+/* It was about to give up a connection that had served: the request did not reach it. */
+static bool app_asks_again(struct browser *b)
+{
+    if (!b->turn.is_passed || !b->is_app_used || !b->again.len || b->turn.is_answered
+        || message_has_begun(b->answer))
+        return false;
+    app_connect(b, &b->again);
+    return true;
+}
+
+static void app_on_close(void *data, struct link_stream *stream, const struct aq_error *err)
+{
+    struct browser *b = data;
+    struct aq_error why;
+
+    (void)stream;
+    b->app = NULL;
+    if (b->turn.is_answered && b->turn.is_passed && !b->is_upgraded && !err
+        && message_finish(b->answer, &why) == 0)
+        app_on_answered(b, 0);
+    else if (!app_asks_again(b))
+        app_on_broken(b, "the app has closed the connection without an answer");
+}
+
+static const struct link_stream_ops app_ops = {
+    .on_open = app_on_open,
+    .on_data = app_on_data,
+    .on_drain = app_on_drain,
+    .on_close = app_on_close,
+};
+
+/* ---- to the app ---- */
+
+static void app_on_connected(void *data, struct link_stream *stream, const struct aq_error *err)
+{
+    struct browser *b = data;
+    struct aq_error oom;
+
+    b->ask = NULL;
+    if (err) {
+        browser_fail(b, err);
+        return;
+    }
+    b->app = stream;
+    pump_join(&b->pump, PUMP_KERNEL, &link_stream_pump, stream);
+    defer_cancel(AQ_TAKE(b->timer));
+    if (!b->answer && message_parser_new(false, &browser_limits, &b->answer, &oom) < 0)
+        browser_fail(b, &oom);
+}
+
+/* The app takes its time: its start goes on. */
+static void app_on_waited(void *data)
+{
+    struct browser *b = data;
+
+    b->timer = NULL;
+    if (b->turn.is_page)
+        browser_show(b, 503, "Refresh: 1\r\nRetry-After: 1\r\n",
+                     "starting… this page comes by itself");
+}
+
+/* A stream to the app, for this head of a request. */
+static void app_connect(struct browser *b, const struct strbuf *head)
+{
+    const struct msg_app_connect want = { .session_id = b->place.session_id,
+                                          .app = b->place.app,
+                                          .access_key = b->cookie.access_key };
+    struct aq_error err = { 0 };
+
+    app_drop(b);
+    b->app_of = b->cookie;
+    b->is_app_used = false;
+    if (!strbuf_ok(head) || pump_give(&b->pump, PUMP_CLIENT, head->data, head->len) < 0) {
+        (void)aq_fail_oom(&err);
+        browser_fail(b, &err);
+    } else if (manager_connect(b->proxy->manager, &want, &app_ops, app_on_connected, b, &b->ask,
+                               &err)
+               < 0) {
+        browser_fail(b, &err);
+    } else {
+        browser_wait(b, (unsigned)(b->proxy->settings->wait_usec / USEC_PER_MSEC), app_on_waited);
+    }
+}
+
+static bool app_is_for(const struct browser *b)
+{
+    return b->app && uuid_equals(&b->app_of.session_id, &b->cookie.session_id)
+           && strcmp(b->app_of.app, b->cookie.app) == 0
+           && strcmp(b->app_of.access_key, b->cookie.access_key) == 0;
+}
+
+void app_ask(struct browser *b, const struct message_head *head)
+{
+    const struct head_origin origin = { .address = stream_get_address(b->stream),
+                                        .is_tls = stream_is_tls(b->stream) };
+    bool is_safe = head->method == METHOD_GET || head->method == METHOD_HEAD
+                   || head->method == METHOD_OPTIONS;
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+
+    head_write_request(head, &b->place, &origin, &out);
+    b->turn.is_passed = true;
+    b->proxy->counts.requests++;
+    if (is_safe && !head->is_chunked && head->content_length == 0)
+        strbuf_add(&b->again, out.data, out.len);
+    if (!app_is_for(b) || !strbuf_ok(&out)
+        || pump_give(&b->pump, PUMP_CLIENT, out.data, out.len) < 0)
+        app_connect(b, &out);
+    else
+        defer_cancel(AQ_TAKE(b->timer));
+}
+
+int app_give(struct browser *b, const char *bytes, size_t len)
+{
+    b->proxy->counts.bytes_in += len;
+    return pump_give(&b->pump, PUMP_CLIENT, bytes, len);
+}
