@@ -70,7 +70,8 @@ enum message_type {
     MSG_APP_REDEEM,      /* "app.redeem"      proxy -> manager */
     MSG_APP_REDEEMED,    /* "app.redeemed"    manager -> proxy, the answer */
     MSG_APP_CONNECT,     /* "app.connect"     proxy -> manager; a stream.open answers */
-    MSG_APP_REFUSED,     /* "app.refused"     manager -> proxy, the other answer to both */
+    MSG_APP_CHECK,       /* "app.check"       proxy -> manager; answered only if refused */
+    MSG_APP_REFUSED,     /* "app.refused"     manager -> proxy, the other answer to all */
     MSG_TYPE_COUNT
 };
 
@@ -377,7 +378,10 @@ struct msg_app_redeemed { /* what the token stood for */
     const char *app, *access_key;
 };
 
-struct msg_app_connect { /* start the app if need be; its bytes come by a stream of kind "app" */
+/* Start the app if need be; its bytes come by a stream of kind "app". Of app.check: may this user
+ * still connect?
+ */
+struct msg_app_connect {
     struct uuid request_id, session_id;
     const char *app, *access_key;
 };

@@ -387,5 +387,6 @@ const struct message_shape message_shapes[MSG_TYPE_COUNT] = {
     [MSG_APP_REDEEM] = { "app.redeem", false, app_redeem_fields },
     [MSG_APP_REDEEMED] = { "app.redeemed", false, app_redeemed_fields },
     [MSG_APP_CONNECT] = { "app.connect", false, app_connect_fields },
+    [MSG_APP_CHECK] = { "app.check", false, app_connect_fields },
     [MSG_APP_REFUSED] = { "app.refused", false, app_refused_fields },
 };

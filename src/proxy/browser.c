@@ -29,7 +29,8 @@ void browser_free(struct browser *b)
     struct proxy *p = b->proxy;
 
     list_remove(&b->link);
-    p->browser_count--;
+    if (b->port)
+        b->port->connection_count--;
     defer_cancel(b->timer);
     manager_cancel(b->ask);
     link_stream_close(b->app);
@@ -39,14 +40,18 @@ void browser_free(struct browser *b)
     strbuf_done(&b->again);
     pump_done(&b->pump);
     free(b);
-    if (p->is_draining && p->browser_count == 0 && p->on_drained)
-        p->on_drained(p->data);
+    proxy_leave(p);
 }
 
-void browsers_cut(struct proxy *p)
+void browsers_cut(struct proxy *p, const struct port *port)
 {
-    while (!list_is_empty(&p->browsers))
-        browser_free(LIST_ENTRY(p->browsers.next, struct browser, link));
+    for (struct list *it = p->browsers.next, *next = it->next; it != &p->browsers;
+         it = next, next = it->next) {
+        struct browser *b = LIST_ENTRY(it, struct browser, link);
+
+        if (!port || b->port == port)
+            browser_free(b);
+    }
 }
 
 static bool browser_is_idle(const struct browser *b)
@@ -141,9 +146,9 @@ static bool browser_has_right(struct browser *b, const struct message_head *head
 
     for (size_t i = 0; r < 0 && i < head->header_count; i++) {
         size_t len = 0;
-        const char *text = strcasecmp(head->headers[i].name, "Cookie") == 0
-                               ? cookie_find(head->headers[i].value, &len)
-                               : NULL;
+        const char *text = strcasecmp(head->headers[i].name, "Cookie") == 0 ? cookie_find(
+                               head->headers[i].value, b->port ? b->port->number : 0, &len)
+                                                                            : NULL;
 
         if (!text)
             continue;
@@ -167,19 +172,33 @@ static void browser_add_slash(struct browser *b)
     browser_reply(b, 301, header.data, NULL, "");
 }
 
+/* 1 if it is for an app, 0 if for the proxy itself, -EINVAL. */
+static int browser_find_place(struct browser *b, const struct message_head *head,
+                              struct aq_error *err)
+{
+    int r;
+
+    if (b->port) {
+        place_of_port(&b->port->of, head->target, &b->place);
+        return 1;
+    }
+    r = place_parse(head->target, message_get_header(head, "Host"), b->proxy->settings->domain,
+                    &b->place, err);
+    return r == 1 && b->place.is_host && control_is_setup(head->target) ? 0 : r;
+}
+
 static void browser_route(struct browser *b)
 {
     const struct message_head *head = message_get_head(b->request);
     const char *accept = message_get_header(head, "Accept");
     struct aq_error err = { 0 };
-    int r = place_parse(head->target, message_get_header(head, "Host"), b->proxy->settings->domain,
-                        &b->place, &err);
+    int r = browser_find_place(b, head, &err);
 
     b->turn.is_page = head->method == METHOD_GET && accept && strstr(accept, "text/html");
     b->turn.is_kept = head->keep_alive && !head->is_http10 && head->method != METHOD_OTHER;
     if (r < 0)
         browser_refuse(b, 404, err.text);
-    else if (r == 0 || (b->place.is_host && control_is_setup(head->target)))
+    else if (r == 0)
         control_serve(b, head);
     else if (head->method == METHOD_OTHER)
         browser_refuse(b, 501, "this method is not passed on");
@@ -288,17 +307,17 @@ static const struct stream_ops browser_stream_ops = {
     .on_drain = browser_on_drain,
 };
 
-void browser_accept(struct proxy *p)
+void browser_accept(struct proxy *p, struct listener *listener, struct port *port)
 {
     struct browser *b = calloc(1, sizeof(*b));
     struct aq_error err = { 0 };
 
     if (!b || message_parser_new(true, &browser_limits, &b->request, &err) < 0
-        || listener_accept(p->listener, &browser_stream_ops, b, &b->stream, &err) < 0) {
+        || listener_accept(listener, &browser_stream_ops, b, &b->stream, &err) < 0) {
         if (b)
             message_parser_free(b->request);
         free(b);
-        listener_wait(p->listener);
+        listener_wait(listener);
         return;
     }
     b->proxy = p;
@@ -306,10 +325,11 @@ void browser_accept(struct proxy *p)
     strbuf_init(&b->again);
     app_drop(b);
     list_add(&p->browsers, &b->link);
-    p->browser_count++;
-    p->counts.connections++;
-    if (p->browser_count > (size_t)p->settings->connections_max)
-        browser_free(b);
-    else
+    b->port = port;
+    if (port)
+        port->connection_count++;
+    if (proxy_enter(p))
         browser_wait(b, HEAD_MSEC, browser_on_lingered);
+    else
+        browser_free(b);
 }

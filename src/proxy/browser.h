@@ -10,7 +10,7 @@
 #include "http/defer.h"
 #include "http/message.h"
 #include "proxy/place.h"
-#include "proxy/proxy.h"
+#include "proxy/port.h"
 
 /* One request and its answer. */
 struct browser_turn {
@@ -26,6 +26,7 @@ struct browser {
     struct list link;
     struct proxy *proxy;
     struct stream *stream;
+    struct port *port; /* by which it came; NULL = the proxy's own */
     struct message_parser *request,
         *answer; /* NULL once upgraded; answer: before an app is asked */
     struct defer *timer;

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <sodium.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/strbuf.h"
@@ -107,19 +108,29 @@ static const char *cookie_next(const char *at, const char **ret_end)
     return at;
 }
 
-static bool cookie_is_ours(const char *at)
+const char *cookie_name(uint16_t port, char buf[COOKIE_NAME_MAX])
 {
-    return strncmp(at, COOKIE_NAME "=", strlen(COOKIE_NAME "=")) == 0;
+    (void)snprintf(buf, COOKIE_NAME_MAX, port ? COOKIE_NAME "_%u" : COOKIE_NAME, (unsigned)port);
+    return buf;
 }
 
-const char *cookie_find(const char *header, size_t *ret_len)
+bool cookie_is_ours(const char *name)
 {
+    size_t len = strlen(COOKIE_NAME);
+
+    return strncmp(name, COOKIE_NAME, len) == 0 && (name[len] == '=' || name[len] == '_');
+}
+
+const char *cookie_find(const char *header, uint16_t port, size_t *ret_len)
+{
+    char name[COOKIE_NAME_MAX];
+    size_t len = strlen(cookie_name(port, name));
     const char *end, *at = cookie_next(header, &end);
 
     for (; *at; at = cookie_next(end, &end)) {
-        if (!cookie_is_ours(at))
+        if (strncmp(at, name, len) != 0 || at[len] != '=')
             continue;
-        at += strlen(COOKIE_NAME "=");
+        at += len + 1;
         while (end > at && (end[-1] == ' ' || end[-1] == '\t'))
             end--;
         *ret_len = (size_t)(end - at);

@@ -13,7 +13,8 @@
 #include "base/error.h"
 #include "base/uuid.h"
 
-#define COOKIE_NAME "aliquot_app"
+#define COOKIE_NAME "aliquot_app" /* of a port: "aliquot_app_PORT", as ports share cookies */
+#define COOKIE_NAME_MAX 24
 #define COOKIE_APP_MAX 64
 #define COOKIE_KEY_MAX 64 /* of an access key, with NUL */
 #define COOKIE_SECRET_SIZE 32
@@ -39,8 +40,12 @@ char *cookie_seal(const unsigned char secret[COOKIE_SECRET_SIZE], const struct c
 int cookie_open(const unsigned char secret[COOKIE_SECRET_SIZE], const char *text, size_t len,
                 int64_t now_usec, struct cookie *ret, struct aq_error *err) AQ_UNTRUSTED;
 
-/* The value of our cookie in a Cookie header, and its length; NULL if it has none. */
-const char *cookie_find(const char *header, size_t *ret_len) AQ_UNTRUSTED;
+/* Its name by this port; 0 = by the proxy's own. */
+const char *cookie_name(uint16_t port, char buf[COOKIE_NAME_MAX]);
+/* Is it one of these names, of whatever port? */
+bool cookie_is_ours(const char *name) AQ_UNTRUSTED;
+/* The value of the cookie of that name in a Cookie header, and its length; NULL if it has none. */
+const char *cookie_find(const char *header, uint16_t port, size_t *ret_len) AQ_UNTRUSTED;
 /* Append the header's value without ours. */
 struct strbuf;
 void cookie_remove(const char *header, struct strbuf *out) AQ_UNTRUSTED;

@@ -116,7 +116,7 @@ static void head_write_set_cookie(const char *value, const struct place *place, 
 {
     size_t len = strcspn(value, ";");
 
-    if (strncmp(value, COOKIE_NAME "=", strlen(COOKIE_NAME "=")) == 0)
+    if (cookie_is_ours(value))
         return;
     strbuf_adds(out, "Set-Cookie: ");
     strbuf_add(out, value, len);

@@ -14,7 +14,7 @@
 #include "http/defer.h"
 #include "http/exposition.h"
 #include "proxy/check.h"
-#include "proxy/proxy.h"
+#include "proxy/port.h"
 
 #define EXIT_USAGE 2
 #define EXIT_REFUSED 3 /* revoked: restarting would not help */
@@ -115,6 +115,13 @@ static void main_on_refused(void *data, const char *kind, const char *text)
     main_stop(program);
 }
 
+static void main_on_denied(void *data, const struct uuid *request_id, const char *text)
+{
+    struct proxy_program *program = data;
+
+    ports_on_denied(&program->proxy, request_id, text);
+}
+
 static int main_serve_metrics(struct proxy_program *program, const struct settings *s,
                               struct aq_error *err)
 {
@@ -142,7 +149,8 @@ static void main_watch(struct proxy_program *program, uv_signal_t *handle, int s
 static int main_run(const struct settings *settings, struct aq_error *err)
 {
     static const struct manager_events events = { .on_connected = main_on_connected,
-                                                  .on_refused = main_on_refused };
+                                                  .on_refused = main_on_refused,
+                                                  .on_denied = main_on_denied };
     uint64_t watchdog_msec = (uint64_t)(notify_watchdog_usec() / USEC_PER_MSEC);
     struct proxy_program program = { .status = 0 };
     struct link_identity identity;

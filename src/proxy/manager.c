@@ -118,6 +118,8 @@ static void manager_take_refusal(struct manager *m, const struct msg_app_refused
                   "%s", refused->text ? refused->text : "the manager gave no reason");
     if (ask)
         manager_fail_ask(ask, &err);
+    else
+        m->events->on_denied(m->data, &refused->request_id, err.text);
 }
 
 static void manager_on_message(void *data, uint64_t seq, const struct message *msg)
@@ -217,6 +219,14 @@ int manager_connect(struct manager *m, const struct msg_app_connect *want,
     ask->ops = ops;
     msg.app_connect.request_id = ask->id;
     return manager_send(m, ask, &msg, ret, err);
+}
+
+void manager_check(struct manager *m, const struct msg_app_connect *want)
+{
+    const struct message msg = { .type = MSG_APP_CHECK, .app_connect = *want };
+
+    if (link_client_is_connected(m->link))
+        (void)link_client_send(m->link, &msg, NULL); /* it is asked again soon */
 }
 
 /* ---- life ---- */

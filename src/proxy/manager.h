@@ -15,6 +15,8 @@ struct manager_ask;
 struct manager_events {
     void (*on_connected)(void *data);
     void (*on_refused)(void *data, const char *kind, const char *text); /* for good */
+    /* To what was asked with manager_check() the answer is no. */
+    void (*on_denied)(void *data, const struct uuid *request_id, const char *text);
 };
 
 int manager_new(uv_loop_t *loop, const struct settings *settings,
@@ -35,6 +37,9 @@ typedef void manager_stream_fn(void *data, struct link_stream *stream, const str
 int manager_connect(struct manager *manager, const struct msg_app_connect *want,
                     const struct link_stream_ops *ops, manager_stream_fn *fn, void *data,
                     struct manager_ask **ret, struct aq_error *err);
+
+/* May this user still connect? on_denied() comes if not. */
+void manager_check(struct manager *manager, const struct msg_app_connect *want);
 
 /* The answer is not wanted any more. NULL is fine. */
 void manager_cancel(struct manager_ask *ask);

@@ -76,6 +76,12 @@ int place_parse(const char *target, const char *host, const char *domain, struct
     return strncmp(target, PREFIX, strlen(PREFIX)) == 0 ? place_parse_path(target, ret, err) : 0;
 }
 
+void place_of_port(const struct cookie *of, const char *target, struct place *ret)
+{
+    *ret = (struct place){ .session_id = of->session_id, .rest = target, .is_host = true };
+    memcpy(ret->app, of->app, sizeof(ret->app));
+}
+
 void place_write_path(const struct place *place, struct strbuf *out)
 {
     char id[UUID_TEXT_MAX];

@@ -17,7 +17,7 @@ struct place {
     struct uuid session_id;
     char app[COOKIE_APP_MAX + 1];
     const char *rest; /* of the target: the app's own, begins with "/"; NULL: "/" is missing */
-    bool is_host;     /* found by the host's name: the proxy's own paths are the target's */
+    bool is_host;     /* found by the host's name or a port: all paths are the app's */
 };
 
 /* 1 if the request is for an app, 0 if it is for the proxy itself, -EINVAL for a place that is
@@ -25,6 +25,9 @@ struct place {
  */
 int place_parse(const char *target, const char *host, const char *domain, struct place *ret,
                 struct aq_error *err) AQ_UNTRUSTED;
+
+/* By a port, which is this cookie's app's. */
+void place_of_port(const struct cookie *of, const char *target, struct place *ret);
 
 /* The address at which browsers find it, without "/" at the end: 'url' is the proxy's, of which
  * a domain takes the host's place.

@@ -8,11 +8,11 @@
 
 #include "base/log.h"
 #include "http/exposition.h"
+#include "proxy/port.h"
 
 static void proxy_on_waiting(struct listener *listener, void *data)
 {
-    (void)listener;
-    browser_accept(data);
+    browser_accept(data, listener, NULL);
 }
 
 static int proxy_listen(struct proxy *p, struct aq_error *err)
@@ -44,10 +44,11 @@ int proxy_open(struct proxy *p, uv_loop_t *loop, const struct settings *settings
     p->loop = loop;
     p->settings = settings;
     list_init(&p->browsers);
+    list_init(&p->ports);
     if ((r = cookie_init(err)) < 0)
         return r;
     cookie_derive(identity->key, p->secret);
-    if ((r = proxy_listen(p, err)) < 0)
+    if ((r = proxy_listen(p, err)) < 0 || (r = ports_open(p, err)) < 0)
         return r;
     r = manager_new(loop, settings, identity, events, data, &p->manager, err);
     if (r == 0)
@@ -62,8 +63,9 @@ void proxy_drain(struct proxy *p, void (*on_drained)(void *data), void *data)
     p->on_drained = on_drained;
     p->data = data;
     listener_close(AQ_TAKE(p->listener));
+    ports_drain(p);
     browsers_drain(p);
-    if (p->browser_count == 0)
+    if (p->connection_count == 0)
         on_drained(data);
 }
 
@@ -71,11 +73,27 @@ void proxy_close(struct proxy *p)
 {
     p->on_drained = NULL;
     listener_close(AQ_TAKE(p->listener));
-    if (p->loop)
-        browsers_cut(p);
+    if (p->loop) {
+        browsers_cut(p, NULL);
+        ports_close(p);
+    }
     manager_free(AQ_TAKE(p->manager));
     tls_context_free(AQ_TAKE(p->tls));
     explicit_bzero(p->secret, sizeof(p->secret));
+}
+
+bool proxy_enter(struct proxy *p)
+{
+    p->connection_count++;
+    p->counts.connections++;
+    return p->connection_count <= (size_t)p->settings->connections_max;
+}
+
+void proxy_leave(struct proxy *p)
+{
+    p->connection_count--;
+    if (p->is_draining && p->connection_count == 0 && p->on_drained)
+        p->on_drained(p->data);
 }
 
 void proxy_reload(struct proxy *p)
@@ -98,7 +116,7 @@ bool proxy_write_metrics(void *data, struct strbuf *out)
                       "Whether the proxy is connected to its manager.",
                       manager_is_connected(p->manager));
     exposition_single(out, "aliquot_proxy_connections", "gauge", "Connections of browsers now.",
-                      (double)p->browser_count);
+                      (double)p->connection_count);
     exposition_single(out, "aliquot_proxy_connections_total", "counter",
                       "Connections of browsers since the start.", (double)p->counts.connections);
     exposition_single(out, "aliquot_proxy_requests_total", "counter", "Requests passed on to apps.",

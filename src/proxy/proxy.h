@@ -20,8 +20,10 @@ struct proxy {
     struct tls_context *tls;
     struct listener *listener;
     struct list browsers; /* struct browser */
-    size_t browser_count;
-    bool is_draining; /* takes no more connections */
+    struct list ports;    /* struct port */
+    struct defer *port_timer;
+    size_t connection_count; /* of browsers, and to ports */
+    bool is_draining;        /* takes no more connections */
     void (*on_drained)(void *data);
     void *data;
     struct {
@@ -41,12 +43,18 @@ void proxy_close(struct proxy *proxy);
 void proxy_reload(struct proxy *proxy);
 bool proxy_write_metrics(void *proxy, struct strbuf *out);
 
+/* A connection comes, or goes; false: there are too many. */
+bool proxy_enter(struct proxy *proxy);
+void proxy_leave(struct proxy *proxy);
+
 /* ---- browser.c ---- */
 
-/* A connection waits at the listener. */
-void browser_accept(struct proxy *proxy);
+struct port;
+/* A connection waits at the listener, of this port or NULL. */
+void browser_accept(struct proxy *proxy, struct listener *listener, struct port *port);
 /* Those that wait for their next request end now. */
 void browsers_drain(struct proxy *proxy);
-void browsers_cut(struct proxy *proxy);
+/* All, or those of this port. */
+void browsers_cut(struct proxy *proxy, const struct port *port);
 
 #endif

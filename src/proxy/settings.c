@@ -3,6 +3,7 @@
 #include "proxy/settings.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,6 +20,8 @@ const struct conf_item settings_items[] = {
       "URL of the proxy as browsers know it, https://apps.example.org; none: of 'listen'." },
     { "proxy", "domain", CONF_STR, AT(domain), NULL, 0, 0, 0,
       "Names below this one, apps.example.org, each are an app's own; none: apps have paths." },
+    { "proxy", "ports", CONF_STR, AT(ports), NULL, 0, 0, 0,
+      "Ports that it may give to apps that need one, 10200-10299; none: TCP is not led to apps." },
     { "proxy", "tls-cert", CONF_PATH, AT(tls_cert), NULL, 0, 0, 0,
       "Certificate chain (PEM), read again on SIGHUP; without one it speaks plain HTTP." },
     { "proxy", "tls-key", CONF_PATH, AT(tls_key), NULL, 0, 0, 0, "Its private key (PEM)." },
@@ -88,6 +91,24 @@ static int settings_check_url(struct settings *s, struct aq_error *err)
     return 0;
 }
 
+static int settings_read_ports(struct settings *s, struct aq_error *err)
+{
+    unsigned min, max;
+    char more;
+
+    if (!s->ports)
+        return 0;
+    if (sscanf(s->ports, "%5u-%5u%c", &min, &max, &more) != 2 || min == 0 || min > max
+        || max > UINT16_MAX || (s->listen.port >= min && s->listen.port <= max))
+        return aq_fail_field(err, EINVAL, "proxy.ports",
+                             "'%.40s' is no range of ports without the proxy's own, such as "
+                             "10200-10299",
+                             s->ports);
+    s->port_min = (uint16_t)min;
+    s->port_max = (uint16_t)max;
+    return 0;
+}
+
 static int settings_finish(struct settings *s, const char *state, const char *listen,
                            struct aq_error *err)
 {
@@ -100,6 +121,8 @@ static int settings_finish(struct settings *s, const char *state, const char *li
     if (r == 0 && !s->tls_cert != !s->tls_key)
         r = aq_fail_field(err, EINVAL, "proxy.tls-cert",
                           "tls-cert and tls-key belong together: set both or neither");
+    if (r == 0)
+        r = settings_read_ports(s, err);
     return r < 0 ? r : settings_check_url(s, err);
 }
 

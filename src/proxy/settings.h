@@ -7,7 +7,8 @@
 
 struct settings {
     struct conf_listen listen, manager;
-    char *name, *state, *public_url, *domain, *log_level;
+    char *name, *state, *public_url, *domain, *ports, *log_level;
+    uint16_t port_min, port_max; /* of 'ports'; 0 = none */
     char *tls_cert, *tls_key;
     bool insecure;
     int64_t cookie_usec, connections_max, wait_usec;

@@ -236,6 +236,15 @@ static void app_proxy_connect(struct app_proxy *of, const char *proxy,
     app_proxy_refuse(of, proxy, &want->request_id, &err);
 }
 
+static void app_proxy_check(const struct app_proxy *of, const char *proxy,
+                            const struct msg_app_connect *want)
+{
+    struct aq_error err = { 0 };
+
+    if (!app_proxy_find(of, &want->session_id, want->app, want->access_key, &err))
+        app_proxy_refuse(of, proxy, &want->request_id, &err);
+}
+
 /* ---- tokens ---- */
 
 struct app_token_work {
@@ -374,6 +383,8 @@ static void app_proxy_on_message(void *data, const char *proxy, const struct mes
 {
     if (msg->type == MSG_APP_CONNECT)
         app_proxy_connect(data, proxy, &msg->app_connect);
+    else if (msg->type == MSG_APP_CHECK)
+        app_proxy_check(data, proxy, &msg->app_connect);
     else
         app_proxy_redeem(data, proxy, &msg->app_redeem);
 }

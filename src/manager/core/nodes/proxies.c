@@ -60,7 +60,7 @@ int proxies_take_hello(struct core *core, const struct msg_hello *hello, struct 
 
 void proxies_take_message(struct core *core, const char *id, const struct message *msg)
 {
-    if (msg->type != MSG_APP_REDEEM && msg->type != MSG_APP_CONNECT) {
+    if (msg->type != MSG_APP_REDEEM && msg->type != MSG_APP_CONNECT && msg->type != MSG_APP_CHECK) {
         log_limited(&core->join_log, LOG_LEVEL_WARNING, "'%s' says what only agents may: %s", id,
                     message_type_name(msg->type));
         return;

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* port.c - see port.h */
+#include "proxy/port.h"
+
+#include <errno.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "http/defer.h"
+
+#define CHECK_MSEC 5000
+/* Clients that lost their session try again for a while; they must not meet another's. */
+#define REST_USEC (60 * USEC_PER_SEC)
+
+static void port_on_waiting(struct listener *listener, void *data)
+{
+    struct port *port = data;
+
+    if (port->is_tcp)
+        tunnel_accept(port);
+    else
+        browser_accept(port->proxy, listener, port);
+}
+
+static int port_listen(struct port *port, struct aq_error *err)
+{
+    const struct settings *s = port->proxy->settings;
+    AQ_CLEANUP(aq_freep) char *address = aq_format(
+        strchr(s->listen.host, ':') ? "[%s]:%u" : "%s:%u", s->listen.host, (unsigned)port->number);
+    const struct listener_options options = { .address = address,
+                                              .tls = port->is_tcp ? NULL : port->proxy->tls,
+                                              .insecure = port->is_tcp || s->insecure };
+
+    return address ? listener_new(port->proxy->loop, &options, port_on_waiting, port,
+                                  &port->listener, err)
+                   : aq_fail_oom(err);
+}
+
+static void port_free(struct port *port)
+{
+    list_remove(&port->link);
+    listener_close(port->listener);
+    free(port);
+}
+
+static void port_close(struct port *port, const char *why)
+{
+    log_info("port %u of app %s is closed: %s", (unsigned)port->number, port->of.app, why);
+    listener_close(AQ_TAKE(port->listener));
+    tunnels_cut(port);
+    browsers_cut(port->proxy, port);
+    port->rests_until_usec = clock_monotonic_usec() + REST_USEC;
+}
+
+/* ---- looking after them ---- */
+
+static void port_look_after(struct port *port)
+{
+    const struct msg_app_connect want = { .request_id = port->check_id,
+                                          .session_id = port->of.session_id,
+                                          .app = port->of.app,
+                                          .access_key = port->of.access_key };
+
+    if (!port->listener && port->rests_until_usec <= clock_monotonic_usec())
+        port_free(port);
+    else if (port->listener && !port->connection_count
+             && port->of.expires_usec <= clock_realtime_usec())
+        port_close(port, "nobody has used it for as long as a cookie lasts");
+    else if (port->listener)
+        manager_check(port->proxy->manager, &want);
+}
+
+static void ports_on_time(void *data)
+{
+    struct proxy *p = data;
+
+    p->port_timer = NULL;
+    for (struct list *it = p->ports.next, *next = it->next; it != &p->ports;
+         it = next, next = it->next)
+        port_look_after(LIST_ENTRY(it, struct port, link));
+    p->port_timer = defer_call(p->loop, CHECK_MSEC, ports_on_time, p);
+}
+
+void ports_on_denied(struct proxy *p, const struct uuid *check_id, const char *why)
+{
+    LIST_FOREACH(it, &p->ports) {
+        struct port *port = LIST_ENTRY(it, struct port, link);
+
+        if (port->listener && uuid_equals(&port->check_id, check_id)) {
+            port_close(port, why);
+            return;
+        }
+    }
+}
+
+/* ---- taking one ---- */
+
+static struct port *ports_find_number(const struct proxy *p, uint16_t number)
+{
+    LIST_FOREACH(it, &p->ports) {
+        struct port *port = LIST_ENTRY(it, struct port, link);
+
+        if (port->number == number)
+            return port;
+    }
+    return NULL;
+}
+
+static struct port *ports_find_of(const struct proxy *p, const struct cookie *of, bool is_tcp)
+{
+    LIST_FOREACH(it, &p->ports) {
+        struct port *port = LIST_ENTRY(it, struct port, link);
+
+        if (port->listener && port->is_tcp == is_tcp
+            && uuid_equals(&port->of.session_id, &of->session_id)
+            && strcmp(port->of.app, of->app) == 0
+            && strcmp(port->of.access_key, of->access_key) == 0)
+            return port;
+    }
+    return NULL;
+}
+
+/* 0; 1 = try another. */
+static int ports_add(struct proxy *p, const struct cookie *of, bool is_tcp, uint16_t number,
+                     struct port **ret, struct aq_error *err)
+{
+    struct port *port;
+    int r;
+
+    if (ports_find_number(p, number))
+        return 1;
+    port = calloc(1, sizeof(*port));
+    if (!port)
+        return aq_fail_oom(err);
+    port->proxy = p;
+    port->number = number;
+    port->is_tcp = is_tcp;
+    port->of = *of;
+    port->check_id = uuid_random();
+    list_init(&port->tunnels);
+    list_add(&p->ports, &port->link);
+    r = port_listen(port, err);
+    if (r == 0) {
+        *ret = port;
+        return 0;
+    }
+    port_free(port);
+    return r == -ENOMEM ? r : 1;
+}
+
+int ports_take(struct proxy *p, const struct cookie *of, bool is_tcp, uint16_t wanted,
+               struct port **ret, struct aq_error *err)
+{
+    const struct settings *s = p->settings;
+    uint32_t count = s->port_max ? (uint32_t)s->port_max - s->port_min + 1 : 0;
+    uint32_t first = count ? randombytes_uniform(count) : 0;
+    int r = 1;
+
+    if (!count)
+        return aq_fail(err, ENOENT, "this proxy has no ports for apps: [proxy] ports is not set");
+    if ((*ret = ports_find_of(p, of, is_tcp))) {
+        (*ret)->of.expires_usec = of->expires_usec;
+        return 0;
+    }
+    if (wanted >= s->port_min && wanted <= s->port_max)
+        r = ports_add(p, of, is_tcp, wanted, ret, err);
+    for (uint32_t i = 0; r == 1 && i < count; i++)
+        r = ports_add(p, of, is_tcp, (uint16_t)(s->port_min + (first + i) % count), ret, err);
+    return r == 1 ? aq_fail(err, EAGAIN, "all ports of the proxy are taken; try again later") : r;
+}
+
+/* ---- who may connect to one without a cookie ---- */
+
+struct port *ports_find(const struct proxy *p, const char *token, const char *address)
+{
+    LIST_FOREACH(it, &p->ports) {
+        struct port *port = LIST_ENTRY(it, struct port, link);
+
+        for (size_t i = 0; port->listener && i < port->address_count; i++)
+            if (strcmp(port->addresses[i].token, token) == 0
+                && strcmp(port->addresses[i].text, address) == 0)
+                return port;
+    }
+    return NULL;
+}
+
+void port_admit(struct port *port, const char *address, const char *token)
+{
+    struct port_address *at;
+    size_t i = 0;
+
+    while (i < port->address_count && strcmp(port->addresses[i].text, address) != 0)
+        i++;
+    if (i == PORT_ADDRESSES_MAX) {
+        i--;
+        memmove(port->addresses, port->addresses + 1, i * sizeof(port->addresses[0]));
+    }
+    at = &port->addresses[i];
+    port->address_count = AQ_MAX(port->address_count, i + 1);
+    (void)snprintf(at->text, sizeof(at->text), "%s", address);
+    (void)snprintf(at->token, sizeof(at->token), "%s", token);
+    at->until_usec = port->of.expires_usec;
+}
+
+bool port_admits(const struct port *port, const char *address)
+{
+    for (size_t i = 0; i < port->address_count; i++)
+        if (strcmp(port->addresses[i].text, address) == 0)
+            return port->addresses[i].until_usec > clock_realtime_usec();
+    return false;
+}
+
+/* ---- life ---- */
+
+int ports_open(struct proxy *p, struct aq_error *err)
+{
+    p->port_timer = defer_call(p->loop, CHECK_MSEC, ports_on_time, p);
+    return p->port_timer ? 0 : aq_fail_oom(err);
+}
+
+void ports_drain(struct proxy *p)
+{
+    defer_cancel(AQ_TAKE(p->port_timer));
+    LIST_FOREACH(it, &p->ports)
+        listener_close(AQ_TAKE(LIST_ENTRY(it, struct port, link)->listener));
+}
+
+void ports_close(struct proxy *p)
+{
+    defer_cancel(AQ_TAKE(p->port_timer));
+    for (struct list *it = p->ports.next, *next = it->next; it != &p->ports;
+         it = next, next = it->next) {
+        struct port *port = LIST_ENTRY(it, struct port, link);
+
+        tunnels_cut(port);
+        port_free(port);
+    }
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tunnel.c - a connection to a TCP port: bytes both ways */
+#include <stdlib.h>
+
+#include "link/graceful_close.h"
+#include "proxy/port.h"
+
+struct tunnel {
+    struct list link;
+    struct port *port;
+    struct stream *stream;
+    struct manager_ask *ask; /* under way */
+    struct link_stream *app;
+    struct pump pump; /* stream and app */
+};
+
+static void tunnel_free(struct tunnel *t)
+{
+    struct proxy *p = t->port->proxy;
+
+    list_remove(&t->link);
+    t->port->connection_count--;
+    manager_cancel(t->ask);
+    link_stream_close(t->app);
+    stream_close(t->stream);
+    pump_done(&t->pump);
+    free(t);
+    proxy_leave(p);
+}
+
+void tunnels_cut(struct port *port)
+{
+    while (!list_is_empty(&port->tunnels))
+        tunnel_free(LIST_ENTRY(port->tunnels.next, struct tunnel, link));
+}
+
+/* ---- from the app ---- */
+
+static void tunnel_on_app_open(void *data, struct link_stream *stream)
+{
+    struct tunnel *t = data;
+
+    (void)stream;
+    if (pump_open(&t->pump, PUMP_KERNEL) < 0)
+        tunnel_free(t);
+}
+
+static void tunnel_on_app_data(void *data, struct link_stream *stream, const char *bytes,
+                               size_t len)
+{
+    struct tunnel *t = data;
+
+    (void)stream;
+    t->port->proxy->counts.bytes_out += len;
+    if (pump_give(&t->pump, PUMP_KERNEL, bytes, len) < 0)
+        tunnel_free(t);
+}
+
+static void tunnel_on_app_drain(void *data, struct link_stream *stream)
+{
+    struct tunnel *t = data;
+
+    (void)stream;
+    pump_drained(&t->pump, PUMP_KERNEL);
+}
+
+/* What it said still goes out. */
+static void tunnel_on_app_close(void *data, struct link_stream *stream, const struct aq_error *err)
+{
+    struct tunnel *t = data;
+
+    (void)stream;
+    (void)err;
+    t->app = NULL;
+    graceful_close(t->port->proxy->loop, AQ_TAKE(t->stream));
+    tunnel_free(t);
+}
+
+static const struct link_stream_ops tunnel_app_ops = {
+    .on_open = tunnel_on_app_open,
+    .on_data = tunnel_on_app_data,
+    .on_drain = tunnel_on_app_drain,
+    .on_close = tunnel_on_app_close,
+};
+
+static void tunnel_on_connected(void *data, struct link_stream *stream, const struct aq_error *err)
+{
+    struct tunnel *t = data;
+
+    t->ask = NULL;
+    if (err) {
+        t->port->proxy->counts.refused++;
+        tunnel_free(t);
+        return;
+    }
+    t->app = stream;
+    pump_join(&t->pump, PUMP_KERNEL, &link_stream_pump, stream);
+}
+
+/* ---- from the client ---- */
+
+static void tunnel_on_open(void *data)
+{
+    (void)data;
+}
+
+static void tunnel_on_read(void *data, const char *bytes, size_t len)
+{
+    struct tunnel *t = data;
+
+    t->port->proxy->counts.bytes_in += len;
+    if (pump_give(&t->pump, PUMP_CLIENT, bytes, len) < 0)
+        tunnel_free(t);
+}
+
+static void tunnel_on_end(void *data, const struct aq_error *err)
+{
+    (void)err;
+    tunnel_free(data);
+}
+
+static void tunnel_on_drain(void *data)
+{
+    struct tunnel *t = data;
+
+    pump_drained(&t->pump, PUMP_CLIENT);
+}
+
+static const struct stream_ops tunnel_stream_ops = {
+    .on_open = tunnel_on_open,
+    .on_read = tunnel_on_read,
+    .on_end = tunnel_on_end,
+    .on_drain = tunnel_on_drain,
+};
+
+static bool tunnel_connect(struct tunnel *t)
+{
+    const struct port *port = t->port;
+    const struct msg_app_connect want = { .session_id = port->of.session_id,
+                                          .app = port->of.app,
+                                          .access_key = port->of.access_key };
+    struct aq_error err = { 0 };
+
+    return port_admits(port, stream_get_address(t->stream))
+           && manager_connect(port->proxy->manager, &want, &tunnel_app_ops, tunnel_on_connected, t,
+                              &t->ask, &err)
+                  == 0;
+}
+
+void tunnel_accept(struct port *port)
+{
+    struct tunnel *t = calloc(1, sizeof(*t));
+    struct aq_error err = { 0 };
+    bool has_room;
+
+    if (!t || listener_accept(port->listener, &tunnel_stream_ops, t, &t->stream, &err) < 0) {
+        free(t);
+        listener_wait(port->listener);
+        return;
+    }
+    t->port = port;
+    pump_init(&t->pump);
+    pump_join(&t->pump, PUMP_CLIENT, &stream_pump, t->stream);
+    (void)pump_open(&t->pump, PUMP_CLIENT);
+    pump_set_early(&t->pump, PUMP_KERNEL, PUMP_QUEUE_HIGH);
+    list_add(&port->tunnels, &t->link);
+    port->connection_count++;
+    has_room = proxy_enter(port->proxy);
+    if (has_room && tunnel_connect(t))
+        return;
+    port->proxy->counts.refused += has_room;
+    tunnel_free(t);
+}
