@@ -12,7 +12,8 @@
 #include "http/stream_internal.h"
 
 #define READ_SIZE 65536
-#define KEEP_QUEUE 4096 /* bytes of queue memory that an idle stream keeps */
+#define RECORD_SIZE 16384 /* of TLS, at most */
+#define KEEP_QUEUE 4096   /* bytes of queue memory that an idle stream keeps */
 #define KEEPALIVE_SEC 60
 #define LAST_WORDS 16 /* reads of READ_SIZE */
 
@@ -174,13 +175,18 @@ static void stream_drop_memory(struct strbuf *sb)
         strbuf_clear(sb);
 }
 
+static int stream_write_plain(struct stream *s, const uv_buf_t *bufs, unsigned count, size_t total);
 static void stream_flush(struct stream *s);
 static void stream_update_reading(struct stream *s);
 
 static void stream_drain_tls(struct stream *s)
 {
-    tls_session_drain(s->tls, &s->out);
-    stream_flush(s);
+    char bytes[READ_SIZE + 1024]; /* what was read by one read, encrypted */
+    uv_buf_t buf = uv_buf_init(bytes, 0);
+
+    while ((buf.len = tls_session_drain(s->tls, bytes, sizeof(bytes))))
+        if (!s->failed)
+            (void)stream_write_plain(s, &buf, 1, buf.len);
 }
 
 /* Bring the handshake forward; true once it is done. */
@@ -493,8 +499,18 @@ static int stream_write_plain(struct stream *s, const uv_buf_t *bufs, unsigned c
     return 0;
 }
 
-static int stream_write_tls(struct stream *s, const uv_buf_t *bufs, unsigned count)
+static int stream_write_tls(struct stream *s, const uv_buf_t *bufs, unsigned count, size_t total)
 {
+    char record[RECORD_SIZE];
+    uv_buf_t joined = uv_buf_init(record, 0);
+
+    /* several small pieces are one record */
+    if (count > 1 && total <= sizeof(record)) {
+        for (unsigned i = 0; i < count; joined.len += bufs[i++].len)
+            memcpy(record + joined.len, bufs[i].base, bufs[i].len);
+        bufs = &joined;
+        count = 1;
+    }
     for (unsigned i = 0; i < count; i++)
         if (tls_session_write(s->tls, bufs[i].base, bufs[i].len, NULL) < 0) {
             stream_fail_later(s, EPROTO);
@@ -520,7 +536,8 @@ int stream_writev(struct stream *s, const uv_buf_t *bufs, unsigned count)
         s->sent += total;
         return strbuf_ok(s->memory_out) ? 0 : -ENOMEM;
     }
-    return s->tls ? stream_write_tls(s, bufs, count) : stream_write_plain(s, bufs, count, total);
+    return s->tls ? stream_write_tls(s, bufs, count, total)
+                  : stream_write_plain(s, bufs, count, total);
 }
 
 int stream_write(struct stream *s, const void *bytes, size_t len)

@@ -71,9 +71,9 @@ int tls_session_feed(struct tls_session *s, const char *bytes, size_t len, struc
     return module->session_feed(s, bytes, len, err);
 }
 
-void tls_session_drain(struct tls_session *s, struct strbuf *out)
+size_t tls_session_drain(struct tls_session *s, char *out, size_t size)
 {
-    module->session_drain(s, out);
+    return module->session_drain(s, out, size);
 }
 
 int tls_session_handshake(struct tls_session *s, struct aq_error *err)

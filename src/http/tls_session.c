@@ -98,15 +98,12 @@ int tls_session_feed(struct tls_session *s, const char *bytes, size_t len, struc
     return 0;
 }
 
-void tls_session_drain(struct tls_session *s, struct strbuf *out)
+/* BIO_reset() would clear all the memory that it keeps. */
+size_t tls_session_drain(struct tls_session *s, char *out, size_t size)
 {
-    char *bytes;
-    long len = BIO_get_mem_data(s->out, &bytes);
+    int n = BIO_read(s->out, out, (int)AQ_MIN(size, (size_t)INT_MAX));
 
-    if (len > 0) {
-        strbuf_add(out, bytes, (size_t)len);
-        (void)BIO_reset(s->out);
-    }
+    return n > 0 ? (size_t)n : 0;
 }
 
 /* Why SSL_*() returned 'r' <= 0: 0 if it only waits for bytes. */

@@ -17,8 +17,8 @@ void tls_session_free(struct tls_session *s);
 /* Bytes that came from the peer. -ENOMEM. */
 int tls_session_feed(struct tls_session *s, const char *bytes, size_t len, struct aq_error *err);
 
-/* Append what is to be sent to the peer; call after each of the others. */
-void tls_session_drain(struct tls_session *s, struct strbuf *out);
+/* Take what is to be sent to the peer, until it is 0; call after each of the others. */
+size_t tls_session_drain(struct tls_session *s, char *out, size_t size);
 
 /* Go on with the handshake: 1 once it is done, 0 if more bytes are needed,
  * -EPROTO with the reason (who was refused, and why).
