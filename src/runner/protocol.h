@@ -63,9 +63,9 @@
 #define RUNNER_OUTPUT_MAX \
     32768                     /* bytes of output in a packet, and of input as the agent sends it */
 #define RUNNER_FIRST_MAX 4096 /* bytes of a first input that is reported on */
-#define RUNNER_REPLAY_MAX 65536   /* bytes of earlier output that ATTACH shows */
-#define RUNNER_CONNECTIONS_MAX 64 /* at a time; further ones are closed at once */
-#define RUNNER_ARGUMENTS_MAX 4096 /* of a command, as of its variables */
+#define RUNNER_REPLAY_MAX 65536    /* bytes of earlier output that ATTACH shows */
+#define RUNNER_CONNECTIONS_MAX 512 /* at a time; further ones are closed at once */
+#define RUNNER_ARGUMENTS_MAX 4096  /* of a command, as of its variables */
 #define RUNNER_TEXT_MAX 160
 
 enum runner_message {

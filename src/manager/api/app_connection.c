@@ -130,8 +130,7 @@ static void app_connection_on_failed(void *data, const char *kind, const char *t
 {
     struct app_connection *c = data;
     struct aq_error err = { 0 };
-    bool has_no_ports = strcmp(kind, "exec-failed") == 0 || strcmp(kind, "no-such-program") == 0
-                        || strcmp(kind, "no-container") == 0;
+    bool has_no_ports = strcmp(kind, "no-such-program") == 0 || strcmp(kind, "no-container") == 0;
 
     if (c->is_ready) {
         c->ops->on_closed(c->data, has_no_ports,
