@@ -74,7 +74,7 @@ static void port_look_after(struct port *port)
         manager_check(port->proxy->manager, &want);
 }
 
-static void ports_on_time(void *data)
+static void port_on_time(void *data)
 {
     struct proxy *p = data;
 
@@ -82,7 +82,7 @@ static void ports_on_time(void *data)
     for (struct list *it = p->ports.next, *next = it->next; it != &p->ports;
          it = next, next = it->next)
         port_look_after(LIST_ENTRY(it, struct port, link));
-    p->port_timer = defer_call(p->loop, CHECK_MSEC, ports_on_time, p);
+    p->port_timer = defer_call(p->loop, CHECK_MSEC, port_on_time, p);
 }
 
 void ports_on_denied(struct proxy *p, const struct uuid *check_id, const char *why)
@@ -99,7 +99,7 @@ void ports_on_denied(struct proxy *p, const struct uuid *check_id, const char *w
 
 /* ---- taking one ---- */
 
-static struct port *ports_find_number(const struct proxy *p, uint16_t number)
+static struct port *port_find_number(const struct proxy *p, uint16_t number)
 {
     LIST_FOREACH(it, &p->ports) {
         struct port *port = LIST_ENTRY(it, struct port, link);
@@ -110,7 +110,7 @@ static struct port *ports_find_number(const struct proxy *p, uint16_t number)
     return NULL;
 }
 
-static struct port *ports_find_of(const struct proxy *p, const struct cookie *of, bool is_tcp)
+static struct port *port_find_of(const struct proxy *p, const struct cookie *of, bool is_tcp)
 {
     LIST_FOREACH(it, &p->ports) {
         struct port *port = LIST_ENTRY(it, struct port, link);
@@ -125,13 +125,13 @@ static struct port *ports_find_of(const struct proxy *p, const struct cookie *of
 }
 
 /* 0; 1 = try another. */
-static int ports_add(struct proxy *p, const struct cookie *of, bool is_tcp, uint16_t number,
-                     struct port **ret, struct aq_error *err)
+static int port_add(struct proxy *p, const struct cookie *of, bool is_tcp, uint16_t number,
+                    struct port **ret, struct aq_error *err)
 {
     struct port *port;
     int r;
 
-    if (ports_find_number(p, number))
+    if (port_find_number(p, number))
         return 1;
     port = calloc(1, sizeof(*port));
     if (!port)
@@ -162,14 +162,14 @@ int ports_take(struct proxy *p, const struct cookie *of, bool is_tcp, uint16_t w
 
     if (!count)
         return aq_fail(err, ENOENT, "this proxy has no ports for apps: [proxy] ports is not set");
-    if ((*ret = ports_find_of(p, of, is_tcp))) {
+    if ((*ret = port_find_of(p, of, is_tcp))) {
         (*ret)->of.expires_usec = of->expires_usec;
         return 0;
     }
     if (wanted >= s->port_min && wanted <= s->port_max)
-        r = ports_add(p, of, is_tcp, wanted, ret, err);
+        r = port_add(p, of, is_tcp, wanted, ret, err);
     for (uint32_t i = 0; r == 1 && i < count; i++)
-        r = ports_add(p, of, is_tcp, (uint16_t)(s->port_min + (first + i) % count), ret, err);
+        r = port_add(p, of, is_tcp, (uint16_t)(s->port_min + (first + i) % count), ret, err);
     return r == 1 ? aq_fail(err, EAGAIN, "all ports of the proxy are taken; try again later") : r;
 }
 
@@ -218,7 +218,7 @@ bool port_admits(const struct port *port, const char *address)
 
 int ports_open(struct proxy *p, struct aq_error *err)
 {
-    p->port_timer = defer_call(p->loop, CHECK_MSEC, ports_on_time, p);
+    p->port_timer = defer_call(p->loop, CHECK_MSEC, port_on_time, p);
     return p->port_timer ? 0 : aq_fail_oom(err);
 }
 

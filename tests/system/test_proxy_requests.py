@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from cluster import running
+from cluster import running, wait_for
 from images import Layout, archive, file, folder
 from runtimes import settings_of
 from test_apps import python_layer
@@ -404,3 +404,69 @@ def test_bytes_that_an_app_says_unasked(browser):
     time.sleep(1)
     connection, number, _ = browser.seen("/")
     assert connection != first and number == 0 and browser.held == b""
+
+
+def memory_of(program):
+    """Resident memory in MB."""
+    text = open(f"/proc/{program.pid}/status", encoding="ascii").read()
+    return int(re.search(r"VmRSS:\s+(\d+)", text)[1]) >> 10
+
+
+def test_a_browser_that_reads_slowly(cluster, box):
+    """The app waits; no program on the way keeps what it says, and others are served."""
+    programs = [cluster.programs[name] for name in ("proxy", "manager", "agent")]
+    with contextlib.ExitStack() as stack:
+        slow = [stack.enter_context(Browser(cluster, box)) for _ in range(20)]
+        for end in slow:
+            end.send("/slow")
+            assert end.more()
+        before = [memory_of(program) for program in programs]
+        time.sleep(2)
+        with Browser(cluster, box) as other:
+            assert other.seen("/")
+        grown = [memory_of(program) - was for program, was in zip(programs, before)]
+        assert max(grown) < 60, grown  # of what does not end
+        for end in slow:
+            assert len(end.take(1 << 20)) == 1 << 20
+
+
+def test_an_app_that_dies_in_its_answer(cluster, box):
+    """The browser sees that something is missing, and goes on with a new connection."""
+    for head in ("Content-Length: 10", "Transfer-Encoding: chunked"):
+        text = f"HTTP/1.1 200 OK\r\n{head}\r\n\r\n" + ("5\r\nhello\r\n" if "chunk" in head else "hello")
+        with Browser(cluster, box) as end:
+            end.send("/cut/" + text.encode().hex())
+            rest = end.rest()
+            assert rest.startswith(b"HTTP/1.1 200 ") and b"hello" in rest
+            assert not rest.endswith(b"0\r\n\r\n")
+        with Browser(cluster, box) as end:
+            assert end.seen("/")
+    with Browser(cluster, box) as end:
+        status, headers, body = end.ask("/cut/" + b"HTTP/1.1 200 OK\r\nContent-Le".hex())
+        assert status == 502 and b"closed the connection" in body and "connection" not in headers
+        assert end.seen("/")
+
+
+def is_served(cluster, box):
+    with contextlib.suppress(OSError, AssertionError), Browser(cluster, box) as end:
+        return end.ask("/")[0] == 200
+    return False
+
+
+@pytest.mark.parametrize("victim", ["agent", "manager", "proxy"])
+def test_a_program_that_is_killed_in_an_answer(cluster, box, victim):
+    """What was under way ends, cut; nothing is left of it, and browsers go on when it is back."""
+    with Browser(cluster, box) as cut, Browser(cluster, box) as other:
+        assert other.seen("/")
+        cut.send("/slow")
+        cut.take(1 << 20)
+        cluster.programs[victim].kill()
+        rest = cut.rest()
+        assert len(rest) < 1 << 30
+    if victim == "manager":
+        assert cluster.ask("GET", f"/app/{box}/raw/", cluster.cookies["raw"])[0] == 503
+    getattr(cluster, f"start_{victim}")()
+    wait_for(lambda: cluster.agent().get("connected"), 60, "the agent")
+    wait_for(lambda: is_served(cluster, box), 60, "the app")
+    with Browser(cluster, box) as end:
+        assert end.seen("/")

@@ -1,15 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a browser sends beside its HTTP: a target and a host, and a Cookie header, by lines. */
+/* What a browser sends: a target and a host, and a Cookie header, by lines; and all of it as the
+ * requests of a connection, and as the answers of an app.
+ */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "http/message.h"
+#include "proxy/cookie.h"
 #include "proxy/head.h"
 #include "proxy/place.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+static const struct message_limits limits = {
+    .line_max = 4096, .head_max = 1 << 14, .headers_max = 100, .body_max = INT64_MAX
+};
+/* What is passed on is a little more. */
+static const struct message_limits passed_limits = {
+    .line_max = 8192, .head_max = 1 << 16, .headers_max = 200, .body_max = INT64_MAX
+};
 static const unsigned char secret[COOKIE_SECRET_SIZE] = "a key that everybody may know";
 
 /* A place that was found is found by what is written of it. */
@@ -62,12 +73,69 @@ static void fuzz_cookie(const char *header)
         abort();
 }
 
+/* Whoever reads what is passed on sees one message, which ends where it ended for us. */
+static void fuzz_passed(bool is_request, const struct strbuf *passed)
+{
+    AQ_CLEANUP(message_parser_freep) struct message_parser *p = NULL;
+    struct message_piece piece = { .event = MESSAGE_BODY };
+    struct aq_error err = { 0 };
+    size_t at = 0;
+
+    if (!strbuf_ok(passed) || message_parser_new(is_request, &passed_limits, &p, &err) < 0)
+        return;
+    while (piece.event != MESSAGE_END && piece.event != MESSAGE_MORE) {
+        ssize_t used = message_feed(p, passed->data + at, passed->len - at, &piece, &err);
+
+        if (used < 0)
+            abort();
+        at += (size_t)used;
+    }
+    if (at != passed->len || (piece.event == MESSAGE_MORE && message_finish(p, &err) < 0))
+        abort();
+}
+
+/* The messages of a connection, one after the other. */
+static void fuzz_messages(bool is_request, const char *bytes, size_t len)
+{
+    static const struct head_origin origin = { .address = "192.0.2.1" };
+    AQ_CLEANUP(message_parser_freep) struct message_parser *p = NULL;
+    AQ_CLEANUP(strbuf_donep) struct strbuf passed = STRBUF_INIT;
+    struct message_piece piece = { .event = MESSAGE_BODY };
+    const struct place place = { .app = "web", .rest = "/" };
+    struct aq_error err = { 0 };
+
+    if (message_parser_new(is_request, &limits, &p, &err) < 0)
+        return;
+    while (piece.event != MESSAGE_MORE) {
+        ssize_t used = message_feed(p, bytes, len, &piece, &err);
+        const struct message_head *head = message_get_head(p);
+
+        if (used < 0 || (piece.event == MESSAGE_HEAD && is_request && head->method == METHOD_OTHER))
+            return;
+        if (piece.event == MESSAGE_HEAD && is_request)
+            head_write_request(head, &place, &origin, &passed);
+        else if (piece.event == MESSAGE_HEAD)
+            head_write_answer(head, &place, true, &passed);
+        else
+            strbuf_add(&passed, bytes, (size_t)used);
+        bytes += used;
+        len -= (size_t)used;
+        if (piece.event == MESSAGE_END) {
+            fuzz_passed(is_request, &passed);
+            strbuf_clear(&passed);
+            message_reset(p);
+        }
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     AQ_CLEANUP(aq_freep) char *text = strndup((const char *)data, size);
     char *host = text ? strchr(text, '\n') : NULL;
     char *header = host ? strchr(host + 1, '\n') : NULL;
 
+    fuzz_messages(true, (const char *)data, size);
+    fuzz_messages(false, (const char *)data, size);
     if (!header || cookie_init(NULL) < 0)
         return 0;
     *host++ = *header++ = '\0';
