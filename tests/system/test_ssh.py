@@ -15,10 +15,13 @@ import sys
 import pytest
 
 from client import WebSocket
-from cluster import ENDED, Cluster, interactive, wait_for, wait_status
+from cluster import ENDED, interactive, wait_for, wait_status
 from images import Layout, archive, file, folder, programs
+from ports import free_port
 from runtimes import settings_of
 from test_container_network import UPLINK, check_all_gone, in_gate, tell_apart
+from test_proxy import Proxied
+from test_proxy_ports import tcp
 
 if not os.path.exists("/usr/sbin/dropbear"):
     pytest.skip("dropbear-bin is not installed", allow_module_level=True)
@@ -50,7 +53,7 @@ def static_shell(path):
 def start(runtime, **settings):
     for command in UPLINK:
         subprocess.run(command.split(), check=True)
-    cluster = Cluster(**{**settings_of(runtime), "ALIQUOT_NETWORK_ENABLED": "true",
+    cluster = Proxied(**{**settings_of(runtime), "ALIQUOT_NETWORK_ENABLED": "true",
                          "ALIQUOT_IMAGE_KEEP_FREE": "0", "ALIQUOT_IMAGE_ALLOW": "* host oci:/",
                          **settings})
     cluster.start_manager()
@@ -249,6 +252,22 @@ def story_of_an_agent_that_is_killed(cluster):
     late = Session(cluster, "late", cluster.image("small"))
     assert not late.services
     late.end()
+    session.end()
+
+
+def story_of_a_port_of_the_proxy(cluster):
+    """As the console tells a user to, without a port of the node."""
+    port = free_port()
+    cluster.start_proxy(ALIQUOT_PROXY_PORTS=f"{port}-{port}")
+    session = Session(cluster, "ported", cluster.image("small"))
+    assert tcp(cluster, session.id, "ported", app="sshd") == port
+    done = subprocess.run(
+        ["ssh", "-F", "none", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no", "-o",
+         "UserKnownHostsFile=/dev/null", "-o", "IdentitiesOnly=yes", "-i", session.key(), "-p",
+         str(port), "work@127.0.0.1", "id -un"], capture_output=True, text=True, timeout=60,
+        check=False, stdin=subprocess.DEVNULL,
+        env={"PATH": os.environ["PATH"], "HOME": str(cluster.folder)})
+    assert (done.returncode, done.stdout) == (0, "work\n"), done.stderr
     session.end()
 
 

@@ -166,31 +166,38 @@ static void app_control_on_token(void *data, int r, const struct aq_error *err, 
 }
 
 /* With a proxy that is connected, a token for it and its address. */
+static void app_control_tell_started(struct request *req, struct api *api,
+                                     const struct uuid *session_id, const char *app,
+                                     const char *status, uint16_t port)
+{
+    struct app_started *started = arena_alloc(request_get_arena(req), sizeof(*started));
+    struct aq_error err = { 0 };
+
+    if (!started) {
+        request_fail(req, &(struct aq_error){ .code = ENOMEM });
+        return;
+    }
+    *started = (struct app_started){ .req = req, .api = api, .status = status, .port = port };
+    if (!core_find_proxy_url(api->core))
+        app_control_write_started(started, NULL);
+    else if (app_proxy_make_token(api, session_id, app, api_principal(req)->access_key,
+                                  app_control_on_token, started, &err)
+             < 0)
+        request_fail(req, &err);
+}
+
 static void app_control_reply_start(struct app_control *ask, const json_t *answer)
 {
     const char *status = json_string_value(json_object_get(answer, "status"));
-    struct app_started *started = arena_alloc(request_get_arena(ask->req), sizeof(*started));
+    bool is_new = status && strcmp(status, "started") == 0;
     struct aq_error err = { 0 };
     uint16_t port = 0;
 
-    if (!started)
-        (void)aq_fail_oom(&err);
-    else if (app_question_read(answer, ask->app, &port, &err) == 0) {
-        *started = (struct app_started){ .req = ask->req,
-                                         .api = ask->api,
-                                         .status = status && strcmp(status, "started") == 0
-                                                       ? "started"
-                                                       : "running",
-                                         .port = port };
-        if (!core_find_proxy_url(ask->api->core))
-            app_control_write_started(started, NULL);
-        else
-            (void)app_proxy_make_token(ask->api, &ask->session_id, ask->app,
-                                       api_principal(ask->req)->access_key, app_control_on_token,
-                                       started, &err);
-    }
-    if (err.code)
+    if (app_question_read(answer, ask->app, &port, &err) < 0)
         request_fail(ask->req, &err);
+    else
+        app_control_tell_started(ask->req, ask->api, &ask->session_id, ask->app,
+                                 is_new ? "started" : "running", port);
 }
 
 static void app_control_reply_end(struct app_control *ask, const json_t *answer)
@@ -211,10 +218,16 @@ static void app_control_start(struct request *req, struct api *api, const struct
     AQ_CLEANUP(strbuf_donep) struct strbuf body = STRBUF_INIT;
     struct app_control *ask;
     struct aq_error err = { 0 };
+    uint16_t port;
     int r;
 
     if (!session)
         return;
+    port = is_end ? 0 : apps_find_port(session, params->app, params->port);
+    if (port) { /* the platform itself serves it */
+        app_control_tell_started(req, api, &session->id, params->app, "running", port);
+        return;
+    }
     ask = app_control_new(req, is_end ? app_control_reply_end : app_control_reply_start);
     r = ask ? app_question_write(params, &body, &err) : aq_fail_oom(&err);
     if (r == 0) {
