@@ -30,16 +30,32 @@ def is_free(port):
     return True
 
 
-def free_port():
+def hold(port):
+    """The mark of a port that is free and nobody else's; None = it is not."""
+    mark = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        mark.bind(f"\0aliquot-port-{port}")
+    except OSError:
+        mark.close()
+        return None
+    if is_free(port):
+        return mark
+    mark.close()
+    return None
+
+
+def free_ports(count):
+    """The first of so many ports side by side."""
     for _ in range(1000):
-        port = random.randint(FIRST, last())
-        mark = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        try:
-            mark.bind(f"\0aliquot-port-{port}")
-        except OSError:
-            mark.close()
-            continue
-        held.append(mark)
-        if is_free(port):
+        port = random.randint(FIRST, last() - count + 1)
+        marks = [hold(port + i) for i in range(count)]
+        if all(marks):
+            held.extend(marks)
             return port
-    raise AssertionError(f"no port from {FIRST} to {last()} is free")
+        for mark in filter(None, marks):
+            mark.close()
+    raise AssertionError(f"no {count} ports side by side from {FIRST} to {last()} are free")
+
+
+def free_port():
+    return free_ports(1)
