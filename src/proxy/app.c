@@ -97,6 +97,7 @@ static void app_on_answered(struct browser *b, size_t rest)
         app_drop(b);
     b->turn.is_passed = false;
     b->turn.is_whole = true;
+    b->is_app_lasting |= b->is_app_used;
     b->is_app_used = true;
     if (b->turn.is_read)
         browser_settle(b);
@@ -181,6 +182,7 @@ static void app_on_close(void *data, struct link_stream *stream, const struct aq
 
     (void)stream;
     b->app = NULL;
+    b->is_app_lasting = false; /* without having said so */
     if (b->turn.is_answered && b->turn.is_passed && !b->is_upgraded && !err
         && message_finish(b->answer, &why) == 0)
         app_on_answered(b, 0);
@@ -250,7 +252,7 @@ static void app_connect(struct browser *b, const struct strbuf *head)
 
 static bool app_is_for(const struct browser *b)
 {
-    return b->app && uuid_equals(&b->app_of.session_id, &b->cookie.session_id)
+    return uuid_equals(&b->app_of.session_id, &b->cookie.session_id)
            && strcmp(b->app_of.app, b->cookie.app) == 0
            && strcmp(b->app_of.access_key, b->cookie.access_key) == 0;
 }
@@ -259,16 +261,18 @@ void app_ask(struct browser *b, const struct message_head *head)
 {
     const struct head_origin origin = { .address = stream_get_address(b->stream),
                                         .is_tls = stream_is_tls(b->stream) };
-    bool is_safe = head->method == METHOD_GET || head->method == METHOD_HEAD
-                   || head->method == METHOD_OPTIONS;
+    bool is_again = (head->method == METHOD_GET || head->method == METHOD_HEAD
+                     || head->method == METHOD_OPTIONS)
+                    && !head->is_chunked && head->content_length == 0;
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
 
     head_write_request(head, &b->place, &origin, &out);
     b->turn.is_passed = true;
     b->proxy->counts.requests++;
-    if (is_safe && !head->is_chunked && head->content_length == 0)
+    b->is_app_lasting &= app_is_for(b);
+    if (is_again)
         strbuf_add(&b->again, out.data, out.len);
-    if (!app_is_for(b) || !strbuf_ok(&out)
+    if (!b->app || !app_is_for(b) || !(is_again || b->is_app_lasting) || !strbuf_ok(&out)
         || pump_give(&b->pump, PUMP_CLIENT, out.data, out.len) < 0)
         app_connect(b, &out);
     else

@@ -38,6 +38,7 @@ struct browser {
     struct link_stream *app;
     struct cookie app_of; /* for whom 'app' is */
     struct strbuf again;  /* the request, if it may be sent twice; else empty */
+    bool is_app_lasting;  /* that app has been seen to answer twice on one stream */
     bool is_app_used;     /* it has answered before */
     bool has_right;       /* to some app: it has shown a good cookie */
     bool is_upgraded;     /* bytes both ways from here on */
