@@ -530,7 +530,7 @@ int agent_new(uv_loop_t *loop, const struct settings *settings,
     if (r == 0)
         r = agent_find_user(agent, err);
     if (r == 0)
-        r = accel_new(loop, settings, agent_on_devices_changed, agent, &agent->accel, err);
+        r = accel_new(loop, &settings->accel, agent_on_devices_changed, agent, &agent->accel, err);
     if (r == 0)
         r = resources_init(&agent->resources, settings, agent->accel, NULL, false, err);
     if (r == 0)

@@ -10,7 +10,7 @@
 #ifndef AQ_AGENT_AGENT_INTERNAL_H
 #define AQ_AGENT_AGENT_INTERNAL_H
 
-#include "agent/accel/accel.h"
+#include "accelhost/accel.h"
 #include "agent/agent.h"
 #include "agent/disk/disk_worker.h"
 #include "agent/gpu/gpu.h"

@@ -12,7 +12,7 @@
 #include <stddef.h>
 
 /* Tells programs, and the runner, how many accelerators a session has; those that tell
- * more are in agent/accel/gpu_variables.h.
+ * more are in accelhost/gpu_variables.h.
  */
 #define DEVICE_COUNT_VARIABLE "GPU_COUNT"
 

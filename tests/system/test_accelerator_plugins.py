@@ -301,7 +301,7 @@ def test_cuda_whole_by_default_units(tree, simulated):
     assert dict(needs(result, 4))["CUDA_PROCESSOR_LIMITS"] == f"{id}:20"
 
 
-FAKE = BUILD / "tests" / "unit" / "agent" / "fake-nvml.so"
+FAKE = BUILD / "tests" / "unit" / "accelhost" / "fake-nvml.so"
 
 
 @pytest.mark.gate
@@ -387,7 +387,7 @@ def test_cuda_library_is_replaced(tree, simulated):
 
 
 def test_metrics_that_are_no_numbers(tree):
-    with Plugin(tree, "bad", tree.folder / "nan", file=BUILD / "tests/unit/agent/bad.so") as plugin:
+    with Plugin(tree, "bad", tree.folder / "nan", file=BUILD / "tests/unit/accelhost/bad.so") as plugin:
         assert plugin.ask("measure", targets=[])["metrics"] == [
             {"key": "bad_util", "device": "one", "value": None, "capacity": 100}]
 

@@ -269,7 +269,7 @@ def test_what_no_card_can_hold_is_not_sent(cluster):
 
 
 def test_a_plugin_that_hangs_holds_up_nobody_else(cluster):
-    shutil.copy(BUILD / "tests/unit/agent/bad.so", cluster.folder)  # its path has no spaces
+    shutil.copy(BUILD / "tests/unit/accelhost/bad.so", cluster.folder)  # its path has no spaces
     client = start(cluster, TWO_GPUS, ALIQUOT_ACCELERATORS_TIME_LIMIT="300s",
                    ALIQUOT_ACCELERATORS_PLUGINS=f"{cluster.folder}/bad.so:"
                                                 f"{cluster.folder}/hang-attach")

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "accel/protocol.h"
-#include "agent/accel/accel.h"
+#include "accelhost/accel.h"
 #include "agent/doctor/doctor_internal.h"
 #include "base/fs.h"
 #include "base/installed.h"
@@ -136,7 +136,7 @@ void doctor_check_plugins(void *data, struct finding *ret)
     struct accel *accel = NULL;
     struct aq_error err = { 0 };
 
-    if (accel_new(&d->loop, d->settings, doctor_on_devices, d, &accel, &err) < 0) {
+    if (accel_new(&d->loop, &d->settings->accel, doctor_on_devices, d, &accel, &err) < 0) {
         finding_say(ret, CHECK_MISSING, "%s", err.text);
         finding_mean(ret, "aliquot-agent does not start");
         finding_mend(ret, "see [accelerators] in agent.toml");

@@ -19,7 +19,7 @@
 
 #include <uv.h>
 
-#include "agent/accel/accel.h"
+#include "accelhost/accel.h"
 #include "agent/cgroup/cgroup.h"
 #include "agent/image/image.h"
 #include "agent/runtime/container.h"

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/accel/gpu_variables.h"
+#include "accelhost/gpu_variables.h"
 #include "base/strbuf.h"
 #include "model/device_variable.h"
 

@@ -3,7 +3,7 @@
 #ifndef AQ_AGENT_KERNEL_KERNEL_PROGRAM_H
 #define AQ_AGENT_KERNEL_KERNEL_PROGRAM_H
 
-#include "agent/accel/accel.h"
+#include "accelhost/accel.h"
 #include "agent/image/config.h"
 #include "agent/runtime/container.h"
 #include "agent/settings/settings.h"

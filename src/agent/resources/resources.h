@@ -3,7 +3,7 @@
 #ifndef AQ_AGENT_RESOURCES_RESOURCES_H
 #define AQ_AGENT_RESOURCES_RESOURCES_H
 
-#include "agent/accel/accel.h"
+#include "accelhost/accel.h"
 #include "agent/resources/claims.h"
 #include "agent/settings/settings.h"
 #include "alloc/alloc_map.h"

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* container.h - what a kernel that runs in a container is made of
  *
- * Plain data between the code that decides (kernel/), the plugins of its
- * accelerators (accel/) and the code that writes it down (bundle.h). All paths
- * are absolute; everything is borrowed.
+ * Plain data between the code that decides (kernel/) and the code that writes it
+ * down (bundle.h). All paths are absolute; everything is borrowed.
  */
 #ifndef AQ_AGENT_RUNTIME_CONTAINER_H
 #define AQ_AGENT_RUNTIME_CONTAINER_H
@@ -14,22 +13,7 @@
 #include <sys/types.h>
 
 #include "base/text_pair.h"
-
-struct container_mount {
-    const char *source, *target; /* on the node, inside */
-    bool may_write;
-};
-
-struct container_device {
-    const char *source, *target; /* a device node on the node; its path inside */
-    bool may_read, may_write, may_mknod;
-};
-
-struct container_hook { /* run by the OCI runtime before it enters the container's root */
-    const char *path;
-    const char *const *args, *const *env; /* NULL-terminated; NULL = the path alone, none */
-    int64_t timeout;                      /* seconds; 0 = none */
-};
+#include "model/container_part.h"
 
 struct container_spec {
     const char *id; /* of the kernel; unique on the node */

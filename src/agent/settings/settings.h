@@ -3,7 +3,7 @@
 #ifndef AQ_AGENT_SETTINGS_SETTINGS_H
 #define AQ_AGENT_SETTINGS_SETTINGS_H
 
-#include "conf/conf.h"
+#include "accelhost/accel_settings.h"
 
 struct settings {
     char *state; /* directory of everything the agent keeps */
@@ -36,14 +36,7 @@ struct settings {
     int64_t image_timeout_usec, image_jobs, image_layer_max, image_entries_max;
     int64_t image_keep_free; /* 0 = as much as the next scratch space needs */
     int64_t image_keep_usec, image_keep_bytes, image_user_share; /* percent */
-    struct conf_list accel_plugins; /* names or paths, each may have ":CONFIG" */
-    char *accel_mock;               /* mock-accelerator.toml; NULL = no mock devices */
-    char *accel_directory;          /* of the plugins' settings */
-    char *accel_library;            /* directory of the plugins; NULL = beside the agent */
-    struct conf_list accel_cdi;     /* directories of CDI specifications */
-    bool accel_hooks;               /* those of CDI specifications are run */
-    char *accel_helper;             /* path of aliquot-accel; NULL = beside the agent */
-    int64_t accel_rescan_usec, accel_limit_usec;
+    struct accel_settings accel;
     char *gpu_library, *gpu_probe, *gpu_watch; /* of slices of GPUs; NULL = beside the agent */
     char *gpu_misuse;    /* "report" or "stop" kernels that get past their slice */
     bool gpu_conserving; /* idle time of a device goes to those that want it */

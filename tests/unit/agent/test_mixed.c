@@ -47,15 +47,15 @@ static int set_up(void **state)
     (void)snprintf(s->folder, sizeof(s->folder), "/tmp/aliquot-mixed-XXXXXX");
     assert_non_null(mkdtemp(s->folder));
     assert_int_equal(uv_loop_init(&s->loop), 0);
-    s->settings = (struct settings){ .accel_helper = getenv("ALIQUOT_ACCEL"),
+    s->settings = (struct settings){ .accel.helper = getenv("ALIQUOT_ACCEL"),
                                      .offer_mode = mode,
                                      .affinity = affinity,
                                      .cpus = 8,
                                      .cpu_factor = 1,
                                      .memory_bytes = INT64_C(1) << 30,
                                      .memory_factor = 1,
-                                     .accel_rescan_usec = 3600 * USEC_PER_SEC,
-                                     .accel_limit_usec = 60 * USEC_PER_SEC };
+                                     .accel.rescan_usec = 3600 * USEC_PER_SEC,
+                                     .accel.limit_usec = 60 * USEC_PER_SEC };
     *state = s;
     return 0;
 }
@@ -83,10 +83,10 @@ static const struct accel_plugin *start(struct scene *s, const char *toml)
     s->config = aq_format("%s/mock.toml", s->folder);
     assert_int_equal(fs_write_atomic(AT_FDCWD, s->config, toml, strlen(toml), 0600, NULL), 0);
     text = aq_format("%s:%s", getenv("ALIQUOT_MOCK_PLUGIN"), s->config);
-    s->settings.accel_plugins = (struct conf_list){ .items = &text, .count = 1 };
-    if (accel_new(&s->loop, &s->settings, on_changed, s, &s->accel, &err) < 0)
+    s->settings.accel.plugins = (struct conf_list){ .items = &text, .count = 1 };
+    if (accel_new(&s->loop, &s->settings.accel, on_changed, s, &s->accel, &err) < 0)
         fail_msg("%s", err.text);
-    s->settings.accel_plugins = (struct conf_list){ .items = NULL };
+    s->settings.accel.plugins = (struct conf_list){ .items = NULL };
     return accel_plugin(s->accel, 0);
 }
 

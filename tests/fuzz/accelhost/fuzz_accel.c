@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "agent/accel/answer.h"
+#include "accelhost/answer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "agent/accel/gpu_variables.h"
+#include "accelhost/gpu_variables.h"
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/log.h"
@@ -16,7 +16,7 @@
 struct scene {
     uv_loop_t loop;
     char folder[64];
-    struct settings settings;
+    struct accel_settings settings;
     struct accel *accel;
     int changes;
     /* of the latest attach */
@@ -40,9 +40,9 @@ static int set_up(void **state)
     (void)snprintf(s->folder, sizeof(s->folder), "/tmp/aliquot-accel-XXXXXX");
     assert_non_null(mkdtemp(s->folder));
     assert_int_equal(uv_loop_init(&s->loop), 0);
-    s->settings.accel_helper = getenv("ALIQUOT_ACCEL");
-    s->settings.accel_rescan_usec = USEC_PER_SEC / 10;
-    s->settings.accel_limit_usec = 60 * USEC_PER_SEC;
+    s->settings.helper = getenv("ALIQUOT_ACCEL");
+    s->settings.rescan_usec = USEC_PER_SEC / 10;
+    s->settings.limit_usec = 60 * USEC_PER_SEC;
     *state = s;
     return 0;
 }
@@ -83,10 +83,10 @@ static const struct accel_plugin *start(struct scene *s, const char *plugin, con
         plugin[0] == '/' ? "" : "/", plugin, config ? ":" : "", config ? config : "");
     struct aq_error err = { 0 };
 
-    s->settings.accel_plugins = (struct conf_list){ .items = &text, .count = 1 };
+    s->settings.plugins = (struct conf_list){ .items = &text, .count = 1 };
     if (accel_new(&s->loop, &s->settings, on_changed, s, &s->accel, &err) < 0)
         fail_msg("%s", err.text);
-    s->settings.accel_plugins = (struct conf_list){ .items = NULL };
+    s->settings.plugins = (struct conf_list){ .items = NULL };
     return accel_plugin(s->accel, 0);
 }
 
@@ -293,7 +293,7 @@ static void test_hangs(void **state)
     struct scene *s = *state;
     const struct accel_plugin *plugin;
 
-    s->settings.accel_limit_usec = USEC_PER_SEC;
+    s->settings.limit_usec = USEC_PER_SEC;
     plugin = start_bad(s, "hang-open");
     assert_non_null(strstr(plugin->error, "did not answer within 1000 ms"));
     stop(s);
@@ -441,7 +441,7 @@ static void test_hanging_measure(void **state)
     const struct accel_plugin *plugin;
     struct aq_error err = { 0 };
 
-    s->settings.accel_limit_usec = USEC_PER_SEC;
+    s->settings.limit_usec = USEC_PER_SEC;
     plugin = start_bad(s, "hang-measure");
     assert_int_equal(accel_measure(s->accel, NULL, 0, &err), 0);
     assert_int_equal(accel_measure(s->accel, NULL, 0, &err), 0); /* is not asked twice */
@@ -454,7 +454,7 @@ static void test_hanging_attach(void **state)
 {
     struct scene *s = *state;
 
-    s->settings.accel_limit_usec = 2 * USEC_PER_SEC;
+    s->settings.limit_usec = 2 * USEC_PER_SEC;
     assert_null(start_bad(s, "hang-attach")->error);
     attach(s, "bad.device", "one");
     assert_false(s->is_attached);
@@ -501,7 +501,7 @@ static void test_same_key(void **state)
     struct aq_error err = { 0 };
     const struct accel_plugin *a, *b;
 
-    s->settings.accel_plugins = (struct conf_list){ .items = both, .count = 2 };
+    s->settings.plugins = (struct conf_list){ .items = both, .count = 2 };
     assert_int_equal(accel_new(&s->loop, &s->settings, on_changed, s, &s->accel, &err), 0);
     a = accel_plugin(s->accel, 0);
     b = accel_plugin(s->accel, 1);
@@ -517,7 +517,7 @@ static void test_unknown_plugin(void **state)
     char *names[] = { name };
     struct aq_error err = { 0 };
 
-    s->settings.accel_plugins = (struct conf_list){ .items = names, .count = 1 };
+    s->settings.plugins = (struct conf_list){ .items = names, .count = 1 };
     assert_int_equal(accel_new(&s->loop, &s->settings, on_changed, s, &s->accel, &err), -EINVAL);
     assert_string_equal(err.field, "accelerators.plugins");
     assert_non_null(strstr(err.text, "there is no plugin 'no-such'"));

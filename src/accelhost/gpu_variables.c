@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gpu_variables.c - variables that tell a session's program about its GPUs */
-#include "agent/accel/gpu_variables.h"
+#include "accelhost/gpu_variables.h"
 
 #include <inttypes.h>
 #include <stdio.h>

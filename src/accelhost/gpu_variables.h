@@ -22,10 +22,10 @@
  *   devices of others is left out: model/device_variable.h;
  * - `aliquot gpu run`, which has no session, sets what its library needs: gpuhost/run_command.c.
  */
-#ifndef AQ_AGENT_ACCEL_GPU_VARIABLES_H
-#define AQ_AGENT_ACCEL_GPU_VARIABLES_H
+#ifndef AQ_ACCELHOST_GPU_VARIABLES_H
+#define AQ_ACCELHOST_GPU_VARIABLES_H
 
-#include "agent/accel/accel.h"
+#include "accelhost/accel.h"
 
 #define GPU_VARIABLES_MAX 6
 

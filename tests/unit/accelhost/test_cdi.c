@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "agent/accel/cdi.h"
+#include "accelhost/cdi.h"
 #include "base/fs.h"
 
 static const char yaml[] = "cdiVersion: 0.6.0\n"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* helper.c - the process of one plugin: asked, timed out, restarted */
-#include "agent/accel/helper.h"
+#include "accelhost/helper.h"
 
 #include <errno.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "accel/protocol.h"
-#include "agent/accel/answer.h"
+#include "accelhost/answer.h"
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/log.h"

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/accel/accel_internal.h"
+#include "accelhost/accel_internal.h"
 #include "base/map.h"
 
 /* The ids of the devices listed now, and of those that they are slices of. */

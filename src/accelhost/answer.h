@@ -5,12 +5,12 @@
  * here, so that what follows can use them. All failures are -EINVAL (or
  * -ENOMEM) with a text that names the device, slot or member.
  */
-#ifndef AQ_AGENT_ACCEL_ANSWER_H
-#define AQ_AGENT_ACCEL_ANSWER_H
+#ifndef AQ_ACCELHOST_ANSWER_H
+#define AQ_ACCELHOST_ANSWER_H
 
 #include <jansson.h>
 
-#include "agent/accel/accel.h"
+#include "accelhost/accel.h"
 
 #define ACCEL_KEY_MAX 16
 #define ACCEL_DEVICES_MAX 8192

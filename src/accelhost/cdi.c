@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cdi.c - resolves device names of the Container Device Interface (CDI) */
-#include "agent/accel/cdi.h"
+#include "accelhost/cdi.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -11,8 +11,8 @@
  * Who uses this ignores SIGPIPE: a process may have ended when it is asked, and
  * libuv writes without MSG_NOSIGNAL.
  */
-#ifndef AQ_AGENT_ACCEL_HELPER_H
-#define AQ_AGENT_ACCEL_HELPER_H
+#ifndef AQ_ACCELHOST_HELPER_H
+#define AQ_ACCELHOST_HELPER_H
 
 #include <jansson.h>
 #include <stdbool.h>

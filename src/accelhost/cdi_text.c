@@ -4,7 +4,7 @@
 #include <string.h>
 #include <yaml.h>
 
-#include "agent/accel/cdi.h"
+#include "accelhost/cdi.h"
 
 struct cdi_text_frame {
     json_t *value; /* object or array; owned by the one around it */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The description that a plugin gives of itself, its slots and devices. */
-#include "agent/accel/answer_internal.h"
+#include "accelhost/answer_internal.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* accel_internal.h - inside accel*.c: the plugins of the settings and their state */
-#ifndef AQ_AGENT_ACCEL_ACCEL_INTERNAL_H
-#define AQ_AGENT_ACCEL_ACCEL_INTERNAL_H
+#ifndef AQ_ACCELHOST_ACCEL_INTERNAL_H
+#define AQ_ACCELHOST_ACCEL_INTERNAL_H
 
-#include "agent/accel/accel.h"
-#include "agent/accel/answer.h"
-#include "agent/accel/helper.h"
+#include "accelhost/accel.h"
+#include "accelhost/answer.h"
+#include "accelhost/helper.h"
 #include "base/list.h"
 
 /* Which shared object to load with which settings. */
@@ -22,12 +22,12 @@ struct plugin_choices {
 };
 
 /* What the settings choose. -EINVAL with the setting as field, -ENOMEM. */
-int plugin_choices_make(const struct settings *settings, struct plugin_choices *ret,
+int plugin_choices_make(const struct accel_settings *settings, struct plugin_choices *ret,
                         struct aq_error *err);
 void plugin_choices_done(struct plugin_choices *plugin_choices);
 void plugin_choice_done(struct plugin_choice *plugin_choice);
 /* The path of aliquot-accel; NULL = no memory. */
-char *plugin_choice_find_helper(const struct settings *settings);
+char *plugin_choice_find_helper(const struct accel_settings *settings);
 
 struct plugin {
     struct accel *accel;
@@ -49,7 +49,7 @@ struct plugin {
 
 struct accel {
     uv_loop_t *loop;
-    const struct settings *settings;
+    const struct accel_settings *settings;
     void (*on_changed)(void *data);
     void *data;
     char *program;

@@ -11,12 +11,12 @@
  * is would run before the container's namespaces are there, in the container's
  * place, or when nobody waits for it.
  */
-#ifndef AQ_AGENT_ACCEL_CDI_H
-#define AQ_AGENT_ACCEL_CDI_H
+#ifndef AQ_ACCELHOST_CDI_H
+#define AQ_ACCELHOST_CDI_H
 
 #include <jansson.h>
 
-#include "agent/accel/accel.h"
+#include "accelhost/accel.h"
 
 #define CDI_FILE_MAX (1u << 20)
 #define CDI_DEPTH_MAX 16     /* of nesting */

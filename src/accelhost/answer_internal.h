@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* answer_internal.h - reading members of what a plugin said, inside answer*.c */
-#ifndef AQ_AGENT_ACCEL_ANSWER_INTERNAL_H
-#define AQ_AGENT_ACCEL_ANSWER_INTERNAL_H
+#ifndef AQ_ACCELHOST_ANSWER_INTERNAL_H
+#define AQ_ACCELHOST_ANSWER_INTERNAL_H
 
-#include "agent/accel/answer.h"
+#include "accelhost/answer.h"
 
 #define ANSWER_TEXT_MAX 512
 

@@ -8,13 +8,13 @@
  * offline until it is back. Everything belongs to the thread of the libuv
  * loop; callbacks never come from within a call.
  */
-#ifndef AQ_AGENT_ACCEL_ACCEL_H
-#define AQ_AGENT_ACCEL_ACCEL_H
+#ifndef AQ_ACCELHOST_ACCEL_H
+#define AQ_ACCELHOST_ACCEL_H
 
 #include <uv.h>
 
-#include "agent/runtime/container.h"
-#include "agent/settings/settings.h"
+#include "model/container_part.h"
+#include "accelhost/accel_settings.h"
 #include "alloc/alloc_map.h"
 #include "base/arena.h"
 #include "base/text_pair.h"
@@ -67,8 +67,8 @@ struct accel_plugin {
  * 'on_changed' is called when slots, devices or their health have changed.
  * 'settings' is borrowed. -EINVAL with the setting as field, -ENOMEM.
  */
-int accel_new(uv_loop_t *loop, const struct settings *settings, void (*on_changed)(void *data),
-              void *data, struct accel **ret, struct aq_error *err);
+int accel_new(uv_loop_t *loop, const struct accel_settings *settings,
+              void (*on_changed)(void *data), void *data, struct accel **ret, struct aq_error *err);
 /* End the helpers. Calls under way are dropped without their callback. */
 void accel_free(struct accel *accel);
 AQ_DEFINE_CLEANUP(struct accel, accel_free)

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "accel/protocol.h"
-#include "agent/accel/accel_internal.h"
+#include "accelhost/accel_internal.h"
 #include "base/installed.h"
 #include "base/vec.h"
 
@@ -46,20 +46,19 @@ static char *plugin_choice_find_in(const char *directory, const char *name)
     return NULL;
 }
 
-static char *plugin_choice_find_plugin(const struct settings *settings, const char *name)
+static char *plugin_choice_find_plugin(const struct accel_settings *settings, const char *name)
 {
     AQ_CLEANUP(aq_freep) char *file = aq_format("aliquot-accel-%s.so", name);
 
     if (!file)
         return NULL;
-    return settings->accel_library ? plugin_choice_find_in(settings->accel_library, file)
-                                   : installed_find(file);
+    return settings->library ? plugin_choice_find_in(settings->library, file)
+                             : installed_find(file);
 }
 
-char *plugin_choice_find_helper(const struct settings *settings)
+char *plugin_choice_find_helper(const struct accel_settings *settings)
 {
-    char *found = settings->accel_helper ? strdup(settings->accel_helper)
-                                         : installed_find("aliquot-accel");
+    char *found = settings->helper ? strdup(settings->helper) : installed_find("aliquot-accel");
 
     return found ? found : strdup("aliquot-accel");
 }
@@ -79,17 +78,15 @@ static int plugin_choice_add(struct plugin_choices *plugin_choices,
 }
 
 /* FOLDER/NAME.toml if it is there. */
-static char *plugin_choice_usual_config(const struct settings *settings, const char *name)
+static char *plugin_choice_usual_config(const struct accel_settings *settings, const char *name)
 {
     AQ_CLEANUP(aq_freep) char *file = aq_format("%s.toml", name);
 
-    return settings->accel_directory && file
-               ? plugin_choice_find_in(settings->accel_directory, file)
-               : NULL;
+    return settings->directory && file ? plugin_choice_find_in(settings->directory, file) : NULL;
 }
 
 /* "NAME", "/PATH.so", each with ":CONFIG". */
-static int plugin_choice_add_named(const struct settings *settings, const char *text,
+static int plugin_choice_add_named(const struct accel_settings *settings, const char *text,
                                    struct plugin_choices *plugin_choices, struct aq_error *err)
 {
     const char *colon = strchr(text, ':'), *slash;
@@ -104,8 +101,7 @@ static int plugin_choice_add_named(const struct settings *settings, const char *
         return aq_fail_field(
             err, EINVAL, "accelerators.plugins",
             "accelerators.plugins: there is no plugin '%s' (aliquot-accel-%s.so)%s%s", name, name,
-            settings->accel_library ? " in " : "",
-            settings->accel_library ? settings->accel_library : "");
+            settings->library ? " in " : "", settings->library ? settings->library : "");
     return plugin_choice_add(
         plugin_choices,
         (struct plugin_choice){ .name = strdup(slash ? slash + 1 : name),
@@ -126,13 +122,11 @@ static bool plugin_choice_is_known(const char *name, size_t len)
 /* A file of the settings' directory that belongs to no other plugin describes a
  * kind of device for the generic one.
  */
-static int plugin_choice_add_described(const struct settings *settings,
+static int plugin_choice_add_described(const struct accel_settings *settings,
                                        struct plugin_choices *plugin_choices, struct aq_error *err)
 {
     struct dirent **names = NULL;
-    int count = settings->accel_directory
-                    ? scandir(settings->accel_directory, &names, NULL, alphasort)
-                    : 0,
+    int count = settings->directory ? scandir(settings->directory, &names, NULL, alphasort) : 0,
         r = 0;
 
     for (int i = 0; i < count; i++) {
@@ -147,7 +141,7 @@ static int plugin_choice_add_described(const struct settings *settings,
                 (struct plugin_choice){
                     .name = strndup(names[i]->d_name, len - 5),
                     .path = path,
-                    .config = aq_format("%s/%s", settings->accel_directory, names[i]->d_name) },
+                    .config = aq_format("%s/%s", settings->directory, names[i]->d_name) },
                 err);
         free(names[i]);
     }
@@ -155,7 +149,7 @@ static int plugin_choice_add_described(const struct settings *settings,
     return r;
 }
 
-static int plugin_choice_add_auto(const struct settings *settings,
+static int plugin_choice_add_auto(const struct accel_settings *settings,
                                   struct plugin_choices *plugin_choices, struct aq_error *err)
 {
     const char *root = getenv(ACCEL_ROOT_VARIABLE);
@@ -176,21 +170,21 @@ static int plugin_choice_add_auto(const struct settings *settings,
     return r < 0 ? r : plugin_choice_add_described(settings, plugin_choices, err);
 }
 
-int plugin_choices_make(const struct settings *settings, struct plugin_choices *ret,
+int plugin_choices_make(const struct accel_settings *settings, struct plugin_choices *ret,
                         struct aq_error *err)
 {
     struct plugin_choices plugin_choices = { .items = NULL };
     int r = 0;
 
-    for (size_t i = 0; r == 0 && i < settings->accel_plugins.count; i++) {
-        const char *text = settings->accel_plugins.items[i];
+    for (size_t i = 0; r == 0 && i < settings->plugins.count; i++) {
+        const char *text = settings->plugins.items[i];
 
         r = strcmp(text, "auto") == 0
                 ? plugin_choice_add_auto(settings, &plugin_choices, err)
                 : plugin_choice_add_named(settings, text, &plugin_choices, err);
     }
-    if (r == 0 && settings->accel_mock) {
-        AQ_CLEANUP(aq_freep) char *text = aq_format("mock:%s", settings->accel_mock);
+    if (r == 0 && settings->mock) {
+        AQ_CLEANUP(aq_freep) char *text = aq_format("mock:%s", settings->mock);
 
         r = text ? plugin_choice_add_named(settings, text, &plugin_choices, err) : aq_fail_oom(err);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* answer_metrics.c - reads the metrics in what a plugin answers */
-#include "agent/accel/answer_internal.h"
+#include "accelhost/answer_internal.h"
 
 #include <errno.h>
 #include <math.h>

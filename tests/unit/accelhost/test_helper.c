@@ -9,7 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "agent/accel/helper.h"
+#include "accelhost/helper.h"
 #include "base/clock.h"
 #include "base/fs.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* answer.c - parses and checks the answers of a plugin process */
-#include "agent/accel/answer_internal.h"
+#include "accelhost/answer_internal.h"
 
 #include <errno.h>
 #include <string.h>

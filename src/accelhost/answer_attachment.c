@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a plugin says that a container needs. */
-#include "agent/accel/answer_internal.h"
+#include "accelhost/answer_internal.h"
 
 #include <errno.h>
 #include <limits.h>

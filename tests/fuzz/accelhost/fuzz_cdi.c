@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "agent/accel/cdi.h"
+#include "accelhost/cdi.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

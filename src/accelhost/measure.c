@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "accel/protocol.h"
-#include "agent/accel/accel_internal.h"
+#include "accelhost/accel_internal.h"
 #include "base/clock.h"
 #include "base/jsonw.h"
 #include "base/log.h"

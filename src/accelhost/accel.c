@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* accel.c - the accelerators of this node */
-#include "agent/accel/accel.h"
+#include "accelhost/accel.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "accel/protocol.h"
-#include "agent/accel/accel_internal.h"
+#include "accelhost/accel_internal.h"
 #include "base/clock.h"
 #include "base/json_load.h"
 #include "base/log.h"
@@ -201,7 +201,7 @@ static int accel_start_helper(struct plugin *p, struct aq_error *err)
                                              .plugin = p->plugin_choice.path,
                                              .config = p->plugin_choice.config,
                                              .name = p->plugin_choice.name,
-                                             .limit_usec = accel->settings->accel_limit_usec,
+                                             .limit_usec = accel->settings->limit_usec,
                                              .on_failed = accel_on_failed,
                                              .on_started = accel_on_started,
                                              .data = p },
@@ -250,12 +250,12 @@ static int accel_add_plugins(struct accel *accel, struct plugin_choices *plugin_
     return r;
 }
 
-int accel_new(uv_loop_t *loop, const struct settings *settings, void (*on_changed)(void *data),
-              void *data, struct accel **ret, struct aq_error *err)
+int accel_new(uv_loop_t *loop, const struct accel_settings *settings,
+              void (*on_changed)(void *data), void *data, struct accel **ret, struct aq_error *err)
 {
     struct plugin_choices plugin_choices = { .items = NULL };
     struct accel *accel;
-    uint64_t rescan_msec = (uint64_t)(settings->accel_rescan_usec / USEC_PER_MSEC);
+    uint64_t rescan_msec = (uint64_t)(settings->rescan_usec / USEC_PER_MSEC);
     int r = plugin_choices_make(settings, &plugin_choices, err);
 
     if (r < 0)

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "accel/protocol.h"
-#include "agent/accel/cdi.h"
-#include "agent/accel/accel_internal.h"
+#include "accelhost/cdi.h"
+#include "accelhost/accel_internal.h"
 #include "base/jsonw.h"
 
 struct attach_question {
@@ -71,7 +71,7 @@ static void attach_conclude(struct accel_call *call)
     struct accel_attachment attachment;
 
     if (!failed.code)
-        (void)cdi_resolve(&call->accel->settings->accel_cdi, call->accel->settings->accel_hooks,
+        (void)cdi_resolve(&call->accel->settings->cdi, call->accel->settings->hooks,
                           &call->attachment, &failed);
     attachment = call->attachment;
     call->attachment = (struct accel_attachment){ .devices = NULL };
