@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* allocate.c - what a container gets for the ids that the kubelet has chosen
+ *
+ * Everything comes with memory: who asks for compute alone gets no GPU. What is for the card comes
+ * from its accelerator plugin, and in front of its driver our library, which gives nothing of the
+ * card before it has its limits from the socket.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "k8s/plugin_internal.h"
+#include "kube/deviceplugin.pb-c.h"
+
+typedef V1beta1__ContainerAllocateResponse response_t;
+typedef V1beta1__ContainerAllocateResponse__EnvsEntry env_t;
+
+/* An Allocate whose card's plugin is asked. */
+struct allocation {
+    struct resource *resource;
+    struct grpc_call *call;
+    struct accel_call *asked;
+};
+
+/* ---- the answer ---- */
+
+/* Messages have pointers to what may be written, and write nothing. */
+static char *allocate_text(const char *text)
+{
+    return (char *)(uintptr_t)text;
+}
+
+static bool allocate_add_mount(response_t *to, const struct container_mount *mount,
+                               struct arena *arena)
+{
+    V1beta1__Mount *added = arena_alloc(arena, sizeof(*added));
+
+    if (!added)
+        return false;
+    v1beta1__mount__init(added);
+    added->container_path = allocate_text(mount->target);
+    added->host_path = allocate_text(mount->source);
+    added->read_only = !mount->may_write;
+    return arena_append(arena, &to->mounts, &to->n_mounts, &added, sizeof(added));
+}
+
+static bool allocate_add_device(response_t *to, const struct container_device *device,
+                                struct arena *arena)
+{
+    V1beta1__DeviceSpec *added = arena_alloc(arena, sizeof(*added));
+    char *permissions = arena_alloc(arena, 4), *c = permissions;
+
+    if (!added || !permissions)
+        return false;
+    if (device->may_read)
+        *c++ = 'r';
+    if (device->may_write)
+        *c++ = 'w';
+    if (device->may_mknod)
+        *c++ = 'm';
+    v1beta1__device_spec__init(added);
+    added->container_path = allocate_text(device->target);
+    added->host_path = allocate_text(device->source);
+    added->permissions = permissions;
+    return arena_append(arena, &to->devices, &to->n_devices, &added, sizeof(added));
+}
+
+static bool allocate_add_env(response_t *to, const struct text_pair *pair, struct arena *arena)
+{
+    env_t *added = arena_alloc(arena, sizeof(*added));
+
+    if (!added)
+        return false;
+    v1beta1__container_allocate_response__envs_entry__init(added);
+    added->key = allocate_text(pair->key);
+    added->value = allocate_text(pair->value);
+    return arena_append(arena, &to->envs, &to->n_envs, &added, sizeof(added));
+}
+
+static bool allocate_fill(response_t *to, const struct node_files *files,
+                          const struct accel_attachment *attachment, struct arena *arena)
+{
+    struct container_mount ours[NODE_FILES_MOUNTS];
+    bool ok = true;
+
+    node_files_mounts(files, ours);
+    for (size_t i = 0; ok && i < NODE_FILES_MOUNTS; i++)
+        ok = allocate_add_mount(to, &ours[i], arena);
+    for (size_t i = 0; ok && i < attachment->mount_count; i++)
+        ok = allocate_add_mount(to, &attachment->mounts[i], arena);
+    for (size_t i = 0; ok && i < attachment->device_count; i++)
+        ok = allocate_add_device(to, &attachment->devices[i], arena);
+    for (size_t i = 0; ok && i < attachment->environ_count; i++)
+        ok = allocate_add_env(to, &attachment->environ[i], arena);
+    return ok;
+}
+
+static void allocate_reply(struct grpc_call *call, response_t *part)
+{
+    V1beta1__AllocateResponse response = V1BETA1__ALLOCATE_RESPONSE__INIT;
+
+    response.container_responses = &part;
+    response.n_container_responses = 1;
+    grpc_call_reply(call, &response.base);
+}
+
+/* ---- the card's plugin ---- */
+
+static void allocation_on_attached(void *data, struct accel_attachment *attachment,
+                                   const struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) struct allocation *allocation = data;
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    response_t part = V1BETA1__CONTAINER_ALLOCATE_RESPONSE__INIT;
+    const struct resource *resource = allocation->resource;
+
+    if (!attachment) {
+        log_warning("%s: %s", resource->name, err->text);
+        grpc_call_fail(allocation->call, resource_status(err), err->text);
+    } else if (allocate_fill(&part, &resource->plugin->files, attachment, &arena)) {
+        allocate_reply(allocation->call, &part);
+    } else {
+        grpc_call_fail(allocation->call, GRPC_RESOURCE_EXHAUSTED, "out of memory");
+    }
+}
+
+/* The kubelet waits no more. */
+static void allocation_on_gone(void *data)
+{
+    struct allocation *allocation = data;
+
+    accel_cancel(allocation->asked);
+    free(allocation);
+}
+
+static int allocation_begin(struct resource *resource, struct grpc_call *call,
+                            const struct card *card, struct aq_error *err)
+{
+    AQ_CLEANUP(alloc_grant_donep) struct alloc_grant grant = { .items = NULL };
+    struct allocation *allocation = calloc(1, sizeof(*allocation));
+    int r = allocation ? alloc_grant_add(&grant, card->slot_name, card->slot_type, card->id,
+                                         strlen(card->id), card->amount, err)
+                       : aq_fail_oom(err);
+
+    if (r == 0) {
+        *allocation = (struct allocation){ .resource = resource, .call = call };
+        r = accel_attach(resource->plugin->accel, &grant, allocation_on_attached, allocation,
+                         &allocation->asked, err);
+    }
+    if (r < 0)
+        free(allocation);
+    else
+        grpc_call_on_gone(call, allocation_on_gone, allocation);
+    return r;
+}
+
+void resource_allocate(struct resource *resource, struct grpc_call *call,
+                       const ProtobufCMessage *message)
+{
+    const V1beta1__AllocateRequest *request = (const void *)message;
+    response_t nothing = V1BETA1__CONTAINER_ALLOCATE_RESPONSE__INIT;
+    const V1beta1__ContainerAllocateRequest *of;
+    const struct card *card;
+    struct aq_error err = { 0 };
+    int r;
+
+    if (request->n_container_requests != 1) {
+        grpc_call_fail(call, GRPC_INVALID_ARGUMENT, "not the ids of one container");
+        return;
+    }
+    of = request->container_requests[0];
+    r = placement_accept(&resource->plugin->placement, resource->kind, of->ids, of->n_ids,
+                         clock_monotonic_usec(), &card, &err);
+    if (r == 0 && resource->kind == RESOURCE_MEMORY)
+        r = allocation_begin(resource, call, card, &err);
+    else if (r == 0)
+        allocate_reply(call, &nothing);
+    if (r < 0) {
+        log_warning("%s: %s", resource->name, err.text);
+        grpc_call_fail(call, resource_status(&err), err.text);
+    }
+}

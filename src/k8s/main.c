@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* aliquot-k8s - parts of GPUs for pods of Kubernetes */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/log.h"
+#include "k8s/plugin.h"
+
+#define EXIT_USAGE 2
+
+static const char usage[] =
+    "usage: aliquot-k8s [--config FILE] plugin\n"
+    "       aliquot-k8s --print-config | --version | --help\n"
+    "\n"
+    "plugin is the kubelet's device plugin: it offers memory and compute of this node's GPUs.\n";
+
+struct k8s_program {
+    uv_loop_t loop;
+    uv_signal_t terminated, interrupted;
+    struct plugin_daemon *plugin;
+};
+
+static void main_close(struct k8s_program *program)
+{
+    plugin_daemon_free(AQ_TAKE(program->plugin));
+    uv_close((uv_handle_t *)&program->terminated, NULL);
+    uv_close((uv_handle_t *)&program->interrupted, NULL);
+}
+
+static void main_on_signal(uv_signal_t *handle, int signum)
+{
+    struct k8s_program *program = handle->data;
+
+    if (uv_is_closing((uv_handle_t *)handle))
+        return;
+    log_info("signal %d: the plugin ends", signum);
+    main_close(program);
+}
+
+static void main_watch(struct k8s_program *program, uv_signal_t *handle, int signum)
+{
+    (void)uv_signal_init(&program->loop, handle);
+    handle->data = program;
+    (void)uv_signal_start(handle, main_on_signal, signum);
+}
+
+static int main_run_plugin(const struct settings *settings, struct aq_error *err)
+{
+    struct k8s_program program = { .plugin = NULL };
+    int r;
+
+    if (uv_loop_init(&program.loop) < 0)
+        return aq_fail_oom(err);
+    main_watch(&program, &program.terminated, SIGTERM);
+    main_watch(&program, &program.interrupted, SIGINT);
+    r = plugin_daemon_new(&program.loop, settings, &program.plugin, err);
+    if (uv_is_closing((uv_handle_t *)&program.terminated)) /* it has run the loop */
+        plugin_daemon_free(AQ_TAKE(program.plugin));
+    else if (r < 0)
+        main_close(&program);
+    (void)uv_run(&program.loop, UV_RUN_DEFAULT);
+    (void)uv_loop_close(&program.loop);
+    return r;
+}
+
+static int main_print_config(void)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf sample = STRBUF_INIT;
+
+    conf_write_sample(settings_items, &sample);
+    return fputs(sample.data, stdout) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static int main_act(const char *config, struct aq_error *err)
+{
+    struct settings settings;
+    int r = settings_load(config, &settings, err), level;
+
+    if (r < 0)
+        return r;
+    level = log_parse_level(settings.log_level);
+    if (level < 0) {
+        r = aq_fail(err, EINVAL, "log-level '%s' is none of error, warning, info, debug",
+                    settings.log_level);
+    } else {
+        log_init("k8s", (enum log_level)level);
+        r = main_run_plugin(&settings, err);
+    }
+    settings_done(&settings);
+    return r;
+}
+
+int main(int argc, char **argv)
+{
+    const char *config = NULL;
+    struct aq_error err = { 0 };
+    int i = 1;
+
+    if (argc == 2 && strcmp(argv[1], "--version") == 0)
+        return printf("aliquot-k8s %s\n", ALIQUOT_VERSION) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+    if (argc == 2 && strcmp(argv[1], "--help") == 0)
+        return fputs(usage, stdout) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+    if (argc == 2 && strcmp(argv[1], "--print-config") == 0)
+        return main_print_config();
+    if (argc == 4 && strcmp(argv[1], "--config") == 0) {
+        config = argv[2];
+        i = 3;
+    }
+    if (i != argc - 1 || strcmp(argv[i], "plugin") != 0) {
+        (void)fputs(usage, stderr);
+        return EXIT_USAGE;
+    }
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)umask(022);
+    log_init("k8s", LOG_LEVEL_INFO);
+    if (main_act(config, &err) < 0) {
+        log_error("%s", err.text);
+        return EXIT_FAILURE;
+    }
+    return EXIT_SUCCESS;
+}

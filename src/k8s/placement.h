@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* placement.h - on which card the ids of a container lie
+ *
+ * The kubelet asks for each resource of a container apart, in any order, and does not say for
+ * which container. But it asks for one container after the other: what comes next of the other
+ * resource is of the same container, if that has both. So the second of the two goes to the card
+ * of the first, and is refused on another. A container that has one alone, directly before one
+ * whose other resource is asked first, cannot be told from it; what a container really has says
+ * PodResources afterwards. Pure: no input, no output.
+ */
+#ifndef AQ_K8S_PLACEMENT_H
+#define AQ_K8S_PLACEMENT_H
+
+#include "k8s/card.h"
+
+#define PLACEMENT_PAIR_USEC (INT64_C(10) * 1000000) /* after that it is another container's */
+
+/* Zero-initialise. */
+struct placement {
+    struct cards cards;
+    char card[DEVICE_CARD_MAX + 1]; /* of the last Allocate; "" = none */
+    enum resource_kind kind;        /* of that */
+    bool is_pair;                   /* it was the second of a container */
+    int64_t usec;                   /* monotonic, of that */
+};
+
+void placement_done(struct placement *placement);
+
+struct placement_wish {
+    char **available, **must; /* ids of the kubelet; 'must' are among the available */
+    size_t available_count, must_count;
+    int32_t size;
+};
+
+/* Ids of one card for a container: 'ret' has room for 'size' texts, which are those of the wish. The
+ * card of the container's other resource; else one that has of the other resource, too, and of those
+ * the one with the least left over. -EINVAL for a wish that cannot be, -ENOSPC if no card has so
+ * many, -ENOMEM.
+ */
+int placement_prefer(struct placement *placement, enum resource_kind kind,
+                     const struct placement_wish *wish, int64_t now_usec, char **ret,
+                     struct aq_error *err);
+
+/* These ids are a container's now. The card, until the next placement_* or cards_* call. -EINVAL for
+ * ids that are not ours or twice there, -EXDEV for several cards or another than the container's
+ * other resource has, -ENODEV for one that is unhealthy.
+ */
+int placement_accept(struct placement *placement, enum resource_kind kind, char *const *ids,
+                     size_t count, int64_t now_usec, const struct card **ret, struct aq_error *err);
+
+#endif

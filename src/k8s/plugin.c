@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plugin.c - see plugin.h */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "k8s/plugin_internal.h"
+
+#define AGAIN_MSEC_MIN 1000
+#define AGAIN_MSEC_MAX 30000
+
+static void plugin_check(struct plugin_daemon *plugin);
+
+/* ---- looking again ---- */
+
+static void plugin_on_again(uv_timer_t *timer)
+{
+    plugin_check(timer->data);
+}
+
+void plugin_try_again(struct plugin_daemon *plugin)
+{
+    plugin->again_msec = AQ_MIN(AQ_MAX(plugin->again_msec * 2, AGAIN_MSEC_MIN), AGAIN_MSEC_MAX);
+    (void)uv_timer_start(&plugin->again, plugin_on_again, plugin->again_msec, 0);
+}
+
+static void plugin_on_folder(uv_fs_event_t *watch, const char *name, int events, int status)
+{
+    struct plugin_daemon *plugin = watch->data;
+
+    (void)name;
+    (void)events;
+    (void)status;
+    plugin->again_msec = 0;
+    plugin_check(plugin);
+}
+
+/* Sockets are compared with what is known of them, so nothing is missed and nothing done twice. The
+ * folder's watch is renewed each time: the folder itself may be another one.
+ */
+static void plugin_check(struct plugin_daemon *plugin)
+{
+    struct aq_error err = { 0 };
+    int r;
+
+    (void)uv_fs_event_stop(&plugin->watch);
+    r = uv_fs_event_start(&plugin->watch, plugin_on_folder, plugin->settings->kubelet, 0);
+    if (r < 0)
+        (void)aq_fail(&err, -r, "the folder '%s': %s", plugin->settings->kubelet, uv_strerror(r));
+    for (size_t i = 0; r == 0 && i < RESOURCE_KINDS; i++)
+        r = resource_check(&plugin->resources[i], &err);
+    if (r < 0) {
+        log_error("%s", err.text);
+        plugin_try_again(plugin);
+    }
+}
+
+/* ---- cards ---- */
+
+static int plugin_read_cards(struct plugin_daemon *plugin, struct aq_error *err)
+{
+    const struct card_units units = { .memory_unit = plugin->settings->memory_unit,
+                                      .compute_units = plugin->settings->compute_units };
+
+    return cards_read(plugin->accel, &units, &plugin->placement.cards, err);
+}
+
+static void plugin_on_changed(void *data)
+{
+    struct plugin_daemon *plugin = data;
+    struct aq_error err = { 0 };
+
+    if (plugin_read_cards(plugin, &err) < 0) {
+        log_error("%s", err.text);
+        return;
+    }
+    for (size_t i = 0; i < RESOURCE_KINDS; i++)
+        resource_tell(&plugin->resources[i]);
+}
+
+/* ---- life ---- */
+
+static void plugin_on_closed(uv_handle_t *handle)
+{
+    struct plugin_daemon *plugin = handle->data;
+
+    if (--plugin->open_handles == 0)
+        free(plugin);
+}
+
+void plugin_daemon_free(struct plugin_daemon *plugin)
+{
+    if (!plugin)
+        return;
+    for (size_t i = 0; i < RESOURCE_KINDS; i++)
+        resource_done(&plugin->resources[i]);
+    accel_free(plugin->accel);
+    placement_done(&plugin->placement);
+    node_files_done(&plugin->files);
+    free(plugin->kubelet_path);
+    plugin->open_handles = 2;
+    uv_close((uv_handle_t *)&plugin->watch, plugin_on_closed);
+    uv_close((uv_handle_t *)&plugin->again, plugin_on_closed);
+}
+AQ_DEFINE_CLEANUP(struct plugin_daemon, plugin_daemon_free)
+
+int plugin_daemon_new(uv_loop_t *loop, const struct settings *settings, struct plugin_daemon **ret,
+                      struct aq_error *err)
+{
+    AQ_CLEANUP(plugin_daemon_freep) struct plugin_daemon *plugin = calloc(1, sizeof(*plugin));
+    int r;
+
+    if (!plugin)
+        return aq_fail_oom(err);
+    plugin->loop = loop;
+    plugin->settings = settings;
+    (void)uv_fs_event_init(loop, &plugin->watch);
+    (void)uv_timer_init(loop, &plugin->again);
+    plugin->watch.data = plugin->again.data = plugin;
+    r = resource_init(plugin, RESOURCE_MEMORY, settings->memory_name, "aliquot-memory.sock", err);
+    if (r == 0)
+        r = resource_init(plugin, RESOURCE_COMPUTE, settings->compute_name, "aliquot-compute.sock",
+                          err);
+    if (r == 0 && !(plugin->kubelet_path = aq_format("%s/kubelet.sock", settings->kubelet)))
+        r = aq_fail_oom(err);
+    if (r == 0)
+        r = node_files_make(settings->run, settings->gpu_library, &plugin->files, err);
+    if (r == 0)
+        r = accel_new(loop, &settings->accel, plugin_on_changed, plugin, &plugin->accel, err);
+    if (r == 0)
+        r = plugin_read_cards(plugin, err);
+    if (r < 0)
+        return r;
+    plugin_check(plugin);
+    *ret = AQ_TAKE(plugin);
+    return 0;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* settings.c - see settings.h */
+#include "k8s/settings.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "k8s/device_id.h"
+
+#define AT(member) offsetof(struct settings, member)
+#define UNIT_MIN (INT64_C(64) << 20) /* smaller ones would be too many ids for the kubelet */
+
+const struct conf_item settings_items[] = {
+    { "", "log-level", CONF_STR, AT(log_level), "info", 0, 0, 0, "error, warning, info or debug" },
+    { "kubelet", "folder", CONF_PATH, AT(kubelet), "/var/lib/kubelet/device-plugins", 0, 0, 0,
+      "Where the kubelet's socket for device plugins is" },
+    { "plugin", "run", CONF_PATH, AT(run), "/run/aliquot/kubernetes", 0, 0, 0,
+      "Folder on the node, by the same path in a pod of ours, of what containers are given" },
+    { "plugin", "memory-resource", CONF_STR, AT(memory_name), "alnair/vgpu-memory", 0, 0, 0,
+      "Name under which pods ask for memory of a GPU" },
+    { "plugin", "memory-unit", CONF_SIZE, AT(memory_unit), "1g", UNIT_MIN, INT64_C(1) << 40, 0,
+      "Memory of which pods ask for a number" },
+    { "plugin", "compute-resource", CONF_STR, AT(compute_name), "alnair/vgpu-compute", 0, 0, 0,
+      "Name under which pods ask for a GPU's time" },
+    { "plugin", "compute-units", CONF_INT, AT(compute_units), "100", 1, DEVICE_UNITS_MAX, 0,
+      "How many of it are the whole of a GPU" },
+    { "gpu", "library", CONF_PATH, AT(gpu_library), NULL, 0, 0, 0,
+      "libaliquot-gpu.so, which is copied for containers; beside the program by default" },
+    ACCEL_SETTINGS_ITEMS(struct settings, accel),
+    CONF_TABLE_END,
+};
+
+/* "vendor-domain/name", as the kubelet wants names of extended resources. */
+static bool settings_is_resource(const char *name)
+{
+    const char *slash = strchr(name, '/');
+
+    if (!slash || slash == name || !slash[1] || strlen(slash + 1) > 63 || slash - name > 253)
+        return false;
+    for (const char *c = name; *c; c++)
+        if (!isalnum((unsigned char)*c) && *c != '-' && *c != '.' && c != slash
+            && (*c != '_' || c < slash))
+            return false;
+    return isalnum((unsigned char)name[0]) && isalnum((unsigned char)slash[1])
+           && isalnum((unsigned char)name[strlen(name) - 1]);
+}
+
+static int settings_check(const struct settings *s, struct aq_error *err)
+{
+    if (!settings_is_resource(s->memory_name))
+        return aq_fail_field(err, EINVAL, "plugin.memory-resource",
+                             "'%.100s' is no name of a resource, such as alnair/vgpu-memory",
+                             s->memory_name);
+    if (!settings_is_resource(s->compute_name))
+        return aq_fail_field(err, EINVAL, "plugin.compute-resource",
+                             "'%.100s' is no name of a resource, such as alnair/vgpu-compute",
+                             s->compute_name);
+    if (strcmp(s->memory_name, s->compute_name) == 0)
+        return aq_fail_field(err, EINVAL, "plugin.compute-resource",
+                             "memory and compute cannot both be '%.100s'", s->memory_name);
+    if (s->accel.hooks)
+        return aq_fail_field(err, EINVAL, "accelerators.cdi-hooks",
+                             "the kubelet runs no hooks for a device plugin");
+    return 0;
+}
+
+int settings_load(const char *file, struct settings *ret, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *usual = file ? NULL : conf_default_file("k8s");
+    struct settings got = { .kubelet = NULL };
+    int r;
+
+    if (!file && !usual)
+        return aq_fail_oom(err);
+    r = conf_load(settings_items, file ? file : usual, !file, &got, err);
+    if (r == 0 && (r = settings_check(&got, err)) < 0)
+        settings_done(&got);
+    if (r == 0)
+        *ret = got;
+    return r;
+}
+
+void settings_done(struct settings *settings)
+{
+    conf_done(settings_items, settings);
+}

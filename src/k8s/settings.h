@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* settings.h - k8s.toml */
+#ifndef AQ_K8S_SETTINGS_H
+#define AQ_K8S_SETTINGS_H
+
+#include "accelhost/accel_settings.h"
+
+struct settings {
+    char *log_level;
+    char *kubelet; /* the folder of its socket and of plugins' */
+    char *run;     /* folder on the node of what containers are given */
+    char *memory_name, *compute_name;
+    int64_t memory_unit; /* bytes */
+    int64_t compute_units;
+    char *gpu_library; /* NULL = beside the program */
+    struct accel_settings accel;
+};
+
+extern const struct conf_item settings_items[];
+
+/* 'file' NULL = the usual one, which may be missing. -EINVAL with the setting as field. */
+int settings_load(const char *file, struct settings *ret, struct aq_error *err);
+void settings_done(struct settings *settings);
+
+#endif

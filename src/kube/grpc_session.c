@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* grpc_session.c - see grpc_session.h */
+#include "kube/grpc_session.h"
+
+#include <errno.h>
+#include <string.h>
+
+nghttp2_nv grpc_header(const char *name, const char *value)
+{
+    return (nghttp2_nv){ .name = (uint8_t *)(uintptr_t)name,
+                         .value = (uint8_t *)(uintptr_t)value,
+                         .namelen = strlen(name),
+                         .valuelen = strlen(value) };
+}
+
+int grpc_session_open(struct grpc_session *session, bool is_server,
+                      const nghttp2_session_callbacks *callbacks, void *data,
+                      const nghttp2_settings_entry *settings, size_t count)
+{
+    nghttp2_option *option;
+    int r;
+
+    if (nghttp2_option_new(&option) != 0)
+        return -ENOMEM;
+    /* kubelets before 1.26 send the socket's path as :authority */
+    nghttp2_option_set_no_http_messaging(option, 1);
+    nghttp2_option_set_max_send_header_block_length(option, GRPC_HEADERS_MAX);
+    r = is_server ? nghttp2_session_server_new2(&session->h2, callbacks, data, option)
+                  : nghttp2_session_client_new2(&session->h2, callbacks, data, option);
+    nghttp2_option_del(option);
+    if (r == 0)
+        r = nghttp2_submit_settings(session->h2, NGHTTP2_FLAG_NONE, settings, count);
+    return r == 0 ? 0 : -ENOMEM;
+}
+
+void grpc_session_close(struct grpc_session *session)
+{
+    nghttp2_session_del(session->h2);
+    stream_close(session->stream);
+    *session = (struct grpc_session){ .stream = NULL };
+}
+
+int grpc_session_flush(struct grpc_session *session)
+{
+    const uint8_t *bytes;
+    ssize_t len = 1;
+
+    if (session->is_reading)
+        return 0;
+    while (stream_queued(session->stream) < GRPC_QUEUE_MAX
+           && (len = nghttp2_session_mem_send(session->h2, &bytes)) > 0)
+        if (stream_write(session->stream, bytes, (size_t)len) < 0)
+            return -EPROTO;
+    if (len < 0)
+        return -EPROTO;
+    if (stream_queued(session->stream) >= GRPC_QUEUE_MAX)
+        stream_pause(session->stream); /* it shall read before it asks more */
+    else if (stream_is_paused(session->stream))
+        stream_resume(session->stream);
+    return nghttp2_session_want_read(session->h2) || nghttp2_session_want_write(session->h2)
+               ? 0
+               : -EPROTO;
+}
+
+int grpc_session_read(struct grpc_session *session, const char *bytes, size_t len)
+{
+    ssize_t got;
+
+    session->is_reading = true;
+    got = nghttp2_session_mem_recv(session->h2, (const uint8_t *)bytes, len);
+    session->is_reading = false;
+    if (grpc_session_flush(session) < 0 || got < 0)
+        return -EPROTO;
+    return 0;
+}
