@@ -23,7 +23,7 @@ static struct card *placement_find(const struct placement *p, enum resource_kind
     return card && *ret_unit < card->units[kind] ? card : NULL;
 }
 
-static enum resource_kind kind_other(enum resource_kind kind)
+static enum resource_kind placement_other(enum resource_kind kind)
 {
     return kind == RESOURCE_MEMORY ? RESOURCE_COMPUTE : RESOURCE_MEMORY;
 }
@@ -58,7 +58,7 @@ static int placement_count(struct placement *p, enum resource_kind kind,
 /* Is 'a' to be taken rather than 'b'? */
 static bool placement_is_better(const struct card *a, const struct card *b, enum resource_kind kind)
 {
-    enum resource_kind other = kind_other(kind);
+    enum resource_kind other = placement_other(kind);
 
     if (!a->free[other] != !b->free[other])
         return a->free[other] > 0;

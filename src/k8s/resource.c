@@ -189,7 +189,7 @@ static const struct grpc_method methods[] = {
 /* ---- sockets ---- */
 
 /* Zeroed if there is none. */
-static struct socket_mark socket_look(const char *path)
+static struct socket_mark socket_mark_look(const char *path)
 {
     struct stat st;
 
@@ -198,7 +198,7 @@ static struct socket_mark socket_look(const char *path)
     return (struct socket_mark){ st.st_dev, st.st_ino, st.st_ctim };
 }
 
-static bool socket_is_same(const struct socket_mark *a, const struct socket_mark *b)
+static bool socket_mark_is_same(const struct socket_mark *a, const struct socket_mark *b)
 {
     return a->device == b->device && a->inode == b->inode && a->changed.tv_sec == b->changed.tv_sec
            && a->changed.tv_nsec == b->changed.tv_nsec;
@@ -216,7 +216,7 @@ static int resource_serve(struct resource *resource, struct aq_error *err)
     resource->kubelet = (struct socket_mark){ .inode = 0 };
     r = grpc_server_new(&conf, &resource->server, err);
     if (r == 0)
-        resource->socket = socket_look(resource->path);
+        resource->socket = socket_mark_look(resource->path);
     return r;
 }
 
@@ -261,14 +261,14 @@ static int resource_register(struct resource *resource, const struct socket_mark
 
 int resource_check(struct resource *resource, struct aq_error *err)
 {
-    struct socket_mark own = socket_look(resource->path);
+    struct socket_mark own = socket_mark_look(resource->path);
     struct socket_mark kubelet;
     int r = 0;
 
-    if (!resource->server || !socket_is_same(&own, &resource->socket))
+    if (!resource->server || !socket_mark_is_same(&own, &resource->socket))
         r = resource_serve(resource, err);
-    kubelet = socket_look(resource->plugin->kubelet_path);
-    if (r < 0 || !kubelet.inode || socket_is_same(&kubelet, &resource->kubelet))
+    kubelet = socket_mark_look(resource->plugin->kubelet_path);
+    if (r < 0 || !kubelet.inode || socket_mark_is_same(&kubelet, &resource->kubelet))
         return r;
     return resource_register(resource, &kubelet, err);
 }

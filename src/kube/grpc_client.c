@@ -29,7 +29,7 @@ struct grpc_request {
     void *data;
 };
 
-static void request_free(struct grpc_request *request)
+static void grpc_request_free(struct grpc_request *request)
 {
     grpc_session_close(&request->session);
     defer_cancel(request->deadline);
@@ -43,10 +43,10 @@ static void request_free(struct grpc_request *request)
 void grpc_request_cancel(struct grpc_request *request)
 {
     if (request)
-        request_free(request);
+        grpc_request_free(request);
 }
 
-static void request_finish(struct grpc_request *request)
+static void grpc_request_finish(struct grpc_request *request)
 {
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
     const ProtobufCMessage *answer = NULL;
@@ -60,29 +60,30 @@ static void request_finish(struct grpc_request *request)
         (void)aq_fail(&err, EREMOTEIO, "status %d: %.300s", request->status, request->text.data);
     if (!err.code)
         answer = grpc_message_decode(&request->answer, request->kind, &arena, &err);
-    request_free(request);
+    grpc_request_free(request);
     on_done(data, answer, &err);
 }
 
-static void request_fail(struct grpc_request *request, int code, const char *text)
+static void grpc_request_fail(struct grpc_request *request, int code, const char *text)
 {
     if (!request->err.code)
         (void)aq_fail(&request->err, code, "%s", text);
-    request_finish(request);
+    grpc_request_finish(request);
 }
 
-static void request_on_deadline(void *data)
+static void grpc_request_on_deadline(void *data)
 {
     struct grpc_request *request = data;
 
     request->deadline = NULL;
-    request_fail(request, ETIMEDOUT, "no answer in time");
+    grpc_request_fail(request, ETIMEDOUT, "no answer in time");
 }
 
 /* ---- HTTP/2 ---- */
 
-static ssize_t request_on_room(nghttp2_session *h2, int32_t stream, uint8_t *buffer, size_t len,
-                               uint32_t *flags, nghttp2_data_source *source, void *data)
+static ssize_t grpc_request_on_room(nghttp2_session *h2, int32_t stream, uint8_t *buffer,
+                                    size_t len, uint32_t *flags, nghttp2_data_source *source,
+                                    void *data)
 {
     struct grpc_request *request = data;
 
@@ -97,9 +98,9 @@ static ssize_t request_on_room(nghttp2_session *h2, int32_t stream, uint8_t *buf
     return (ssize_t)len;
 }
 
-static int request_on_header(nghttp2_session *h2, const nghttp2_frame *frame, const uint8_t *name,
-                             size_t name_len, const uint8_t *value, size_t len, uint8_t flags,
-                             void *data)
+static int grpc_request_on_header(nghttp2_session *h2, const nghttp2_frame *frame,
+                                  const uint8_t *name, size_t name_len, const uint8_t *value,
+                                  size_t len, uint8_t flags, void *data)
 {
     struct grpc_request *request = data;
 
@@ -120,8 +121,8 @@ static int request_on_header(nghttp2_session *h2, const nghttp2_frame *frame, co
     return 0;
 }
 
-static int request_on_data(nghttp2_session *h2, uint8_t flags, int32_t stream, const uint8_t *bytes,
-                           size_t len, void *data)
+static int grpc_request_on_data(nghttp2_session *h2, uint8_t flags, int32_t stream,
+                                const uint8_t *bytes, size_t len, void *data)
 {
     struct grpc_request *request = data;
 
@@ -131,7 +132,7 @@ static int request_on_data(nghttp2_session *h2, uint8_t flags, int32_t stream, c
     return 0;
 }
 
-static int request_on_close(nghttp2_session *h2, int32_t stream, uint32_t code, void *data)
+static int grpc_request_on_close(nghttp2_session *h2, int32_t stream, uint32_t code, void *data)
 {
     struct grpc_request *request = data;
 
@@ -146,10 +147,10 @@ static int request_on_close(nghttp2_session *h2, int32_t stream, uint32_t code, 
 
 /* ---- the connection ---- */
 
-static void request_on_open(void *data)
+static void grpc_request_on_open(void *data)
 {
     struct grpc_request *request = data;
-    const nghttp2_data_provider body = { .read_callback = request_on_room };
+    const nghttp2_data_provider body = { .read_callback = grpc_request_on_room };
     const nghttp2_nv head[] = {
         grpc_header(":method", "POST"),
         grpc_header(":scheme", "http"),
@@ -163,35 +164,35 @@ static void request_on_open(void *data)
 
     if (nghttp2_submit_request(request->session.h2, NULL, head, AQ_COUNT(head), &body, NULL) < 0
         || grpc_session_flush(&request->session) < 0)
-        request_fail(request, EPROTO, "the request cannot be sent");
+        grpc_request_fail(request, EPROTO, "the request cannot be sent");
 }
 
-static void request_on_read(void *data, const char *bytes, size_t len)
+static void grpc_request_on_read(void *data, const char *bytes, size_t len)
 {
     struct grpc_request *request = data;
     int r = grpc_session_read(&request->session, bytes, len);
 
     if (request->is_closed)
-        request_finish(request);
+        grpc_request_finish(request);
     else if (r < 0)
-        request_fail(request, EPROTO, "the peer does not speak HTTP/2");
+        grpc_request_fail(request, EPROTO, "the peer does not speak HTTP/2");
 }
 
-static void request_on_end(void *data, const struct aq_error *err)
+static void grpc_request_on_end(void *data, const struct aq_error *err)
 {
-    request_fail(data, err->code ? err->code : ECONNRESET,
-                 err->code ? err->text : "the peer has closed the connection");
+    grpc_request_fail(data, err->code ? err->code : ECONNRESET,
+                      err->code ? err->text : "the peer has closed the connection");
 }
 
-static void request_on_drain(void *data)
+static void grpc_request_on_drain(void *data)
 {
     struct grpc_request *request = data;
 
     if (grpc_session_flush(&request->session) < 0)
-        request_fail(request, EPROTO, "the request cannot be sent");
+        grpc_request_fail(request, EPROTO, "the request cannot be sent");
 }
 
-static int request_open(struct grpc_request *request)
+static int grpc_request_open(struct grpc_request *request)
 {
     const nghttp2_settings_entry settings[] = { { NGHTTP2_SETTINGS_ENABLE_PUSH, 0 } };
     nghttp2_session_callbacks *callbacks;
@@ -199,9 +200,9 @@ static int request_open(struct grpc_request *request)
 
     if (nghttp2_session_callbacks_new(&callbacks) != 0)
         return -ENOMEM;
-    nghttp2_session_callbacks_set_on_header_callback(callbacks, request_on_header);
-    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, request_on_data);
-    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, request_on_close);
+    nghttp2_session_callbacks_set_on_header_callback(callbacks, grpc_request_on_header);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, grpc_request_on_data);
+    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, grpc_request_on_close);
     r = grpc_session_open(&request->session, false, callbacks, request, settings,
                           AQ_COUNT(settings));
     nghttp2_session_callbacks_del(callbacks);
@@ -211,10 +212,10 @@ static int request_open(struct grpc_request *request)
 int grpc_request_send(uv_loop_t *loop, const struct grpc_request_conf *conf,
                       struct grpc_request **ret, struct aq_error *err)
 {
-    static const struct stream_ops ops = { .on_open = request_on_open,
-                                           .on_read = request_on_read,
-                                           .on_end = request_on_end,
-                                           .on_drain = request_on_drain };
+    static const struct stream_ops ops = { .on_open = grpc_request_on_open,
+                                           .on_read = grpc_request_on_read,
+                                           .on_end = grpc_request_on_end,
+                                           .on_drain = grpc_request_on_drain };
     const struct stream_options options = { .connect_msec = CONNECT_MSEC };
     AQ_CLEANUP(aq_freep) char *text = aq_format("unix:%s", conf->socket);
     struct grpc_request *request = calloc(1, sizeof(*request));
@@ -234,14 +235,14 @@ int grpc_request_send(uv_loop_t *loop, const struct grpc_request_conf *conf,
                                       .text = STRBUF_INIT };
     (void)snprintf(request->timeout, sizeof(request->timeout), "%um", conf->msec);
     grpc_message_write(conf->message, &request->out);
-    request->deadline = defer_call(loop, conf->msec, request_on_deadline, request);
+    request->deadline = defer_call(loop, conf->msec, grpc_request_on_deadline, request);
     if (!request->method || !request->deadline || !strbuf_ok(&request->out)
-        || request_open(request) < 0)
+        || grpc_request_open(request) < 0)
         r = aq_fail_oom(err);
     if (r == 0)
         r = stream_connect(loop, &address, &options, &ops, request, &request->session.stream, err);
     if (r < 0)
-        request_free(request);
+        grpc_request_free(request);
     else
         *ret = request;
     return r;

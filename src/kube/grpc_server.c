@@ -50,7 +50,7 @@ struct grpc_call {
 
 /* ---- connections ---- */
 
-static void call_free(struct grpc_call *call)
+static void grpc_call_free(struct grpc_call *call)
 {
     if (call->on_gone)
         call->on_gone(call->gone_data);
@@ -62,10 +62,10 @@ static void call_free(struct grpc_call *call)
     free(call);
 }
 
-static void connection_free(struct grpc_connection *c)
+static void grpc_connection_free(struct grpc_connection *c)
 {
     LIST_FOREACH(link, &c->calls)
-        call_free(LIST_ENTRY(link, struct grpc_call, link));
+        grpc_call_free(LIST_ENTRY(link, struct grpc_call, link));
     list_remove(&c->link);
     c->server->count--;
     grpc_session_close(&c->session);
@@ -73,18 +73,18 @@ static void connection_free(struct grpc_connection *c)
     free(c);
 }
 
-static void connection_on_closing(void *data)
+static void grpc_connection_on_closing(void *data)
 {
-    connection_free(data);
+    grpc_connection_free(data);
 }
 
-static void connection_flush(struct grpc_connection *c)
+static void grpc_connection_flush(struct grpc_connection *c)
 {
     if (grpc_session_flush(&c->session) < 0)
         defer_start(c->closing, 0);
 }
 
-static void connection_on_read(void *data, const char *bytes, size_t len)
+static void grpc_connection_on_read(void *data, const char *bytes, size_t len)
 {
     struct grpc_connection *c = data;
 
@@ -92,22 +92,22 @@ static void connection_on_read(void *data, const char *bytes, size_t len)
         defer_start(c->closing, 0); /* what it is told of that may still go out */
 }
 
-static void connection_on_end(void *data, const struct aq_error *err)
+static void grpc_connection_on_end(void *data, const struct aq_error *err)
 {
     (void)err;
-    connection_free(data);
+    grpc_connection_free(data);
 }
 
-static void connection_on_drain(void *data)
+static void grpc_connection_on_drain(void *data)
 {
-    connection_flush(data);
+    grpc_connection_flush(data);
 }
 
 /* ---- answers ---- */
 
 /* The bytes of the answer, as HTTP/2 has room for them. */
-static ssize_t call_on_room(nghttp2_session *h2, int32_t stream, uint8_t *buffer, size_t len,
-                            uint32_t *flags, nghttp2_data_source *source, void *data)
+static ssize_t grpc_call_on_room(nghttp2_session *h2, int32_t stream, uint8_t *buffer, size_t len,
+                                 uint32_t *flags, nghttp2_data_source *source, void *data)
 {
     struct grpc_call *call = source->ptr;
 
@@ -134,22 +134,22 @@ static ssize_t call_on_room(nghttp2_session *h2, int32_t stream, uint8_t *buffer
 }
 
 /* Send the head if it is not sent, else what follows it. */
-static void call_go_on(struct grpc_call *call)
+static void grpc_call_go_on(struct grpc_call *call)
 {
     nghttp2_session *h2 = call->connection->session.h2;
     const nghttp2_nv head[] = { grpc_header(":status", "200"),
                                 grpc_header("content-type", "application/grpc") };
-    const nghttp2_data_provider body = { .source.ptr = call, .read_callback = call_on_room };
+    const nghttp2_data_provider body = { .source.ptr = call, .read_callback = grpc_call_on_room };
 
     if (call->is_answered)
         (void)nghttp2_session_resume_data(h2, call->stream);
     else if (nghttp2_submit_response(h2, call->stream, head, AQ_COUNT(head), &body) != 0)
         defer_start(call->connection->closing, 0);
     call->is_answered = true;
-    connection_flush(call->connection);
+    grpc_connection_flush(call->connection);
 }
 
-static void call_end(struct grpc_call *call, enum grpc_status status, const char *text)
+static void grpc_call_end(struct grpc_call *call, enum grpc_status status, const char *text)
 {
     call->is_over = true;
     call->on_gone = NULL;
@@ -164,7 +164,7 @@ void grpc_call_on_gone(struct grpc_call *call, void (*on_gone)(void *data), void
 }
 
 /* False if memory is short: the call has failed then. */
-static bool call_put(struct grpc_call *call, const ProtobufCMessage *message)
+static bool grpc_call_put(struct grpc_call *call, const ProtobufCMessage *message)
 {
     struct strbuf *place = call->sent == call->out.len ? &call->out : &call->next;
 
@@ -176,36 +176,36 @@ static bool call_put(struct grpc_call *call, const ProtobufCMessage *message)
 
 void grpc_call_send(struct grpc_call *call, const ProtobufCMessage *message)
 {
-    if (call_put(call, message))
-        call_go_on(call);
+    if (grpc_call_put(call, message))
+        grpc_call_go_on(call);
     else
         defer_start(call->connection->closing, 0);
 }
 
 void grpc_call_reply(struct grpc_call *call, const ProtobufCMessage *message)
 {
-    if (!call_put(call, message)) {
+    if (!grpc_call_put(call, message)) {
         grpc_call_fail(call, GRPC_RESOURCE_EXHAUSTED, "out of memory");
         return;
     }
-    call_end(call, GRPC_OK, "");
-    call_go_on(call);
+    grpc_call_end(call, GRPC_OK, "");
+    grpc_call_go_on(call);
 }
 
 void grpc_call_fail(struct grpc_call *call, enum grpc_status status, const char *text)
 {
     strbuf_done(&call->next);
     strbuf_truncate(&call->out, call->sent);
-    call_end(call, status, text);
-    call_go_on(call);
+    grpc_call_end(call, status, text);
+    grpc_call_go_on(call);
 }
 
 /* What is no gRPC is told so by HTTP alone. */
-static void call_refuse(struct grpc_call *call, const char *http_status)
+static void grpc_call_refuse(struct grpc_call *call, const char *http_status)
 {
     const nghttp2_nv head[] = { grpc_header(":status", http_status) };
 
-    call_end(call, GRPC_INTERNAL, "");
+    grpc_call_end(call, GRPC_INTERNAL, "");
     if (nghttp2_submit_response(call->connection->session.h2, call->stream, head, AQ_COUNT(head),
                                 NULL)
         != 0)
@@ -214,7 +214,7 @@ static void call_refuse(struct grpc_call *call, const char *http_status)
 
 /* ---- requests ---- */
 
-static void call_fail_request(struct grpc_call *call, const struct aq_error *err)
+static void grpc_call_fail_request(struct grpc_call *call, const struct aq_error *err)
 {
     char text[400];
 
@@ -228,7 +228,7 @@ static void call_fail_request(struct grpc_call *call, const struct aq_error *err
 }
 
 /* The whole request has come. */
-static void call_handle(struct grpc_call *call)
+static void grpc_call_handle(struct grpc_call *call)
 {
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
     const ProtobufCMessage *request;
@@ -236,7 +236,7 @@ static void call_handle(struct grpc_call *call)
 
     call->is_handled = true;
     if (!call->is_post || !call->is_grpc) {
-        call_refuse(call, call->is_post ? "415" : "405");
+        grpc_call_refuse(call, call->is_post ? "415" : "405");
         return;
     }
     if (!call->method) {
@@ -248,10 +248,10 @@ static void call_handle(struct grpc_call *call)
     if (request)
         call->method->handle(call->connection->server->data, call, request);
     else
-        call_fail_request(call, &err);
+        grpc_call_fail_request(call, &err);
 }
 
-static int call_on_begin(nghttp2_session *h2, const nghttp2_frame *frame, void *data)
+static int grpc_call_on_begin(nghttp2_session *h2, const nghttp2_frame *frame, void *data)
 {
     struct grpc_connection *c = data;
     struct grpc_call *call;
@@ -270,14 +270,14 @@ static int call_on_begin(nghttp2_session *h2, const nghttp2_frame *frame, void *
     return nghttp2_session_set_stream_user_data(h2, call->stream, call);
 }
 
-static bool header_is(const uint8_t *text, size_t len, const char *what)
+static bool server_header_is(const uint8_t *text, size_t len, const char *what)
 {
     return strlen(what) == len && memcmp(text, what, len) == 0;
 }
 
-static int call_on_header(nghttp2_session *h2, const nghttp2_frame *frame, const uint8_t *name,
-                          size_t name_len, const uint8_t *value, size_t len, uint8_t flags,
-                          void *data)
+static int grpc_call_on_header(nghttp2_session *h2, const nghttp2_frame *frame, const uint8_t *name,
+                               size_t name_len, const uint8_t *value, size_t len, uint8_t flags,
+                               void *data)
 {
     static const char type[] = "application/grpc";
     struct grpc_call *call = nghttp2_session_get_stream_user_data(h2, frame->hd.stream_id);
@@ -286,18 +286,18 @@ static int call_on_header(nghttp2_session *h2, const nghttp2_frame *frame, const
     (void)flags;
     if (!call || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0;
-    if (header_is(name, name_len, ":method"))
-        call->is_post = header_is(value, len, "POST");
-    else if (header_is(name, name_len, "content-type"))
+    if (server_header_is(name, name_len, ":method"))
+        call->is_post = server_header_is(value, len, "POST");
+    else if (server_header_is(name, name_len, "content-type"))
         call->is_grpc = len >= sizeof(type) - 1 && memcmp(value, type, sizeof(type) - 1) == 0;
-    else if (header_is(name, name_len, ":path"))
+    else if (server_header_is(name, name_len, ":path"))
         for (const struct grpc_method *m = c->server->methods; m->path; m++)
-            call->method = header_is(value, len, m->path) ? m : call->method;
+            call->method = server_header_is(value, len, m->path) ? m : call->method;
     return 0;
 }
 
-static int call_on_data(nghttp2_session *h2, uint8_t flags, int32_t stream, const uint8_t *bytes,
-                        size_t len, void *data)
+static int grpc_call_on_data(nghttp2_session *h2, uint8_t flags, int32_t stream,
+                             const uint8_t *bytes, size_t len, void *data)
 {
     struct grpc_call *call = nghttp2_session_get_stream_user_data(h2, stream);
     struct aq_error err = { 0 };
@@ -307,35 +307,35 @@ static int call_on_data(nghttp2_session *h2, uint8_t flags, int32_t stream, cons
     if (!call || call->is_handled || grpc_message_feed(&call->request, bytes, len, &err) == 0)
         return 0;
     call->is_handled = true;
-    call_fail_request(call, &err);
+    grpc_call_fail_request(call, &err);
     return 0;
 }
 
-static int call_on_frame(nghttp2_session *h2, const nghttp2_frame *frame, void *data)
+static int grpc_call_on_frame(nghttp2_session *h2, const nghttp2_frame *frame, void *data)
 {
     struct grpc_call *call = nghttp2_session_get_stream_user_data(h2, frame->hd.stream_id);
 
     (void)data;
     if (call && !call->is_handled && frame->hd.flags & NGHTTP2_FLAG_END_STREAM
         && (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA))
-        call_handle(call);
+        grpc_call_handle(call);
     return 0;
 }
 
-static int call_on_close(nghttp2_session *h2, int32_t stream, uint32_t code, void *data)
+static int grpc_call_on_close(nghttp2_session *h2, int32_t stream, uint32_t code, void *data)
 {
     struct grpc_call *call = nghttp2_session_get_stream_user_data(h2, stream);
 
     (void)code;
     (void)data;
     if (call)
-        call_free(call);
+        grpc_call_free(call);
     return 0;
 }
 
 /* ---- the server ---- */
 
-static int connection_open(struct grpc_connection *c)
+static int grpc_connection_open(struct grpc_connection *c)
 {
     const nghttp2_settings_entry settings[] = {
         { NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, GRPC_CALLS_MAX },
@@ -346,11 +346,11 @@ static int connection_open(struct grpc_connection *c)
 
     if (nghttp2_session_callbacks_new(&callbacks) != 0)
         return -ENOMEM;
-    nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, call_on_begin);
-    nghttp2_session_callbacks_set_on_header_callback(callbacks, call_on_header);
-    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, call_on_data);
-    nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, call_on_frame);
-    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, call_on_close);
+    nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, grpc_call_on_begin);
+    nghttp2_session_callbacks_set_on_header_callback(callbacks, grpc_call_on_header);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, grpc_call_on_data);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, grpc_call_on_frame);
+    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, grpc_call_on_close);
     r = grpc_session_open(&c->session, true, callbacks, c, settings, AQ_COUNT(settings));
     nghttp2_session_callbacks_del(callbacks);
     return r;
@@ -358,9 +358,9 @@ static int connection_open(struct grpc_connection *c)
 
 static void server_on_waiting(struct listener *listener, void *data)
 {
-    static const struct stream_ops ops = { .on_read = connection_on_read,
-                                           .on_end = connection_on_end,
-                                           .on_drain = connection_on_drain };
+    static const struct stream_ops ops = { .on_read = grpc_connection_on_read,
+                                           .on_end = grpc_connection_on_end,
+                                           .on_drain = grpc_connection_on_drain };
     struct grpc_server *server = data;
     struct grpc_connection *c = calloc(1, sizeof(*c));
     struct stream *stream;
@@ -375,9 +375,9 @@ static void server_on_waiting(struct listener *listener, void *data)
     list_init(&c->calls);
     list_add(&server->connections, &c->link);
     server->count++;
-    c->closing = defer_new(server->loop, connection_on_closing, c);
-    if (!c->closing || server->count > GRPC_CONNECTIONS_MAX || connection_open(c) < 0)
-        connection_free(c);
+    c->closing = defer_new(server->loop, grpc_connection_on_closing, c);
+    if (!c->closing || server->count > GRPC_CONNECTIONS_MAX || grpc_connection_open(c) < 0)
+        grpc_connection_free(c);
 }
 
 int grpc_server_new(const struct grpc_server_conf *conf, struct grpc_server **ret,
@@ -409,7 +409,7 @@ void grpc_server_free(struct grpc_server *server)
     if (!server)
         return;
     LIST_FOREACH(link, &server->connections)
-        connection_free(LIST_ENTRY(link, struct grpc_connection, link));
+        grpc_connection_free(LIST_ENTRY(link, struct grpc_connection, link));
     listener_close(server->listener);
     free(server);
 }

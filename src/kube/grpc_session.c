@@ -44,14 +44,16 @@ int grpc_session_flush(struct grpc_session *session)
 {
     const uint8_t *bytes;
     ssize_t len = 1;
+    int r = 0;
 
     if (session->is_reading)
         return 0;
-    while (stream_queued(session->stream) < GRPC_QUEUE_MAX
+    while (r == 0 && stream_queued(session->stream) < GRPC_QUEUE_MAX
            && (len = nghttp2_session_mem_send(session->h2, &bytes)) > 0)
-        if (stream_write(session->stream, bytes, (size_t)len) < 0)
-            return -EPROTO;
-    if (len < 0)
+        r = stream_write(session->stream, bytes, (size_t)len);
+    if (r == -EPIPE)
+        return 0; /* the stream's end says why */
+    if (r < 0 || len < 0)
         return -EPROTO;
     if (stream_queued(session->stream) >= GRPC_QUEUE_MAX)
         stream_pause(session->stream); /* it shall read before it asks more */

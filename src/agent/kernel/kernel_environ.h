@@ -3,7 +3,7 @@
  *
  * Later ones win: a few defaults; what the image and the user ask for, without a choice
  * of devices that the session was not granted (model/device_variable.h); what its
- * accelerators need, and what they are (accel/gpu_variables.h); the variables that
+ * accelerators need, and what they are (accelhost/gpu_variables.h); the variables that
  * programs made for Backend.AI look for.
  */
 #ifndef AQ_AGENT_KERNEL_KERNEL_ENVIRON_H

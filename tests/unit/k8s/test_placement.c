@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which card a container's ids are of, whatever the kubelet asks first. */
+#include "testing.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "k8s/placement.h"
+
+#define M RESOURCE_MEMORY
+#define C RESOURCE_COMPUTE
+#define SEC INT64_C(1000000)
+
+struct scene {
+    struct card cards[3];
+    struct placement placement;
+    bool taken[3][2][100]; /* the kubelet's books */
+    int64_t now;
+};
+
+static void scene_init(struct scene *s, uint32_t a, uint32_t b, uint32_t c)
+{
+    const uint32_t memory[3] = { a, b, c };
+
+    memset(s, 0, sizeof(*s));
+    for (size_t i = 0; i < 3; i++) {
+        s->cards[i] = (struct card){ .is_healthy = true, .units = { memory[i], 100 } };
+        (void)snprintf(s->cards[i].id, sizeof(s->cards[i].id), "GPU_%zu", i);
+        memcpy(s->cards[i].free, s->cards[i].units, sizeof(s->cards[i].free));
+    }
+    s->placement.cards = (struct cards){ .items = s->cards, .count = 3 };
+    s->now = 100 * SEC;
+}
+
+static char *new_id(const struct scene *s, size_t card, uint32_t unit)
+{
+    char *id = calloc(1, KUBELET_ID_MAX + 1);
+
+    device_id_write(s->cards[card].id, unit, id);
+    return id;
+}
+
+/* As the kubelet does: prefer of what is free, then Allocate. The card, or -errno. */
+static int take(struct scene *s, enum resource_kind kind, int32_t size)
+{
+    char *ids[300], *chosen[300];
+    struct placement_wish wish = { .available = ids, .size = size };
+    const struct card *card;
+    struct aq_error err = { 0 };
+    int r;
+
+    for (size_t i = 0; i < 3; i++)
+        for (uint32_t unit = 0; unit < s->cards[i].units[kind]; unit++)
+            if (!s->taken[i][kind][unit])
+                ids[wish.available_count++] = new_id(s, i, unit);
+    r = placement_prefer(&s->placement, kind, &wish, s->now, chosen, &err);
+    if (r == 0)
+        r = placement_accept(&s->placement, kind, chosen, (size_t)size, s->now, &card, &err);
+    for (int32_t i = 0; r == 0 && i < size; i++) {
+        size_t len;
+        uint32_t unit;
+
+        assert_true(device_id_read(chosen[i], &len, &unit));
+        s->taken[card - s->cards][kind][unit] = true;
+    }
+    for (size_t i = 0; i < wish.available_count; i++)
+        free(ids[i]);
+    return r < 0 ? r : (int)(card - s->cards);
+}
+
+static void test_the_second_resource_follows_the_first(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    scene_init(&s, 8, 16, 24);
+    assert_int_equal(take(&s, M, 16), 1); /* the smallest that is large enough */
+    assert_int_equal(take(&s, C, 50), 1);
+    assert_int_equal(take(&s, C, 10), 0); /* card 1 has no memory for it */
+    assert_int_equal(take(&s, M, 9), -ENOSPC);
+    assert_int_equal(take(&s, M, 2), 0);
+    s.now += PLACEMENT_PAIR_USEC + 1;
+    assert_int_equal(take(&s, M, 24), 2);
+    assert_int_equal(take(&s, C, 100), 2);
+}
+
+static void test_a_card_that_has_none_of_the_other_is_the_last_choice(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    scene_init(&s, 8, 16, 24);
+    assert_int_equal(take(&s, M, 1), 0);
+    assert_int_equal(take(&s, C, 100), 0);
+    assert_int_equal(take(&s, M, 4), 0); /* as the container's whose compute was the last */
+    s.now += PLACEMENT_PAIR_USEC + 1;
+    assert_int_equal(take(&s, M, 3), 1); /* card 0 has 3, and no compute for it */
+    assert_int_equal(take(&s, C, 50), 1);
+}
+
+static void test_memory_alone_is_another_container_s_next(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    scene_init(&s, 8, 8, 8);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(take(&s, M, 5), i);
+        assert_int_equal(take(&s, M, 3), i);
+    }
+    /* later its compute can be anywhere, right after only where the last memory is */
+    s.now += PLACEMENT_PAIR_USEC + 1;
+    assert_int_equal(take(&s, C, 60), 0);
+    assert_int_equal(take(&s, C, 60), 1);
+}
+
+static void test_what_is_to_be_kept_decides(void **state)
+{
+    struct scene s;
+    char one[] = "GPU_2_7", two[] = "GPU_2_9", three[] = "GPU_1_0", *must[] = { one, two },
+         *available[] = { three, two, one }, *chosen[3];
+    struct placement_wish wish = {
+        .available = available, .available_count = 3, .must = must, .must_count = 1, .size = 2
+    };
+    struct aq_error err = { 0 };
+
+    (void)state;
+    scene_init(&s, 8, 8, 16);
+    assert_int_equal(placement_prefer(&s.placement, M, &wish, s.now, chosen, &err), 0);
+    assert_ptr_equal(chosen[0], one);
+    assert_ptr_equal(chosen[1], two);
+    wish.size = 3;
+    assert_int_equal(placement_prefer(&s.placement, M, &wish, s.now, chosen, &err), -ENOSPC);
+    must[1] = three;
+    wish.must_count = 2;
+    assert_int_equal(placement_prefer(&s.placement, M, &wish, s.now, chosen, &err), -ENOSPC);
+    assert_non_null(strstr(err.text, "two cards, GPU_2 and GPU_1"));
+    wish.size = 1;
+    wish.must_count = 1;
+    must[0] = (char[]){ "x" };
+    assert_int_equal(placement_prefer(&s.placement, M, &wish, s.now, chosen, &err), -EINVAL);
+}
+
+static void test_ids(void **state)
+{
+    static const struct {
+        const char *id;
+        bool is_good;
+    } rows[] = {
+        { "GPU_0", true },
+        { "GPU_9999", true },
+        { "a_b_7", true },
+        { "GPU_10000", false },
+        { "GPU_", false },
+        { "_1", false },
+        { "", false },
+        { "GPU", false },
+        { "GPU_01", false },
+        { "GPU_+1", false },
+        { "GPU_1 ", false },
+        { "GPU_00", false },
+        { "0123456789012345678901234567890123456789012345678901234567_1", true },
+        { "01234567890123456789012345678901234567890123456789012345678_1", false },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        size_t len;
+        uint32_t unit;
+
+        assert_row(device_id_read(rows[i].id, &len, &unit) == rows[i].is_good, "%s", rows[i].id);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_second_resource_follows_the_first),
+        cmocka_unit_test(test_a_card_that_has_none_of_the_other_is_the_last_choice),
+        cmocka_unit_test(test_memory_alone_is_another_container_s_next),
+        cmocka_unit_test(test_what_is_to_be_kept_decides),
+        cmocka_unit_test(test_ids),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
