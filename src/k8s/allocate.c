@@ -3,7 +3,9 @@
  *
  * Everything comes with memory: who asks for compute alone gets no GPU. What is for the card comes
  * from its accelerator plugin, and in front of its driver our library, which gives nothing of the
- * card before it has its limits from the socket.
+ * card before it has its limits from the socket. What a plugin said is good until it describes
+ * something else, or is due to be asked for that: many pods may start at once, and a driver may
+ * take its time.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,6 +22,7 @@ typedef V1beta1__ContainerAllocateResponse__EnvsEntry env_t;
 /* An Allocate whose card's plugin is asked. */
 struct allocation {
     struct resource *resource;
+    char card[DEVICE_CARD_MAX + 1];
     struct grpc_call *call;
     struct accel_call *asked;
 };
@@ -106,23 +109,46 @@ static void allocate_reply(struct grpc_call *call, response_t *part)
     grpc_call_reply(call, &response.base);
 }
 
+static void allocate_give(const struct resource *resource, struct grpc_call *call,
+                          const struct accel_attachment *attachment)
+{
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    response_t part = V1BETA1__CONTAINER_ALLOCATE_RESPONSE__INIT;
+
+    if (allocate_fill(&part, &resource->plugin->files, attachment, &arena))
+        allocate_reply(call, &part);
+    else
+        grpc_call_fail(call, GRPC_RESOURCE_EXHAUSTED, "out of memory");
+}
+
+static void allocation_refuse(const struct resource *resource, struct grpc_call *call,
+                              const struct aq_error *err)
+{
+    log_warning("%s: %s", resource->name, err->text);
+    placement_forget(&resource->plugin->placement);
+    grpc_call_fail(call, resource_status(err), err->text);
+}
+
 /* ---- the card's plugin ---- */
 
 static void allocation_on_attached(void *data, struct accel_attachment *attachment,
                                    const struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) struct allocation *allocation = data;
-    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
-    response_t part = V1BETA1__CONTAINER_ALLOCATE_RESPONSE__INIT;
     const struct resource *resource = allocation->resource;
+    struct card *card = cards_find(&resource->plugin->placement.cards, allocation->card,
+                                   strlen(allocation->card));
 
     if (!attachment) {
-        log_warning("%s: %s", resource->name, err->text);
-        grpc_call_fail(allocation->call, resource_status(err), err->text);
-    } else if (allocate_fill(&part, &resource->plugin->files, attachment, &arena)) {
-        allocate_reply(allocation->call, &part);
-    } else {
-        grpc_call_fail(allocation->call, GRPC_RESOURCE_EXHAUSTED, "out of memory");
+        allocation_refuse(resource, allocation->call, err);
+        return;
+    }
+    allocate_give(resource, allocation->call, attachment);
+    if (card) {
+        accel_attachment_done(&card->attachment);
+        card->attachment = *attachment;
+        card->attached_usec = clock_monotonic_usec();
+        *attachment = (struct accel_attachment){ .devices = NULL };
     }
 }
 
@@ -135,25 +161,28 @@ static void allocation_on_gone(void *data)
     free(allocation);
 }
 
-static int allocation_begin(struct resource *resource, struct grpc_call *call,
-                            const struct card *card, struct aq_error *err)
+static void allocation_begin(struct resource *resource, struct grpc_call *call,
+                             const struct card *card)
 {
     AQ_CLEANUP(alloc_grant_donep) struct alloc_grant grant = { .items = NULL };
     struct allocation *allocation = calloc(1, sizeof(*allocation));
+    struct aq_error err = { 0 };
     int r = allocation ? alloc_grant_add(&grant, card->slot_name, card->slot_type, card->id,
-                                         strlen(card->id), card->amount, err)
-                       : aq_fail_oom(err);
+                                         strlen(card->id), card->amount, &err)
+                       : aq_fail_oom(&err);
 
     if (r == 0) {
         *allocation = (struct allocation){ .resource = resource, .call = call };
+        memcpy(allocation->card, card->id, sizeof(allocation->card));
         r = accel_attach(resource->plugin->accel, &grant, allocation_on_attached, allocation,
-                         &allocation->asked, err);
+                         &allocation->asked, &err);
     }
-    if (r < 0)
-        free(allocation);
-    else
+    if (r == 0) {
         grpc_call_on_gone(call, allocation_on_gone, allocation);
-    return r;
+        return;
+    }
+    free(allocation);
+    allocation_refuse(resource, call, &err);
 }
 
 void resource_allocate(struct resource *resource, struct grpc_call *call,
@@ -164,6 +193,7 @@ void resource_allocate(struct resource *resource, struct grpc_call *call,
     const V1beta1__ContainerAllocateRequest *of;
     const struct card *card;
     struct aq_error err = { 0 };
+    int64_t now = clock_monotonic_usec();
     int r;
 
     if (request->n_container_requests != 1) {
@@ -171,14 +201,15 @@ void resource_allocate(struct resource *resource, struct grpc_call *call,
         return;
     }
     of = request->container_requests[0];
-    r = placement_accept(&resource->plugin->placement, resource->kind, of->ids, of->n_ids,
-                         clock_monotonic_usec(), &card, &err);
-    if (r == 0 && resource->kind == RESOURCE_MEMORY)
-        r = allocation_begin(resource, call, card, &err);
-    else if (r == 0)
+    r = placement_accept(&resource->plugin->placement, resource->kind, of->ids, of->n_ids, now,
+                         &card, &err);
+    if (r < 0)
+        allocation_refuse(resource, call, &err);
+    else if (resource->kind == RESOURCE_COMPUTE)
         allocate_reply(call, &nothing);
-    if (r < 0) {
-        log_warning("%s: %s", resource->name, err.text);
-        grpc_call_fail(call, resource_status(&err), err.text);
-    }
+    else if (card->attached_usec
+             && now - card->attached_usec < resource->plugin->settings->accel.rescan_usec)
+        allocate_give(resource, call, &card->attachment);
+    else
+        allocation_begin(resource, call, card);
 }

@@ -14,6 +14,8 @@
 
 void cards_done(struct cards *cards)
 {
+    for (size_t i = 0; i < cards->count; i++)
+        accel_attachment_done(&cards->items[i].attachment);
     free(cards->items);
     *cards = (struct cards){ .items = NULL };
 }

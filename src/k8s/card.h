@@ -17,6 +17,8 @@ struct card {
     bool is_healthy;
     uint32_t units[RESOURCE_KINDS];
     uint32_t free[RESOURCE_KINDS]; /* as last heard of the kubelet: it does not say what it frees */
+    struct accel_attachment attachment; /* what a container needs for it, as the plugin said ... */
+    int64_t attached_usec;              /* ... at this monotonic time; 0 = never */
 };
 
 /* Zero-initialise. In the order of the plugins. */
@@ -30,7 +32,7 @@ struct card_units {
     int64_t compute_units;
 };
 
-/* Replace *cards by what the plugins have now; what a card of the same id had free stays known. Only
+/* Replace *cards by what the plugins have now; of a card of the same id stays what it had free. Only
  * whole cards that libaliquot-gpu can hold containers to parts of. -ENOMEM.
  */
 int cards_read(const struct accel *accel, const struct card_units *units, struct cards *cards,

@@ -67,12 +67,11 @@ static bool placement_is_better(const struct card *a, const struct card *b, enum
     return strcmp(a->id, b->id) < 0;
 }
 
-/* The card on which a container already has ids that it is to keep; *ret NULL = it has none. */
+/* The card on which a container already has ids that it is to keep; *ret stays if it has none. */
 static int placement_kept(const struct placement *p, enum resource_kind kind,
                           const struct placement_wish *wish, const struct card **ret,
                           struct aq_error *err)
 {
-    *ret = NULL;
     for (size_t i = 0; i < wish->must_count; i++) {
         uint32_t unit;
         const struct card *card = placement_find(p, kind, wish->must[i], &unit);
@@ -132,7 +131,7 @@ int placement_prefer(struct placement *p, enum resource_kind kind,
                      struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char **units = NULL;
-    const struct card *card;
+    const struct card *card = NULL;
     int r = placement_count(p, kind, wish, err);
 
     if (r == 0)
@@ -215,4 +214,9 @@ int placement_accept(struct placement *p, enum resource_kind kind, char *const *
     memcpy(p->card, card->id, sizeof(p->card));
     *ret = card;
     return 0;
+}
+
+void placement_forget(struct placement *p)
+{
+    p->card[0] = '\0';
 }

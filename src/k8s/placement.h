@@ -48,4 +48,7 @@ int placement_prefer(struct placement *placement, enum resource_kind kind,
 int placement_accept(struct placement *placement, enum resource_kind kind, char *const *ids,
                      size_t count, int64_t now_usec, const struct card **ret, struct aq_error *err);
 
+/* The container was refused after all: what comes next is another's. */
+void placement_forget(struct placement *placement);
+
 #endif

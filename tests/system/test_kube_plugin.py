@@ -203,6 +203,17 @@ def test_a_sick_card_is_told_and_gets_nothing():
         memory.allocate(ids(1, [0]))
 
 
+def test_what_a_card_s_plugin_cannot_attach_is_refused_and_forgotten():
+    with running() as node:
+        memory, compute = node.plugin(MEMORY), node.plugin(COMPUTE)
+        node.write('simulator = "/nowhere"\nsimulated_card = "/nowhere/card"\n'
+                   + mock([(0, "8g", 0), (1, "8g", 0)]))
+        memory.wait(lambda shown: shown[ids(1, [0])[0]].topology.nodes[0].ID == 0, "the change")
+        status, text = code(memory.allocate, ids(0, [0]))
+        assert status == "FAILED_PRECONDITION" and "simulator" in text
+        compute.allocate(ids(1, range(50)))  # of another container
+
+
 def test_a_card_that_is_gone_is_unhealthy_and_a_new_one_comes():
     with running() as node:
         node.write(mock([(0, "8g", 0), (2, "8g", 0)]))
