@@ -8,24 +8,48 @@
  * take its time.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "k8s/plugin_internal.h"
+#include "k8s/pod_resources.h"
 #include "kube/deviceplugin.pb-c.h"
 
 typedef V1beta1__ContainerAllocateResponse response_t;
 typedef V1beta1__ContainerAllocateResponse__EnvsEntry env_t;
 
-/* An Allocate whose card's plugin is asked. */
+/* An Allocate for which somebody is asked: the kubelet, or the card's plugin. */
 struct allocation {
     struct resource *resource;
-    char card[DEVICE_CARD_MAX + 1];
     struct grpc_call *call;
+    struct arena arena; /* of 'ids' */
+    char **ids;
+    size_t count;
+    struct pod_resources *listing;
+    char card[DEVICE_CARD_MAX + 1];
     struct accel_call *asked;
 };
+
+static void allocate_decide(struct resource *resource, struct grpc_call *call, char *const *ids,
+                            size_t count);
+
+static void allocation_free(struct allocation *allocation)
+{
+    pod_resources_cancel(allocation->listing);
+    accel_cancel(allocation->asked);
+    arena_done(&allocation->arena);
+    free(allocation);
+}
+AQ_DEFINE_CLEANUP(struct allocation, allocation_free)
+
+/* The kubelet waits no more. */
+static void allocation_on_gone(void *data)
+{
+    allocation_free(data);
+}
 
 /* ---- the answer ---- */
 
@@ -134,11 +158,12 @@ static void allocation_refuse(const struct resource *resource, struct grpc_call 
 static void allocation_on_attached(void *data, struct accel_attachment *attachment,
                                    const struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) struct allocation *allocation = data;
+    AQ_CLEANUP(allocation_freep) struct allocation *allocation = data;
     const struct resource *resource = allocation->resource;
     struct card *card = cards_find(&resource->plugin->placement.cards, allocation->card,
                                    strlen(allocation->card));
 
+    allocation->asked = NULL;
     if (!attachment) {
         allocation_refuse(resource, allocation->call, err);
         return;
@@ -150,15 +175,6 @@ static void allocation_on_attached(void *data, struct accel_attachment *attachme
         card->attached_usec = clock_monotonic_usec();
         *attachment = (struct accel_attachment){ .devices = NULL };
     }
-}
-
-/* The kubelet waits no more. */
-static void allocation_on_gone(void *data)
-{
-    struct allocation *allocation = data;
-
-    accel_cancel(allocation->asked);
-    free(allocation);
 }
 
 static void allocation_begin(struct resource *resource, struct grpc_call *call,
@@ -173,7 +189,7 @@ static void allocation_begin(struct resource *resource, struct grpc_call *call,
 
     if (r == 0) {
         *allocation = (struct allocation){ .resource = resource, .call = call };
-        memcpy(allocation->card, card->id, sizeof(allocation->card));
+        (void)snprintf(allocation->card, sizeof(allocation->card), "%s", card->id);
         r = accel_attach(resource->plugin->accel, &grant, allocation_on_attached, allocation,
                          &allocation->asked, &err);
     }
@@ -181,29 +197,69 @@ static void allocation_begin(struct resource *resource, struct grpc_call *call,
         grpc_call_on_gone(call, allocation_on_gone, allocation);
         return;
     }
-    free(allocation);
+    if (allocation)
+        allocation_free(allocation);
     allocation_refuse(resource, call, &err);
 }
 
-void resource_allocate(struct resource *resource, struct grpc_call *call,
-                       const ProtobufCMessage *message)
+/* ---- which container has had the last ids ---- */
+
+static void allocation_on_settled(void *data)
 {
-    const V1beta1__AllocateRequest *request = (const void *)message;
+    AQ_CLEANUP(allocation_freep) struct allocation *allocation = data;
+
+    allocation->listing = NULL;
+    grpc_call_on_gone(allocation->call, NULL, NULL);
+    allocate_decide(allocation->resource, allocation->call, allocation->ids, allocation->count);
+}
+
+static int allocation_copy_ids(struct allocation *allocation, char *const *ids, size_t count)
+{
+    allocation->ids = arena_array(&allocation->arena, count, sizeof(*ids));
+    for (size_t i = 0; allocation->ids && i < count; i++)
+        if (!(allocation->ids[allocation->count++] = arena_strdup(&allocation->arena, ids[i])))
+            return -ENOMEM;
+    return allocation->ids ? 0 : -ENOMEM;
+}
+
+static void allocation_settle(struct resource *resource, struct grpc_call *call, char *const *ids,
+                              size_t count)
+{
+    struct allocation *allocation = calloc(1, sizeof(*allocation));
+    struct aq_error err = { 0 };
+
+    if (!allocation || allocation_copy_ids(allocation, ids, count) < 0) {
+        (void)aq_fail_oom(&err);
+    } else {
+        allocation->resource = resource;
+        allocation->call = call;
+        grpc_call_on_gone(call, allocation_on_gone, allocation);
+        if (pod_resources_settle(resource->plugin, allocation_on_settled, allocation,
+                                 &allocation->listing, &err)
+            == 0)
+            return;
+        grpc_call_on_gone(call, NULL, NULL);
+    }
+    if (allocation)
+        allocation_free(allocation);
+    allocation_refuse(resource, call, &err);
+}
+
+/* ---- the call ---- */
+
+static void allocate_decide(struct resource *resource, struct grpc_call *call, char *const *ids,
+                            size_t count)
+{
     response_t nothing = V1BETA1__CONTAINER_ALLOCATE_RESPONSE__INIT;
-    const V1beta1__ContainerAllocateRequest *of;
     const struct card *card;
     struct aq_error err = { 0 };
     int64_t now = clock_monotonic_usec();
-    int r;
+    int r = placement_accept(&resource->plugin->placement, resource->kind, ids, count, now, &card,
+                             &err);
 
-    if (request->n_container_requests != 1) {
-        grpc_call_fail(call, GRPC_INVALID_ARGUMENT, "not the ids of one container");
-        return;
-    }
-    of = request->container_requests[0];
-    r = placement_accept(&resource->plugin->placement, resource->kind, of->ids, of->n_ids, now,
-                         &card, &err);
-    if (r < 0)
+    if (r == -EAGAIN)
+        allocation_settle(resource, call, ids, count);
+    else if (r < 0)
         allocation_refuse(resource, call, &err);
     else if (resource->kind == RESOURCE_COMPUTE)
         allocate_reply(call, &nothing);
@@ -212,4 +268,16 @@ void resource_allocate(struct resource *resource, struct grpc_call *call,
         allocate_give(resource, call, &card->attachment);
     else
         allocation_begin(resource, call, card);
+}
+
+void resource_allocate(struct resource *resource, struct grpc_call *call,
+                       const ProtobufCMessage *message)
+{
+    const V1beta1__AllocateRequest *request = (const void *)message;
+
+    if (request->n_container_requests == 1)
+        allocate_decide(resource, call, request->container_requests[0]->ids,
+                        request->container_requests[0]->n_ids);
+    else
+        grpc_call_fail(call, GRPC_INVALID_ARGUMENT, "not the ids of one container");
 }

@@ -3,6 +3,7 @@
 #include "k8s/placement.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +24,7 @@ static struct card *placement_find(const struct placement *p, enum resource_kind
     return card && *ret_unit < card->units[kind] ? card : NULL;
 }
 
-static enum resource_kind placement_other(enum resource_kind kind)
+enum resource_kind placement_other(enum resource_kind kind)
 {
     return kind == RESOURCE_MEMORY ? RESOURCE_COMPUTE : RESOURCE_MEMORY;
 }
@@ -92,7 +93,7 @@ static const struct card *placement_choose(const struct placement *p, enum resou
 {
     const struct card *partner = placement_partner(p, kind, now_usec), *best = NULL;
 
-    if (partner && (!p->is_pair || partner->free[kind] >= size))
+    if (partner && partner->free[kind] >= size)
         return partner;
     for (size_t i = 0; i < p->cards.count; i++) {
         const struct card *card = &p->cards.items[i];
@@ -149,11 +150,9 @@ int placement_prefer(struct placement *p, enum resource_kind kind,
         return aq_fail_oom(err);
     if (card && placement_take(p, kind, wish, card, units, ret))
         return 0;
-    return card ? aq_fail(err, ENOSPC,
-                          "card %s, on which the container is, has fewer than %d of %s free",
-                          card->id, (int)wish->size, kind_names[kind])
-                : aq_fail(err, ENOSPC, "no card has %d of %s free", (int)wish->size,
-                          kind_names[kind]);
+    return aq_fail(err, ENOSPC, "no card has %d of %s free%s%s", (int)wish->size, kind_names[kind],
+                   card ? " besides what the container has: it is to stay on " : "",
+                   card ? card->id : "");
 }
 
 /* ---- what is given ---- */
@@ -201,7 +200,9 @@ int placement_accept(struct placement *p, enum resource_kind kind, char *const *
         return -err->code;
     if (!card->is_healthy)
         return aq_fail(err, ENODEV, "card %s is unhealthy", card->id);
-    if (partner && !p->is_pair && partner != card)
+    if (partner && partner != card && !p->is_certain)
+        return aq_fail(err, EAGAIN, "it is not known what else the container of '%s' has", p->id);
+    if (partner && partner != card && !p->is_pair)
         return aq_fail(err, EXDEV,
                        "%s on card %s and %s on card %s cannot be one container's: "
                        "%s has too little of %s left",
@@ -209,11 +210,22 @@ int placement_accept(struct placement *p, enum resource_kind kind, char *const *
                        kind_names[kind]);
     card->free[kind] -= (uint32_t)AQ_MIN(count, (size_t)card->free[kind]);
     p->is_pair = partner == card && !p->is_pair;
+    p->is_certain = false;
     p->kind = kind;
     p->usec = now_usec;
     memcpy(p->card, card->id, sizeof(p->card));
+    (void)snprintf(p->id, sizeof(p->id), "%s", ids[0]);
     *ret = card;
     return 0;
+}
+
+void placement_settle(struct placement *p, const char *id, enum placement_last last)
+{
+    if (strcmp(p->id, id) != 0)
+        return;
+    if (last != PLACEMENT_UNKNOWN)
+        p->is_pair = last == PLACEMENT_BOTH;
+    p->is_certain = true;
 }
 
 void placement_forget(struct placement *p)

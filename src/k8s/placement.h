@@ -4,9 +4,13 @@
  * The kubelet asks for each resource of a container apart, in any order, and does not say for
  * which container. But it asks for one container after the other: what comes next of the other
  * resource is of the same container, if that has both. So the second of the two goes to the card
- * of the first, and is refused on another. A container that has one alone, directly before one
- * whose other resource is asked first, cannot be told from it; what a container really has says
- * PodResources afterwards. Pure: no input, no output.
+ * of the first, and is refused on another.
+ *
+ * A container that has one resource alone, directly before one whose other resource is asked first,
+ * looks as if both calls were for one. So what comes next goes to the same card wherever there is
+ * room; where there is not, PodResources says what the last container has. Only what it cannot say
+ * may be refused without need: whether a container that has one resource is still to get the
+ * other. Pure: no input, no output.
  */
 #ifndef AQ_K8S_PLACEMENT_H
 #define AQ_K8S_PLACEMENT_H
@@ -20,11 +24,15 @@ struct placement {
     struct cards cards;
     char card[DEVICE_CARD_MAX + 1]; /* of the last Allocate; "" = none */
     enum resource_kind kind;        /* of that */
-    bool is_pair;                   /* it was the second of a container */
+    char id[KUBELET_ID_MAX + 1];    /* one of those of that */
+    bool is_pair;                   /* it was the second of a container, as it seems */
+    bool is_certain;                /* or not: it is so */
     int64_t usec;                   /* monotonic, of that */
 };
 
 void placement_done(struct placement *placement);
+
+enum resource_kind placement_other(enum resource_kind kind);
 
 struct placement_wish {
     char **available, **must; /* ids of the kubelet; 'must' are among the available */
@@ -33,9 +41,9 @@ struct placement_wish {
 };
 
 /* Ids of one card for a container: 'ret' has room for 'size' texts, which are those of the wish. The
- * card of the container's other resource; else one that has of the other resource, too, and of those
- * the one with the least left over. -EINVAL for a wish that cannot be, -ENOSPC if no card has so
- * many, -ENOMEM.
+ * card of the ids to keep; else that of the container's other resource; else one that has of the
+ * other resource, too, and of those the one with the least left over. -EINVAL for a wish that cannot
+ * be, -ENOSPC if no card has so many, -ENOMEM.
  */
 int placement_prefer(struct placement *placement, enum resource_kind kind,
                      const struct placement_wish *wish, int64_t now_usec, char **ret,
@@ -43,10 +51,15 @@ int placement_prefer(struct placement *placement, enum resource_kind kind,
 
 /* These ids are a container's now. The card, until the next placement_* or cards_* call. -EINVAL for
  * ids that are not ours or twice there, -EXDEV for several cards or another than the container's
- * other resource has, -ENODEV for one that is unhealthy.
+ * other resource has, -ENODEV for one that is unhealthy. -EAGAIN, with nothing changed, if first
+ * placement_settle() has to say what the last Allocate was.
  */
 int placement_accept(struct placement *placement, enum resource_kind kind, char *const *ids,
                      size_t count, int64_t now_usec, const struct card **ret, struct aq_error *err);
+
+/* What the container has that has this id. Nothing changes if the last Allocate is another by now. */
+enum placement_last { PLACEMENT_UNKNOWN, PLACEMENT_ONE, PLACEMENT_BOTH };
+void placement_settle(struct placement *placement, const char *id, enum placement_last last);
 
 /* The container was refused after all: what comes next is another's. */
 void placement_forget(struct placement *placement);

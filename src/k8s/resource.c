@@ -256,6 +256,7 @@ static int resource_register(struct resource *resource, const struct socket_mark
     message.resource_name = (char *)(uintptr_t)resource->name;
     message.options = &options;
     resource->kubelet = *kubelet;
+    placement_forget(&resource->plugin->placement); /* it begins anew */
     return grpc_request_send(resource->plugin->loop, &conf, &resource->registering, err);
 }
 

@@ -7,8 +7,9 @@
 
 struct settings {
     char *log_level;
-    char *kubelet; /* the folder of its socket and of plugins' */
-    char *run;     /* folder on the node of what containers are given */
+    char *kubelet;       /* the folder of its socket and of plugins' */
+    char *pod_resources; /* its socket for that */
+    char *run;           /* folder on the node of what containers are given */
     char *memory_name, *compute_name;
     int64_t memory_unit; /* bytes */
     int64_t compute_units;

@@ -11,7 +11,7 @@ import threading
 import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-# Of device plugin API v1beta1: name, number and type of each field. "*": repeated.
+# Of device plugin API v1beta1 and others: name, number and type of each field. "*": repeated.
 MESSAGES = {
     "Empty": [],
     "DevicePluginOptions": ["pre_start_required 1 bool",
@@ -35,6 +35,12 @@ MESSAGES = {
     "EnvsEntry": ["key 1 string", "value 2 string"],  # a map on the wire
     "ContainerAllocateResponse": ["envs 1 *EnvsEntry", "mounts 2 *Mount", "devices 3 *DeviceSpec"],
     "AllocateResponse": ["container_responses 1 *ContainerAllocateResponse"],
+    # of pod resources API v1
+    "ContainerDevices": ["resource_name 1 string", "device_ids 2 *string",
+                         "topology 3 TopologyInfo"],
+    "ContainerResources": ["name 1 string", "devices 2 *ContainerDevices", "cpu_ids 3 *int64"],
+    "PodResources": ["name 1 string", "namespace 2 string", "containers 3 *ContainerResources"],
+    "ListPodResourcesResponse": ["pod_resources 1 *PodResources"],
 }
 
 
@@ -125,6 +131,7 @@ class Kubelet:
     def __init__(self, folder, refuses=0):
         self.folder, self.refuses = folder, refuses
         self.plugins, self.registered = {}, []
+        self.containers = []  # {resource: ids} of each, as PodResources shows them
         self.changed = threading.Condition()
 
     def start(self):
@@ -139,7 +146,13 @@ class Kubelet:
         self.server = grpc.server(self.pool)
         self.server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(
             "v1beta1.Registration", {"Register": handler})])
+        lister = grpc.unary_unary_rpc_method_handler(
+            self.on_list, request_deserializer=CLASSES["Empty"].FromString,
+            response_serializer=encode)
+        self.server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(
+            "v1.PodResourcesLister", {"List": lister})])
         self.server.add_insecure_port(f"unix:{self.folder}/kubelet.sock")
+        self.server.add_insecure_port(f"unix:{self.folder}/pod-resources.sock")
         self.server.start()
 
     def on_register(self, request, context):
@@ -156,6 +169,15 @@ class Kubelet:
             self.registered.append(request.resource_name)
             self.changed.notify_all()
         return CLASSES["Empty"]()
+
+    def on_list(self, _, __):
+        answer = CLASSES["ListPodResourcesResponse"]()
+        for number, container in enumerate(self.containers):
+            pod = answer.pod_resources.add(name=f"pod{number}", namespace="default")
+            shown = pod.containers.add(name="main", cpu_ids=[1, 2])
+            for name, ids in container.items():
+                shown.devices.add(resource_name=name, device_ids=ids).topology.nodes.add(ID=1)
+        return answer
 
     def wait(self, count):
         """Until so many registrations were made since the start."""

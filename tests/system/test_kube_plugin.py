@@ -51,6 +51,7 @@ class Node(World):
         self.config.write_text(f"""\
 [kubelet]
 folder = "{self.kubelet_folder}"
+pod-resources = "{self.kubelet_folder}/pod-resources.sock"
 [plugin]
 run = "{self.folder}/run"
 [accelerators]
@@ -79,8 +80,8 @@ rescan = "0.1s"
         self.process.send_signal(signal.SIGTERM)
         assert self.process.wait(30) == 0, self.said()
         assert "Sanitizer" not in self.said(), self.said()
-        assert [path.name for path in self.kubelet_folder.iterdir() if path.is_socket()] in (
-            [], ["kubelet.sock"])
+        assert not {path.name for path in self.kubelet_folder.iterdir() if path.is_socket()} - {
+            "kubelet.sock", "pod-resources.sock"}
 
     def plugin(self, name):
         return self.kubelet.plugins[name]
@@ -120,20 +121,26 @@ class Free:
         self.node = node
         self.left = {name: set(node.plugin(name).wait(bool, name)) for name in (MEMORY, COMPUTE)}
 
-    def take(self, name, size, must=()):
+    def take(self, container, name, size, must=()):
+        """Give a container of the kubelet's list so many, those that it must have among them."""
         plugin = self.node.plugin(name)
         given = plugin.prefer(sorted(self.left[name] | set(must)), size, must)
         assert len(given) == len(set(given)) == size and set(must) <= set(given)
         assert set(given) <= self.left[name] | set(must)
         plugin.allocate(given)
         self.left[name] -= set(given)
+        container[name] = given
         return given
 
     def admit(self, *wanted):
         """Resources of one container in this order; its card."""
-        given = [id for name, size in wanted for id in self.take(name, size)]
-        assert len(cards_of(given)) == 1, given
-        return cards_of(given).pop()
+        container = {}
+        self.node.kubelet.containers.append(container)
+        for name, size in wanted:
+            self.take(container, name, size)
+        cards = cards_of(sum(container.values(), []))
+        assert len(cards) == 1, container
+        return cards.pop()
 
 
 # ---- what is offered ----
@@ -239,13 +246,15 @@ def test_both_resources_of_a_container_lie_on_one_card_in_any_order():
 def test_a_pod_of_three_containers_and_an_init_container():
     with running() as node:
         free = Free(node)
-        given = {name: free.take(name, size) for name, size in ((COMPUTE, 40), (MEMORY, 3))}
+        given, app = {}, {}
+        for name, size in ((COMPUTE, 40), (MEMORY, 3)):
+            free.take(given, name, size)
         assert len(cards_of(sum(given.values(), []))) == 1
         # the app container is given what the init container had, and more
         kept = given[MEMORY]
-        more = free.take(MEMORY, 5, must=kept)
+        more = free.take(app, MEMORY, 5, must=kept)
         assert cards_of(more) == cards_of(kept)
-        assert cards_of(free.take(COMPUTE, 50, must=given[COMPUTE])) == cards_of(kept)
+        assert cards_of(free.take(app, COMPUTE, 50, must=given[COMPUTE])) == cards_of(kept)
         # two others: one with memory alone, whose time has no limit, and one with both
         free.admit((MEMORY, 1))
         free.admit((COMPUTE, 10), (MEMORY, 1))
@@ -266,11 +275,37 @@ def test_a_container_is_not_split_over_two_cards():
     with running() as node:
         memory, compute = node.plugin(MEMORY), node.plugin(COMPUTE)
         memory.allocate(ids(0, range(4)))
-        status, text = code(compute.prefer, ids(0, range(10)) + ids(1, range(100)), 50)
-        assert status == "FAILED_PRECONDITION" and CARDS[0] in text
-        status, text = code(compute.allocate, ids(1, range(50)))
+        node.kubelet.containers = [{MEMORY: ids(0, range(4))}]
+        wanted = compute.prefer(ids(0, range(10)) + ids(1, range(100)), 50)
+        status, text = code(compute.allocate, wanted)
         assert status == "FAILED_PRECONDITION" and CARDS[0] in text and CARDS[1] in text
-        compute.allocate(ids(0, range(50)))
+        compute.allocate(wanted)  # that container is refused: of another
+
+
+def test_the_kubelet_is_asked_where_its_calls_are_ambiguous():
+    """Memory alone, then a container whose compute is asked first: not one container."""
+    with running(mock([(0, "8g", 0), (1, "9g", 0)])) as node:
+        memory, compute = node.plugin(MEMORY), node.plugin(COMPUTE)
+        memory.allocate(ids(0, range(6)))
+        compute.allocate(ids(0, range(10)))
+        node.kubelet.containers = [{MEMORY: ids(0, range(6))}, {COMPUTE: ids(0, range(10))}]
+        assert code(memory.allocate, ids(1, range(4)))[0] == "FAILED_PRECONDITION"
+        # the same calls of one container, and another after it
+        memory.allocate(ids(0, range(6)))
+        compute.allocate(ids(0, range(10)))
+        node.kubelet.containers = [{MEMORY: ids(0, range(6)), COMPUTE: ids(0, range(10))}]
+        memory.allocate(ids(1, range(4)))
+        assert "does not say" not in node.said()
+
+
+def test_without_pod_resources_a_pair_is_taken_for_one():
+    with running(ALIQUOT_KUBELET_POD_RESOURCES="/nowhere/kubelet.sock") as node:
+        memory, compute = node.plugin(MEMORY), node.plugin(COMPUTE)
+        memory.allocate(ids(0, range(6)))
+        compute.allocate(ids(0, range(10)))
+        memory.allocate(ids(1, range(4)))
+        assert "the kubelet does not say what containers have" in node.said()
+        assert code(compute.allocate, ids(0, range(10, 20)))[0] == "FAILED_PRECONDITION"
 
 
 @pytest.mark.parametrize("given", [

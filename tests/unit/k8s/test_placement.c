@@ -77,11 +77,45 @@ static void test_the_second_resource_follows_the_first(void **state)
     assert_int_equal(take(&s, M, 16), 1); /* the smallest that is large enough */
     assert_int_equal(take(&s, C, 50), 1);
     assert_int_equal(take(&s, C, 10), 0); /* card 1 has no memory for it */
-    assert_int_equal(take(&s, M, 9), -ENOSPC);
     assert_int_equal(take(&s, M, 2), 0);
     s.now += PLACEMENT_PAIR_USEC + 1;
     assert_int_equal(take(&s, M, 24), 2);
     assert_int_equal(take(&s, C, 100), 2);
+}
+
+static void test_what_has_no_room_on_the_card_of_the_last_is_doubtful(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    scene_init(&s, 8, 16, 24);
+    assert_int_equal(take(&s, C, 10), 0);
+    assert_int_equal(take(&s, M, 9), -EAGAIN);
+    placement_settle(&s.placement, "GPU_1_1", PLACEMENT_BOTH);
+    assert_int_equal(take(&s, M, 9), -EAGAIN);
+    placement_settle(&s.placement, s.placement.id, PLACEMENT_UNKNOWN);
+    assert_int_equal(take(&s, M, 9), -EXDEV); /* it may be the same container's */
+    placement_settle(&s.placement, s.placement.id, PLACEMENT_ONE);
+    assert_int_equal(take(&s, M, 9), -EXDEV);
+    placement_settle(&s.placement, s.placement.id,
+                     PLACEMENT_BOTH); /* of which the other call came before */
+    assert_int_equal(take(&s, M, 9), 1);
+    assert_int_equal(take(&s, C, 10), 1);
+
+    /* memory alone, then compute of the next container, which looks like its partner */
+    scene_init(&s, 8, 16, 24);
+    assert_int_equal(take(&s, M, 5), 0);
+    assert_int_equal(take(&s, C, 10), 0);
+    assert_int_equal(take(&s, M, 4), -EAGAIN);
+    placement_settle(&s.placement, s.placement.id, PLACEMENT_ONE);
+    assert_int_equal(take(&s, M, 4), -EXDEV);
+    assert_int_equal(take(&s, M, 3), 0);
+    /* a pair that is one, as far as is known */
+    assert_int_equal(take(&s, C, 95), -EAGAIN);
+    placement_settle(&s.placement, s.placement.id, PLACEMENT_BOTH);
+    assert_int_equal(take(&s, C, 95), 1);
+    placement_forget(&s.placement);
+    assert_int_equal(take(&s, M, 24), 2);
 }
 
 static void test_a_card_that_has_none_of_the_other_is_the_last_choice(void **state)
@@ -176,6 +210,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_second_resource_follows_the_first),
+        cmocka_unit_test(test_what_has_no_room_on_the_card_of_the_last_is_doubtful),
         cmocka_unit_test(test_a_card_that_has_none_of_the_other_is_the_last_choice),
         cmocka_unit_test(test_memory_alone_is_another_container_s_next),
         cmocka_unit_test(test_what_is_to_be_kept_decides),
