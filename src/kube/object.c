@@ -33,7 +33,7 @@ const char *kube_object_version(const json_t *object)
                                                                                      : NULL;
 }
 
-static enum kube_event_kind event_kind(const char *type, const json_t *object)
+static enum kube_event_kind object_event_kind(const char *type, const json_t *object)
 {
     static const struct {
         const char *type;
@@ -66,7 +66,7 @@ int kube_event_read(const char *line, size_t len, enum kube_event_kind *ret_kind
     if (!type || !json_is_object(object))
         r = aq_fail(err, EPROTO, "a watch: no event");
     else
-        *ret_kind = event_kind(type, object);
+        *ret_kind = object_event_kind(type, object);
     if (r == 0 && *ret_kind <= KUBE_EVENT_GONE && !kube_object_key(object, key))
         r = aq_fail(err, EPROTO, "a watch: an object without a name");
     if (r == 0)
@@ -75,7 +75,7 @@ int kube_event_read(const char *line, size_t len, enum kube_event_kind *ret_kind
     return r;
 }
 
-static int status_code(int http_status, const char *reason)
+static int object_status_code(int http_status, const char *reason)
 {
     switch (http_status) {
     case 400:
@@ -104,7 +104,7 @@ int kube_status_read(int http_status, const char *body, size_t len, struct aq_er
 {
     json_t *status = json_load_text(body, len, 0, NULL);
     const char *message = object_text(status, "message"), *reason = object_text(status, "reason");
-    int r = aq_fail(err, status_code(http_status, reason), "the API server says %d: %.250s",
+    int r = aq_fail(err, object_status_code(http_status, reason), "the API server says %d: %.250s",
                     http_status,
                     message  ? message
                     : reason ? reason
