@@ -30,7 +30,7 @@ struct listener {
     struct defer *again; /* libuv says nothing of others while one waits */
     uint64_t turn_msec;  /* the loop's time of the turn in which so many came: */
     unsigned turn_count;
-    bool bound; /* the socket's file is ours */
+    struct stat bound; /* the socket's file as it was made; zeroed = none */
 };
 
 /* Others are to be served between many that come at once. */
@@ -94,17 +94,37 @@ static void listener_remove_stale(const char *path)
         (void)unlink(path);
 }
 
+/* Not by libuv, which would remove whatever is there by this name when the handle is closed. */
 static int listener_bind_unix(struct listener *l, unsigned mode)
 {
+    struct sockaddr_un addr = { .sun_family = AF_UNIX };
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), r;
     mode_t old;
-    int r;
 
+    if (fd < 0)
+        return -errno;
     listener_remove_stale(l->address.path);
+    memcpy(addr.sun_path, l->address.path, strlen(l->address.path) + 1);
     old = umask(0777 & ~(mode ? mode : 0600));
-    r = uv_pipe_bind(&l->uv.pipe, l->address.path);
+    r = bind(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0 ? -errno : 0;
     (void)umask(old);
-    l->bound = r == 0;
+    if (r == 0)
+        (void)lstat(l->address.path, &l->bound);
+    if (r == 0)
+        r = uv_pipe_open(&l->uv.pipe, fd);
+    if (r < 0)
+        aq_closep(&fd);
     return r;
+}
+
+/* Remove the socket's file, unless another has been made in its place. */
+static void listener_unlink(const struct listener *l)
+{
+    struct stat st;
+
+    if (l->bound.st_ino && lstat(l->address.path, &st) == 0 && st.st_dev == l->bound.st_dev
+        && st.st_ino == l->bound.st_ino)
+        (void)unlink(l->address.path);
 }
 
 static void listener_on_closed(uv_handle_t *handle)
@@ -119,8 +139,7 @@ void listener_close(struct listener *l)
 {
     if (!l)
         return;
-    if (l->bound)
-        (void)unlink(l->address.path);
+    listener_unlink(l);
     defer_cancel(l->again);
     uv_close(&l->uv.any, listener_on_closed);
 }

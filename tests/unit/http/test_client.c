@@ -416,6 +416,35 @@ static void test_events(void **state)
 
 /* ---- other transports ---- */
 
+static void on_waiting_never(struct listener *listener, void *data)
+{
+    (void)listener;
+    (void)data;
+}
+
+/* Somebody has removed our socket and made another of its name. */
+static void test_unix_socket_of_another_stays(void **state)
+{
+    const struct listener_options options = { .address = "unix:test_stays.sock" };
+    struct listener *first, *second, *third;
+    uv_loop_t loop;
+
+    (void)state;
+    assert_int_equal(uv_loop_init(&loop), 0);
+    assert_int_equal(listener_new(&loop, &options, on_waiting_never, NULL, &first, NULL), 0);
+    assert_int_equal(listener_new(&loop, &options, on_waiting_never, NULL, &third, NULL),
+                     -EADDRINUSE);
+    assert_int_equal(unlink("test_stays.sock"), 0);
+    assert_int_equal(listener_new(&loop, &options, on_waiting_never, NULL, &second, NULL), 0);
+    listener_close(first);
+    (void)uv_run(&loop, UV_RUN_NOWAIT);
+    assert_int_equal(access("test_stays.sock", F_OK), 0);
+    listener_close(second);
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(access("test_stays.sock", F_OK), -1);
+    assert_int_equal(uv_loop_close(&loop), 0);
+}
+
 static void test_unix(void **state)
 {
     struct listener_options listen = { .address = "unix:test_client.sock" };
@@ -784,6 +813,7 @@ int main(void)
         cmocka_unit_test(test_download_paused),
         cmocka_unit_test(test_events),
         cmocka_unit_test(test_unix),
+        cmocka_unit_test(test_unix_socket_of_another_stays),
         cmocka_unit_test(test_https),
         cmocka_unit_test(test_liars),
         cmocka_unit_test(test_sync),
