@@ -339,6 +339,35 @@ def test_it_registers_again_when_its_own_socket_is_removed():
         Free(node).admit((MEMORY, 1), (COMPUTE, 1))
 
 
+def test_it_comes_back_after_a_kill():
+    with running() as node:
+        node.process.kill()
+        node.process.wait()
+        node.start()
+        node.kubelet.wait(4)
+        Free(node).admit((MEMORY, 1), (COMPUTE, 1))
+
+
+def test_of_two_plugins_one_serves_and_the_other_takes_over():
+    """As in a rollout; also when a kubelet that starts has removed the sockets of the one."""
+    with running() as node:
+        first = node.process
+        node.start()
+        wait_for(lambda: "cannot listen" in node.said(), "the second")
+        node.kubelet.stop()
+        node.kubelet.start()
+        node.kubelet.wait(2)
+        Free(node).admit((MEMORY, 1), (COMPUTE, 1))
+        first.kill()
+        first.wait()
+        wait_for(lambda: node.said().count("the kubelet knows") >= 5, "both of the second")
+        node.kubelet.stop()
+        node.kubelet.start()
+        node.kubelet.wait(2)
+        assert len(node.kubelet.registered) == 2
+        Free(node).admit((MEMORY, 1), (COMPUTE, 1))
+
+
 def test_it_waits_for_a_kubelet_that_is_not_there_or_not_ready():
     with Node() as node:
         node.start()
