@@ -14,6 +14,7 @@ const struct cli_verb *const cli_verbs[] = {
     &verb_announcement,
     &verb_run,
     &verb_submit,
+    &verb_notebook,
     &verb_ps,
     &verb_top,
     &verb_logs,

@@ -35,7 +35,8 @@ extern const struct cli_verb verb_session_apps;
 extern const struct cli_verb verb_session_attach, verb_exec, verb_eval, verb_cp;
 
 /* tunnel/: port_forward.c, service_app.c, ssh.c, ssh_config.c */
-extern const struct cli_verb verb_port_forward, verb_app, verb_ssh, verb_scp, verb_ssh_config;
+extern const struct cli_verb verb_port_forward, verb_app, verb_notebook, verb_ssh, verb_scp,
+    verb_ssh_config;
 
 /* submit/submit.c */
 extern const struct cli_verb verb_submit;

@@ -187,16 +187,22 @@ int create_follow(struct cli *cli, const json_t *created, const struct spec_opts
     return r < 0 ? r : status;
 }
 
+int create_await(struct cli *cli, const json_t *created, const struct spec_opts *spec,
+                 struct follow_session *ret, struct aq_error *err)
+{
+    int status, r = create_read(cli, json_array_get(created, 0), spec, ret, err);
+
+    return r < 0 ? r : follow_sessions(cli, ret, 1, FOLLOW_START | FOLLOW_CANCEL, 0, &status, err);
+}
+
 /* On our terminal. What ends before we are there has its output in the log. */
 static int create_on_terminal(struct cli *cli, const json_t *created, const struct spec_opts *spec,
                               struct aq_error *err)
 {
     struct attach_result attached = { .was_open = false };
     struct follow_session session;
-    int status = 0, r = create_read(cli, json_array_get(created, 0), spec, &session, err);
+    int status = 0, r = create_await(cli, created, spec, &session, err);
 
-    if (r == 0)
-        r = follow_sessions(cli, &session, 1, FOLLOW_START | FOLLOW_CANCEL, 0, &status, err);
     if (r < 0 && r != -ECHILD)
         return r;
     if (r == 0)

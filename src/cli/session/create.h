@@ -3,6 +3,7 @@
 #ifndef AQ_CLI_SESSION_CREATE_H
 #define AQ_CLI_SESSION_CREATE_H
 
+#include "cli/session/follow.h"
 #include "cli/session/session_spec.h"
 
 #define CREATE_COUNT_MAX 100000              /* sessions of one --count */
@@ -31,5 +32,9 @@ int create_print(struct cli *cli, const json_t *created, struct aq_error *err);
 /* Wait for all of them, with FOLLOW_ flags. Returns the exit status, or as follow_sessions(). */
 int create_follow(struct cli *cli, const json_t *created, const struct spec_opts *spec,
                   unsigned flags, struct aq_error *err);
+
+/* Wait until the first of them runs, as follow_sessions() does; Ctrl-C twice ends it. */
+int create_await(struct cli *cli, const json_t *created, const struct spec_opts *spec,
+                 struct follow_session *ret, struct aq_error *err);
 
 #endif

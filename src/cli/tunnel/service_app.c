@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Apps of a session by their names. */
+#include "cli/tunnel/service_app.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,19 +13,14 @@
 #include "cli/verbs.h"
 #include "http/url.h"
 
-struct service_app_opts {
-    const char *bind, *port;
-    bool open, url;
-};
-
 struct service_app {
     struct forward_job job;
     char address[URL_HOST_MAX + 1];
     bool is_http, open;
 };
 
-static int service_app_read(struct cli *cli, const struct follow_session *session, json_t **ret,
-                            struct aq_error *err)
+int service_app_list(struct cli *cli, const struct follow_session *session, json_t **ret,
+                     struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
 
@@ -90,23 +87,51 @@ static int service_app_parse_bind(const char *text, struct service_app *ret, str
     return tunnel_parse_port(has_port ? colon + 1 : text, true, &ret->job.ports[0].local, err);
 }
 
-static void service_app_open_url(const struct cli *cli, const char *url)
+/* Is there a browser, or a screen for one? */
+static bool service_app_has_browser(void)
 {
-    char *argv[] = { (char *)"xdg-open", (char *)(uintptr_t)url, NULL };
-    pid_t pid = fork();
+    static const char *const names[] = { "BROWSER", "DISPLAY", "WAYLAND_DISPLAY" };
 
+    for (size_t i = 0; i < AQ_COUNT(names); i++) {
+        const char *value = getenv(names[i]);
+
+        if (value && *value)
+            return true;
+    }
+    return false;
+}
+
+/* xdg-open(1) knows BROWSER, and where it is not installed, BROWSER is the program. */
+static void service_app_run_browser(char *url)
+{
+    char opener[] = "xdg-open", *browser = getenv("BROWSER");
+
+    (void)setsid();
+    (void)execvp(opener, (char *[]){ opener, url, NULL });
+    if (errno == ENOENT && browser && *browser)
+        (void)execvp(browser, (char *[]){ browser, url, NULL });
+    (void)dprintf(STDERR_FILENO, "aliquot: no browser can be started: %s\n", strerror(errno));
+    _exit(1);
+}
+
+static void service_app_open_url(const struct cli *cli, char *url)
+{
+    pid_t pid;
+
+    if (!service_app_has_browser()) {
+        cli_note(cli, "open this address in a browser; none is started here (BROWSER, DISPLAY)");
+        return;
+    }
+    pid = fork();
     if (pid == 0) {
         if (fork() != 0)
             _exit(0);
-        (void)setsid();
-        (void)execvp(argv[0], argv);
-        (void)dprintf(STDERR_FILENO, "aliquot: xdg-open cannot be started: %s\n", strerror(errno));
-        _exit(1);
+        service_app_run_browser(url);
     }
     if (pid > 0)
         (void)waitpid(pid, NULL, 0);
     else
-        cli_note(cli, "aliquot: xdg-open cannot be started: %s", strerror(errno));
+        cli_note(cli, "aliquot: no browser can be started: %s", strerror(errno));
 }
 
 /* The address by which a browser gets to it through the cluster's proxy, once and within a
@@ -144,7 +169,7 @@ static int service_app_show(struct cli *cli, const struct follow_session *sessio
     int r = service_app_find_url(cli, session, name, opts, &url, err);
 
     if (r < 0 || (!url && !opts->url))
-        return opts->url ? r : 0; /* a tunnel says what is wrong, or does */
+        return r;
     if (!url)
         return aq_fail(err, ENOENT,
                        "no proxy is connected to this cluster (see aliquot-proxy(8)); "
@@ -172,43 +197,37 @@ static int service_app_on_ready(void *data, struct aq_error *err)
     return 0;
 }
 
-static int service_app_serve(struct cli *cli, const json_t *apps, const char *name,
-                             const struct service_app_opts *opts, struct service_app *app,
-                             struct aq_error *err)
+int service_app_reach(struct cli *cli, const struct follow_session *session, const json_t *apps,
+                      const char *name, const struct service_app_opts *opts, struct aq_error *err)
 {
+    struct service_app app = { .job = { .cli = cli, .session = *session, .app = name, .count = 1 },
+                               .open = opts->open };
     uint16_t wanted = 0;
     int r = opts->port ? tunnel_parse_port(opts->port, false, &wanted, err) : 0;
 
-    app->job.cli = cli;
-    app->job.address = app->address;
-    app->job.app = name;
-    app->job.count = 1;
-    app->job.on_ready = service_app_on_ready;
-    app->job.data = app;
-    app->open = opts->open;
+    app.job.address = app.address;
+    app.job.on_ready = service_app_on_ready;
+    app.job.data = &app;
     if (r == 0)
-        r = service_app_parse_bind(opts->bind ? opts->bind : "0", app, err);
+        r = service_app_parse_bind(opts->bind ? opts->bind : "0", &app, err);
     if (r == 0)
-        r = service_app_find(cli, apps, name, wanted, app, err);
-    return r < 0 ? r : forward_run(&app->job, err);
+        r = service_app_find(cli, apps, name, wanted, &app, err);
+    if (r == 0 && (opts->url || (opts->open && !opts->bind)))
+        r = service_app_show(cli, session, name, opts, err);
+    return r != 0 ? AQ_MIN(r, 0) : forward_run(&app.job, err);
 }
 
 static int service_app_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
-    const struct service_app_opts *opts = data;
-    struct service_app app = { .is_http = false };
+    struct follow_session session;
     json_t *apps = NULL;
-    int r = session_await(cli, argv[0], &app.job.session, err);
+    int r = session_await(cli, argv[0], &session, err);
 
     if (r == 0)
-        r = service_app_read(cli, &app.job.session, &apps, err);
-    if (r == 0 && argc == 1)
-        r = session_apps_show(cli, apps, err);
-    else if (r == 0 && (opts->url || (opts->open && !opts->bind))
-             && (r = service_app_show(cli, &app.job.session, argv[1], opts, err)) != 0)
-        r = AQ_MIN(r, 0);
-    else if (r == 0)
-        r = service_app_serve(cli, apps, argv[1], opts, &app, err);
+        r = service_app_list(cli, &session, &apps, err);
+    if (r == 0)
+        r = argc == 1 ? session_apps_show(cli, apps, err)
+                      : service_app_reach(cli, &session, apps, argv[1], data, err);
     json_decref(apps);
     return r;
 }
@@ -219,7 +238,7 @@ static const struct cli_opt service_app_options[] = {
     { 0, "port", CLI_STR, offsetof(struct service_app_opts, port), "PORT",
       "This port of the app, of several" },
     { 0, "open", CLI_FLAG, offsetof(struct service_app_opts, open), NULL,
-      "Open its address with xdg-open" },
+      "Open its address in a browser, by xdg-open" },
     { 0, "url", CLI_FLAG, offsetof(struct service_app_opts, url), NULL,
       "Show its address at the proxy, good once within a minute" },
     CLI_OPT_END,
