@@ -81,6 +81,8 @@ void follow_set_stage(struct followed *item, enum session_status status, const c
     bool waits = status == SESSION_PENDING && item->status == status;
 
     item->status = status;
+    if (status < SESSION_SCHEDULED || status > SESSION_PULLING)
+        item->pull[0] = '\0';
     if (!waits) /* else follow_ask_why() has more to say */
         (void)snprintf(item->reason, sizeof(item->reason), "%s",
                        reason && status != SESSION_PENDING ? reason : "");

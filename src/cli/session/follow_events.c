@@ -25,7 +25,8 @@ static void follow_show_pull(struct follow *f, const json_t *image)
         progress_write_bytes(&f->progress, json_integer_value(json_object_get(image, "doneBytes")),
                              json_integer_value(json_object_get(image, "totalBytes")), &text);
     }
-    progress_stage(&f->progress, text.data);
+    (void)snprintf(f->items[0].pull, sizeof(f->items[0].pull), "%s", text.data);
+    follow_show(f);
 }
 
 /* One kernel's exit status is all that there is to know of an end, unless it was ended. */

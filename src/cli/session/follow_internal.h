@@ -25,6 +25,7 @@ struct followed {
     bool ask_again; /* something happened while we were asking */
     int exit_code;
     char reason[240]; /* of the session; of one that waits: what for, in words */
+    char pull[200];   /* how far its image is, or "" */
     struct exchange *asking, *asking_why;
 
     struct follow_input *input; /* NULL until it runs, or it gets none */

@@ -31,6 +31,10 @@ static void follow_show_one(struct follow *f)
 
     if (!item->is_known)
         return;
+    if (item->pull[0]) {
+        progress_stage(&f->progress, item->pull);
+        return;
+    }
     (void)snprintf(text, sizeof(text), "%s: %s%s%s", item->session->name, word,
                    item->reason[0] ? ": " : "", item->reason);
     progress_stage(&f->progress, word[0] ? text : "");
