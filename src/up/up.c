@@ -375,6 +375,8 @@ static int up_set_environment(struct up *up, struct aq_error *err)
 
     for (size_t i = 0; i < AQ_COUNT(cleared); i++)
         (void)unsetenv(cleared[i]);
+    /* browsers take its names for this machine; Jupyter is none that a path would do for */
+    r |= setenv("ALIQUOT_PROXY_DOMAIN", "localhost", 0);
     if (up->options->is_dev)
         r |= setenv("ALIQUOT_ACCESS_KEY", DEV_ACCESS_KEY, 1)
              | setenv("ALIQUOT_SECRET_KEY", DEV_SECRET_KEY, 1);
