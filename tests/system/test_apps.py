@@ -4,7 +4,6 @@ by the definitions of their image, or by ours."""
 
 import concurrent.futures
 import contextlib
-import functools
 import http.client
 import json
 import os
@@ -13,14 +12,14 @@ import re
 import signal
 import struct
 import subprocess
-import sysconfig
 import urllib.request
 
 import pytest
 
 from client import USER, WebSocket
 from cluster import Cluster, interactive, running, wait_for, wait_status
-from images import Layout, archive, file, folder, programs
+from images import Layout, archive, file, folder
+from python_image import python_layer
 from runtimes import Session, settings_of
 from world import BUILD
 
@@ -81,24 +80,6 @@ LAB = """#!/bin/sh
 for word; do case $word in --port=*) port=${word#--port=};; esac; done
 exec python3 /app/web.py "$port" --word "$*"
 """
-
-
-@functools.cache
-def python_layer():
-    """Python as the node has it, without what apps do not need."""
-    home = pathlib.Path("/usr/lib") / f"python{sysconfig.get_python_version()}"
-    entries = [*programs("sh", "sleep", "cat", "env", "/usr/bin/python3"), folder("usr/lib"),
-               folder(str(home)[1:])]
-    for top, names, files in os.walk(home):
-        names[:] = [name for name in names if not name.startswith(("test", "__pycache__", "idle",
-                                                                   "config-", "dist-packages",
-                                                                   "site-packages", "lib2to3"))]
-        entries += [folder(os.path.join(top, name)[1:]) for name in names]
-        entries += [file(os.path.join(top, name)[1:], pathlib.Path(top, name).read_bytes())
-                    for name in files if pathlib.Path(top, name).is_file()]
-    return archive([each for each in entries if each["name"] != "usr/bin//usr/bin/python3"]
-                   + [{**each, "name": "usr/bin/python3"} for each in entries
-                      if each["name"] == "usr/bin//usr/bin/python3"])
 
 
 @pytest.fixture(scope="module", params=("crun", "runc"))
