@@ -89,6 +89,11 @@ def test_demo_batch_programs(result):
                     "too-hungry": (137, "out-of-memory")}
 
 
+def test_demo_notebook(result):
+    """By the words that the demo shows at its end."""
+    assert 0 < result["notebook_s"]
+
+
 def test_demo_recovery(result):
     assert result["recovery"]["sessions_kept"] == 2 and result["recovery"]["audit"] == "clean"
 

@@ -73,6 +73,8 @@ def show(cluster, references):
     result["runtimes"] = scenes.runtimes(cluster, references)
     screen.title("Batch programs")
     result["batch"] = scenes.batch(cluster, image)
+    screen.title("A notebook")
+    result["notebook_s"] = scenes.notebook(cluster, references[images.NOTEBOOK])
     screen.title("kill -9")
     result["recovery"] = scenes.recovery(cluster, image)
     screen.title("Starting")
@@ -81,12 +83,14 @@ def show(cluster, references):
     return result
 
 
-def stay(cluster):
-    screen.title("The cluster goes on; Ctrl-C ends it")
+def stay(cluster, references):
+    screen.title("The cluster goes on; Ctrl-C ends it. In another terminal:")
     aliquot = shlex.quote(str(cluster.build / "aliquot"))
     screen.note(f"export ALIQUOT_ENDPOINT={cluster.endpoint}\n"
                 f"{aliquot} login --dev --endpoint {cluster.endpoint}\n"
                 f"{aliquot} agent info first\n"
+                f"{aliquot} {shlex.join(scenes.notebook_words(references[images.NOTEBOOK]))}"
+                "   # Jupyter in your browser\n"
                 f"state and logs: {cluster.state}")
     with contextlib.suppress(KeyboardInterrupt):
         cluster.up.wait()
@@ -127,7 +131,7 @@ def main():
         result = show(cluster, references)
         result["total_s"] = round(time.time() - started, 1)
         if not args.exit:
-            stay(cluster)
+            stay(cluster, references)
     if args.exit:
         print(json.dumps(result))
 

@@ -77,7 +77,7 @@ class Cluster:
     def __init__(self, state, build, registry):
         self.state, self.build, self.registry = state, build, registry
         self.log = state / "up.log"
-        self.endpoint, self.up = None, None
+        self.endpoint, self.proxy, self.up = None, None, None
 
     # ---- starting and ending ----
 
@@ -96,10 +96,12 @@ class Cluster:
                       "processors=108"], "making a simulated GPU")
         return SIMULATOR.format(folder=quote(self.build / "simgpu" / "12.8"), card=quote(card))
 
-    def launch(self, port, link_port):
+    def launch(self, port, link_port, proxy_port):
         self.endpoint = f"http://127.0.0.1:{port}"
+        self.proxy = ("127.0.0.1", proxy_port)
         words = [self.build / "aliquot", "up", "--dev", "--state", self.state / "up",
-                 "--port", str(port), "--link-port", str(link_port)]
+                 "--port", str(port), "--link-port", str(link_port),
+                 "--proxy-port", str(proxy_port)]
         for name in AGENTS:
             words += ["--agent", self.state / f"{name}.toml"]
         with self.log.open("w") as log:
@@ -116,7 +118,7 @@ class Cluster:
         self.write_agent("second", "halves", [
             {"uuid": SIMULATED, "model": "CUDA GPU", "node": 0, "memory": "8G"}],
             "4G", 54, self.make_card())
-        self.launch(free_port(), free_port())
+        self.launch(free_port(), free_port(), free_port())
         self.wait(lambda: self.call("admin", "resource-group", "create", "halves").returncode == 0,
                   "the manager")
         self.run("admin", "resource-group", "allow", "halves", "--domain", "default")
@@ -154,7 +156,7 @@ class Cluster:
             info = json.loads((self.state / "up" / "up.json").read_text())
         except FileNotFoundError:
             return  # it was stopped in order
-        self.launch(*(info[key].rpartition(":")[2] for key in ("endpoint", "link")))
+        self.launch(*(info[key].rpartition(":")[2] for key in ("endpoint", "link")), free_port())
         self.wait_ready()
         self.stop()
 
@@ -182,7 +184,9 @@ class Cluster:
     # ---- the command line, as a user has it ----
 
     def environment(self):
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("ALIQUOT_", "BACKEND_"))}
+        """No browser comes up during a scene."""
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(
+            ("ALIQUOT_", "BACKEND_", "BROWSER", "DISPLAY", "WAYLAND_DISPLAY"))}
         return {**kept, "ALIQUOT_ENDPOINT": self.endpoint,
                 "ALIQUOT_ACCESS_KEY": "AKIAIOSFODNN7EXAMPLE",
                 "ALIQUOT_SECRET_KEY": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"}

@@ -25,6 +25,7 @@ from ports import free_port
 
 RELEASES = {"3.9": "bullseye", "3.11": "bookworm", "3.13": "trixie"}
 PACKAGES = "base-files,base-passwd,coreutils,dash,libc-bin,libpython3-stdlib,python3-minimal"
+NOTEBOOK = "3.11"  # this one has Jupyter, too
 LEFT_OUT = ("doc", "man", "locale")
 ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}
 CHUNK = 1 << 20
@@ -40,12 +41,14 @@ def bootstrap_remedy(output):
     return "tools/install-packages demo installs what it needs"
 
 
-def bootstrap(release, target):
-    """Write the root file system of a release to the file 'target'. mmdebstrap has processes and
+def bootstrap(version, target):
+    """Write the root file system of an image to the file 'target'. mmdebstrap has processes and
     mounts in namespaces that end with it, however it ends: a SIGTERM it answers after minutes."""
+    release = RELEASES[version]
+    packages = PACKAGES + (",jupyter-notebook" if version == NOTEBOOK else "")
     excluded = [f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in LEFT_OUT]
     commands.run(["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc",
-                  "mmdebstrap", "--variant=extract", f"--include={PACKAGES}", *excluded, release,
+                  "mmdebstrap", "--variant=extract", f"--include={packages}", *excluded, release,
                   target],
                  f"making a root file system of Debian {release}", bootstrap_remedy,
                  ended_by=signal.SIGKILL, start_new_session=True,
@@ -109,7 +112,7 @@ def write_layout(tar, folder, version):
 
 def layout_of(version):
     """Where the layout of an image is kept."""
-    return cache_dir() / f"python-{version}"
+    return cache_dir() / f"python-{version}{'-jupyter' if version == NOTEBOOK else ''}"
 
 
 def build(version):
@@ -120,7 +123,7 @@ def build(version):
     with tempfile.TemporaryDirectory(dir=cache_dir(), prefix=NEW) as folder:
         tar, layout = pathlib.Path(folder) / "root.tar", pathlib.Path(folder) / "layout"
         pathlib.Path(folder).chmod(0o755)  # apt downloads as a user of its own
-        bootstrap(RELEASES[version], tar)
+        bootstrap(version, tar)
         layout.mkdir()
         write_layout(tar, layout, version)
         os.sync()  # what has its name is whole, whatever happens to the machine

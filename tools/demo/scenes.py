@@ -2,12 +2,14 @@
 """The scenes: each does what a requirement document describes and looks at what came of it."""
 
 import datetime
+import http.client
 import json
 import os
 import pathlib
 import signal
 import statistics
 import time
+import urllib.parse
 
 import screen
 from client import Client
@@ -214,6 +216,41 @@ def recovery(cluster, image):
     expect(audit.returncode == 0, "ledger, memory and agents agree (aliquot admin audit)")
     end(cluster, *names)
     return {"back_s": round(back, 2), "sessions_kept": len(names), "audit": "clean"}
+
+
+def get_as_browser(cluster, url):
+    """The page behind an address of the proxy, whose redirects and cookies are followed; names
+    below localhost are this machine, as browsers have it."""
+    cookies = {}
+    while True:
+        _, _, host, path = url.split("/", 3)
+        link = http.client.HTTPConnection(*cluster.proxy, timeout=60)
+        link.request("GET", "/" + path, headers={
+            "Host": host, "Accept": "text/html",
+            "Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())})
+        reply = link.getresponse()
+        for header in reply.headers.get_all("Set-Cookie") or ():
+            cookies.update([header.partition(";")[0].split("=", 1)])
+        if not reply.headers["Location"]:
+            return reply.status, reply.read().decode(errors="replace")
+        url = urllib.parse.urljoin(url, reply.headers["Location"])
+
+
+def notebook_words(image):
+    return ["notebook", "-r", "cpu=1", "-r", "mem=512m", image]
+
+
+def notebook(cluster, image):
+    """Jupyter by one command, up to its page; seconds."""
+    words = notebook_words(image)
+    words[1:1] = ["-t", "notes"]
+    started = time.monotonic()
+    screen.command(words)
+    status, page = get_as_browser(cluster, cluster.run(*words))
+    took = round(time.monotonic() - started, 1)
+    expect(status == 200 and "Jupyter" in page, f"its page came after {took} s")
+    end(cluster, "notes")
+    return took
 
 
 def session_start(cluster, image, count=20):
