@@ -71,6 +71,15 @@ static int settings_set(char **place, const char *value, struct aq_error *err)
     return *place ? 0 : aq_fail_oom(err);
 }
 
+/* A text that is set to nothing, as a variable can be, is not set. */
+static void settings_drop_empty(char **place)
+{
+    if (*place && !**place) {
+        free(*place);
+        *place = NULL;
+    }
+}
+
 static int settings_check_url(struct settings *s, struct aq_error *err)
 {
     size_t len = s->public_url ? strlen(s->public_url) : 0;
@@ -114,6 +123,9 @@ static int settings_finish(struct settings *s, const char *state, const char *li
 {
     int r = settings_set(&s->state, state, err);
 
+    settings_drop_empty(&s->public_url);
+    settings_drop_empty(&s->domain);
+    settings_drop_empty(&s->ports);
     if (r == 0 && !s->state && !(s->state = settings_default_state()))
         r = aq_fail_oom(err);
     if (r == 0 && listen)

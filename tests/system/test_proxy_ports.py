@@ -277,9 +277,10 @@ def test_programs_that_are_killed_or_end(cluster, box):
 
 
 def test_without_ports(cluster, box):
-    """TCP is refused by name, and a page that would like a port has its path."""
+    """TCP is refused by name, and a page has its path. What is set to nothing is not set."""
     cluster.programs["proxy"].kill()
-    cluster.start_proxy()
+    cluster.start_proxy(ALIQUOT_PROXY_PORTS="", ALIQUOT_PROXY_DOMAIN="", ALIQUOT_PROXY_PUBLIC_URL="")
+    assert cluster.cookie("apps", "web")
     status, _, body = cluster.ask("GET", setup_of(cluster, box, "apps", "echo", "protocol=tcp"))
     assert status == 404 and b"[proxy] ports" in body
     status, headers, _ = cluster.ask("GET", setup_of(cluster, box, "apps", "web", "port=10250"))
