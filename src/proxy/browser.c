@@ -162,6 +162,18 @@ static bool browser_has_right(struct browser *b, const struct message_head *head
     return r == 0;
 }
 
+/* Does a page of another origin ask? Of a port, the proxy's own address is another one, too. */
+static bool browser_is_foreign(const struct browser *b, const struct message_head *head)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf own = STRBUF_INIT;
+
+    if (b->port)
+        port_write_url(b->port, &own);
+    else
+        strbuf_adds(&own, b->proxy->settings->public_url);
+    return head_is_foreign(head, own.data);
+}
+
 static void browser_add_slash(struct browser *b)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf header = STRBUF_INIT;
@@ -208,7 +220,7 @@ static void browser_route(struct browser *b)
         browser_refuse(b, 401,
                        "open the app from the console or by 'aliquot app': this browser "
                        "has no right to it, or has had it for too long");
-    else if (head_is_foreign(head, b->proxy->settings->public_url))
+    else if (browser_is_foreign(b, head))
         browser_refuse(b, 403, "a page of another server asks for this");
     else
         app_ask(b, head);

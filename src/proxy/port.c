@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "http/defer.h"
+#include "http/url.h"
 
 #define CHECK_MSEC 5000
 /* Clients that lost their session try again for a while; they must not meet another's. */
@@ -212,6 +213,21 @@ bool port_admits(const struct port *port, const char *address)
         if (strcmp(port->addresses[i].text, address) == 0)
             return port->addresses[i].until_usec > clock_realtime_usec();
     return false;
+}
+
+void port_write_url(const struct port *port, struct strbuf *out)
+{
+    const struct settings *s = port->proxy->settings;
+    struct aq_error err = { 0 };
+    struct url url;
+
+    if (url_parse(s->public_url, &url, &err) < 0)
+        return; /* settings_load() has read it */
+    strbuf_addf(out, strchr(url.address.host, ':') ? "%s://[%s]:%u" : "%s://%s:%u",
+                port->is_tcp       ? "tcp"
+                : port->proxy->tls ? "https"
+                                   : "http",
+                url.address.host, (unsigned)port->number);
 }
 
 /* ---- life ---- */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* port.h - ports of the proxy that are an app's: for what speaks no HTTP, and pages that need one
+/* port.h - ports of the proxy that are an app's: for what speaks no HTTP, and pages that have no
+ * host of their own
  *
  * A port belongs to a user, a session and an app. The manager is asked for each connection, and
  * every few seconds: when it says no, as the session has ended, the port is closed, what is
@@ -58,6 +59,9 @@ void ports_on_denied(struct proxy *proxy, const struct uuid *check_id, const cha
 /* This address may connect to a TCP port, as long as 'of' says. */
 void port_admit(struct port *port, const char *address, const char *token);
 bool port_admits(const struct port *port, const char *address);
+
+/* Where it is reached, "http://apps.example.org:10200": the host is public-url's. */
+void port_write_url(const struct port *port, struct strbuf *out);
 
 /* ---- tunnel.c ---- */
 

@@ -57,28 +57,13 @@ static void setup_add_path(struct strbuf *out, const char *path)
 
 /* ---- where it leads ---- */
 
-static void setup_add_port(const struct port *port, struct strbuf *out)
-{
-    const struct settings *s = port->proxy->settings;
-    struct aq_error err = { 0 };
-    struct url url;
-
-    if (url_parse(s->public_url, &url, &err) < 0)
-        return; /* settings_load() has read it */
-    strbuf_addf(out, strchr(url.address.host, ':') ? "%s://[%s]:%u" : "%s://%s:%u",
-                port->is_tcp       ? "tcp"
-                : port->proxy->tls ? "https"
-                                   : "http",
-                url.address.host, (unsigned)port->number);
-}
-
 /* As Backend.AI's console reads it: the address is the value of "gateway". */
 static void setup_reply_tcp(struct browser *b, const struct port *port)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT, url = STRBUF_INIT, gate = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
 
-    setup_add_port(port, &gate);
+    port_write_url(port, &gate);
     if (b->turn.is_page) {
         strbuf_addf(&out, "%s of the session is at %s for this address", port->of.app, gate.data);
         browser_show(b, 200, "", out.data);
@@ -101,7 +86,7 @@ static void setup_reply_page(struct browser *b, const struct port *port, const c
 
     strbuf_adds(&headers, "Location: ");
     if (port)
-        setup_add_port(port, &headers);
+        port_write_url(port, &headers);
     else
         place_write_path(&b->place, &headers);
     setup_add_path(&headers, redirect);
