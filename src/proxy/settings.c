@@ -19,9 +19,9 @@ const struct conf_item settings_items[] = {
     { "proxy", "public-url", CONF_STR, AT(public_url), NULL, 0, 0, 0,
       "URL of the proxy as browsers know it, https://apps.example.org; none: of 'listen'." },
     { "proxy", "domain", CONF_STR, AT(domain), NULL, 0, 0, 0,
-      "Names below this one, apps.example.org, each are an app's own; none: apps have paths." },
+      "Names below it, apps.example.org, each are an app's; none: apps have ports or paths." },
     { "proxy", "ports", CONF_STR, AT(ports), NULL, 0, 0, 0,
-      "Ports that it may give to apps that need one, 10200-10299; none: TCP is not led to apps." },
+      "Ports of TCP apps, and of pages without a domain, 10200-10299; none: paths, and no TCP." },
     { "proxy", "tls-cert", CONF_PATH, AT(tls_cert), NULL, 0, 0, 0,
       "Certificate chain (PEM), read again on SIGHUP; without one it speaks plain HTTP." },
     { "proxy", "tls-key", CONF_PATH, AT(tls_key), NULL, 0, 0, 0, "Its private key (PEM)." },
@@ -158,4 +158,9 @@ int settings_load(const char *file, const char *state, const char *listen, struc
 void settings_done(struct settings *settings)
 {
     conf_done(settings_items, settings);
+}
+
+bool settings_is_https(const struct settings *settings)
+{
+    return strncmp(settings->public_url, "https:", 6) == 0;
 }

@@ -24,5 +24,7 @@ extern const struct conf_item settings_items[];
 int settings_load(const char *file, const char *state, const char *listen, struct settings *ret,
                   struct aq_error *err);
 void settings_done(struct settings *settings);
+/* Do browsers reach it by https, if only at a server in front? */
+bool settings_is_https(const struct settings *settings);
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/jsonw.h"
+#include "base/log.h"
 #include "proxy/control.h"
 
 struct setup {
@@ -101,7 +102,7 @@ static void setup_let_in(struct browser *b, const struct setup *setup, const str
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf line = STRBUF_INIT;
     const struct settings *s = b->proxy->settings;
-    bool is_secure = port ? b->proxy->tls != NULL : strncmp(s->public_url, "https:", 6) == 0;
+    bool is_secure = port ? b->proxy->tls != NULL : settings_is_https(s);
     char text[COOKIE_TEXT_MAX], name[COOKIE_NAME_MAX];
 
     strbuf_addf(&line, "Set-Cookie: %s=%s; Path=", cookie_name(port ? port->number : 0, name),
@@ -113,13 +114,42 @@ static void setup_let_in(struct browser *b, const struct setup *setup, const str
     setup_reply_page(b, port, setup->redirect, line.data);
 }
 
+/* An app at a path shares its origin with others, and its absolute links lead out of it. Ports
+ * speak no https for which a server in front stands.
+ */
+static bool setup_prefers_port(const struct proxy *p)
+{
+    const struct settings *s = p->settings;
+
+    return s->port_max && !s->domain && settings_is_https(s) == (p->tls != NULL);
+}
+
+/* *ret NULL = it has a path, or a host. */
+static int setup_find_port(struct proxy *p, const struct setup *setup, const struct cookie *of,
+                           struct port **ret, struct aq_error *err)
+{
+    bool is_asked = setup->is_tcp || (setup->wants_port && p->settings->port_max);
+    char id[UUID_TEXT_MAX];
+    int r;
+
+    *ret = NULL;
+    if (!is_asked && !setup_prefers_port(p))
+        return 0;
+    r = ports_take(p, of, setup->is_tcp, setup->port, ret, err);
+    if (is_asked || r != -EAGAIN)
+        return r;
+    log_warning("app %s of session %s has a path: all ports of the proxy are taken", of->app,
+                uuid_format(&of->session_id, id));
+    return 0;
+}
+
 static void setup_take(struct browser *b, const struct setup *setup,
                        const struct msg_app_redeemed *got)
 {
     struct cookie cookie = { .session_id = got->session_id,
                              .expires_usec = clock_realtime_usec()
                                              + b->proxy->settings->cookie_usec };
-    struct port *port = NULL;
+    struct port *port;
     struct aq_error err = { 0 };
 
     (void)snprintf(cookie.app, sizeof(cookie.app), "%s", got->app);
@@ -132,8 +162,7 @@ static void setup_take(struct browser *b, const struct setup *setup,
     }
     b->place.session_id = cookie.session_id;
     (void)snprintf(b->place.app, sizeof(b->place.app), "%s", cookie.app);
-    if ((setup->is_tcp || (setup->wants_port && b->proxy->settings->port_max))
-        && ports_take(b->proxy, &cookie, setup->is_tcp, setup->port, &port, &err) < 0) {
+    if (setup_find_port(b->proxy, setup, &cookie, &port, &err) < 0) {
         browser_fail(b, &err);
         return;
     }

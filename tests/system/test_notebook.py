@@ -12,11 +12,13 @@ import pytest
 from browser import Browser
 from cluster import running, wait_for
 from images import Layout, archive, folder
+from ports import free_ports
 from python_image import pip_layer, python_layer
 from runtimes import settings_of
 from test_proxy import Proxied
 from world import BUILD
 
+DOMAIN = {"ALIQUOT_PROXY_DOMAIN": "localhost"}
 LAB = ("jupyterlab==4.4.7", "matplotlib==3.10.6")
 BOARD = ("tensorboard==2.20.0", "setuptools<81")
 PATH = "PATH=/usr/local/bin:/usr/bin:/bin"
@@ -54,7 +56,7 @@ def cluster():
                  ALIQUOT_IMAGE_KEEP_FREE="0") as cluster:
         cluster.start_manager()
         cluster.start_agent()
-        cluster.start_proxy(ALIQUOT_PROXY_DOMAIN="localhost")
+        cluster.start_proxy(**DOMAIN)
         layout = Layout(cluster.folder / "layout")
         layout.image("bare", [archive([folder("tmp", mode=0o1777)]), python_layer()])
         layout.image("lab", [python_layer(), pip_layer(*LAB)], how=None, Env=[PATH])
@@ -175,6 +177,31 @@ def test_jupyterlab_through_a_tunnel(cluster, browser, lab):
     finally:
         tunnel.send_signal(signal.SIGINT)
         assert tunnel.wait(60) == 0
+
+
+@pytest.fixture
+def ports(cluster):
+    """The ports of a proxy that has no domain."""
+    first = free_ports(2)
+    cluster.programs["proxy"].kill()
+    cluster.start_proxy(ALIQUOT_PROXY_PORTS=f"{first}-{first + 1}")
+    yield range(first, first + 2)
+    cluster.programs["proxy"].kill()
+    cluster.start_proxy(**DOMAIN)
+
+
+def test_jupyterlab_at_a_port(cluster, browser, lab, ports):
+    """Its links are absolute, and lead to the app."""
+    page = browser.page()
+    page.goto(opened(cluster, "lab", "jupyterlab"))
+    found = re.match(r"http://127\.0\.0\.1:(\d+)/lab", page.url())
+    assert found and int(found[1]) in ports, page.url()
+    page.goto(page.url().partition("?")[0] + "?reset")
+    new_notebook(page)
+    run_cell(page, "6 * 7")
+    page.wait_for(says(OUTPUT, "42"))
+    assert not problems(page)
+    page.close()
 
 
 def test_tensorboard(cluster, browser):

@@ -96,11 +96,11 @@ class Proxied(Cluster):
         with contextlib.closing(connection):
             return reply.status, reply.headers, reply.read()
 
-    def token(self, session, app, client=None):
+    def token(self, session, app, client=None, address=None):
         reply = (client or self.client()).post(f"/session/{session}/start-service", {"app": app},
                                                timeout=60)
         assert reply.status == 200, reply
-        assert reply.json["wsproxy_addr"] == f"http://127.0.0.1:{self.port}"
+        assert reply.json["wsproxy_addr"] == (address or f"http://127.0.0.1:{self.port}")
         return reply.json["token"]
 
     def cookie(self, session, app, client=None):

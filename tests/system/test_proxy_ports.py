@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Apps that have a port of aliquot-proxy: TCP, and pages that ask for one. Asked for in the way of
-Backend.AI's console, which fetches, and then opens, the addresses that it is given."""
+"""Apps that have a port of aliquot-proxy: TCP, and pages where the proxy has no domain. Asked for in
+the way of Backend.AI's console, which fetches, and then opens, the addresses that it is given."""
 
 import contextlib
 import http.client
@@ -35,12 +35,12 @@ COUNT = 3  # ports that the proxy has
 
 
 class Ported(Proxied):
-    def restart_proxy(self, count=COUNT):
+    def restart_proxy(self, count=COUNT, **settings):
         """With ports of its own: those that another had rest, or are forgotten."""
         if "proxy" in self.programs:
             self.programs["proxy"].kill()
         self.first = free_ports(count)
-        self.start_proxy(ALIQUOT_PROXY_PORTS=f"{self.first}-{self.first + count - 1}")
+        self.start_proxy(ALIQUOT_PROXY_PORTS=f"{self.first}-{self.first + count - 1}", **settings)
 
 
 @pytest.fixture(scope="module")
@@ -88,12 +88,12 @@ def setup_of(cluster, session, name, app, query, client=None):
     return path_of(cluster, shown["redirect_url"])
 
 
-def ask_from(address, cluster, path, port=None, cookie=None, **headers):
+def ask_from(address, cluster, path, port=None, cookie=None, method="GET", **headers):
     connection = http.client.HTTPConnection("127.0.0.1", port or cluster.port, timeout=60,
                                             source_address=(address, 0))
     if cookie:
         headers["Cookie"] = cookie
-    connection.request("GET", path, None, headers)
+    connection.request(method, path, None, headers)
     reply = connection.getresponse()
     with contextlib.closing(connection):
         return reply.status, reply.headers, reply.read()
@@ -114,6 +114,15 @@ def gateway(reply):
 def tcp(cluster, session, name, client=None, address="127.0.0.1", app="echo"):
     setup = setup_of(cluster, session, name, app, "protocol=tcp", client)
     return gateway(ask_from(address, cluster, setup + "&do-not-redirect=true"))
+
+
+def page(cluster, session, app, query="protocol=http"):
+    """The port to which a browser is led, and the cookie that it is given."""
+    reply = cluster.ask("GET", setup_of(cluster, session, "apps", app, query), Accept="text/html")
+    assert reply[0] == 302, reply
+    found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/", reply[1]["Location"])
+    assert found, reply[1]["Location"]
+    return int(found[1]), reply[1]["Set-Cookie"].split(";")[0]
 
 
 def connect(port, address="127.0.0.1"):
@@ -173,7 +182,7 @@ def test_a_page_at_a_port(cluster, box):
     said = {name.lower(): value for name, value in json.loads(body)["headers"].items()}
     assert status == 200 and json.loads(body)["path"] == "/x?y"
     assert said["cookie"] == "own=1" and "x-forwarded-prefix" not in said
-    for bad in (None, cookie[:-1], cookie.replace(f"_{wanted}", ""), cluster.cookie("apps", "web")):
+    for bad in (None, cookie[:-1], cookie.replace(f"_{wanted}", "")):
         assert ask_from("127.0.0.1", cluster, "/", wanted, bad)[0] == 401, bad
     # the cookie of one port is none of another
     setup = setup_of(cluster, box, "apps", "other", f"protocol=http&port={wanted}")
@@ -184,17 +193,57 @@ def test_a_page_at_a_port(cluster, box):
         assert ask_from("127.0.0.1", cluster, "/", other, name)[0] == 401
 
 
+def test_pages_have_ports_of_their_own(cluster, box):
+    """Without a wish, and each app another, whose cookie is no right to its neighbour."""
+    cluster.restart_proxy()
+    web, other = page(cluster, box, "web"), page(cluster, box, "other", "")
+    assert web[0] != other[0]
+    assert {web[0], other[0]} <= set(range(cluster.first, cluster.first + COUNT))
+    assert page(cluster, box, "web")[0] == web[0]
+    for (port, cookie), (neighbour, _) in ((web, other), (other, web)):
+        assert ask_from("127.0.0.1", cluster, "/a", port, cookie)[0] == 200
+        for bad in (cookie, cookie.replace(f"_{port}=", f"_{neighbour}=")):
+            assert ask_from("127.0.0.1", cluster, "/", neighbour, bad)[0] == 401
+        # a page of the neighbour, or of an app at a path, changes nothing here, and this one does
+        for origin, status in ((neighbour, 403), (cluster.port, 403), (port, 501)):
+            assert ask_from("127.0.0.1", cluster, "/", port, cookie, method="DELETE",
+                            Origin=f"http://127.0.0.1:{origin}")[0] == status, origin
+
+
+def test_pages_without_a_port(cluster, box):
+    """A path, where a domain gives each app an origin, or a server in front speaks https for it."""
+    cluster.restart_proxy(ALIQUOT_PROXY_PUBLIC_URL=f"https://127.0.0.1:{cluster.port}")
+    token = cluster.token("apps", "web", address=f"https://127.0.0.1:{cluster.port}")
+    headers = cluster.ask("GET", f"/_aliquot/setup?token={token}")[1]
+    assert headers["Location"] == f"/app/{box}/web/"
+    cluster.restart_proxy(ALIQUOT_PROXY_DOMAIN="localhost")
+    token = cluster.token("apps", "web")
+    shown = json.loads(cluster.ask("GET", f"/v2/proxy/auth?token={token}&session_id={box}&app=web",
+                                   Accept="application/json")[2])
+    host = f"web--{box.replace('-', '')}.localhost:{cluster.port}"
+    assert shown["redirect_url"].startswith(f"http://{host}/")
+    path = shown["redirect_url"].removeprefix(f"http://{host}")
+    assert cluster.ask("GET", path, Host=host)[1]["Location"] == "/"
+
+
 def test_all_ports_are_taken(cluster, box):
-    """An app that has one keeps it; another is told why it gets none."""
+    """An app that has one keeps it; one that needs one is told why it gets none; a page does not."""
     cluster.restart_proxy(1)
     assert {tcp(cluster, box, "apps") for _ in range(2)} == {cluster.first}
-    setup = setup_of(cluster, box, "apps", "web", "protocol=tcp")
-    status, _, body = cluster.ask("GET", setup)
-    assert status == 503 and b"all ports" in body, body
+    for query in ("protocol=tcp", f"port={cluster.first}"):
+        setup = setup_of(cluster, box, "apps", "web", query)
+        status, _, body = cluster.ask("GET", setup)
+        assert status == 503 and b"all ports" in body, body
+    cookie = cluster.cookie("apps", "web")
+    assert cluster.ask("GET", f"/app/{box}/web/a", cookie)[0] == 200
+    said = cluster.log_of("proxy")
+    assert f"app web of session {box} has a path: all ports of the proxy are taken" in said, said
 
 
 def test_where_a_setup_leads(cluster, box):
     """Never out of the app; and a fetch whose cookie would be lost leaves the token as it is."""
+    cluster.restart_proxy(1)
+    place = f"http://127.0.0.1:{cluster.first}/notebooks/a"
     for bad in ("//elsewhere", "/\\elsewhere", "elsewhere", "http://elsewhere/"):
         setup = setup_of(cluster, box, "apps", "web", "redirect=" + urllib.parse.quote(bad, ""))
         assert cluster.ask("GET", setup)[0] == 400, bad
@@ -203,13 +252,13 @@ def test_where_a_setup_leads(cluster, box):
     assert fetched[0] == 204 and not fetched[1]["Set-Cookie"]
     status, headers, _ = cluster.ask("GET", setup, Accept="text/html", **{
         "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"})
-    assert (status, headers["Location"]) == (302, f"/app/{box}/web/notebooks/a")
+    assert (status, headers["Location"]) == (302, place)
     assert headers["Set-Cookie"]
     # opened once more: the cookie, which this browser has or not, decides
     status, headers, _ = cluster.ask("GET", setup, Accept="text/html")
-    assert (status, headers["Location"]) == (302, f"/app/{box}/web/notebooks/a")
+    assert (status, headers["Location"]) == (302, place)
     assert not headers["Set-Cookie"]
-    assert cluster.ask("GET", headers["Location"], Accept="text/html")[0] == 401
+    assert ask_from("127.0.0.1", cluster, "/notebooks/a", cluster.first, Accept="text/html")[0] == 401
 
 
 def test_a_port_whose_session_has_ended(cluster, box):
