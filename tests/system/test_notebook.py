@@ -120,8 +120,9 @@ def run_cell(page, code):
 def new_notebook(page):
     page.click('.jp-LauncherCard[data-category="Notebook"]')
     page.wait_for('document.querySelector(".jp-Notebook .jp-CodeCell") !== null')
-    page.wait_for(CONNECTED)
+    # first, as a server that is asked for its kernels while one starts may answer with 500
     page.wait_for('document.querySelector("#jp-main-statusbar").textContent.includes("| Idle")')
+    page.wait_for(CONNECTED)
 
 
 def test_jupyterlab(cluster, browser, lab):
