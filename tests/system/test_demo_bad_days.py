@@ -63,7 +63,8 @@ class Demo:
         """Those of the user's own cache; made there if a demo never ran."""
         with folders.locked_cache(lambda: None):
             for version in images.RELEASES:
-                (self.cache / f"python-{version}").symlink_to(images.build(version))
+                layout = images.build(version)
+                (self.cache / layout.name).symlink_to(layout)
         return self
 
     def fake(self, name, text):
