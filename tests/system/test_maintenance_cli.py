@@ -123,8 +123,10 @@ def test_what_cannot_be_one(cluster, words, says, status, word):
 
 
 def test_it_does_not_steer_a_terminal(cluster):
-    does(cluster, "admin", "announcement", "set", "a\033[31mb\tc")
-    assert shown(cluster) == "a?[31mb\tc\n"
+    does(cluster, "admin", "announcement", "set", "a\tb")
+    done = cluster.cli("admin", "announcement", "set", "a\033[31mb\tc")
+    assert done.returncode == 4 and "message: has a control character" in done.stderr, done
+    assert shown(cluster) == "a\tb\n"
 
 
 def test_login_shows_it(cluster):
