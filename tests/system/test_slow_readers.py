@@ -223,7 +223,7 @@ def test_an_app_that_answers_before_it_is_asked(cluster):
     """Its bytes wait for the proxy, which is stopped about when it is asked to fetch them."""
     proxy = cluster.programs["proxy"]
     request = (f"GET /app/{cluster.box}/hasty/ HTTP/1.1\r\nHost: x\r\n"
-               f"Cookie: {cluster.cookie('apps', 'hasty')}\r\n\r\n").encode()
+               f"Cookie: {cluster.cookie('apps', 'hasty')}\r\nConnection: close\r\n\r\n").encode()
     for wait_msec in range(0, 20, 4):
         with socket.create_connection(("127.0.0.1", cluster.port), timeout=60) as end:
             end.sendall(request)
