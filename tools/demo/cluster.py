@@ -33,6 +33,9 @@ mem = "6g"
 reserved-mem = "0"
 cpu-overcommit-factor = 8
 
+[container]
+scratch-size = "1g"
+
 [image]
 insecure = {registry}
 
