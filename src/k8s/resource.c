@@ -256,7 +256,8 @@ static int resource_register(struct resource *resource, const struct socket_mark
     message.resource_name = (char *)(uintptr_t)resource->name;
     message.options = &options;
     resource->kubelet = *kubelet;
-    placement_forget(&resource->plugin->placement); /* it begins anew */
+    /* a kubelet that has started asks for its containers from the first again */
+    placement_forget(&resource->plugin->placement);
     return grpc_request_send(resource->plugin->loop, &conf, &resource->registering, err);
 }
 

@@ -17,7 +17,7 @@
 #include "runner/web_terminal.h"
 
 #define OUT_MAX 65536             /* bytes to send, above which the shell waits */
-#define LAST_WORDS_MAX (1u << 20) /* what was left in the background may write for ever */
+#define LAST_WORDS_MAX (1u << 20) /* a program left in the background may never stop writing */
 #define HEAD_MSEC 15000           /* for the request and the first message */
 #define CLOSE_MSEC 30000          /* for the close of the other side */
 

@@ -22,7 +22,7 @@ struct web_client {
     bool is_paused, has_ended, is_gone;
     size_t *shell_count; /* of all clients */
     size_t last_words;   /* bytes since the shell ended */
-    int64_t until_msec;  /* monotonic: to say what it wants, or to close; INT64_MAX = for ever */
+    int64_t until_msec;  /* monotonic: deadline of its request, or of its close; INT64_MAX = none */
 };
 
 /* Takes the socket. NULL if memory is short. 'shell_count' is that of all clients. */

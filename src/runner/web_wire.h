@@ -9,9 +9,9 @@
  * says what it is: '0' input, '1' {"columns", "rows"}, '2' pause, '3' resume; from here '0' output,
  * '1' the title, '2' {}: nothing is preferred. A close says how the shell ended.
  *
- * The port asks for no password. A WebSocket is for programs and the terminal's own page: what
- * has come through aliquot-proxy the proxy has looked at, and whoever reaches the port otherwise has
- * it on an address, not under a name that could be made to lead here.
+ * The port asks for no password. A WebSocket is for programs and the terminal's own page: the
+ * Origin of a request through aliquot-proxy was checked there, and other ways to the port lead to an
+ * address, not to a name that could be made to point here.
  *
  * No sockets: bytes go in, messages come out, and what has to be sent is in 'frames.out'.
  */
