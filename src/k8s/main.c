@@ -8,25 +8,25 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
-#include "k8s/plugin.h"
+#include "k8s/role.h"
 
 #define EXIT_USAGE 2
 
-static const char usage[] =
-    "usage: aliquot-k8s [--config FILE] plugin\n"
-    "       aliquot-k8s --print-config | --version | --help\n"
-    "\n"
-    "plugin is the kubelet's device plugin: it offers memory and compute of this node's GPUs.\n";
+static const struct role *const roles[] = { &plugin_role };
 
 struct k8s_program {
     uv_loop_t loop;
     uv_signal_t terminated, interrupted;
-    struct plugin_daemon *plugin;
+    const struct role *role;
+    void *data; /* of the role */
 };
+
+/* ---- running ---- */
 
 static void main_close(struct k8s_program *program)
 {
-    plugin_daemon_free(AQ_TAKE(program->plugin));
+    if (program->data)
+        program->role->end(AQ_TAKE(program->data));
     uv_close((uv_handle_t *)&program->terminated, NULL);
     uv_close((uv_handle_t *)&program->interrupted, NULL);
 }
@@ -37,7 +37,7 @@ static void main_on_signal(uv_signal_t *handle, int signum)
 
     if (uv_is_closing((uv_handle_t *)handle))
         return;
-    log_info("signal %d: the plugin ends", signum);
+    log_info("signal %d: the %s ends", signum, program->role->name);
     main_close(program);
 }
 
@@ -48,23 +48,48 @@ static void main_watch(struct k8s_program *program, uv_signal_t *handle, int sig
     (void)uv_signal_start(handle, main_on_signal, signum);
 }
 
-static int main_run_plugin(const struct settings *settings, struct aq_error *err)
+static int main_run(const struct role *role, const struct settings *settings, struct aq_error *err)
 {
-    struct k8s_program program = { .plugin = NULL };
+    struct k8s_program program = { .role = role };
+    void *data = NULL;
     int r;
 
     if (uv_loop_init(&program.loop) < 0)
         return aq_fail_oom(err);
     main_watch(&program, &program.terminated, SIGTERM);
     main_watch(&program, &program.interrupted, SIGINT);
-    r = plugin_daemon_new(&program.loop, settings, &program.plugin, err);
-    if (uv_is_closing((uv_handle_t *)&program.terminated)) /* it has run the loop */
-        plugin_daemon_free(AQ_TAKE(program.plugin));
-    else if (r < 0)
+    r = role->begin(&program.loop, settings, &data, err);
+    if (r == 0 && uv_is_closing((uv_handle_t *)&program.terminated)) /* begin() has run the loop */
+        role->end(data);
+    else if (r == 0)
+        program.data = data;
+    else if (!uv_is_closing((uv_handle_t *)&program.terminated))
         main_close(&program);
     (void)uv_run(&program.loop, UV_RUN_DEFAULT);
     (void)uv_loop_close(&program.loop);
     return r;
+}
+
+/* ---- the command line ---- */
+
+static int main_usage(FILE *to, int status)
+{
+    bool is_written = fputs("usage: aliquot-k8s [--config FILE] COMMAND\n"
+                            "       aliquot-k8s --print-config | --version | --help\n\n",
+                            to)
+                      >= 0;
+
+    for (size_t i = 0; i < AQ_COUNT(roles); i++)
+        is_written &= fprintf(to, "  %-10s %s\n", roles[i]->name, roles[i]->usage) > 0;
+    return is_written ? status : EXIT_FAILURE;
+}
+
+static const struct role *main_find_role(const char *name)
+{
+    for (size_t i = 0; i < AQ_COUNT(roles); i++)
+        if (strcmp(roles[i]->name, name) == 0)
+            return roles[i];
+    return NULL;
 }
 
 static int main_print_config(void)
@@ -75,7 +100,7 @@ static int main_print_config(void)
     return fputs(sample.data, stdout) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-static int main_act(const char *config, struct aq_error *err)
+static int main_act(const struct role *role, const char *config, struct aq_error *err)
 {
     struct settings settings;
     int r = settings_load(config, &settings, err), level;
@@ -88,7 +113,7 @@ static int main_act(const char *config, struct aq_error *err)
                     settings.log_level);
     } else {
         log_init("k8s", (enum log_level)level);
-        r = main_run_plugin(&settings, err);
+        r = main_run(role, &settings, err);
     }
     settings_done(&settings);
     return r;
@@ -96,6 +121,7 @@ static int main_act(const char *config, struct aq_error *err)
 
 int main(int argc, char **argv)
 {
+    const struct role *role = NULL;
     const char *config = NULL;
     struct aq_error err = { 0 };
     int i = 1;
@@ -103,21 +129,21 @@ int main(int argc, char **argv)
     if (argc == 2 && strcmp(argv[1], "--version") == 0)
         return printf("aliquot-k8s %s\n", ALIQUOT_VERSION) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
     if (argc == 2 && strcmp(argv[1], "--help") == 0)
-        return fputs(usage, stdout) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+        return main_usage(stdout, EXIT_SUCCESS);
     if (argc == 2 && strcmp(argv[1], "--print-config") == 0)
         return main_print_config();
     if (argc == 4 && strcmp(argv[1], "--config") == 0) {
         config = argv[2];
         i = 3;
     }
-    if (i != argc - 1 || strcmp(argv[i], "plugin") != 0) {
-        (void)fputs(usage, stderr);
-        return EXIT_USAGE;
-    }
+    if (i == argc - 1)
+        role = main_find_role(argv[i]);
+    if (!role)
+        return main_usage(stderr, EXIT_USAGE);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)umask(022);
     log_init("k8s", LOG_LEVEL_INFO);
-    if (main_act(config, &err) < 0) {
+    if (main_act(role, config, &err) < 0) {
         log_error("%s", err.text);
         return EXIT_FAILURE;
     }

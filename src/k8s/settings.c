@@ -10,10 +10,27 @@
 #include "k8s/device_id.h"
 
 #define AT(member) offsetof(struct settings, member)
+#define SERVICE_ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount"
 #define UNIT_MIN (INT64_C(64) << 20) /* smaller ones would be too many ids for the kubelet */
 
 const struct conf_item settings_items[] = {
     { "", "log-level", CONF_STR, AT(log_level), "info", 0, 0, 0, "error, warning, info or debug" },
+    { "kubernetes", "url", CONF_STR, AT(url), NULL, 0, 0, 0,
+      "Of the API server; in a pod by default as its environment says" },
+    { "kubernetes", "token", CONF_PATH, AT(token), SERVICE_ACCOUNT "/token", 0, 0, 0,
+      "File with what it knows us by; \"\" = nothing" },
+    { "kubernetes", "ca", CONF_PATH, AT(ca), SERVICE_ACCOUNT "/ca.crt", 0, 0, 0,
+      "File with the authority of its certificate" },
+    { "kubernetes", "node", CONF_STR, AT(node), NULL, 0, 0, 0,
+      "Name of this node; by default NODE_NAME of the environment" },
+    { "resources", "memory", CONF_STR, AT(memory_name), "alnair/vgpu-memory", 0, 0, 0,
+      "Name under which pods ask for memory of a GPU" },
+    { "resources", "memory-unit", CONF_SIZE, AT(memory_unit), "1g", UNIT_MIN, INT64_C(1) << 40, 0,
+      "Memory of which pods ask for a number" },
+    { "resources", "compute", CONF_STR, AT(compute_name), "alnair/vgpu-compute", 0, 0, 0,
+      "Name under which pods ask for a GPU's time" },
+    { "resources", "compute-units", CONF_INT, AT(compute_units), "100", 1, DEVICE_UNITS_MAX, 0,
+      "How many of it are the whole of a GPU" },
     { "kubelet", "folder", CONF_PATH, AT(kubelet), "/var/lib/kubelet/device-plugins", 0, 0, 0,
       "Where the kubelet's socket for device plugins is" },
     { "kubelet", "pod-resources", CONF_PATH, AT(pod_resources),
@@ -21,14 +38,6 @@ const struct conf_item settings_items[] = {
       "The kubelet's socket that says which devices containers have" },
     { "plugin", "run", CONF_PATH, AT(run), "/run/aliquot/kubernetes", 0, 0, 0,
       "Folder on the node, by the same path in a pod of ours, of what containers are given" },
-    { "plugin", "memory-resource", CONF_STR, AT(memory_name), "alnair/vgpu-memory", 0, 0, 0,
-      "Name under which pods ask for memory of a GPU" },
-    { "plugin", "memory-unit", CONF_SIZE, AT(memory_unit), "1g", UNIT_MIN, INT64_C(1) << 40, 0,
-      "Memory of which pods ask for a number" },
-    { "plugin", "compute-resource", CONF_STR, AT(compute_name), "alnair/vgpu-compute", 0, 0, 0,
-      "Name under which pods ask for a GPU's time" },
-    { "plugin", "compute-units", CONF_INT, AT(compute_units), "100", 1, DEVICE_UNITS_MAX, 0,
-      "How many of it are the whole of a GPU" },
     { "gpu", "library", CONF_PATH, AT(gpu_library), NULL, 0, 0, 0,
       "libaliquot-gpu.so, which is copied for containers; beside the program by default" },
     ACCEL_SETTINGS_ITEMS(struct settings, accel),
@@ -53,15 +62,15 @@ static bool settings_is_resource(const char *name)
 static int settings_check(const struct settings *s, struct aq_error *err)
 {
     if (!settings_is_resource(s->memory_name))
-        return aq_fail_field(err, EINVAL, "plugin.memory-resource",
+        return aq_fail_field(err, EINVAL, "resources.memory",
                              "'%.100s' is no name of a resource, such as alnair/vgpu-memory",
                              s->memory_name);
     if (!settings_is_resource(s->compute_name))
-        return aq_fail_field(err, EINVAL, "plugin.compute-resource",
+        return aq_fail_field(err, EINVAL, "resources.compute",
                              "'%.100s' is no name of a resource, such as alnair/vgpu-compute",
                              s->compute_name);
     if (strcmp(s->memory_name, s->compute_name) == 0)
-        return aq_fail_field(err, EINVAL, "plugin.compute-resource",
+        return aq_fail_field(err, EINVAL, "resources.compute",
                              "memory and compute cannot both be '%.100s'", s->memory_name);
     if (s->accel.hooks)
         return aq_fail_field(err, EINVAL, "accelerators.cdi-hooks",

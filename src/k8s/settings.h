@@ -7,6 +7,8 @@
 
 struct settings {
     char *log_level;
+    char *url, *token, *ca; /* of the API server; NULL: as api_server.h says */
+    char *node;
     char *kubelet;       /* the folder of its socket and of plugins' */
     char *pod_resources; /* its socket for that */
     char *run;           /* folder on the node of what containers are given */

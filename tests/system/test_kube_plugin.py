@@ -186,18 +186,18 @@ def test_cards_become_ids_and_a_container_gets_its_card():
 
 
 def test_names_and_units_are_settings():
-    with running(mock([(0, "8g", 0)]), ALIQUOT_PLUGIN_MEMORY_RESOURCE="example.org/gpu-mem",
-                 ALIQUOT_PLUGIN_MEMORY_UNIT="512m", ALIQUOT_PLUGIN_COMPUTE_RESOURCE="example.org/sm",
-                 ALIQUOT_PLUGIN_COMPUTE_UNITS="8") as node:
+    with running(mock([(0, "8g", 0)]), ALIQUOT_RESOURCES_MEMORY="example.org/gpu-mem",
+                 ALIQUOT_RESOURCES_MEMORY_UNIT="512m", ALIQUOT_RESOURCES_COMPUTE="example.org/sm",
+                 ALIQUOT_RESOURCES_COMPUTE_UNITS="8") as node:
         assert set(node.plugin("example.org/gpu-mem").wait(bool, "memory")) == {*ids(0, range(16))}
         assert set(node.plugin("example.org/sm").wait(bool, "compute")) == {*ids(0, range(8))}
 
 
 @pytest.mark.parametrize("setting, value", [
-    ("MEMORY_RESOURCE", "gpu"), ("MEMORY_RESOURCE", "a/b/c"), ("COMPUTE_RESOURCE", MEMORY),
+    ("MEMORY", "gpu"), ("MEMORY", "a/b/c"), ("COMPUTE", MEMORY),
     ("COMPUTE_UNITS", "0"), ("MEMORY_UNIT", "1")])
 def test_settings_that_cannot_be_are_refused(setting, value):
-    with Node(**{f"ALIQUOT_PLUGIN_{setting}": value}) as node:
+    with Node(**{f"ALIQUOT_RESOURCES_{setting}": value}) as node:
         node.start()
         assert node.process.wait(30) == 1
         assert setting.lower().replace("_", "-") in node.said() or value in node.said()

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "k8s/placement.h"
+#include "k8s/plugin/placement.h"
 
 #define M RESOURCE_MEMORY
 #define C RESOURCE_COMPUTE

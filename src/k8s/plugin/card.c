@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* card.c - see card.h */
-#include "k8s/card.h"
+#include "k8s/plugin/card.h"
 
 #include <errno.h>
 

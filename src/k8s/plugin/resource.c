@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "k8s/plugin_internal.h"
+#include "k8s/plugin/plugin_internal.h"
 #include "kube/deviceplugin.pb-c.h"
 
 #define API_VERSION "v1beta1"

@@ -12,10 +12,10 @@
  * may be refused without need: whether a container that has one resource is still to get the
  * other. Pure: no input, no output.
  */
-#ifndef AQ_K8S_PLACEMENT_H
-#define AQ_K8S_PLACEMENT_H
+#ifndef AQ_K8S_PLUGIN_PLACEMENT_H
+#define AQ_K8S_PLUGIN_PLACEMENT_H
 
-#include "k8s/card.h"
+#include "k8s/plugin/card.h"
 
 #define PLACEMENT_PAIR_USEC (INT64_C(10) * 1000000) /* after that it is another container's */
 

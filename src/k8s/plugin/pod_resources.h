@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pod_resources.h - asks the kubelet what the container has that was given devices last */
-#ifndef AQ_K8S_POD_RESOURCES_H
-#define AQ_K8S_POD_RESOURCES_H
+#ifndef AQ_K8S_PLUGIN_POD_RESOURCES_H
+#define AQ_K8S_PLUGIN_POD_RESOURCES_H
 
-#include "k8s/plugin_internal.h"
+#include "k8s/plugin/plugin_internal.h"
 
 struct pod_resources;
 

@@ -5,8 +5,8 @@
  * of the socket on which it asks for its limits: containers have a folder and no socket, so that
  * the socket may be made again.
  */
-#ifndef AQ_K8S_NODE_FILES_H
-#define AQ_K8S_NODE_FILES_H
+#ifndef AQ_K8S_PLUGIN_NODE_FILES_H
+#define AQ_K8S_PLUGIN_NODE_FILES_H
 
 #include "base/error.h"
 #include "model/container_part.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* node_files.c - see node_files.h */
-#include "k8s/node_files.h"
+#include "k8s/plugin/node_files.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* placement.c - see placement.h */
-#include "k8s/placement.h"
+#include "k8s/plugin/placement.h"
 
 #include <errno.h>
 #include <stdio.h>

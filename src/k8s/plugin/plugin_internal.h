@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plugin_internal.h - inside the device plugin: plugin.c, resource.c, allocate.c */
-#ifndef AQ_K8S_PLUGIN_INTERNAL_H
-#define AQ_K8S_PLUGIN_INTERNAL_H
+#ifndef AQ_K8S_PLUGIN_PLUGIN_INTERNAL_H
+#define AQ_K8S_PLUGIN_PLUGIN_INTERNAL_H
 
 #include <sys/stat.h>
 
 #include "accelhost/accel.h"
 #include "base/list.h"
-#include "k8s/node_files.h"
-#include "k8s/placement.h"
-#include "k8s/plugin.h"
+#include "k8s/plugin/node_files.h"
+#include "k8s/plugin/placement.h"
+#include "k8s/settings.h"
 #include "kube/grpc_client.h"
 #include "kube/grpc_server.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* card.h - the GPUs of this node of which pods get parts */
-#ifndef AQ_K8S_CARD_H
-#define AQ_K8S_CARD_H
+#ifndef AQ_K8S_PLUGIN_CARD_H
+#define AQ_K8S_PLUGIN_CARD_H
 
 #include "accelhost/accel.h"
 #include "k8s/device_id.h"

@@ -14,8 +14,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "k8s/plugin_internal.h"
-#include "k8s/pod_resources.h"
+#include "k8s/plugin/plugin_internal.h"
+#include "k8s/plugin/pod_resources.h"
 #include "kube/deviceplugin.pb-c.h"
 
 typedef V1beta1__ContainerAllocateResponse response_t;

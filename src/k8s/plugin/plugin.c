@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plugin.c - see plugin.h */
+/* plugin.c - the device plugin: memory and compute of this node's GPUs for the kubelet
+ *
+ * Two resources, each with a socket of its own in the kubelet's folder, which it knows by
+ * registration. A kubelet that starts removes all sockets there and makes its own: whenever one of
+ * the three is made again, what has to be is done again. Everything belongs to the thread of the
+ * libuv loop.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
-#include "k8s/plugin_internal.h"
+#include "k8s/plugin/plugin_internal.h"
+#include "k8s/role.h"
 
 #define AGAIN_MSEC_MIN 1000
 #define AGAIN_MSEC_MAX 30000
@@ -89,10 +96,10 @@ static void plugin_on_closed(uv_handle_t *handle)
         free(plugin);
 }
 
-void plugin_daemon_free(struct plugin_daemon *plugin)
+static void plugin_end(void *data)
 {
-    if (!plugin)
-        return;
+    struct plugin_daemon *plugin = data;
+
     for (size_t i = 0; i < RESOURCE_KINDS; i++)
         resource_done(&plugin->resources[i]);
     accel_free(plugin->accel);
@@ -103,12 +110,17 @@ void plugin_daemon_free(struct plugin_daemon *plugin)
     uv_close((uv_handle_t *)&plugin->watch, plugin_on_closed);
     uv_close((uv_handle_t *)&plugin->again, plugin_on_closed);
 }
-AQ_DEFINE_CLEANUP(struct plugin_daemon, plugin_daemon_free)
 
-int plugin_daemon_new(uv_loop_t *loop, const struct settings *settings, struct plugin_daemon **ret,
-                      struct aq_error *err)
+static void plugin_endp(struct plugin_daemon **plugin)
 {
-    AQ_CLEANUP(plugin_daemon_freep) struct plugin_daemon *plugin = calloc(1, sizeof(*plugin));
+    if (*plugin)
+        plugin_end(*plugin);
+}
+
+static int plugin_begin(uv_loop_t *loop, const struct settings *settings, void **ret,
+                        struct aq_error *err)
+{
+    AQ_CLEANUP(plugin_endp) struct plugin_daemon *plugin = calloc(1, sizeof(*plugin));
     int r;
 
     if (!plugin)
@@ -136,3 +148,10 @@ int plugin_daemon_new(uv_loop_t *loop, const struct settings *settings, struct p
     *ret = AQ_TAKE(plugin);
     return 0;
 }
+
+const struct role plugin_role = {
+    .name = "plugin",
+    .usage = "the kubelet's device plugin: offers memory and compute of this node's GPUs",
+    .begin = plugin_begin,
+    .end = plugin_end,
+};

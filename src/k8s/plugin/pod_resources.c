@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pod_resources.c - see pod_resources.h */
-#include "k8s/pod_resources.h"
+#include "k8s/plugin/pod_resources.h"
 
 #include <stdlib.h>
 #include <string.h>

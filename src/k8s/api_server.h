@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* api_server.h - the API server and the node that the settings name */
+#ifndef AQ_K8S_API_SERVER_H
+#define AQ_K8S_API_SERVER_H
+
+#include "k8s/settings.h"
+#include "kube/api.h"
+
+/* By default that of the pod in which this runs: KUBERNETES_SERVICE_HOST and _PORT. -ENOENT with
+ * the setting as field if nothing says where it is; errors of kube_api_new().
+ */
+int api_server_new(uv_loop_t *loop, const struct settings *settings, struct kube_api **ret,
+                   struct aq_error *err);
+
+/* The name of this node: of the settings, else NODE_NAME. Borrowed. NULL with 'err' if neither says
+ * it, or what no node can be called.
+ */
+const char *api_server_node(const struct settings *settings, struct aq_error *err);
+
+#endif
