@@ -168,11 +168,11 @@ def python_paths(suite, names):
     return [find(name) for name in names] or [f"tests/{suite}"]
 
 
-def python_suite(suite, needs, dist="loadfile"):
+def python_suite(suite, needs, dist="loadfile", workers=WORKERS):
     """What makes the tasks of tests/SUITE."""
     def make(names):
         return [python_tests(suite, python_paths(suite, names), needs,
-                             0 if names else WORKERS, dist)]
+                             0 if names else workers, dist)]
     return make
 
 
@@ -317,7 +317,9 @@ SUITES = {"unit": unit, "api": api, "system": python_suite("system", BOTH),
           "fault": python_suite("fault", SANITIZED, "load"),
           "postgres": postgres,
           "security": python_suite("security", BOTH),
-          "compat": python_suite("compat", BOTH), "fuzz": fuzz, "bench": bench,
+          "compat": python_suite("compat", BOTH),
+          "kube": python_suite("kube", SANITIZED, workers=0),  # all on one Kubernetes
+          "fuzz": fuzz, "bench": bench,
           "fresh": fresh, "packages": packages}
 NODE = [] if shutil.which("npm") else ["node"]  # it often is not Debian's
 GROUPS = {"system": ["containers", "system", *NODE], "fault": ["containers", "system"],
@@ -325,4 +327,5 @@ GROUPS = {"system": ["containers", "system", *NODE], "fault": ["containers", "sy
           "security": ["containers", "system"],
           "gate": ["containers", "system", "postgres", "demo"], "fuzz": ["fuzz"],
           "bench": ["containers", "bench", *NODE],
-          "compat": ["containers", "demo", *NODE]}  # of packages.txt, besides build and test
+          "compat": ["containers", "demo", *NODE],
+          "kube": ["containers", "system", "kube", *NODE]}  # of packages.txt, besides build and test
