@@ -28,13 +28,14 @@ def preloadable(library, folder):
 
 
 class Card:
-    """One file with simulated GPUs; 'version' is the CUDA version of the driver.
+    """One file with simulated GPUs, in a new folder ('within' another); 'version' is the CUDA
+    version of the driver.
 
     With virtual=N the programs have a clock of discrete events in common, which starts
     when N of their threads wait for it (simgpu/virtual_clock.c)."""
 
-    def __init__(self, version="12.8", **options):
-        self.folder = tempfile.mkdtemp(prefix="simgpu")
+    def __init__(self, version="12.8", within=None, **options):
+        self.folder = tempfile.mkdtemp(prefix="simgpu", dir=within)
         self.path = os.path.join(self.folder, "device")
         subprocess.run([SIMGPU, "create", self.path, *(f"{k}={v}" for k, v in options.items())],
                        check=True)

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The device plugin with real kubelets: what pods get, and what outlives whom."""
+
+import grpc
+import pytest
+
+from cluster import wait_for
+from fake_kubelet import CLASSES, encode
+from gpu import LIBRARY
+from kube_api import container
+from kube_gpu import CARD_GIB, COMPUTE, MEMORY, ROOM, GpuNode
+
+pytestmark = pytest.mark.timeout(3600)  # the first one builds a Kubernetes
+STAYS = "sleep 600"
+
+
+@pytest.fixture(scope="module")
+def gpus(kube):
+    made = [GpuNode(node) for node in kube.nodes]
+    for gpu in made:
+        gpu.start()
+    for gpu in made:
+        gpu.wait_room()
+    yield made
+    for gpu in made:
+        assert gpu.plugin.stop() == 0, gpu.plugin.said()
+        assert "Sanitizer" not in gpu.plugin.said(), gpu.plugin.said()
+
+
+def slice_of(memory=None, compute=None):
+    return {name: amount for name, amount in ((MEMORY, memory), (COMPUTE, compute)) if amount}
+
+
+def devices_of(gpu, pod):
+    """{container: {resource: ids}}, as the node's kubelet says by PodResources."""
+    path = gpu.node.path("/var/lib/kubelet/pod-resources/kubelet.sock")
+    with grpc.insecure_channel(f"unix:{path}") as channel:
+        listing = channel.unary_unary(
+            "/v1.PodResourcesLister/List", request_serializer=encode,
+            response_deserializer=CLASSES["ListPodResourcesResponse"].FromString)(
+                CLASSES["Empty"](), timeout=20)
+    shown = next(each for each in listing.pod_resources if each.name == pod)
+    found = {}
+    for each in shown.containers:
+        ids = found.setdefault(each.name, {})
+        for devices in each.devices:  # one entry for each NUMA node
+            ids.setdefault(devices.resource_name, []).extend(devices.device_ids)
+    return {name: {resource: sorted(some) for resource, some in ids.items()}
+            for name, ids in found.items()}
+
+
+def card_of(ids):
+    """The one card of all of a container's ids."""
+    cards = {id.rpartition("_")[0] for some in ids.values() for id in some}
+    assert len(cards) == 1, ids
+    return cards.pop()
+
+
+def options_of_mounts(text):
+    """{path: options} of lines of mountinfo."""
+    return {line.split()[4]: line.split()[5].split(",") for line in text.splitlines()}
+
+
+def test_a_pod_gets_its_part_of_one_card(pods, gpus):
+    gpu = gpus[0]
+    pods.pod("half", container(f"env; echo; cat /proc/self/mountinfo; {STAYS}",
+                               limits=slice_of(8, 50)), nodeName=gpu.node.name)
+    pods.wait_phase("half", "Running")
+    ids = devices_of(gpu, "half")["main"]
+    assert {name: len(some) for name, some in ids.items()} == slice_of(8, 50)
+    card = card_of(ids)
+    assert card in gpu.cards
+
+    env, _, mounts = pods.log("half").partition("\n\n")
+    assert f"BACKENDAI_MOCK_CUDA_DEVICES={card}" in env.splitlines()
+    mounts = options_of_mounts(mounts)
+    for path in ("/opt/kernel/libaliquot-gpu.so", "/etc/ld.so.preload", "/run/aliquot"):
+        assert "ro" in mounts[path], mounts
+    assert gpu.node.path("/run/aliquot/kubernetes/libaliquot-gpu.so").read_bytes() == \
+        LIBRARY.read_bytes()
+
+
+def test_each_of_three_containers_has_one_card(pods, gpus):
+    gpu = gpus[0]
+    asked = {"a": slice_of(5, 60), "b": slice_of(5, 50), "c": slice_of(3)}
+    pods.pod("three", *(container(STAYS, name, limits=limits) for name, limits in asked.items()),
+             nodeName=gpu.node.name)
+    pods.wait_phase("three", "Running")
+    given = devices_of(gpu, "three")
+    assert {name: {resource: len(ids) for resource, ids in some.items()}
+            for name, some in given.items()} == asked
+    assert card_of(given["a"]) != card_of(given["b"])
+    card_of(given["c"])
+    all_ids = [id for some in given.values() for id in some.get(MEMORY, [])]
+    assert len(all_ids) == len(set(all_ids)) == 13
+
+
+def test_an_init_container_leaves_its_part_to_the_others(pods, gpus):
+    gpu = gpus[1]
+    said = pods.run("prepared", container("echo trained", limits=slice_of(8, 100)),
+                    initContainers=[container("true", "prepare", limits=slice_of(8, 100))],
+                    nodeName=gpu.node.name)
+    assert said == "trained\n"
+
+
+def test_more_than_any_card_has_is_refused_and_says_why(pods, gpus):
+    name = gpus[0].node.name
+    pods.pod("wide", container(STAYS, limits=slice_of(CARD_GIB + 1, 50)), nodeName=name)
+    status = pods.wait_phase("wide", "Failed")["status"]
+    assert status["reason"] == "UnexpectedAdmissionError"
+    assert "card" in status["message"], status
+    pods.pod("huge", container(STAYS, limits=slice_of(ROOM[MEMORY] + 1)))
+    pods.wait_event("huge", "FailedScheduling", f"Insufficient {MEMORY}")
+
+
+def is_ready(pod):
+    return all(each["ready"] for each in pod["status"].get("containerStatuses", [{"ready": False}]))
+
+
+def running_of(pod):
+    return [(each["containerID"], each["restartCount"], sorted(each["state"]))
+            for each in pod["status"]["containerStatuses"]]
+
+
+def test_a_killed_kubelet_finds_the_plugin_and_pods_go_on(pods, gpus):
+    gpu = gpus[0]
+    pods.pod("stays", container(STAYS, limits=slice_of(8, 50)), nodeName=gpu.node.name)
+    before = running_of(pods.wait("stays", is_ready))
+    ids = devices_of(gpu, "stays")
+    kubelet = gpu.node.components["kubelet"]
+    kubelet.kill()
+    socket = gpu.node.path("/var/lib/kubelet/device-plugins/aliquot-memory.sock")
+    made = socket.stat().st_ctime_ns
+    kubelet.start()
+    wait_for(lambda: socket.exists() and socket.stat().st_ctime_ns != made, 60, gpu.plugin.said)
+    gpu.wait_room()
+    pods.run("next", container("true", limits=slice_of(8, 60)), nodeName=gpu.node.name)
+    assert running_of(pods.get("stays")) == before
+    assert devices_of(gpu, "stays") == ids
+
+
+def test_a_killed_plugin_comes_back_and_pods_go_on(pods, gpus):
+    gpu = gpus[1]
+    pods.pod("stays", container(STAYS, limits=slice_of(8, 50)), nodeName=gpu.node.name)
+    before = running_of(pods.wait("stays", is_ready))
+    gpu.plugin.kill()
+    wait_for(lambda: not gpu.node.allocatable(MEMORY), 60, "the kubelet to see it")
+    gpu.start()
+    gpu.wait_room()
+    pods.run("next", container("true", limits=slice_of(8, 60)), nodeName=gpu.node.name)
+    assert running_of(pods.get("stays")) == before

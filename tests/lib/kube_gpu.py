@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes of a real Kubernetes whose GPUs are simulated, with our plugin."""
+
+import os
+
+from cluster import wait_for
+from gpu import Card
+from gpu_cluster import DEVICE
+from world import BUILD
+
+MEMORY, COMPUTE = "alnair/vgpu-memory", "alnair/vgpu-compute"
+CARDS_OF_NODE, CARD_GIB = 2, 8
+ROOM = {MEMORY: CARDS_OF_NODE * CARD_GIB, COMPUTE: CARDS_OF_NODE * 100}
+CARDS = """\
+simulator = "{simulator}"
+simulated_card = "{card}"
+unit_mem = 0
+unit_proc = 0
+"""
+CARD = """\
+[[devices]]
+mother_uuid = "{device}"
+model_name = "Simulated GPU"
+numa_node = {numa}
+subproc_count = 80
+memory_size = "{size}G"
+"""
+SETTINGS = """\
+[accelerators]
+plugins = ""
+mock = "{mock}"
+rescan = "0.2s"
+"""
+
+
+class GpuNode:
+    """A node of a cluster, its cards, and the plugin as a program on it."""
+
+    def __init__(self, node, version="12.8"):
+        self.node = node
+        first = CARDS_OF_NODE * (node.number - 1)
+        self.cards = [DEVICE % number for number in range(first, first + CARDS_OF_NODE)]
+        self.card = Card(version, within=node.folder, processors=80, memory=f"{CARD_GIB}G",
+                         devices=first + CARDS_OF_NODE)
+        os.chmod(self.card.folder, 0o755)
+        mock = node.folder / "mock.toml"
+        mock.write_text(CARDS.format(simulator=(BUILD / "simgpu" / version).resolve(),
+                                     card=self.card.path)
+                        + "".join(CARD.format(device=device, numa=number, size=CARD_GIB)
+                                  for number, device in enumerate(self.cards)))
+        self.config = node.folder / "k8s.toml"
+        self.config.write_text(SETTINGS.format(mock=mock))
+
+    def start(self):
+        self.plugin = self.node.add("plugin", BUILD / "aliquot-k8s", "--config", self.config,
+                                    "plugin")
+
+    def wait_room(self, room=None):
+        """Until pods may have so much of both resources."""
+        wait_for(lambda: all(self.node.allocatable(name) == amount
+                             for name, amount in (room or ROOM).items()), 60, self.plugin.said)
