@@ -7,8 +7,8 @@
  * the driver by /etc/ld.so.preload. The agent serves the sockets and the
  * clocks on its loop. While it is away what is granted stays granted, and
  * processes that are new get no device memory; the monitor of the kernel
- * holds the memory files for the agent that comes next. While there are slices,
- * the driver is asked who uses the devices (watchdog.c).
+ * holds the memory files for the agent that comes next. Clocks and watchdog are
+ * those of gpuslice/slices.h.
  *
  * Below FOLDER, one directory per kernel, which its container sees read-only as
  * /run/aliquot: gpu.sock and ld.so.preload. Everything belongs to the thread

@@ -15,6 +15,7 @@
 #include "base/fault.h"
 #include "base/fs.h"
 #include "base/strbuf.h"
+#include "gpuhost/time_share.h"
 
 #define FULL_NS 10000000000 /* from a rejected allocation to the end of the program */
 
@@ -67,8 +68,8 @@ static void slice_free(struct gpu_slice *slice)
 
     if (is_polled)
         uv_close((uv_handle_t *)&slice->poll, slice_on_poll_closed);
-    gpu_list_remove(slice->gpu, slice);
-    gpu_region_host_free(slice->region);
+    slices_remove(slice->gpu->slices, &slice->slice);
+    gpu_region_host_free(slice->slice.region);
     aq_closep(&slice->folder);
     free(slice->path);
     free(slice->socket_folder);
@@ -97,13 +98,13 @@ AQ_DEFINE_CLEANUP(struct gpu_slice, gpu_slice_leave)
 static void slice_on_readable(uv_poll_t *poll, int status, int events)
 {
     struct gpu_slice *slice = poll->data;
-    size_t before = gpu_region_host_count(slice->region);
+    size_t before = gpu_region_host_count(slice->slice.region);
 
     (void)status;
     (void)events;
-    gpu_region_host_dispatch(slice->region);
-    if (gpu_region_host_count(slice->region) > before)
-        gpu_wake(slice->gpu);
+    gpu_region_host_dispatch(slice->slice.region);
+    if (gpu_region_host_count(slice->slice.region) > before)
+        slices_wake(slice->gpu->slices);
 }
 
 static struct gpu_slice *slice_alloc(struct gpu *gpu, const struct uuid *id, struct aq_error *err)
@@ -136,14 +137,15 @@ static int slice_serve(struct gpu_slice *slice, struct aq_error *err)
     slice->folder = open(slice->socket_folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (slice->folder < 0)
         return aq_fail_errno(err, "open '%s'", slice->socket_folder);
-    gpu_region_host_files(slice->region, &slice->kept[0], &slice->kept[1]);
+    gpu_region_host_files(slice->slice.region, &slice->kept[0], &slice->kept[1]);
     (void)snprintf(socket, sizeof(socket), "/proc/self/fd/%d/gpu.sock", slice->folder);
-    r = gpu_region_host_listen(slice->region, socket, err);
+    r = gpu_region_host_listen(slice->slice.region, socket, err);
     if (r == 0)
-        r = gpu_list_add(slice->gpu, slice, err);
+        r = slices_add(slice->gpu->slices, &slice->slice, err);
     if (r < 0)
         return r;
-    if (uv_poll_init(slice->gpu->loop, &slice->poll, gpu_region_host_poll_fd(slice->region)) < 0)
+    if (uv_poll_init(slice->gpu->loop, &slice->poll, gpu_region_host_poll_fd(slice->slice.region))
+        < 0)
         return aq_fail(err, EIO, "slice of a GPU: it cannot be waited for");
     slice->poll.data = slice;
     (void)uv_poll_start(&slice->poll, UV_READABLE, slice_on_readable);
@@ -183,11 +185,11 @@ int gpu_slice_open(struct gpu *gpu, const struct uuid *id,
                           gpu->library ? "aliquot-gpu-probe" : "libaliquot-gpu.so");
     if (!(slice = slice_alloc(gpu, id, err)))
         return -err->code;
-    r = gpu_region_host_new(grants, (size_t)r, &slice->region, err);
+    r = gpu_region_host_new(grants, (size_t)r, &slice->slice.region, err);
     if (r == 0)
         r = slice_make_directory(slice, image, err);
     if (r == 0)
-        r = gpu_region_host_persist_allocs(slice->region, slice->shared_allocs_path, err);
+        r = gpu_region_host_persist_allocs(slice->slice.region, slice->shared_allocs_path, err);
     if (r == 0)
         r = slice_serve(slice, err);
     AQ_FAULT("agent.gpu.open");
@@ -206,9 +208,8 @@ int gpu_slice_resize(struct gpu_slice *slice, const struct accel_attachment *att
     int count = slice_read_grants(attachment, grants, err), r = 0;
 
     for (int i = 0; r == 0 && i < count; i++)
-        r = gpu_region_host_set(slice->region, &grants[i], err);
-    slice->limited = 0;
-    gpu_wake(slice->gpu);
+        r = gpu_region_host_set(slice->slice.region, &grants[i], err);
+    slices_changed(slice->gpu->slices, &slice->slice);
     return count < 0 ? count : r;
 }
 
@@ -255,10 +256,10 @@ static int slice_take_from_monitor(struct gpu_slice *slice, const char *monitor_
         aq_closep(&usage);
         return aq_fail(err, EIO, "the monitor does not hold its memory files");
     }
-    r = gpu_region_host_adopt(limits, usage, slice->shared_allocs_path, &slice->region, err);
+    r = gpu_region_host_adopt(limits, usage, slice->shared_allocs_path, &slice->slice.region, err);
     if (r < 0)
         return r;
-    gpu_region_host_files(slice->region, &slice->kept[0], &slice->kept[1]);
+    gpu_region_host_files(slice->slice.region, &slice->kept[0], &slice->kept[1]);
     AQ_FAULT("agent.gpu.adopted");
     return packets_send_kept(monitor, slice->kept) < 0
                ? aq_fail_errno(err, "pass memory files to a monitor")
@@ -288,8 +289,8 @@ int gpu_slice_adopt(struct gpu *gpu, const struct uuid *id, const char *monitor_
 
 bool gpu_slice_was_full(const struct gpu_slice *slice, struct strbuf *out)
 {
-    const struct aq_gpu_limits *limits = gpu_region_host_limits(slice->region);
-    const struct aq_gpu_usage *usage = gpu_region_host_usage(slice->region);
+    const struct aq_gpu_limits *limits = gpu_region_host_limits(slice->slice.region);
+    const struct aq_gpu_usage *usage = gpu_region_host_usage(slice->slice.region);
     int64_t now = gpu_monotonic_ns();
 
     for (uint32_t d = 0; d < limits->device_count; d++) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* watchdog.c - checks whether containers use devices past their limits
  *
- * While there are slices, `aliquot-gpu watch` is asked twice a second who
+ * While there is something to watch, `aliquot-gpu watch` is asked twice a second who
  * holds how much of which device; one process for each management library
  * that the plugins name (accelerator.h: "nvml_library", "simulated_card"). Where
  * the driver limits memory by cgroup (nvmlDeviceSetMemoryLimits_v1), it is told
  * the limits of each slice first.
  * One that ends or says nothing for SILENT_USEC is killed and started again,
- * later and later. Without slices there is no such process and no timer.
+ * later and later. With nothing to watch there is no such process and no timer.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,11 +17,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/gpu/gpu_internal.h"
+#include "gpuslice/slices_internal.h"
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/log.h"
-#include "gpuhost/violation.h"
 
 #define LOOK_MSEC 500
 #define SILENT_USEC (10 * USEC_PER_SEC)
@@ -39,14 +38,14 @@ struct watcher {
     uv_pipe_t in, out;
     int open_handles;
     bool is_running, is_asked;
-    struct uuid limiting; /* whose device is being limited; nil = a list was asked for */
+    uint64_t limiting; /* number of the slice that is being limited; 0 = a list was asked for */
     int64_t asked_usec;
     size_t len;
     char answer[ANSWER_MAX];
 };
 
 struct watchdog {
-    struct gpu *gpu;
+    struct slices *slices;
     uv_timer_t timer; /* its closing frees all this */
     struct {
         struct watcher *watcher; /* NULL = none now */
@@ -95,62 +94,75 @@ static void watchdog_fail(struct watchdog *dog, size_t place, const char *why)
 
     if (dog->places[place].failures++ == 0)
         log_warning("nobody watches who uses GPUs past their limits: '%s watch --library %s' %s",
-                    dog->gpu->watch_program, dog->places[place].library, why);
+                    dog->slices->watch_program, dog->places[place].library, why);
     dog->places[place].start_usec = clock_monotonic_usec() + delay;
     watchdog_give_up(dog, place);
 }
 
 static void watchdog_ask(struct watchdog *dog, size_t place);
-static void watchdog_on_limited(struct gpu *gpu, const struct uuid *whose, int result);
+static void watchdog_on_limited(struct slices *slices, uint64_t number, int result);
 
 /* ---- what it says ---- */
 
-/* Of which kernel is a process? Its cgroup is named after it. */
+bool slices_is_running(pid_t pid)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    char path[32], state = 'X';
+    const char *name_end;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    if (fs_read(AT_FDCWD, path, 4096, &text, NULL) == 0 && (name_end = strrchr(text.data, ')'))
+        && name_end[1])
+        state = name_end[2];
+    return state != 'Z' && state != 'X';
+}
+
 struct belonging {
-    char kernel[UUID_TEXT_MAX];
+    const struct slices_conf *conf;
+    const struct slice *slice;
 };
 
+/* A process that has ended has no slot any more, but may still wait to be reaped. */
 static bool watchdog_belongs(pid_t pid, void *data)
 {
     const struct belonging *to = data;
-    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    char path[32];
 
-    (void)snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
-    if (fs_read(AT_FDCWD, path, 65536, &text, NULL) < 0 || !strstr(text.data, to->kernel))
-        return false;
-    /* a process that has ended has no slot any more, but may still wait to be reaped */
-    strbuf_clear(&text);
-    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    if (fs_read(AT_FDCWD, path, 4096, &text, NULL) < 0)
-        return false;
-    path[0] = strrchr(text.data, ')') ? strrchr(text.data, ')')[2] : 'X';
-    return path[0] != 'Z' && path[0] != 'X';
+    return to->conf->owns(to->conf->data, to->slice, pid) && slices_is_running(pid);
 }
 
-static void watchdog_report(struct gpu_slice *slice, const struct gpu_violation *violation)
+static void watchdog_report(struct slices *slices, struct slice *slice,
+                            const struct gpu_violation *violation)
 {
     char text[200];
 
     gpu_violation_format(violation, slice->region, text, sizeof(text));
-    slice->gpu->on_violation(slice->gpu->data, &slice->id, text,
-                             gpu_violation_is_breach(violation));
+    slices->conf.on_violation(slices->conf.data, slice, violation, text);
 }
 
-/* The session's kernels that are found out may end, so by their ids. */
-static void watchdog_check_all(struct gpu *gpu, const struct gpu_process_memory *uses, size_t count)
+static bool watchdog_has(const struct slices *slices, const struct slice *slice)
 {
-    for (size_t i = gpu->count; i-- > 0;) {
-        struct gpu_slice *slice = gpu->slices[i];
-        struct gpu_violation violations[VIOLATIONS_MAX];
-        struct belonging to;
-        size_t found;
+    for (size_t i = 0; i < slices->count; i++)
+        if (slices->items[i] == slice)
+            return true;
+    return false;
+}
 
-        (void)uuid_format(&slice->id, to.kernel);
-        found = gpu_violation_check_run(&slice->violations, slice->region, uses, count,
-                                        watchdog_belongs, &to, violations, VIOLATIONS_MAX);
-        for (size_t k = 0; k < found; k++)
-            watchdog_report(slice, &violations[k]);
+/* Slices that are found out may be removed meanwhile. */
+static void watchdog_check_all(struct slices *slices, const struct gpu_process_memory *uses,
+                               size_t count)
+{
+    if (slices->conf.on_processes)
+        slices->conf.on_processes(slices->conf.data, uses, count);
+    for (size_t i = slices->count; i-- > 0;) {
+        struct slice *slice = slices->items[i];
+        struct belonging to = { &slices->conf, slice };
+        struct gpu_violation violations[VIOLATIONS_MAX];
+        size_t found = gpu_violation_check_run(&slice->violations, slice->region, uses, count,
+                                               watchdog_belongs, &to, violations, VIOLATIONS_MAX);
+
+        for (size_t k = 0; k < found && watchdog_has(slices, slice); k++)
+            watchdog_report(slices, slice, &violations[k]);
+        i = AQ_MIN(i, slices->count);
     }
 }
 
@@ -188,43 +200,30 @@ static void watchdog_on_part(uv_stream_t *stream, ssize_t got, const uv_buf_t *b
     w->is_asked = false;
     w->len = 0;
     dog->places[w->place].failures = 0;
-    if (!uuid_is_nil(&w->limiting)) {
-        watchdog_on_limited(dog->gpu, &w->limiting, response.result);
+    if (w->limiting) {
+        watchdog_on_limited(dog->slices, w->limiting, response.result);
         watchdog_ask(dog, w->place);
         return;
     }
-    watchdog_check_all(dog->gpu,
+    watchdog_check_all(dog->slices,
                        (const struct gpu_process_memory *)(void *)(w->answer + sizeof(response)),
                        response.count);
 }
 
 /* ---- limits of the driver ---- */
 
-/* The path of the kernel's cgroup; NULL before it is there, or if there is no version 2. */
-static char *watchdog_find_cgroup(const struct gpu *gpu, const struct gpu_slice *slice)
-{
-    const struct cgroup_hierarchy *v2 = gpu->cgroups ? cgroup_find_v2(gpu->cgroups) : NULL;
-    char name[UUID_TEXT_MAX];
-    AQ_CLEANUP(aq_freep) char *path = v2 ? cgroup_path(gpu->cgroups, uuid_format(&slice->id, name))
-                                         : NULL;
-    AQ_CLEANUP(aq_freep) char *full = path ? aq_format("%s%s", v2->mount, path) : NULL;
-
-    return full && access(full, F_OK) == 0 ? AQ_TAKE(full) : NULL;
-}
-
-/* The next device that is to be limited; false = there is none now. The limit of the
+/* The number of the slice whose next device is to be limited; 0 = there is none now. The limit of the
  * driver is a little behind the library's, which answers as programs expect it.
  */
-static bool watchdog_next_limit(const struct gpu *gpu, struct gpu_watch_request *request,
-                                struct uuid *ret_whose)
+static uint64_t watchdog_next_limit(const struct slices *slices, struct gpu_watch_request *request)
 {
-    for (size_t i = 0; i < gpu->count; i++) {
-        const struct gpu_slice *slice = gpu->slices[i];
+    for (size_t i = 0; i < slices->count; i++) {
+        const struct slice *slice = slices->items[i];
         const struct aq_gpu_limits *limits = gpu_region_host_limits(slice->region);
         AQ_CLEANUP(aq_freep) char *cgroup = NULL;
 
         if (slice->is_unlimited || slice->limited >= limits->device_count
-            || !(cgroup = watchdog_find_cgroup(gpu, slice))
+            || !(cgroup = slices->conf.find_cgroup(slices->conf.data, slice))
             || strlen(cgroup) >= sizeof(request->cgroup))
             continue;
         *request = (struct gpu_watch_request){
@@ -233,24 +232,26 @@ static bool watchdog_next_limit(const struct gpu *gpu, struct gpu_watch_request 
         };
         memcpy(request->uuid, limits->devices[slice->limited].uuid, sizeof(request->uuid));
         memcpy(request->cgroup, cgroup, strlen(cgroup) + 1);
-        *ret_whose = slice->id;
-        return true;
+        return slice->number;
     }
-    return false;
+    return 0;
 }
 
-static void watchdog_on_limited(struct gpu *gpu, const struct uuid *whose, int result)
+static void watchdog_on_limited(struct slices *slices, uint64_t number, int result)
 {
-    for (size_t i = 0; i < gpu->count; i++) {
-        struct gpu_slice *slice = gpu->slices[i];
+    for (size_t i = 0; i < slices->count; i++) {
+        struct slice *slice = slices->items[i];
 
-        if (!uuid_equals(&slice->id, whose))
+        if (slice->number != number)
             continue;
         slice->limited++;
         slice->is_unlimited = result < 0;
-        if (result < 0 && result != -ENOSYS)
-            log_warning("the driver does not limit the memory of a kernel kernel=%s: %s",
-                        uuid_format(whose, (char[UUID_TEXT_MAX]){ 0 }), strerror(-result));
+        if (result < 0 && result != -ENOSYS) {
+            AQ_CLEANUP(aq_freep) char *cgroup = slices->conf.find_cgroup(slices->conf.data, slice);
+
+            log_warning("the driver does not limit the memory of a container cgroup=%s: %s",
+                        cgroup ? cgroup : "-", strerror(-result));
+        }
     }
 }
 
@@ -277,10 +278,10 @@ static char **watchdog_make_environ(char *card)
 
 static int watchdog_spawn(struct watcher *w, const char *library, const char *card)
 {
-    struct gpu *gpu = w->dog->gpu;
+    struct slices *slices = w->dog->slices;
     AQ_CLEANUP(aq_freep) char *variable = card ? aq_format("SIMGPU_DEVICE=%s", card) : NULL;
     char **env = watchdog_make_environ(variable);
-    char *argv[] = { gpu->watch_program, (char *)"watch", (char *)"--library", (char *)library,
+    char *argv[] = { slices->watch_program, (char *)"watch", (char *)"--library", (char *)library,
                      NULL };
     uv_stdio_container_t stdio[3] = {
         { .flags = UV_CREATE_PIPE | UV_READABLE_PIPE, .data.stream = (uv_stream_t *)&w->in },
@@ -288,12 +289,12 @@ static int watchdog_spawn(struct watcher *w, const char *library, const char *ca
         { .flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO },
     };
     const uv_process_options_t options = { .exit_cb = watchdog_on_ended,
-                                           .file = gpu->watch_program,
+                                           .file = slices->watch_program,
                                            .args = argv,
                                            .env = env,
                                            .stdio_count = 3,
                                            .stdio = stdio };
-    int r = env ? uv_spawn(gpu->loop, &w->process, &options) : UV_ENOMEM;
+    int r = env ? uv_spawn(slices->conf.loop, &w->process, &options) : UV_ENOMEM;
 
     free(env);
     return r;
@@ -310,8 +311,8 @@ static void watchdog_start(struct watchdog *dog, size_t place, const char *card)
     }
     w->dog = dog;
     w->place = place;
-    (void)uv_pipe_init(dog->gpu->loop, &w->in, 0);
-    (void)uv_pipe_init(dog->gpu->loop, &w->out, 0);
+    (void)uv_pipe_init(dog->slices->conf.loop, &w->in, 0);
+    (void)uv_pipe_init(dog->slices->conf.loop, &w->out, 0);
     w->process.data = w->in.data = w->out.data = w;
     w->open_handles = 3;
     dog->places[place].watcher = w;
@@ -340,8 +341,7 @@ static void watchdog_ask(struct watchdog *dog, size_t place)
     }
     w->is_asked = true;
     w->asked_usec = clock_monotonic_usec();
-    w->limiting = (struct uuid){ 0 };
-    (void)watchdog_next_limit(dog->gpu, &request, &w->limiting);
+    w->limiting = watchdog_next_limit(dog->slices, &request);
     if (uv_try_write((uv_stream_t *)&w->in, &bytes, 1) != sizeof(request))
         watchdog_fail(dog, place, "takes no questions");
 }
@@ -395,11 +395,11 @@ static void watchdog_on_timer(uv_timer_t *timer)
     struct watchdog *dog = timer->data;
     const struct accel_plugin *plugin;
 
-    if (!dog->gpu->count) {
+    if (!dog->slices->count && !dog->slices->is_watched) {
         watchdog_stop(dog);
         return;
     }
-    for (size_t i = 0; (plugin = accel_plugin(dog->gpu->accel, i)); i++)
+    for (size_t i = 0; (plugin = accel_plugin(dog->slices->conf.accel, i)); i++)
         watchdog_check_plugin(dog, plugin);
 }
 
@@ -407,7 +407,7 @@ static void watchdog_on_timer(uv_timer_t *timer)
 
 void watchdog_wake(struct watchdog *dog)
 {
-    if (dog->gpu->watch_program && !uv_is_active((const uv_handle_t *)&dog->timer))
+    if (dog->slices->watch_program && !uv_is_active((const uv_handle_t *)&dog->timer))
         (void)uv_timer_start(&dog->timer, watchdog_on_timer, LOOK_MSEC, LOOK_MSEC);
 }
 
@@ -420,14 +420,14 @@ static void watchdog_on_timer_closed(uv_handle_t *handle)
     free(dog);
 }
 
-struct watchdog *watchdog_new(struct gpu *gpu)
+struct watchdog *watchdog_new(struct slices *slices)
 {
     struct watchdog *dog = calloc(1, sizeof(*dog));
 
     if (!dog)
         return NULL;
-    dog->gpu = gpu;
-    (void)uv_timer_init(gpu->loop, &dog->timer);
+    dog->slices = slices;
+    (void)uv_timer_init(slices->conf.loop, &dog->timer);
     dog->timer.data = dog;
     return dog;
 }
