@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pods.c - see pods.h */
+#include "k8s/pods.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_load.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "base/strbuf.h"
+#include "http/url.h"
+#include "kube/watch.h"
+
+#define CONTAINERS_MAX 256 /* of a pod */
+#define PLACEMENT "aliquot/placement"
+#define TIMESTAMP "ai.centaurus.io/scheduler-timestamp"
+
+struct pods {
+    const struct settings *settings;
+    struct kube_watch *watch;
+    struct map by_uid; /* the pods, which it owns */
+    struct map uids;   /* "namespace/name" -> the pod */
+    bool are_known, is_failing;
+    void (*on_changed)(void *data);
+    void *data;
+};
+
+/* ---- names ---- */
+
+bool pod_is_uid(const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (!isdigit((unsigned char)text[i]) && (text[i] < 'a' || text[i] > 'f')
+            && (text[i] != '-' || i == 0))
+            return false;
+    return len > 0 && len <= POD_UID_MAX;
+}
+
+bool pod_is_container_id(const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (!isalnum((unsigned char)text[i]) && (text[i] != '-' || i == 0))
+            return false;
+    return len > 0 && len <= CONTAINER_ID_MAX;
+}
+
+bool pod_is_container_name(const char *text)
+{
+    size_t len = strlen(text);
+
+    for (size_t i = 0; i < len; i++)
+        if (!isdigit((unsigned char)text[i]) && (text[i] < 'a' || text[i] > 'z')
+            && (text[i] != '-' || i == 0))
+            return false;
+    return len > 0 && len <= CONTAINER_NAME_MAX;
+}
+
+/* ---- one pod ---- */
+
+static const char *pod_text(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+
+    return text ? text : "";
+}
+
+/* A number of units, which the API server shows as text. */
+static uint32_t pod_read_units(const json_t *amounts, const char *resource)
+{
+    const json_t *value = json_object_get(amounts, resource);
+    const char *text = json_string_value(value);
+    uint64_t units = 0;
+
+    if (json_is_integer(value) && json_integer_value(value) > 0)
+        units = (uint64_t)json_integer_value(value);
+    else if (text && text[0] && strspn(text, "0123456789") == strlen(text) && strlen(text) < 10)
+        units = strtoull(text, NULL, 10);
+    return (uint32_t)AQ_MIN(units, (uint64_t)UINT32_MAX);
+}
+
+static int pod_read_containers(const json_t *list, const struct settings *settings, struct pod *pod)
+{
+    const json_t *object;
+    size_t i;
+
+    json_array_foreach(list, i, object) {
+        const json_t *limits = json_object_get(json_object_get(object, "resources"), "limits");
+        struct pod_container container = {
+            .name = arena_strdup(&pod->arena, pod_text(object, "name")),
+            .id = "",
+            .memory = pod_read_units(limits, settings->memory_name),
+            .compute = pod_read_units(limits, settings->compute_name),
+        };
+
+        if (!container.name)
+            return -ENOMEM;
+        if (!pod_is_container_name(container.name) || pod->container_count >= CONTAINERS_MAX)
+            return -EPROTO;
+        pod->is_asking |= container.memory > 0;
+        if (!arena_append(&pod->arena, &pod->containers, &pod->container_count, &container,
+                          sizeof(container)))
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int pod_read_statuses(const json_t *list, struct pod *pod)
+{
+    const json_t *object;
+    size_t i;
+
+    json_array_foreach(list, i, object) {
+        struct pod_container *container = (struct pod_container *)pod_container_by_name(
+            pod, pod_text(object, "name"));
+        const char *id = strstr(pod_text(object, "containerID"), "://");
+
+        if (!container)
+            continue;
+        container->is_running = json_object_get(json_object_get(object, "state"), "running")
+                                != NULL;
+        if (!id || !pod_is_container_id(id + 3, strlen(id + 3)))
+            continue;
+        if (!(container->id = arena_strdup(&pod->arena, id + 3)))
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+/* Annotations are anybody's: what is no name of a card or container is not there. */
+static void pod_read_placement(const char *text, struct pod *pod)
+{
+    json_t *cards = json_load_string(text, 0);
+    const char *name;
+    json_t *card;
+
+    json_object_foreach(cards, name, card) {
+        struct pod_container *container = (struct pod_container *)pod_container_by_name(pod, name);
+        const char *id = json_string_value(card);
+
+        if (container && id && strlen(id) <= DEVICE_CARD_MAX)
+            memcpy(container->card, id, strlen(id) + 1);
+    }
+    json_decref(cards);
+}
+
+int pod_read(const json_t *object, const struct settings *settings, struct pod *ret,
+             struct aq_error *err)
+{
+    const json_t *meta = json_object_get(object, "metadata");
+    const json_t *spec = json_object_get(object, "spec"),
+                 *status = json_object_get(object, "status");
+    const json_t *annotations = json_object_get(meta, "annotations");
+    const char *uid = pod_text(meta, "uid"), *phase = pod_text(status, "phase");
+    int r;
+
+    if (!pod_is_uid(uid, strlen(uid)))
+        return aq_fail(err, EPROTO, "a pod without a uid");
+    ret->uid = arena_strdup(&ret->arena, uid);
+    ret->namespace = arena_strdup(&ret->arena, pod_text(meta, "namespace"));
+    ret->name = arena_strdup(&ret->arena, pod_text(meta, "name"));
+    ret->bound = strtoull(pod_text(annotations, TIMESTAMP), NULL, 10);
+    ret->is_over = strcmp(phase, "Succeeded") == 0 || strcmp(phase, "Failed") == 0;
+    r = ret->uid && ret->namespace && ret->name ? 0 : -ENOMEM;
+    if (r == 0)
+        r = pod_read_containers(json_object_get(spec, "initContainers"), settings, ret);
+    if (r == 0)
+        r = pod_read_containers(json_object_get(spec, "containers"), settings, ret);
+    if (r == 0)
+        r = pod_read_statuses(json_object_get(status, "initContainerStatuses"), ret);
+    if (r == 0)
+        r = pod_read_statuses(json_object_get(status, "containerStatuses"), ret);
+    if (r == 0)
+        pod_read_placement(pod_text(annotations, PLACEMENT), ret);
+    return r == -EPROTO ? aq_fail(err, EPROTO, "a pod with containers that cannot be")
+           : r < 0      ? aq_fail_oom(err)
+                        : 0;
+}
+
+const struct pod_container *pod_container_by_id(const struct pod *pod, const char *id)
+{
+    for (size_t i = 0; i < pod->container_count; i++)
+        if (strcmp(pod->containers[i].id, id) == 0)
+            return &pod->containers[i];
+    return NULL;
+}
+
+const struct pod_container *pod_container_by_name(const struct pod *pod, const char *name)
+{
+    for (size_t i = 0; i < pod->container_count; i++)
+        if (strcmp(pod->containers[i].name, name) == 0)
+            return &pod->containers[i];
+    return NULL;
+}
+
+/* ---- all of them ---- */
+
+static void pod_free(struct pod *pod)
+{
+    if (!pod)
+        return;
+    arena_done(&pod->arena);
+    free(pod);
+}
+AQ_DEFINE_CLEANUP(struct pod, pod_free)
+
+static void pods_forget(struct pods *pods, const char *key)
+{
+    struct pod *pod = map_removes(&pods->uids, key);
+
+    if (!pod)
+        return;
+    (void)map_removes(&pods->by_uid, pod->uid);
+    pod_free(pod);
+}
+
+static void pods_on_object(void *data, const char *key, const json_t *object)
+{
+    AQ_CLEANUP(pod_freep) struct pod *pod = calloc(1, sizeof(*pod));
+    struct pods *pods = data;
+    struct aq_error err = { 0 };
+    int r = pod ? pod_read(object, pods->settings, pod, &err) : aq_fail_oom(&err);
+
+    pods_forget(pods, key);
+    if (r == 0 && map_gets(&pods->by_uid, pod->uid))
+        r = aq_fail(&err, EPROTO, "the uid of another pod");
+    if (r == 0
+        && (map_sets(&pods->uids, key, pod) < 0 || map_sets(&pods->by_uid, pod->uid, pod) < 0)) {
+        (void)map_removes(&pods->uids, key);
+        r = aq_fail_oom(&err);
+    }
+    if (r < 0)
+        log_warning("pod %s: %s", key, err.text);
+    else
+        pod = NULL;
+    pods->on_changed(pods->data);
+}
+
+static void pods_on_gone(void *data, const char *key)
+{
+    struct pods *pods = data;
+
+    pods_forget(pods, key);
+    pods->on_changed(pods->data);
+}
+
+static void pods_on_synced(void *data)
+{
+    struct pods *pods = data;
+
+    if (pods->is_failing)
+        log_info("the API server says again what pods there are");
+    pods->is_failing = false;
+    pods->are_known = true;
+    pods->on_changed(pods->data);
+}
+
+static void pods_on_failed(void *data, const struct aq_error *err)
+{
+    struct pods *pods = data;
+
+    if (!pods->is_failing)
+        log_warning(
+            "the API server does not say what pods there are, those that are known go on: %s",
+            err->text);
+    pods->is_failing = true;
+}
+
+int pods_new(struct kube_api *api, const struct settings *settings, const char *node,
+             void (*on_changed)(void *data), void *data, struct pods **ret, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *selector = aq_format("fieldSelector=spec.nodeName%%3D%s", node);
+    struct pods *pods = calloc(1, sizeof(*pods));
+    const struct kube_watch_conf conf = { .api = api,
+                                          .path = "/api/v1/pods",
+                                          .selector = selector,
+                                          .on_object = pods_on_object,
+                                          .on_gone = pods_on_gone,
+                                          .on_synced = pods_on_synced,
+                                          .on_failed = pods_on_failed,
+                                          .data = pods };
+    int r;
+
+    if (!pods || !selector) {
+        free(pods);
+        return aq_fail_oom(err);
+    }
+    *pods = (struct pods){ .settings = settings, .on_changed = on_changed, .data = data };
+    r = kube_watch_new(&conf, &pods->watch, err);
+    if (r < 0)
+        free(pods);
+    else
+        *ret = pods;
+    return r;
+}
+
+void pods_free(struct pods *pods)
+{
+    if (!pods)
+        return;
+    kube_watch_free(pods->watch);
+    for (size_t i = 0; i < pods->uids.count; i++)
+        pod_free(pods->uids.entries[i].value);
+    map_done(&pods->uids);
+    map_done(&pods->by_uid);
+    free(pods);
+}
+
+bool pods_are_known(const struct pods *pods)
+{
+    return pods->are_known;
+}
+
+const struct pod *pods_find(const struct pods *pods, const char *uid)
+{
+    return map_gets(&pods->by_uid, uid);
+}
+
+const struct pod *pods_at(const struct pods *pods, size_t i)
+{
+    return i < pods->uids.count ? pods->uids.entries[i].value : NULL;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pods.h - the pods of this node: what of them says who gets which part of which card
+ *
+ * Follows the API server, and keeps of each pod what is below. While the server is away, what is known
+ * stays. Belongs to one loop and its thread.
+ */
+#ifndef AQ_K8S_PODS_H
+#define AQ_K8S_PODS_H
+
+#include "base/arena.h"
+#include "k8s/device_id.h"
+#include "k8s/settings.h"
+#include "kube/api.h"
+
+#define POD_UID_MAX 36
+#define CONTAINER_ID_MAX 128
+#define CONTAINER_NAME_MAX 63
+
+/* Can a pod be called that by the API server, or a container by its runtime, or by its pod? All of
+ * them can be in the name of a file.
+ */
+bool pod_is_uid(const char *text, size_t len) AQ_UNTRUSTED;
+bool pod_is_container_id(const char *text, size_t len) AQ_UNTRUSTED;
+bool pod_is_container_name(const char *text) AQ_UNTRUSTED;
+
+struct pod_container {
+    const char *name;
+    const char *id; /* its runtime's, without "containerd://"; "" = not yet */
+    bool is_running;
+    uint32_t memory, compute;       /* units of our resources that it asks for */
+    char card[DEVICE_CARD_MAX + 1]; /* that the scheduler has named for it; "" = none */
+};
+
+struct pod {
+    const char *uid, *namespace, *name;
+    uint64_t bound;                   /* when, as the scheduler says; 0 = it does not */
+    bool is_over;                     /* all of its containers have ended for good */
+    bool is_asking;                   /* a container asks for memory of a card */
+    struct pod_container *containers; /* also those that run before the others */
+    size_t container_count;
+    struct arena arena; /* owns the texts and the list */
+};
+
+struct pods;
+
+/* 'on_changed' is told of each change, and when all are known. Settings and API are borrowed. -ENOMEM. */
+int pods_new(struct kube_api *api, const struct settings *settings, const char *node,
+             void (*on_changed)(void *data), void *data, struct pods **ret, struct aq_error *err);
+/* NULL is fine. */
+void pods_free(struct pods *pods);
+
+/* All were known once. */
+bool pods_are_known(const struct pods *pods);
+
+/* NULL if there is none. Good until the loop runs again. */
+const struct pod *pods_find(const struct pods *pods, const char *uid);
+/* for (size_t i = 0; (pod = pods_at(pods, i)); i++) */
+const struct pod *pods_at(const struct pods *pods, size_t i);
+
+const struct pod_container *pod_container_by_id(const struct pod *pod, const char *id);
+const struct pod_container *pod_container_by_name(const struct pod *pod, const char *name);
+
+/* Read an object of the API server; zero-initialise. -EPROTO for what cannot be a pod, -ENOMEM. */
+int pod_read(const json_t *object, const struct settings *settings, struct pod *ret,
+             struct aq_error *err) AQ_UNTRUSTED;
+
+#endif
