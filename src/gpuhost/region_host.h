@@ -84,4 +84,13 @@ uint64_t gpu_region_host_overcounted(const struct gpu_region_host *host, uint32_
 AQ_UNTRUSTED int gpu_region_host_answer(struct gpu_region_host *host, int socket, const void *hello,
                                         size_t len);
 
+/* For who has one socket for many regions. The process at the other end: a pidfd, which stays that
+ * process, and its pid; -1 if it has ended, or is in a pid namespace that is not seen from here.
+ */
+int gpu_region_peer(int socket, pid_t *ret_pid);
+/* Tell a peer that sent 'len' bytes that it gets nothing, by an errno. 0, or -errno of sending. */
+int gpu_region_refuse(int socket, size_t len, int error);
+
+#define GPU_REQUEST_MAX sizeof(struct aq_gpu_loan_order) /* the longest */
+
 #endif

@@ -44,7 +44,7 @@ int gpu_region_host_listen(struct gpu_region_host *host, const char *path, struc
     return 0;
 }
 
-static int region_server_peer(int socket, pid_t *ret_pid)
+int gpu_region_peer(int socket, pid_t *ret_pid)
 {
     struct ucred peer;
     socklen_t len = sizeof(peer);
@@ -54,8 +54,9 @@ static int region_server_peer(int socket, pid_t *ret_pid)
         return -1;
     *ret_pid = peer.pid;
     len = sizeof(pidfd);
-    if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &len) < 0)
-        pidfd = region_host_open_pid(peer.pid); /* Linux before 6.5 */
+    /* Linux before 6.5; a peer that has ended is no other that has its pid by now */
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &len) < 0 && errno == ENOPROTOOPT)
+        pidfd = region_host_open_pid(peer.pid);
     if (pidfd >= 0)
         (void)fcntl(pidfd, F_SETFD, FD_CLOEXEC);
     return pidfd;
@@ -86,7 +87,7 @@ static int region_server_give_slot(struct gpu_region_host *host, int socket, int
     pid_t pid = 0;
     uint32_t slot;
 
-    pidfd = region_server_peer(socket, &pid);
+    pidfd = gpu_region_peer(socket, &pid);
     if (pidfd < 0)
         return -ESRCH;
     if (old && old < AQ_GPU_SLOTS_MAX && host->limits->owners[old].host_pid == pid)
@@ -106,9 +107,10 @@ static int region_server_give_slot(struct gpu_region_host *host, int socket, int
     return (int)slot;
 }
 
+/* 'host' NULL: it is an error. */
 static int region_server_reply(const struct gpu_region_host *host, int socket, int result)
 {
-    const int fds[2] = { host->limits_fd, host->usage_fd };
+    const int fds[2] = { host ? host->limits_fd : -1, host ? host->usage_fd : -1 };
     const struct aq_gpu_welcome welcome = {
         .magic = AQ_GPU_MAGIC,
         .version = AQ_GPU_VERSION,
@@ -221,6 +223,17 @@ static int region_server_answer_request(struct gpu_region_host *host, int socket
     AQ_FAULT("gpuhost.share.exported");
     answer.error = -r;
     return send(socket, &answer, sizeof(answer), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : r;
+}
+
+int gpu_region_refuse(int socket, size_t len, int error)
+{
+    const struct aq_gpu_loan_reply answer = { .magic = AQ_GPU_MAGIC,
+                                              .version = AQ_GPU_VERSION,
+                                              .error = error };
+
+    if (len == sizeof(struct aq_gpu_hello))
+        return region_server_reply(NULL, socket, -error);
+    return send(socket, &answer, sizeof(answer), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
 int gpu_region_host_answer(struct gpu_region_host *host, int socket, const void *bytes, size_t len)

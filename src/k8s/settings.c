@@ -40,6 +40,12 @@ const struct conf_item settings_items[] = {
       "Folder on the node, by the same path in a pod of ours, of what containers are given" },
     { "gpu", "library", CONF_PATH, AT(gpu_library), NULL, 0, 0, 0,
       "libaliquot-gpu.so, which is copied for containers; beside the program by default" },
+    { "gpu", "watch", CONF_PATH, AT(gpu_watch), NULL, 0, 0, 0,
+      "aliquot-gpu, which asks the driver who uses GPUs; beside the program by default" },
+    { "gpu", "work-conserving", CONF_BOOL, AT(gpu_conserving), "false", 0, 0, 0,
+      "Time of a GPU that a container does not want is given to the others" },
+    { "limits", "on-violation", CONF_STR, AT(on_violation), "tell", 0, 0, 0,
+      "A pod uses a GPU past its part: tell (an Event), or evict, too" },
     ACCEL_SETTINGS_ITEMS(struct settings, accel),
     CONF_TABLE_END,
 };
@@ -72,6 +78,9 @@ static int settings_check(const struct settings *s, struct aq_error *err)
     if (strcmp(s->memory_name, s->compute_name) == 0)
         return aq_fail_field(err, EINVAL, "resources.compute",
                              "memory and compute cannot both be '%.100s'", s->memory_name);
+    if (strcmp(s->on_violation, "tell") != 0 && strcmp(s->on_violation, "evict") != 0)
+        return aq_fail_field(err, EINVAL, "limits.on-violation",
+                             "'%.100s' is neither tell nor evict", s->on_violation);
     if (s->accel.hooks)
         return aq_fail_field(err, EINVAL, "accelerators.cdi-hooks",
                              "the kubelet runs no hooks for a device plugin");

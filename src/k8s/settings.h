@@ -15,7 +15,9 @@ struct settings {
     char *memory_name, *compute_name;
     int64_t memory_unit; /* bytes */
     int64_t compute_units;
-    char *gpu_library; /* NULL = beside the program */
+    char *gpu_library, *gpu_watch; /* NULL = beside the program */
+    char *on_violation;            /* "tell" or "evict" */
+    bool gpu_conserving;
     struct accel_settings accel;
 };
 

@@ -108,7 +108,9 @@ static bool cgroup_name_read_container(struct piece part, bool is_slice, struct 
 /* The names in one path; false if it is none of a container. */
 static bool cgroup_name_read_path(struct piece path, const char *root, struct cgroup_name *ret)
 {
+    const char *begin = path.text;
     struct piece part;
+    size_t len;
     bool is_relative = false, is_slice;
 
     if (!piece_next(&path, &part))
@@ -133,8 +135,15 @@ static bool cgroup_name_read_path(struct piece path, const char *root, struct cg
     }
     if (cgroup_name_is_class(&part, is_slice) && !piece_next(&path, &part))
         return false;
-    return cgroup_name_read_pod(part, is_slice, ret) && piece_next(&path, &part)
-           && cgroup_name_read_container(part, is_slice, ret);
+    if (!cgroup_name_read_pod(part, is_slice, ret) || !piece_next(&path, &part)
+        || !cgroup_name_read_container(part, is_slice, ret))
+        return false;
+    len = (size_t)(part.text + part.len - begin);
+    if (is_relative || len > CGROUP_PATH_MAX)
+        len = 0;
+    memcpy(ret->path, begin, len);
+    ret->path[len] = '\0';
+    return true;
 }
 
 /* ---- the file ---- */
@@ -158,15 +167,21 @@ bool cgroup_name_read(const char *text, const char *root, struct cgroup_name *re
     struct piece path;
     bool is_found = false;
 
-    while (cgroup_name_next_line(&text, &path)) {
+    ret->path[0] = '\0';
+    while (*text) {
+        bool is_v2 = strncmp(text, "0::", 3) == 0;
         struct cgroup_name name;
 
+        (void)cgroup_name_next_line(&text, &path);
         if (!cgroup_name_read_path(path, root, &name))
             continue;
         if (is_found
             && (strcmp(name.pod, ret->pod) != 0 || strcmp(name.container, ret->container) != 0))
             return false;
-        *ret = name;
+        memcpy(ret->pod, name.pod, sizeof(ret->pod));
+        memcpy(ret->container, name.container, sizeof(ret->container));
+        if (is_v2)
+            memcpy(ret->path, name.path, sizeof(ret->path));
         is_found = true;
     }
     return is_found;

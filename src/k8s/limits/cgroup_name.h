@@ -19,10 +19,12 @@
 #include "k8s/pods.h"
 
 #define CGROUP_ROOT_MAX 255
+#define CGROUP_PATH_MAX 447
 
 struct cgroup_name {
     char pod[POD_UID_MAX + 1];
     char container[CONTAINER_ID_MAX + 1];
+    char path[CGROUP_PATH_MAX + 1]; /* of the container, in version 2; "" = not known from here */
 };
 
 /* Read a /proc/PID/cgroup. 'root' is what stands before "kubepods" on this node, "" for nothing.

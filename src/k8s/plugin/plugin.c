@@ -102,6 +102,7 @@ static void plugin_end(void *data)
 
     for (size_t i = 0; i < RESOURCE_KINDS; i++)
         resource_done(&plugin->resources[i]);
+    limits_free(plugin->limits);
     accel_free(plugin->accel);
     placement_done(&plugin->placement);
     node_files_done(&plugin->files);
@@ -115,6 +116,23 @@ static void plugin_endp(struct plugin_daemon **plugin)
 {
     if (*plugin)
         plugin_end(*plugin);
+}
+
+static void plugin_on_pods(void *data)
+{
+    (void)data;
+}
+
+static int plugin_new_limits(struct plugin_daemon *plugin, struct aq_error *err)
+{
+    const struct limits_conf conf = { .loop = plugin->loop,
+                                      .settings = plugin->settings,
+                                      .accel = plugin->accel,
+                                      .folder = plugin->files.socket_folder,
+                                      .on_pods = plugin_on_pods,
+                                      .data = plugin };
+
+    return limits_new(&conf, &plugin->limits, err);
 }
 
 static int plugin_begin(uv_loop_t *loop, const struct settings *settings, void **ret,
@@ -142,6 +160,8 @@ static int plugin_begin(uv_loop_t *loop, const struct settings *settings, void *
         r = accel_new(loop, &settings->accel, plugin_on_changed, plugin, &plugin->accel, err);
     if (r == 0)
         r = plugin_read_cards(plugin, err);
+    if (r == 0)
+        r = plugin_new_limits(plugin, err);
     if (r < 0)
         return r;
     plugin_check(plugin);

@@ -7,6 +7,7 @@
 
 #include "accelhost/accel.h"
 #include "base/list.h"
+#include "k8s/limits/limits.h"
 #include "k8s/plugin/node_files.h"
 #include "k8s/plugin/placement.h"
 #include "k8s/settings.h"
@@ -36,6 +37,7 @@ struct plugin_daemon {
     uv_loop_t *loop;
     const struct settings *settings;
     struct accel *accel;
+    struct limits *limits;
     struct placement placement;
     struct node_files files;
     struct resource resources[RESOURCE_KINDS];

@@ -44,6 +44,20 @@ static void test_drivers_and_versions(void **state)
     check("0::/../../../../kubepods/pod" UID "/" ID "\n", "", UID, ID);
 }
 
+static void test_the_path_of_version_2(void **state)
+{
+    struct cgroup_name name;
+
+    (void)state;
+    assert_true(cgroup_name_read(
+        "1:cpu:/kubepods/pod" UID "/" ID "\n0::/kubepods/pod" UID "/" ID "/init\n", "", &name));
+    assert_string_equal(name.path, "/kubepods/pod" UID "/" ID);
+    assert_true(cgroup_name_read("1:cpu:/kubepods/pod" UID "/" ID "\n0::/\n", "", &name));
+    assert_string_equal(name.path, "");
+    assert_true(cgroup_name_read("0::/../../pod" UID "/" ID "\n", "", &name));
+    assert_string_equal(name.path, "");
+}
+
 static void test_only_the_outermost_names_count(void **state)
 {
     (void)state;
@@ -114,6 +128,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_drivers_and_versions),
+        cmocka_unit_test(test_the_path_of_version_2),
         cmocka_unit_test(test_only_the_outermost_names_count),
         cmocka_unit_test(test_what_is_none),
         cmocka_unit_test(test_the_root_is_that_of_one_s_own),
