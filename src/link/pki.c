@@ -2,6 +2,7 @@
 /* pki.c - the cluster's certificate authority */
 #include "link/pki.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/err.h>
@@ -18,9 +19,13 @@
 #include "base/fs.h"
 #include "base/map.h"
 #include "base/strbuf.h"
-#include "link/x509.h"
+#include "http/x509.h"
 
 #define REVOKED_MAX (16u << 20)
+
+static_assert(PKI_SERIAL_MAX == X509_SERIAL_MAX && PKI_PEM_MAX == X509_PEM_MAX
+                  && PKI_FINGERPRINT_BYTES == X509_FINGERPRINT_BYTES,
+              "what pki.h says without OpenSSL");
 
 struct pki_ca {
     X509 *cert;

@@ -1,14 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* x509.h - certificates with OpenSSL, for pki.c only */
-#ifndef AQ_LINK_X509_H
-#define AQ_LINK_X509_H
+/* x509.h - certificates with OpenSSL
+ *
+ * For what makes them itself: certificate.c, and the cluster's authority. Texts are PEM.
+ */
+#ifndef AQ_HTTP_X509_H
+#define AQ_HTTP_X509_H
 
 #include <openssl/evp.h>
 #include <openssl/x509.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "link/pki.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+
+#define X509_FINGERPRINT_BYTES 32 /* SHA-256 over the DER form */
+#define X509_SERIAL_MAX 41        /* hex, with NUL */
+#define X509_PEM_MAX 16384        /* longer texts are refused */
 
 enum x509_use { X509_USE_CA, X509_USE_SERVER, X509_USE_CLIENT };
 
@@ -39,8 +47,8 @@ int x509_read(const char *pem, X509 **ret, struct aq_error *err);
 int x509_request_text(EVP_PKEY *key, const char *common_name, char **ret, struct aq_error *err);
 int x509_request_read(const char *pem, EVP_PKEY **ret_key, struct aq_error *err);
 
-int x509_serial(const X509 *cert, char ret[PKI_SERIAL_MAX], struct aq_error *err);
-int x509_fingerprint(const X509 *cert, uint8_t ret[PKI_FINGERPRINT_BYTES], struct aq_error *err);
+int x509_serial(const X509 *cert, char ret[X509_SERIAL_MAX], struct aq_error *err);
+int x509_fingerprint(const X509 *cert, uint8_t ret[X509_FINGERPRINT_BYTES], struct aq_error *err);
 int x509_common_name(const X509 *cert, char *ret, size_t size, struct aq_error *err);
 int x509_times(const X509 *cert, int64_t *ret_from_usec, int64_t *ret_to_usec,
                struct aq_error *err);

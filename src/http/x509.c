@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* x509.c - certificates with OpenSSL, for pki.c only */
-#include "link/x509.h"
+/* x509.c - certificates with OpenSSL */
+#include "http/x509.h"
 
 #include <errno.h>
 #include <openssl/bio.h>
@@ -55,9 +55,9 @@ static int x509_bio_text(BIO *bio, char **ret, struct aq_error *err)
 
 static BIO *x509_text_bio(const char *pem)
 {
-    size_t len = strnlen(pem, PKI_PEM_MAX + 1);
+    size_t len = strnlen(pem, X509_PEM_MAX + 1);
 
-    return len > PKI_PEM_MAX ? NULL : BIO_new_mem_buf(pem, (int)len);
+    return len > X509_PEM_MAX ? NULL : BIO_new_mem_buf(pem, (int)len);
 }
 
 int x509_key_new(EVP_PKEY **ret, struct aq_error *err)
@@ -269,7 +269,7 @@ int x509_make(const struct x509_plan *plan, X509 **ret, struct aq_error *err)
 
 /* ---- reading ---- */
 
-int x509_serial(const X509 *cert, char ret[PKI_SERIAL_MAX], struct aq_error *err)
+int x509_serial(const X509 *cert, char ret[X509_SERIAL_MAX], struct aq_error *err)
 {
     BIGNUM *number = ASN1_INTEGER_to_BN(X509_get0_serialNumber(cert), NULL);
     char *hex = number ? BN_bn2hex(number) : NULL;
@@ -278,7 +278,7 @@ int x509_serial(const X509 *cert, char ret[PKI_SERIAL_MAX], struct aq_error *err
 
     while (at && at[0] == '0' && at[1])
         at++;
-    if (!at || BN_is_negative(number) || strlen(at) >= PKI_SERIAL_MAX) {
+    if (!at || BN_is_negative(number) || strlen(at) >= X509_SERIAL_MAX) {
         r = aq_fail(err, EINVAL, "the certificate's serial number is unusable");
     } else {
         size_t i = 0;
@@ -292,11 +292,11 @@ int x509_serial(const X509 *cert, char ret[PKI_SERIAL_MAX], struct aq_error *err
     return r;
 }
 
-int x509_fingerprint(const X509 *cert, uint8_t ret[PKI_FINGERPRINT_BYTES], struct aq_error *err)
+int x509_fingerprint(const X509 *cert, uint8_t ret[X509_FINGERPRINT_BYTES], struct aq_error *err)
 {
     unsigned len = 0;
 
-    if (X509_digest(cert, EVP_sha256(), ret, &len) != 1 || len != PKI_FINGERPRINT_BYTES)
+    if (X509_digest(cert, EVP_sha256(), ret, &len) != 1 || len != X509_FINGERPRINT_BYTES)
         return x509_fail_openssl(err, EIO, "fingerprint");
     return 0;
 }
