@@ -316,15 +316,16 @@ static void tls_configure(SSL_CTX *ssl, struct tls_context *ctx)
         SSL_CTX_set_cert_verify_callback(ssl, tls_on_verify_pinned, ctx);
 }
 
-int tls_context_reload(struct tls_context *ctx, struct aq_error *err)
+static int tls_context_load(struct tls_context *ctx, const struct tls_options *options,
+                            struct aq_error *err)
 {
-    SSL_CTX *ssl = SSL_CTX_new(ctx->options.is_server ? TLS_server_method() : TLS_client_method());
+    SSL_CTX *ssl = SSL_CTX_new(options->is_server ? TLS_server_method() : TLS_client_method());
     int r;
 
     if (!ssl)
         return tls_fail(err, ENOMEM, "out of memory");
     tls_configure(ssl, ctx);
-    r = tls_load_all(ssl, &ctx->options, err);
+    r = tls_load_all(ssl, options, err);
     if (r < 0) {
         SSL_CTX_free(ssl);
         return r;
@@ -332,6 +333,11 @@ int tls_context_reload(struct tls_context *ctx, struct aq_error *err)
     SSL_CTX_free(ctx->ssl); /* living sessions hold their own reference */
     ctx->ssl = ssl;
     return 0;
+}
+
+int tls_context_reload(struct tls_context *ctx, struct aq_error *err)
+{
+    return tls_context_load(ctx, &ctx->options, err);
 }
 
 /* ---- contexts ---- */
@@ -366,6 +372,34 @@ static int tls_copy_texts(struct tls_options *options, struct aq_error *err)
     return r;
 }
 
+static void tls_clear_key(struct tls_options *options)
+{
+    char **key = tls_text_at(options, 1);
+
+    if (*key)
+        OPENSSL_cleanse(*key, strlen(*key));
+}
+
+int tls_context_set_certificate(struct tls_context *ctx, const char *cert_pem, const char *key_pem,
+                                struct aq_error *err)
+{
+    struct tls_options options = ctx->options;
+    int r = 0;
+
+    options.cert_pem = strdup(cert_pem);
+    options.key_pem = strdup(key_pem);
+    if (!options.cert_pem || !options.key_pem)
+        r = aq_fail_oom(err);
+    if (r == 0)
+        r = tls_context_load(ctx, &options, err);
+    if (r == 0)
+        AQ_SWAP(options, ctx->options);
+    tls_clear_key(&options); /* those that are not, or no more, the context's */
+    free(*tls_text_at(&options, 0));
+    free(*tls_text_at(&options, 1));
+    return r;
+}
+
 struct tls_context *tls_context_ref(struct tls_context *ctx)
 {
     ctx->refs++;
@@ -376,8 +410,7 @@ void tls_context_free(struct tls_context *ctx)
 {
     if (!ctx || --ctx->refs)
         return;
-    if (ctx->options.key_pem)
-        OPENSSL_cleanse(*tls_text_at(&ctx->options, 1), strlen(ctx->options.key_pem));
+    tls_clear_key(&ctx->options);
     for (size_t i = 0; i < AQ_COUNT(texts); i++)
         free(*tls_text_at(&ctx->options, i));
     SSL_CTX_free(ctx->ssl);

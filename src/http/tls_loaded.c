@@ -54,6 +54,12 @@ void tls_context_free(struct tls_context *ctx)
         module->context_free(ctx);
 }
 
+int tls_context_set_certificate(struct tls_context *ctx, const char *cert_pem, const char *key_pem,
+                                struct aq_error *err)
+{
+    return module->context_set_certificate(ctx, cert_pem, key_pem, err);
+}
+
 int tls_session_new(struct tls_context *ctx, const char *server_name, struct tls_session **ret,
                     struct aq_error *err)
 {
@@ -99,4 +105,31 @@ void tls_session_shutdown(struct tls_session *s)
 bool tls_session_get_peer(const struct tls_session *s, struct tls_peer *ret)
 {
     return module->session_get_peer(s, ret);
+}
+
+/* ---- certificates ---- */
+
+int certificate_authority_new(const char *common_name, int days, struct certificate *ret,
+                              struct aq_error *err)
+{
+    int r = module ? 0 : tls_loaded_load(err);
+
+    return r < 0 ? r : module->certificate_authority_new(common_name, days, ret, err);
+}
+
+int certificate_issue(const struct certificate *authority, const char *name, int days,
+                      struct certificate *ret, struct aq_error *err)
+{
+    int r = module ? 0 : tls_loaded_load(err);
+
+    return r < 0 ? r : module->certificate_issue(authority, name, days, ret, err);
+}
+
+int certificate_check(const struct certificate *certificate, const char *authority_cert,
+                      const char *name, int64_t *ret_end_usec, struct aq_error *err)
+{
+    int r = module ? 0 : tls_loaded_load(err);
+
+    return r < 0 ? r
+                 : module->certificate_check(certificate, authority_cert, name, ret_end_usec, err);
 }

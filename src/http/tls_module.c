@@ -9,6 +9,7 @@ const struct tls_module aq_tls_module = {
     .context_new = tls_context_new,
     .context_ref = tls_context_ref,
     .context_free = tls_context_free,
+    .context_set_certificate = tls_context_set_certificate,
     .session_new = tls_session_new,
     .session_free = tls_session_free,
     .session_feed = tls_session_feed,
@@ -18,4 +19,7 @@ const struct tls_module aq_tls_module = {
     .session_write = tls_session_write,
     .session_shutdown = tls_session_shutdown,
     .session_get_peer = tls_session_get_peer,
+    .certificate_authority_new = certificate_authority_new,
+    .certificate_issue = certificate_issue,
+    .certificate_check = certificate_check,
 };
