@@ -2,7 +2,6 @@
 /* api_server.c - see api_server.h */
 #include "k8s/api_server.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,26 +38,31 @@ int api_server_new(uv_loop_t *loop, const struct settings *settings, struct kube
     return kube_api_new(loop, &conf, ret, err);
 }
 
+/* What the settings or the environment say, if an object can have that name. */
+static const char *api_server_own(const char *set, const char *variable, const char *field,
+                                  struct aq_error *err)
+{
+    const char *name = set ? set : getenv(variable);
+    size_t len = name ? strlen(name) : 0;
+
+    if (!name)
+        (void)aq_fail_field(err, ENOENT, field, "nothing says it: neither %s nor %s", field,
+                            variable);
+    else if (len == 0 || len > KUBE_NAME_MAX
+             || strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.")
+                    != len)
+        (void)aq_fail_field(err, EINVAL, field, "'%.100s' is no name of an object", name);
+    else
+        return name;
+    return NULL;
+}
+
 const char *api_server_node(const struct settings *settings, struct aq_error *err)
 {
-    const char *node = settings->node ? settings->node : getenv("NODE_NAME");
+    return api_server_own(settings->node, "NODE_NAME", "kubernetes.node", err);
+}
 
-    if (!node) {
-        (void)aq_fail_field(
-            err, ENOENT, "kubernetes.node",
-            "nothing says which node this is: neither kubernetes.node nor NODE_NAME");
-        return NULL;
-    }
-    for (const char *c = node; *c; c++)
-        if (!isalnum((unsigned char)*c) && *c != '-' && *c != '.') {
-            (void)aq_fail_field(err, EINVAL, "kubernetes.node", "'%.100s' is no name of a node",
-                                node);
-            return NULL;
-        }
-    if (!node[0] || strlen(node) > KUBE_NAME_MAX) {
-        (void)aq_fail_field(err, EINVAL, "kubernetes.node", "a node's name has 1 to %d characters",
-                            KUBE_NAME_MAX);
-        return NULL;
-    }
-    return node;
+const char *api_server_namespace(const struct settings *settings, struct aq_error *err)
+{
+    return api_server_own(settings->space, "POD_NAMESPACE", "kubernetes.namespace", err);
 }

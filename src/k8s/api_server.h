@@ -17,4 +17,7 @@ int api_server_new(uv_loop_t *loop, const struct settings *settings, struct kube
  */
 const char *api_server_node(const struct settings *settings, struct aq_error *err);
 
+/* The namespace of this program's own objects: of the settings, else POD_NAMESPACE. Likewise. */
+const char *api_server_namespace(const struct settings *settings, struct aq_error *err);
+
 #endif

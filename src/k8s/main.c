@@ -12,7 +12,7 @@
 
 #define EXIT_USAGE 2
 
-static const struct role *const roles[] = { &plugin_role, &keep_role };
+static const struct role *const roles[] = { &plugin_role, &keep_role, &scheduler_role };
 
 struct k8s_program {
     uv_loop_t loop;

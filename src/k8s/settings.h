@@ -5,10 +5,20 @@
 
 #include "accelhost/accel_settings.h"
 
+struct webhook_settings {
+    char *listen;                        /* "" = off */
+    char *scheduler;                     /* that pods with a part of a GPU get */
+    int64_t default_memory, card_memory; /* units; 0 = none, not known */
+    bool hami, allow_node_name, allow_privileged;
+    int64_t days; /* of its certificate */
+    int64_t check_usec;
+};
+
 struct settings {
     char *log_level;
     char *url, *token, *ca; /* of the API server; NULL: as api_server.h says */
     char *node;
+    char *space;         /* namespace of what is ours */
     char *kubelet;       /* the folder of its socket and of plugins' */
     char *pod_resources; /* its socket for that */
     char *run;           /* folder on the node of what containers are given */
@@ -19,6 +29,7 @@ struct settings {
     char *on_violation;            /* "tell" or "evict" */
     bool gpu_conserving;
     struct accel_settings accel;
+    struct webhook_settings webhook;
 };
 
 extern const struct conf_item settings_items[];

@@ -13,6 +13,7 @@
 #define KUBE_ANSWER_MAX (64u << 20)
 #define KUBE_JSON "application/json"
 #define KUBE_MERGE_PATCH "application/merge-patch+json"
+#define KUBE_JSON_PATCH "application/json-patch+json"
 
 struct kube_api;
 struct kube_call;
@@ -35,7 +36,7 @@ struct kube_ask {
     enum method method;
     const char *path; /* "/api/v1/namespaces/a/pods/b", maybe with a query; each part encoded */
     const char *body; /* JSON; NULL = none */
-    const char *type; /* of the body: KUBE_JSON, KUBE_MERGE_PATCH */
+    const char *type; /* of the body: one of the above */
 };
 
 /* 'answer' is borrowed; NULL if 'err' has a code, of kube_status_read() or of the network, -EPROTO for

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* review.c - see review.h */
+#include "k8s/webhook/review.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/json_load.h"
+#include "base/log.h"
+#include "k8s/webhook/base64.h"
+#include "k8s/webhook/pod_review.h"
+
+#define API_VERSION "admission.k8s.io/v1"
+#define REFUSED 403
+
+static const char *review_text(const json_t *object, const char *member)
+{
+    return json_string_value(json_object_get(object, member));
+}
+
+static bool review_says(const json_t *object, const char *member, const char *value)
+{
+    const char *text = review_text(object, member);
+
+    return text && strcmp(text, value) == 0;
+}
+
+static int review_add_patch(json_t *response, const json_t *patch, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *text = json_dump_text(patch, JSON_COMPACT);
+    AQ_CLEANUP(aq_freep) char *encoded = text ? base64_write(text, strlen(text)) : NULL;
+
+    if (!encoded || json_object_set_new(response, "patchType", json_string("JSONPatch")) < 0
+        || json_object_set_new(response, "patch", json_string(encoded)) < 0)
+        return aq_fail_oom(err);
+    return 0;
+}
+
+static int review_add_refusal(json_t *response, const json_t *request, const struct aq_error *why,
+                              struct aq_error *err)
+{
+    const char *space = review_text(request, "namespace");
+
+    log_info("a pod in namespace '%.63s' is refused: %s", space ? space : "", why->text);
+    if (json_object_set_new(response, "allowed", json_false()) < 0
+        || json_object_set_new(response, "status",
+                               json_pack("{s:i, s:s}", "code", REFUSED, "message", why->text))
+               < 0)
+        return aq_fail_oom(err);
+    return 0;
+}
+
+/* Fill what is a response already. */
+static int review_pod(const struct settings *settings, const json_t *request, json_t *response,
+                      struct aq_error *err)
+{
+    struct pod_review review = { .settings = settings,
+                                 .patch = json_array(),
+                                 .warnings = json_array() };
+    struct aq_error why = { 0 };
+    int r = review.patch && review.warnings
+                ? pod_review(&review, json_object_get(request, "object"), &why)
+                : aq_fail_oom(&why);
+
+    if (r == -EPERM) {
+        r = review_add_refusal(response, request, &why, err);
+    } else if (r < 0) {
+        *err = why;
+    } else if (json_array_size(review.patch)) {
+        r = review_add_patch(response, review.patch, err);
+        if (r == 0 && json_array_size(review.warnings)
+            && json_object_set(response, "warnings", review.warnings) < 0)
+            r = aq_fail_oom(err);
+    }
+    json_decref(review.patch);
+    json_decref(review.warnings);
+    return r;
+}
+
+static int review_request(const struct settings *settings, const json_t *request, char **ret,
+                          struct aq_error *err)
+{
+    json_t *response = json_pack("{s:s, s:b}", "uid", review_text(request, "uid"), "allowed", true);
+    json_t *answer = json_pack("{s:s, s:s, s:O}", "apiVersion", API_VERSION, "kind",
+                               "AdmissionReview", "response", response);
+    int r = response && answer ? 0 : aq_fail_oom(err);
+
+    if (r == 0 && review_says(json_object_get(request, "kind"), "kind", "Pod")
+        && review_says(request, "operation", "CREATE"))
+        r = review_pod(settings, request, response, err);
+    if (r == 0 && !(*ret = json_dump_text(answer, JSON_COMPACT)))
+        r = aq_fail_oom(err);
+    json_decref(response);
+    json_decref(answer);
+    return r;
+}
+
+int review_answer(const struct settings *settings, const char *body, size_t len, char **ret,
+                  struct aq_error *err)
+{
+    json_t *review = json_load_text(body, len, JSON_REJECT_DUPLICATES, NULL);
+    const json_t *request = json_object_get(review, "request");
+    int r;
+
+    if (!review && errno == ENOMEM)
+        r = aq_fail_oom(err);
+    else if (!review_says(review, "apiVersion", API_VERSION) || !review_text(request, "uid"))
+        r = aq_fail(err, EINVAL, "this is no AdmissionReview of " API_VERSION);
+    else
+        r = review_request(settings, request, ret, err);
+    json_decref(review);
+    return r;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* webhook_internal.h - inside the review of a pod: its containers and what they ask for */
+#ifndef AQ_K8S_WEBHOOK_WEBHOOK_INTERNAL_H
+#define AQ_K8S_WEBHOOK_WEBHOOK_INTERNAL_H
+
+#include "k8s/webhook/pod_review.h"
+
+struct container_review {
+    const struct pod_review *pod;
+    const char *list; /* "containers" */
+    size_t index;
+    const char *name;
+    const json_t *limits, *requests; /* NULL = none */
+    int64_t memory, compute;         /* units that it gets; 0 = none */
+};
+
+/* What it asks for under this name; -1 if nothing. -EPERM if that is no whole number, or limits and
+ * requests differ.
+ */
+int container_read(const struct container_review *c, const char *name, int64_t *ret,
+                   struct aq_error *err);
+
+/* ---- hami.c ---- */
+
+/* Put what it asks for under HAMi's names into memory and compute, and take those names out. */
+int hami_translate(struct container_review *c, struct aq_error *err);
+
+/* ---- pod_patch.c ---- */
+
+/* Add an operation on a path that is made of these texts, each escaped; the last is NULL. 'value' is
+ * taken; NULL = remove. -ENOMEM.
+ */
+int pod_patch_add(const struct pod_review *review, json_t *value, struct aq_error *err, ...);
+/* The same for a resource of a container, in "limits" or "requests". */
+int container_patch(const struct container_review *c, const char *map, const char *name,
+                    json_t *value, struct aq_error *err);
+int pod_warn(const struct pod_review *review, struct aq_error *err, const char *fmt, ...)
+    AQ_PRINTF(3, 4);
+
+#endif
