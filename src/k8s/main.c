@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
+#include "k8s/manifests/manifests.h"
 #include "k8s/role.h"
 
 #define EXIT_USAGE 2
@@ -75,6 +76,7 @@ static int main_run(const struct role *role, const struct settings *settings, st
 static int main_usage(FILE *to, int status)
 {
     bool is_written = fputs("usage: aliquot-k8s [--config FILE] COMMAND\n"
+                            "       aliquot-k8s manifests [--help] [OPTION VALUE]...\n"
                             "       aliquot-k8s --print-config | --version | --help\n\n",
                             to)
                       >= 0;
@@ -132,6 +134,8 @@ int main(int argc, char **argv)
         return main_usage(stdout, EXIT_SUCCESS);
     if (argc == 2 && strcmp(argv[1], "--print-config") == 0)
         return main_print_config();
+    if (argc >= 2 && strcmp(argv[1], "manifests") == 0)
+        return manifests_command(argc - 2, argv + 2);
     if (argc == 4 && strcmp(argv[1], "--config") == 0) {
         config = argv[2];
         i = 3;
