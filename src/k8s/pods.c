@@ -146,7 +146,7 @@ static void pod_read_placement(const char *text, struct pod *pod)
     json_decref(cards);
 }
 
-int pod_read(const json_t *object, const struct settings *settings, struct pod *ret,
+int pods_read(const json_t *object, const struct settings *settings, struct pod *ret,
              struct aq_error *err)
 {
     const json_t *meta = json_object_get(object, "metadata");
@@ -221,7 +221,7 @@ static void pods_on_object(void *data, const char *key, const json_t *object)
     AQ_CLEANUP(pod_freep) struct pod *pod = calloc(1, sizeof(*pod));
     struct pods *pods = data;
     struct aq_error err = { 0 };
-    int r = pod ? pod_read(object, pods->settings, pod, &err) : aq_fail_oom(&err);
+    int r = pod ? pods_read(object, pods->settings, pod, &err) : aq_fail_oom(&err);
 
     pods_forget(pods, key);
     if (r == 0 && map_gets(&pods->by_uid, pod->uid))

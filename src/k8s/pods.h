@@ -61,7 +61,7 @@ const struct pod_container *pod_container_by_id(const struct pod *pod, const cha
 const struct pod_container *pod_container_by_name(const struct pod *pod, const char *name);
 
 /* Read an object of the API server; zero-initialise. -EPROTO for what cannot be a pod, -ENOMEM. */
-int pod_read(const json_t *object, const struct settings *settings, struct pod *ret,
+int pods_read(const json_t *object, const struct settings *settings, struct pod *ret,
              struct aq_error *err) AQ_UNTRUSTED;
 
 #endif

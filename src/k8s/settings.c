@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "k8s/device_id.h"
+#include "k8s/policy.h"
 
 #define AT(member) offsetof(struct settings, member)
 #define SERVICE_ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -48,6 +49,12 @@ const struct conf_item settings_items[] = {
       "Time of a GPU that a container does not want is given to the others" },
     { "limits", "on-violation", CONF_STR, AT(on_violation), "tell", 0, 0, 0,
       "A pod uses a GPU past its part: tell (an Event), or evict, too" },
+    { "scheduler", "listen", CONF_STR, AT(scheduler_listen), "127.0.0.1:9090", 0, 0, 0,
+      "Where kube-scheduler calls its extender: an address of this machine, or unix:/PATH" },
+    { "scheduler", "metrics", CONF_STR, AT(scheduler_metrics), "0.0.0.0:9877", 0, 0, 0,
+      "Address of GET /metrics for Prometheus; off: none" },
+    { "scheduler", "policy", CONF_STR, AT(scheduler_policy), "bin-packing", 0, 0, 0,
+      "For pods that name none: bin-packing, high-performance or fragmentation" },
     ACCEL_SETTINGS_ITEMS(struct settings, accel),
     { "webhook", "listen", CONF_STR, AT(webhook.listen), "0.0.0.0:9443", 0, 0, 0,
       "Where the API server asks about pods, by https; \"\" = nowhere" },
@@ -101,6 +108,10 @@ static int settings_check(const struct settings *s, struct aq_error *err)
     if (strcmp(s->on_violation, "tell") != 0 && strcmp(s->on_violation, "evict") != 0)
         return aq_fail_field(err, EINVAL, "limits.on-violation",
                              "'%.100s' is neither tell nor evict", s->on_violation);
+    if (policy_find(s->scheduler_policy) < 0)
+        return aq_fail_field(err, EINVAL, "scheduler.policy",
+                             "'%.100s' is none of bin-packing, high-performance, fragmentation",
+                             s->scheduler_policy);
     if (s->accel.hooks)
         return aq_fail_field(err, EINVAL, "accelerators.cdi-hooks",
                              "the kubelet runs no hooks for a device plugin");

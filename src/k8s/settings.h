@@ -28,6 +28,7 @@ struct settings {
     char *gpu_library, *gpu_watch; /* NULL = beside the program */
     char *on_violation;            /* "tell" or "evict" */
     bool gpu_conserving;
+    char *scheduler_listen, *scheduler_metrics, *scheduler_policy;
     struct accel_settings accel;
     struct webhook_settings webhook;
 };

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* books.h - what the cards of all nodes have, and what of it pods hold
+ *
+ * All of it comes from two watches, of nodes and of pods, but for the placements that were decided and
+ * are not bound yet. Of a pod that is bound and has not ended, each part is held where
+ *  - the node says that the kubelet has given it, else
+ *  - the pod's placement says, if there is room, else
+ *  - on the fullest card that has room: somewhere it will be.
+ * What the kubelet has given to pods that are not known is held, too. So nothing is given twice, and
+ * whoever starts anew has the same books. Pure: time is given. Not for threads.
+ */
+#ifndef AQ_K8S_SCHEDULER_BOOKS_H
+#define AQ_K8S_SCHEDULER_BOOKS_H
+
+#include "base/list.h"
+#include "k8s/scheduler/selection.h"
+
+struct books;
+
+struct book_node {
+    char *name;
+    bool is_known; /* the API server has it; else only pods name it */
+    struct node_cards cards;
+    struct list pods; /* that are bound to it, or assumed there */
+};
+
+struct book_pod {
+    struct pod pod;
+    struct list link;       /* of the node's */
+    struct book_node *node; /* where it is bound or assumed; NULL = it waits, or has ended */
+    uint32_t *cards;       /* per part, of an assumption; NULL = none, or it has no room any more */
+    int64_t assumed_usec;  /* an assumption ends at this time; 0 = there is none */
+    bool is_assumed_bound; /* the API server has taken it, the watch has not said so yet */
+    bool is_watched;       /* else somebody asked about it before the watch told of it */
+    bool is_counted;       /* selectors know that it was placed */
+    bool is_leaving;       /* it holds nothing, for a question: books_set_leaving() */
+    uint32_t held;         /* a bit for each part that is on a card; by reckon.c */
+};
+
+int books_new(struct books **ret, struct aq_error *err);
+void books_free(struct books *books);
+AQ_DEFINE_CLEANUP(struct books, books_free)
+
+struct selection *books_selection(struct books *books);
+
+/* ---- what the watches say ---- */
+
+/* The node has these cards, which are taken over. -ENOMEM. */
+int books_set_node(struct books *books, const char *name, struct node_cards *cards,
+                   struct aq_error *err);
+void books_remove_node(struct books *books, const char *name);
+
+/* What is known of a pod, which is taken over. One of the same name and another uid is gone, one
+ * without parts is not kept. 'is_watched': the watch says so. -ENOMEM.
+ */
+int books_set_pod(struct books *books, struct pod *pod, bool is_watched, struct aq_error *err);
+void books_remove_pod(struct books *books, const char *key);
+
+/* ---- finding ---- */
+
+/* NULL if the API server has no such node. */
+struct book_node *books_find_node(const struct books *books, const char *name);
+struct book_pod *books_find_pod(const struct books *books, const char *uid);
+
+/* ---- what was decided ---- */
+
+/* The pod will be bound to the node, with its parts on these cards, or that has come to nothing by
+ * 'until_usec'. What was assumed of it before is forgotten.
+ */
+int books_assume(struct books *books, struct book_pod *pod, struct book_node *node,
+                 const uint32_t *cards, int64_t until_usec, struct aq_error *err);
+/* It is bound: the watch will say so. */
+void books_confirm(struct book_pod *pod, int64_t until_usec);
+/* It has come to nothing. */
+void books_forget(struct books *books, struct book_pod *pod);
+/* Assumptions that have ended come to nothing; pods of which the watch does not tell are dropped. */
+void books_expire(struct books *books, int64_t now_usec);
+
+/* Say that it holds nothing, to ask what there would be room for without it; and take it back. */
+void books_set_leaving(struct books *books, struct book_pod *pod, bool is_leaving);
+
+/* ---- sums ---- */
+
+struct books_sums {
+    size_t nodes, cards, unhealthy; /* nodes: that have cards */
+    int64_t memory, compute, used_memory, used_compute;
+    size_t placed, assumed, waiting; /* pods */
+};
+void books_get_sums(const struct books *books, struct books_sums *ret);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* extender_internal.h - questions, for extender.c and preempt.c */
+#ifndef AQ_K8S_SCHEDULER_EXTENDER_INTERNAL_H
+#define AQ_K8S_SCHEDULER_EXTENDER_INTERNAL_H
+
+#include "k8s/scheduler/extender.h"
+
+/* The JSON of a body, to be dropped also after a failure. -EINVAL, -ENOMEM. */
+int extender_load(const char *body, size_t len, json_t **ret, struct aq_error *err);
+
+/* The pod of a question in the books; *ret NULL for one that asks for nothing of ours. What the watch
+ * has told of it is newer. -EAGAIN while the books are not complete; errors of pod_read().
+ */
+int extender_find_pod(struct extender *extender, const json_t *question, struct book_pod **ret,
+                      struct aq_error *err);
+
+enum policy extender_policy(const struct extender *extender, const struct pod *pod);
+
+#endif

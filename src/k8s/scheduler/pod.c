@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pod.c - see pod.h */
+#include "k8s/scheduler/pod.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_load.h"
+#include "base/utf8.h"
+#include "kube/object.h"
+
+#define TEXT_MAX 65536u /* of an annotation of ours; the API server takes 256 KiB of all */
+#define CONTAINER_NAME_MAX 63
+
+/* ---- the policy ---- */
+
+/* What the annotation says, else the name of the scheduler, as Alnair's are called. */
+static int pod_read_policy(const json_t *object)
+{
+    const json_t *annotations = json_object_get(json_object_get(object, "metadata"), "annotations");
+    const char *text = json_string_value(json_object_get(annotations, POD_POLICY));
+    const char *scheduler = json_string_value(
+        json_object_get(json_object_get(object, "spec"), "schedulerName"));
+    int named = text ? policy_find(text) : -1;
+
+    if (named >= 0 || !scheduler)
+        return named;
+    if (strcmp(scheduler, "alnair-cost-saving") == 0)
+        return POLICY_BIN_PACKING;
+    return strcmp(scheduler, "alnair-high-performance") == 0 ? POLICY_HIGH_PERFORMANCE : -1;
+}
+
+/* ---- amounts ---- */
+
+/* A quantity that is a whole number: "8", and "1k" as the API server writes 1000. -1 for others. */
+static int64_t pod_read_amount(const json_t *value)
+{
+    static const struct {
+        const char *suffix;
+        int64_t factor;
+    } suffixes[] = { { "", 1 },           { "k", 1000 },     { "M", 1000000 },
+                     { "G", 1000000000 }, { "Ki", 1 << 10 }, { "Mi", 1 << 20 } };
+    const char *text = json_string_value(value);
+    int64_t amount = json_is_integer(value) ? json_integer_value(value) : 0;
+    size_t digits = text ? strspn(text, "0123456789") : 0;
+
+    if (!value)
+        return 0;
+    if (!text)
+        return json_is_integer(value) && amount >= 0 && amount <= POD_AMOUNT_MAX ? amount : -1;
+    if (digits == 0 || digits > 10)
+        return -1;
+    amount = strtoll(text, NULL, 10);
+    for (size_t i = 0; i < AQ_COUNT(suffixes); i++)
+        if (strcmp(text + digits, suffixes[i].suffix) == 0)
+            return amount <= POD_AMOUNT_MAX / suffixes[i].factor ? amount * suffixes[i].factor : -1;
+    return -1;
+}
+
+/* ---- parts ---- */
+
+/* What the kubelet has given to init containers and gives again, and to which part that belongs. */
+struct pod_again {
+    int64_t memory, compute;
+    uint32_t part; /* UINT32_MAX = there was no init container */
+};
+
+static int pod_add_part(struct pod *pod, uint32_t *ret, struct aq_error *err)
+{
+    if (pod->part_count == POD_PARTS_MAX)
+        return aq_fail(err, E2BIG, "the pod has more than %d containers with parts of GPUs",
+                       POD_PARTS_MAX);
+    *ret = pod->part_count++;
+    return 0;
+}
+
+/* Of an amount what is taken anew; the rest is of what is given again. */
+static int32_t pod_take_again(int64_t *again, int64_t amount, bool returns)
+{
+    int64_t taken = AQ_MIN(*again, amount);
+
+    *again = returns ? AQ_MAX(*again, amount) : *again - taken;
+    return (int32_t)(amount - taken);
+}
+
+static int pod_add_amounts(struct pod_part *part, int32_t memory, int32_t compute,
+                           struct aq_error *err)
+{
+    if (memory > POD_AMOUNT_MAX - part->memory || compute > POD_AMOUNT_MAX - part->compute)
+        return aq_fail(err, EINVAL, "the pod asks for more than %d", POD_AMOUNT_MAX);
+    part->memory += memory;
+    part->compute += compute;
+    return 0;
+}
+
+/* One container, in the order in which the kubelet gives; 'returns': an init container that ends. */
+static int pod_add_container(struct pod *pod, const json_t *container, bool returns,
+                             const struct resource_names *names, struct pod_again *again,
+                             struct aq_error *err)
+{
+    const json_t *limits = json_object_get(json_object_get(container, "resources"), "limits");
+    int64_t memory = pod_read_amount(json_object_get(limits, names->memory));
+    int64_t compute = pod_read_amount(json_object_get(limits, names->compute));
+    const char *name = json_string_value(json_object_get(container, "name"));
+    struct pod_container *to = &pod->containers[pod->container_count];
+    uint32_t *part;
+    int r = 0;
+
+    if (memory < 0 || compute < 0)
+        return aq_fail(err, EINVAL, "the pod asks for no whole number of %s", names->memory);
+    if (memory == 0 && compute == 0)
+        return 0;
+    if (!name || !name[0] || strlen(name) > CONTAINER_NAME_MAX)
+        return aq_fail(err, EINVAL, "a container of the pod has no name");
+    if (pod->container_count == POD_CONTAINERS_MAX)
+        return aq_fail(err, E2BIG, "the pod has more than %d containers with parts of GPUs",
+                       POD_CONTAINERS_MAX);
+    part = returns || (memory && again->memory) || (compute && again->compute) ? &again->part
+                                                                               : &to->part;
+    if (part == &to->part || *part == UINT32_MAX)
+        r = pod_add_part(pod, part, err);
+    if (r == 0 && part == &again->part) {
+        memory = pod_take_again(&again->memory, memory, returns);
+        compute = pod_take_again(&again->compute, compute, returns);
+        to->part = again->part;
+    }
+    if (r == 0)
+        r = pod_add_amounts(&pod->parts[to->part], (int32_t)memory, (int32_t)compute, err);
+    if (r == 0 && !(to->name = strdup(name)))
+        r = aq_fail_oom(err);
+    pod->container_count += r == 0;
+    return r;
+}
+
+/* An init container that goes on beside the others keeps what it has. */
+static bool pod_is_restartable(const json_t *container)
+{
+    const char *policy = json_string_value(json_object_get(container, "restartPolicy"));
+
+    return policy && strcmp(policy, "Always") == 0;
+}
+
+static int pod_read_containers(struct pod *pod, const json_t *spec,
+                               const struct resource_names *names, struct aq_error *err)
+{
+    struct pod_again again = { .part = UINT32_MAX };
+    const json_t *container;
+    size_t i;
+    int r = 0;
+
+    json_array_foreach(json_object_get(spec, "initContainers"), i, container)
+        if (r == 0)
+            r = pod_add_container(pod, container, !pod_is_restartable(container), names, &again,
+                                  err);
+    json_array_foreach(json_object_get(spec, "containers"), i, container)
+        if (r == 0)
+            r = pod_add_container(pod, container, false, names, &again, err);
+    return r;
+}
+
+/* ---- where it was put ---- */
+
+uint32_t pod_find_part(const struct pod *pod, const char *container)
+{
+    for (uint32_t i = 0; i < pod->container_count; i++)
+        if (strcmp(pod->containers[i].name, container) == 0)
+            return pod->containers[i].part;
+    return UINT32_MAX;
+}
+
+/* Anybody who may change the pod can have written it: what makes no sense is not there. */
+static int pod_read_placement(struct pod *pod, const json_t *annotations, struct aq_error *err)
+{
+    const char *text = json_string_value(json_object_get(annotations, POD_PLACEMENT)), *container;
+    size_t len = text ? strlen(text) : 0;
+    json_t *placement = text && len <= TEXT_MAX ? json_load_text(text, len, 0, NULL) : NULL;
+    bool is_short = text && len <= TEXT_MAX && !placement && errno == ENOMEM;
+    json_t *value;
+
+    json_object_foreach(placement, container, value) {
+        uint32_t part = pod_find_part(pod, container);
+        const char *card = json_string_value(value);
+
+        if (part == UINT32_MAX || !card || strlen(card) > DEVICE_CARD_MAX
+            || pod->parts[part].placed)
+            continue;
+        is_short |= !(pod->parts[part].placed = strdup(card));
+    }
+    json_decref(placement);
+    return is_short ? aq_fail_oom(err) : 0;
+}
+
+/* ---- the whole ---- */
+
+static bool pod_has_ended(const json_t *object)
+{
+    const char *phase = json_string_value(
+        json_object_get(json_object_get(object, "status"), "phase"));
+
+    return phase && (strcmp(phase, "Succeeded") == 0 || strcmp(phase, "Failed") == 0);
+}
+
+static int pod_read_head(struct pod *pod, const json_t *object, struct aq_error *err)
+{
+    const json_t *spec = json_object_get(object, "spec");
+    const char *uid = json_string_value(
+        json_object_get(json_object_get(object, "metadata"), "uid"));
+    const char *node = json_string_value(json_object_get(spec, "nodeName"));
+    json_int_t priority = json_integer_value(json_object_get(spec, "priority"));
+    char key[KUBE_KEY_MAX + 1];
+
+    if (!kube_object_key(object, key) || !uid || !uid[0] || strlen(uid) > KUBE_NAME_MAX)
+        return aq_fail(err, EINVAL, "a pod without name or uid");
+    if (node && strlen(node) > KUBE_NAME_MAX)
+        return aq_fail(err, EINVAL, "a pod on a node without a name");
+    pod->priority = (int32_t)AQ_MIN(AQ_MAX(priority, INT32_MIN), INT32_MAX);
+    pod->policy = pod_read_policy(object);
+    pod->is_finished = pod_has_ended(object);
+    pod->key = strdup(key);
+    pod->uid = strdup(uid);
+    pod->node = node && node[0] ? strdup(node) : NULL;
+    return pod->key && pod->uid && (pod->node || !node || !node[0]) ? 0 : aq_fail_oom(err);
+}
+
+/* Not more memory than it needs: there are many. */
+static int pod_keep(const struct pod *from, struct pod *ret, struct aq_error *err)
+{
+    *ret = *from;
+    ret->parts = calloc(from->part_count + 1, sizeof(*ret->parts));
+    ret->containers = calloc(from->container_count + 1, sizeof(*ret->containers));
+    if (!ret->parts || !ret->containers) {
+        free(ret->parts);
+        free(ret->containers);
+        return aq_fail_oom(err);
+    }
+    memcpy(ret->parts, from->parts, from->part_count * sizeof(*ret->parts));
+    memcpy(ret->containers, from->containers, from->container_count * sizeof(*ret->containers));
+    return 0;
+}
+
+static void pod_free_texts(struct pod *pod)
+{
+    for (uint32_t i = 0; i < pod->part_count; i++)
+        free(pod->parts[i].placed);
+    for (uint32_t i = 0; i < pod->container_count; i++)
+        free(pod->containers[i].name);
+    free(pod->key);
+    free(pod->uid);
+    free(pod->node);
+}
+
+void pod_done(struct pod *pod)
+{
+    pod_free_texts(pod);
+    free(pod->parts);
+    free(pod->containers);
+    *pod = (struct pod){ .key = NULL };
+}
+
+int pod_read(const json_t *object, const struct resource_names *names, struct pod *ret,
+             struct aq_error *err)
+{
+    struct pod_part parts[POD_PARTS_MAX] = { { .memory = 0 } };
+    struct pod_container containers[POD_CONTAINERS_MAX] = { { .name = NULL } };
+    struct pod pod = { .parts = parts, .containers = containers };
+    const json_t *metadata = json_object_get(object, "metadata");
+    int r = pod_read_head(&pod, object, err);
+
+    if (r == 0)
+        r = pod_read_containers(&pod, json_object_get(object, "spec"), names, err);
+    if (r == 0)
+        r = pod_read_placement(&pod, json_object_get(metadata, "annotations"), err);
+    if (r == 0)
+        r = pod_keep(&pod, ret, err);
+    if (r < 0)
+        pod_free_texts(&pod);
+    return r;
+}
