@@ -6,6 +6,7 @@ On grpc's own implementation of HTTP/2, with messages declared here by their num
 
 import concurrent.futures
 import contextlib
+import json
 import threading
 
 import grpc
@@ -132,6 +133,7 @@ class Kubelet:
         self.folder, self.refuses = folder, refuses
         self.plugins, self.registered = {}, []
         self.containers = []  # {resource: ids} of each, as PodResources shows them
+        self.pods = {}  # the same of pods with names: (namespace, name): {container: {resource: ids}}
         self.changed = threading.Condition()
 
     def start(self):
@@ -174,10 +176,25 @@ class Kubelet:
         answer = CLASSES["ListPodResourcesResponse"]()
         for number, container in enumerate(self.containers):
             pod = answer.pod_resources.add(name=f"pod{number}", namespace="default")
-            shown = pod.containers.add(name="main", cpu_ids=[1, 2])
-            for name, ids in container.items():
-                shown.devices.add(resource_name=name, device_ids=ids).topology.nodes.add(ID=1)
+            self.show(pod, "main", container)
+        for (namespace, name), containers in list(self.pods.items()):
+            pod = answer.pod_resources.add(name=name, namespace=namespace)
+            for container, resources in containers.items():
+                self.show(pod, container, resources)
         return answer
+
+    def show(self, pod, name, resources):
+        shown = pod.containers.add(name=name, cpu_ids=[1, 2])
+        for resource, ids in resources.items():
+            shown.devices.add(resource_name=resource, device_ids=ids).topology.nodes.add(ID=1)
+
+    def record(self, *entries):
+        """The kubelet's own file: (pod's uid, container, resource, ids) of each."""
+        text = json.dumps({"Data": {"PodDeviceEntries": [
+            {"PodUID": uid, "ContainerName": container, "ResourceName": resource,
+             "DeviceIDs": {"0": ids}, "AllocResp": ""} for uid, container, resource, ids in entries],
+            "RegisteredDevices": {}}, "Checksum": 1})
+        (self.folder / "kubelet_internal_checkpoint").write_text(text)
 
     def wait(self, count):
         """Until so many registrations were made since the start."""

@@ -47,8 +47,13 @@ class Node(World):
         self.kubelet_folder = self.folder / "plugins"
         self.kubelet_folder.mkdir()
         self.write(cards)
+        (self.folder / "token").write_text("secret")
         self.config = self.folder / "k8s.toml"
         self.config.write_text(f"""\
+[kubernetes]
+url = "http://127.0.0.1:1"
+token = "{self.folder}/token"
+node = "n1"
 [kubelet]
 folder = "{self.kubelet_folder}"
 pod-resources = "{self.kubelet_folder}/pod-resources.sock"

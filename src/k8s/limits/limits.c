@@ -52,6 +52,8 @@ static void limits_on_listed(void *data, bool is_there)
     containers_sweep_files(limits);
     if (limits_server_new(limits, &limits->server, &err) < 0)
         log_error("containers get no limits: %s", err.text);
+    else
+        log_info("containers are given their limits at %s/gpu.sock", limits->conf.folder);
 }
 
 /* ---- pods ---- */

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Containers of pods are held to their parts of a card, whatever dies, and what is not held is told."""
+
+import contextlib
+import os
+import socket
+import struct
+
+import pytest
+
+from kube_node import ASKED, KubeNode, Pod, allocate, line_of, wait_for
+
+HELLO = struct.pack("<IIiIq", 0x75706771, 1, 1, 0, 0)
+OUT_OF_MEMORY = 2
+
+
+@contextlib.contextmanager
+def running(**settings):
+    with KubeNode(**settings) as node:
+        yield node.begin_all()
+        node.stop()
+
+
+def ask(node, message=HELLO):
+    """What the node's socket answers: the error."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as end:
+        end.settimeout(20)
+        end.connect(str(node.socket))
+        end.send(message)
+        return struct.unpack_from("<IIi", end.recv(64))[2]
+
+
+@pytest.mark.gate
+def test_containers_see_their_parts_and_get_no_more():
+    with running() as node:
+        pod = Pod(node, "p", {"train": (4, 50), "serve": (2, 0), "log": (0, 0)})
+        train, serve = pod.program("train", ASKED), pod.program("serve", ASKED)
+        assert line_of(train) == ["4096", "4096"]
+        assert line_of(serve) == ["2048", "2048"]
+        assert allocate(train, 3000) == 0 and allocate(train, 1500) == OUT_OF_MEMORY
+        assert allocate(serve, 1500) == 0 and allocate(serve, 1500) == OUT_OF_MEMORY
+        # another process of the same container shares its part
+        second = pod.program("train", ASKED)
+        assert line_of(second) == ["4096", "4096"] and allocate(second, 1500) == OUT_OF_MEMORY
+        train.kill()
+        wait_for(lambda: allocate(second, 1500) == 0, "the memory of who has ended")
+        # a container of the pod that asks for none
+        assert line_of(pod.program("log", ASKED))[0] == "none"
+        wait_for(lambda: "asks for no part of a card" in node.said(), node.said)
+
+
+def test_init_containers_are_known_by_the_kubelet_s_record():
+    with running() as node:
+        pod = Pod(node, "p", {"prepare": (3, 10), "train": (2, 0)}, before=["prepare"])
+        assert line_of(pod.program("prepare", ASKED)) == ["3072", "3072"]
+        assert line_of(pod.program("train", ASKED)) == ["2048", "2048"]
+
+
+def test_an_answer_waits_for_what_the_api_server_says():
+    with running() as node:
+        pod = Pod(node, "p", {"a": (1, 0), "b": (2, 0)}, is_known=False)
+        program = pod.program("b", ASKED)
+        wait_for(lambda: any("gpu.sock" in line for line in open("/proc/net/unix")), "it to ask")
+        pod.show()
+        assert line_of(program) == ["2048", "2048"]
+        late = Pod(node, "q", {"a": (1, 0)}, is_known=False)
+        assert line_of(late.program("a", ASKED))[0] == "none"
+        wait_for(lambda: "the API server has not said of its pod" in node.said(), node.said)
+
+
+@pytest.mark.gate
+@pytest.mark.parametrize("dying", [["plugin"], ["keep", "plugin"]])
+def test_limits_hold_whoever_is_killed(dying):
+    """Also when who keeps the memory dies before the plugin does."""
+    with running() as node:
+        pod = Pod(node, "p", {"train": (4, 50)})
+        train = pod.program("train", ASKED)
+        assert line_of(train) == ["4096", "4096"] and allocate(train, 3000) == 0
+        for role in dying:
+            node.kill(role)
+            assert allocate(train, 1500) == OUT_OF_MEMORY
+            node.start(role)
+            if role == "keep":  # the plugin gives it everything again
+                wait_for(lambda: "is kept again" in node.said(), node.said)
+        second = pod.program("train", ASKED)
+        while line_of(second) != ["4096", "4096"]:
+            second = pod.program("train", ASKED)
+        assert allocate(second, 1500) == OUT_OF_MEMORY and allocate(train, 1500) == OUT_OF_MEMORY
+        train.kill()
+        wait_for(lambda: allocate(second, 1500) == 0, "the memory of who has ended")
+
+
+def test_it_works_without_keep_and_says_so():
+    with KubeNode() as node:
+        node.api.start()
+        node.kubelet.start()
+        node.start("plugin")
+        train = Pod(node, "p", {"train": (4, 50)}).program("train", ASKED)
+        assert line_of(train) == ["4096", "4096"]
+        assert node.said().count("nobody keeps the memory of slices") == 1
+        node.start("keep")
+        wait_for(lambda: "is kept again" in node.said(), node.said)
+        assert allocate(train, 3000) == 0
+        node.kill("plugin")
+        node.start("plugin")
+        wait_for(lambda: allocate(train, 1500) == OUT_OF_MEMORY, node.said)
+        node.stop()
+
+
+@pytest.mark.gate
+def test_a_program_past_its_limit_is_told():
+    with running() as node:
+        pod = Pod(node, "p", {"train": (4, 50), "other": (2, 0)})
+        cheat = pod.program("train", ASKED, is_limited=False)
+        assert line_of(cheat)[0] == "8192" and allocate(cheat, 6000) == 0
+        wait_for(lambda: node.api.reasons("p") == ["AliquotLimitNotActive"], node.said)
+        event = node.api.events[0]
+        assert event["involvedObject"]["uid"] == pod.uid and "container train" in event["message"]
+        assert "6000" in event["message"] or "MiB" in event["message"]
+        # its neighbour of the same pod that keeps to its part is not meant
+        other = pod.program("other", ASKED)
+        assert line_of(other) == ["2048", "2048"] and allocate(other, 1000) == 0
+        # a pod that asks for no part of a card is not ours
+        free = Pod(node, "free", {"main": (0, 0)}).program("main", ASKED, is_limited=False)
+        assert line_of(free)[0] == "8192"
+        assert node.api.reasons("free") == [] and node.api.evicted == []
+
+
+def test_one_beside_a_slice_is_told_and_evicted():
+    with running(config='[limits]\non-violation = "evict"\n') as node:
+        node.api.refuse_evictions = 1
+        pod = Pod(node, "p", {"train": (4, 50)})
+        good = pod.program("train", ASKED)
+        assert line_of(good) == ["4096", "4096"]
+        cheat = pod.program("train", ASKED, is_limited=False)
+        assert line_of(cheat)[0] == "8192"
+        wait_for(lambda: node.api.evicted, node.said)
+        assert node.api.evicted[0]["deleteOptions"]["preconditions"]["uid"] == pod.uid
+        assert node.api.reasons("p") == ["AliquotLimitNotActive"]
+
+
+def test_who_is_in_no_pod_of_ours_gets_nothing():
+    with running() as node:
+        Pod(node, "p", {"train": (4, 50)})
+        assert ask(node) == 1  # this test is in no pod
+        stranger = Pod(node, "q", {"main": (0, 0)})
+        assert line_of(stranger.program("main", ASKED))[0] == "none"
+        unknown = Pod(node, "r", {"main": (1, 0)})
+        node.kubelet.pods.pop(("default", "r"))
+        node.kubelet.record()
+        assert line_of(unknown.program("main", ASKED))[0] == "none"
+        wait_for(lambda: "has given its container nothing" in node.said(), node.said)
+
+
+@pytest.mark.gate
+def test_garbage_on_both_sockets():
+    with running() as node:
+        for message in (b"x", b"\0" * 24, HELLO * 2, b"y" * 32, os.urandom(200), os.urandom(100000)):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as end:
+                end.connect(str(node.socket))
+                end.send(message)
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as end:
+                end.connect(str(node.folder / "k" / "keep" / "keep.sock"))
+                end.send(message)
+        header = struct.pack("<IIII", 0x6b656570, 1, 1, 0)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as end, open("/dev/null") as null:
+            end.connect(str(node.folder / "k" / "keep" / "keep.sock"))
+            end.send(header + b"k" + b"\0" * 607)  # without files
+            socket.send_fds(end, [header + b"../x" + b"\0" * 604], [null.fileno()] * 2)
+            socket.send_fds(end, [header + b"k" * 608], [null.fileno()] * 2)
+        silent = []
+        for _ in range(200):
+            silent.append(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+            silent[-1].connect(str(node.socket))
+        pod = Pod(node, "p", {"train": (4, 50)})
+        train = pod.program("train", ASKED)
+        assert line_of(train) == ["4096", "4096"] and allocate(train, 3000) == 0
+        # what is kept and makes no sense is not adopted
+        node.kill("plugin")
+        node.start("plugin")
+        wait_for(lambda: "a slice that was kept is lost" in node.said(), node.said)
+        wait_for(lambda: allocate(train, 1500) == OUT_OF_MEMORY, node.said)
+        for end in silent:
+            end.close()
+
+
+def test_known_pods_go_on_while_the_api_server_is_away():
+    with running() as node:
+        pod = Pod(node, "p", {"train": (4, 50)})
+        train = pod.program("train", ASKED)
+        assert line_of(train) == ["4096", "4096"] and allocate(train, 3000) == 0
+        node.api.stop()
+        second = pod.program("train", ASKED)
+        assert line_of(second) == ["4096", "4096"] and allocate(second, 1500) == OUT_OF_MEMORY
+        # and after the plugin was started again meanwhile
+        node.kill("plugin")
+        node.start("plugin")
+        third = pod.program("train", ASKED)
+        while line_of(third) != ["4096", "4096"]:
+            third = pod.program("train", ASKED)
+        assert allocate(third, 1500) == OUT_OF_MEMORY
+        node.api.start()
+        wait_for(lambda: "says again what pods there are" in node.said(), node.said)
+        assert allocate(third, 1500) == OUT_OF_MEMORY
+
+
+def test_a_slice_ends_with_its_pod():
+    with running() as node:
+        pod = Pod(node, "p", {"train": (4, 50)})
+        train = pod.program("train", ASKED)
+        assert line_of(train) == ["4096", "4096"]
+        pod.remove()
+        assert allocate(train, 3000) == 0  # its processes go on
+        assert "its slice is over" not in node.said()
+        train.kill()
+        wait_for(lambda: "its slice is over" in node.said(), node.said)
+        # a container that is started again has another id, and all of its part
+        again = Pod(node, "q", {"train": (4, 50)})
+        first = again.program("train", ASKED)
+        assert line_of(first) == ["4096", "4096"] and allocate(first, 3000) == 0
+        again.ids["train"] = "f" * 64
+        second = again.program("train", ASKED)
+        assert line_of(second) == ["4096", "4096"] and allocate(second, 1500) == OUT_OF_MEMORY
+        first.kill()
+        wait_for(lambda: allocate(second, 1500) == 0, "the memory of who has ended")
