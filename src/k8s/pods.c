@@ -251,7 +251,7 @@ static void pods_on_synced(void *data)
     struct pods *pods = data;
 
     if (pods->is_failing)
-        log_info("the API server says again what pods there are");
+        log_info("the API server can be asked for pods again");
     pods->is_failing = false;
     pods->are_known = true;
     pods->on_changed(pods->data);
@@ -262,9 +262,8 @@ static void pods_on_failed(void *data, const struct aq_error *err)
     struct pods *pods = data;
 
     if (!pods->is_failing)
-        log_warning(
-            "the API server does not say what pods there are, those that are known go on: %s",
-            err->text);
+        log_warning("the API server cannot be asked for pods, those that are known go on: %s",
+                    err->text);
     pods->is_failing = true;
 }
 

@@ -69,19 +69,23 @@ def test_an_answer_waits_for_what_the_api_server_says():
 
 
 @pytest.mark.gate
-@pytest.mark.parametrize("dying", [["plugin"], ["keep", "plugin"]])
+@pytest.mark.parametrize("dying", [["plugin"], ["keep", "plugin"], ["both"]])
 def test_limits_hold_whoever_is_killed(dying):
-    """Also when who keeps the memory dies before the plugin does."""
+    """Also when who keeps the memory dies before the plugin does, or at the same time."""
     with running() as node:
         pod = Pod(node, "p", {"train": (4, 50)})
         train = pod.program("train", ASKED)
         assert line_of(train) == ["4096", "4096"] and allocate(train, 3000) == 0
         for role in dying:
-            node.kill(role)
+            roles = ["keep", "plugin"] if role == "both" else [role]
+            node.kill(*roles)
             assert allocate(train, 1500) == OUT_OF_MEMORY
-            node.start(role)
+            for one in roles:
+                node.start(one)
             if role == "keep":  # the plugin gives it everything again
                 wait_for(lambda: "is kept again" in node.said(), node.said)
+            if role == "both":  # a process that has been there before asks first
+                wait_for(lambda: node.said().count("has a slice") == 2, node.said)
         second = pod.program("train", ASKED)
         while line_of(second) != ["4096", "4096"]:
             second = pod.program("train", ASKED)
@@ -200,7 +204,7 @@ def test_known_pods_go_on_while_the_api_server_is_away():
             third = pod.program("train", ASKED)
         assert allocate(third, 1500) == OUT_OF_MEMORY
         node.api.start()
-        wait_for(lambda: "says again what pods there are" in node.said(), node.said)
+        wait_for(lambda: "can be asked for pods again" in node.said(), node.said)
         assert allocate(third, 1500) == OUT_OF_MEMORY
 
 

@@ -84,17 +84,25 @@ static int container_grant(const struct limits *limits, const struct device_part
                : aq_fail(err, EINVAL, "card %s has an id that is no UUID of a GPU", part->card);
 }
 
-static int container_new_region(const struct limits *limits, const struct device_holder *holder,
-                                struct gpu_region_host **ret, struct aq_error *err)
+static int container_make_region(struct container *container, const struct pod *pod,
+                                 const struct device_holder *holder, struct aq_error *err)
 {
+    struct gpu_region_host **ret = &container->slice.region;
     struct gpu_grant grants[AQ_GPU_DEVICES_MAX];
     size_t count = 0;
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < holder->part_count; i++)
         if (holder->parts[i].memory && count < AQ_GPU_DEVICES_MAX)
-            r = container_grant(limits, &holder->parts[i], &grants[count++], err);
-    return r < 0 ? r : gpu_region_host_new(grants, count, ret, err);
+            r = container_grant(container->limits, &holder->parts[i], &grants[count++], err);
+    if (r < 0
+        || recover_region(container->limits, pod, container->name, grants, count,
+                          container->allocs_path, ret)
+               == 0)
+        return r;
+    (void)unlink(container->allocs_path);
+    r = gpu_region_host_new(grants, count, ret, err);
+    return r < 0 ? r : gpu_region_host_persist_allocs(*ret, container->allocs_path, err);
 }
 
 /* ---- life ---- */
@@ -210,7 +218,7 @@ static int container_begin(struct container *container, struct aq_error *err)
     return 0;
 }
 
-int container_make(struct limits *limits, const struct pod *pod, const char *name, const char *id,
+int container_make(struct limits *limits, const struct pod *pod, const char *name,
                    const struct device_holder *holder, struct container **ret, struct aq_error *err)
 {
     AQ_CLEANUP(container_leavep) struct container *container = container_alloc(limits, pod->uid,
@@ -221,16 +229,11 @@ int container_make(struct limits *limits, const struct pod *pod, const char *nam
         return -err->code;
     (void)snprintf(container->namespace, sizeof(container->namespace), "%s", pod->namespace);
     (void)snprintf(container->pod_name, sizeof(container->pod_name), "%s", pod->name);
-    (void)snprintf(container->id, sizeof(container->id), "%s", id);
-    r = container_new_region(limits, holder, &container->slice.region, err);
-    (void)unlink(container->allocs_path);
-    if (r == 0)
-        r = gpu_region_host_persist_allocs(container->slice.region, container->allocs_path, err);
+    r = container_make_region(container, pod, holder, err);
     if (r == 0)
         r = container_begin(container, err);
     if (r < 0)
         return r;
-    container_keep(container);
     log_info("pod %s/%s container %s has a slice", pod->namespace, pod->name, name);
     *ret = AQ_TAKE(container);
     return 0;
@@ -329,13 +332,9 @@ void containers_sweep_files(const struct limits *limits)
     struct dirent *entry;
 
     while (dir && (entry = readdir(dir))) {
-        AQ_CLEANUP(aq_freep) char *pod = strdup(entry->d_name);
-        char *dot = pod ? strchr(pod, '.') : NULL;
+        AQ_CLEANUP(aq_freep) char *pod = strndup(entry->d_name, strcspn(entry->d_name, "."));
 
-        if (!dot || dot == pod)
-            continue;
-        *dot = '\0';
-        if (!container_find(limits, pod, dot + 1))
+        if (pod && pod[0] && !pods_find(limits->pods, pod))
             (void)unlinkat(dirfd(dir), entry->d_name, 0);
     }
     if (dir)

@@ -49,7 +49,7 @@ static void limits_on_listed(void *data, bool is_there)
             container_keep(LIST_ENTRY(link, struct container, link));
     if (limits->server)
         return;
-    containers_sweep_files(limits);
+    recover_find(limits);
     if (limits_server_new(limits, &limits->server, &err) < 0)
         log_error("containers get no limits: %s", err.text);
     else
@@ -62,6 +62,10 @@ static void limits_on_pods(void *data)
 {
     struct limits *limits = data;
 
+    if (pods_are_known(limits->pods) && !limits->are_files_swept) {
+        containers_sweep_files(limits);
+        limits->are_files_swept = true;
+    }
     containers_sweep(limits);
     limits_server_again(limits->server);
     violations_set_needed(limits->violations);
@@ -128,6 +132,7 @@ void limits_free(struct limits *limits)
     events_free(limits->events);
     kube_api_free(limits->api);
     free(limits->allocs_folder);
+    free(limits->lost);
     free(limits);
 }
 AQ_DEFINE_CLEANUP(struct limits, limits_free)

@@ -16,6 +16,12 @@ struct evictions;
 struct limits_server;
 struct violations;
 
+/* A process of a container that has a slice which nobody kept. */
+struct lost {
+    struct cgroup_name name;
+    pid_t pid;
+};
+
 struct limits {
     struct limits_conf conf;
     const char *node;
@@ -30,6 +36,9 @@ struct limits {
     struct violations *violations;
     struct evictions *evictions;
     struct list containers; /* with slices */
+    struct lost *lost;
+    size_t lost_count, lost_cap;
+    bool are_files_swept;
 };
 
 /* ---- container.c: a container and its slice ---- */
@@ -50,10 +59,10 @@ struct container {
 struct container *container_find(const struct limits *limits, const char *pod, const char *name);
 struct container *container_find_by_id(const struct limits *limits, const struct cgroup_name *name);
 
-/* A slice of what the kubelet gave. -ENODEV for a card that is not there, -EINVAL for nothing, errors
+/* A slice of what the kubelet gave; its old one if that was found among the lost. -ENODEV for a card that is not there, -EINVAL for nothing, errors
  * of gpu_region_host_new().
  */
-int container_make(struct limits *limits, const struct pod *pod, const char *name, const char *id,
+int container_make(struct limits *limits, const struct pod *pod, const char *name,
                    const struct device_holder *holder, struct container **ret,
                    struct aq_error *err);
 /* One that was kept; takes the files. -EPROTO for a key or text that is none of ours. */
@@ -68,8 +77,17 @@ void container_end(struct container *container);
 void container_leave(struct container *container);
 /* End those of containers that have ended. */
 void containers_sweep(struct limits *limits);
-/* Remove the tables of shared allocations of slices that are not there. */
+/* Remove the tables of shared allocations of pods that are not there. */
 void containers_sweep_files(const struct limits *limits);
+
+/* ---- recover.c ---- */
+
+/* Find processes of containers whose slices are not known. */
+void recover_find(struct limits *limits);
+/* The region that one of them has mapped, with these grants. -ENOENT: there is none. */
+int recover_region(const struct limits *limits, const struct pod *pod, const char *name,
+                   const struct gpu_grant *grants, size_t count, const char *allocs_path,
+                   struct gpu_region_host **ret);
 
 /* ---- identity.c: whose a process is ---- */
 
@@ -84,7 +102,7 @@ const struct pod_container *identity_container(const struct pod *pod,
 
 int limits_server_new(struct limits *limits, struct limits_server **ret, struct aq_error *err);
 void limits_server_free(struct limits_server *server);
-/* More is known of pods: those who wait may be answered. */
+/* More is known of pods: those who wait may be answered, and what was lost found. */
 void limits_server_again(struct limits_server *server);
 
 /* ---- violations.c: who goes past the limits ---- */

@@ -118,9 +118,7 @@ static void server_make(struct peer *peer, const struct pod *pod, const struct p
     holder = device_list_find(list, pod->uid, pod->namespace, pod->name, of->name);
     if (!holder)
         server_refuse(peer, "the kubelet has given its container nothing of a card");
-    else if (container_make(peer->server->limits, pod, of->name, peer->name.container, holder,
-                            &container, &err)
-             < 0)
+    else if (container_make(peer->server->limits, pod, of->name, holder, &container, &err) < 0)
         server_refuse(peer, err.text);
     else
         server_answer(peer, container);
@@ -163,6 +161,29 @@ static void server_decide_all(struct limits_server *server, const struct device_
     server_ask(server);
 }
 
+/* Slices that nobody kept, once it is known whose they are. */
+static void server_make_lost(struct limits *limits, const struct device_list *list)
+{
+    for (size_t i = 0; i < limits->lost_count; i++) {
+        const struct cgroup_name *name = &limits->lost[i].name;
+        const struct pod *pod = pods_find(limits->pods, name->pod);
+        const struct pod_container *of = pod ? identity_container(pod, name) : NULL;
+        const struct device_holder *holder = of ? device_list_find(list, pod->uid, pod->namespace,
+                                                                   pod->name, of->name)
+                                                : NULL;
+        struct container *container = NULL;
+        struct aq_error err = { 0 };
+
+        if (!holder || container_find(limits, pod->uid, of->name))
+            continue;
+        if (container_make(limits, pod, of->name, holder, &container, &err) < 0)
+            log_error("pod %s/%s: %s", pod->namespace, pod->name, err.text);
+        else
+            container_note(container, name);
+    }
+    limits->lost_count = 0;
+}
+
 static void server_on_devices(void *data, const struct device_list *list,
                               const struct aq_error *err)
 {
@@ -170,10 +191,13 @@ static void server_on_devices(void *data, const struct device_list *list,
 
     server->asking = NULL;
     server->must_ask = false;
-    if (list)
+    if (list) {
+        if (pods_are_known(server->limits->pods))
+            server_make_lost(server->limits, list);
         server_decide_all(server, list);
-    else
+    } else {
         log_warning("the kubelet does not say what containers have: %s", err->text);
+    }
 }
 
 static void server_ask(struct limits_server *server)
@@ -199,8 +223,10 @@ static void server_on_timer(uv_timer_t *timer)
 
 void limits_server_again(struct limits_server *server)
 {
-    if (server)
-        server_decide_all(server, NULL);
+    if (!server)
+        return;
+    server->must_ask |= server->limits->lost_count > 0 && pods_are_known(server->limits->pods);
+    server_decide_all(server, NULL);
 }
 
 /* ---- what comes ---- */

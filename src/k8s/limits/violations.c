@@ -130,6 +130,15 @@ char *violations_find_cgroup(void *data, const struct slice *slice)
     return container->cgroup[0] && path && access(path, F_OK) == 0 ? AQ_TAKE(path) : NULL;
 }
 
+/* It is not known yet that it has one. */
+static bool violations_is_lost(const struct limits *limits, pid_t pid)
+{
+    for (size_t i = 0; i < limits->lost_count; i++)
+        if (limits->lost[i].pid == pid)
+            return true;
+    return false;
+}
+
 /* Processes without a slice at all: their program has not even asked. */
 static void violations_look_at(struct violations *violations, const struct user *user,
                                uint64_t bytes)
@@ -141,7 +150,8 @@ static void violations_look_at(struct violations *violations, const struct user 
     struct culprit who;
 
     if (!of || !of->memory || container_find(limits, pod->uid, of->name)
-        || container_find_by_id(limits, &user->name) || !slices_is_running(user->pid))
+        || container_find_by_id(limits, &user->name) || violations_is_lost(limits, user->pid)
+        || !slices_is_running(user->pid))
         return;
     who = (struct culprit){ pod->namespace, pod->name, pod->uid, user->name.container };
     what = aq_format("process %d uses a GPU past its limits (%llu MiB of device memory)",
