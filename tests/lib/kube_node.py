@@ -135,7 +135,8 @@ class Pod:
     """With containers {name: (memory, compute)} and those that run 'before' them. The kubelet has given
     them ids from where the pod before it ended, on 'device'."""
 
-    def __init__(self, node, name, containers, before=(), device=0, is_known=True, **meta):
+    def __init__(self, node, name, containers, before=(), device=0, is_known=True, is_running=True,
+                 **meta):
         self.node, self.name, self.uid = node, name, str(uuid.uuid4())
         self.ids = {container: uuid.uuid4().hex * 2 for container in containers}
         resources, record = {}, []
@@ -159,7 +160,7 @@ class Pod:
         def statuses(is_before):
             return [{"name": container, "containerID": f"containerd://{self.ids[container]}",
                      "state": {"running": {}}} for container in containers
-                    if (container in before) == is_before]
+                    if is_running and (container in before) == is_before]
         self.object = {
             "metadata": {"name": name, "namespace": "default", "uid": self.uid, **meta},
             "spec": {"nodeName": "n1", "initContainers": specs(True), "containers": specs(False)},

@@ -2,13 +2,16 @@
 """Containers of pods are held to their parts of a card, whatever dies, and what is not held is told."""
 
 import contextlib
+import json
 import os
 import socket
 import struct
 
+import grpc
 import pytest
 
-from kube_node import ASKED, KubeNode, Pod, allocate, line_of, wait_for
+from gpu_cluster import DEVICE
+from kube_node import ASKED, COMPUTE, MEMORY, KubeNode, Pod, allocate, line_of, wait_for
 
 HELLO = struct.pack("<IIiIq", 0x75706771, 1, 1, 0, 0)
 OUT_OF_MEMORY = 2
@@ -227,3 +230,67 @@ def test_a_slice_ends_with_its_pod():
         assert line_of(second) == ["4096", "4096"] and allocate(second, 1500) == OUT_OF_MEMORY
         first.kill()
         wait_for(lambda: allocate(second, 1500) == 0, "the memory of who has ended")
+
+
+# ---- cards ----
+
+
+def cards_of(node):
+    return json.loads(node.api.node.get("aliquot/cards", "{}"))
+
+
+@pytest.mark.gate
+def test_the_node_says_its_cards_and_what_containers_have():
+    with running(devices=2) as node:
+        wait_for(lambda: cards_of(node), node.said)
+        assert cards_of(node) == {"containers": [], "cards": [
+            {"id": DEVICE % n, "model": "Simulated GPU", "memory": 8, "compute": 100, "numa": 0,
+             "healthy": True} for n in range(2)]}
+        pod = Pod(node, "p", {"prepare": (2, 0), "train": (4, 50)}, before=["prepare"], device=1)
+        wait_for(lambda: cards_of(node)["containers"], node.said)
+        assert cards_of(node)["containers"] == [
+            {"pod": pod.uid, "container": "prepare", "card": DEVICE % 1, "memory": 2, "compute": 0},
+            {"pod": pod.uid, "container": "train", "card": DEVICE % 1, "memory": 4, "compute": 50}]
+        pod.remove()
+        wait_for(lambda: not cards_of(node)["containers"], node.said)
+
+
+def placed(node, name, device, bound, memory=2, compute=20):
+    """A pod that is bound, and has no devices yet."""
+    pod = Pod(node, name, {"train": (memory, compute)}, is_running=False, annotations={
+        "aliquot/placement": json.dumps({"train": DEVICE % device, "no such": "x", "other": 7}),
+        "ai.centaurus.io/scheduler-timestamp": str(bound)})
+    node.kubelet.pods[("default", name)] = {}
+    node.kubelet.record()
+    return pod
+
+
+def test_the_card_that_the_scheduler_has_named_is_preferred():
+    with running(devices=2) as node:
+        node.kubelet.wait(2)
+        memory, compute = node.kubelet.plugins[MEMORY], node.kubelet.plugins[COMPUTE]
+        free = {kind: node.ids(0, 0, size) + node.ids(1, 0, size)
+                for kind, size in ((memory, 8), (compute, 100))}
+
+        def card(kind, size):
+            [found] = {id.rpartition("_")[0] for id in kind.prefer(free[kind], size)}
+            given = [id for id in free[kind] if id.startswith(found)][:size]
+            kind.allocate(given)
+            free[kind] = [id for id in free[kind] if id not in given]
+            return found
+        # of two that ask for as much, the one that was bound first; each container's both resources
+        placed(node, "b", 0, 20)
+        placed(node, "a", 1, 10)
+        third = placed(node, "c", 1, 30, memory=7, compute=0)
+        wait_for(lambda: "aliquot/cards" in node.api.node, node.said)
+        for first, second in ((memory, compute), (compute, memory)):
+            size = {memory: 2, compute: 20}
+            named = DEVICE % (1 if first is memory else 0)
+            assert card(first, size[first]) == named and card(second, size[second]) == named
+        # a card that has too little left, whatever was named: none here has 7
+        with pytest.raises(grpc.RpcError):
+            card(memory, 7)
+        # what the kubelet did otherwise is the truth, and is told
+        node.kubelet.pods[("default", "c")] = {"train": {MEMORY: node.ids(0, 2, 4)}}
+        third.show()
+        wait_for(lambda: node.api.reasons("c") == ["AliquotOtherCard"], node.said)

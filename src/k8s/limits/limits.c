@@ -23,6 +23,11 @@ struct kube_api *limits_api(const struct limits *limits)
     return limits->api;
 }
 
+struct events *limits_events(const struct limits *limits)
+{
+    return limits->events;
+}
+
 const char *limits_node(const struct limits *limits)
 {
     return limits->node;

@@ -11,6 +11,7 @@
 #define AQ_K8S_LIMITS_LIMITS_H
 
 #include "accelhost/accel.h"
+#include "k8s/event.h"
 #include "k8s/limits/devices.h"
 #include "k8s/pods.h"
 
@@ -33,6 +34,7 @@ void limits_free(struct limits *limits);
 
 const struct pods *limits_pods(const struct limits *limits);
 struct kube_api *limits_api(const struct limits *limits);
+struct events *limits_events(const struct limits *limits);
 const char *limits_node(const struct limits *limits);
 
 #endif

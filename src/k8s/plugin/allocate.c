@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "k8s/plugin/node_note.h"
 #include "k8s/plugin/plugin_internal.h"
 #include "k8s/plugin/pod_resources.h"
 #include "kube/deviceplugin.pb-c.h"
@@ -257,6 +258,7 @@ static void allocate_decide(struct resource *resource, struct grpc_call *call, c
     int r = placement_accept(&resource->plugin->placement, resource->kind, ids, count, now, &card,
                              &err);
 
+    node_note_wake(resource->plugin->note);
     if (r == -EAGAIN)
         allocation_settle(resource, call, ids, count);
     else if (r < 0)

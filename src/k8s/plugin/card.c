@@ -3,7 +3,7 @@
 #include "k8s/plugin/card.h"
 
 #include <errno.h>
-
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,6 +62,7 @@ static int cards_add(struct cards *cards, const struct accel_plugin *plugin,
         .units = { (uint32_t)AQ_MIN(memory, (uint64_t)DEVICE_UNITS_MAX),
                    (uint32_t)units->compute_units },
     };
+    (void)snprintf(card->model, sizeof(card->model), "%s", device->model ? device->model : "");
     memcpy(card->id, device->id, strlen(device->id) + 1);
     memcpy(card->free, card->units, sizeof(card->free));
     return 0;

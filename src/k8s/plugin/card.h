@@ -10,6 +10,7 @@ enum resource_kind { RESOURCE_MEMORY, RESOURCE_COMPUTE, RESOURCE_KINDS };
 
 struct card {
     char id[DEVICE_CARD_MAX + 1];
+    char model[64];
     const char *slot_name; /* interned; with type and amount what a grant of the whole says */
     enum slot_type slot_type;
     int64_t amount;

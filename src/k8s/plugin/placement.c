@@ -89,10 +89,15 @@ static int placement_kept(const struct placement *p, enum resource_kind kind,
 }
 
 static const struct card *placement_choose(const struct placement *p, enum resource_kind kind,
-                                           uint32_t size, int64_t now_usec)
+                                           const struct placement_wish *wish, int64_t now_usec)
 {
     const struct card *partner = placement_partner(p, kind, now_usec), *best = NULL;
+    const struct card *wanted = wish->card ? cards_find(&p->cards, wish->card, strlen(wish->card))
+                                           : NULL;
+    uint32_t size = (uint32_t)wish->size;
 
+    if (wanted && wanted->is_healthy && wanted->free[kind] >= size)
+        return wanted;
     if (partner && partner->free[kind] >= size)
         return partner;
     for (size_t i = 0; i < p->cards.count; i++) {
@@ -144,7 +149,7 @@ int placement_prefer(struct placement *p, enum resource_kind kind,
         return aq_fail(err, EINVAL, "%d of %zu ids, with %zu to keep, cannot be", (int)wish->size,
                        wish->available_count, wish->must_count);
     if (!card)
-        card = placement_choose(p, kind, (uint32_t)wish->size, now_usec);
+        card = placement_choose(p, kind, wish, now_usec);
     units = card ? calloc(card->units[kind], sizeof(*units)) : NULL;
     if (card && !units)
         return aq_fail_oom(err);

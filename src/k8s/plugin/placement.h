@@ -38,12 +38,13 @@ struct placement_wish {
     char **available, **must; /* ids of the kubelet; 'must' are among the available */
     size_t available_count, must_count;
     int32_t size;
+    const char *card; /* that the scheduler wants; NULL = any */
 };
 
 /* Ids of one card for a container: 'ret' has room for 'size' texts, which are those of the wish. The
- * card of the ids to keep; else that of the container's other resource; else one that has of the
- * other resource, too, and of those the one with the least left over. -EINVAL for a wish that cannot
- * be, -ENOSPC if no card has so many, -ENOMEM.
+ * card of the ids to keep; else that of the wish; else that of the container's other resource; else
+ * one that has of the other resource, too, and of those the one with the least left over. -EINVAL for a
+ * wish that cannot be, -ENOSPC if no card has so many, -ENOMEM.
  */
 int placement_prefer(struct placement *placement, enum resource_kind kind,
                      const struct placement_wish *wish, int64_t now_usec, char **ret,

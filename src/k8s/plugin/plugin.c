@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "k8s/plugin/node_note.h"
 #include "k8s/plugin/plugin_internal.h"
 #include "k8s/role.h"
 
@@ -84,6 +85,7 @@ static void plugin_on_changed(void *data)
     }
     for (size_t i = 0; i < RESOURCE_KINDS; i++)
         resource_tell(&plugin->resources[i]);
+    node_note_wake(plugin->note);
 }
 
 /* ---- life ---- */
@@ -102,7 +104,9 @@ static void plugin_end(void *data)
 
     for (size_t i = 0; i < RESOURCE_KINDS; i++)
         resource_done(&plugin->resources[i]);
+    node_note_free(plugin->note);
     limits_free(plugin->limits);
+    wanted_done(&plugin->wanted);
     accel_free(plugin->accel);
     placement_done(&plugin->placement);
     node_files_done(&plugin->files);
@@ -120,7 +124,9 @@ static void plugin_endp(struct plugin_daemon **plugin)
 
 static void plugin_on_pods(void *data)
 {
-    (void)data;
+    const struct plugin_daemon *plugin = data;
+
+    node_note_wake(plugin->note);
 }
 
 static int plugin_new_limits(struct plugin_daemon *plugin, struct aq_error *err)
@@ -132,7 +138,9 @@ static int plugin_new_limits(struct plugin_daemon *plugin, struct aq_error *err)
                                       .on_pods = plugin_on_pods,
                                       .data = plugin };
 
-    return limits_new(&conf, &plugin->limits, err);
+    int r = limits_new(&conf, &plugin->limits, err);
+
+    return r < 0 ? r : node_note_new(plugin, &plugin->note, err);
 }
 
 static int plugin_begin(uv_loop_t *loop, const struct settings *settings, void **ret,

@@ -10,6 +10,7 @@
 #include "k8s/limits/limits.h"
 #include "k8s/plugin/node_files.h"
 #include "k8s/plugin/placement.h"
+#include "k8s/plugin/wanted.h"
 #include "k8s/settings.h"
 #include "kube/grpc_client.h"
 #include "kube/grpc_server.h"
@@ -33,12 +34,16 @@ struct resource {
     struct socket_mark kubelet; /* that it is, or is being, registered with */
 };
 
+struct node_note;
+
 struct plugin_daemon {
     uv_loop_t *loop;
     const struct settings *settings;
     struct accel *accel;
     struct limits *limits;
     struct placement placement;
+    struct wanted wanted;
+    struct node_note *note;
     struct node_files files;
     struct resource resources[RESOURCE_KINDS];
     char *kubelet_path; /* of its socket */

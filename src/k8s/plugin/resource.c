@@ -127,6 +127,15 @@ enum grpc_status resource_status(const struct aq_error *err)
     }
 }
 
+static const char *resource_wanted_card(const struct resource *resource, int32_t size)
+{
+    struct plugin_daemon *plugin = resource->plugin;
+
+    return size > 0 ? wanted_card(&plugin->wanted, limits_pods(plugin->limits), resource->kind,
+                                  (uint32_t)size, clock_monotonic_usec())
+                    : NULL;
+}
+
 static void resource_on_preferred(void *data, struct grpc_call *call,
                                   const ProtobufCMessage *message)
 {
@@ -150,7 +159,8 @@ static void resource_on_preferred(void *data, struct grpc_call *call,
                                     .available_count = of->n_available_ids,
                                     .must = of->must_include_ids,
                                     .must_count = of->n_must_include_ids,
-                                    .size = of->allocation_size };
+                                    .size = of->allocation_size,
+                                    .card = resource_wanted_card(resource, of->allocation_size) };
     ids = calloc(wish.available_count + 1, sizeof(*ids));
     if (!ids)
         (void)aq_fail_oom(&err);
