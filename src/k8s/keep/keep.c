@@ -20,7 +20,7 @@
 #include "k8s/keep/keep_message.h"
 #include "k8s/role.h"
 
-#define CLIENTS_MAX 8 /* the plugin, and the next one */
+#define PEERS_MAX 8 /* the plugin, and the next one */
 
 struct kept {
     int files[KEEP_FILES];
@@ -31,13 +31,13 @@ struct keep {
     uv_loop_t *loop;
     int listener;
     uv_poll_t accepting; /* its closing frees all this */
-    struct list clients;
-    size_t client_count;
+    struct list peers;
+    size_t peer_count;
     struct map kept; /* key -> struct kept */
     char *path;
 };
 
-struct keep_client {
+struct keep_peer {
     struct list link;
     struct keep *keep;
     int fd;
@@ -61,8 +61,8 @@ static void keep_entry_free(struct kept *entry)
 static void keep_drop(struct keep *keep, const char *key)
 {
     keep_entry_free(map_removes(&keep->kept, key));
-    LIST_FOREACH(link, &keep->clients)
-        LIST_ENTRY(link, struct keep_client, link)->next = 0;
+    LIST_FOREACH(link, &keep->peers)
+        LIST_ENTRY(link, struct keep_peer, link)->next = 0;
 }
 
 /* The files are taken where that succeeds. */
@@ -87,69 +87,69 @@ static void keep_put(struct keep *keep, const struct keep_message *message, int 
         entry->files[i] = AQ_TAKE_FD(files[i]);
 }
 
-/* ---- clients ---- */
+/* ---- peers ---- */
 
-static void keep_on_client(uv_poll_t *poll, int status, int events);
+static void keep_on_peer(uv_poll_t *poll, int status, int events);
 
-static void keep_client_on_closed(uv_handle_t *handle)
+static void keep_peer_on_closed(uv_handle_t *handle)
 {
-    struct keep_client *client = handle->data;
+    struct keep_peer *peer = handle->data;
 
-    aq_closep(&client->fd);
-    free(client);
+    aq_closep(&peer->fd);
+    free(peer);
 }
 
-static void keep_client_close(struct keep_client *client)
+static void keep_peer_close(struct keep_peer *peer)
 {
-    list_remove(&client->link);
-    client->keep->client_count--;
-    (void)uv_poll_stop(&client->poll);
-    uv_close((uv_handle_t *)&client->poll, keep_client_on_closed);
+    list_remove(&peer->link);
+    peer->keep->peer_count--;
+    (void)uv_poll_stop(&peer->poll);
+    uv_close((uv_handle_t *)&peer->poll, keep_peer_on_closed);
 }
 
-/* As much of the list as the client takes now. False: it is gone. */
-static bool keep_tell(struct keep_client *client)
+/* As much of the list as the peer takes now. False: it is gone. */
+static bool keep_tell(struct keep_peer *peer)
 {
-    const struct map *kept = &client->keep->kept;
+    const struct map *kept = &peer->keep->kept;
     int r = 0;
 
-    while (client->is_listing && r == 0) {
-        bool is_end = client->next >= kept->count;
-        const struct kept *entry = is_end ? NULL : kept->entries[client->next].value;
+    while (peer->is_listing && r == 0) {
+        bool is_end = peer->next >= kept->count;
+        const struct kept *entry = is_end ? NULL : kept->entries[peer->next].value;
 
-        r = is_end ? keep_message_send(client->fd, KEEP_END, "", "", NULL)
-                   : keep_message_send(client->fd, KEEP_ENTRY, kept->entries[client->next].key,
+        r = is_end ? keep_message_send(peer->fd, KEEP_END, "", "", NULL)
+                   : keep_message_send(peer->fd, KEEP_ENTRY, kept->entries[peer->next].key,
                                        entry->text, entry->files);
         if (r < 0)
             break;
-        client->next++;
-        client->is_listing = !is_end;
+        peer->next++;
+        peer->is_listing = !is_end;
     }
     if (r < 0 && r != -EAGAIN)
         return false;
-    (void)uv_poll_start(&client->poll, UV_READABLE | (client->is_listing ? UV_WRITABLE : 0),
-                        keep_on_client);
+    (void)uv_poll_start(&peer->poll, UV_READABLE | (peer->is_listing ? UV_WRITABLE : 0),
+                        keep_on_peer);
     return true;
 }
 
-static bool keep_read(struct keep_client *client)
+static bool keep_read(struct keep_peer *peer)
 {
     struct keep_message message;
     int files[KEEP_FILES];
-    int r = keep_message_receive(client->fd, &message, files);
+    int r = keep_message_receive(peer->fd, &message, files);
 
     if (r <= 0)
         return r == 0;
     switch (message.kind) {
     case KEEP_PUT:
-        keep_put(client->keep, &message, files);
+        keep_put(peer->keep, &message, files);
         break;
     case KEEP_DROP:
-        keep_drop(client->keep, message.key);
+        keep_drop(peer->keep, message.key);
         break;
     case KEEP_LIST:
-        client->is_listing = true;
-        client->next = 0;
+        peer->is_listing = true;
+        peer->next = 0;
         break;
     default:
         r = -EPROTO;
@@ -159,12 +159,12 @@ static bool keep_read(struct keep_client *client)
     return r > 0;
 }
 
-static void keep_on_client(uv_poll_t *poll, int status, int events)
+static void keep_on_peer(uv_poll_t *poll, int status, int events)
 {
-    struct keep_client *client = poll->data;
+    struct keep_peer *peer = poll->data;
 
-    if (status < 0 || ((events & UV_READABLE) && !keep_read(client)) || !keep_tell(client))
-        keep_client_close(client);
+    if (status < 0 || ((events & UV_READABLE) && !keep_read(peer)) || !keep_tell(peer))
+        keep_peer_close(peer);
 }
 
 static void keep_on_connection(uv_poll_t *poll, int status, int events)
@@ -172,26 +172,26 @@ static void keep_on_connection(uv_poll_t *poll, int status, int events)
     struct keep *keep = poll->data;
     AQ_CLEANUP(aq_closep) int fd = accept4(keep->listener, NULL, NULL,
                                            SOCK_CLOEXEC | SOCK_NONBLOCK);
-    struct keep_client *client;
-    struct ucred peer;
-    socklen_t len = sizeof(peer);
+    struct keep_peer *peer;
+    struct ucred who;
+    socklen_t len = sizeof(who);
 
     (void)status;
     (void)events;
-    if (fd < 0 || keep->client_count >= CLIENTS_MAX
-        || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || peer.uid != 0
-        || !(client = calloc(1, sizeof(*client))))
+    if (fd < 0 || keep->peer_count >= PEERS_MAX
+        || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0 || who.uid != 0
+        || !(peer = calloc(1, sizeof(*peer))))
         return;
-    if (uv_poll_init(keep->loop, &client->poll, fd) < 0) {
-        free(client);
+    if (uv_poll_init(keep->loop, &peer->poll, fd) < 0) {
+        free(peer);
         return;
     }
-    client->keep = keep;
-    client->fd = AQ_TAKE_FD(fd);
-    client->poll.data = client;
-    list_add(&keep->clients, &client->link);
-    keep->client_count++;
-    (void)uv_poll_start(&client->poll, UV_READABLE, keep_on_client);
+    peer->keep = keep;
+    peer->fd = AQ_TAKE_FD(fd);
+    peer->poll.data = peer;
+    list_add(&keep->peers, &peer->link);
+    keep->peer_count++;
+    (void)uv_poll_start(&peer->poll, UV_READABLE, keep_on_peer);
 }
 
 /* ---- life ---- */
@@ -209,8 +209,8 @@ static void keep_end(void *data)
 {
     struct keep *keep = data;
 
-    LIST_FOREACH(link, &keep->clients)
-        keep_client_close(LIST_ENTRY(link, struct keep_client, link));
+    LIST_FOREACH(link, &keep->peers)
+        keep_peer_close(LIST_ENTRY(link, struct keep_peer, link));
     for (size_t i = 0; i < keep->kept.count; i++)
         keep_entry_free(keep->kept.entries[i].value);
     map_done(&keep->kept);
@@ -234,7 +234,7 @@ static int keep_listen(struct keep *keep, const struct settings *settings, struc
         return aq_fail_errno(err, "the folder '%s'", folder);
     (void)unlink(address.sun_path);
     if (bind(keep->listener, (const struct sockaddr *)&address, sizeof(address)) < 0
-        || chmod(address.sun_path, 0600) < 0 || listen(keep->listener, CLIENTS_MAX) < 0)
+        || chmod(address.sun_path, 0600) < 0 || listen(keep->listener, PEERS_MAX) < 0)
         return aq_fail_errno(err, "listen on '%s'", address.sun_path);
     return 0;
 }
@@ -249,7 +249,7 @@ static int keep_begin(uv_loop_t *loop, const struct settings *settings, void **r
         return aq_fail_oom(err);
     keep->loop = loop;
     keep->listener = -1;
-    list_init(&keep->clients);
+    list_init(&keep->peers);
     r = keep_listen(keep, settings, err);
     if (r == 0 && uv_poll_init(loop, &keep->accepting, keep->listener) < 0)
         r = aq_fail(err, EIO, "the socket '%s' cannot be waited for", keep->path);
