@@ -67,6 +67,7 @@ struct metrics_server {
     struct listener *listener;
     struct tls_context *tls;
     bool (*write)(void *data, struct strbuf *out);
+    bool (*is_healthy)(void *data);
     void *data;
 };
 
@@ -87,6 +88,19 @@ static void exposition_on_metrics(struct request *req, void *data)
 static const struct route metrics_routes[] = {
     { METHOD_GET, "/metrics", 0, exposition_on_metrics, NULL,
       "Metrics in Prometheus' text format" },
+};
+
+static void exposition_on_health(struct request *req, void *data)
+{
+    const struct metrics_server *m = data;
+    bool is_healthy = m->is_healthy(m->data);
+    const char *text = is_healthy ? "ok\n" : "not ready\n";
+
+    request_reply(req, is_healthy ? 200 : 503, "text/plain", text, strlen(text));
+}
+
+static const struct route health_routes[] = {
+    { METHOD_GET, "/health", 0, exposition_on_health, NULL, "Whether this serves" },
 };
 
 static void exposition_release(void *data)
@@ -134,6 +148,8 @@ static int exposition_open_server(struct metrics_server *m, uv_loop_t *loop,
 
     if (r == 0)
         r = router_add(m->router, metrics_routes, AQ_COUNT(metrics_routes), m, err);
+    if (r == 0 && m->is_healthy)
+        r = router_add(m->router, health_routes, AQ_COUNT(health_routes), m, err);
     options.router = m->router;
     listen.tls = m->tls;
     if (r == 0)
@@ -154,6 +170,7 @@ int metrics_listen(uv_loop_t *loop, const struct metrics_conf *conf, struct metr
     if (!m)
         return aq_fail_oom(err);
     m->write = conf->write;
+    m->is_healthy = conf->is_healthy;
     m->data = conf->data;
     r = exposition_open_tls(m, conf, err);
     if (r == 0)

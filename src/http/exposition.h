@@ -35,6 +35,8 @@ struct metrics_conf {
     bool insecure;                  /* plain HTTP where others can reach it */
     /* Append all families; false = memory is short. */
     bool (*write)(void *data, struct strbuf *out);
+    /* For GET /health, 200 or 503; NULL = that is not served. */
+    bool (*is_healthy)(void *data);
     void *data;
 };
 

@@ -55,6 +55,8 @@ const struct conf_item settings_items[] = {
       "Address of GET /metrics for Prometheus; off: none" },
     { "scheduler", "policy", CONF_STR, AT(scheduler_policy), "bin-packing", 0, 0, 0,
       "For pods that name none: bin-packing, high-performance or fragmentation" },
+    { "metrics", "listen", CONF_STR, AT(metrics_listen), "0.0.0.0:9876", 0, 0, 0,
+      "Address of the plugin's GET /metrics, for Prometheus, and /health; off: none" },
     ACCEL_SETTINGS_ITEMS(struct settings, accel),
     { "webhook", "listen", CONF_STR, AT(webhook.listen), "0.0.0.0:9443", 0, 0, 0,
       "Where the API server asks about pods, by https; \"\" = nowhere" },

@@ -29,6 +29,7 @@ struct settings {
     char *on_violation;            /* "tell" or "evict" */
     bool gpu_conserving;
     char *scheduler_listen, *scheduler_metrics, *scheduler_policy;
+    char *metrics_listen;
     struct accel_settings accel;
     struct webhook_settings webhook;
 };

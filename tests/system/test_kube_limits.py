@@ -4,14 +4,17 @@
 import contextlib
 import json
 import os
+import re
 import socket
 import struct
+import urllib.request
 
 import grpc
 import pytest
 
 from gpu_cluster import DEVICE
 from kube_node import ASKED, COMPUTE, MEMORY, KubeNode, Pod, allocate, line_of, wait_for
+from ports import free_port
 
 HELLO = struct.pack("<IIiIq", 0x75706771, 1, 1, 0, 0)
 OUT_OF_MEMORY = 2
@@ -71,8 +74,8 @@ def test_an_answer_waits_for_what_the_api_server_says():
         wait_for(lambda: "the API server has not said of its pod" in node.said(), node.said)
 
 
-@pytest.mark.gate
-@pytest.mark.parametrize("dying", [["plugin"], ["keep", "plugin"], ["both"]])
+@pytest.mark.parametrize("dying", [pytest.param(["plugin"], marks=pytest.mark.gate),
+                                   ["keep", "plugin"], ["both"]])
 def test_limits_hold_whoever_is_killed(dying):
     """Also when who keeps the memory dies before the plugin does, or at the same time."""
     with running() as node:
@@ -230,6 +233,56 @@ def test_a_slice_ends_with_its_pod():
         assert line_of(second) == ["4096", "4096"] and allocate(second, 1500) == OUT_OF_MEMORY
         first.kill()
         wait_for(lambda: allocate(second, 1500) == 0, "the memory of who has ended")
+
+
+# ---- metrics ----
+
+
+def scrape(port, path="/metrics"):
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=20) as reply:
+        return reply.read().decode()
+
+
+def series(text, name):
+    """{labels: value} of a name."""
+    return {frozenset(re.findall(r'(\w+)="([^"]*)"', labels)): float(value)
+            for labels, value in re.findall(rf"^{name}\{{(.*)\}} (\S+)$", text, re.M)}
+
+
+def test_metrics_by_pod_and_container_end_with_the_pod():
+    port = free_port()
+    with running(ALIQUOT_METRICS_LISTEN=f"127.0.0.1:{port}") as node:
+        assert scrape(port, "/health") == "ok\n"
+        pod = Pod(node, "p", {"train": (4, 50), "serve": (2, 0)})
+        train, serve = pod.program("train", ASKED), pod.program("serve", ASKED)
+        assert line_of(train) and line_of(serve) and allocate(train, 3000) == 0
+        assert allocate(train, 1500) == OUT_OF_MEMORY
+        text = scrape(port)
+
+        def ours(name, container):
+            labels = {"namespace": "default", "pod": "p", "container": container, "gpu": DEVICE % 0}
+            return series(text, f"aliquot_pod_gpu_{name}")[frozenset(labels.items())]
+        assert ours("memory_limit_bytes", "train") == 4 << 30
+        assert ours("memory_limit_bytes", "serve") == 2 << 30
+        assert 3000 << 20 <= ours("memory_used_bytes", "train") < 3300 << 20
+        assert ours("time_share", "train") == 0.5 and ours("time_share", "serve") == 1
+        assert ours("refused_total", "train") == 1 and ours("refused_total", "serve") == 0
+        assert ours("time_used_seconds_total", "train") >= 0
+        held = series(text, "alnair_cuda_mem_used")
+        labels = {"pod_name": "p", "namespace": "default"}
+        assert held[frozenset({**labels, "pid": str(train.pid)}.items())] >= 3000 << 20
+        assert len(series(text, "alnair_cuda_available_token")) == 2
+        # how busy a process is takes two readings
+        wait_for(lambda: series(scrape(port), "alnair_gpu_util"), "the second")
+        [[busy, *_]] = [[dict(key) for key in series(scrape(port), "alnair_gpu_util")
+                         if ("pid", str(train.pid)) in key]]
+        assert busy == {"pid": str(train.pid), "gpu_uuid": DEVICE % 0, "gpu_idx": "0",
+                        "pod_name": "p", "nodeName": "n1"}
+        pod.remove()
+        train.kill()
+        serve.kill()
+        wait_for(lambda: not series(scrape(port), "aliquot_pod_gpu_time_share"), "their end")
+        assert "alnair_cuda_mem_used{" not in scrape(port)
 
 
 # ---- cards ----

@@ -126,6 +126,7 @@ void limits_free(struct limits *limits)
 {
     if (!limits)
         return;
+    limits_metrics_free(limits->metrics);
     limits_server_free(limits->server);
     LIST_FOREACH(link, &limits->containers)
         container_leave(LIST_ENTRY(link, struct container, link));
@@ -176,6 +177,8 @@ int limits_new(const struct limits_conf *conf, struct limits **ret, struct aq_er
                      &limits->pods, err);
     if (r == 0)
         r = keep_client_new(&keep, &limits->keep, err);
+    if (r == 0)
+        r = limits_metrics_new(limits, &limits->metrics, err);
     if (r < 0)
         return r;
     *ret = AQ_TAKE(limits);

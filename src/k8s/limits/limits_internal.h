@@ -13,6 +13,7 @@
 #include "k8s/limits/limits.h"
 
 struct evictions;
+struct limits_metrics;
 struct limits_server;
 struct violations;
 
@@ -35,6 +36,7 @@ struct limits {
     struct limits_server *server; /* NULL until it is known what is kept */
     struct violations *violations;
     struct evictions *evictions;
+    struct limits_metrics *metrics;
     struct list containers; /* with slices */
     struct lost *lost;
     size_t lost_count, lost_cap;
@@ -117,6 +119,12 @@ char *violations_find_cgroup(void *data, const struct slice *slice);
 void violations_on_violation(void *data, struct slice *slice, const struct gpu_violation *violation,
                              const char *text);
 void violations_on_processes(void *data, const struct gpu_process_memory *uses, size_t count);
+
+/* ---- metrics.c: GET /metrics and /health ---- */
+
+/* Errors of metrics_listen(). */
+int limits_metrics_new(struct limits *limits, struct limits_metrics **ret, struct aq_error *err);
+void limits_metrics_free(struct limits_metrics *metrics);
 
 /* ---- eviction.c ---- */
 

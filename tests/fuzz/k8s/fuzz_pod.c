@@ -5,6 +5,7 @@
 
 #include "base/json_load.h"
 #include "k8s/limits/devices.h"
+#include "k8s/pods.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
