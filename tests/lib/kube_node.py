@@ -11,7 +11,7 @@ import time
 import uuid
 
 import containers
-from fake_api_server import ApiServer
+from fake_node_api import ApiServer
 from fake_kubelet import Kubelet
 from gpu import LIBRARY, Card, preloadable
 from gpu_cluster import CARD, CUDA, DEVICE
