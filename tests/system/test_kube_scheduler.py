@@ -342,7 +342,7 @@ def test_pods_that_others_bound_hold_what_they_may_get():
         assert it.used() == (62, 10)  # for c there is no room anywhere
         assert it.schedule(pod("d", 3))[0] is None
         assert it.schedule(pod("e", 2)) == ("n", {"main": "GPU-n-0"})
-        assert it.metrics()["pods_placed"] == 6
+        wait_for(lambda: it.metrics()["pods_placed"] == 6, "six pods")
         it.put(node("new", card("new", 0)))
         it.wait_used(72, 10)
 
