@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "k8s/device_id.h"
-#include "k8s/policy.h"
+#include "k8s/card_policy.h"
 
 #define AT(member) offsetof(struct settings, member)
 #define SERVICE_ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -110,7 +110,7 @@ static int settings_check(const struct settings *s, struct aq_error *err)
     if (strcmp(s->on_violation, "tell") != 0 && strcmp(s->on_violation, "evict") != 0)
         return aq_fail_field(err, EINVAL, "limits.on-violation",
                              "'%.100s' is neither tell nor evict", s->on_violation);
-    if (policy_find(s->scheduler_policy) < 0)
+    if (card_policy_find(s->scheduler_policy) < 0)
         return aq_fail_field(err, EINVAL, "scheduler.policy",
                              "'%.100s' is none of bin-packing, high-performance, fragmentation",
                              s->scheduler_policy);

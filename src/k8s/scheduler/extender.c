@@ -12,9 +12,9 @@
 
 #define NODES_MAX 100000
 
-enum policy extender_policy(const struct extender *extender, const struct pod *pod)
+enum card_policy extender_policy(const struct extender *extender, const struct pod *pod)
 {
-    return pod->policy >= 0 ? (enum policy)pod->policy : extender->policy;
+    return pod->policy >= 0 ? (enum card_policy)pod->policy : extender->policy;
 }
 
 /* ---- questions ---- */

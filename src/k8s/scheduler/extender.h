@@ -19,7 +19,7 @@ enum { REFUSED_UNKNOWN_NODE = REASON_NO_ROOM + 1, REFUSED_KINDS };
 struct extender {
     struct books *books;
     struct resource_names names;
-    enum policy policy;                      /* of pods that say none */
+    enum card_policy policy;                 /* of pods that say none */
     bool is_complete;                        /* the books have all that is there */
     uint64_t placed, refused[REFUSED_KINDS]; /* pods by filter; nodes, by enum selection_reason */
 };

@@ -14,6 +14,6 @@ int extender_load(const char *body, size_t len, json_t **ret, struct aq_error *e
 int extender_find_pod(struct extender *extender, const json_t *question, struct book_pod **ret,
                       struct aq_error *err);
 
-enum policy extender_policy(const struct extender *extender, const struct pod *pod);
+enum card_policy extender_policy(const struct extender *extender, const struct pod *pod);
 
 #endif

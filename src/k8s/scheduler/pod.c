@@ -22,7 +22,7 @@ static int pod_read_policy(const json_t *object)
     const char *text = json_string_value(json_object_get(annotations, POD_POLICY));
     const char *scheduler = json_string_value(
         json_object_get(json_object_get(object, "spec"), "schedulerName"));
-    int named = text ? policy_find(text) : -1;
+    int named = text ? card_policy_find(text) : -1;
 
     if (named >= 0 || !scheduler)
         return named;

@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "k8s/device_id.h"
-#include "k8s/policy.h"
+#include "k8s/card_policy.h"
 
 #define POD_PARTS_MAX 16
 #define POD_CONTAINERS_MAX 64 /* that ask for anything of ours */
@@ -40,7 +40,7 @@ struct pod {
     struct pod_container *containers; /* that ask for anything, in the kubelet's order */
     uint32_t part_count, container_count;
     int32_t priority;
-    int policy; /* enum policy, that its owner chose, or -1 */
+    int policy; /* enum card_policy, that its owner chose, or -1 */
     bool is_finished;
 };
 

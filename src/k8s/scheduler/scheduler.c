@@ -203,7 +203,7 @@ static int scheduler_begin(uv_loop_t *loop, const struct settings *settings, voi
         .settings = settings,
         .is_timer_open = true,
         .extender = { .names = { settings->memory_name, settings->compute_name },
-                      .policy = (enum policy)policy_find(settings->scheduler_policy) },
+                      .policy = (enum card_policy)card_policy_find(settings->scheduler_policy) },
     };
     list_init(&scheduler->binds);
     (void)uv_timer_init(loop, &scheduler->expiry);

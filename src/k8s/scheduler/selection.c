@@ -132,7 +132,7 @@ void node_card_take(struct node_card *card, const struct pod_part *part, int sig
 /* What a card is for a part. The potential of fragmentation is about how much is free, the other
  * policies are about which part of the card is.
  */
-static struct cluster_device selection_device(const struct selection *s, enum policy policy,
+static struct cluster_device selection_device(const struct selection *s, enum card_policy policy,
                                               const struct pod_part *part,
                                               const struct node_card *card, bool is_excluded)
 {
@@ -149,7 +149,7 @@ static struct cluster_device selection_device(const struct selection *s, enum po
     };
 }
 
-static void selection_set_state(struct selection *s, enum policy policy,
+static void selection_set_state(struct selection *s, enum card_policy policy,
                                 const struct pod_part *part, const struct node_cards *cards,
                                 uint64_t excluded)
 {
@@ -166,7 +166,7 @@ static void selection_set_state(struct selection *s, enum policy policy,
 }
 
 /* The card that the selector takes for the part, with its score; UINT32_MAX = none has room. */
-static uint32_t selection_best_card(struct selection *s, enum policy policy,
+static uint32_t selection_best_card(struct selection *s, enum card_policy policy,
                                     const struct pod_part *part, const struct node_cards *cards,
                                     uint64_t excluded, double *ret_score)
 {
@@ -183,7 +183,7 @@ static uint32_t selection_best_card(struct selection *s, enum policy policy,
 
 struct selection_search {
     struct selection *selection;
-    enum policy policy;
+    enum card_policy policy;
     const struct pod *pod;
     struct node_cards *cards;
     uint32_t order[POD_PARTS_MAX]; /* the largest parts first */
@@ -236,7 +236,7 @@ static bool selection_has_card(const struct pod_part *part, const struct node_ca
     return false;
 }
 
-bool selection_place(struct selection *selection, enum policy policy, const struct pod *pod,
+bool selection_place(struct selection *selection, enum card_policy policy, const struct pod *pod,
                      struct node_cards *cards, struct placement_choice *ret)
 {
     struct selection_search search = {

@@ -33,7 +33,7 @@ struct placement_choice {
 /* All parts of the pod on healthy cards, or none: false. The used amounts of the cards are as before
  * afterwards.
  */
-bool selection_place(struct selection *selection, enum policy policy, const struct pod *pod,
+bool selection_place(struct selection *selection, enum card_policy policy, const struct pod *pod,
                      struct node_cards *cards, struct placement_choice *ret);
 
 /* Why there is no place, for people. True if there is none even on empty cards. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* policy.c - see policy.h */
-#include "k8s/policy.h"
+/* card_policy.c - see card_policy.h */
+#include "k8s/card_policy.h"
 
 #include <string.h>
 
-int policy_find(const char *name)
+int card_policy_find(const char *name)
 {
     static const char *const names[POLICY_COUNT] = {
         [POLICY_BIN_PACKING] = "bin-packing",
