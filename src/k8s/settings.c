@@ -111,9 +111,10 @@ static int settings_check(const struct settings *s, struct aq_error *err)
         return aq_fail_field(err, EINVAL, "limits.on-violation",
                              "'%.100s' is neither tell nor evict", s->on_violation);
     if (card_policy_find(s->scheduler_policy) < 0)
-        return aq_fail_field(err, EINVAL, "scheduler.policy",
-                             "'%.100s' is none of bin-packing, high-performance, fragmentation",
-                             s->scheduler_policy);
+        return aq_fail_field(
+            err, EINVAL, "scheduler.policy",
+            "scheduler.policy '%.100s' is none of bin-packing, high-performance, fragmentation",
+            s->scheduler_policy);
     if (s->accel.hooks)
         return aq_fail_field(err, EINVAL, "accelerators.cdi-hooks",
                              "the kubelet runs no hooks for a device plugin");

@@ -465,6 +465,18 @@ def test_preemption_makes_room_on_one_card():
         assert it.used() == (94, 0)
 
 
+@pytest.mark.parametrize("old, new, says", [
+    ("listen = \"127.0.0.1", "listen = \"0.0.0.0", "scheduler.listen"),
+    ("policy = \"bin-packing", "policy = \"tetris", "scheduler.policy"),
+    ("url = ", "#url = ", "kubernetes.url")])
+def test_settings_that_cannot_be(old, new, says):
+    with Scheduler() as it:
+        it.config.write_text(it.config.read_text().replace(old, new))
+        it.start(is_complete=False)
+        assert it.process.wait(30) == 1
+        assert says in it.said() and "Sanitizer" not in it.said()
+
+
 @pytest.mark.parametrize("body", [
     "", "{", "[]", "{}", '{"Pod":1,"NodeNames":[]}', '{"Pod":{},"NodeNames":{}}',
     json.dumps({"Pod": pod("p", 8), "NodeNames": None, "Nodes": {"items": []}}),

@@ -202,9 +202,12 @@ static int books_settle_pod(struct books *books, struct book_pod *pod, bool has_
 int books_set_pod(struct books *books, struct pod *pod, bool is_watched, struct aq_error *err)
 {
     struct book_pod *known = map_gets(&books->pods_by_key, pod->key);
+    struct book_pod *other = map_gets(&books->pods, pod->uid);
     bool had_ended = false;
 
-    if (known && (strcmp(known->pod.uid, pod->uid) != 0 || !pod->part_count)) {
+    if (other && other != known)
+        books_drop_pod(books, other);
+    if (known && (known != other || !pod->part_count)) {
         books_drop_pod(books, known);
         known = NULL;
     }

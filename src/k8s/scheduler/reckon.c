@@ -55,13 +55,14 @@ static void reckon_placed(struct book_node *node, struct book_pod *pod)
     }
 }
 
-/* All of it has room, or it is assumed no more. */
+/* All of it has room on healthy cards, or it is assumed no more. */
 static void reckon_assumed(struct book_node *node, struct book_pod *pod)
 {
     uint32_t part = 0;
 
     for (; part < pod->pod.part_count; part++) {
-        reckon_try(node, pod, part, pod->cards[part]);
+        if (node->cards.cards[pod->cards[part]].is_healthy)
+            reckon_try(node, pod, part, pod->cards[part]);
         if (!reckon_is_held(pod, part))
             break;
     }

@@ -96,6 +96,12 @@ int scheduler_listen(struct scheduler_daemon *scheduler, struct aq_error *err)
         r = server_new(scheduler->loop, &options, &scheduler->server, err);
     if (r == 0)
         r = server_listen(scheduler->server, &listen, &listener, err);
+    if (r == -EPERM)
+        r = aq_fail_field(
+            err, EPERM, "scheduler.listen",
+            "scheduler.listen '%.100s' can be reached from outside: the extender is for "
+            "the kube-scheduler beside it alone",
+            listen.address);
     if (r == 0)
         log_info("kube-scheduler's extender is served on %s", listen.address);
     return r;
