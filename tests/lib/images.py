@@ -78,22 +78,25 @@ def compress(data, how):
     return data
 
 
+def linked(files, there=()):
+    """Entries of files, {name in the image: path on the node}, of what they are linked with, and
+    of all folders above but those that are there."""
+    said = subprocess.run(["ldd", *files.values()], capture_output=True, text=True,
+                          check=False).stdout
+    libraries = {word for line in said.splitlines() if not line.endswith(":")
+                 for word in line.split() if word.startswith("/")}
+    paths = {**{path[1:]: path for path in sorted(libraries)}, **files}
+    above = {str(parent) for name in paths for parent in pathlib.PurePath(name).parents}
+    return [*map(folder, sorted(above - {".", *there})),
+            *(file(name, pathlib.Path(path).read_bytes(), mode=0o755)
+              for name, path in paths.items())]
+
+
 def programs(*names):
     """Entries of the node's programs of these names, and of what they are linked with."""
-    paths = {os.path.realpath(shutil.which(name)): f"usr/bin/{name}" for name in names}
-    entries = [folder("usr"), folder("usr/bin"), link("bin", "usr/bin")]
-    libraries = set()
-    for path in paths:
-        said = subprocess.run(["ldd", path], capture_output=True, text=True, check=False).stdout
-        libraries.update(word for word in said.split() if word.startswith("/"))
-    made = set()
-    for path in sorted(libraries):
-        for parent in reversed(pathlib.Path(path).parents[:-1]):
-            if str(parent) not in made:
-                made.add(str(parent))
-                entries.append(folder(str(parent)[1:]))
-    return entries + [file(name, pathlib.Path(path).read_bytes(), mode=0o755)
-                      for path, name in [*paths.items(), *((p, p[1:]) for p in libraries)]]
+    return [folder("usr"), folder("usr/bin"), link("bin", "usr/bin"), *linked(
+        {f"usr/bin/{pathlib.Path(name).name}": os.path.realpath(shutil.which(name))
+         for name in names}, there=("usr", "usr/bin"))]
 
 
 class Layout:

@@ -40,8 +40,7 @@ def libraries(*modules):
 @functools.cache
 def python_layer():
     """Python as the node has it, whole."""
-    entries = [{**each, "name": each["name"].replace("//usr/bin/", "/")} for each in
-               programs("sh", "sleep", "cat", "env", "/usr/bin/python3")]
+    entries = programs("sh", "sleep", "cat", "env", "/usr/bin/python3")
     home = f"usr/lib/{PYTHON}"
     return archive([*entries, folder("etc"), file("etc/hosts", b"127.0.0.1 localhost\n"),
                     folder("usr/lib"), folder(home),
