@@ -13,7 +13,8 @@ import pytest
 import containers
 from cluster import wait_for
 from kube_api import container
-from kubernetes import SYSCTLS, program
+from kube_programs import base_layer, program, scheduler_layer
+from kubernetes import SYSCTLS
 from world import ROOT, processes_of
 
 pytestmark = pytest.mark.timeout(3600)  # the first one builds it
@@ -88,6 +89,46 @@ def test_helm_installs_a_chart_and_kubectl_runs_a_program_in_its_pods(kube, tmp_
     wait_for(lambda: not kube.api().list("v1/Pod", "default"), 60, "its pods to go")
 
 
+def test_etcd_and_the_api_server_come_back_with_all_that_they_knew(kube, pods):
+    pods.pod("stays", container("echo here; sleep 600"))
+    before = pods.wait_phase("stays", "Running")
+    for name in ("apiserver", "etcd"):
+        kube.components[name].kill()
+    for name in ("etcd", "apiserver"):
+        kube.components[name].start()
+    kube.wait_api()
+    assert pods.get("stays")["metadata"]["uid"] == before["metadata"]["uid"]
+    assert pods.run("next", container("echo next")) == "next\n"
+    assert pods.log("stays") == "here\n"
+
+
+SCHEDULER = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
+             "leaderElection": {"leaderElect": False}, "profiles": [{"schedulerName": "second"}]}
+
+
+def test_a_scheduler_runs_in_a_pod_by_its_account(kube, pods):
+    """With no more than the roles of a scheduler."""
+    kube.add_image("docker.io/aliquot/kube-scheduler:1", [base_layer(), scheduler_layer()])
+    for role in ("system:kube-scheduler", "system:volume-scheduler"):
+        kube.api().apply({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+            "metadata": {"name": f"{pods.name}-{role}"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
+                        "name": role},
+            "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": pods.name}]})
+    pods.apply("v1/ConfigMap", "settings", data={"settings.yaml": json.dumps(SCHEDULER)})
+    pods.pod("scheduler", container(
+        "exec kube-scheduler --secure-port=0 --config=/etc/second/settings.yaml",
+        image="docker.io/aliquot/kube-scheduler:1",
+        volumeMounts=[{"name": "settings", "mountPath": "/etc/second"}]),
+        volumes=[{"name": "settings", "configMap": {"name": "settings"}}],
+        automountServiceAccountToken=True)
+    pods.wait_phase("scheduler", "Running")
+    assert pods.run("scheduled", container("echo by the second"),
+                    schedulerName="second") == "by the second\n"
+    pods.wait_event("scheduled", "Scheduled")
+
+
 def own_state(folder):
     """What a Kubernetes on the machine itself would change."""
     def there(where, *names):
@@ -119,7 +160,7 @@ def processes_in(spaces):
 
 
 def test_the_end_of_a_killed_test_is_the_end_of_all():
-    program()
+    program()  # not within that one's time
     process = subprocess.Popen([sys.executable, "-B", "-c", BESIDE], cwd=ROOT, text=True,
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     try:

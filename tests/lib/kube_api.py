@@ -12,6 +12,7 @@ JSON = "application/json"
 APPLY = "application/apply-patch+yaml"  # of which JSON is a part
 MERGE = "application/merge-patch+json"
 PODS = "v1/Pod"
+BASE = "docker.io/aliquot/base:1"  # an image that all nodes have
 ENDED = ("Succeeded", "Failed")
 
 
@@ -189,7 +190,7 @@ class Namespace:
         self.api.delete("v1/Namespace", self.name)
 
 
-def container(command, name="main", image="docker.io/aliquot/base:1", limits=None, **more):
+def container(command, name="main", image=BASE, limits=None, **more):
     """A container that runs a command of the shell."""
     return {"name": name, "image": image, "command": ["sh", "-c", command],
             "imagePullPolicy": "IfNotPresent",

