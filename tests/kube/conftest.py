@@ -6,6 +6,7 @@ import re
 import pytest
 
 from kube_api import Namespace
+from kube_gpu import GpuNode
 from kubernetes import Kubernetes
 
 
@@ -13,6 +14,22 @@ from kubernetes import Kubernetes
 def kube():
     with Kubernetes() as made:
         yield made.start()
+
+
+@pytest.fixture(scope="module")
+def gpus(kube):
+    """Both nodes, with cards and our roles."""
+    made = [GpuNode(node) for node in kube.nodes]
+    for gpu in made:
+        gpu.start("keep")
+        gpu.start("plugin")
+    for gpu in made:
+        gpu.wait_room()
+    yield made
+    for program in [gpu.node.components.pop(role) for gpu in made for role in ("plugin", "keep")]:
+        assert program.stop() == 0 and "Sanitizer" not in program.said(), program.said()
+    for gpu in made:
+        gpu.card.close()
 
 
 @pytest.fixture

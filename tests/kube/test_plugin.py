@@ -8,27 +8,10 @@ from cluster import wait_for
 from fake_kubelet import CLASSES, encode
 from gpu import LIBRARY
 from kube_api import container
-from kube_gpu import CARD_GIB, COMPUTE, MEMORY, ROOM, GpuNode
+from kube_gpu import CARD_GIB, MEMORY, ROOM, slice_of
 
 pytestmark = pytest.mark.timeout(3600)  # the first one builds a Kubernetes
 STAYS = "sleep 600"
-
-
-@pytest.fixture(scope="module")
-def gpus(kube):
-    made = [GpuNode(node) for node in kube.nodes]
-    for gpu in made:
-        gpu.start()
-    for gpu in made:
-        gpu.wait_room()
-    yield made
-    for gpu in made:
-        assert gpu.plugin.stop() == 0, gpu.plugin.said()
-        assert "Sanitizer" not in gpu.plugin.said(), gpu.plugin.said()
-
-
-def slice_of(memory=None, compute=None):
-    return {name: amount for name, amount in ((MEMORY, memory), (COMPUTE, compute)) if amount}
 
 
 def devices_of(gpu, pod):
@@ -145,7 +128,7 @@ def test_a_killed_plugin_comes_back_and_pods_go_on(pods, gpus):
     before = running_of(pods.wait("stays", is_ready))
     gpu.plugin.kill()
     wait_for(lambda: not gpu.node.allocatable(MEMORY), 60, "the kubelet to see it")
-    gpu.start()
+    gpu.plugin.start()
     gpu.wait_room()
     pods.run("next", container("true", limits=slice_of(8, 60)), nodeName=gpu.node.name)
     assert running_of(pods.get("stays")) == before

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests of tests to an API server of Kubernetes, in whichever network it is."""
 
+import contextlib
 import http.client
 import json
 import ssl
@@ -25,8 +26,14 @@ class Refused(Exception):
 
 
 def shown(thing):
-    """What a failed test says of it."""
-    return thing.get("status", thing) if isinstance(thing, dict) else thing
+    """What a failed test says of it; of containers, whose devices are many, their states."""
+    if not isinstance(thing, dict):
+        return thing
+    status = {**thing.get("status", thing)}
+    for key in ("initContainerStatuses", "containerStatuses"):
+        if key in status:
+            status[key] = {each["name"]: each["state"] for each in status[key]}
+    return {key: status[key] for key in status if key != "conditions"}
 
 
 class Connection(http.client.HTTPSConnection):
@@ -154,12 +161,22 @@ class Namespace:
         """Or a failure at once, if it has ended otherwise."""
         reached = self.wait(name, lambda pod: pod["status"].get("phase") in (*phases, *ENDED),
                             seconds)
-        assert reached["status"]["phase"] in phases, reached["status"]
+        assert reached["status"]["phase"] in phases, (shown(reached), self.logs(reached))
         return reached
 
     def log(self, name, container="main"):
         where = self.api.path(PODS, name, self.name, "log", container=container)
         return self.api.send("GET", where).decode()
+
+    def logs(self, pod):
+        """What all of its containers say, as far as it can be had."""
+        names = [each["name"] for key in ("initContainers", "containers")
+                 for each in pod["spec"].get(key, [])]
+        found = {}
+        for name in names:
+            with contextlib.suppress(Refused):
+                found[name] = self.log(pod["metadata"]["name"], name)
+        return found
 
     def run(self, name, *containers, **spec):
         """A pod to its end: what its first container says."""

@@ -3,6 +3,7 @@
 
 import os
 
+import containers
 from cluster import wait_for
 from gpu import Card
 from gpu_cluster import DEVICE
@@ -58,11 +59,26 @@ class GpuNode:
         self.config.write_text(SETTINGS.format(url=f"https://{BRIDGE}:{PORT}", node=node.name,
                                                keys=node.cluster.keys, mock=mock))
 
-    def start(self):
-        self.plugin = self.node.add("plugin", BUILD / "aliquot-k8s", "--config", self.config,
-                                    "plugin")
+    def start(self, role):
+        """A role of ours on the node, below the kubelet's cgroups as in a pod: by its own it knows
+        where those are."""
+        places = [top / self.node.name / "kubepods"
+                  for top in containers.tops_of(self.node.cluster.folder)]
+        place = next(place for place in places if not (place / "cpuset.cpus").exists()) / role
+        place.mkdir(parents=True, exist_ok=True)
+        self.node.add(role, "sh", "-c", 'echo $$ > "$0"; exec "$@"', place / "cgroup.procs",
+                      BUILD / "aliquot-k8s", "--config", self.config, role)
+
+    @property
+    def plugin(self):
+        return self.node.components["plugin"]
 
     def wait_room(self, room=None):
         """Until pods may have so much of both resources."""
         wait_for(lambda: all(self.node.allocatable(name) == amount
                              for name, amount in (room or ROOM).items()), 60, self.plugin.said)
+
+
+def slice_of(memory=None, compute=None):
+    """Limits of a container."""
+    return {name: amount for name, amount in ((MEMORY, memory), (COMPUTE, compute)) if amount}
