@@ -191,7 +191,7 @@ def test_commands_exist(path):
 
 OTHERS = re.compile(r"\b(meson|ninja|apt|apt-get|systemctl|journalctl|curl|docker|git|clang-format"
                     r"|squeue|kubectl|backend\.ai|pip|podman|crun|runc|gcc|cc|mount|nsenter|unshare"
-                    r"|npm|pytest|gdb|perf|valgrind)\b")
+                    r"|helm|npm|pytest|gdb|perf|valgrind)\b")
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=relative)

@@ -8,7 +8,7 @@ import pytest
 
 from conftest import make
 
-NAMES = {"aliquot", "aliquot-agent", "aliquot-gpu", "aliquot-manager",
+NAMES = {"aliquot", "aliquot-agent", "aliquot-gpu", "aliquot-k8s", "aliquot-manager",
          "aliquot-postgres", "aliquot-proxy", "libaliquot-dev"}
 
 

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.gate
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PREFIX = "usr/local"
 LIBRARIES = "lib/*/aliquot"
+CHART = ROOT / "packaging/helm/aliquot"
 PLACES = [
     "bin/aliquot", "bin/backend.ai", "bin/aliquot-agent", "bin/aliquot-manager",
     *(f"libexec/aliquot/aliquot-{name}" for name in
@@ -28,6 +29,8 @@ PLACES = [
     *(f"lib/systemd/system/aliquot-{name}.service" for name in ("agent", "backup", "manager")),
     "lib/systemd/system/aliquot-backup.timer",
     "bin/aliquot-proxy", "lib/systemd/system/aliquot-proxy.service", "share/aliquot/proxy.toml",
+    "bin/aliquot-k8s",
+    *(f"share/aliquot/helm/aliquot/{path.relative_to(CHART)}" for path in CHART.rglob("*.yaml")),
     "lib/sysusers.d/aliquot-manager.conf", "lib/sysusers.d/aliquot-proxy.conf",
     *(f"lib/tmpfiles.d/aliquot-{name}.conf" for name in ("agent", "manager")),
     "share/aliquot/agent.toml", "share/aliquot/manager.toml",

@@ -14,6 +14,11 @@ struct container_review {
     int64_t memory, compute;         /* units that it gets; 0 = none */
 };
 
+/* ---- container.c ---- */
+
+/* Fill memory and compute, and patch what it says of both. -EPERM for what cannot be. */
+int container_review(struct container_review *c, struct aq_error *err);
+
 /* What it asks for under this name; -1 if nothing. -EPERM if that is no whole number, or limits and
  * requests differ.
  */
