@@ -33,7 +33,7 @@ PLACES = [
     *(f"share/aliquot/helm/aliquot/{path.relative_to(CHART)}" for path in CHART.rglob("*.yaml")),
     "lib/sysusers.d/aliquot-manager.conf", "lib/sysusers.d/aliquot-proxy.conf",
     *(f"lib/tmpfiles.d/aliquot-{name}.conf" for name in ("agent", "manager")),
-    "share/aliquot/agent.toml", "share/aliquot/manager.toml",
+    "share/aliquot/agent.toml", "share/aliquot/k8s.toml", "share/aliquot/manager.toml",
     *(f"share/aliquot/accelerators/{path.name}"
       for path in (ROOT / "packaging" / "accelerators").iterdir()),
     "share/bash-completion/completions/aliquot", "share/zsh/site-functions/_aliquot",
