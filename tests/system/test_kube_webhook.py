@@ -137,7 +137,8 @@ class Webhook:
         config = world.folder / f"k8s{name}.toml"
         settings = {"listen": "127.0.0.1:0", "check": "0.1s", **settings}
         config.write_text(f'[kubernetes]\nurl = "http://127.0.0.1:{api.server_port}"\ntoken = ""\n'
-                          'namespace = "aliquot-system"\n[webhook]\n'
+                          f'namespace = "aliquot-system"\n[scheduler]\nlisten = "unix:{world.folder}/{name}.sock"'
+                          '\nmetrics = "off"\n[webhook]\n'
                           + "".join(f"{key.replace('_', '-')} = {json.dumps(value)}\n"
                                     for key, value in settings.items()))
         with self.log.open("w") as log:
