@@ -8,7 +8,7 @@ import subprocess
 import pytest
 import yaml
 
-from helm import helm
+from kubernetes import helm
 from world import BUILD, ROOT
 
 CHART = ROOT / "packaging/helm/aliquot"
