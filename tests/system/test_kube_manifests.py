@@ -59,7 +59,7 @@ def test_chart_and_manifests_say_the_same(values):
     space = ours.pop(("Namespace", None, "gpus"))
     assert space["metadata"]["labels"] == {"pod-security.kubernetes.io/enforce": "privileged"}
     assert objects(done.stdout) == ours
-    assert len(ours) == 20 + (2 if values else 0)
+    assert len(ours) == 21 + (2 if values else 0)
 
 
 def test_chart_has_nothing_to_complain_of():
@@ -81,7 +81,7 @@ def test_rights_are_few():
         for rule in role["rules"]:
             assert "*" not in rule["verbs"] + rule["resources"] + rule["apiGroups"]
             # what may be read or written of these is the one object that is ours
-            if {"secrets", "mutatingwebhookconfigurations"} & set(rule["resources"]):
+            if {"leases", "secrets", "mutatingwebhookconfigurations"} & set(rule["resources"]):
                 assert len(rule["resourceNames"]) == 1 and "create" not in rule["verbs"]
     bound = {subject["name"] for kind in ("ClusterRoleBinding", "RoleBinding")
              for item in of_kind(items, kind).values() for subject in item["subjects"]}

@@ -8,6 +8,7 @@
 
 #include "base/json_load.h"
 #include "base/utf8.h"
+#include "k8s/quantity.h"
 #include "kube/object.h"
 
 #define TEXT_MAX 65536u /* of an annotation of ours; the API server takes 256 KiB of all */
@@ -33,29 +34,12 @@ static int pod_read_policy(const json_t *object)
 
 /* ---- amounts ---- */
 
-/* A quantity that is a whole number: "8", and "1k" as the API server writes 1000. -1 for others. */
+/* -1 for what is no whole number, or too many units. */
 static int64_t pod_read_amount(const json_t *value)
 {
-    static const struct {
-        const char *suffix;
-        int64_t factor;
-    } suffixes[] = { { "", 1 },           { "k", 1000 },     { "M", 1000000 },
-                     { "G", 1000000000 }, { "Ki", 1 << 10 }, { "Mi", 1 << 20 } };
-    const char *text = json_string_value(value);
-    int64_t amount = json_is_integer(value) ? json_integer_value(value) : 0;
-    size_t digits = text ? strspn(text, "0123456789") : 0;
+    int64_t amount = 0;
 
-    if (!value)
-        return 0;
-    if (!text)
-        return json_is_integer(value) && amount >= 0 && amount <= POD_AMOUNT_MAX ? amount : -1;
-    if (digits == 0 || digits > 10)
-        return -1;
-    amount = strtoll(text, NULL, 10);
-    for (size_t i = 0; i < AQ_COUNT(suffixes); i++)
-        if (strcmp(text + digits, suffixes[i].suffix) == 0)
-            return amount <= POD_AMOUNT_MAX / suffixes[i].factor ? amount * suffixes[i].factor : -1;
-    return -1;
+    return !value || (quantity_read(value, &amount) && amount <= POD_AMOUNT_MAX) ? amount : -1;
 }
 
 /* ---- parts ---- */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "k8s/device_id.h"
-#include "k8s/webhook/quantity.h"
+#include "k8s/quantity.h"
 #include "k8s/webhook/webhook_internal.h"
 
 static bool container_quantity(const json_t *map, const char *name, int64_t *ret)

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "k8s/webhook/base64.h"
 #include "k8s/webhook/pod_review.h"
-#include "k8s/webhook/quantity.h"
+#include "k8s/quantity.h"
 #include "k8s/webhook/review.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

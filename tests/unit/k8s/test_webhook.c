@@ -8,7 +8,7 @@
 
 #include "base/json_load.h"
 #include "k8s/webhook/base64.h"
-#include "k8s/webhook/quantity.h"
+#include "k8s/quantity.h"
 #include "k8s/webhook/review.h"
 
 static struct settings defaults(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* quantity.c - see quantity.h */
-#include "k8s/webhook/quantity.h"
+#include "k8s/quantity.h"
 
 #include <string.h>
 

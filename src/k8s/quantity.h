@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* quantity.h - whole numbers as Kubernetes writes amounts: "8", "8k", "2Gi", "3e3", 8 */
-#ifndef AQ_K8S_WEBHOOK_QUANTITY_H
-#define AQ_K8S_WEBHOOK_QUANTITY_H
+#ifndef AQ_K8S_QUANTITY_H
+#define AQ_K8S_QUANTITY_H
 
 #include <jansson.h>
 #include <stdbool.h>
