@@ -147,7 +147,7 @@ static void pod_read_placement(const char *text, struct pod *pod)
 }
 
 int pods_read(const json_t *object, const struct settings *settings, struct pod *ret,
-             struct aq_error *err)
+              struct aq_error *err)
 {
     const json_t *meta = json_object_get(object, "metadata");
     const json_t *spec = json_object_get(object, "spec"),

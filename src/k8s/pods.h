@@ -62,6 +62,6 @@ const struct pod_container *pod_container_by_name(const struct pod *pod, const c
 
 /* Read an object of the API server; zero-initialise. -EPROTO for what cannot be a pod, -ENOMEM. */
 int pods_read(const json_t *object, const struct settings *settings, struct pod *ret,
-             struct aq_error *err) AQ_UNTRUSTED;
+              struct aq_error *err) AQ_UNTRUSTED;
 
 #endif
