@@ -485,7 +485,7 @@ def test_settings_that_cannot_be(old, new, says):
     json.dumps({"Pod": pod("p", containers=[container("a", "x")]), "NodeNames": ["n"]}),
     json.dumps({"Pod": pod("p", containers=[container(f"c{i}", 1) for i in range(17)]),
                 "NodeNames": ["n"]}),
-    json.dumps({"Pod": pod("p", 999999999), "NodeNames": ["n"]})])
+    json.dumps({"Pod": pod("p", 999999999), "NodeNames": ["n"]})], ids=range(12))
 def test_questions_that_are_none(body):
     with running(node("n", card("n", 0))) as it:
         answer = it.ask("filter", body)
