@@ -13,7 +13,6 @@
 
 #define READ_SIZE 65536
 #define RECORD_SIZE 16384 /* of TLS, at most */
-#define KEEP_QUEUE 4096   /* bytes of queue memory that an idle stream keeps */
 #define KEEPALIVE_SEC 60
 #define LAST_WORDS 16 /* reads of READ_SIZE */
 
@@ -167,26 +166,21 @@ static void stream_end_errno(struct stream *s, int code, const char *what)
     stream_end(s, &err);
 }
 
-static void stream_drop_memory(struct strbuf *sb)
-{
-    if (sb->cap > KEEP_QUEUE)
-        strbuf_done(sb);
-    else
-        strbuf_clear(sb);
-}
-
 static int stream_write_plain(struct stream *s, const uv_buf_t *bufs, unsigned count, size_t total);
 static void stream_flush(struct stream *s);
 static void stream_update_reading(struct stream *s);
 
 static void stream_drain_tls(struct stream *s)
 {
-    char bytes[READ_SIZE + 1024]; /* what was read by one read, encrypted */
-    uv_buf_t buf = uv_buf_init(bytes, 0);
+    struct strbuf *bytes = tls_session_drain(s->tls);
+    uv_buf_t buf = { .base = bytes->data, .len = bytes->len };
 
-    while ((buf.len = tls_session_drain(s->tls, bytes, sizeof(bytes))))
-        if (!s->failed)
-            (void)stream_write_plain(s, &buf, 1, buf.len);
+    if (buf.len && !s->failed)
+        (void)stream_write_plain(s, &buf, 1, buf.len);
+    if (bytes->cap > RECORD_SIZE)
+        strbuf_clear(bytes); /* of whole records there are many: it is needed again */
+    else
+        strbuf_done(bytes);
 }
 
 /* Bring the handshake forward; true once it is done. */
@@ -243,10 +237,12 @@ static void stream_feed_tls(struct stream *s, const char *bytes, size_t len)
         tls_context_free(AQ_TAKE(s->tls_later));
         r = tls_session_feed(s->tls, bytes, len, &err);
     }
+    if (r == 0) {
+        stream_pump_tls(s);
+        r = tls_session_keep(s->tls, &err);
+    }
     if (r < 0)
         stream_end(s, &err);
-    else
-        stream_pump_tls(s);
 }
 
 static void stream_on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
@@ -394,7 +390,7 @@ static void stream_on_written(uv_write_t *req, int status)
 
     s->writing = false;
     s->sent += s->flight.len;
-    stream_drop_memory(&s->flight);
+    strbuf_done(&s->flight);
     if (s->closed)
         return;
     if (status < 0) {
@@ -463,7 +459,7 @@ static void stream_flush(struct stream *s)
     if (s->out.len)
         stream_start_write(s);
     else
-        stream_drop_memory(&s->out);
+        strbuf_done(&s->out);
 }
 
 /* Queue all but the first 'skip' bytes. */

@@ -77,9 +77,14 @@ int tls_session_feed(struct tls_session *s, const char *bytes, size_t len, struc
     return module->session_feed(s, bytes, len, err);
 }
 
-size_t tls_session_drain(struct tls_session *s, char *out, size_t size)
+int tls_session_keep(struct tls_session *s, struct aq_error *err)
 {
-    return module->session_drain(s, out, size);
+    return module->session_keep(s, err);
+}
+
+struct strbuf *tls_session_drain(struct tls_session *s)
+{
+    return module->session_drain(s);
 }
 
 int tls_session_handshake(struct tls_session *s, struct aq_error *err)

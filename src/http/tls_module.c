@@ -13,6 +13,7 @@ const struct tls_module aq_tls_module = {
     .session_new = tls_session_new,
     .session_free = tls_session_free,
     .session_feed = tls_session_feed,
+    .session_keep = tls_session_keep,
     .session_drain = tls_session_drain,
     .session_handshake = tls_session_handshake,
     .session_read = tls_session_read,

@@ -27,7 +27,8 @@ struct tls_module {
                        struct aq_error *);
     void (*session_free)(struct tls_session *);
     int (*session_feed)(struct tls_session *, const char *, size_t, struct aq_error *);
-    size_t (*session_drain)(struct tls_session *, char *, size_t);
+    int (*session_keep)(struct tls_session *, struct aq_error *);
+    struct strbuf *(*session_drain)(struct tls_session *);
     int (*session_handshake)(struct tls_session *, struct aq_error *);
     int (*session_read)(struct tls_session *, char *, size_t, struct aq_error *);
     int (*session_write)(struct tls_session *, const char *, size_t, struct aq_error *);

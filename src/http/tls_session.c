@@ -5,7 +5,9 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -17,9 +19,75 @@
 struct tls_session {
     struct tls_context *ctx;
     SSL *ssl;
-    BIO *in, *out; /* owned by ssl */
-    struct tls_verdict verdict;
+    const char *next; /* to be decrypted: borrowed, or in 'kept' */
+    size_t left;
+    struct strbuf kept, out; /* encrypted */
 };
+
+/* ---- the two queues, as the library sees them ---- */
+
+static int tls_session_bio_read(BIO *bio, char *bytes, int size)
+{
+    struct tls_session *s = BIO_get_data(bio);
+    size_t n = AQ_MIN(s->left, (size_t)size);
+
+    BIO_clear_retry_flags(bio);
+    if (!n) {
+        BIO_set_retry_read(bio);
+        return -1;
+    }
+    memcpy(bytes, s->next, n);
+    s->next += n;
+    s->left -= n;
+    if (!s->left)
+        strbuf_done(&s->kept);
+    return (int)n;
+}
+
+static int tls_session_bio_write(BIO *bio, const char *bytes, int len)
+{
+    struct tls_session *s = BIO_get_data(bio);
+
+    BIO_clear_retry_flags(bio);
+    strbuf_add(&s->out, bytes, (size_t)len);
+    return strbuf_ok(&s->out) ? len : -1;
+}
+
+static long tls_session_bio_ctrl(BIO *bio, int command, long number, void *data)
+{
+    (void)bio;
+    (void)number;
+    (void)data;
+    return command == BIO_CTRL_FLUSH;
+}
+
+static BIO_METHOD *bio_method; /* kept until the process ends */
+
+static void tls_session_make_bio_method(void)
+{
+    bio_method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "session");
+    if (bio_method) {
+        BIO_meth_set_read(bio_method, tls_session_bio_read);
+        BIO_meth_set_write(bio_method, tls_session_bio_write);
+        BIO_meth_set_ctrl(bio_method, tls_session_bio_ctrl);
+    }
+}
+
+static BIO *tls_session_new_bio(struct tls_session *s)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    BIO *bio;
+
+    (void)pthread_once(&once, tls_session_make_bio_method);
+    bio = bio_method ? BIO_new(bio_method) : NULL;
+    if (bio) {
+        BIO_set_data(bio, s);
+        BIO_set_init(bio, 1);
+    }
+    return bio;
+}
+
+/* ---- life ---- */
 
 static bool tls_session_is_literal(const char *name)
 {
@@ -45,21 +113,21 @@ void tls_session_free(struct tls_session *s)
         return;
     SSL_free(s->ssl);
     tls_context_free(s->ctx);
+    strbuf_done(&s->kept);
+    strbuf_done(&s->out);
     free(s);
 }
 
 static int tls_session_set_up(struct tls_session *s, const char *server_name, struct aq_error *err)
 {
+    BIO *bio = tls_session_new_bio(s);
+
     s->ssl = SSL_new(tls_context_get(s->ctx));
-    s->in = BIO_new(BIO_s_mem());
-    s->out = BIO_new(BIO_s_mem());
-    if (!s->ssl || !s->in || !s->out) {
-        BIO_free(s->in);
-        BIO_free(s->out);
+    if (!s->ssl || !bio) {
+        BIO_free(bio);
         return tls_fail(err, ENOMEM, "out of memory");
     }
-    SSL_set_bio(s->ssl, s->in, s->out);
-    SSL_set_app_data(s->ssl, &s->verdict);
+    SSL_set_bio(s->ssl, bio, bio);
     /* certificates are valid by the one clock of the program */
     X509_VERIFY_PARAM_set_time(SSL_get0_param(s->ssl),
                                (time_t)(clock_realtime_usec() / USEC_PER_SEC));
@@ -82,6 +150,8 @@ int tls_session_new(struct tls_context *ctx, const char *server_name, struct tls
     if (!s)
         return aq_fail_oom(err);
     s->ctx = tls_context_ref(ctx);
+    strbuf_init(&s->kept);
+    strbuf_init(&s->out);
     r = tls_session_set_up(s, server_name, err);
     if (r < 0) {
         tls_session_free(s);
@@ -91,19 +161,35 @@ int tls_session_new(struct tls_context *ctx, const char *server_name, struct tls
     return 0;
 }
 
+/* ---- bytes ---- */
+
+static int tls_session_add_kept(struct tls_session *s, const char *bytes, size_t len,
+                                struct aq_error *err)
+{
+    strbuf_consume(&s->kept, s->kept.len - AQ_MIN(s->left, s->kept.len));
+    strbuf_add(&s->kept, bytes, len);
+    s->next = s->kept.data;
+    s->left = s->kept.len;
+    return strbuf_ok(&s->kept) ? 0 : aq_fail_oom(err);
+}
+
 int tls_session_feed(struct tls_session *s, const char *bytes, size_t len, struct aq_error *err)
 {
-    if (len > INT_MAX || BIO_write(s->in, bytes, (int)len) != (int)len)
-        return tls_fail(err, ENOMEM, "out of memory");
+    if (s->left)
+        return tls_session_add_kept(s, bytes, len, err);
+    s->next = bytes;
+    s->left = len;
     return 0;
 }
 
-/* BIO_reset() would clear all the memory that it keeps. */
-size_t tls_session_drain(struct tls_session *s, char *out, size_t size)
+int tls_session_keep(struct tls_session *s, struct aq_error *err)
 {
-    int n = BIO_read(s->out, out, (int)AQ_MIN(size, (size_t)INT_MAX));
+    return s->left && !s->kept.len ? tls_session_add_kept(s, s->next, s->left, err) : 0;
+}
 
-    return n > 0 ? (size_t)n : 0;
+struct strbuf *tls_session_drain(struct tls_session *s)
+{
+    return &s->out;
 }
 
 /* Why SSL_*() returned 'r' <= 0: 0 if it only waits for bytes. */
@@ -116,22 +202,34 @@ static int tls_session_explain(struct tls_session *s, int r, const char *what, s
     case SSL_ERROR_ZERO_RETURN:
         return -ENODATA;
     default:
-        break;
+        return tls_fail(err, EPROTO, what);
     }
-    if (s->verdict.err.code) {
-        ERR_clear_error();
-        return aq_fail_kind(err, EPROTO, s->verdict.err.kind, "%s", s->verdict.err.text);
-    }
-    return tls_fail(err, EPROTO, what);
+}
+
+/* Of what the peer has shown only its own certificate is asked for later. */
+static void tls_session_drop_chain(struct tls_session *s)
+{
+    STACK_OF(X509) *chain = SSL_get_peer_cert_chain(s->ssl);
+
+    while (sk_X509_num(chain) > 0)
+        X509_free(sk_X509_pop(chain));
 }
 
 int tls_session_handshake(struct tls_session *s, struct aq_error *err)
 {
-    int r = SSL_do_handshake(s->ssl);
+    struct tls_verdict verdict = { .err = { .code = 0 } };
+    int r;
 
-    if (r == 1)
+    SSL_set_app_data(s->ssl, &verdict);
+    r = SSL_do_handshake(s->ssl);
+    SSL_set_app_data(s->ssl, NULL);
+    if (r == 1) {
+        tls_session_drop_chain(s);
         return 1;
+    }
     r = tls_session_explain(s, r, "TLS handshake failed", err);
+    if (r < 0 && verdict.err.code)
+        return aq_fail_kind(err, EPROTO, verdict.err.kind, "%s", verdict.err.text);
     return r == -ENODATA ? aq_fail(err, EPROTO, "the peer ended the TLS handshake") : r;
 }
 
@@ -148,7 +246,7 @@ int tls_session_write(struct tls_session *s, const char *bytes, size_t len, stru
         int part = (int)AQ_MIN(len, (size_t)1 << 30);
         int n = SSL_write(s->ssl, bytes, part);
 
-        /* A memory BIO takes everything, so there is nothing to wait for. */
+        /* The queue takes everything, so there is nothing to wait for. */
         if (n <= 0)
             return tls_fail(err, EPROTO, "TLS failed");
         bytes += n;

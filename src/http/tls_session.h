@@ -14,11 +14,14 @@ int tls_session_new(struct tls_context *ctx, const char *server_name, struct tls
                     struct aq_error *err);
 void tls_session_free(struct tls_session *s);
 
-/* Bytes that came from the peer. -ENOMEM. */
+/* Bytes that came from the peer, borrowed until tls_session_keep() has copied what of them was not
+ * used. -ENOMEM.
+ */
 int tls_session_feed(struct tls_session *s, const char *bytes, size_t len, struct aq_error *err);
+int tls_session_keep(struct tls_session *s, struct aq_error *err);
 
-/* Take what is to be sent to the peer, until it is 0; call after each of the others. */
-size_t tls_session_drain(struct tls_session *s, char *out, size_t size);
+/* What is to be sent to the peer, for the caller to empty. Call after each of the others. */
+struct strbuf *tls_session_drain(struct tls_session *s);
 
 /* Go on with the handshake: 1 once it is done, 0 if more bytes are needed,
  * -EPROTO with the reason (who was refused, and why).
