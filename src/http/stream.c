@@ -170,17 +170,19 @@ static int stream_write_plain(struct stream *s, const uv_buf_t *bufs, unsigned c
 static void stream_flush(struct stream *s);
 static void stream_update_reading(struct stream *s);
 
-static void stream_drain_tls(struct stream *s)
+static void stream_send_encrypted(void *data, const char *bytes, size_t len)
 {
-    struct strbuf *bytes = tls_session_drain(s->tls);
-    uv_buf_t buf = { .base = bytes->data, .len = bytes->len };
+    uv_buf_t buf = { .base = (char *)(uintptr_t)bytes, .len = len };
+    struct stream *s = data;
 
-    if (buf.len && !s->failed)
-        (void)stream_write_plain(s, &buf, 1, buf.len);
-    if (bytes->cap > RECORD_SIZE)
-        strbuf_clear(bytes); /* of whole records there are many: it is needed again */
-    else
-        strbuf_done(bytes);
+    if (!s->failed)
+        (void)stream_write_plain(s, &buf, 1, len);
+}
+
+int stream_new_tls(struct stream *s, struct tls_context *tls, const char *server_name,
+                   struct aq_error *err)
+{
+    return tls_session_new(tls, server_name, stream_send_encrypted, s, &s->tls, err);
 }
 
 /* Bring the handshake forward; true once it is done. */
@@ -192,7 +194,6 @@ static bool stream_shake_hands(struct stream *s)
     if (s->is_open)
         return true;
     r = tls_session_handshake(s->tls, &err);
-    stream_drain_tls(s); /* an alert too, if it failed */
     if (r < 0) {
         stream_end(s, &err);
         return false;
@@ -220,7 +221,6 @@ static void stream_pump_tls(struct stream *s)
         stream_give(s, plain_buffer, (size_t)n);
     if (s->closed)
         return;
-    stream_drain_tls(s);
     if (n < 0)
         stream_end(s, n == -ENODATA ? &(struct aq_error){ .code = 0 } : &err);
 }
@@ -231,7 +231,7 @@ static void stream_pump_tls(struct stream *s)
 static void stream_feed_tls(struct stream *s, const char *bytes, size_t len)
 {
     struct aq_error err = { .code = 0 };
-    int r = s->tls ? 0 : tls_session_new(s->tls_later, NULL, &s->tls, &err);
+    int r = s->tls ? 0 : stream_new_tls(s, s->tls_later, NULL, &err);
 
     if (r == 0) {
         tls_context_free(AQ_TAKE(s->tls_later));
@@ -512,7 +512,6 @@ static int stream_write_tls(struct stream *s, const uv_buf_t *bufs, unsigned cou
             stream_fail_later(s, EPROTO);
             return -EPIPE;
         }
-    stream_drain_tls(s);
     return s->failed ? (s->failed == ENOMEM ? -ENOMEM : -EPIPE) : 0;
 }
 
@@ -563,10 +562,8 @@ void stream_shutdown(struct stream *s)
 {
     if (s->shutting || s->closed || !s->is_open || s->failed)
         return;
-    if (s->tls) {
+    if (s->tls)
         tls_session_shutdown(s->tls);
-        stream_drain_tls(s);
-    }
     s->shutting = true;
     if (s->handle && !s->writing && !s->failed)
         (void)uv_shutdown(&s->shutdown, &s->handle->uv.stream, stream_on_shutdown);
@@ -576,11 +573,8 @@ void stream_close(struct stream *s)
 {
     if (!s || s->closed)
         return;
-    if (s->tls && s->is_open && !s->failed && !s->shutting) {
-        /* Say goodbye, as far as the socket takes it at once. */
-        tls_session_shutdown(s->tls);
-        stream_drain_tls(s);
-    }
+    if (s->tls && s->is_open && !s->failed && !s->shutting)
+        tls_session_shutdown(s->tls); /* as far as the socket takes it at once */
     s->closed = true;
     s->ops = &no_ops;
     stream_stop_dialling(s);

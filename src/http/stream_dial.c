@@ -222,7 +222,7 @@ int stream_connect(uv_loop_t *loop, const struct address *address,
     if (r < 0)
         return r;
     if (options->tls)
-        r = tls_session_new(options->tls, name, &s->tls, err);
+        r = stream_new_tls(s, options->tls, name, err);
     if (r == 0)
         r = stream_dial_address(s, address, options, err);
     if (r < 0) {
@@ -236,7 +236,7 @@ int stream_connect(uv_loop_t *loop, const struct address *address,
 int stream_start_tls(struct stream *s, struct tls_context *tls, const char *server_name,
                      struct aq_error *err)
 {
-    int r = tls_session_new(tls, server_name, &s->tls, err);
+    int r = stream_new_tls(s, tls, server_name, err);
 
     if (r == 0)
         stream_connected(s);

@@ -58,6 +58,10 @@ int stream_new(uv_loop_t *loop, enum stream_kind kind, const struct stream_ops *
 /* Give it a fresh handle; one it had before is closed. */
 int stream_renew_handle(struct stream *s, struct aq_error *err);
 
+/* The TLS session that its bytes go through from now on; 'server_name' as in tls_session.h. */
+int stream_new_tls(struct stream *s, struct tls_context *tls, const char *server_name,
+                   struct aq_error *err);
+
 /* The transport is there: begin to read, and the TLS handshake. */
 void stream_connected(struct stream *s);
 

@@ -60,10 +60,10 @@ int tls_context_set_certificate(struct tls_context *ctx, const char *cert_pem, c
     return module->context_set_certificate(ctx, cert_pem, key_pem, err);
 }
 
-int tls_session_new(struct tls_context *ctx, const char *server_name, struct tls_session **ret,
-                    struct aq_error *err)
+int tls_session_new(struct tls_context *ctx, const char *server_name, tls_send_fn *send, void *data,
+                    struct tls_session **ret, struct aq_error *err)
 {
-    return module->session_new(ctx, server_name, ret, err);
+    return module->session_new(ctx, server_name, send, data, ret, err);
 }
 
 void tls_session_free(struct tls_session *s)
@@ -80,11 +80,6 @@ int tls_session_feed(struct tls_session *s, const char *bytes, size_t len, struc
 int tls_session_keep(struct tls_session *s, struct aq_error *err)
 {
     return module->session_keep(s, err);
-}
-
-struct strbuf *tls_session_drain(struct tls_session *s)
-{
-    return module->session_drain(s);
 }
 
 int tls_session_handshake(struct tls_session *s, struct aq_error *err)

@@ -14,7 +14,6 @@ const struct tls_module aq_tls_module = {
     .session_free = tls_session_free,
     .session_feed = tls_session_feed,
     .session_keep = tls_session_keep,
-    .session_drain = tls_session_drain,
     .session_handshake = tls_session_handshake,
     .session_read = tls_session_read,
     .session_write = tls_session_write,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One TLS connection between two byte queues: inner part of stream.c. */
+/* One TLS connection between bytes that come and bytes that go: inner part of stream.c. */
 #include "http/tls_session.h"
 
 #include <arpa/inet.h>
@@ -21,10 +21,12 @@ struct tls_session {
     SSL *ssl;
     const char *next; /* to be decrypted: borrowed, or in 'kept' */
     size_t left;
-    struct strbuf kept, out; /* encrypted */
+    struct strbuf kept;
+    tls_send_fn *send;
+    void *data;
 };
 
-/* ---- the two queues, as the library sees them ---- */
+/* ---- both directions, as the library sees them ---- */
 
 static int tls_session_bio_read(BIO *bio, char *bytes, int size)
 {
@@ -49,8 +51,8 @@ static int tls_session_bio_write(BIO *bio, const char *bytes, int len)
     struct tls_session *s = BIO_get_data(bio);
 
     BIO_clear_retry_flags(bio);
-    strbuf_add(&s->out, bytes, (size_t)len);
-    return strbuf_ok(&s->out) ? len : -1;
+    s->send(s->data, bytes, (size_t)len);
+    return len;
 }
 
 static long tls_session_bio_ctrl(BIO *bio, int command, long number, void *data)
@@ -114,7 +116,6 @@ void tls_session_free(struct tls_session *s)
     SSL_free(s->ssl);
     tls_context_free(s->ctx);
     strbuf_done(&s->kept);
-    strbuf_done(&s->out);
     free(s);
 }
 
@@ -141,8 +142,8 @@ static int tls_session_set_up(struct tls_session *s, const char *server_name, st
     return 0;
 }
 
-int tls_session_new(struct tls_context *ctx, const char *server_name, struct tls_session **ret,
-                    struct aq_error *err)
+int tls_session_new(struct tls_context *ctx, const char *server_name, tls_send_fn *send, void *data,
+                    struct tls_session **ret, struct aq_error *err)
 {
     struct tls_session *s = calloc(1, sizeof(*s));
     int r;
@@ -150,8 +151,9 @@ int tls_session_new(struct tls_context *ctx, const char *server_name, struct tls
     if (!s)
         return aq_fail_oom(err);
     s->ctx = tls_context_ref(ctx);
+    s->send = send;
+    s->data = data;
     strbuf_init(&s->kept);
-    strbuf_init(&s->out);
     r = tls_session_set_up(s, server_name, err);
     if (r < 0) {
         tls_session_free(s);
@@ -185,11 +187,6 @@ int tls_session_feed(struct tls_session *s, const char *bytes, size_t len, struc
 int tls_session_keep(struct tls_session *s, struct aq_error *err)
 {
     return s->left && !s->kept.len ? tls_session_add_kept(s, s->next, s->left, err) : 0;
-}
-
-struct strbuf *tls_session_drain(struct tls_session *s)
-{
-    return &s->out;
 }
 
 /* Why SSL_*() returned 'r' <= 0: 0 if it only waits for bytes. */
@@ -246,7 +243,7 @@ int tls_session_write(struct tls_session *s, const char *bytes, size_t len, stru
         int part = (int)AQ_MIN(len, (size_t)1 << 30);
         int n = SSL_write(s->ssl, bytes, part);
 
-        /* The queue takes everything, so there is nothing to wait for. */
+        /* send() takes everything, so there is nothing to wait for. */
         if (n <= 0)
             return tls_fail(err, EPROTO, "TLS failed");
         bytes += n;

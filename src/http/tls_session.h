@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tls_session.h - one TLS connection between two byte queues: inner part of stream.c */
+/* tls_session.h - one TLS connection between bytes that come and bytes that go: inner part of
+ * stream.c
+ */
 #ifndef AQ_HTTP_TLS_SESSION_H
 #define AQ_HTTP_TLS_SESSION_H
 
@@ -9,9 +11,14 @@
 
 struct tls_session;
 
+/* Takes what is to be sent to the peer, all of it, borrowed for the call: at most a record or the
+ * library's buffer, 16 KiB and a little. It comes from within the others.
+ */
+typedef void tls_send_fn(void *data, const char *bytes, size_t len);
+
 /* 'server_name' is what a client verifies and sends (NULL for a server). */
-int tls_session_new(struct tls_context *ctx, const char *server_name, struct tls_session **ret,
-                    struct aq_error *err);
+int tls_session_new(struct tls_context *ctx, const char *server_name, tls_send_fn *send, void *data,
+                    struct tls_session **ret, struct aq_error *err);
 void tls_session_free(struct tls_session *s);
 
 /* Bytes that came from the peer, borrowed until tls_session_keep() has copied what of them was not
@@ -19,9 +26,6 @@ void tls_session_free(struct tls_session *s);
  */
 int tls_session_feed(struct tls_session *s, const char *bytes, size_t len, struct aq_error *err);
 int tls_session_keep(struct tls_session *s, struct aq_error *err);
-
-/* What is to be sent to the peer, for the caller to empty. Call after each of the others. */
-struct strbuf *tls_session_drain(struct tls_session *s);
 
 /* Go on with the handshake: 1 once it is done, 0 if more bytes are needed,
  * -EPROTO with the reason (who was refused, and why).
@@ -33,7 +37,7 @@ int tls_session_handshake(struct tls_session *s, struct aq_error *err);
  */
 int tls_session_read(struct tls_session *s, char *out, size_t size, struct aq_error *err);
 
-/* Encrypt. 0 or -EPROTO, -ENOMEM. */
+/* Encrypt. 0 or -EPROTO. */
 int tls_session_write(struct tls_session *s, const char *bytes, size_t len, struct aq_error *err);
 
 /* Tell the peer that nothing follows. */
