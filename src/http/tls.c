@@ -23,6 +23,7 @@ struct tls_context {
     unsigned refs;
     struct tls_options options; /* texts are copies */
     SSL_CTX *ssl;
+    X509 *shown; /* by the last server */
 };
 
 SSL_CTX *tls_context_get(const struct tls_context *ctx)
@@ -137,10 +138,8 @@ static X509 *tls_find_pinned(STACK_OF(X509) * sent, const char *fingerprint)
 }
 
 /* Instead of the store: trust the pinned CA alone. */
-static int tls_on_verify_pinned(X509_STORE_CTX *store, void *data)
+static int tls_verify_pinned(X509_STORE_CTX *store, const struct tls_context *ctx, SSL *ssl)
 {
-    const struct tls_context *ctx = data;
-    SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
     struct tls_verdict *verdict = SSL_get_app_data(ssl);
     X509 *ca = tls_find_pinned(X509_STORE_CTX_get0_untrusted(store), ctx->options.ca_fingerprint);
     STACK_OF(X509) *trusted = ca ? sk_X509_new_null() : NULL;
@@ -158,6 +157,39 @@ static int tls_on_verify_pinned(X509_STORE_CTX *store, void *data)
     }
     sk_X509_free(trusted);
     return ok;
+}
+
+/* A session keeps the server's certificate, a fifth of its memory: those with the same server share
+ * one. The list must be the session's own, whose certificates it owns.
+ */
+static void tls_share_shown(X509_STORE_CTX *store, struct tls_context *ctx, SSL *ssl)
+{
+    STACK_OF(X509) *list = SSL_get_peer_cert_chain(ssl);
+    X509 *cert = X509_STORE_CTX_get0_cert(store);
+
+    if (!list || list != X509_STORE_CTX_get0_untrusted(store) || sk_X509_value(list, 0) != cert)
+        return;
+    if (!ctx->shown || X509_cmp(ctx->shown, cert) != 0) {
+        X509_free(ctx->shown);
+        ctx->shown = cert;
+        X509_up_ref(cert);
+        return;
+    }
+    X509_up_ref(ctx->shown);
+    (void)sk_X509_set(list, 0, ctx->shown);
+    X509_STORE_CTX_set_cert(store, ctx->shown);
+    X509_free(cert);
+}
+
+/* Of a client, instead of X509_verify_cert(). */
+static int tls_on_verify_server(X509_STORE_CTX *store, void *data)
+{
+    struct tls_context *ctx = data;
+    SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
+
+    tls_share_shown(store, ctx, ssl);
+    return ctx->options.ca_fingerprint ? tls_verify_pinned(store, ctx, ssl)
+                                       : X509_verify_cert(store) > 0;
 }
 
 /* ---- loading ---- */
@@ -306,14 +338,13 @@ static void tls_configure(SSL_CTX *ssl, struct tls_context *ctx)
     SSL_CTX_set_session_cache_mode(ssl, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_num_tickets(ssl, 0);
     SSL_CTX_set_mode(ssl, SSL_MODE_RELEASE_BUFFERS);
-    if (!o->is_server)
+    if (!o->is_server) {
         SSL_CTX_set_verify(ssl, SSL_VERIFY_PEER, tls_on_verify);
-    else if (o->require_peer_cert)
+        SSL_CTX_set_cert_verify_callback(ssl, tls_on_verify_server, ctx);
+    } else if (o->require_peer_cert)
         SSL_CTX_set_verify(ssl, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, tls_on_verify);
     else if (o->ca_pem || o->ca_file)
         SSL_CTX_set_verify(ssl, SSL_VERIFY_PEER, tls_on_verify);
-    if (!o->is_server && o->ca_fingerprint)
-        SSL_CTX_set_cert_verify_callback(ssl, tls_on_verify_pinned, ctx);
 }
 
 static int tls_context_load(struct tls_context *ctx, const struct tls_options *options,
@@ -414,6 +445,7 @@ void tls_context_free(struct tls_context *ctx)
     for (size_t i = 0; i < AQ_COUNT(texts); i++)
         free(*tls_text_at(&ctx->options, i));
     SSL_CTX_free(ctx->ssl);
+    X509_free(ctx->shown);
     free(ctx);
 }
 

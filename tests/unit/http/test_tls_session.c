@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TLS between two queues: what a peer may say after the handshake. */
+/* TLS between two queues: what a peer may say after the handshake, and what a connection keeps. */
 #include "testing.h"
 
 #include <errno.h>
@@ -9,13 +9,14 @@
 #include "certs.h"
 #include "http/tls_session.h"
 
-static struct cert ca, one;
+static struct cert ca, one, two;
 
 static int make_certs(void **state)
 {
     (void)state;
     ca = cert_make("Test CA", 1, NULL, -60, 3600);
     one = cert_make("localhost", 0x11, &ca, -60, 3600);
+    two = cert_make("localhost", 0x22, &ca, -60, 3600);
     return 0;
 }
 
@@ -24,6 +25,7 @@ static int free_certs(void **state)
     (void)state;
     cert_done(&ca);
     cert_done(&one);
+    cert_done(&two);
     return 0;
 }
 
@@ -190,11 +192,109 @@ static void test_after_handshake(void **state)
     }
 }
 
+/* ---- what is kept ---- */
+
+static size_t held; /* bytes, by the library */
+
+static void *held_new(size_t size, const char *file, int line)
+{
+    size_t *room = malloc(size + 16);
+
+    (void)file;
+    (void)line;
+    if (!room)
+        return NULL;
+    *room = size;
+    held += size;
+    return room + 2;
+}
+
+static void held_free(void *bytes, const char *file, int line)
+{
+    size_t *room = bytes;
+
+    (void)file;
+    (void)line;
+    if (!room)
+        return;
+    held -= room[-2];
+    free(room - 2);
+}
+
+static void *held_renew(void *bytes, size_t size, const char *file, int line)
+{
+    void *grown = size ? held_new(size, file, line) : NULL;
+
+    if (bytes && grown)
+        memcpy(grown, bytes, AQ_MIN(size, ((size_t *)bytes)[-2]));
+    if (grown || !size)
+        held_free(bytes, file, line);
+    return grown;
+}
+
+/* The server's end is gone at once. The client's certificate of it has this serial number. */
+static struct tls_session *join(struct tls_context *client_ctx, struct tls_context *server_ctx,
+                                const char *serial)
+{
+    struct strbuf from_client = STRBUF_INIT, from_server = STRBUF_INIT;
+    struct tls_session *client, *server;
+    struct tls_peer peer;
+    int r;
+
+    assert_int_equal(tls_session_new(client_ctx, "localhost", send_to, &from_client, &client, NULL),
+                     0);
+    assert_int_equal(tls_session_new(server_ctx, NULL, send_to, &from_server, &server, NULL), 0);
+    for (int i = 0; i < 2; i++) {
+        r = tls_session_handshake(client, NULL);
+        assert_int_equal(tls_session_feed(server, from_client.data, from_client.len, NULL), 0);
+        assert_int_equal(tls_session_handshake(server, NULL), i);
+        strbuf_clear(&from_client);
+        assert_int_equal(tls_session_feed(client, from_server.data, from_server.len, NULL), 0);
+    }
+    assert_int_equal(r, 1);
+    assert_true(tls_session_get_peer(client, &peer));
+    assert_string_equal(peer.serial, serial);
+    tls_session_free(server);
+    strbuf_done(&from_client);
+    strbuf_done(&from_server);
+    return client;
+}
+
+static void test_kept(void **state)
+{
+    struct tls_context *client = make_context(NULL);
+    struct tls_context *servers[] = { make_context(&one), make_context(&two) };
+    const char *const serials[] = { "11", "22" };
+    static const unsigned order[] = { 1, 0, 0, 1, 1, 0 };
+    struct tls_session *all[AQ_COUNT(order)];
+    size_t took[AQ_COUNT(order)];
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(order); i++) {
+        size_t before = held;
+
+        all[i] = join(client, servers[order[i]], serials[order[i]]);
+        took[i] = held - before;
+    }
+    assert_row(took[2] + 1500 < took[3], "the same server's: %zu, another's: %zu", took[2],
+               took[3]);
+    assert_row(took[4] + 1500 < took[5], "the same server's: %zu, another's: %zu", took[4],
+               took[5]);
+    for (size_t i = 0; i < AQ_COUNT(order); i++)
+        tls_session_free(all[i]);
+    for (size_t i = 0; i < AQ_COUNT(servers); i++)
+        tls_context_free(servers[i]);
+    tls_context_free(client);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_after_handshake),
+        cmocka_unit_test(test_kept),
     };
 
+    if (!CRYPTO_set_mem_functions(held_new, held_renew, held_free))
+        return 1;
     return cmocka_run_group_tests(tests, make_certs, free_certs);
 }
