@@ -150,7 +150,7 @@ def options():
         if name.endswith((".c", ".h")) or is_tool:
             text = (ROOT / name).read_text(errors="replace")
             found |= set(re.findall(r"--([a-z][a-z0-9-]+)", text))
-            for call in re.findall(r"arguments\((.*)\)", text):  # bench/benchlib.py
+            for call in re.findall(r"arguments\((.*?)\)\n {0,4}\S", text, re.S):  # bench/benchlib.py
                 found |= set(re.findall(r"\b(\w+)=", call))
             if name.startswith(("src/", "simgpu/")):
                 found |= set(re.findall(r"\"([a-z][a-z0-9-]+)\"", text))
