@@ -59,7 +59,7 @@ const struct conf_item settings_items[] = {
       "Address of the plugin's GET /metrics, for Prometheus, and /health; off: none" },
     ACCEL_SETTINGS_ITEMS(struct settings, accel),
     { "webhook", "listen", CONF_STR, AT(webhook.listen), "0.0.0.0:9443", 0, 0, 0,
-      "Where the API server asks about pods, by https; \"\" = nowhere" },
+      "Where the API server asks about pods, by https; off: nowhere" },
     { "webhook", "scheduler", CONF_STR, AT(webhook.scheduler), "aliquot", 0, 0, 0,
       "Scheduler of pods that ask for a part of a GPU and name none" },
     { "webhook", "default-memory", CONF_INT, AT(webhook.default_memory), "0", 0, DEVICE_UNITS_MAX,

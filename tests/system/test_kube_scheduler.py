@@ -85,6 +85,8 @@ ca = "/etc/ssl/certs/ca-certificates.crt"
 listen = "127.0.0.1:{self.port}"
 metrics = "127.0.0.1:{self.port + 1}"
 policy = "{policy}"
+[webhook]
+listen = "off"
 """)
         self.log = (self.folder / "log").open("w")
         self.process = None

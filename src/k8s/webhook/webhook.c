@@ -110,7 +110,7 @@ int webhook_new(uv_loop_t *loop, const struct settings *settings, struct kube_ap
     int r;
 
     *ret = NULL;
-    if (!settings->webhook.listen[0])
+    if (strcmp(settings->webhook.listen, "off") == 0)
         return 0;
     space = api_server_namespace(settings, err);
     if (!space)
