@@ -86,13 +86,14 @@ rescan = "0.2s"
         self.started.append(process)
         return process
 
-    def start(self, role):
+    def start(self, role, *wrapper, ready=None):
         """In a pod of its own, as it is on a node, until it serves."""
-        before = self.said().count(READY[role])
-        self.programs[role] = self.begin(BUILD / "aliquot-k8s", "--config", self.config, role,
+        ready = ready or READY[role]
+        before = self.said().count(ready)
+        self.programs[role] = self.begin(*wrapper, BUILD / "aliquot-k8s", "--config", self.config, role,
                                          cgroup=self.cgroup(uuid.uuid4(), "1" * 64), env=self.env,
                                          stderr=self.log)
-        wait_for(lambda: self.said().count(READY[role]) > before, self.said)
+        wait_for(lambda: self.said().count(ready) > before, self.said)
 
     def kill(self, *roles):
         for role in roles:

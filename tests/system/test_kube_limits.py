@@ -235,6 +235,31 @@ def test_a_slice_ends_with_its_pod():
         wait_for(lambda: allocate(second, 1500) == 0, "the memory of who has ended")
 
 
+def test_a_plugin_waits_for_the_end_of_the_one_before():
+    with running() as node:
+        train = Pod(node, "p", {"train": (4, 50)}).program("train", ASKED)
+        assert line_of(train) == ["4096", "4096"] and allocate(train, 3000) == 0
+        first = node.programs["plugin"]
+        node.start("plugin", ready="waiting for its end")
+        assert allocate(train, 1500) == OUT_OF_MEMORY
+        first.terminate()
+        assert first.wait(30) == 0
+        wait_for(lambda: node.said().count("given their limits at") == 2, node.said)
+        assert allocate(train, 1500) == OUT_OF_MEMORY and allocate(train, 500) == 0
+
+
+def test_a_plugin_that_cannot_see_processes_says_so():
+    with KubeNode() as node:
+        node.api.start()
+        node.kubelet.start()
+        node.start("plugin", "unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
+        pod = Pod(node, "p", {"train": (4, 50)})
+        for _ in range(2):
+            assert line_of(pod.program("train", ASKED))[0] == "none"
+        wait_for(lambda: node.api.reasons() == ["AliquotLimitNotActive"], node.said)
+        assert "hostPID: true" in node.api.events[0]["message"]
+
+
 # ---- metrics ----
 
 

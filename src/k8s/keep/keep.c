@@ -214,7 +214,6 @@ static void keep_end(void *data)
     for (size_t i = 0; i < keep->kept.count; i++)
         keep_entry_free(keep->kept.entries[i].value);
     map_done(&keep->kept);
-    (void)unlink(keep->path);
     uv_close((uv_handle_t *)&keep->accepting, keep_on_closed);
 }
 

@@ -28,6 +28,8 @@ bool identity_of_peer(const struct limits *limits, int socket, struct cgroup_nam
     AQ_CLEANUP(aq_closep) int pidfd = gpu_region_peer(socket, &pid);
     struct pollfd ended = { .fd = pidfd, .events = POLLIN };
 
+    if (pidfd < 0 && pid == 0)
+        violations_tell_hidden(limits->violations);
     return pidfd >= 0 && identity_of_pid(limits, pid, ret) && poll(&ended, 1, 0) == 0;
 }
 

@@ -41,6 +41,8 @@ struct limits {
     struct lost *lost;
     size_t lost_count, lost_cap;
     bool are_files_swept;
+    int lock;         /* -1 = another plugin serves this node, still */
+    uv_timer_t again; /* for the lock; its closing frees all this */
 };
 
 /* ---- container.c: a container and its slice ---- */
@@ -111,6 +113,8 @@ void limits_server_again(struct limits_server *server);
 
 int violations_new(struct limits *limits, struct violations **ret, struct aq_error *err);
 void violations_free(struct violations *violations);
+/* Processes of containers cannot be seen from here. */
+void violations_tell_hidden(struct violations *violations);
 /* Watch while any pod asks for a part of a card. */
 void violations_set_needed(struct violations *violations);
 /* Of struct slices_conf; 'data' is the struct limits. */

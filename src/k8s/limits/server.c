@@ -308,6 +308,7 @@ static void server_on_closed(uv_handle_t *handle)
     free(server);
 }
 
+/* The socket's file stays: without it a program could name another one to the library. */
 void limits_server_free(struct limits_server *server)
 {
     if (!server)
@@ -316,7 +317,6 @@ void limits_server_free(struct limits_server *server)
     LIST_FOREACH(link, &server->peers)
         server_close_peer(LIST_ENTRY(link, struct peer, link));
     map_done(&server->refused);
-    (void)unlink(server->path);
     server->open_handles = 2;
     uv_close((uv_handle_t *)&server->accepting, server_on_closed);
     uv_close((uv_handle_t *)&server->timer, server_on_closed);

@@ -17,7 +17,7 @@
 #include "k8s/limits/limits_internal.h"
 
 #define TOLD_MAX 1024
-#define HIDDEN_LOOKS 3 /* a process may have ended since the driver was asked */
+#define HIDDEN_LOOKS 3
 
 /* Whose the processes of the driver's last list are. */
 struct user {
@@ -32,6 +32,7 @@ struct violations {
     struct map told; /* "POD/ID/REASON" */
     pid_t hidden_pid;
     unsigned hidden_looks;
+    bool is_hidden_told;
 };
 
 /* ---- telling ---- */
@@ -160,23 +161,29 @@ static void violations_look_at(struct violations *violations, const struct user 
         violations_tell_not_active(violations, &who, of->name, what);
 }
 
-/* Processes that the driver names and nobody can see from here. */
-static void violations_look_for_hidden(struct violations *violations, pid_t hidden)
+void violations_tell_hidden(struct violations *violations)
 {
     const struct event event = {
         .reason = EVENT_LIMIT_NOT_ACTIVE,
         .text =
-            "the processes that the driver says use GPUs cannot be seen from the device plugin, so "
-            "nobody watches who goes past limits, and no container gets its part: run the plugin "
-            "with hostPID: true",
+            "processes that use or ask for GPUs cannot be seen from the device plugin, so no container "
+            "gets its part, and nobody watches who goes past it: run the plugin with hostPID: true",
     };
 
+    if (!violations->is_hidden_told)
+        events_tell(violations->limits->events, &event);
+    violations->is_hidden_told = true;
+}
+
+/* Of the driver's list; one that is not there any more may have ended since. */
+static void violations_look_for_hidden(struct violations *violations, pid_t hidden)
+{
     violations->hidden_looks = hidden && hidden == violations->hidden_pid
                                    ? violations->hidden_looks + 1
                                    : hidden != 0;
     violations->hidden_pid = hidden;
     if (violations->hidden_looks == HIDDEN_LOOKS)
-        events_tell(violations->limits->events, &event);
+        violations_tell_hidden(violations);
 }
 
 static bool violations_is_seen(pid_t pid)
