@@ -367,7 +367,7 @@ def test_of_two_plugins_one_serves_and_the_other_takes_over():
     with running() as node:
         first = node.process
         node.start()
-        wait_for(lambda: "cannot listen" in node.said(), "the second")
+        wait_for(lambda: "waiting for its end" in node.said(), "the second")
         node.kubelet.stop()
         node.kubelet.start()
         node.kubelet.wait(2)

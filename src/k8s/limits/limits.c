@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/resource.h>
 
 #include "base/fs.h"
@@ -13,8 +12,6 @@
 #include "base/strbuf.h"
 #include "k8s/api_server.h"
 #include "k8s/limits/limits_internal.h"
-
-#define AGAIN_MSEC 500
 
 const struct pods *limits_pods(const struct limits *limits)
 {
@@ -80,44 +77,6 @@ static void limits_on_pods(void *data)
     limits->conf.on_pods(limits->conf.data);
 }
 
-/* ---- one plugin at a time ---- */
-
-static void limits_on_again(uv_timer_t *timer);
-
-/* Two that serve the same slices would both give back what a process held that ended. So one that
- * starts while another is there, as in a rollout, waits for its end.
- */
-static int limits_begin(struct limits *limits, struct aq_error *err)
-{
-    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/plugin.lock", limits->conf.settings->run);
-    AQ_CLEANUP(aq_closep) int lock = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
-    const struct keep_client_conf keep = { .loop = limits->conf.loop,
-                                           .folder = limits->conf.settings->run,
-                                           .on_entry = limits_on_entry,
-                                           .on_listed = limits_on_listed,
-                                           .data = limits };
-
-    if (lock < 0)
-        return aq_fail_errno(err, "lock '%s'", path ? path : "");
-    if (flock(lock, LOCK_EX | LOCK_NB) < 0) {
-        if (!uv_is_active((uv_handle_t *)&limits->again))
-            log_info("another plugin serves this node: waiting for its end");
-        (void)uv_timer_start(&limits->again, limits_on_again, AGAIN_MSEC, AGAIN_MSEC);
-        return 0;
-    }
-    (void)uv_timer_stop(&limits->again);
-    limits->lock = AQ_TAKE_FD(lock);
-    return keep_client_new(&keep, &limits->keep, err);
-}
-
-static void limits_on_again(uv_timer_t *timer)
-{
-    struct aq_error err = { 0 };
-
-    if (limits_begin(timer->data, &err) < 0)
-        log_error("containers get no limits: %s", err.text);
-}
-
 /* ---- life ---- */
 
 /* Each process of each container is followed by a descriptor. */
@@ -163,11 +122,6 @@ static int limits_new_slices(struct limits *limits, struct aq_error *err)
     return slices_new(&conf, &limits->slices, err);
 }
 
-static void limits_on_closed(uv_handle_t *handle)
-{
-    free(handle->data);
-}
-
 void limits_free(struct limits *limits)
 {
     if (!limits)
@@ -185,8 +139,7 @@ void limits_free(struct limits *limits)
     kube_api_free(limits->api);
     free(limits->allocs_folder);
     free(limits->lost);
-    aq_closep(&limits->lock);
-    uv_close((uv_handle_t *)&limits->again, limits_on_closed);
+    free(limits);
 }
 AQ_DEFINE_CLEANUP(struct limits, limits_free)
 
@@ -198,9 +151,6 @@ int limits_new(const struct limits_conf *conf, struct limits **ret, struct aq_er
     if (!limits)
         return aq_fail_oom(err);
     limits->conf = *conf;
-    limits->lock = -1;
-    (void)uv_timer_init(conf->loop, &limits->again);
-    limits->again.data = limits;
     list_init(&limits->containers);
     limits_raise_files();
     limits_find_root(limits);
@@ -222,10 +172,19 @@ int limits_new(const struct limits_conf *conf, struct limits **ret, struct aq_er
                      &limits->pods, err);
     if (r == 0)
         r = limits_metrics_new(limits, &limits->metrics, err);
-    if (r == 0)
-        r = limits_begin(limits, err);
     if (r < 0)
         return r;
     *ret = AQ_TAKE(limits);
     return 0;
+}
+
+int limits_start(struct limits *limits, struct aq_error *err)
+{
+    const struct keep_client_conf keep = { .loop = limits->conf.loop,
+                                           .folder = limits->conf.settings->run,
+                                           .on_entry = limits_on_entry,
+                                           .on_listed = limits_on_listed,
+                                           .data = limits };
+
+    return keep_client_new(&keep, &limits->keep, err);
 }

@@ -41,8 +41,6 @@ struct limits {
     struct lost *lost;
     size_t lost_count, lost_cap;
     bool are_files_swept;
-    int lock;         /* -1 = another plugin serves this node, still */
-    uv_timer_t again; /* for the lock; its closing frees all this */
 };
 
 /* ---- container.c: a container and its slice ---- */

@@ -7,8 +7,10 @@
  * libuv loop.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 
 #include "base/log.h"
 #include "k8s/plugin/node_note.h"
@@ -17,6 +19,7 @@
 
 #define AGAIN_MSEC_MIN 1000
 #define AGAIN_MSEC_MAX 30000
+#define LOCK_MSEC 500
 
 static void plugin_check(struct plugin_daemon *plugin);
 
@@ -111,6 +114,7 @@ static void plugin_end(void *data)
     placement_done(&plugin->placement);
     node_files_done(&plugin->files);
     free(plugin->kubelet_path);
+    aq_closep(&plugin->lock);
     plugin->open_handles = 2;
     uv_close((uv_handle_t *)&plugin->watch, plugin_on_closed);
     uv_close((uv_handle_t *)&plugin->again, plugin_on_closed);
@@ -138,9 +142,54 @@ static int plugin_new_limits(struct plugin_daemon *plugin, struct aq_error *err)
                                       .on_pods = plugin_on_pods,
                                       .data = plugin };
 
-    int r = limits_new(&conf, &plugin->limits, err);
+    return limits_new(&conf, &plugin->limits, err);
+}
 
-    return r < 0 ? r : node_note_new(plugin, &plugin->note, err);
+/* ---- one plugin at a time ---- */
+
+static void plugin_on_lock(uv_timer_t *timer);
+
+static int plugin_serve(struct plugin_daemon *plugin, struct aq_error *err)
+{
+    int r = node_note_new(plugin, &plugin->note, err);
+
+    if (r == 0)
+        r = limits_start(plugin->limits, err);
+    if (r < 0)
+        return r;
+    node_note_wake(plugin->note);
+    plugin_check(plugin);
+    return 0;
+}
+
+/* Two that serve the same slices would both give back what a process held that ended, and each could
+ * have one of the sockets. So one that starts while another is there, as in a rollout, waits for its
+ * end.
+ */
+static int plugin_lock(struct plugin_daemon *plugin, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/plugin.lock", plugin->settings->run);
+    AQ_CLEANUP(aq_closep) int lock = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
+
+    if (lock < 0)
+        return aq_fail_errno(err, "lock '%s'", path ? path : "");
+    if (flock(lock, LOCK_EX | LOCK_NB) < 0) {
+        if (!uv_is_active((uv_handle_t *)&plugin->again))
+            log_info("another plugin serves this node: waiting for its end");
+        (void)uv_timer_start(&plugin->again, plugin_on_lock, LOCK_MSEC, LOCK_MSEC);
+        return 0;
+    }
+    (void)uv_timer_stop(&plugin->again);
+    plugin->lock = AQ_TAKE_FD(lock);
+    return plugin_serve(plugin, err);
+}
+
+static void plugin_on_lock(uv_timer_t *timer)
+{
+    struct aq_error err = { 0 };
+
+    if (plugin_lock(timer->data, &err) < 0)
+        log_error("%s", err.text);
 }
 
 static int plugin_begin(uv_loop_t *loop, const struct settings *settings, void **ret,
@@ -152,6 +201,7 @@ static int plugin_begin(uv_loop_t *loop, const struct settings *settings, void *
     if (!plugin)
         return aq_fail_oom(err);
     plugin->loop = loop;
+    plugin->lock = -1;
     plugin->settings = settings;
     (void)uv_fs_event_init(loop, &plugin->watch);
     (void)uv_timer_init(loop, &plugin->again);
@@ -170,9 +220,10 @@ static int plugin_begin(uv_loop_t *loop, const struct settings *settings, void *
         r = plugin_read_cards(plugin, err);
     if (r == 0)
         r = plugin_new_limits(plugin, err);
+    if (r == 0)
+        r = plugin_lock(plugin, err);
     if (r < 0)
         return r;
-    plugin_check(plugin);
     *ret = AQ_TAKE(plugin);
     return 0;
 }

@@ -50,6 +50,7 @@ struct plugin_daemon {
     uv_fs_event_t watch;
     uv_timer_t again; /* something failed: look again */
     unsigned again_msec;
+    int lock;         /* -1 = another plugin serves this node, still */
     int open_handles; /* the last that is closed frees all this */
 };
 
