@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/fault.h"
@@ -40,9 +41,11 @@ struct gpu_shared_allocs {
 
 int gpu_shared_allocs_new(struct gpu_shared_allocs **ret, struct aq_error *err)
 {
-    struct gpu_shared_allocs *table = calloc(1, sizeof(*table));
+    /* pages of its own: most tables stay empty */
+    struct gpu_shared_allocs *table = mmap(NULL, sizeof(*table), PROT_READ | PROT_WRITE,
+                                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-    if (!table)
+    if (table == MAP_FAILED)
         return aq_fail_oom(err);
     table->fd = -1;
     *ret = table;
@@ -54,7 +57,7 @@ void gpu_shared_allocs_free(struct gpu_shared_allocs *table)
     if (!table)
         return;
     aq_closep(&table->fd);
-    free(table);
+    (void)munmap(table, sizeof(*table));
 }
 
 /* ---- the file ---- */
