@@ -45,10 +45,14 @@ def of_kind(items, kind):
     return {name: item for (found, _, name), item in items.items() if found == kind}
 
 
-def pods(items):
-    """Of each of ours, what is started."""
-    return {name: item["spec"]["template"]["spec"] for kind in ("DaemonSet", "Deployment")
+def templates(items):
+    """Of each of ours, from what pods are made."""
+    return {name: item["spec"]["template"] for kind in ("DaemonSet", "Deployment")
             for name, item in of_kind(items, kind).items()}
+
+
+def pods(items):
+    return {name: template["spec"] for name, template in templates(items).items()}
 
 
 @pytest.mark.parametrize("values", SETS, ids=("usual", "set"))
@@ -131,6 +135,16 @@ def test_scheduler_asks_the_extender():
         {"name": name, "ignoredByScheduler": False} for name in ("a.b/m", "a.b/c")]
     assert [profile["schedulerName"] for profile in config["profiles"]] == [
         "aliquot", "alnair-cost-saving", "alnair-high-performance"]
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_pods_are_started_anew_with_other_settings(name):
+    usual = VALUES[name]
+    other = "true" if usual is False else str(usual + 1) if isinstance(usual, int) else f"{usual}2"
+    before, after = manifests(), manifests("--set", f"{name}={other}")
+    assert before != after
+    config = "ConfigMap", "aliquot-system", "aliquot"
+    assert before[config] == after[config] or templates(before) != templates(after)
 
 
 @pytest.mark.gate
