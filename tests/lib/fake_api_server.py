@@ -33,6 +33,23 @@ def merge(old, patch):
     return new
 
 
+def apply_steps(item, steps):
+    """A JSON Patch, as RFC 6902 has it: tests, additions and removals."""
+    for step in steps:
+        *parents, last = (word.replace("~1", "/").replace("~0", "~")
+                          for word in step["path"].split("/")[1:])
+        at = item
+        for word in parents:
+            at = at[int(word)] if isinstance(at, list) else at[word]
+        if step["op"] == "add":
+            at[last] = step["value"]
+        elif step["op"] == "remove":
+            del at[last]
+        elif at.get(last) != step["value"]:
+            raise Refused(422, "Invalid", "the object has been modified")
+    return item
+
+
 class Refused(Exception):
     def __init__(self, code, reason, message):
         super().__init__(message)
@@ -89,8 +106,10 @@ class Objects:
 
     def patch(self, kind, key, patch):
         with self.changed:
-            wanted = patch.get("metadata", {}).get("resourceVersion")
             item = self.get(kind, key)
+            if isinstance(patch, list):
+                return self.put(kind, apply_steps(item, patch))
+            wanted = patch.get("metadata", {}).get("resourceVersion")
             if wanted and wanted != item["metadata"]["resourceVersion"]:
                 raise Refused(409, "Conflict", "the object has been modified")
             return self.put(kind, merge(item, patch))

@@ -4,23 +4,21 @@
 import base64
 import contextlib
 import http.client
-import http.server
 import json
 import re
 import signal
 import socket
 import ssl
 import subprocess
-import threading
 import time
 
 import pytest
 
+from fake_api_server import ApiServer, apply_steps
 from world import BUILD, World
 
 HOST = "aliquot-webhook.aliquot-system.svc"
-SECRET = "/api/v1/namespaces/aliquot-system/secrets/aliquot-webhook-certificate"
-CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/aliquot"
+SECRET = "aliquot-system/aliquot-webhook-certificate"
 WAIT = 30
 
 
@@ -32,101 +30,32 @@ def wait_for(get, said):
     return value
 
 
-class Conflict(Exception):
-    pass
-
-
-class ApiServer(http.server.ThreadingHTTPServer):
-    """Two objects, their versions, and the two kinds of patches that are sent for them."""
-
-    daemon_threads = True
+class Cluster(ApiServer):
+    """An API server with the two objects that come with the webhook."""
 
     def __init__(self):
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.lock = threading.Lock()
-        self.version = 1
-        self.objects = {
-            SECRET: {"metadata": {"name": "aliquot-webhook-certificate", "resourceVersion": "1"}},
-            CONFIGURATION: {"metadata": {"name": "aliquot", "resourceVersion": "1"},
-                            "webhooks": [{"name": "a", "clientConfig": {}},
-                                         {"name": "b", "clientConfig": {"caBundle": "eA=="}}]}}
-        self.writes = []
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        super().__init__()
+        self.put_secret()
+        self.objects.put("mutatingwebhookconfigurations", {
+            "metadata": {"name": "aliquot"},
+            "webhooks": [{"name": "a", "clientConfig": {}},
+                         {"name": "b", "clientConfig": {"caBundle": "eA=="}}]})
 
-    def change(self, path, change):
-        with self.lock:
-            change(self.objects[path])
-            self.version += 1
-            self.objects[path]["metadata"]["resourceVersion"] = str(self.version)
+    def put_secret(self, **data):
+        space, name = SECRET.split("/")
+        self.objects.put("secrets", {"metadata": {"name": name, "namespace": space},
+                                     **({"data": data} if data else {})})
 
     def data(self, name):
-        with self.lock:
-            return base64.b64decode(self.objects[SECRET].get("data", {}).get(name, "")).decode()
-
-    def bundles(self):
-        with self.lock:
-            return [base64.b64decode(hook["clientConfig"].get("caBundle", "")).decode()
-                    for hook in self.objects[CONFIGURATION]["webhooks"]]
+        data = self.objects.get("secrets", SECRET).get("data", {})
+        return base64.b64decode(data.get(name, "")).decode()
 
     def are_told(self):
+        """Whether both webhooks have the authority."""
         authority = self.data("ca.crt")
-        return authority and self.bundles() == [authority] * 2
-
-
-def apply_json_patch(target, patch):
-    for step in patch:
-        *parents, last = step["path"].split("/")[1:]
-        at = target
-        for name in parents:
-            name = name.replace("~1", "/").replace("~0", "~")
-            at = at[int(name)] if isinstance(at, list) else at[name]
-        last = last.replace("~1", "/").replace("~0", "~")
-        if step["op"] == "test":
-            if at.get(last) != step["value"]:
-                raise Conflict
-        elif step["op"] == "add":
-            at[last] = step["value"]
-        else:
-            assert step["op"] == "remove"
-            del at[last]
-
-
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_):
-        pass
-
-    def answer(self, status, value):
-        body = json.dumps(value).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def do_GET(self):
-        with self.server.lock:
-            found = self.server.objects.get(self.path)
-        self.answer(200 if found else 404, found or {"kind": "Status", "message": "not found"})
-
-    def do_PATCH(self):
-        patch = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        is_merge = self.headers["Content-Type"] == "application/merge-patch+json"
-        wanted = patch["metadata"]["resourceVersion"] if is_merge else None
-        with self.server.lock:
-            target = self.server.objects[self.path]
-            if is_merge and wanted != target["metadata"]["resourceVersion"]:
-                self.answer(409, {"kind": "Status", "reason": "Conflict", "message": "changed"})
-                return
-        try:
-            self.server.change(self.path, lambda target: target.update(data=patch["data"])
-                               if is_merge else apply_json_patch(target, patch))
-        except Conflict:
-            self.answer(422, {"kind": "Status", "message": "changed"})
-            return
-        self.server.writes.append(self.path)
-        self.answer(200, self.server.objects[self.path])
+        hooks = self.objects.get("mutatingwebhookconfigurations", "aliquot")["webhooks"]
+        return authority and [base64.b64decode(hook["clientConfig"].get("caBundle", "")).decode()
+                              for hook in hooks] == [authority] * 2
 
 
 class Webhook:
@@ -136,7 +65,7 @@ class Webhook:
         self.log = world.folder / f"log{name}"
         config = world.folder / f"k8s{name}.toml"
         settings = {"listen": "127.0.0.1:0", "check": "0.1s", **settings}
-        config.write_text(f'[kubernetes]\nurl = "http://127.0.0.1:{api.server_port}"\ntoken = ""\n'
+        config.write_text(f'[kubernetes]\nurl = "{api.url}"\ntoken = ""\n'
                           f'namespace = "aliquot-system"\n[scheduler]\nlisten = "unix:{world.folder}/{name}.sock"'
                           '\nmetrics = "off"\n[webhook]\n'
                           + "".join(f"{key.replace('_', '-')} = {json.dumps(value)}\n"
@@ -160,8 +89,7 @@ class Webhook:
 
 @contextlib.contextmanager
 def running(**settings):
-    with World() as world, contextlib.closing(ApiServer()) as api:
-        api.close = lambda: (api.shutdown(), api.server_close())
+    with World() as world, Cluster() as api:
         webhook = Webhook(world, api, **settings)
         try:
             yield world, api, webhook
@@ -193,7 +121,7 @@ def review(connection, pod):
     response = json.loads(answer)["response"]
     assert status == 200 and response["uid"] == "1-2"
     if "patch" in response:
-        apply_json_patch(pod, json.loads(base64.b64decode(response["patch"])))
+        apply_steps(pod, json.loads(base64.b64decode(response["patch"])))
     return response
 
 
@@ -230,7 +158,8 @@ def test_certificate_is_kept_renewed_and_believed():
         first = api.data("ca.crt"), api.data("tls.crt")
         with connect(webhook, first[0]) as before:
             # somebody takes away whom the API server believes
-            api.change(CONFIGURATION, lambda target: target["webhooks"][0]["clientConfig"].clear())
+            api.objects.patch("mutatingwebhookconfigurations", "aliquot", [
+                {"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}])
             wait_for(api.are_told, webhook.said)
             assert api.data("ca.crt") == first[0]
             # another replica takes what is there, and with a longer life it is near its end
@@ -246,8 +175,8 @@ def test_certificate_is_kept_renewed_and_believed():
                 second.process.kill()
             assert review(before, pod({"alnair/vgpu-memory": "8"}))["allowed"]
         # what is no certificate is another's mistake
-        api.change(SECRET, lambda target: target.update(data={"tls.crt": "eA==", "ca.crt": "!"}))
-        wait_for(lambda: api.are_told() and api.data("ca.crt") != first[0], webhook.said)
+        api.put_secret(**{"tls.crt": "eA==", "ca.crt": "!"})
+        wait_for(lambda: api.data("ca.crt") not in ("", first[0]) and api.are_told(), webhook.said)
         wait_for(lambda: is_believed(webhook, api.data("ca.crt")), webhook.said)
 
 
@@ -271,7 +200,8 @@ def test_replicas_agree():
             serial = ssl.PEM_cert_to_DER_cert(api.data("tls.crt"))
             assert [shown(replica, api.data("ca.crt")) for replica in (webhook, *others)] == [
                 serial] * 4
-            assert api.writes.count(SECRET) == 1
+            assert [replica.said().count("made a certificate") for replica in
+                    (webhook, *others)].count(1) == 1
             for other in others:
                 other.stop()
         finally:
@@ -295,8 +225,8 @@ def test_what_is_no_review():
 
 def test_objects_that_are_missing_are_named():
     with running() as (_, api, webhook):
-        secret = api.objects.pop(SECRET)
+        api.objects.delete("secrets", SECRET)
         wait_for(lambda: "no Secret aliquot-webhook-certificate: apply the manifests"
                  in webhook.said(), webhook.said)
-        api.objects[SECRET] = secret
+        api.put_secret()
         wait_for(api.are_told, webhook.said)
