@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -112,12 +113,15 @@ static struct flock device_slot_lock(uint32_t client)
                            .l_len = 1 };
 }
 
-/* The number of the caller's pid namespace. */
-static uint32_t device_pid_namespace(void)
+/* Another number for each program that was started: containers have the same pids, and one after the
+ * other also the same number of a namespace.
+ */
+static uint64_t device_program_mark(void)
 {
-    struct stat st;
+    uint64_t mark;
 
-    return stat("/proc/self/ns/pid", &st) == 0 ? (uint32_t)st.st_ino : 0;
+    memcpy(&mark, (const void *)getauxval(AT_RANDOM), sizeof(mark));
+    return mark;
 }
 
 int sim_pid_of(const struct sim_card *card, int fd, uint32_t client)
@@ -127,7 +131,7 @@ int sim_pid_of(const struct sim_card *card, int fd, uint32_t client)
     if (!card->clients[client].pid)
         return 0;
     if (card->clients[client].pid == getpid()
-        && card->clients[client].pid_namespace == device_pid_namespace())
+        && card->clients[client].program_mark == device_program_mark())
         return getpid(); /* a process's own lock, taken through either library, is no obstacle */
     if (fcntl(fd, F_GETLK, &lock) < 0 || lock.l_type == F_UNLCK)
         return 0;
@@ -167,7 +171,7 @@ static struct sim_client *device_take_slot(struct sim_card *card, int fd)
             continue;
         client = &card->clients[i];
         client->pid = getpid();
-        client->pid_namespace = device_pid_namespace();
+        client->program_mark = device_program_mark();
     }
     sim_unlock(card);
     return client;

@@ -61,8 +61,8 @@ struct sim_use { /* by one client on one card */
 };
 
 struct sim_client {
-    int32_t pid;            /* as it counts itself; 0 = free */
-    uint32_t pid_namespace; /* in which it does */
+    int32_t pid;           /* as it counts itself; 0 = free */
+    uint64_t program_mark; /* tells it from others that count themselves so */
     struct sim_event events[SIM_EVENTS];
     struct sim_use uses[SIM_DEVICES_MAX];
 };
