@@ -5,9 +5,11 @@ import re
 
 import pytest
 
+from images import archive, folder
 from kube_api import Namespace
-from kube_gpu import GpuNode
+from kube_gpu import IMAGE, GpuNode
 from kubernetes import Kubernetes
+from python_image import python_layer
 
 
 @pytest.fixture(scope="session")
@@ -30,6 +32,11 @@ def gpus(kube):
         assert program.stop() == 0 and "Sanitizer" not in program.said(), program.said()
     for gpu in made:
         gpu.card.close()
+
+
+@pytest.fixture(scope="session")
+def python_image(kube):
+    kube.add_image(IMAGE, [python_layer(), archive([folder("tmp", mode=0o1777)])])
 
 
 @pytest.fixture

@@ -3,15 +3,11 @@
 
 import pytest
 
-from cluster import wait_for
 from gpu_cluster import CUDA
-from images import archive, folder
-from kube_api import container, shown
-from kube_gpu import slice_of
-from python_image import python_layer
+from kube_gpu import attempt, begin, python
 
-pytestmark = pytest.mark.timeout(3600)  # the first one builds a Kubernetes
-IMAGE = "docker.io/aliquot/python:1"
+# the first one builds a Kubernetes
+pytestmark = [pytest.mark.timeout(3600), pytest.mark.usefixtures("python_image")]
 NVML = """
 nvml = ctypes.CDLL("libnvidia-ml.so.1")
 def total_by_nvml():
@@ -21,28 +17,6 @@ def total_by_nvml():
     must(nvml.nvmlDeviceGetMemoryInfo(device, memory))
     return memory[0] >> 20
 """
-# Holds 1000 MiB; then tries as many as a line says, and says what came of it.
-HOLDS = """
-say("holds", alloc(1000), info()[1])
-import os
-while True:
-    try:
-        wanted = int(open("/tmp/wanted").read())
-        os.unlink("/tmp/wanted")
-        say(wanted, alloc(wanted))
-    except (OSError, ValueError):
-        time.sleep(0.05)
-"""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def image(kube):
-    kube.add_image(IMAGE, [python_layer(), archive([folder("tmp", mode=0o1777)])])
-
-
-def python(program, name="main", **limits):
-    return container('exec python3 -c "$MAIN"', name, IMAGE, slice_of(**limits),
-                     env=[{"name": "MAIN", "value": CUDA + program}])
 
 
 def test_a_program_sees_its_part_and_is_refused_more(pods, gpus):
@@ -76,31 +50,10 @@ other.kill()
     assert said == "0 2\n"
 
 
-def begin(pods, gpu, name="holds"):
-    pods.pod(name, python(HOLDS, memory=2, compute=50), nodeName=gpu.node.name)
-    wait_for(lambda: "holds" in log_of(pods, name), 60, lambda: shown(pods.get(name)))
-    assert log_of(pods, name) == "holds 0 2048\n", (gpu.card.show(), gpu.plugin.said())
-
-
-def log_of(pods, name):
-    """Or "" before there is one."""
-    return pods.log(name) if pods.get(name)["status"].get("phase") != "Pending" else ""
-
-
-def attempt(kube, pods, name, mib):
-    """What a program in the pod gets of so much more."""
-    kube.kubectl("exec", "-n", pods.name, name, "--", "sh", "-c",
-                 f"echo {mib} > /tmp/new; exec python3 -c 'import os; "
-                 "os.rename(\"/tmp/new\", \"/tmp/wanted\")'")
-    answer = wait_for(lambda: [line for line in log_of(pods, name).splitlines()
-                               if line.startswith(f"{mib} ")], 60, lambda: log_of(pods, name))
-    return int(answer[0].split()[1])
-
-
 @pytest.mark.parametrize("role", ["plugin", "keep"])
 def test_limits_hold_when_a_role_is_replaced_under_load(kube, pods, gpus, role):
     gpu = gpus[0]
-    begin(pods, gpu)
+    begin(pods, "holds", nodeName=gpu.node.name)
     program = gpu.node.components[role]
     program.kill()
     assert attempt(kube, pods, "holds", 1500) == 2

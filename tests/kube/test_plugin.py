@@ -1,42 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The device plugin with real kubelets: what pods get, and what outlives whom."""
 
-import grpc
 import pytest
 
 from cluster import wait_for
-from fake_kubelet import CLASSES, encode
 from gpu import LIBRARY
 from kube_api import container
-from kube_gpu import CARD_GIB, MEMORY, ROOM, slice_of
+from kube_gpu import CARD_GIB, MEMORY, ROOM, card_of, devices_of, slice_of
 
 pytestmark = pytest.mark.timeout(3600)  # the first one builds a Kubernetes
 STAYS = "sleep 600"
-
-
-def devices_of(gpu, pod):
-    """{container: {resource: ids}}, as the node's kubelet says by PodResources."""
-    path = gpu.node.path("/var/lib/kubelet/pod-resources/kubelet.sock")
-    with grpc.insecure_channel(f"unix:{path}") as channel:
-        listing = channel.unary_unary(
-            "/v1.PodResourcesLister/List", request_serializer=encode,
-            response_deserializer=CLASSES["ListPodResourcesResponse"].FromString)(
-                CLASSES["Empty"](), timeout=20)
-    shown = next(each for each in listing.pod_resources if each.name == pod)
-    found = {}
-    for each in shown.containers:
-        ids = found.setdefault(each.name, {})
-        for devices in each.devices:  # one entry for each NUMA node
-            ids.setdefault(devices.resource_name, []).extend(devices.device_ids)
-    return {name: {resource: sorted(some) for resource, some in ids.items()}
-            for name, ids in found.items()}
-
-
-def card_of(ids):
-    """The one card of all of a container's ids."""
-    cards = {id.rpartition("_")[0] for some in ids.values() for id in some}
-    assert len(cards) == 1, ids
-    return cards.pop()
 
 
 def options_of_mounts(text):
@@ -49,7 +22,7 @@ def test_a_pod_gets_its_part_of_one_card(pods, gpus):
     pods.pod("half", container(f"env; echo; cat /proc/self/mountinfo; {STAYS}",
                                limits=slice_of(8, 50)), nodeName=gpu.node.name)
     pods.wait_phase("half", "Running")
-    ids = devices_of(gpu, "half")["main"]
+    ids = devices_of(gpu.node, "half")["main"]
     assert {name: len(some) for name, some in ids.items()} == slice_of(8, 50)
     card = card_of(ids)
     assert card in gpu.cards
@@ -69,7 +42,7 @@ def test_each_of_three_containers_has_one_card(pods, gpus):
     pods.pod("three", *(container(STAYS, name, limits=limits) for name, limits in asked.items()),
              nodeName=gpu.node.name)
     pods.wait_phase("three", "Running")
-    given = devices_of(gpu, "three")
+    given = devices_of(gpu.node, "three")
     assert {name: {resource: len(ids) for resource, ids in some.items()}
             for name, some in given.items()} == asked
     assert card_of(given["a"]) != card_of(given["b"])
@@ -109,7 +82,7 @@ def test_a_killed_kubelet_finds_the_plugin_and_pods_go_on(pods, gpus):
     gpu = gpus[0]
     pods.pod("stays", container(STAYS, limits=slice_of(8, 50)), nodeName=gpu.node.name)
     before = running_of(pods.wait("stays", is_ready))
-    ids = devices_of(gpu, "stays")
+    ids = devices_of(gpu.node, "stays")
     kubelet = gpu.node.components["kubelet"]
     kubelet.kill()
     socket = gpu.node.path("/var/lib/kubelet/device-plugins/aliquot-memory.sock")
@@ -119,7 +92,7 @@ def test_a_killed_kubelet_finds_the_plugin_and_pods_go_on(pods, gpus):
     gpu.wait_room()
     pods.run("next", container("true", limits=slice_of(8, 60)), nodeName=gpu.node.name)
     assert running_of(pods.get("stays")) == before
-    assert devices_of(gpu, "stays") == ids
+    assert devices_of(gpu.node, "stays") == ids
 
 
 def test_a_killed_plugin_comes_back_and_pods_go_on(pods, gpus):

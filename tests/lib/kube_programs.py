@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs and images of a Kubernetes that tests run: Kubernetes itself is built from its Go module,
-images are made of what the machine has."""
+"""Programs and images of a Kubernetes that tests run: it is built from its Go module, images are made
+of what the machine has."""
 
 import functools
 import hashlib
@@ -104,7 +104,7 @@ def scheduler_layer():
 
 
 def packed_image(where, name, layers, **config):
-    """A tar file for 'ctr images import': 'layers' are tar files, 'config' the image's (Cmd=…)."""
+    """A tar file for 'ctr images import', of tar files; 'config' is the image's (Cmd=…)."""
     layout = Layout(where)
     layout.image(name, layers, how=None, **{"Env": ["PATH=/usr/local/bin:/usr/bin:/bin"], **config})
     layout.manifests[0]["annotations"]["io.containerd.image.name"] = name

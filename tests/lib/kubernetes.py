@@ -165,6 +165,7 @@ class Kubernetes(World):
                  f"--secure-port={PORT}", f"--cert-dir={self.keys}",
                  f"--tls-cert-file={self.keys}/api.crt",
                  f"--tls-private-key-file={self.keys}/api.key",
+                 f"--client-ca-file={self.keys}/ca.crt",
                  "--service-account-issuer=https://kubernetes.default.svc",
                  f"--service-account-key-file={self.keys}/sa.key",
                  f"--service-account-signing-key-file={self.keys}/sa.key",
@@ -201,8 +202,12 @@ class Kubernetes(World):
 
     def add_image(self, name, layers, **config):
         """On all nodes, under this full name."""
-        self.images[name] = packed_image(self.folder / f"image{len(self.images)}", name, layers,
-                                         **config)
+        self.add_packed_image(name, packed_image(self.folder / f"image{len(self.images)}", name,
+                                                 layers, **config))
+
+    def add_packed_image(self, name, packed):
+        """One that a tar file holds, with its own name."""
+        self.images[name] = packed
         for node in self.nodes:
             node.import_image(name)
 
