@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/json_load.h"
-#include "base/utf8.h"
 #include "k8s/quantity.h"
 #include "kube/object.h"
 

@@ -322,7 +322,7 @@ static bool selection_fits_empty(struct selection *selection, const struct pod *
     return selection_place(selection, POLICY_BIN_PACKING, pod, &copy, &choice);
 }
 
-/* The part that has no card of its own; the last if only all of them have no room together. */
+/* A part that no card has room for; NULL if only all of them have none together. */
 static const struct pod_part *selection_short_part(const struct pod *pod,
                                                    const struct node_cards *cards)
 {

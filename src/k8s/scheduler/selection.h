@@ -17,7 +17,7 @@ struct selection;
 int selection_new(struct selection **ret, struct aq_error *err);
 void selection_free(struct selection *selection);
 
-/* A selector compares with the largest card that there is. */
+/* Of the cards that there are: what selectors measure by. */
 void selection_set_largest(struct selection *selection, int32_t memory, int32_t compute);
 
 /* What selectors learn from: a pod has come, was placed, has left. */
@@ -30,18 +30,21 @@ struct placement_choice {
     uint32_t cards[POD_PARTS_MAX];
 };
 
-/* All parts of the pod on healthy cards, or none: false. The used amounts of the cards are as before
- * afterwards.
+/* All parts of the pod on healthy cards, or none: false. The used amounts of the cards are changed
+ * meanwhile, not in the end.
  */
 bool selection_place(struct selection *selection, enum card_policy policy, const struct pod *pod,
                      struct node_cards *cards, struct placement_choice *ret);
 
-/* Why there is no place, for people. True if there is none even on empty cards. */
+/* Why there is no place: for programs, and a text with numbers for people. NO_CARD and TOO_LARGE stay
+ * so whoever leaves.
+ */
 #define SELECTION_REASON_MAX 160
 enum selection_reason { REASON_NO_CARD, REASON_UNHEALTHY, REASON_TOO_LARGE, REASON_NO_ROOM };
 enum selection_reason selection_explain(struct selection *selection, const struct pod *pod,
                                         struct node_cards *cards, char ret[SELECTION_REASON_MAX]);
 
+/* Whether it has room for the part; take it, or with -1 give it back. */
 bool node_card_has(const struct node_card *card, const struct pod_part *part);
 void node_card_take(struct node_card *card, const struct pod_part *part, int sign);
 
