@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The extender of a kube-scheduler: nodes and pods of an API server in, nodes and cards out."""
 
+import concurrent.futures
 import contextlib
 import http.client
 import json
@@ -431,6 +432,18 @@ def test_binds_that_come_to_nothing():
         assert "not found" in it.bind(four, "m")
         metrics = it.metrics()
         assert (metrics["pods_bound_total"], metrics["bind_failures_total"]) == (2, 3)
+
+
+def test_the_end_while_a_bind_is_under_way():
+    one, two = pod("one", 8), pod("two", 8)
+    with running(node("n", card("n", 0)), one, two) as it:
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            it.api.delay = 3
+            binds = [pool.submit(it.bind, each, "n") for each in (one, two)]
+            wait_for(lambda: it.used() == (16, 0), "both are asked for")
+            it.stop()
+            assert [bind.result() for bind in binds] == ["the scheduler ends"] * 2
+        it.start()
 
 
 def test_preemption_makes_room_on_one_card():

@@ -278,6 +278,44 @@ static void test_truth_comes_before_promises(void **state)
     books_free(s.books);
 }
 
+/* One that was asked about and never seen, and one whose name another pod has by now. */
+static void test_pods_that_nobody_watches_go(void **state)
+{
+    static const uint32_t cards[] = { 0 };
+    struct scene s = { 0 };
+    struct book_pod *pod;
+    struct pod asked;
+
+    (void)state;
+    assert_int_equal(books_new(&s.books, &s.err), 0);
+    put_node(&s, "n", "");
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(
+            read_pod(POD("u", "") ",\"spec\":{\"containers\":[" ASK("c", "4", "0") "]}}", &asked),
+            0);
+        assert_int_equal(books_set_pod(s.books, &asked, false, &s.err), 0);
+        pod = books_find_pod(s.books, "u");
+        assert_int_equal(
+            books_assume(s.books, pod, books_find_node(s.books, "n"), cards, 100, &s.err), 0);
+        assert_used(&s, 4, 0);
+        books_expire(s.books, 99);
+        assert_used(&s, 4, 0);
+        if (i == 0) {
+            books_expire(s.books, 100);
+            assert_null(books_find_pod(s.books, "u"));
+        }
+    }
+    assert_int_equal(read_pod("{\"metadata\":{\"namespace\":\"n\",\"name\":\"u\",\"uid\":\"v\"},"
+                              "\"spec\":{\"containers\":[" ASK("c", "4", "0") "]}}",
+                              &asked),
+                     0);
+    assert_int_equal(books_set_pod(s.books, &asked, true, &s.err), 0);
+    assert_null(books_find_pod(s.books, "u"));
+    assert_non_null(books_find_pod(s.books, "v"));
+    assert_used(&s, 0, 0);
+    books_free(s.books);
+}
+
 static void test_assumptions(void **state)
 {
     static const uint32_t first[] = { 0 }, second[] = { 1 };
@@ -335,6 +373,7 @@ int main(void)
         cmocka_unit_test(test_placements_and_policies),
         cmocka_unit_test(test_annotations_of_nodes),
         cmocka_unit_test(test_truth_comes_before_promises),
+        cmocka_unit_test(test_pods_that_nobody_watches_go),
         cmocka_unit_test(test_assumptions),
     };
 
