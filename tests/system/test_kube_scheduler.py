@@ -480,6 +480,27 @@ def test_preemption_makes_room_on_one_card():
         assert it.used() == (94, 0)
 
 
+def test_room_that_was_made_for_a_pod_is_kept_for_it():
+    low = pod("low", 32, on="n", placement={"main": "GPU-n-0"})
+    high = pod("high", 32, priority=10)
+    high["status"]["nominatedNodeName"] = "n"
+    with running(node("n", card("n", 0), card("n", 1)), low, high,
+                 pod("other", 20, on="n", placement={"main": "GPU-n-1"})) as it:
+        assert it.used() == (52, 0)  # nobody has gone yet
+        it.api.objects.delete("pods", "team/low")
+        wait_for(lambda: it.metrics()["pods_placed"] == 1, "the pod is gone")
+        assert it.used() == (52, 0)  # it is held for the one that is nominated
+        assert it.schedule(pod("again", 32, priority=9))[0] is None
+        assert it.schedule(pod("small", 12))[0] == "n"
+        assert it.filter(pod("higher", 32, priority=11))["NodeNames"] == ["n"]
+        it.kill()
+        it.start()
+        it.wait_used(64, 0)
+        assert it.schedule(high) == ("n", {"main": "GPU-n-0"})
+        it.wait_used(64, 0)
+        assert it.metrics()["pods_waiting"] == 1  # again
+
+
 @pytest.mark.parametrize("old, new, says", [
     ("listen = \"127.0.0.1", "listen = \"0.0.0.0", "scheduler.listen"),
     ("policy = \"bin-packing", "policy = \"tetris", "scheduler.policy"),

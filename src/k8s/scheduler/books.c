@@ -128,10 +128,20 @@ static void books_move_pod(struct books *books, struct book_pod *pod, struct boo
     }
     if (node)
         books_changed_node(books, node);
-    if (node && !pod->is_counted) {
+    if (node && !pod->is_counted && !book_pod_is_nominated(pod)) {
         pod->is_counted = true;
         selection_note_placement(books->selection);
     }
+}
+
+/* Where it belongs if it is not assumed anywhere: where it is bound or nominated. */
+static int books_move_home(struct books *books, struct book_pod *pod)
+{
+    const char *name = pod->pod.node ? pod->pod.node : pod->pod.nominated;
+    struct book_node *home = name && !pod->pod.is_finished ? books_enter_node(books, name) : NULL;
+
+    books_move_pod(books, pod, home);
+    return home || !name || pod->pod.is_finished ? 0 : -ENOMEM;
 }
 
 static void books_drop_assumption(struct book_pod *pod)
@@ -177,26 +187,15 @@ static struct book_pod *books_new_pod(struct books *books, struct pod *from)
     return pod;
 }
 
-/* Where it belongs by what the watch says: where it is bound, else where it was assumed. */
+/* Where it belongs by what the watch says; else it stays where it is assumed. */
 static int books_settle_pod(struct books *books, struct book_pod *pod, bool has_ended,
                             struct aq_error *err)
 {
-    struct book_node *node = NULL;
-
-    if (pod->pod.is_finished) {
+    if (pod->pod.is_finished || pod->pod.node)
         books_drop_assumption(pod);
-        books_move_pod(books, pod, NULL);
-        if (has_ended && pod->is_counted)
-            selection_note_departure(books->selection);
-        return 0;
-    }
-    if (!pod->pod.node)
-        return 0;
-    if (!(node = books_enter_node(books, pod->pod.node)))
-        return aq_fail_oom(err);
-    books_drop_assumption(pod);
-    books_move_pod(books, pod, node);
-    return 0;
+    if (has_ended && pod->is_counted)
+        selection_note_departure(books->selection);
+    return pod->assumed_usec || books_move_home(books, pod) == 0 ? 0 : aq_fail_oom(err);
 }
 
 int books_set_pod(struct books *books, struct pod *pod, bool is_watched, struct aq_error *err)
@@ -265,7 +264,7 @@ void books_forget(struct books *books, struct book_pod *pod)
     if (!pod->assumed_usec)
         return;
     books_drop_assumption(pod);
-    books_move_pod(books, pod, NULL);
+    (void)books_move_home(books, pod);
 }
 
 void books_expire(struct books *books, int64_t now_usec)
@@ -285,6 +284,21 @@ void books_set_leaving(struct books *books, struct book_pod *pod, bool is_leavin
     pod->is_leaving = is_leaving;
     if (pod->node)
         reckon_node(books, pod->node);
+}
+
+void books_set_asking(struct books *books, struct book_node *node, const struct book_pod *asking,
+                      bool is_asking)
+{
+    if (!node->nominated)
+        return;
+    LIST_FOREACH(link, &node->pods) {
+        struct book_pod *pod = LIST_ENTRY(link, struct book_pod, link);
+
+        if (book_pod_is_nominated(pod)
+            && (pod == asking || pod->pod.priority < asking->pod.priority))
+            pod->is_leaving = is_asking;
+    }
+    reckon_node(books, node);
 }
 
 /* ---- sums ---- */
@@ -314,7 +328,7 @@ void books_get_sums(const struct books *books, struct books_sums *ret)
 
         ret->placed += pod->pod.node && pod->node;
         ret->assumed += pod->assumed_usec != 0;
-        ret->waiting += !pod->pod.is_finished && !pod->node;
+        ret->waiting += !pod->pod.is_finished && !pod->pod.node && !pod->assumed_usec;
     }
 }
 

@@ -7,7 +7,8 @@
  *  - the pod's placement says, if there is room, else
  *  - on the fullest card that has room: somewhere it will be.
  * What the kubelet has given to pods that are not known is held, too. So nothing is given twice, and
- * whoever starts anew has the same books. Pure: time is given. Not for threads.
+ * whoever starts anew has the same books. Where pods were evicted for another, which is nominated for
+ * the node, that holds what they leave against those of lower priority. Pure: time is given. Not for threads.
  */
 #ifndef AQ_K8S_SCHEDULER_BOOKS_H
 #define AQ_K8S_SCHEDULER_BOOKS_H
@@ -21,13 +22,14 @@ struct book_node {
     char *name;
     bool is_known; /* the API server has it; else only pods name it */
     struct node_cards cards;
-    struct list pods; /* that are bound to it, or assumed there */
+    struct list pods;   /* that are bound to it, assumed or nominated there */
+    uint32_t nominated; /* how many of them are that alone */
 };
 
 struct book_pod {
     struct pod pod;
     struct list link;       /* of the node's */
-    struct book_node *node; /* where it is bound or assumed; NULL = it waits, or has ended */
+    struct book_node *node; /* whose it is; NULL = it waits, or has ended */
     uint32_t *cards;       /* per part, of an assumption; NULL = none, or it has no room any more */
     int64_t assumed_usec;  /* an assumption ends at this time; 0 = there is none */
     bool is_assumed_bound; /* the API server has taken it, the watch has not said so yet */
@@ -78,6 +80,17 @@ void books_expire(struct books *books, int64_t now_usec);
 
 /* Say that it holds nothing, to ask what there would be room for without it; and take it back. */
 void books_set_leaving(struct books *books, struct book_pod *pod, bool is_leaving);
+/* Say that of the node's nominated pods this one, and those of lower priority, hold nothing; and take it
+ * back.
+ */
+void books_set_asking(struct books *books, struct book_node *node, const struct book_pod *asking,
+                      bool is_asking);
+
+/* It is neither bound nor assumed, but a node has room, or will have, for it alone. */
+static inline bool book_pod_is_nominated(const struct book_pod *pod)
+{
+    return !pod->pod.node && !pod->assumed_usec && pod->pod.nominated;
+}
 
 /* ---- sums ---- */
 

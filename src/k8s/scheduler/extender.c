@@ -12,7 +12,7 @@
 
 #define NODES_MAX 100000
 
-enum card_policy extender_policy(const struct extender *extender, const struct pod *pod)
+static enum card_policy extender_policy(const struct extender *extender, const struct pod *pod)
 {
     return pod->policy >= 0 ? (enum card_policy)pod->policy : extender->policy;
 }
@@ -57,6 +57,19 @@ static int extender_find_nodes(const json_t *question, const json_t **ret, struc
                    "there are no names of nodes: nodeCacheCapable of the extender must be true");
 }
 
+/* Where on the node the pod would lie. */
+bool extender_place(struct extender *extender, const struct book_pod *pod, struct book_node *node,
+                    struct placement_choice *ret)
+{
+    bool is_placed;
+
+    books_set_asking(extender->books, node, pod, true);
+    is_placed = selection_place(books_selection(extender->books),
+                                extender_policy(extender, &pod->pod), &pod->pod, &node->cards, ret);
+    books_set_asking(extender->books, node, pod, false);
+    return is_placed;
+}
+
 /* ---- filter ---- */
 
 /* What is found while the nodes are looked at. */
@@ -82,15 +95,13 @@ static void extender_refuse(struct extender *extender, struct filter *filter, co
 }
 
 static void extender_look(struct extender *extender, struct filter *filter, const char *name,
-                          const struct pod *pod)
+                          const struct book_pod *pod)
 {
     struct book_node *node = books_find_node(extender->books, name);
     struct placement_choice choice;
 
-    if (!node
-        || !selection_place(books_selection(extender->books), extender_policy(extender, pod), pod,
-                            &node->cards, &choice)) {
-        extender_refuse(extender, filter, name, node, pod);
+    if (!node || !extender_place(extender, pod, node, &choice)) {
+        extender_refuse(extender, filter, name, node, &pod->pod);
         return;
     }
     if (filter->best
@@ -139,7 +150,7 @@ static int extender_choose(struct extender *extender, struct filter *filter, str
     books_forget(extender->books, pod);
     json_array_foreach(nodes, i, name)
         if (json_is_string(name))
-            extender_look(extender, filter, json_string_value(name), &pod->pod);
+            extender_look(extender, filter, json_string_value(name), pod);
     if (!filter->best)
         return 0;
     extender->placed++;
@@ -187,8 +198,8 @@ struct scores {
     double low, high;
 };
 
-static void extender_score(struct extender *extender, const struct pod *pod, const json_t *nodes,
-                           struct scores *scores)
+static void extender_score(struct extender *extender, const struct book_pod *pod,
+                           const json_t *nodes, struct scores *scores)
 {
     const json_t *name;
     size_t i;
@@ -200,9 +211,7 @@ static void extender_score(struct extender *extender, const struct pod *pod, con
         struct placement_choice choice;
 
         scores->items[i] = -INFINITY;
-        if (!node
-            || !selection_place(books_selection(extender->books), extender_policy(extender, pod),
-                                pod, &node->cards, &choice))
+        if (!node || !extender_place(extender, pod, node, &choice))
             continue;
         scores->items[i] = choice.score;
         scores->low = fmin(scores->low, choice.score);
@@ -257,7 +266,7 @@ int extender_prioritize(struct extender *extender, const char *body, size_t len,
         r = aq_fail_oom(err);
     if (r == 0 && pod) {
         books_set_leaving(extender->books, pod, true); /* what it has been promised is its own */
-        extender_score(extender, &pod->pod, nodes, &scores);
+        extender_score(extender, pod, nodes, &scores);
         books_set_leaving(extender->books, pod, false);
     }
     if (r == 0)
@@ -302,8 +311,7 @@ static int extender_place_on(struct extender *extender, struct book_pod *pod,
     char reason[SELECTION_REASON_MAX];
 
     books_forget(extender->books, pod);
-    if (!selection_place(selection, extender_policy(extender, &pod->pod), &pod->pod, &node->cards,
-                         &choice)) {
+    if (!extender_place(extender, pod, node, &choice)) {
         extender->refused[selection_explain(selection, &pod->pod, &node->cards, reason)]++;
         return aq_fail(err, ENOSPC, "%s: %s", node->name, reason);
     }

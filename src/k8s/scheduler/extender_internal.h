@@ -14,6 +14,8 @@ int extender_load(const char *body, size_t len, json_t **ret, struct aq_error *e
 int extender_find_pod(struct extender *extender, const json_t *question, struct book_pod **ret,
                       struct aq_error *err);
 
-enum card_policy extender_policy(const struct extender *extender, const struct pod *pod);
+/* Where on the node the pod would lie; false if it has no place there. */
+bool extender_place(struct extender *extender, const struct book_pod *pod, struct book_node *node,
+                    struct placement_choice *ret);
 
 #endif

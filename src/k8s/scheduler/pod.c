@@ -184,26 +184,36 @@ static bool pod_has_ended(const json_t *object)
     return phase && (strcmp(phase, "Succeeded") == 0 || strcmp(phase, "Failed") == 0);
 }
 
+/* NULL if none is named. */
+static const char *pod_read_node(const json_t *object, const char *member)
+{
+    const char *name = json_string_value(json_object_get(object, member));
+
+    return name && name[0] && strlen(name) <= KUBE_NAME_MAX ? name : NULL;
+}
+
 static int pod_read_head(struct pod *pod, const json_t *object, struct aq_error *err)
 {
     const json_t *spec = json_object_get(object, "spec");
     const char *uid = json_string_value(
         json_object_get(json_object_get(object, "metadata"), "uid"));
-    const char *node = json_string_value(json_object_get(spec, "nodeName"));
+    const char *node = pod_read_node(spec, "nodeName");
+    const char *nominated = pod_read_node(json_object_get(object, "status"), "nominatedNodeName");
     json_int_t priority = json_integer_value(json_object_get(spec, "priority"));
     char key[KUBE_KEY_MAX + 1];
 
     if (!kube_object_key(object, key) || !uid || !uid[0] || strlen(uid) > KUBE_NAME_MAX)
         return aq_fail(err, EINVAL, "a pod without name or uid");
-    if (node && strlen(node) > KUBE_NAME_MAX)
-        return aq_fail(err, EINVAL, "a pod on a node without a name");
     pod->priority = (int32_t)AQ_MIN(AQ_MAX(priority, INT32_MIN), INT32_MAX);
     pod->policy = pod_read_policy(object);
     pod->is_finished = pod_has_ended(object);
     pod->key = strdup(key);
     pod->uid = strdup(uid);
-    pod->node = node && node[0] ? strdup(node) : NULL;
-    return pod->key && pod->uid && (pod->node || !node || !node[0]) ? 0 : aq_fail_oom(err);
+    pod->node = node ? strdup(node) : NULL;
+    pod->nominated = nominated && !node ? strdup(nominated) : NULL;
+    return pod->key && pod->uid && !pod->node == !node && !pod->nominated == !(nominated && !node)
+               ? 0
+               : aq_fail_oom(err);
 }
 
 /* Not more memory than it needs: there are many. */
@@ -231,6 +241,7 @@ static void pod_free_texts(struct pod *pod)
     free(pod->key);
     free(pod->uid);
     free(pod->node);
+    free(pod->nominated);
 }
 
 void pod_done(struct pod *pod)

@@ -36,6 +36,7 @@ struct pod_container {
 struct pod {
     char *key;        /* "namespace/name" */
     char *uid, *node; /* node NULL = not bound */
+    char *nominated;  /* where others are evicted for it; NULL = nowhere, or it is bound */
     struct pod_part *parts;
     struct pod_container *containers; /* that ask for anything, in the kubelet's order */
     uint32_t part_count, container_count;

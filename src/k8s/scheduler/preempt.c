@@ -70,14 +70,14 @@ static int preempt_leave(struct extender *extender, struct book_node *node, cons
 
 /* Also those that run with a lower priority. */
 static int preempt_leave_lower(struct extender *extender, struct book_node *node,
-                               const struct pod *pod, struct preempt_list *leaving)
+                               const struct book_pod *pod, struct preempt_list *leaving)
 {
     size_t from = leaving->count;
 
     LIST_FOREACH(link, &node->pods) {
         struct book_pod *other = LIST_ENTRY(link, struct book_pod, link);
 
-        if (other->pod.node && !other->is_leaving && other->pod.priority < pod->priority
+        if (other->pod.node && !other->is_leaving && other->pod.priority < pod->pod.priority
             && preempt_add(leaving, other) < 0)
             return -ENOMEM;
     }
@@ -90,17 +90,16 @@ static int preempt_leave_lower(struct extender *extender, struct book_node *node
 }
 
 static bool preempt_has_place(struct extender *extender, struct book_node *node,
-                              const struct pod *pod)
+                              const struct book_pod *pod)
 {
     struct placement_choice choice;
 
-    return selection_place(books_selection(extender->books), extender_policy(extender, pod), pod,
-                           &node->cards, &choice);
+    return extender_place(extender, pod, node, &choice);
 }
 
 /* Those from 'from' on stay, one after the other, if the pod has room all the same. */
-static void preempt_spare(struct extender *extender, struct book_node *node, const struct pod *pod,
-                          struct preempt_list *leaving, size_t from)
+static void preempt_spare(struct extender *extender, struct book_node *node,
+                          const struct book_pod *pod, struct preempt_list *leaving, size_t from)
 {
     size_t kept = from;
 
@@ -144,7 +143,7 @@ static void preempt_write_node(const struct preempt_list *leaving, size_t propos
 }
 
 /* One node of the question; it is left out of the answer where nothing helps. */
-static int preempt_node(struct extender *extender, const struct pod *pod, const char *name,
+static int preempt_node(struct extender *extender, const struct book_pod *pod, const char *name,
                         const json_t *victims, bool is_meta, struct jsonw *w)
 {
     struct book_node *node = books_find_node(extender->books, name);
@@ -182,7 +181,7 @@ static int preempt_nodes(struct extender *extender, const struct book_pod *pod,
     json_object_foreach(nodes, name, victims) {
         if (!pod)
             preempt_write_node(&none, 0, victims, is_meta, name, w);
-        else if (preempt_node(extender, &pod->pod, name, victims, is_meta, w) < 0)
+        else if (preempt_node(extender, pod, name, victims, is_meta, w) < 0)
             return -ENOMEM;
     }
     return 0;

@@ -75,14 +75,15 @@ static void reckon_assumed(struct book_node *node, struct book_pod *pod)
 }
 
 /* The fullest card that has room. */
-static uint32_t reckon_fullest(const struct book_node *node, const struct pod_part *part)
+static uint32_t reckon_fullest(const struct book_node *node, const struct pod_part *part,
+                               bool is_healthy)
 {
     uint32_t best = UINT32_MAX;
 
     for (uint32_t i = 0; i < node->cards.count; i++) {
         const struct node_card *card = &node->cards.cards[i], *other = &node->cards.cards[best];
 
-        if (node_card_has(card, part)
+        if (node_card_has(card, part) && (card->is_healthy || !is_healthy)
             && (best == UINT32_MAX
                 || card->memory - card->used_memory < other->memory - other->used_memory))
             best = i;
@@ -94,7 +95,25 @@ static void reckon_elsewhere(struct book_node *node, struct book_pod *pod)
 {
     for (uint32_t part = 0; part < pod->pod.part_count; part++)
         if (!reckon_is_held(pod, part))
-            reckon_try(node, pod, part, reckon_fullest(node, &pod->pod.parts[part]));
+            reckon_try(node, pod, part, reckon_fullest(node, &pod->pod.parts[part], false));
+}
+
+/* One for which others are evicted: as soon as there is room for all of it. */
+static void reckon_nominated(struct book_node *node, struct book_pod *pod)
+{
+    uint32_t cards[POD_PARTS_MAX], part = 0;
+
+    for (; part < pod->pod.part_count; part++) {
+        cards[part] = reckon_fullest(node, &pod->pod.parts[part], true);
+        if (cards[part] == UINT32_MAX)
+            break;
+        reckon_hold(node, pod, part, cards[part]);
+    }
+    if (part == pod->pod.part_count)
+        return;
+    while (part-- > 0)
+        node_card_take(&node->cards.cards[cards[part]], &pod->pod.parts[part], -1);
+    pod->held = 0;
 }
 
 /* Those whose place is known come first, those of which it is not known come last. */
@@ -108,17 +127,24 @@ static void reckon_pod(struct book_node *node, struct book_pod *pod, int round)
         reckon_assumed(node, pod);
     else if (round == 2 && is_bound)
         reckon_elsewhere(node, pod);
+    else if (round == 3 && book_pod_is_nominated(pod))
+        reckon_nominated(node, pod);
 }
 
 void reckon_node(const struct books *books, struct book_node *node)
 {
     for (uint32_t i = 0; i < node->cards.count; i++)
         node->cards.cards[i].used_memory = node->cards.cards[i].used_compute = 0;
-    LIST_FOREACH(link, &node->pods)
-        LIST_ENTRY(link, struct book_pod, link)->held = 0;
+    node->nominated = 0;
+    LIST_FOREACH(link, &node->pods) {
+        struct book_pod *pod = LIST_ENTRY(link, struct book_pod, link);
+
+        pod->held = 0;
+        node->nominated += book_pod_is_nominated(pod);
+    }
     for (uint32_t i = 0; i < node->cards.given_count; i++)
         reckon_given(books, node, &node->cards.given[i]);
-    for (int round = 0; round < 3; round++)
+    for (int round = 0; round < 4; round++)
         LIST_FOREACH(link, &node->pods) {
             struct book_pod *pod = LIST_ENTRY(link, struct book_pod, link);
 
