@@ -81,14 +81,15 @@ static uint32_t pod_read_units(const json_t *amounts, const char *resource)
     return (uint32_t)AQ_MIN(units, (uint64_t)UINT32_MAX);
 }
 
-static int pod_read_containers(const json_t *list, const struct settings *settings, struct pod *pod)
+static int pod_read_containers(const json_t *list, const struct settings *settings,
+                               struct node_pod *pod)
 {
     const json_t *object;
     size_t i;
 
     json_array_foreach(list, i, object) {
         const json_t *limits = json_object_get(json_object_get(object, "resources"), "limits");
-        struct pod_container container = {
+        struct node_container container = {
             .name = arena_strdup(&pod->arena, pod_text(object, "name")),
             .id = "",
             .memory = pod_read_units(limits, settings->memory_name),
@@ -107,13 +108,13 @@ static int pod_read_containers(const json_t *list, const struct settings *settin
     return 0;
 }
 
-static int pod_read_statuses(const json_t *list, struct pod *pod)
+static int pod_read_statuses(const json_t *list, struct node_pod *pod)
 {
     const json_t *object;
     size_t i;
 
     json_array_foreach(list, i, object) {
-        struct pod_container *container = (struct pod_container *)pod_container_by_name(
+        struct node_container *container = (struct node_container *)pod_container_by_name(
             pod, pod_text(object, "name"));
         const char *id = strstr(pod_text(object, "containerID"), "://");
 
@@ -130,14 +131,15 @@ static int pod_read_statuses(const json_t *list, struct pod *pod)
 }
 
 /* Annotations are anybody's: what is no name of a card or container is not there. */
-static void pod_read_placement(const char *text, struct pod *pod)
+static void pod_read_placement(const char *text, struct node_pod *pod)
 {
     json_t *cards = json_load_string(text, 0);
     const char *name;
     json_t *card;
 
     json_object_foreach(cards, name, card) {
-        struct pod_container *container = (struct pod_container *)pod_container_by_name(pod, name);
+        struct node_container *container = (struct node_container *)pod_container_by_name(pod,
+                                                                                          name);
         const char *id = json_string_value(card);
 
         if (container && id && strlen(id) <= DEVICE_CARD_MAX)
@@ -146,7 +148,7 @@ static void pod_read_placement(const char *text, struct pod *pod)
     json_decref(cards);
 }
 
-int pods_read(const json_t *object, const struct settings *settings, struct pod *ret,
+int pods_read(const json_t *object, const struct settings *settings, struct node_pod *ret,
               struct aq_error *err)
 {
     const json_t *meta = json_object_get(object, "metadata");
@@ -179,7 +181,7 @@ int pods_read(const json_t *object, const struct settings *settings, struct pod 
                         : 0;
 }
 
-const struct pod_container *pod_container_by_id(const struct pod *pod, const char *id)
+const struct node_container *pod_container_by_id(const struct node_pod *pod, const char *id)
 {
     for (size_t i = 0; i < pod->container_count; i++)
         if (strcmp(pod->containers[i].id, id) == 0)
@@ -187,7 +189,7 @@ const struct pod_container *pod_container_by_id(const struct pod *pod, const cha
     return NULL;
 }
 
-const struct pod_container *pod_container_by_name(const struct pod *pod, const char *name)
+const struct node_container *pod_container_by_name(const struct node_pod *pod, const char *name)
 {
     for (size_t i = 0; i < pod->container_count; i++)
         if (strcmp(pod->containers[i].name, name) == 0)
@@ -197,18 +199,18 @@ const struct pod_container *pod_container_by_name(const struct pod *pod, const c
 
 /* ---- all of them ---- */
 
-static void pod_free(struct pod *pod)
+static void pod_free(struct node_pod *pod)
 {
     if (!pod)
         return;
     arena_done(&pod->arena);
     free(pod);
 }
-AQ_DEFINE_CLEANUP(struct pod, pod_free)
+AQ_DEFINE_CLEANUP(struct node_pod, pod_free)
 
 static void pods_forget(struct pods *pods, const char *key)
 {
-    struct pod *pod = map_removes(&pods->uids, key);
+    struct node_pod *pod = map_removes(&pods->uids, key);
 
     if (!pod)
         return;
@@ -218,7 +220,7 @@ static void pods_forget(struct pods *pods, const char *key)
 
 static void pods_on_object(void *data, const char *key, const json_t *object)
 {
-    AQ_CLEANUP(pod_freep) struct pod *pod = calloc(1, sizeof(*pod));
+    AQ_CLEANUP(pod_freep) struct node_pod *pod = calloc(1, sizeof(*pod));
     struct pods *pods = data;
     struct aq_error err = { 0 };
     int r = pod ? pods_read(object, pods->settings, pod, &err) : aq_fail_oom(&err);
@@ -312,12 +314,12 @@ bool pods_are_known(const struct pods *pods)
     return pods->are_known;
 }
 
-const struct pod *pods_find(const struct pods *pods, const char *uid)
+const struct node_pod *pods_find(const struct pods *pods, const char *uid)
 {
     return map_gets(&pods->by_uid, uid);
 }
 
-const struct pod *pods_at(const struct pods *pods, size_t i)
+const struct node_pod *pods_at(const struct pods *pods, size_t i)
 {
     return i < pods->uids.count ? pods->uids.entries[i].value : NULL;
 }

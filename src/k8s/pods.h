@@ -23,7 +23,7 @@ bool pod_is_uid(const char *text, size_t len) AQ_UNTRUSTED;
 bool pod_is_container_id(const char *text, size_t len) AQ_UNTRUSTED;
 bool pod_is_container_name(const char *text) AQ_UNTRUSTED;
 
-struct pod_container {
+struct node_container {
     const char *name;
     const char *id; /* its runtime's, without "containerd://"; "" = not yet */
     bool is_running;
@@ -31,12 +31,12 @@ struct pod_container {
     char card[DEVICE_CARD_MAX + 1]; /* that the scheduler has named for it; "" = none */
 };
 
-struct pod {
+struct node_pod {
     const char *uid, *namespace, *name;
-    uint64_t bound;                   /* when, as the scheduler says; 0 = it does not */
-    bool is_over;                     /* all of its containers have ended for good */
-    bool is_asking;                   /* a container asks for memory of a card */
-    struct pod_container *containers; /* also those that run before the others */
+    uint64_t bound;                    /* when, as the scheduler says; 0 = it does not */
+    bool is_over;                      /* all of its containers have ended for good */
+    bool is_asking;                    /* a container asks for memory of a card */
+    struct node_container *containers; /* also those that run before the others */
     size_t container_count;
     struct arena arena; /* owns the texts and the list */
 };
@@ -53,15 +53,15 @@ void pods_free(struct pods *pods);
 bool pods_are_known(const struct pods *pods);
 
 /* NULL if there is none. Good until the loop runs again. */
-const struct pod *pods_find(const struct pods *pods, const char *uid);
+const struct node_pod *pods_find(const struct pods *pods, const char *uid);
 /* for (size_t i = 0; (pod = pods_at(pods, i)); i++) */
-const struct pod *pods_at(const struct pods *pods, size_t i);
+const struct node_pod *pods_at(const struct pods *pods, size_t i);
 
-const struct pod_container *pod_container_by_id(const struct pod *pod, const char *id);
-const struct pod_container *pod_container_by_name(const struct pod *pod, const char *name);
+const struct node_container *pod_container_by_id(const struct node_pod *pod, const char *id);
+const struct node_container *pod_container_by_name(const struct node_pod *pod, const char *name);
 
 /* Read an object of the API server; zero-initialise. -EPROTO for what cannot be a pod, -ENOMEM. */
-int pods_read(const json_t *object, const struct settings *settings, struct pod *ret,
+int pods_read(const json_t *object, const struct settings *settings, struct node_pod *ret,
               struct aq_error *err) AQ_UNTRUSTED;
 
 #endif

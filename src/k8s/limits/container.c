@@ -53,7 +53,7 @@ static const struct accel_device *container_device(const struct accel *accel, co
 /* A card has a whole number of units and may have a little less memory than that: who has the last one
  * has what there is of it.
  */
-static uint64_t container_memory(const struct device_part *part, uint64_t unit, uint64_t card_bytes)
+static uint64_t container_memory(const struct given_part *part, uint64_t unit, uint64_t card_bytes)
 {
     uint64_t bytes = part->memory * unit, end = (part->last + 1) * unit;
     uint64_t missing = end > card_bytes ? end - card_bytes : 0;
@@ -61,7 +61,7 @@ static uint64_t container_memory(const struct device_part *part, uint64_t unit, 
     return bytes > missing ? bytes - missing : 0;
 }
 
-static int container_grant(const struct limits *limits, const struct device_part *part,
+static int container_grant(const struct limits *limits, const struct given_part *part,
                            struct gpu_grant *ret, struct aq_error *err)
 {
     const struct accel_device *device = container_device(limits->conf.accel, part->card);
@@ -84,7 +84,7 @@ static int container_grant(const struct limits *limits, const struct device_part
                : aq_fail(err, EINVAL, "card %s has an id that is no UUID of a GPU", part->card);
 }
 
-static int container_make_region(struct container *container, const struct pod *pod,
+static int container_make_region(struct container *container, const struct node_pod *pod,
                                  const struct device_holder *holder, struct aq_error *err)
 {
     struct gpu_region_host **ret = &container->slice.region;
@@ -218,7 +218,7 @@ static int container_begin(struct container *container, struct aq_error *err)
     return 0;
 }
 
-int container_make(struct limits *limits, const struct pod *pod, const char *name,
+int container_make(struct limits *limits, const struct node_pod *pod, const char *name,
                    const struct device_holder *holder, struct container **ret, struct aq_error *err)
 {
     AQ_CLEANUP(container_leavep) struct container *container = container_alloc(limits, pod->uid,
@@ -309,8 +309,8 @@ int container_adopt(struct limits *limits, const char *key, const char *text, in
 static bool container_is_over(const struct container *container)
 {
     const struct pods *pods = container->limits->pods;
-    const struct pod *pod = pods_find(pods, container->pod);
-    const struct pod_container *of = pod ? pod_container_by_name(pod, container->name) : NULL;
+    const struct node_pod *pod = pods_find(pods, container->pod);
+    const struct node_container *of = pod ? pod_container_by_name(pod, container->name) : NULL;
 
     return pods_are_known(pods) && gpu_region_host_count(container->slice.region) == 0
            && (!of || pod->is_over || !of->is_running);

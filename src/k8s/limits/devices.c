@@ -32,10 +32,10 @@ void device_list_done(struct device_list *list)
 
 /* ---- one container ---- */
 
-static struct device_part *devices_part_of(struct device_list *list, struct device_holder *holder,
-                                           const char *card, size_t len)
+static struct given_part *devices_part_of(struct device_list *list, struct device_holder *holder,
+                                          const char *card, size_t len)
 {
-    struct device_part part = { .card = "" };
+    struct given_part part = { .card = "" };
 
     for (size_t i = 0; i < holder->part_count; i++)
         if (strlen(holder->parts[i].card) == len && memcmp(holder->parts[i].card, card, len) == 0)
@@ -49,7 +49,7 @@ static struct device_part *devices_part_of(struct device_list *list, struct devi
 static int devices_add_id(struct device_list *list, struct device_holder *holder, bool is_memory,
                           const char *id)
 {
-    struct device_part *part;
+    struct given_part *part;
     uint32_t unit;
     size_t len;
 

@@ -13,7 +13,7 @@
 #include "k8s/device_id.h"
 #include "k8s/settings.h"
 
-struct device_part {
+struct given_part {
     char card[DEVICE_CARD_MAX + 1];
     uint32_t memory, compute; /* units of it */
     uint32_t last;            /* the highest number among those of memory */
@@ -23,7 +23,7 @@ struct device_holder {
     const char *uid;             /* of the pod; NULL where only its name is known ... */
     const char *namespace, *pod; /* ... else these are NULL */
     const char *container;
-    struct device_part *parts;
+    struct given_part *parts;
     size_t part_count;
 };
 

@@ -33,10 +33,10 @@ bool identity_of_peer(const struct limits *limits, int socket, struct cgroup_nam
     return pidfd >= 0 && identity_of_pid(limits, pid, ret) && poll(&ended, 1, 0) == 0;
 }
 
-const struct pod_container *identity_container(const struct pod *pod,
-                                               const struct cgroup_name *name)
+const struct node_container *identity_container(const struct node_pod *pod,
+                                                const struct cgroup_name *name)
 {
-    const struct pod_container *known = pod_container_by_id(pod, name->container), *only = NULL;
+    const struct node_container *known = pod_container_by_id(pod, name->container), *only = NULL;
 
     if (known)
         return known;

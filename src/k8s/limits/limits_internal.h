@@ -64,7 +64,7 @@ struct container *container_find_by_id(const struct limits *limits, const struct
 /* A slice of what the kubelet gave; its old one if that was found among the lost. -ENODEV for a card that is not there, -EINVAL for nothing, errors
  * of gpu_region_host_new().
  */
-int container_make(struct limits *limits, const struct pod *pod, const char *name,
+int container_make(struct limits *limits, const struct node_pod *pod, const char *name,
                    const struct device_holder *holder, struct container **ret,
                    struct aq_error *err);
 /* One that was kept; takes the files. -EPROTO for a key or text that is none of ours. */
@@ -87,7 +87,7 @@ void containers_sweep_files(const struct limits *limits);
 /* Find processes of containers whose slices are not known. */
 void recover_find(struct limits *limits);
 /* The region that one of them has mapped, with these grants. -ENOENT: there is none. */
-int recover_region(const struct limits *limits, const struct pod *pod, const char *name,
+int recover_region(const struct limits *limits, const struct node_pod *pod, const char *name,
                    const struct gpu_grant *grants, size_t count, const char *allocs_path,
                    struct gpu_region_host **ret);
 
@@ -97,8 +97,8 @@ int recover_region(const struct limits *limits, const struct pod *pod, const cha
 bool identity_of_pid(const struct limits *limits, pid_t pid, struct cgroup_name *ret);
 bool identity_of_peer(const struct limits *limits, int socket, struct cgroup_name *ret);
 /* Which container of its pod it is: by its id, or where only one can be meant. NULL: not known yet. */
-const struct pod_container *identity_container(const struct pod *pod,
-                                               const struct cgroup_name *name);
+const struct node_container *identity_container(const struct node_pod *pod,
+                                                const struct cgroup_name *name);
 
 /* ---- server.c: the socket ---- */
 

@@ -99,12 +99,12 @@ static int recover_adopt(pid_t pid, const struct gpu_grant *grants, size_t count
     return r;
 }
 
-int recover_region(const struct limits *limits, const struct pod *pod, const char *name,
+int recover_region(const struct limits *limits, const struct node_pod *pod, const char *name,
                    const struct gpu_grant *grants, size_t count, const char *allocs_path,
                    struct gpu_region_host **ret)
 {
     for (size_t i = 0; i < limits->lost_count; i++) {
-        const struct pod_container *of;
+        const struct node_container *of;
         struct aq_error err = { 0 };
 
         if (strcmp(limits->lost[i].name.pod, pod->uid) != 0)

@@ -104,8 +104,8 @@ static void server_answer(struct peer *peer, struct container *container)
 static void server_ask(struct limits_server *server);
 
 /* Its container has no slice yet. 'list' NULL: the kubelet has to be asked first. */
-static void server_make(struct peer *peer, const struct pod *pod, const struct pod_container *of,
-                        const struct device_list *list)
+static void server_make(struct peer *peer, const struct node_pod *pod,
+                        const struct node_container *of, const struct device_list *list)
 {
     struct container *container = NULL;
     struct aq_error err = { 0 };
@@ -129,8 +129,8 @@ static void server_decide(struct peer *peer, const struct device_list *list)
     struct limits *limits = peer->server->limits;
     bool is_late = clock_monotonic_usec() - peer->since_usec > WAITING_USEC;
     struct container *container = container_find_by_id(limits, &peer->name);
-    const struct pod *pod = pods_find(limits->pods, peer->name.pod);
-    const struct pod_container *of = pod ? identity_container(pod, &peer->name) : NULL;
+    const struct node_pod *pod = pods_find(limits->pods, peer->name.pod);
+    const struct node_container *of = pod ? identity_container(pod, &peer->name) : NULL;
 
     if (!container && of)
         container = container_find(limits, pod->uid, of->name);
@@ -166,8 +166,8 @@ static void server_make_lost(struct limits *limits, const struct device_list *li
 {
     for (size_t i = 0; i < limits->lost_count; i++) {
         const struct cgroup_name *name = &limits->lost[i].name;
-        const struct pod *pod = pods_find(limits->pods, name->pod);
-        const struct pod_container *of = pod ? identity_container(pod, name) : NULL;
+        const struct node_pod *pod = pods_find(limits->pods, name->pod);
+        const struct node_container *of = pod ? identity_container(pod, name) : NULL;
         const struct device_holder *holder = of ? device_list_find(list, pod->uid, pod->namespace,
                                                                    pod->name, of->name)
                                                 : NULL;

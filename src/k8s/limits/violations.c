@@ -107,8 +107,8 @@ bool violations_owns(void *data, const struct slice *slice, pid_t pid)
     const struct limits *limits = data;
     const struct container *container = AQ_CONTAINER_OF(slice, const struct container, slice);
     const struct cgroup_name *name = violations_name_of(limits->violations, pid);
-    const struct pod *pod;
-    const struct pod_container *of;
+    const struct node_pod *pod;
+    const struct node_container *of;
 
     if (!name || strcmp(name->pod, container->pod) != 0)
         return false;
@@ -145,8 +145,8 @@ static void violations_look_at(struct violations *violations, const struct user 
                                uint64_t bytes)
 {
     const struct limits *limits = violations->limits;
-    const struct pod *pod = user->name.pod[0] ? pods_find(limits->pods, user->name.pod) : NULL;
-    const struct pod_container *of = pod ? identity_container(pod, &user->name) : NULL;
+    const struct node_pod *pod = user->name.pod[0] ? pods_find(limits->pods, user->name.pod) : NULL;
+    const struct node_container *of = pod ? identity_container(pod, &user->name) : NULL;
     AQ_CLEANUP(aq_freep) char *what = NULL;
     struct culprit who;
 
@@ -226,7 +226,7 @@ void violations_set_needed(struct violations *violations)
 {
     const struct limits *limits = violations->limits;
     bool is_needed = false;
-    const struct pod *pod;
+    const struct node_pod *pod;
 
     for (size_t i = 0; !is_needed && (pod = pods_at(limits->pods, i)); i++)
         is_needed = pod->is_asking && !pod->is_over;

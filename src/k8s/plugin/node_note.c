@@ -67,8 +67,8 @@ static void node_note_write_cards(const struct cards *cards, struct jsonw *w)
     jsonw_array_end(w);
 }
 
-static void node_note_tell_other_card(struct node_note *note, const struct pod *pod,
-                                      const struct pod_container *of, const char *card)
+static void node_note_tell_other_card(struct node_note *note, const struct node_pod *pod,
+                                      const struct node_container *of, const char *card)
 {
     AQ_CLEANUP(aq_freep) char *key = aq_format("%s/%s", pod->uid, of->name);
     AQ_CLEANUP(aq_freep) char *text = aq_format(
@@ -87,12 +87,12 @@ static void node_note_tell_other_card(struct node_note *note, const struct pod *
     events_tell(limits_events(note->plugin->limits), &event);
 }
 
-static void node_note_write_container(struct node_note *note, const struct pod *pod,
-                                      const struct pod_container *of,
+static void node_note_write_container(struct node_note *note, const struct node_pod *pod,
+                                      const struct node_container *of,
                                       const struct device_holder *holder, struct jsonw *w)
 {
     for (size_t i = 0; i < holder->part_count; i++) {
-        const struct device_part *part = &holder->parts[i];
+        const struct given_part *part = &holder->parts[i];
 
         jsonw_object_begin(w);
         jsonw_member_str(w, "pod", pod->uid);
@@ -111,7 +111,7 @@ static void node_note_write(struct node_note *note, const struct device_list *li
 {
     const struct pods *pods = limits_pods(note->plugin->limits);
     struct jsonw w = jsonw_make(out);
-    const struct pod *pod;
+    const struct node_pod *pod;
 
     jsonw_object_begin(&w);
     node_note_write_cards(&note->plugin->placement.cards, &w);

@@ -9,7 +9,8 @@
 #define PICKED_MSEC 10000 /* then it was not admitted, and is waited for again */
 #define PICKED_MAX 1024
 
-static void wanted_key(const struct pod *pod, const struct pod_container *of, char ret[KEY_SIZE])
+static void wanted_key(const struct node_pod *pod, const struct node_container *of,
+                       char ret[KEY_SIZE])
 {
     (void)snprintf(ret, KEY_SIZE, "%s/%s", pod->uid, of->name);
 }
@@ -22,7 +23,7 @@ void wanted_done(struct wanted *wanted)
 
 void wanted_set_held(struct wanted *wanted, const struct pods *pods, const struct device_list *list)
 {
-    const struct pod *pod;
+    const struct node_pod *pod;
     char key[KEY_SIZE];
 
     map_done(&wanted->held);
@@ -36,8 +37,8 @@ void wanted_set_held(struct wanted *wanted, const struct pods *pods, const struc
             }
 }
 
-static bool wanted_is_waiting(const struct wanted *wanted, const struct pod *pod,
-                              const struct pod_container *of, int64_t now_usec)
+static bool wanted_is_waiting(const struct wanted *wanted, const struct node_pod *pod,
+                              const struct node_container *of, int64_t now_usec)
 {
     char key[KEY_SIZE];
     uintptr_t picked;
@@ -48,13 +49,13 @@ static bool wanted_is_waiting(const struct wanted *wanted, const struct pod *pod
            && (!picked || (uintptr_t)(now_usec / 1000) - picked > PICKED_MSEC);
 }
 
-static uint32_t wanted_units(const struct pod_container *of, enum resource_kind kind)
+static uint32_t wanted_units(const struct node_container *of, enum resource_kind kind)
 {
     return kind == RESOURCE_MEMORY ? of->memory : of->compute;
 }
 
-static void wanted_pick(struct wanted *wanted, const struct pod *pod,
-                        const struct pod_container *of, enum resource_kind kind, int64_t now_usec)
+static void wanted_pick(struct wanted *wanted, const struct node_pod *pod,
+                        const struct node_container *of, enum resource_kind kind, int64_t now_usec)
 {
     char key[KEY_SIZE];
 
@@ -70,8 +71,8 @@ static void wanted_pick(struct wanted *wanted, const struct pod *pod,
 const char *wanted_card(struct wanted *wanted, const struct pods *pods, enum resource_kind kind,
                         uint32_t size, int64_t now_usec)
 {
-    const struct pod_container *best = NULL;
-    const struct pod *of_pod = NULL, *pod;
+    const struct node_container *best = NULL;
+    const struct node_pod *of_pod = NULL, *pod;
     bool is_second = kind != wanted->kind && wanted->other == size;
 
     wanted->other = 0;
@@ -79,7 +80,7 @@ const char *wanted_card(struct wanted *wanted, const struct pods *pods, enum res
         return NULL;
     for (size_t i = 0; (pod = pods_at(pods, i)); i++)
         for (size_t k = 0; k < pod->container_count; k++) {
-            const struct pod_container *of = &pod->containers[k];
+            const struct node_container *of = &pod->containers[k];
 
             if (wanted_units(of, kind) == size && wanted_is_waiting(wanted, pod, of, now_usec)
                 && (!best || pod->bound < of_pod->bound)) {

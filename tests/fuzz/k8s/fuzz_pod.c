@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *text = strndup((const char *)data, size);
     json_t *object = json_load_text(text, strlen(text), 0, NULL);
     struct device_list list = { .items = NULL };
-    struct pod pod = { .uid = NULL };
+    struct node_pod pod = { .uid = NULL };
 
     if (object && pods_read(object, &settings, &pod, NULL) == 0) {
         if (!pod_is_uid(pod.uid, strlen(pod.uid)))
