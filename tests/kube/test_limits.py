@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs in pods see their part of a card and get no more, whatever is replaced meanwhile."""
 
+import base64
+import zlib
+
 import pytest
 
-from gpu_cluster import CUDA
+from gpu_cluster import CHEAT, CUDA
 from kube_gpu import attempt, begin, python
+from world import BUILD
 
 # the first one builds a Kubernetes
 pytestmark = [pytest.mark.timeout(3600), pytest.mark.usefixtures("python_image")]
@@ -48,6 +52,21 @@ say(other.stdout.readline().decode().strip(), alloc(1000))
 other.kill()
 """, memory=2), nodeName=gpus[1].node.name)
     assert said == "0 2\n"
+
+
+def test_a_program_past_its_limit_is_told_on_its_pod(pods, gpus):
+    """The driver's own list says who has memory; nothing of the pod can change that."""
+    bypass = (BUILD / "tests" / "gpu" / "gpu-bypass").read_bytes()
+    cheat = python(CHEAT.replace("/home/work/", "/tmp/") + """
+while True:
+    say(cheat("elf-walk").returncode)
+""", memory=1)
+    cheat["env"].append({"name": "BYPASS",
+                         "value": base64.b64encode(zlib.compress(bypass)).decode()})
+    honest = python('say(alloc(500))\ntime.sleep(600)', "other", memory=1)
+    pods.pod("cheats", cheat, honest, nodeName=gpus[0].node.name)
+    pods.wait_event("cheats", "AliquotLimitNotActive", "container main: process")
+    assert "container other" not in str(pods.events("cheats"))
 
 
 @pytest.mark.parametrize("role", ["plugin", "keep"])
