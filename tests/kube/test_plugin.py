@@ -10,6 +10,7 @@ from kube_gpu import CARD_GIB, MEMORY, ROOM, card_of, devices_of, slice_of
 
 pytestmark = pytest.mark.timeout(3600)  # the first one builds a Kubernetes
 STAYS = "sleep 600"
+KNOWN = "the kubelet knows "  # of the plugin's log, for each resource
 
 
 def options_of_mounts(text):
@@ -85,10 +86,9 @@ def test_a_killed_kubelet_finds_the_plugin_and_pods_go_on(pods, gpus):
     ids = devices_of(gpu.node, "stays")
     kubelet = gpu.node.components["kubelet"]
     kubelet.kill()
-    socket = gpu.node.path("/var/lib/kubelet/device-plugins/aliquot-memory.sock")
-    made = socket.stat().st_ctime_ns
+    known = gpu.plugin.said().count(KNOWN)
     kubelet.start()
-    wait_for(lambda: socket.exists() and socket.stat().st_ctime_ns != made, 60, gpu.plugin.said)
+    wait_for(lambda: gpu.plugin.said().count(KNOWN) == known + len(ROOM), 60, gpu.plugin.said)
     gpu.wait_room()
     pods.run("next", container("true", limits=slice_of(8, 60)), nodeName=gpu.node.name)
     assert running_of(pods.get("stays")) == before

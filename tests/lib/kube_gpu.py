@@ -62,6 +62,7 @@ class GpuNode:
 
     def __init__(self, node, version="12.8"):
         self.node = node
+        wait_for(lambda: not any(map(node.allocatable, ROOM)), 60, "an earlier plugin to go")
         first = CARDS_OF_NODE * (node.number - 1)
         self.cards = [DEVICE % number for number in range(first, first + CARDS_OF_NODE)]
         self.card = Card(version, within=node.folder, processors=80, memory=f"{CARD_GIB}G",

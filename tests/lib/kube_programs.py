@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs and images of a Kubernetes that tests run: it is built from its Go module, images are made
+"""Programs and images of a Kubernetes that tests run: its own, built from its Go module, and images
 of what the machine has."""
 
 import functools
