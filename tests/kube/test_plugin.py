@@ -20,7 +20,8 @@ def options_of_mounts(text):
 
 def test_a_pod_gets_its_part_of_one_card(pods, gpus):
     gpu = gpus[0]
-    pods.pod("half", container(f"env; echo; cat /proc/self/mountinfo; {STAYS}",
+    pods.pod("half", container(f"env; echo; cat /proc/self/mountinfo > /tmp/mounts; "
+                               f"cat /tmp/mounts; {STAYS}",
                                limits=slice_of(8, 50)), nodeName=gpu.node.name)
     pods.wait_phase("half", "Running")
     ids = devices_of(gpu.node, "half")["main"]
@@ -28,6 +29,7 @@ def test_a_pod_gets_its_part_of_one_card(pods, gpus):
     card = card_of(ids)
     assert card in gpu.cards
 
+    wait_for(lambda: "/run/aliquot" in pods.log("half"), 60, lambda: pods.log("half"))
     env, _, mounts = pods.log("half").partition("\n\n")
     assert f"BACKENDAI_MOCK_CUDA_DEVICES={card}" in env.splitlines()
     mounts = options_of_mounts(mounts)
