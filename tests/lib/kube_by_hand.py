@@ -54,7 +54,7 @@ class ByHand(Kubernetes):
         config = self.folder / "k8s.toml"
         config.write_text(f'[kubernetes]\nurl = "https://{BRIDGE}:{PORT}"\n'
                           f'token = "{self.keys}/admin.token"\nca = "{self.keys}/ca.crt"\n'
-                          f'[scheduler]\nmetrics = "off"\n')
+                          f'[scheduler]\nmetrics = "off"\n[webhook]\nlisten = "off"\n')
         self.add("extender", extender, "--config", config, "scheduler")
         self.wait(lambda: "all is known" in self.components["extender"].said())
 
