@@ -86,7 +86,7 @@ static int filling_write(const struct filling *f, const char *line, size_t len)
 static int filling_line(struct filling *f, const char *line, size_t len)
 {
     const char *value, *end;
-    size_t value_len;
+    size_t value_len = 0;
 
     if (len == strlen(END) && strncmp(line, END, len) == 0) {
         f->is_left_out = false;
