@@ -29,7 +29,7 @@ struct violations {
     struct limits *limits;
     struct user *users;
     size_t user_count, user_cap;
-    struct map told; /* "POD/ID/REASON" */
+    struct map told; /* "POD/ID/REASON/IS_BREACH" */
     pid_t hidden_pid;
     unsigned hidden_looks;
     bool is_hidden_told;
@@ -44,7 +44,7 @@ struct culprit {
 static void violations_tell(struct violations *violations, const struct culprit *who,
                             const char *reason, const char *text, bool is_breach)
 {
-    AQ_CLEANUP(aq_freep) char *key = aq_format("%s/%s/%s", who->uid, who->id, reason);
+    AQ_CLEANUP(aq_freep) char *key = aq_format("%s/%s/%s/%d", who->uid, who->id, reason, is_breach);
     struct limits *limits = violations->limits;
     const struct event event = { .reason = reason,
                                  .text = text,
