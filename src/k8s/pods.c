@@ -12,6 +12,7 @@
 #include "base/map.h"
 #include "base/strbuf.h"
 #include "http/url.h"
+#include "k8s/quantity.h"
 #include "kube/watch.h"
 
 #define CONTAINERS_MAX 256 /* of a pod */
@@ -67,18 +68,14 @@ static const char *pod_text(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-/* A number of units, which the API server shows as text. */
+/* A number of units: the API server shows 1000 as "1k". */
 static uint32_t pod_read_units(const json_t *amounts, const char *resource)
 {
-    const json_t *value = json_object_get(amounts, resource);
-    const char *text = json_string_value(value);
-    uint64_t units = 0;
+    int64_t units;
 
-    if (json_is_integer(value) && json_integer_value(value) > 0)
-        units = (uint64_t)json_integer_value(value);
-    else if (text && text[0] && strspn(text, "0123456789") == strlen(text) && strlen(text) < 10)
-        units = strtoull(text, NULL, 10);
-    return (uint32_t)AQ_MIN(units, (uint64_t)UINT32_MAX);
+    return quantity_read(json_object_get(amounts, resource), &units)
+               ? (uint32_t)AQ_MIN(units, (int64_t)UINT32_MAX)
+               : 0;
 }
 
 static int pod_read_containers(const json_t *list, const struct settings *settings,

@@ -57,6 +57,16 @@ def test_containers_see_their_parts_and_get_no_more():
         wait_for(lambda: "asks for no part of a card" in node.said(), node.said)
 
 
+def test_amounts_are_read_in_all_forms():
+    """Kubernetes writes 1000 as 1k."""
+    with running() as node:
+        pod = Pod(node, "p", {"train": (4, 0)}, is_known=False)
+        [container] = pod.object["spec"]["containers"]
+        container["resources"]["limits"][MEMORY] = "0.004k"
+        pod.show()
+        assert line_of(pod.program("train", ASKED)) == ["4096", "4096"]
+
+
 def test_init_containers_are_known_by_the_kubelet_s_record():
     with running() as node:
         pod = Pod(node, "p", {"prepare": (3, 10), "train": (2, 0)}, before=["prepare"])
