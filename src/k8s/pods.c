@@ -316,6 +316,14 @@ const struct node_pod *pods_find(const struct pods *pods, const char *uid)
     return map_gets(&pods->by_uid, uid);
 }
 
+const struct node_pod *pods_find_named(const struct pods *pods, const char *namespace,
+                                       const char *name)
+{
+    AQ_CLEANUP(aq_freep) char *key = aq_format("%s/%s", namespace, name);
+
+    return key ? map_gets(&pods->uids, key) : NULL;
+}
+
 const struct node_pod *pods_at(const struct pods *pods, size_t i)
 {
     return i < pods->uids.count ? pods->uids.entries[i].value : NULL;

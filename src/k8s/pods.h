@@ -54,6 +54,8 @@ bool pods_are_known(const struct pods *pods);
 
 /* NULL if there is none. Good until the loop runs again. */
 const struct node_pod *pods_find(const struct pods *pods, const char *uid);
+const struct node_pod *pods_find_named(const struct pods *pods, const char *namespace,
+                                       const char *name);
 /* for (size_t i = 0; (pod = pods_at(pods, i)); i++) */
 const struct node_pod *pods_at(const struct pods *pods, size_t i);
 

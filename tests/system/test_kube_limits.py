@@ -397,31 +397,112 @@ def placed(node, name, device, bound, memory=2, compute=20):
     return pod
 
 
+class Books:
+    """What the kubelet has left of two cards."""
+
+    def __init__(self, node):
+        self.node = node
+        self.free = {name: node.ids(0, 0, size) + node.ids(1, 0, size)
+                     for name, size in ((MEMORY, 8), (COMPUTE, 100))}
+        node.kubelet.wait(2)
+
+    def take(self, name, size):
+        plugin = self.node.kubelet.plugins[name]
+        given = plugin.prefer(self.free[name], size)
+        plugin.allocate(given)
+        self.free[name] = [id for id in self.free[name] if id not in given]
+        return given
+
+    def card(self, name, size):
+        [found] = {id.rpartition("_")[0] for id in self.take(name, size)}
+        return found
+
+    def admit(self, pod, order):
+        """As a kubelet does: one container after the other, its resources in this order. The cards."""
+        shown = self.node.kubelet.pods["default", pod.name]
+        cards = []
+        for container in pod.object["spec"]["containers"]:
+            given = shown[container["name"]] = {}
+            for name in order:
+                if size := int(container["resources"]["limits"].get(name, 0)):
+                    given[name] = self.take(name, size)
+            [card] = {id.rpartition("_")[0] for ids in given.values() for id in ids}
+            cards.append(card)
+        return cards
+
+    def remove(self, pod):
+        for given in self.node.kubelet.pods["default", pod.name].values():
+            for name, ids in given.items():
+                self.free[name] += ids
+        pod.remove()
+
+
+def bound(node, name, *amounts):
+    """A pod that another scheduler has bound, and that is not admitted yet."""
+    pod = Pod(node, name, {f"c{n}": each for n, each in enumerate(amounts)}, is_running=False)
+    node.kubelet.pods["default", name] = {}
+    node.kubelet.record()
+    return pod
+
+
+@pytest.mark.parametrize("order", [(COMPUTE, MEMORY), (MEMORY, COMPUTE)],
+                         ids=["compute first", "memory first"])
+@pytest.mark.parametrize("amounts", [
+    [(5, 60), (5, 40), (3, 0)],
+    # memory alone, and then a container that has no room beside it
+    [(5, 60), (3, 0), (5, 40)],
+    # no compute beside the first, where most memory is taken
+    [(1, 60), (1, 60), (1, 40), (1, 40)],
+    # the other way round
+    [(5, 10), (5, 10), (3, 10), (3, 10)],
+    # two that ask for as much of what is asked first
+    [(2, 50), (7, 50), (6, 50), (1, 50)]], ids=str)
+def test_a_container_gets_a_card_that_has_both_for_it(amounts, order):
+    with KubeNode(devices=2) as node:
+        pod = bound(node, "p", *amounts)
+        node.begin_all()
+        wait_for(lambda: cards_of(node), node.said)  # it knows the pods
+        Books(node).admit(pod, order)
+        node.stop()
+
+
+@pytest.mark.parametrize("order, amounts", [
+    ((COMPUTE, MEMORY), [(8, 10), (4, 10), (6, 10)]),
+    ((MEMORY, COMPUTE), [(1, 100), (1, 60), (1, 50)])], ids=["compute first", "memory first"])
+def test_what_a_pod_leaves_is_known_before_the_kubelet_says_so(order, amounts):
+    with KubeNode(devices=2) as node:
+        pods = [bound(node, name, each) for name, each in zip("abc", amounts)]
+        node.begin_all()
+        wait_for(lambda: cards_of(node), node.said)
+        books = Books(node)
+        [first], [second] = books.admit(pods[0], order), books.admit(pods[1], order)
+        assert first != second
+        wait_for(lambda: len(cards_of(node)["containers"]) == 2, node.said)
+        books.remove(pods[0])
+        wait_for(lambda: len(cards_of(node)["containers"]) == 1, node.said)
+        assert books.admit(pods[2], order) == [first]
+        node.stop()
+
+
 def test_the_card_that_the_scheduler_has_named_is_preferred():
     with running(devices=2) as node:
-        node.kubelet.wait(2)
-        memory, compute = node.kubelet.plugins[MEMORY], node.kubelet.plugins[COMPUTE]
-        free = {kind: node.ids(0, 0, size) + node.ids(1, 0, size)
-                for kind, size in ((memory, 8), (compute, 100))}
-
-        def card(kind, size):
-            [found] = {id.rpartition("_")[0] for id in kind.prefer(free[kind], size)}
-            given = [id for id in free[kind] if id.startswith(found)][:size]
-            kind.allocate(given)
-            free[kind] = [id for id in free[kind] if id not in given]
-            return found
+        books = Books(node)
         # of two that ask for as much, the one that was bound first; each container's both resources
         placed(node, "b", 0, 20)
         placed(node, "a", 1, 10)
         third = placed(node, "c", 1, 30, memory=7, compute=0)
         wait_for(lambda: "aliquot/cards" in node.api.node, node.said)
-        for first, second in ((memory, compute), (compute, memory)):
-            size = {memory: 2, compute: 20}
-            named = DEVICE % (1 if first is memory else 0)
-            assert card(first, size[first]) == named and card(second, size[second]) == named
+        for first, second in ((MEMORY, COMPUTE), (COMPUTE, MEMORY)):
+            size = {MEMORY: 2, COMPUTE: 20}
+            named = DEVICE % (1 if first is MEMORY else 0)
+            assert books.card(first, size[first]) == named
+            assert books.card(second, size[second]) == named
         # a card that has too little left, whatever was named: none here has 7
         with pytest.raises(grpc.RpcError):
-            card(memory, 7)
+            books.take(MEMORY, 7)
+        # which does not make the name forgotten
+        books.free[MEMORY] = node.ids(0, 0, 8) + node.ids(1, 0, 8)
+        assert books.card(MEMORY, 7) == DEVICE % 1
         # what the kubelet did otherwise is the truth, and is told
         node.kubelet.pods[("default", "c")] = {"train": {MEMORY: node.ids(0, 2, 4)}}
         third.show()

@@ -150,7 +150,7 @@ static void allocation_refuse(const struct resource *resource, struct grpc_call 
                               const struct aq_error *err)
 {
     log_warning("%s: %s", resource->name, err->text);
-    placement_forget(&resource->plugin->placement);
+    plugin_forget_last(resource->plugin);
     grpc_call_fail(call, resource_status(err), err->text);
 }
 
@@ -252,21 +252,23 @@ static void allocate_decide(struct resource *resource, struct grpc_call *call, c
                             size_t count)
 {
     response_t nothing = V1BETA1__CONTAINER_ALLOCATE_RESPONSE__INIT;
+    struct plugin_daemon *plugin = resource->plugin;
     const struct card *card;
     struct aq_error err = { 0 };
     int64_t now = clock_monotonic_usec();
-    int r = placement_accept(&resource->plugin->placement, resource->kind, ids, count, now, &card,
-                             &err);
+    int r = placement_accept(&plugin->placement, resource->kind, ids, count, now, &card, &err);
 
-    node_note_wake(resource->plugin->note);
+    node_note_wake(plugin->note);
+    if (r == 0)
+        wanted_give(&plugin->wanted, limits_pods(plugin->limits), resource->kind, (uint32_t)count,
+                    now);
     if (r == -EAGAIN)
         allocation_settle(resource, call, ids, count);
     else if (r < 0)
         allocation_refuse(resource, call, &err);
     else if (resource->kind == RESOURCE_COMPUTE)
         allocate_reply(call, &nothing);
-    else if (card->attached_usec
-             && now - card->attached_usec < resource->plugin->settings->accel.rescan_usec)
+    else if (card->attached_usec && now - card->attached_usec < plugin->settings->accel.rescan_usec)
         allocate_give(resource, call, &card->attachment);
     else
         allocation_begin(resource, call, card);

@@ -29,6 +29,11 @@ enum resource_kind placement_other(enum resource_kind kind)
     return kind == RESOURCE_MEMORY ? RESOURCE_COMPUTE : RESOURCE_MEMORY;
 }
 
+uint32_t placement_units(const struct node_container *container, enum resource_kind kind)
+{
+    return kind == RESOURCE_MEMORY ? container->memory : container->compute;
+}
+
 /* The card that has the other resource of what may be the same container, or NULL. */
 static const struct card *placement_partner(const struct placement *p, enum resource_kind kind,
                                             int64_t now_usec)
@@ -56,11 +61,35 @@ static int placement_count(struct placement *p, enum resource_kind kind,
     return 0;
 }
 
-/* Is 'a' to be taken rather than 'b'? */
-static bool placement_is_better(const struct card *a, const struct card *b, enum resource_kind kind)
+/* How well a card that has this resource does for a container. Room for the other one goes before
+ * what an annotation says.
+ */
+static int placement_fit(const struct card *card, enum resource_kind kind,
+                         const struct node_container *container)
+{
+    enum resource_kind other = placement_other(kind);
+    bool has_room = card->free[other] >= placement_units(container, other);
+
+    return 2 * has_room + (strcmp(container->card, card->id) == 0);
+}
+
+/* Is 'a' to be taken rather than 'b'? What is as good for the likeliest container is asked about the
+ * next: so a card that does for all of them is found if there is one.
+ */
+static bool placement_is_better(const struct card *a, const struct card *b, enum resource_kind kind,
+                                const struct placement_wish *wish, const struct card *partner)
 {
     enum resource_kind other = placement_other(kind);
 
+    for (size_t i = 0; i < wish->waiting_count; i++) {
+        int fit_a = placement_fit(a, kind, wish->waiting[i]);
+        int fit_b = placement_fit(b, kind, wish->waiting[i]);
+
+        if (fit_a != fit_b)
+            return fit_a > fit_b;
+    }
+    if (a == partner || b == partner)
+        return a == partner;
     if (!a->free[other] != !b->free[other])
         return a->free[other] > 0;
     if (a->free[kind] != b->free[kind])
@@ -92,19 +121,12 @@ static const struct card *placement_choose(const struct placement *p, enum resou
                                            const struct placement_wish *wish, int64_t now_usec)
 {
     const struct card *partner = placement_partner(p, kind, now_usec), *best = NULL;
-    const struct card *wanted = wish->card ? cards_find(&p->cards, wish->card, strlen(wish->card))
-                                           : NULL;
-    uint32_t size = (uint32_t)wish->size;
 
-    if (wanted && wanted->is_healthy && wanted->free[kind] >= size)
-        return wanted;
-    if (partner && partner->free[kind] >= size)
-        return partner;
     for (size_t i = 0; i < p->cards.count; i++) {
         const struct card *card = &p->cards.items[i];
 
-        if (card->is_healthy && card->free[kind] >= size
-            && (!best || placement_is_better(card, best, kind)))
+        if (card->is_healthy && card->free[kind] >= (uint32_t)wish->size
+            && (!best || placement_is_better(card, best, kind, wish, partner)))
             best = card;
     }
     return best;
@@ -229,7 +251,7 @@ void placement_settle(struct placement *p, const char *id, enum placement_last l
     if (strcmp(p->id, id) != 0)
         return;
     if (last != PLACEMENT_UNKNOWN)
-        p->is_pair = last == PLACEMENT_BOTH;
+        p->is_pair = last == PLACEMENT_ALL;
     p->is_certain = true;
 }
 

@@ -8,14 +8,17 @@
  *
  * A container that has one resource alone, directly before one whose other resource is asked first,
  * looks as if both calls were for one. So what comes next goes to the same card wherever there is
- * room; where there is not, PodResources says what the last container has. Only what it cannot say
- * may be refused without need: whether a container that has one resource is still to get the
- * other. Pure: no input, no output.
+ * room; where there is not, PodResources says what the last container has, and its pod whether it asks
+ * for the other. Only where that pod is not known the next may be refused without need.
+ *
+ * A first resource goes to a card with room for the second of every container that may be meant, or of
+ * the likeliest. Pure: no input, no output.
  */
 #ifndef AQ_K8S_PLUGIN_PLACEMENT_H
 #define AQ_K8S_PLUGIN_PLACEMENT_H
 
 #include "k8s/plugin/card.h"
+#include "k8s/pods.h"
 
 #define PLACEMENT_PAIR_USEC (INT64_C(10) * 1000000) /* after that it is another container's */
 
@@ -34,17 +37,22 @@ void placement_done(struct placement *placement);
 
 enum resource_kind placement_other(enum resource_kind kind);
 
+/* How much of it the container asks for. */
+uint32_t placement_units(const struct node_container *container, enum resource_kind kind);
+
 struct placement_wish {
     char **available, **must; /* ids of the kubelet; 'must' are among the available */
     size_t available_count, must_count;
     int32_t size;
-    const char *card; /* that the scheduler wants; NULL = any */
+    const struct node_container *const *waiting; /* which may be meant, the likeliest first */
+    size_t waiting_count;
 };
 
 /* Ids of one card for a container: 'ret' has room for 'size' texts, which are those of the wish. The
- * card of the ids to keep; else that of the wish; else that of the container's other resource; else
- * one that has of the other resource, too, and of those the one with the least left over. -EINVAL for a
- * wish that cannot be, -ENOSPC if no card has so many, -ENOMEM.
+ * card of the ids to keep; else one that has the other resource, too, for all that may be meant, or
+ * for the likeliest, and of those the one that the scheduler has named; else that of the container's
+ * other resource; else one that has of the other resource, and of those the one with the least left
+ * over. -EINVAL for a wish that cannot be, -ENOSPC if no card has so many, -ENOMEM.
  */
 int placement_prefer(struct placement *placement, enum resource_kind kind,
                      const struct placement_wish *wish, int64_t now_usec, char **ret,
@@ -59,7 +67,11 @@ int placement_accept(struct placement *placement, enum resource_kind kind, char 
                      size_t count, int64_t now_usec, const struct card **ret, struct aq_error *err);
 
 /* What the container has that has this id. Nothing changes if the last Allocate is another by now. */
-enum placement_last { PLACEMENT_UNKNOWN, PLACEMENT_ONE, PLACEMENT_BOTH };
+enum placement_last {
+    PLACEMENT_UNKNOWN,
+    PLACEMENT_ONE,
+    PLACEMENT_ALL, /* both resources, or the only one that it asks for */
+};
 void placement_settle(struct placement *placement, const char *id, enum placement_last last);
 
 /* The container was refused after all: what comes next is another's. */

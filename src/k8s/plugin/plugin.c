@@ -36,6 +36,12 @@ void plugin_try_again(struct plugin_daemon *plugin)
     (void)uv_timer_start(&plugin->again, plugin_on_again, plugin->again_msec, 0);
 }
 
+void plugin_forget_last(struct plugin_daemon *plugin)
+{
+    placement_forget(&plugin->placement);
+    wanted_forget(&plugin->wanted);
+}
+
 static void plugin_on_folder(uv_fs_event_t *watch, const char *name, int events, int status)
 {
     struct plugin_daemon *plugin = watch->data;

@@ -83,4 +83,7 @@ enum grpc_status resource_status(const struct aq_error *err);
 /* Something is to be tried again, later each time. */
 void plugin_try_again(struct plugin_daemon *plugin);
 
+/* What the kubelet asks for next is of another container than the last. */
+void plugin_forget_last(struct plugin_daemon *plugin);
+
 #endif

@@ -45,6 +45,17 @@ static size_t pod_resources_count(const Podresources__ContainerResources *contai
     return count;
 }
 
+/* Does it ask for none of the other resource? */
+static bool pod_resources_is_all(const struct pod_resources *asked,
+                                 const Podresources__PodResources *of, const char *name)
+{
+    const struct pods *pods = limits_pods(asked->plugin->limits);
+    const struct node_pod *pod = pods_find_named(pods, of->namespace_, of->name);
+    const struct node_container *container = pod ? pod_container_by_name(pod, name) : NULL;
+
+    return container && !placement_units(container, placement_other(asked->kind));
+}
+
 /* Several containers have it if one after the other was given it: an init container, then another. */
 static enum placement_last pod_resources_read(const struct pod_resources *asked,
                                               const Podresources__ListPodResourcesResponse *list)
@@ -61,8 +72,10 @@ static enum placement_last pod_resources_read(const struct pod_resources *asked,
 
             (void)pod_resources_count(container, name, asked->id, &has_id);
             if (has_id)
-                found = pod_resources_count(container, other, "", &(bool){ false }) ? PLACEMENT_BOTH
-                                                                                    : PLACEMENT_ONE;
+                found = pod_resources_count(container, other, "", &(bool){ false })
+                                || pod_resources_is_all(asked, list->pods[i], container->name)
+                            ? PLACEMENT_ALL
+                            : PLACEMENT_ONE;
         }
     return found;
 }

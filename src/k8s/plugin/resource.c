@@ -127,15 +127,6 @@ enum grpc_status resource_status(const struct aq_error *err)
     }
 }
 
-static const char *resource_wanted_card(const struct resource *resource, int32_t size)
-{
-    struct plugin_daemon *plugin = resource->plugin;
-
-    return size > 0 ? wanted_card(&plugin->wanted, limits_pods(plugin->limits), resource->kind,
-                                  (uint32_t)size, clock_monotonic_usec())
-                    : NULL;
-}
-
 static void resource_on_preferred(void *data, struct grpc_call *call,
                                   const ProtobufCMessage *message)
 {
@@ -145,7 +136,10 @@ static void resource_on_preferred(void *data, struct grpc_call *call,
         V1BETA1__CONTAINER_PREFERRED_ALLOCATION_RESPONSE__INIT;
     V1beta1__ContainerPreferredAllocationResponse *parts[] = { &part };
     const V1beta1__ContainerPreferredAllocationRequest *of;
+    const struct node_container *waiting[WANTED_MAX];
     struct resource *resource = data;
+    struct plugin_daemon *plugin = resource->plugin;
+    int64_t now = clock_monotonic_usec();
     AQ_CLEANUP(aq_freep) char **ids = NULL;
     struct placement_wish wish;
     struct aq_error err = { 0 };
@@ -160,13 +154,15 @@ static void resource_on_preferred(void *data, struct grpc_call *call,
                                     .must = of->must_include_ids,
                                     .must_count = of->n_must_include_ids,
                                     .size = of->allocation_size,
-                                    .card = resource_wanted_card(resource, of->allocation_size) };
+                                    .waiting = waiting };
+    if (wish.size > 0)
+        wish.waiting_count = wanted_find(&plugin->wanted, limits_pods(plugin->limits),
+                                         resource->kind, (uint32_t)wish.size, now, waiting);
     ids = calloc(wish.available_count + 1, sizeof(*ids));
     if (!ids)
         (void)aq_fail_oom(&err);
     else
-        (void)placement_prefer(&resource->plugin->placement, resource->kind, &wish,
-                               clock_monotonic_usec(), ids, &err);
+        (void)placement_prefer(&plugin->placement, resource->kind, &wish, now, ids, &err);
     if (err.code) {
         log_warning("%s: %s", resource->name, err.text);
         grpc_call_fail(call, resource_status(&err), err.text);
@@ -267,7 +263,7 @@ static int resource_register(struct resource *resource, const struct socket_mark
     message.options = &options;
     resource->kubelet = *kubelet;
     /* a kubelet that has started asks for its containers from the first again */
-    placement_forget(&resource->plugin->placement);
+    plugin_forget_last(resource->plugin);
     return grpc_request_send(resource->plugin->loop, &conf, &resource->registering, err);
 }
 

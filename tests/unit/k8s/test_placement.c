@@ -15,6 +15,8 @@ struct scene {
     struct card cards[3];
     struct placement placement;
     bool taken[3][2][100]; /* the kubelet's books */
+    const struct node_container *waiting[3];
+    size_t waiting_count;
     int64_t now;
 };
 
@@ -44,7 +46,9 @@ static char *new_id(const struct scene *s, size_t card, uint32_t unit)
 static int take(struct scene *s, enum resource_kind kind, int32_t size)
 {
     char *ids[300], *chosen[300];
-    struct placement_wish wish = { .available = ids, .size = size };
+    struct placement_wish wish = {
+        .available = ids, .size = size, .waiting = s->waiting, .waiting_count = s->waiting_count
+    };
     const struct card *card;
     struct aq_error err = { 0 };
     int r;
@@ -91,14 +95,14 @@ static void test_what_has_no_room_on_the_card_of_the_last_is_doubtful(void **sta
     scene_init(&s, 8, 16, 24);
     assert_int_equal(take(&s, C, 10), 0);
     assert_int_equal(take(&s, M, 9), -EAGAIN);
-    placement_settle(&s.placement, "GPU_1_1", PLACEMENT_BOTH);
+    placement_settle(&s.placement, "GPU_1_1", PLACEMENT_ALL);
     assert_int_equal(take(&s, M, 9), -EAGAIN);
     placement_settle(&s.placement, s.placement.id, PLACEMENT_UNKNOWN);
     assert_int_equal(take(&s, M, 9), -EXDEV); /* it may be the same container's */
     placement_settle(&s.placement, s.placement.id, PLACEMENT_ONE);
     assert_int_equal(take(&s, M, 9), -EXDEV);
     placement_settle(&s.placement, s.placement.id,
-                     PLACEMENT_BOTH); /* of which the other call came before */
+                     PLACEMENT_ALL); /* of which the other call came before */
     assert_int_equal(take(&s, M, 9), 1);
     assert_int_equal(take(&s, C, 10), 1);
 
@@ -112,7 +116,7 @@ static void test_what_has_no_room_on_the_card_of_the_last_is_doubtful(void **sta
     assert_int_equal(take(&s, M, 3), 0);
     /* a pair that is one, as far as is known */
     assert_int_equal(take(&s, C, 95), -EAGAIN);
-    placement_settle(&s.placement, s.placement.id, PLACEMENT_BOTH);
+    placement_settle(&s.placement, s.placement.id, PLACEMENT_ALL);
     assert_int_equal(take(&s, C, 95), 1);
     placement_forget(&s.placement);
     assert_int_equal(take(&s, M, 24), 2);
@@ -146,6 +150,72 @@ static void test_memory_alone_is_another_container_s_next(void **state)
     s.now += PLACEMENT_PAIR_USEC + 1;
     assert_int_equal(take(&s, C, 60), 0);
     assert_int_equal(take(&s, C, 60), 1);
+}
+
+/* The card for a resource that is asked for first, where these may be meant. */
+static int take_first(struct scene *s, enum resource_kind kind, int32_t size,
+                      const struct node_container *a, const struct node_container *b)
+{
+    int r;
+
+    s->waiting[0] = a;
+    s->waiting[1] = b;
+    s->waiting_count = b ? 2 : 1;
+    placement_forget(&s->placement);
+    r = take(s, kind, size);
+    placement_forget(&s->placement);
+    s->waiting_count = 0;
+    return r;
+}
+
+static void test_a_card_has_both_for_those_that_may_be_meant(void **state)
+{
+    const struct node_container small = { .memory = 2, .compute = 30 };
+    const struct node_container large = { .memory = 9, .compute = 30 };
+    const struct node_container alone = { .memory = 2 };
+    const struct node_container named = { .memory = 2, .compute = 30, .card = "GPU_2" };
+    const struct node_container no_room = { .memory = 9, .compute = 30, .card = "GPU_0" };
+    const struct node_container too_large = { .memory = 99, .compute = 30, .card = "GPU_1" };
+    struct scene s;
+
+    (void)state;
+    scene_init(&s, 8, 16, 24);
+    assert_int_equal(take_first(&s, C, 30, &small, NULL), 0);
+    assert_int_equal(take_first(&s, C, 30, &large, NULL), 1);
+    assert_int_equal(take_first(&s, C, 30, &small, &large), 1); /* which does for both */
+    assert_int_equal(take_first(&s, C, 30, &small, &named), 2);
+    assert_int_equal(take_first(&s, C, 30, &no_room, NULL), 1);   /* not the one named */
+    assert_int_equal(take_first(&s, C, 30, &too_large, NULL), 0); /* GPU_1 has 10 of compute left */
+    scene_init(&s, 8, 16, 24);
+    assert_int_equal(take_first(&s, C, 30, &too_large, &small), 1); /* as nothing else is known */
+
+    scene_init(&s, 8, 16, 24);
+    assert_int_equal(take(&s, C, 80), 0);
+    assert_int_equal(take_first(&s, M, 2, &small, NULL), 1);
+    assert_int_equal(take_first(&s, M, 2, &alone, NULL), 0);
+    assert_int_equal(take_first(&s, M, 2, &alone, &small), 1);
+    /* the first counts where no card does for both */
+    assert_int_equal(take(&s, C, 80), 1);
+    assert_int_equal(take_first(&s, M, 2, &named, &small), 2);
+}
+
+static void test_what_no_container_holds_is_free(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    scene_init(&s, 8, 16, 24);
+    s.cards[0].free[M] = 0;
+    s.cards[0].held[M] = 5;
+    s.cards[1].free[M] = 15; /* what has just been heard of the kubelet is more */
+    s.cards[1].held[M] = 16;
+    s.cards[2].held[M] = 99; /* by two, one after the other */
+    s.cards[2].free[C] = 0;
+    cards_free_unheld(&s.placement.cards);
+    assert_int_equal(s.cards[0].free[M], 3);
+    assert_int_equal(s.cards[1].free[M], 15);
+    assert_int_equal(s.cards[2].free[M], 24);
+    assert_int_equal(s.cards[2].free[C], 100);
 }
 
 static void test_what_is_to_be_kept_decides(void **state)
@@ -213,6 +283,8 @@ int main(void)
         cmocka_unit_test(test_what_has_no_room_on_the_card_of_the_last_is_doubtful),
         cmocka_unit_test(test_a_card_that_has_none_of_the_other_is_the_last_choice),
         cmocka_unit_test(test_memory_alone_is_another_container_s_next),
+        cmocka_unit_test(test_a_card_has_both_for_those_that_may_be_meant),
+        cmocka_unit_test(test_what_no_container_holds_is_free),
         cmocka_unit_test(test_what_is_to_be_kept_decides),
         cmocka_unit_test(test_ids),
     };
