@@ -448,7 +448,7 @@ def bound(node, name, *amounts):
 @pytest.mark.parametrize("order", [(COMPUTE, MEMORY), (MEMORY, COMPUTE)],
                          ids=["compute first", "memory first"])
 @pytest.mark.parametrize("amounts", [
-    [(5, 60), (5, 40), (3, 0)],
+    pytest.param([(5, 60), (5, 40), (3, 0)], marks=pytest.mark.gate),
     # memory alone, and then a container that has no room beside it
     [(5, 60), (3, 0), (5, 40)],
     # no compute beside the first, where most memory is taken
