@@ -15,7 +15,9 @@ from world import BUILD
 
 LARGE = bytes(5 << 20)
 IN_CONTAINERS = pytest.mark.parametrize("cluster", ("crun", "runc"), indirect=True)
-NOTES_SIGNALS = ("for n in 1 2 3 10 12 13 14 15 23 24 25 28 29; do trap \"echo got $n\" $n; done; "
+# All but SIGURG, which Go's runtime sends its own threads: one that runc has not yet taken when it
+# executes the container's first program arrives there.
+NOTES_SIGNALS = ("for n in 1 2 3 10 12 13 14 15 24 25 28 29; do trap \"echo got $n\" $n; done; "
                  "echo ready; while :; do sleep 1; done")
 
 
