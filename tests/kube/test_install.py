@@ -108,13 +108,40 @@ def test_a_rollout_under_load_leaves_limits_in_place(kube, pods, installed, role
     assert pods.run("next", python("say(info()[1])", memory=1, compute=10)) == "1024\n"
 
 
+def left(kube):
+    """Objects of ours, in the cluster and in our namespace."""
+    names = kube.kubectl(
+        "get", "clusterroles,clusterrolebindings,mutatingwebhookconfigurations", "-o", "name")
+    names += kube.kubectl(
+        "get", "all,leases,secrets,configmaps,serviceaccounts,roles,rolebindings", "-n", SPACE,
+        "-o", "name")
+    return [name for name in names.split() if "/aliquot" in name and name != OWN_SETTINGS]
+
+
 def test_what_is_uninstalled_leaves_nothing(kube, installed):
-    def left():
-        names = kube.kubectl(
-            "get", "clusterroles,clusterrolebindings,mutatingwebhookconfigurations", "-o", "name")
-        names += kube.kubectl(
-            "get", "all,leases,secrets,configmaps,serviceaccounts,roles,rolebindings", "-n", SPACE,
-            "-o", "name")
-        return [name for name in names.split() if "/aliquot" in name and name != OWN_SETTINGS]
     kube.helm("uninstall", "aliquot", "-n", SPACE, "--wait")
-    wait_for(lambda: not left(), 60, left)
+    wait_for(lambda: not left(kube), 60, lambda: left(kube))
+
+
+def test_manifests_are_applied_and_deleted(kube, pods, installed):
+    """As the first line of the manual has it, without helm."""
+    kube.helm("uninstall", "aliquot", "-n", SPACE, "--ignore-not-found", "--wait")
+    objects = subprocess.run([BUILD / "aliquot-k8s", "manifests", "--set",
+                              f"schedulerImage={SCHEDULER}"], check=True, capture_output=True,
+                             text=True).stdout
+    kube.kubectl("apply", "-f", "-", says=objects)
+    for role in ("daemonset/aliquot-plugin", "deployment/aliquot-scheduler"):
+        kube.kubectl("rollout", "status", "-n", SPACE, role, "--timeout=100s")
+    wait_for(lambda: is_believed(kube), 60, lambda: story(kube))
+    assert pods.run("part", python("say(info()[1], alloc(1500), alloc(700))", memory=2,
+                                   compute=50)) == "2048 0 2\n"
+    kube.kubectl("delete", "--wait", "-f", "-", says=objects)
+    assert not left(kube)
+
+
+def is_believed(kube):
+    """The API server knows the authority of the webhook, and nodes have what they offer."""
+    webhook = json.loads(kube.kubectl("get", "mutatingwebhookconfiguration/aliquot", "-o", "json"))
+    return (webhook["webhooks"][0]["clientConfig"].get("caBundle")
+            and all(node.allocatable(name) == amount for node in kube.nodes
+                    for name, amount in ROOM.items()))
