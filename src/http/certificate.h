@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* certificate.h - an authority of one's own, and certificates for servers that it signs
  *
- * EC P-256, PEM. For whoever tells clients himself whom to trust.
+ * EC P-256, PEM. For servers that tell their clients themselves whom to trust.
  */
 #ifndef AQ_HTTP_CERTIFICATE_H
 #define AQ_HTTP_CERTIFICATE_H

@@ -43,7 +43,7 @@ struct port {
 int ports_open(struct proxy *proxy, struct aq_error *err);
 /* Take no more connections. */
 void ports_drain(struct proxy *proxy);
-/* Whoever is left is cut, and all are forgotten. */
+/* Connections that are left are cut, and all ports are forgotten. */
 void ports_close(struct proxy *proxy);
 
 /* The port of this user's app, a new one if it has none; 'wanted' if that can be had (0 = any).

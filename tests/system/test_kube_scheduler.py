@@ -363,7 +363,7 @@ def test_a_restart_in_the_middle_changes_nothing():
         it.api.objects.delete("pods", "team/bound")
         it.wait_used(0, 0)
         assert it.filter(waiting)["NodeNames"] == ["n"]
-        it.kill()  # what was assumed is forgotten, and decided anew
+        it.kill()  # what was assumed is forgotten, and decided again
         it.start()
         assert it.used() == (0, 0)
         assert it.bind(waiting, "n") == ""

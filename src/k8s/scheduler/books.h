@@ -7,7 +7,7 @@
  *  - the pod's placement says, if there is room, else
  *  - on the fullest card that has room: somewhere it will be.
  * What the kubelet has given to pods that are not known is held, too. So nothing is given twice, and
- * whoever starts anew has the same books. Where pods were evicted for another, which is nominated for
+ * a replica that starts again has the same books. Where pods were evicted for another, which is nominated for
  * the node, that holds what they leave against those of lower priority. Pure: time is given. Not for threads.
  */
 #ifndef AQ_K8S_SCHEDULER_BOOKS_H

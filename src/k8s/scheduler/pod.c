@@ -58,7 +58,7 @@ static int pod_add_part(struct pod *pod, uint32_t *ret, struct aq_error *err)
     return 0;
 }
 
-/* Of an amount what is taken anew; the rest is of what is given again. */
+/* Of an amount what is taken from the card; the rest is reused. */
 static int32_t pod_take_again(int64_t *again, int64_t amount, bool returns)
 {
     int64_t taken = AQ_MIN(*again, amount);

@@ -5,7 +5,7 @@
 
 #include "k8s/scheduler/books.h"
 
-/* Reckon the used amounts anew. Assumptions for which there is no room any more are dropped: their pods
+/* Compute the used amounts again. Assumptions for which there is no room any more are dropped: their pods
  * stay with the node.
  */
 void reckon_node(const struct books *books, struct book_node *node);

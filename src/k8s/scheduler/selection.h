@@ -37,7 +37,7 @@ bool selection_place(struct selection *selection, enum card_policy policy, const
                      struct node_cards *cards, struct placement_choice *ret);
 
 /* Why there is no place: for programs, and a text with numbers for people. NO_CARD and TOO_LARGE stay
- * so whoever leaves.
+ * so, whichever pods leave.
  */
 #define SELECTION_REASON_MAX 160
 enum selection_reason { REASON_NO_CARD, REASON_UNHEALTHY, REASON_TOO_LARGE, REASON_NO_ROOM };

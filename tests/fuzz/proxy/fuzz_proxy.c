@@ -73,7 +73,7 @@ static void fuzz_cookie(const char *header)
         abort();
 }
 
-/* Whoever reads what is passed on sees one message, which ends where it ended for us. */
+/* The server that reads what is passed on sees one message, which ends where it ended for us. */
 static void fuzz_passed(bool is_request, const struct strbuf *passed)
 {
     AQ_CLEANUP(message_parser_freep) struct message_parser *p = NULL;
