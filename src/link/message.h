@@ -15,7 +15,7 @@
  * that has ended are dropped: the manager finds by the inventory of the first
  * heartbeat what has to be sent to the next. Transient messages (hello,
  * welcome, refused, heartbeat, fenced, bye, join, joined, image.*, service.*,
- * statistics, stream.*, app.*) are neither kept nor resent.
+ * statistics, stream.*, app.*, storage.*) are neither kept nor resent.
  */
 #ifndef AQ_LINK_MESSAGE_H
 #define AQ_LINK_MESSAGE_H
@@ -72,6 +72,9 @@ enum message_type {
     MSG_APP_CONNECT,     /* "app.connect"     proxy -> manager; a stream.open answers */
     MSG_APP_CHECK,       /* "app.check"       proxy -> manager; answered only if refused */
     MSG_APP_REFUSED,     /* "app.refused"     manager -> proxy, the other answer to all */
+    MSG_STORAGE_HELLO,   /* "storage.hello"   storage host -> manager, after welcome */
+    MSG_STORAGE_ASK,     /* "storage.ask"     manager -> storage host */
+    MSG_STORAGE_ANSWER,  /* "storage.answer"  storage host -> manager, the answer */
     MSG_TYPE_COUNT
 };
 
@@ -391,6 +394,33 @@ struct msg_app_refused {
     const char *kind, *text; /* "session-not-found", "app-failed" ... */
 };
 
+/* ---- folders of users, which lie on storage hosts ----
+ *
+ * A storage host connects as an agent does, by an id that begins with LINK_STORAGE_PREFIX. It says
+ * storage.* alone. Its hello's 'addr' is the URL at which clients reach it.
+ */
+
+#define LINK_STORAGE_PREFIX "storage:"
+
+struct msg_storage_hello {
+    const char *volumes; /* JSON list [{"name":"volume1","backend":"vfs","capabilities":[...]}] */
+};
+
+struct msg_storage_ask {
+    struct uuid request_id;
+    const char *volume; /* by its name */
+    const char *op;     /* "list", "mkdir" ...: src/storage/ops.c */
+    const char *args;   /* JSON object */
+};
+
+struct msg_storage_answer {
+    struct uuid request_id;
+    const char *result;     /* JSON object; NULL = it failed: */
+    const char *error_code; /* "ENOENT": errno(3) */
+    const char *error_kind; /* as that of struct aq_error; NULL = of the code */
+    const char *error_field, *error_text;
+};
+
 /* ---- encoding ---- */
 
 struct message {
@@ -429,6 +459,9 @@ struct message {
         struct msg_app_redeemed app_redeemed;
         struct msg_app_connect app_connect;
         struct msg_app_refused app_refused;
+        struct msg_storage_hello storage_hello;
+        struct msg_storage_ask storage_ask;
+        struct msg_storage_answer storage_answer;
     };
 };
 

@@ -354,6 +354,29 @@ static const struct message_field app_refused_fields[] = {
     FIELDS_END,
 };
 
+static const struct message_field storage_hello_fields[] = {
+    NEEDED(msg_storage_hello, volumes, MESSAGE_FIELD_JSON),
+    FIELDS_END,
+};
+
+static const struct message_field storage_ask_fields[] = {
+    NEEDED(msg_storage_ask, request_id, MESSAGE_FIELD_UUID),
+    NEEDED(msg_storage_ask, volume, MESSAGE_FIELD_STR),
+    NEEDED(msg_storage_ask, op, MESSAGE_FIELD_STR),
+    NEEDED(msg_storage_ask, args, MESSAGE_FIELD_JSON),
+    FIELDS_END,
+};
+
+static const struct message_field storage_answer_fields[] = {
+    NEEDED(msg_storage_answer, request_id, MESSAGE_FIELD_UUID),
+    MEMBER(msg_storage_answer, result, MESSAGE_FIELD_JSON),
+    MEMBER(msg_storage_answer, error_code, MESSAGE_FIELD_STR),
+    MEMBER(msg_storage_answer, error_kind, MESSAGE_FIELD_STR),
+    MEMBER(msg_storage_answer, error_field, MESSAGE_FIELD_STR),
+    MEMBER(msg_storage_answer, error_text, MESSAGE_FIELD_STR),
+    FIELDS_END,
+};
+
 const struct message_shape message_shapes[MSG_TYPE_COUNT] = {
     [MSG_UNKNOWN] = { "unknown", false, NULL },
     [MSG_JOIN] = { "join", false, join_fields },
@@ -389,4 +412,7 @@ const struct message_shape message_shapes[MSG_TYPE_COUNT] = {
     [MSG_APP_CONNECT] = { "app.connect", false, app_connect_fields },
     [MSG_APP_CHECK] = { "app.check", false, app_connect_fields },
     [MSG_APP_REFUSED] = { "app.refused", false, app_refused_fields },
+    [MSG_STORAGE_HELLO] = { "storage.hello", false, storage_hello_fields },
+    [MSG_STORAGE_ASK] = { "storage.ask", false, storage_ask_fields },
+    [MSG_STORAGE_ANSWER] = { "storage.answer", false, storage_answer_fields },
 };
