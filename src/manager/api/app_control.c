@@ -143,7 +143,7 @@ struct app_started {
 static void app_control_write_started(const struct app_started *started, const char *token)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    const char *url = token ? core_find_proxy_url(started->api->core) : NULL;
+    const char *url = token ? core_find_front_url(started->api->core, FRONT_PROXY, NULL) : NULL;
     struct jsonw w = jsonw_make(&out);
 
     jsonw_object_begin(&w);
@@ -178,7 +178,7 @@ static void app_control_tell_started(struct request *req, struct api *api,
         return;
     }
     *started = (struct app_started){ .req = req, .api = api, .status = status, .port = port };
-    if (!core_find_proxy_url(api->core))
+    if (!core_find_front_url(api->core, FRONT_PROXY, NULL))
         app_control_write_started(started, NULL);
     else if (app_proxy_make_token(api, session_id, app, api_principal(req)->access_key,
                                   app_control_on_token, started, &err)

@@ -39,7 +39,7 @@ static void app_proxy_refuse(const struct app_proxy *of, const char *proxy,
                                             .kind = err->kind ? err->kind : "service-unavailable",
                                             .text = err->text } };
 
-    (void)core_send_proxy(of->api->core, proxy, &msg, NULL);
+    (void)core_send_front(of->api->core, proxy, &msg, NULL);
 }
 
 /* ---- who may ---- */
@@ -148,7 +148,7 @@ static int app_stream_offer(struct app_stream *st, struct aq_error *err)
     struct msg_stream_open open = { .kind = "app",
                                     .request_id = st->request_id,
                                     .kernel_id = st->kernel_id };
-    int r = core_open_proxy_stream(st->of->api->core, st->proxy, &open, &app_stream_link_ops, st,
+    int r = core_open_front_stream(st->of->api->core, st->proxy, &open, &app_stream_link_ops, st,
                                    &st->to, err);
 
     if (r == 0)
@@ -330,7 +330,7 @@ static void app_token_on_taken(void *data, int r, const struct aq_error *err)
     if (r < 0 || !app_proxy_find(work->of, &token->session_id, token->app, token->access_key, &why))
         app_proxy_refuse(work->of, work->proxy, &work->request_id, &why);
     else
-        (void)core_send_proxy(work->of->api->core, work->proxy, &msg, NULL);
+        (void)core_send_front(work->of->api->core, work->proxy, &msg, NULL);
     free(work);
 }
 
@@ -391,19 +391,20 @@ static void app_proxy_on_message(void *data, const char *proxy, const struct mes
 
 struct app_proxy *app_proxy_new(struct api *api)
 {
+    static const struct core_front_ops ops = { .on_message = app_proxy_on_message };
     struct app_proxy *of = calloc(1, sizeof(*of));
 
     if (!of)
         return NULL;
     of->api = api;
     list_init(&of->streams);
-    core_on_proxy_message(api->core, app_proxy_on_message, of);
+    core_set_front_ops(api->core, FRONT_PROXY, &ops, of);
     return of;
 }
 
 void app_proxy_stop(struct app_proxy *of)
 {
-    core_on_proxy_message(of->api->core, NULL, NULL);
+    core_set_front_ops(of->api->core, FRONT_PROXY, NULL, NULL);
     while (!list_is_empty(&of->streams))
         app_stream_free(LIST_ENTRY(of->streams.next, struct app_stream, link));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* app_proxy.h - what proxies ask of the manager (core/proxies.h), and the tokens that lead there
+/* app_proxy.h - what proxies ask of the manager (core/fronts.h), and the tokens that lead there
  *
  * A user gets a token for an app of a session, and shows it to a proxy with the browser. The proxy
  * has it redeemed, once and within a minute, and learns for whom it is. For each connection it

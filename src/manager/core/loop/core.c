@@ -21,7 +21,7 @@
 #include "manager/core/nodes/images_internal.h"
 #include "manager/core/nodes/inventory.h"
 #include "manager/core/nodes/orphans.h"
-#include "manager/core/nodes/proxies_internal.h"
+#include "manager/core/nodes/fronts_internal.h"
 #include "manager/core/retention/retention_job.h"
 #include "manager/core/scheduling/fair_share.h"
 #include "manager/core/scheduling/holding.h"
@@ -350,7 +350,7 @@ static void core_free_memory(struct core *core)
     map_done(&core->kernels_by_id);
     map_done(&core->sessions_by_name);
     map_done(&core->agents);
-    proxies_free(core);
+    fronts_free(core);
     orphans_done(core);
     dependency_free(core);
     access_forget(core);

@@ -17,7 +17,7 @@
 #include "manager/core/nodes/join.h"
 #include "manager/core/nodes/orphans.h"
 #include "manager/core/nodes/registration.h"
-#include "manager/core/nodes/proxies_internal.h"
+#include "manager/core/nodes/fronts_internal.h"
 #include "manager/core/scheduling/queue.h"
 #include "manager/core/scheduling/rejection.h"
 #include "manager/core/scheduling/sched_sync.h"
@@ -285,8 +285,8 @@ static int inventory_on_hello(void *data, const struct msg_hello *hello,
     struct agent_entry *a;
     int r;
 
-    if (proxies_is_one(hello->agent_id))
-        return proxies_take_hello(core, hello, err);
+    if (core_is_front(hello->agent_id))
+        return fronts_take_hello(core, hello, err);
     r = agent_id_check(hello->agent_id, err);
 
     if (r < 0)
@@ -308,7 +308,7 @@ static void inventory_on_connected(void *data, const char *agent_id, const struc
     struct core *core = data;
     struct agent_entry *a;
 
-    if (proxies_is_one(agent_id))
+    if (core_is_front(agent_id))
         return;
     a = agent_entry_add(core, agent_id);
     /* What was sent to a former process never arrives any more. */
@@ -333,8 +333,8 @@ static void inventory_on_message(void *data, const char *agent_id, const struct 
     struct core *core = data;
     struct agent_entry *a;
 
-    if (proxies_is_one(agent_id)) {
-        proxies_take_message(core, agent_id, msg);
+    if (core_is_front(agent_id)) {
+        fronts_take_message(core, agent_id, msg);
         return;
     }
     a = agent_entry_add(core, agent_id);
@@ -361,8 +361,8 @@ static void inventory_on_disconnected(void *data, const char *agent_id,
 {
     struct agent_entry *a = agent_entry_find(data, agent_id);
 
-    if (proxies_is_one(agent_id))
-        proxies_lost(data, agent_id, incarnation, why);
+    if (core_is_front(agent_id))
+        fronts_lost(data, agent_id, incarnation, why);
     if (!a || !uuid_equals(&a->incarnation, incarnation))
         return;
     connection_lost(data, a);

@@ -19,7 +19,7 @@
 #include "manager/core/commit/proposal.h"
 #include "manager/core/nodes/connection.h"
 #include "manager/core/nodes/join.h"
-#include "manager/core/nodes/proxies_internal.h"
+#include "manager/core/nodes/fronts_internal.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/state.h"
@@ -42,7 +42,7 @@ static void join_hash_secret(const char *secret, unsigned char hash[TOKEN_HASH_S
 /* Of an agent or of a proxy. */
 static int join_check_id(const char *id, struct aq_error *err)
 {
-    return proxies_is_one(id) ? proxies_check_id(id, err) : agent_id_check(id, err);
+    return core_is_front(id) ? fronts_check_id(id, err) : agent_id_check(id, err);
 }
 
 /* ---- tokens ---- */
@@ -178,7 +178,7 @@ static int join_publish_revocation(struct core *core, const struct serials *seri
     AQ_FAULT("core.revoke.published");
     if (core->link)
         link_server_drop(core->link, serials->agent_id, text);
-    proxies_forget(core, serials->agent_id);
+    fronts_forget(core, serials->agent_id);
     if (a && a->is_connected)
         connection_lost(core, a);
     return r;
@@ -211,16 +211,13 @@ static void joining_free(struct joining *j)
  */
 static int join_check_name(struct store_tx *tx, const struct joining *j, struct aq_error *err)
 {
-    bool is_proxy = proxies_is_one(j->row.agent_id);
-    int r = j->is_taken || is_proxy ? token_is_bound(tx, j->hash, err) : 1;
+    bool is_front = core_is_front(j->row.agent_id);
+    int r = j->is_taken || is_front ? token_is_bound(tx, j->hash, err) : 1;
 
     if (r != 0)
         return AQ_MIN(r, 0);
-    if (is_proxy)
-        return aq_fail(err, EACCES,
-                       "a proxy joins with a token that was made for it: 'aliquot agent token "
-                       "--proxy %s'",
-                       j->row.agent_id + strlen(LINK_PROXY_PREFIX));
+    if (is_front)
+        return fronts_fail_token(j->row.agent_id, err);
     return aq_fail(err, EEXIST,
                    "there is an agent called '%s': give this one another name (id in agent.toml, "
                    "or the variable ALIQUOT_ID). If this machine is to take its place, join with "

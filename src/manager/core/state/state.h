@@ -141,10 +141,10 @@ struct core {
     size_t deferred_spare_count;
     struct list claims; /* accounts/claims.c */
     struct {
-        struct map connected; /* id -> struct proxy */
-        core_proxy_fn *on_message;
-        void *data;
-    } proxies;                /* nodes/proxies.c */
+        struct map connected; /* id -> struct front */
+        const struct core_front_ops *ops[FRONT_KINDS];
+        void *data[FRONT_KINDS];
+    } fronts;                 /* nodes/fronts.c */
     struct list image_jobs;   /* images.c */
     struct list service_jobs; /* agent_service.c */
     struct map

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fronts.h - the daemons that clients reach beside the manager: proxies, which lead browsers to
+ * apps of sessions, and storage hosts; part of core.h, whose rules hold here
+ *
+ * A front daemon joins with a token that was made for its name, and is connected by the agents'
+ * link under an id such as "proxy:NAME" (LINK_PROXY_PREFIX). Nothing of it is stored but its
+ * certificate.
+ */
+#ifndef AQ_MANAGER_CORE_FRONTS_H
+#define AQ_MANAGER_CORE_FRONTS_H
+
+#include "link/link.h"
+
+struct core;
+
+enum front_kind { FRONT_PROXY, FRONT_STORAGE, FRONT_KINDS };
+
+struct core_front_ops {
+    /* What it asks or answers, app.* or storage.*; borrowed for the call. */
+    void (*on_message)(void *data, const char *id, const struct message *msg);
+    /* It has gone, or another process took its name. NULL = nobody needs to know. */
+    void (*on_lost)(void *data, const char *id);
+};
+
+/* 'ops' NULL = nobody listens any more. */
+void core_set_front_ops(struct core *core, enum front_kind kind, const struct core_front_ops *ops,
+                        void *data);
+
+/* Is this the id of a front daemon, whether it is a good one or not? No agent's is. */
+bool core_is_front(const char *id);
+
+/* The name of a front daemon in its id. */
+const char *core_front_name(enum front_kind kind, const char *id);
+
+/* -ENOTCONN if it has gone meanwhile. */
+int core_send_front(struct core *core, const char *id, const struct message *msg,
+                    struct aq_error *err);
+/* As link_server_open_stream(). */
+int core_open_front_stream(struct core *core, const char *id, struct msg_stream_open *open,
+                           const struct link_stream_ops *ops, void *data, struct link_stream **ret,
+                           struct aq_error *err);
+
+/* The URL at which clients reach the daemon; NULL = it is not connected. 'id' NULL = the first of
+ * the kind by name. Borrowed until the loop runs again.
+ */
+const char *core_find_front_url(const struct core *core, enum front_kind kind, const char *id);
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fronts.c - see core/fronts.h */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "http/url.h"
+#include "manager/core/nodes/fronts_internal.h"
+#include "manager/core/state/state.h"
+
+#define FRONT_URL_MAX 255
+
+struct front {
+    struct uuid incarnation;
+    char url[FRONT_URL_MAX + 1];
+};
+
+static const struct front_type {
+    const char *prefix, *name; /* of its ids; as settings and options call it */
+    enum message_type says[3]; /* no more than these */
+    size_t says_count;
+} front_types[FRONT_KINDS] = {
+    [FRONT_PROXY] = { LINK_PROXY_PREFIX,
+                      "proxy",
+                      { MSG_APP_REDEEM, MSG_APP_CONNECT, MSG_APP_CHECK },
+                      3 },
+    [FRONT_STORAGE] = { LINK_STORAGE_PREFIX,
+                        "storage",
+                        { MSG_STORAGE_HELLO, MSG_STORAGE_ANSWER },
+                        2 },
+};
+
+/* FRONT_KINDS = it is none. */
+static enum front_kind front_kind_of(const char *id)
+{
+    enum front_kind kind = 0;
+
+    while (kind < FRONT_KINDS
+           && strncmp(id, front_types[kind].prefix, strlen(front_types[kind].prefix)) != 0)
+        kind++;
+    return kind;
+}
+
+bool core_is_front(const char *id)
+{
+    return front_kind_of(id) != FRONT_KINDS;
+}
+
+const char *core_front_name(enum front_kind kind, const char *id)
+{
+    return id + strlen(front_types[kind].prefix);
+}
+
+int fronts_check_id(const char *id, struct aq_error *err)
+{
+    enum front_kind kind = front_kind_of(id);
+    const char *name = core_front_name(kind, id);
+    int r = agent_id_check(name, err);
+
+    if (r == 0 && strlen(id) > AGENT_ID_MAX)
+        r = aq_fail_field(err, EINVAL, front_types[kind].name,
+                          "the name of a %s has %zu characters at most", front_types[kind].name,
+                          AGENT_ID_MAX - strlen(front_types[kind].prefix));
+    return r;
+}
+
+int fronts_fail_token(const char *id, struct aq_error *err)
+{
+    enum front_kind kind = front_kind_of(id);
+
+    return aq_fail(err, EACCES,
+                   "a %s joins with a token that was made for it: 'aliquot agent token --%s %s'",
+                   front_types[kind].name, front_types[kind].name, core_front_name(kind, id));
+}
+
+static void front_tell_lost(const struct core *core, const char *id)
+{
+    enum front_kind kind = front_kind_of(id);
+    const struct core_front_ops *ops = core->fronts.ops[kind];
+
+    if (ops && ops->on_lost)
+        ops->on_lost(core->fronts.data[kind], id);
+}
+
+int fronts_take_hello(struct core *core, const struct msg_hello *hello, struct aq_error *err)
+{
+    struct front *front = map_gets(&core->fronts.connected, hello->agent_id);
+    struct url url;
+    int r = fronts_check_id(hello->agent_id, err);
+
+    if (r < 0)
+        return r;
+    if (!hello->addr || strlen(hello->addr) > FRONT_URL_MAX
+        || url_parse(hello->addr, &url, err) < 0)
+        return aq_fail_field(err, EINVAL, "addr",
+                             "a %s says the URL at which clients reach it: public-url in its "
+                             "settings",
+                             front_types[front_kind_of(hello->agent_id)].name);
+    if (front) {
+        front_tell_lost(core, hello->agent_id);
+    } else {
+        front = calloc(1, sizeof(*front));
+        if (!front || map_sets(&core->fronts.connected, hello->agent_id, front) < 0) {
+            free(front);
+            return aq_fail_oom(err);
+        }
+    }
+    front->incarnation = hello->incarnation;
+    memcpy(front->url, hello->addr, strlen(hello->addr) + 1);
+    log_info("'%s' is connected; clients reach it at %s", hello->agent_id, front->url);
+    return 0;
+}
+
+void fronts_take_message(struct core *core, const char *id, const struct message *msg)
+{
+    enum front_kind kind = front_kind_of(id);
+    const struct core_front_ops *ops = core->fronts.ops[kind];
+    size_t i = 0;
+
+    while (i < front_types[kind].says_count && front_types[kind].says[i] != msg->type)
+        i++;
+    if (i == front_types[kind].says_count) {
+        log_limited(&core->join_log, LOG_LEVEL_WARNING, "'%s' says what only others may: %s", id,
+                    message_type_name(msg->type));
+        return;
+    }
+    if (ops)
+        ops->on_message(core->fronts.data[kind], id, msg);
+}
+
+void fronts_lost(struct core *core, const char *id, const struct uuid *incarnation, const char *why)
+{
+    const struct front *front = map_gets(&core->fronts.connected, id);
+
+    if (!front || !uuid_equals(&front->incarnation, incarnation))
+        return;
+    log_info("'%s' is disconnected: %s", id, why);
+    fronts_forget(core, id);
+}
+
+void fronts_forget(struct core *core, const char *id)
+{
+    struct front *front = map_removes(&core->fronts.connected, id);
+
+    if (front)
+        front_tell_lost(core, id);
+    free(front);
+}
+
+void fronts_free(struct core *core)
+{
+    for (size_t i = 0; i < core->fronts.connected.count; i++)
+        free(core->fronts.connected.entries[i].value);
+    map_done(&core->fronts.connected);
+}
+
+void core_set_front_ops(struct core *core, enum front_kind kind, const struct core_front_ops *ops,
+                        void *data)
+{
+    core->fronts.ops[kind] = ops;
+    core->fronts.data[kind] = data;
+}
+
+int core_send_front(struct core *core, const char *id, const struct message *msg,
+                    struct aq_error *err)
+{
+    return core->send(core, id, msg, err);
+}
+
+int core_open_front_stream(struct core *core, const char *id, struct msg_stream_open *open,
+                           const struct link_stream_ops *ops, void *data, struct link_stream **ret,
+                           struct aq_error *err)
+{
+    if (!core->link || !map_gets(&core->fronts.connected, id))
+        return aq_fail(err, ENOTCONN, "'%s' is not connected", id);
+    return link_server_open_stream(core->link, id, open, ops, data, ret, err);
+}
+
+const char *core_find_front_url(const struct core *core, enum front_kind kind, const char *id)
+{
+    const struct map *connected = &core->fronts.connected;
+    const struct map_entry *first = NULL;
+
+    for (size_t i = 0; i < connected->count; i++) {
+        const struct map_entry *entry = &connected->entries[i];
+
+        if (front_kind_of(entry->key) == kind && (!id || strcmp(entry->key, id) == 0)
+            && (!first || strcmp(entry->key, first->key) < 0))
+            first = entry;
+    }
+    return first ? ((const struct front *)first->value)->url : NULL;
+}
