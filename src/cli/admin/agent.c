@@ -296,7 +296,7 @@ static const struct column token_columns[] = {
 
 struct token_opts {
     struct cli_int expires;
-    const char *agent, *proxy;
+    const char *agent, *proxy, *storage;
 };
 
 static const struct cli_opt token_opts[] = {
@@ -306,16 +306,21 @@ static const struct cli_opt token_opts[] = {
       "good for an agent of this name only" },
     { 0, "proxy", CLI_STR, offsetof(struct token_opts, proxy), "NAME",
       "for a proxy of this name, aliquot-proxy, and no agent" },
+    { 0, "storage", CLI_STR, offsetof(struct token_opts, storage), "NAME",
+      "for a storage host of this name, aliquot-storage, and no agent" },
     CLI_OPT_END,
 };
 
-static void agent_note_join(struct cli *cli, const json_t *answer, bool is_proxy)
+static void agent_note_join(struct cli *cli, const json_t *answer, const struct token_opts *opts)
 {
     struct url url;
 
     if (url_parse(cli_client_endpoint(cli), &url, NULL) == 0)
         cli_note(cli, "\nOn the new machine:\n  %s join %s:%lld %s",
-                 is_proxy ? "aliquot-proxy" : "aliquot agent", url.address.host,
+                 opts->proxy     ? "aliquot-proxy"
+                 : opts->storage ? "aliquot-storage"
+                                 : "aliquot agent",
+                 url.address.host,
                  (long long)json_integer_value(json_object_get(answer, "link_port")),
                  json_string_value(json_object_get(answer, "token")));
 }
@@ -332,13 +337,15 @@ static int agent_token(struct cli *cli, void *data, int argc, char **argv, struc
         (void)json_object_set_new(body, "agent_id", json_string(opts->agent));
     if (opts->proxy)
         (void)json_object_set_new(body, "proxy", json_string(opts->proxy));
+    if (opts->storage)
+        (void)json_object_set_new(body, "storage", json_string(opts->storage));
     if (opts->expires.is_set)
         (void)json_object_set_new(body, "expires_sec", json_integer(opts->expires.value / 1000000));
     r = cli_call(cli, METHOD_POST, "/aliquot/v1/join-tokens", body, &answer, err);
     if (r == 0)
         r = record_print(cli, token_columns, answer, err);
     if (r == 0 && output_is_human(&cli->output))
-        agent_note_join(cli, answer, opts->proxy);
+        agent_note_join(cli, answer, opts);
     json_decref(body);
     json_decref(answer);
     return r;
@@ -349,7 +356,7 @@ const struct cli_verb verb_agent_token = {
     .args = "",
     .summary = "Make a token that lets one machine join the cluster once",
     .examples = "aliquot agent token\naliquot agent token --agent node7 --expires 15m -o name\n"
-                "aliquot agent token --proxy main",
+                "aliquot agent token --proxy main\naliquot agent token --storage local",
     .opts = token_opts,
     .opts_size = sizeof(struct token_opts),
     .run = agent_token,

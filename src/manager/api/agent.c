@@ -193,10 +193,9 @@ static void agent_on_revoke(struct request *req, void *data)
     struct api *api = data;
 
     const char *id = request_get_param(req, "id");
-    bool is_proxy = strncmp(id, LINK_PROXY_PREFIX, strlen(LINK_PROXY_PREFIX)) == 0;
 
     AQ_FAULT("api.agent.revoke");
-    if (is_proxy ? api_has_no_params(req) : agent_prepare(api, req, NULL))
+    if (core_is_front(id) ? api_has_no_params(req) : agent_prepare(api, req, NULL))
         core_revoke_agent(api->core, id, api_who(api, req), api_reply_done, req);
 }
 
@@ -216,7 +215,7 @@ static void agent_on_remove(struct request *req, void *data)
 #define TOKEN_SEC_MAX (30 * 86400)
 
 struct token_params {
-    const char *agent_id, *proxy;
+    const char *agent_id, *proxy, *storage;
     int64_t expires_sec;
 };
 
@@ -226,6 +225,9 @@ static const struct field token_fields[] = {
     { "proxy", FIELD_STR, FIELD_NULLABLE, offsetof(struct token_params, proxy), 1,
       AGENT_ID_MAX - (int)(sizeof(LINK_PROXY_PREFIX) - 1),
       .doc = "for a proxy of this name, no agent" },
+    { "storage", FIELD_STR, FIELD_NULLABLE, offsetof(struct token_params, storage), 1,
+      AGENT_ID_MAX - (int)(sizeof(LINK_STORAGE_PREFIX) - 1),
+      .doc = "for a storage host of this name, no agent" },
     { "expires_sec", FIELD_INT, 0, offsetof(struct token_params, expires_sec), 1, TOKEN_SEC_MAX },
     FIELD_END,
 };
@@ -254,21 +256,29 @@ static void agent_on_token_made(void *data, int r, const struct aq_error *err, c
     request_reply_json(reply->req, 201, &out);
 }
 
-/* Whoever it is for is the agent_id afterwards; a proxy's is written to 'proxy'. */
-static int agent_check_token(struct token_params *params, char proxy[AGENT_ID_MAX + 1],
+/* Whoever it is for is the agent_id afterwards; a front daemon's is written to 'front'. */
+static int agent_check_token(struct token_params *params, char front[AGENT_ID_MAX + 1],
                              struct aq_error *err)
 {
-    const char *name = params->proxy ? "proxy" : "agent_id";
-    const char *id = params->proxy ? params->proxy : params->agent_id;
+    const struct {
+        const char *name, *value, *prefix;
+    } fronts[] = { { "proxy", params->proxy, LINK_PROXY_PREFIX },
+                   { "storage", params->storage, LINK_STORAGE_PREFIX } };
+    const char *name = "agent_id", *id = params->agent_id;
 
-    if (params->proxy && params->agent_id)
-        return api_fail_param(err, "proxy", "a token is for an agent or for a proxy");
+    for (size_t i = 0; i < AQ_COUNT(fronts); i++) {
+        if (!fronts[i].value)
+            continue;
+        if (id)
+            return api_fail_param(err, fronts[i].name,
+                                  "a token is for an agent, for a proxy or for a storage host");
+        name = fronts[i].name;
+        id = fronts[i].value;
+        (void)snprintf(front, AGENT_ID_MAX + 1, "%s%s", fronts[i].prefix, id);
+        params->agent_id = front;
+    }
     if (id && agent_id_check(id, NULL) < 0)
         return api_fail_param(err, name, "must be letters, digits, '.', '_' and '-'");
-    if (params->proxy) {
-        (void)snprintf(proxy, AGENT_ID_MAX + 1, LINK_PROXY_PREFIX "%s", params->proxy);
-        params->agent_id = proxy;
-    }
     return 0;
 }
 
@@ -276,14 +286,14 @@ static void agent_on_make_token(struct request *req, void *data)
 {
     struct token_reply *reply = arena_alloc(request_get_arena(req), sizeof(*reply));
     struct token_params params = { .expires_sec = TOKEN_SEC_DEFAULT };
-    char proxy[AGENT_ID_MAX + 1];
+    char front[AGENT_ID_MAX + 1];
     struct api *api = data;
     struct aq_error err = { 0 };
 
     if (!reply)
         aq_fail_oom(&err);
     else if (api_decode(req, &params, NULL, &err) == 0)
-        (void)agent_check_token(&params, proxy, &err);
+        (void)agent_check_token(&params, front, &err);
     if (err.code) {
         request_fail(req, &err);
         return;
