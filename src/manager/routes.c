@@ -12,6 +12,7 @@
 #include "manager/request/callbacks.h"
 #include "manager/request/turns.h"
 #include "manager/request/flushes.h"
+#include "manager/request/storage_hosts.h"
 #include "manager/request/streams.h"
 #include "manager/request/config_change.h"
 #include "manager/request/image_aliases.h"
@@ -144,7 +145,8 @@ int api_new(struct core *core, struct api **ret, struct aq_error *err)
         || !(api->flushes = flushes_new()) || !(api->streams = api_streams_new(core))
         || !(api->log_quota = log_quota_new())
         || !(api->kept_answers = kept_answers_new(core_store(core)))
-        || !(api->app_proxy = app_proxy_new(api)))
+        || !(api->app_proxy = app_proxy_new(api))
+        || !(api->storage_hosts = storage_hosts_new(core)))
         return aq_fail_oom(err);
     if ((r = replay_new(0, &api->replay, err)) < 0 || (r = router_new(&api->router, err)) < 0
         || (r = api_add_routes(api, err)) < 0 || (r = gql_new(&api->gql, err)) < 0
@@ -203,6 +205,7 @@ void api_allow_callbacks(struct api *api, const struct network *networks, size_t
 void api_stop(struct api *api)
 {
     app_proxy_stop(api->app_proxy);
+    storage_hosts_stop(api->storage_hosts);
     if (api->signup)
         signup_stop(api->signup);
     notifications_stop(api->notifications);
@@ -220,6 +223,7 @@ void api_free(struct api *api)
     if (!api)
         return;
     app_proxy_free(api->app_proxy);
+    storage_hosts_free(api->storage_hosts);
     signup_free(api->signup);
     password_queue_free(api->passwords);
     login_audit_free(api->login_audit);

@@ -39,6 +39,7 @@ struct notifications;
 struct password_queue;
 struct rescan;
 struct signup;
+struct storage_hosts;
 struct tasks;
 
 /* Of one transfer of files into or out of a session; 0 = any number. */
@@ -74,6 +75,7 @@ struct api {
     struct api_streams *streams;
     struct log_quota *log_quota;
     struct app_proxy *app_proxy;
+    struct storage_hosts *storage_hosts;
     int64_t started_usec;                       /* monotonic */
     struct config_settings settings;            /* of the configuration tree */
     struct origin_rules own_origins;            /* of manager.toml */

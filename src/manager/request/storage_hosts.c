@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* storage_hosts.c - see storage_hosts.h */
+#include "manager/request/storage_hosts.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_load.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "http/defer.h"
+#include "http/problem.h"
+
+#define CALLS_MAX 1024  /* of one host under way */
+#define VOLUMES_MAX 256 /* of one storage */
+#define STORAGE_ID_MAX (STORAGE_HOST_MAX + sizeof(LINK_STORAGE_PREFIX))
+#define ERRNO_MAX 4095      /* of Linux */
+#define ANSWER_SEC 30       /* of most */
+#define LONG_ANSWER_SEC 300 /* of what looks at whole folders */
+
+struct storage_hosts {
+    struct core *core;
+    struct map volumes;         /* id of a storage -> json_t, its list of volumes */
+    struct storage_host *items; /* of all of them */
+    size_t count, cap;
+    struct list calls;
+};
+
+struct storage_call {
+    struct list link;
+    struct uuid id;
+    char storage[STORAGE_ID_MAX], op[16];
+    struct defer *timer;
+    unsigned sec;
+    storage_done_fn *on_done;
+    void *data;
+};
+
+/* ---- which there are ---- */
+
+static int storage_hosts_compare(const void *a, const void *b)
+{
+    return strcmp(((const struct storage_host *)a)->name, ((const struct storage_host *)b)->name);
+}
+
+static bool storage_hosts_add_all(struct storage_hosts *hosts, const char *id,
+                                  const json_t *volumes)
+{
+    size_t i;
+    const json_t *volume;
+
+    json_array_foreach(volumes, i, volume) {
+        const char *name = json_string_value(json_object_get(volume, "name"));
+        const char *backend = json_string_value(json_object_get(volume, "backend"));
+        struct storage_host *host;
+
+        if (!name || i == VOLUMES_MAX)
+            continue;
+        if (!vec_grow(&hosts->items, &hosts->cap, hosts->count + 1, sizeof(*hosts->items)))
+            return false;
+        host = &hosts->items[hosts->count];
+        host->backend = backend ? backend : "vfs";
+        host->capabilities = json_object_get(volume, "capabilities");
+        hosts->count += snprintf(host->name, sizeof(host->name), "%s:%s",
+                                 core_front_name(FRONT_STORAGE, id), name)
+                        < (int)sizeof(host->name);
+    }
+    return true;
+}
+
+static void storage_hosts_gather(struct storage_hosts *hosts)
+{
+    bool is_ok = true;
+
+    hosts->count = 0;
+    for (size_t i = 0; i < hosts->volumes.count && is_ok; i++)
+        is_ok = storage_hosts_add_all(hosts, hosts->volumes.entries[i].key,
+                                      hosts->volumes.entries[i].value);
+    if (!is_ok)
+        log_error("some storage hosts are not listed: out of memory");
+    if (hosts->count)
+        qsort(hosts->items, hosts->count, sizeof(*hosts->items), storage_hosts_compare);
+}
+
+const struct storage_host *storage_hosts_list(const struct storage_hosts *hosts, size_t *ret_count)
+{
+    *ret_count = hosts->count;
+    return hosts->items;
+}
+
+const struct storage_host *storage_hosts_find(const struct storage_hosts *hosts, const char *name)
+{
+    struct storage_host key;
+
+    if (!hosts->count || snprintf(key.name, sizeof(key.name), "%s", name) >= (int)sizeof(key.name))
+        return NULL;
+    return bsearch(&key, hosts->items, hosts->count, sizeof(key), storage_hosts_compare);
+}
+
+/* ---- what they say ---- */
+
+static void storage_call_end(struct storage_call *call, json_t *answer, const struct aq_error *err)
+{
+    storage_done_fn *done = call->on_done;
+    void *data = call->data;
+
+    storage_call_cancel(call);
+    done(data, answer, err);
+}
+
+static int storage_code_of(const char *name)
+{
+    for (int code = 1; name && code <= ERRNO_MAX; code++) {
+        const char *known = strerrorname_np(code);
+
+        if (known && strcmp(known, name) == 0)
+            return code;
+    }
+    return EIO;
+}
+
+static void storage_take_answer(struct storage_call *call, const struct msg_storage_answer *msg)
+{
+    json_t *answer = msg->result ? json_load_string(msg->result, 0) : NULL;
+    const struct problem_type *type = msg->error_kind ? problem_find(msg->error_kind) : NULL;
+    struct aq_error err = { 0 };
+
+    if (msg->result && !json_is_object(answer))
+        (void)aq_fail(&err, EIO, "the storage's answer cannot be read");
+    else if (!answer)
+        (void)aq_fail_as(&err, storage_code_of(msg->error_code), type ? type->slug : NULL,
+                         msg->error_field ? msg->error_field : "", "%s",
+                         msg->error_text ? msg->error_text : "the storage gave no reason");
+    storage_call_end(call, err.code ? NULL : answer, err.code ? &err : NULL);
+    json_decref(answer);
+}
+
+static void storage_hosts_take_hello(struct storage_hosts *hosts, const char *id,
+                                     const struct msg_storage_hello *hello)
+{
+    json_t *volumes = json_load_string(hello->volumes, 0);
+
+    json_decref(map_removes(&hosts->volumes, id));
+    if (!json_is_array(volumes) || map_sets(&hosts->volumes, id, volumes) < 0) {
+        json_decref(volumes);
+        log_error("the volumes of '%s' cannot be read", id);
+    }
+    storage_hosts_gather(hosts);
+}
+
+static void storage_hosts_on_message(void *data, const char *id, const struct message *msg)
+{
+    struct storage_hosts *hosts = data;
+
+    if (msg->type == MSG_STORAGE_HELLO) {
+        storage_hosts_take_hello(hosts, id, &msg->storage_hello);
+        return;
+    }
+    LIST_FOREACH(it, &hosts->calls) {
+        struct storage_call *call = LIST_ENTRY(it, struct storage_call, link);
+
+        if (uuid_equals(&call->id, &msg->storage_answer.request_id)
+            && strcmp(call->storage, id) == 0) {
+            storage_take_answer(call, &msg->storage_answer);
+            return;
+        }
+    }
+}
+
+/* Of several, each callback may cancel others. */
+static void storage_hosts_on_lost(void *data, const char *id)
+{
+    struct storage_hosts *hosts = data;
+    struct storage_call *call;
+    struct aq_error err = { 0 };
+
+    json_decref(map_removes(&hosts->volumes, id));
+    storage_hosts_gather(hosts);
+    (void)aq_fail_kind(&err, EHOSTUNREACH, "storage-proxy-error",
+                       "the connection to storage '%s' was lost meanwhile",
+                       core_front_name(FRONT_STORAGE, id));
+    do {
+        call = NULL;
+        LIST_FOREACH(it, &hosts->calls)
+            if (strcmp(LIST_ENTRY(it, struct storage_call, link)->storage, id) == 0)
+                call = LIST_ENTRY(it, struct storage_call, link);
+        if (call)
+            storage_call_end(call, NULL, &err);
+    } while (call);
+}
+
+/* ---- what is asked of them ---- */
+
+static void storage_call_expire(void *data)
+{
+    struct storage_call *call = data;
+    struct aq_error err = { 0 };
+
+    call->timer = NULL;
+    (void)aq_fail_kind(&err, ETIMEDOUT, "storage-proxy-error",
+                       "storage '%s' did not answer '%s' in %u s",
+                       core_front_name(FRONT_STORAGE, call->storage), call->op, call->sec);
+    storage_call_end(call, NULL, &err);
+}
+
+void storage_call_cancel(struct storage_call *call)
+{
+    if (!call)
+        return;
+    defer_cancel(call->timer);
+    list_remove(&call->link);
+    free(call);
+}
+
+static struct storage_call *storage_call_new(struct storage_hosts *hosts, const char *storage,
+                                             const char *op)
+{
+    static const char *const long_ops[] = { "usage", "delete", "clone" };
+    struct storage_call *call = calloc(1, sizeof(*call));
+
+    if (!call)
+        return NULL;
+    call->id = uuid_random();
+    call->sec = ANSWER_SEC;
+    for (size_t i = 0; i < AQ_COUNT(long_ops); i++)
+        if (strcmp(op, long_ops[i]) == 0)
+            call->sec = LONG_ANSWER_SEC;
+    (void)snprintf(call->storage, sizeof(call->storage), "%s", storage);
+    (void)snprintf(call->op, sizeof(call->op), "%s", op);
+    list_add(&hosts->calls, &call->link);
+    call->timer = defer_call(core_loop(hosts->core), call->sec * 1000, storage_call_expire, call);
+    if (call->timer)
+        return call;
+    storage_call_cancel(call);
+    return NULL;
+}
+
+static size_t storage_hosts_count_calls(const struct storage_hosts *hosts, const char *storage)
+{
+    size_t count = 0;
+
+    LIST_FOREACH(it, &hosts->calls)
+        count += strcmp(LIST_ENTRY(it, struct storage_call, link)->storage, storage) == 0;
+    return count;
+}
+
+int storage_ask(struct storage_hosts *hosts, const char *host, const char *op, const json_t *args,
+                storage_done_fn *on_done, void *data, struct storage_call **ret,
+                struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *text = json_dump_text(args, JSON_COMPACT);
+    struct message msg = { .type = MSG_STORAGE_ASK, .storage_ask = { .op = op, .args = text } };
+    const char *colon = strchr(host, ':');
+    int len = colon ? (int)(colon - host) : (int)strlen(host);
+    char storage[STORAGE_ID_MAX];
+    struct storage_call *call;
+    int r;
+
+    if (!storage_hosts_find(hosts, host))
+        return aq_fail_kind(err, EHOSTUNREACH, "storage-proxy-error",
+                            "storage '%.*s' is not connected, or has no volume '%s'", len, host,
+                            colon ? colon + 1 : "");
+    (void)snprintf(storage, sizeof(storage), LINK_STORAGE_PREFIX "%.*s", len, host);
+    if (storage_hosts_count_calls(hosts, storage) >= CALLS_MAX)
+        return aq_fail_kind(err, EAGAIN, "service-unavailable",
+                            "too much is asked of storage '%.*s'; try again", len, host);
+    if (!text || !(call = storage_call_new(hosts, storage, op)))
+        return aq_fail_oom(err);
+    msg.storage_ask.volume = colon + 1;
+    msg.storage_ask.request_id = call->id;
+    call->on_done = on_done;
+    call->data = data;
+    r = core_send_front(hosts->core, storage, &msg, err);
+    if (r < 0)
+        storage_call_cancel(call);
+    else
+        *ret = call;
+    return r;
+}
+
+/* ---- life ---- */
+
+struct storage_hosts *storage_hosts_new(struct core *core)
+{
+    static const struct core_front_ops ops = { .on_message = storage_hosts_on_message,
+                                               .on_lost = storage_hosts_on_lost };
+    struct storage_hosts *hosts = calloc(1, sizeof(*hosts));
+
+    if (!hosts)
+        return NULL;
+    hosts->core = core;
+    list_init(&hosts->calls);
+    core_set_front_ops(core, FRONT_STORAGE, &ops, hosts);
+    return hosts;
+}
+
+void storage_hosts_stop(struct storage_hosts *hosts)
+{
+    core_set_front_ops(hosts->core, FRONT_STORAGE, NULL, NULL);
+    while (!list_is_empty(&hosts->calls))
+        storage_call_cancel(LIST_ENTRY(hosts->calls.next, struct storage_call, link));
+}
+
+void storage_hosts_free(struct storage_hosts *hosts)
+{
+    if (!hosts)
+        return;
+    storage_hosts_stop(hosts);
+    for (size_t i = 0; i < hosts->volumes.count; i++)
+        json_decref(hosts->volumes.entries[i].value);
+    map_done(&hosts->volumes);
+    free(hosts->items);
+    free(hosts);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* storage_hosts.h - the storage hosts that are connected, and what is asked of them
+ *
+ * A host is named "STORAGE:VOLUME", such as "local:volume1": a volume of a storage host. It
+ * connects to the manager (core/fronts.h); what it has, it says then, and nothing of it is kept.
+ * Loop's thread; callbacks never come from within a call.
+ */
+#ifndef AQ_MANAGER_REQUEST_STORAGE_HOSTS_H
+#define AQ_MANAGER_REQUEST_STORAGE_HOSTS_H
+
+#include <jansson.h>
+
+#include "manager/core/core.h"
+
+#define STORAGE_HOST_MAX 128 /* bytes of a name */
+
+struct storage_hosts;
+struct storage_call;
+
+/* Answers the core's storage hosts from now on; NULL = no memory. */
+struct storage_hosts *storage_hosts_new(struct core *core);
+/* What was asked ends without a callback, and nobody is answered any more. */
+void storage_hosts_stop(struct storage_hosts *hosts);
+/* NULL is fine. */
+void storage_hosts_free(struct storage_hosts *hosts);
+
+struct storage_host {
+    char name[STORAGE_HOST_MAX + 1]; /* "local:volume1" */
+    const char *backend;             /* "vfs" */
+    const json_t *capabilities;      /* list of texts */
+};
+
+/* All of them, sorted by name; borrowed until the loop runs again. */
+const struct storage_host *storage_hosts_list(const struct storage_hosts *hosts, size_t *ret_count);
+/* NULL = it is not connected. */
+const struct storage_host *storage_hosts_find(const struct storage_hosts *hosts, const char *name);
+
+/* 'answer' is a JSON object, borrowed for the call, or NULL: then 'err' says why. A path of the
+ * arguments is its field.
+ */
+typedef void storage_done_fn(void *data, json_t *answer, const struct aq_error *err);
+
+/* Ask a host: 'op' and 'args' (borrowed; always with "id", a folder's) are those of
+ * src/storage/ops.h. 'on_done' comes once; an answer is waited for five minutes at most, and
+ * -ETIMEDOUT is no sign that nothing was done. -EHOSTUNREACH (storage-proxy-error) if it is not
+ * connected, -EAGAIN if too much is asked of it, -ENOMEM.
+ */
+int storage_ask(struct storage_hosts *hosts, const char *host, const char *op, const json_t *args,
+                storage_done_fn *on_done, void *data, struct storage_call **ret,
+                struct aq_error *err);
+/* The answer is not wanted any more; the host does what it was asked. NULL is fine. */
+void storage_call_cancel(struct storage_call *call);
+
+#endif
