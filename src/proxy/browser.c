@@ -170,7 +170,7 @@ static bool browser_is_foreign(const struct browser *b, const struct message_hea
     if (b->port)
         port_write_url(b->port, &own);
     else
-        strbuf_adds(&own, b->proxy->settings->public_url);
+        strbuf_adds(&own, b->proxy->settings->common.public_url);
     return head_is_foreign(head, own.data);
 }
 

@@ -3,10 +3,9 @@
 #ifndef AQ_PROXY_CHECK_H
 #define AQ_PROXY_CHECK_H
 
-#include "proxy/settings.h"
+#include "base/error.h"
 
-/* As checks_run() of check/check.h, on standard output. */
-int proxy_check(const struct settings *settings, char *const *parts, int count,
-                struct aq_error *err);
+/* front_type.check() */
+int proxy_check(const void *settings, char *const *parts, int count, struct aq_error *err);
 
 #endif

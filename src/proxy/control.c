@@ -102,9 +102,9 @@ static void control_write_url(const struct browser *b, const struct place *place
     char id[UUID_TEXT_MAX];
 
     if (is_setup && s->domain && !url_query_get(&query->pairs, "port"))
-        place_write_url(place, s->public_url, s->domain, out);
+        place_write_url(place, s->common.public_url, s->domain, out);
     else
-        strbuf_adds(out, s->public_url);
+        strbuf_adds(out, s->common.public_url);
     strbuf_adds(out, is_setup ? SETUP "?token=" : AUTH "?token=");
     url_encode(out, token);
     strbuf_addf(out, "&session_id=%s&app=%s", uuid_format(&place->session_id, id), place->app);
@@ -163,7 +163,7 @@ static void control_add(struct browser *b, const char *token, const char *sessio
     jsonw_object_begin(&w);
     jsonw_member_int(&w, "code", 200);
     jsonw_member_str(&w, "url", url.data);
-    jsonw_member_str(&w, "proxy", b->proxy->settings->public_url);
+    jsonw_member_str(&w, "proxy", b->proxy->settings->common.public_url);
     jsonw_object_end(&w);
     control_reply_json(b, 200, &out);
 }

@@ -14,7 +14,8 @@
 struct manager {
     struct link_client *link;
     const char *url;
-    const struct manager_events *events;
+    struct front *front;
+    manager_denied_fn *on_denied;
     void *data;
     struct list asks;
     size_t redeem_count; /* of these */
@@ -76,7 +77,7 @@ static void manager_on_connected(void *data, const struct msg_welcome *welcome)
 
     (void)welcome;
     log_info("connected to the manager");
-    m->events->on_connected(m->data);
+    front_connected(m->front);
 }
 
 static void manager_take_stream(struct manager *m, const struct msg_stream_open *open)
@@ -119,7 +120,7 @@ static void manager_take_refusal(struct manager *m, const struct msg_app_refused
     if (ask)
         manager_fail_ask(ask, &err);
     else
-        m->events->on_denied(m->data, &refused->request_id, err.text);
+        m->on_denied(m->data, &refused->request_id, err.text);
 }
 
 static void manager_on_message(void *data, uint64_t seq, const struct message *msg)
@@ -158,7 +159,7 @@ static void manager_on_refused(void *data, const char *kind, const char *text)
 {
     const struct manager *m = data;
 
-    m->events->on_refused(m->data, kind, text);
+    front_refused(m->front, kind, text);
 }
 
 /* ---- what is asked ---- */
@@ -232,8 +233,9 @@ void manager_check(struct manager *m, const struct msg_app_connect *want)
 /* ---- life ---- */
 
 int manager_new(uv_loop_t *loop, const struct settings *settings,
-                const struct link_identity *identity, const struct manager_events *events,
-                void *data, struct manager **ret, struct aq_error *err)
+                const struct link_identity *identity, struct front *front,
+                manager_denied_fn *on_denied, void *data, struct manager **ret,
+                struct aq_error *err)
 {
     static const struct link_client_ops ops = {
         .on_greet = manager_on_greet,
@@ -257,8 +259,9 @@ int manager_new(uv_loop_t *loop, const struct settings *settings,
 
     if (!m)
         return aq_fail_oom(err);
-    m->url = settings->public_url;
-    m->events = events;
+    m->url = settings->common.public_url;
+    m->front = front;
+    m->on_denied = on_denied;
     m->data = data;
     list_init(&m->asks);
     if ((r = link_client_new(&conf, &ops, m, &m->link, err)) < 0)

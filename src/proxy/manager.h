@@ -6,22 +6,21 @@
 #ifndef AQ_PROXY_MANAGER_H
 #define AQ_PROXY_MANAGER_H
 
+#include "front/program.h"
 #include "link/link.h"
-#include "proxy/identity.h"
+#include "proxy/settings.h"
 
 struct manager;
 struct manager_ask;
 
-struct manager_events {
-    void (*on_connected)(void *data);
-    void (*on_refused)(void *data, const char *kind, const char *text); /* for good */
-    /* To what was asked with manager_check() the answer is no. */
-    void (*on_denied)(void *data, const struct uuid *request_id, const char *text);
-};
+/* To what was asked with manager_check() the answer is no. */
+typedef void manager_denied_fn(void *data, const struct uuid *request_id, const char *text);
 
+/* 'front' is told how it stands. */
 int manager_new(uv_loop_t *loop, const struct settings *settings,
-                const struct link_identity *identity, const struct manager_events *events,
-                void *data, struct manager **ret, struct aq_error *err);
+                const struct link_identity *identity, struct front *front,
+                manager_denied_fn *on_denied, void *data, struct manager **ret,
+                struct aq_error *err);
 /* No callbacks follow; streams that are open are the callers'. NULL is fine. */
 void manager_free(struct manager *manager);
 bool manager_is_connected(const struct manager *manager);
@@ -38,7 +37,7 @@ int manager_connect(struct manager *manager, const struct msg_app_connect *want,
                     const struct link_stream_ops *ops, manager_stream_fn *fn, void *data,
                     struct manager_ask **ret, struct aq_error *err);
 
-/* May this user still connect? on_denied() comes if not. */
+/* May this user still connect? The manager_denied_fn is called if not. */
 void manager_check(struct manager *manager, const struct msg_app_connect *want);
 
 /* The answer is not wanted any more. NULL is fine. */

@@ -30,11 +30,12 @@ static void port_on_waiting(struct listener *listener, void *data)
 static int port_listen(struct port *port, struct aq_error *err)
 {
     const struct settings *s = port->proxy->settings;
-    AQ_CLEANUP(aq_freep) char *address = aq_format(
-        strchr(s->listen.host, ':') ? "[%s]:%u" : "%s:%u", s->listen.host, (unsigned)port->number);
+    AQ_CLEANUP(aq_freep) char *address = aq_format(strchr(s->common.listen.host, ':') ? "[%s]:%u"
+                                                                                      : "%s:%u",
+                                                   s->common.listen.host, (unsigned)port->number);
     const struct listener_options options = { .address = address,
                                               .tls = port->is_tcp ? NULL : port->proxy->tls,
-                                              .insecure = port->is_tcp || s->insecure };
+                                              .insecure = port->is_tcp || s->common.insecure };
 
     return address ? listener_new(port->proxy->loop, &options, port_on_waiting, port,
                                   &port->listener, err)
@@ -221,7 +222,7 @@ void port_write_url(const struct port *port, struct strbuf *out)
     struct aq_error err = { 0 };
     struct url url;
 
-    if (url_parse(s->public_url, &url, &err) < 0)
+    if (url_parse(s->common.public_url, &url, &err) < 0)
         return; /* settings_load() has read it */
     strbuf_addf(out, strchr(url.address.host, ':') ? "%s://[%s]:%u" : "%s://%s:%u",
                 port->is_tcp       ? "tcp"

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "http/exposition.h"
+#include "proxy/check.h"
 #include "proxy/port.h"
 
 static void proxy_on_waiting(struct listener *listener, void *data)
@@ -19,15 +20,15 @@ static int proxy_listen(struct proxy *p, struct aq_error *err)
 {
     const struct settings *s = p->settings;
     const struct tls_options tls = { .is_server = true,
-                                     .cert_file = s->tls_cert,
-                                     .key_file = s->tls_key };
-    AQ_CLEANUP(aq_freep) char *address = aq_format(strchr(s->listen.host, ':') ? "[%s]:%u"
-                                                                               : "%s:%u",
-                                                   s->listen.host, (unsigned)s->listen.port);
-    struct listener_options options = { .address = address, .insecure = s->insecure };
+                                     .cert_file = s->common.tls_cert,
+                                     .key_file = s->common.tls_key };
+    AQ_CLEANUP(aq_freep) char *address = aq_format(
+        strchr(s->common.listen.host, ':') ? "[%s]:%u" : "%s:%u", s->common.listen.host,
+        (unsigned)s->common.listen.port);
+    struct listener_options options = { .address = address, .insecure = s->common.insecure };
     int r = address ? 0 : aq_fail_oom(err);
 
-    if (r == 0 && s->tls_cert)
+    if (r == 0 && s->common.tls_cert)
         r = tls_context_new(&tls, &p->tls, err);
     options.tls = p->tls;
     if (r == 0)
@@ -35,13 +36,19 @@ static int proxy_listen(struct proxy *p, struct aq_error *err)
     return r;
 }
 
-int proxy_open(struct proxy *p, uv_loop_t *loop, const struct settings *settings,
-               const struct link_identity *identity, const struct manager_events *events,
-               void *data, struct aq_error *err)
+static void proxy_on_denied(void *data, const struct uuid *request_id, const char *text)
 {
+    ports_on_denied(data, request_id, text);
+}
+
+static int proxy_open(void *self, struct front *front, uv_loop_t *loop, const void *settings,
+                      const struct link_identity *identity, struct aq_error *err)
+{
+    struct proxy *p = self;
     int r;
 
     p->loop = loop;
+    p->front = front;
     p->settings = settings;
     list_init(&p->browsers);
     list_init(&p->ports);
@@ -50,28 +57,30 @@ int proxy_open(struct proxy *p, uv_loop_t *loop, const struct settings *settings
     cookie_derive(identity->key, p->secret);
     if ((r = proxy_listen(p, err)) < 0 || (r = ports_open(p, err)) < 0)
         return r;
-    r = manager_new(loop, settings, identity, events, data, &p->manager, err);
+    r = manager_new(loop, p->settings, identity, front, proxy_on_denied, p, &p->manager, err);
     if (r == 0)
-        log_info("serving %s on port %u", settings->public_url,
+        log_info("serving %s on port %u", p->settings->common.public_url,
                  (unsigned)listener_get_port(p->listener));
     return r;
 }
 
-void proxy_drain(struct proxy *p, void (*on_drained)(void *data), void *data)
+static void proxy_drain(void *self)
 {
+    struct proxy *p = self;
+
     p->is_draining = true;
-    p->on_drained = on_drained;
-    p->data = data;
     listener_close(AQ_TAKE(p->listener));
     ports_drain(p);
     browsers_drain(p);
     if (p->connection_count == 0)
-        on_drained(data);
+        front_drained(p->front);
 }
 
-void proxy_close(struct proxy *p)
+static void proxy_close(void *self)
 {
-    p->on_drained = NULL;
+    struct proxy *p = self;
+
+    p->is_draining = false;
     listener_close(AQ_TAKE(p->listener));
     if (p->loop) {
         browsers_cut(p, NULL);
@@ -92,12 +101,13 @@ bool proxy_enter(struct proxy *p)
 void proxy_leave(struct proxy *p)
 {
     p->connection_count--;
-    if (p->is_draining && p->connection_count == 0 && p->on_drained)
-        p->on_drained(p->data);
+    if (p->is_draining && p->connection_count == 0)
+        front_drained(p->front);
 }
 
-void proxy_reload(struct proxy *p)
+static void proxy_reload(void *self)
 {
+    struct proxy *p = self;
     struct aq_error err = { 0 };
 
     if (!p->tls)
@@ -108,7 +118,7 @@ void proxy_reload(struct proxy *p)
         log_info("the certificate was read again");
 }
 
-bool proxy_write_metrics(void *data, struct strbuf *out)
+static bool proxy_write_metrics(void *data, struct strbuf *out)
 {
     const struct proxy *p = data;
 
@@ -132,3 +142,19 @@ bool proxy_write_metrics(void *data, struct strbuf *out)
                       (double)p->counts.bytes_out);
     return strbuf_ok(out);
 }
+
+const struct front_type proxy_type = {
+    .name = "proxy",
+    .purpose = "leads browsers to apps",
+    .draining = "no more connections are taken",
+    .mask = 077,
+    .items = settings_items,
+    .settings_size = sizeof(struct settings),
+    .finish = settings_finish,
+    .check = proxy_check,
+    .open = proxy_open,
+    .drain = proxy_drain,
+    .close = proxy_close,
+    .reload = proxy_reload,
+    .write_metrics = proxy_write_metrics,
+};

@@ -24,24 +24,14 @@ struct proxy {
     struct defer *port_timer;
     size_t connection_count; /* of browsers, and to ports */
     bool is_draining;        /* takes no more connections */
-    void (*on_drained)(void *data);
-    void *data;
+    struct front *front;
     struct {
         uint64_t connections, requests, upgrades, refused; /* since the start */
         uint64_t bytes_in, bytes_out;                      /* to apps, and from them */
     } counts;
 };
 
-int proxy_open(struct proxy *proxy, uv_loop_t *loop, const struct settings *settings,
-               const struct link_identity *identity, const struct manager_events *events,
-               void *data, struct aq_error *err);
-/* Take no more; requests under way may end. 'on_drained' comes once none is left. */
-void proxy_drain(struct proxy *proxy, void (*on_drained)(void *data), void *data);
-/* Whoever is left is cut. The loop must run once more. */
-void proxy_close(struct proxy *proxy);
-/* The certificate's files have changed. */
-void proxy_reload(struct proxy *proxy);
-bool proxy_write_metrics(void *proxy, struct strbuf *out);
+extern const struct front_type proxy_type;
 
 /* A connection comes, or goes; false: there are too many. */
 bool proxy_enter(struct proxy *proxy);

@@ -102,7 +102,7 @@ static void setup_let_in(struct browser *b, const struct setup *setup, const str
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf line = STRBUF_INIT;
     const struct settings *s = b->proxy->settings;
-    bool is_secure = port ? b->proxy->tls != NULL : settings_is_https(s);
+    bool is_secure = port ? b->proxy->tls != NULL : front_settings_is_https(&s->common);
     char text[COOKIE_TEXT_MAX], name[COOKIE_NAME_MAX];
 
     strbuf_addf(&line, "Set-Cookie: %s=%s; Path=", cookie_name(port ? port->number : 0, name),
@@ -121,7 +121,7 @@ static bool setup_prefers_port(const struct proxy *p)
 {
     const struct settings *s = p->settings;
 
-    return s->port_max && !s->domain && settings_is_https(s) == (p->tls != NULL);
+    return s->port_max && !s->domain && front_settings_is_https(&s->common) == (p->tls != NULL);
 }
 
 /* *ret NULL = it has a path, or a host. */

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* identity.c - see identity.h */
+#include "front/identity.h"
+
+#include <errno.h>
+
+int front_identity_join(const char *program, const struct front_settings *settings,
+                        const char *address, const char *token, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *id = aq_format("%s:%s", program, settings->name);
+    const struct link_identity_place place = { settings->state, program, id };
+
+    return id ? link_identity_join(&place, address, token, false, err) : aq_fail_oom(err);
+}
+
+int front_identity_load(const char *program, const struct front_settings *settings,
+                        struct link_identity *ret, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *id = aq_format("%s:%s", program, settings->name);
+    const struct link_identity_place place = { settings->state, program, id };
+    int r = id ? link_identity_load(&place, &settings->manager, ret, err) : aq_fail_oom(err);
+
+    if (r != -ENOENT)
+        return r;
+    return aq_fail(err, ENOENT,
+                   "this %s has not joined a cluster ('%s' has no certificate): get a token "
+                   "with 'aliquot agent token --%s %s' and run 'aliquot-%s join "
+                   "MANAGER:PORT TOKEN'",
+                   program, settings->state, program, settings->name, program);
+}

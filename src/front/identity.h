@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* identity.h - a front daemon's certificate in its state directory: link/identity.h */
+#ifndef AQ_FRONT_IDENTITY_H
+#define AQ_FRONT_IDENTITY_H
+
+#include "front/settings.h"
+#include "link/identity.h"
+
+/* As link_identity_join(). 'program' is "proxy" or "storage", and the prefix of its id. */
+int front_identity_join(const char *program, const struct front_settings *settings,
+                        const char *address, const char *token, struct aq_error *err);
+/* -ENOENT, saying what to do, before joining. */
+int front_identity_load(const char *program, const struct front_settings *settings,
+                        struct link_identity *ret, struct aq_error *err);
+
+#endif

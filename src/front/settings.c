@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* settings.c - see settings.h */
+#include "front/settings.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "http/url.h"
+
+static char *front_default_state(const char *program)
+{
+    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+
+    if (geteuid() == 0)
+        return aq_format("/var/lib/aliquot/%s", program);
+    if (state && state[0] == '/')
+        return aq_format("%s/aliquot/%s", state, program);
+    return aq_format("%s/.local/state/aliquot/%s", home ? home : "", program);
+}
+
+static int front_set(char **place, const char *value, struct aq_error *err)
+{
+    if (!value)
+        return 0;
+    free(*place);
+    *place = strdup(value);
+    return *place ? 0 : aq_fail_oom(err);
+}
+
+void front_settings_drop_empty(char **place)
+{
+    if (*place && !**place) {
+        free(*place);
+        *place = NULL;
+    }
+}
+
+static int front_check_url(const char *program, struct front_settings *s, struct aq_error *err)
+{
+    size_t len = s->public_url ? strlen(s->public_url) : 0;
+    char field[40];
+    struct url url;
+
+    if (!s->public_url) {
+        s->public_url = aq_format(strchr(s->listen.host, ':') ? "%s://[%s]:%u" : "%s://%s:%u",
+                                  s->tls_cert ? "https" : "http", s->listen.host,
+                                  (unsigned)s->listen.port);
+        return s->public_url ? 0 : aq_fail_oom(err);
+    }
+    if (len && s->public_url[len - 1] == '/')
+        s->public_url[len - 1] = '\0';
+    (void)snprintf(field, sizeof(field), "%s.public-url", program);
+    if (url_parse(s->public_url, &url, err) < 0 || strcmp(url.target, "/") != 0)
+        return aq_fail_field(err, EINVAL, field,
+                             "'%.100s' is no URL without a path, such as https://apps.example.org",
+                             s->public_url);
+    return 0;
+}
+
+static int front_finish(const char *program, const struct conf_item *items, const char *state,
+                        const char *listen, struct front_settings *s, struct aq_error *err)
+{
+    int r = front_set(&s->state, state, err);
+    char field[40];
+
+    (void)snprintf(field, sizeof(field), "%s.tls-cert", program);
+    front_settings_drop_empty(&s->public_url);
+    if (r == 0 && !s->state && !(s->state = front_default_state(program)))
+        r = aq_fail_oom(err);
+    if (r == 0 && listen)
+        r = conf_set(&items[0], listen, s, err);
+    if (r == 0 && !s->tls_cert != !s->tls_key)
+        r = aq_fail_field(err, EINVAL, field,
+                          "tls-cert and tls-key belong together: set both or neither");
+    return r < 0 ? r : front_check_url(program, s, err);
+}
+
+int front_settings_load(const char *program, const struct conf_item *items, const char *file,
+                        const char *state, const char *listen, size_t size, void *ret,
+                        struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *usual = file ? NULL : conf_default_file(program);
+    int r;
+
+    memset(ret, 0, size);
+    if (!file && !usual)
+        return aq_fail_oom(err);
+    r = conf_load(items, file ? file : usual, !file, ret, err);
+    if (r == 0 && (r = front_finish(program, items, state, listen, ret, err)) < 0)
+        conf_done(items, ret);
+    return r;
+}
+
+bool front_settings_is_https(const struct front_settings *settings)
+{
+    return strncmp(settings->public_url, "https:", 6) == 0;
+}
