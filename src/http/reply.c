@@ -51,7 +51,7 @@ static void reply_add_status_line(struct strbuf *out, int status)
     strbuf_add(out, "\r\n", 2);
 }
 
-static void reply_add_length(struct strbuf *out, size_t len)
+static void reply_add_length(struct strbuf *out, uint64_t len)
 {
     strbuf_add(out, "Content-Length: ", 16);
     strbuf_addi(out, (int64_t)len);
@@ -253,23 +253,39 @@ void request_fail(struct request *req, const struct aq_error *err)
 
 /* ---- answers of unknown length ---- */
 
-void request_begin(struct request *req, int status, const char *content_type,
-                   void (*on_drain)(struct request *req, void *data), void *data)
+static void reply_begin(struct request *req, int status, const char *content_type,
+                        void (*on_drain)(struct request *req, void *data), void *data)
 {
     struct connection *conn = req->conn;
 
     req->begun = true;
     req->on_drain = on_drain;
     req->drain_data = data;
-    req->chunked = !request_get_head(req)->is_http10;
     if (!conn->stream)
         return;
-    req->keep_alive = req->keep_alive && req->chunked;
+    req->keep_alive = req->keep_alive && (req->chunked || req->sized);
     reply_add_head(req, status, content_type);
     if (req->chunked)
         strbuf_adds(&conn->server->scratch, "Transfer-Encoding: chunked\r\n");
+    if (req->sized)
+        reply_add_length(&conn->server->scratch, req->left);
     strbuf_add(&conn->server->scratch, "\r\n", 2);
     reply_send_answer(req, NULL, 0);
+}
+
+void request_begin(struct request *req, int status, const char *content_type,
+                   void (*on_drain)(struct request *req, void *data), void *data)
+{
+    req->chunked = !request_get_head(req)->is_http10;
+    reply_begin(req, status, content_type, on_drain, data);
+}
+
+void request_begin_sized(struct request *req, int status, const char *content_type, uint64_t length,
+                         void (*on_drain)(struct request *req, void *data), void *data)
+{
+    req->sized = true;
+    req->left = length;
+    reply_begin(req, status, content_type, on_drain, data);
 }
 
 size_t request_get_queued(const struct request *req)
@@ -298,6 +314,7 @@ int request_write(struct request *req, const void *bytes, size_t len)
                      : stream_writev(conn->stream, bufs + 1, 1);
     if (r < 0)
         return r;
+    req->left -= AQ_MIN(req->left, (uint64_t)len);
     if (stream_queued(conn->stream) && conn->timer != TIMER_WRITE) {
         conn->mark = stream_sent(conn->stream);
         server_set_timer(conn, TIMER_WRITE);
@@ -327,6 +344,10 @@ void request_end(struct request *req)
 {
     struct connection *conn = req->conn;
 
+    if (req->left && req->method != METHOD_HEAD) {
+        request_abort(req);
+        return;
+    }
     if (conn->stream && req->begun && req->chunked && req->method != METHOD_HEAD)
         (void)stream_write(conn->stream, "0\r\n\r\n", 5);
     connection_next(conn);

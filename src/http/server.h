@@ -167,6 +167,9 @@ void request_fail_data(struct request *req, const struct aq_error *err, const ch
 void request_begin(struct request *req, int status, const char *content_type,
                    void (*on_drain)(struct request *req, void *data), void *data);
 int request_write(struct request *req, const void *bytes, size_t len);
+/* The same for an answer of 'length' bytes: what is missing of them at request_end() breaks it off. */
+void request_begin_sized(struct request *req, int status, const char *content_type, uint64_t length,
+                         void (*on_drain)(struct request *req, void *data), void *data);
 size_t request_get_queued(const struct request *req);
 /* An end of a pump that is a struct request: gives its body, and is put what request_write() takes. */
 extern const struct pump_ops request_pump;

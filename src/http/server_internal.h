@@ -61,7 +61,9 @@ struct request {
     bool keep_alive; /* the connection may serve another request */
     bool begun;      /* the head of the answer is out */
     bool chunked;
+    bool sized;
     bool gone;
+    uint64_t left; /* of a sized answer: still to be written */
 };
 
 /* A client address, or an IPv6 network of 64 bits, that has connections open. */
