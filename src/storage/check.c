@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check.c - see storage/check.h */
+#include "storage/check.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "check/machine.h"
+#include "front/check.h"
+#include "storage/settings.h"
+
+static void storage_check_joined(void *data, struct finding *ret)
+{
+    front_check_joined("storage", data, ret);
+}
+
+static void storage_check_port(void *data, struct finding *ret)
+{
+    front_check_port("storage", data, ret);
+}
+
+static void storage_check_certificate(void *data, struct finding *ret)
+{
+    front_check_certificate("storage", data, ret);
+}
+
+/* The first that is wrong. One in the state folder is made at the start. */
+static void storage_check_volumes(void *data, struct finding *ret)
+{
+    const struct settings *s = data;
+    struct statvfs fs;
+
+    finding_say(ret, CHECK_OK, "%zu, at %s", s->volumes.count,
+                settings_volume_path(s->volumes.items[0]));
+    for (size_t i = 0; i < s->volumes.count; i++) {
+        const char *path = settings_volume_path(s->volumes.items[i]);
+
+        if (strncmp(path, s->common.state, strlen(s->common.state)) == 0)
+            continue;
+        if (statvfs(path, &fs) == 0 && access(path, R_OK | W_OK | X_OK) == 0) {
+            machine_judge_space(path, &fs, path, ret);
+            if (ret->level != CHECK_OK)
+                return;
+            continue;
+        }
+        finding_say(ret, CHECK_MISSING, "volume '%s': %s", s->volumes.items[i], strerror(errno));
+        finding_mean(ret, "folders on it cannot be read or written");
+        finding_mend(ret, "mount it, or set volumes in [storage] of storage.toml");
+        return;
+    }
+}
+
+static const struct check storage_checks[] = {
+    { "storage.joined", "storage", "membership", storage_check_joined },
+    { "storage.port", "storage", "port for clients", storage_check_port },
+    { "storage.certificate", "storage", "certificate", storage_check_certificate },
+    { "storage.volumes", "storage", "volumes", storage_check_volumes },
+    { .id = NULL },
+};
+
+int storage_check(const void *settings, char *const *parts, int count, struct aq_error *err)
+{
+    return checks_run(storage_checks, (void *)(uintptr_t)settings, parts, count, stdout, err);
+}

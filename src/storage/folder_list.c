@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* folder_list.c - a page of a directory, in order: see folder.h
+ *
+ * Of all names only those of the page are kept, in a heap with the last one at its top, so that a
+ * directory of any size takes no more memory than its page.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/jsonw.h"
+#include "storage/folder.h"
+#include "storage/name.h"
+#include "transfer/beneath.h"
+
+#define LIST_BYTES_MAX ((size_t)2 << 20) /* of a page's JSON: it goes into a message */
+
+struct folder_page {
+    char **names; /* heap, later sorted */
+    size_t count, max;
+    const char *after;
+    bool is_root, has_more;
+};
+
+static void folder_page_done(struct folder_page *page)
+{
+    for (size_t i = 0; i < page->count; i++)
+        free(page->names[i]);
+    free(page->names);
+}
+
+/* Let the name at 'i' sink to where it is behind both below it. */
+static void folder_page_sink(struct folder_page *page, size_t i)
+{
+    for (;;) {
+        size_t last = i, child = 2 * i + 1;
+
+        for (size_t c = child; c < page->count && c <= child + 1; c++)
+            if (strcmp(page->names[c], page->names[last]) > 0)
+                last = c;
+        if (last == i)
+            return;
+        AQ_SWAP(page->names[i], page->names[last]);
+        i = last;
+    }
+}
+
+static void folder_page_rise(struct folder_page *page, size_t i)
+{
+    for (; i && strcmp(page->names[i], page->names[(i - 1) / 2]) > 0; i = (i - 1) / 2)
+        AQ_SWAP(page->names[i], page->names[(i - 1) / 2]);
+}
+
+static bool folder_page_wants(struct folder_page *page, const char *name)
+{
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strcmp(name, page->after) <= 0
+        || (page->is_root && strcmp(name, FOLDER_UPLOADS) == 0))
+        return false;
+    if (page->count < page->max)
+        return true;
+    page->has_more = true;
+    return strcmp(name, page->names[0]) < 0;
+}
+
+static int folder_page_add(struct folder_page *page, const char *name)
+{
+    char *copy;
+
+    if (!folder_page_wants(page, name))
+        return 0;
+    if (!(copy = strdup(name)))
+        return -ENOMEM;
+    if (page->count < page->max) {
+        page->names[page->count++] = copy;
+        folder_page_rise(page, page->count - 1);
+        return 0;
+    }
+    free(page->names[0]);
+    page->names[0] = copy;
+    folder_page_sink(page, 0);
+    return 0;
+}
+
+static int folder_page_compare(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int64_t folder_usec(struct statx_timestamp t)
+{
+    return t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+static void folder_write_item(struct jsonw *w, int fd, const char *name)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct statx st;
+
+    if (statx(fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_BASIC_STATS | STATX_BTIME, &st)
+        < 0)
+        return; /* it has gone meanwhile */
+    jsonw_object_begin(w);
+    name_write(name, &text);
+    w->out->failed = w->out->failed || text.failed;
+    jsonw_member_str(w, "name", text.data);
+    jsonw_member_str(w, "type",
+                     S_ISREG(st.stx_mode)   ? "FILE"
+                     : S_ISDIR(st.stx_mode) ? "DIRECTORY"
+                     : S_ISLNK(st.stx_mode) ? "SYMLINK"
+                                            : "OTHER");
+    jsonw_member_int(w, "size", (int64_t)st.stx_size);
+    jsonw_member_int(w, "mode", st.stx_mode);
+    jsonw_member_int(w, "created",
+                     folder_usec(st.stx_mask & STATX_BTIME ? st.stx_btime : st.stx_ctime));
+    jsonw_member_int(w, "modified", folder_usec(st.stx_mtime));
+    jsonw_object_end(w);
+}
+
+static void folder_page_write(struct folder_page *page, int fd, struct strbuf *out)
+{
+    struct jsonw w = jsonw_make(out);
+    size_t from = out->len, i;
+
+    if (page->count)
+        qsort(page->names, page->count, sizeof(*page->names), folder_page_compare);
+    jsonw_object_begin(&w);
+    jsonw_key(&w, "items");
+    jsonw_array_begin(&w);
+    for (i = 0; i < page->count && out->len - from < LIST_BYTES_MAX; i++)
+        folder_write_item(&w, fd, page->names[i]);
+    jsonw_array_end(&w);
+    jsonw_member_bool(&w, "more", page->has_more || i < page->count);
+    jsonw_object_end(&w);
+}
+
+int folder_list(int root, const char *path, const char *after, size_t limit, struct strbuf *out,
+                struct aq_error *err)
+{
+    char from[NAME_MAX + 1];
+    struct folder_page page = { .max = AQ_MAX(AQ_MIN(limit, (size_t)FOLDER_LIST_MAX), (size_t)1),
+                                .after = name_read(after, from, sizeof(from)) ? from : "",
+                                .is_root = !*path };
+    int fd = beneath_open(root, path, O_RDONLY | O_DIRECTORY, false), r = 0;
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    const struct dirent *entry;
+
+    if (fd < 0) {
+        r = beneath_fail(err, -fd, *path ? path : ".");
+        if (err)
+            strcpy(err->field, "path");
+        return r;
+    }
+    if (!dir || !(page.names = calloc(page.max, sizeof(*page.names)))) {
+        dir ? (void)closedir(dir) : aq_closep(&fd);
+        return aq_fail_oom(err);
+    }
+    while (r == 0 && (entry = readdir(dir)))
+        r = folder_page_add(&page, entry->d_name);
+    if (r == 0)
+        folder_page_write(&page, fd, out);
+    folder_page_done(&page);
+    (void)closedir(dir);
+    return r < 0 || !strbuf_ok(out) ? aq_fail_oom(err) : 0;
+}

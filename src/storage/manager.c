@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* manager.c - the storage host's connection to the manager, which asks it */
+#include "base/jsonw.h"
+#include "base/log.h"
+#include "link/link.h"
+#include "storage/storage.h"
+
+static void manager_on_greet(void *data, struct msg_hello *hello)
+{
+    const struct storage *storage = data;
+
+    hello->addr = storage->settings->common.public_url;
+}
+
+static void manager_say_volumes(const struct storage *storage)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct message msg = { .type = MSG_STORAGE_HELLO };
+    struct jsonw w = jsonw_make(&out);
+
+    jsonw_array_begin(&w);
+    for (size_t i = 0; i < storage->volume_count; i++) {
+        jsonw_object_begin(&w);
+        jsonw_member_str(&w, "name", storage->volumes[i].name);
+        jsonw_member_str(&w, "backend", "vfs");
+        jsonw_key(&w, "capabilities");
+        jsonw_array_begin(&w);
+        jsonw_str(&w, "vfolder");
+        jsonw_array_end(&w);
+        jsonw_object_end(&w);
+    }
+    jsonw_array_end(&w);
+    msg.storage_hello.volumes = out.data;
+    if (!strbuf_ok(&out) || link_client_send(storage->link, &msg, NULL) < 0)
+        log_error("the manager was not told the volumes: out of memory");
+}
+
+static void manager_on_connected(void *data, const struct msg_welcome *welcome)
+{
+    struct storage *storage = data;
+
+    (void)welcome;
+    log_info("connected to the manager");
+    manager_say_volumes(storage);
+    front_connected(storage->front);
+}
+
+static void manager_on_message(void *data, uint64_t seq, const struct message *msg)
+{
+    struct storage *storage = data;
+
+    if (msg->type == MSG_STORAGE_ASK)
+        op_begin(storage, &msg->storage_ask);
+    if (seq)
+        link_client_ack(storage->link, seq);
+}
+
+static void manager_on_disconnected(void *data, const char *why)
+{
+    (void)data;
+    log_info("no connection to the manager: %s", why);
+}
+
+static void manager_on_refused(void *data, const char *kind, const char *text)
+{
+    const struct storage *storage = data;
+
+    front_refused(storage->front, kind, text);
+}
+
+int manager_connect(struct storage *storage, const struct link_identity *identity,
+                    struct aq_error *err)
+{
+    static const struct link_client_ops ops = {
+        .on_greet = manager_on_greet,
+        .on_connected = manager_on_connected,
+        .on_message = manager_on_message,
+        .on_disconnected = manager_on_disconnected,
+        .on_refused = manager_on_refused,
+    };
+    const struct link_client_conf conf = {
+        .loop = storage->loop,
+        .host = identity->manager.host,
+        .port = identity->manager.port,
+        .ca = identity->ca,
+        .cert = identity->cert,
+        .key = identity->key,
+        .agent_id = identity->id,
+        .incarnation = uuid_random(),
+    };
+
+    return link_client_new(&conf, &ops, storage, &storage->link, err);
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops.c - see ops.h */
+#include "storage/ops.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/jsonw.h"
+#include "storage/folder.h"
+#include "storage/upload.h"
+#include "storage/volume.h"
+
+#define LIST_DEFAULT 1000
+
+struct op_args {
+    struct volume *volume;
+    struct uuid id;
+    int root; /* of the folder; -1 if the op opens none */
+    const json_t *json;
+};
+
+/* ---- arguments ---- */
+
+static const char *op_text(const json_t *args, const char *name, const char *usual)
+{
+    const json_t *value = json_object_get(args, name);
+
+    return json_is_string(value) ? json_string_value(value) : usual;
+}
+
+static bool op_flag(const json_t *args, const char *name)
+{
+    return json_is_true(json_object_get(args, name));
+}
+
+static int op_number(const json_t *args, const char *name, int64_t most, uint64_t *ret,
+                     struct aq_error *err)
+{
+    const json_t *value = json_object_get(args, name);
+    int64_t number = json_integer_value(value);
+
+    if (!value || json_is_null(value))
+        return 0;
+    if (!json_is_integer(value) || number < 0 || number > most)
+        return aq_fail_field(err, EINVAL, name, "must be a number from 0 to %lld", (long long)most);
+    *ret = (uint64_t)number;
+    return 0;
+}
+
+static int op_path(const json_t *args, const char *name, bool may_be_root, char ret[PATH_MAX],
+                   struct aq_error *err)
+{
+    const char *text = op_text(args, name, may_be_root ? "" : NULL);
+
+    return text ? folder_clean(name, text, may_be_root, ret, err)
+                : aq_fail_field(err, EINVAL, name, "must be given");
+}
+
+/* ---- what there is to do ---- */
+
+static int op_create(const struct op_args *a, struct strbuf *out, struct aq_error *err)
+{
+    (void)out;
+    return volume_create_folder(a->volume->path, &a->id, err);
+}
+
+static int op_purge(const struct op_args *a, struct strbuf *out, struct aq_error *err)
+{
+    (void)out;
+    return volume_drop_folder(a->volume->path, &a->id, err);
+}
+
+static int op_mkdir(const struct op_args *a, struct strbuf *out, struct aq_error *err)
+{
+    char path[PATH_MAX];
+    int r = op_path(a->json, "path", false, path, err);
+
+    (void)out;
+    return r < 0 ? r
+                 : folder_mkdir(a->root, path, op_flag(a->json, "parents"),
+                                op_flag(a->json, "exist_ok"), err);
+}
+
+static int op_list(const struct op_args *a, struct strbuf *out, struct aq_error *err)
+{
+    uint64_t limit = LIST_DEFAULT;
+    char path[PATH_MAX];
+    int r = op_path(a->json, "path", true, path, err);
+
+    if (r == 0)
+        r = op_number(a->json, "limit", FOLDER_LIST_MAX, &limit, err);
+    return r < 0
+               ? r
+               : folder_list(a->root, path, op_text(a->json, "after", ""), (size_t)limit, out, err);
+}
+
+static int op_move(const struct op_args *a, struct strbuf *out, struct aq_error *err)
+{
+    char src[PATH_MAX], dst[PATH_MAX];
+    int r = op_path(a->json, "src", false, src, err);
+
+    (void)out;
+    if (r == 0)
+        r = op_path(a->json, "dst", false, dst, err);
+    return r < 0 ? r : folder_move(a->root, src, dst, err);
+}
+
+static int op_rename(const struct op_args *a, struct strbuf *out, struct aq_error *err)
+{
+    const char *name = op_text(a->json, "new_name", "");
+    char path[PATH_MAX];
+    int r = op_path(a->json, "path", false, path, err);
+
+    (void)out;
+    return r < 0 ? r : folder_rename(a->root, path, name, err);
+}
+
+/* All are looked at before the first one goes. */
+static int op_delete(const struct op_args *a, struct strbuf *out, struct aq_error *err)
+{
+    const json_t *files = json_object_get(a->json, "files");
+    char path[PATH_MAX];
+    int r = json_array_size(files) ? 0 : aq_fail_field(err, EINVAL, "files", "must be given");
+
+    (void)out;
+    for (size_t i = 0; r == 0 && i < json_array_size(files); i++) {
+        const char *text = json_string_value(json_array_get(files, i));
+
+        r = folder_clean("files", text ? text : "", false, path, err);
+    }
+    for (size_t i = 0; r == 0 && i < json_array_size(files); i++) {
+        r = folder_clean("files", json_string_value(json_array_get(files, i)), false, path, err);
+        if (r == 0)
+            r = folder_delete(a->root, path, op_flag(a->json, "recursive"), err);
+    }
+    return r;
+}
+
+static int op_usage(const struct op_args *a, struct strbuf *out, struct aq_error *err)
+{
+    struct jsonw w = jsonw_make(out);
+    struct tree_usage usage;
+    int r = usage_get(a->volume->storage->usage, &a->id, a->root, 0, &usage, err);
+
+    if (r < 0)
+        return r;
+    jsonw_object_begin(&w);
+    jsonw_member_int(&w, "files", (int64_t)usage.files);
+    jsonw_member_int(&w, "bytes", (int64_t)usage.bytes);
+    jsonw_object_end(&w);
+    return 0;
+}
+
+static int op_write_token(const struct op_args *a, struct token *token, struct strbuf *out,
+                          struct aq_error *err)
+{
+    const struct storage *storage = a->volume->storage;
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT, url = STRBUF_INIT;
+    struct jsonw w = jsonw_make(out);
+
+    token->folder_id = a->id;
+    token->expires_usec = clock_realtime_usec() + storage->settings->token_usec;
+    (void)snprintf(token->volume, sizeof(token->volume), "%s", a->volume->name);
+    token_write(storage->key, token, &text);
+    strbuf_addf(&url, "%s/%s", storage->settings->common.public_url,
+                token->direction == TOKEN_UPLOAD ? "upload" : "download");
+    if (!strbuf_ok(&text) || !strbuf_ok(&url))
+        return aq_fail_oom(err);
+    jsonw_object_begin(&w);
+    jsonw_member_str(&w, "token", text.data);
+    jsonw_member_str(&w, "url", url.data);
+    jsonw_object_end(&w);
+    return 0;
+}
+
+/* A file without bytes is there at once: clients send nothing for it. */
+static int op_upload(const struct op_args *a, struct strbuf *out, struct aq_error *err)
+{
+    struct token token = { .direction = TOKEN_UPLOAD, .upload_id = uuid_random() };
+    struct upload upload = { .fd = -1 };
+    int r = op_path(a->json, "path", false, token.path, err);
+
+    if (r == 0 && !json_is_integer(json_object_get(a->json, "size")))
+        r = aq_fail_field(err, EINVAL, "size", "must be given");
+    if (r == 0)
+        r = op_number(a->json, "size", UPLOAD_SIZE_MAX, &token.size, err);
+    if (r == 0)
+        r = op_number(a->json, "quota_bytes", INT64_MAX, &token.quota_bytes, err);
+    if (r == 0)
+        r = upload_check(a->root, &token, err);
+    if (r == 0)
+        r = usage_check(a->volume->storage->usage, &a->id, a->root, token.quota_bytes, token.size,
+                        err);
+    if (r == 0 && token.size == 0) {
+        r = upload_open(a->root, &token, UPLOAD_WHOLE, 0, true, &upload, err);
+        if (r == 0)
+            r = upload_sync(a->root, &token, UPLOAD_WHOLE, &upload, err);
+        aq_closep(&upload.fd);
+    }
+    return r < 0 ? r : op_write_token(a, &token, out, err);
+}
+
+static int op_download(const struct op_args *a, struct strbuf *out, struct aq_error *err)
+{
+    bool is_archive = op_flag(a->json, "archive");
+    struct token token = { .direction = is_archive ? TOKEN_ARCHIVE : TOKEN_DOWNLOAD };
+    int r = op_path(a->json, "path", is_archive, token.path, err);
+
+    if (r == 0)
+        r = folder_stat(a->root, token.path, is_archive, err);
+    return r < 0 ? r : op_write_token(a, &token, out, err);
+}
+
+static const struct op_type {
+    const char *name;
+    enum work_lane_kind lane;
+    bool opens; /* the folder, which must be there */
+    int (*run)(const struct op_args *args, struct strbuf *out, struct aq_error *err);
+} op_types[] = {
+    { "create", WORK_DATA, false, op_create }, { "purge", WORK_DATA, false, op_purge },
+    { "mkdir", WORK_DATA, true, op_mkdir },    { "list", WORK_DATA, true, op_list },
+    { "move", WORK_DATA, true, op_move },      { "rename", WORK_DATA, true, op_rename },
+    { "delete", WORK_TREE, true, op_delete },  { "usage", WORK_TREE, true, op_usage },
+    { "upload", WORK_DATA, true, op_upload },  { "download", WORK_DATA, true, op_download },
+};
+
+static const struct op_type *op_find(const char *name)
+{
+    for (size_t i = 0; i < AQ_COUNT(op_types); i++)
+        if (strcmp(op_types[i].name, name) == 0)
+            return &op_types[i];
+    return NULL;
+}
+
+enum work_lane_kind op_lane(const char *op)
+{
+    const struct op_type *type = op_find(op);
+
+    return type ? type->lane : WORK_DATA;
+}
+
+int op_run(struct volume *volume, const char *op, const json_t *args, struct strbuf *out,
+           struct aq_error *err)
+{
+    const struct op_type *type = op_find(op);
+    struct op_args a = { .volume = volume, .root = -1, .json = args };
+    int r;
+
+    if (!type)
+        return aq_fail(err, EOPNOTSUPP, "this storage host does not know the operation '%.40s'",
+                       op);
+    if (uuid_parse(op_text(args, "id", ""), &a.id) < 0)
+        return aq_fail_field(err, EINVAL, "id", "must be a folder's id");
+    if (type->opens && (a.root = volume_open_folder(volume->path, &a.id, err)) < 0)
+        return a.root;
+    r = type->run(&a, out, err);
+    aq_closep(&a.root);
+    if (r == 0 && !out->len)
+        strbuf_adds(out, "{}");
+    return r == 0 && !strbuf_ok(out) ? aq_fail_oom(err) : r;
+}

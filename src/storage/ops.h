@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops.h - what the manager asks of a storage host: storage.ask of link/message.h
+ *
+ * | op       | arguments beside "id", a folder's        | answer
+ * | create   |                                          | {}
+ * | purge    |                                          | {}; space is freed afterwards
+ * | mkdir    | path, parents, exist_ok                  | {}
+ * | list     | path, after, limit                       | as folder_list()
+ * | move     | src, dst                                 | {}
+ * | rename   | path, new_name                           | {}
+ * | delete   | files: list of paths, recursive          | {}
+ * | usage    |                                          | {"files","bytes"}
+ * | upload   | path, size, quota_bytes                  | {"token","url"}
+ * | download | path, archive                            | {"token","url"}
+ *
+ * Errors are those of folder.h and volume.h; -EINVAL for arguments, with their names.
+ */
+#ifndef AQ_STORAGE_OPS_H
+#define AQ_STORAGE_OPS_H
+
+#include <jansson.h>
+
+#include "storage/storage.h"
+
+/* Do it, and append the answer. Blocks for the disk. -EOPNOTSUPP for an op that there is not. */
+int op_run(struct volume *volume, const char *op, const json_t *args, struct strbuf *out,
+           struct aq_error *err) AQ_UNTRUSTED;
+
+/* Which lane it is for. */
+enum work_lane_kind op_lane(const char *op);
+
+#endif

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* storage.c - see storage.h */
+#include "storage/storage.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/fs.h"
+#include "base/jsonw.h"
+#include "base/log.h"
+#include "http/defer.h"
+#include "http/exposition.h"
+#include "link/link.h"
+#include "storage/check.h"
+#include "storage/upload.h"
+#include "storage/volume.h"
+
+#define SWEEP_MSEC (60u * 60 * 1000) /* between looks for uploads that were given up */
+#define GRACE_MSEC 8000              /* for requests under way at the end */
+#define TARGET_MAX 16384             /* of a request: a token has a path in it */
+
+struct volume *storage_find_volume(const struct storage *storage, const char *name)
+{
+    for (size_t i = 0; i < storage->volume_count; i++)
+        if (strcmp(storage->volumes[i].name, name) == 0)
+            return &storage->volumes[i];
+    return NULL;
+}
+
+/* ---- what goes on in the background ---- */
+
+static void storage_run_purge(struct work *work)
+{
+    const struct volume *volume = AQ_CONTAINER_OF(work, struct volume, purge);
+    int64_t before_usec = clock_realtime_usec() - volume->storage->settings->upload_usec;
+    struct aq_error err = { 0 };
+
+    if (volume_purge(volume->path, &err) < 0
+        || upload_sweep(volume->path, before_usec / USEC_PER_SEC, &err) < 0)
+        log_warning("volume '%s' is not cleaned up: %s", volume->name, err.text);
+}
+
+static void storage_on_purged(struct work *work)
+{
+    struct volume *volume = AQ_CONTAINER_OF(work, struct volume, purge);
+
+    volume->is_purging = false;
+    if (volume->must_purge && !volume->storage->is_closing)
+        storage_purge(volume);
+    storage_settle(volume->storage);
+}
+
+void storage_purge(struct volume *volume)
+{
+    volume->must_purge = volume->is_purging;
+    if (volume->is_purging)
+        return;
+    volume->is_purging = true; /* its lane has room: nothing else uses it */
+    (void)work_submit(&volume->lanes[WORK_PURGE], &volume->purge, storage_run_purge,
+                      storage_on_purged, NULL);
+}
+
+static void storage_on_sweep(void *data)
+{
+    struct storage *storage = data;
+
+    for (size_t i = 0; i < storage->volume_count; i++)
+        storage_purge(&storage->volumes[i]);
+    storage->sweep = defer_call(storage->loop, SWEEP_MSEC, storage_on_sweep, storage);
+}
+
+/* ---- HTTP ---- */
+
+static void storage_on_health(struct request *req, void *data)
+{
+    const struct storage *storage = data;
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    bool is_connected = storage->link && link_client_is_connected(storage->link);
+    struct jsonw w = jsonw_make(&out);
+
+    jsonw_object_begin(&w);
+    jsonw_member_str(&w, "status", is_connected ? "healthy" : "no manager");
+    jsonw_member_str(&w, "version", ALIQUOT_VERSION);
+    jsonw_member_str(&w, "component", "storage");
+    jsonw_object_end(&w);
+    request_reply_json(req, is_connected ? 200 : 503, &out);
+}
+
+static const struct route storage_routes[] = {
+    { METHOD_GET, "/health", 0, storage_on_health, .doc = "Is it connected to its manager?" },
+};
+
+static int storage_add_routes(struct storage *storage, struct aq_error *err)
+{
+    int r = router_new(&storage->router, err);
+
+    if (r == 0)
+        r = router_add(storage->router, storage_routes, AQ_COUNT(storage_routes), storage, err);
+    if (r == 0)
+        r = router_add(storage->router, tus_routes, tus_route_count, storage, err);
+    return r < 0 ? r
+                 : router_add(storage->router, download_routes, download_route_count, storage, err);
+}
+
+/* Any page may ask: nothing here depends on a cookie. */
+static int storage_listen(struct storage *storage, struct aq_error *err)
+{
+    static char any[] = "*";
+    static char *const origins[] = { any };
+    const struct front_settings *s = &storage->settings->common;
+    const struct tls_options tls = { .is_server = true,
+                                     .cert_file = s->tls_cert,
+                                     .key_file = s->tls_key };
+    AQ_CLEANUP(aq_freep) char *address = aq_format(strchr(s->listen.host, ':') ? "[%s]:%u"
+                                                                               : "%s:%u",
+                                                   s->listen.host, (unsigned)s->listen.port);
+    struct listener_options listener = { .address = address, .insecure = s->insecure };
+    struct server_options options = { .router = storage->router, .origins = &storage->origins };
+    int r = address ? 0 : aq_fail_oom(err);
+
+    storage->origins = (struct origin_rules){ .allowed = origins, .count = 1 };
+    options.limits.message = message_limits_default;
+    options.limits.message.line_max = TARGET_MAX;
+    options.limits.message.head_max = 2 * TARGET_MAX;
+    options.limits.connections_max = (unsigned)storage->settings->connections_max;
+    if (r == 0 && s->tls_cert)
+        r = tls_context_new(&tls, &storage->tls, err);
+    listener.tls = storage->tls;
+    if (r == 0)
+        r = server_new(storage->loop, &options, &storage->server, err);
+    return r < 0 ? r : server_listen(storage->server, &listener, NULL, err);
+}
+
+/* ---- life ---- */
+
+/* One in the state folder is ours to make; another is a mount, or somebody's mistake. */
+static int storage_add_volume(struct storage *storage, const char *item, struct aq_error *err)
+{
+    struct volume *volume = &storage->volumes[storage->volume_count++];
+    const char *state = storage->settings->common.state;
+    size_t len = strlen(state);
+
+    volume->storage = storage;
+    volume->path = settings_volume_path(item);
+    (void)snprintf(volume->name, sizeof(volume->name), "%.*s", (int)strcspn(item, ":"), item);
+    work_lanes_init(volume->lanes, storage->loop);
+    return strncmp(volume->path, state, len) == 0 && volume->path[len] == '/'
+               ? fs_mkdirs(volume->path, 0700, err)
+               : 0;
+}
+
+static int storage_open(void *self, struct front *front, uv_loop_t *loop, const void *settings,
+                        const struct link_identity *identity, struct aq_error *err)
+{
+    struct storage *storage = self;
+    const struct conf_list *volumes;
+    int r = 0;
+
+    storage->loop = loop;
+    storage->front = front;
+    storage->settings = settings;
+    list_init(&storage->uploads);
+    list_init(&storage->waiting);
+    volumes = &storage->settings->volumes;
+    work_set_threads(volumes->count);
+    storage->volumes = calloc(volumes->count, sizeof(*storage->volumes));
+    storage->usage = usage_table_new();
+    if (!storage->volumes || !storage->usage)
+        return aq_fail_oom(err);
+    for (size_t i = 0; r == 0 && i < volumes->count; i++)
+        r = storage_add_volume(storage, volumes->items[i], err);
+    if (r < 0 || (r = token_load_key(storage->settings->common.state, storage->key, err)) < 0
+        || (r = storage_add_routes(storage, err)) < 0 || (r = storage_listen(storage, err)) < 0
+        || (r = manager_connect(storage, identity, err)) < 0)
+        return r;
+    storage_on_sweep(storage);
+    log_info("serving %s; %zu volume%s", storage->settings->common.public_url,
+             storage->volume_count, storage->volume_count == 1 ? "" : "s");
+    return 0;
+}
+
+static bool storage_is_purging(const struct storage *storage)
+{
+    for (size_t i = 0; i < storage->volume_count; i++)
+        if (storage->volumes[i].is_purging)
+            return true;
+    return false;
+}
+
+static void storage_free(struct storage *storage)
+{
+    server_free(AQ_TAKE(storage->server));
+    router_free(AQ_TAKE(storage->router));
+    usage_table_free(AQ_TAKE(storage->usage));
+    tls_context_free(AQ_TAKE(storage->tls));
+    free(AQ_TAKE(storage->volumes));
+    storage->volume_count = 0;
+    explicit_bzero(storage->key, sizeof(storage->key));
+}
+
+void storage_settle(struct storage *storage)
+{
+    if (storage->is_closing && storage->has_stopped && !storage->transfer_count
+        && !storage->op_count && !storage_is_purging(storage))
+        storage_free(storage);
+}
+
+static void storage_on_stopped(void *data)
+{
+    struct storage *storage = data;
+
+    storage->has_stopped = true;
+    if (!storage->is_closing)
+        front_drained(storage->front);
+    storage_settle(storage);
+}
+
+static void storage_drain(void *self)
+{
+    struct storage *storage = self;
+
+    storage->is_draining = true;
+    server_stop(storage->server, GRACE_MSEC, storage_on_stopped, storage);
+}
+
+static void storage_close(void *self)
+{
+    struct storage *storage = self;
+
+    storage->is_closing = true;
+    defer_cancel(AQ_TAKE(storage->sweep));
+    link_client_free(AQ_TAKE(storage->link));
+    if (storage->server && !storage->is_draining)
+        server_stop(storage->server, 0, storage_on_stopped, storage);
+    storage->has_stopped = storage->has_stopped || !storage->server;
+    storage_settle(storage);
+}
+
+static void storage_reload(void *self)
+{
+    struct storage *storage = self;
+    struct aq_error err = { 0 };
+
+    if (!storage->tls)
+        return;
+    if (tls_context_reload(storage->tls, &err) < 0)
+        log_error("the certificate stays as it was: %s", err.text);
+    else
+        log_info("the certificate was read again");
+}
+
+static bool storage_write_metrics(void *self, struct strbuf *out)
+{
+    const struct storage *s = self;
+
+    exposition_single(out, "aliquot_storage_manager_connected", "gauge",
+                      "Whether the storage host is connected to its manager.",
+                      s->link && link_client_is_connected(s->link));
+    exposition_single(out, "aliquot_storage_transfers", "gauge", "Uploads and downloads now.",
+                      (double)s->transfer_count);
+    exposition_single(out, "aliquot_storage_uploads_total", "counter",
+                      "Files that were uploaded since the start.", (double)s->counts.uploads);
+    exposition_single(out, "aliquot_storage_downloads_total", "counter",
+                      "Answers with a file or an archive that were sent whole.",
+                      (double)s->counts.downloads);
+    exposition_single(out, "aliquot_storage_refused_total", "counter",
+                      "Requests of clients that were refused.", (double)s->counts.refused);
+    exposition_single(out, "aliquot_storage_operations_total", "counter",
+                      "Operations that the manager asked for.", (double)s->counts.ops);
+    exposition_single(out, "aliquot_storage_bytes_in_total", "counter", "Bytes of uploads.",
+                      (double)s->counts.bytes_in);
+    exposition_single(out, "aliquot_storage_bytes_out_total", "counter", "Bytes of downloads.",
+                      (double)s->counts.bytes_out);
+    return strbuf_ok(out);
+}
+
+const struct front_type storage_type = {
+    .name = "storage",
+    .purpose = "serves folders",
+    .draining = "no more requests are taken",
+    .mask = 022,
+    .items = settings_items,
+    .settings_size = sizeof(struct settings),
+    .finish = settings_finish,
+    .check = storage_check,
+    .open = storage_open,
+    .drain = storage_drain,
+    .close = storage_close,
+    .reload = storage_reload,
+    .write_metrics = storage_write_metrics,
+};

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* storage.h - the storage host as a whole: its volumes, its clients, its manager, and what they
+ * share
+ *
+ * It keeps nothing that a restart loses: folders and uploads are files, tokens are signed, and all
+ * else the manager knows. Loop's thread, but for what work.h runs.
+ */
+#ifndef AQ_STORAGE_STORAGE_H
+#define AQ_STORAGE_STORAGE_H
+
+#include "front/program.h"
+#include "http/server.h"
+#include "storage/settings.h"
+#include "storage/token.h"
+#include "storage/usage.h"
+#include "storage/work.h"
+
+struct volume {
+    struct storage *storage;
+    char name[TOKEN_VOLUME_MAX + 1];
+    const char *path;
+    struct work_lane lanes[WORK_LANES];
+    struct work purge;
+    bool is_purging, must_purge; /* under way; and again afterwards */
+};
+
+struct storage {
+    uv_loop_t *loop;
+    struct front *front;
+    const struct settings *settings;
+    unsigned char key[TOKEN_KEY_SIZE];
+    struct volume *volumes;
+    size_t volume_count;
+    struct usage_table *usage;
+    struct link_client *link;
+    struct router *router;
+    struct origin_rules origins;
+    struct tls_context *tls;
+    struct server *server;           /* NULL once it has stopped */
+    struct defer *sweep;             /* the next time */
+    struct list uploads;             /* struct tus: requests that write */
+    struct list waiting;             /* the same: that wait for the end of one of these */
+    size_t transfer_count, op_count; /* under way */
+    bool is_draining, has_stopped,
+        is_closing; /* its server has; its end, which waits for threads */
+    struct {
+        uint64_t uploads, downloads, refused, ops; /* since the start */
+        uint64_t bytes_in, bytes_out;
+    } counts;
+};
+
+extern const struct front_type storage_type;
+
+/* NULL = there is none of this name. */
+struct volume *storage_find_volume(const struct storage *storage, const char *name);
+
+/* Remove in the background what was dropped in the volume. */
+void storage_purge(struct volume *volume);
+
+/* Something has ended that the storage's own end waits for. */
+void storage_settle(struct storage *storage);
+
+/* ---- manager.c ---- */
+
+int manager_connect(struct storage *storage, const struct link_identity *identity,
+                    struct aq_error *err);
+
+/* ---- asked.c ---- */
+
+struct msg_storage_ask;
+/* Do what the manager asks, and answer it. */
+void op_begin(struct storage *storage, const struct msg_storage_ask *ask);
+
+/* ---- tus.c, download.c, reply.c ---- */
+
+extern const struct route tus_routes[], download_routes[];
+extern const size_t tus_route_count, download_route_count;
+
+/* The token of the request's query, and its volume. One of an upload may have expired, if
+ * something of it is there: it goes on for a week at most. -EACCES, -EINVAL, -ENOENT.
+ */
+int storage_read_token(struct storage *storage, struct request *req, bool is_upload,
+                       struct token *ret, struct volume **ret_volume, bool *ret_is_expired,
+                       struct aq_error *err);
+
+/* A transfer more: false after answering that there are too many. */
+bool storage_enter(struct storage *storage, struct request *req);
+void storage_leave(struct storage *storage);
+
+/* A problem document with this status. */
+void storage_refuse(struct storage *storage, struct request *req, int status, const char *text);
+/* The same by the error. */
+void storage_fail(struct storage *storage, struct request *req, const struct aq_error *err);
+
+#endif

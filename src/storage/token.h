@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* token.h - what a client shows to reach one path of one folder, in one direction
+ *
+ * A JSON Web Token (RFC 7519) of HMAC-SHA256 with a key of this storage's own. Whoever has it may
+ * do what it says until it expires; nobody else can make one.
+ */
+#ifndef AQ_STORAGE_TOKEN_H
+#define AQ_STORAGE_TOKEN_H
+
+#include <limits.h>
+
+#include "base/error.h"
+#include "base/strbuf.h"
+#include "base/uuid.h"
+
+#define TOKEN_KEY_SIZE 32
+#define TOKEN_VOLUME_MAX 64
+
+enum token_direction {
+    TOKEN_UPLOAD,
+    TOKEN_DOWNLOAD, /* a file */
+    TOKEN_ARCHIVE,  /* a file or folder as tar */
+};
+
+struct token {
+    enum token_direction direction;
+    char volume[TOKEN_VOLUME_MAX + 1];
+    struct uuid folder_id;
+    char path[PATH_MAX];  /* of beneath_clean() */
+    int64_t expires_usec; /* wall clock */
+    /* Of an upload: */
+    struct uuid upload_id;
+    uint64_t size;        /* of the whole file */
+    uint64_t quota_bytes; /* of the folder; 0 = none */
+};
+
+/* The key of a state directory, made if there is none. -EINVAL if it is none. */
+int token_load_key(const char *state, unsigned char ret[TOKEN_KEY_SIZE], struct aq_error *err);
+
+void token_write(const unsigned char key[TOKEN_KEY_SIZE], const struct token *token,
+                 struct strbuf *out);
+
+/* -EACCES for what was not made with this key, or for another direction than a TOKEN_UPLOAD where
+ * 'is_upload' is set, or the other way round. Whether it has expired the caller looks.
+ */
+int token_read(const unsigned char key[TOKEN_KEY_SIZE], const char *text, bool is_upload,
+               struct token *ret, struct aq_error *err) AQ_UNTRUSTED;
+
+#endif

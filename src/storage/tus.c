@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tus.c - uploads by tus, as Backend.AI's clients and tus-js-client make them
+ *
+ * A token is the upload: PATCH begins it and goes on where it ends, without anything before. A
+ * creation by POST gives the same URL back, or that of a part; parts are put together by a POST at
+ * the end. What comes is written as it comes, a buffer behind the client. One request writes to an
+ * upload: whoever asks for it while another still does has that one cut (its client may be long
+ * gone), and waits for its end.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "http/url.h"
+#include "storage/storage.h"
+#include "storage/tus_head.h"
+#include "storage/volume.h"
+
+#define TUS_BUFFER ((size_t)1 << 20)
+#define TUS_EXTENSIONS "creation,concatenation,termination"
+
+struct tus {
+    struct work work;
+    struct list link; /* storage.uploads, of a PATCH; or storage.waiting, for one of these */
+    struct storage *storage;
+    struct request *req;
+    struct volume *volume;
+    struct token token;
+    struct tus_head head;
+    enum method method;
+    bool is_expired; /* its token: it goes on with what has been begun */
+    int part;
+    uint64_t length;         /* of it */
+    uint64_t announced, got; /* bytes of the body; UINT64_MAX = not said */
+    int root;
+    struct upload upload;
+    struct strbuf fill, flush; /* what comes, what is written */
+    bool is_writing, has_ended, is_too_long, is_cut;
+    int status; /* of the body's end */
+    struct aq_error err;
+};
+
+static void tus_begin(struct tus *t);
+
+/* Those that wait for the end of another request may find the next one. */
+static void tus_wake(struct storage *storage, const struct uuid *upload_id)
+{
+    LIST_FOREACH(it, &storage->waiting) {
+        struct tus *t = LIST_ENTRY(it, struct tus, link);
+
+        if (!uuid_equals(&t->token.upload_id, upload_id))
+            continue;
+        list_remove(&t->link);
+        tus_begin(t);
+        return;
+    }
+}
+
+static void tus_free(struct tus *t)
+{
+    const struct uuid upload_id = t->token.upload_id;
+    struct storage *storage = t->storage;
+
+    list_remove(&t->link);
+    aq_closep(&t->root);
+    aq_closep(&t->upload.fd);
+    strbuf_done(&t->fill);
+    strbuf_done(&t->flush);
+    free(t);
+    tus_wake(storage, &upload_id);
+    storage_leave(storage);
+}
+
+static void tus_add_headers(struct request *req)
+{
+    request_add_header(req, "Tus-Resumable", "1.0.0");
+    request_add_header(req, "Cache-Control", "no-store");
+}
+
+static void tus_refuse(struct tus *t, int status, const char *text)
+{
+    tus_add_headers(t->req);
+    storage_refuse(t->storage, t->req, status, text);
+    tus_free(t);
+}
+
+static void tus_fail(struct tus *t, const struct aq_error *err)
+{
+    tus_add_headers(t->req);
+    storage_fail(t->storage, t->req, err);
+    tus_free(t);
+}
+
+/* ---- what is done on the disk ---- */
+
+static int tus_create(struct tus *t)
+{
+    int r = upload_check(t->root, &t->token, &t->err);
+
+    if (r == 0)
+        r = usage_check(t->storage->usage, &t->token.folder_id, t->root, t->token.quota_bytes,
+                        t->head.length, &t->err);
+    if (r < 0)
+        return r;
+    if (t->head.concat == TUS_PARTIAL)
+        return upload_add_part(t->root, &t->token, &t->part, &t->err);
+    r = upload_open(t->root, &t->token, UPLOAD_WHOLE, t->length, true, &t->upload, &t->err);
+    if (r == 0 && t->length == 0)
+        r = upload_sync(t->root, &t->token, UPLOAD_WHOLE, &t->upload, &t->err);
+    return r;
+}
+
+/* All bytes may be there, but for the name. */
+static int tus_look(struct tus *t)
+{
+    int r = upload_open(t->root, &t->token, t->part, t->length, false, &t->upload, &t->err);
+
+    if (r == 0 && t->upload.fd >= 0 && t->upload.offset == t->length)
+        r = upload_sync(t->root, &t->token, t->part, &t->upload, &t->err);
+    return r;
+}
+
+static int tus_begin_writing(struct tus *t)
+{
+    int r = upload_open(t->root, &t->token, t->part, t->length, true, &t->upload, &t->err);
+
+    if (r == 0 && t->upload.offset == t->head.offset && !t->upload.is_done)
+        r = usage_check(t->storage->usage, &t->token.folder_id, t->root, t->token.quota_bytes,
+                        AQ_MIN(t->announced, t->length - t->upload.offset), &t->err);
+    return r;
+}
+
+static void tus_run_open(struct work *work)
+{
+    struct tus *t = AQ_CONTAINER_OF(work, struct tus, work);
+
+    t->root = volume_open_folder(t->volume->path, &t->token.folder_id, &t->err);
+    if (t->root < 0)
+        return;
+    if (t->is_expired && !upload_has_begun(t->root, &t->token))
+        (void)aq_fail(&t->err, EACCES, "the token has expired");
+    else if (t->method == METHOD_DELETE)
+        (void)upload_remove(t->root, &t->token, &t->err);
+    else if (t->method == METHOD_POST && t->head.concat == TUS_FINAL)
+        (void)upload_join(t->root, &t->token, t->head.parts, t->head.part_count, &t->err);
+    else if (t->method == METHOD_POST)
+        (void)tus_create(t);
+    else if (t->method == METHOD_HEAD)
+        (void)tus_look(t);
+    else
+        (void)tus_begin_writing(t);
+}
+
+static void tus_run_write(struct work *work)
+{
+    struct tus *t = AQ_CONTAINER_OF(work, struct tus, work);
+
+    (void)upload_write(&t->upload, t->flush.data, t->flush.len, &t->err);
+}
+
+/* What has come stays, also of a request that failed. */
+static void tus_run_sync(struct work *work)
+{
+    struct tus *t = AQ_CONTAINER_OF(work, struct tus, work);
+    struct aq_error err = { 0 };
+
+    if (upload_sync(t->root, &t->token, t->part, &t->upload, &err) < 0 && !t->err.code)
+        t->err = err;
+}
+
+/* ---- the body of a PATCH ---- */
+
+static void tus_reply_offset(struct tus *t, int status)
+{
+    tus_add_headers(t->req);
+    request_add_header_int(t->req, "Upload-Offset", (int64_t)t->upload.offset);
+    request_add_header_int(t->req, "Upload-Length", (int64_t)t->length);
+    if (t->part != UPLOAD_WHOLE)
+        request_add_header(t->req, "Upload-Concat", "partial");
+    request_reply_empty(t->req, status);
+    tus_free(t);
+}
+
+static void tus_on_synced(struct work *work)
+{
+    struct tus *t = AQ_CONTAINER_OF(work, struct tus, work);
+
+    usage_add(t->storage->usage, &t->token.folder_id, t->got);
+    t->storage->counts.bytes_in += t->got;
+    t->storage->counts.uploads += t->upload.is_done;
+    if (t->is_cut) {
+        request_abort(t->req);
+        tus_free(t);
+    } else if (t->err.code) {
+        tus_fail(t, &t->err);
+    } else if (t->is_too_long) {
+        tus_refuse(t, 413, "more comes than the upload's length");
+    } else if (t->status < 0) {
+        tus_refuse(t, 400, "the body broke off");
+    } else {
+        tus_reply_offset(t, 204);
+    }
+}
+
+static void tus_pump(struct tus *t);
+
+static void tus_on_written(struct work *work)
+{
+    struct tus *t = AQ_CONTAINER_OF(work, struct tus, work);
+
+    t->is_writing = false;
+    strbuf_clear(&t->flush);
+    t->has_ended = t->has_ended || t->is_cut || t->err.code;
+    tus_pump(t);
+}
+
+static void tus_submit(struct tus *t, void (*run)(struct work *), void (*done)(struct work *))
+{
+    t->is_writing = true;
+    if (work_submit(&t->volume->lanes[WORK_DATA], &t->work, run, done, &t->err) < 0)
+        tus_on_synced(&t->work);
+}
+
+/* Write what there is, if nothing is being written. */
+static void tus_pump(struct tus *t)
+{
+    if (t->is_writing)
+        return;
+    if (!strbuf_ok(&t->fill)) {
+        t->has_ended = true;
+        (void)aq_fail_oom(&t->err);
+    }
+    if (t->fill.len && !t->err.code) {
+        AQ_SWAP(t->fill, t->flush);
+        if (!t->has_ended)
+            request_resume_body(t->req);
+        tus_submit(t, tus_run_write, tus_on_written);
+    } else if (t->has_ended) {
+        tus_submit(t, tus_run_sync, tus_on_synced);
+    }
+}
+
+static void tus_on_body(struct request *req, const char *bytes, size_t len, int status, void *data)
+{
+    struct tus *t = data;
+    uint64_t room = t->length - t->head.offset - t->got;
+
+    if (t->has_ended)
+        return;
+    if (len > room)
+        t->is_too_long = true;
+    len = (size_t)AQ_MIN((uint64_t)len, room);
+    strbuf_add(&t->fill, bytes, len);
+    t->got += len;
+    t->status = status;
+    t->has_ended = t->is_too_long || !bytes;
+    if (t->is_writing && t->fill.len >= TUS_BUFFER && !t->has_ended)
+        request_pause_body(req);
+    tus_pump(t);
+}
+
+static void tus_cut(struct tus *t)
+{
+    t->has_ended = true;
+    if (!request_is_gone(t->req))
+        request_pause_body(t->req);
+    tus_pump(t);
+}
+
+/* ---- after the first look ---- */
+
+static void tus_on_created(struct tus *t)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT;
+
+    strbuf_addf(&url, "%s/upload?token=%s", t->storage->settings->common.public_url,
+                request_get_query(t->req, "token"));
+    if (t->head.concat == TUS_PARTIAL)
+        strbuf_addf(&url, "&part=%d&length=%llu", t->part, (unsigned long long)t->head.length);
+    tus_add_headers(t->req);
+    request_add_header(t->req, "Location", url.data);
+    if (strbuf_ok(&url))
+        request_reply_empty(t->req, 201);
+    else
+        request_fail(t->req, &(struct aq_error){ .code = ENOMEM });
+    tus_free(t);
+}
+
+static void tus_on_open(struct work *work)
+{
+    struct tus *t = AQ_CONTAINER_OF(work, struct tus, work);
+
+    t->is_writing = false;
+    if (t->err.code) {
+        tus_fail(t, &t->err);
+    } else if (t->method == METHOD_POST) {
+        t->storage->counts.uploads += t->upload.is_done || t->head.concat == TUS_FINAL;
+        tus_on_created(t);
+    } else if (t->method == METHOD_DELETE) {
+        tus_reply_offset(t, 204);
+    } else if (t->method == METHOD_HEAD) {
+        tus_reply_offset(t, 200);
+    } else if (t->upload.offset != t->head.offset) {
+        request_add_header_int(t->req, "Upload-Offset", (int64_t)t->upload.offset);
+        tus_refuse(t, 409, "the upload does not end at this offset");
+    } else if (t->upload.is_done) { /* what was the last piece comes again, without a byte */
+        tus_reply_offset(t, 204);
+    } else if (t->announced != UINT64_MAX && t->announced > t->length - t->head.offset) {
+        tus_refuse(t, 413, "more comes than the upload's length");
+    } else if (t->is_cut || request_is_gone(t->req)) {
+        tus_cut(t);
+    } else {
+        request_read_body(t->req, tus_on_body, t);
+    }
+}
+
+/* ---- the requests ---- */
+
+/* Another request writes to it: that one ends. */
+static bool tus_displaces(const struct tus *t)
+{
+    bool is_busy = false;
+
+    LIST_FOREACH(it, &t->storage->uploads) {
+        struct tus *other = LIST_ENTRY(it, struct tus, link);
+
+        if (other == t || !uuid_equals(&other->token.upload_id, &t->token.upload_id)
+            || (other->part != t->part && t->method != METHOD_DELETE
+                && t->head.concat != TUS_FINAL))
+            continue;
+        is_busy = true;
+        other->is_cut = true;
+        if (!other->is_writing)
+            tus_cut(other);
+        break;
+    }
+    return is_busy;
+}
+
+static int tus_check(struct tus *t, struct aq_error *err)
+{
+    int r = tus_read_part(request_get_query(t->req, "part"), request_get_query(t->req, "length"),
+                          t->token.size, &t->part, &t->length, err);
+
+    if (r < 0)
+        return r;
+    if (t->method == METHOD_PATCH && !t->head.has_offset)
+        return aq_fail_field(err, EINVAL, "Upload-Offset", "Upload-Offset: missing");
+    if (t->method != METHOD_POST || t->head.concat == TUS_FINAL)
+        return 0;
+    if (!t->head.has_length)
+        return aq_fail_field(err, EINVAL, "Upload-Length", "Upload-Length: missing");
+    if (t->head.concat == TUS_PARTIAL ? t->head.length > t->token.size
+                                      : t->head.length != t->token.size)
+        return aq_fail_field(err, EINVAL, "Upload-Length",
+                             "Upload-Length: the upload was asked for with %llu bytes",
+                             (unsigned long long)t->token.size);
+    return 0;
+}
+
+static void tus_begin(struct tus *t)
+{
+    const struct message_head *head = request_get_head(t->req);
+    struct work_lane *lane = &t->volume->lanes[t->head.concat == TUS_FINAL ? WORK_TREE : WORK_DATA];
+
+    if (tus_displaces(t)) {
+        list_add(&t->storage->waiting, &t->link);
+        return;
+    }
+    t->announced = head->is_chunked ? UINT64_MAX : head->content_length;
+    if (t->method == METHOD_PATCH)
+        list_add(&t->storage->uploads, &t->link);
+    t->is_writing = true;
+    if (work_submit(lane, &t->work, tus_run_open, tus_on_open, &t->err) < 0)
+        tus_fail(t, &t->err);
+}
+
+static void tus_on_request(struct request *req, void *data)
+{
+    struct storage *storage = data;
+    struct tus *t;
+    struct aq_error err = { 0 };
+
+    if (!storage_enter(storage, req))
+        return;
+    if (!(t = calloc(1, sizeof(*t)))) {
+        request_fail(req, &(struct aq_error){ .code = ENOMEM });
+        storage_leave(storage);
+        return;
+    }
+    t->storage = storage;
+    t->req = req;
+    t->method = request_get_method(req);
+    t->root = t->upload.fd = -1;
+    list_init(&t->link);
+    strbuf_init(&t->fill);
+    strbuf_init(&t->flush);
+    if (tus_read_head(request_get_head(req), &t->head, &err) < 0
+        || storage_read_token(storage, req, true, &t->token, &t->volume, &t->is_expired, &err) < 0
+        || tus_check(t, &err) < 0) {
+        tus_fail(t, &err);
+    } else if (t->head.is_other_version) {
+        request_add_header(req, "Tus-Version", "1.0.0");
+        tus_refuse(t, 412, "this version of tus is not spoken");
+    } else if (t->method == METHOD_PATCH && !t->head.is_bytes) {
+        tus_refuse(t, 415, "Content-Type: must be application/offset+octet-stream");
+    } else {
+        tus_begin(t);
+    }
+}
+
+static void tus_on_options(struct request *req, void *data)
+{
+    (void)data;
+    tus_add_headers(req);
+    request_add_header(req, "Tus-Version", "1.0.0");
+    request_add_header(req, "Tus-Extension", TUS_EXTENSIONS);
+    request_add_header_int(req, "Tus-Max-Size", UPLOAD_SIZE_MAX);
+    request_add_header(req, "Access-Control-Allow-Methods", "HEAD, POST, PATCH, DELETE, OPTIONS");
+    request_add_header(
+        req, "Access-Control-Allow-Headers",
+        "Content-Type, Tus-Resumable, Upload-Concat, Upload-Length, Upload-Metadata, "
+        "Upload-Offset, X-Request-ID, X-BackendAI-Version");
+    request_add_header(req, "Access-Control-Max-Age", "86400");
+    request_reply_empty(req, 204);
+}
+
+const struct route tus_routes[] = {
+    { METHOD_OPTIONS, "/upload", 0, tus_on_options, .doc = "What of tus is spoken" },
+    { METHOD_HEAD, "/upload", 0, tus_on_request, .doc = "How far an upload has come" },
+    { METHOD_POST, "/upload", 0, tus_on_request,
+      .doc = "Begin an upload or a part of it, or put parts together" },
+    { METHOD_PATCH, "/upload", 0, tus_on_request, .doc = "Go on with an upload",
+      .flags = ROUTE_STREAM_BODY, .body_max = UPLOAD_SIZE_MAX },
+    { METHOD_DELETE, "/upload", 0, tus_on_request, .doc = "Give an upload up" },
+};
+const size_t tus_route_count = AQ_COUNT(tus_routes);

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* volume.c - see volume.h */
+#include "storage/volume.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fault.h"
+#include "base/strbuf.h"
+#include "storage/tree.h"
+#include "transfer/beneath.h"
+
+#define PURGE_PREFIX ".purge-"
+#define FOLDER_MODE 0755
+#define TRIES 8 /* against a purge beside it, which removes empty directories */
+
+char *volume_path_of(const struct uuid *id, char ret[VOLUME_FOLDER_MAX])
+{
+    char hex[2 * sizeof(id->bytes) + 1];
+
+    for (size_t i = 0; i < sizeof(id->bytes); i++)
+        (void)snprintf(hex + 2 * i, 3, "%02x", id->bytes[i]);
+    (void)snprintf(ret, VOLUME_FOLDER_MAX, "%.2s/%.2s/%s", hex, hex + 2, hex + 4);
+    return ret;
+}
+
+static int volume_open(const char *volume, struct aq_error *err)
+{
+    int fd = open(volume, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    return fd < 0 ? aq_fail_errno(err, "the volume '%s'", volume) : fd;
+}
+
+static int volume_fail_absent(struct aq_error *err)
+{
+    return aq_fail(err, ENOENT, "the folder is not on this volume");
+}
+
+int volume_open_folder(const char *volume, const struct uuid *id, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_closep) int root = volume_open(volume, err);
+    char path[VOLUME_FOLDER_MAX];
+    int fd;
+
+    if (root < 0)
+        return root;
+    fd = beneath_open(root, volume_path_of(id, path), O_PATH | O_DIRECTORY, true);
+    if (fd == -ENOENT)
+        return volume_fail_absent(err);
+    return fd < 0 ? aq_fail(err, -fd, "the folder: %s", strerror(-fd)) : fd;
+}
+
+/* 0 or -errno */
+static int volume_make(int root, const char *path)
+{
+    const char *name;
+    AQ_CLEANUP(aq_closep) int parent = beneath_open_parent(root, path, true, true, &name);
+    AQ_CLEANUP(aq_closep) int synced = -1;
+
+    if (parent < 0)
+        return parent;
+    if (mkdirat(parent, name, FOLDER_MODE) < 0)
+        return -errno;
+    synced = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (synced < 0 || fsync(synced) < 0)
+        return -errno;
+    return 0;
+}
+
+int volume_create_folder(const char *volume, const struct uuid *id, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_closep) int root = volume_open(volume, err);
+    char path[VOLUME_FOLDER_MAX];
+    int r = -ENOENT;
+
+    if (root < 0)
+        return root;
+    (void)volume_path_of(id, path);
+    for (int i = 0; r == -ENOENT && i < TRIES; i++)
+        r = volume_make(root, path);
+    if (r == -EEXIST)
+        return aq_fail(err, EEXIST, "the folder is on this volume already");
+    return r < 0 ? aq_fail(err, -r, "make the folder: %s", strerror(-r)) : 0;
+}
+
+int volume_drop_folder(const char *volume, const struct uuid *id, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_closep) int root = volume_open(volume, err);
+    const struct uuid unique = uuid_random();
+    char path[VOLUME_FOLDER_MAX], name[sizeof(PURGE_PREFIX) + UUID_TEXT_MAX], text[UUID_TEXT_MAX];
+
+    if (root < 0)
+        return root;
+    (void)volume_path_of(id, path);
+    (void)snprintf(name, sizeof(name), PURGE_PREFIX "%s", uuid_format(&unique, text));
+    if (renameat(root, path, root, name) < 0)
+        return errno == ENOENT ? 0 : aq_fail_errno(err, "drop the folder");
+    if (fsync(root) < 0)
+        return aq_fail_errno(err, "the volume '%s'", volume);
+    AQ_FAULT("storage.folder.dropped");
+    for (int i = 0; i < 2; i++) { /* what it lay in, if nothing else does */
+        *strrchr(path, '/') = '\0';
+        (void)unlinkat(root, path, AT_REMOVEDIR);
+    }
+    return 0;
+}
+
+static void volume_close_dirp(DIR **dir)
+{
+    if (*dir)
+        (void)closedir(*dir);
+}
+
+int volume_purge(const char *volume, struct aq_error *err)
+{
+    int fd = volume_open(volume, err), r = 0;
+    AQ_CLEANUP(volume_close_dirp) DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    const struct dirent *entry;
+
+    if (fd < 0)
+        return fd;
+    if (!dir) {
+        aq_closep(&fd);
+        return aq_fail_oom(err);
+    }
+    while (r == 0 && (entry = readdir(dir)))
+        if (strncmp(entry->d_name, PURGE_PREFIX, strlen(PURGE_PREFIX)) == 0) {
+            r = tree_remove(fd, entry->d_name, err);
+            AQ_FAULT("storage.purge.removed");
+        }
+    return r;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* volume.h - a directory in which folders lie, by their ids
+ *
+ * Folder 8f14e45f-ceea-4671-a3b2-... lies in 8f/14/e45fceea4671a3b2... What is to be removed is
+ * renamed to ".purge-..." in the volume first. All calls block for the disk: never on the loop's
+ * thread. A directory is opened by each of them, so that one that is mounted again is found.
+ */
+#ifndef AQ_STORAGE_VOLUME_H
+#define AQ_STORAGE_VOLUME_H
+
+#include "base/error.h"
+#include "base/uuid.h"
+
+#define VOLUME_FOLDER_MAX 40 /* of a folder's path in its volume */
+
+/* "8f/14/e45f..."; returns 'ret'. */
+char *volume_path_of(const struct uuid *id, char ret[VOLUME_FOLDER_MAX]);
+
+/* The folder's directory (O_PATH), -ENOENT if it is not there, -errno of the volume. */
+int volume_open_folder(const char *volume, const struct uuid *id, struct aq_error *err);
+
+/* -EEXIST if it is there. */
+int volume_create_folder(const char *volume, const struct uuid *id, struct aq_error *err);
+
+/* Its files are out of reach and on the way out after this, whatever happens; one that is not
+ * there is fine. volume_purge() frees the space.
+ */
+int volume_drop_folder(const char *volume, const struct uuid *id, struct aq_error *err);
+
+/* Remove all that was dropped. May take long. */
+int volume_purge(const char *volume, struct aq_error *err);
+
+#endif
