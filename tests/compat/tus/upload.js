@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Upload a file by tus-js-client: FILE URL PARTS CUTS. A cut is an abort in the middle, after which
+// another client goes on by the upload's URL.
+const fs = require("fs");
+const tus = require("tus-js-client");
+
+const [file, url, parts, cuts] = process.argv.slice(2);
+const data = fs.readFileSync(file);
+let left = Number(cuts);
+
+function start(known) {
+  let isCut = false;
+  const upload = new tus.Upload(data, {
+    endpoint: url,
+    uploadUrl: known,
+    chunkSize: 256 * 1024,
+    parallelUploads: Number(parts),
+    retryDelays: [0, 200, 500, 1000, 2000],
+    onError: (error) => { console.error(String(error)); process.exit(1); },
+    onSuccess: () => process.exit(left > 0 ? 2 : 0),
+    onChunkComplete: () => {
+      if (left > 0 && !isCut) {
+        isCut = true;
+        left--;
+        upload.abort().then(() => start(upload.url));
+      }
+    },
+  });
+  upload.start();
+}
+start(null);
