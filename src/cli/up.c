@@ -8,7 +8,7 @@
 struct up_opts {
     bool dev;
     const char *state;
-    struct cli_int port, link_port, proxy_port;
+    struct cli_int port, link_port, proxy_port, storage_port;
     struct cli_list agents;
 };
 
@@ -22,6 +22,8 @@ static const struct cli_opt up_opts[] = {
       "for agents; default 8082" },
     { 0, "proxy-port", CLI_INT, offsetof(struct up_opts, proxy_port), "N",
       "for apps in the browser; default 5050, with --port none" },
+    { 0, "storage-port", CLI_INT, offsetof(struct up_opts, storage_port), "N",
+      "for files of folders; default 6021, with --port none" },
     { 0, "agent", CLI_LIST, offsetof(struct up_opts, agents), "FILE",
       "an agent with this configuration file; may be repeated" },
     CLI_OPT_END,
@@ -31,9 +33,16 @@ static int up_run(struct cli *cli, void *data, int argc, char **argv, struct aq_
 {
     const struct up_opts *opts = data;
     char program[] = "aliquot-up", dev[] = "--dev", state[] = "--state", port[] = "--port",
-         link_port[] = "--link-port", proxy_port[] = "--proxy-port", agent[] = "--agent",
-         numbers[3][24];
-    AQ_CLEANUP(aq_freep) char **args = calloc(14 + 2 * opts->agents.count, sizeof(*args));
+         link_port[] = "--link-port", proxy_port[] = "--proxy-port",
+         storage_port[] = "--storage-port", agent[] = "--agent", numbers[4][24];
+    const struct {
+        char *option;
+        const struct cli_int *value;
+    } ports[AQ_COUNT(numbers)] = { { port, &opts->port },
+                                   { link_port, &opts->link_port },
+                                   { proxy_port, &opts->proxy_port },
+                                   { storage_port, &opts->storage_port } };
+    AQ_CLEANUP(aq_freep) char **args = calloc(16 + 2 * opts->agents.count, sizeof(*args));
     size_t count = 0;
 
     (void)cli;
@@ -48,20 +57,12 @@ static int up_run(struct cli *cli, void *data, int argc, char **argv, struct aq_
         args[count++] = state;
         args[count++] = (char *)opts->state;
     }
-    if (opts->port.is_set) {
-        (void)snprintf(numbers[0], sizeof(numbers[0]), "%lld", (long long)opts->port.value);
-        args[count++] = port;
-        args[count++] = numbers[0];
-    }
-    if (opts->link_port.is_set) {
-        (void)snprintf(numbers[1], sizeof(numbers[1]), "%lld", (long long)opts->link_port.value);
-        args[count++] = link_port;
-        args[count++] = numbers[1];
-    }
-    if (opts->proxy_port.is_set) {
-        (void)snprintf(numbers[2], sizeof(numbers[2]), "%lld", (long long)opts->proxy_port.value);
-        args[count++] = proxy_port;
-        args[count++] = numbers[2];
+    for (size_t i = 0; i < AQ_COUNT(ports); i++) {
+        if (!ports[i].value->is_set)
+            continue;
+        (void)snprintf(numbers[i], sizeof(numbers[i]), "%lld", (long long)ports[i].value->value);
+        args[count++] = ports[i].option;
+        args[count++] = numbers[i];
     }
     for (size_t i = 0; i < opts->agents.count; i++) {
         args[count++] = agent;
@@ -74,9 +75,10 @@ const struct cli_verb verb_up = {
     .name = "up",
     .args = "",
     .summary = "Start a whole cluster on this machine and watch over it",
-    .details = "Starts manager, agents and proxy, joins them, prints where they are, and restarts\n"
-               "processes that die. Ctrl-C ends everything that it started; with --dev the\n"
-               "sessions, too. The state stays: the next 'aliquot up' goes on from there.",
+    .details =
+        "Starts manager, agents, proxy and storage host, joins them, prints where they are,\n"
+        "and restarts processes that die. Ctrl-C ends everything that it started; with --dev the\n"
+        "sessions, too. The state stays: the next 'aliquot up' goes on from there.",
     .examples = "aliquot up --dev\n"
                 "aliquot up --state ~/cluster --port 9000\n"
                 "aliquot up --dev --agent first.toml --agent second.toml",

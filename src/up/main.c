@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* aliquot-up: manager and agents on this machine, started and watched over.
  *
- *     aliquot-up [--dev] [--state DIR] [--port N] [--link-port N] [--proxy-port N] [--agent FILE]...
+ *     aliquot-up [--dev] [--state DIR] [--port N] [--link-port N] [--proxy-port N]
+ *                [--storage-port N] [--agent FILE]...
  */
 #include <errno.h>
 #include <getopt.h>
@@ -21,6 +22,7 @@
 #define PORT_DEFAULT 8081
 #define LINK_PORT_DEFAULT 8082
 #define PROXY_PORT_DEFAULT 5050
+#define STORAGE_PORT_DEFAULT 6021
 
 static int up_parse_port(const char *text, uint16_t *ret)
 {
@@ -37,7 +39,7 @@ static int up_usage(const char *text)
 {
     (void)fprintf(stderr,
                   "%s\nUsage: aliquot up [--dev] [--state DIR] [--port N] [--link-port N] "
-                  "[--proxy-port N] [--agent FILE]...\n",
+                  "[--proxy-port N] [--storage-port N] [--agent FILE]...\n",
                   text);
     return 2;
 }
@@ -50,6 +52,7 @@ static int up_parse(int argc, char **argv, struct up_options *o, const char **ag
         { "port", required_argument, NULL, 'p' },
         { "link-port", required_argument, NULL, 'l' },
         { "proxy-port", required_argument, NULL, 'x' },
+        { "storage-port", required_argument, NULL, 'f' },
         { "agent", required_argument, NULL, 'a' },
         { "version", no_argument, NULL, 'v' },
         { NULL, 0, NULL, 0 },
@@ -67,6 +70,8 @@ static int up_parse(int argc, char **argv, struct up_options *o, const char **ag
             return up_usage("--link-port is a number from 1 to 65535");
         else if (letter == 'x' && up_parse_port(optarg, &o->proxy_port) < 0)
             return up_usage("--proxy-port is a number from 1 to 65535");
+        else if (letter == 'f' && up_parse_port(optarg, &o->storage_port) < 0)
+            return up_usage("--storage-port is a number from 1 to 65535");
         else if (letter == 'a' && o->agent_count == NODES_MAX)
             return up_usage("--agent may be given 64 times at most");
         else if (letter == 'a')
@@ -94,10 +99,10 @@ static char *up_choose_state(const struct up_options *o)
     return here ? aq_format("%s/%s", here, o->state_dir) : NULL;
 }
 
-/* It is a package of its own. */
-static bool up_has_proxy(void)
+/* Each is a package of its own. */
+static bool up_has(const char *name)
 {
-    AQ_CLEANUP(aq_freep) char *program = installed_find("aliquot-proxy");
+    AQ_CLEANUP(aq_freep) char *program = installed_find(name);
 
     return program;
 }
@@ -115,8 +120,10 @@ int main(int argc, char **argv)
     if (!options.link_port)
         options.link_port = options.port == PORT_DEFAULT ? LINK_PORT_DEFAULT
                                                          : (uint16_t)(options.port + 1);
-    if (!options.proxy_port && options.port == PORT_DEFAULT && up_has_proxy())
+    if (!options.proxy_port && options.port == PORT_DEFAULT && up_has("aliquot-proxy"))
         options.proxy_port = PROXY_PORT_DEFAULT;
+    if (!options.storage_port && options.port == PORT_DEFAULT && up_has("aliquot-storage"))
+        options.storage_port = STORAGE_PORT_DEFAULT;
     state = up_choose_state(&options);
     options.state_dir = state;
     log_init("up", LOG_LEVEL_INFO);

@@ -16,19 +16,24 @@
 static char config_flag[] = "--config", state_flag[] = "--state", shared_flag[] = "--shared",
             dev_flag[] = "--dev", listen_flag[] = "--listen";
 
+const struct node_front node_proxy = { "proxy", "main", "apps " },
+                        node_storage = { "storage", "local", "files" };
+
 /* The program and the options that every call of it has; returns their count. */
 static int up_put_options(struct node *node, const struct paths *paths, char **argv)
 {
     int n = 0;
 
-    argv[n++] = node->is_proxy ? paths->proxy : paths->agent;
+    argv[n++] = node->front == &node_proxy     ? paths->proxy
+                : node->front == &node_storage ? paths->storage
+                                               : paths->agent;
     if (node->config) {
         argv[n++] = config_flag;
         argv[n++] = (char *)node->config;
     }
     argv[n++] = state_flag;
     argv[n++] = node->state;
-    if (node->is_proxy) {
+    if (node->front) {
         argv[n++] = listen_flag;
         argv[n++] = node->listen;
         return n;
@@ -62,10 +67,11 @@ int node_init(struct node *node, size_t index, const char *config, bool is_dev,
     return up_name_places(node, paths, err);
 }
 
-int node_init_proxy(struct node *node, uint16_t port, const struct paths *paths,
-                    struct aq_error *err)
+int node_init_front(struct node *node, const struct node_front *front, uint16_t port,
+                    const struct paths *paths, struct aq_error *err)
 {
-    *node = (struct node){ .is_proxy = true, .name = "proxy" };
+    *node = (struct node){ .front = front };
+    (void)snprintf(node->name, sizeof(node->name), "%s", front->program);
     (void)snprintf(node->listen, sizeof(node->listen), "127.0.0.1:%u", (unsigned)port);
     return up_name_places(node, paths, err);
 }
@@ -82,10 +88,11 @@ int node_join(struct node *node, const struct paths *paths, const char *endpoint
               struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *cert = aq_format("%s/%s.crt", node->state,
-                                                node->is_proxy ? "proxy" : "agent");
+                                                node->front ? node->front->program : "agent");
+    AQ_CLEANUP(aq_freep) char *kind = aq_format("--%s", node->front ? node->front->program : "");
     AQ_CLEANUP(strbuf_donep) struct strbuf token = STRBUF_INIT, out = STRBUF_INIT;
     char agent[] = "agent", make[] = "token", format[] = "--output", name[] = "name",
-         where[] = "--endpoint", join[] = "join", proxy[] = "--proxy", main_proxy[] = "main";
+         where[] = "--endpoint", join[] = "join";
     char *const token_argv[] = { paths->cli,
                                  agent,
                                  make,
@@ -93,13 +100,13 @@ int node_join(struct node *node, const struct paths *paths, const char *endpoint
                                  name,
                                  where,
                                  (char *)endpoint,
-                                 node->is_proxy ? proxy : NULL,
-                                 main_proxy,
+                                 node->front ? kind : NULL,
+                                 node->front ? (char *)node->front->name : NULL,
                                  NULL };
     char *join_argv[12] = { NULL };
     int n, r;
 
-    if (!cert)
+    if (!cert || !kind)
         return aq_fail_oom(err);
     if (access(cert, F_OK) == 0)
         return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* node.h - one agent that aliquot-up starts, or the proxy: its places, its join, its program
+/* node.h - one agent that aliquot-up starts, or a front daemon: its places, its join, its program
  *
  * The first has STATE/agent, agent.log and agent.notify, the second
  * STATE/agent2, and so on. Each may have a configuration file of its own, so
@@ -13,10 +13,18 @@
 
 #define NODES_MAX 64
 
+/* A daemon that clients reach beside the manager. */
+struct node_front {
+    const char *program; /* "proxy": aliquot-proxy, and its folder */
+    const char *name;    /* in the cluster: the default of its settings */
+    const char *shown;   /* in the welcome */
+};
+extern const struct node_front node_proxy, node_storage;
+
 struct node {
-    const char *config; /* file given by the user; NULL = the usual one */
-    bool is_dev;        /* what an agent offers for development only, too */
-    bool is_proxy;      /* aliquot-proxy, at 'listen' */
+    const char *config;             /* file given by the user; NULL = the usual one */
+    bool is_dev;                    /* what an agent offers for development only, too */
+    const struct node_front *front; /* NULL = an agent; else it is at 'listen' */
     char listen[24];
     char *state, *log, *notify;
     char *argv[8];
@@ -30,9 +38,9 @@ struct node {
  */
 int node_init(struct node *node, size_t index, const char *config, bool is_dev,
               const struct paths *paths, struct aq_error *err);
-/* The proxy, which listens on this port of 127.0.0.1; likewise. */
-int node_init_proxy(struct node *node, uint16_t port, const struct paths *paths,
-                    struct aq_error *err);
+/* A front daemon, which listens on this port of 127.0.0.1; likewise. */
+int node_init_front(struct node *node, const struct node_front *front, uint16_t port,
+                    const struct paths *paths, struct aq_error *err);
 /* The child must be gone (child_free(), then the loop has run). */
 void node_done(struct node *node);
 

@@ -32,7 +32,8 @@ int paths_make_folders(const struct paths *paths, struct aq_error *err)
     return r;
 }
 
-int paths_init(struct paths *paths, const char *state_dir, bool has_proxy, struct aq_error *err)
+int paths_init(struct paths *paths, const char *state_dir, bool has_proxy, bool has_storage,
+               struct aq_error *err)
 {
     const struct {
         char **path;
@@ -62,6 +63,8 @@ int paths_init(struct paths *paths, const char *state_dir, bool has_proxy, struc
         r = paths_find_program("aliquot-agent", &paths->agent, err);
     if (r == 0 && has_proxy)
         r = paths_find_program("aliquot-proxy", &paths->proxy, err);
+    if (r == 0 && has_storage)
+        r = paths_find_program("aliquot-storage", &paths->storage, err);
     return r < 0 ? r : paths_find_program("aliquot", &paths->cli, err);
 }
 
@@ -70,7 +73,8 @@ void paths_done(struct paths *paths)
     char **const all[] = {
         &paths->state,         &paths->lock,        &paths->info,           &paths->log,
         &paths->manager_state, &paths->manager_log, &paths->manager_notify, &paths->credentials,
-        &paths->manager,       &paths->agent,       &paths->proxy,          &paths->cli,
+        &paths->manager,       &paths->agent,       &paths->proxy,          &paths->storage,
+        &paths->cli,
     };
 
     for (size_t i = 0; i < AQ_COUNT(all); i++) {

@@ -11,12 +11,13 @@
 struct paths {
     char *state, *lock, *info, *log;
     char *manager_state, *manager_log, *manager_notify;
-    char *credentials;                   /* what "aliquot-manager init" printed, mode 0600 */
-    char *manager, *agent, *proxy, *cli; /* programs */
+    char *credentials; /* what "aliquot-manager init" printed, mode 0600 */
+    char *manager, *agent, *proxy, *storage, *cli; /* programs */
 };
 
-/* Name everything, and find the programs beside this one; the proxy only if it is wanted. */
-int paths_init(struct paths *paths, const char *state_dir, bool has_proxy, struct aq_error *err);
+/* Name everything, and find the programs beside this one; proxy and storage only if wanted. */
+int paths_init(struct paths *paths, const char *state_dir, bool has_proxy, bool has_storage,
+               struct aq_error *err);
 /* Make the state directory and the manager's in it (0700). */
 int paths_make_folders(const struct paths *paths, struct aq_error *err);
 void paths_done(struct paths *paths);

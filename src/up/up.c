@@ -79,7 +79,7 @@ static int up_write_info(const struct up *up, struct aq_error *err)
     jsonw_key(&w, "agent_pids");
     jsonw_array_begin(&w);
     for (size_t i = 0; i < up->node_count; i++)
-        if (!up->nodes[i].is_proxy)
+        if (!up->nodes[i].front)
             jsonw_int(&w, up->nodes[i].child ? child_get_pid(up->nodes[i].child) : 0);
     jsonw_array_end(&w);
     jsonw_member_str(&w, "endpoint", up->endpoint);
@@ -97,20 +97,25 @@ static void up_write_state_info(const struct up *up)
         log_warning("%s", err.text);
 }
 
+static size_t up_count_agents(const struct up_options *o)
+{
+    return AQ_MAX(o->agent_count, (size_t)1);
+}
+
 static void up_print_welcome(const struct up *up)
 {
-    const struct node *last = &up->nodes[up->node_count - 1];
+    size_t agents = up_count_agents(up->options);
 
     (void)printf("Aliquot is ready.\n\n"
                  "  API      %s\n"
-                 "  agents   %s  (%zu joined, on this machine)\n"
-                 "%s%s%s"
-                 "  state    %s\n"
+                 "  agents   %s  (%zu joined, on this machine)\n",
+                 up->endpoint, up->link, agents);
+    for (size_t i = agents; i < up->node_count; i++)
+        (void)printf("  %s    http://%s\n", up->nodes[i].front->shown, up->nodes[i].listen);
+    (void)printf("  state    %s\n"
                  "  logs     %s, %s%s\n\n",
-                 up->endpoint, up->link, up->node_count - last->is_proxy,
-                 last->is_proxy ? "  apps     http://" : "", last->listen,
-                 last->is_proxy ? "\n" : "", up->paths.state, up->paths.manager_log,
-                 up->nodes[0].log, up->node_count > 1 ? " ..." : "");
+                 up->paths.state, up->paths.manager_log, up->nodes[0].log,
+                 up->node_count > 1 ? " ..." : "");
     if (up->options->is_dev)
         (void)printf("In another terminal:\n\n"
                      "  aliquot login --dev --endpoint %s\n"
@@ -414,21 +419,25 @@ static int up_make_children(struct up *up, struct aq_error *err)
 {
     static const struct child_ops ops = { up_on_ready, up_on_death, up_on_stopped };
     const struct up_options *o = up->options;
-    size_t agents = AQ_MAX(o->agent_count, (size_t)1), count = agents + (o->proxy_port != 0);
+    const struct {
+        const struct node_front *front;
+        uint16_t port;
+    } fronts[] = { { &node_proxy, o->proxy_port }, { &node_storage, o->storage_port } };
+    size_t agents = up_count_agents(o);
     int r = child_new(&up->loop, &up->manager_spec, &ops, up, &up->manager, err);
 
-    up->nodes = calloc(count, sizeof(*up->nodes));
+    up->nodes = calloc(agents + AQ_COUNT(fronts), sizeof(*up->nodes));
     if (r == 0 && !up->nodes)
         r = aq_fail_oom(err);
-    for (size_t i = 0; r == 0 && i < count; i++) {
-        struct node *node = &up->nodes[up->node_count++];
-
-        r = i < agents ? node_init(node, i, o->agent_count ? o->agents[i] : NULL, o->is_dev,
-                                   &up->paths, err)
-                       : node_init_proxy(node, o->proxy_port, &up->paths, err);
-        if (r == 0)
-            r = child_new(&up->loop, &node->spec, &ops, up, &node->child, err);
-    }
+    for (size_t i = 0; r == 0 && i < agents; i++)
+        r = node_init(&up->nodes[up->node_count++], i, o->agent_count ? o->agents[i] : NULL,
+                      o->is_dev, &up->paths, err);
+    for (size_t i = 0; r == 0 && i < AQ_COUNT(fronts); i++)
+        if (fronts[i].port)
+            r = node_init_front(&up->nodes[up->node_count++], fronts[i].front, fronts[i].port,
+                                &up->paths, err);
+    for (size_t i = 0; r == 0 && i < up->node_count; i++)
+        r = child_new(&up->loop, &up->nodes[i].spec, &ops, up, &up->nodes[i].child, err);
     return r;
 }
 
@@ -461,7 +470,8 @@ int up_run(const struct up_options *options, struct aq_error *err)
 
     (void)snprintf(up.endpoint, sizeof(up.endpoint), "http://127.0.0.1:%u", options->port);
     (void)snprintf(up.link, sizeof(up.link), "127.0.0.1:%u", options->link_port);
-    r = paths_init(&up.paths, options->state_dir, options->proxy_port != 0, err);
+    r = paths_init(&up.paths, options->state_dir, options->proxy_port != 0,
+                   options->storage_port != 0, err);
     if (r == 0)
         r = up_open_state(&up, err);
     if (r == 0)
@@ -470,6 +480,8 @@ int up_run(const struct up_options *options, struct aq_error *err)
         r = port_wait(options->link_port, "--link-port", err);
     if (r == 0 && options->proxy_port)
         r = port_wait(options->proxy_port, "--proxy-port", err);
+    if (r == 0 && options->storage_port)
+        r = port_wait(options->storage_port, "--storage-port", err);
     if (r == 0)
         r = up_init_cluster(&up, err);
     if (r == 0)

@@ -9,7 +9,7 @@ import pytest
 from conftest import make
 
 NAMES = {"aliquot", "aliquot-agent", "aliquot-gpu", "aliquot-k8s", "aliquot-manager",
-         "aliquot-postgres", "aliquot-proxy", "libaliquot-dev"}
+         "aliquot-postgres", "aliquot-proxy", "aliquot-storage", "libaliquot-dev"}
 
 
 @pytest.fixture(scope="module")

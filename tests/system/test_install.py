@@ -31,7 +31,9 @@ PLACES = [
     "bin/aliquot-proxy", "lib/systemd/system/aliquot-proxy.service", "share/aliquot/proxy.toml",
     "bin/aliquot-k8s",
     *(f"share/aliquot/helm/aliquot/{path.relative_to(CHART)}" for path in CHART.rglob("*.yaml")),
-    "lib/sysusers.d/aliquot-manager.conf", "lib/sysusers.d/aliquot-proxy.conf",
+    "bin/aliquot-storage", "lib/systemd/system/aliquot-storage.service",
+    "share/aliquot/storage.toml",
+    *(f"lib/sysusers.d/aliquot-{name}.conf" for name in ("manager", "proxy", "storage")),
     *(f"lib/tmpfiles.d/aliquot-{name}.conf" for name in ("agent", "manager")),
     "share/aliquot/agent.toml", "share/aliquot/k8s.toml", "share/aliquot/manager.toml",
     *(f"share/aliquot/accelerators/{path.name}"

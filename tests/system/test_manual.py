@@ -121,6 +121,7 @@ def test_references_exist(page):
     ("aliquot-agent.toml.5", ["aliquot-agent", "--print-config"]),
     ("aliquot-proxy.toml.5", ["aliquot-proxy", "--print-config"]),
     ("aliquot-k8s.toml.5", ["aliquot-k8s", "--print-config"]),
+    ("aliquot-storage.toml.5", ["aliquot-storage", "--print-config"]),
 ])
 def test_settings_are_in_their_page(page, command):
     """Every section and key of the sample file, in its range, and nothing else."""

@@ -31,6 +31,7 @@ static const struct doctor_program {
     { "aliquot-manager", { "manager", NULL } },
     { "aliquot-agent", { "agent", "containers", "gpu", NULL } },
     { "aliquot-proxy", { "proxy", NULL } },
+    { "aliquot-storage", { "storage", NULL } },
 };
 #define CLUSTER "cluster"
 
@@ -140,7 +141,7 @@ static int doctor_check_args(const struct doctor_opts *opts, int argc, char **ar
         if (!doctor_knows(argv[i]))
             return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                                 "there is no part '%.40s'; there are: manager, agent, containers, "
-                                "gpu, proxy, cluster",
+                                "gpu, proxy, storage, cluster",
                                 argv[i]);
     for (const char *const *part = doctor_programs[1].parts; *part; part++)
         is_agent |= doctor_wants(*part, argc, argv);
@@ -195,7 +196,7 @@ static int doctor_run(struct cli *cli, void *data, int argc, char **argv, struct
 
 const struct cli_verb verb_doctor = {
     .name = "doctor",
-    .args = "[manager | agent | containers | gpu | proxy | cluster]...",
+    .args = "[manager | agent | containers | gpu | proxy | storage | cluster]...",
     .summary = "Say what works on this machine, and which command mends what does not",
     .details =
         "Tries what the programs try when they start: containers, networks, devices. Changes\n"
