@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the manager asks, on real files: the operations as they come, hostile paths, deep and wide
+ * trees.
+ */
+#include "testing.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/json_load.h"
+#include "storage/folder.h"
+#include "storage/ops.h"
+#include "storage/tree.h"
+#include "storage/upload.h"
+#include "storage/volume.h"
+
+#define ID "8f14e45f-ceea-4671-a3b2-0123456789ab"
+#define PLACE "8f/14/e45fceea4671a3b20123456789ab"
+#define WIDE 100000
+#define DEEP 3000
+
+struct place {
+    char path[64];
+    char folder[128]; /* of ID */
+    struct settings settings;
+    struct storage storage;
+    struct volume volume;
+    struct aq_error err;
+};
+
+static int setup(void **state)
+{
+    struct place *p = calloc(1, sizeof(*p));
+    char url[] = "http://files.example";
+
+    (void)snprintf(p->path, sizeof(p->path), "/tmp/aliquot-storage-XXXXXX");
+    assert_non_null(mkdtemp(p->path));
+    (void)snprintf(p->folder, sizeof(p->folder), "%s/" PLACE, p->path);
+    p->settings.common.public_url = strdup(url);
+    p->settings.token_usec = 3600 * USEC_PER_SEC;
+    p->storage.settings = &p->settings;
+    p->storage.usage = usage_table_new();
+    p->volume = (struct volume){ .storage = &p->storage, .name = "volume1", .path = p->path };
+    assert_non_null(p->storage.usage);
+    *state = p;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct place *p = *state;
+    char *name = strrchr(p->path, '/') + 1;
+    int tmp = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    assert_int_equal(tree_remove(tmp, name, NULL), 0);
+    aq_closep(&tmp);
+    usage_table_free(p->storage.usage);
+    free(p->settings.common.public_url);
+    free(p);
+    return 0;
+}
+
+/* The answer, json_decref(); NULL = it failed with p->err. Quotes are written as '. */
+static json_t *ask(struct place *p, const char *op, const char *args)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT, out = STRBUF_INIT;
+    json_t *tree, *answer = NULL;
+
+    strbuf_addf(&text, "{'id':'" ID "'%s%s}", *args ? "," : "", args);
+    for (char *c = text.data; *c; c++)
+        *c = *c == '\'' ? '"' : *c;
+    tree = json_load_string(text.data, 0);
+    assert_non_null(tree);
+    p->err = (struct aq_error){ 0 };
+    if (op_run(&p->volume, op, tree, &out, &p->err) == 0)
+        answer = json_load_string(out.data, 0);
+    else
+        assert_int_not_equal(p->err.code, 0);
+    json_decref(tree);
+    return answer;
+}
+
+static void succeed(struct place *p, const char *op, const char *args)
+{
+    json_t *answer = ask(p, op, args);
+
+    assert_row(answer, "%s %s: %s", op, args, p->err.text);
+    json_decref(answer);
+}
+
+static void fail_as(struct place *p, const char *op, const char *args, int code, const char *field)
+{
+    assert_row(!ask(p, op, args) && p->err.code == code && strcmp(p->err.field, field) == 0,
+               "%s %s: %d %s (%s)", op, args, p->err.code, p->err.text, p->err.field);
+}
+
+static void make_file(const struct place *p, const char *name, const char *text)
+{
+    char path[512];
+
+    (void)snprintf(path, sizeof(path), "%s/%s", p->folder, name);
+    assert_int_equal(fs_overwrite(AT_FDCWD, path, text, strlen(text), 0644, NULL), 0);
+}
+
+static bool exists(const struct place *p, const char *name)
+{
+    char path[512];
+    struct stat st;
+
+    (void)snprintf(path, sizeof(path), "%s/%s", p->folder, name);
+    return lstat(path, &st) == 0;
+}
+
+static void test_operations(void **state)
+{
+    struct place *p = *state;
+    json_t *answer, *items;
+
+    fail_as(p, "list", "", ENOENT, "");
+    succeed(p, "create", "");
+    fail_as(p, "create", "", EEXIST, "");
+    succeed(p, "mkdir", "'path':'a/b','parents':true");
+    fail_as(p, "mkdir", "'path':'a/b'", EEXIST, "path");
+    succeed(p, "mkdir", "'path':'a/b','exist_ok':true");
+    fail_as(p, "mkdir", "'path':'x/y'", ENOENT, "path");
+    make_file(p, "a/file", "four");
+    succeed(p, "move", "'src':'a/file','dst':'new/place/file'");
+    fail_as(p, "move", "'src':'a/file','dst':'b'", ENOENT, "src");
+    fail_as(p, "move", "'src':'new','dst':'a'", EEXIST, "dst");
+    fail_as(p, "move", "'src':'new','dst':'new/place/under'", EINVAL, "dst");
+    succeed(p, "rename", "'path':'new/place/file','new_name':'renamed'");
+    fail_as(p, "rename", "'path':'new/place/renamed','new_name':'a/b'", EINVAL, "new_name");
+    fail_as(p, "rename", "'path':'new/place/renamed','new_name':'..'", EINVAL, "new_name");
+    assert_true(exists(p, "new/place/renamed"));
+    answer = ask(p, "usage", "");
+    assert_int_equal(json_integer_value(json_object_get(answer, "files")), 1);
+    assert_int_equal(json_integer_value(json_object_get(answer, "bytes")), 4);
+    json_decref(answer);
+    answer = ask(p, "list", "'path':'new/place'");
+    items = json_object_get(answer, "items");
+    assert_int_equal(json_array_size(items), 1);
+    assert_string_equal(json_string_value(json_object_get(json_array_get(items, 0), "name")),
+                        "renamed");
+    assert_string_equal(json_string_value(json_object_get(json_array_get(items, 0), "type")),
+                        "FILE");
+    assert_true(json_is_false(json_object_get(answer, "more")));
+    json_decref(answer);
+    fail_as(p, "list", "'path':'new/place/renamed'", ENOTDIR, "path");
+    fail_as(p, "delete", "'files':['new']", EISDIR, "files");
+    fail_as(p, "delete", "'files':['a','none'],'recursive':true", ENOENT, "files");
+    succeed(p, "delete", "'files':['new'],'recursive':true");
+    assert_false(exists(p, "new"));
+    fail_as(p, "delete", "'files':['.'],'recursive':true", EINVAL, "files");
+    fail_as(p, "sing", "", EOPNOTSUPP, "");
+    succeed(p, "purge", "");
+    succeed(p, "purge", ""); /* it was lost, and is asked again */
+    fail_as(p, "list", "", ENOENT, "");
+    assert_int_equal(volume_purge(p->path, NULL), 0);
+    assert_int_equal(rmdir(p->path), 0); /* nothing is left */
+    assert_int_equal(mkdir(p->path, 0700), 0);
+}
+
+static void test_tokens_are_given_for_what_can_be_done(void **state)
+{
+    struct place *p = *state;
+    struct token token;
+    json_t *answer;
+
+    succeed(p, "create", "");
+    succeed(p, "mkdir", "'path':'dir'");
+    fail_as(p, "upload", "'path':'dir','size':1", EISDIR, "");
+    fail_as(p, "upload", "'path':'file'", EINVAL, "size");
+    fail_as(p, "upload", "'path':'file','size':-1", EINVAL, "size");
+    fail_as(p, "upload", "'path':'file','size':11,'quota_bytes':10", EDQUOT, "");
+    succeed(p, "upload", "'path':'empty','size':0");
+    assert_true(exists(p, "empty"));
+    fail_as(p, "download", "'path':'dir'", EISDIR, "path");
+    fail_as(p, "download", "'path':'none'", ENOENT, "path");
+    succeed(p, "download", "'path':'dir','archive':true");
+    answer = ask(p, "upload", "'path':'deep/file','size':7,'quota_bytes':100");
+    assert_string_equal(json_string_value(json_object_get(answer, "url")),
+                        "http://files.example/upload");
+    assert_int_equal(token_read(p->storage.key, json_string_value(json_object_get(answer, "token")),
+                                true, &token, NULL),
+                     0);
+    assert_string_equal(token.path, "deep/file");
+    assert_int_equal(token.size, 7);
+    assert_int_equal(token.quota_bytes, 100);
+    json_decref(answer);
+}
+
+static void test_hostile_paths(void **state)
+{
+    static const char *const paths[] = { "../x", "a/../../x", "out/x", "up/x", "up", "loop/x" };
+    struct place *p = *state;
+    char args[256], link[160];
+
+    succeed(p, "create", "");
+    make_file(p, "file", "x");
+    (void)snprintf(link, sizeof(link), "%s/out", p->folder);
+    assert_int_equal(symlink("/tmp", link), 0);
+    (void)snprintf(link, sizeof(link), "%s/up", p->folder);
+    assert_int_equal(symlink("../..", link), 0);
+    (void)snprintf(link, sizeof(link), "%s/loop", p->folder);
+    assert_int_equal(symlink("loop", link), 0);
+    for (size_t i = 0; i < AQ_COUNT(paths); i++) {
+        (void)snprintf(args, sizeof(args), "'src':'file','dst':'%s%s'", paths[i],
+                       strchr(paths[i], '/') ? "" : "/x");
+        fail_as(p, "move", args, EINVAL, "dst");
+        (void)snprintf(args, sizeof(args), "'path':'%s'", paths[i]);
+        fail_as(p, "list", args, EINVAL, "path");
+        (void)snprintf(args, sizeof(args), "'path':'%s/sub','parents':true", paths[i]);
+        fail_as(p, "mkdir", args, EINVAL, "path");
+    }
+    fail_as(p, "list", "'path':'.aliquot-uploads'", EINVAL, "path");
+    fail_as(p, "mkdir", "'path':'./.aliquot-uploads/x'", EINVAL, "path");
+    succeed(p, "delete", "'files':['up','out','loop']"); /* the links themselves */
+    assert_true(exists(p, "file"));
+}
+
+/* Whoever renames a directory and a link to and fro gets nothing out. */
+struct race {
+    int root;
+    atomic_bool is_over;
+};
+
+static void *rename_to_and_fro(void *data)
+{
+    struct race *race = data;
+
+    while (!atomic_load(&race->is_over))
+        (void)renameat2(race->root, "real", race->root, "link", RENAME_EXCHANGE);
+    return NULL;
+}
+
+static void test_a_race_of_renames_leads_nowhere(void **state)
+{
+    struct place *p = *state;
+    struct race race = { .root = -1 };
+    char outside[96], link[160];
+    pthread_t thread;
+
+    succeed(p, "create", "");
+    (void)snprintf(outside, sizeof(outside), "%s/outside", p->path);
+    assert_int_equal(mkdir(outside, 0755), 0);
+    (void)snprintf(link, sizeof(link), "%s/link", p->folder);
+    assert_int_equal(symlink(outside, link), 0);
+    succeed(p, "mkdir", "'path':'real'");
+    race.root = open(p->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(pthread_create(&thread, NULL, rename_to_and_fro, &race), 0);
+    for (int i = 0; i < 3000; i++) {
+        json_decref(ask(p, "mkdir", "'path':'real/made','exist_ok':true"));
+        json_decref(ask(p, "move", "'src':'real/made','dst':'real/moved'"));
+        json_decref(ask(p, "delete", "'files':['real/moved'],'recursive':true"));
+    }
+    atomic_store(&race.is_over, true);
+    (void)pthread_join(thread, NULL);
+    aq_closep(&race.root);
+    assert_int_equal(rmdir(outside), 0); /* nothing was made in it */
+}
+
+static void test_a_wide_folder_is_listed_in_pages(void **state)
+{
+    struct place *p = *state;
+    char name[64], after[64] = "", args[160];
+    struct rusage before, now;
+    int64_t began;
+    size_t seen = 0;
+    bool is_more = true;
+    int root;
+
+    succeed(p, "create", "");
+    root = open(p->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int i = 0; i < WIDE; i++) {
+        int fd;
+
+        (void)snprintf(name, sizeof(name), "file-%06d", (i * 7919) % WIDE);
+        fd = openat(root, name, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+        assert_true(fd >= 0);
+        aq_closep(&fd);
+    }
+    (void)getrusage(RUSAGE_SELF, &before);
+    began = clock_monotonic_usec();
+    while (is_more) {
+        json_t *answer, *items, *last;
+
+        (void)snprintf(args, sizeof(args), "'limit':10000,'after':'%s'", after);
+        answer = ask(p, "list", args);
+        items = json_object_get(answer, "items");
+        assert_true(json_array_size(items) > 0);
+        last = json_array_get(items, json_array_size(items) - 1);
+        seen += json_array_size(items);
+        (void)snprintf(after, sizeof(after), "%s",
+                       json_string_value(json_object_get(last, "name")));
+        is_more = json_is_true(json_object_get(answer, "more"));
+        json_decref(answer);
+    }
+    (void)getrusage(RUSAGE_SELF, &now);
+    print_message("%zu names in %lld ms, %ld KB more\n", seen,
+                  (long long)(clock_monotonic_usec() - began) / 1000,
+                  now.ru_maxrss - before.ru_maxrss);
+    assert_int_equal(seen, WIDE);
+    (void)snprintf(name, sizeof(name), "file-%06d", WIDE - 1);
+    assert_string_equal(after, name);
+    aq_closep(&root);
+}
+
+/* Deeper than a path can be, as a program in a session can make it. */
+static void test_a_deep_tree_is_removed(void **state)
+{
+    struct place *p = *state;
+    struct tree_usage usage;
+    struct aq_error err = { 0 };
+    int fd, next, root;
+
+    succeed(p, "create", "");
+    root = fd = open(p->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int i = 0; i < DEEP; i++) {
+        assert_int_equal(mkdirat(fd, "d", 0755), 0);
+        next = openat(fd, "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        assert_true(next >= 0);
+        if (fd != root)
+            aq_closep(&fd);
+        fd = next;
+    }
+    aq_closep(&fd);
+    assert_int_equal(tree_count(root, &usage, &err), -ELOOP);
+    assert_int_equal(tree_remove(root, "d", &err), 0);
+    assert_false(exists(p, "d"));
+    assert_int_equal(tree_count(root, &usage, &err), 0);
+    assert_int_equal(usage.files, 0);
+    aq_closep(&root);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_operations, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_tokens_are_given_for_what_can_be_done, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_hostile_paths, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_race_of_renames_leads_nowhere, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_wide_folder_is_listed_in_pages, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_deep_tree_is_removed, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
