@@ -72,6 +72,16 @@ static int op_purge(const struct op_args *a, struct strbuf *out, struct aq_error
     return volume_drop_folder(a->volume->path, &a->id, err);
 }
 
+static int op_clone(const struct op_args *a, struct strbuf *out, struct aq_error *err)
+{
+    struct uuid to;
+
+    (void)out;
+    return uuid_parse(op_text(a->json, "to", ""), &to) < 0
+               ? aq_fail_field(err, EINVAL, "to", "must be a folder's id")
+               : volume_clone_folder(a->volume->path, &a->id, &to, err);
+}
+
 static int op_mkdir(const struct op_args *a, struct strbuf *out, struct aq_error *err)
 {
     char path[PATH_MAX];
@@ -219,11 +229,12 @@ static const struct op_type {
     bool opens; /* the folder, which must be there */
     int (*run)(const struct op_args *args, struct strbuf *out, struct aq_error *err);
 } op_types[] = {
-    { "create", WORK_DATA, false, op_create }, { "purge", WORK_DATA, false, op_purge },
-    { "mkdir", WORK_DATA, true, op_mkdir },    { "list", WORK_DATA, true, op_list },
-    { "move", WORK_DATA, true, op_move },      { "rename", WORK_DATA, true, op_rename },
-    { "delete", WORK_TREE, true, op_delete },  { "usage", WORK_TREE, true, op_usage },
-    { "upload", WORK_DATA, true, op_upload },  { "download", WORK_DATA, true, op_download },
+    { "create", WORK_DATA, false, op_create },    { "purge", WORK_DATA, false, op_purge },
+    { "clone", WORK_COPY, false, op_clone },      { "mkdir", WORK_DATA, true, op_mkdir },
+    { "list", WORK_DATA, true, op_list },         { "move", WORK_DATA, true, op_move },
+    { "rename", WORK_DATA, true, op_rename },     { "delete", WORK_TREE, true, op_delete },
+    { "usage", WORK_TREE, true, op_usage },       { "upload", WORK_DATA, true, op_upload },
+    { "download", WORK_DATA, true, op_download },
 };
 
 static const struct op_type *op_find(const char *name)

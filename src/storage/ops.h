@@ -9,6 +9,7 @@
  * | move     | src, dst                                 | {}
  * | rename   | path, new_name                           | {}
  * | delete   | files: list of paths, recursive          | {}
+ * | clone    | to: id of a folder that is made          | {}, when all is there
  * | usage    |                                          | {"files","bytes"}
  * | upload   | path, size, quota_bytes                  | {"token","url"}
  * | download | path, archive                            | {"token","url"}

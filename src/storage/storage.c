@@ -36,7 +36,7 @@ static void storage_run_purge(struct work *work)
     int64_t before_usec = clock_realtime_usec() - volume->storage->settings->upload_usec;
     struct aq_error err = { 0 };
 
-    if (volume_purge(volume->path, &err) < 0
+    if (volume_purge(volume->path, !volume->was_purged, &err) < 0
         || upload_sweep(volume->path, before_usec / USEC_PER_SEC, &err) < 0)
         log_warning("volume '%s' is not cleaned up: %s", volume->name, err.text);
 }
@@ -46,6 +46,7 @@ static void storage_on_purged(struct work *work)
     struct volume *volume = AQ_CONTAINER_OF(work, struct volume, purge);
 
     volume->is_purging = false;
+    volume->was_purged = true;
     if (volume->must_purge && !volume->storage->is_closing)
         storage_purge(volume);
     storage_settle(volume->storage);

@@ -22,6 +22,7 @@ struct volume {
     struct work_lane lanes[WORK_LANES];
     struct work purge;
     bool is_purging, must_purge; /* under way; and again afterwards */
+    bool was_purged;             /* since the start */
 };
 
 struct storage {

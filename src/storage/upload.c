@@ -11,14 +11,12 @@
 #include <unistd.h>
 
 #include "base/fault.h"
-#include "base/fs.h"
+#include "storage/copy.h"
 #include "storage/folder.h"
 #include "transfer/beneath.h"
 
 #define UPLOAD_NAME_MAX (UUID_TEXT_MAX + 8)
 #define UPLOAD_DONE (-2) /* the number of the mark that it has ended */
-#define COPY_STEP ((size_t)1 << 30)
-#define COPY_BUFFER 65536
 
 static char *upload_name(const struct token *token, int part, char ret[UPLOAD_NAME_MAX])
 {
@@ -225,36 +223,11 @@ int upload_add_part(int root, const struct token *token, int *ret_part, struct a
     return 0;
 }
 
-/* As copy_file_range(2). */
-static ssize_t upload_copy_by_hand(int from, int to)
-{
-    char buffer[COPY_BUFFER];
-    ssize_t n = read(from, buffer, sizeof(buffer));
-
-    return n > 0 && (errno = -fs_write_all(to, buffer, (size_t)n)) != 0 ? -1 : n;
-}
-
-/* Append all of 'from'. 0 or -errno. */
-static int upload_append(int from, int to)
-{
-    bool by_hand = false;
-    ssize_t n;
-
-    do {
-        n = by_hand ? upload_copy_by_hand(from, to)
-                    : copy_file_range(from, NULL, to, NULL, COPY_STEP, 0);
-        if (n < 0 && !by_hand
-            && (errno == EXDEV || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP))
-            n = by_hand = true;
-    } while (n > 0);
-    return n < 0 ? -errno : 0;
-}
-
 static int upload_append_part(int uploads, const struct token *token, int part, int to)
 {
     AQ_CLEANUP(aq_closep) int from = upload_open_file(uploads, token, part, 0);
 
-    return from < 0 ? from : upload_append(from, to);
+    return from < 0 ? from : copy_bytes(from, to);
 }
 
 int upload_join(int root, const struct token *token, const int *parts, size_t count,

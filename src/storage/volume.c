@@ -12,10 +12,13 @@
 
 #include "base/fault.h"
 #include "base/strbuf.h"
+#include "storage/copy.h"
+#include "storage/folder.h"
 #include "storage/tree.h"
 #include "transfer/beneath.h"
 
 #define PURGE_PREFIX ".purge-"
+#define COPY_PREFIX ".copy-"
 #define FOLDER_MODE 0755
 #define TRIES 8 /* against a purge beside it, which removes empty directories */
 
@@ -110,13 +113,72 @@ int volume_drop_folder(const char *volume, const struct uuid *id, struct aq_erro
     return 0;
 }
 
+/* 0 or -errno: give what is called 'name' in the volume its place. */
+static int volume_place(int root, const char *name, const char *path)
+{
+    const char *last;
+    AQ_CLEANUP(aq_closep) int parent = beneath_open_parent(root, path, true, true, &last);
+
+    if (parent < 0)
+        return parent;
+    if (renameat2(root, name, parent, last, RENAME_NOREPLACE) < 0
+        && (errno != EINVAL || renameat(root, name, parent, last) < 0))
+        return errno == ENOTEMPTY ? -EEXIST : -errno;
+    return fsync(root) < 0 ? -errno : 0;
+}
+
+static int volume_copy(int root, int from, const char *name, const struct uuid *to,
+                       struct aq_error *err)
+{
+    AQ_CLEANUP(aq_closep) int copy = -1;
+    char path[VOLUME_FOLDER_MAX];
+    int r = -ENOENT;
+
+    if (mkdirat(root, name, FOLDER_MODE) < 0
+        || (copy = openat(root, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0)
+        return aq_fail_errno(err, "make the folder");
+    if ((r = copy_tree(from, copy, FOLDER_UPLOADS, err)) < 0)
+        return r;
+    if (syncfs(copy) < 0)
+        return aq_fail_errno(err, "copy the folder");
+    AQ_FAULT("storage.clone.copied");
+    (void)volume_path_of(to, path);
+    r = -ENOENT;
+    for (int i = 0; r == -ENOENT && i < TRIES; i++)
+        r = volume_place(root, name, path);
+    return r < 0 ? aq_fail(err, -r, "make the folder: %s", strerror(-r)) : 0;
+}
+
+int volume_clone_folder(const char *volume, const struct uuid *id, const struct uuid *to,
+                        struct aq_error *err)
+{
+    AQ_CLEANUP(aq_closep) int root = volume_open(volume, err);
+    AQ_CLEANUP(aq_closep) int from = root < 0 ? root : volume_open_folder(volume, id, err);
+    char name[sizeof(COPY_PREFIX) + UUID_TEXT_MAX], text[UUID_TEXT_MAX];
+    const struct uuid unique = uuid_random();
+    int r;
+
+    if (from < 0)
+        return from;
+    (void)snprintf(name, sizeof(name), COPY_PREFIX "%s", uuid_format(&unique, text));
+    r = volume_copy(root, from, name, to, err);
+    if (r < 0)
+        (void)tree_remove(root, name, NULL);
+    return r;
+}
+
 static void volume_close_dirp(DIR **dir)
 {
     if (*dir)
         (void)closedir(*dir);
 }
 
-int volume_purge(const char *volume, struct aq_error *err)
+static bool volume_has_prefix(const char *name, const char *prefix)
+{
+    return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+int volume_purge(const char *volume, bool is_first, struct aq_error *err)
 {
     int fd = volume_open(volume, err), r = 0;
     AQ_CLEANUP(volume_close_dirp) DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -129,7 +191,8 @@ int volume_purge(const char *volume, struct aq_error *err)
         return aq_fail_oom(err);
     }
     while (r == 0 && (entry = readdir(dir)))
-        if (strncmp(entry->d_name, PURGE_PREFIX, strlen(PURGE_PREFIX)) == 0) {
+        if (volume_has_prefix(entry->d_name, PURGE_PREFIX)
+            || (is_first && volume_has_prefix(entry->d_name, COPY_PREFIX))) {
             r = tree_remove(fd, entry->d_name, err);
             AQ_FAULT("storage.purge.removed");
         }

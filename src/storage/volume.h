@@ -2,11 +2,13 @@
 /* volume.h - a directory in which folders lie, by their ids
  *
  * Folder 8f14e45f-ceea-4671-a3b2-... lies in 8f/14/e45fceea4671a3b2... What is to be removed is
- * renamed to ".purge-..." in the volume first. All calls block for the disk: never on the loop's
+ * renamed to ".purge-..." in the volume first; a copy that is not whole is called ".copy-...". All calls block for the disk: never on the loop's
  * thread. A directory is opened by each of them, so that one that is mounted again is found.
  */
 #ifndef AQ_STORAGE_VOLUME_H
 #define AQ_STORAGE_VOLUME_H
+
+#include <stdbool.h>
 
 #include "base/error.h"
 #include "base/uuid.h"
@@ -27,7 +29,13 @@ int volume_create_folder(const char *volume, const struct uuid *id, struct aq_er
  */
 int volume_drop_folder(const char *volume, const struct uuid *id, struct aq_error *err);
 
-/* Remove all that was dropped. May take long. */
-int volume_purge(const char *volume, struct aq_error *err);
+/* Make a folder that has what another one has; -EEXIST. May take long. */
+int volume_clone_folder(const char *volume, const struct uuid *id, const struct uuid *to,
+                        struct aq_error *err);
+
+/* Remove all that was dropped, and at the start ('is_first') what a killed process left half
+ * copied. May take long.
+ */
+int volume_purge(const char *volume, bool is_first, struct aq_error *err);
 
 #endif

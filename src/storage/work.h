@@ -16,6 +16,7 @@
 enum work_lane_kind {
     WORK_DATA,  /* bytes, and what is done at once */
     WORK_TREE,  /* what looks at whole trees */
+    WORK_COPY,  /* copying them */
     WORK_PURGE, /* removing what was dropped */
     WORK_LANES
 };

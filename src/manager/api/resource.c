@@ -84,8 +84,9 @@ static int resource_read_allowed_groups(struct store_tx *tx, void *data, struct 
 /* "v1" is what clients know as a group without an address of an app proxy. */
 static void resource_reply_proxy(const struct allowed_groups *groups)
 {
-    const char *version = core_find_front_url(groups->core, FRONT_PROXY, NULL) ? "{\"wsproxy_version\":\"v2\"}"
-                                                            : "{\"wsproxy_version\":\"v1\"}";
+    const char *version = core_find_front_url(groups->core, FRONT_PROXY, NULL)
+                              ? "{\"wsproxy_version\":\"v2\"}"
+                              : "{\"wsproxy_version\":\"v1\"}";
     struct aq_error err = { 0 };
 
     for (size_t i = 0; i < groups->page->count; i++)

@@ -20,7 +20,8 @@
 #define STORAGE_ID_MAX (STORAGE_HOST_MAX + sizeof(LINK_STORAGE_PREFIX))
 #define ERRNO_MAX 4095      /* of Linux */
 #define ANSWER_SEC 30       /* of most */
-#define LONG_ANSWER_SEC 300 /* of what looks at whole folders */
+#define TREE_ANSWER_SEC 300 /* of what looks at whole folders */
+#define CLONE_ANSWER_SEC (12 * 3600)
 
 struct storage_hosts {
     struct core *core;
@@ -219,7 +220,12 @@ void storage_call_cancel(struct storage_call *call)
 static struct storage_call *storage_call_new(struct storage_hosts *hosts, const char *storage,
                                              const char *op)
 {
-    static const char *const long_ops[] = { "usage", "delete", "clone" };
+    static const struct {
+        const char *op;
+        unsigned sec;
+    } long_ops[] = { { "usage", TREE_ANSWER_SEC },
+                     { "delete", TREE_ANSWER_SEC },
+                     { "clone", CLONE_ANSWER_SEC } };
     struct storage_call *call = calloc(1, sizeof(*call));
 
     if (!call)
@@ -227,8 +233,8 @@ static struct storage_call *storage_call_new(struct storage_hosts *hosts, const 
     call->id = uuid_random();
     call->sec = ANSWER_SEC;
     for (size_t i = 0; i < AQ_COUNT(long_ops); i++)
-        if (strcmp(op, long_ops[i]) == 0)
-            call->sec = LONG_ANSWER_SEC;
+        if (strcmp(op, long_ops[i].op) == 0)
+            call->sec = long_ops[i].sec;
     (void)snprintf(call->storage, sizeof(call->storage), "%s", storage);
     (void)snprintf(call->op, sizeof(call->op), "%s", op);
     list_add(&hosts->calls, &call->link);

@@ -161,9 +161,40 @@ static void test_operations(void **state)
     succeed(p, "purge", "");
     succeed(p, "purge", ""); /* it was lost, and is asked again */
     fail_as(p, "list", "", ENOENT, "");
-    assert_int_equal(volume_purge(p->path, NULL), 0);
+    assert_int_equal(volume_purge(p->path, true, NULL), 0);
     assert_int_equal(rmdir(p->path), 0); /* nothing is left */
     assert_int_equal(mkdir(p->path, 0700), 0);
+}
+
+static void test_a_clone_has_what_the_folder_has(void **state)
+{
+#define COPY "11223344-ceea-4671-a3b2-0123456789ab"
+    struct place *p = *state;
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    char path[256], link[256];
+
+    succeed(p, "create", "");
+    succeed(p, "mkdir", "'path':'a/b','parents':true");
+    make_file(p, "a/b/file", "some text");
+    (void)snprintf(link, sizeof(link), "%s/a/link", p->folder);
+    assert_int_equal(symlink("/etc/passwd", link), 0);
+    fail_as(p, "clone", "'to':'x'", EINVAL, "to");
+    succeed(p, "clone", "'to':'" COPY "'");
+    fail_as(p, "clone", "'to':'" COPY "'", EEXIST, "");
+    fail_as(p, "clone", "'to':'" ID "'", EEXIST, "");
+    (void)snprintf(path, sizeof(path), "%s/11/22/3344ceea4671a3b20123456789ab/a/b/file", p->path);
+    assert_int_equal(fs_read(AT_FDCWD, path, 100, &text, NULL), 0);
+    assert_string_equal(text.data, "some text");
+    (void)snprintf(path, sizeof(path), "%s/11/22/3344ceea4671a3b20123456789ab/a/link", p->path);
+    memset(link, 0, sizeof(link));
+    assert_true(readlink(path, link, sizeof(link) - 1) > 0); /* as it is */
+    assert_string_equal(link, "/etc/passwd");
+    (void)snprintf(path, sizeof(path), "%s/.copy-half", p->path); /* of a process that was killed */
+    assert_int_equal(mkdir(path, 0755), 0);
+    assert_int_equal(volume_purge(p->path, false, NULL), 0);
+    assert_int_equal(access(path, F_OK), 0);
+    assert_int_equal(volume_purge(p->path, true, NULL), 0);
+    assert_int_not_equal(access(path, F_OK), 0);
 }
 
 static void test_tokens_are_given_for_what_can_be_done(void **state)
@@ -344,6 +375,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_operations, setup, teardown),
         cmocka_unit_test_setup_teardown(test_tokens_are_given_for_what_can_be_done, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(test_a_clone_has_what_the_folder_has, setup, teardown),
         cmocka_unit_test_setup_teardown(test_hostile_paths, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_race_of_renames_leads_nowhere, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_wide_folder_is_listed_in_pages, setup, teardown),

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* copy.c - see copy.h */
+#include "storage/copy.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fault.h"
+#include "base/fs.h"
+
+#define COPY_STEP ((size_t)1 << 30)
+#define COPY_BUFFER 65536
+#define COPY_DEPTH_MAX 256
+
+/* ---- bytes ---- */
+
+/* As copy_file_range(2). */
+static ssize_t copy_by_hand(int from, int to)
+{
+    char buffer[COPY_BUFFER];
+    ssize_t n = read(from, buffer, sizeof(buffer));
+
+    return n > 0 && (errno = -fs_write_all(to, buffer, (size_t)n)) != 0 ? -1 : n;
+}
+
+int copy_bytes(int from, int to)
+{
+    bool by_hand = false;
+    ssize_t n;
+
+    do {
+        n = by_hand ? copy_by_hand(from, to) : copy_file_range(from, NULL, to, NULL, COPY_STEP, 0);
+        if (n < 0 && !by_hand
+            && (errno == EXDEV || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP))
+            n = by_hand = true;
+    } while (n > 0);
+    return n < 0 ? -errno : 0;
+}
+
+/* ---- trees ---- */
+
+struct copy_level {
+    DIR *from;
+    int to;
+};
+
+struct copy {
+    struct copy_level levels[COPY_DEPTH_MAX];
+    size_t depth;
+    const char *omitted;
+};
+
+/* Takes both. 0 or -errno */
+static int copy_enter(struct copy *copy, int from, int to)
+{
+    struct copy_level *level = &copy->levels[copy->depth];
+    int r = from < 0 || to < 0 ? -errno : copy->depth == COPY_DEPTH_MAX ? -ELOOP : 0;
+
+    if (r == 0 && (level->from = fdopendir(from))) {
+        level->to = to;
+        copy->depth++;
+        return 0;
+    }
+    aq_closep(&from);
+    aq_closep(&to);
+    return r < 0 ? r : -ENOMEM;
+}
+
+static void copy_leave(struct copy *copy)
+{
+    struct copy_level *level = &copy->levels[--copy->depth];
+
+    (void)closedir(level->from);
+    aq_closep(&level->to);
+}
+
+static int copy_file(int from_dir, int to_dir, const char *name, const struct stat *st)
+{
+    const struct timespec times[2] = { st->st_atim, st->st_mtim };
+    AQ_CLEANUP(aq_closep) int from = openat(from_dir, name,
+                                            O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    AQ_CLEANUP(aq_closep) int to = -1;
+    int r;
+
+    if (from < 0)
+        return errno == ENOENT ? 0 : -errno;
+    to = openat(to_dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (to < 0)
+        return -errno;
+    r = copy_bytes(from, to);
+    if (r == 0 && (fchmod(to, st->st_mode & 0777) < 0 || futimens(to, times) < 0))
+        r = -errno;
+    AQ_FAULT("storage.copy.file");
+    return r;
+}
+
+static int copy_link(int from, int to, const char *name)
+{
+    char target[PATH_MAX];
+    ssize_t len = readlinkat(from, name, target, sizeof(target) - 1);
+
+    if (len < 0)
+        return errno == ENOENT ? 0 : -errno;
+    target[len] = '\0';
+    return symlinkat(target, to, name) < 0 ? -errno : 0;
+}
+
+static int copy_folder(struct copy *copy, int from, int to, const char *name, mode_t mode)
+{
+    const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+
+    if (mkdirat(to, name, (mode & 0777) | 0700) < 0)
+        return -errno;
+    return copy_enter(copy, openat(from, name, flags), openat(to, name, flags));
+}
+
+static int copy_next(struct copy *copy)
+{
+    const struct copy_level *level = &copy->levels[copy->depth - 1];
+    const struct dirent *entry = readdir(level->from);
+    int from = dirfd(level->from);
+    struct stat st;
+
+    if (!entry) {
+        copy_leave(copy);
+        return 0;
+    }
+    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0
+        || (copy->depth == 1 && strcmp(entry->d_name, copy->omitted) == 0))
+        return 0;
+    if (fstatat(from, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? 0 : -errno;
+    if (S_ISDIR(st.st_mode))
+        return copy_folder(copy, from, level->to, entry->d_name, st.st_mode);
+    if (S_ISREG(st.st_mode))
+        return copy_file(from, level->to, entry->d_name, &st);
+    return S_ISLNK(st.st_mode) ? copy_link(from, level->to, entry->d_name) : 0;
+}
+
+int copy_tree(int from, int to, const char *omitted, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) struct copy *copy = calloc(1, sizeof(*copy));
+    const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+    int r;
+
+    if (!copy)
+        return aq_fail_oom(err);
+    copy->omitted = omitted;
+    r = copy_enter(copy, openat(from, ".", flags), openat(to, ".", flags));
+    while (r == 0 && copy->depth)
+        r = copy_next(copy);
+    while (copy->depth)
+        copy_leave(copy);
+    return r < 0 ? aq_fail(err, -r, "copy the folder: %s", strerror(-r)) : 0;
+}
