@@ -25,6 +25,8 @@ POINTS = [point for point in POINTS if not point.startswith(("gpuhost.", "agent.
 POINTS = [point for point in POINTS if not point.startswith(("store.move.", "store.transfer.",
                                                              "manager.backup.",
                                                              "manager.restore."))]
+# Those of storage hosts are passed by uploads (test_storage_fault.py), and the unit test storage/folder.
+POINTS = [point for point in POINTS if not point.startswith("storage.")]
 # Those of removing old sessions need old sessions (test_retention_fault.py).
 POINTS = [point for point in POINTS if not point.startswith(("core.retention.",
                                                              "store.retention."))]

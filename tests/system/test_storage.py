@@ -13,6 +13,7 @@ import time
 
 import pytest
 
+import containers
 import storage
 from cluster import wait_for
 from storage import Stored
@@ -130,49 +131,6 @@ def test_one_request_writes_at_a_time(cluster, folder):
         assert stale.recv(100) == b""
     offset = cluster.offset(url)
     assert cluster.patch(url, b"1234567890"[offset:], offset)[0] == 204
-
-
-@pytest.mark.parametrize("point", ["storage.upload.written", "storage.upload.marked",
-                                   "storage.upload.named", "storage.upload.synced",
-                                   "storage.upload.joined"])
-def test_nothing_is_lost_or_half_seen_after_a_kill(point):
-    with Stored() as cluster:
-        cluster.start_manager()
-        cluster.start_storage(ALIQUOT_FAULT=point, ALIQUOT_FAULT_ONCE=str(cluster.folder / "died"))
-        folder, size = cluster.make_folder(), len(DATA)
-        cluster.supervise()
-        url = cluster.upload(folder, "file", size)
-        if point.endswith("joined"):
-            def end():
-                halves = []
-                for data in (DATA[:size // 2], DATA[size // 2:]):
-                    status, headers, _ = cluster.ask("POST", url, Upload_Length=len(data),
-                                                     Upload_Concat="partial")
-                    halves.append(headers["Location"].split(str(cluster.port))[1])
-                    assert cluster.patch(halves[-1], data, 0)[0] == 204
-                return cluster.ask("POST", url, Upload_Concat="final;" + " ".join(halves))[0] == 201
-        else:
-            acknowledged = []
-
-            def end():
-                offset = cluster.offset(url)
-                assert offset >= max(acknowledged, default=0)
-                while offset < size:
-                    assert cluster.patch(url, DATA[offset:offset + (1 << 20)], offset)[0] == 204
-                    acknowledged.append(offset := offset + (1 << 20))
-                return True
-
-        def attempt():
-            try:
-                return end()
-            except (OSError, http.client.HTTPException):
-                whole = cluster.place(folder) / "file"
-                assert not whole.exists() or whole.read_bytes() == DATA
-                return False
-        wait_for(attempt, 60, "the upload")
-        assert (cluster.folder / "died").exists()
-        assert (cluster.place(folder) / "file").read_bytes() == DATA
-        cluster.stop()
 
 
 def test_tokens_say_what_may_be_done(cluster, folder):
@@ -342,6 +300,47 @@ def test_a_full_disk_keeps_what_came(tmp_path):
             cluster.stop()
         finally:
             subprocess.run(["umount", "-l", cluster.volume], check=True)
+
+
+def test_a_volume_that_hangs_delays_no_other(tmp_path):
+    image, frozen = tmp_path / "image", tmp_path / "frozen"
+    frozen.mkdir()
+    subprocess.run(["truncate", "-s", "16M", image], check=True)
+    if not containers.can_limit_scratch():
+        pytest.skip("no loop devices, or no mkfs.ext4")
+    subprocess.run(["mkfs.ext4", "-q", image], check=True)
+    subprocess.run(["mount", "-o", "loop", image, frozen], check=True)
+    try:
+        with Stored() as cluster:
+            cluster.start_manager()
+            cluster.start_storage(ALIQUOT_STORAGE_VOLUMES=f"volume1:{cluster.folder}/volume1 "
+                                                          f"frozen:{frozen}")
+            folder = cluster.make_folder()
+            hanging = cluster.upload(folder, "file", 4, volume="frozen")
+            place = frozen / cluster.place(folder).relative_to(cluster.volume)
+            place.mkdir(parents=True)
+            subprocess.run(["fsfreeze", "-f", frozen], check=True)
+            try:
+                clients = [socket.create_connection(("127.0.0.1", cluster.port)) for _ in range(20)]
+                for client in clients:
+                    client.sendall(f"POST {hanging} HTTP/1.1\r\nHost: a\r\nUpload-Length: 4\r\n"
+                                   "Content-Length: 0\r\n\r\n".encode())
+                for at in range(5):
+                    url = cluster.upload(folder, f"file{at}", 4)
+                    assert cluster.patch(url, b"text", 0)[0] == 204
+                clients[0].settimeout(0.1)
+                with pytest.raises(TimeoutError):  # it does hang
+                    clients[0].recv(1)
+                assert cluster.is_stored()
+            finally:
+                subprocess.run(["fsfreeze", "-u", frozen], check=True)
+            for client in clients:
+                client.settimeout(60)
+                assert client.recv(1000).startswith(b"HTTP/1.1 201")
+                client.close()
+            cluster.stop()
+    finally:
+        subprocess.run(["umount", "-l", frozen], check=True)
 
 
 def test_it_ends_in_order_and_reads_its_certificate_again(cluster):

@@ -7,9 +7,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fs.h"
@@ -197,6 +199,71 @@ static void test_a_clone_has_what_the_folder_has(void **state)
     assert_int_not_equal(access(path, F_OK), 0);
 }
 
+/* A process of its own that is killed at a fault point of the operation. */
+static void die_at(struct place *p, const char *point, const char *op, const char *args)
+{
+    int status = 0;
+    char want[80];
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        (void)snprintf(want, sizeof(want), "%s:any", point);
+        (void)setenv("ALIQUOT_FAULT", want, 1);
+        if (strcmp(op, "purged") == 0)
+            (void)volume_purge(p->path, true, NULL);
+        else
+            json_decref(ask(p, op, args));
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    (void)uuid_random(); /* the child had the one that would have been next here */
+    assert_row(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "%s", point);
+}
+
+/* What was asked for and not answered is asked for again; nothing deleted comes back, nothing half
+ * is there.
+ */
+static void test_kills(void **state)
+{
+#ifndef AQ_FAULTS
+    (void)state;
+    skip();
+#else
+    struct place *p = *state;
+    char place[256];
+    struct stat st;
+
+    succeed(p, "create", "");
+    succeed(p, "mkdir", "'path':'a'");
+    make_file(p, "a/one", "1");
+    make_file(p, "a/two", "2");
+    (void)snprintf(place, sizeof(place), "%s/11/22/3344ceea4671a3b20123456789ab", p->path);
+    die_at(p, "storage.copy.file", "clone", "'to':'" COPY "'");
+    assert_int_not_equal(lstat(place, &st), 0);
+    die_at(p, "storage.clone.copied", "clone", "'to':'" COPY "'");
+    assert_int_not_equal(lstat(place, &st), 0);
+    succeed(p, "clone", "'to':'" COPY "'");
+    die_at(p, "storage.delete.begun", "delete", "'files':['a'],'recursive':true");
+    succeed(p, "delete", "'files':['a'],'recursive':true");
+    die_at(p, "storage.folder.dropped", "purge", "");
+    fail_as(p, "list", "", ENOENT, "");
+    succeed(p, "purge", "");
+    die_at(p, "storage.purge.removed", "purged", "");
+    assert_int_equal(volume_purge(p->path, true, NULL), 0);
+    assert_int_equal(tree_remove(AT_FDCWD, place, NULL), 0);
+    (void)snprintf(place, sizeof(place), "%s/8f/14", p->path);
+    (void)rmdir(place);
+    *strrchr(place, '/') = '\0';
+    (void)rmdir(place);
+    (void)snprintf(place, sizeof(place), "%s/11/22", p->path);
+    (void)rmdir(place);
+    *strrchr(place, '/') = '\0';
+    (void)rmdir(place);
+    assert_int_equal(rmdir(p->path), 0); /* nothing is left */
+    assert_int_equal(mkdir(p->path, 0700), 0);
+#endif
+}
+
 static void test_tokens_are_given_for_what_can_be_done(void **state)
 {
     struct place *p = *state;
@@ -376,6 +443,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_tokens_are_given_for_what_can_be_done, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_a_clone_has_what_the_folder_has, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_kills, setup, teardown),
         cmocka_unit_test_setup_teardown(test_hostile_paths, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_race_of_renames_leads_nowhere, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_wide_folder_is_listed_in_pages, setup, teardown),
