@@ -77,7 +77,7 @@ static int upload_look(int uploads, const struct token *token, int part, bool ma
         ret->fd = upload_open_file(uploads, token, part, O_CREAT);
     if (ret->fd < 0)
         return ret->fd;
-    if (fdatasync(ret->fd) < 0 || fstat(ret->fd, &st) < 0)
+    if (fstat(ret->fd, &st) < 0 || (st.st_size && fdatasync(ret->fd) < 0))
         return -errno;
     ret->offset = (uint64_t)st.st_size;
     return S_ISREG(st.st_mode) && ret->offset <= ret->size ? 0 : -EINVAL;
@@ -128,10 +128,12 @@ static int upload_mark_done(int uploads, const struct token *token)
 {
     AQ_CLEANUP(aq_closep) int fd = upload_open_file(uploads, token, UPLOAD_DONE, O_CREAT);
 
-    return fd < 0 ? fd : fsync(uploads) < 0 ? -errno : 0;
+    return AQ_MIN(fd, 0);
 }
 
-/* The mark comes first: with it, and without its file, an upload is done. 0 or -errno. */
+/* The mark comes first: with it, and without its file, an upload is done. A power failure may cost
+ * the mark, which costs the client an upload that it has made before. 0 or -errno.
+ */
 static int upload_give_name(int root, int uploads, const struct token *token, struct upload *upload)
 {
     const char *last;

@@ -2,20 +2,23 @@
 """aliquot-storage: files come and go by tokens, what was acknowledged stays, and nobody gets out of
 a folder."""
 
-import http.client
+import contextlib
 import io
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import tarfile
 import time
+import urllib.request
 
 import pytest
 
 import containers
 import storage
 from cluster import wait_for
+from ports import free_port
 from storage import Stored
 from world import BUILD
 
@@ -350,6 +353,48 @@ def test_it_ends_in_order_and_reads_its_certificate_again(cluster):
     assert '"storage.joined"' in done.stdout and '"storage.volumes"' in done.stdout
     cluster.programs["storage"].signal(signal.SIGHUP)
     assert cluster.is_stored()
+    assert cluster.programs["storage"].stop() == 0
+    cluster.start_storage()
+
+
+def make_certificate(path, name):
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                    "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", path.with_suffix(".key"), "-out",
+                    path, "-subj", f"/CN={name}"], check=True, capture_output=True)
+
+
+def test_it_speaks_tls_and_says_how_it_is(cluster, tmp_path):
+    """The certificate that it reads again is what the next client sees; /metrics has its own port."""
+    cert, metrics = tmp_path / "cert.pem", free_port()
+    make_certificate(cert, "first")
+    assert cluster.programs["storage"].stop() == 0
+    cluster.start_program("storage", BUILD / "aliquot-storage", "--state", cluster.state, "--listen",
+                          f"127.0.0.1:{cluster.port}", ALIQUOT_STORAGE_TLS_CERT=str(cert),
+                          ALIQUOT_STORAGE_TLS_KEY=str(cert.with_suffix(".key")),
+                          ALIQUOT_STORAGE_VOLUMES=f"volume1:{cluster.volume}",
+                          ALIQUOT_METRICS_LISTEN=f"127.0.0.1:{metrics}")
+
+    def shown():
+        with contextlib.suppress(OSError):
+            context = ssl.create_default_context(cafile=cert)
+            context.check_hostname = False
+            with socket.create_connection(("127.0.0.1", cluster.port), 5) as plain, \
+                    context.wrap_socket(plain) as client:
+                return client.getpeercert()["subject"][0][0][1]
+    wait_for(lambda: shown() == "first", 30, "the first certificate")
+    make_certificate(cert, "second")
+    cluster.programs["storage"].signal(signal.SIGHUP)
+    wait_for(lambda: shown() == "second", 30, "the second certificate")
+    folder = cluster.make_folder()
+    (cluster.place(folder) / "file").write_bytes(DATA)
+    done = subprocess.run(["curl", "-sSf", "--cacert", cert, "--resolve", f"second:{cluster.port}:127.0.0.1",
+                           f"https://second:{cluster.port}" + cluster.download(folder, "file")],
+                          capture_output=True, timeout=60)
+    assert done.stdout == DATA, done.stderr
+    with urllib.request.urlopen(f"http://127.0.0.1:{metrics}/metrics", timeout=30) as reply:
+        said = reply.read().decode()
+    assert "aliquot_storage_manager_connected 1" in said
+    assert f"aliquot_storage_bytes_out_total {len(DATA)}" in said
     assert cluster.programs["storage"].stop() == 0
     cluster.start_storage()
 
