@@ -37,7 +37,7 @@ static void storage_check_volumes(void *data, struct finding *ret)
     for (size_t i = 0; i < s->volumes.count; i++) {
         const char *path = settings_volume_path(s->volumes.items[i]);
 
-        if (strncmp(path, s->common.state, strlen(s->common.state)) == 0)
+        if (settings_is_own(s, path))
             continue;
         if (statvfs(path, &fs) == 0 && access(path, R_OK | W_OK | X_OK) == 0) {
             machine_judge_space(path, &fs, path, ret);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "http/url.h"
+#include "storage/folder.h"
 #include "storage/range.h"
 #include "storage/storage.h"
 #include "storage/volume.h"
@@ -82,6 +83,8 @@ static void download_run_open(struct work *work)
         (void)tree_reader_new(d->root, &d->path, 1, &limits, &d->archive, &d->err);
     else
         (void)download_open_file(d);
+    if (d->archive && !*d->path)
+        tree_reader_omit(d->archive, FOLDER_UPLOADS);
 }
 
 static void download_run_read(struct work *work)

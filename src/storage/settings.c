@@ -58,6 +58,13 @@ const char *settings_volume_path(const char *item)
     return item + strcspn(item, ":") + 1;
 }
 
+bool settings_is_own(const struct settings *settings, const char *path)
+{
+    size_t len = strlen(settings->common.state);
+
+    return strncmp(path, settings->common.state, len) == 0 && path[len] == '/';
+}
+
 static int settings_check_volume(const struct conf_list *volumes, size_t at, struct aq_error *err)
 {
     static const char letters[] =

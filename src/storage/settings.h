@@ -18,6 +18,9 @@ extern const struct conf_item settings_items[];
 /* front_type.finish() */
 int settings_finish(void *settings, struct aq_error *err);
 
+/* Is a path in the state folder, where it is ours to make? */
+bool settings_is_own(const struct settings *settings, const char *path);
+
 /* The path in an item of 'volumes'. */
 const char *settings_volume_path(const char *item);
 

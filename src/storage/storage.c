@@ -37,7 +37,8 @@ static void storage_run_purge(struct work *work)
     struct aq_error err = { 0 };
 
     if (volume_purge(volume->path, !volume->was_purged, &err) < 0
-        || upload_sweep(volume->path, before_usec / USEC_PER_SEC, &err) < 0)
+        || (volume->is_sweeping
+            && upload_sweep(volume->path, before_usec / USEC_PER_SEC, &err) < 0))
         log_warning("volume '%s' is not cleaned up: %s", volume->name, err.text);
 }
 
@@ -57,6 +58,8 @@ void storage_purge(struct volume *volume)
     volume->must_purge = volume->is_purging;
     if (volume->is_purging)
         return;
+    volume->is_sweeping = volume->must_sweep;
+    volume->must_sweep = false;
     volume->is_purging = true; /* its lane has room: nothing else uses it */
     (void)work_submit(&volume->lanes[WORK_PURGE], &volume->purge, storage_run_purge,
                       storage_on_purged, NULL);
@@ -66,8 +69,10 @@ static void storage_on_sweep(void *data)
 {
     struct storage *storage = data;
 
-    for (size_t i = 0; i < storage->volume_count; i++)
+    for (size_t i = 0; i < storage->volume_count; i++) {
+        storage->volumes[i].must_sweep = true;
         storage_purge(&storage->volumes[i]);
+    }
     storage->sweep = defer_call(storage->loop, SWEEP_MSEC, storage_on_sweep, storage);
 }
 
@@ -139,16 +144,13 @@ static int storage_listen(struct storage *storage, struct aq_error *err)
 static int storage_add_volume(struct storage *storage, const char *item, struct aq_error *err)
 {
     struct volume *volume = &storage->volumes[storage->volume_count++];
-    const char *state = storage->settings->common.state;
-    size_t len = strlen(state);
 
     volume->storage = storage;
     volume->path = settings_volume_path(item);
     (void)snprintf(volume->name, sizeof(volume->name), "%.*s", (int)strcspn(item, ":"), item);
     work_lanes_init(volume->lanes, storage->loop);
-    return strncmp(volume->path, state, len) == 0 && volume->path[len] == '/'
-               ? fs_mkdirs(volume->path, 0700, err)
-               : 0;
+    return settings_is_own(storage->settings, volume->path) ? fs_mkdirs(volume->path, 0700, err)
+                                                            : 0;
 }
 
 static int storage_open(void *self, struct front *front, uv_loop_t *loop, const void *settings,

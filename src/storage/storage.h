@@ -21,8 +21,9 @@ struct volume {
     const char *path;
     struct work_lane lanes[WORK_LANES];
     struct work purge;
-    bool is_purging, must_purge; /* under way; and again afterwards */
-    bool was_purged;             /* since the start */
+    bool is_purging, must_purge;  /* under way; and again afterwards */
+    bool was_purged;              /* since the start */
+    bool is_sweeping, must_sweep; /* the same for uploads that were given up */
 };
 
 struct storage {

@@ -190,10 +190,10 @@ int volume_purge(const char *volume, bool is_first, struct aq_error *err)
         aq_closep(&fd);
         return aq_fail_oom(err);
     }
-    while (r == 0 && (entry = readdir(dir)))
+    while ((entry = readdir(dir))) /* what cannot be removed keeps nothing else */
         if (volume_has_prefix(entry->d_name, PURGE_PREFIX)
             || (is_first && volume_has_prefix(entry->d_name, COPY_PREFIX))) {
-            r = tree_remove(fd, entry->d_name, err);
+            r = AQ_MIN(tree_remove(fd, entry->d_name, err), r);
             AQ_FAULT("storage.purge.removed");
         }
     return r;

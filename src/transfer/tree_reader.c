@@ -23,6 +23,7 @@ struct tree_reader {
     int root;
     const char *const *paths;
     size_t count, at;
+    const char *omitted; /* NULL = nothing */
     struct tar_limits limits;
     struct tar_count counted;
     struct strbuf out; /* to be read next */
@@ -52,6 +53,11 @@ int tree_reader_new(int root, const char *const *paths, size_t count,
     strbuf_init(&t->name);
     *ret = t;
     return 0;
+}
+
+void tree_reader_omit(struct tree_reader *t, const char *name)
+{
+    t->omitted = name;
 }
 
 void tree_reader_free(struct tree_reader *t)
@@ -188,7 +194,8 @@ static int tree_reader_next_child(struct tree_reader *t, struct aq_error *err)
         t->depth--;
         return 0;
     }
-    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0
+        || (t->omitted && t->depth == 1 && strcmp(entry->d_name, t->omitted) == 0))
         return 0;
     strbuf_addf(&t->name, "/%s", entry->d_name);
     if (!strbuf_ok(&t->name))

@@ -19,6 +19,8 @@ struct tree_reader;
 int tree_reader_new(int root, const char *const *paths, size_t count,
                     const struct tar_limits *limits, struct tree_reader **ret,
                     struct aq_error *err);
+/* Leave out what has this name at the top of the folder that is read. Borrowed. */
+void tree_reader_omit(struct tree_reader *reader, const char *name);
 void tree_reader_free(struct tree_reader *reader);
 AQ_DEFINE_CLEANUP(struct tree_reader, tree_reader_free)
 

@@ -222,6 +222,10 @@ def test_a_folder_comes_as_an_archive(cluster, folder):
     assert (status, headers["Content-Type"]) == (200, "application/x-tar")
     with tarfile.open(fileobj=io.BytesIO(body)) as archive:
         assert archive.extractfile("a/b/file").read() == DATA
+    assert cluster.patch(cluster.upload(folder, "half", 10), b"12345", 0)[0] == 204
+    body = cluster.ask("GET", cluster.download(folder, "", op="archive"))[2]
+    with tarfile.open(fileobj=io.BytesIO(body)) as archive:  # without what is not whole
+        assert {name.split("/")[1] for name in archive.getnames() if "/" in name} == {"a"}
 
 
 # ---- other people's clients ----
