@@ -20,6 +20,7 @@
 #include "transfer/tree_reader.h"
 
 #define DOWNLOAD_BUFFER ((size_t)1 << 20)
+#define DOWNLOAD_SMALL 65536 /* a file up to this is read as it is opened */
 
 struct download {
     struct work work;
@@ -31,6 +32,7 @@ struct download {
     int root, fd;
     struct stat st;
     struct tree_reader *archive; /* NULL = a file */
+    char *small;                 /* all of a small file; NULL = it is read in pieces */
     char *buffers[2];
     size_t turn;       /* the buffer that is read into, or is to be sent next */
     ssize_t got;       /* bytes in it */
@@ -46,6 +48,7 @@ static void download_free(struct download *d)
     tree_reader_free(d->archive);
     aq_closep(&d->fd);
     aq_closep(&d->root);
+    free(d->small);
     free(d->buffers[0]);
     free(d->buffers[1]);
     free(d);
@@ -71,6 +74,18 @@ static int download_open_file(struct download *d)
     return r < 0 ? beneath_fail(&d->err, -r, d->token.path) : 0;
 }
 
+/* One that changes meanwhile is read as others are. */
+static void download_read_small(struct download *d)
+{
+    size_t size = (size_t)d->st.st_size;
+
+    if (size <= DOWNLOAD_SMALL && (d->small = malloc(size + 1))
+        && pread(d->fd, d->small, size, 0) != (ssize_t)size) {
+        free(d->small);
+        d->small = NULL;
+    }
+}
+
 static void download_run_open(struct work *work)
 {
     static const struct tar_limits limits = { 0 };
@@ -81,8 +96,8 @@ static void download_run_open(struct work *work)
         return;
     if (d->token.direction == TOKEN_ARCHIVE)
         (void)tree_reader_new(d->root, &d->path, 1, &limits, &d->archive, &d->err);
-    else
-        (void)download_open_file(d);
+    else if (download_open_file(d) == 0)
+        download_read_small(d);
     if (d->archive && !*d->path)
         tree_reader_omit(d->archive, FOLDER_UPLOADS);
 }
@@ -191,6 +206,15 @@ static void download_add_name(struct download *d)
 
 static void download_begin(struct download *d, int status)
 {
+    if (d->small) {
+        download_add_name(d);
+        request_reply(d->req, status, "application/octet-stream", d->small + d->at,
+                      (size_t)d->left);
+        d->storage->counts.downloads++;
+        d->storage->counts.bytes_out += d->left;
+        download_free(d);
+        return;
+    }
     d->buffers[0] = malloc(DOWNLOAD_BUFFER);
     d->buffers[1] = malloc(DOWNLOAD_BUFFER);
     if (!d->buffers[0] || !d->buffers[1]) {

@@ -232,6 +232,7 @@ static void tus_pump(struct tus *t)
     }
     if (t->fill.len && !t->err.code) {
         AQ_SWAP(t->fill, t->flush);
+        t->is_writing = true; /* what goes on comes from within */
         if (!t->has_ended)
             request_resume_body(t->req);
         tus_submit(t, tus_run_write, tus_on_written);

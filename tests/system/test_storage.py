@@ -9,6 +9,7 @@ import signal
 import socket
 import ssl
 import subprocess
+import threading
 import tarfile
 import time
 import urllib.request
@@ -309,6 +310,11 @@ def test_a_full_disk_keeps_what_came(tmp_path):
             subprocess.run(["umount", "-l", cluster.volume], check=True)
 
 
+def chunked(data):
+    return b"".join(b"%x\r\n%s\r\n" % (len(piece), piece)
+                    for piece in (data[at:at + 1000] for at in range(0, len(data), 1000)))
+
+
 def test_a_volume_that_hangs_delays_no_other(tmp_path):
     image, frozen = tmp_path / "image", tmp_path / "frozen"
     frozen.mkdir()
@@ -326,7 +332,16 @@ def test_a_volume_that_hangs_delays_no_other(tmp_path):
             hanging = cluster.upload(folder, "file", 4, volume="frozen")
             place = frozen / cluster.place(folder).relative_to(cluster.volume)
             place.mkdir(parents=True)
+            begun = cluster.upload(folder, "begun", len(DATA), volume="frozen")
+            sender = socket.create_connection(("127.0.0.1", cluster.port))
+            sender.sendall(f"PATCH {begun} HTTP/1.1\r\nHost: a\r\nUpload-Offset: 0\r\n"
+                           "Content-Type: application/offset+octet-stream\r\n"
+                           "Transfer-Encoding: chunked\r\n\r\n".encode() + chunked(DATA[:1000]))
+            wait_for(lambda: any(path.stat().st_size for path in place.glob(".aliquot-uploads/*")), 30,
+                     "it to begin")
             subprocess.run(["fsfreeze", "-f", frozen], check=True)
+            rest = threading.Thread(target=sender.sendall, args=(chunked(DATA[1000:]) + b"0\r\n\r\n",))
+            rest.start()  # more comes than waits in memory
             try:
                 clients = [socket.create_connection(("127.0.0.1", cluster.port)) for _ in range(20)]
                 for client in clients:
@@ -341,6 +356,10 @@ def test_a_volume_that_hangs_delays_no_other(tmp_path):
                 assert cluster.is_stored()
             finally:
                 subprocess.run(["fsfreeze", "-u", frozen], check=True)
+            rest.join()
+            with sender:
+                assert sender.recv(1000).startswith(b"HTTP/1.1 204")
+            assert (place / "begun").read_bytes() == DATA
             for client in clients:
                 client.settimeout(60)
                 assert client.recv(1000).startswith(b"HTTP/1.1 201")
