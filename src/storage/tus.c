@@ -168,6 +168,12 @@ static void tus_run_sync(struct work *work)
         t->err = err;
 }
 
+static void tus_run_last(struct work *work)
+{
+    tus_run_write(work);
+    tus_run_sync(work);
+}
+
 /* ---- the body of a PATCH ---- */
 
 static void tus_reply_offset(struct tus *t, int status)
@@ -235,7 +241,10 @@ static void tus_pump(struct tus *t)
         t->is_writing = true; /* what goes on comes from within */
         if (!t->has_ended)
             request_resume_body(t->req);
-        tus_submit(t, tus_run_write, tus_on_written);
+        if (t->has_ended && !t->fill.len)
+            tus_submit(t, tus_run_last, tus_on_synced);
+        else
+            tus_submit(t, tus_run_write, tus_on_written);
     } else if (t->has_ended) {
         tus_submit(t, tus_run_sync, tus_on_synced);
     }

@@ -11,7 +11,7 @@
 #define POOL_OTHERS 4 /* for what is no volume's: names of hosts */
 
 static const unsigned work_threads[WORK_LANES] = {
-    [WORK_DATA] = 4, [WORK_TREE] = 2, [WORK_COPY] = 2, [WORK_PURGE] = 1
+    [WORK_DATA] = 8, [WORK_TREE] = 2, [WORK_COPY] = 2, [WORK_PURGE] = 1
 };
 
 void work_lanes_init(struct work_lane lanes[WORK_LANES], uv_loop_t *loop)
