@@ -90,6 +90,8 @@ class Stored(Cluster):
 
 def install_tus():
     """tus-js-client, once on a machine: the folder for NODE_PATH."""
+    if not shutil.which("npm"):
+        fetched.run("npm", [ROOT / "tools" / "install-packages", "node"])
     mark = hashlib.sha256((CLIENTS / "package-lock.json").read_bytes()).hexdigest()[:16]
     with fetched.folder(f"tus-js-client-{mark}") as (folder, is_new):
         if is_new:
