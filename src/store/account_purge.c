@@ -10,8 +10,8 @@
 #include "store/query.h"
 #include "store/transaction.h"
 
-#define PURGE_STATEMENTS_MAX 8
-#define PURGE_CHECKS_MAX 2
+#define PURGE_STATEMENTS_MAX 10
+#define PURGE_CHECKS_MAX 3
 
 /* Of live sessions there is one index for all. */
 #define PURGE_LIVE_SESSIONS(column)                                             \
@@ -35,7 +35,8 @@ struct purge_rule {
 static const struct purge_rule purge_rules[] = {
     [PURGE_USER] = { "user",
                      "SELECT 1 FROM present_users WHERE id = ?1 AND status = 'deleted'",
-                     { { PURGE_LIVE_SESSIONS("user_id"), "live sessions" } },
+                     { { PURGE_LIVE_SESSIONS("user_id"), "live sessions" },
+                       { "SELECT COUNT(*) FROM folders WHERE user_id = ?1", "folders" } },
                      { "DELETE FROM resource_group_access WHERE kind = 'keypair' AND whom IN"
                        " (SELECT access_key FROM keypairs WHERE user_id = ?1)",
                        "DELETE FROM dotfiles WHERE kind IN ('keypair', 'bootstrap') AND owner IN"
@@ -44,6 +45,8 @@ static const struct purge_rule purge_rules[] = {
                        " (SELECT access_key FROM keypairs WHERE user_id = ?1)",
                        "DELETE FROM keypairs WHERE user_id = ?1",
                        "DELETE FROM memberships WHERE user_id = ?1",
+                       "DELETE FROM folder_shares WHERE user_id = ?1",
+                       "DELETE FROM folder_invitations WHERE user_id = ?1 OR inviter_id = ?1",
                        "DELETE FROM error_logs WHERE user_id = ?1",
                        "UPDATE users SET purged_email = email, email = id, username = id, full_name = NULL,"
                        " password_hash = NULL WHERE id = ?1",
@@ -57,7 +60,8 @@ static const struct purge_rule purge_rules[] = {
                          "user_id") },
     [PURGE_PROJECT] = { "project",
                         "SELECT 1 FROM present_projects WHERE id = ?1 AND is_active = 0",
-                        { { PURGE_LIVE_SESSIONS("project_id"), "live sessions" } },
+                        { { PURGE_LIVE_SESSIONS("project_id"), "live sessions" },
+                          { "SELECT COUNT(*) FROM folders WHERE project_id = ?1", "folders" } },
                         { "DELETE FROM memberships WHERE project_id = ?1",
                           "DELETE FROM resource_group_access WHERE kind = 'project' AND whom = ?1",
                           "DELETE FROM dotfiles WHERE kind = 'project' AND owner = ?1",
@@ -68,7 +72,9 @@ static const struct purge_rule purge_rules[] = {
     [PURGE_DOMAIN] = { "domain",
                        "SELECT 1 FROM present_domains WHERE name = ?1 AND is_active = 0",
                        { { PURGE_LIVE_SESSIONS("domain"), "live sessions" },
-                         { "SELECT COUNT(*) FROM present_users WHERE domain = ?1", "users" } },
+                         { "SELECT COUNT(*) FROM present_users WHERE domain = ?1", "users" },
+                         { "SELECT COUNT(*) FROM folders WHERE project_id IN " PURGE_DOMAIN_PROJECTS,
+                           "folders" } },
                        { "DELETE FROM memberships WHERE project_id IN " PURGE_DOMAIN_PROJECTS,
                          "DELETE FROM dotfiles WHERE (kind = 'domain' AND owner = ?1)"
                          " OR (kind = 'project' AND owner IN " PURGE_DOMAIN_PROJECTS ")",

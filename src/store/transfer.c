@@ -48,6 +48,9 @@ static const struct transfer_table {
     { "dotfiles", "kind, owner, path" },
     { "request_answers", "seq" },
     { "app_tokens", "hash" },
+    { "folders", "id" },
+    { "folder_shares", "folder_id, user_id" },
+    { "folder_invitations", "id" },
 };
 
 const char *transfer_table_name(size_t i)
