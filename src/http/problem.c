@@ -68,6 +68,8 @@ static const struct problem_type types[] = {
     { "too-many-kernels", 404, "There are two or more matching kernels.", "kernel_read_mismatch" },
     { "too-many-requests", 429, "Too many attempts.", "auth_access_rate-limited" },
     { "too-many-sessions-matched", 404, "Too many sessions matched.", "session_read_mismatch" },
+    { "too-many-vfolders", 404, "There are two or more matching virtual folders.",
+      "vfolder_read_mismatch" },
     { "uri-too-long", 414, "Request line too long.", "api_parsing_too-large" },
     { "url-not-found", 404, "Unknown URL path.", "api_access_not-found" },
     { "vfolder-already-exists", 400, "The virtual folder already exists with the same name.",

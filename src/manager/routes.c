@@ -13,6 +13,8 @@
 #include "manager/request/turns.h"
 #include "manager/request/flushes.h"
 #include "manager/request/storage_hosts.h"
+#include "manager/request/folder_jobs.h"
+#include "manager/request/folder_rules.h"
 #include "manager/request/streams.h"
 #include "manager/request/config_change.h"
 #include "manager/request/image_aliases.h"
@@ -79,6 +81,12 @@ static int api_add_routes(struct api *api, struct aq_error *err)
         { keypair_routes, keypair_route_count },
         { domain_routes, domain_route_count },
         { dotfile_routes, dotfile_route_count },
+        { folder_list_routes, folder_list_route_count },
+        { folder_change_routes, folder_change_route_count },
+        { folder_files_routes, folder_files_route_count },
+        { folder_share_routes, folder_share_route_count },
+        { folder_clone_routes, folder_clone_route_count },
+        { folder_admin_routes, folder_admin_route_count },
         { project_routes, project_route_count },
         { policy_routes, policy_route_count },
         { preset_routes, preset_route_count },
@@ -154,6 +162,8 @@ int api_new(struct core *core, struct api **ret, struct aq_error *err)
         || (r = image_catalogue_load(api, err)) < 0 || (r = image_limits_load(api, err)) < 0
         || (r = notifications_new(core, api->deliveries, &api->notifications, err)) < 0
         || (r = presets_load(api, err)) < 0 || (r = owner_policies_load(api, err)) < 0
+        || (r = folder_rules_load(api, err)) < 0
+        || (r = folder_jobs_new(api, &api->folder_jobs, err)) < 0
         || (r = api_open_audit(api, err)) < 0)
         return r;
     *ret = AQ_TAKE(api);
@@ -211,6 +221,7 @@ void api_stop(struct api *api)
     notifications_stop(api->notifications);
     callbacks_free(AQ_TAKE(api->callbacks));
     deliveries_stop(api->deliveries);
+    folder_jobs_stop(api->folder_jobs);
     rescan_stop(api->rescan);
     if (api->passwords)
         password_queue_stop(api->passwords);
@@ -247,6 +258,8 @@ void api_free(struct api *api)
     json_decref(api->image_limits);
     json_decref(api->catalogue);
     json_decref(api->presets);
+    json_decref(api->folder_rules);
+    folder_jobs_free(api->folder_jobs);
     for (size_t i = 0; i < OWNER_POLICY_KINDS; i++)
         json_decref(api->owner_policies[i]);
     tasks_free(api->tasks);

@@ -25,6 +25,7 @@
 
 struct gql_engine;
 struct flush_queue;
+struct folder_jobs;
 struct kept_answers;
 struct log_quota;
 struct turn_queue;
@@ -86,6 +87,8 @@ struct api {
     struct rescan *rescan;                      /* NULL = none is under way */
     json_t *presets;                            /* presets.h */
     json_t *owner_policies[OWNER_POLICY_KINDS]; /* owner_policies.h */
+    json_t *folder_rules;                       /* folder_rules.h */
+    struct folder_jobs *folder_jobs;
     struct tasks *tasks;                        /* tasks.h */
 };
 

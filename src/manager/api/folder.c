@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What requests on folders share: finding the folder, the right to it, and its storage host. */
+#include "manager/api/folder.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json_load.h"
+
+/* ---- the request ---- */
+
+/* Who asks, as of now. */
+static int folder_read_viewer(struct folder_call *call, struct aq_error *err)
+{
+    const struct principal *who = api_principal(call->req);
+    const struct user *user = core_find_user(call->api->core, &who->user_id);
+    struct arena *arena = request_get_arena(call->req);
+
+    call->who.user_id = who->user_id;
+    call->who.is_superadmin = principal_is_superadmin(who);
+    call->by = api_who(call->api, call->req);
+    call->email = arena_strdup(arena, user ? user->email : "");
+    if (who->role == ROLE_ADMIN && who->domain
+        && !(call->who.admin_of = arena_strdup(arena, who->domain)))
+        return aq_fail_oom(err);
+    return call->email ? 0 : aq_fail_oom(err);
+}
+
+struct folder_call *folder_call_new(struct api *api, struct request *req, enum folder_op op,
+                                    size_t params_size, const void *defaults)
+{
+    struct folder_call *call = arena_alloc(request_get_arena(req), sizeof(*call));
+    struct aq_error err = { 0 };
+
+    if (call && !(call->params = arena_alloc(request_get_arena(req), AQ_MAX(params_size, 1))))
+        call = NULL;
+    if (!call) {
+        aq_fail_oom(&err);
+        request_fail(req, &err);
+        return NULL;
+    }
+    if (defaults)
+        memcpy(call->params, defaults, params_size);
+    call->api = api;
+    call->req = req;
+    call->op = op;
+    call->name = request_get_param(req, "name");
+    call->done = folder_reply;
+    if (api_decode(req, call->params, &call->tree, &err) < 0
+        || folder_read_viewer(call, &err) < 0) {
+        folder_call_fail(call, &err);
+        return NULL;
+    }
+    return call;
+}
+
+void folder_call_fail(struct folder_call *call, const struct aq_error *err)
+{
+    json_decref(call->tree);
+    request_fail(call->req, err);
+}
+
+/* ---- the store's part ---- */
+
+static int folder_check_state(const struct folder_call *call, struct aq_error *err)
+{
+    const struct folder *folder = &call->folder;
+    static const unsigned allowed[] = {
+        [FOLDER_IF_READY] = 1u << FOLDER_READY,
+        [FOLDER_IF_IN_TRASH] = 1u << FOLDER_DELETE_PENDING,
+        [FOLDER_IF_SETTLED] = 1u << FOLDER_READY | 1u << FOLDER_DELETE_PENDING,
+        [FOLDER_IN_ANY_STATE] = ~0u,
+    };
+    static const char *const words[] = {
+        [FOLDER_READY] = "not in the trash",       [FOLDER_PERFORMING] = "being made",
+        [FOLDER_CLONING] = "being cloned to",      [FOLDER_DELETE_PENDING] = "in the trash",
+        [FOLDER_DELETE_ONGOING] = "being removed",
+    };
+
+    if (allowed[call->states] & 1u << folder->status)
+        return 0;
+    return aq_fail_kind(err, EBUSY, "vfolder-operation-failed", "the folder '%s' is %s",
+                        folder->name, words[folder->status]);
+}
+
+static int folder_check_right(const struct folder_call *call, struct aq_error *err)
+{
+    static const char *const ops[FOLDER_OPS] = {
+        [FOLDER_SEE] = "seen",         [FOLDER_READ] = "read",
+        [FOLDER_WRITE] = "written to", [FOLDER_DELETE] = "deleted",
+        [FOLDER_RESTORE] = "restored", [FOLDER_PURGE] = "purged",
+        [FOLDER_CHANGE] = "changed",   [FOLDER_INVITE] = "offered to others",
+        [FOLDER_SHARE] = "shared",     [FOLDER_CLONE] = "cloned",
+        [FOLDER_LEAVE] = "left",       [FOLDER_GIVE] = "given to another owner",
+    };
+    const struct folder *folder = &call->folder;
+
+    if (folder_may(folder, &call->who, call->op))
+        return 0;
+    if (call->op == FOLDER_CLONE && !folder->is_cloneable)
+        return aq_fail_kind(err, EPERM, "generic-forbidden", "the folder '%s' is not cloneable",
+                            folder->name);
+    return aq_fail_kind(err, EPERM, "generic-forbidden",
+                        "the folder '%s' cannot be %s by you: your permission is %s", folder->name,
+                        ops[call->op],
+                        folder_permission_name(folder_permission_of(folder, &call->who)));
+}
+
+/* store_tx_fn */
+static int folder_call_run(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    struct folder_call *call = data;
+    int r = 0;
+
+    if (call->name
+        && ((r = folder_find(tx, &call->who, call->name, request_get_arena(call->req),
+                             &call->folder, err))
+                < 0
+            || (r = folder_check_right(call, err)) < 0 || (r = folder_check_state(call, err)) < 0))
+        return r;
+    return call->run ? call->run(tx, call, err) : 0;
+}
+
+static void folder_call_on_run(void *data, int r, const struct aq_error *err)
+{
+    struct folder_call *call = data;
+
+    if (r == -EPERM)
+        api_note_denied(call->api, call->req, "vfolder", call->folder.name);
+    if (r < 0) {
+        (call->failed ? call->failed : folder_call_fail)(call, err);
+        return;
+    }
+    json_decref(AQ_TAKE(call->tree));
+    call->done(call);
+}
+
+void folder_call_read(struct folder_call *call)
+{
+    struct aq_error err = { 0 };
+
+    if (store_read(core_store(call->api->core), folder_call_run, folder_call_on_run, call) < 0) {
+        aq_fail_oom(&err);
+        folder_call_on_run(call, -ENOMEM, &err);
+    }
+}
+
+void folder_call_write(struct folder_call *call)
+{
+    struct aq_error err = { 0 };
+
+    if (store_write(core_store(call->api->core), folder_call_run, folder_call_on_run, call) < 0) {
+        aq_fail_oom(&err);
+        folder_call_on_run(call, -ENOMEM, &err);
+    }
+}
+
+/* ---- the audit log ---- */
+
+int folder_audit(struct store_tx *tx, const struct folder_call *call, const char *action,
+                 json_t *before, json_t *after, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *old = before ? json_dump_text(before, JSON_COMPACT) : NULL;
+    AQ_CLEANUP(aq_freep) char *fresh = after ? json_dump_text(after, JSON_COMPACT) : NULL;
+    char id[UUID_TEXT_MAX];
+    bool is_whole = !before == !old && !after == !fresh;
+
+    json_decref(before);
+    json_decref(after);
+    if (!is_whole)
+        return aq_fail_oom(err);
+    return audit_log_add_change(tx, call->by,
+                                &(struct audit_change){
+                                    .action = action,
+                                    .object_kind = "vfolder",
+                                    .object_id = uuid_format(&call->folder.id, id),
+                                    .object_name = call->folder.name,
+                                    .object_domain = call->folder.domain,
+                                    .before = old,
+                                    .after = fresh,
+                                },
+                                err);
+}
+
+/* ---- the storage's part ---- */
+
+struct aq_error folder_storage_error(const struct aq_error *err)
+{
+    struct aq_error known = *err;
+
+    switch (err->code) {
+    case ENOENT:
+    case EEXIST:
+    case ENOTDIR:
+    case EISDIR:
+    case ENOTEMPTY:
+    case EINVAL:
+    case ELOOP:
+    case ENAMETOOLONG:
+        if (!known.kind)
+            known.kind = "vfolder-operation-failed";
+        break;
+    default:
+        if (!known.kind && err->code != EDQUOT && err->code != ENOSPC)
+            known.kind = "storage-proxy-error";
+    }
+    return known;
+}
+
+static void folder_call_on_answer(void *data, json_t *answer, const struct aq_error *err)
+{
+    struct folder_call *call = data;
+    struct aq_error known;
+
+    if (err && !call->answered) {
+        known = folder_storage_error(err);
+        request_fail(call->req, &known);
+    } else if (call->answered) {
+        call->answered(call, answer, err);
+    } else {
+        folder_reply(call);
+    }
+}
+
+void folder_call_ask(struct folder_call *call, const char *op, json_t *args,
+                     folder_answer_fn *answered)
+{
+    json_auto_t *all = args;
+    struct storage_call *ignored;
+    struct aq_error err = { 0 };
+    char id[UUID_TEXT_MAX];
+
+    call->answered = answered;
+    if (!all || json_object_set_new(all, "id", json_string(uuid_format(&call->folder.id, id))) < 0)
+        aq_fail_oom(&err);
+    else if (storage_ask(call->api->storage_hosts, call->folder.host, op, all,
+                         folder_call_on_answer, call, &ignored, &err)
+             == 0)
+        return;
+    folder_call_on_answer(call, NULL, &err);
+}
+
+/* ---- answers ---- */
+
+void folder_reply(struct folder_call *call)
+{
+    request_reply_empty(call->req, call->status ? call->status : 204);
+}
+
+void folder_reply_empty_object(struct folder_call *call)
+{
+    request_reply(call->req, call->status ? call->status : 200, "application/json", "{}", 2);
+}
+
+void folder_reply_json(struct folder_call *call, json_t *body)
+{
+    AQ_CLEANUP(aq_freep) char *text = body ? json_dump_text(body, JSON_COMPACT) : NULL;
+    struct aq_error err = { 0 };
+
+    json_decref(body);
+    if (text) {
+        request_reply(call->req, call->status ? call->status : 200, "application/json", text,
+                      strlen(text));
+        return;
+    }
+    aq_fail_oom(&err);
+    request_fail(call->req, &err);
+}
+
+int folder_read_permission(const char *field, const char *text, enum folder_permission *ret,
+                           struct aq_error *err)
+{
+    if (folder_permission_parse(text, ret) < 0)
+        return api_fail_param(err, field, "must be ro, rw or wd");
+    return 0;
+}
+
+static const char *folder_format_time(int64_t usec, char iso[CLOCK_ISO_MAX])
+{
+    return usec ? clock_format_iso(usec, iso) : NULL;
+}
+
+static const char *folder_format_id(const struct uuid *id, char text[UUID_TEXT_MAX])
+{
+    return uuid_is_nil(id) ? NULL : uuid_format(id, text);
+}
+
+json_t *folder_show(const struct folder *f, const struct folder_viewer *who)
+{
+    char created[CLOCK_ISO_MAX], used[CLOCK_ISO_MAX], user[UUID_TEXT_MAX], project[UUID_TEXT_MAX];
+    char id[UUID_TEXT_MAX], hex[33];
+    const char *type = uuid_is_nil(&f->project_id) ? "user" : "group";
+    bool is_owner = folder_is_owner(f, who);
+    enum folder_permission permission = is_owner ? f->permission : folder_permission_of(f, who);
+    size_t n = 0;
+
+    (void)uuid_format(&f->id, id);
+    for (const char *at = id; *at; at++)
+        if (*at != '-')
+            hex[n++] = *at;
+    hex[n] = '\0';
+    return json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:b, s:s, s:s?, s:s?, s:s, s:s?, s:s?, s:s, s:s, s:b, s:i, s:o,"
+        " s:I, s:I, s:I, s:I, s:s, s:s, s:s?, s:n}",
+        "id", hex, "name", f->name, "host", f->host, "status", folder_status_name(f->status),
+        "usage_mode", folder_usage_name(f->usage), "is_owner", is_owner, "permission",
+        permission == FOLDER_NONE ? folder_permission_name(f->permission)
+                                  : folder_permission_name(permission),
+        "user", folder_format_id(&f->user_id, user), "group",
+        folder_format_id(&f->project_id, project), "creator", f->creator, "user_email",
+        f->user_email, "group_name", f->project_name, "ownership_type", type, "type", type,
+        "cloneable", f->is_cloneable, "max_files", 0, "max_size",
+        f->bytes_max ? json_integer(f->bytes_max) : json_null(), "numFiles", (json_int_t)f->files,
+        "num_files", (json_int_t)f->files, "used_bytes", (json_int_t)f->bytes, "cur_size",
+        (json_int_t)f->bytes, "created", folder_format_time(f->created_usec, created), "created_at",
+        created, "last_used", folder_format_time(f->used_usec, used), "unmanaged_path");
+}
