@@ -145,6 +145,15 @@ enum folder_permission folder_permission_of(const struct folder *folder,
     return folder_has_all(folder, who) ? FOLDER_WRITE_DELETE : folder_given_permission(folder);
 }
 
+enum folder_permission folder_permission_shown(const struct folder *folder,
+                                               const struct folder_viewer *who)
+{
+    enum folder_permission permission = folder_permission_of(folder, who);
+
+    return folder_is_owner(folder, who) || permission == FOLDER_NONE ? folder->permission
+                                                                     : permission;
+}
+
 bool folder_may(const struct folder *folder, const struct folder_viewer *who, enum folder_op op)
 {
     enum folder_permission given = folder_given_permission(folder);

@@ -95,6 +95,12 @@ bool folder_is_admin(const struct folder *folder, const struct folder_viewer *wh
 enum folder_permission folder_permission_of(const struct folder *folder,
                                             const struct folder_viewer *who);
 
+/* The same as it is shown: of the own folders, and of those that an administrator may only see,
+ * what members of a project might.
+ */
+enum folder_permission folder_permission_shown(const struct folder *folder,
+                                               const struct folder_viewer *who);
+
 /* The whole of the rights: of its owner, members of its project, those it is shared with, and
  * administrators. Nobody clones what is not cloneable. States are not looked at.
  */

@@ -8,6 +8,8 @@
 #include "base/clock.h"
 #include "base/json_load.h"
 
+#define MIB 1048576
+
 /* ---- the request ---- */
 
 /* Who asks, as of now. */
@@ -291,8 +293,6 @@ json_t *folder_show(const struct folder *f, const struct folder_viewer *who)
     char created[CLOCK_ISO_MAX], used[CLOCK_ISO_MAX], user[UUID_TEXT_MAX], project[UUID_TEXT_MAX];
     char id[UUID_TEXT_MAX], hex[33];
     const char *type = uuid_is_nil(&f->project_id) ? "user" : "group";
-    bool is_owner = folder_is_owner(f, who);
-    enum folder_permission permission = is_owner ? f->permission : folder_permission_of(f, who);
     size_t n = 0;
 
     (void)uuid_format(&f->id, id);
@@ -304,15 +304,14 @@ json_t *folder_show(const struct folder *f, const struct folder_viewer *who)
         "{s:s, s:s, s:s, s:s, s:s, s:b, s:s, s:s?, s:s?, s:s, s:s?, s:s?, s:s, s:s, s:b, s:i, s:o,"
         " s:I, s:I, s:I, s:I, s:s, s:s, s:s?, s:n}",
         "id", hex, "name", f->name, "host", f->host, "status", folder_status_name(f->status),
-        "usage_mode", folder_usage_name(f->usage), "is_owner", is_owner, "permission",
-        permission == FOLDER_NONE ? folder_permission_name(f->permission)
-                                  : folder_permission_name(permission),
-        "user", folder_format_id(&f->user_id, user), "group",
-        folder_format_id(&f->project_id, project), "creator", f->creator, "user_email",
-        f->user_email, "group_name", f->project_name, "ownership_type", type, "type", type,
-        "cloneable", f->is_cloneable, "max_files", 0, "max_size",
-        f->bytes_max ? json_integer(f->bytes_max) : json_null(), "numFiles", (json_int_t)f->files,
-        "num_files", (json_int_t)f->files, "used_bytes", (json_int_t)f->bytes, "cur_size",
-        (json_int_t)f->bytes, "created", folder_format_time(f->created_usec, created), "created_at",
-        created, "last_used", folder_format_time(f->used_usec, used), "unmanaged_path");
+        "usage_mode", folder_usage_name(f->usage), "is_owner", folder_is_owner(f, who),
+        "permission", folder_permission_name(folder_permission_shown(f, who)), "user",
+        folder_format_id(&f->user_id, user), "group", folder_format_id(&f->project_id, project),
+        "creator", f->creator, "user_email", f->user_email, "group_name", f->project_name,
+        "ownership_type", type, "type", type, "cloneable", f->is_cloneable, "max_files", 0,
+        "max_size", f->bytes_max ? json_integer((f->bytes_max + MIB - 1) / MIB) : json_null(),
+        "numFiles", (json_int_t)f->files, "num_files", (json_int_t)f->files, "used_bytes",
+        (json_int_t)f->bytes, "cur_size", (json_int_t)f->bytes, "created",
+        folder_format_time(f->created_usec, created), "created_at", created, "last_used",
+        folder_format_time(f->used_usec, used), "unmanaged_path");
 }

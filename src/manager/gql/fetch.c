@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "manager/gql/node.h"
+#include "store/folder.h"
 
 struct gql_fetch *gql_fetch_new(struct gql_call *call, enum gql_shape shape, gql_list_fn *list,
                                 size_t row_size)
@@ -90,6 +91,8 @@ static int gql_fetch_read_rows(struct store_tx *tx, void *data, struct aq_error 
         return r;
     if (fetch->find)
         return store_find_sessions(tx, &fetch->query, fetch->find, &fetch->page, err);
+    if (fetch->folders)
+        return store_list_folders(tx, fetch->folders, &fetch->query, &fetch->page, err);
     return fetch->list(tx, &fetch->query, &fetch->page, err);
 }
 

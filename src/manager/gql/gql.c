@@ -38,6 +38,7 @@ static const uint32_t same_objects[][2] = {
     { SCHEMA_TYPE_ComputeSessionNode, SCHEMA_TYPE_ComputeSession },
     { SCHEMA_TYPE_ComputeContainer, SCHEMA_TYPE_KernelNode },
     { SCHEMA_TYPE_ContainerRegistryNode, SCHEMA_TYPE_ContainerRegistryConfig },
+    { SCHEMA_TYPE_VirtualFolder, SCHEMA_TYPE_VirtualFolderNode },
     { SCHEMA_TYPE_UserResourcePolicy, SCHEMA_TYPE_ProjectResourcePolicy },
 };
 
@@ -72,6 +73,7 @@ static const struct gql_scalar texts[] = {
     { "GroupPermissionField", gql_parse_text },
     { "ImagePermissionValueField", gql_parse_text },
     { "SessionPermissionValueField", gql_parse_text },
+    { "VFolderPermissionValueField", gql_parse_text },
     { "ContainerRegistryTypeField", gql_parse_text },
     { NULL, NULL },
 };
@@ -108,6 +110,8 @@ int gql_new(struct gql_engine **ret, struct aq_error *err)
     gql_add_entries(registry_entries, registry_entry_count);
     gql_add_entries(owner_policy_entries, owner_policy_entry_count);
     gql_add_entries(account_mutation_entries, account_mutation_entry_count);
+    gql_add_entries(folder_entries, folder_entry_count);
+    gql_add_entries(storage_volume_entries, storage_volume_entry_count);
     gql_add_entries(access_mutation_entries, access_mutation_entry_count);
     for (size_t i = 0; i < AQ_COUNT(same_objects); i++)
         gql_share_resolvers(schema_schema.types[same_objects[i][0] - 1],

@@ -6,8 +6,9 @@
 #include <string.h>
 
 static const struct gql_node *const nodes[] = {
-    &agent_node, &domain_node,  &group_node,  &user_node,     &resource_group_node,
-    &image_node, &session_node, &kernel_node, &registry_node, &registry_node_before
+    &agent_node,          &domain_node,          &group_node,   &user_node,
+    &resource_group_node, &image_node,           &session_node, &kernel_node,
+    &registry_node,       &registry_node_before, &folder_node
 };
 
 static const struct gql_node *gql_node_find(uint32_t type)
@@ -341,6 +342,10 @@ const struct gql_entry node_entries[] = {
     { SCHEMA_FIELD_Queries_compute_session_node, GQL_CALL_COST(gql_node_get, GQL_COST_READ, 1) },
     { SCHEMA_FIELD_Queries_compute_session_nodes,
       GQL_CALL_COST(gql_node_list, NODES_COST, GQL_ROWS_WHOLE) },
+    { SCHEMA_FIELD_Queries_vfolder_node, GQL_CALL_COST(gql_node_get, GQL_COST_READ, 1) },
+    { SCHEMA_FIELD_Queries_vfolder_nodes,
+      GQL_CALL_COST(gql_node_list, NODES_COST, GQL_ROWS_WHOLE) },
+    { SCHEMA_FIELD_VirtualFolderNode_id, GQL_GET(gql_node_get_id) },
     { SCHEMA_FIELD_Queries_image_node, GQL_CALL_COST(gql_node_get, GQL_COST_WALK, 1) },
     { SCHEMA_FIELD_AgentNode_id, GQL_GET(gql_node_get_id) },
     { SCHEMA_FIELD_DomainNode_id, GQL_GET(gql_node_get_id) },
@@ -373,5 +378,6 @@ const struct gql_entry node_entries[] = {
     NODE_CONNECTION(ComputeSession),
     NODE_CONNECTION(Kernel),
     NODE_CONNECTION(ContainerRegistry),
+    NODE_CONNECTION(VirtualFolder),
 };
 GQL_ENTRIES_END(node);

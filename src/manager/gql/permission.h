@@ -29,7 +29,7 @@ struct permission_list {
 };
 
 extern const struct permission_list agent_permissions, domain_permissions, group_permissions,
-    image_permissions, session_permissions;
+    image_permissions, session_permissions, folder_permissions;
 
 /* For a field 'permissions'. */
 int permission_resolve(struct gql_call *call, const struct permission_list *list);

@@ -8,6 +8,7 @@
 #include "schema.h"
 #include "store/query.h"
 
+struct folder_list;
 struct gql_images;
 
 /* Of one request: gql_call.context and gql_get.context. */
@@ -63,6 +64,8 @@ GQL_ENTRIES(registry);
 GQL_ENTRIES(owner_policy);
 GQL_ENTRIES(account_mutation);
 GQL_ENTRIES(access_mutation);
+GQL_ENTRIES(folder);
+GQL_ENTRIES(storage_volume);
 
 /* For gql_limits.cost, beside those of resolver.h: a query of the store; a change of it; a walk
  * over all sessions or images in memory; and how many rows a list is reckoned to have that is
@@ -123,6 +126,7 @@ struct gql_fetch {
     gql_list_fn *list;
     struct store_query query;
     const char *find; /* sessions: store_find_sessions() of this text instead */
+    const struct folder_list *folders; /* these, by store_list_folders(), instead */
     bool nothing;     /* the arguments exclude each other, or memory knows of none: no rows */
     int64_t total;    /* without limit and offset, if memory knows it; else -1 */
     void (*on_read)(const struct gql_fetch *fetch); /* looks at the page first; NULL = nobody */
