@@ -72,17 +72,12 @@ int folder_status_parse(const char *text, enum folder_status *ret)
 bool folder_name_is_valid(const char *name)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-    static const char *const taken[] = { "invitations", "purge", "restore-from-trash-bin",
-                                         "delete-from-trash-bin" };
     const char *rest = name + (*name == '.');
     struct uuid id;
 
     if (!*rest || !strchr(letters, *rest) || strlen(name) > FOLDER_NAME_MAX
-        || uuid_parse(name, &id) == 0)
+        || uuid_parse(name, &id) == 0 || strcmp(name, "invitations") == 0)
         return false;
-    for (size_t i = 0; i < AQ_COUNT(taken); i++)
-        if (strcmp(name, taken[i]) == 0)
-            return false;
     rest += strspn(rest, letters);
     while (*rest && strchr("._-", *rest))
         rest += 1 + strspn(rest + 1, letters);

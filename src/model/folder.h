@@ -42,7 +42,7 @@ const char *folder_status_name(enum folder_status status);
 int folder_status_parse(const char *text, enum folder_status *ret);
 
 /* A letter or digit, one dot before it at most, then letters, digits, dots, hyphens and
- * underscores; no UUID, and not one of the words that paths of the API have in its place.
+ * underscores; no UUID, and not "invitations", which paths of the API have in its place.
  */
 bool folder_name_is_valid(const char *name);
 

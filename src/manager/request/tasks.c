@@ -10,13 +10,16 @@
 #include <string.h>
 
 #include "base/list.h"
+#include "http/defer.h"
 #include "http/sse.h"
 #include "manager/request/api.h"
 
 #define MESSAGE_MAX 512
+#define LATE_MSEC 100
 
 struct tasks {
     struct list running, ended; /* the newest last */
+    struct list late;           /* who follows one that has ended */
     size_t ended_count;
 };
 
@@ -37,6 +40,15 @@ struct follower { /* in its request's arena */
     struct request *req;
 };
 
+struct late { /* likewise */
+    struct list link;
+    struct tasks *tasks;
+    struct request *req;
+    struct uuid id;
+    int64_t last;
+    struct defer *defer;
+};
+
 /* ---- tasks ---- */
 
 struct tasks *tasks_new(void)
@@ -46,6 +58,7 @@ struct tasks *tasks_new(void)
     if (tasks) {
         list_init(&tasks->running);
         list_init(&tasks->ended);
+        list_init(&tasks->late);
     }
     return tasks;
 }
@@ -63,6 +76,8 @@ void tasks_free(struct tasks *tasks)
 {
     if (!tasks)
         return;
+    LIST_FOREACH(it, &tasks->late)
+        defer_cancel(LIST_ENTRY(it, struct late, link)->defer);
     LIST_FOREACH(it, &tasks->running)
         task_free(LIST_ENTRY(it, struct task, link));
     LIST_FOREACH(it, &tasks->ended)
@@ -191,12 +206,42 @@ static void task_follow(struct request *req, struct task *task, int64_t last,
 
 static void task_send_ended(struct request *req, const struct task *task, int64_t last)
 {
-    sse_begin(req, NULL, NULL);
     if (task->news == last
         || task_send(req, strcmp(task->status, "done") == 0 ? "task_done" : "task_failed", task)
                == 0)
         (void)sse_send(req, "server_close", NULL, "{}", 2);
     request_end(req);
+}
+
+static void task_on_late(void *data)
+{
+    struct late *late = data;
+    struct task *task = task_find(&late->tasks->ended, &late->id);
+
+    list_remove(&late->link);
+    if (task)
+        task_send_ended(late->req, task, late->last);
+    else
+        request_end(late->req);
+}
+
+/* The event comes after the head of the answer: clients that draw a spinner break if it is there
+ * before they have begun.
+ */
+static int task_follow_ended(struct tasks *tasks, struct request *req, const struct task *task,
+                             int64_t last)
+{
+    struct late *late = arena_alloc(request_get_arena(req), sizeof(*late));
+
+    if (!late)
+        return -ENOMEM;
+    *late = (struct late){ .tasks = tasks, .req = req, .id = task->id, .last = last };
+    late->defer = defer_call(request_get_loop(req), LATE_MSEC, task_on_late, late);
+    if (!late->defer)
+        return -ENOMEM;
+    list_add(&tasks->late, &late->link);
+    sse_begin(req, NULL, NULL);
+    return 0;
 }
 
 static int task_read_last(const struct request *req, int64_t *ret, struct aq_error *err)
@@ -233,7 +278,7 @@ int tasks_follow(struct tasks *tasks, const struct uuid *id, struct request *req
                                "until 200 others have, or the manager is restarted");
     if (running)
         task_follow(req, running, last, follower);
-    else
-        task_send_ended(req, task, last);
+    else if (task_follow_ended(tasks, req, task, last) < 0)
+        return aq_fail_oom(err);
     return 0;
 }
