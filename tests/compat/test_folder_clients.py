@@ -196,3 +196,9 @@ def test_shares_and_owners_by_administrators(cluster, user, admin, version):
 def test_permissions_of_hosts(admin, version):
     if version in NEWER:
         assert "mount-in-session" in admin.does("admin", "permission", "list")
+
+
+def test_what_the_client_cannot(user):
+    user.does("vfolder", "create", "whole", HOST)
+    assert "NotImplementedError" in user.fails("vfolder", "cp", "a", "whole:a")
+    assert "request_download" in user.fails("vfolder", "request-download", "whole", "a")

@@ -426,6 +426,7 @@ static void folder_on_leave(struct request *req, void *data)
     /* Whoever may change the folder may take it from others. */
     if (params->user)
         call->op = FOLDER_CHANGE;
+    call->states = FOLDER_IN_ANY_STATE;
     call->run = folder_leave_run;
     call->done = folder_reply_empty_object;
     folder_call_write(call);

@@ -12,7 +12,7 @@
 #include "manager/request/storage_hosts.h"
 #include "store/folder.h"
 
-#define AGAIN_MSEC 30000
+#define AGAIN_MSEC 5000
 
 struct folder_jobs {
     struct api *api;

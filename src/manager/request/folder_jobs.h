@@ -2,7 +2,7 @@
 /* folder_jobs.h - what goes on with folders after their requests were answered
  *
  * A folder that is removed keeps its row, "delete-ongoing", until its storage host has removed the
- * files: it is asked at once, and again every half minute until it has. What was being made or
+ * files: it is asked at once, and again every five seconds until it has. What was being made or
  * cloned to when the manager ended is removed in the same way. Loop's thread.
  */
 #ifndef AQ_MANAGER_REQUEST_FOLDER_JOBS_H

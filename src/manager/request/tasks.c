@@ -15,7 +15,7 @@
 #include "manager/request/api.h"
 
 #define MESSAGE_MAX 512
-#define LATE_MSEC 100
+#define LATE_MSEC 500
 
 struct tasks {
     struct list running, ended; /* the newest last */
