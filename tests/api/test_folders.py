@@ -336,6 +336,60 @@ def test_counts_and_sizes(user, admin, folder, storage):
     assert storage.asked[-1][1]["quota_bytes"] == 1
 
 
+def change(admin, mutation, name, kind, **props):
+    query = (f"mutation($name: String!, $props: {kind}!) {{"
+             f" {mutation}(name: $name, props: $props) {{ok msg}}}}")
+    got = admin.post("/admin/gql", {"query": query, "variables": {"name": name, "props": props}})
+    return got.json["data"][mutation]
+
+
+@pytest.mark.parametrize("given, hosts", [
+    (["local:volume2"], ["local:volume2"]), (["local"], [HOST, "local:volume2"]),
+    ("['local']", [HOST, "local:volume2"]), (["other:volume1"], []), ([], [HOST, "local:volume2"]),
+    ('{"local:volume2": ["create-vfolder", "upload-file"]}', ["local:volume2"]),
+    ('{"local:volume2": ["upload-file"]}', [])])
+def test_allowed_hosts(user, admin, storage, given, hosts):
+    assert change(admin, "modify_domain", "default", "ModifyDomainInput",
+                  allowed_vfolder_hosts=given)["ok"]
+    try:
+        assert user.get("/folders/_/hosts").json["allowed"] == hosts
+        for host in (HOST, "local:volume2"):
+            reply = user.post("/folders", {"name": f"f{next(numbers)}", "host": host})
+            assert reply.status == (201 if host in hosts else 403), reply
+        shown = gql(admin, "{domain(name: \"default\") {allowed_vfolder_hosts}}")["domain"]
+        assert (shown["allowed_vfolder_hosts"] == "{}") == (given == [])
+    finally:
+        assert change(admin, "modify_domain", "default", "ModifyDomainInput",
+                      allowed_vfolder_hosts=[])["ok"]
+
+
+def test_what_is_allowed_on_a_host(user, admin, folder):
+    for word, path, body in (("upload-file", "request-upload", {"path": "b", "size": 1}),
+                             ("download-file", "request-download", {"path": "a.txt"})):
+        change(admin, "modify_domain", "default", "ModifyDomainInput",
+               allowed_vfolder_hosts='{"local:volume1": ["create-vfolder"]}')
+        refused = user.post(f"/folders/{folder['id']}/{path}", body)
+        assert refused.status == 403 and word in refused.json["msg"]
+        change(admin, "modify_domain", "default", "ModifyDomainInput",
+               allowed_vfolder_hosts=f'{{"local:volume1": ["{word}"]}}')
+        assert user.post(f"/folders/{folder['id']}/{path}", body).status == 200
+    change(admin, "modify_domain", "default", "ModifyDomainInput", allowed_vfolder_hosts=[])
+
+
+def test_limits_of_a_keypair_policy(user, admin, storage):
+    have = len([f for f in user.get("/folders").json if f["is_owner"]])
+    assert change(admin, "modify_keypair_resource_policy", "default",
+                  "ModifyKeyPairResourcePolicyInput", max_vfolder_count=have)["ok"]
+    shown = gql(admin, "{keypair_resource_policy(name: \"default\") {max_vfolder_count}}")
+    assert shown["keypair_resource_policy"] == {"max_vfolder_count": have}
+    assert user.post("/folders", {"name": "toomany"}).status == 400
+    assert change(admin, "modify_keypair_resource_policy", "default",
+                  "ModifyKeyPairResourcePolicyInput", max_vfolder_count=0)["ok"]
+    refused = change(admin, "modify_domain", "default", "ModifyDomainInput",
+                     allowed_vfolder_hosts='{"local:volume1": "all"}')
+    assert not refused["ok"] and "allowed_vfolder_hosts" in refused["msg"]
+
+
 # ---- GraphQL ----
 
 LIST = """query($limit:Int!, $offset:Int!, $group_id: UUID, $filter: String, $order: String) {

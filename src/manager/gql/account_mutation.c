@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "manager/gql/mutation.h"
+#include "manager/gql/folder_rule.h"
 
 struct mutation_noun {
     const char *name;   /* as in create_NAME */
@@ -29,6 +29,7 @@ struct account_mutation {
     const struct mutation_noun *noun;
     struct account_change *change;
     struct account_removal removal;
+    json_t *rules; /* of folders; NULL = nothing is said of them */
     struct store_page *page;
 };
 
@@ -88,7 +89,7 @@ static void account_mutation_on_read(void *data, int r, const struct aq_error *e
     gql_call_done(call);
 }
 
-static void account_mutation_on_saved(void *data, int r, const struct aq_error *err)
+static void account_mutation_on_ruled(void *data, int r, const struct aq_error *err)
 {
     struct account_mutation *m = data;
 
@@ -96,6 +97,47 @@ static void account_mutation_on_saved(void *data, int r, const struct aq_error *
         mutation_on_done(m->call, r, err);
     else if (gql_read(m->call, account_mutation_read, account_mutation_on_read, m) == GQL_DONE)
         gql_call_done(m->call);
+}
+
+/* What the row is called where rules of folders are kept; NULL: it has none. */
+static const char *account_mutation_rules_name(const struct account_mutation *m,
+                                               enum folder_rules_kind *ret_kind,
+                                               char id[UUID_TEXT_MAX])
+{
+    const char *key = gql_arg_text(m->call, 0),
+               *domain = gql_is_given(mutation_prop(m->call, "domain_name"))
+                             ? mutation_prop(m->call, "domain_name").text
+                             : "default";
+    const struct project *project;
+
+    *ret_kind = m->noun->kind == &account_domain ? FOLDER_RULES_DOMAIN : FOLDER_RULES_POLICY;
+    if (m->noun->kind != &account_project)
+        return key;
+    *ret_kind = FOLDER_RULES_PROJECT;
+    if (strncmp(m->call->field->name, "create", 6) != 0)
+        return key;
+    project = core_find_project_named(mutation_api(m->call)->core, domain, key);
+    return project ? uuid_format(&project->id, id) : NULL;
+}
+
+/* The rules of its folders follow the row. */
+static void account_mutation_on_saved(void *data, int r, const struct aq_error *err)
+{
+    struct account_mutation *m = data;
+    json_t *rules = AQ_TAKE(m->rules);
+    enum folder_rules_kind kind;
+    char id[UUID_TEXT_MAX];
+    const char *name = r == 0 && rules ? account_mutation_rules_name(m, &kind, id) : NULL;
+    struct aq_error why = { 0 };
+
+    if (!name) {
+        json_decref(rules);
+        account_mutation_on_ruled(m, r, err);
+    } else if (folder_rules_change(mutation_api(m->call), kind, name, rules, mutation_who(m->call),
+                                   account_mutation_on_ruled, m, &why)
+               < 0) {
+        account_mutation_on_ruled(m, -why.code, &why);
+    }
 }
 
 /* ---- making and changing ---- */
@@ -177,13 +219,17 @@ static int account_mutation_save(struct gql_call *call,
     m->change = account_change_new(mutation_api(call), call->arena, m->noun->kind, &err);
     if (!m->change)
         return gql_call_fail(call, "out of memory");
-    if (fill(m, &err) < 0) {
+    if (fill(m, &err) < 0
+        || (call->field->arg_count > 1 && folder_rule_read(call, &m->rules, &err) < 0)) {
         account_change_drop(m->change);
         mutation_name_field(call, m->noun->kind, m->noun->key, &err);
         return mutation_refuse(call, &err);
     }
-    if (account_change_save(m->change, mutation_who(call), account_mutation_on_saved, m, &err) < 0)
+    if (account_change_save(m->change, mutation_who(call), account_mutation_on_saved, m, &err)
+        < 0) {
+        json_decref(m->rules);
         return mutation_refuse(call, &err);
+    }
     return GQL_LATER;
 }
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "manager/gql/folder_rule.h"
 #include "manager/gql/node.h"
 
 static int gql_accounts_start_or_fail(struct gql_fetch *fetch, int r, const struct aq_error *err)
@@ -397,6 +398,39 @@ static int gql_accounts_list_accessible(struct gql_call *call)
     return gql_fetch_start(fetch);
 }
 
+/* ---- folders ---- */
+
+static struct gql_value gql_accounts_get_domain_hosts(struct gql_get *get, const void *parent)
+{
+    return folder_rule_get_hosts(get, FOLDER_RULES_DOMAIN, ((const struct domain *)parent)->name);
+}
+
+static struct gql_value gql_accounts_get_project_hosts(struct gql_get *get, const void *parent)
+{
+    char id[UUID_TEXT_MAX];
+
+    return folder_rule_get_hosts(get, FOLDER_RULES_PROJECT,
+                                 uuid_format(&((const struct project *)parent)->id, id));
+}
+
+static struct gql_value gql_accounts_get_policy_hosts(struct gql_get *get, const void *parent)
+{
+    return folder_rule_list_hosts(get, FOLDER_RULES_POLICY,
+                                  ((const struct keypair_policy *)parent)->name);
+}
+
+static struct gql_value gql_accounts_get_folder_count(struct gql_get *get, const void *parent)
+{
+    return folder_rule_get_limit(get, ((const struct keypair_policy *)parent)->name,
+                                 "max_vfolder_count");
+}
+
+static struct gql_value gql_accounts_get_folder_size(struct gql_get *get, const void *parent)
+{
+    return folder_rule_get_limit(get, ((const struct keypair_policy *)parent)->name,
+                                 "max_vfolder_size");
+}
+
 #define DOMAIN(name) SCHEMA_FIELD_Domain_##name
 #define GROUP(name) SCHEMA_FIELD_Group_##name
 #define POLICY(name) SCHEMA_FIELD_KeyPairResourcePolicy_##name
@@ -433,7 +467,7 @@ const struct gql_entry accounts_entries[] = {
     { DOMAIN(created_at), GQL_TIME_AT(struct domain_row, created_usec) },
     { DOMAIN(modified_at), GQL_ALWAYS_NULL },
     { DOMAIN(total_resource_slots), GQL_GET(gql_accounts_get_domain_slots) },
-    { DOMAIN(allowed_vfolder_hosts), GQL_FIXED_TEXT("{}") },
+    { DOMAIN(allowed_vfolder_hosts), GQL_GET(gql_accounts_get_domain_hosts) },
     { DOMAIN(allowed_docker_registries), GQL_FIXED_EMPTY },
     { DOMAIN(integration_id), GQL_ALWAYS_NULL },
     { DOMAIN(scaling_groups), GQL_FIXED_EMPTY },
@@ -446,7 +480,7 @@ const struct gql_entry accounts_entries[] = {
     { GROUP(modified_at), GQL_ALWAYS_NULL },
     { GROUP(domain_name), GQL_TEXT_AT(struct project, domain) },
     { GROUP(total_resource_slots), GQL_GET(gql_accounts_get_project_slots) },
-    { GROUP(allowed_vfolder_hosts), GQL_FIXED_TEXT("{}") },
+    { GROUP(allowed_vfolder_hosts), GQL_GET(gql_accounts_get_project_hosts) },
     { GROUP(integration_id), GQL_ALWAYS_NULL },
     { GROUP(resource_policy), GQL_FIXED_TEXT("default") },
     { GROUP(type), GQL_FIXED_TEXT("GENERAL") },
@@ -465,9 +499,9 @@ const struct gql_entry accounts_entries[] = {
     { POLICY(max_pending_session_resource_slots), GQL_GET(gql_accounts_get_pending_slots) },
     { POLICY(max_priority), GQL_INT32_AT(struct keypair_policy, max_priority) },
     { POLICY(idle_timeout), GQL_INT64_AT(struct keypair_policy, idle_timeout_sec) },
-    { POLICY(max_vfolder_count), GQL_FIXED_INT(0) },
-    { POLICY(max_vfolder_size), GQL_FIXED_INT(0) },
-    { POLICY(allowed_vfolder_hosts), GQL_FIXED_EMPTY },
+    { POLICY(max_vfolder_count), GQL_GET(gql_accounts_get_folder_count) },
+    { POLICY(max_vfolder_size), GQL_GET(gql_accounts_get_folder_size) },
+    { POLICY(allowed_vfolder_hosts), GQL_GET(gql_accounts_get_policy_hosts) },
     { POLICY(max_concurrent_sftp_sessions), GQL_FIXED_INT(0) },
     { POLICY(max_quota_scope_size), GQL_FIXED_INT(0) },
     { RESOURCE_GROUP(name), GQL_TEXT_AT(struct resource_group, name) },

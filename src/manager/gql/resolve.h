@@ -125,10 +125,10 @@ struct gql_fetch {
     size_t row_size;
     gql_list_fn *list;
     struct store_query query;
-    const char *find; /* sessions: store_find_sessions() of this text instead */
+    const char *find;                  /* sessions: store_find_sessions() of this text instead */
     const struct folder_list *folders; /* these, by store_list_folders(), instead */
-    bool nothing;     /* the arguments exclude each other, or memory knows of none: no rows */
-    int64_t total;    /* without limit and offset, if memory knows it; else -1 */
+    bool nothing;  /* the arguments exclude each other, or memory knows of none: no rows */
+    int64_t total; /* without limit and offset, if memory knows it; else -1 */
     void (*on_read)(const struct gql_fetch *fetch); /* looks at the page first; NULL = nobody */
     struct store_page *page;                        /* set while it runs */
 };

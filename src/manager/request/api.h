@@ -89,7 +89,7 @@ struct api {
     json_t *owner_policies[OWNER_POLICY_KINDS]; /* owner_policies.h */
     json_t *folder_rules;                       /* folder_rules.h */
     struct folder_jobs *folder_jobs;
-    struct tasks *tasks;                        /* tasks.h */
+    struct tasks *tasks; /* tasks.h */
 };
 
 /* ---- parameters ---- */

@@ -111,15 +111,19 @@ static struct folder_rules_found folder_rules_find(const struct api *api,
     return found;
 }
 
-/* -1 = the rules have no list, else whether the host's has the permission. */
+/* -1 = the rules have no list, or an empty one; else whether the host has the permission, or its
+ * storage as a whole.
+ */
 static int folder_rules_ask(const json_t *rules, const char *host, const char *permission)
 {
     const json_t *hosts = json_object_get(rules, RULES_HOSTS), *word;
     const json_t *permissions = json_object_get(hosts, host);
     size_t i;
 
-    if (!hosts)
+    if (!json_object_size(hosts))
         return -1;
+    if (!permissions)
+        permissions = json_object_getn(hosts, host, strcspn(host, ":"));
     json_array_foreach(permissions, i, word)
         if (strcmp(json_string_value(word), permission) == 0)
             return 1;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* owner_policies.h - Backend.AI's policies of users and of projects
  *
- * What they limit (folders, model services, images made from sessions, networks of users) does
- * not exist here, so they are kept and nothing looks at them. All users and projects have
- * 'default'. One setting in the store for each kind, read at the start.
+ * They limit folders (folder_rules.h); what else they have (model services, images made from
+ * sessions, networks of users) does not exist here, so it is kept and nothing looks at it. All
+ * users and projects have 'default'. One setting in the store for each kind, read at the start.
  */
 #ifndef AQ_MANAGER_REQUEST_OWNER_POLICIES_H
 #define AQ_MANAGER_REQUEST_OWNER_POLICIES_H

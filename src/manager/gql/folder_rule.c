@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Hosts and limits of folders of domains, projects and keypair policies. */
+#include "manager/gql/folder_rule.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/json_load.h"
+
+#define HOSTS "allowed_vfolder_hosts"
+
+static const char *const all_permissions[] = {
+    "create-vfolder", "modify-vfolder", "delete-vfolder", "mount-in-session",
+    "upload-file",    "download-file",  "invite-others",  "set-user-specific-permission",
+};
+
+/* ---- reading ---- */
+
+/* A name stands for all that may be allowed there. Clients of 22.03 send a list in Python's
+ * notation as one text.
+ */
+static int folder_rule_add_names(json_t *hosts, char *names)
+{
+    char *rest, *name = strtok_r(names, "[]'\", ", &rest);
+
+    for (; name; name = strtok_r(NULL, "[]'\", ", &rest)) {
+        json_t *permissions = json_array();
+
+        for (size_t i = 0; i < AQ_COUNT(all_permissions); i++)
+            if (json_array_append_new(permissions, json_string(all_permissions[i])) < 0) {
+                json_decref(permissions);
+                return -ENOMEM;
+            }
+        if (json_object_set_new(hosts, name, permissions) < 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+/* Clients of 26 send the text of {HOST: [PERMISSION, ...]}. */
+static int folder_rule_add_object(json_t *hosts, const char *text, struct aq_error *err)
+{
+    json_auto_t *object = NULL;
+    struct aq_error why = { 0 };
+
+    if (decode_json(text, strlen(text), &object, &why) < 0 && why.code != ENOMEM)
+        return api_fail_param(err, HOSTS, "is no JSON");
+    return json_object_update(hosts, object) < 0 ? aq_fail_oom(err) : 0;
+}
+
+static int folder_rule_read_hosts(const struct gql_value *given, json_t *hosts,
+                                  struct aq_error *err)
+{
+    int r = 0;
+
+    for (uint32_t i = 0; r == 0 && i < given->count; i++) {
+        const char *text = given->items[i].kind == GQL_STRING ? given->items[i].text : "";
+        AQ_CLEANUP(aq_freep) char *names = strdup(text);
+
+        if (text[0] == '{')
+            r = folder_rule_add_object(hosts, text, err);
+        else if (!names || folder_rule_add_names(hosts, names) < 0)
+            r = aq_fail_oom(err);
+    }
+    return r;
+}
+
+int folder_rule_read(const struct gql_call *call, json_t **ret, struct aq_error *err)
+{
+    static const char *const limits[] = { "max_vfolder_count", "max_vfolder_size" };
+    struct gql_value given = mutation_prop(call, HOSTS);
+    json_auto_t *rules = json_object(), *hosts = json_object();
+
+    if (!rules || !hosts)
+        return aq_fail_oom(err);
+    if (gql_is_given(given)
+        && (folder_rule_read_hosts(&given, hosts, err) < 0
+            || json_object_set(rules, HOSTS, hosts) < 0))
+        return err->code ? -err->code : aq_fail_oom(err);
+    for (size_t i = 0; i < AQ_COUNT(limits); i++) {
+        struct gql_value limit = mutation_prop(call, limits[i]);
+
+        if (gql_is_given(limit)
+            && json_object_set_new(rules, limits[i], json_integer(limit.integer)) < 0)
+            return aq_fail_oom(err);
+    }
+    *ret = json_object_size(rules) ? json_incref(rules) : NULL;
+    return 0;
+}
+
+/* ---- showing ---- */
+
+static const json_t *folder_rule_find(const struct gql_get *get, enum folder_rules_kind kind,
+                                      const char *name)
+{
+    return folder_rules_get(((const struct gql_context *)get->context)->api, kind, name);
+}
+
+struct gql_value folder_rule_get_hosts(struct gql_get *get, enum folder_rules_kind kind,
+                                       const char *name)
+{
+    const json_t *hosts = json_object_get(folder_rule_find(get, kind, name), HOSTS);
+    AQ_CLEANUP(aq_freep) char *text = hosts ? json_dump_text(hosts, JSON_COMPACT) : NULL;
+
+    return hosts ? gql_copy(get, text) : gql_text("{}");
+}
+
+struct gql_value folder_rule_list_hosts(struct gql_get *get, enum folder_rules_kind kind,
+                                        const char *name)
+{
+    json_t *hosts = json_object_get(folder_rule_find(get, kind, name), HOSTS), *ignored;
+    struct gql_value *items = arena_array(get->arena, json_object_size(hosts) + 1, sizeof(*items));
+    uint32_t count = 0;
+    const char *host;
+
+    json_object_foreach(hosts, host, ignored)
+        if (items)
+            items[count++] = gql_copy(get, host);
+    return items ? gql_list(items, count) : gql_error(get->arena, "out of memory");
+}
+
+struct gql_value folder_rule_get_limit(struct gql_get *get, const char *policy, const char *member)
+{
+    return gql_int(json_integer_value(
+        json_object_get(folder_rule_find(get, FOLDER_RULES_POLICY, policy), member)));
+}

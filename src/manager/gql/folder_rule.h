@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* folder_rule.h - allowed_vfolder_hosts and limits of folders, as members of domains, projects and
+ * keypair policies
+ */
+#ifndef AQ_MANAGER_GQL_FOLDER_RULE_H
+#define AQ_MANAGER_GQL_FOLDER_RULE_H
+
+#include "manager/gql/mutation.h"
+#include "manager/request/folder_rules.h"
+
+/* What 'props' of a mutation say of folders, for folder_rules_change(): the caller's, NULL =
+ * nothing. -EINVAL names the member.
+ */
+int folder_rule_read(const struct gql_call *call, json_t **ret, struct aq_error *err);
+
+/* As JSONString, and as list of hosts. */
+struct gql_value folder_rule_get_hosts(struct gql_get *get, enum folder_rules_kind kind,
+                                       const char *name);
+struct gql_value folder_rule_list_hosts(struct gql_get *get, enum folder_rules_kind kind,
+                                        const char *name);
+/* A limit, 0 = none. */
+struct gql_value folder_rule_get_limit(struct gql_get *get, const char *policy, const char *member);
+
+#endif
