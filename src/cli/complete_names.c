@@ -24,6 +24,8 @@ static const struct complete_source {
     { "ALIAS", "/aliquot/v1/image-aliases", "items", "alias", "image" },
     { "RESOURCE-GROUP", "/aliquot/v1/resource-groups?limit=100", "items", "name", "description" },
     { "RESOURCE-GROUP", "/scaling-groups", "scaling_groups", "name", NULL },
+    { "FOLDER", "/aliquot/v1/folders?limit=100", "items", "name", "status" },
+    { "INVITATION", "/folders/invitations/list", "invitations", "id", "vfolder_name" },
     { "E-MAIL", "/aliquot/v1/users?limit=100", "items", "email", "full_name" },
     { "ACCESS-KEY", "/aliquot/v1/keypairs?limit=100", "items", "access_key", "user" },
     { "DOMAIN", "/aliquot/v1/domains?limit=100", "items", "name", "description" },

@@ -23,13 +23,13 @@ def storage_fixture(cluster):
 @pytest.fixture(scope="module", name="people")
 def people_fixture(admin, storage):
     """A client for each role towards the folders of 'user' and of the project 'shelf'."""
-    assert admin.post("/aliquot/v1/domains", {"name": "elsewhere"}).status == 201
+    assert admin.post("/aliquot/v1/domains", {"name": "folders-elsewhere"}).status == 201
     assert admin.post("/aliquot/v1/groups", {"name": "shelf", "domain": "default"}).status == 201
     made = {"user": Client(admin.address, USER), "superadmin": Client(admin.address, ADMIN)}
     for name, domain, role in (("guest", "default", "user"), ("member", "default", "user"),
                                ("stranger", "default", "user"),
                                ("domain admin", "default", "admin"),
-                               ("admin elsewhere", "elsewhere", "admin")):
+                               ("admin elsewhere", "folders-elsewhere", "admin")):
         email = f"folders-{name.replace(' ', '-')}@lablup.com"
         assert admin.post("/aliquot/v1/users", {"email": email, "domain": domain, "role": role,
                                                 "groups": ["shelf"] if name == "member" else []}

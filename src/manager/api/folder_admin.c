@@ -63,7 +63,9 @@ static int folder_add_shares(struct store_tx *tx, struct folder_call *call,
 static int folder_shared_run(struct store_tx *tx, struct folder_call *call, struct aq_error *err)
 {
     AQ_CLEANUP(store_page_freep) struct store_page *page = NULL;
-    const struct folder_list list = { .who = call->who };
+    bool is_admin = call->who.is_superadmin || call->who.admin_of;
+    const struct folder_list list = { .who = call->who,
+                                      .scope = is_admin ? FOLDERS_VISIBLE : FOLDERS_OWN };
     const struct folder *rows;
     int r;
 
@@ -314,7 +316,7 @@ static void folder_on_mounts(struct request *req, void *data)
 
 static const struct field folder_fstab_fields[] = {
     { "fstab_path", FIELD_IGNORED, 0 },
-    { "agent_id", FIELD_STR, FIELD_NULLABLE, AT(host), 1, 64 },
+    { "agent_id", FIELD_IGNORED, 0 },
     FIELD_END,
 };
 
@@ -324,6 +326,8 @@ static void folder_on_unmanaged(struct request *req, void *data)
     struct aq_error err = { 0 };
 
     (void)data;
+    if (!api_has_no_params(req))
+        return;
     aq_fail_kind(&err, ENOTSUP, "not-implemented",
                  "hosts of folders are the volumes of storage.toml; what is mounted there is for "
                  "the storage's machine to say");
@@ -339,9 +343,9 @@ static const struct field folder_mount_fields[] = {
 };
 
 const struct route folder_admin_routes[] = {
-    { METHOD_GET, "/folders/_/shared", API_ADMIN, folder_on_shared, folder_shared_fields,
+    { METHOD_GET, "/folders/_/shared", API_USER, folder_on_shared, folder_shared_fields,
       "With whom folders are shared" },
-    { METHOD_POST, "/folders/_/shared", API_ADMIN | API_FREEZABLE, folder_on_shared_update,
+    { METHOD_POST, "/folders/_/shared", API_USER | API_FREEZABLE, folder_on_shared_update,
       folder_shared_update_fields, "Change a share of a folder" },
     { METHOD_GET, "/folders/_/usage", API_USER, folder_on_usage, folder_usage_fields,
       "Count the files of a folder" },

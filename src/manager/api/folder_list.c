@@ -33,6 +33,7 @@ struct folder_listing {
     struct store_query query;
     struct uuid project_id, owner_id;
     bool has_project;
+    bool is_page; /* {"items": [...], "total": N} */
     struct store_page *page;
 };
 
@@ -48,16 +49,20 @@ static void folder_list_done(struct folder_call *call)
     const struct folder_listing *listing = call->result;
     const struct folder *rows = listing->page->rows;
     json_t *all = json_array();
+    json_int_t total;
     bool is_ok = all;
 
     for (size_t i = 0; is_ok && i < listing->page->count; i++)
         if (!listing->has_project || uuid_is_nil(&rows[i].project_id)
             || uuid_equals(&rows[i].project_id, &listing->project_id))
             is_ok = json_array_append_new(all, folder_show(&rows[i], &call->who)) == 0;
+    total = listing->page->total;
     store_page_free(listing->page);
     if (!is_ok)
         json_decref(AQ_TAKE(all));
-    folder_reply_json(call, all);
+    folder_reply_json(call, all && listing->is_page
+                                ? json_pack("{s:o, s:I}", "items", all, "total", total)
+                                : all);
 }
 
 static int folder_list_narrow(const struct folder_call *call, struct folder_listing *listing,
@@ -71,7 +76,7 @@ static int folder_list_narrow(const struct folder_call *call, struct folder_list
 
     listing->list.who = call->who;
     listing->list.scope = params->all && is_admin ? FOLDERS_VISIBLE : FOLDERS_USABLE;
-    listing->list.hides_trash = principal_is_old(api_principal(call->req));
+    listing->list.hides_trash = !listing->is_page && principal_is_old(api_principal(call->req));
     api_page_apply(&params->page, &listing->query);
     listing->query.limit = params->page.limit ? params->page.limit : LISTED_MAX;
     if (params->group) {
@@ -93,9 +98,9 @@ static int folder_list_narrow(const struct folder_call *call, struct folder_list
     return 0;
 }
 
-static void folder_on_list(struct request *req, void *data)
+static void folder_list_start(struct api *api, struct request *req, bool is_page)
 {
-    struct folder_call *call = folder_call_new(data, req, FOLDER_SEE,
+    struct folder_call *call = folder_call_new(api, req, FOLDER_SEE,
                                                sizeof(struct folder_list_params), NULL);
     struct aq_error err = { 0 };
     struct folder_listing *listing;
@@ -104,6 +109,8 @@ static void folder_on_list(struct request *req, void *data)
         return;
     if (!(listing = arena_alloc(request_get_arena(req), sizeof(*listing))))
         aq_fail_oom(&err);
+    else
+        listing->is_page = is_page;
     if (err.code || folder_list_narrow(call, listing, &err) < 0) {
         folder_call_fail(call, &err);
         return;
@@ -112,6 +119,16 @@ static void folder_on_list(struct request *req, void *data)
     call->run = folder_list_run;
     call->done = folder_list_done;
     folder_call_read(call);
+}
+
+static void folder_on_list(struct request *req, void *data)
+{
+    folder_list_start(data, req, false);
+}
+
+static void folder_on_page(struct request *req, void *data)
+{
+    folder_list_start(data, req, true);
 }
 
 /* ---- one ---- */
@@ -271,6 +288,8 @@ static void folder_on_types(struct request *req, void *data)
 const struct route folder_list_routes[] = {
     { METHOD_GET, "/folders", API_USER, folder_on_list, folder_list_fields,
       "Folders that the caller may use" },
+    { METHOD_GET, "/aliquot/v1/folders", API_USER, folder_on_page, folder_list_fields,
+      "Folders that the caller may use, in pages" },
     { METHOD_GET, "/folders/_/id", API_USER, folder_on_id, folder_id_fields,
       "The id of a folder, by name" },
     { METHOD_GET, "/folders/_/hosts", API_USER, folder_on_hosts, folder_hosts_fields,
