@@ -8,26 +8,23 @@ import pytest
 import real_client
 from client import ADMIN, USER
 from cluster import wait_for
-from link_storage import LinkStorage
 from storage import Stored
 
 VERSIONS = ("22.3.2", "23.9.10", "26.9.6")
 NEWER = VERSIONS[1:]
 NEWEST = VERSIONS[2:]
 HOST = "local:volume1"
-PLAYED = "played:volume1"
 
 
 @pytest.fixture(scope="module", name="cluster")
 def cluster_fixture():
-    """A manager and a storage host, and another one that the test plays."""
+    """A manager and a storage host."""
     with Stored() as made:
         made.start_manager()
         made.start_storage()
         wait_for(lambda: HOST in made.client().get("/folders/_/all_hosts").json["allowed"],
                  what="the storage host to be known")
-        with LinkStorage(made, "played"):
-            yield made
+        yield made
         made.stop()
 
 
@@ -177,11 +174,11 @@ def test_shares_of_a_project(user, admin):
 
 @pytest.mark.backendai("vfolder clone")
 def test_a_clone(user):
-    user.does("vfolder", "create", "source", PLAYED, "--cloneable")
+    user.does("vfolder", "create", "source", HOST, "--cloneable")
     user.says("vfolder", "mkdir", "source", "inside")
-    assert "complete" in user.says("vfolder", "clone", "source", "target", PLAYED)
+    assert "complete" in user.says("vfolder", "clone", "source", "target", HOST)
     assert "inside" in user.does("vfolder", "ls", "target")
-    assert "not allowed" in user.does("vfolder", "clone", "target", "third", PLAYED)
+    assert "not allowed" in user.does("vfolder", "clone", "target", "third", HOST)
 
 
 @pytest.mark.backendai("admin vfolder list", "admin vfolder list-hosts", "admin vfolder list-mounts",
