@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "manager/api/folder.h"
 #include "manager/request/folder_jobs.h"
 
@@ -175,6 +176,7 @@ static void folder_create_answered(struct folder_call *call, json_t *answer,
         why->kind = "vfolder-creation-failed";
         call->result = why;
     }
+    AQ_FAULT("folder.create.made");
     call->folder.status = answer ? FOLDER_READY : FOLDER_DELETE_ONGOING;
     if (why
         && store_write(store, folder_settle_run,
@@ -187,6 +189,7 @@ static void folder_create_answered(struct folder_call *call, json_t *answer,
 
 static void folder_create_done(struct folder_call *call)
 {
+    AQ_FAULT("folder.create.written");
     folder_call_ask(call, "create", json_object(), folder_create_answered);
 }
 
@@ -412,6 +415,7 @@ static int folder_purge_run(struct store_tx *tx, struct folder_call *call, struc
 
 static void folder_purge_done(struct folder_call *call)
 {
+    AQ_FAULT("folder.purge.written");
     folder_jobs_purge(call->api->folder_jobs, &call->folder);
     folder_reply(call);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "manager/api/folder.h"
 #include "manager/request/folder_jobs.h"
 #include "manager/request/tasks.h"
@@ -60,6 +61,7 @@ static void folder_clone_on_answer(void *data, json_t *answer, const struct aq_e
     struct folder_clone *clone = data;
     struct aq_error oom = { 0 };
 
+    AQ_FAULT("folder.clone.made");
     clone->folder.status = answer ? FOLDER_READY : FOLDER_DELETE_ONGOING;
     if (!answer)
         memcpy(clone->why, err->text, sizeof(clone->why));
@@ -108,6 +110,7 @@ static void folder_clone_done(struct folder_call *call)
     struct storage_call *ignored;
     struct aq_error err = { 0 };
 
+    AQ_FAULT("folder.clone.written");
     clone->task = task_start(call->api->tasks, &call->who.user_id, clone);
     if (!clone->task || !args || !shown
         || json_object_set_new(shown, "bgtask_id",

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fault.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "http/defer.h"
@@ -71,6 +72,7 @@ static void folder_purge_on_answer(void *data, json_t *answer, const struct aq_e
     struct folder_purge *purge = data;
     struct aq_error oom = { 0 };
 
+    AQ_FAULT("folder.purge.done");
     if (!answer && err->code != ENOENT)
         folder_purge_fail(purge, err);
     else if (store_write(core_store(purge->jobs->api->core), folder_purge_run,
