@@ -15,7 +15,7 @@ int folder_read_use(struct store_tx *tx, const struct folder_owner *owner, struc
     char user[UUID_TEXT_MAX], project[UUID_TEXT_MAX];
     int r = sql_prepare(
         tx->db,
-        "SELECT COALESCE(SUM(CASE WHEN status LIKE 'delete-%' THEN 0 ELSE 1 END), 0),"
+        "SELECT COUNT(*), COALESCE(SUM(CASE WHEN status LIKE 'delete-%' THEN 0 ELSE 1 END), 0),"
         " CAST(COALESCE(SUM(bytes), 0) AS BIGINT)"
         " FROM folders WHERE user_id = ? OR project_id = ?",
         &q, err);
@@ -26,6 +26,7 @@ int folder_read_use(struct store_tx *tx, const struct folder_owner *owner, struc
     sql_put_uuid(q, &owner->project_id, project);
     if ((r = sql_step(q, err)) < 0)
         return r;
+    ret->all = sql_get_int(q);
     ret->folders = sql_get_int(q);
     ret->bytes = sql_get_int(q);
     return 0;

@@ -54,14 +54,16 @@ int folder_list_shared(struct store_tx *tx, const struct folder_list *list, stru
 
 /* ---- owners ---- */
 
+#define FOLDERS_MAX 10000 /* of an owner, with those in the trash */
+
 /* Who owns it, or will. */
 struct folder_owner {
     struct uuid user_id, project_id; /* one is nil */
 };
 
 struct folder_use {
-    int64_t folders; /* without those in the trash */
-    int64_t bytes;   /* of all, when they were counted last */
+    int64_t all, folders; /* the latter without those in the trash */
+    int64_t bytes;        /* of all, when they were counted last */
 };
 int folder_read_use(struct store_tx *tx, const struct folder_owner *owner, struct folder_use *ret,
                     struct aq_error *err);

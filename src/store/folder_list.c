@@ -7,6 +7,8 @@
 #include "store/folder.h"
 #include "store/list_query.h"
 
+#define SAME_NAME_MAX 100
+
 #define FOLDER_DOMAIN "COALESCE(u.domain, p.domain)"
 #define FOLDER_IN_TRASH "f.status IN ('delete-pending', 'delete-ongoing')"
 #define FOLDER_OF_MEMBER \
@@ -220,6 +222,7 @@ static int folder_rank(const struct folder *folder, const struct folder_viewer *
     return folder->status >= FOLDER_DELETE_PENDING ? rank + 3 : rank;
 }
 
+/* NULL without any. */
 static int folder_choose(const struct store_page *page, const struct folder_viewer *who,
                          const char *text, const struct folder **ret, struct aq_error *err)
 {
@@ -238,10 +241,7 @@ static int folder_choose(const struct store_page *page, const struct folder_view
             best = rank;
         }
     }
-    if (*ret)
-        return 0;
-    return aq_fail_as(err, ENOENT, "object-not-found", "virtual folder",
-                      "there is no folder '%.64s'", text);
+    return 0;
 }
 
 /* Texts in the arena. */
@@ -260,22 +260,31 @@ static int folder_copy(const struct folder *folder, struct arena *arena, struct 
 int folder_find(struct store_tx *tx, const struct folder_viewer *who, const char *text,
                 struct arena *arena, struct folder *ret, struct aq_error *err)
 {
-    AQ_CLEANUP(store_page_freep) struct store_page *page = NULL;
-    struct folder_list list = { .who = *who };
-    struct store_query query = { .limit = 100 };
-    const struct folder *found;
+    struct folder_list list = { .who = *who, .hides_trash = true };
+    struct store_query query = { .limit = SAME_NAME_MAX };
+    const struct folder *found = NULL;
     struct uuid id;
-    int r;
+    int r = 0;
 
     if (uuid_parse(text, &id) == 0) {
         query.ids = &id;
         query.id_count = 1;
+        list.hides_trash = false;
     } else {
         query.name = text;
         list.scope = FOLDERS_USABLE;
     }
-    if ((r = store_list_folders(tx, &list, &query, &page, err)) < 0
-        || (r = folder_choose(page, who, text, &found, err)) < 0)
-        return r;
-    return folder_copy(found, arena, ret) < 0 ? aq_fail_oom(err) : 0;
+    for (;;) {
+        AQ_CLEANUP(store_page_freep) struct store_page *page = NULL;
+
+        if ((r = store_list_folders(tx, &list, &query, &page, err)) < 0
+            || (r = folder_choose(page, who, text, &found, err)) < 0)
+            return r;
+        if (found)
+            return folder_copy(found, arena, ret) < 0 ? aq_fail_oom(err) : 0;
+        if (!list.hides_trash)
+            return aq_fail_as(err, ENOENT, "object-not-found", "virtual folder",
+                              "there is no folder '%.64s'", text);
+        list.hides_trash = false;
+    }
 }

@@ -128,7 +128,7 @@ static void folder_call_on_run(void *data, int r, const struct aq_error *err)
 {
     struct folder_call *call = data;
 
-    if (r == -EPERM)
+    if (r == -EPERM && request_get_method(call->req) != METHOD_GET)
         api_note_denied(call->api, call->req, "vfolder", call->folder.name);
     if (r < 0) {
         (call->failed ? call->failed : folder_call_fail)(call, err);

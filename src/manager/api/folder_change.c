@@ -116,6 +116,10 @@ int folder_check_room(struct store_tx *tx, const struct folder_call *call,
 
     if (r < 0 || (r = folder_read_use(tx, &owner, &use, err)) < 0)
         return r;
+    if (use.all >= FOLDERS_MAX)
+        return aq_fail_kind(err, E2BIG, "generic-bad-request",
+                            "there are %d folders already, with those in the trash; purge some",
+                            FOLDERS_MAX);
     if (call->limits.folders && use.folders >= call->limits.folders)
         return aq_fail_kind(err, EDQUOT, "generic-bad-request",
                             "there are %lld folders already, and the policy allows no more",

@@ -19,7 +19,6 @@ struct folder_jobs {
     struct api *api;
     struct defer *timer;
     struct list purges;
-    struct store_page *unfinished; /* of the start */
     bool is_stopped;
 };
 
@@ -49,10 +48,10 @@ static void folder_purge_fail(struct folder_purge *purge, const struct aq_error 
     char id[UUID_TEXT_MAX];
 
     purge->is_asked = false;
-    if (!purge->is_warned)
+    if (!purge->is_warned && err->code != EHOSTUNREACH)
         log_warning("the files of folder %s on '%s' are not removed yet: %s",
                     uuid_format(&purge->id, id), purge->host, err->text);
-    purge->is_warned = true;
+    purge->is_warned |= err->code != EHOSTUNREACH;
     defer_start(purge->jobs->timer, AGAIN_MSEC);
 }
 
@@ -132,47 +131,39 @@ static void folder_jobs_try_again(void *data)
 
 /* ---- the start ---- */
 
+/* store_tx_fn */
 static int folder_jobs_run(struct store_tx *tx, void *data, struct aq_error *err)
 {
-    struct folder_jobs *jobs = data;
-    struct folder *rows;
-    int r = folder_list_unfinished(tx, &jobs->unfinished, err);
+    struct store_page **unfinished = data;
+    int r = folder_list_unfinished(tx, unfinished, err);
+    struct folder *rows = r == 0 ? (*unfinished)->rows : NULL;
 
-    rows = r == 0 ? jobs->unfinished->rows : NULL;
-    for (size_t i = 0; r == 0 && i < jobs->unfinished->count; i++) {
+    for (size_t i = 0; r == 0 && i < (*unfinished)->count; i++) {
         rows[i].status = FOLDER_DELETE_ONGOING;
         r = folder_update(tx, &rows[i], err);
     }
     return r;
 }
 
-static void folder_jobs_on_run(void *data, int r, const struct aq_error *err)
-{
-    struct folder_jobs *jobs = data;
-    struct store_page *page = AQ_TAKE(jobs->unfinished);
-    const struct folder *rows = page ? page->rows : NULL;
-
-    if (r < 0)
-        log_error("folders that are unfinished are not removed before the next start: %s",
-                  err->text);
-    for (size_t i = 0; r == 0 && !jobs->is_stopped && i < page->count; i++)
-        folder_jobs_purge(jobs, &rows[i]);
-    store_page_free(page);
-}
-
 int folder_jobs_new(struct api *api, struct folder_jobs **ret, struct aq_error *err)
 {
     struct folder_jobs *jobs = calloc(1, sizeof(*jobs));
+    AQ_CLEANUP(store_page_freep) struct store_page *unfinished = NULL;
+    const struct folder *rows;
+    int r;
 
     if (!jobs)
         return aq_fail_oom(err);
     jobs->api = api;
     list_init(&jobs->purges);
-    jobs->timer = defer_new(core_loop(api->core), folder_jobs_try_again, jobs);
     *ret = jobs;
-    if (!jobs->timer
-        || store_write(core_store(api->core), folder_jobs_run, folder_jobs_on_run, jobs) < 0)
+    if (!(jobs->timer = defer_new(core_loop(api->core), folder_jobs_try_again, jobs)))
         return aq_fail_oom(err);
+    if ((r = store_call(core_store(api->core), folder_jobs_run, &unfinished, err)) < 0)
+        return r;
+    rows = unfinished->rows;
+    for (size_t i = 0; i < unfinished->count; i++)
+        folder_jobs_purge(jobs, &rows[i]);
     return 0;
 }
 
@@ -188,7 +179,6 @@ void folder_jobs_free(struct folder_jobs *jobs)
         return;
     LIST_FOREACH(it, &jobs->purges)
         folder_purge_free(LIST_ENTRY(it, struct folder_purge, link));
-    store_page_free(jobs->unfinished);
     defer_cancel(jobs->timer);
     free(jobs);
 }
