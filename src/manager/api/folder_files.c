@@ -309,12 +309,18 @@ static void folder_transfer_answered(struct folder_call *call, json_t *answer,
     request_fail(call->req, &known);
 }
 
-static bool folder_check_host(struct folder_call *call, const char *permission)
+static struct folder_place folder_place_of(const struct folder_call *call)
 {
-    struct folder_place place = {
+    return (struct folder_place){
         .who = api_principal(call->req),
         .project = core_find_project(call->api->core, &call->folder.project_id),
+        .is_guest = !folder_is_owner(&call->folder, &call->who),
     };
+}
+
+static bool folder_check_host(struct folder_call *call, const char *permission)
+{
+    const struct folder_place place = folder_place_of(call);
     struct aq_error err = { 0 };
 
     if (folder_rules_allow(call->api, &place, call->folder.host, permission))
@@ -341,10 +347,7 @@ static int folder_upload_run(struct store_tx *tx, struct folder_call *call, stru
 static int64_t folder_room_of(struct folder_call *call)
 {
     const struct folder_use *use = call->result;
-    struct folder_place place = {
-        .who = api_principal(call->req),
-        .project = core_find_project(call->api->core, &call->folder.project_id),
-    };
+    const struct folder_place place = folder_place_of(call);
     struct folder_limits limits = folder_rules_limits(call->api, &place);
     int64_t room = limits.bytes ? AQ_MAX(limits.bytes - use->bytes, 0) : -1;
     int64_t own = call->folder.bytes_max ? AQ_MAX(call->folder.bytes_max - call->folder.bytes, 0)

@@ -154,7 +154,8 @@ struct folder_limits folder_rules_limits(const struct api *api, const struct fol
         owner_policies_all(api, place->project ? OWNER_POLICY_PROJECT : OWNER_POLICY_USER),
         OWNER_POLICY_DEFAULT);
     /* A keypair's policy limits the folders of its user. */
-    const json_t *policy = place->project ? NULL : folder_rules_find(api, place).policy;
+    const json_t *policy = place->project || place->is_guest ? NULL
+                                                             : folder_rules_find(api, place).policy;
 
     return (struct folder_limits){
         .folders = folder_rules_lower(

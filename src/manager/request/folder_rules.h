@@ -28,10 +28,11 @@ int folder_rules_change(struct api *api, enum folder_rules_kind kind, const char
                         json_t *rules, const struct audit_who *by, store_done_fn done, void *data,
                         struct aq_error *err);
 
-/* Whose folder it is, or will be: the project's (NULL = the caller's own). */
+/* Who asks, and whose folder it is, or will be: the project's (NULL = a user's). */
 struct folder_place {
     const struct principal *who;
     const struct project *project;
+    bool is_guest; /* the user is another one, whose keypairs are not known */
 };
 
 /* What may be done on a host: "create-vfolder", "upload-file", "download-file" and other words of
