@@ -132,6 +132,15 @@ def test_names_are_unique_among_what_one_sees(user, people):
     assert user.get(f"/folders/{mine['name']}").json["id"] == fresh["id"]
 
 
+def test_one_name_and_much_in_the_trash(people, storage):
+    user, first = people["member"], make(people["member"], "again")
+    user.delete("/folders/again")
+    for _ in range(101):
+        assert user.delete(f"/folders/{make(user, 'again')['id']}").status == 204
+    assert user.post("/folders/restore-from-trash-bin", {"id": first["id"]}).status == 201
+    assert user.get("/folders/again").json["id"] == first["id"]
+
+
 # ---- rights ----
 
 ROLES = {  # role -> how the folder is the role's: the client, whose it is, what was given
@@ -388,6 +397,17 @@ def test_limits_of_a_keypair_policy(user, admin, storage):
     refused = change(admin, "modify_domain", "default", "ModifyDomainInput",
                      allowed_vfolder_hosts='{"local:volume1": "all"}')
     assert not refused["ok"] and "allowed_vfolder_hosts" in refused["msg"]
+
+
+def test_a_guest_fills_the_owners_room(user, people, admin, folder):
+    lend(user, people["guest"], folder, "rw")
+    change(admin, "modify_keypair_resource_policy", "default", "ModifyKeyPairResourcePolicyInput",
+           max_vfolder_size=1)
+    body, at = {"path": "b", "size": 9}, f"/folders/{folder['id']}/request-upload"
+    assert people["guest"].post(at, body).status == 200
+    assert user.post(at, body).slug == "quota-exceeded"
+    change(admin, "modify_keypair_resource_policy", "default", "ModifyKeyPairResourcePolicyInput",
+           max_vfolder_size=0)
 
 
 # ---- GraphQL ----
