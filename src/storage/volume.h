@@ -2,8 +2,9 @@
 /* volume.h - a directory in which folders lie, by their ids
  *
  * Folder 8f14e45f-ceea-4671-a3b2-... lies in 8f/14/e45fceea4671a3b2... What is to be removed is
- * renamed to ".purge-..." in the volume first; a copy that is not whole is called ".copy-...". All calls block for the disk: never on the loop's
- * thread. A directory is opened by each of them, so that one that is mounted again is found.
+ * renamed to ".purge-..." in the volume first; a copy that is not whole is called ".copy-...".
+ * All calls block for the disk: never on the loop's thread. A directory is opened by each of them,
+ * so that one that is mounted again is found.
  */
 #ifndef AQ_STORAGE_VOLUME_H
 #define AQ_STORAGE_VOLUME_H

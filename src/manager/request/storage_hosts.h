@@ -41,9 +41,9 @@ const struct storage_host *storage_hosts_find(const struct storage_hosts *hosts,
 typedef void storage_done_fn(void *data, json_t *answer, const struct aq_error *err);
 
 /* Ask a host: 'op' and 'args' (borrowed; always with "id", a folder's) are those of
- * src/storage/ops.h. 'on_done' comes once; an answer is waited for five minutes at most (of a clone for hours), and
- * -ETIMEDOUT is no sign that nothing was done. -EHOSTUNREACH (storage-proxy-error) if it is not
- * connected, -EAGAIN if too much is asked of it, -ENOMEM.
+ * src/storage/ops.h. 'on_done' comes once; an answer is waited for five minutes at most (of a clone
+ * for hours), and -ETIMEDOUT is no sign that nothing was done. -EHOSTUNREACH (storage-proxy-error)
+ * if it is not connected, -EAGAIN if too much is asked of it, -ENOMEM.
  */
 int storage_ask(struct storage_hosts *hosts, const char *host, const char *op, const json_t *args,
                 storage_done_fn *on_done, void *data, struct storage_call **ret,
