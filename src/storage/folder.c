@@ -50,6 +50,10 @@ int folder_mkdir(int root, const char *path, bool parents, bool exist_ok, struct
     AQ_CLEANUP(aq_closep) int parent = beneath_open_parent(root, path, false, parents, &name);
     struct stat st;
 
+    if (parent == -ENOENT)
+        return aq_fail_field(
+            err, ENOENT, "path",
+            "'%.200s' is in a directory that is not there; ask for its parents too", path);
     if (parent < 0)
         return folder_fail(err, -parent, "path", path);
     if (mkdirat(parent, name, 0777) == 0)

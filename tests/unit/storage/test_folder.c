@@ -131,6 +131,7 @@ static void test_operations(void **state)
     fail_as(p, "mkdir", "'path':'a/b'", EEXIST, "path");
     succeed(p, "mkdir", "'path':'a/b','exist_ok':true");
     fail_as(p, "mkdir", "'path':'x/y'", ENOENT, "path");
+    assert_non_null(strstr(p->err.text, "parents"));
     make_file(p, "a/file", "four");
     succeed(p, "move", "'src':'a/file','dst':'new/place/file'");
     fail_as(p, "move", "'src':'a/file','dst':'b'", ENOENT, "src");
