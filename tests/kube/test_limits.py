@@ -6,7 +6,8 @@ import zlib
 
 import pytest
 
-from gpu_cluster import CHEAT, CUDA
+from gpu_cluster import CHEAT, CUDA, behind
+from kube_api import PODS
 from kube_gpu import attempt, begin, python
 from world import BUILD
 
@@ -67,6 +68,18 @@ while True:
     pods.pod("cheats", cheat, honest, nodeName=gpus[0].node.name)
     pods.wait_event("cheats", "AliquotLimitNotActive", "container main: process")
     assert "container other" not in str(pods.events("cheats"))
+
+
+def test_a_program_with_its_part_that_gets_past_it_is_evicted(pods, gpus):
+    gpu = gpus[1]
+    with gpu.settings('[limits]\non-violation = "evict"\n'):
+        pods.pod("past", python(behind(3000), memory=1), nodeName=gpu.node.name)
+        pods.pod("beside", python("say(alloc(500))\ntime.sleep(600)", memory=1),
+                 nodeName=gpu.node.name)
+        pods.wait_event("past", "AliquotOverLimit", "container main: ", "the 1024 granted")
+        pods.api.wait_gone(PODS, "past", pods.name)
+        assert pods.get("beside")["status"]["phase"] == "Running"
+        assert not [each for each in pods.events("beside") if "Aliquot" in each]
 
 
 @pytest.mark.parametrize("role", ["plugin", "keep"])

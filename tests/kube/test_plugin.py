@@ -6,11 +6,10 @@ import pytest
 from cluster import wait_for
 from gpu import LIBRARY
 from kube_api import container
-from kube_gpu import CARD_GIB, MEMORY, ROOM, card_of, devices_of, slice_of
+from kube_gpu import CARD_GIB, KNOWN, MEMORY, ROOM, card_of, devices_of, slice_of
 
 pytestmark = pytest.mark.timeout(3600)  # the first one builds a Kubernetes
 STAYS = "sleep 600"
-KNOWN = "the kubelet knows "  # of the plugin's log, for each resource
 
 
 def options_of_mounts(text):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nodes of a real Kubernetes whose GPUs are simulated, with our plugin."""
 
+import contextlib
 import os
 
 import grpc
@@ -42,7 +43,10 @@ plugins = ""
 mock = "{mock}"
 rescan = "0.2s"
 """
+KNOWN = "the kubelet knows "  # of the plugin's log, for each resource
 IMAGE = "docker.io/aliquot/python:1"  # added by the tests that run programs
+# Of the plugin's log, and how often it says so.
+READY = {"containers are given their limits at": 1, KNOWN: len(ROOM)}
 # Holds 1000 MiB; then tries as many as a line says, and says what came of it.
 HOLDS = """
 say("holds", alloc(1000), info()[1])
@@ -89,6 +93,26 @@ class GpuNode:
         place.mkdir(parents=True, exist_ok=True)
         self.node.add(role, "sh", "-c", 'echo $$ > "$0"; exec "$@"', place / "cgroup.procs",
                       BUILD / "aliquot-k8s", "--config", self.config, role)
+
+    def restart_plugin(self, config):
+        """In order, with this text of settings, until it serves."""
+        self.config.write_text(config)
+        assert self.plugin.stop() == 0
+        before = [self.plugin.said().count(text) for text in READY]
+        self.plugin.start()
+        wait_for(lambda: all(self.plugin.said().count(text) >= count + times for count, (text, times)
+                             in zip(before, READY.items())), 60, self.plugin.said)
+        self.wait_room()
+
+    @contextlib.contextmanager
+    def settings(self, more):
+        """These besides."""
+        plain = self.config.read_text()
+        self.restart_plugin(plain + more)
+        try:
+            yield
+        finally:
+            self.restart_plugin(plain)
 
     @property
     def plugin(self):

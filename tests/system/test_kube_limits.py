@@ -7,16 +7,14 @@ import os
 import re
 import socket
 import struct
-import subprocess
 import urllib.request
 
 import grpc
 import pytest
 
-from gpu_cluster import DEVICE
+from gpu_cluster import DEVICE, behind
 from kube_node import ASKED, COMPUTE, MEMORY, KubeNode, Pod, allocate, line_of, wait_for
 from ports import free_port
-from world import BUILD
 
 HELLO = struct.pack("<IIiIq", 0x75706771, 1, 1, 0, 0)
 OUT_OF_MEMORY = 2
@@ -161,33 +159,13 @@ def test_one_beside_a_slice_is_told_and_evicted():
         assert node.api.reasons("p") == ["AliquotLimitNotActive"]
 
 
-# Has a slot, and takes memory by the driver's own function, found where its library lies.
-BEHIND = """
-must(cuda.cuInit(0))
-use(0)
-must(alloc(500))
-start = ctypes.c_size_t.from_address(cuda._handle).value
-behind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t)(start + %d)
-must(behind(ctypes.byref(ctypes.c_uint64()), 6000 << 20))
-say("holds")
-sys.stdin.read()
-"""
-
-
-def offset_of(function, version="12.8"):
-    """Of a function in the driver's library."""
-    symbols = subprocess.run(["nm", "-D", BUILD / "simgpu" / version / "libcuda.so.1"], check=True,
-                             capture_output=True, text=True).stdout
-    return int(re.search(rf"^(\w+) T {function}$", symbols, re.M)[1], 16)
-
-
 @pytest.mark.parametrize("on_violation", ["tell", "evict"])
 def test_a_slice_that_holds_more_than_it_was_given_is_told(on_violation):
     with running(config=f'[limits]\non-violation = "{on_violation}"\n') as node:
         pod = Pod(node, "p", {"train": (4, 50)})
         neighbour = Pod(node, "q", {"train": (1, 50)}).program("train", ASKED)
         assert line_of(neighbour) == ["1024", "1024"] and allocate(neighbour, 800) == 0
-        cheat = pod.program("train", BEHIND % offset_of("cuMemAlloc_v2"))
+        cheat = pod.program("train", "start()\n" + behind(6000))
         assert line_of(cheat) == ["holds"]
 
         def texts():
