@@ -164,7 +164,9 @@ nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t handle, nvmlUtilization_
     return NVML_SUCCESS;
 }
 
-/* One sample for each client that used the device in the last second. */
+/* One sample for each client that used the device in the last second; half of that time it was busy
+ * with memory.
+ */
 nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t handle,
                                              nvmlProcessUtilizationSample_t *samples,
                                              unsigned int *count, unsigned long long since)
@@ -189,6 +191,7 @@ nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t handle,
                 .pid = (unsigned int)pid,
                 .timeStamp = (unsigned long long)now / 1000,
                 .smUtil = percent,
+                .memUtil = (percent + 1) / 2,
             };
         found++;
     }

@@ -97,7 +97,8 @@ struct aq_gpu_usage_device {
     uint8_t unused[40];  /* own cache line */
     int64_t paid_ns;     /* on the grant clock: work is paid for up to here */
     int64_t used_ns;     /* device time used by all processes so far */
-    uint8_t unused2[48]; /* own cache line */
+    uint64_t launches;   /* of GPU kernels, on any device; see gpu_region_count_launches() */
+    uint8_t unused2[40]; /* own cache line */
 };
 static_assert(sizeof(struct aq_gpu_usage_device) == 128, "frozen");
 

@@ -72,6 +72,7 @@ CUresult on_launch_multi_device(fn_cuLaunchCooperativeKernelMultiDevice *real,
 
     if (!list || !count)
         return real(list, count, flags);
+    gpu_region_count_launches(count);
     throttle_begin(&launch,
                    launch_cost_key(list->function,
                                    (uint64_t)list->gridDimX * list->gridDimY * list->gridDimZ,
@@ -87,6 +88,7 @@ CUresult on_launch_old(fn_cuLaunch *real, CUfunction function)
     struct throttle_launch launch;
     CUresult result;
 
+    gpu_region_count_launches(1);
     throttle_begin(&launch, launch_cost_key(function, 1, 0), NULL);
     result = real(function);
     throttle_end(&launch, result);
@@ -98,6 +100,7 @@ CUresult on_launch_grid(fn_cuLaunchGrid *real, CUfunction function, int width, i
     struct throttle_launch launch;
     CUresult result;
 
+    gpu_region_count_launches(1);
     throttle_begin(&launch, launch_cost_key(function, (uint64_t)width * (uint64_t)height, 0), NULL);
     result = real(function, width, height);
     throttle_end(&launch, result);
@@ -110,6 +113,7 @@ CUresult on_launch_grid_async(fn_cuLaunchGridAsync *real, CUfunction function, i
     struct throttle_launch launch;
     CUresult result;
 
+    gpu_region_count_launches(1);
     throttle_begin(&launch, launch_cost_key(function, (uint64_t)width * (uint64_t)height, 0),
                    stream);
     result = real(function, width, height, stream);

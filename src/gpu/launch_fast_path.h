@@ -4,12 +4,18 @@
  * The exported entry points of launches ask here first (the hooks marked '?'
  * in hooks.def). Where no time is limited, or the launch is paid from this
  * process's credit, they jump to the driver with the arguments as they are;
- * only the others go to their hook.
+ * only the others go to their hook. Launches of GPU kernels are counted here.
  */
 #ifndef AQ_GPU_LAUNCH_FAST_PATH_H
 #define AQ_GPU_LAUNCH_FAST_PATH_H
 
 #include "gpu/throttle.h"
+
+static inline bool fast_path_launch(CUfunction function, uint64_t blocks, uint64_t threads)
+{
+    gpu_region_count_launches(1);
+    return !throttle_is_on() || throttle_try_credit(launch_cost_key(function, blocks, threads));
+}
 
 static inline bool fast_path_launch_kernel(CUfunction function, unsigned int grid_x,
                                            unsigned int grid_y, unsigned int grid_z,
@@ -21,9 +27,8 @@ static inline bool fast_path_launch_kernel(CUfunction function, unsigned int gri
     (void)stream;
     (void)params;
     (void)extra;
-    return !throttle_is_on()
-           || throttle_try_credit(launch_cost_key(function, (uint64_t)grid_x * grid_y * grid_z,
-                                                  (uint64_t)block_x * block_y * block_z));
+    return fast_path_launch(function, (uint64_t)grid_x * grid_y * grid_z,
+                            (uint64_t)block_x * block_y * block_z);
 }
 
 static inline bool fast_path_launch_kernel_ex(const CUlaunchConfig *config, CUfunction function,
@@ -31,10 +36,10 @@ static inline bool fast_path_launch_kernel_ex(const CUlaunchConfig *config, CUfu
 {
     (void)params;
     (void)extra;
-    return !config || !throttle_is_on()
-           || throttle_try_credit(launch_cost_key(
-               function, (uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ,
-               (uint64_t)config->blockDimX * config->blockDimY * config->blockDimZ));
+    return !config
+           || fast_path_launch(function,
+                               (uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ,
+                               (uint64_t)config->blockDimX * config->blockDimY * config->blockDimZ);
 }
 
 static inline bool fast_path_launch_cooperative(CUfunction function, unsigned int grid_x,

@@ -54,6 +54,17 @@ static inline uint64_t gpu_region_limit(uint32_t device)
            >> AQ_GPU_GRANULE_SHIFT;
 }
 
+/* Launches of GPU kernels, but for those within graphs. Processes of a container are spread over the words of all devices, so that
+ * they do not wait for each other's cache line.
+ */
+static inline void gpu_region_count_launches(unsigned int count)
+{
+    if (gpu_region_is_attached())
+        (void)__atomic_fetch_add(
+            &gpu_region.usage->devices[gpu_region.slot % AQ_GPU_DEVICES_MAX].launches, count,
+            __ATOMIC_RELAXED);
+}
+
 /* A driver function that hooks.def does not know was asked for. */
 void gpu_region_count_unknown(void);
 

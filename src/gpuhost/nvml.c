@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "gpu/nvml.h"
 #include "gpu/uuid.h"
 
@@ -28,9 +29,12 @@ struct gpu_nvml {
         nvmlReturn_t (*now)(nvmlDevice_t handle, unsigned int *count, nvmlProcessInfo_t *infos);
         nvmlReturn_t (*v1)(nvmlDevice_t handle, unsigned int *count, nvmlProcessInfo_v1_t *infos);
     } lists[3]; /* of compute, graphics, MPS */
+    nvmlReturn_t (*utilization)(nvmlDevice_t handle, nvmlProcessUtilizationSample_t *samples,
+                                unsigned int *count, unsigned long long since_usec);
     nvmlReturn_t (*limit)(nvmlDevice_t handle, nvmlSetMemoryLimits_v1_t *limits);
     nvmlProcessInfo_t list[PROCESSES_MAX];
     nvmlProcessInfo_v1_t list_v1[PROCESSES_MAX];
+    nvmlProcessUtilizationSample_t samples[PROCESSES_MAX];
 };
 
 /* The first of the names that the library has. */
@@ -81,6 +85,7 @@ int gpu_nvml_open(const char *library, struct gpu_nvml **ret, struct aq_error *e
     FIND(nvml, uuid, "nvmlDeviceGetUUID");
     FIND(nvml, name, "nvmlDeviceGetName");
     FIND(nvml, memory, "nvmlDeviceGetMemoryInfo");
+    FIND(nvml, utilization, "nvmlDeviceGetProcessUtilization");
     FIND(nvml, limit, "nvmlDeviceSetMemoryLimits_v1");
     nvml_find_lists(nvml);
     if (!nvml->init || !nvml->count || !nvml->by_index || !nvml->uuid || !nvml->memory)
@@ -164,6 +169,24 @@ static void nvml_add_process(struct gpu_process_memory *uses, size_t *count, siz
         uses[(*count)++] = *use;
 }
 
+/* How busy the processes of a device keep its memory; no sample = not at all. */
+static void nvml_add_utilization(struct gpu_nvml *nvml, nvmlDevice_t handle,
+                                 struct gpu_process_memory *uses, size_t count)
+{
+    unsigned long long since = (unsigned long long)(clock_realtime_usec() - USEC_PER_SEC);
+    unsigned int found = PROCESSES_MAX;
+    nvmlReturn_t r = nvml->utilization && count
+                         ? nvml->utilization(handle, nvml->samples, &found, since)
+                         : NVML_ERROR_NOT_SUPPORTED;
+
+    for (size_t k = 0; k < count; k++) {
+        uses[k].memory_busy = r == NVML_SUCCESS || r == NVML_ERROR_NOT_FOUND ? 0 : UINT32_MAX;
+        for (unsigned int i = 0; r == NVML_SUCCESS && i < found; i++)
+            if (uses[k].pid == (int32_t)nvml->samples[i].pid)
+                uses[k].memory_busy = AQ_MIN(nvml->samples[i].memUtil, 100);
+    }
+}
+
 int gpu_nvml_processes(struct gpu_nvml *nvml, struct gpu_process_memory *ret, size_t room,
                        struct aq_error *err)
 {
@@ -192,6 +215,7 @@ int gpu_nvml_processes(struct gpu_nvml *nvml, struct gpu_process_memory *ret, si
                 nvml_add_process(ret, &count, first, room, &use);
             }
         }
+        nvml_add_utilization(nvml, handle, ret + first, count - first);
     }
     return (int)count;
 }

@@ -15,8 +15,9 @@
 struct gpu_process_memory {
     uint8_t uuid[16];
     int32_t pid;
-    uint32_t reserved;
-    uint64_t bytes; /* 0 = the driver does not say */
+    uint32_t memory_busy; /* percent of the last second in which its work accessed device memory;
+                             UINT32_MAX = the driver does not say */
+    uint64_t bytes;       /* 0 = the driver does not say */
 };
 static_assert(sizeof(struct gpu_process_memory) == 32, "goes over a pipe");
 

@@ -342,6 +342,59 @@ def test_metrics_by_pod_and_container_end_with_the_pod():
         assert "alnair_cuda_mem_used{" not in scrape(port)
 
 
+# Launches as many kernels of a millisecond as a line says.
+LAUNCHES = """
+must(cuda.cuInit(0))
+use(0)
+module, kernel = ctypes.c_void_p(), ctypes.c_void_p()
+must(cuda.cuModuleLoadData(ctypes.byref(module), b"code"))
+must(cuda.cuModuleGetFunction(ctypes.byref(kernel), module, b"work_1000000"))
+say("ready")
+for line in sys.stdin:
+    for _ in range(int(line)):
+        must(cuda.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, None, None, None))
+    must(cuda.cuCtxSynchronize())
+    say("done")
+"""
+
+
+def launch(process, count):
+    process.stdin.write(f"{count}\n")
+    process.stdin.flush()
+    assert line_of(process) == ["done"]
+
+
+@pytest.mark.parametrize("compute", [50, 0])
+def test_launches_are_counted_and_how_busy_memory_is_is_told(compute):
+    """Of all processes of a container, also of those that have ended; with a share and without."""
+    port = free_port()
+    with running(ALIQUOT_METRICS_LISTEN=f"127.0.0.1:{port}") as node:
+        pod = Pod(node, "p", {"train": (4, compute), "serve": (2, 0)})
+        first, second, other = (pod.program(name, LAUNCHES) for name in ("train", "train", "serve"))
+        for program in (first, second, other):
+            assert line_of(program) == ["ready"]
+        for program, count in ((first, 300), (second, 70), (other, 5)):
+            launch(program, count)
+
+        def counts(text):
+            return [value for container in ("train", "serve") for name, labels in (
+                ("alnair_cuda_launch_kernel_cnt", {"pod_name": "p", "namespace": "default"}),
+                ("aliquot_pod_gpu_launches_total", {"pod": "p", "namespace": "default",
+                                                    "gpu": DEVICE % 0}))
+                    for value in [series(text, name)[frozenset(
+                        {**labels, "container": container}.items())]]]
+        assert counts(scrape(port)) == [370, 370, 5, 5]
+        second.kill()
+        launch(first, 400)
+        assert counts(scrape(port)) == [770, 770, 5, 5]
+
+        def busy():
+            return [value for key, value in series(scrape(port), "alnair_gpu_mem_util").items()
+                    if dict(key) == {"pid": str(first.pid), "gpu_uuid": DEVICE % 0, "gpu_idx": "0",
+                                     "pod_name": "p", "nodeName": "n1"}]
+        wait_for(lambda: launch(first, 100) or 0 < (busy() or [0])[0] <= 50, "the driver's word")
+
+
 # ---- cards ----
 
 

@@ -104,6 +104,14 @@ static int limits_make_folder(struct limits *limits, struct aq_error *err)
     return limits->allocs_folder ? fs_mkdirs(limits->allocs_folder, 0700, err) : aq_fail_oom(err);
 }
 
+static void limits_on_processes(void *data, const struct gpu_process_memory *uses, size_t count)
+{
+    const struct limits *limits = data;
+
+    violations_on_processes(limits->violations, uses, count);
+    limits_metrics_on_processes(limits->metrics, uses, count);
+}
+
 static int limits_new_slices(struct limits *limits, struct aq_error *err)
 {
     const struct settings *settings = limits->conf.settings;
@@ -116,7 +124,7 @@ static int limits_new_slices(struct limits *limits, struct aq_error *err)
                                       .owns = violations_owns,
                                       .find_cgroup = violations_find_cgroup,
                                       .on_violation = violations_on_violation,
-                                      .on_processes = violations_on_processes,
+                                      .on_processes = limits_on_processes,
                                       .data = limits };
 
     return slices_new(&conf, &limits->slices, err);

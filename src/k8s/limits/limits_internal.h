@@ -115,18 +115,22 @@ void violations_free(struct violations *violations);
 void violations_tell_hidden(struct violations *violations);
 /* Watch while any pod asks for a part of a card. */
 void violations_set_needed(struct violations *violations);
+void violations_on_processes(struct violations *violations, const struct gpu_process_memory *uses,
+                             size_t count);
 /* Of struct slices_conf; 'data' is the struct limits. */
 bool violations_owns(void *data, const struct slice *slice, pid_t pid);
 char *violations_find_cgroup(void *data, const struct slice *slice);
 void violations_on_violation(void *data, struct slice *slice, const struct gpu_violation *violation,
                              const char *text);
-void violations_on_processes(void *data, const struct gpu_process_memory *uses, size_t count);
 
 /* ---- metrics.c: GET /metrics and /health ---- */
 
 /* Errors of metrics_listen(). */
 int limits_metrics_new(struct limits *limits, struct limits_metrics **ret, struct aq_error *err);
 void limits_metrics_free(struct limits_metrics *metrics);
+/* The driver's list of processes. */
+void limits_metrics_on_processes(struct limits_metrics *metrics,
+                                 const struct gpu_process_memory *uses, size_t count);
 
 /* ---- eviction.c ---- */
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* metrics.c - what containers use of their parts, for Prometheus, by our names and by Alnair's
  *
- * Read of the regions when somebody asks, so a series ends with its slice. Of Alnair's series those
- * are here of which a region knows: not how many launches there were, nor how busy memory is. A
- * process's busy time is since the reading before, at least a second ago.
+ * Read of the regions when somebody asks, so a series ends with its slice. All of Alnair's series
+ * are here but for those of the machine's processors. Launches are counted for each container, as its
+ * processes share the words that they count in; how busy memory is says the driver. A process's busy
+ * time is since the reading before, at least a second ago.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include "k8s/limits/limits_internal.h"
 
 #define INTERVAL_NS 1000000000
+#define STALE_NS 2000000000 /* what the driver has said is forgotten */
 
 /* A process on one device. */
 struct reading {
@@ -33,10 +35,18 @@ struct readings {
     int64_t at_ns;
 };
 
+/* What the driver has said of a process on a device. */
+struct driver_use {
+    struct gpu_process_memory use;
+    int64_t at_ns;
+};
+
 struct limits_metrics {
     const struct limits *limits;
     struct metrics_server *server;
     struct readings before, next, now; /* 'next' will be 'before' once it is a second old */
+    struct driver_use *uses;
+    size_t use_count, use_cap;
 };
 
 /* ---- processes ---- */
@@ -109,6 +119,58 @@ static void metrics_read(struct limits_metrics *metrics)
         metrics_copy(&metrics->now, &metrics->next);
 }
 
+/* ---- what the driver says ---- */
+
+static bool metrics_is_use(const struct driver_use *known, const uint8_t uuid[16], pid_t pid)
+{
+    return known->use.pid == pid && memcmp(known->use.uuid, uuid, sizeof(known->use.uuid)) == 0;
+}
+
+/* Its place, or that of one that is forgotten, or a new one. */
+static struct driver_use *metrics_place_of(struct limits_metrics *metrics,
+                                           const struct gpu_process_memory *use, int64_t now_ns)
+{
+    struct driver_use *spare = NULL;
+
+    for (size_t i = 0; i < metrics->use_count; i++) {
+        struct driver_use *known = &metrics->uses[i];
+
+        if (metrics_is_use(known, use->uuid, use->pid))
+            return known;
+        if (now_ns - known->at_ns > STALE_NS)
+            spare = known;
+    }
+    if (spare
+        || !vec_grow(&metrics->uses, &metrics->use_cap, metrics->use_count + 1,
+                     sizeof(*metrics->uses)))
+        return spare;
+    return &metrics->uses[metrics->use_count++];
+}
+
+void limits_metrics_on_processes(struct limits_metrics *metrics,
+                                 const struct gpu_process_memory *uses, size_t count)
+{
+    int64_t now_ns = gpu_monotonic_ns();
+
+    for (size_t i = 0; i < count; i++) {
+        struct driver_use *place = metrics_place_of(metrics, &uses[i], now_ns);
+
+        if (place)
+            *place = (struct driver_use){ uses[i], now_ns };
+    }
+}
+
+static double metrics_memory_busy(const struct limits_metrics *metrics,
+                                  const struct reading *reading, const uint8_t uuid[16])
+{
+    for (size_t i = 0; i < metrics->use_count; i++)
+        if (metrics_is_use(&metrics->uses[i], uuid, reading->pid)
+            && metrics->uses[i].use.memory_busy <= 100
+            && metrics->now.at_ns - metrics->uses[i].at_ns <= STALE_NS)
+            return metrics->uses[i].use.memory_busy;
+    return -1;
+}
+
 /* ---- ours ---- */
 
 struct pod_family {
@@ -154,6 +216,19 @@ static double metrics_refused(const struct aq_gpu_limits_device *limits,
     return (double)__atomic_load_n(&usage->devices[device].refused, __ATOMIC_RELAXED);
 }
 
+/* A container has one device here, whichever words its processes count in. */
+static double metrics_launches(const struct aq_gpu_limits_device *limits,
+                               const struct aq_gpu_usage *usage, uint32_t device)
+{
+    uint64_t sum = 0;
+
+    (void)limits;
+    (void)device;
+    for (size_t i = 0; i < AQ_GPU_DEVICES_MAX; i++)
+        sum += __atomic_load_n(&usage->devices[i].launches, __ATOMIC_RELAXED);
+    return (double)sum;
+}
+
 static const struct pod_family families[] = {
     { "aliquot_pod_gpu_memory_limit_bytes", "gauge", "Device memory that a container has of a GPU",
       metrics_limit },
@@ -164,6 +239,8 @@ static const struct pod_family families[] = {
     { "aliquot_pod_gpu_time_used_seconds_total", "counter", "Time of the GPU that it has used",
       metrics_time },
     { "aliquot_pod_gpu_refused_total", "counter", "Allocations past its memory", metrics_refused },
+    { "aliquot_pod_gpu_launches_total", "counter", "GPU kernels that its processes have launched",
+      metrics_launches },
 };
 
 static void metrics_write_family(const struct limits *limits, const struct pod_family *family,
@@ -203,28 +280,33 @@ static int metrics_index_of(const struct limits *limits, const char *gpu)
     return -1;
 }
 
-static void metrics_write_util(const struct limits_metrics *metrics, struct strbuf *out)
+static void metrics_write_util(const struct limits_metrics *metrics, bool is_memory,
+                               struct strbuf *out)
 {
-    exposition_family(out, "alnair_gpu_util", "gauge",
-                      "Percent of the GPU's time that a process uses");
+    const char *name = is_memory ? "alnair_gpu_mem_util" : "alnair_gpu_util";
+
+    exposition_family(out, name, "gauge",
+                      is_memory ? "Percent of time in which a process's work accesses GPU memory"
+                                : "Percent of the GPU's time that a process uses");
     for (size_t i = 0; i < metrics->now.count; i++) {
         const struct reading *reading = &metrics->now.items[i];
+        const uint8_t *uuid =
+            gpu_region_host_limits(reading->container->slice.region)->devices[reading->device].uuid;
+        double value = is_memory ? metrics_memory_busy(metrics, reading, uuid) : reading->busy;
         char gpu[GPU_UUID_TEXT_MAX], pid[16], index[16];
 
-        if (reading->busy < 0)
+        if (value < 0)
             continue;
-        gpu_uuid_write(
-            gpu_region_host_limits(reading->container->slice.region)->devices[reading->device].uuid,
-            gpu);
+        gpu_uuid_write(uuid, gpu);
         (void)snprintf(pid, sizeof(pid), "%d", (int)reading->pid);
         (void)snprintf(index, sizeof(index), "%d", metrics_index_of(metrics->limits, gpu));
-        exposition_begin(out, "alnair_gpu_util");
+        exposition_begin(out, name);
         exposition_label(out, "pid", pid);
         exposition_label(out, "gpu_uuid", gpu);
         exposition_label(out, "gpu_idx", index);
         exposition_label(out, "pod_name", reading->container->pod_name);
         exposition_label(out, "nodeName", metrics->limits->node);
-        exposition_value(out, reading->busy);
+        exposition_value(out, value);
     }
 }
 
@@ -267,6 +349,22 @@ static void metrics_write_cuda(const struct limits_metrics *metrics, bool is_mem
     }
 }
 
+static void metrics_write_launches(const struct limits *limits, struct strbuf *out)
+{
+    exposition_family(out, "alnair_cuda_launch_kernel_cnt", "counter",
+                      "GPU kernels that the processes of a container have launched");
+    LIST_FOREACH(link, &limits->containers) {
+        struct container *container = LIST_ENTRY(link, struct container, link);
+
+        exposition_begin(out, "alnair_cuda_launch_kernel_cnt");
+        exposition_label(out, "pod_name", container->pod_name);
+        exposition_label(out, "namespace", container->namespace);
+        exposition_label(out, "container", container->name);
+        exposition_value(out,
+                         metrics_launches(NULL, gpu_region_host_usage(container->slice.region), 0));
+    }
+}
+
 static bool metrics_write(void *data, struct strbuf *out)
 {
     struct limits_metrics *metrics = data;
@@ -274,9 +372,11 @@ static bool metrics_write(void *data, struct strbuf *out)
     metrics_read(metrics);
     for (size_t i = 0; i < AQ_COUNT(families); i++)
         metrics_write_family(metrics->limits, &families[i], out);
-    metrics_write_util(metrics, out);
+    metrics_write_util(metrics, false, out);
+    metrics_write_util(metrics, true, out);
     metrics_write_cuda(metrics, true, out);
     metrics_write_cuda(metrics, false, out);
+    metrics_write_launches(metrics->limits, out);
     return true;
 }
 
@@ -320,5 +420,6 @@ void limits_metrics_free(struct limits_metrics *metrics)
     free(metrics->before.items);
     free(metrics->next.items);
     free(metrics->now.items);
+    free(metrics->uses);
     free(metrics);
 }

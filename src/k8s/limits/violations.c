@@ -194,10 +194,10 @@ static bool violations_is_seen(pid_t pid)
     return pid > 0 && access(path, F_OK) == 0;
 }
 
-void violations_on_processes(void *data, const struct gpu_process_memory *uses, size_t count)
+void violations_on_processes(struct violations *violations, const struct gpu_process_memory *uses,
+                             size_t count)
 {
-    const struct limits *limits = data;
-    struct violations *violations = limits->violations;
+    const struct limits *limits = violations->limits;
     pid_t hidden = 0;
 
     violations->user_count = 0;
