@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#define TOGETHER_MAX 4096 /* an answer is three frames, and each write wakes the peer */
+
 nghttp2_nv grpc_header(const char *name, const char *value)
 {
     return (nghttp2_nv){ .name = (uint8_t *)(uintptr_t)name,
@@ -40,20 +42,59 @@ void grpc_session_close(struct grpc_session *session)
     *session = (struct grpc_session){ .stream = NULL };
 }
 
-int grpc_session_flush(struct grpc_session *session)
+struct together {
+    uint8_t bytes[TOGETHER_MAX];
+    size_t len;
+};
+
+static int grpc_session_send(struct grpc_session *session, struct together *together)
 {
+    size_t len = together->len;
+
+    together->len = 0;
+    return len ? stream_write(session->stream, together->bytes, len) : 0;
+}
+
+/* What leaves no room for the frame is sent before, and so is a large one by itself. */
+static int grpc_session_add(struct grpc_session *session, struct together *together,
+                            const uint8_t *bytes, size_t len)
+{
+    int r = len > TOGETHER_MAX - together->len ? grpc_session_send(session, together) : 0;
+
+    if (r < 0 || len > TOGETHER_MAX)
+        return r < 0 ? r : stream_write(session->stream, bytes, len);
+    memcpy(together->bytes + together->len, bytes, len);
+    together->len += len;
+    return 0;
+}
+
+/* Errors of stream_write(); -EPROTO. */
+static int grpc_session_write(struct grpc_session *session)
+{
+    struct together together;
     const uint8_t *bytes;
     ssize_t len = 1;
     int r = 0;
 
+    together.len = 0;
+    while (r == 0 && stream_queued(session->stream) + together.len < GRPC_QUEUE_MAX
+           && (len = nghttp2_session_mem_send(session->h2, &bytes)) > 0)
+        r = grpc_session_add(session, &together, bytes, (size_t)len);
+    if (r == 0)
+        r = grpc_session_send(session, &together);
+    return r == 0 && len < 0 ? -EPROTO : r;
+}
+
+int grpc_session_flush(struct grpc_session *session)
+{
+    int r;
+
     if (session->is_reading)
         return 0;
-    while (r == 0 && stream_queued(session->stream) < GRPC_QUEUE_MAX
-           && (len = nghttp2_session_mem_send(session->h2, &bytes)) > 0)
-        r = stream_write(session->stream, bytes, (size_t)len);
+    r = grpc_session_write(session);
     if (r == -EPIPE)
         return 0; /* the stream's end says why */
-    if (r < 0 || len < 0)
+    if (r < 0)
         return -EPROTO;
     if (stream_queued(session->stream) >= GRPC_QUEUE_MAX)
         stream_pause(session->stream); /* it shall read before it asks more */
