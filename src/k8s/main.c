@@ -8,16 +8,20 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
+#include "base/trim.h"
 #include "k8s/manifests/manifests.h"
 #include "k8s/role.h"
 
 #define EXIT_USAGE 2
+#define TRIM_FIRST_MSEC 10000
+#define TRIM_MSEC 60000
 
 static const struct role *const roles[] = { &plugin_role, &keep_role, &scheduler_role };
 
 struct k8s_program {
     uv_loop_t loop;
     uv_signal_t terminated, interrupted;
+    uv_timer_t trim;
     const struct role *role;
     void *data; /* of the role */
 };
@@ -30,6 +34,7 @@ static void main_close(struct k8s_program *program)
         program->role->end(AQ_TAKE(program->data));
     uv_close((uv_handle_t *)&program->terminated, NULL);
     uv_close((uv_handle_t *)&program->interrupted, NULL);
+    uv_close((uv_handle_t *)&program->trim, NULL);
 }
 
 static void main_on_signal(uv_signal_t *handle, int signum)
@@ -49,6 +54,12 @@ static void main_watch(struct k8s_program *program, uv_signal_t *handle, int sig
     (void)uv_signal_start(handle, main_on_signal, signum);
 }
 
+static void main_on_trim(uv_timer_t *timer)
+{
+    (void)timer;
+    memory_trim();
+}
+
 static int main_run(const struct role *role, const struct settings *settings, struct aq_error *err)
 {
     struct k8s_program program = { .role = role };
@@ -59,6 +70,8 @@ static int main_run(const struct role *role, const struct settings *settings, st
         return aq_fail_oom(err);
     main_watch(&program, &program.terminated, SIGTERM);
     main_watch(&program, &program.interrupted, SIGINT);
+    (void)uv_timer_init(&program.loop, &program.trim);
+    (void)uv_timer_start(&program.trim, main_on_trim, TRIM_FIRST_MSEC, TRIM_MSEC);
     r = role->begin(&program.loop, settings, &data, err);
     if (r == 0 && uv_is_closing((uv_handle_t *)&program.terminated)) /* begin() has run the loop */
         role->end(data);

@@ -13,6 +13,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/notify.h"
+#include "base/trim.h"
 #include "base/vec.h"
 #include "http/exposition.h"
 #include "http/network.h"
@@ -21,7 +22,6 @@
 #include "manager/core/core.h"
 #include "manager/metrics.h"
 #include "manager/routes.h"
-#include "manager/trim.h"
 #include "sched/plugin.h"
 
 #define BODY_MAX (512 << 10) /* of routes that say nothing else: it is parsed in one turn */

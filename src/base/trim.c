@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Give memory back that only the start needed. */
-#include "manager/trim.h"
+#include "base/trim.h"
 
 #include <inttypes.h>
 #include <malloc.h>
