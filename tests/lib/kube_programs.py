@@ -38,35 +38,35 @@ def why_not():
     return "" if version >= GO_MIN else f"Go {'.'.join(map(str, GO_MIN))} is not on the machine"
 
 
-def build_program(path):
-    """Ten minutes of a processor; the objects, 3 GB, are not kept."""
+def go_program(sources, module, name, flags="-s -w"):
+    """The program 'name' of a Go module, built once for these sources; the objects are not kept."""
+    files = sorted(sources.iterdir())
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
+    with fetched.folder(f"{module}-{digest}") as (path, is_new):
+        if is_new:
+            for source in files:
+                shutil.copy(source, path)
+            objects = path / "objects"
+            options = {"cwd": path, "env": {**os.environ, "CGO_ENABLED": "0",
+                                            "GOTOOLCHAIN": "local", "GOCACHE": str(objects)}}
+            fetched.run(module, ["go", "mod", "tidy"], **options)
+            fetched.run(module, ["nice", "go", "build", "-trimpath", f"-ldflags={flags}",
+                                 "-o", name, "."], **options)
+            shutil.rmtree(objects)
+    return path / name
+
+
+@functools.cache
+def program():
+    """'kube COMPONENT FLAGS': ten minutes of a processor, once; its objects are 3 GB."""
+    if why := why_not():
+        pytest.skip(why)
     flags = "-s -w"
     for package in ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version"):
         major, minor, _ = VERSION.split(".")
         flags += (f" -X {package}.gitVersion=v{VERSION} -X {package}.gitMajor={major}"
                   f" -X {package}.gitMinor={minor}")
-    for source in PROGRAM.iterdir():
-        shutil.copy(source, path)
-    objects = path / "objects"
-    options = {"cwd": path, "env": {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local",
-                                    "GOCACHE": str(objects)}}
-    fetched.run("Kubernetes", ["go", "mod", "tidy"], **options)
-    fetched.run("Kubernetes", ["nice", "go", "build", "-trimpath", f"-ldflags={flags}",
-                               "-o", "kube", "."], **options)
-    shutil.rmtree(objects)
-
-
-@functools.cache
-def program():
-    """'kube COMPONENT FLAGS', built once for this version and these sources."""
-    if why := why_not():
-        pytest.skip(why)
-    sources = b"".join(path.read_bytes() for path in sorted(PROGRAM.iterdir()))
-    name = f"kubernetes-{VERSION}-{hashlib.sha256(sources).hexdigest()[:16]}"
-    with fetched.folder(name) as (path, is_new):
-        if is_new:
-            build_program(path)
-    return path / "kube"
+    return go_program(PROGRAM, f"kubernetes-{VERSION}", "kube", flags)
 
 
 @functools.cache
