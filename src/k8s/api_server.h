@@ -6,6 +6,9 @@
 #include "k8s/settings.h"
 #include "kube/api.h"
 
+/* The annotation of a node in which its plugin says its cards, and what of them containers have. */
+#define NODE_CARDS "aliquot/cards"
+
 /* By default that of the pod in which this runs: KUBERNETES_SERVICE_HOST and _PORT. -ENOENT with
  * the setting as field if nothing says where it is; errors of kube_api_new().
  */

@@ -16,7 +16,8 @@
 #define TRIM_FIRST_MSEC 10000
 #define TRIM_MSEC 60000
 
-static const struct role *const roles[] = { &plugin_role, &keep_role, &scheduler_role };
+static const struct role *const roles[] = { &plugin_role, &keep_role, &scheduler_role,
+                                            &uninstall_role };
 
 struct k8s_program {
     uv_loop_t loop;

@@ -18,6 +18,6 @@ struct role {
     void (*end)(void *data);
 };
 
-extern const struct role plugin_role, keep_role, scheduler_role;
+extern const struct role plugin_role, keep_role, scheduler_role, uninstall_role;
 
 #endif

@@ -109,17 +109,26 @@ def test_a_rollout_under_load_leaves_limits_in_place(kube, pods, installed, role
 
 
 def left(kube):
-    """Objects of ours, in the cluster and in our namespace."""
+    """Objects of ours, in the cluster and in our namespace, and annotations of nodes."""
     names = kube.kubectl(
         "get", "clusterroles,clusterrolebindings,mutatingwebhookconfigurations", "-o", "name")
     names += kube.kubectl(
         "get", "all,leases,secrets,configmaps,serviceaccounts,roles,rolebindings", "-n", SPACE,
         "-o", "name")
-    return [name for name in names.split() if "/aliquot" in name and name != OWN_SETTINGS]
+    return ([name for name in names.split() if "/aliquot" in name and name != OWN_SETTINGS]
+            + annotated(kube))
+
+
+def annotated(kube):
+    """Nodes of which it is written what cards they have."""
+    return [node["metadata"]["name"] for node in kube.api().list("v1/Node")
+            if "aliquot/cards" in node["metadata"].get("annotations", {})]
 
 
 def test_what_is_uninstalled_leaves_nothing(kube, installed):
+    assert len(annotated(kube)) == len(kube.nodes)
     kube.helm("uninstall", "aliquot", "-n", SPACE, "--wait")
+    assert not annotated(kube)
     wait_for(lambda: not left(kube), 60, lambda: left(kube))
 
 
@@ -136,6 +145,7 @@ def test_manifests_are_applied_and_deleted(kube, pods, installed):
     assert pods.run("part", python("say(info()[1], alloc(1500), alloc(700))", memory=2,
                                    compute=50)) == "2048 0 2\n"
     kube.kubectl("delete", "--wait", "-f", "-", says=objects)
+    kube.kubectl("annotate", "nodes", "--all", "aliquot/cards-")
     assert not left(kube)
 
 

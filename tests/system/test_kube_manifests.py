@@ -57,13 +57,32 @@ def pods(items):
 
 @pytest.mark.parametrize("values", SETS, ids=("usual", "set"))
 def test_chart_and_manifests_say_the_same(values):
-    done = run(helm(), "template", "aliquot", CHART, "--namespace", "gpus", *options(values))
+    done = run(helm(), "template", "aliquot", CHART, "--namespace", "gpus", "--no-hooks",
+               *options(values))
     assert done.returncode == 0, done.stderr
     ours = manifests("--namespace", "gpus", *options(values))
     space = ours.pop(("Namespace", None, "gpus"))
     assert space["metadata"]["labels"] == {"pod-security.kubernetes.io/enforce": "privileged"}
     assert objects(done.stdout) == ours
     assert len(ours) == 21 + (2 if values else 0)
+
+
+def test_what_helm_runs_at_the_end_may_little_and_goes_by_itself():
+    done = run(helm(), "template", "aliquot", CHART, "--show-only", "templates/uninstall.yaml")
+    items = objects(done.stdout)
+    for item in items.values():
+        said = item["metadata"]["annotations"]
+        assert said["helm.sh/hook"] == "post-delete"
+        assert "hook-succeeded" in said["helm.sh/hook-delete-policy"]
+    (role,) = of_kind(items, "ClusterRole").values()
+    assert role["rules"] == [{"apiGroups": [""], "resources": ["nodes"],
+                              "verbs": ["list", "watch", "patch"]}]
+    (job,) = of_kind(items, "Job").values()
+    pod = job["spec"]["template"]["spec"]
+    security = pod["containers"][0]["securityContext"]
+    assert security["allowPrivilegeEscalation"] is False and security["readOnlyRootFilesystem"]
+    assert security["capabilities"] == {"drop": ["ALL"]} and "volumes" not in pod
+    assert job["spec"]["activeDeadlineSeconds"] < 300  # helm waits so long
 
 
 def test_chart_has_nothing_to_complain_of():

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/jsonw.h"
 #include "base/log.h"
+#include "k8s/api_server.h"
 #include "k8s/event.h"
 
 #define SETTLE_MSEC 200 /* the kubelet asks for several things one after the other */
@@ -135,7 +136,7 @@ static void node_note_conclude(struct node_note *note, const struct aq_error *er
 {
     if (err->code) {
         if (!note->is_failing)
-            log_warning("the node's annotation aliquot/cards is not written: %s", err->text);
+            log_warning("the node's annotation " NODE_CARDS " is not written: %s", err->text);
         node_note_start(note, AGAIN_MSEC);
     } else if (note->is_stale) {
         node_note_wake(note);
@@ -167,7 +168,7 @@ static int node_note_patch(struct node_note *note, struct aq_error *err)
     jsonw_object_begin(&w);
     jsonw_key(&w, "annotations");
     jsonw_object_begin(&w);
-    jsonw_member_str(&w, "aliquot/cards", note->sending.data);
+    jsonw_member_str(&w, NODE_CARDS, note->sending.data);
     jsonw_object_end(&w);
     jsonw_object_end(&w);
     jsonw_object_end(&w);

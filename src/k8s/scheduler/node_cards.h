@@ -13,7 +13,6 @@
 #include "base/error.h"
 #include "k8s/device_id.h"
 
-#define NODE_CARDS "aliquot/cards"
 #define NODE_CARDS_MAX 64 /* of a node */
 #define NODE_GIVEN_MAX 4096
 
