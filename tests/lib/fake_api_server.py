@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An API server of Kubernetes as far as our programs use one: it lists, watches, binds and patches.
+"""An API server of Kubernetes as far as our programs use one: it lists, watches, binds, evicts and
+patches.
 
 Objects are kept as they are given. Each change has a version of its own; a watch gets those after
 its version, or 410 where they are forgotten. What the API server itself would check is not checked,
@@ -18,6 +19,7 @@ import uuid
 KINDS = {"nodes": "Node", "pods": "Pod", "events": "Event", "leases": "Lease",
          "secrets": "Secret", "mutatingwebhookconfigurations": "MutatingWebhookConfiguration"}
 BOOKMARK_SECONDS = 0.5
+PATCHES = {dict: "application/merge-patch+json", list: "application/json-patch+json"}
 
 
 def merge(old, patch):
@@ -199,13 +201,21 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.command == "POST" and where["part"] == "binding":
             objects.bind(key, body)
             return 201, {"kind": "Status", "apiVersion": "v1", "status": "Success", "code": 201}
+        if self.command == "POST" and where["part"] == "eviction":
+            return 201, self.server.api.evict(body)
         if self.command == "POST":
+            meta = body["metadata"]
             if space:
-                body["metadata"].setdefault("namespace", space)
+                meta.setdefault("namespace", space)
+            if "generateName" in meta:
+                meta["name"] = meta["generateName"] + uuid.uuid4().hex
             if objects.key(body) in objects.items[kind]:
                 raise Refused(409, "AlreadyExists", f'{kind} "{objects.key(body)}" already exists')
             return 201, objects.put(kind, body)
         if self.command == "PATCH":
+            if self.headers["Content-Type"] != PATCHES[type(body)]:
+                raise Refused(415, "UnsupportedMediaType", "the body of the request was in an "
+                              f"unknown format: {self.headers['Content-Type']}")
             return 200, objects.patch(kind, key, body)
         if self.command == "PUT":
             wanted = body["metadata"].get("resourceVersion")
@@ -282,22 +292,29 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class ApiServer:
-    """Serves at .url. 'asked' are the requests that were not watches, as (method, path, body)."""
+    """Serves at .url, also after end() and start(). .requests are those that were not watches, as
+    (method, path, body)."""
 
     def __init__(self):
         self.objects = Objects()
         self.requests = []
         self.turn = 0          # the watches of an earlier one end
-        self.is_ended = False
         self.pages = {}        # what is left of lists that are asked for in pages
         self.delay = 0         # seconds before each answer to a Binding
         self.refusals = []     # (code, reason, message) for the next Bindings
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.evicted = []      # what was asked for
+        self.refuse_evictions = 0  # so many, at first
+        self.port = 0
+        self.start()
+
+    def start(self):
+        self.is_ended = False
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
         self.server.daemon_threads = True
         self.server.api = self
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
-        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True)
-        self.thread.start()
+        self.port = self.server.server_address[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
 
     def asked(self, method, path, body):
         self.requests.append((method, path, body))
@@ -305,6 +322,13 @@ class ApiServer:
             time.sleep(self.delay)
             if self.refusals:
                 raise Refused(*self.refusals.pop(0))
+
+    def evict(self, body):
+        if self.refuse_evictions:
+            self.refuse_evictions -= 1
+            raise Refused(429, "TooManyRequests", "a budget forbids it")
+        self.evicted.append(body)
+        return body
 
     def end_watches(self, forget=False):
         """All of them; 'forget': what was before is too old by then."""

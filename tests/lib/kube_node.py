@@ -11,7 +11,7 @@ import time
 import uuid
 
 import containers
-from fake_node_api import ApiServer
+from fake_api_server import ApiServer
 from fake_kubelet import Kubelet
 from gpu import LIBRARY, Card, preloadable
 from gpu_cluster import CARD, CUDA, DEVICE
@@ -50,6 +50,7 @@ class KubeNode(World):
                         'unit_mem = 0\nunit_proc = 0\n'
                         + "".join(CARD.format(device=DEVICE % n) for n in range(devices)))
         self.api, self.kubelet = ApiServer(), Kubelet(self.kubelet_folder)
+        self.api.objects.put("nodes", {"metadata": {"name": "n1", "annotations": {}}})
         (self.folder / "token").write_text("secret")
         self.config = self.folder / "k8s.toml"
         self.config.write_text(f"""\
@@ -102,7 +103,6 @@ rescan = "0.2s"
             self.programs.pop(role).wait()
 
     def begin_all(self):
-        self.api.start()
         self.kubelet.start()
         self.start("keep")
         self.start("plugin")
@@ -110,6 +110,19 @@ rescan = "0.2s"
 
     def said(self):
         return (self.folder / "log").read_text()
+
+    @property
+    def annotations(self):
+        return self.api.objects.get("nodes", "n1")["metadata"]["annotations"]
+
+    @property
+    def events(self):
+        return self.api.objects.all("events")
+
+    def reasons(self, pod=None):
+        """Of the Events on a pod, or on the node."""
+        return [event["reason"] for event in self.events
+                if event["involvedObject"]["name"] == (pod or "n1")]
 
     def stop(self):
         """Programs end in order."""
@@ -122,7 +135,7 @@ rescan = "0.2s"
         for process in self.started:
             process.kill()
             process.wait()
-        self.api.stop()
+        self.api.end()
         if hasattr(self.kubelet, "server"):
             self.kubelet.stop()
         super().end()
@@ -171,10 +184,10 @@ class Pod:
             self.show()
 
     def show(self):
-        self.node.api.set(self.object)
+        self.node.api.objects.put("pods", self.object)
 
     def remove(self):
-        self.node.api.remove(self.object)
+        self.node.api.objects.delete("pods", f"default/{self.name}")
         self.node.kubelet.pods.pop(("default", self.name), None)
 
     def cgroup(self, container):

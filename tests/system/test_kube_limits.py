@@ -112,7 +112,6 @@ def test_limits_hold_whoever_is_killed(dying):
 
 def test_it_works_without_keep_and_says_so():
     with KubeNode() as node:
-        node.api.start()
         node.kubelet.start()
         node.start("plugin")
         train = Pod(node, "p", {"train": (4, 50)}).program("train", ASKED)
@@ -133,8 +132,8 @@ def test_a_program_past_its_limit_is_told():
         pod = Pod(node, "p", {"train": (4, 50), "other": (2, 0)})
         cheat = pod.program("train", ASKED, is_limited=False)
         assert line_of(cheat)[0] == "8192" and allocate(cheat, 6000) == 0
-        wait_for(lambda: node.api.reasons("p") == ["AliquotLimitNotActive"], node.said)
-        event = node.api.events[0]
+        wait_for(lambda: node.reasons("p") == ["AliquotLimitNotActive"], node.said)
+        event = node.events[0]
         assert event["involvedObject"]["uid"] == pod.uid and "container train" in event["message"]
         assert "6000" in event["message"] or "MiB" in event["message"]
         # its neighbour of the same pod that keeps to its part is not meant
@@ -143,7 +142,7 @@ def test_a_program_past_its_limit_is_told():
         # a pod that asks for no part of a card is not ours
         free = Pod(node, "free", {"main": (0, 0)}).program("main", ASKED, is_limited=False)
         assert line_of(free)[0] == "8192"
-        assert node.api.reasons("free") == [] and node.api.evicted == []
+        assert node.reasons("free") == [] and node.api.evicted == []
 
 
 def test_one_beside_a_slice_is_told_and_evicted():
@@ -156,7 +155,7 @@ def test_one_beside_a_slice_is_told_and_evicted():
         assert line_of(cheat)[0] == "8192"
         wait_for(lambda: node.api.evicted, node.said)
         assert node.api.evicted[0]["deleteOptions"]["preconditions"]["uid"] == pod.uid
-        assert node.api.reasons("p") == ["AliquotLimitNotActive"]
+        assert node.reasons("p") == ["AliquotLimitNotActive"]
 
 
 @pytest.mark.parametrize("on_violation", ["tell", "evict"])
@@ -169,10 +168,10 @@ def test_a_slice_that_holds_more_than_it_was_given_is_told(on_violation):
         assert line_of(cheat) == ["holds"]
 
         def texts():
-            return [event["message"] for event in node.api.events]
+            return [event["message"] for event in node.events]
         wait_for(lambda: any("more than the 4096 granted" in text for text in texts()), node.said)
-        assert set(node.api.reasons("p")) == {"AliquotOverLimit"}
-        assert all(event["involvedObject"]["uid"] == pod.uid for event in node.api.events)
+        assert set(node.reasons("p")) == {"AliquotOverLimit"}
+        assert all(event["involvedObject"]["uid"] == pod.uid for event in node.events)
         assert all("container train: " in text and str(cheat.pid) in text for text in texts())
         if on_violation == "evict":
             wait_for(lambda: node.api.evicted, node.said)
@@ -231,7 +230,7 @@ def test_known_pods_go_on_while_the_api_server_is_away():
         pod = Pod(node, "p", {"train": (4, 50)})
         train = pod.program("train", ASKED)
         assert line_of(train) == ["4096", "4096"] and allocate(train, 3000) == 0
-        node.api.stop()
+        node.api.end()
         second = pod.program("train", ASKED)
         assert line_of(second) == ["4096", "4096"] and allocate(second, 1500) == OUT_OF_MEMORY
         # and after the plugin was started again meanwhile
@@ -282,14 +281,13 @@ def test_a_plugin_waits_for_the_end_of_the_one_before():
 
 def test_a_plugin_that_cannot_see_processes_says_so():
     with KubeNode() as node:
-        node.api.start()
         node.kubelet.start()
         node.start("plugin", "unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
         pod = Pod(node, "p", {"train": (4, 50)})
         for _ in range(2):
             assert line_of(pod.program("train", ASKED))[0] == "none"
-        wait_for(lambda: node.api.reasons() == ["AliquotLimitNotActive"], node.said)
-        assert "hostPID: true" in node.api.events[0]["message"]
+        wait_for(lambda: node.reasons() == ["AliquotLimitNotActive"], node.said)
+        assert "hostPID: true" in node.events[0]["message"]
 
 
 # ---- metrics ----
@@ -399,7 +397,7 @@ def test_launches_are_counted_and_how_busy_memory_is_is_told(compute):
 
 
 def cards_of(node):
-    return json.loads(node.api.node.get("aliquot/cards", "{}"))
+    return json.loads(node.annotations.get("aliquot/cards", "{}"))
 
 
 @pytest.mark.gate
@@ -522,7 +520,7 @@ def test_the_card_that_the_scheduler_has_named_is_preferred():
         placed(node, "b", 0, 20)
         placed(node, "a", 1, 10)
         third = placed(node, "c", 1, 30, memory=7, compute=0)
-        wait_for(lambda: "aliquot/cards" in node.api.node, node.said)
+        wait_for(lambda: "aliquot/cards" in node.annotations, node.said)
         for first, second in ((MEMORY, COMPUTE), (COMPUTE, MEMORY)):
             size = {MEMORY: 2, COMPUTE: 20}
             named = DEVICE % (1 if first is MEMORY else 0)
@@ -537,4 +535,4 @@ def test_the_card_that_the_scheduler_has_named_is_preferred():
         # what the kubelet did otherwise is the truth, and is told
         node.kubelet.pods[("default", "c")] = {"train": {MEMORY: node.ids(0, 2, 4)}}
         third.show()
-        wait_for(lambda: node.api.reasons("c") == ["AliquotOtherCard"], node.said)
+        wait_for(lambda: node.reasons("c") == ["AliquotOtherCard"], node.said)
