@@ -54,8 +54,8 @@ static inline uint64_t gpu_region_limit(uint32_t device)
            >> AQ_GPU_GRANULE_SHIFT;
 }
 
-/* Launches of GPU kernels, but for those within graphs. Processes of a container are spread over the words of all devices, so that
- * they do not wait for each other's cache line.
+/* Launches of GPU kernels, but for those within graphs. Processes of a container are spread over the
+ * words of all devices, so that they do not wait for each other's cache line.
  */
 static inline void gpu_region_count_launches(unsigned int count)
 {
