@@ -34,6 +34,7 @@ static const struct spec_field spec_fields[] = {
     { "shmem", OPTS, SPEC_AMOUNT, AT(shmem), "config.resource_opts.shmem", 64, true },
     { RESOURCE_OPTS_SPLITTING, OPTS, SPEC_CHOICE, AT(splitting), NULL, 0, true },
     { "preopen_ports", NULL, SPEC_PORTS, AT(ports), "preopen_ports", 1000, true },
+    { "mounts", NULL, SPEC_MOUNTS, AT(mounts), "mounts", FOLDER_MOUNTS_MAX, true },
     { "batch_timeout_usec", NULL, SPEC_NUMBER, AT(batch_timeout_usec), "batch_timeout", 0, true },
     { "agents", SCHEDULING, SPEC_TEXTS, AT(agents), "agent_list", 1000, false },
     { "agents_preferred", SCHEDULING, SPEC_FLAG, AT(agents_preferred), NULL, 0, false },
@@ -108,6 +109,8 @@ static int spec_check_field(const struct session_spec *spec, const struct spec_f
     case SPEC_PAIRS:
         r = spec_check_count(field, at.pairs->count, err);
         return r < 0 ? r : spec_check_variables(at.pairs, err);
+    case SPEC_MOUNTS:
+        return folder_mounts_check(at.mounts, err);
     case SPEC_NUMBER:
         return *at.number >= 0
                    ? 0
@@ -178,6 +181,23 @@ static const char *spec_take_text(struct spec_block *block, const char *text)
     return text ? spec_take(block, text, strlen(text) + 1, 1) : NULL;
 }
 
+static void spec_copy_mounts(struct spec_block *block, const struct folder_mounts *from,
+                             struct folder_mounts *to)
+{
+    to->items = spec_take(block, from->items, from->count * sizeof(*from->items),
+                          alignof(struct folder_mount));
+    for (size_t i = 0; i < from->count; i++) {
+        struct folder_mount mount = from->items[i];
+
+        mount.name = spec_take_text(block, mount.name);
+        mount.host = spec_take_text(block, mount.host);
+        mount.path = spec_take_text(block, mount.path);
+        mount.target = spec_take_text(block, mount.target);
+        if (block->at)
+            to->items[i] = mount;
+    }
+}
+
 /* The member, which is a flat copy, gets its own of what it leads to. */
 static void spec_copy_value(struct spec_block *block, enum spec_kind kind, union spec_place from,
                             union spec_place to)
@@ -215,6 +235,9 @@ static void spec_copy_value(struct spec_block *block, enum spec_kind kind, union
             if (block->at)
                 to.pairs->items[i] = pair;
         }
+        return;
+    case SPEC_MOUNTS:
+        spec_copy_mounts(block, from.mounts, to.mounts);
         return;
     case SPEC_FLAG:
     case SPEC_CHOICE:

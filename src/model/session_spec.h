@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/jsonw.h"
 #include "base/lists.h"
+#include "model/folder_mount.h"
 #include "model/resource_opts.h"
 
 struct json_t;
@@ -32,19 +33,20 @@ struct session_spec {
     const char *tag;
     const char *callback_url;
     struct pair_list environ;
-    const char *shmem;          /* of its memory: a size, or bytes; NULL = unsaid */
-    enum splitting splitting;   /* of devices */
-    struct int_list ports;      /* of the container, to publish beside the image's */
-    struct str_list agents;     /* ids: it goes to one of these only */
-    bool agents_preferred;      /* or rather to one of these, else to any */
-    const char *session_group;  /* of the owner's sessions that keep apart; NULL = none */
-    bool packs;                 /* ... or together */
-    bool group_is_strict;       /* ... or wait */
-    int64_t batch_timeout_usec; /* how long a batch session may run; 0 = no limit */
-    int64_t job_priority;       /* it may preempt preemptible ones with a lower one */
-    bool is_preemptible;        /* it may be preempted */
-    bool is_movable;            /* it may be stopped to start again on another agent */
-    bool waits_for_capacity;    /* it may ask for more than any agent has */
+    const char *shmem;           /* of its memory: a size, or bytes; NULL = unsaid */
+    enum splitting splitting;    /* of devices */
+    struct int_list ports;       /* of the container, to publish beside the image's */
+    struct folder_mounts mounts; /* folders among its files */
+    struct str_list agents;      /* ids: it goes to one of these only */
+    bool agents_preferred;       /* or rather to one of these, else to any */
+    const char *session_group;   /* of the owner's sessions that keep apart; NULL = none */
+    bool packs;                  /* ... or together */
+    bool group_is_strict;        /* ... or wait */
+    int64_t batch_timeout_usec;  /* how long a batch session may run; 0 = no limit */
+    int64_t job_priority;        /* it may preempt preemptible ones with a lower one */
+    bool is_preemptible;         /* it may be preempted */
+    bool is_movable;             /* it may be stopped to start again on another agent */
+    bool waits_for_capacity;     /* it may ask for more than any agent has */
 };
 
 #define SESSION_COMMAND_MAX (64 << 10) /* bytes */

@@ -30,6 +30,8 @@ bool spec_field_is_said(const struct spec_field *field, const void *spec)
         return at.ports->count;
     case SPEC_PAIRS:
         return at.pairs->count;
+    case SPEC_MOUNTS:
+        return at.mounts->count;
     }
     return false;
 }
@@ -80,6 +82,9 @@ void spec_field_write(const struct spec_field *field, const void *spec, struct j
         for (size_t i = 0; i < at.pairs->count; i++)
             jsonw_member_str(w, at.pairs->items[i].key, at.pairs->items[i].value);
         jsonw_object_end(w);
+        return;
+    case SPEC_MOUNTS:
+        folder_mounts_write(at.mounts, w);
         return;
     }
 }
@@ -228,6 +233,8 @@ static int spec_read_value(const struct spec_field *field, const json_t *value, 
         return spec_read_ports(field, value, arena, at.ports, err);
     case SPEC_PAIRS:
         return spec_read_pairs(field, value, arena, at.pairs, err);
+    case SPEC_MOUNTS:
+        return folder_mounts_read(value, arena, at.mounts, err);
     }
     return 0;
 }

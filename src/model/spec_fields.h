@@ -15,6 +15,7 @@ enum spec_kind {
     SPEC_TEXTS,  /* struct str_list */
     SPEC_PORTS,  /* struct int_list */
     SPEC_PAIRS,  /* struct pair_list */
+    SPEC_MOUNTS, /* struct folder_mounts */
 };
 
 struct spec_field {
@@ -37,6 +38,7 @@ union spec_place {
     struct str_list *texts;
     struct int_list *ports;
     struct pair_list *pairs;
+    struct folder_mounts *mounts;
 };
 
 static inline union spec_place spec_place(const void *spec, const struct spec_field *field)

@@ -10,6 +10,11 @@ static struct text_pair variables[] = { { "PATH", "/bin" }, { "scheduling", "\"a
 static int64_t ports[] = { 8080, 9000 };
 static const char *agents[] = { "i-1", "i-2" };
 
+static struct folder_mount mounts[] = {
+    { .name = "data", .host = "local:volume1", .target = "/home/work/data", .is_read_only = true },
+    { .name = "out", .host = "local:volume1", .path = "a/b", .target = "/home/work/data/out" },
+};
+
 static const struct session_spec whole = { .image = "python:3.9",
                                            .architecture = "aarch64",
                                            .command = "echo 'x' && exit 3",
@@ -21,6 +26,7 @@ static const struct session_spec whole = { .image = "python:3.9",
                                            .shmem = "64m",
                                            .splitting = SPLITTING_FORBIDDEN,
                                            .ports = { ports, 2 },
+                                           .mounts = { mounts, 2 },
                                            .agents = { agents, 2 },
                                            .agents_preferred = true,
                                            .session_group = "replicas",
@@ -53,23 +59,34 @@ static void test_written_form(void **state)
 
     (void)state;
     assert_string_equal(
-        all,
-        "{\"image\":\"python:3.9\",\"architecture\":\"aarch64\","
-        "\"command\":\"echo 'x' && exit 3\",\"input\":\"stream\","
-        "\"bootstrap\":\"pip install x\\n\",\"tag\":\"night\","
-        "\"callback_url\":\"https://example.com/\","
-        "\"environ\":{\"PATH\":\"/bin\",\"scheduling\":\"\\\"a\\\":{}\"},"
-        "\"resource_opts\":{\"shmem\":\"64m\",\"allow_fractional_resource_fragmentation\":"
-        "false},\"preopen_ports\":[8080,9000],\"batch_timeout_usec\":90000000,\"scheduling\":{\"agents\":[\"i-1\",\"i-2\"],"
-        "\"agents_preferred\":true,\"group\":\"replicas\",\"packs\":true,"
-        "\"group_strict\":true,\"job_priority\":7,\"preemptible\":true,\"movable\":true,"
-        "\"wait_for_capacity\":true}}");
+        all, "{\"image\":\"python:3.9\",\"architecture\":\"aarch64\","
+             "\"command\":\"echo 'x' && exit 3\",\"input\":\"stream\","
+             "\"bootstrap\":\"pip install x\\n\",\"tag\":\"night\","
+             "\"callback_url\":\"https://example.com/\","
+             "\"environ\":{\"PATH\":\"/bin\",\"scheduling\":\"\\\"a\\\":{}\"},"
+             "\"resource_opts\":{\"shmem\":\"64m\",\"allow_fractional_resource_fragmentation\":"
+             "false},\"preopen_ports\":[8080,9000],"
+             "\"mounts\":[{\"folder\":\"00000000-0000-0000-0000-000000000000\",\"name\":\"data\","
+             "\"host\":\"local:volume1\",\"target\":\"/home/work/data\",\"mode\":\"ro\"},"
+             "{\"folder\":\"00000000-0000-0000-0000-000000000000\",\"name\":\"out\","
+             "\"host\":\"local:volume1\",\"path\":\"a/b\",\"target\":\"/home/work/data/out\","
+             "\"mode\":\"rw\"}],"
+             "\"batch_timeout_usec\":90000000,\"scheduling\":{\"agents\":[\"i-1\",\"i-2\"],"
+             "\"agents_preferred\":true,\"group\":\"replicas\",\"packs\":true,"
+             "\"group_strict\":true,\"job_priority\":7,\"preemptible\":true,\"movable\":true,"
+             "\"wait_for_capacity\":true}}");
     assert_string_equal(
         agent, "{\"image\":\"python:3.9\",\"command\":\"echo 'x' && exit 3\",\"input\":\"stream\","
                "\"bootstrap\":\"pip install x\\n\","
                "\"environ\":{\"PATH\":\"/bin\",\"scheduling\":\"\\\"a\\\":{}\"},"
                "\"resource_opts\":{\"shmem\":\"64m\",\"allow_fractional_resource_fragmentation\":"
-               "false},\"preopen_ports\":[8080,9000],\"batch_timeout_usec\":90000000}");
+               "false},\"preopen_ports\":[8080,9000],"
+               "\"mounts\":[{\"folder\":\"00000000-0000-0000-0000-000000000000\",\"name\":\"data\","
+               "\"host\":\"local:volume1\",\"target\":\"/home/work/data\",\"mode\":\"ro\"},"
+               "{\"folder\":\"00000000-0000-0000-0000-000000000000\",\"name\":\"out\","
+               "\"host\":\"local:volume1\",\"path\":\"a/b\",\"target\":\"/home/work/data/out\","
+               "\"mode\":\"rw\"}],"
+               "\"batch_timeout_usec\":90000000}");
     assert_string_equal(least, "{\"image\":\"sh\"}");
 }
 
