@@ -162,9 +162,10 @@ static int folder_mount_check_target(const struct folder_mount *mount, struct aq
                              mount->name, mount->target);
     reserved = folder_mount_find_reserved(mount->target);
     if (reserved)
-        return aq_fail_field(err, EINVAL, FIELD,
-                             "folder '%.64s' cannot be mounted at '%.200s': %s has its own there",
-                             mount->name, mount->target, reserved);
+        return aq_fail_field(
+            err, EINVAL, FIELD,
+            "folder '%.64s' cannot be mounted at '%.200s': %s is the container's own", mount->name,
+            mount->target, reserved);
     return 0;
 }
 
