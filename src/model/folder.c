@@ -69,6 +69,17 @@ int folder_status_parse(const char *text, enum folder_status *ret)
     return AQ_MIN(i, 0);
 }
 
+const char *folder_status_words(enum folder_status status)
+{
+    static const char *const words[] = {
+        [FOLDER_READY] = "not in the trash",       [FOLDER_PERFORMING] = "being made",
+        [FOLDER_CLONING] = "being cloned to",      [FOLDER_DELETE_PENDING] = "in the trash",
+        [FOLDER_DELETE_ONGOING] = "being removed",
+    };
+
+    return words[status];
+}
+
 bool folder_name_is_valid(const char *name)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";

@@ -40,6 +40,8 @@ const char *folder_usage_name(enum folder_usage usage);
 int folder_usage_parse(const char *text, enum folder_usage *ret);
 const char *folder_status_name(enum folder_status status);
 int folder_status_parse(const char *text, enum folder_status *ret);
+/* What a folder of this status is, in a sentence: "in the trash". */
+const char *folder_status_words(enum folder_status status);
 
 /* A letter or digit, one dot before it at most, then letters, digits, dots, hyphens and
  * underscores; no UUID, and not "invitations", which paths of the API have in its place.

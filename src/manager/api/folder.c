@@ -74,16 +74,11 @@ static int folder_check_state(const struct folder_call *call, struct aq_error *e
         [FOLDER_IF_SETTLED] = 1u << FOLDER_READY | 1u << FOLDER_DELETE_PENDING,
         [FOLDER_IN_ANY_STATE] = ~0u,
     };
-    static const char *const words[] = {
-        [FOLDER_READY] = "not in the trash",       [FOLDER_PERFORMING] = "being made",
-        [FOLDER_CLONING] = "being cloned to",      [FOLDER_DELETE_PENDING] = "in the trash",
-        [FOLDER_DELETE_ONGOING] = "being removed",
-    };
 
     if (allowed[call->states] & 1u << folder->status)
         return 0;
     return aq_fail_kind(err, EBUSY, "vfolder-operation-failed", "the folder '%s' is %s",
-                        folder->name, words[folder->status]);
+                        folder->name, folder_status_words(folder->status));
 }
 
 static int folder_check_right(const struct folder_call *call, struct aq_error *err)
