@@ -109,6 +109,7 @@ struct msg_hello {
     const char *runtime;       /* "process", "crun 1.8.1" ... */
     const char *runtime_notes; /* what is weaker on this node than it could be, a line each */
     const char *plugins; /* JSON list of accelerator plugins: agent/resources/plugins_json.c */
+    const char *volumes; /* JSON list of the hosts of folders that it mounts, ["local:volume1"] */
 };
 
 struct msg_welcome {
@@ -225,6 +226,7 @@ struct msg_heartbeat {
     bool is_draining;
     const char *slots;                 /* as in hello */
     const char *devices;               /* as in hello; NULL = as they were */
+    const char *volumes;               /* as in hello; NULL = as they were */
     const char *plugins;               /* the same */
     struct msg_kernel_status *kernels; /* all that have a directory */
     size_t kernel_count;

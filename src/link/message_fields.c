@@ -58,6 +58,7 @@ static const struct message_field hello_fields[] = {
     MEMBER(msg_hello, runtime, MESSAGE_FIELD_STR),
     MEMBER(msg_hello, runtime_notes, MESSAGE_FIELD_STR),
     MEMBER(msg_hello, plugins, MESSAGE_FIELD_JSON),
+    MEMBER(msg_hello, volumes, MESSAGE_FIELD_JSON),
     FIELDS_END,
 };
 
@@ -128,6 +129,7 @@ static const struct message_field heartbeat_fields[] = {
     MEMBER(msg_heartbeat, is_draining, MESSAGE_FIELD_BOOL),
     MEMBER(msg_heartbeat, slots, MESSAGE_FIELD_JSON),
     MEMBER(msg_heartbeat, devices, MESSAGE_FIELD_JSON),
+    MEMBER(msg_heartbeat, volumes, MESSAGE_FIELD_JSON),
     MEMBER(msg_heartbeat, plugins, MESSAGE_FIELD_JSON),
     LIST(msg_heartbeat, kernels, kernel_statuses),
     FIELDS_END,
