@@ -29,6 +29,8 @@ void cluster_done(struct cluster *c)
     slot_requests_done(c);
     for (size_t i = 1; i < c->model_count; i++)
         free((char *)(uintptr_t)c->models[i]);
+    for (size_t i = 0; i < c->volume_count; i++)
+        free((char *)(uintptr_t)c->volumes[i]);
     for (size_t i = 0; i < c->architecture_count; i++)
         free(c->architectures[i]);
     free(c->architectures);
@@ -86,20 +88,41 @@ void cluster_fill_row(const struct cluster *c, const struct slots *slots, int64_
 
 /* ---- words ---- */
 
-int cluster_model(struct cluster *c, const char *model, uint8_t *ret)
+/* The index of a word among at most 'max', where it is added if it is new. -ENOSPC, -ENOMEM. */
+static int cluster_number_word(const char **words, size_t *count, size_t max, const char *word,
+                               uint8_t *ret)
 {
-    if (!model)
-        model = "";
-    for (size_t i = 0; i < c->model_count; i++)
-        if (strcmp(c->models[i], model) == 0) {
+    for (size_t i = 0; i < *count; i++)
+        if (strcmp(words[i], word) == 0) {
             *ret = (uint8_t)i;
             return 0;
         }
-    if (c->model_count == CLUSTER_MODELS_MAX)
+    if (*count == max)
         return -ENOSPC;
-    if (!(c->models[c->model_count] = strdup(model)))
+    if (!(words[*count] = strdup(word)))
         return -ENOMEM;
-    *ret = (uint8_t)c->model_count++;
+    *ret = (uint8_t)(*count)++;
+    return 0;
+}
+
+int cluster_model(struct cluster *c, const char *model, uint8_t *ret)
+{
+    return cluster_number_word(c->models, &c->model_count, CLUSTER_MODELS_MAX, model ? model : "",
+                               ret);
+}
+
+int cluster_volumes(struct cluster *c, const char *const *volumes, size_t count, uint64_t *ret)
+{
+    *ret = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint8_t volume;
+        int r = cluster_number_word(c->volumes, &c->volume_count, CLUSTER_VOLUMES_MAX - 1,
+                                    volumes[i], &volume);
+
+        if (r == -ENOMEM)
+            return r;
+        *ret |= UINT64_C(1) << (r == 0 ? volume : CLUSTER_VOLUMES_MAX - 1);
+    }
     return 0;
 }
 
@@ -176,8 +199,10 @@ static int cluster_read_agent(struct cluster *c, const struct sched_agent *agent
     ret->devices = calloc(agent->device_count + 1, sizeof(*ret->devices));
     ret->id = strdup(agent->id);
     if (!ret->free || !ret->capacity || !ret->devices || !ret->id
-        || cluster_architecture(c, agent->architecture, &ret->architecture) < 0)
+        || cluster_architecture(c, agent->architecture, &ret->architecture) < 0
+        || cluster_volumes(c, agent->volumes, agent->volume_count, &ret->volumes) < 0)
         return aq_fail_oom(err);
+    ret->volumes &= ~CLUSTER_VOLUME_UNKNOWN;
     cluster_fill_row(c, agent->free, SCHED_ABSENT, ret->free);
     cluster_fill_row(c, agent->capacity ? agent->capacity : agent->free, 0, ret->capacity);
     ret->is_capacity_known = agent->capacity != NULL;
@@ -273,7 +298,8 @@ bool cluster_matches(const struct cluster *c, const struct slot_request *req, ui
 {
     uint16_t architecture = c->nodes[node].architecture;
 
-    return !req->architecture || !architecture || architecture == req->architecture;
+    return (!req->architecture || !architecture || architecture == req->architecture)
+           && !(req->volumes & ~c->nodes[node].volumes);
 }
 
 /* ---- holding ---- */

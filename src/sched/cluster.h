@@ -30,6 +30,7 @@
 #define CLUSTER_NONE UINT32_MAX
 #define CLUSTER_MODELS_MAX 64
 #define CLUSTER_QUANTA_MAX 64
+#define CLUSTER_VOLUMES_MAX 64
 
 struct cluster_device {
     int64_t free, capacity;
@@ -45,6 +46,7 @@ struct node_state {
     uint32_t generation; /* differs from any other's that had or will have this index */
     uint16_t architecture;
     uint16_t device_count;
+    uint64_t volumes;  /* bits of those that it mounts */
     uint32_t *members; /* node indexes, by id */
     uint32_t member_count, member_cap;
     int64_t *free;                  /* cluster.width amounts, then the devices */
@@ -56,6 +58,7 @@ struct cluster_node {
     uint32_t state;
     uint16_t architecture;
     uint16_t device_count;
+    uint64_t volumes;
     bool is_capacity_known; /* 'capacity' is what it offers */
     int64_t *free, *capacity;
     struct cluster_device *devices; /* as the agent listed them */
@@ -80,6 +83,7 @@ struct slot_request {
     bool may_split;        /* any division will do, if the one above finds no room */
     bool *named;           /* per column: the request names it, be it 0 */
     uint64_t models;       /* bits of accepted models */
+    uint64_t volumes;      /* bits of those that the agent has to mount */
     int64_t *amounts;      /* per column, kernels included */
     uint16_t *order;       /* columns as selectors compare them */
     uint16_t order_count;
@@ -118,6 +122,8 @@ struct cluster {
     struct map requests_by_key;
     const char *models[CLUSTER_MODELS_MAX]; /* owned; [0] = "" */
     size_t model_count;
+    const char *volumes[CLUSTER_VOLUMES_MAX]; /* owned */
+    size_t volume_count;
     int64_t quanta[CLUSTER_QUANTA_MAX]; /* [0] = 0 */
     size_t quantum_count;
     char **architectures; /* [0] = "" */
@@ -143,12 +149,20 @@ uint32_t cluster_find_agent(const struct cluster *c, const char *id);
 
 /* ---- requests ---- */
 
+/* Bits of volumes. Those that there is place for no more are all CLUSTER_VOLUME_UNKNOWN, which no
+ * agent has. -ENOMEM.
+ */
+#define CLUSTER_VOLUME_UNKNOWN (UINT64_C(1) << (CLUSTER_VOLUMES_MAX - 1))
+int cluster_volumes(struct cluster *c, const char *const *volumes, size_t count, uint64_t *ret);
+
 struct slot_request_spec {
     const struct slots *const *kernels;
     size_t kernel_count; /* that go to one agent together */
     const char *architecture;
     const char *const *models; /* NULL = any */
     size_t model_count;
+    const char *const *volumes;
+    size_t volume_count;
     bool may_split;
 };
 /* The one request that asks for this, with a user more. NULL if memory is short. */
@@ -180,7 +194,7 @@ static inline const int64_t *cluster_free(const struct cluster *c, size_t column
 }
 /* The column that rules out most agents. */
 size_t cluster_lead_column(const struct cluster *c, const struct slot_request *req);
-/* Is the agent of the architecture asked for? */
+/* Is the agent of the architecture asked for, and mounts it the volumes? */
 bool cluster_matches(const struct cluster *c, const struct slot_request *req, uint32_t node);
 
 /* Devices that 'req' would take of a state, in its order: indexes and amounts

@@ -298,6 +298,39 @@ static void explain_limits(struct explanation *e, size_t i)
         }
 }
 
+/* Agents that mount these volumes, whatever else they are. */
+static bool explain_is_mounted(const struct explanation *e, uint64_t volumes)
+{
+    const struct cluster *c = &e->s->cluster;
+
+    for (uint32_t n = 0; n < c->node_count; n++)
+        if (c->nodes[n].id && !(volumes & ~c->nodes[n].volumes))
+            return true;
+    return false;
+}
+
+/* Which hosts of its folders stand in the way. */
+static void explain_volumes(struct explanation *e, const struct slot_request *req)
+{
+    const struct sched_session *s = e->session;
+    bool is_found = true;
+
+    for (size_t i = 0; i < s->volume_count; i++) {
+        uint64_t volume;
+
+        if (cluster_volumes(&e->s->cluster, &s->volumes[i], 1, &volume) < 0
+            || explain_is_mounted(e, volume))
+            continue;
+        strbuf_addf(&e->text, "\n  - no agent mounts %s", s->volumes[i]);
+        is_found = false;
+    }
+    if (is_found && !explain_is_mounted(e, req->volumes)) {
+        for (size_t i = 0; i < s->volume_count; i++)
+            strbuf_addf(&e->text, "%s%s", i ? ", " : "\n  - no agent mounts all of ",
+                        s->volumes[i]);
+    }
+}
+
 /* One requirement that found no agent. */
 static void explain_requirement(struct explanation *e, size_t i)
 {
@@ -309,10 +342,12 @@ static void explain_requirement(struct explanation *e, size_t i)
                 req->kernels, e->session->architecture ? e->session->architecture : "any");
     explain_add_amounts(e, req->amounts);
     strbuf_addf(&e->text, "): no agents passed the '%s' filter",
-                nearest != CLUSTER_NONE               ? "resource"
-                : !entry_has_agent(e->s, e->entry, i) ? "architecture"
-                : e->constraints->designated_count    ? "designated"
-                                                      : "session group");
+                nearest != CLUSTER_NONE                ? "resource"
+                : !explain_is_mounted(e, req->volumes) ? "volume"
+                : !entry_has_agent(e->s, e->entry, i)  ? "architecture"
+                : e->constraints->designated_count     ? "designated"
+                                                       : "session group");
+    explain_volumes(e, req);
     explain_limits(e, i);
     jsonw_object_begin(e->json);
     explain_write_amounts(e, "slots", req->amounts);

@@ -360,6 +360,7 @@ bool fit_check_state(const struct cluster *c, const struct slot_request *req,
                      const struct node_state *s)
 {
     return (!req->architecture || !s->architecture || req->architecture == s->architecture)
+           && !(req->volumes & ~s->volumes)
            && fit_check_row(c, req, s->free, s->devices, s->device_count);
 }
 

@@ -64,7 +64,7 @@ static uint64_t node_state_hash_words(uint64_t hash, const void *bytes, size_t s
 static bool node_state_equals(const struct cluster *c, const struct node_state *s,
                               const struct cluster_node *n, uint64_t hash)
 {
-    return s->hash == hash && s->architecture == n->architecture
+    return s->hash == hash && s->architecture == n->architecture && s->volumes == n->volumes
            && s->device_count == n->device_count
            && memcmp(s->free, n->free, c->width * sizeof(*n->free)) == 0
            && memcmp(s->devices, c->scratch, n->device_count * sizeof(*c->scratch)) == 0;
@@ -172,6 +172,7 @@ static int state_new(struct cluster *c, const struct cluster_node *n, uint64_t h
     s->hash = hash;
     s->generation = c->next_generation++;
     s->architecture = n->architecture;
+    s->volumes = n->volumes;
     s->device_count = n->device_count;
     node_state_table_set(c, *ret, n->free);
     return 0;
@@ -221,8 +222,8 @@ static int node_state_add_member(struct cluster *c, struct node_state *s, const 
 int node_state_enter(struct cluster *c, const struct cluster_node *n, uint32_t node, uint32_t *ret)
 {
     struct {
-        uint64_t architecture, devices;
-    } head = { n->architecture, n->device_count };
+        uint64_t architecture, devices, volumes;
+    } head = { n->architecture, n->device_count, n->volumes };
     uint64_t hash = node_state_hash_words(0, &head, sizeof(head));
     uint32_t state = CLUSTER_NONE;
     bool is_new;

@@ -45,6 +45,8 @@ struct sched_agent {
     uint32_t kernels, kernels_max;      /* kernels_max 0 = no limit */
     const struct sched_device *devices; /* of slots in 'free'; none: only sums count */
     size_t device_count;
+    const char *const *volumes; /* hosts of folders that it mounts */
+    size_t volume_count;
     bool is_closed; /* takes nothing more: drained, or not heard of */
 };
 
@@ -90,8 +92,10 @@ struct sched_session {
     int64_t row; /* creation order, unique */
     enum session_type type;
     int priority;
-    int64_t starts_usec;                /* 0 = at once */
-    const char *architecture;           /* NULL = any */
+    int64_t starts_usec;        /* 0 = at once */
+    const char *architecture;   /* NULL = any */
+    const char *const *volumes; /* hosts of folders that its agents have to mount */
+    size_t volume_count;
     bool single_node;                   /* all kernels to one agent */
     const struct slots *const *kernels; /* what each requests, by rank */
     size_t kernel_count;
@@ -193,7 +197,7 @@ struct sched_snapshot {
 enum sched_verdict {
     SCHED_PLACED,
     SCHED_NO_ROOM,     /* fits on no agent now; holds up what is behind it */
-    SCHED_NO_AGENT,    /* there is no agent (of its architecture) */
+    SCHED_NO_AGENT,    /* there is no agent (of its architecture, with its folders) */
     SCHED_NO_CAPACITY, /* fits on no agent that takes sessions, even if it were empty */
     SCHED_TOO_EARLY,   /* before starts_usec */
     SCHED_DEPENDENCY,  /* waits for another session's success */

@@ -153,6 +153,8 @@ static int entry_fill_requests(struct sched *s, const struct sched_session *sess
     struct slot_request_spec spec = { .architecture = session->architecture,
                                       .models = session->models,
                                       .model_count = session->model_count,
+                                      .volumes = session->volumes,
+                                      .volume_count = session->volume_count,
                                       .may_split = session->may_split };
     uint32_t count = session->single_node ? 1 : (uint32_t)session->kernel_count;
 

@@ -101,6 +101,8 @@ static int slot_request_read_spec(struct cluster *c, struct slot_request *req,
     uint8_t model;
     int r = cluster_architecture(c, spec->architecture, &req->architecture);
 
+    if (r == 0)
+        r = cluster_volumes(c, spec->volumes, spec->volume_count, &req->volumes);
     for (size_t k = 0; k < spec->kernel_count; k++)
         slot_request_add_kernel(c, req, spec->kernels[k]);
     for (size_t i = 0; i < spec->model_count && r == 0; i++) {
@@ -120,12 +122,13 @@ static int slot_request_read_spec(struct cluster *c, struct slot_request *req,
 static bool slot_request_make_key(struct cluster *c, const struct slot_request *req)
 {
     struct {
-        uint64_t models;
+        uint64_t models, volumes;
         const char *unknown;
         uint32_t kernels;
         uint16_t architecture;
         uint16_t may_split;
-    } head = { req->models, req->unknown, req->kernels, req->architecture, req->may_split };
+    } head = { req->models,  req->volumes,      req->unknown,
+               req->kernels, req->architecture, req->may_split };
 
     strbuf_clear(&c->key);
     strbuf_add(&c->key, &head, sizeof(head));

@@ -5,9 +5,11 @@
  */
 #include "testing.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "sched/cluster.h"
 #include "sched/sched.h"
 
 #define AGENTS_MAX 8
@@ -612,6 +614,8 @@ static void test_mixed_nodes(void **state)
 
 /* ---- explanations ---- */
 
+static const char *const hosts[] = { "nas:a", "nas:b" };
+
 static void assert_explained(const char *const *texts, const char *kind)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
@@ -630,6 +634,57 @@ static void assert_explained(const char *const *texts, const char *kind)
 }
 
 #define EXPLAINED(kind, ...) assert_explained((const char *const[]){ __VA_ARGS__, NULL }, kind)
+
+static void mounted(struct sched_agent *agent, const char *const *volumes, size_t count)
+{
+    agent->volumes = volumes;
+    agent->volume_count = count;
+}
+
+static void mounts(struct sched_session *session, const char *const *volumes, size_t count)
+{
+    session->volumes = volumes;
+    session->volume_count = count;
+}
+
+/* Only agents with all of a session's hosts are considered, however good others are. */
+static void test_volumes(void **state)
+{
+    (void)state;
+    begin(&sched_concentrated);
+    (void)agent("none", "cpu=1 mem=1");
+    mounted(agent("one", "cpu=2 mem=2"), hosts, 1);
+    mounted(agent("both", "cpu=8 mem=8"), hosts, 2);
+    mounts(session("cpu=1 mem=1"), hosts, 2);
+    mounts(session("cpu=1 mem=1"), hosts, 1);
+    (void)session("cpu=1 mem=1");
+    run();
+    assert_string_equal(place_of(0), "both");
+    assert_string_equal(place_of(1), "one");
+    assert_string_equal(place_of(2), "none");
+    end();
+}
+
+/* More hosts than there are bits for: the rest is on no agent. */
+static void test_many_volumes(void **state)
+{
+    static char names[70][16];
+    static const char *many[AQ_COUNT(names)];
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(names); i++) {
+        (void)snprintf(names[i], sizeof(names[i]), "nas:%zu", i);
+        many[i] = names[i];
+    }
+    begin(&sched_concentrated);
+    mounted(agent("x", "cpu=8"), many, AQ_COUNT(many));
+    mounts(session("cpu=1"), many, CLUSTER_VOLUMES_MAX - 1);
+    mounts(session("cpu=1"), many + AQ_COUNT(many) - 1, 1);
+    run();
+    assert_string_equal(place_of(0), "x");
+    assert_string_equal(place_of(1), "");
+    end();
+}
 
 static void test_explanations(void **state)
 {
@@ -654,6 +709,19 @@ static void test_explanations(void **state)
     (void)agent("x", "cpu=8");
     session("cpu=1")->architecture = "aarch64";
     EXPLAINED("no-agent", "arch=aarch64", "no agents passed the 'architecture' filter");
+    end();
+
+    begin(&sched_concentrated);
+    (void)agent("x", "cpu=8");
+    mounts(session("cpu=1"), hosts, 1);
+    EXPLAINED("no-agent", "no agents passed the 'volume' filter", "- no agent mounts nas:a");
+    end();
+
+    begin(&sched_concentrated); /* each is mounted, but not both */
+    mounted(agent("x", "cpu=8"), hosts, 1);
+    mounted(agent("y", "cpu=8"), hosts + 1, 1);
+    mounts(session("cpu=1"), hosts, 2);
+    EXPLAINED("no-agent", "'volume' filter", "- no agent mounts all of nas:a, nas:b");
     end();
 
     begin(&sched_concentrated);
@@ -764,6 +832,7 @@ int main(void)
         cmocka_unit_test(test_limits),      cmocka_unit_test(test_limits_within_a_pass),
         cmocka_unit_test(test_clusters),    cmocka_unit_test(test_failed_agent),
         cmocka_unit_test(test_mixed_nodes), cmocka_unit_test(test_explanations),
+        cmocka_unit_test(test_volumes),     cmocka_unit_test(test_many_volumes),
         cmocka_unit_test(test_names),       cmocka_unit_test(test_random),
     };
 
