@@ -28,8 +28,9 @@ enum folder_scope {
                         superadmins all */
     FOLDERS_USABLE,  /* own, of projects, shared */
     FOLDERS_OWN,
-    FOLDERS_INVITED, /* shared ones of other users */
-    FOLDERS_PROJECT, /* of projects that the viewer is in */
+    FOLDERS_INVITED,   /* shared ones of other users */
+    FOLDERS_PROJECT,   /* of projects that the viewer is in */
+    FOLDERS_AUTOMATIC, /* own and of projects, whose names begin with a dot */
 };
 
 struct folder_list {

@@ -150,6 +150,10 @@ static struct folder_condition folder_condition_of(const struct folder_list *lis
         return (struct folder_condition){ FOLDER_OF_GUEST, 1 };
     if (list->scope == FOLDERS_PROJECT)
         return (struct folder_condition){ FOLDER_OF_MEMBER, 1 };
+    if (list->scope == FOLDERS_AUTOMATIC)
+        return (struct folder_condition){ "f.name LIKE '.%' AND (f.user_id = ? OR " FOLDER_OF_MEMBER
+                                          ")",
+                                          2 };
     if (list->scope == FOLDERS_VISIBLE && list->who.is_superadmin)
         return (struct folder_condition){ "1 = 1", 0 };
     if (list->scope == FOLDERS_VISIBLE && list->who.admin_of)
