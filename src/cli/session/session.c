@@ -40,6 +40,7 @@ const struct column session_columns[] = {
     { "last_access", "LAST-ACCESS", COLUMN_TIME, COLUMN_IS_EXTRA },
     { "reason", "REASON", COLUMN_TEXT, COLUMN_MAY_SHRINK },
     { "text", "TEXT", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED | COLUMN_IS_LONG },
+    { "mounts", "MOUNTS", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED | COLUMN_IS_LONG },
     { "app_traffic", "APP-TRAFFIC", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
     { "kernels", "KERNELS", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED | COLUMN_IS_LONG },
     COLUMN_END,
@@ -54,6 +55,16 @@ static const struct column kernel_columns[] = {
     { "requested_slots", "RESOURCES", COLUMN_SLOTS, 0 },
     { "ports", "PORTS", COLUMN_TEXT, COLUMN_MAY_SHRINK },
     { "reason", "REASON", COLUMN_TEXT, COLUMN_MAY_SHRINK },
+    COLUMN_END,
+};
+
+static const struct column mount_columns[] = {
+    { "name", "FOLDER", COLUMN_TEXT, COLUMN_IS_NAME },
+    { "path", "PATH", COLUMN_TEXT, COLUMN_MAY_SHRINK },
+    { "target", "MOUNTED-AT", COLUMN_TEXT, 0 },
+    { "mode", "MODE", COLUMN_TEXT, 0 },
+    { "host", "HOST", COLUMN_TEXT, 0 },
+    { "folder", "ID", COLUMN_TEXT, COLUMN_IS_EXTRA },
     COLUMN_END,
 };
 
@@ -343,10 +354,11 @@ static void session_write_devices(const json_t *kernels, struct strbuf *out)
     }
 }
 
-/* Machine formats carry the kernels as a member, users get a table. */
-static int session_print_kernels(struct cli *cli, const json_t *session, struct aq_error *err)
+/* Machine formats carry kernels and mounts as members, users get tables. */
+static int session_print_parts(struct cli *cli, const json_t *session, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    const json_t *mounts = json_object_get(session, "mounts");
     struct output plain = cli->output;
     int r;
 
@@ -355,6 +367,10 @@ static int session_print_kernels(struct cli *cli, const json_t *session, struct 
     strbuf_addc(&out, '\n');
     plain.sort = NULL;
     r = output_list(&plain, kernel_columns, json_object_get(session, "kernels"), &out, err);
+    if (r == 0 && json_array_size(mounts)) {
+        strbuf_addc(&out, '\n');
+        r = output_list(&plain, mount_columns, mounts, &out, err);
+    }
     session_write_devices(json_object_get(session, "kernels"), &out);
     session_write_violations(json_object_get(session, "kernels"), &out);
     return r < 0 ? r : cli_print(&out, err);
@@ -376,7 +392,7 @@ static int session_info(struct cli *cli, void *data, int argc, char **argv, stru
         if (r == 0)
             r = session_print_text(cli, session, err);
         if (r == 0)
-            r = session_print_kernels(cli, session, err);
+            r = session_print_parts(cli, session, err);
         if (r == 0)
             r = session_apps_print(cli, session, err);
         if (r == 0)

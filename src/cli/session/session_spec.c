@@ -272,6 +272,52 @@ static int spec_add_ports(const struct cli_list *ports, json_t *config, struct a
     return json_object_set_new(config, "preopen_ports", list) < 0 ? aq_fail_oom(err) : 0;
 }
 
+/* "FOLDER[/PATH][:TARGET][:ro]" of each; the manager knows folders. */
+static int spec_add_mount(const char *text, json_t *names, json_t *targets, json_t *options,
+                          struct aq_error *err)
+{
+    size_t len = strcspn(text, ":");
+    AQ_CLEANUP(aq_freep) char *folder = strndup(text, len);
+    const char *target = text[len] ? text + len + 1 : "", *mode = strrchr(target, ':');
+    size_t target_len = mode ? (size_t)(mode - target) : strlen(target);
+
+    mode = mode ? mode + 1 : target;
+    if (strcmp(mode, "ro") != 0 && strcmp(mode, "rw") != 0)
+        mode = NULL;
+    else if (mode == target)
+        target_len = 0;
+    if (!folder)
+        return aq_fail_oom(err);
+    if (len == 0 || memchr(target, ':', target_len) || (!mode && strchr(target, ':'))
+        || (!mode && text[len] && !*target))
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "--mount takes FOLDER, FOLDER:TARGET, FOLDER:ro or FOLDER:TARGET:ro, "
+                            "not '%.60s'",
+                            text);
+    if (json_array_append_new(names, json_string(folder)) < 0
+        || (target_len
+            && json_object_set_new(targets, folder, json_stringn(target, target_len)) < 0)
+        || (mode
+            && json_object_set_new(options, folder, json_pack("{s:s}", "permission", mode)) < 0))
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "--mount %.60s is not UTF-8", text);
+    return 0;
+}
+
+static int spec_set_mounts(const struct spec_opts *spec, json_t *config, struct aq_error *err)
+{
+    json_t *names = json_array(), *targets = json_object(), *options = json_object();
+    int r = 0;
+
+    if ((json_object_set_new(config, "mounts", names)
+         | json_object_set_new(config, "mount_map", targets)
+         | json_object_set_new(config, "mount_options", options))
+        < 0)
+        return aq_fail_oom(err);
+    for (size_t i = 0; r == 0 && i < spec->mounts.count; i++)
+        r = spec_add_mount(spec->mounts.items[i], names, targets, options, err);
+    return r;
+}
+
 static int spec_make_config(const struct cli *cli, const struct spec_opts *spec, unsigned index,
                             json_t *body, struct aq_error *err)
 {
@@ -296,12 +342,15 @@ static int spec_make_config(const struct cli *cli, const struct spec_opts *spec,
          | (spec->agents.count
                 ? json_object_set_new(config, "agent_list", spec_list_to_json(&spec->agents))
                 : 0)
+         | (spec->no_auto_mount ? json_object_set_new(config, "auto_mount", json_false()) : 0)
          | spec_set_str(config, "agent_selection_policy", spec->prefer_agents ? "preferred" : NULL)
          | json_object_set_new(body, "config", config))
         < 0)
         return aq_fail_oom(err);
     if (r == 0 && spec->resource_opts.count)
         r = spec_set_resource_opts(&spec->resource_opts, config, err);
+    if (r == 0 && spec->mounts.count)
+        r = spec_set_mounts(spec, config, err);
     return r == 0 && spec->ports.count ? spec_add_ports(&spec->ports, config, err) : r;
 }
 

@@ -8,11 +8,11 @@
 struct spec_opts {
     struct cli_list resources, resource_opts, environ, after;
     const char *name, *image, *group, *resource_group, *starts_at, *tag, *callback_url;
-    struct cli_list agents, ports;
+    struct cli_list agents, ports, mounts;
     const char *spread, *pack;
     const char *input;    /* "stream" or "terminal"; NULL = none; no option says it */
     unsigned array_count; /* how many are created alike; 0 = it is alone; no option says it */
-    bool prefer_agents, group_strict, is_preemptible, is_movable, waits_for_capacity;
+    bool prefer_agents, group_strict, is_preemptible, is_movable, waits_for_capacity, no_auto_mount;
     struct cli_int priority, job_priority, timeout, cluster_size;
 };
 
@@ -27,6 +27,10 @@ struct spec_opts {
       "shmem=1g, allow_fractional_resource_fragmentation=yes; repeatable" },                       \
     { 'e', "env", CLI_LIST, offsetof(type, spec.environ), "NAME[=VALUE]",                          \
       "environment variable; without value: as it is here" },                                      \
+    { 'v', "mount", CLI_LIST, offsetof(type, spec.mounts), "FOLDER[/PATH][:TARGET][:ro]",          \
+      "a folder among its files, at /home/work/FOLDER by default; repeatable" },                   \
+    { 0, "no-auto-mount", CLI_FLAG, offsetof(type, spec.no_auto_mount), NULL,                      \
+      "without the folders whose names begin with a dot" },                                        \
     { name_letter, "name", CLI_STR, offsetof(type, spec.name), "NAME", "name of the session" },    \
     { 0, "image", CLI_STR, offsetof(type, spec.image), "IMAGE", "what it runs in" },               \
     { 'g', "group", CLI_STR, offsetof(type, spec.group), "PROJECT", "project it belongs to" },     \

@@ -181,6 +181,51 @@ static void test_environ(void **state)
     assert_int_equal(unsetenv("SPEC_TEST"), 0);
 }
 
+static void test_mounts(void **state)
+{
+    static const struct {
+        const char *mount, *names, *targets, *options; /* JSON; NULL = refused */
+    } rows[] = {
+        { "data", "[\"data\"]", "{}", "{}" },
+        { "data/a/b", "[\"data/a/b\"]", "{}", "{}" },
+        { "data:ro", "[\"data\"]", "{}", "{\"data\": {\"permission\": \"ro\"}}" },
+        { "data:/srv/x", "[\"data\"]", "{\"data\": \"/srv/x\"}", "{}" },
+        { "data:x:rw", "[\"data\"]", "{\"data\": \"x\"}", "{\"data\": {\"permission\": \"rw\"}}" },
+        { "", NULL, NULL, NULL },
+        { ":x", NULL, NULL, NULL },
+        { "data:", NULL, NULL, NULL },
+        { "data:x:wd", NULL, NULL, NULL },
+        { "data:a:b:ro", NULL, NULL, NULL },
+        { "\xff", NULL, NULL, NULL },
+    };
+    static const char *const members[] = { "mounts", "mount_map", "mount_options" };
+    char line[] = "true", *argv[] = { line, NULL };
+    struct cli cli = { .verb = NULL };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        const char *wanted[] = { rows[i].names, rows[i].targets, rows[i].options };
+        const char *mount = rows[i].mount;
+        const struct spec_opts spec = { .name = "job", .mounts = { &mount, 1, 1 } };
+        json_auto_t *body = NULL;
+        struct aq_error err = { 0 };
+        int r = spec_to_json(&cli, &spec, true, 1, argv, 0, &body, &err);
+
+        if (!rows[i].names) {
+            assert_row(r == -EINVAL && strcmp(err.kind, CLI_KIND_USAGE) == 0, "%zu", i);
+            continue;
+        }
+        assert_row(r == 0, "%zu: %s", i, err.text);
+        for (size_t k = 0; k < AQ_COUNT(members); k++) {
+            json_auto_t *want = json_loads(wanted[k], 0, NULL);
+
+            assert_row(
+                json_equal(json_object_get(json_object_get(body, "config"), members[k]), want),
+                "%s: %s", mount, members[k]);
+        }
+    }
+}
+
 /* Each of several has its index, which a variable of the user's replaces. */
 static void test_array(void **state)
 {
@@ -329,11 +374,11 @@ static void test_options(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_resources), cmocka_unit_test(test_quoting),
-        cmocka_unit_test(test_names),     cmocka_unit_test(test_request),
-        cmocka_unit_test(test_array),     cmocka_unit_test(test_people_body),
-        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_options),
-        cmocka_unit_test(test_environ),
+        cmocka_unit_test(test_resources),   cmocka_unit_test(test_quoting),
+        cmocka_unit_test(test_names),       cmocka_unit_test(test_request),
+        cmocka_unit_test(test_mounts),      cmocka_unit_test(test_array),
+        cmocka_unit_test(test_people_body), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_options),     cmocka_unit_test(test_environ),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
