@@ -223,6 +223,36 @@ def test_permissions_of_hosts(admin, version):
         assert "mount-in-session" in admin.does("admin", "permission", "list")
 
 
+def mounted(cluster, name):
+    """What the session mounts, which is ended: it waits, as there is no agent."""
+    client = cluster.client(USER)
+    shown = client.get(f"/aliquot/v1/sessions/{name}").json
+    assert client.delete(f"/session/{name}").status in (200, 204)
+    return {(row["name"], row.get("path"), row["target"], row["mode"]) for row in shown["mounts"]}
+
+
+@pytest.mark.backendai("session create")
+def test_folders_in_sessions(cluster, user, version):
+    create = ("session", "create", "--enqueue-only", "-r", "cpu=1", "-r", "mem=64m")
+    name = f"mounts-{version[:2]}"
+    for folder in ("in", "out", ".conf"):
+        user.does("vfolder", "create", folder, HOST)
+    user.does(*create, "-t", name, "-v", "in", "-m", "out=results", "process")
+    assert mounted(cluster, name) == {("in", None, "/home/work/in", "rw"),
+                                      ("out", None, "/home/work/results", "rw"),
+                                      (".conf", None, "/home/work/.conf", "rw")}
+    user.does(*create, "-t", name, "-v", "in:/srv/in", "--mount", "out/a/b", "process")
+    assert mounted(cluster, name) == {("in", None, "/srv/in", "rw"),
+                                      ("out", "a/b", "/home/work/out", "rw"),
+                                      (".conf", None, "/home/work/.conf", "rw")}
+    assert "there is no folder 'none'" in user.fails(*create, "-t", name, "-v", "none", "process")
+    assert "container's own" in user.fails(*create, "-t", name, "-v", "in:/etc", "process")
+    if version in NEWEST:
+        user.does(*create, "-t", name, "--mount",
+                  "type=bind,source=in,target=/srv/in,permission=ro", "process")
+        assert ("in", None, "/srv/in", "ro") in mounted(cluster, name)
+
+
 def test_what_the_client_cannot(user):
     user.does("vfolder", "create", "whole", HOST)
     assert "NotImplementedError" in user.fails("vfolder", "cp", "a", "whole:a")

@@ -50,8 +50,9 @@ struct folder_call {
     int status; /* of the usual answer without a body; 0 = 204 */
 
     struct folder folder;
-    struct folder_limits limits; /* of its owner */
-    void *result;                /* of 'run' */
+    struct folder_limits limits;          /* of its owner */
+    const struct folder_mounted *mounted; /* folder_change.c: what sessions mount */
+    void *result;                         /* of 'run' */
     int count;
 };
 

@@ -90,8 +90,11 @@ static int folder_read_options(struct folder *folder, const char *usage, const c
                       : 0;
 }
 
-static int folder_check_new_name(const char *field, const char *name, struct aq_error *err)
+/* It may be one that sessions mount unasked. */
+static int folder_check_new_name(struct api *api, const char *field, const char *name,
+                                 struct aq_error *err)
 {
+    api->has_automatic_folders |= name[0] == '.';
     if (folder_name_is_valid(name))
         return 0;
     return api_fail_param(err, field,
@@ -211,7 +214,7 @@ static int folder_create_fill(struct folder_call *call, struct aq_error *err)
     folder->status = FOLDER_PERFORMING;
     folder->creator = call->email;
     folder->created_usec = clock_realtime_usec();
-    if ((r = folder_check_new_name("name", params->name, err)) < 0
+    if ((r = folder_check_new_name(call->api, "name", params->name, err)) < 0
         || (r = folder_read_options(folder, params->usage, params->permission, err)) < 0
         || (r = slot_amount_parse(params->quota, strlen(params->quota), SLOT_BYTES, false, "quota",
                                   &folder->bytes_max, err))
@@ -281,7 +284,7 @@ static void folder_on_rename(struct request *req, void *data)
 
     if (!call)
         return;
-    if (folder_check_new_name("new_name", *(const char **)call->params, &err) < 0) {
+    if (folder_check_new_name(call->api, "new_name", *(const char **)call->params, &err) < 0) {
         folder_call_fail(call, &err);
         return;
     }
@@ -389,6 +392,54 @@ static void folder_on_give(struct request *req, void *data)
 
 /* ---- the trash ---- */
 
+/* A folder, and a session that mounts it. */
+struct folder_mounted {
+    struct uuid folder;
+    char session[SESSION_NAME_MAX + 1];
+};
+
+/* One that waits starts without the folder's files: it looks at them again before. */
+static const struct folder_mounts *folder_mounts_of(const struct session *s)
+{
+    static const struct folder_mounts none;
+
+    return s->spec && s->status != SESSION_PENDING && !session_is_terminal(s->status)
+               ? &s->spec->mounts
+               : &none;
+}
+
+/* What sessions mount now, for 'run' on another thread. NULL if memory is short. */
+static const struct folder_mounted *folder_list_mounted(const struct folder_call *call)
+{
+    const struct core *core = call->api->core;
+    struct folder_mounted *ret;
+    size_t count = 0;
+
+    for (const struct session *s = NULL; (s = core_next_session(core, s));)
+        count += folder_mounts_of(s)->count;
+    ret = arena_array(request_get_arena(call->req), count + 1, sizeof(*ret));
+    if (!ret)
+        return NULL;
+    count = 0;
+    for (const struct session *s = NULL; (s = core_next_session(core, s));)
+        for (size_t i = 0; i < folder_mounts_of(s)->count; i++, count++) {
+            ret[count].folder = folder_mounts_of(s)->items[i].folder;
+            memcpy(ret[count].session, s->name, sizeof(s->name));
+        }
+    ret[count] = (struct folder_mounted){ .session = "" };
+    return ret;
+}
+
+static int folder_check_unused(const struct folder_call *call, struct aq_error *err)
+{
+    for (const struct folder_mounted *m = call->mounted; m->session[0]; m++)
+        if (uuid_equals(&m->folder, &call->folder.id))
+            return aq_fail_kind(err, EBUSY, "vfolder-operation-failed",
+                                "the folder '%s' is mounted by the session '%s'", call->folder.name,
+                                m->session);
+    return 0;
+}
+
 static int folder_set_status(struct store_tx *tx, struct folder_call *call, const char *action,
                              enum folder_status status, struct aq_error *err)
 {
@@ -401,7 +452,9 @@ static int folder_set_status(struct store_tx *tx, struct folder_call *call, cons
 
 static int folder_delete_run(struct store_tx *tx, struct folder_call *call, struct aq_error *err)
 {
-    return folder_set_status(tx, call, "delete-vfolder", FOLDER_DELETE_PENDING, err);
+    int r = folder_check_unused(call, err);
+
+    return r < 0 ? r : folder_set_status(tx, call, "delete-vfolder", FOLDER_DELETE_PENDING, err);
 }
 
 static int folder_restore_run(struct store_tx *tx, struct folder_call *call, struct aq_error *err)
@@ -414,7 +467,9 @@ static int folder_restore_run(struct store_tx *tx, struct folder_call *call, str
 
 static int folder_purge_run(struct store_tx *tx, struct folder_call *call, struct aq_error *err)
 {
-    return folder_set_status(tx, call, "purge-vfolder", FOLDER_DELETE_ONGOING, err);
+    int r = folder_check_unused(call, err);
+
+    return r < 0 ? r : folder_set_status(tx, call, "purge-vfolder", FOLDER_DELETE_ONGOING, err);
 }
 
 static void folder_purge_done(struct folder_call *call)
@@ -445,13 +500,26 @@ static struct folder_call *folder_call_by_id(struct api *api, struct request *re
     return call;
 }
 
+/* Unless a session mounts it. */
+static void folder_call_write_unused(struct folder_call *call)
+{
+    struct aq_error err = { 0 };
+
+    if ((call->mounted = folder_list_mounted(call))) {
+        folder_call_write(call);
+        return;
+    }
+    aq_fail_oom(&err);
+    folder_call_fail(call, &err);
+}
+
 static void folder_on_delete(struct request *req, void *data)
 {
     struct folder_call *call = folder_call_by_id(data, req, FOLDER_DELETE, FOLDER_IF_READY,
                                                  folder_delete_run);
 
     if (call)
-        folder_call_write(call);
+        folder_call_write_unused(call);
 }
 
 static void folder_on_restore(struct request *req, void *data)
@@ -473,7 +541,7 @@ static void folder_on_purge(struct request *req, void *data)
     if (!call)
         return;
     call->done = folder_purge_done;
-    folder_call_write(call);
+    folder_call_write_unused(call);
 }
 
 static void folder_on_force(struct request *req, void *data)
@@ -484,7 +552,7 @@ static void folder_on_force(struct request *req, void *data)
     if (!call)
         return;
     call->done = folder_purge_done;
-    folder_call_write(call);
+    folder_call_write_unused(call);
 }
 
 #define CHANGE (API_USER | API_FREEZABLE)

@@ -143,6 +143,7 @@ static int folder_clone_fill(struct folder_call *call, struct folder_clone *clon
 
     if (!folder_name_is_valid(params->name))
         return api_fail_param(err, "target_name", "is no name of a folder");
+    call->api->has_automatic_folders |= params->name[0] == '.';
     (void)strcpy(clone->name, params->name);
     *target = (struct folder){ .id = uuid_random(),
                                .name = clone->name,

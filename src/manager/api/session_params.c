@@ -41,11 +41,18 @@ static const struct field config_fields[] = {
     { "agent_selection_policy|agentSelectionPolicy", FIELD_WORD, FIELD_NULLABLE,
       AT(request.spec.agents_preferred), .words = "strict|preferred",
       .doc = "strict: only those agents; preferred: others if none of them has room" },
-    { "mounts", FIELD_UNSUPPORTED },
-    { "mount_map|mountMap", FIELD_UNSUPPORTED },
-    { "mount_options", FIELD_UNSUPPORTED },
-    { "mount_ids", FIELD_UNSUPPORTED },
-    { "mount_id_map", FIELD_UNSUPPORTED },
+    { "mounts", FIELD_STR_LIST, FIELD_NULLABLE, AT(mounts.names), 0, FOLDER_MOUNTS_MAX,
+      .doc = "names of folders, each perhaps with a directory in it: \"data/sub\"" },
+    { "mount_map|mountMap", FIELD_PAIRS, FIELD_NULLABLE, AT(mounts.targets), 0, FOLDER_MOUNTS_MAX,
+      .doc = "where, by what mounts says; relative is below /home/work, default /home/work/NAME" },
+    { "mount_ids|mountIds", FIELD_STR_LIST, FIELD_NULLABLE, AT(mounts.ids), 0, FOLDER_MOUNTS_MAX,
+      .doc = "the same by ids" },
+    { "mount_id_map|mountIdMap", FIELD_PAIRS, FIELD_NULLABLE, AT(mounts.id_targets), 0,
+      FOLDER_MOUNTS_MAX },
+    { "mount_options|mountOptions", FIELD_OBJECT, FIELD_NULLABLE, AT(mounts.options),
+      .doc = "by name or id: {\"permission\": ro or rw, \"subpath\": a directory in it}" },
+    { "auto_mount|autoMount", FIELD_BOOL, 0, AT(request.mounts.is_automatic),
+      .doc = "whether folders whose names begin with a dot are mounted, too; default true" },
     { "preopen_ports|preopenPorts", FIELD_PORT_LIST, FIELD_NULLABLE, AT(request.spec.ports), 1024,
       65535, .doc = "of the container, to be reached by ports of its node" },
     { "attach_network", FIELD_UNSUPPORTED },
@@ -239,7 +246,8 @@ static int session_params_check_callback(const struct api *api, struct session_p
 int session_params_read(const struct api *api, struct request *req, const json_t *object,
                         struct session_params *ret, struct aq_error *err)
 {
-    struct session_params params = { .request = { .reuse = true },
+    struct session_params params = { .request = { .reuse = true,
+                                                  .mounts = { .is_automatic = true } },
                                      .cluster_size = 1,
                                      .priority = -1 };
     int r;
@@ -249,6 +257,7 @@ int session_params_read(const struct api *api, struct request *req, const json_t
         || (r = session_params_read_batch(&params, err)) < 0
         || (r = session_params_read_owner(api, req, &params, err)) < 0
         || (r = session_params_check_callback(api, &params, err)) < 0
+        || (r = session_mounts_read(api, req, &params.mounts, &params.request.mounts, err)) < 0
         || (r = session_params_read_slots(api, &params, err)) < 0)
         return r;
     params.request.spec.image = image_aliases_resolve(api, params.request.spec.image);

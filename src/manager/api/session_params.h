@@ -3,6 +3,7 @@
 #ifndef AQ_MANAGER_API_SESSION_PARAMS_H
 #define AQ_MANAGER_API_SESSION_PARAMS_H
 
+#include "manager/api/session_mounts.h"
 #include "manager/request/api.h"
 
 extern const struct field session_fields[];
@@ -14,6 +15,7 @@ struct session_params {
     int64_t cluster_size, priority;
     struct str_list dependencies;
     const json_t *resources;
+    struct session_mount_params mounts;
     bool enqueue_only;
     int64_t max_wait_sec; /* 0 = as long as it takes */
 };

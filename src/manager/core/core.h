@@ -105,10 +105,24 @@ int core_write_gpu_map(const struct core *core, const char *agent_id, struct jso
 
 /* ---- commands on sessions ---- */
 
+struct folder;
+struct folder_mount_wish;
+
+/* Which folders it mounts; all of it lives until it is made. */
+struct session_mounts {
+    const struct folder_mount_wish *wishes;
+    size_t count;
+    bool is_automatic; /* those whose names begin with a dot, too */
+    /* Whether a folder's host lets sessions mount it; on the loop's thread. NULL = they do. */
+    bool (*may_mount)(void *data, const struct session *session, const struct folder *folder);
+    void *data;
+};
+
 struct session_request {
     const char *name;
     enum session_type type;
-    struct session_spec spec;        /* borrowed */
+    struct session_spec spec; /* borrowed; without mounts */
+    struct session_mounts mounts;
     const char *access_key;          /* of the owner */
     const char *domain, *group;      /* names; NULL = "default" */
     const char *resource_group;      /* NULL = the first one allowed */

@@ -213,6 +213,19 @@ static struct gql_value gql_session_get_resource_opts(struct gql_get *get, const
     return strbuf_ok(&out) ? gql_copy(get, out.data) : gql_error(get->arena, "out of memory");
 }
 
+static struct gql_value gql_session_get_mounts(struct gql_get *get, const void *parent)
+{
+    const struct session_spec *spec = ((const struct session_row *)parent)->session.spec;
+    size_t count = spec ? spec->mounts.count : 0;
+    struct gql_value *items = arena_array(get->arena, count + 1, sizeof(*items));
+
+    if (!items)
+        return gql_error(get->arena, "out of memory");
+    for (size_t i = 0; i < count; i++)
+        items[i] = gql_text(spec->mounts.items[i].name);
+    return gql_list(items, (uint32_t)count);
+}
+
 static struct gql_value gql_session_get_slots(struct gql_get *get, const void *parent,
                                               bool occupied)
 {
@@ -338,7 +351,7 @@ const struct gql_entry session_entries[] = {
     { FIELD(resource_opts), GQL_GET_COST(gql_session_get_resource_opts, GQL_COST_MADE) },
     { FIELD(scaling_group), AT(TEXT, session.resource_group) },
     { FIELD(service_ports), GQL_GET_COST(gql_session_get_service_ports, GQL_COST_MADE) },
-    { FIELD(mounts), GQL_FIXED_EMPTY },
+    { FIELD(mounts), GQL_GET_COST(gql_session_get_mounts, GQL_COST_MADE) },
     { FIELD(occupied_slots), GQL_GET_COST(gql_session_get_occupied, GQL_COST_MADE) },
     { FIELD(occupying_slots), GQL_GET_COST(gql_session_get_occupied, GQL_COST_MADE) },
     { FIELD(requested_slots), GQL_GET_COST(gql_session_get_requested, GQL_COST_MADE) },

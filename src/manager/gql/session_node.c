@@ -294,6 +294,20 @@ static struct gql_value gql_session_get_agents(struct gql_get *get, const void *
     return gql_list(ids, found);
 }
 
+static struct gql_value gql_session_get_folders(struct gql_get *get, const void *parent)
+{
+    const struct session_spec *spec = ((const struct session_row *)parent)->session.spec;
+    size_t count = spec ? spec->mounts.count : 0;
+    struct gql_value *ids = arena_array(get->arena, count + 1, sizeof(*ids));
+    char id[UUID_TEXT_MAX];
+
+    if (!ids)
+        return gql_error(get->arena, "out of memory");
+    for (size_t i = 0; i < count; i++)
+        ids[i] = gql_copy(get, uuid_format(&spec->mounts.items[i].folder, id));
+    return gql_list(ids, (uint32_t)count);
+}
+
 static struct gql_value gql_session_get_images(struct gql_get *get, const void *parent)
 {
     const char *image = ((const struct session_row *)parent)->session.image;
@@ -338,7 +352,7 @@ const struct gql_entry session_node_entries[] = {
     { FIELD(queue_position), GQL_GET_COST(gql_session_get_position, GQL_COST_TEXT) },
     { FIELD(agent_ids), GQL_GET_COST(gql_session_get_agents, GQL_COST_MADE) },
     { SCHEMA_FIELD_ComputeSession_agents, GQL_GET_COST(gql_session_get_agents, GQL_COST_MADE) },
-    { FIELD(vfolder_mounts), GQL_FIXED_EMPTY },
+    { FIELD(vfolder_mounts), GQL_GET_COST(gql_session_get_folders, GQL_COST_MADE) },
     { FIELD(image_references), GQL_GET(gql_session_get_images) },
     { FIELD(kernel_nodes), GQL_CALL_COST(gql_session_kernel_nodes, 1, 4) },
     { FIELD(dependees), GQL_CALL_COST(gql_session_dependees, GQL_COST_READ, 4) },

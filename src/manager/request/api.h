@@ -89,7 +89,9 @@ struct api {
     json_t *owner_policies[OWNER_POLICY_KINDS]; /* owner_policies.h */
     json_t *folder_rules;                       /* folder_rules.h */
     struct folder_jobs *folder_jobs;
-    struct tasks *tasks; /* tasks.h */
+    bool has_automatic_folders; /* any there is, or was, whose name begins with a dot: else sessions
+                                   are made without asking the store for them */
+    struct tasks *tasks;        /* tasks.h */
 };
 
 /* ---- parameters ---- */

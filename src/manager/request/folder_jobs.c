@@ -12,6 +12,7 @@
 #include "http/defer.h"
 #include "manager/request/storage_hosts.h"
 #include "store/folder.h"
+#include "store/folder_mount.h"
 
 #define AGAIN_MSEC 5000
 
@@ -145,6 +146,12 @@ static int folder_jobs_run(struct store_tx *tx, void *data, struct aq_error *err
     return r;
 }
 
+static int folder_jobs_find_automatic(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    (void)data;
+    return folder_has_automatic(tx, err);
+}
+
 int folder_jobs_new(struct api *api, struct folder_jobs **ret, struct aq_error *err)
 {
     struct folder_jobs *jobs = calloc(1, sizeof(*jobs));
@@ -161,6 +168,9 @@ int folder_jobs_new(struct api *api, struct folder_jobs **ret, struct aq_error *
         return aq_fail_oom(err);
     if ((r = store_call(core_store(api->core), folder_jobs_run, &unfinished, err)) < 0)
         return r;
+    if ((r = store_call(core_store(api->core), folder_jobs_find_automatic, NULL, err)) < 0)
+        return r;
+    api->has_automatic_folders = r;
     rows = unfinished->rows;
     for (size_t i = 0; i < unfinished->count; i++)
         folder_jobs_purge(jobs, &rows[i]);

@@ -161,6 +161,11 @@ static void session_own_write_wait_for_capacity(const struct session_own *own, s
     jsonw_bool(w, spec && spec->waits_for_capacity);
 }
 
+static void session_own_write_mounts(const struct session_own *own, struct jsonw *w)
+{
+    session_view_write_mounts(own->row, w);
+}
+
 /* As the row has it, or later. */
 static void session_own_write_last_access(const struct session_own *own, struct jsonw *w)
 {
@@ -256,6 +261,7 @@ static const struct session_own_member {
     { "cluster_mode", .text = ROW(cluster_mode), .needs = OWN_NEEDS_REST },
     { "cluster_size", .write = session_own_write_cluster_size },
     { "wait_for_capacity", .write = session_own_write_wait_for_capacity, .needs = OWN_NEEDS_TEXTS },
+    { "mounts", .write = session_own_write_mounts, .needs = OWN_NEEDS_TEXTS },
     { "requested_slots", .write = session_own_write_requested, .needs = OWN_NEEDS_KERNELS },
     { "occupied_slots", .write = session_own_write_occupied, .needs = OWN_NEEDS_KERNELS },
     { "agents", .write = session_own_write_agents, .needs = OWN_NEEDS_KERNELS },

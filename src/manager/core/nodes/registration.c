@@ -15,9 +15,12 @@
 #include "manager/core/commit/proposal.h"
 #include "manager/core/nodes/agent_change.h"
 #include "manager/core/nodes/registration.h"
+#include "manager/core/scheduling/queue.h"
+#include "manager/core/scheduling/sched_sync.h"
 #include "manager/core/session/agent_command.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/deferred.h"
+#include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/state.h"
 
 /* Names of slots are known for ever, and to the whole cluster, which has room for a few thousand
@@ -347,6 +350,50 @@ void registration_save(struct core *core, struct agent_entry *a)
 
 /* ---- what the agent says ---- */
 
+/* The hosts of folders that it mounts, a JSON list; NULL = none. What is no such list is none, too.
+ * -ENOMEM, and they are what they were.
+ */
+static int registration_set_volumes(struct agent_entry *a, const char *text)
+{
+    json_auto_t *list = text ? json_load_string(text, 0) : NULL;
+    char *copy = strdup(text ? text : "[]");
+    size_t count = json_array_size(list), size = count * sizeof(char *) + 1, n = 0;
+    const char **items;
+    const json_t *item;
+    size_t i;
+    char *at;
+
+    json_array_foreach(list, i, item)
+        size += json_string_length(item) + 1;
+    items = malloc(size);
+    if (!items || !copy || (text && !list && errno == ENOMEM)) {
+        free(items);
+        free(copy);
+        return -ENOMEM;
+    }
+    at = (char *)(items + count);
+    json_array_foreach(list, i, item) {
+        if (!json_is_string(item))
+            continue;
+        items[n++] = strcpy(at, json_string_value(item));
+        at += strlen(at) + 1;
+    }
+    free(a->volumes_text);
+    free(a->volumes.items);
+    a->volumes_text = copy;
+    a->volumes = (struct str_list){ items, n };
+    return 0;
+}
+
+/* Sessions may have waited for them. */
+static void registration_note_volumes(struct core *core, struct agent_entry *a)
+{
+    if (!a->is_known || !a->a.resource_group)
+        return;
+    sched_sync_mark_agent(core, a);
+    queue_agent_changed(core, resource_group_entry_get(core, a->a.resource_group));
+}
+
 int registration_take(struct core *core, struct agent_entry *a, const struct msg_hello *hello,
                       struct aq_error *err)
 {
@@ -377,7 +424,8 @@ int registration_take(struct core *core, struct agent_entry *a, const struct msg
         || registration_set_text(&a->slots_text, hello->slots ? hello->slots : "{}") < 0
         || registration_set_text(&a->runtime, hello->runtime) < 0
         || registration_set_text(&a->runtime_notes, hello->runtime_notes) < 0
-        || registration_set_text(&a->plugins, hello->plugins) < 0)
+        || registration_set_text(&a->plugins, hello->plugins) < 0
+        || registration_set_volumes(a, hello->volumes) < 0)
         return aq_fail_oom(err);
     a->has_registration = true;
     return 0;
@@ -391,6 +439,9 @@ void registration_update(struct core *core, struct agent_entry *a, const struct 
 
     if (m->plugins)
         (void)registration_set_text(&a->plugins, m->plugins); /* only shown */
+    if (m->volumes && !registration_same_texts(a->volumes_text, m->volumes)
+        && registration_set_volumes(a, m->volumes) == 0)
+        registration_note_volumes(core, a);
     if (!a->has_registration || (!has_slots && !has_devices))
         return;
     if (has_slots && registration_read_slots(a, m->slots, NULL, NULL, core->types, &err) < 0)

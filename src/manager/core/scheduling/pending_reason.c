@@ -53,6 +53,8 @@ static int pending_reason_add_agents(struct core *core, const struct resource_gr
             .architecture = a->a.architecture,
             .free = free,
             .capacity = &a->a.available,
+            .volumes = a->volumes.items,
+            .volume_count = a->volumes.count,
             .kernels = a->kernel_count,
             .devices = devices,
             .device_count = device_count,

@@ -23,7 +23,7 @@ char *rejection_json(const char *agent_id, const struct msg_kernel_status *m)
     jsonw_object_begin(&w);
     jsonw_key(&w, "error");
     jsonw_object_begin(&w);
-    jsonw_member_str(&w, "src", "agent");
+    jsonw_member_str(&w, "src", agent_id ? "agent" : "manager");
     jsonw_member_str(&w, "agent_id", agent_id);
     jsonw_member_str(&w, "name", m->error_kind);
     jsonw_member_str(&w, "field", m->error_field);

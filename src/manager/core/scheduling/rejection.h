@@ -8,8 +8,8 @@
 struct msg_kernel_status;
 struct strbuf;
 
-/* The words of an agent that could not start a kernel, as JSON for status_data; the caller frees
- * it. NULL if memory is short. */
+/* The words of an agent (NULL = the manager) that could not start a kernel, as JSON for
+ * status_data; the caller frees it. NULL if memory is short. */
 char *rejection_json(const char *agent_id, const struct msg_kernel_status *m);
 
 /* A sentence of an agent on a kernel's end, as JSON for status_data, like that. */

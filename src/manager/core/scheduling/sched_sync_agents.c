@@ -55,6 +55,8 @@ int sched_sync_push_agent(struct core *core, struct resource_group_entry *g, str
                               .architecture = a->a.architecture,
                               .free = &free,
                               .capacity = &a->a.available,
+                              .volumes = a->volumes.items,
+                              .volume_count = a->volumes.count,
                               .is_closed = !agent_entry_is_ready(a) };
     struct sched_device *devices;
     struct aq_error err = { 0 };

@@ -12,7 +12,9 @@
 #include "base/fault.h"
 #include "base/jsonw.h"
 #include "base/log.h"
+#include "manager/core/scheduling/rejection.h"
 #include "manager/core/session/agent_command.h"
+#include "manager/core/session/mounts.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
@@ -137,13 +139,25 @@ static int agent_command_fill_spec(struct core *core, const struct session_entry
     return agent_command_fill_cluster(core, &l->s, ret);
 }
 
-/* The whole spec of a session of which memory has a part, on its way from the store. */
+/* The whole spec of a session of which memory has a part, on its way from the store; and whether
+ * the folders that it mounts are still there.
+ */
 struct agent_command_reading {
     struct core *core;
     struct uuid id;
     uint32_t version; /* of the session that asks */
+    struct mounts_owner *owner;
     struct session_spec *spec;
 };
+
+static void agent_command_free_reading(struct agent_command_reading *reading)
+{
+    if (!reading)
+        return;
+    free(reading->owner);
+    free(reading->spec);
+    free(reading);
+}
 
 static int agent_command_read_spec(struct store_tx *tx, void *data, struct aq_error *err)
 {
@@ -157,7 +171,26 @@ static int agent_command_read_spec(struct store_tx *tx, void *data, struct aq_er
     if (page->count == 0 || !page->sessions[0].session.spec)
         return aq_fail(err, ENOENT, "the database does not have it");
     reading->spec = session_spec_copy(page->sessions[0].session.spec);
-    return reading->spec ? 0 : aq_fail_oom(err);
+    if (!reading->spec)
+        return aq_fail_oom(err);
+    return mounts_check_again(tx, reading->owner, &reading->spec->mounts, err);
+}
+
+/* A folder that it mounts stands in the way: as if its agent had said so of a kernel. */
+static void agent_command_refuse_start(struct session_entry *l, const struct aq_error *err)
+{
+    const struct msg_kernel_status words = { .error_kind = "folder-unusable",
+                                             .error_text = err->text };
+    size_t rank = 0;
+
+    while (rank < l->s.kernel_count && l->kernels[rank].fact != FACT_NONE)
+        rank++;
+    if (rank == l->s.kernel_count)
+        return; /* all of them have begun */
+    free(l->kernels[rank].error);
+    l->kernels[rank].error = rejection_json(NULL, &words);
+    l->kernels[rank].error_is_transient = l->kernels[rank].error_is_image = false;
+    l->kernels[rank].fact = FACT_ERROR;
 }
 
 /* lifecycle.c asks for the kernels again. */
@@ -168,7 +201,11 @@ static void agent_command_on_spec(void *data, int r, const struct aq_error *err)
 
     if (l) {
         l->start.is_reading = false;
-        if (r < 0) {
+        if (r == -ESTALE) {
+            if (l->s.version == reading->version)
+                agent_command_refuse_start(l, err);
+            durable_touch(reading->core, &l->durable);
+        } else if (r < 0) {
             if (r != -EHOSTDOWN)
                 log_warning("session '%s' is not started yet: reading what it runs: %s", l->s.name,
                             err->text);
@@ -179,30 +216,31 @@ static void agent_command_on_spec(void *data, int r, const struct aq_error *err)
             durable_touch(reading->core, &l->durable);
         }
     }
-    free(reading->spec);
-    free(reading);
+    agent_command_free_reading(reading);
 }
 
 static void agent_command_start_reading(struct core *core, struct session_entry *l)
 {
     struct agent_command_reading *reading = calloc(1, sizeof(*reading));
 
-    if (reading) {
-        *reading = (struct agent_command_reading){ core, l->s.id, l->s.version, NULL };
+    if (reading && (reading->owner = mounts_owner_new(core, &l->s))) {
+        reading->core = core;
+        reading->id = l->s.id;
+        reading->version = l->s.version;
         l->start.is_reading = store_read(core->store, agent_command_read_spec,
                                          agent_command_on_spec, reading)
                               == 0;
     }
     if (!l->start.is_reading) {
-        free(reading);
+        agent_command_free_reading(reading);
         durable_wake_at(core, &l->durable, clock_monotonic_usec() + REREAD_USEC);
     }
 }
 
-/* All of it; NULL if it is not in memory, but will be. */
+/* All of it; NULL if it is not in memory, or its folders were not looked at, but will be. */
 static const struct session_spec *agent_command_get_spec(struct core *core, struct session_entry *l)
 {
-    if (!l->s.is_spec_short)
+    if (!l->s.is_spec_short && !l->s.spec->mounts.count)
         return l->s.spec;
     if (!l->start.spec && !l->start.is_reading)
         agent_command_start_reading(core, l);

@@ -2,8 +2,8 @@
 /* create.c - the command that makes sessions, all that are asked for or none
  *
  * Most requests are decided from memory and committed at once. Only when the
- * owner's resource groups are not known yet, or a dependency has ended, the
- * store is asked first.
+ * owner's resource groups are not known yet, a dependency has ended, or folders
+ * are to be mounted, the store is asked first.
  */
 
 #include <errno.h>
@@ -16,6 +16,7 @@
 #include "manager/core/scheduling/pending_reason.h"
 #include "manager/core/session/admission.h"
 #include "manager/core/session/dependency_resolve.h"
+#include "manager/core/session/mounts.h"
 #include "manager/core/session/request.h"
 #include "manager/core/session/session_audit.h"
 #include "manager/core/state/constraints.h"
@@ -32,7 +33,8 @@ struct create_draft {
     char *resource_group;       /* asked for, NULL = any */
     struct admission_hold hold; /* from its admission until the answer */
     struct dependency_missing missing;
-    struct allowed *allowed; /* as read, until it is kept */
+    struct mounts_draft *mounts; /* NULL = it mounts none */
+    struct allowed *allowed;     /* as read, until it is kept */
     bool wants_allowed;
 };
 
@@ -55,6 +57,7 @@ struct create_creation {
 static void create_draft_done(struct create_draft *d)
 {
     dependency_missing_done(&d->missing);
+    mounts_draft_free(d->mounts);
     free(d->resource_group);
     session_done(&d->s);
 }
@@ -319,6 +322,8 @@ static int create_read_missing(struct store_tx *tx, void *data, struct aq_error 
             r = access_read(tx, &d->s, &d->allowed, err);
         if (r == 0)
             r = dependency_read_missing(tx, &d->s, &d->missing, err);
+        if (r == 0 && d->mounts)
+            r = mounts_draft_read(tx, d->mounts, err);
     }
     return r;
 }
@@ -335,6 +340,11 @@ static void create_on_read(void *data, int r, const struct aq_error *err)
         if (d->allowed && access_keep(c->core, &d->s, AQ_TAKE(d->allowed)) < 0 && r == 0)
             r = aq_fail_oom(&c->err);
         dependency_missing_done(&d->missing);
+    }
+    for (size_t i = 0; r == 0 && i < c->count; i++) {
+        c->at = i;
+        r = c->drafts[i].mounts ? mounts_draft_take(c->drafts[i].mounts, &c->drafts[i].s, &c->err)
+                                : 0;
     }
     if (r < 0)
         create_finish(c, r);
@@ -361,7 +371,9 @@ static int create_begin(struct create_creation *c, struct create_draft *d,
     if ((r = dependency_resolve(c->core, req, &d->s, &d->missing, &c->err)) < 0)
         return r;
     existing = core_find_session_named(c->core, &d->s.user_id, req->name);
-    return existing ? create_meet_existing(c, d, existing) : 0;
+    if (existing)
+        return create_meet_existing(c, d, existing);
+    return mounts_draft_new(c->core, &d->s, &req->mounts, &d->mounts, &c->err);
 }
 
 /* What is not in memory; of neighbours with one owner, the first reads. */
@@ -377,7 +389,7 @@ static bool create_wants_reading(struct create_creation *c)
             continue;
         d->wants_allowed = !(last && access_is_same(&last->s, &d->s))
                            && !access_find(c->core, &d->s);
-        any = any || d->wants_allowed || d->missing.count;
+        any = any || d->wants_allowed || d->missing.count || d->mounts;
         last = d;
     }
     return any;

@@ -94,6 +94,8 @@ void agent_entry_drop(struct core *core, struct agent_entry *a)
     free(a->runtime);
     free(a->runtime_notes);
     free(a->plugins);
+    free(a->volumes_text);
+    free(a->volumes.items);
     free(a);
 }
 

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "base/lists.h"
 #include "base/log_budget.h"
 #include "base/uuid.h"
 #include "model/agent.h"
@@ -47,6 +48,8 @@ struct agent_entry {
     char *runtime, *runtime_notes;             /* as it greeted; NULL = it said none */
     struct agent_measured *measured;           /* NULL = it said nothing yet */
     char *plugins;                             /* JSON, as it said; NULL = not yet */
+    char *volumes_text;                        /* hosts of folders that it mounts, as it said */
+    struct str_list volumes;                   /* the same, in one block */
     struct resource_group_entry *scheduled_by; /* whose scheduler knows it; NULL = none */
     struct list change_link;                   /* in changed_agents of its resource group */
     struct log_budget log;                     /* for what it causes */

@@ -276,6 +276,28 @@ enum splitting session_entry_splitting(const struct session_entry *l)
     return l->s.spec->splitting ? l->s.spec->splitting : l->resource_group->scheduling.splitting;
 }
 
+/* The hosts of its folders, each once. */
+static int entry_describe_volumes(struct core *core, const struct folder_mounts *mounts,
+                                  struct sched_session *ret)
+{
+    const char **volumes;
+
+    if (!mounts->count)
+        return 0;
+    if (!(volumes = arena_array(&core->scratch, mounts->count, sizeof(*volumes))))
+        return -ENOMEM;
+    for (size_t i = 0; i < mounts->count; i++) {
+        size_t k = 0;
+
+        while (k < ret->volume_count && strcmp(volumes[k], mounts->items[i].host) != 0)
+            k++;
+        if (k == ret->volume_count)
+            volumes[ret->volume_count++] = mounts->items[i].host;
+    }
+    ret->volumes = volumes;
+    return 0;
+}
+
 int session_entry_describe(struct core *core, struct session_entry *l, bool holding,
                            struct sched_session *ret)
 {
@@ -301,5 +323,7 @@ int session_entry_describe(struct core *core, struct session_entry *l, bool hold
     for (size_t k = 0; k < l->s.kernel_count; k++)
         if (!holding || !list_is_empty(&l->kernels[k].agent_link))
             kernels[ret->kernel_count++] = &l->s.kernels[k].requested;
+    if (entry_describe_volumes(core, &l->s.spec->mounts, ret) < 0)
+        return -ENOMEM;
     return constraints_describe(core, &l->s, ret);
 }
