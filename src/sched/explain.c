@@ -303,6 +303,8 @@ static bool explain_is_mounted(const struct explanation *e, uint64_t volumes)
 {
     const struct cluster *c = &e->s->cluster;
 
+    if (!volumes)
+        return true;
     for (uint32_t n = 0; n < c->node_count; n++)
         if (c->nodes[n].id && !(volumes & ~c->nodes[n].volumes))
             return true;
