@@ -156,7 +156,6 @@ def test_what_an_agent_is_told(user, agent):
          "target": "/home/work/input", "mode": "ro"}]
     wait_status(user, session, "RUNNING")
     assert user.get(f"/aliquot/v1/sessions/{session}").json["mounts"] == mounts
-    assert user.get(f"/session/{session}").json["mounts"] == mounts
     session_id = user.get(f"/aliquot/v1/sessions/{session}").json["id"]
     reply = user.gql("query($id: UUID!) { compute_session(id: $id) { mounts vfolder_mounts } }",
                      {"id": session_id}).json

@@ -163,7 +163,10 @@ static void session_own_write_wait_for_capacity(const struct session_own *own, s
 
 static void session_own_write_mounts(const struct session_own *own, struct jsonw *w)
 {
-    session_view_write_mounts(own->row, w);
+    static const struct folder_mounts none;
+    const struct session_spec *spec = own->row->session.spec;
+
+    folder_mounts_write(spec ? &spec->mounts : &none, w);
 }
 
 /* As the row has it, or later. */

@@ -139,14 +139,6 @@ static void session_view_write_environ(const struct session_row *row, struct jso
     jsonw_member_str(w, "environ", text.data);
 }
 
-void session_view_write_mounts(const struct session_row *row, struct jsonw *w)
-{
-    static const struct folder_mounts none;
-    const struct session_spec *spec = row->session.spec;
-
-    folder_mounts_write(spec ? &spec->mounts : &none, w);
-}
-
 void session_view_info(const struct principal *who, const struct slot_types *types,
                        const struct session_row *row, struct jsonw *w)
 {
@@ -173,8 +165,6 @@ void session_view_info(const struct principal *who, const struct slot_types *typ
     jsonw_member_str(w, "status", session_view_status(who, s->status));
     jsonw_member_str(w, "statusInfo", s->reason);
     api_write_raw(w, "statusData", s->status_data);
-    jsonw_key(w, "mounts");
-    session_view_write_mounts(row, w);
     jsonw_member_int(w, "age", (end - s->created_usec) / USEC_PER_MSEC);
     api_write_time(w, "creationTime", s->created_usec);
     api_write_time(w, "terminationTime", row->terminated_usec);

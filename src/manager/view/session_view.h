@@ -50,9 +50,6 @@ void session_view_note_seen(struct core *core, const struct principal *who,
 int session_view_read_statuses(const struct principal *who, const char *text, uint32_t *ret,
                                struct aq_error *err) AQ_UNTRUSTED;
 
-/* The folders that it mounts: [{"folder", "name", "host", "path", "target", "mode"}]. */
-void session_view_write_mounts(const struct session_row *row, struct jsonw *w);
-
 /* What the session's kernels hold, or held when it ended, and asked for. */
 int session_view_slots(const struct session_row *row, struct slots *ret_occupied,
                        struct slots *ret_requested) AQ_MUST_CHECK;
