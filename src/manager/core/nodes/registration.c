@@ -27,6 +27,7 @@
  * of them: an agent may name so many that nobody knew before.
  */
 #define NEW_SLOTS_MAX 64
+#define VOLUMES_MAX 32 /* of one agent; what it says beyond does not count */
 
 /* What a list of slots is read with. */
 struct registration_reader {
@@ -373,7 +374,7 @@ static int registration_set_volumes(struct agent_entry *a, const char *text)
     }
     at = (char *)(items + count);
     json_array_foreach(list, i, item) {
-        if (!json_is_string(item))
+        if (!json_is_string(item) || n == VOLUMES_MAX)
             continue;
         items[n++] = strcpy(at, json_string_value(item));
         at += strlen(at) + 1;
