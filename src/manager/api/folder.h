@@ -51,7 +51,7 @@ struct folder_call {
 
     struct folder folder;
     struct folder_limits limits;          /* of its owner */
-    const struct folder_mounted *mounted; /* folder_change.c: what sessions mount */
+    const struct folder_mounted *mounted; /* folder_mounted.c: what sessions mount */
     void *result;                         /* of 'run' */
     int count;
 };
@@ -65,6 +65,9 @@ struct folder_call *folder_call_new(struct api *api, struct request *req, enum f
 /* Run it, on the writer's thread if it changes something. */
 void folder_call_read(struct folder_call *call);
 void folder_call_write(struct folder_call *call);
+/* The latter, where no session may mount the folder: for 'run' of folder_check_unused(). */
+void folder_call_write_unused(struct folder_call *call);
+int folder_check_unused(const struct folder_call *call, struct aq_error *err); /* -EBUSY */
 void folder_call_fail(struct folder_call *call, const struct aq_error *err);
 
 /* Ask the folder's host; 'args' is taken and gets the folder's id, NULL = memory is short.
