@@ -388,6 +388,7 @@ def test_an_agent_that_mounts_more(user, cluster, storage):
     played.beat(volumes=[OTHER])
     played.take()
     end(user, played, session)
+    assert cluster.agent(played.name)["volumes"] == [OTHER]
     played.beat(volumes=[])
     session = create(user, mounts=[folder["name"]]).json["sessionName"]
     wait_for(lambda: f"no agent mounts {OTHER}" in explained(user, session), what="the reason")
@@ -433,3 +434,28 @@ def test_a_folder_over_its_size(user, storage, late):
     assert "over its size" in ended(user, writes)["text"]
     assert brief(played.take()["mounts"])[0][3] == "ro"
     end(user, played, reads)
+
+
+# ---- a manager that dies ----
+
+def test_a_manager_that_dies(cluster, user, agent, late):
+    """What a session mounts is known to its successor: to its agents, and to who removes it."""
+    folder = make(user, host=OTHER)
+    session = create(user, mounts=[folder["name"] + "/a"]).json["sessionName"]
+    restart(cluster)
+    played = late()
+    assert brief(played.take()["mounts"]) == [
+        (folder["name"], "a", f"/home/work/{folder['name']}", "rw")]
+    wait_status(user, session, "RUNNING")
+    restart(cluster)
+    reply = user.delete(f"/folders/{folder['id']}")
+    assert session in reply.json["msg"], reply
+    assert played.connect(played.hello(volumes=[OTHER]))
+    played.beat()
+    end(user, played, session)
+
+
+def restart(cluster):
+    cluster.programs["manager"].kill()
+    cluster.programs["manager"].start()
+    wait_for(cluster.is_serving, what="the manager")

@@ -20,6 +20,7 @@ static const struct column agent_columns[] = {
     { "architecture", "ARCHITECTURE", COLUMN_TEXT, COLUMN_IS_WIDE },
     { "runtime", "RUNTIME", COLUMN_TEXT, COLUMN_IS_EXTRA },
     { "runtime_notes", "NOTES", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "volumes", "VOLUMES", COLUMN_NAMES, COLUMN_IS_EXTRA },
     { "gpu_misuse", "MISUSE OF GPUS", COLUMN_TEXT, COLUMN_IS_EXTRA },
     { "version", "VERSION", COLUMN_TEXT, COLUMN_IS_WIDE },
     { "addr", "ADDRESS", COLUMN_TEXT, COLUMN_IS_WIDE },

@@ -66,6 +66,7 @@ static void agent_write(const struct api_list *list, const struct store_page *pa
     jsonw_member_str(w, "gpu_misuse", violations.len ? violations.data : NULL);
     if (list->one_of)
         api_write_raw(w, "plugins", core_agent_get_plugins(list->api->core, agent->id));
+    api_write_raw(w, "volumes", core_agent_get_volumes(list->api->core, agent->id));
     jsonw_member_bool(w, "connected", core_agent_is_connected(list->api->core, agent->id));
     jsonw_object_end(w);
 }

@@ -44,6 +44,8 @@ bool core_agent_is_connected(const struct core *core, const char *id);
 const char *core_agent_get_runtime(const struct core *core, const char *id, const char **ret_notes);
 /* JSON of its accelerator plugins, as it said last; NULL = not known. */
 const char *core_agent_get_plugins(const struct core *core, const char *id);
+/* JSON list of the hosts of folders that it mounts, likewise. */
+const char *core_agent_get_volumes(const struct core *core, const char *id);
 /* How programs of a kernel use GPUs past their parts of them, a line each; NULL = they do
  * not, or it has ended. All of an agent's kernels, or those of sessions of 'domain' if it
  * is not NULL: with the sessions' names, appended.

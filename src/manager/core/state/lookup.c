@@ -155,6 +155,13 @@ const char *core_agent_get_plugins(const struct core *core, const char *id)
     return a ? a->plugins : NULL;
 }
 
+const char *core_agent_get_volumes(const struct core *core, const char *id)
+{
+    const struct agent_entry *a = agent_entry_find(core, id);
+
+    return a ? a->volumes_text : NULL;
+}
+
 int core_get_occupied(const struct core *core, const char *agent_id, struct slots *ret)
 {
     struct agent_entry *a = agent_entry_find(core, agent_id);
