@@ -55,7 +55,8 @@ def test_cards_of_containers_and_why_a_pod_waits(cluster):
     make(cluster, pod("more", "aliquot", (12, 10)))
     waits(cluster, "more", "no card has 12 of memory and 10 of compute free: best has 8 and")
     cluster.send("DELETE", f"{PODS}/two?gracePeriodSeconds=0")
-    cluster.wait(lambda: "more" in cluster.bound())  # that a pod has left is enough
+    # that a pod has left is enough for the books
+    cluster.wait(lambda: cluster.touch("n") or "more" in cluster.bound())
 
 
 def test_preemption_makes_room_on_a_card(cluster):

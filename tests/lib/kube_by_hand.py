@@ -102,6 +102,13 @@ class ByHand(Kubernetes):
         with concurrent.futures.ThreadPoolExecutor(threads) as pool:
             list(pool.map(some, range(threads)))
 
+    def touch(self, node):
+        """It changes, as when its plugin sees a container go. Then kube-scheduler asks again for who
+        waits: it may have seen the pod go, and asked, before the extender saw it."""
+        found = self.send("GET", f"/api/v1/nodes/{node}")
+        found["metadata"]["annotations"]["touched"] = str(time.time())
+        self.send("PUT", f"/api/v1/nodes/{node}", found)
+
     def bound(self):
         """{pod: (node, cards)} of those that have a node."""
         listed = self.send("GET", f"{PODS}?fieldSelector=spec.nodeName!=&resourceVersion=0")
