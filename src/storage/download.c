@@ -18,6 +18,7 @@
 #include "storage/volume.h"
 #include "transfer/beneath.h"
 #include "transfer/tree_reader.h"
+#include "transfer/volume_layout.h"
 
 #define DOWNLOAD_BUFFER ((size_t)1 << 20)
 #define DOWNLOAD_SMALL 65536 /* a file up to this is read as it is opened */

@@ -13,6 +13,7 @@
 #include "storage/name.h"
 #include "storage/tree.h"
 #include "transfer/beneath.h"
+#include "transfer/volume_layout.h"
 
 /* As beneath_fail(), with the argument that it is about. */
 static int folder_fail(struct aq_error *err, int code, const char *field, const char *path)

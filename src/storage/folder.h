@@ -15,8 +15,6 @@
 #include "base/error.h"
 #include "base/strbuf.h"
 
-/* Where uploads are kept until they are whole. It is not listed, and no path leads there. */
-#define FOLDER_UPLOADS ".aliquot-uploads"
 #define FOLDER_LIST_MAX 10000
 
 /* -EINVAL, -ENAMETOOLONG; "" is the folder itself, which is refused unless 'may_be_root'. */

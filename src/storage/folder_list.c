@@ -15,6 +15,7 @@
 #include "storage/folder.h"
 #include "storage/name.h"
 #include "transfer/beneath.h"
+#include "transfer/volume_layout.h"
 
 #define LIST_BYTES_MAX ((size_t)2 << 20) /* of a page's JSON: it goes into a message */
 

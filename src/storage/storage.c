@@ -36,7 +36,8 @@ static void storage_run_purge(struct work *work)
     int64_t before_usec = clock_realtime_usec() - volume->storage->settings->upload_usec;
     struct aq_error err = { 0 };
 
-    if (volume_purge(volume->path, !volume->was_purged, &err) < 0
+    if (volume_mark(volume->path, &err) < 0
+        || volume_purge(volume->path, !volume->was_purged, &err) < 0
         || (volume->is_sweeping
             && upload_sweep(volume->path, before_usec / USEC_PER_SEC, &err) < 0))
         log_warning("volume '%s' is not cleaned up: %s", volume->name, err.text);

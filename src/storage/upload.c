@@ -14,6 +14,7 @@
 #include "storage/copy.h"
 #include "storage/folder.h"
 #include "transfer/beneath.h"
+#include "transfer/volume_layout.h"
 
 #define UPLOAD_NAME_MAX (UUID_TEXT_MAX + 8)
 #define UPLOAD_DONE (-2) /* the number of the mark that it has ended */

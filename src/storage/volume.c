@@ -13,30 +13,33 @@
 #include "base/fault.h"
 #include "base/strbuf.h"
 #include "storage/copy.h"
-#include "storage/folder.h"
 #include "storage/tree.h"
 #include "transfer/beneath.h"
+#include "transfer/volume_layout.h"
 
 #define PURGE_PREFIX ".purge-"
 #define COPY_PREFIX ".copy-"
 #define FOLDER_MODE 0755
 #define TRIES 8 /* against a purge beside it, which removes empty directories */
 
-char *volume_path_of(const struct uuid *id, char ret[VOLUME_FOLDER_MAX])
-{
-    char hex[2 * sizeof(id->bytes) + 1];
-
-    for (size_t i = 0; i < sizeof(id->bytes); i++)
-        (void)snprintf(hex + 2 * i, 3, "%02x", id->bytes[i]);
-    (void)snprintf(ret, VOLUME_FOLDER_MAX, "%.2s/%.2s/%s", hex, hex + 2, hex + 4);
-    return ret;
-}
-
 static int volume_open(const char *volume, struct aq_error *err)
 {
     int fd = open(volume, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     return fd < 0 ? aq_fail_errno(err, "the volume '%s'", volume) : fd;
+}
+
+int volume_mark(const char *volume, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_closep) int root = volume_open(volume, err);
+    AQ_CLEANUP(aq_closep) int mark = -1;
+
+    if (root < 0)
+        return root;
+    if (faccessat(root, VOLUME_MARK, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return 0;
+    mark = openat(root, VOLUME_MARK, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+    return mark < 0 ? aq_fail_errno(err, "mark the volume '%s'", volume) : 0;
 }
 
 static int volume_fail_absent(struct aq_error *err)
@@ -52,7 +55,7 @@ int volume_open_folder(const char *volume, const struct uuid *id, struct aq_erro
 
     if (root < 0)
         return root;
-    fd = beneath_open(root, volume_path_of(id, path), O_PATH | O_DIRECTORY, true);
+    fd = beneath_open(root, volume_layout_path(id, path), O_PATH | O_DIRECTORY, true);
     if (fd == -ENOENT)
         return volume_fail_absent(err);
     return fd < 0 ? aq_fail(err, -fd, "the folder: %s", strerror(-fd)) : fd;
@@ -83,7 +86,7 @@ int volume_create_folder(const char *volume, const struct uuid *id, struct aq_er
 
     if (root < 0)
         return root;
-    (void)volume_path_of(id, path);
+    (void)volume_layout_path(id, path);
     for (int i = 0; r == -ENOENT && i < TRIES; i++)
         r = volume_make(root, path);
     if (r == -EEXIST)
@@ -99,7 +102,7 @@ int volume_drop_folder(const char *volume, const struct uuid *id, struct aq_erro
 
     if (root < 0)
         return root;
-    (void)volume_path_of(id, path);
+    (void)volume_layout_path(id, path);
     (void)snprintf(name, sizeof(name), PURGE_PREFIX "%s", uuid_format(&unique, text));
     if (renameat(root, path, root, name) < 0)
         return errno == ENOENT ? 0 : aq_fail_errno(err, "drop the folder");
@@ -142,7 +145,7 @@ static int volume_copy(int root, int from, const char *name, const struct uuid *
     if (syncfs(copy) < 0)
         return aq_fail_errno(err, "copy the folder");
     AQ_FAULT("storage.clone.copied");
-    (void)volume_path_of(to, path);
+    (void)volume_layout_path(to, path);
     r = -ENOENT;
     for (int i = 0; r == -ENOENT && i < TRIES; i++)
         r = volume_place(root, name, path);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* volume.h - a directory in which folders lie, by their ids
  *
- * Folder 8f14e45f-ceea-4671-a3b2-... lies in 8f/14/e45fceea4671a3b2... What is to be removed is
- * renamed to ".purge-..." in the volume first; a copy that is not whole is called ".copy-...".
- * All calls block for the disk: never on the loop's thread. A directory is opened by each of them,
- * so that one that is mounted again is found.
+ * Where, is said by transfer/volume_layout.h. What is to be removed is renamed to ".purge-..." in
+ * the volume first; a copy that is not whole is called ".copy-...". All calls block for the disk:
+ * never on the loop's thread. A directory is opened by each of them, so that one that is mounted
+ * again is found.
  */
 #ifndef AQ_STORAGE_VOLUME_H
 #define AQ_STORAGE_VOLUME_H
@@ -13,11 +13,6 @@
 
 #include "base/error.h"
 #include "base/uuid.h"
-
-#define VOLUME_FOLDER_MAX 40 /* of a folder's path in its volume */
-
-/* "8f/14/e45f..."; returns 'ret'. */
-char *volume_path_of(const struct uuid *id, char ret[VOLUME_FOLDER_MAX]);
 
 /* The folder's directory (O_PATH), -ENOENT if it is not there, -errno of the volume. */
 int volume_open_folder(const char *volume, const struct uuid *id, struct aq_error *err);
@@ -33,6 +28,9 @@ int volume_drop_folder(const char *volume, const struct uuid *id, struct aq_erro
 /* Make a folder that has what another one has; -EEXIST. May take long. */
 int volume_clone_folder(const char *volume, const struct uuid *id, const struct uuid *to,
                         struct aq_error *err);
+
+/* Have agents know it for a volume, by a file in it. */
+int volume_mark(const char *volume, struct aq_error *err);
 
 /* Remove all that was dropped, and at the start ('is_first') what a killed process left half
  * copied. May take long.

@@ -37,12 +37,12 @@ int beneath_clean(const char *raw, char out[PATH_MAX], struct aq_error *err)
     return 0;
 }
 
-int beneath_open(int root, const char *path, int flags, bool no_links)
+static int beneath_resolve(int root, const char *path, int flags, uint64_t rules)
 {
     const struct open_how how = {
         .flags = (uint64_t)(unsigned)(flags | O_CLOEXEC),
         .mode = flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE ? 0600 : 0,
-        .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | (no_links ? RESOLVE_NO_SYMLINKS : 0),
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | rules,
     };
     long fd;
 
@@ -52,7 +52,17 @@ int beneath_open(int root, const char *path, int flags, bool no_links)
     return fd < 0 ? -errno : (int)fd;
 }
 
-static int beneath_open_folder(int root, const char *path, bool no_links)
+int beneath_open(int root, const char *path, int flags, bool no_links)
+{
+    return beneath_resolve(root, path, flags, no_links ? RESOLVE_NO_SYMLINKS : 0);
+}
+
+int beneath_open_folder(int root, const char *path)
+{
+    return beneath_resolve(root, path, O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
+}
+
+static int beneath_open_above(int root, const char *path, bool no_links)
 {
     return beneath_open(root, path, O_PATH | O_DIRECTORY, no_links);
 }
@@ -60,7 +70,7 @@ static int beneath_open_folder(int root, const char *path, bool no_links)
 int beneath_make(int root, const char *path, bool no_links)
 {
     char part[PATH_MAX];
-    int fd = beneath_open_folder(root, path, no_links);
+    int fd = beneath_open_above(root, path, no_links);
 
     for (size_t at = 0; fd == -ENOENT && path[at];) {
         const char *name;
@@ -77,7 +87,7 @@ int beneath_make(int root, const char *path, bool no_links)
         if (r < 0)
             return r;
         if (!path[at])
-            fd = beneath_open_folder(root, path, no_links);
+            fd = beneath_open_above(root, path, no_links);
         at += path[at] == '/';
     }
     return fd;
@@ -92,7 +102,7 @@ int beneath_open_parent(int root, const char *path, bool no_links, bool make, co
     memcpy(above, path, len);
     above[len] = '\0';
     *ret_name = slash ? slash + 1 : path;
-    return make ? beneath_make(root, above, no_links) : beneath_open_folder(root, above, no_links);
+    return make ? beneath_make(root, above, no_links) : beneath_open_above(root, above, no_links);
 }
 
 int beneath_fail(struct aq_error *err, int code, const char *path)

@@ -18,6 +18,11 @@ int beneath_clean(const char *raw, char out[PATH_MAX], struct aq_error *err) AQ_
  */
 int beneath_open(int root, const char *path, int flags, bool no_links);
 
+/* The folder at a clean path, as O_PATH: no link and no other mount is on the way. -errno; EXDEV =
+ * there is a mount, ELOOP or ENOTDIR = a link.
+ */
+int beneath_open_folder(int root, const char *path);
+
 /* The folder that a clean path lies in, made with all above it if 'make' is set; *ret_name is
  * the last part. -errno.
  */
