@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +22,7 @@
 #include "monitor/rootfs.h"
 
 #define ERROR_FD_FIRST 16
+#define VOLUMES_MSEC 30000
 
 /* What the child tells through the error pipe when it cannot become the program. */
 struct child_failure {
@@ -223,13 +225,21 @@ __attribute__((noreturn)) static void become_program(const struct program *p,
 
 /* ---- in the parent ---- */
 
-/* End of file means that exec closed the pipe. */
-static int child_await_exec(struct child_plumbing *pl, pid_t pid, struct aq_error *err)
+/* End of file means that exec closed the pipe. With folders of users it may never come, as a
+ * volume of another machine can hang whoever looks at it, and not be killed there either.
+ */
+static int child_await_exec(struct child_plumbing *pl, pid_t pid, bool has_volumes,
+                            struct aq_error *err)
 {
+    struct pollfd outcome = { .fd = pl->error_read, .events = POLLIN };
     struct child_failure failure;
     ssize_t got;
 
     aq_closep(&pl->error_write);
+    if (has_volumes && poll(&outcome, 1, VOLUMES_MSEC) == 0) {
+        (void)kill(pid, SIGKILL);
+        return aq_fail(err, ETIMEDOUT, "a volume of the session's folders does not answer");
+    }
     do
         got = read(pl->error_read, &failure, sizeof(failure));
     while (got < 0 && errno == EINTR);
@@ -260,7 +270,8 @@ int child_start(const struct program *program, int executable, const struct runn
         pid = cgroups_fork(&program->sandbox, &birth.is_inside);
         if (pid == 0)
             become_program(program, &pl, runner, &birth);
-        r = pid < 0 ? aq_fail_errno(err, "fork") : child_await_exec(&pl, pid, err);
+        r = pid < 0 ? aq_fail_errno(err, "fork")
+                    : child_await_exec(&pl, pid, program->sandbox.volume_mount_count > 0, err);
     }
     if (r < 0) {
         child_plumbing_close(&pl);

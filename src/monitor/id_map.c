@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #define CHILD_STACK 8192
+#define ID_MAP_LINE 48
 
 static int id_map_write_map(pid_t pid, const char *name, const char *map, struct aq_error *err)
 {
@@ -27,18 +28,16 @@ static int id_map_write_map(pid_t pid, const char *name, const char *map, struct
     return fd < 0 || write(fd, map, strlen(map)) < 0 ? aq_fail_errno(err, "write '%s'", path) : 0;
 }
 
-static int id_map_open_of(pid_t pid, uint32_t base, uint32_t count, struct aq_error *err)
+static int id_map_open_of(pid_t pid, const char *users, const char *groups, struct aq_error *err)
 {
-    char map[48], path[48];
-    int fd, r;
+    char path[48];
+    int fd, r = id_map_write_map(pid, "uid_map", users, err);
 
-    (void)snprintf(map, sizeof(map), "0 %" PRIu32 " %" PRIu32, base, count);
-    (void)snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
-    r = id_map_write_map(pid, "uid_map", map, err);
     if (r == 0)
-        r = id_map_write_map(pid, "gid_map", map, err);
+        r = id_map_write_map(pid, "gid_map", groups, err);
     if (r < 0)
         return r;
+    (void)snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     return fd < 0 ? aq_fail_errno(err, "open '%s'", path) : fd;
 }
@@ -54,7 +53,7 @@ static int id_map_wait_for_end(void *data)
     return 0;
 }
 
-int id_map_open(uint32_t base, uint32_t count, struct aq_error *err)
+static int id_map_make(const char *users, const char *groups, struct aq_error *err)
 {
     /* the child has our memory, which need not be copied then, and its own stack there */
     _Alignas(16) char stack[CHILD_STACK];
@@ -65,10 +64,27 @@ int id_map_open(uint32_t base, uint32_t count, struct aq_error *err)
 
     if (pid < 0)
         return aq_fail_errno(err, "make a user namespace");
-    r = id_map_open_of(pid, base, count, err);
+    r = id_map_open_of(pid, users, groups, err);
     (void)kill(pid, SIGKILL);
     (void)waitpid(pid, NULL, 0);
     return r;
+}
+
+int id_map_open(uint32_t base, uint32_t count, struct aq_error *err)
+{
+    char map[ID_MAP_LINE];
+
+    (void)snprintf(map, sizeof(map), "0 %" PRIu32 " %" PRIu32, base, count);
+    return id_map_make(map, map, err);
+}
+
+int id_map_open_pair(struct id_pair inside, struct id_pair outside, struct aq_error *err)
+{
+    char users[ID_MAP_LINE], groups[ID_MAP_LINE];
+
+    (void)snprintf(users, sizeof(users), "%" PRIu32 " %" PRIu32 " 1", inside.uid, outside.uid);
+    (void)snprintf(groups, sizeof(groups), "%" PRIu32 " %" PRIu32 " 1", inside.gid, outside.gid);
+    return id_map_make(users, groups, err);
 }
 
 int id_map_check(const char *path, int users)

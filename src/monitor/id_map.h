@@ -12,6 +12,13 @@
  */
 int id_map_open(uint32_t base, uint32_t count, struct aq_error *err);
 
+struct id_pair {
+    uint32_t uid, gid;
+};
+
+/* The same, in which only the user and the group 'inside' are there, as those 'outside'. */
+int id_map_open_pair(struct id_pair inside, struct id_pair outside, struct aq_error *err);
+
 /* 0 if the file system of 'path' can show its files with mapped users, else
  * -errno (EINVAL, ENOSYS, EPERM). 'users' is of id_map_open().
  */

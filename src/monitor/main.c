@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* aliquot-monitor - runs the program of one kernel, outlives the agent */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "monitor/monitor.h"
+#include "monitor/volume_probe.h"
 
 int main(int argc, char **argv)
 {
@@ -16,6 +19,10 @@ int main(int argc, char **argv)
     if (argc == 2 && strcmp(argv[1], "--version") == 0) {
         (void)printf("aliquot-monitor %s\n", ALIQUOT_VERSION);
         return 0;
+    }
+    if (argc == 3 && strcmp(argv[1], "--volume") == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* it may hang */
+        return volume_probe(argv[2]);
     }
     if (argc < 2 || argc > 4 || argv[1][0] == '-' || (argc >= 3 && client <= STDERR_FILENO)
         || (argc == 4 && program <= STDERR_FILENO)) {

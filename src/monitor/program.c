@@ -93,6 +93,43 @@ static int program_parse_sandbox(struct sandbox *s, const char *key, char *value
     return r < 0 ? r : 1;
 }
 
+/* 1 if the key is one of a mount's, 0 if not, or -errno. The first of them begins a mount. */
+static int program_parse_mount(struct sandbox *s, const char *key, const char *value,
+                               struct aq_error *err)
+{
+    struct volume_mount *mount = s->volume_mount_count
+                                     ? &s->volume_mounts[s->volume_mount_count - 1]
+                                     : NULL;
+    const char *name = key + strlen("mount_");
+
+    if (strncmp(key, "mount_", strlen("mount_")) != 0)
+        return 0;
+    if (strcmp(name, "volume") == 0) {
+        if (!vec_grow(&s->volume_mounts, &s->volume_mount_cap, s->volume_mount_count + 1,
+                      sizeof(*s->volume_mounts)))
+            return aq_fail_oom(err);
+        s->volume_mounts[s->volume_mount_count++] = (struct volume_mount){
+            .volume = value, .folder = "", .path = "", .name = "", .target = "/"
+        };
+        return 1;
+    }
+    if (!mount)
+        return aq_fail_field(err, EINVAL, key, "program: '%s' comes before mount_volume", key);
+    if (strcmp(name, "folder") == 0)
+        mount->folder = value;
+    else if (strcmp(name, "path") == 0)
+        mount->path = value;
+    else if (strcmp(name, "name") == 0)
+        mount->name = value;
+    else if (strcmp(name, "target") == 0)
+        mount->target = value;
+    else if (strcmp(name, "writable") == 0)
+        mount->may_write = strcmp(value, "1") == 0;
+    else
+        return 0;
+    return 1;
+}
+
 static int program_parse_rlimit(struct program *p, const char *key, const char *value,
                                 struct aq_error *err)
 {
@@ -176,7 +213,9 @@ static int program_parse_entry(struct program *p, char *key, char *value, struct
     }
     if (strncmp(key, "rlimit_", strlen("rlimit_")) == 0)
         return program_parse_rlimit(p, key, value, err);
-    r = program_parse_sandbox(&p->sandbox, key, value, err);
+    r = program_parse_mount(&p->sandbox, key, value, err);
+    if (r == 0)
+        r = program_parse_sandbox(&p->sandbox, key, value, err);
     if (r != 0)
         return r < 0 ? r : 0;
     r = monitor_program_parse_number(key, value, is_id ? UINT32_MAX - 1 : INT64_MAX, &number, err);
@@ -249,6 +288,7 @@ void program_done(struct program *program)
 
     for (size_t i = 0; i < AQ_COUNT(lists); i++)
         free(lists[i]->items);
+    free(s->volume_mounts);
     free(program->argv);
     free(program->envp);
     strbuf_done(&program->text);

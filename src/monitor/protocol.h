@@ -59,6 +59,12 @@
  *   empty             directories inside that begin empty, whatever the layers have there
  *   mounted_file mounted_folder  paths inside that the runtime mounts something at: no
  *                     link is left there (mount_points.h)
+ *   mount_volume      begins a mount of a user's folder (volume_mounts.h): the directory of its
+ *                     volume on the node, with
+ *   mount_folder mount_path  the folder in it and the directory in that ["" = all of it],
+ *   mount_name        what messages call the folder,
+ *   mount_target      the path inside, and
+ *   mount_writable    1: it can be written to [0]
  *   hide              mount points that the runtime must not see
  *   cgroup            directories to make, to run it in, and to remove
  *   outside           1: it is not run in them but makes cgroups of its own below [0]

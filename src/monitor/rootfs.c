@@ -19,6 +19,7 @@
 #include "monitor/id_map.h"
 #include "monitor/mount_points.h"
 #include "monitor/scratch_image.h"
+#include "monitor/volume_mounts.h"
 
 static int rootfs_make_directory(const char *path, mode_t mode, struct aq_error *err)
 {
@@ -253,5 +254,7 @@ int rootfs_enter(const struct sandbox *sandbox, struct aq_error *err)
     AQ_FAULT("monitor.rootfs.mounted");
     if (r == 0)
         r = mount_points_prepare("rootfs", "scratch/home", sandbox, err);
+    if (r == 0)
+        r = volume_mounts_attach(sandbox, err);
     return r == 0 && sandbox->home ? rootfs_add_account(sandbox, err) : r;
 }

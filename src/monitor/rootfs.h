@@ -7,6 +7,7 @@
  *   stage/scratch/   the scratch space: upper, work (overlayfs'), home
  *   stage/layers/N/  the image's layers, topmost first
  *   stage/rootfs/    all of it in one
+ *   stage/volumes/N  folders of users, with the number of their mount (volume_mounts.h)
  *   stage/hidden/    empty, over what is hidden
  *   stage/runtime/   the OCI runtime's own state, which so goes with it
  *

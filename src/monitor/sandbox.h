@@ -17,6 +17,16 @@ struct texts {
     size_t count, cap;
 };
 
+/* A folder of a user, to be mounted (volume_mounts.h). Texts are of the program's text. */
+struct volume_mount {
+    const char *volume; /* directory of the node */
+    const char *folder; /* in it, by its id */
+    const char *path;   /* in the folder; "" = all of it */
+    const char *name;   /* of the folder, for messages */
+    const char *target; /* path inside */
+    bool may_write;
+};
+
 struct sandbox {
     struct texts cgroups; /* directories, absolute */
     struct texts limits;  /* "FILE=VALUE" to write, in order; FILE is absolute */
@@ -24,8 +34,10 @@ struct sandbox {
     struct texts layers;  /* directories of the root file system, topmost first */
     struct texts hidden;  /* mount points that the program must not see */
     struct texts empty;   /* directories inside that begin empty, whatever the layers have there */
-    struct texts files, folders; /* paths inside that something is mounted at */
-    struct texts leftovers;      /* files and directories to remove at the end */
+    struct texts files, folders;        /* paths inside that something is mounted at */
+    struct texts leftovers;             /* files and directories to remove at the end */
+    struct volume_mount *volume_mounts; /* one that is below another comes after it */
+    size_t volume_mount_count, volume_mount_cap;
     const char *stage;   /* directory to build the root file system in; NULL = no container */
     const char *scratch; /* directory, or image of a file system, for what is written */
     const char *scratch_template; /* image to begin with; NULL = 'scratch' is a directory */
