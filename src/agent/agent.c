@@ -67,6 +67,7 @@ static void agent_send_heartbeat(struct agent_daemon *agent)
                        .slots = agent_describe_slots(agent),
                        .devices = agent->has_new_devices ? agent->resources.devices_json : NULL,
                        .plugins = agent->has_new_devices ? agent->resources.plugins_json : NULL,
+                       .volumes = agent->has_new_volumes ? volumes_list(agent->volumes) : NULL,
                        .kernels = kernels,
                        .kernel_count = agent->kernels.count },
     };
@@ -81,7 +82,8 @@ static void agent_send_heartbeat(struct agent_daemon *agent)
             kernels[i].alloc = kernels[i].service_ports = NULL; /* nothing is held any more */
     }
     agent_send(agent, &msg);
-    agent->has_new_devices = false; /* a lost message means a new greeting */
+    agent->has_new_devices = agent->has_new_volumes =
+        false; /* a lost message means a new greeting */
     AQ_FAULT("agent.heartbeat.sent");
     free(kernels);
 }
@@ -160,6 +162,16 @@ static void agent_on_devices_changed(void *data)
         agent_send_heartbeat(agent);
 }
 
+/* A session that mounts a folder goes only where its volume is. */
+static void agent_on_volumes_changed(void *data)
+{
+    struct agent_daemon *agent = data;
+
+    agent->has_new_volumes = true;
+    if (agent->link && link_client_is_connected(agent->link))
+        agent_send_heartbeat(agent);
+}
+
 /* ---- receipts: an acknowledgement covers all messages before it ---- */
 
 static void agent_acknowledge(struct agent_daemon *agent)
@@ -213,6 +225,8 @@ static void agent_on_greet(void *data, struct msg_hello *hello)
                              > GREETED_DEVICES_MAX;
     hello->devices = agent->has_new_devices ? NULL : agent->resources.devices_json;
     hello->plugins = agent->has_new_devices ? NULL : agent->resources.plugins_json;
+    hello->volumes = agent->volumes ? volumes_list(agent->volumes) : NULL;
+    agent->has_new_volumes = false;
     hello->runtime = agent->containers ? runtime_oci_version(agent->containers)
                                        : agent->runtime->ops->name;
     hello->runtime_notes = agent->notes;
@@ -545,6 +559,9 @@ int agent_new(uv_loop_t *loop, const struct settings *settings,
         images_set_promised(agent->images, scratch_room_kept, agent);
     if (r == 0 && agent->containers)
         r = agent_watch_slices(agent, err);
+    if (r == 0 && agent->containers)
+        r = volumes_new(loop, settings, runtime_oci_monitor(agent->containers),
+                        agent_on_volumes_changed, agent, &agent->volumes, err);
     if (r == 0)
         agent_find_network(agent);
     if (r == 0)
@@ -588,6 +605,7 @@ void agent_free(struct agent_daemon *agent)
     net_free(agent->net);
     ssh_free(AQ_TAKE(agent->ssh));
     gpu_free(AQ_TAKE(agent->gpu));
+    volumes_free(AQ_TAKE(agent->volumes));
     free(agent->notes);
     agent->notes = NULL;
     disk_worker_free(agent->disk);

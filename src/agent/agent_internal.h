@@ -18,6 +18,7 @@
 #include "agent/kernel/log_turns.h"
 #include "agent/net/net.h"
 #include "agent/resources/resources.h"
+#include "agent/volume/volumes.h"
 #include "base/list.h"
 #include "base/map.h"
 #include "link/link.h"
@@ -54,6 +55,7 @@ struct agent_daemon {
     struct net *net;                     /* of containers; NULL = they have none */
     struct ssh *ssh;                     /* server of containers; NULL = they have none */
     struct gpu *gpu;                     /* slices of containers; NULL without containers */
+    struct volumes *volumes;             /* of folders; NULL likewise */
     struct list image_jobs;              /* image_commands.c */
     struct own_service_job *service_job; /* NULL = systemctl does not run */
     const struct agent_events *events;
@@ -83,6 +85,7 @@ struct agent_daemon {
     bool is_draining, is_rejected, was_ready;
     bool is_closing;      /* kernels run on, with what they hold */
     bool has_new_devices; /* that the manager has not been told of */
+    bool has_new_volumes; /* likewise */
     bool has_strays;      /* kernels hold what is not offered any more */
 };
 

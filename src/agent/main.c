@@ -23,7 +23,8 @@
 #define EXIT_REFUSED 3 /* fenced, revoked: restarting would not help */
 
 static const char usage[] =
-    "usage: aliquot-agent [--config FILE] [--state FOLDER] [--shared] [--dev] [run]\n"
+    "usage: aliquot-agent [--config FILE] [--state FOLDER] [--shared] [--dev]\n"
+    "                     [--volume STORAGE:VOLUME=PATH] [run]\n"
     "       aliquot-agent [--config FILE] [--state FOLDER] join MANAGER[:PORT] TOKEN\n"
     "       aliquot-agent [--config FILE] [--state FOLDER] end\n"
     "       aliquot-agent [--config FILE] [--state FOLDER] check [PART...]\n"
@@ -35,12 +36,13 @@ static const char usage[] =
     "outlive the agent and are found again when it starts. With --shared other agents\n"
     "of this machine may offer the same, unless the settings have an allocation-mode.\n"
     "With --dev, for development, root's agent runs sessions as processes, too.\n"
+    "--volume is one more of the settings' volumes, unless it is among them.\n"
     "end ends what runs here, before the agent is removed from this machine.\n"
     "check is what 'aliquot doctor' runs: it looks whether the machine has what an agent\n"
     "needs and writes a JSON object a line; parts are agent, containers and gpu.\n";
 
 struct agent_options {
-    const char *config, *state, *verb;
+    const char *config, *state, *volume, *verb;
     unsigned flags; /* SETTINGS_* */
     char **args;
     int arg_count;
@@ -208,9 +210,10 @@ static int main_parse_options(int argc, char **argv, struct agent_options *ret)
     int i = 1;
 
     for (; i < argc && argv[i][0] == '-'; i++) {
-        const char **place = strcmp(argv[i], "--config") == 0  ? &ret->config
-                             : strcmp(argv[i], "--state") == 0 ? &ret->state
-                                                               : NULL;
+        const char **place = strcmp(argv[i], "--config") == 0   ? &ret->config
+                             : strcmp(argv[i], "--state") == 0  ? &ret->state
+                             : strcmp(argv[i], "--volume") == 0 ? &ret->volume
+                                                                : NULL;
 
         if (strcmp(argv[i], "--version") == 0) {
             (void)printf("aliquot-agent %s\n", ALIQUOT_VERSION);
@@ -326,11 +329,14 @@ int main(int argc, char **argv)
 
         if (level >= 0)
             log_init("agent", (enum log_level)level);
-        r = level < 0 ? aq_fail(&err, EINVAL,
-                                "log-level '%s' is none of error, warning, info, "
-                                "debug",
-                                settings.log_level)
-                      : main_act(&options, &settings, &err);
+        if (options.volume)
+            r = settings_add_volume(&settings, options.volume, &err);
+        if (r == 0)
+            r = level < 0 ? aq_fail(&err, EINVAL,
+                                    "log-level '%s' is none of error, warning, info, "
+                                    "debug",
+                                    settings.log_level)
+                          : main_act(&options, &settings, &err);
         settings_done(&settings);
     }
     if (r < 0)

@@ -27,6 +27,7 @@ static const struct check doctor_checks[] = {
     { "containers.network", "containers", "network", doctor_check_network },
     { "containers.images", "containers", "images", doctor_check_images },
     { "containers.ssh", "containers", "SSH", doctor_check_ssh },
+    { "containers.volumes", "containers", "volumes", doctor_check_volumes },
     { "gpu.driver", "gpu", "driver", doctor_check_driver },
     { "gpu.plugins", "gpu", "devices", doctor_check_plugins },
     { "gpu.slices", "gpu", "parts of GPUs", doctor_check_slices },

@@ -57,6 +57,8 @@ void doctor_check_inside(void *data, struct finding *ret);
 void doctor_check_network(void *data, struct finding *ret);
 void doctor_check_images(void *data, struct finding *ret);
 void doctor_check_ssh(void *data, struct finding *ret);
+/* volumes.c */
+void doctor_check_volumes(void *data, struct finding *ret);
 /* gpu.c */
 void doctor_check_driver(void *data, struct finding *ret);
 void doctor_check_plugins(void *data, struct finding *ret);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "agent/kernel/kernel_environ.h"
+#include "agent/kernel/kernel_folders.h"
 #include "agent/kernel/services.h"
 #include "agent/ssh/ssh.h"
 #include "model/session.h"
@@ -299,6 +300,8 @@ int container_specify(const struct local_kernel *k, const struct image *image, c
         r = container_add_labels(k, image->config, arena, c, err);
     if (r == 0)
         r = container_add_mounts(k, network, config, arena, c, err);
+    if (r == 0)
+        r = kernel_folders_add(k, arena, c, err);
     if (r < 0)
         return r;
     ret->processes_max = (uint64_t)settings->container_processes_max;

@@ -6,6 +6,7 @@
 #include "agent/kernel/container_spec.h"
 #include "agent/kernel/devices.h"
 #include "agent/kernel/kernel_command.h"
+#include "agent/kernel/kernel_folders.h"
 #include "agent/kernel/kernel_internal.h"
 #include "agent/kernel/services.h"
 #include "base/clock.h"
@@ -124,6 +125,8 @@ static void kernel_commands_create_new(struct agent_daemon *agent, uint64_t seq,
         r = kernel_take_spec(k, &err);
     if (r == 0)
         r = container_is_wanted(agent, create->spec.session.image, &k->is_container, &err);
+    if (r == 0 && !k->is_container)
+        r = kernel_folders_check_process(k, &err);
     if (r == 0)
         r = services_check(k, &err);
     if (r == 0)

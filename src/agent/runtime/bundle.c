@@ -11,6 +11,8 @@
 
 #include "agent/runtime/seccomp_filter.h"
 #include "base/jsonw.h"
+#include "monitor/volume_mounts.h"
+#include "transfer/volume_layout.h"
 
 #define SHM_BYTES (INT64_C(64) << 20)
 
@@ -148,6 +150,18 @@ static void bundle_write_shm(struct jsonw *w, int64_t bytes)
     bundle_write_mount(w, "/dev/shm", "tmpfs", "shm", options);
 }
 
+/* From where the monitor has mounted them, with all that they are held to: the runtime may not take
+ * back, nor repeat, what the volume's own mount forbids.
+ */
+static void bundle_write_folders(struct jsonw *w, const struct container_spec *c, const char *stage)
+{
+    for (size_t i = 0; i < c->folder_count; i++) {
+        AQ_CLEANUP(aq_freep) char *source = aq_format("%s/" VOLUME_MOUNTS "/%zu", stage, i);
+
+        bundle_write_mount(w, c->folders[i].target, "bind", source, "bind");
+    }
+}
+
 static void bundle_write_mounts(struct jsonw *w, const struct container_spec *c,
                                 const struct bundle_host *host)
 {
@@ -166,6 +180,7 @@ static void bundle_write_mounts(struct jsonw *w, const struct container_spec *c,
         bundle_write_mount(w, "/sys", "sysfs", "sysfs", "nosuid noexec nodev ro");
     bundle_write_mount(w, "/sys/fs/cgroup", "cgroup", "cgroup", "nosuid noexec nodev relatime ro");
     bundle_write_bind(w, "/home/work", home, true);
+    bundle_write_folders(w, c, host->stage);
     for (size_t i = 0; i < c->mount_count; i++)
         bundle_write_bind(w, c->mounts[i].target, c->mounts[i].source, c->mounts[i].may_write);
     for (size_t i = 0; i < c->device_count; i++)
@@ -273,6 +288,12 @@ static void bundle_write_masks(struct jsonw *w, const struct container_spec *c)
     jsonw_array_begin(w);
     for (size_t i = 0; i < AQ_COUNT(masked); i++)
         jsonw_str(w, masked[i]);
+    for (size_t i = 0; i < c->folder_count; i++) {
+        AQ_CLEANUP(aq_freep) char *uploads = aq_format("%s/" FOLDER_UPLOADS, c->folders[i].target);
+
+        if (!*c->folders[i].path)
+            jsonw_str(w, uploads);
+    }
     for (const char *const *path = c->hidden; path && *path; path++)
         jsonw_str(w, *path);
     jsonw_array_end(w);

@@ -14,6 +14,7 @@
 
 #include "base/text_pair.h"
 #include "model/container_part.h"
+#include "monitor/sandbox.h"
 
 struct container_spec {
     const char *id; /* of the kernel; unique on the node */
@@ -38,6 +39,8 @@ struct container_spec {
     size_t group_count;
     const struct container_mount *mounts;
     size_t mount_count;
+    const struct volume_mount *folders; /* of users; one below another comes after it */
+    size_t folder_count;
     const struct container_device *devices;
     size_t device_count;
     const struct container_hook *hooks;

@@ -42,9 +42,9 @@ static struct oci_runtime *oci_of(const struct runtime *rt)
     return AQ_CONTAINER_OF(rt, struct oci_runtime, monitored.super);
 }
 
-const char *oci_monitor_path(const struct oci_runtime *rt)
+const char *runtime_oci_monitor(const struct runtime *rt)
 {
-    return rt->monitored.monitor_path;
+    return oci_of(rt)->monitored.monitor_path;
 }
 
 const char *runtime_oci_version(const struct runtime *rt)
@@ -309,10 +309,22 @@ static void oci_put_mount_points(const struct oci_draft *d, struct strbuf *out)
     for (size_t i = 0; i < AQ_COUNT(folders); i++)
         oci_put(out, "mounted_folder", folders[i]);
     oci_put(out, "mounted_file", RUNNER_INSIDE);
+    for (size_t i = 0; i < c->folder_count; i++)
+        oci_put(out, "mounted_folder", c->folders[i].target);
     for (size_t i = 0; i < c->mount_count; i++)
         oci_put_mount_point(out, c->mounts[i].target, c->mounts[i].source);
     for (size_t i = 0; i < c->device_count; i++)
         oci_put_mount_point(out, c->devices[i].target, c->devices[i].source);
+}
+
+static void oci_put_folder(struct strbuf *out, const struct volume_mount *folder)
+{
+    oci_put(out, "mount_volume", folder->volume);
+    oci_put(out, "mount_folder", folder->folder);
+    oci_put(out, "mount_path", folder->path);
+    oci_put(out, "mount_name", folder->name);
+    oci_put(out, "mount_target", folder->target);
+    oci_put_number(out, "mount_writable", folder->may_write);
 }
 
 static void oci_put_rootfs(struct oci_draft *d, struct strbuf *out)
@@ -331,6 +343,8 @@ static void oci_put_rootfs(struct oci_draft *d, struct strbuf *out)
     oci_put_number(out, "id_base", d->bundle.id_base);
     oci_put_number(out, "id_count", c->is_node ? 1 : d->bundle.id_count);
     oci_put_mount_points(d, out);
+    for (size_t i = 0; i < c->folder_count; i++)
+        oci_put_folder(out, &c->folders[i]);
     oci_put(out, "home", OCI_HOME);
     oci_put_number(out, "home_uid", c->uid);
     oci_put_number(out, "home_gid", c->gid);

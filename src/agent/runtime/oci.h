@@ -22,6 +22,8 @@ int runtime_new_oci(uv_loop_t *loop, const struct settings *settings, const char
 /* "crun 1.8.1" */
 const char *runtime_oci_version(const struct runtime *rt);
 const struct oci_host *runtime_oci_host(const struct runtime *rt);
+/* Path of aliquot-monitor. */
+const char *runtime_oci_monitor(const struct runtime *rt);
 
 /* End containers of kernels for which is_known() is false, with all that is left of them. */
 void runtime_oci_sweep(struct runtime *rt, bool (*is_known)(void *data, const struct uuid *kernel),
@@ -37,7 +39,5 @@ struct oci_runtime;
 int oci_probe(struct oci_runtime *rt, const struct settings *settings, struct aq_error *err);
 /* Write 'program' into spec->directory, and config.json there or, for hooks, where they can read it. */
 int oci_write(struct oci_runtime *rt, const struct runtime_spec *spec, struct aq_error *err);
-/* Of the monitor. */
-const char *oci_monitor_path(const struct oci_runtime *rt);
 
 #endif

@@ -80,7 +80,7 @@ static int probe_run_in(struct oci_runtime *rt, const char *directory, struct aq
         .processes_max = PROBE_PROCESSES,
         .container = &container,
     };
-    const char *monitor[] = { oci_monitor_path(rt), directory, NULL };
+    const char *monitor[] = { runtime_oci_monitor((const struct runtime *)rt), directory, NULL };
     int r;
 
     if (!scratch)

@@ -108,6 +108,9 @@ const struct conf_item settings_items[] = {
     { "image", "unpack", CONF_PATH, AT(image_unpack), NULL, 0, 0, 0,
       "The program aliquot-unpack; beside the agent by default" },
 
+    { "folders", "volumes", CONF_LIST, AT(volumes), NULL, 0, 0, 0,
+      "Volumes of storage hosts whose folders sessions may mount: local:volume1=/srv/folders" },
+
     ACCEL_SETTINGS_ITEMS(struct settings, accel),
 
     { "gpu", "library", CONF_PATH, AT(gpu_library), NULL, 0, 0, 0,
@@ -226,6 +229,41 @@ bool settings_offer_processes(const struct settings *settings)
     return settings->user || geteuid() != 0;
 }
 
+const char *settings_volume_path(const char *item)
+{
+    return item + strcspn(item, "=") + 1;
+}
+
+static int settings_check_volume(const struct conf_list *volumes, size_t at, struct aq_error *err)
+{
+    const char *item = volumes->items[at];
+    size_t len = strcspn(item, "="), storage = strcspn(item, ":");
+
+    if (storage == 0 || storage + 1 >= len || strcspn(item, " \"\\") < len || item[len] != '='
+        || item[len + 1] != '/')
+        return aq_fail_field(err, EINVAL, "folders.volumes",
+                             "'%.100s' is not STORAGE:VOLUME=PATH, such as "
+                             "local:volume1=/srv/folders",
+                             item);
+    for (size_t i = 0; i < at; i++)
+        if (strncmp(volumes->items[i], item, len + 1) == 0)
+            return aq_fail_field(err, EINVAL, "folders.volumes", "there are two paths of '%.*s'",
+                                 (int)len, item);
+    return 0;
+}
+
+int settings_add_volume(struct settings *settings, const char *volume, struct aq_error *err)
+{
+    struct conf_list *volumes = &settings->volumes;
+
+    for (size_t i = 0; i < volumes->count; i++)
+        if (strncmp(volumes->items[i], volume, strcspn(volume, "=") + 1) == 0)
+            return 0;
+    if (conf_list_add(volumes, volume, strlen(volume)) < 0)
+        return aq_fail_oom(err);
+    return settings_check_volume(volumes, volumes->count - 1, err);
+}
+
 static int settings_check(const struct settings *settings, struct aq_error *err)
 {
     static const char *const drivers[] = { "auto", "process", "container" };
@@ -258,6 +296,9 @@ static int settings_check(const struct settings *settings, struct aq_error *err)
                              "statistics.interval is less than 0.1s; 0 takes none");
     if (image_registries_check(settings, err) < 0)
         return -err->code;
+    for (size_t i = 0; i < settings->volumes.count; i++)
+        if (settings_check_volume(&settings->volumes, i, err) < 0)
+            return -err->code;
     return agent_id_check(settings->id, err);
 }
 

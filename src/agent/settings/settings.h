@@ -37,6 +37,7 @@ struct settings {
     int64_t image_keep_free; /* 0 = as much as the next scratch space needs */
     int64_t image_keep_usec, image_keep_bytes, image_user_share; /* percent */
     struct accel_settings accel;
+    struct conf_list volumes;                  /* "STORAGE:VOLUME=PATH" */
     char *gpu_library, *gpu_probe, *gpu_watch; /* of slices of GPUs; NULL = beside the agent */
     char *gpu_misuse;    /* "report" or "stop" kernels that get past their slice */
     bool gpu_conserving; /* idle time of a device goes to those that want it */
@@ -72,9 +73,17 @@ enum {
                                   unless the settings say, and the image "host" */
 };
 
+/* Where the path begins in an item of 'volumes'; what is before it, but for the last character,
+ * names the host.
+ */
+const char *settings_volume_path(const char *item);
+
 /* Load, then fill in what has no fixed default (state, id, offer_mode). 'flags': SETTINGS_*. */
 int settings_load(const char *file, const char *state, unsigned flags, struct settings *ret,
                   struct aq_error *err);
+
+/* One more of 'volumes', unless its host is there. -EINVAL. */
+int settings_add_volume(struct settings *settings, const char *volume, struct aq_error *err);
 
 /* What the disk has to have for one more scratch space, and for logs, directories of kernels and
  * other programs; 0 = scratch spaces are not reserved.
