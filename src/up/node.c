@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,7 +15,7 @@
 #define JOIN_MSEC 30000
 
 static char config_flag[] = "--config", state_flag[] = "--state", shared_flag[] = "--shared",
-            dev_flag[] = "--dev", listen_flag[] = "--listen";
+            dev_flag[] = "--dev", listen_flag[] = "--listen", volume_flag[] = "--volume";
 
 const struct node_front node_proxy = { "proxy", "main", "apps " },
                         node_storage = { "storage", "local", "files" };
@@ -41,6 +42,10 @@ static int up_put_options(struct node *node, const struct paths *paths, char **a
     argv[n++] = shared_flag; /* the machine may have an agent besides */
     if (node->is_dev)
         argv[n++] = dev_flag;
+    if (node->volume) {
+        argv[n++] = volume_flag;
+        argv[n++] = node->volume;
+    }
     return n;
 }
 
@@ -64,6 +69,10 @@ int node_init(struct node *node, size_t index, const char *config, bool is_dev,
         (void)snprintf(node->name, sizeof(node->name), "agent");
     else
         (void)snprintf(node->name, sizeof(node->name), "agent%zu", index + 1);
+    if (paths->storage && !getenv("ALIQUOT_STORAGE_VOLUMES")
+        && !(node->volume = aq_format("%s:volume1=%s/storage/volume1", node_storage.name,
+                                      paths->state)))
+        return aq_fail_oom(err);
     return up_name_places(node, paths, err);
 }
 
@@ -81,6 +90,7 @@ void node_done(struct node *node)
     free(node->state);
     free(node->log);
     free(node->notify);
+    free(node->volume);
     *node = (struct node){ .state = NULL };
 }
 

@@ -24,17 +24,19 @@ extern const struct node_front node_proxy, node_storage;
 struct node {
     const char *config;             /* file given by the user; NULL = the usual one */
     bool is_dev;                    /* what an agent offers for development only, too */
+    char *volume;                   /* of folders, for an agent; NULL = none */
     const struct node_front *front; /* NULL = an agent; else it is at 'listen' */
     char listen[24];
     char *state, *log, *notify;
-    char *argv[8];
+    char *argv[10];
     struct child_spec spec;
     char name[16]; /* "agent", "agent2" */
     struct child *child;
 };
 
-/* Make its state directory (0700) and say how to start it; 'index' from 0.
- * 'config' and 'paths' must outlive the node. After a failure, too, node_done().
+/* Make its state directory (0700) and say how to start it; 'index' from 0. 'config' and 'paths'
+ * must outlive the node. If 'paths' have a storage host its usual volume is the agent's,
+ * too. After a failure, too, node_done().
  */
 int node_init(struct node *node, size_t index, const char *config, bool is_dev,
               const struct paths *paths, struct aq_error *err);
