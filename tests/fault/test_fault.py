@@ -28,6 +28,8 @@ POINTS = [point for point in POINTS if not point.startswith(("store.move.", "sto
 # Those of storage hosts are passed by uploads (test_storage_fault.py), and the unit test storage/folder;
 # those of folders need such a host (test_folder_fault.py).
 POINTS = [point for point in POINTS if not point.startswith(("storage.", "folder."))]
+# That of mounted folders needs a storage host (tests/system/test_container_folders.py).
+POINTS = [point for point in POINTS if not point.startswith("monitor.volumes.")]
 # Those of removing old sessions need old sessions (test_retention_fault.py).
 POINTS = [point for point in POINTS if not point.startswith(("core.retention.",
                                                              "store.retention."))]
