@@ -16,6 +16,7 @@
 #include <uv.h>
 
 #include "base/error.h"
+#include "base/pump.h"
 #include "http/message.h"
 #include "http/stream.h"
 #include "http/url.h"
@@ -85,6 +86,11 @@ size_t exchange_get_queued(const struct exchange *ex);
 /* Stop and continue reading the answer. */
 void exchange_pause(struct exchange *ex);
 void exchange_resume(struct exchange *ex);
+
+/* An end of a pump that is a struct exchange with stream_body: is put the body of the request, and
+ * gives that of the answer.
+ */
+extern const struct pump_ops exchange_pump;
 
 /* Break off; neither on_end() nor the client_done_fn is called. The exchange is
  * gone. NULL is fine.

@@ -358,6 +358,30 @@ void exchange_resume(struct exchange *ex)
         stream_resume(ex->wire->stream);
 }
 
+static int exchange_put(void *end, const char *bytes, size_t len)
+{
+    int r = exchange_write(end, bytes, len);
+
+    return r < 0 ? r : exchange_get_queued(end) > PUMP_QUEUE_HIGH;
+}
+
+static void exchange_hold(void *end, bool is_paused)
+{
+    if (is_paused)
+        exchange_pause(end);
+    else
+        exchange_resume(end);
+}
+
+static void exchange_end_body(void *end)
+{
+    (void)exchange_finish(end);
+}
+
+const struct pump_ops exchange_pump = { .put = exchange_put,
+                                        .pause = exchange_hold,
+                                        .finish = exchange_end_body };
+
 struct stream *exchange_upgrade(struct exchange *ex, const struct stream_ops *ops, void *data)
 {
     struct wire *wire = ex->wire;

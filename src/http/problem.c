@@ -15,6 +15,7 @@
 static const struct problem_type types[] = {
     { "app-failed", 503, "Failed to launch the app service.", "session_execute_app-failed" },
     { "auth-failed", 401, "Credential/signature mismatch.", "auth_access_unauthorized" },
+    { "bad-gateway", 502, "Bad gateway.", "api_generic_bad-gateway" },
     { "conflict", 409, "Another request changes the same.", "api_update_conflict" },
     { "database-away", 503, "The database server is away.", "api_generic_unavailable" },
     { "disk-full", 507, "The disk of the session is full.", "session_write_disk-full" },

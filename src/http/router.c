@@ -25,7 +25,9 @@ struct router_node {
 
 struct router {
     struct router_node root;
-    const char *alias, *aliased; /* a segment that stands for another; NULL = none */
+    const char *alias, *aliased;  /* a segment that stands for another; NULL = none */
+    const struct route *fallback; /* NULL = none */
+    void *fallback_data;
     const struct route **list;
     size_t count, cap;
 };
@@ -100,6 +102,12 @@ void router_alias(struct router *router, const char *alias, const char *segment)
 {
     router->alias = alias;
     router->aliased = segment;
+}
+
+void router_set_fallback(struct router *router, const struct route *route, void *data)
+{
+    router->fallback = route;
+    router->fallback_data = data;
 }
 
 /* The child of that name, or where it would have to go. */
@@ -328,6 +336,12 @@ int router_match(const struct router *router, enum method method, const char *pa
         if (r < 0)
             return r;
         node = router_walk(router, &router->root, segments, count, values, &depth);
+    }
+    if (!node && router->fallback) {
+        ret->route = router->fallback;
+        ret->data = router->fallback_data;
+        ret->param_count = 0;
+        return 0;
     }
     if (!node)
         return aq_fail_kind(err, ENOENT, "url-not-found", "Unknown URL path: %.*s",

@@ -65,6 +65,11 @@ int router_add(struct router *router, const struct route *routes, size_t count, 
  */
 void router_alias(struct router *router, const char *alias, const char *segment);
 
+/* Of any method and path that no row has: what it gets has no parameters. It must outlive the
+ * router.
+ */
+void router_set_fallback(struct router *router, const struct route *route, void *data);
+
 /* All rows, sorted by path, then method. */
 const struct route *const *router_list(const struct router *router, size_t *ret_count);
 

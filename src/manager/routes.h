@@ -14,7 +14,7 @@
 #include "http/server.h"
 #include "manager/core/core.h"
 #include "manager/request/access.h"
-#include "manager/request/client_address.h"
+#include "http/client_address.h"
 
 struct api;
 struct password_rules;

@@ -13,7 +13,7 @@
 
 #include "http/url.h"
 #include "storage/folder.h"
-#include "storage/range.h"
+#include "http/range.h"
 #include "storage/storage.h"
 #include "storage/volume.h"
 #include "transfer/beneath.h"

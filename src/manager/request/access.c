@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "http/sign.h"
 #include "manager/request/api.h"
-#include "manager/request/client_address.h"
+#include "http/client_address.h"
 #include "manager/request/login_audit.h"
 #include "manager/request/repeat.h"
 #include "store/fixture.h"

@@ -17,7 +17,7 @@
 #include "http/sign.h"
 #include "manager/core/core.h"
 #include "manager/request/access.h"
-#include "manager/request/client_address.h"
+#include "http/client_address.h"
 #include "manager/request/config_known.h"
 #include "manager/request/decode.h"
 #include "manager/request/password_rules.h"

@@ -9,7 +9,7 @@
 #define AQ_MANAGER_REQUEST_LOGIN_H
 
 #include "manager/request/api.h"
-#include "manager/request/client_address.h"
+#include "http/client_address.h"
 #include "manager/request/login_audit.h"
 #include "manager/request/login_limit.h"
 #include "manager/request/password_queue.h"

@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "base/clock.h"
-#include "manager/request/client_address.h"
+#include "http/client_address.h"
 #include "manager/request/login_limit.h"
 #include "manager/request/password_queue.h"
 

@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "storage/name.h"
-#include "storage/range.h"
+#include "http/range.h"
 #include "storage/token.h"
 #include "storage/tus_head.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* range.c - see range.h */
-#include "storage/range.h"
+#include "http/range.h"
 
 #include <errno.h>
 #include <stdbool.h>

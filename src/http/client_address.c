@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From which address a person asks. */
-#include "manager/request/client_address.h"
+#include "http/client_address.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* range.h - which bytes of a file a request wants (RFC 9110, 14) */
-#ifndef AQ_STORAGE_RANGE_H
-#define AQ_STORAGE_RANGE_H
+#ifndef AQ_HTTP_RANGE_H
+#define AQ_HTTP_RANGE_H
 
 #include <stdint.h>
 

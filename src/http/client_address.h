@@ -5,8 +5,8 @@
  * X-Forwarded-For that is no trusted proxy's. The header of anyone else is not
  * looked at.
  */
-#ifndef AQ_MANAGER_REQUEST_CLIENT_ADDRESS_H
-#define AQ_MANAGER_REQUEST_CLIENT_ADDRESS_H
+#ifndef AQ_HTTP_CLIENT_ADDRESS_H
+#define AQ_HTTP_CLIENT_ADDRESS_H
 
 #include <stdbool.h>
 #include <stddef.h>
