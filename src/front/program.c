@@ -22,7 +22,7 @@
 #define DRAIN_MSEC 10000
 
 struct front_options {
-    const char *config, *state, *listen;
+    const char *config, *state, *listen, *own;
     const char *verb;
     char **args;
     int arg_count;
@@ -44,7 +44,7 @@ static void front_write_usage(const struct front_type *type, FILE *out)
 {
     (void)fprintf(
         out,
-        "usage: aliquot-%s [--config FILE] [--state FOLDER] [--listen ADDRESS] [run]\n"
+        "usage: aliquot-%s [--config FILE] [--state FOLDER] [--listen ADDRESS]%s%s%s [run]\n"
         "       aliquot-%s [--config FILE] [--state FOLDER] join MANAGER[:PORT] TOKEN\n"
         "       aliquot-%s [--config FILE] [--state FOLDER] check [PART]\n"
         "       aliquot-%s --print-config | --version | --help\n"
@@ -53,8 +53,9 @@ static void front_write_usage(const struct front_type *type, FILE *out)
         "--%s NAME'); - reads it from standard input, where other users of the machine do\n"
         "not see it. run (the default) connects to the manager and %s.\n"
         "check is what 'aliquot doctor' runs; its one part is %s.\n",
-        type->name, type->name, type->name, type->name, type->name, type->name, type->purpose,
-        type->name);
+        type->name, type->option ? " [--" : "", type->option ? type->option : "",
+        type->option ? " VALUE]" : "", type->name, type->name, type->name, type->name, type->name,
+        type->purpose, type->name);
 }
 
 /* ---- running ---- */
@@ -207,7 +208,10 @@ static int front_parse_options(const struct front_type *type, int argc, char **a
         const char **place = strcmp(argv[i], "--config") == 0   ? &ret->config
                              : strcmp(argv[i], "--state") == 0  ? &ret->state
                              : strcmp(argv[i], "--listen") == 0 ? &ret->listen
-                                                                : NULL;
+                             : type->option && strncmp(argv[i], "--", 2) == 0
+                                     && strcmp(argv[i] + 2, type->option) == 0
+                                 ? &ret->own
+                                 : NULL;
 
         if (strcmp(argv[i], "--version") == 0)
             return printf("aliquot-%s %s\n", type->name, ALIQUOT_VERSION) < 0 ? EXIT_FAILURE : -1;
@@ -251,6 +255,16 @@ static int front_act(const struct front_type *type, void *self, const struct fro
                : front_run(type, self, settings, err);
 }
 
+static int front_set_own(const struct front_type *type, const char *value, void *settings,
+                         struct aq_error *err)
+{
+    const struct conf_item *item = type->items;
+
+    while (strcmp(item->key, type->option) != 0)
+        item++;
+    return conf_set(item, value, settings, err);
+}
+
 int front_main(const struct front_type *type, void *self, void *settings, int argc, char **argv)
 {
     struct front_options options = { .config = NULL };
@@ -271,7 +285,10 @@ int front_main(const struct front_type *type, void *self, void *settings, int ar
     r = front_settings_load(type->name, type->items, options.config, options.state, options.listen,
                             type->settings_size, settings, &err);
     if (r == 0) {
-        r = type->finish ? type->finish(settings, &err) : 0;
+        if (options.own)
+            r = front_set_own(type, options.own, settings, &err);
+        if (r == 0)
+            r = type->finish ? type->finish(settings, &err) : 0;
         if (r == 0)
             r = front_act(type, self, &options, settings, &err);
         conf_done(type->items, settings);

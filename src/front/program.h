@@ -21,6 +21,7 @@ struct front_type {
     const char *draining; /* what is said when it ends */
     mode_t mask;          /* of the files that it makes */
     const struct conf_item *items;
+    const char *option;   /* an item of [NAME] that is an option, too: "static"; NULL = none */
     size_t settings_size; /* of its settings, which begin with struct front_settings */
     /* Checks and fills in what is its own. After a failure conf_done() follows. NULL = nothing. */
     int (*finish)(void *settings, struct aq_error *err);

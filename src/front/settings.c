@@ -44,6 +44,7 @@ static int front_check_url(const char *program, struct front_settings *s, struct
     char field[40];
     struct url url;
 
+    s->has_public_url = s->public_url;
     if (!s->public_url) {
         s->public_url = aq_format(strchr(s->listen.host, ':') ? "%s://[%s]:%u" : "%s://%s:%u",
                                   s->tls_cert ? "https" : "http", s->listen.host,

@@ -11,6 +11,7 @@
 struct front_settings {
     struct conf_listen listen, manager;
     char *name, *state, *public_url, *log_level;
+    bool has_public_url; /* it was set */
     char *tls_cert, *tls_key;
     bool insecure;
     char *metrics_listen, *metrics_tls_cert, *metrics_tls_key;
