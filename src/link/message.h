@@ -15,7 +15,7 @@
  * that has ended are dropped: the manager finds by the inventory of the first
  * heartbeat what has to be sent to the next. Transient messages (hello,
  * welcome, refused, heartbeat, fenced, bye, join, joined, image.*, service.*,
- * statistics, stream.*, app.*, storage.*) are neither kept nor resent.
+ * statistics, stream.*, app.*, storage.*, web.*) are neither kept nor resent.
  */
 #ifndef AQ_LINK_MESSAGE_H
 #define AQ_LINK_MESSAGE_H
@@ -75,6 +75,9 @@ enum message_type {
     MSG_STORAGE_HELLO,   /* "storage.hello"   storage host -> manager, after welcome */
     MSG_STORAGE_ASK,     /* "storage.ask"     manager -> storage host */
     MSG_STORAGE_ANSWER,  /* "storage.answer"  storage host -> manager, the answer */
+    MSG_WEB_ASK,         /* "web.ask"         web server -> manager */
+    MSG_WEB_ANSWER,      /* "web.answer"      manager -> web server, the answer */
+    MSG_WEB_ENDED,       /* "web.ended"       manager -> every web server */
     MSG_TYPE_COUNT
 };
 
@@ -423,6 +426,34 @@ struct msg_storage_answer {
     const char *error_field, *error_text;
 };
 
+/* ---- people who have logged in with a browser ----
+ *
+ * A web server connects as an agent does, by an id that begins with LINK_WEB_PREFIX. It says
+ * web.ask alone. What it is answered has secret keys.
+ */
+
+#define LINK_WEB_PREFIX "web:"
+
+struct msg_web_ask {
+    struct uuid request_id;
+    const char *op;   /* "login", "find" ...: src/manager/api/web_logins.c */
+    const char *args; /* JSON object */
+};
+
+struct msg_web_answer {
+    struct uuid request_id;
+    const char *result;     /* JSON object; NULL = it failed: */
+    const char *error_kind; /* slug of a problem document */
+    const char *error_text;
+    int64_t retry_sec; /* when to ask again; 0 = it says nothing */
+};
+
+/* These logins let nobody in any more. One of the three is set. */
+struct msg_web_ended {
+    struct uuid login_id, user_id; /* of one; of all of a user */
+    const char *access_key;        /* of all with this key */
+};
+
 /* ---- encoding ---- */
 
 struct message {
@@ -464,6 +495,9 @@ struct message {
         struct msg_storage_hello storage_hello;
         struct msg_storage_ask storage_ask;
         struct msg_storage_answer storage_answer;
+        struct msg_web_ask web_ask;
+        struct msg_web_answer web_answer;
+        struct msg_web_ended web_ended;
     };
 };
 

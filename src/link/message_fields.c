@@ -379,6 +379,29 @@ static const struct message_field storage_answer_fields[] = {
     FIELDS_END,
 };
 
+static const struct message_field web_ask_fields[] = {
+    NEEDED(msg_web_ask, request_id, MESSAGE_FIELD_UUID),
+    NEEDED(msg_web_ask, op, MESSAGE_FIELD_STR),
+    NEEDED(msg_web_ask, args, MESSAGE_FIELD_JSON),
+    FIELDS_END,
+};
+
+static const struct message_field web_answer_fields[] = {
+    NEEDED(msg_web_answer, request_id, MESSAGE_FIELD_UUID),
+    MEMBER(msg_web_answer, result, MESSAGE_FIELD_JSON),
+    MEMBER(msg_web_answer, error_kind, MESSAGE_FIELD_STR),
+    MEMBER(msg_web_answer, error_text, MESSAGE_FIELD_STR),
+    MEMBER(msg_web_answer, retry_sec, MESSAGE_FIELD_INT),
+    FIELDS_END,
+};
+
+static const struct message_field web_ended_fields[] = {
+    MEMBER(msg_web_ended, login_id, MESSAGE_FIELD_UUID),
+    MEMBER(msg_web_ended, user_id, MESSAGE_FIELD_UUID),
+    MEMBER(msg_web_ended, access_key, MESSAGE_FIELD_STR),
+    FIELDS_END,
+};
+
 const struct message_shape message_shapes[MSG_TYPE_COUNT] = {
     [MSG_UNKNOWN] = { "unknown", false, NULL },
     [MSG_JOIN] = { "join", false, join_fields },
@@ -417,4 +440,7 @@ const struct message_shape message_shapes[MSG_TYPE_COUNT] = {
     [MSG_STORAGE_HELLO] = { "storage.hello", false, storage_hello_fields },
     [MSG_STORAGE_ASK] = { "storage.ask", false, storage_ask_fields },
     [MSG_STORAGE_ANSWER] = { "storage.answer", false, storage_answer_fields },
+    [MSG_WEB_ASK] = { "web.ask", false, web_ask_fields },
+    [MSG_WEB_ANSWER] = { "web.answer", false, web_answer_fields },
+    [MSG_WEB_ENDED] = { "web.ended", false, web_ended_fields },
 };

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "manager/api/app_proxy.h"
 #include "manager/api/resources.h"
+#include "manager/api/web_logins.h"
 #include "manager/gql/gql.h"
 #include "manager/request/callbacks.h"
 #include "manager/request/turns.h"
@@ -105,6 +106,7 @@ static int api_add_routes(struct api *api, struct aq_error *err)
         { usage_days_routes, usage_days_route_count },
         { usage_month_routes, usage_month_route_count },
         { usage_total_routes, usage_total_route_count },
+        { web_logins_routes, web_logins_route_count },
         { gql_routes, gql_route_count },
     };
     int r;
@@ -153,8 +155,8 @@ int api_new(struct core *core, struct api **ret, struct aq_error *err)
         || !(api->flushes = flushes_new()) || !(api->streams = api_streams_new(core))
         || !(api->log_quota = log_quota_new())
         || !(api->kept_answers = kept_answers_new(core_store(core)))
-        || !(api->app_proxy = app_proxy_new(api))
-        || !(api->storage_hosts = storage_hosts_new(core)))
+        || !(api->app_proxy = app_proxy_new(api)) || !(api->storage_hosts = storage_hosts_new(core))
+        || !(api->web_logins = web_logins_new(api)))
         return aq_fail_oom(err);
     if ((r = replay_new(0, &api->replay, err)) < 0 || (r = router_new(&api->router, err)) < 0
         || (r = api_add_routes(api, err)) < 0 || (r = gql_new(&api->gql, err)) < 0
@@ -216,6 +218,7 @@ void api_stop(struct api *api)
 {
     app_proxy_stop(api->app_proxy);
     storage_hosts_stop(api->storage_hosts);
+    web_logins_stop(api->web_logins);
     if (api->signup)
         signup_stop(api->signup);
     notifications_stop(api->notifications);
@@ -237,6 +240,7 @@ void api_free(struct api *api)
     storage_hosts_free(api->storage_hosts);
     signup_free(api->signup);
     password_queue_free(api->passwords);
+    web_logins_free(api->web_logins);
     login_audit_free(api->login_audit);
     audit_trail_free(api->audit_trail);
     notifications_free(api->notifications);

@@ -10,7 +10,7 @@
 #include "store/query.h"
 #include "store/transaction.h"
 
-#define PURGE_STATEMENTS_MAX 10
+#define PURGE_STATEMENTS_MAX 11
 #define PURGE_CHECKS_MAX 3
 
 /* Of live sessions there is one index for all. */
@@ -45,6 +45,7 @@ static const struct purge_rule purge_rules[] = {
                        " (SELECT access_key FROM keypairs WHERE user_id = ?1)",
                        "DELETE FROM keypairs WHERE user_id = ?1",
                        "DELETE FROM memberships WHERE user_id = ?1",
+                       "DELETE FROM logins WHERE user_id = ?1",
                        "DELETE FROM folder_shares WHERE user_id = ?1",
                        "DELETE FROM folder_invitations WHERE user_id = ?1 OR inviter_id = ?1",
                        "DELETE FROM error_logs WHERE user_id = ?1",

@@ -51,6 +51,7 @@ static const struct transfer_table {
     { "folders", "id" },
     { "folder_shares", "folder_id, user_id" },
     { "folder_invitations", "id" },
+    { "logins", "hash" },
 };
 
 const char *transfer_table_name(size_t i)

@@ -7,6 +7,7 @@
 #include "base/vec.h"
 #include "store/query.h"
 #include "store/transaction.h"
+#include "store/web_login.h"
 
 /* ---- users ---- */
 
@@ -82,6 +83,8 @@ int user_save(struct store_tx *tx, const struct event *e, struct aq_error *err)
     sql_put_int(q, e->at_usec);
     sql_put_int(q, e->at_usec);
     r = sql_run(q, err);
+    if (r == 0 && (u->status != USER_ACTIVE || e->user.password_hash))
+        r = web_login_end_of_user(tx, &u->id, err);
     return r < 0 ? r : user_replace_memberships(tx, u, err);
 }
 
@@ -247,10 +250,13 @@ static int keypair_put_secret(struct store_tx *tx, const struct event *e, struct
 /* An empty secret keeps the one that is there. */
 int keypair_save(struct store_tx *tx, const struct event *e, struct aq_error *err)
 {
-    int n = keypair_update(tx, e, err);
+    int n = keypair_update(tx, e, err), r;
 
     if (n < 0)
         return n;
+    if ((!e->keypair.is_active || e->keypair.secret_key[0])
+        && (r = web_login_end_of_key(tx, e->keypair.access_key, err)) < 0)
+        return r;
     if (e->keypair.secret_key[0])
         return keypair_put_secret(tx, e, err);
     return n ? 0 : aq_fail(err, EINVAL, "the new keypair %s has no secret", e->keypair.access_key);
@@ -282,6 +288,7 @@ int keypair_remove(struct store_tx *tx, const struct event *e, struct aq_error *
     static const char *const attached[] = {
         "DELETE FROM dotfiles WHERE kind IN ('keypair', 'bootstrap') AND owner = ?",
         "DELETE FROM request_answers WHERE access_key = ?",
+        "DELETE FROM logins WHERE access_key = ?",
     };
     struct sql_stmt *q;
     int r = 0;

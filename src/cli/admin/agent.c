@@ -297,7 +297,7 @@ static const struct column token_columns[] = {
 
 struct token_opts {
     struct cli_int expires;
-    const char *agent, *proxy, *storage;
+    const char *agent, *proxy, *storage, *web;
 };
 
 static const struct cli_opt token_opts[] = {
@@ -309,6 +309,8 @@ static const struct cli_opt token_opts[] = {
       "for a proxy of this name, aliquot-proxy, and no agent" },
     { 0, "storage", CLI_STR, offsetof(struct token_opts, storage), "NAME",
       "for a storage host of this name, aliquot-storage, and no agent" },
+    { 0, "web", CLI_STR, offsetof(struct token_opts, web), "NAME",
+      "for a web server of this name, aliquot-web, and no agent" },
     CLI_OPT_END,
 };
 
@@ -320,6 +322,7 @@ static void agent_note_join(struct cli *cli, const json_t *answer, const struct 
         cli_note(cli, "\nOn the new machine:\n  %s join %s:%lld %s",
                  opts->proxy     ? "aliquot-proxy"
                  : opts->storage ? "aliquot-storage"
+                 : opts->web     ? "aliquot-web"
                                  : "aliquot agent",
                  url.address.host,
                  (long long)json_integer_value(json_object_get(answer, "link_port")),
@@ -340,6 +343,8 @@ static int agent_token(struct cli *cli, void *data, int argc, char **argv, struc
         (void)json_object_set_new(body, "proxy", json_string(opts->proxy));
     if (opts->storage)
         (void)json_object_set_new(body, "storage", json_string(opts->storage));
+    if (opts->web)
+        (void)json_object_set_new(body, "web", json_string(opts->web));
     if (opts->expires.is_set)
         (void)json_object_set_new(body, "expires_sec", json_integer(opts->expires.value / 1000000));
     r = cli_call(cli, METHOD_POST, "/aliquot/v1/join-tokens", body, &answer, err);
@@ -357,7 +362,8 @@ const struct cli_verb verb_agent_token = {
     .args = "",
     .summary = "Make a token that lets one machine join the cluster once",
     .examples = "aliquot agent token\naliquot agent token --agent node7 --expires 15m -o name\n"
-                "aliquot agent token --proxy main\naliquot agent token --storage local",
+                "aliquot agent token --proxy main\naliquot agent token --storage local\n"
+                "aliquot agent token --web main",
     .opts = token_opts,
     .opts_size = sizeof(struct token_opts),
     .run = agent_token,

@@ -216,7 +216,7 @@ static void agent_on_remove(struct request *req, void *data)
 #define TOKEN_SEC_MAX (30 * 86400)
 
 struct token_params {
-    const char *agent_id, *proxy, *storage;
+    const char *agent_id, *proxy, *storage, *web;
     int64_t expires_sec;
 };
 
@@ -229,6 +229,9 @@ static const struct field token_fields[] = {
     { "storage", FIELD_STR, FIELD_NULLABLE, offsetof(struct token_params, storage), 1,
       AGENT_ID_MAX - (int)(sizeof(LINK_STORAGE_PREFIX) - 1),
       .doc = "for a storage host of this name, no agent" },
+    { "web", FIELD_STR, FIELD_NULLABLE, offsetof(struct token_params, web), 1,
+      AGENT_ID_MAX - (int)(sizeof(LINK_WEB_PREFIX) - 1),
+      .doc = "for a web server of this name, no agent" },
     { "expires_sec", FIELD_INT, 0, offsetof(struct token_params, expires_sec), 1, TOKEN_SEC_MAX },
     FIELD_END,
 };
@@ -264,7 +267,8 @@ static int agent_check_token(struct token_params *params, char front[AGENT_ID_MA
     const struct {
         const char *name, *value, *prefix;
     } fronts[] = { { "proxy", params->proxy, LINK_PROXY_PREFIX },
-                   { "storage", params->storage, LINK_STORAGE_PREFIX } };
+                   { "storage", params->storage, LINK_STORAGE_PREFIX },
+                   { "web", params->web, LINK_WEB_PREFIX } };
     const char *name = "agent_id", *id = params->agent_id;
 
     for (size_t i = 0; i < AQ_COUNT(fronts); i++) {
@@ -272,7 +276,7 @@ static int agent_check_token(struct token_params *params, char front[AGENT_ID_MA
             continue;
         if (id)
             return api_fail_param(err, fronts[i].name,
-                                  "a token is for an agent, for a proxy or for a storage host");
+                                  "a token is for one agent, proxy, storage host or web server");
         name = fronts[i].name;
         id = fronts[i].value;
         (void)snprintf(front, AGENT_ID_MAX + 1, "%s%s", fronts[i].prefix, id);

@@ -76,58 +76,16 @@ static void auth_write_credentials(const struct user *user, const struct keypair
     jsonw_object_end(w);
 }
 
-/* Told to who knows the password only. */
-static bool auth_is_refused(struct login *login, const struct user *user)
-{
-    struct aq_error err = { 0 };
-
-    if (!user || user->status != USER_BEFORE_VERIFICATION)
-        return false;
-    aq_fail_kind(&err, EACCES, "auth-failed", "This account needs email verification.");
-    login_refuse(login, &err);
-    return true;
-}
-
-static bool auth_is_expired(const struct login *login)
-{
-    int64_t max = login->api->password_rules.max_age_usec;
-
-    return max && clock_realtime_usec() - login->changed_usec > max;
-}
-
-/* Why an active user who gave it cannot log in with this password; NULL = can. */
-static const char *auth_must_change(const struct login *login, const struct user *user)
-{
-    if (user->need_password_change)
-        return "the password must be changed before it lets anybody in";
-    return auth_is_expired(login) ? "the password is too old" : NULL;
-}
-
 static void auth_on_password_verified(struct login *login)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
-    const struct core *core = login->api->core;
-    const struct user *user = login->is_right ? core_find_user(core, &login->user_id) : NULL;
-    const struct keypair *key = login->access_key[0] ? core_find_keypair(core, login->access_key)
-                                                     : NULL;
     struct login_failures failed;
-    struct aq_error err = { 0 };
-    const char *why;
+    const struct user *user;
+    const struct keypair *key = login_admit(login, &user, &failed);
 
-    if (auth_is_refused(login, user))
+    if (!key)
         return;
-    if ((why = user && user->status == USER_ACTIVE ? auth_must_change(login, user) : NULL)) {
-        aq_fail_kind(&err, EACCES, "password-expired",
-                     "%s; change it with POST /auth/update-password-no-auth", why);
-        login_refuse(login, &err);
-        return;
-    }
-    if (!user || user->status != USER_ACTIVE || !key || !key->is_active) {
-        login_fail(login);
-        return;
-    }
-    login_succeed(login, &failed);
     auth_write_credentials(user, key, &failed, &w);
     request_reply_json(login->req, 200, &out);
 }
@@ -284,7 +242,7 @@ static void auth_on_expired_checked(struct login *login)
     struct login_failures failures;
     struct aq_error err = { 0 };
 
-    if (auth_is_refused(login, user))
+    if (login_is_unverified(login, user))
         return;
     if (!user || user->status != USER_ACTIVE) {
         login_fail(login);

@@ -75,6 +75,7 @@ API_ROUTES(usage);
 API_ROUTES(usage_days);
 API_ROUTES(usage_month);
 API_ROUTES(usage_total);
+API_ROUTES(web_logins);
 API_ROUTES(config);
 API_ROUTES(registry);
 

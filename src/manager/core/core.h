@@ -81,6 +81,15 @@ uv_loop_t *core_loop(struct core *core);
 /* The known slot types; take a reference for the length of a request. */
 struct slot_types *core_slot_types(const struct core *core);
 
+/* ---- people who have logged in ---- */
+
+/* Whoever logged in with this keypair, or as this user, is let in no more: the key was taken out
+ * of use or has another secret, the user was blocked, removed, or has another password. One of
+ * the two is NULL. Called when the change is durable.
+ */
+typedef void core_shut_out_fn(void *data, const struct uuid *user_id, const char *access_key);
+void core_on_shut_out(struct core *core, core_shut_out_fn *fn, void *data);
+
 /* ---- devices ---- */
 
 /* Who holds an item of a grant. */

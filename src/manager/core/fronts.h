@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fronts.h - the daemons that clients reach beside the manager: proxies, which lead browsers to
- * apps of sessions, and storage hosts; part of core.h, whose rules hold here
+ * apps of sessions, storage hosts, and web servers; part of core.h, whose rules hold here
  *
  * A front daemon joins with a token that was made for its name, and is connected by the agents'
  * link under an id such as "proxy:NAME" (LINK_PROXY_PREFIX). Nothing of it is stored but its
@@ -13,10 +13,10 @@
 
 struct core;
 
-enum front_kind { FRONT_PROXY, FRONT_STORAGE, FRONT_KINDS };
+enum front_kind { FRONT_PROXY, FRONT_STORAGE, FRONT_WEB, FRONT_KINDS };
 
 struct core_front_ops {
-    /* What it asks or answers, app.* or storage.*; borrowed for the call. */
+    /* What it asks or answers, app.*, storage.* or web.*; borrowed for the call. */
     void (*on_message)(void *data, const char *id, const struct message *msg);
     /* It has gone, or another process took its name. NULL = nobody needs to know. */
     void (*on_lost)(void *data, const char *id);
@@ -35,6 +35,8 @@ const char *core_front_name(enum front_kind kind, const char *id);
 /* -ENOTCONN if it has gone meanwhile. */
 int core_send_front(struct core *core, const char *id, const struct message *msg,
                     struct aq_error *err);
+/* To every one of the kind that is connected. */
+void core_send_fronts(struct core *core, enum front_kind kind, const struct message *msg);
 /* As link_server_open_stream(). */
 int core_open_front_stream(struct core *core, const char *id, struct msg_stream_open *open,
                            const struct link_stream_ops *ops, void *data, struct link_stream **ret,
@@ -44,5 +46,9 @@ int core_open_front_stream(struct core *core, const char *id, struct msg_stream_
  * the kind by name. Borrowed until the loop runs again.
  */
 const char *core_find_front_url(const struct core *core, enum front_kind kind, const char *id);
+
+/* The same of all of the kind: 'fn' is called for each, in no order. */
+void core_list_front_urls(const struct core *core, enum front_kind kind,
+                          void (*fn)(void *data, const char *url), void *data);
 
 #endif

@@ -42,6 +42,7 @@ struct rescan;
 struct signup;
 struct storage_hosts;
 struct tasks;
+struct web_logins;
 
 /* Of one transfer of files into or out of a session; 0 = any number. */
 struct transfer_limits {
@@ -77,6 +78,7 @@ struct api {
     struct log_quota *log_quota;
     struct app_proxy *app_proxy;
     struct storage_hosts *storage_hosts;
+    struct web_logins *web_logins;
     int64_t started_usec;                       /* monotonic */
     struct config_settings settings;            /* of the configuration tree */
     struct origin_rules own_origins;            /* of manager.toml */

@@ -27,11 +27,22 @@ struct login *login_new(struct api *api, struct request *req)
 
 /* ---- the end ---- */
 
+static void login_answer(struct login *login, const struct aq_error *err, int64_t retry_sec)
+{
+    if (login->refused) {
+        login->refused(login, err, retry_sec);
+        return;
+    }
+    if (retry_sec)
+        request_add_header_int(login->req, "Retry-After", retry_sec);
+    request_fail(login->req, err);
+}
+
 static void login_write_audit(const struct login *login, enum login_outcome outcome)
 {
     const struct user *user = core_find_user_by_email(login->api->core, login->email);
     const struct uuid nobody = { .bytes = { 0 } };
-    const char *caller = api_principal(login->req)->access_key;
+    const char *caller = login->req ? api_principal(login->req)->access_key : "";
     const char *given = outcome == LOGIN_OK && login->access_key[0] ? login->access_key : NULL;
     const struct audit_entry entry = {
         .user_id = user ? user->id : nobody,
@@ -68,19 +79,19 @@ void login_fail(struct login *login)
     log_info("login of '%.80s' from %s failed", login->email, login->address);
     login_write_audit(login, LOGIN_FAILED);
     aq_fail_kind(&err, EACCES, "auth-failed", "User credential mismatch.");
-    request_fail(login->req, &err);
+    login_answer(login, &err, 0);
 }
 
-static void login_cancel(struct login *login, const struct aq_error *err)
+static void login_cancel(struct login *login, const struct aq_error *err, int64_t retry_sec)
 {
     login_limits_cancel(login->api->login_limits, &login->attempt);
-    request_fail(login->req, err);
+    login_answer(login, err, retry_sec);
 }
 
 void login_refuse(struct login *login, const struct aq_error *err)
 {
     login_write_audit(login, LOGIN_FAILED);
-    login_cancel(login, err);
+    login_cancel(login, err, 0);
 }
 
 void login_succeed(struct login *login, struct login_failures *ret)
@@ -101,10 +112,64 @@ static void login_refuse_wait(struct login *login, int64_t wait_usec)
     log_debug("login of '%.80s' from %s refused: too many have failed", login->email,
               login->address);
     login_write_audit(login, LOGIN_BLOCKED);
-    request_add_header_int(login->req, "Retry-After", sec);
     aq_fail_kind(&err, EAGAIN, "rate-limit-exceeded",
                  "too many logins have failed; try again in %lld seconds", (long long)sec);
-    request_fail(login->req, &err);
+    login_answer(login, &err, sec);
+}
+
+/* ---- who is let in ---- */
+
+bool login_is_unverified(struct login *login, const struct user *user)
+{
+    struct aq_error err = { 0 };
+
+    if (!user || user->status != USER_BEFORE_VERIFICATION)
+        return false;
+    aq_fail_kind(&err, EACCES, "auth-failed", "This account needs email verification.");
+    login_refuse(login, &err);
+    return true;
+}
+
+static bool login_is_expired(const struct login *login)
+{
+    int64_t max = login->api->password_rules.max_age_usec;
+
+    return max && clock_realtime_usec() - login->changed_usec > max;
+}
+
+/* Why an active user who gave it cannot log in with this password; NULL = can. */
+static const char *login_must_change(const struct login *login, const struct user *user)
+{
+    if (user->need_password_change)
+        return "the password must be changed before it lets anybody in";
+    return login_is_expired(login) ? "the password is too old" : NULL;
+}
+
+const struct keypair *login_admit(struct login *login, const struct user **ret_user,
+                                  struct login_failures *ret_failed)
+{
+    const struct core *core = login->api->core;
+    const struct user *user = login->is_right ? core_find_user(core, &login->user_id) : NULL;
+    const struct keypair *key = login->access_key[0] ? core_find_keypair(core, login->access_key)
+                                                     : NULL;
+    struct aq_error err = { 0 };
+    const char *why;
+
+    if (login_is_unverified(login, user))
+        return NULL;
+    if ((why = user && user->status == USER_ACTIVE ? login_must_change(login, user) : NULL)) {
+        aq_fail_kind(&err, EACCES, "password-expired",
+                     "%s; change it with POST /auth/update-password-no-auth", why);
+        login_refuse(login, &err);
+        return NULL;
+    }
+    if (!user || user->status != USER_ACTIVE || !key || !key->is_active) {
+        login_fail(login);
+        return NULL;
+    }
+    login_succeed(login, ret_failed);
+    *ret_user = user;
+    return key;
 }
 
 /* ---- a hash that another program made ---- */
@@ -159,8 +224,7 @@ static void login_on_checked(struct password_check *check)
     else if (check->result < 0)
         (void)aq_fail(&err, -check->result, "the password could not be checked");
     if (check->result < 0) {
-        request_add_header_int(login->req, "Retry-After", 1);
-        login_cancel(login, &err);
+        login_cancel(login, &err, 1);
         return;
     }
     login->is_right = check->is_right
@@ -217,10 +281,8 @@ static void login_on_user_found(void *data, int r, const struct aq_error *err)
         login->check.new_password = login->password;
     if (r == 0)
         r = password_queue_add(login->api->passwords, &login->check, &failed);
-    if (r == -EAGAIN)
-        request_add_header_int(login->req, "Retry-After", 1);
     if (r < 0)
-        login_cancel(login, &failed);
+        login_cancel(login, &failed, r == -EAGAIN);
 }
 
 void login_start(struct login *login, void (*done)(struct login *login))
@@ -229,20 +291,21 @@ void login_start(struct login *login, void (*done)(struct login *login))
     struct aq_error err = { 0 };
     int64_t wait;
 
-    client_address_find(stream_get_address(request_get_stream(login->req)),
-                        request_get_head(login->req), &api->proxies, login->address);
+    if (login->req)
+        client_address_find(stream_get_address(request_get_stream(login->req)),
+                            request_get_head(login->req), &api->proxies, login->address);
     client_address_network(login->address, login->network);
     login->done = done;
     login->attempt = (struct login_try){ .account = login->email,
-                                         .address = login->network,
+                                         .address = login->device ? login->device : login->network,
+                                         .is_device = login->device,
                                          .now_usec = clock_monotonic_usec() };
     login->check = (struct password_check){ .address = login->network,
                                             .password = login->password,
                                             .new_password = login->new_password,
                                             .done = login_on_checked };
-    if (!api->passwords
-        && password_queue_new(request_get_loop(login->req), &api->passwords, &err) < 0) {
-        request_fail(login->req, &err);
+    if (!api->passwords && password_queue_new(core_loop(api->core), &api->passwords, &err) < 0) {
+        login_answer(login, &err, 0);
         return;
     }
     if ((wait = login_limits_begin(api->login_limits, &login->attempt)) > 0) {
@@ -251,6 +314,6 @@ void login_start(struct login *login, void (*done)(struct login *login))
     }
     if (store_read(core_store(api->core), login_find_user, login_on_user_found, login) < 0) {
         aq_fail_oom(&err);
-        login_cancel(login, &err);
+        login_cancel(login, &err, 0);
     }
 }

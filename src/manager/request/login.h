@@ -14,10 +14,13 @@
 #include "manager/request/login_limit.h"
 #include "manager/request/password_queue.h"
 
-/* In the request's arena. */
+/* In the request's arena; of a web server's question, which has none, wherever that is. */
 struct login {
     struct api *api;
-    struct request *req;
+    struct request *req; /* NULL: who asks is in 'address', and 'refused' is told */
+    /* 'retry_sec': when it can be tried again; 0 = it says nothing. */
+    void (*refused)(struct login *login, const struct aq_error *err, int64_t retry_sec);
+    const char *device; /* a browser in which this user has logged in before; NULL = unknown */
     const char *action; /* for the audit log */
     const char *type, *domain, *email, *password;
     const char *new_password; /* NULL: only verify */
@@ -48,6 +51,15 @@ void login_start(struct login *login, void (*done)(struct login *login));
 
 /* Who changes their account with this password, for the change's entry in the audit log. */
 struct audit_who login_who(const struct login *login);
+
+/* The keypair by which an active user with the right password is let in: then the login has
+ * succeeded. NULL after answering why not.
+ */
+const struct keypair *login_admit(struct login *login, const struct user **ret_user,
+                                  struct login_failures *ret_failed);
+
+/* The user is not what may log in, told to who knows the password only: true after answering that. */
+bool login_is_unverified(struct login *login, const struct user *user);
 
 /* The user is let in. What others tried in vain since the last time. */
 void login_succeed(struct login *login, struct login_failures *ret);

@@ -119,7 +119,8 @@ int64_t login_limits_begin(struct login_limits *limits, struct login_try *attemp
     struct login_entry *address = login_limit_find(limits, COUNT_ADDRESS, attempt);
     int64_t now = attempt->now_usec, until = pair->until_usec;
 
-    attempt->is_known = pair->good_usec && now - pair->good_usec < KNOWN_USEC;
+    attempt->is_known = attempt->is_device
+                        || (pair->good_usec && now - pair->good_usec < KNOWN_USEC);
     if (!attempt->is_known)
         until = AQ_MAX(until, AQ_MAX(account->until_usec, address->until_usec));
     if (now < until)

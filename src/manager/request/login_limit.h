@@ -7,7 +7,7 @@
  * (slowly, up to five minutes). An address from which the account was logged
  * in to in the last 30 days knows only its own count, so that nobody locks a
  * user out from where they work. Counts are forgotten after an hour without a
- * failure. An account need not exist. Memory is bounded: the counts that were
+ * failure. So does a browser that has a mark of such a login. An account need not exist. Memory is bounded: the counts that were
  * idle for longest make room. A restart forgets all. Loop's thread only.
  */
 #ifndef AQ_MANAGER_REQUEST_LOGIN_LIMIT_H
@@ -27,6 +27,7 @@ AQ_DEFINE_CLEANUP(struct login_limits, login_limits_free)
 /* A try, as the calls below know it: kept by the caller, as are its texts. */
 struct login_try {
     const char *account, *address;
+    bool is_device; /* in place of an address, it is a browser that the account has logged in by */
     int64_t now_usec; /* monotonic */
     bool is_known;    /* set: the account was logged in to from there lately */
 };

@@ -237,8 +237,29 @@ static void accounts_recheck(struct core *core)
     }
 }
 
+void core_on_shut_out(struct core *core, core_shut_out_fn *fn, void *data)
+{
+    core->on_shut_out = fn;
+    core->shut_out_data = data;
+}
+
+/* Before the event's row is taken into memory. */
+static void accounts_tell_shut_out(const struct core *core, const struct event *e)
+{
+    bool is_user = e->kind == EVENT_USER_SAVED
+                   && (e->user.user.status != USER_ACTIVE || e->user.password_hash);
+    bool is_key = e->kind == EVENT_KEYPAIR_REMOVED
+                  || (e->kind == EVENT_KEYPAIR_SAVED
+                      && (!e->keypair.is_active || e->keypair.secret_key[0]));
+
+    if (core->on_shut_out && (is_user || is_key))
+        core->on_shut_out(core->shut_out_data, is_user ? &e->user.user.id : NULL,
+                          is_key ? e->keypair.access_key : NULL);
+}
+
 void accounts_apply(struct core *core, struct event *e)
 {
+    accounts_tell_shut_out(core, e);
     switch (e->kind) {
     case EVENT_DOMAIN_SAVED:
         accounts_swap_in(&core->domains, e->domain.name, strlen(e->domain.name), &e->domain,

@@ -29,6 +29,7 @@ static const struct front_type {
                         "storage",
                         { MSG_STORAGE_HELLO, MSG_STORAGE_ANSWER },
                         2 },
+    [FRONT_WEB] = { LINK_WEB_PREFIX, "web", { MSG_WEB_ASK }, 1 },
 };
 
 /* FRONT_KINDS = it is none. */
@@ -168,6 +169,15 @@ int core_send_front(struct core *core, const char *id, const struct message *msg
     return core->send(core, id, msg, err);
 }
 
+void core_send_fronts(struct core *core, enum front_kind kind, const struct message *msg)
+{
+    const struct map *connected = &core->fronts.connected;
+
+    for (size_t i = 0; i < connected->count; i++)
+        if (front_kind_of(connected->entries[i].key) == kind)
+            (void)core->send(core, connected->entries[i].key, msg, NULL);
+}
+
 int core_open_front_stream(struct core *core, const char *id, struct msg_stream_open *open,
                            const struct link_stream_ops *ops, void *data, struct link_stream **ret,
                            struct aq_error *err)
@@ -190,4 +200,14 @@ const char *core_find_front_url(const struct core *core, enum front_kind kind, c
             first = entry;
     }
     return first ? ((const struct front *)first->value)->url : NULL;
+}
+
+void core_list_front_urls(const struct core *core, enum front_kind kind,
+                          void (*fn)(void *data, const char *url), void *data)
+{
+    const struct map *connected = &core->fronts.connected;
+
+    for (size_t i = 0; i < connected->count; i++)
+        if (front_kind_of(connected->entries[i].key) == kind)
+            fn(data, ((const struct front *)connected->entries[i].value)->url);
 }

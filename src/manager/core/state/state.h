@@ -144,7 +144,9 @@ struct core {
         struct map connected; /* id -> struct front */
         const struct core_front_ops *ops[FRONT_KINDS];
         void *data[FRONT_KINDS];
-    } fronts;                 /* nodes/fronts.c */
+    } fronts;                      /* nodes/fronts.c */
+    core_shut_out_fn *on_shut_out; /* NULL = nobody needs to know */
+    void *shut_out_data;
     struct list image_jobs;   /* images.c */
     struct list service_jobs; /* agent_service.c */
     struct map
