@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* manager.c - see manager.h */
+#include "web/manager.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_load.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "http/problem.h"
+
+#define ASKS_MAX 512 /* under way: anybody may send cookies */
+
+struct manager {
+    struct link_client *link;
+    const char *url;
+    struct front *front;
+    const struct manager_ops *ops;
+    void *data;
+    struct list asks;
+    size_t ask_count;
+};
+
+struct manager_ask {
+    struct list link;
+    struct manager *manager;
+    struct uuid id;
+    manager_answered_fn *fn;
+    void *data;
+};
+
+void manager_cancel(struct manager_ask *ask)
+{
+    if (!ask)
+        return;
+    list_remove(&ask->link);
+    ask->manager->ask_count--;
+    free(ask);
+}
+
+static void manager_end_ask(struct manager_ask *ask, const json_t *result,
+                            const struct aq_error *err, int64_t retry_sec)
+{
+    struct manager_ask done = *ask;
+
+    manager_cancel(ask);
+    if (done.fn)
+        done.fn(done.data, result, err, retry_sec);
+}
+
+/* ---- what the manager says ---- */
+
+static void manager_on_greet(void *data, struct msg_hello *hello)
+{
+    const struct manager *m = data;
+
+    hello->addr = m->url;
+}
+
+static void manager_on_connected(void *data, const struct msg_welcome *welcome)
+{
+    const struct manager *m = data;
+
+    (void)welcome;
+    log_info("connected to the manager");
+    front_connected(m->front);
+    m->ops->on_connected(m->data);
+}
+
+static void manager_take_answer(struct manager *m, const struct msg_web_answer *answer)
+{
+    json_t *result = answer->result ? json_load_string(answer->result, 0) : NULL;
+    const struct problem_type *type = answer->error_kind ? problem_find(answer->error_kind) : NULL;
+    struct aq_error err = { 0 };
+
+    if (!result)
+        (void)aq_fail_kind(&err, type && type->status < 500 ? EACCES : EAGAIN,
+                           type ? type->slug : "service-unavailable", "%s",
+                           answer->error_text ? answer->error_text : "the manager gave no reason");
+    LIST_FOREACH(it, &m->asks) {
+        struct manager_ask *ask = LIST_ENTRY(it, struct manager_ask, link);
+
+        if (uuid_equals(&ask->id, &answer->request_id)) {
+            manager_end_ask(ask, result, &err, answer->retry_sec);
+            break;
+        }
+    }
+    json_decref(result);
+}
+
+static void manager_on_message(void *data, uint64_t seq, const struct message *msg)
+{
+    struct manager *m = data;
+
+    if (msg->type == MSG_WEB_ANSWER)
+        manager_take_answer(m, &msg->web_answer);
+    else if (msg->type == MSG_WEB_ENDED)
+        m->ops->on_ended(m->data, &msg->web_ended);
+    if (seq)
+        link_client_ack(m->link, seq);
+}
+
+static int manager_fail_away(struct aq_error *err)
+{
+    return aq_fail_kind(err, ENOTCONN, "bad-gateway",
+                        "the manager is away; people stay logged in, try again soon");
+}
+
+/* What was asked it does not know any more. */
+static void manager_on_disconnected(void *data, const char *why)
+{
+    struct manager *m = data;
+    struct aq_error err = { 0 };
+
+    log_info("no connection to the manager: %s", why);
+    (void)manager_fail_away(&err);
+    while (!list_is_empty(&m->asks))
+        manager_end_ask(LIST_ENTRY(m->asks.next, struct manager_ask, link), NULL, &err, 1);
+    m->ops->on_disconnected(m->data);
+}
+
+static void manager_on_refused(void *data, const char *kind, const char *text)
+{
+    const struct manager *m = data;
+
+    front_refused(m->front, kind, text);
+}
+
+/* ---- what is asked ---- */
+
+static int manager_send(struct manager *m, const struct uuid *id, const char *op,
+                        const json_t *args, struct aq_error *err)
+{
+    char *text = json_dump_text(args, JSON_COMPACT);
+    struct message msg = { .type = MSG_WEB_ASK,
+                           .web_ask = { .request_id = *id, .op = op, .args = text } };
+    int r = text ? link_client_send(m->link, &msg, err) : aq_fail_oom(err);
+
+    if (text)
+        explicit_bzero(text, strlen(text)); /* of a password */
+    free(text);
+    return r;
+}
+
+int manager_ask(struct manager *m, const char *op, json_t *args, manager_answered_fn *fn,
+                void *data, struct manager_ask **ret, struct aq_error *err)
+{
+    struct manager_ask *ask = NULL;
+    int r = 0;
+
+    if (!manager_is_connected(m))
+        r = manager_fail_away(err);
+    else if (m->ask_count >= ASKS_MAX)
+        r = aq_fail_kind(err, EAGAIN, "service-unavailable", "too many log in at once; try again");
+    else if (!args || !(ask = calloc(1, sizeof(*ask))))
+        r = aq_fail_oom(err);
+    if (r == 0) {
+        *ask = (struct manager_ask){ .manager = m, .id = uuid_random(), .fn = fn, .data = data };
+        list_add(&m->asks, &ask->link);
+        m->ask_count++;
+        r = manager_send(m, &ask->id, op, args, err);
+    }
+    json_decref(args);
+    if (r < 0)
+        manager_cancel(ask);
+    else if (fn)
+        *ret = ask;
+    return r;
+}
+
+/* ---- life ---- */
+
+int manager_new(uv_loop_t *loop, const struct settings *settings,
+                const struct link_identity *identity, struct front *front,
+                const struct manager_ops *ops, void *data, struct manager **ret,
+                struct aq_error *err)
+{
+    static const struct link_client_ops link_ops = {
+        .on_greet = manager_on_greet,
+        .on_connected = manager_on_connected,
+        .on_message = manager_on_message,
+        .on_disconnected = manager_on_disconnected,
+        .on_refused = manager_on_refused,
+    };
+    const struct link_client_conf conf = {
+        .loop = loop,
+        .host = identity->manager.host,
+        .port = identity->manager.port,
+        .ca = identity->ca,
+        .cert = identity->cert,
+        .key = identity->key,
+        .agent_id = identity->id,
+        .incarnation = uuid_random(),
+    };
+    struct manager *m = calloc(1, sizeof(*m));
+    int r;
+
+    if (!m)
+        return aq_fail_oom(err);
+    m->url = settings->common.public_url;
+    m->front = front;
+    m->ops = ops;
+    m->data = data;
+    list_init(&m->asks);
+    if ((r = link_client_new(&conf, &link_ops, m, &m->link, err)) < 0)
+        free(m);
+    else
+        *ret = m;
+    return r;
+}
+
+void manager_free(struct manager *m)
+{
+    if (!m)
+        return;
+    while (!list_is_empty(&m->asks))
+        manager_cancel(LIST_ENTRY(m->asks.next, struct manager_ask, link));
+    link_client_free(m->link);
+    free(m);
+}
+
+bool manager_is_connected(const struct manager *m)
+{
+    return m && m->link && link_client_is_connected(m->link);
+}

@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* relay.c - /func: requests of who has logged in, signed and passed on to the manager */
+#include "web/relay.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "http/problem.h"
+#include "http/sign.h"
+#include "http/version.h"
+#include "web/payload.h"
+
+#define PREFIX "/func"
+
+void relay_free(struct relay *relay)
+{
+    list_remove(&relay->link);
+    login_leave(&relay->use);
+    exchange_cancel(AQ_TAKE(relay->exchange));
+    defer_cancel(relay->timer);
+    pump_done(&relay->pump);
+    strbuf_done(&relay->body);
+    free(relay);
+}
+
+/* Of no use any more to anybody. */
+static void relay_abort(struct relay *relay)
+{
+    struct request *req = relay->req;
+
+    relay_free(relay);
+    request_abort(req);
+}
+
+static void relay_refuse(struct relay *relay, const struct aq_error *err)
+{
+    struct request *req = relay->req;
+
+    relay->web->counts.refused++;
+    if (err->code == ENOTCONN || err->code == EAGAIN)
+        request_add_header_int(req, "Retry-After", 1);
+    request_set_gone(req, NULL, NULL);
+    relay_free(relay);
+    request_fail(req, err);
+}
+
+/* ---- heads ---- */
+
+static bool relay_is_one_of(const char *name, const char *const *names)
+{
+    for (; *names; names++)
+        if (strcasecmp(name, *names) == 0)
+            return true;
+    return false;
+}
+
+/* What a manager may be told by a browser: all else is of this connection, or ours to say. */
+static bool relay_is_passed_on(const char *name, bool is_upgrade)
+{
+    static const char *const names[] = { "Accept",
+                                         "Accept-Encoding",
+                                         "Accept-Language",
+                                         "Idempotency-Key",
+                                         "If-Match",
+                                         "If-Modified-Since",
+                                         "If-None-Match",
+                                         "If-Range",
+                                         "If-Unmodified-Since",
+                                         "Last-Event-ID",
+                                         "Range",
+                                         "User-Agent",
+                                         "X-Request-ID",
+                                         NULL };
+
+    return relay_is_one_of(name, names) || strncasecmp(name, "Tus-", 4) == 0
+           || strncasecmp(name, "Upload-", 7) == 0
+           || (is_upgrade && strncasecmp(name, "Sec-WebSocket-", 14) == 0);
+}
+
+/* Each date of a keypair differs: equal requests of one date would be one. */
+static int64_t relay_next_date(struct web *web)
+{
+    web->signed_usec = AQ_MAX(clock_realtime_usec(), web->signed_usec + 1);
+    return web->signed_usec;
+}
+
+static int relay_sign(struct web *web, const struct login *login, const struct sign_input *input,
+                      struct strbuf *out, struct aq_error *err)
+{
+    if (login)
+        return sign_write_headers(input, login->access_key, login->secret_key, relay_next_date(web),
+                                  sign_tag(), out, err);
+    strbuf_addf(out, "X-BackendAI-Version: %s\r\n", input->version);
+    return 0;
+}
+
+int relay_write_headers(struct web *web, const struct request *req, enum method method,
+                        const char *target, const char *content_type, const struct login *login,
+                        struct strbuf *out, struct aq_error *err)
+{
+    const struct message_head *head = request_get_head(req);
+    const char *version = request_get_header(req, "X-BackendAI-Version");
+    const char *host = request_get_header(req, "Host");
+    struct sign_input input = { .method = method_name(method),
+                                .target = target,
+                                .content_type = content_type,
+                                .version = version ? version : API_VERSION_ANNOUNCED };
+    char address[CLIENT_ADDRESS_MAX];
+    struct url url;
+    int r = url_parse(web->settings->api.items[web->api], &url, err);
+
+    if (r < 0)
+        return r;
+    input.host = url.authority;
+    for (size_t i = 0; i < head->header_count; i++)
+        if (relay_is_passed_on(head->headers[i].name, head->is_upgrade))
+            strbuf_addf(out, "%s: %s\r\n", head->headers[i].name, head->headers[i].value);
+    if (content_type)
+        strbuf_addf(out, "Content-Type: %s\r\n", content_type);
+    client_address_find(stream_get_address(request_get_stream(req)), head, &web->proxies, address);
+    strbuf_addf(out, "X-Forwarded-For: %s\r\nX-Forwarded-Proto: %s\r\n", address,
+                page_is_https(web) ? "https" : "http");
+    if (host)
+        strbuf_addf(out, "X-Forwarded-Host: %s\r\n", host);
+    if (head->is_upgrade)
+        strbuf_adds(out, "Connection: Upgrade\r\nUpgrade: websocket\r\n");
+    r = relay_sign(web, login, &input, out, err);
+    return r < 0 || strbuf_ok(out) ? r : aq_fail_oom(err);
+}
+
+/* What is ours to say to browsers, or of the manager's connection alone. */
+static bool relay_is_kept_back(const struct message_head *head, const char *name)
+{
+    static const char *const names[] = { "Connection",
+                                         "Content-Length",
+                                         "Content-Security-Policy",
+                                         "Content-Type",
+                                         "Date",
+                                         "Keep-Alive",
+                                         "Proxy-Authenticate",
+                                         "Referrer-Policy",
+                                         "Server",
+                                         "Set-Cookie",
+                                         "Strict-Transport-Security",
+                                         "TE",
+                                         "Trailer",
+                                         "Transfer-Encoding",
+                                         "Upgrade",
+                                         "X-BackendAI-SessionID",
+                                         "X-Content-Type-Options",
+                                         NULL };
+
+    return relay_is_one_of(name, names) || strncasecmp(name, "Access-Control-", 15) == 0
+           || message_has_token(head, "Connection", name);
+}
+
+/* What comes from a session is never a page of ours. */
+static void relay_add_headers(struct relay *relay, const struct message_head *head)
+{
+    struct request *req = relay->req;
+
+    for (size_t i = 0; i < head->header_count; i++)
+        if (!relay_is_kept_back(head, head->headers[i].name))
+            request_add_header(req, head->headers[i].name, head->headers[i].value);
+    if (head->status == 101)
+        return;
+    request_add_header(req, "Content-Security-Policy",
+                       "default-src 'none'; sandbox; frame-ancestors 'none'");
+    request_add_header(req, "Cross-Origin-Resource-Policy", "same-origin");
+    if (!message_get_header(head, "Cache-Control"))
+        request_add_header(req, "Cache-Control", "no-store");
+}
+
+/* ---- the answer ---- */
+
+static void relay_on_drain(struct request *req, void *data)
+{
+    struct relay *relay = data;
+
+    (void)req;
+    pump_drained(&relay->pump, PUMP_CLIENT);
+}
+
+static void relay_on_head(struct exchange *ex, const struct message_head *head, void *data)
+{
+    struct relay *relay = data;
+    const char *type = message_get_header(head, "Content-Type");
+    bool has_length = message_get_header(head, "Content-Length");
+
+    (void)ex;
+    relay->status = head->status;
+    if (head->status == 401 && relay->use.login)
+        relay->use.login->asked_usec = 0; /* its keypair may have changed */
+    if (request_is_gone(relay->req))
+        return;
+    if (head->status == 101) {
+        if (request_get_head(relay->req)->is_upgrade)
+            tunnel_begin(relay, head);
+        return;
+    }
+    relay_add_headers(relay, head);
+    if (head->status == 204 || head->status == 304)
+        return; /* it has no body: it is whole at its end */
+    relay->is_begun = true;
+    if (has_length)
+        request_begin_sized(relay->req, head->status, type, head->content_length, relay_on_drain,
+                            relay);
+    else
+        request_begin(relay->req, head->status, type, relay_on_drain, relay);
+    (void)pump_open(&relay->pump, PUMP_CLIENT);
+}
+
+static void relay_on_answer(struct exchange *ex, const char *bytes, size_t len, void *data)
+{
+    struct relay *relay = data;
+
+    (void)ex;
+    relay->web->counts.bytes_out += len;
+    if (relay->is_begun && pump_give(&relay->pump, PUMP_KERNEL, bytes, len) < 0)
+        relay_abort(relay);
+}
+
+static void relay_send(struct relay *relay, const char *body, size_t body_len);
+
+/* Another manager is asked next; this one has not answered. */
+static void relay_on_failed(struct relay *relay, const struct aq_error *err)
+{
+    struct web *web = relay->web;
+    struct aq_error away = { 0 };
+
+    web->api = (web->api + 1) % web->settings->api.count;
+    if (!relay->has_body && !request_is_gone(relay->req)
+        && ++relay->tries < web->settings->api.count) {
+        relay_send(relay, NULL, 0);
+        return;
+    }
+    log_debug("the manager does not answer: %s", err->text);
+    (void)aq_fail_kind(&away, EAGAIN, "bad-gateway", "the manager is away; try again soon");
+    relay_refuse(relay, &away);
+}
+
+static void relay_on_end(struct exchange *ex, const struct aq_error *err, void *data)
+{
+    struct relay *relay = data;
+    struct request *req = relay->req;
+    bool is_begun = relay->is_begun;
+    int status = relay->status;
+
+    (void)ex;
+    relay->exchange = NULL;
+    pump_part(&relay->pump, PUMP_KERNEL);
+    if (err->code && !status) {
+        relay_on_failed(relay, err);
+        return;
+    }
+    request_set_gone(req, NULL, NULL);
+    relay_free(relay);
+    if (err->code)
+        request_abort(req);
+    else if (is_begun)
+        request_end(req);
+    else
+        request_reply_empty(req, status);
+}
+
+static void relay_on_written(struct exchange *ex, void *data)
+{
+    struct relay *relay = data;
+
+    (void)ex;
+    pump_drained(&relay->pump, PUMP_KERNEL);
+}
+
+/* ---- the request ---- */
+
+static void relay_on_gone(struct request *req, void *data)
+{
+    (void)req;
+    relay_abort(data);
+}
+
+static void relay_on_body(struct request *req, const char *bytes, size_t len, int status,
+                          void *data)
+{
+    struct relay *relay = data;
+
+    if (status < 0) {
+        relay_abort(relay);
+        return;
+    }
+    relay->web->counts.bytes_in += len;
+    if (len) {
+        (void)pump_give(&relay->pump, PUMP_CLIENT, bytes, len); /* its end says what is wrong */
+        return;
+    }
+    request_set_gone(req, relay_on_gone, relay);
+    pump_finish(&relay->pump, PUMP_CLIENT);
+}
+
+/* The body is read once there is where it goes to. */
+static void relay_send(struct relay *relay, const char *body, size_t body_len)
+{
+    static const struct exchange_ops ops = { .on_head = relay_on_head,
+                                             .on_body = relay_on_answer,
+                                             .on_end = relay_on_end,
+                                             .on_drain = relay_on_written };
+    struct web *web = relay->web;
+    const struct message_head *head = request_get_head(relay->req);
+    AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT, url = STRBUF_INIT;
+    struct client_request want = { .method = head->method,
+                                   .body = body,
+                                   .body_len = body_len,
+                                   .stream_body = relay->has_body && !relay->is_hidden,
+                                   .body_max = UINT64_MAX };
+    struct aq_error err = { 0 };
+
+    strbuf_addf(&url, "%s%s", web->settings->api.items[web->api], relay->target);
+    (void)relay_write_headers(web, relay->req, head->method, relay->target,
+                              message_get_header(head, "Content-Type"), relay->use.login, &headers,
+                              &err);
+    if (!err.code && !strbuf_ok(&url))
+        (void)aq_fail_oom(&err);
+    want.url = url.data;
+    want.headers = headers.data;
+    if (!err.code)
+        (void)client_send(web->client, &want, &ops, relay, &relay->exchange, &err);
+    if (err.code) {
+        relay_refuse(relay, &err);
+        return;
+    }
+    pump_join(&relay->pump, PUMP_KERNEL, &exchange_pump, relay->exchange);
+    if (!want.stream_body) {
+        request_set_gone(relay->req, relay_on_gone, relay);
+        return;
+    }
+    (void)pump_open(&relay->pump, PUMP_KERNEL);
+    request_read_body(relay->req, relay_on_body, relay);
+}
+
+/* A body that the WebUI has hidden is read as a whole. */
+static void relay_on_hidden(struct request *req, const char *bytes, size_t len, int status,
+                            void *data)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf buf = STRBUF_INIT;
+    struct relay *relay = data;
+    const char *body;
+    size_t body_len;
+    struct aq_error err = { 0 };
+
+    if (status < 0) {
+        relay_abort(relay);
+        return;
+    }
+    if (len && relay->body.len + len <= PAYLOAD_MAX) {
+        strbuf_add(&relay->body, bytes, len);
+        return;
+    }
+    if (len)
+        aq_fail_kind(&err, E2BIG, "generic-bad-request", "the encrypted body is too long");
+    else
+        (void)entry_read_body(relay->web, req, relay->body.data, relay->body.len, &buf, &body,
+                              &body_len, &err);
+    if (err.code)
+        relay_refuse(relay, &err);
+    else
+        relay_send(relay, body, body_len);
+}
+
+static void relay_start(struct relay *relay)
+{
+    if (relay->has_body && relay->is_hidden)
+        request_read_body(relay->req, relay_on_hidden, relay);
+    else
+        relay_send(relay, NULL, 0);
+}
+
+/* ---- whose it is ---- */
+
+static void relay_on_login(void *data, struct login *login, const struct aq_error *err)
+{
+    struct relay *relay = data;
+
+    if (login)
+        relay_start(relay);
+    else
+        relay_refuse(relay, err);
+}
+
+static void relay_on_login_ended(void *data)
+{
+    struct relay *relay = data;
+    struct aq_error err = { 0 };
+
+    if (relay->browser) {
+        tunnel_cut(relay);
+    } else if (relay->is_begun) {
+        relay_abort(relay);
+    } else {
+        aq_fail_kind(&err, EACCES, "auth-failed", "Unauthorized access");
+        relay_refuse(relay, &err);
+    }
+}
+
+/* Requests that need no login, as the manager asks for no signature. */
+static bool relay_is_public(enum method method, const char *target)
+{
+    static const char tus[] = "/folders/_/tus/upload/";
+    size_t len = strcspn(target, "?");
+
+    if (strncmp(target, tus, sizeof(tus) - 1) == 0)
+        return method == METHOD_HEAD || method == METHOD_PATCH || method == METHOD_OPTIONS;
+    return (method == METHOD_GET && len == 1)
+           || (method == METHOD_POST && len == strlen("/auth/signup")
+               && strncmp(target, "/auth/signup", len) == 0);
+}
+
+static void relay_refuse_unknown(struct request *req, struct aq_error *err)
+{
+    aq_fail_kind(err, EACCES, "auth-failed", "Unauthorized access");
+    request_fail(req, err);
+}
+
+void relay_serve(struct web *web, struct request *req)
+{
+    const struct message_head *head = request_get_head(req);
+    const char *target = request_get_target(req) + strlen(PREFIX);
+    const char *encoded = request_get_header(req, "X-BackendAI-Encoded");
+    struct relay *relay;
+    struct aq_error err = { 0 };
+    char hash[COOKIE_HASH_MAX];
+    bool is_public;
+
+    target = *target ? target : "/";
+    is_public = relay_is_public(head->method, target);
+    if (!is_public && !entry_find_hash(web, req, hash)) {
+        relay_refuse_unknown(req, &err);
+        return;
+    }
+    if (*target != '/' || head->method == METHOD_OTHER || !(relay = calloc(1, sizeof(*relay)))) {
+        request_fail(req, &(struct aq_error){ .code = *target == '/' ? ENOMEM : EINVAL });
+        return;
+    }
+    web->counts.passed++;
+    relay->web = web;
+    relay->req = req;
+    relay->target = target;
+    relay->has_body = head->is_chunked || head->content_length;
+    relay->is_hidden = encoded && strcmp(encoded, "true") == 0;
+    relay->use = (struct login_use){ .on_found = relay_on_login,
+                                     .on_ended = relay_on_login_ended,
+                                     .data = relay };
+    list_init(&relay->use.link);
+    pump_init(&relay->pump);
+    strbuf_init(&relay->body);
+    list_add(&web->relays, &relay->link);
+    pump_join(&relay->pump, PUMP_CLIENT, &request_pump, req);
+    request_set_gone(req, relay_on_gone, relay);
+    if (is_public)
+        relay_start(relay);
+    else
+        login_seek(&web->logins, hash, &relay->use);
+}
+
+void relays_cut(struct web *web)
+{
+    while (!list_is_empty(&web->relays)) {
+        struct relay *relay = LIST_ENTRY(web->relays.next, struct relay, link);
+
+        if (relay->browser)
+            tunnel_cut(relay);
+        else
+            relay_abort(relay);
+    }
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* web.c - see web/web.h */
+#include "web/web.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "http/exposition.h"
+#include "http/problem.h"
+#include "web/check.h"
+
+#define ORIGINS_MSEC 15000 /* between questions where pages may connect */
+#define GRACE_MSEC 8000    /* for requests under way at the end */
+#define CONNECT_MSEC 5000  /* to a manager */
+
+/* ---- what no route has ---- */
+
+static void web_on_other(struct request *req, void *data)
+{
+    struct web *web = data;
+    const char *target = request_get_target(req);
+    enum method method = request_get_head(req)->method;
+    struct aq_error err = { 0 };
+
+    if (method == METHOD_OPTIONS && request_get_header(req, "Access-Control-Request-Method"))
+        request_reply_empty(req, 204); /* who may is in page_guard() */
+    else if (strncmp(target, "/func", 5) == 0 && (!target[5] || strchr("/?", target[5])))
+        relay_serve(web, req);
+    else if (strncmp(target, "/server/", 8) == 0 || strncmp(target, "/pipeline/", 10) == 0) {
+        aq_fail_kind(&err, ENOENT, "url-not-found", "Unknown URL path: %.200s",
+                     request_get_path(req));
+        request_fail(req, &err);
+    } else if (method == METHOD_GET || method == METHOD_HEAD) {
+        files_serve(web, req);
+    } else {
+        aq_fail_kind(&err, EOPNOTSUPP, "method-not-allowed", "files are read");
+        request_fail(req, &err);
+    }
+}
+
+static const struct route web_other = { METHOD_GET,
+                                        "/",
+                                        0,
+                                        web_on_other,
+                                        .doc = "What is passed on, and files",
+                                        .flags = ROUTE_STREAM_BODY,
+                                        .body_max = UINT64_MAX };
+
+/* ---- the manager ---- */
+
+static void web_ask_origins(struct web *web);
+
+static void web_on_time(void *data)
+{
+    struct web *web = data;
+
+    web->timer = defer_call(web->loop, ORIGINS_MSEC, web_on_time, web);
+    web_ask_origins(web);
+}
+
+/* Proxies and storage hosts, with their WebSockets. */
+static void web_on_origins(void *data, const json_t *result, const struct aq_error *err,
+                           int64_t retry_sec)
+{
+    const json_t *list = json_object_get(result, "origins"), *item;
+    struct web *web = data;
+    size_t i;
+
+    (void)err;
+    (void)retry_sec;
+    web->origins_ask = NULL;
+    if (!result)
+        return;
+    strbuf_clear(&web->origins);
+    json_array_foreach(list, i, item) {
+        const char *url = json_string_value(item);
+        size_t skip = url && strncmp(url, "http", 4) == 0 ? 4 : 0;
+
+        if (skip && !strpbrk(url, " ;,'\""))
+            strbuf_addf(&web->origins, " %s ws%s", url, url + skip);
+    }
+    if (!strbuf_ok(&web->origins))
+        strbuf_done(&web->origins);
+}
+
+static void web_ask_origins(struct web *web)
+{
+    struct aq_error err = { 0 };
+
+    if (manager_is_connected(web->manager) && !web->origins_ask)
+        (void)manager_ask(web->manager, "origins", json_object(), web_on_origins, web,
+                          &web->origins_ask, &err);
+}
+
+static void web_on_connected(void *data)
+{
+    struct web *web = data;
+
+    logins_on_connected(&web->logins);
+    web_ask_origins(web);
+}
+
+static void web_on_disconnected(void *data)
+{
+    struct web *web = data;
+
+    logins_on_disconnected(&web->logins);
+}
+
+static void web_on_ended(void *data, const struct msg_web_ended *ended)
+{
+    struct web *web = data;
+
+    logins_on_ended(&web->logins, ended);
+}
+
+/* ---- life ---- */
+
+static int web_add_routes(struct web *web, struct aq_error *err)
+{
+    int r = router_new(&web->router, err);
+
+    if (r == 0)
+        r = router_add(web->router, entry_routes, entry_route_count, web, err);
+    if (r == 0)
+        router_set_fallback(web->router, &web_other, web);
+    return r;
+}
+
+/* Whose places connections take: proxies' are everybody's. */
+static bool web_name_peer(const char *address, char ret[SERVER_PEER_MAX], void *data)
+{
+    const struct web *web = data;
+    char known[CLIENT_ADDRESS_MAX];
+
+    if (address_normalize(address, strlen(address), known) < 0
+        || address_list_has(&web->proxies, known))
+        return false;
+    client_address_network(known, ret);
+    return true;
+}
+
+static int web_listen(struct web *web, struct aq_error *err)
+{
+    const struct front_settings *s = &web->settings->common;
+    const struct tls_options tls = { .is_server = true,
+                                     .cert_file = s->tls_cert,
+                                     .key_file = s->tls_key };
+    AQ_CLEANUP(aq_freep) char *address = aq_format(strchr(s->listen.host, ':') ? "[%s]:%u"
+                                                                               : "%s:%u",
+                                                   s->listen.host, (unsigned)s->listen.port);
+    struct listener_options listener = { .address = address, .insecure = s->insecure };
+    const struct server_options options = {
+        .router = web->router,
+        .guard = page_guard,
+        .guard_data = web,
+        .name_peer = web_name_peer,
+        .limits = { .connections_max = (unsigned)web->settings->connections_max },
+    };
+    int r = address ? 0 : aq_fail_oom(err);
+
+    if (r == 0 && s->tls_cert)
+        r = tls_context_new(&tls, &web->tls, err);
+    listener.tls = web->tls;
+    if (r == 0)
+        r = server_new(web->loop, &options, &web->server, err);
+    return r < 0 ? r : server_listen(web->server, &listener, NULL, err);
+}
+
+static int web_open_client(struct web *web, struct aq_error *err)
+{
+    const struct client_options options = {
+        .connect_msec = CONNECT_MSEC,
+        .connections_max = (unsigned)web->settings->connections_max,
+    };
+
+    return client_new(web->loop, &options, &web->client, err);
+}
+
+static int web_open(void *self, struct front *front, uv_loop_t *loop, const void *settings,
+                    const struct link_identity *identity, struct aq_error *err)
+{
+    static const struct manager_ops ops = { .on_connected = web_on_connected,
+                                            .on_disconnected = web_on_disconnected,
+                                            .on_ended = web_on_ended };
+    struct web *web = self;
+    int r;
+
+    web->loop = loop;
+    web->front = front;
+    web->settings = settings;
+    web->folder = -1;
+    web->proxies = (struct address_list){ .items = web->settings->trusted_proxies.items,
+                                          .count = web->settings->trusted_proxies.count };
+    list_init(&web->relays);
+    strbuf_init(&web->origins);
+    if ((r = cookie_init(err)) < 0)
+        return r;
+    cookie_derive(identity->key, web->secret);
+    if ((r = files_open(web, err)) < 0 || (r = web_add_routes(web, err)) < 0
+        || (r = web_open_client(web, err)) < 0
+        || (r = manager_new(loop, web->settings, identity, front, &ops, web, &web->manager, err))
+               < 0
+        || (r = logins_open(&web->logins, loop, web->manager, err)) < 0
+        || (r = web_listen(web, err)) < 0)
+        return r;
+    web->timer = defer_call(loop, ORIGINS_MSEC, web_on_time, web);
+    log_info("serving %s", web->settings->common.public_url);
+    return 0;
+}
+
+static void web_free(struct web *web)
+{
+    server_free(AQ_TAKE(web->server));
+    router_free(AQ_TAKE(web->router));
+    tls_context_free(AQ_TAKE(web->tls));
+    aq_closep(&web->folder);
+    web->folder = -1;
+    strbuf_done(&web->origins);
+    explicit_bzero(web->secret, sizeof(web->secret));
+}
+
+static void web_settle(struct web *web)
+{
+    if (web->is_closing && web->has_stopped)
+        web_free(web);
+}
+
+static void web_on_stopped(void *data)
+{
+    struct web *web = data;
+
+    web->has_stopped = true;
+    if (!web->is_closing)
+        front_drained(web->front);
+    web_settle(web);
+}
+
+static void web_drain(void *self)
+{
+    struct web *web = self;
+
+    web->is_draining = true;
+    server_stop(web->server, GRACE_MSEC, web_on_stopped, web);
+}
+
+static void web_close(void *self)
+{
+    struct web *web = self;
+
+    web->is_closing = true;
+    defer_cancel(AQ_TAKE(web->timer));
+    if (web->loop)
+        relays_cut(web);
+    if (web->server && !web->is_draining)
+        server_stop(web->server, 0, web_on_stopped, web);
+    web->has_stopped = web->has_stopped || !web->server;
+    logins_close(&web->logins);
+    manager_free(AQ_TAKE(web->manager));
+    client_free(AQ_TAKE(web->client));
+    web_settle(web);
+}
+
+static void web_reload(void *self)
+{
+    struct web *web = self;
+    struct aq_error err = { 0 };
+
+    if (!web->tls)
+        return;
+    if (tls_context_reload(web->tls, &err) < 0)
+        log_error("the certificate stays as it was: %s", err.text);
+    else
+        log_info("the certificate was read again");
+}
+
+static bool web_write_metrics(void *self, struct strbuf *out)
+{
+    const struct web *w = self;
+
+    exposition_single(out, "aliquot_web_manager_connected", "gauge",
+                      "Whether the web server is connected to its manager.",
+                      manager_is_connected(w->manager));
+    exposition_single(out, "aliquot_web_known_logins", "gauge",
+                      "Logins that were used in the last minute.", (double)w->logins.by_hash.count);
+    exposition_single(out, "aliquot_web_logins_total", "counter", "Logins since the start.",
+                      (double)w->counts.logins);
+    exposition_single(out, "aliquot_web_failed_logins_total", "counter",
+                      "Logins that were refused.", (double)w->counts.failed_logins);
+    exposition_single(out, "aliquot_web_requests_total", "counter",
+                      "Requests that were passed on to the manager.", (double)w->counts.passed);
+    exposition_single(out, "aliquot_web_upgrades_total", "counter",
+                      "Of them those that became WebSockets.", (double)w->counts.upgrades);
+    exposition_single(out, "aliquot_web_refused_total", "counter",
+                      "Requests that were refused: pages of other origins, nobody logged in, no "
+                      "manager.",
+                      (double)w->counts.refused);
+    exposition_single(out, "aliquot_web_bytes_in_total", "counter",
+                      "Bytes passed on to the manager.", (double)w->counts.bytes_in);
+    exposition_single(out, "aliquot_web_bytes_out_total", "counter", "Bytes passed on to browsers.",
+                      (double)w->counts.bytes_out);
+    return strbuf_ok(out);
+}
+
+const struct front_type web_type = {
+    .name = "web",
+    .purpose = "serves browsers",
+    .draining = "no more requests are taken",
+    .mask = 077,
+    .items = settings_items,
+    .option = "static",
+    .settings_size = sizeof(struct settings),
+    .finish = settings_finish,
+    .check = web_check,
+    .open = web_open,
+    .drain = web_drain,
+    .close = web_close,
+    .reload = web_reload,
+    .write_metrics = web_write_metrics,
+};
