@@ -8,7 +8,7 @@
 struct up_opts {
     bool dev;
     const char *state;
-    struct cli_int port, link_port, proxy_port, storage_port;
+    struct cli_int port, link_port, proxy_port, storage_port, web_port;
     struct cli_list agents;
 };
 
@@ -24,6 +24,8 @@ static const struct cli_opt up_opts[] = {
       "for apps in the browser; default 5050, with --port none" },
     { 0, "storage-port", CLI_INT, offsetof(struct up_opts, storage_port), "N",
       "for files of folders; default 6021, with --port none" },
+    { 0, "web-port", CLI_INT, offsetof(struct up_opts, web_port), "N",
+      "for pages in the browser; default 8090, with --port none" },
     { 0, "agent", CLI_LIST, offsetof(struct up_opts, agents), "FILE",
       "an agent with this configuration file; may be repeated" },
     CLI_OPT_END,
@@ -34,14 +36,16 @@ static int up_run(struct cli *cli, void *data, int argc, char **argv, struct aq_
     const struct up_opts *opts = data;
     char program[] = "aliquot-up", dev[] = "--dev", state[] = "--state", port[] = "--port",
          link_port[] = "--link-port", proxy_port[] = "--proxy-port",
-         storage_port[] = "--storage-port", agent[] = "--agent", numbers[4][24];
+         storage_port[] = "--storage-port", web_port[] = "--web-port", agent[] = "--agent",
+         numbers[5][24];
     const struct {
         char *option;
         const struct cli_int *value;
     } ports[AQ_COUNT(numbers)] = { { port, &opts->port },
                                    { link_port, &opts->link_port },
                                    { proxy_port, &opts->proxy_port },
-                                   { storage_port, &opts->storage_port } };
+                                   { storage_port, &opts->storage_port },
+                                   { web_port, &opts->web_port } };
     AQ_CLEANUP(aq_freep) char **args = calloc(16 + 2 * opts->agents.count, sizeof(*args));
     size_t count = 0;
 
@@ -76,8 +80,8 @@ const struct cli_verb verb_up = {
     .args = "",
     .summary = "Start a whole cluster on this machine and watch over it",
     .details =
-        "Starts manager, agents, proxy and storage host, joins them, prints where they are,\n"
-        "and restarts processes that die. Ctrl-C ends everything that it started; with --dev the\n"
+        "Starts manager, agents, proxy, storage host and web server, joins them, prints where\n"
+        "they are, and restarts processes that die. Ctrl-C ends everything that it started; with --dev the\n"
         "sessions, too. The state stays: the next 'aliquot up' goes on from there.",
     .examples = "aliquot up --dev\n"
                 "aliquot up --state ~/cluster --port 9000\n"

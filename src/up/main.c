@@ -2,7 +2,7 @@
 /* aliquot-up: manager and agents on this machine, started and watched over.
  *
  *     aliquot-up [--dev] [--state DIR] [--port N] [--link-port N] [--proxy-port N]
- *                [--storage-port N] [--agent FILE]...
+ *                [--storage-port N] [--web-port N] [--agent FILE]...
  */
 #include <errno.h>
 #include <getopt.h>
@@ -23,6 +23,7 @@
 #define LINK_PORT_DEFAULT 8082
 #define PROXY_PORT_DEFAULT 5050
 #define STORAGE_PORT_DEFAULT 6021
+#define WEB_PORT_DEFAULT 8090
 
 static int up_parse_port(const char *text, uint16_t *ret)
 {
@@ -39,7 +40,7 @@ static int up_usage(const char *text)
 {
     (void)fprintf(stderr,
                   "%s\nUsage: aliquot up [--dev] [--state DIR] [--port N] [--link-port N] "
-                  "[--proxy-port N] [--storage-port N] [--agent FILE]...\n",
+                  "[--proxy-port N] [--storage-port N] [--web-port N] [--agent FILE]...\n",
                   text);
     return 2;
 }
@@ -53,6 +54,7 @@ static int up_parse(int argc, char **argv, struct up_options *o, const char **ag
         { "link-port", required_argument, NULL, 'l' },
         { "proxy-port", required_argument, NULL, 'x' },
         { "storage-port", required_argument, NULL, 'f' },
+        { "web-port", required_argument, NULL, 'w' },
         { "agent", required_argument, NULL, 'a' },
         { "version", no_argument, NULL, 'v' },
         { NULL, 0, NULL, 0 },
@@ -72,6 +74,8 @@ static int up_parse(int argc, char **argv, struct up_options *o, const char **ag
             return up_usage("--proxy-port is a number from 1 to 65535");
         else if (letter == 'f' && up_parse_port(optarg, &o->storage_port) < 0)
             return up_usage("--storage-port is a number from 1 to 65535");
+        else if (letter == 'w' && up_parse_port(optarg, &o->web_port) < 0)
+            return up_usage("--web-port is a number from 1 to 65535");
         else if (letter == 'a' && o->agent_count == NODES_MAX)
             return up_usage("--agent may be given 64 times at most");
         else if (letter == 'a')
@@ -124,6 +128,8 @@ int main(int argc, char **argv)
         options.proxy_port = PROXY_PORT_DEFAULT;
     if (!options.storage_port && options.port == PORT_DEFAULT && up_has("aliquot-storage"))
         options.storage_port = STORAGE_PORT_DEFAULT;
+    if (!options.web_port && options.port == PORT_DEFAULT && up_has("aliquot-web"))
+        options.web_port = WEB_PORT_DEFAULT;
     state = up_choose_state(&options);
     options.state_dir = state;
     log_init("up", LOG_LEVEL_INFO);

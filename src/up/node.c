@@ -18,7 +18,8 @@ static char config_flag[] = "--config", state_flag[] = "--state", shared_flag[] 
             dev_flag[] = "--dev", listen_flag[] = "--listen", volume_flag[] = "--volume";
 
 const struct node_front node_proxy = { "proxy", "main", "apps " },
-                        node_storage = { "storage", "local", "files" };
+                        node_storage = { "storage", "local", "files" },
+                        node_web = { "web", "main", "web  " };
 
 /* The program and the options that every call of it has; returns their count. */
 static int up_put_options(struct node *node, const struct paths *paths, char **argv)
@@ -27,6 +28,7 @@ static int up_put_options(struct node *node, const struct paths *paths, char **a
 
     argv[n++] = node->front == &node_proxy     ? paths->proxy
                 : node->front == &node_storage ? paths->storage
+                : node->front == &node_web     ? paths->web
                                                : paths->agent;
     if (node->config) {
         argv[n++] = config_flag;

@@ -19,7 +19,7 @@ struct node_front {
     const char *name;    /* in the cluster: the default of its settings */
     const char *shown;   /* in the welcome */
 };
-extern const struct node_front node_proxy, node_storage;
+extern const struct node_front node_proxy, node_storage, node_web;
 
 struct node {
     const char *config;             /* file given by the user; NULL = the usual one */

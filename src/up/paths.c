@@ -32,7 +32,7 @@ int paths_make_folders(const struct paths *paths, struct aq_error *err)
     return r;
 }
 
-int paths_init(struct paths *paths, const char *state_dir, bool has_proxy, bool has_storage,
+int paths_init(struct paths *paths, const char *state_dir, const struct paths_wanted *wanted,
                struct aq_error *err)
 {
     const struct {
@@ -61,10 +61,12 @@ int paths_init(struct paths *paths, const char *state_dir, bool has_proxy, bool 
     r = paths_find_program("aliquot-manager", &paths->manager, err);
     if (r == 0)
         r = paths_find_program("aliquot-agent", &paths->agent, err);
-    if (r == 0 && has_proxy)
+    if (r == 0 && wanted->proxy)
         r = paths_find_program("aliquot-proxy", &paths->proxy, err);
-    if (r == 0 && has_storage)
+    if (r == 0 && wanted->storage)
         r = paths_find_program("aliquot-storage", &paths->storage, err);
+    if (r == 0 && wanted->web)
+        r = paths_find_program("aliquot-web", &paths->web, err);
     return r < 0 ? r : paths_find_program("aliquot", &paths->cli, err);
 }
 
@@ -74,7 +76,7 @@ void paths_done(struct paths *paths)
         &paths->state,         &paths->lock,        &paths->info,           &paths->log,
         &paths->manager_state, &paths->manager_log, &paths->manager_notify, &paths->credentials,
         &paths->manager,       &paths->agent,       &paths->proxy,          &paths->storage,
-        &paths->cli,
+        &paths->web,           &paths->cli,
     };
 
     for (size_t i = 0; i < AQ_COUNT(all); i++) {

@@ -12,11 +12,15 @@ struct paths {
     char *state, *lock, *info, *log;
     char *manager_state, *manager_log, *manager_notify;
     char *credentials; /* what "aliquot-manager init" printed, mode 0600 */
-    char *manager, *agent, *proxy, *storage, *cli; /* programs */
+    char *manager, *agent, *proxy, *storage, *web, *cli; /* programs */
 };
 
-/* Name everything, and find the programs beside this one; proxy and storage only if wanted. */
-int paths_init(struct paths *paths, const char *state_dir, bool has_proxy, bool has_storage,
+struct paths_wanted {
+    bool proxy, storage, web;
+};
+
+/* Name everything, and find the programs beside this one; of some, only what is wanted. */
+int paths_init(struct paths *paths, const char *state_dir, const struct paths_wanted *wanted,
                struct aq_error *err);
 /* Make the state directory and the manager's in it (0700). */
 int paths_make_folders(const struct paths *paths, struct aq_error *err);

@@ -382,6 +382,9 @@ static int up_set_environment(struct up *up, struct aq_error *err)
         (void)unsetenv(cleared[i]);
     /* browsers take its names for this machine; Jupyter is none that a path would do for */
     r |= setenv("ALIQUOT_PROXY_DOMAIN", "localhost", 0);
+    r |= setenv("ALIQUOT_WEB_API", up->endpoint, 0);
+    if (up->options->web_port) /* it says for whom it asks */
+        r |= setenv("ALIQUOT_API_TRUSTED_PROXIES", "127.0.0.1", 0);
     if (up->options->is_dev)
         r |= setenv("ALIQUOT_ACCESS_KEY", DEV_ACCESS_KEY, 1)
              | setenv("ALIQUOT_SECRET_KEY", DEV_SECRET_KEY, 1);
@@ -422,7 +425,9 @@ static int up_make_children(struct up *up, struct aq_error *err)
     const struct {
         const struct node_front *front;
         uint16_t port;
-    } fronts[] = { { &node_proxy, o->proxy_port }, { &node_storage, o->storage_port } };
+    } fronts[] = { { &node_proxy, o->proxy_port },
+                   { &node_storage, o->storage_port },
+                   { &node_web, o->web_port } };
     size_t agents = up_count_agents(o);
     int r = child_new(&up->loop, &up->manager_spec, &ops, up, &up->manager, err);
 
@@ -470,8 +475,11 @@ int up_run(const struct up_options *options, struct aq_error *err)
 
     (void)snprintf(up.endpoint, sizeof(up.endpoint), "http://127.0.0.1:%u", options->port);
     (void)snprintf(up.link, sizeof(up.link), "127.0.0.1:%u", options->link_port);
-    r = paths_init(&up.paths, options->state_dir, options->proxy_port != 0,
-                   options->storage_port != 0, err);
+    r = paths_init(&up.paths, options->state_dir,
+                   &(struct paths_wanted){ .proxy = options->proxy_port,
+                                           .storage = options->storage_port,
+                                           .web = options->web_port },
+                   err);
     if (r == 0)
         r = up_open_state(&up, err);
     if (r == 0)
@@ -482,6 +490,8 @@ int up_run(const struct up_options *options, struct aq_error *err)
         r = port_wait(options->proxy_port, "--proxy-port", err);
     if (r == 0 && options->storage_port)
         r = port_wait(options->storage_port, "--storage-port", err);
+    if (r == 0 && options->web_port)
+        r = port_wait(options->web_port, "--web-port", err);
     if (r == 0)
         r = up_init_cluster(&up, err);
     if (r == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* up.h - a manager and agents on this machine, watched over
  *
- * Below the state directory: manager/, agent/, agent2/ ..., proxy/, storage/ are the programs' own,
+ * Below the state directory: manager/, agent/, agent2/ ..., proxy/, storage/, web/ are the programs' own,
  * manager.log, agent.log ... and up.log what they said, up.json where everything
  * is while it runs ({"pid", "manager_pid", "agent_pids", "endpoint", "link"}),
  * lock held by the one that runs.
@@ -21,6 +21,7 @@ struct up_options {
     uint16_t port, link_port;
     uint16_t proxy_port;       /* 0 = no proxy */
     uint16_t storage_port;     /* 0 = no storage host */
+    uint16_t web_port;         /* 0 = no web server */
     const char *const *agents; /* a configuration file for each agent */
     size_t agent_count;        /* 0 = one agent with the usual configuration */
 };

@@ -9,7 +9,8 @@ import pytest
 from conftest import make
 
 NAMES = {"aliquot", "aliquot-agent", "aliquot-gpu", "aliquot-k8s", "aliquot-manager",
-         "aliquot-postgres", "aliquot-proxy", "aliquot-storage", "libaliquot-dev"}
+         "aliquot-postgres", "aliquot-proxy", "aliquot-storage", "aliquot-web",
+         "libaliquot-dev"}
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,8 @@ PLACES = [
     *(f"share/aliquot/helm/aliquot/{path.relative_to(CHART)}" for path in CHART.rglob("*.yaml")),
     "bin/aliquot-storage", "lib/systemd/system/aliquot-storage.service",
     "share/aliquot/storage.toml",
-    *(f"lib/sysusers.d/aliquot-{name}.conf" for name in ("manager", "proxy", "storage")),
+    "bin/aliquot-web", "lib/systemd/system/aliquot-web.service", "share/aliquot/web.toml",
+    *(f"lib/sysusers.d/aliquot-{name}.conf" for name in ("manager", "proxy", "storage", "web")),
     *(f"lib/tmpfiles.d/aliquot-{name}.conf" for name in ("agent", "manager")),
     "share/aliquot/agent.toml", "share/aliquot/k8s.toml", "share/aliquot/manager.toml",
     *(f"share/aliquot/accelerators/{path.name}"

@@ -122,6 +122,7 @@ def test_references_exist(page):
     ("aliquot-proxy.toml.5", ["aliquot-proxy", "--print-config"]),
     ("aliquot-k8s.toml.5", ["aliquot-k8s", "--print-config"]),
     ("aliquot-storage.toml.5", ["aliquot-storage", "--print-config"]),
+    ("aliquot-web.toml.5", ["aliquot-web", "--print-config"]),
 ])
 def test_settings_are_in_their_page(page, command):
     """Every section and key of the sample file, in its range, and nothing else."""

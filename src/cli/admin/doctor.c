@@ -32,6 +32,7 @@ static const struct doctor_program {
     { "aliquot-agent", { "agent", "containers", "gpu", NULL } },
     { "aliquot-proxy", { "proxy", NULL } },
     { "aliquot-storage", { "storage", NULL } },
+    { "aliquot-web", { "web", NULL } },
 };
 #define CLUSTER "cluster"
 
@@ -141,7 +142,7 @@ static int doctor_check_args(const struct doctor_opts *opts, int argc, char **ar
         if (!doctor_knows(argv[i]))
             return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                                 "there is no part '%.40s'; there are: manager, agent, containers, "
-                                "gpu, proxy, storage, cluster",
+                                "gpu, proxy, storage, web, cluster",
                                 argv[i]);
     for (const char *const *part = doctor_programs[1].parts; *part; part++)
         is_agent |= doctor_wants(*part, argc, argv);
@@ -196,7 +197,7 @@ static int doctor_run(struct cli *cli, void *data, int argc, char **argv, struct
 
 const struct cli_verb verb_doctor = {
     .name = "doctor",
-    .args = "[manager | agent | containers | gpu | proxy | storage | cluster]...",
+    .args = "[manager | agent | containers | gpu | proxy | storage | web | cluster]...",
     .summary = "Say what works on this machine, and which command mends what does not",
     .details =
         "Tries what the programs try when they start: containers, networks, devices. Changes\n"
