@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "manager/api/usage_time.h"
-#include "manager/request/client_address.h"
+#include "http/client_address.h"
 #include "manager/request/decode.h"
 #include "manager/request/repeat.h"
 #include "manager/view/session_view.h"

@@ -13,7 +13,7 @@
 #include "storage/folder.h"
 #include "storage/name.h"
 #include "storage/ops.h"
-#include "storage/range.h"
+#include "http/range.h"
 #include "storage/token.h"
 #include "storage/tus_head.h"
 
