@@ -415,8 +415,8 @@ static struct gql_value gql_accounts_get_project_hosts(struct gql_get *get, cons
 
 static struct gql_value gql_accounts_get_policy_hosts(struct gql_get *get, const void *parent)
 {
-    return folder_rule_list_hosts(get, FOLDER_RULES_POLICY,
-                                  ((const struct keypair_policy *)parent)->name);
+    return folder_rule_get_hosts(get, FOLDER_RULES_POLICY,
+                                 ((const struct keypair_policy *)parent)->name);
 }
 
 static struct gql_value gql_accounts_get_folder_count(struct gql_get *get, const void *parent)

@@ -105,20 +105,6 @@ struct gql_value folder_rule_get_hosts(struct gql_get *get, enum folder_rules_ki
     return hosts ? gql_copy(get, text) : gql_text("{}");
 }
 
-struct gql_value folder_rule_list_hosts(struct gql_get *get, enum folder_rules_kind kind,
-                                        const char *name)
-{
-    json_t *hosts = json_object_get(folder_rule_find(get, kind, name), HOSTS), *ignored;
-    struct gql_value *items = arena_array(get->arena, json_object_size(hosts) + 1, sizeof(*items));
-    uint32_t count = 0;
-    const char *host;
-
-    json_object_foreach(hosts, host, ignored)
-        if (items)
-            items[count++] = gql_copy(get, host);
-    return items ? gql_list(items, count) : gql_error(get->arena, "out of memory");
-}
-
 struct gql_value folder_rule_get_limit(struct gql_get *get, const char *policy, const char *member)
 {
     return gql_int(json_integer_value(

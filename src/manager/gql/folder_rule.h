@@ -13,11 +13,9 @@
  */
 int folder_rule_read(const struct gql_call *call, json_t **ret, struct aq_error *err);
 
-/* As JSONString, and as list of hosts. */
+/* As JSONString. */
 struct gql_value folder_rule_get_hosts(struct gql_get *get, enum folder_rules_kind kind,
                                        const char *name);
-struct gql_value folder_rule_list_hosts(struct gql_get *get, enum folder_rules_kind kind,
-                                        const char *name);
 /* A limit, 0 = none. */
 struct gql_value folder_rule_get_limit(struct gql_get *get, const char *policy, const char *member);
 

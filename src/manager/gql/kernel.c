@@ -422,6 +422,8 @@ const struct gql_entry kernel_entries[] = {
     { FIELD(cluster_hostname), GQL_GET(gql_kernel_get_hostname) },
     { FIELD(session_id), GQL_GET(gql_kernel_get_session_id) },
     { FIELD(image), GQL_GET(gql_kernel_get_image) },
+    { FIELD(image_object),
+      GQL_CALL_COST(gql_kernel_images, GQL_COST_WALK / 4 / GQL_ROWS_WHOLE, 1) },
     { FIELD(architecture), GQL_FIXED_TEXT("x86_64") },
     { FIELD(registry), GQL_ALWAYS_NULL },
     { FIELD(status), GQL_GET(gql_kernel_get_status) },

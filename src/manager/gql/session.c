@@ -320,6 +320,8 @@ const struct gql_entry session_entries[] = {
     { FIELD(id), AT(UUID, session.id) },
     { FIELD(session_id), AT(UUID, session.id) },
     { FIELD(main_kernel_id), GQL_GET(gql_session_get_main_kernel) },
+    { FIELD(main_kernel_role), GQL_FIXED_TEXT("COMPUTE") },
+    { FIELD(inference_metrics), GQL_ALWAYS_NULL },
     { FIELD(tag), AT(TEXT, session.tag) },
     { FIELD(name), AT(CHARS, session.name) },
     { FIELD(type), GQL_GET(gql_session_get_type) },
