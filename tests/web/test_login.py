@@ -123,10 +123,10 @@ def person_fixture(cluster, request):
     """A user who has logged in with two browsers, and a stream in the first."""
     name = re.sub(r"\W", "-", request.node.name)[:30]
     user = make_user(cluster, name)
-    keys = cluster.client().get(f"/aliquot/v1/keypairs?limit=1000").json["items"]
+    keys = cluster.client().get("/aliquot/v1/keypairs?limit=1000").json["items"]
     if not [key for key in keys if key["user_id"] == user["id"]]:
         assert cluster.client().post("/aliquot/v1/keypairs",
-                                     {"user_id": user["id"]}).status == 201
+                                     {"user": user["id"]}).status == 201
     browsers = [cluster.browser(), cluster.browser()]
     for browser in browsers:
         answer = browser.login(f"{name}@example.org", "first-Password-1")
@@ -137,11 +137,11 @@ def person_fixture(cluster, request):
 def test_a_blocked_user_is_out(cluster, person):
     user, browsers = person
     stream = open_events(browsers[0])
-    assert cluster.client().patch(f"/aliquot/v1/users/{user['id']}",
+    assert cluster.client().request("PATCH", f"/aliquot/v1/users/{user['id']}",
                                   {"status": "inactive"}).status in (200, 204)
     assert stream.readline_until_end() is True
     assert not any(browser.is_in() for browser in browsers)
-    cluster.client().patch(f"/aliquot/v1/users/{user['id']}", {"status": "active"})
+    cluster.client().request("PATCH", f"/aliquot/v1/users/{user['id']}", {"status": "active"})
     assert not any(browser.is_in() for browser in browsers)
 
 
