@@ -196,7 +196,7 @@ static void file_reply(struct file *file, const char *path)
 /* ---- the first page ---- */
 
 /* With a nonce in each of its places. */
-static void index_reply(struct web *web, struct request *req, const char *text, size_t len)
+static void file_reply_index(struct web *web, struct request *req, const char *text, size_t len)
 {
     static const char mark[] = "{{nonce}}";
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
@@ -217,7 +217,7 @@ static void index_reply(struct web *web, struct request *req, const char *text, 
         request_fail(req, &(struct aq_error){ .code = ENOMEM });
 }
 
-static void index_serve(struct web *web, struct request *req)
+static void file_serve_index(struct web *web, struct request *req)
 {
     AQ_CLEANUP(aq_closep) int fd = beneath_open(web->folder, INDEX, O_RDONLY | O_NONBLOCK, false);
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
@@ -231,7 +231,7 @@ static void index_serve(struct web *web, struct request *req)
     }
     if (strbuf_reserve(&text, (size_t)st.st_size)
         && pread(fd, text.data, (size_t)st.st_size, 0) == (ssize_t)st.st_size)
-        index_reply(web, req, text.data, (size_t)st.st_size);
+        file_reply_index(web, req, text.data, (size_t)st.st_size);
     else
         request_fail(req, &(struct aq_error){ .code = EIO });
 }
@@ -284,7 +284,7 @@ static void file_serve(struct web *web, struct request *req, const char *path)
         return;
     }
     file_free(file);
-    index_serve(web, req); /* an address within the page */
+    file_serve_index(web, req); /* an address within the page */
 }
 
 void files_serve(struct web *web, struct request *req)
@@ -307,7 +307,7 @@ void files_serve(struct web *web, struct request *req)
     } else if (web->folder < 0)
         console_serve(web, req, decoded, "/");
     else if (!*path || strcmp(path, INDEX) == 0)
-        index_serve(web, req);
+        file_serve_index(web, req);
     else
         file_serve(web, req, path);
 }

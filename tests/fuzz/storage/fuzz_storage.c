@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "base/json_load.h"
+#include "http/range.h"
 #include "storage/folder.h"
 #include "storage/name.h"
 #include "storage/ops.h"
-#include "http/range.h"
 #include "storage/token.h"
 #include "storage/tus_head.h"
 

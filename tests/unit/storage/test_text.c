@@ -4,8 +4,8 @@
 
 #include <errno.h>
 
-#include "storage/name.h"
 #include "http/range.h"
+#include "storage/name.h"
 #include "storage/token.h"
 #include "storage/tus_head.h"
 
