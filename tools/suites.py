@@ -311,13 +311,15 @@ def gate(names):
 
 BOTH = {"build-asan": programs, "build": programs}
 SANITIZED = {"build-asan": programs}
-GATE_SUITES = {"system": BOTH, "security": BOTH, "fault": SANITIZED, "postgres": SANITIZED}
+GATE_SUITES = {"system": BOTH, "security": BOTH, "fault": SANITIZED, "postgres": SANITIZED,
+               "web": SANITIZED}
 api = python_suite("api", SANITIZED)
 SUITES = {"unit": unit, "api": api, "system": python_suite("system", BOTH),
           "fault": python_suite("fault", SANITIZED, "load"),
           "postgres": postgres,
           "security": python_suite("security", BOTH),
           "compat": python_suite("compat", BOTH),
+          "web": python_suite("web", SANITIZED),
           "kube": python_suite("kube", SANITIZED, workers=0),  # all on one Kubernetes
           "fuzz": fuzz, "bench": bench,
           "fresh": fresh, "packages": packages}
@@ -328,4 +330,5 @@ GROUPS = {"system": ["containers", "system", *NODE], "fault": ["containers", "sy
           "gate": ["containers", "system", "postgres", "demo"], "fuzz": ["fuzz"],
           "bench": ["containers", "bench", *NODE],
           "compat": ["containers", "demo", *NODE],
+          "web": ["containers", "system", *NODE],
           "kube": ["containers", "system", "kube", *NODE]}  # of packages.txt, besides build and test
