@@ -19,7 +19,6 @@ WAITS = (
     (r"admin quota-scope", "quotas of all folders of an owner on a host"),
     (r"vfolder", "folders"),
     (r"service|model|deployment|scheduling-history (deployment|route)|admin prometheus-query", "inference"),
-    (r"log(in|out)$|update-password", "the web server's sessions (endpoint type \"session\")"),
     (r"(session )?create-from-template|session-template", "session templates"),
     (r"network", "networks that users make"),
     (r"(session )?(commit|convert-to-image)$", "images made from sessions"),

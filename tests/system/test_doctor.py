@@ -450,7 +450,7 @@ def test_formats(machine):
 
 
 def test_mistakes(machine):
-    for words, text in ((["kitchen"], "there are: manager, agent, containers, gpu, proxy, storage, cluster"),
+    for words, text in ((["kitchen"], "there are: manager, agent, containers, gpu, proxy, storage, web, cluster"),
                         (["--config", "x"], "--config: name the parts")):
         done = run(machine, [BUILD / "aliquot", "doctor", *words])
         assert done.returncode == 2 and text in done.stderr, done

@@ -197,7 +197,7 @@ static int doctor_run(struct cli *cli, void *data, int argc, char **argv, struct
 
 const struct cli_verb verb_doctor = {
     .name = "doctor",
-    .args = "[manager | agent | containers | gpu | proxy | storage | web | cluster]...",
+    .args = "[manager|agent|containers|gpu|proxy|storage|web|cluster]...",
     .summary = "Say what works on this machine, and which command mends what does not",
     .details =
         "Tries what the programs try when they start: containers, networks, devices. Changes\n"
