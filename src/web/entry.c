@@ -9,7 +9,6 @@
 #include "base/json_load.h"
 #include "base/jsonw.h"
 #include "http/problem.h"
-#include "http/version.h"
 #include "web/payload.h"
 #include "web/web.h"
 
@@ -349,14 +348,12 @@ static void entry_on_extended(void *data, const json_t *result, const struct aq_
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
     struct entry *entry = data;
-    const size_t len = strlen("AIOHTTP_SESSION");
     time_t t = (time_t)json_integer_value(json_object_get(result, "expires"));
     const char *cookie;
     char text[40] = "", value[COOKIE_TEXT_MAX];
     size_t n = 0;
     struct tm tm;
 
-    (void)len;
     entry->ask = NULL;
     if (!result) {
         entry_fail(entry, err, retry_sec);
@@ -463,61 +460,6 @@ static void entry_on_change(struct request *req, void *data)
     json_decref(json);
 }
 
-/* ---- how it is ---- */
-
-static void entry_reply_state(struct request *req, bool is_good, const char *state)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    struct jsonw w = jsonw_make(&out);
-
-    jsonw_object_begin(&w);
-    jsonw_member_str(&w, "status", state);
-    jsonw_member_str(&w, "version", ALIQUOT_VERSION);
-    jsonw_member_str(&w, "component", "web");
-    jsonw_object_end(&w);
-    request_reply_json(req, is_good ? 200 : 503, &out);
-}
-
-static void entry_on_health(struct request *req, void *data)
-{
-    const struct web *web = data;
-    bool is_connected = manager_is_connected(web->manager);
-
-    entry_reply_state(req, is_connected, is_connected ? "healthy" : "no manager");
-}
-
-static void entry_on_live(struct request *req, void *data)
-{
-    (void)data;
-    entry_reply_state(req, true, "alive");
-}
-
-static void entry_on_ready(struct request *req, void *data)
-{
-    const struct web *web = data;
-    bool is_ready = manager_is_connected(web->manager) && !web->is_draining;
-
-    entry_reply_state(req, is_ready, is_ready ? "ready" : "not ready");
-}
-
-static void entry_on_ping(struct request *req, void *data)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    struct jsonw w = jsonw_make(&out);
-
-    (void)data;
-    jsonw_object_begin(&w);
-    jsonw_member_str(&w, "version", API_VERSION_ANNOUNCED);
-    jsonw_member_str(&w, "details", "Success");
-    jsonw_object_end(&w);
-    request_reply_json(req, 200, &out);
-}
-
-static void entry_on_config(struct request *req, void *data)
-{
-    config_serve(data, req);
-}
-
 const struct route entry_routes[] = {
     { METHOD_POST, "/server/login", 0, entry_on_login_asked, .doc = "Log in",
       .body_max = BODY_MAX },
@@ -528,10 +470,5 @@ const struct route entry_routes[] = {
       .body_max = BODY_MAX },
     { METHOD_POST, "/server/update-password-no-auth", 0, entry_on_change,
       .doc = "Change a password that has expired", .body_max = BODY_MAX },
-    { METHOD_GET, "/func/ping", 0, entry_on_ping, .doc = "Is it there?" },
-    { METHOD_GET, "/config.toml", 0, entry_on_config, .doc = "Settings of the WebUI" },
-    { METHOD_GET, "/health", 0, entry_on_health, .doc = "Is it connected to its manager?" },
-    { METHOD_GET, "/livez", 0, entry_on_live, .doc = "Does it run?" },
-    { METHOD_GET, "/readyz", 0, entry_on_ready, .doc = "Does it take requests?" },
 };
 const size_t entry_route_count = AQ_COUNT(entry_routes);

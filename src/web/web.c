@@ -125,6 +125,8 @@ static int web_add_routes(struct web *web, struct aq_error *err)
     if (r == 0)
         r = router_add(web->router, entry_routes, entry_route_count, web, err);
     if (r == 0)
+        r = router_add(web->router, state_routes, state_route_count, web, err);
+    if (r == 0)
         router_set_fallback(web->router, &web_other, web);
     return r;
 }

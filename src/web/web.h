@@ -59,10 +59,10 @@ void page_add_policy(const struct web *web, struct request *req, const char *non
 #define PAGE_NONCE_MAX 25
 void page_make_nonce(char ret[PAGE_NONCE_MAX]);
 
-/* ---- entry.c: /server/ and what else is the web server's own ---- */
+/* ---- entry.c: /server/; state.c: what else it says of itself ---- */
 
-extern const struct route entry_routes[];
-extern const size_t entry_route_count;
+extern const struct route entry_routes[], state_routes[];
+extern const size_t entry_route_count, state_route_count;
 
 /* The hash of the request's cookie; false without one. */
 bool entry_find_hash(const struct web *web, const struct request *req, char ret[COOKIE_HASH_MAX]);
