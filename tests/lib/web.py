@@ -10,6 +10,7 @@ import json
 import os
 import socket
 import ssl
+import subprocess
 
 from cluster import Cluster, wait_for
 from ports import free_port
@@ -147,13 +148,11 @@ class Browser:
 
 def hide(endpoint, body):
     """A body as the WebUI hides it."""
-    from subprocess import run  # the one place that needs openssl
-
     iv = "zJhGyCTGgkUvzgDA"
     key = (base64.b64encode(endpoint.encode()).decode() + iv + iv)[:32]
-    done = run(["openssl", "enc", "-aes-256-cbc", "-K", key.encode().hex(), "-iv",
-                iv.encode().hex()], input=json.dumps(body).encode(), capture_output=True,
-               check=True)
+    done = subprocess.run(["openssl", "enc", "-aes-256-cbc", "-K", key.encode().hex(), "-iv",
+                           iv.encode().hex()], input=json.dumps(body).encode(),
+                          capture_output=True, check=True)
     return iv + ":" + base64.b64encode(done.stdout).decode()
 
 

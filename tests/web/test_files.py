@@ -3,6 +3,7 @@
 
 import gzip
 import re
+import tomllib
 
 import pytest
 
@@ -87,7 +88,6 @@ def test_nothing_beside_the_folder(browser, path):
 
 def test_settings_of_the_webui(cluster, browser):
     text = browser.ask("GET", "/config.toml").body.decode()
-    import tomllib
     settings = tomllib.loads(text)
     assert settings["general"]["apiEndpoint"] == cluster.origin
     assert settings["general"]["connectionMode"] == "SESSION"

@@ -2,6 +2,7 @@
 """People log in with e-mail and password: cookies, logins that last, and what ends them."""
 
 import hashlib
+import os
 import re
 
 import pytest
@@ -87,6 +88,8 @@ def test_a_login_outlives_restarts(cluster, browser):
     assert browser.cookies[COOKIE] == cookie
     for name in ("web", "manager"):
         assert cookie not in cluster.log_of(name) and ADMIN[1] not in cluster.log_of(name)
+    if "ALIQUOT_TEST_POSTGRES" in os.environ:
+        return
     stored = b"".join(path.read_bytes() for path in (cluster.folder / "manager").glob("aliquot.db*"))
     assert cookie.encode() not in stored
     assert hashlib.sha256(cookie.encode()).digest() in stored

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests below /func reach the manager signed, and as they were; answers come back as they come."""
 
+import base64
 import concurrent.futures
 import hashlib
 import hmac
@@ -108,7 +109,6 @@ class FakeApi:
         return False
 
     def serve_socket(self, peer, file, head):
-        import base64
         key = (head["sec-websocket-key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()
         accept = base64.b64encode(hashlib.sha1(key).digest())
         peer.sendall(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n"
