@@ -8,6 +8,7 @@
 
 #include "agent/kernel/bootstrap.h"
 #include "alloc/resource_txt.h"
+#include "base/shell_word.h"
 
 static int kernel_program_tell_mounts(const struct kernel_program_resources *held,
                                       struct arena *arena, struct resource_txt *file,
@@ -65,30 +66,6 @@ struct kernel_program_context kernel_program_host_context(const struct settings 
 
 /* ---- arguments ---- */
 
-/* One word of a command into 'out'; where the next begins, NULL = not without a shell. */
-static const char *kernel_program_take_word(const char *at, struct strbuf *out)
-{
-    while (*at && !strchr(" \t\n", *at)) {
-        const char *end;
-
-        if (strchr("|&;<>()$`*?[#~!{}", *at))
-            return NULL;
-        if (*at == '\\' && at[1]) {
-            strbuf_addc(out, at[1]);
-            at += 2;
-        } else if (*at == '\'' || *at == '"') {
-            end = strchr(at + 1, *at);
-            if (!end || (*at == '"' && memchr(at, '$', (size_t)(end - at))))
-                return NULL;
-            strbuf_add(out, at + 1, (size_t)(end - at - 1));
-            at = end + 1;
-        } else {
-            strbuf_addc(out, *at++);
-        }
-    }
-    return at + strspn(at, " \t\n");
-}
-
 static int kernel_program_split_command(const char *command, struct arena *arena,
                                         const char *const **ret, struct aq_error *err)
 {
@@ -99,7 +76,7 @@ static int kernel_program_split_command(const char *command, struct arena *arena
     while (argv && *at) {
         AQ_CLEANUP(strbuf_donep) struct strbuf word = STRBUF_INIT;
 
-        at = kernel_program_take_word(at, &word);
+        at = shell_word_take(at, &word);
         if (!at)
             return aq_fail_kind(err, ENOTSUP, "no-shell",
                                 "the image has no shell, which '%.100s' needs", command);

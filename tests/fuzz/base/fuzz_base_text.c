@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dates, durations, UUIDs and UTF-8, all from the same bytes. */
+/* Dates, durations, UUIDs, words of a shell and UTF-8, all from the same bytes. */
 #include <stdint.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/jsonw.h"
+#include "base/shell_word.h"
 #include "base/utf8.h"
 #include "base/uuid.h"
 
@@ -21,6 +22,19 @@ static void check_cut(char *text)
     text[at] = '\0';
     utf8_drop_partial(text);
     if (was_valid && !utf8_is_valid(text, strlen(text)))
+        __builtin_trap();
+}
+
+/* Each word takes something, and together they are no longer than the text. */
+static void check_words(const char *text)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf words = STRBUF_INIT;
+    const char *next;
+
+    for (const char *at = text; at && *at; at = next)
+        if ((next = shell_word_take(at, &words)) && next <= at)
+            __builtin_trap();
+    if (words.len > strlen(text))
         __builtin_trap();
 }
 
@@ -47,6 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     jsonw_strn(&w, (const char *)data, size);
     if (!utf8_is_valid(out.data, out.len))
         __builtin_trap();
+    check_words(text);
     check_cut(text);
     return 0;
 }

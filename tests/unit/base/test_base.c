@@ -15,9 +15,45 @@
 #include "base/json_scan.h"
 #include "base/jsonw.h"
 #include "base/map.h"
+#include "base/shell_word.h"
 #include "base/strbuf.h"
 #include "base/utf8.h"
 #include "base/uuid.h"
+
+static void test_shell_words(void **state)
+{
+    static const struct {
+        const char *text, *first, *rest; /* rest NULL = it takes a shell */
+    } rows[] = {
+        { "", "", "" },
+        { "a", "a", "" },
+        { "a  b c", "a", "b c" },
+        { "'a b'c\"d e\" f", "a bcd e", "f" },
+        { "a\\ b\\\\ c", "a b\\", "c" },
+        { "\"a\\\"\\b\" c", "a\"\\b", "c" },
+        { "'a\\' b", "a\\", "b" },
+        { "a\\", "a\\", "" },
+        { "'a", "", NULL },
+        { "\"$a\"", "", NULL },
+        { "a;b", "", NULL },
+        { "*", "", NULL },
+        { "~/a", "", NULL },
+        { "a~", "", NULL },
+        { "\\~\\*\\;'$(x)'", "~*;$(x)", "" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        AQ_CLEANUP(strbuf_donep) struct strbuf word = STRBUF_INIT;
+        const char *rest = shell_word_take(rows[i].text, &word);
+
+        assert_int_equal(!rest, !rows[i].rest);
+        if (rest) {
+            assert_string_equal(rest, rows[i].rest);
+            assert_string_equal(word.len ? word.data : "", rows[i].first);
+        }
+    }
+}
 
 static void test_error(void **state)
 {
@@ -431,14 +467,23 @@ static void test_folders_that_were_made(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_error),        cmocka_unit_test(test_strbuf),
-        cmocka_unit_test(test_json_scan),    cmocka_unit_test(test_map),
-        cmocka_unit_test(test_arena),        cmocka_unit_test(test_dates),
-        cmocka_unit_test(test_durations),    cmocka_unit_test(test_since),
-        cmocka_unit_test(test_uuid),         cmocka_unit_test(test_ordered_uuid),
-        cmocka_unit_test(test_utf8),         cmocka_unit_test(test_utf8_cut),
-        cmocka_unit_test(test_jsonw),        cmocka_unit_test(test_fs),
-        cmocka_unit_test(test_user_folders), cmocka_unit_test(test_folders_that_were_made),
+        cmocka_unit_test(test_error),
+        cmocka_unit_test(test_shell_words),
+        cmocka_unit_test(test_strbuf),
+        cmocka_unit_test(test_json_scan),
+        cmocka_unit_test(test_map),
+        cmocka_unit_test(test_arena),
+        cmocka_unit_test(test_dates),
+        cmocka_unit_test(test_durations),
+        cmocka_unit_test(test_since),
+        cmocka_unit_test(test_uuid),
+        cmocka_unit_test(test_ordered_uuid),
+        cmocka_unit_test(test_utf8),
+        cmocka_unit_test(test_utf8_cut),
+        cmocka_unit_test(test_jsonw),
+        cmocka_unit_test(test_fs),
+        cmocka_unit_test(test_user_folders),
+        cmocka_unit_test(test_folders_that_were_made),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
