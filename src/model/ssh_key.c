@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ssh_key.c - the forms of Ed25519 keys */
+/* ssh_key.c - the forms of Ed25519 and ECDSA keys */
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "model/ssh_key.h"
 
 #define TYPE "ssh-ed25519"
+#define TYPE_ECDSA "ecdsa-sha2-nistp256"
 #define BLOCK 8 /* what the private part is padded to */
 #define LINE 70 /* of base64 in OpenSSH's form */
 
@@ -111,4 +112,34 @@ void ssh_key_add_dropbear(const struct ssh_key *key, struct strbuf *out)
 {
     ssh_key_put_text(out, TYPE);
     ssh_key_put_pair(out, key);
+}
+
+static void ssh_ecdsa_put_public(struct strbuf *out, const struct ssh_ecdsa_key *key)
+{
+    ssh_key_put_text(out, TYPE_ECDSA);
+    ssh_key_put_text(out, "nistp256");
+    ssh_key_put(out, key->open, sizeof(key->open));
+}
+
+void ssh_ecdsa_add_public(const struct ssh_ecdsa_key *key, struct strbuf *out)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf blob = STRBUF_INIT;
+
+    ssh_ecdsa_put_public(&blob, key);
+    strbuf_adds(out, TYPE_ECDSA " ");
+    ssh_key_add_base64(out, &blob, 0);
+}
+
+/* The secret is a number: without zeros before it, but for one that keeps it positive. */
+void ssh_ecdsa_add_dropbear(const struct ssh_ecdsa_key *key, struct strbuf *out)
+{
+    const unsigned char *at = key->secret, *end = key->secret + sizeof(key->secret);
+
+    while (at < end && *at == 0)
+        at++;
+    ssh_ecdsa_put_public(out, key);
+    ssh_key_put_number(out, (size_t)(end - at) + (at < end && *at >= 0x80));
+    if (at < end && *at >= 0x80)
+        strbuf_addc(out, '\0');
+    strbuf_add(out, (const char *)at, (size_t)(end - at));
 }

@@ -21,6 +21,22 @@ void ssh_key_add_openssh(const struct ssh_key *key, const char *comment, struct 
 /* The private key in dropbear's form: bytes. */
 void ssh_key_add_dropbear(const struct ssh_key *key, struct strbuf *out);
 
+/* ---- ECDSA keys on the curve P-256, as hosts have besides ----
+ *
+ * Clients made with Go's library, such as rclone, choose RSA where a host has Ed25519 alone, and
+ * dropbear 2022.83 ends at that.
+ */
+
+#define SSH_ECDSA_OPEN 65 /* a point, uncompressed */
+
+struct ssh_ecdsa_key {
+    unsigned char secret[SSH_KEY_SIZE], open[SSH_ECDSA_OPEN];
+};
+
+/* As those of Ed25519 keys: "ecdsa-sha2-nistp256 AAAA...", and dropbear's form. */
+void ssh_ecdsa_add_public(const struct ssh_ecdsa_key *key, struct strbuf *out);
+void ssh_ecdsa_add_dropbear(const struct ssh_ecdsa_key *key, struct strbuf *out);
+
 /* ---- the keys of a session ---- */
 
 #define SSH_SEED_TEXT 64 /* hexadecimal digits: the session's seed */
@@ -30,6 +46,7 @@ void ssh_key_add_dropbear(const struct ssh_key *key, struct strbuf *out);
 /* The labels of keys: with which users log in, and of the host of that name. */
 #define SSH_LABEL_CONTAINER "container"
 #define SSH_LABEL_HOST "host "
+#define SSH_LABEL_HOST_ECDSA "ecdsa host "
 
 /* -EINVAL */
 int ssh_seed_parse(const char *text, unsigned char ret[SSH_KEY_SIZE]);
@@ -39,6 +56,8 @@ int ssh_seed_parse(const char *text, unsigned char ret[SSH_KEY_SIZE]);
  */
 int ssh_key_derive(const unsigned char seed[SSH_KEY_SIZE], const char *label, struct ssh_key *ret,
                    struct aq_error *err);
+int ssh_ecdsa_derive(const unsigned char seed[SSH_KEY_SIZE], const char *label,
+                     struct ssh_ecdsa_key *ret, struct aq_error *err);
 
 /* ---- public keys of any kind that servers of sessions know ---- */
 

@@ -9,12 +9,17 @@
 #include "manager/api/session_find.h"
 #include "model/ssh_key.h"
 
+struct session_ssh_keys {
+    struct ssh_key user, host;
+    struct ssh_ecdsa_key host_ecdsa;
+};
+
 static int session_ssh_derive(const struct api *api, const struct session *session,
-                              struct ssh_key *ret_key, struct ssh_key *ret_host,
-                              struct aq_error *err)
+                              struct session_ssh_keys *ret, struct aq_error *err)
 {
     char seed_text[SSH_SEED_TEXT + 1], name[KERNEL_HOSTNAME_MAX];
     char label[sizeof(SSH_LABEL_HOST) + KERNEL_HOSTNAME_MAX];
+    char label_ecdsa[sizeof(SSH_LABEL_HOST_ECDSA) + KERNEL_HOSTNAME_MAX];
     unsigned char seed[SSH_KEY_SIZE];
     int r = core_derive_ssh_seed(api->core, session, seed_text, err);
 
@@ -22,23 +27,27 @@ static int session_ssh_derive(const struct api *api, const struct session *sessi
         r = ssh_seed_parse(seed_text, seed);
     (void)snprintf(label, sizeof(label), SSH_LABEL_HOST "%s",
                    kernel_hostname(&session->kernels[0], name));
+    (void)snprintf(label_ecdsa, sizeof(label_ecdsa), SSH_LABEL_HOST_ECDSA "%s", name);
     if (r == 0)
-        r = ssh_key_derive(seed, SSH_LABEL_CONTAINER, ret_key, err);
-    return r < 0 ? r : ssh_key_derive(seed, label, ret_host, err);
+        r = ssh_key_derive(seed, SSH_LABEL_CONTAINER, &ret->user, err);
+    if (r == 0)
+        r = ssh_key_derive(seed, label, &ret->host, err);
+    return r < 0 ? r : ssh_ecdsa_derive(seed, label_ecdsa, &ret->host_ecdsa, err);
 }
 
-static void session_ssh_reply(struct request *req, const struct ssh_key *key,
-                              const struct ssh_key *host)
+static void session_ssh_reply(struct request *req, const struct session_ssh_keys *keys)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf private_key = STRBUF_INIT;
     AQ_CLEANUP(strbuf_donep) struct strbuf host_key = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf host_key_ecdsa = STRBUF_INIT;
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
     struct aq_error err = { 0 };
 
-    ssh_key_add_openssh(key, SSH_USER "@session", &private_key);
-    ssh_key_add_public(host, &host_key);
-    if (!strbuf_ok(&private_key) || !strbuf_ok(&host_key)) {
+    ssh_key_add_openssh(&keys->user, SSH_USER "@session", &private_key);
+    ssh_key_add_public(&keys->host, &host_key);
+    ssh_ecdsa_add_public(&keys->host_ecdsa, &host_key_ecdsa);
+    if (!strbuf_ok(&private_key) || !strbuf_ok(&host_key) || !strbuf_ok(&host_key_ecdsa)) {
         (void)aq_fail_oom(&err);
         request_fail(req, &err);
         return;
@@ -47,6 +56,7 @@ static void session_ssh_reply(struct request *req, const struct ssh_key *key,
     jsonw_member_str(&w, "user", SSH_USER);
     jsonw_member_int(&w, "port", SSH_PORT);
     jsonw_member_str(&w, "host_key", host_key.data);
+    jsonw_member_str(&w, "host_key_ecdsa", host_key_ecdsa.data);
     jsonw_member_str(&w, "private_key", private_key.data);
     jsonw_object_end(&w);
     request_add_header(req, "Cache-Control", "no-store");
@@ -58,7 +68,7 @@ static void session_ssh_reply(struct request *req, const struct ssh_key *key,
 static void session_ssh_on_get(struct request *req, void *data)
 {
     const struct session *session = session_find_live_by_owner(data, req);
-    struct ssh_key key, host;
+    struct session_ssh_keys keys;
     struct aq_error err = { 0 };
 
     if (!session)
@@ -68,11 +78,11 @@ static void session_ssh_on_get(struct request *req, void *data)
                               "session '%s' has no SSH server: it needs an interactive session, an "
                               "image with a shell, and a node with networks and dropbear",
                               session->name);
-    if (err.code || session_ssh_derive(data, session, &key, &host, &err) < 0)
+    if (err.code || session_ssh_derive(data, session, &keys, &err) < 0)
         request_fail(req, &err);
     else
-        session_ssh_reply(req, &key, &host);
-    explicit_bzero(&key, sizeof(key));
+        session_ssh_reply(req, &keys);
+    explicit_bzero(&keys, sizeof(keys));
 }
 
 const struct route session_ssh_routes[] = {

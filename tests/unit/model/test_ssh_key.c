@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The SSH keys of a session: the forms, checked by ssh-keygen when they were written down here. */
+/* The SSH keys of a session: the forms, checked by ssh-keygen and dropbearkey when they were written
+ * down here.
+ */
 #include "testing.h"
 
 #include <string.h>
@@ -7,6 +9,9 @@
 #include "model/ssh_key.h"
 
 #define LINE "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHryi0XMNG2jq+uiDiO6/RJL5yQ0NeV3MdkdUsQbN8iu"
+#define LINE_ECDSA                                                                         \
+    "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBMXEOJdqkLg+" \
+    "s+v/Wu3nPKQPddkqWTH48w5qKJHVb1dFPGcLj/DcpUmHLPDQ3hGRfXLJt9OeZqSWSDN03Aw9shI="
 
 static void make(const char *label, struct ssh_key *ret)
 {
@@ -64,12 +69,48 @@ static void test_dropbear(void **state)
     assert_memory_equal(out.data + 51, key.open, 32);
 }
 
+/* A secret is a number that may begin with zeros, or with a bit that would make it negative. */
+static void test_ecdsa(void **state)
+{
+    static const struct {
+        unsigned char first, second;
+        const char *number;
+        size_t len;
+    } rows[] = { { 0x7f, 0, "\0\0\0\x20\x7f", 32 },
+                 { 0x80, 0, "\0\0\0\x21\0\x80", 33 },
+                 { 0, 0x7f, "\0\0\0\x1f\x7f", 31 },
+                 { 0, 0x80, "\0\0\0\x20\0\x80", 32 } };
+    AQ_CLEANUP(strbuf_donep) struct strbuf open = STRBUF_INIT;
+    unsigned char seed[SSH_KEY_SIZE] = { 1 };
+    struct ssh_ecdsa_key key;
+    size_t before = 4 + 19 + 4 + 8 + 4 + SSH_ECDSA_OPEN;
+
+    (void)state;
+    assert_int_equal(ssh_ecdsa_derive(seed, "ecdsa host main1", &key, NULL), 0);
+    ssh_ecdsa_add_public(&key, &open);
+    assert_string_equal(open.data, LINE_ECDSA);
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+
+        key.secret[0] = rows[i].first;
+        key.secret[1] = rows[i].second;
+        ssh_ecdsa_add_dropbear(&key, &out);
+        assert_int_equal(out.len, before + 4 + rows[i].len);
+        assert_memory_equal(out.data,
+                            "\0\0\0\x13"
+                            "ecdsa-sha2-nistp256",
+                            23);
+        assert_memory_equal(out.data + before, rows[i].number, 5);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_derived),
         cmocka_unit_test(test_openssh),
         cmocka_unit_test(test_dropbear),
+        cmocka_unit_test(test_ecdsa),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
