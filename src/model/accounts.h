@@ -64,7 +64,8 @@ struct keypair_policy {
     bool unlimited_unspecified; /* default_for_unspecified = UNLIMITED */
     struct slots total_slots;
     int64_t max_session_lifetime_sec, idle_timeout_sec;
-    int max_concurrent_sessions; /* <= 0 = no limit */
+    int max_concurrent_sessions;      /* <= 0 = no limit */
+    int max_concurrent_sftp_sessions; /* those of type system; the same */
     int max_containers_per_session;
     int max_pending_sessions;       /* <= 0 = no limit */
     struct slots max_pending_slots; /* that these may ask for together; missing = unlimited */

@@ -77,13 +77,15 @@ int policy_save(struct store_tx *tx, const struct event *e, struct aq_error *err
         tx->db,
         "INSERT INTO keypair_policies (name, unlimited_unspecified, total_slots,"
         " max_session_lifetime_sec, idle_timeout_sec, max_concurrent_sessions,"
-        " max_containers_per_session, max_pending_sessions, max_pending_slots, max_priority,"
-        " is_active, created_at) VALUES (?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (name) DO UPDATE SET"
+        " max_concurrent_sftp_sessions, max_containers_per_session, max_pending_sessions,"
+        " max_pending_slots, max_priority, is_active, created_at)"
+        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (name) DO UPDATE SET"
         " unlimited_unspecified = excluded.unlimited_unspecified,"
         " total_slots = excluded.total_slots,"
         " max_session_lifetime_sec = excluded.max_session_lifetime_sec,"
         " idle_timeout_sec = excluded.idle_timeout_sec,"
         " max_concurrent_sessions = excluded.max_concurrent_sessions,"
+        " max_concurrent_sftp_sessions = excluded.max_concurrent_sftp_sessions,"
         " max_containers_per_session = excluded.max_containers_per_session,"
         " max_pending_sessions = excluded.max_pending_sessions,"
         " max_pending_slots = excluded.max_pending_slots,"
@@ -97,6 +99,7 @@ int policy_save(struct store_tx *tx, const struct event *e, struct aq_error *err
     sql_put_int(q, p->max_session_lifetime_sec);
     sql_put_int(q, p->idle_timeout_sec);
     sql_put_int(q, p->max_concurrent_sessions);
+    sql_put_int(q, p->max_concurrent_sftp_sessions);
     sql_put_int(q, p->max_containers_per_session);
     sql_put_int(q, p->max_pending_sessions);
     sql_put_text(q, pending);
@@ -168,6 +171,7 @@ void policy_read_row(struct row *row, struct keypair_policy *ret)
     ret->max_session_lifetime_sec = sql_get_int(q);
     ret->idle_timeout_sec = sql_get_int(q);
     ret->max_concurrent_sessions = (int)sql_get_int(q);
+    ret->max_concurrent_sftp_sessions = (int)sql_get_int(q);
     ret->max_containers_per_session = (int)sql_get_int(q);
     ret->max_pending_sessions = (int)sql_get_int(q);
     row_slots(row, &ret->max_pending_slots);

@@ -156,6 +156,7 @@ static int fixture_write_policy(struct store_tx *tx, struct aq_error *err)
     e->policy = (struct keypair_policy){ .name = fixture_copy("default", &is_short),
                                          .is_active = true,
                                          .unlimited_unspecified = true,
+                                         .max_concurrent_sftp_sessions = 1,
                                          .max_containers_per_session = 64,
                                          .max_pending_sessions = POLICY_PENDING_SESSIONS,
                                          .max_priority = 100 };

@@ -152,10 +152,10 @@ void keypair_read_row(struct row *row, struct keypair *ret);
 int keypair_read_secret(struct store_tx *tx, struct row *row, struct keypair *k,
                         struct aq_error *err);
 
-#define POLICY_COLUMNS                                                              \
-    "p.name, p.unlimited_unspecified, p.total_slots, p.max_session_lifetime_sec,"   \
-    " p.idle_timeout_sec, p.max_concurrent_sessions, p.max_containers_per_session," \
-    " p.max_pending_sessions, p.max_pending_slots, p.max_priority, p.is_active"
+#define POLICY_COLUMNS                                                                \
+    "p.name, p.unlimited_unspecified, p.total_slots, p.max_session_lifetime_sec,"     \
+    " p.idle_timeout_sec, p.max_concurrent_sessions, p.max_concurrent_sftp_sessions," \
+    " p.max_containers_per_session, p.max_pending_sessions, p.max_pending_slots, p.max_priority, p.is_active"
 void policy_read_row(struct row *row, struct keypair_policy *ret);
 
 #define RESOURCE_GROUP_COLUMNS                                                          \

@@ -19,6 +19,7 @@ static const struct source_column source_domains[] = {
 static const struct source_column source_policies[] = {
     KEY("name"), WORD("default_for_unspecified"), JSON("total_resource_slots"),
     NUMBER("max_session_lifetime"), NUMBER("max_concurrent_sessions"),
+    NUMBER("max_concurrent_sftp_sessions"),
     NUMBER("max_containers_per_session"), NUMBER("idle_timeout"),
     NUMBER("max_pending_session_count"), JSON("max_pending_session_resource_slots"),
     NUMBER("max_priority"), END };

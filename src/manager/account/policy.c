@@ -9,7 +9,8 @@ struct policy_params {
     enum maybe unlimited_unspecified;
     const json_t *total_slots, *max_pending_slots;
     int64_t max_session_lifetime_sec, idle_timeout_sec, max_concurrent_sessions;
-    int64_t max_containers_per_session, max_pending_sessions, max_priority;
+    int64_t max_concurrent_sftp_sessions, max_containers_per_session, max_pending_sessions,
+        max_priority;
 };
 
 /* clang-format off */
@@ -22,7 +23,8 @@ struct policy_params {
       .doc = "slots that total_slots does not name are unlimited, else 0" },                       \
     { "total_slots|total_resource_slots", FIELD_OBJECT, 0, offsetof(struct policy_params, total_slots) }, \
     NUMBER(max_session_lifetime_sec, INT64_C(1) << 40), NUMBER(idle_timeout_sec, INT64_C(1) << 40), \
-    NUMBER(max_concurrent_sessions, 1000000), NUMBER(max_containers_per_session, 1000000),         \
+    NUMBER(max_concurrent_sessions, 1000000), NUMBER(max_concurrent_sftp_sessions, 1000000),       \
+    NUMBER(max_containers_per_session, 1000000),                                                   \
     NUMBER(max_pending_sessions, 1000000),                                                         \
     { "max_pending_slots|max_pending_session_resource_slots", FIELD_OBJECT, 0,                     \
       offsetof(struct policy_params, max_pending_slots),                                                  \
@@ -52,6 +54,7 @@ static const void *policy_find_same(const struct core *core, const void *params)
 static void policy_fill(struct account_row *row)
 {
     static const struct keypair_policy fresh = { .is_active = true,
+                                                 .max_concurrent_sftp_sessions = 1,
                                                  .max_pending_sessions = POLICY_PENDING_SESSIONS,
                                                  .max_priority = 100 };
     const struct policy_params *params = row->params;
@@ -70,6 +73,7 @@ static void policy_fill(struct account_row *row)
     CHOOSE(max_session_lifetime_sec, int64_t);
     CHOOSE(idle_timeout_sec, int64_t);
     CHOOSE(max_concurrent_sessions, int);
+    CHOOSE(max_concurrent_sftp_sessions, int);
     CHOOSE(max_containers_per_session, int);
     CHOOSE(max_pending_sessions, int);
     CHOOSE(max_priority, int);
@@ -81,7 +85,7 @@ static void policy_select_row(struct account_row *row, struct store_query *query
     query->name = account_keep(row, row->event->policy.name);
 }
 
-static const struct policy_params defaults = { NULL,  MAYBE_UNSET, NULL,  NULL,  UNSET,
+static const struct policy_params defaults = { NULL,  MAYBE_UNSET, NULL,  NULL,  UNSET, UNSET,
                                                UNSET, UNSET,       UNSET, UNSET, UNSET };
 
 const struct account_kind account_policy = {

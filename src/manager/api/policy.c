@@ -17,6 +17,7 @@ static void policy_write_row(const struct api_list *list, const struct store_pag
     jsonw_member_int(w, "max_session_lifetime_sec", policy->max_session_lifetime_sec);
     jsonw_member_int(w, "idle_timeout_sec", policy->idle_timeout_sec);
     jsonw_member_int(w, "max_concurrent_sessions", policy->max_concurrent_sessions);
+    jsonw_member_int(w, "max_concurrent_sftp_sessions", policy->max_concurrent_sftp_sessions);
     jsonw_member_int(w, "max_containers_per_session", policy->max_containers_per_session);
     jsonw_member_int(w, "max_pending_sessions", policy->max_pending_sessions);
     jsonw_key(w, "max_pending_slots");

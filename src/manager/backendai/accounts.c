@@ -116,17 +116,18 @@ int backendai_take_policy(struct backendai_import *import, struct backendai_row 
 #define COUNT(member, column, most) backendai_number(import, row, column, row->member, most)
     return backendai_add_row(
         import, &account_policy,
-        json_pack("{s:s, s:b, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}", "name", row->name,
-                  "unlimited_unspecified", is_unlimited, "total_slots",
-                  backendai_slots(import, row, row->slots, is_unlimited),
-                  "max_session_lifetime_sec", COUNT(lifetime, "max_session_lifetime", LARGEST),
-                  "idle_timeout_sec", COUNT(idle_timeout, "idle_timeout", LARGEST),
-                  "max_concurrent_sessions", COUNT(sessions, "max_concurrent_sessions", 1000000),
-                  "max_containers_per_session",
-                  COUNT(containers, "max_containers_per_session", 1000000), "max_pending_sessions",
-                  COUNT(pending_sessions, "max_pending_session_count", 1000000),
-                  "max_pending_slots", backendai_slots(import, row, row->pending_slots, true),
-                  "max_priority", COUNT(max_priority, "max_priority", 100)),
+        json_pack(
+            "{s:s, s:b, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}", "name", row->name,
+            "unlimited_unspecified", is_unlimited, "total_slots",
+            backendai_slots(import, row, row->slots, is_unlimited), "max_session_lifetime_sec",
+            COUNT(lifetime, "max_session_lifetime", LARGEST), "idle_timeout_sec",
+            COUNT(idle_timeout, "idle_timeout", LARGEST), "max_concurrent_sessions",
+            COUNT(sessions, "max_concurrent_sessions", 1000000), "max_concurrent_sftp_sessions",
+            COUNT(sftp_sessions, "max_concurrent_sftp_sessions", 1000000),
+            "max_containers_per_session", COUNT(containers, "max_containers_per_session", 1000000),
+            "max_pending_sessions", COUNT(pending_sessions, "max_pending_session_count", 1000000),
+            "max_pending_slots", backendai_slots(import, row, row->pending_slots, true),
+            "max_priority", COUNT(max_priority, "max_priority", 100)),
         err);
 #undef COUNT
 }

@@ -43,6 +43,7 @@ static const struct field policy_fields[] = {
     OBJECT("total_resource_slots", slots),
     NUMBER("max_session_lifetime", lifetime),
     NUMBER("max_concurrent_sessions", sessions),
+    NUMBER("max_concurrent_sftp_sessions", sftp_sessions),
     NUMBER("max_containers_per_session", containers),
     NUMBER("idle_timeout", idle_timeout),
     NUMBER("max_pending_session_count", pending_sessions),

@@ -38,7 +38,8 @@ struct backendai_row {
     const char *resource_group, *scheduler, *unspecified, *shared_memory, *image;
     enum maybe is_active, is_admin, must_change_password;
     const json_t *slots, *pending_slots, *options, *dotfiles; /* borrowed */
-    int64_t lifetime, idle_timeout, sessions, containers, pending_sessions, max_priority;
+    int64_t lifetime, idle_timeout, sessions, sftp_sessions, containers, pending_sessions;
+    int64_t max_priority;
     int64_t rate_limit;
 
     bool was_allowed; /* a grant: found in the store */

@@ -54,7 +54,6 @@ static const struct prop_rule prop_rules[] = {
     { .name = "integration_id", .how = PROP_ONLY, .why = "is not kept" },
     { .name = "is_public", .how = PROP_ONLY, .as = "true", .why = "no group is hidden" },
     { .name = "main_access_key", .how = PROP_ONLY, .why = "all keypairs of a user are equal" },
-    { .name = "max_concurrent_sftp_sessions", .how = PROP_IGNORED },
     { .name = "max_pending_session_count", .how = PROP_AS, .as = "max_pending_sessions" },
     { .name = "max_pending_session_resource_slots", .how = PROP_JSON, .as = "max_pending_slots" },
     { .name = "max_quota_scope_size", .how = PROP_IGNORED },

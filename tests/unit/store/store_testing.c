@@ -151,6 +151,7 @@ void add_accounts(struct event_batch *batch, const struct uuid *user_id,
                                          .idle_timeout_sec = 4,
                                          .max_concurrent_sessions = 5,
                                          .max_containers_per_session = 6,
+                                         .max_concurrent_sftp_sessions = 3,
                                          .max_pending_sessions = 7,
                                          .max_pending_slots = make_slots(9000000, 3),
                                          .max_priority = 100 };
@@ -359,11 +360,11 @@ static void write_accounts(struct strbuf *out, const struct event *e)
                     e->keypair.ssh_public_key ? e->keypair.ssh_public_key : "-");
         break;
     case EVENT_KEYPAIR_POLICY_SAVED:
-        strbuf_addf(out, "policy %s %d %lld %lld %d %d %d %d", e->policy.name,
+        strbuf_addf(out, "policy %s %d %lld %lld %d %d %d %d %d", e->policy.name,
                     e->policy.unlimited_unspecified, (long long)e->policy.max_session_lifetime_sec,
                     (long long)e->policy.idle_timeout_sec, e->policy.max_concurrent_sessions,
-                    e->policy.max_containers_per_session, e->policy.max_pending_sessions,
-                    e->policy.max_priority);
+                    e->policy.max_concurrent_sftp_sessions, e->policy.max_containers_per_session,
+                    e->policy.max_pending_sessions, e->policy.max_priority);
         write_slots(out, &e->policy.total_slots);
         write_slots(out, &e->policy.max_pending_slots);
         strbuf_addc(out, '\n');

@@ -145,6 +145,7 @@ static void account_audit_write_policy(const struct core *core, const void *row,
     jsonw_member_int(w, "max_session_lifetime_sec", policy->max_session_lifetime_sec);
     jsonw_member_int(w, "idle_timeout_sec", policy->idle_timeout_sec);
     jsonw_member_int(w, "max_concurrent_sessions", policy->max_concurrent_sessions);
+    jsonw_member_int(w, "max_concurrent_sftp_sessions", policy->max_concurrent_sftp_sessions);
     jsonw_member_int(w, "max_containers_per_session", policy->max_containers_per_session);
     jsonw_member_int(w, "max_pending_sessions", policy->max_pending_sessions);
     account_audit_write_slots(core, "max_pending_slots", &policy->max_pending_slots, w);

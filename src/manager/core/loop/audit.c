@@ -198,6 +198,7 @@ static void audit_compare_policy(struct audit *a, const struct keypair_policy *s
         || m->max_session_lifetime_sec != s->max_session_lifetime_sec
         || m->idle_timeout_sec != s->idle_timeout_sec
         || m->max_concurrent_sessions != s->max_concurrent_sessions
+        || m->max_concurrent_sftp_sessions != s->max_concurrent_sftp_sessions
         || m->max_containers_per_session != s->max_containers_per_session
         || m->max_pending_sessions != s->max_pending_sessions
         || !slots_eq(&m->max_pending_slots, &s->max_pending_slots)
