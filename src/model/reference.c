@@ -239,8 +239,8 @@ int reference_parse(const char *text, const char *registry, struct reference *re
     if (i < AQ_COUNT(local_forms)) {
         ref.form = local_forms[i].form;
         r = reference_parse_local(text, text + strlen(local_forms[i].prefix), &ref, err);
-    } else if (strcmp(text, "host") == 0) {
-        ref.form = REFERENCE_HOST;
+    } else if (strcmp(text, "host") == 0 || strcmp(text, IMAGE_OF_FILES) == 0) {
+        ref.form = strcmp(text, IMAGE_OF_FILES) == 0 ? REFERENCE_FILES : REFERENCE_HOST;
         ref.text = strdup(text);
         r = ref.text ? 0 : aq_fail_oom(err);
     } else {
@@ -309,6 +309,8 @@ bool reference_is_allowed(const struct reference *ref, const char *const *patter
 {
     AQ_CLEANUP(aq_freep) char *name = reference_allow_name(ref);
 
+    if (ref->form == REFERENCE_FILES)
+        return true;
     for (size_t i = 0; name && i < count; i++) {
         const char *pattern = patterns[i];
         bool is_any = strcmp(pattern, "*") == 0;

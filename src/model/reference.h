@@ -6,6 +6,7 @@
  *   oci:/FOLDER[:NAME]                                     an OCI layout
  *   rootfs:/PATH                                           an unpacked root file system
  *   host                                                   the node's own root
+ *   aliquot/files                                          what agents bring for SFTP sessions
  *
  * Registry references have the grammar and the defaults of Docker's: the
  * first part is a registry if it has a '.' or ':' or is "localhost";
@@ -23,6 +24,9 @@
 #define DIGEST_TEXT_MAX 72 /* "sha256:", 64 hex digits, NUL */
 #define REFERENCE_REGISTRY_DEFAULT "docker.io"
 
+/* The image of sessions in which folders are reached by SFTP and rsync, and nothing else is run. */
+#define IMAGE_OF_FILES "aliquot/files"
+
 enum reference_form {
     REFERENCE_REGISTRY,
     REFERENCE_OCI_ARCHIVE,
@@ -30,6 +34,7 @@ enum reference_form {
     REFERENCE_OCI_LAYOUT,
     REFERENCE_ROOTFS,
     REFERENCE_HOST,
+    REFERENCE_FILES, /* every node has it, whatever its settings allow */
 };
 
 struct reference {

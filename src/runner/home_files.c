@@ -108,4 +108,8 @@ void home_files_copy(const struct options *o)
     if (WIFEXITED(status) && WEXITSTATUS(status))
         (void)dprintf(STDERR_FILENO, "aliquot-runner: files for '%s' could not be copied: %s\n",
                       o->home_to, strerror(WEXITSTATUS(status)));
+    /* what lay beside the folders would be lost with the session */
+    if (o->is_for_files && chown(o->home_to, 0, 0) < 0)
+        (void)dprintf(STDERR_FILENO, "aliquot-runner: '%s' is not closed: %s\n", o->home_to,
+                      strerror(errno));
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "runner/execute.h"
+#include "runner/files_shell.h"
 #include "runner/runner.h"
 #include "runner/web_terminal.h"
 
@@ -55,11 +56,13 @@ static int main_serve_sftp(struct aq_error *err)
     return aq_fail_errno(err, "sftp-server");
 }
 
+/* A shell that a login begins with is called "-sh". */
 static bool main_is_called(const char *self, const char *name)
 {
     const char *slash = strrchr(self, '/');
+    const char *own = slash ? slash + 1 : self;
 
-    return strcmp(slash ? slash + 1 : self, name) == 0;
+    return strcmp(own + (*own == '-'), name) == 0;
 }
 
 int main(int argc, char **argv)
@@ -74,6 +77,8 @@ int main(int argc, char **argv)
     }
     if (argc > 0 && main_is_called(argv[0], "sftp-server"))
         r = main_serve_sftp(&err);
+    else if (argc > 0 && main_is_called(argv[0], "sh"))
+        r = files_shell_run(argc, argv, &err);
     else if (argc == 2 && strcmp(argv[1], "--execute") == 0)
         r = execute_pass_bytes(&err);
     else if (argc >= 2 && argc <= 3 && strcmp(argv[1], "--app") == 0

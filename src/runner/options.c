@@ -91,6 +91,10 @@ static int options_set_option(struct options *o, const char *name, const char *v
         o->home_to = value;
     } else if (strcmp(name, "--ssh") == 0 && value[0] == '/') {
         o->ssh = value;
+    } else if (strcmp(name, "--ssh-for") == 0 && strcmp(value, "files") == 0) {
+        o->is_for_files = true;
+    } else if (strcmp(name, "--ssh-idle") == 0) {
+        r = options_set_number(value, 0, INT32_MAX / 1000, &o->ssh_idle_sec);
     } else if (strcmp(name, "--check") == 0 && value[0] == '/') {
         o->check = value;
     } else {

@@ -23,6 +23,8 @@ struct options {
     const char *home_from; /* directory whose files the user is given; NULL = none */
     const char *home_to;   /* his directory */
     const char *ssh;       /* directory of the SSH server; NULL = none */
+    bool is_for_files;     /* it moves files and does nothing else */
+    long ssh_idle_sec;     /* without a connection to it, after which to end; 0 = never */
     uint16_t rows, cols;
     int oom_score;
     char **argv; /* of the program, NULL-terminated; empty = there is none */

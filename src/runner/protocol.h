@@ -8,7 +8,8 @@
  *   aliquot-runner [--socket FD] [--report FD] [--uid N] [--gid N]
  *                  [--groups N,N...] [--cwd DIR] [--tty ROWSxCOLS]
  *                  [--oom-score N] [--check FILE] [--home FOLDER --home-from FOLDER]
- *                  [--ssh FOLDER] [--] [PROGRAM ARGUMENT...]
+ *                  [--ssh FOLDER [--ssh-for files] [--ssh-idle SECONDS]]
+ *                  [--] [PROGRAM ARGUMENT...]
  *
  * Beside a program that is in no container the monitor starts it without PROGRAM and --report.
  *

@@ -23,7 +23,7 @@ static void runner_reap(struct runner *r)
     while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
         if (pid == r->program.pid)
             program_reaped(r, status, &usage);
-        else
+        else if (!ssh_reaped(r, pid))
             connections_reaped(r, pid, status);
     }
 }
@@ -110,8 +110,11 @@ static void runner_loop(struct runner *r)
     struct epoll_event event;
 
     while (!r->is_over && !r->program.is_ended) {
-        int wait_msec = connections_type_on(r) ? TYPE_AGAIN_MSEC : -1;
+        int idle_msec = ssh_idle_msec(r);
+        int wait_msec = connections_type_on(r) ? TYPE_AGAIN_MSEC : idle_msec;
 
+        if (idle_msec == 0)
+            r->is_over = true;
         if (epoll_wait(r->epoll, &event, 1, wait_msec) == 1) {
             struct watch *watch = event.data.ptr;
 
@@ -127,7 +130,7 @@ int runner_run(const struct options *options, struct aq_error *err)
         .epoll = epoll_create1(EPOLL_CLOEXEC),
         .signals = WATCH_CLOSED,
         .listener = WATCH_CLOSED,
-        .ssh = WATCH_CLOSED,
+        .ssh = { .listener = WATCH_CLOSED },
         .program = { .start = WATCH_CLOSED, .terminal = WATCH_CLOSED, .standard = WATCH_CLOSED },
     };
     int result;
@@ -149,7 +152,7 @@ int runner_run(const struct options *options, struct aq_error *err)
         result = program_finish(&r);
         connections_close(&r, r.program.status);
     }
-    watch_close(&r.ssh);
+    watch_close(&r.ssh.listener);
     watch_close(&r.signals);
     aq_closep(&r.epoll);
     return result;

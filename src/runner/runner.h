@@ -30,10 +30,21 @@ struct runner_program {
     struct replay *replay; /* with a terminal */
 };
 
+#define SSH_CLIENTS_MAX 64
+
+/* Connections to the SSH server, which are counted where they keep the container alive. */
+struct runner_ssh {
+    struct watch listener;
+    pid_t clients[SSH_CLIENTS_MAX]; /* their servers */
+    size_t count;
+    int64_t idle_from_usec; /* monotonic; while there is none */
+};
+
 struct runner {
     struct options options;
     int epoll;
-    struct watch signals, listener, ssh;
+    struct watch signals, listener;
+    struct runner_ssh ssh;
     struct runner_program program;
     struct list connections;
     int connection_count;
@@ -67,6 +78,12 @@ void home_files_copy(const struct options *options);
 
 /* Listen, if options->ssh is set. */
 void ssh_open(struct runner *runner);
+
+/* True if 'pid', which has ended, was a server. */
+bool ssh_reaped(struct runner *runner, pid_t pid);
+
+/* How long to wait until the container ends as nobody was connected; 0 = now, -1 = not foreseen. */
+int ssh_idle_msec(const struct runner *runner);
 
 /* ---- program.c ---- */
 

@@ -7,18 +7,24 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "runner/runner.h"
 
 #define WAITING_MAX 16
+#define ALIVE_SEC "60" /* a client that does not answer three times is gone */
 
-/* As the user: no passwords, no root, and with the environment of his program. */
+/* As the user: no passwords, no root, and with the environment of his program. For files alone it
+ * forwards no ports, and asks after clients.
+ */
 static void ssh_serve(struct runner *r, int socket)
 {
     char loader[128], program[128], host_key[] = "/home/config/ssh/dropbear_ed25519_host_key";
+    char host_key_ecdsa[] = "/home/config/ssh/dropbear_ecdsa_host_key";
     char *argv[] = { loader,
                      (char *)"--inhibit-cache",
                      (char *)"--library-path",
@@ -31,6 +37,12 @@ static void ssh_serve(struct runner *r, int socket)
                      (char *)"-w",
                      (char *)"-r",
                      host_key,
+                     (char *)"-r",
+                     host_key_ecdsa,
+                     r->options.is_for_files ? (char *)"-j" : NULL,
+                     (char *)"-k",
+                     (char *)"-K",
+                     (char *)ALIVE_SEC,
                      NULL };
     const struct command_spec spec = { .argv = argv, .streams = COMMAND_SOCKET, .socket = socket };
     struct aq_error err = { 0 };
@@ -38,18 +50,46 @@ static void ssh_serve(struct runner *r, int socket)
 
     (void)snprintf(loader, sizeof(loader), "%s/ld.so", r->options.ssh);
     (void)snprintf(program, sizeof(program), "%s/dropbear", r->options.ssh);
-    if (command_start(&r->options, &spec, &command, &err) == 0)
-        aq_closep(&command.start); /* who cannot be started hangs up */
+    if (command_start(&r->options, &spec, &command, &err) < 0)
+        return; /* who cannot be started hangs up */
+    aq_closep(&command.start);
+    if (r->options.ssh_idle_sec)
+        r->ssh.clients[r->ssh.count++] = command.pid;
 }
 
 static void ssh_on_connection(struct watch *watch, uint32_t events)
 {
     int socket = accept4(watch->fd, NULL, NULL, SOCK_CLOEXEC);
+    struct runner *r = watch->owner;
 
     (void)events;
-    if (socket >= 0)
-        ssh_serve(watch->owner, socket);
+    if (socket >= 0 && r->ssh.count < SSH_CLIENTS_MAX)
+        ssh_serve(r, socket);
     aq_closep(&socket);
+}
+
+bool ssh_reaped(struct runner *r, pid_t pid)
+{
+    struct runner_ssh *ssh = &r->ssh;
+
+    for (size_t i = 0; i < ssh->count; i++) {
+        if (ssh->clients[i] != pid)
+            continue;
+        ssh->clients[i] = ssh->clients[--ssh->count];
+        ssh->idle_from_usec = clock_monotonic_usec();
+        return true;
+    }
+    return false;
+}
+
+int ssh_idle_msec(const struct runner *r)
+{
+    int64_t end = r->ssh.idle_from_usec + r->options.ssh_idle_sec * USEC_PER_SEC;
+    int64_t left = end - clock_monotonic_usec();
+
+    if (!r->options.ssh_idle_sec || r->ssh.count)
+        return -1;
+    return left > 0 ? (int)(left / USEC_PER_MSEC) + 1 : 0;
 }
 
 void ssh_open(struct runner *r)
@@ -60,8 +100,11 @@ void ssh_open(struct runner *r)
     const int yes = 1;
     int fd;
 
+    r->ssh.idle_from_usec = clock_monotonic_usec();
     if (!r->options.ssh)
         return;
+    if (r->options.is_for_files)
+        (void)clearenv(); /* variables may have programs load libraries of the user's */
     fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
     if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0
@@ -70,6 +113,6 @@ void ssh_open(struct runner *r)
         aq_closep(&fd);
         return;
     }
-    watch_init(&r->ssh, r->epoll, fd, ssh_on_connection, r);
-    watch_want(&r->ssh, EPOLLIN);
+    watch_init(&r->ssh.listener, r->epoll, fd, ssh_on_connection, r);
+    watch_want(&r->ssh.listener, EPOLLIN);
 }

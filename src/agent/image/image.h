@@ -49,6 +49,8 @@ struct image *image_ref(struct image *image);
  * the end counts, wherever it leads.
  */
 bool image_has(const struct image *image, const char *path);
+/* Is it IMAGE_OF_FILES? */
+bool image_is_for_files(const struct image *image);
 void image_unref(struct image *image);
 AQ_DEFINE_CLEANUP(struct image, image_unref)
 

@@ -105,6 +105,11 @@ struct image *image_ref(struct image *image)
     return image;
 }
 
+bool image_is_for_files(const struct image *image)
+{
+    return strcmp(image->reference, IMAGE_OF_FILES) == 0;
+}
+
 void image_unref(struct image *image)
 {
     struct handle *handle = (struct handle *)image;

@@ -120,6 +120,14 @@ void images_set_pull_group(struct images *images, uint32_t group)
 
 /* ---- root file systems as they are ---- */
 
+/* The root of sessions for files is empty: all that is in it is mounted. */
+static int images_place(const struct images *images, struct reference *ref, struct aq_error *err)
+{
+    if (ref->form == REFERENCE_FILES)
+        ref->path = images_path(images, "files");
+    return ref->form == REFERENCE_FILES && !ref->path ? aq_fail_oom(err) : 0;
+}
+
 static int images_local_record(const struct image_request *request, struct image_record **ret,
                                struct aq_error *err)
 {
@@ -152,6 +160,8 @@ static void images_on_checked(uv_fs_t *check)
 static int images_check_local(struct images *images, struct image_request *request,
                               struct aq_error *err)
 {
+    if (images_place(images, &request->ref, err) < 0)
+        return -err->code;
     request->check.data = request;
     if (uv_fs_stat(images->loop, &request->check, request->ref.path ? request->ref.path : "/",
                    images_on_checked)
@@ -166,7 +176,8 @@ static int images_check_local(struct images *images, struct image_request *reque
 
 static bool images_is_local(const struct reference *ref)
 {
-    return ref->form == REFERENCE_HOST || ref->form == REFERENCE_ROOTFS;
+    return ref->form == REFERENCE_HOST || ref->form == REFERENCE_ROOTFS
+           || ref->form == REFERENCE_FILES;
 }
 
 static int images_fail_missing(const struct reference *ref, struct aq_error *err)
@@ -281,8 +292,11 @@ int images_find(struct images *images, const char *name, struct image **ret, str
     struct image_record *record = NULL;
     int r = 0;
 
-    if (strcmp(name, "host") == 0 || strncmp(name, "rootfs:", 7) == 0) {
+    if (strcmp(name, "host") == 0 || strcmp(name, IMAGE_OF_FILES) == 0
+        || strncmp(name, "rootfs:", 7) == 0) {
         r = reference_parse(name, NULL, &ref, err);
+        if (r == 0)
+            r = images_place(images, &ref, err);
         if (r == 0)
             r = image_record_new_local(&ref, images->settings->state, &local, err);
         record = local;
@@ -360,7 +374,7 @@ static char *images_find_unpack(const struct settings *settings)
 
 static int images_make_directories(struct images *images, struct aq_error *err)
 {
-    static const char *const names[] = { "layers", "images", "names", "pulls" };
+    static const char *const names[] = { "layers", "images", "names", "pulls", "files" };
 
     for (size_t i = 0; i < AQ_COUNT(names); i++) {
         AQ_CLEANUP(aq_freep) char *path = images_path(images, names[i]);

@@ -12,6 +12,7 @@
  *   images/HEX/parents/     a topmost layer, if implied directories need their true
  *                           attributes (implied_directories.h)
  *   names/HEX               "DIGEST\nNAME\n": what a name means; HEX is of the name's sha256
+ *   files/                  the empty root of sessions for files
  *   pulls/HEX/              a pull that was begun: an OCI layout with the blobs so far
  *   registries.conf         made from the settings at each start
  *   .new-…, .gone-…         being made or removed; of no meaning

@@ -30,6 +30,9 @@ int container_is_wanted(const struct agent_daemon *agent, const char *image, boo
     const char *driver = agent->settings->driver;
     bool is_process = !image || strcmp(image, IMAGE_OF_PROCESSES) == 0;
 
+    if (strcmp(driver, "process") == 0 && image && strcmp(image, IMAGE_OF_FILES) == 0)
+        return aq_fail_as(err, ENOTSUP, "no-containers", "image",
+                          "this node runs no containers, in which sessions for files are");
     if (strcmp(driver, "process") == 0) {
         *ret = false;
         return 0;
@@ -185,7 +188,7 @@ static size_t container_add_ssh(const struct local_kernel *k, const char *config
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/" SSH_SHELLS, config);
     const char *shells = path ? arena_strdup(arena, path) : NULL;
-    size_t n = ssh_mounts(k->agent->ssh, mounts);
+    size_t n = ssh_mounts(k->agent->ssh, image_is_for_files(k->image), mounts);
 
     if (shells && !image_has(k->image, "/etc/shells"))
         mounts[n++] = (struct container_mount){ .source = shells, .target = "/etc/shells" };
@@ -284,6 +287,10 @@ int container_specify(const struct local_kernel *k, const struct image *image, c
         .check = k->slice ? GPU_PROBE_INSIDE : NULL,
         .home_from = services_have_ssh(k) ? CONTAINER_CONFIG "/home" : NULL,
         .ssh = services_have_ssh(k) ? SSH_INSIDE : NULL,
+        .is_for_files = image_is_for_files(image),
+        .ssh_idle_sec = kernel_is_of_type(k, SESSION_SYSTEM)
+                            ? settings->sftp_idle_usec / USEC_PER_SEC
+                            : 0,
         .uid = (uid_t)settings->container_uid,
         .gid = (gid_t)settings->container_gid,
         .groups = k->attachment.groups,

@@ -98,7 +98,8 @@ static int kernel_start_write_ssh(const struct local_kernel *k, const char *conf
                                      .seed = spec->ssh_seed,
                                      .hostname = kernel_hostname_of(k),
                                      .hosts = spec->hosts,
-                                     .own = spec->ssh_public_key };
+                                     .own = spec->ssh_public_key,
+                                     .for_files = image_is_for_files(k->image) };
 
     return ssh_write_files(&files, err);
 }

@@ -110,6 +110,7 @@ static int prerequisites_want_network(struct local_kernel *k, const struct servi
     const struct net_request request = { .kernel_id = k->id,
                                          .session_id = k->session_id,
                                          .hostname = kernel_hostname_of(k),
+                                         .is_closed = image_is_for_files(k->image),
                                          .ports = services->ports,
                                          .port_count = services->port_count };
 

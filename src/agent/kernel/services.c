@@ -41,7 +41,17 @@ static const char *services_image_label(const struct local_kernel *k, const char
 bool services_have_ssh(const struct local_kernel *k)
 {
     return k->agent->ssh && k->agent->net && kernel_get_spec(k)->ssh_seed
-           && container_find_shell(k->image);
+           && (image_is_for_files(k->image) || container_find_shell(k->image));
+}
+
+/* Else nothing could be done in a session for files. */
+static int services_check_files(const struct local_kernel *k, struct aq_error *err)
+{
+    if (services_have_ssh(k) && ssh_has_sftp(k->agent->ssh))
+        return 0;
+    return aq_fail_as(err, ENOTSUP, "no-sftp", "image",
+                      "this node has no SFTP, which takes networks for containers and the packages "
+                      "dropbear-bin and openssh-sftp-server; there, 'aliquot doctor' says more");
 }
 
 static int services_find_all(const struct local_kernel *k, bool with_ssh, struct services *ret,
@@ -66,8 +76,11 @@ static int services_find_all(const struct local_kernel *k, bool with_ssh, struct
 
 int services_find(const struct local_kernel *k, struct services *ret, struct aq_error *err)
 {
-    return services_find_all(k, kernel_is_of_type(k, SESSION_INTERACTIVE) && services_have_ssh(k),
-                             ret, err);
+    bool is_logged_in_to = kernel_is_of_type(k, SESSION_INTERACTIVE)
+                           || kernel_is_of_type(k, SESSION_SYSTEM);
+    int r = image_is_for_files(k->image) ? services_check_files(k, err) : 0;
+
+    return r < 0 ? r : services_find_all(k, is_logged_in_to && services_have_ssh(k), ret, err);
 }
 
 /* Of a network that may be an earlier agent's. */

@@ -100,6 +100,13 @@ static int endpoint_setup_add_loopback(const void *data, struct aq_error *err)
     return r < 0 ? r : nft_run(commands.data, err);
 }
 
+/* In the kernel's namespace. */
+static int endpoint_setup_close(const void *data, struct aq_error *err)
+{
+    (void)data;
+    return nft_run(nft_rules_closed, err);
+}
+
 /* Programs that listen on loopback alone, as notebooks do, are published like others. */
 static void endpoint_setup_publish_loopback(const struct endpoint_plan *plan, int ns)
 {
@@ -143,6 +150,8 @@ static int net_work_build(const struct endpoint_plan *plan, struct aq_error *err
     if (r == 0)
         r = net_work_join(plan, ns, inside, err);
     AQ_FAULT("agent.net.joined");
+    if (r == 0 && plan->is_closed)
+        r = netns_run(ns, endpoint_setup_close, NULL, err);
     if (r == 0)
         endpoint_setup_publish_loopback(plan, ns);
     return r < 0 ? r

@@ -16,6 +16,7 @@ struct endpoint_plan {
     struct dns_servers servers;
     uint16_t ports[NET_PORTS_MAX]; /* inside, published */
     size_t port_count;
+    bool is_closed; /* to all that the kernel begins */
 };
 
 void endpoint_plan_done(struct endpoint_plan *plan);

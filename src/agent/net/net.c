@@ -320,7 +320,7 @@ static int net_take(struct net *net, const struct net_request *request, struct e
     return 0;
 }
 
-static int net_start_opening(struct net_endpoint *e)
+static int net_start_opening(struct net_endpoint *e, bool is_closed)
 {
     struct net_job *job = net_job_new(e);
 
@@ -332,6 +332,7 @@ static int net_start_opening(struct net_endpoint *e)
     job->plan.servers = e->net->servers;
     for (size_t i = 0; i < e->record.port_count; i++)
         job->plan.ports[job->plan.port_count++] = e->record.ports[i].inside;
+    job->plan.is_closed = is_closed;
     job->finds_servers = !e->net->has_own_servers;
     endpoint_record_add(&job->plan.record, &e->record);
     net_hosts_add(e, &job->plan.hosts);
@@ -365,7 +366,7 @@ int net_open(struct net *net, const struct net_request *request, net_fn *fn, voi
     }
     list_add(&net->endpoints, &e->link);
     net_endpoint_fill_info(e);
-    if (net_start_opening(e) < 0) {
+    if (net_start_opening(e, request->is_closed) < 0) {
         net_give_back(e);
         net_endpoint_free(e);
         return aq_fail_oom(err);

@@ -70,6 +70,7 @@ struct net_port {
 struct net_request {
     struct uuid kernel_id, session_id;
     const char *hostname;  /* "main1"; other kernels of the session here find it by that */
+    bool is_closed;        /* it answers, and begins no connection to anybody */
     const uint16_t *ports; /* to publish */
     size_t port_count;
 };

@@ -206,6 +206,15 @@ void nft_rules_add_loopback(struct strbuf *out, const char *link, const uint16_t
                      "}\n");
 }
 
+const char nft_rules_closed[] = "table inet aliquot_closed {\n"
+                                "  chain out {\n"
+                                "    type filter hook output priority filter; policy accept;\n"
+                                "    oifname \"lo\" accept\n"
+                                "    ct state established,related accept\n"
+                                "    reject with icmpx type admin-prohibited\n"
+                                "  }\n"
+                                "}\n";
+
 /* ---- what changes ---- */
 
 static void nft_rules_begin(struct strbuf *out, const char *tag, const char *kind, const char *name)

@@ -71,6 +71,9 @@ void nft_rules_add_sets(struct strbuf *out, const char *tag, const struct nft_ru
 void nft_rules_add_loopback(struct strbuf *out, const char *link, const uint16_t *ports,
                             size_t count);
 
+/* The table of a kernel's own namespace that answers, and begins nothing. */
+extern const char nft_rules_closed[];
+
 /* Remove it, whether it is there or not. */
 void nft_rules_add_removal(struct strbuf *out, const char *tag);
 

@@ -140,7 +140,7 @@ static const char *const *oci_runner_argv(struct oci_draft *d)
 
     while (d->spec->argv[count])
         count++;
-    argv = arena_array(&d->arena, count + 26, sizeof(*argv));
+    argv = arena_array(&d->arena, count + 30, sizeof(*argv));
     if (!argv)
         return NULL;
     argv[n++] = RUNNER_INSIDE;
@@ -164,6 +164,10 @@ static const char *const *oci_runner_argv(struct oci_draft *d)
     n += oci_put_option(argv + n, "--home-from", c->home_from);
     n += oci_put_option(argv + n, "--home", c->home_from ? "/home/work" : NULL);
     n += oci_put_option(argv + n, "--ssh", c->ssh);
+    n += oci_put_option(argv + n, "--ssh-for", c->is_for_files ? "files" : NULL);
+    n += oci_put_option(argv + n, "--ssh-idle",
+                        c->ssh_idle_sec ? oci_print(&d->arena, "%lld", (long long)c->ssh_idle_sec)
+                                        : NULL);
     if (d->spec->tty) {
         argv[n++] = "--tty";
         argv[n++] = oci_print(&d->arena, "%ux%u", d->spec->rows ? d->spec->rows : 24u,

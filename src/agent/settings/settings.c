@@ -157,6 +157,8 @@ const struct conf_item settings_items[] = {
       "Connections of a container at a time, to it and from it; 0: no limit" },
     { "network", "ssh", CONF_BOOL, AT(network_ssh), "true", 0, 0, 0,
       "Containers have an SSH server, where Debian's dropbear is installed" },
+    { "network", "sftp-idle", CONF_DURATION, AT(sftp_idle_usec), "1h", 0, 7 * DAY_USEC, 0,
+      "A system session ends when nobody was connected for this long; 0: never" },
     { "network", "port-min", CONF_INT, AT(port_min), "30000", 1024, 65535, 0,
       "First port of the node to publish ports of containers on" },
     { "network", "port-max", CONF_INT, AT(port_max), "31000", 1024, 65535, 0, "And the last" },

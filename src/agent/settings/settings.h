@@ -44,6 +44,8 @@ struct settings {
     bool gpu_unenforced; /* images without a loader get parts that nothing holds them to */
     bool network;        /* containers have one */
     bool network_ssh;    /* and an SSH server */
+    int64_t
+        sftp_idle_usec; /* without a connection, after which a session for files ends; 0 = never */
     char *network_pool;
     struct conf_list network_dns, network_deny, network_allow;
     int64_t network_connections_max; /* of a container */

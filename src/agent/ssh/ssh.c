@@ -19,11 +19,13 @@
 #define PROGRAM_NAME "dropbear"
 #define SFTP_NAME "sftp-server"
 #define SFTP_WANTED "/usr/lib/sftp-server" /* where dropbear looks for one */
+#define SHELL_OF_FILES "/bin/sh"
+#define KEY_OF_FILES "no-pty,no-port-forwarding,no-agent-forwarding,no-X11-forwarding "
 
 struct ssh {
     bool has_sftp;
-    struct container_mount mounts[SSH_MOUNTS_MAX];
-    size_t count;
+    struct container_mount mounts[SSH_MOUNTS_MAX]; /* those for files only come last */
+    size_t count, count_of_all;
     struct arena arena; /* owns their paths */
 };
 
@@ -93,6 +95,14 @@ static bool ssh_has_loader(const struct ssh *ssh)
     return false;
 }
 
+static int ssh_add_program(struct ssh *ssh, const char *program, const char *name,
+                           struct aq_error *err)
+{
+    int r = ssh_add_part(ssh, program, name, err);
+
+    return r < 0 ? r : ssh_add_libraries(ssh, program, err);
+}
+
 /* Without it there is no SFTP, and SSH as well as with it. */
 static void ssh_add_sftp(struct ssh *ssh, const char *runner)
 {
@@ -101,14 +111,29 @@ static void ssh_add_sftp(struct ssh *ssh, const char *runner)
 
     if (access(SSH_SFTP_SERVER, X_OK) < 0)
         return;
-    r = ssh_add_part(ssh, SSH_SFTP_SERVER, SFTP_NAME, &err);
-    if (r == 0)
-        r = ssh_add_libraries(ssh, SSH_SFTP_SERVER, &err);
+    r = ssh_add_program(ssh, SSH_SFTP_SERVER, SFTP_NAME, &err);
     if (r == 0)
         r = ssh_add_mount(ssh, runner, SFTP_WANTED, &err);
     if (r < 0)
         log_warning("sessions have no SFTP: %s", err.text);
     ssh->has_sftp = r == 0;
+}
+
+/* What sessions for files have besides, each if the node has it. */
+static void ssh_add_files(struct ssh *ssh, const char *runner)
+{
+    static const char *const programs[][2] = { { "/usr/bin/rsync", "rsync" },
+                                               { "/usr/bin/scp", "scp" } };
+    struct aq_error err = { 0 };
+    int r;
+
+    ssh->count_of_all = ssh->count;
+    r = ssh_add_mount(ssh, runner, SHELL_OF_FILES, &err);
+    for (size_t i = 0; r == 0 && i < AQ_COUNT(programs); i++)
+        if (access(programs[i][0], X_OK) == 0)
+            r = ssh_add_program(ssh, programs[i][0], programs[i][1], &err);
+    if (r < 0)
+        log_warning("sessions for files lack programs: %s", err.text);
 }
 
 int ssh_new(const char *program, const char *runner, struct ssh **ret, struct aq_error *err)
@@ -120,14 +145,13 @@ int ssh_new(const char *program, const char *runner, struct ssh **ret, struct aq
         return aq_fail_errno(err, "'%s'", program);
     if (!(ssh = calloc(1, sizeof(*ssh))))
         return aq_fail_oom(err);
-    r = ssh_add_part(ssh, program, PROGRAM_NAME, err);
-    if (r == 0)
-        r = ssh_add_libraries(ssh, program, err);
+    r = ssh_add_program(ssh, program, PROGRAM_NAME, err);
     if (r == 0 && !ssh_has_loader(ssh))
         r = aq_fail(err, ENOEXEC, "the loader of '%s' was not found", program);
     if (r < 0)
         return r;
     ssh_add_sftp(ssh, runner);
+    ssh_add_files(ssh, runner);
     *ret = AQ_TAKE(ssh);
     return r;
 }
@@ -144,10 +168,12 @@ bool ssh_has_sftp(const struct ssh *ssh)
     return ssh->has_sftp;
 }
 
-size_t ssh_mounts(const struct ssh *ssh, struct container_mount *ret)
+size_t ssh_mounts(const struct ssh *ssh, bool for_files, struct container_mount *ret)
 {
-    memcpy(ret, ssh->mounts, ssh->count * sizeof(*ret));
-    return ssh->count;
+    size_t count = for_files ? ssh->count : ssh->count_of_all;
+
+    memcpy(ret, ssh->mounts, count * sizeof(*ret));
+    return count;
 }
 
 /* ---- a kernel's files ---- */
@@ -162,12 +188,13 @@ static int ssh_make_host_key(const unsigned char *seed, const char *hostname, st
 }
 
 struct ssh_texts {
-    struct strbuf host, known, cluster, cluster_public, container, authorized;
+    struct strbuf host, host_ecdsa, known, cluster, cluster_public, container, authorized;
 };
 
 static void ssh_texts_done(struct ssh_texts *t)
 {
     strbuf_done(&t->host);
+    strbuf_done(&t->host_ecdsa);
     strbuf_done(&t->known);
     strbuf_done(&t->cluster);
     strbuf_done(&t->cluster_public);
@@ -204,8 +231,22 @@ static void ssh_add_authorized(struct strbuf *out, const struct ssh_key *key, co
     strbuf_addf(out, " %s\n", comment);
 }
 
+static int ssh_add_ecdsa(const struct ssh_files *files, const unsigned char *seed,
+                         struct strbuf *out, struct aq_error *err)
+{
+    struct ssh_ecdsa_key key;
+    char label[96];
+    int r;
+
+    (void)snprintf(label, sizeof(label), SSH_LABEL_HOST_ECDSA "%s", files->hostname);
+    if ((r = ssh_ecdsa_derive(seed, label, &key, err)) == 0)
+        ssh_ecdsa_add_dropbear(&key, out);
+    return r;
+}
+
 static int ssh_make_texts(const struct ssh_files *files, struct ssh_texts *t, struct aq_error *err)
 {
+    const char *options = files->for_files ? KEY_OF_FILES : "";
     struct ssh_key host, cluster, container;
     unsigned char seed[SSH_KEY_SIZE];
     int r = ssh_seed_parse(files->seed, seed) < 0
@@ -219,6 +260,8 @@ static int ssh_make_texts(const struct ssh_files *files, struct ssh_texts *t, st
     if (r == 0)
         r = ssh_key_derive(seed, SSH_LABEL_CONTAINER, &container, err);
     if (r == 0)
+        r = ssh_add_ecdsa(files, seed, &t->host_ecdsa, err);
+    if (r == 0)
         r = ssh_add_known(files, seed, &t->known, err);
     if (r < 0)
         return r;
@@ -226,12 +269,15 @@ static int ssh_make_texts(const struct ssh_files *files, struct ssh_texts *t, st
     ssh_key_add_openssh(&cluster, "work@cluster", &t->cluster);
     ssh_key_add_openssh(&container, "work@session", &t->container);
     ssh_add_authorized(&t->cluster_public, &cluster, "work@cluster");
+    strbuf_adds(&t->authorized, options);
     ssh_add_authorized(&t->authorized, &container, "work@session");
-    ssh_add_authorized(&t->authorized, &cluster, "work@cluster");
+    if (!files->for_files)
+        ssh_add_authorized(&t->authorized, &cluster, "work@cluster");
     if (files->own)
-        strbuf_addf(&t->authorized, "%s own\n", files->own);
-    return strbuf_ok(&t->host) && strbuf_ok(&t->known) && strbuf_ok(&t->cluster)
-                   && strbuf_ok(&t->container) && strbuf_ok(&t->authorized)
+        strbuf_addf(&t->authorized, "%s%s own\n", options, files->own);
+    return strbuf_ok(&t->host) && strbuf_ok(&t->host_ecdsa) && strbuf_ok(&t->known)
+                   && strbuf_ok(&t->cluster) && strbuf_ok(&t->container)
+                   && strbuf_ok(&t->authorized)
                ? 0
                : aq_fail_oom(err);
 }
@@ -247,7 +293,8 @@ static int ssh_make_directories(int config, struct aq_error *err)
 }
 
 /* Readable by everybody in the container: nobody else on the node gets to the directory. */
-static int ssh_write_texts(int config, const struct ssh_texts *t, struct aq_error *err)
+static int ssh_write_texts(int config, const struct ssh_texts *t, bool for_files,
+                           struct aq_error *err)
 {
     static const char shell_config[] =
         "Host main* sub*\n"
@@ -260,17 +307,19 @@ static int ssh_write_texts(int config, const struct ssh_texts *t, struct aq_erro
         size_t len;
     } all[] = {
         { "ssh/" SSH_HOST_KEY, t->host.data, t->host.len },
+        { "ssh/" SSH_HOST_KEY_ECDSA, t->host_ecdsa.data, t->host_ecdsa.len },
         { "ssh/known_hosts", t->known.data, t->known.len },
         { "ssh/id_cluster", t->cluster.data, t->cluster.len },
         { "ssh/id_cluster.pub", t->cluster_public.data, t->cluster_public.len },
         { SSH_SHELLS, shells, sizeof(shells) - 1 },
-        { "home/id_container", t->container.data, t->container.len },
         { "home/.ssh/authorized_keys", t->authorized.data, t->authorized.len },
+        { "home/id_container", t->container.data, t->container.len },
         { "home/.ssh/config", shell_config, sizeof(shell_config) - 1 },
     };
+    size_t count = AQ_COUNT(all) - (for_files ? 2 : 0);
     int r = ssh_make_directories(config, err);
 
-    for (size_t i = 0; r == 0 && i < AQ_COUNT(all); i++)
+    for (size_t i = 0; r == 0 && i < count; i++)
         r = fs_write_quick(config, all[i].path, all[i].data, all[i].len, 0644, err);
     return r;
 }
@@ -278,7 +327,8 @@ static int ssh_write_texts(int config, const struct ssh_texts *t, struct aq_erro
 int ssh_write_files(const struct ssh_files *files, struct aq_error *err)
 {
     AQ_CLEANUP(ssh_texts_done) struct ssh_texts texts = { STRBUF_INIT, STRBUF_INIT, STRBUF_INIT,
-                                                          STRBUF_INIT, STRBUF_INIT, STRBUF_INIT };
+                                                          STRBUF_INIT, STRBUF_INIT, STRBUF_INIT,
+                                                          STRBUF_INIT };
     AQ_CLEANUP(aq_closep) int config = open(files->config,
                                             O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     int r;
@@ -286,5 +336,5 @@ int ssh_write_files(const struct ssh_files *files, struct aq_error *err)
     if (config < 0)
         return aq_fail_errno(err, "open '%s'", files->config);
     r = ssh_make_texts(files, &texts, err);
-    return r < 0 ? r : ssh_write_texts(config, &texts, err);
+    return r < 0 ? r : ssh_write_texts(config, &texts, files->for_files, err);
 }

@@ -5,6 +5,9 @@
  * runner starts one for each connection to SSH_PORT, as the container's user,
  * who alone can log in, with the session's key. So does OpenSSH's server of SFTP, if the node
  * has it: where dropbear looks for one, the runner is, which starts it by that loader.
+ *
+ * In sessions for files (IMAGE_OF_FILES) the runner is the user's shell, too, and starts nothing
+ * but that server, rsync's and scp's (runner/files_shell.h), as far as the node has them.
  */
 #ifndef AQ_AGENT_SSH_SSH_H
 #define AQ_AGENT_SSH_SSH_H
@@ -16,9 +19,10 @@
 #define SSH_SERVER "/usr/sbin/dropbear"
 #define SSH_SFTP_SERVER "/usr/lib/openssh/sftp-server"
 #define SSH_INSIDE "/opt/kernel/ssh" /* directory of the program */
-#define SSH_MOUNTS_MAX 24
+#define SSH_MOUNTS_MAX 32
 #define SSH_SHELLS "ssh/shells"                  /* in config; for images without /etc/shells */
 #define SSH_HOST_KEY "dropbear_ed25519_host_key" /* in config/ssh */
+#define SSH_HOST_KEY_ECDSA "dropbear_ecdsa_host_key"
 
 struct ssh;
 
@@ -32,7 +36,7 @@ bool ssh_has_sftp(const struct ssh *ssh);
 AQ_DEFINE_CLEANUP(struct ssh, ssh_free)
 
 /* What is mounted for it; 'ret' has room for SSH_MOUNTS_MAX. The number. */
-size_t ssh_mounts(const struct ssh *ssh, struct container_mount *ret);
+size_t ssh_mounts(const struct ssh *ssh, bool for_files, struct container_mount *ret);
 
 struct ssh_files {
     const char *config;   /* the kernel's directory of that name */
@@ -40,11 +44,13 @@ struct ssh_files {
     const char *hostname; /* "main1" */
     const char *hosts;    /* "main1,sub1"; NULL = itself */
     const char *own;      /* a public key of the user's, who logs in with it, too; NULL = none */
+    bool for_files;
 };
 
 /* Write config/ssh, and below config/home what belongs into the work directory:
  * id_container, by which users log in, .ssh/authorized_keys, and .ssh/config,
- * by which the session's kernels reach each other.
+ * by which the session's kernels reach each other. For files only .ssh/authorized_keys, which
+ * allows no terminal and forwards nothing.
  */
 int ssh_write_files(const struct ssh_files *files, struct aq_error *err);
 
