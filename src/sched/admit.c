@@ -316,6 +316,11 @@ static int admit_check_policy(struct findings *f)
     if (a->session->priority > a->priority_max)
         admit_add(f, EINVAL, "priority", "Your highest priority is %d, not %d.", a->priority_max,
                   a->session->priority);
+    if (a->session->type == SESSION_SYSTEM && a->systems >= a->systems_max)
+        admit_add(f, EDQUOT, "type",
+                  "You cannot run more than %" PRId64 " SFTP sessions. End one, or wait until one "
+                  "has ended.",
+                  a->systems_max);
     if (a->pending >= a->pending_max)
         admit_add(f, EDQUOT, "",
                   "You cannot have more than %" PRId64 " pending sessions. Wait until some of them "

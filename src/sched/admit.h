@@ -40,9 +40,10 @@ struct admission {
     size_t group_count;
     bool waits_for_capacity; /* it may ask for more than any agent has */
     /* Of the policy; ADMIT_UNLIMITED = no limit. */
-    int64_t containers_max, pending_max;
+    int64_t containers_max, pending_max, systems_max;
     const struct slots *pending_slots_max; /* a missing slot is unlimited; NULL = none */
     int priority_max;                      /* 0..100 */
+    int64_t systems; /* that the owner has already, of a session of that type */
     /* What the owner has waiting already. */
     int64_t pending;
     const struct slots *pending_slots;

@@ -123,11 +123,13 @@ static int session_params_read_type(struct session_params *params, struct aq_err
     struct session_request *request = &params->request;
 
     if (params->type && session_type_parse(params->type, &request->type) < 0)
-        return api_fail_param(err, "type", "'%s' is no session type: interactive, batch",
+        return api_fail_param(err, "type", "'%s' is no session type: interactive, batch, system",
                               params->type);
-    if (request->type != SESSION_INTERACTIVE && request->type != SESSION_BATCH)
+    if (request->type == SESSION_INFERENCE)
         return api_fail_param(err, "type", "sessions of type %s are not made by this request",
                               params->type);
+    if (request->type == SESSION_SYSTEM)
+        request->mounts.is_automatic = false; /* it shows what it was asked for */
     request->cluster_size = (uint32_t)params->cluster_size;
     request->priority = (int)params->priority;
     return 0;

@@ -7,9 +7,12 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/json_load.h"
+#include "manager/api/apps.h"
 #include "manager/api/resources.h"
 #include "manager/api/session_find.h"
 #include "manager/view/session_view.h"
+#include "model/ssh_key.h"
 #include "store/session_graph.h"
 
 /* ---- what it depends on ---- */
@@ -140,11 +143,44 @@ static void session_report_on_abuse(struct request *req, void *data)
 
 /* ---- direct access ---- */
 
-/* Only sessions of the system, which are not made here, have any. */
+/* The ports of the node that lead to one of the container, as numbers. */
+static void session_report_write_ports(const struct session *session, uint16_t inside,
+                                       struct jsonw *w)
+{
+    json_auto_t *apps = json_load_string(apps_raw(session), 0);
+    const json_t *app, *port;
+    size_t i, k;
+
+    jsonw_array_begin(w);
+    json_array_foreach(apps, i, app)
+        json_array_foreach(json_object_get(app, "container_ports"), k, port)
+            if (json_integer_value(port) == inside)
+                jsonw_int(
+                    w, json_integer_value(json_array_get(json_object_get(app, "host_ports"), k)));
+    jsonw_array_end(w);
+}
+
+/* Only sessions of the system have any, while they run on an agent. */
 static void session_report_on_direct_access(struct request *req, void *data)
 {
-    if (session_find_live_by_owner(data, req))
-        request_reply(req, 200, "application/json", "{}", 2);
+    const struct api *api = data;
+    const struct session *session = session_find_live_by_owner(data, req);
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+    const struct agent *agent;
+
+    if (!session)
+        return;
+    agent = session->kernels[0].agent_id ? core_find_agent(api->core, session->kernels[0].agent_id)
+                                         : NULL;
+    jsonw_object_begin(&w);
+    if (session->type == SESSION_SYSTEM && session->status == SESSION_RUNNING && agent) {
+        jsonw_member_str(&w, "public_host", agent->addr);
+        jsonw_key(&w, "sshd_ports");
+        session_report_write_ports(session, SSH_PORT, &w);
+    }
+    jsonw_object_end(&w);
+    request_reply_json(req, 200, &out);
 }
 
 const struct route session_report_routes[] = {

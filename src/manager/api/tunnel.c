@@ -19,6 +19,7 @@
 #include "manager/request/streams.h"
 #include "model/service_port.h"
 #include "model/session_feature.h"
+#include "model/ssh_key.h"
 
 #define TUNNEL_MESSAGE_MAX (4 << 20)
 #define TUNNEL_TEXT_MAX 256 /* of a text message */
@@ -244,7 +245,7 @@ static void tunnel_on_request(struct request *req, void *data)
     if (!(session = session_find_live(api, req, params.owner_access_key)))
         return;
     port = params.app ? apps_find_port(session, params.app, params.port) : (uint16_t)params.port;
-    is_ssh = params.app && strcmp(params.app, "sshd") == 0;
+    is_ssh = params.app ? strcmp(params.app, "sshd") == 0 : port == SSH_PORT;
     if (session_feature_check(session->type, is_ssh ? SESSION_SSH : SESSION_APPS, &err) < 0
         || tunnel_open(req, api, session, &params, port, &err) < 0)
         request_fail(req, &err);

@@ -235,7 +235,7 @@ static struct core_scheduling options_defaults(const struct resource_group *g)
             .plans_to_start = true, /* estimates are made when somebody asks */
             .choices_max = CHOICES_MAX,
         },
-        .session_types = 1u << SESSION_INTERACTIVE | 1u << SESSION_BATCH,
+        .session_types = 1u << SESSION_INTERACTIVE | 1u << SESSION_BATCH | 1u << SESSION_SYSTEM,
         .pending_timeout_usec = g->pending_timeout_usec,
         .preempted_interactive = CORE_SKIPPED,
         .preemptible_priority = PRIORITY_COUNT - 1,

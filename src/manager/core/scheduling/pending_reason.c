@@ -93,7 +93,9 @@ static int pending_reason_add_session(struct core *core, struct snapshot *s,
     if (session_entry_describe(core, l, false, ret) < 0)
         return -ENOMEM;
     for (int kind = 0; kind < SCHED_ACCOUNT_KINDS; kind++)
-        if (pending_reason_add_account(core, s, l->accounts[kind], &ret->accounts[kind]) < 0)
+        if (l->s.type == SESSION_SYSTEM)
+            ret->accounts[kind] = SCHED_NO_ACCOUNT;
+        else if (pending_reason_add_account(core, s, l->accounts[kind], &ret->accounts[kind]) < 0)
             return -ENOMEM;
     s->snap.session_count++;
     return 0;

@@ -26,7 +26,7 @@ int sched_sync_describe(struct core *core, struct resource_group_entry *g, struc
 
         if (!ga)
             return -ENOMEM;
-        ret->accounts[kind] = ga->number;
+        ret->accounts[kind] = l->s.type == SESSION_SYSTEM ? SCHED_NO_ACCOUNT : ga->number;
     }
     if (preemption_describe(core, l, ret) < 0)
         return -ENOMEM;

@@ -110,6 +110,7 @@ void admission_release(struct core *core, struct admission_hold *hold)
     if (!hold->user)
         return;
     hold->keypair->pending--;
+    hold->keypair->systems -= hold->is_system;
     session_bytes_add(core, hold->user, -hold->bytes);
     *hold = (struct admission_hold){ .user = NULL };
 }
@@ -123,6 +124,7 @@ static int admission_find_hold(struct core *core, const struct session *s,
         .keypair = account_get(core, SCHED_KEYPAIR, s->access_key),
         .user = account_get(core, SCHED_USER, uuid_format(&s->user_id, user)),
         .bytes = session_bytes_of(s),
+        .is_system = s->type == SESSION_SYSTEM,
     };
     return ret->keypair && ret->user ? 0 : -ENOMEM;
 }
@@ -140,12 +142,13 @@ static void admission_set_policy(const struct core *core, const struct session *
     const struct keypair *k = core_find_keypair(core, s->access_key);
     const struct keypair_policy *p = k && k->policy ? core_find_policy(core, k->policy) : NULL;
 
-    a->containers_max = a->pending_max = ADMIT_UNLIMITED;
+    a->containers_max = a->pending_max = a->systems_max = ADMIT_UNLIMITED;
     a->priority_max = PRIORITY_COUNT - 1;
     if (!p)
         return;
     a->containers_max = admission_limit_of(p->max_containers_per_session);
     a->pending_max = admission_limit_of(p->max_pending_sessions);
+    a->systems_max = admission_limit_of(p->max_concurrent_sftp_sessions);
     a->pending_slots_max = p->max_pending_slots.count ? &p->max_pending_slots : NULL;
     if (p->max_priority > 0)
         a->priority_max = AQ_MIN(p->max_priority, a->priority_max);
@@ -222,8 +225,10 @@ int admission_check(struct core *core, struct session *s, const char *resource_g
     r = admission_set_kernels(core, s, &subject, &a);
     if (r == 0)
         r = admission_list_groups(core, s, s->spec->splitting, &a);
-    if (r == 0 && (r = admission_find_hold(core, s, &hold)) == 0)
+    if (r == 0 && (r = admission_find_hold(core, s, &hold)) == 0) {
         a.pending = (int64_t)hold.keypair->pending;
+        a.systems = (int64_t)hold.keypair->systems;
+    }
     if (r == 0 && a.pending_slots_max) {
         r = admission_sum_waiting(core, s, queue);
         a.pending_slots = &queue->slots;
@@ -235,6 +240,7 @@ int admission_check(struct core *core, struct session *s, const char *resource_g
         r = aq_fail_oom(err);
     if (r == 0) {
         hold.keypair->pending++;
+        hold.keypair->systems += hold.is_system;
         session_bytes_add(core, hold.user, hold.bytes);
         *ret_hold = hold;
     }

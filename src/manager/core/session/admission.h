@@ -27,6 +27,7 @@ void admission_done(struct admission_queue *queue);
 struct admission_hold {
     struct account *keypair, *user;
     int64_t bytes;
+    bool is_system;
 };
 
 /* It is in memory, or will not be made. */

@@ -68,7 +68,7 @@ int core_derive_ssh_seed(const struct core *core, const struct session *session,
 {
     char id[UUID_TEXT_MAX], purpose[UUID_TEXT_MAX + 8];
 
-    if (session->type != SESSION_INTERACTIVE && session->kernel_count == 1)
+    if (session->type == SESSION_BATCH && session->kernel_count == 1)
         return aq_fail(err, ENOENT, "a batch session has no SSH keys");
     (void)snprintf(purpose, sizeof(purpose), "ssh %s", uuid_format(&session->id, id));
     return store_derive(core->store, purpose, ret, err);

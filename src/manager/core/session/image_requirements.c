@@ -82,11 +82,16 @@ static int image_requirements_read_labels(const struct core *core, const char *i
                                               needs);
     if (r == 0)
         r = image_requirements_read_accelerators(labels, needs);
+    if (r == 0) {
+        const char *role = json_string_value(json_object_get(labels, IMAGE_ROLE));
+
+        needs->is_system = role && strcmp(role, "SYSTEM") == 0;
+    }
     if (r == 0 && set
         && (image_requirements_overlay(&needs->min, &set->min) < 0
             || image_requirements_overlay(&needs->max, &set->max) < 0))
         r = -ENOMEM;
-    if (r == 0 && (needs->min.count || needs->max.count || needs->accelerators))
+    if (r == 0 && (needs->min.count || needs->max.count || needs->accelerators || needs->is_system))
         *ret = AQ_TAKE(needs);
     image_requirements_needs_free(needs);
     return r;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* image_requirements.h - what images want of the containers that run them
  *
- * As their labels say (ai.backend.resource.min.SLOT, .max.SLOT, ai.backend.accelerators), in
+ * As their labels say (ai.backend.resource.min.SLOT, .max.SLOT, .accelerators, .role), in
  * the lists that agents send; what was said last counts. What administrators set counts over
  * that. An image that no agent has yet, and of which nothing is set, wants nothing.
  */
@@ -10,11 +10,14 @@
 
 #include "model/slot.h"
 
+#define IMAGE_ROLE "ai.backend.role"
+
 struct core;
 
 struct image_requirements {
     struct slots min, max; /* in max, what is missing is unlimited */
     char *accelerators;    /* that it is made for, as in its label; NULL = any */
+    bool is_system;        /* its role is SYSTEM: for sessions of that type */
 };
 
 /* A list of images as in msg_image_list. Labels that are no amounts and slots that

@@ -10,8 +10,12 @@
 #include "manager/core/session/request.h"
 #include "manager/core/state/constraints.h"
 #include "manager/core/state/state.h"
+#include "model/reference.h"
 
 #define CLUSTER_SIZE_MAX 1000
+#define SYSTEM_MEMORY (INT64_C(256) << 20)
+#define SYSTEM_CORES_MAX 4 /* no limit of the owner counts them */
+#define SYSTEM_GIB_MAX 4
 #define MEMORY_MIN (INT64_C(1) << 20) /* no program starts in less */
 
 /* ---- type, times, sizes ---- */
@@ -32,6 +36,50 @@ static int request_check_batch(const struct session_request *req, struct aq_erro
         return aq_fail_field(err, EINVAL, "input", "is for batch sessions only");
     if (req->starts_usec < 0)
         return aq_fail_field(err, EINVAL, "starts_at", "a start before 1970 is not possible");
+    return 0;
+}
+
+/* For a session of the system. */
+static bool request_is_too_much(const struct slot *slot)
+{
+    if (strcmp(slot->name, "cpu") == 0)
+        return slot->amount > SYSTEM_CORES_MAX * AMOUNT_ONE;
+    if (strcmp(slot->name, "mem") == 0)
+        return slot->amount > ((int64_t)SYSTEM_GIB_MAX << 30);
+    return slot->amount > 0;
+}
+
+/* What sessions of the system have by themselves, and what they may ask for: they are for moving
+ * files, and nobody's use of the cluster.
+ */
+static int request_check_system(const struct core *core, const struct session_request *req,
+                                struct aq_error *err)
+{
+    const struct image_requirements *needs;
+
+    if (image_requirements_find(core, req->spec.image, &needs) < 0)
+        return aq_fail_oom(err);
+    if (strcmp(req->spec.image, IMAGE_OF_FILES) == 0
+            ? req->type != SESSION_SYSTEM
+            : req->type == SESSION_SYSTEM && !(needs && needs->is_system))
+        return aq_fail_field(err, EINVAL, "image",
+                             "sessions of the type system have the image '" IMAGE_OF_FILES
+                             "', which is for them alone, or another with the label " IMAGE_ROLE
+                             "=SYSTEM that a node of the cluster has");
+    if (req->type != SESSION_SYSTEM)
+        return 0;
+    if (req->spec.command || req->spec.bootstrap)
+        return aq_fail_field(err, EINVAL, "startupCommand",
+                             "a session of the type system runs no command");
+    if (req->cluster_size > 1)
+        return aq_fail_field(err, EINVAL, "clusterSize",
+                             "a session of the type system has one container");
+    for (size_t i = 0; i < req->resources.count; i++)
+        if (request_is_too_much(&req->resources.items[i]))
+            return aq_fail_field(err, EINVAL, "config.resources",
+                                 "a session of the type system has %d cores and %d GiB at most, "
+                                 "and no accelerators",
+                                 SYSTEM_CORES_MAX, SYSTEM_GIB_MAX);
     return 0;
 }
 
@@ -162,7 +210,9 @@ static int request_build_resources(const struct core *core, const struct session
                    < 0)
             return aq_fail_oom(err);
     if (core_request_set_default(ret, "cpu", AMOUNT_ONE) < 0
-        || core_request_set_default(ret, "mem", INT64_C(1) << 30) < 0)
+        || core_request_set_default(ret, "mem",
+                                    req->type == SESSION_SYSTEM ? SYSTEM_MEMORY : INT64_C(1) << 30)
+               < 0)
         return aq_fail_oom(err);
     return 0;
 }
@@ -212,6 +262,7 @@ int request_build(const struct core *core, const struct session_request *req, st
 
     if ((r = session_name_check_new(req->name ? req->name : "", err)) < 0
         || (r = session_spec_check(&req->spec, err)) < 0 || (r = request_check_batch(req, err)) < 0
+        || (r = request_check_system(core, req, err)) < 0
         || (r = core_request_find_owner(core, req, ret, err)) < 0
         || (r = request_check_limits(core, req, ret->access_key, err)) < 0)
         return r;

@@ -28,9 +28,10 @@ static bool entry_holds_any(const struct session_entry *l)
     return false;
 }
 
+/* Sessions of the system are nobody's use. */
 static void entry_join_accounts(struct session_entry *l)
 {
-    if (l->is_in_usage)
+    if (l->is_in_usage || l->s.type == SESSION_SYSTEM)
         return;
     l->is_in_usage = true;
     for (int kind = 0; kind < SCHED_ACCOUNT_KINDS; kind++) {
@@ -225,6 +226,7 @@ struct session_entry *session_entry_add(struct core *core, struct session *s)
         return NULL; /* the caller ends the process */
     l->bytes = session_bytes_of(&l->s);
     session_bytes_add(core, l->accounts[SCHED_USER], l->bytes);
+    l->accounts[SCHED_KEYPAIR]->systems += l->s.type == SESSION_SYSTEM;
     entry_list_by_row(core, l);
     return l;
 }
@@ -238,6 +240,7 @@ void session_entry_retire(struct core *core, struct session_entry *l)
         session_entry_release(core, l, i, 0);
     core->hooks->on_retire(core, l);
     session_bytes_add(core, l->accounts[SCHED_USER], -l->bytes);
+    l->accounts[SCHED_KEYPAIR]->systems -= l->s.type == SESSION_SYSTEM;
     map_remove(&core->sessions_by_id, l->s.id.bytes, sizeof(l->s.id.bytes));
     for (size_t i = 0; i < l->s.kernel_count; i++)
         map_remove(&core->kernels_by_id, l->s.kernels[i].id.bytes,
