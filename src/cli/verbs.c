@@ -59,6 +59,7 @@ const struct cli_verb *const cli_verbs[] = {
     &verb_folder_mkdir,
     &verb_folder_mv,
     &verb_folder_rm_file,
+    &verb_folder_sftp,
     &verb_folder_rm,
     &verb_folder_restore,
     &verb_ssh_key_show,

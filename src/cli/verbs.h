@@ -34,7 +34,8 @@ extern const struct cli_verb verb_session_history;
 extern const struct cli_verb verb_session_apps;
 extern const struct cli_verb verb_session_attach, verb_exec, verb_eval, verb_cp;
 
-/* tunnel/: port_forward.c, service_app.c, ssh.c, ssh_config.c */
+/* tunnel/: folder_sftp.c, port_forward.c, service_app.c, ssh.c, ssh_config.c */
+extern const struct cli_verb verb_folder_sftp;
 extern const struct cli_verb verb_port_forward, verb_app, verb_notebook, verb_ssh, verb_scp,
     verb_ssh_config;
 

@@ -60,7 +60,8 @@ static int ssh_config_add_live(struct cli *cli, struct strbuf *out, struct aq_er
         const char *name = json_string_value(json_object_get(session, "name"));
         const char *type = json_string_value(json_object_get(session, "type"));
 
-        if (r == 0 && name && type && strcmp(type, "interactive") == 0)
+        if (r == 0 && name && type
+            && (strcmp(type, "interactive") == 0 || strcmp(type, "system") == 0))
             r = ssh_config_add(cli, name, out, err);
     }
     json_decref(sessions);
@@ -159,10 +160,11 @@ const struct cli_verb verb_ssh_config = {
     .name = "ssh-config",
     .args = "[SESSION...]",
     .summary = "Make sessions hosts of ssh, sftp, rsync and editors",
-    .details = "Shows what ~/.ssh/config needs so that SESSION.aliquot is a host: connections\n"
-               "go through 'aliquot ssh --stdio', which fetches the keys each time. Without\n"
-               "SESSION it is all interactive sessions that live. An entry is good for the next\n"
-               "session of that name, too.",
+    .details =
+        "Shows what ~/.ssh/config needs so that SESSION.aliquot is a host: connections\n"
+        "go through 'aliquot ssh --stdio', which fetches the keys each time. Without\n"
+        "SESSION it is all sessions that live and are logged in to. An entry is good for the next\n"
+        "session of that name, too.",
     .examples = "aliquot ssh-config notebook --write\n"
                 "ssh notebook.aliquot\n"
                 "rsync -a data/ notebook.aliquot:data/\n"
