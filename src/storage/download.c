@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/json_load.h"
 #include "http/url.h"
 #include "storage/folder.h"
 #include "http/range.h"
@@ -21,6 +22,7 @@
 #include "transfer/volume_layout.h"
 
 #define DOWNLOAD_BUFFER ((size_t)1 << 20)
+#define LIST_MAX 1000        /* files of one request */
 #define DOWNLOAD_SMALL 65536 /* a file up to this is read as it is opened */
 
 struct download {
@@ -30,6 +32,9 @@ struct download {
     struct volume *volume;
     struct token token;
     const char *path; /* token.path, for the archive */
+    const char *const
+        *files; /* in the request's arena: those that are asked for; NULL = the path */
+    size_t file_count;
     int root, fd;
     struct stat st;
     struct tree_reader *archive; /* NULL = a file */
@@ -87,20 +92,52 @@ static void download_read_small(struct download *d)
     }
 }
 
+static const struct tar_limits download_limits = { 0 };
+
+/* Files beneath the tree that the token is for. */
+static void download_open_list(struct download *d)
+{
+    int root = beneath_open(d->root, d->token.path, O_PATH | O_DIRECTORY, false);
+
+    if (root < 0) {
+        (void)beneath_fail(&d->err, -root, *d->token.path ? d->token.path : ".");
+        return;
+    }
+    aq_closep(&d->root);
+    d->root = root;
+    if (tree_reader_new(d->root, d->files, d->file_count, &download_limits, &d->archive, &d->err)
+        == 0)
+        tree_reader_list(d->archive);
+}
+
 static void download_run_open(struct work *work)
 {
-    static const struct tar_limits limits = { 0 };
     struct download *d = AQ_CONTAINER_OF(work, struct download, work);
 
     d->root = volume_open_folder(d->volume->path, &d->token.folder_id, &d->err);
     if (d->root < 0)
         return;
-    if (d->token.direction == TOKEN_ARCHIVE)
-        (void)tree_reader_new(d->root, &d->path, 1, &limits, &d->archive, &d->err);
+    if (d->files)
+        download_open_list(d);
+    else if (d->token.direction == TOKEN_ARCHIVE)
+        (void)tree_reader_new(d->root, &d->path, 1, &download_limits, &d->archive, &d->err);
     else if (download_open_file(d) == 0)
         download_read_small(d);
-    if (d->archive && !*d->path)
+    if (d->archive && !d->files && !*d->path)
         tree_reader_omit(d->archive, FOLDER_UPLOADS);
+}
+
+/* A whole buffer, or what is left: of small files there are many in one. */
+static ssize_t download_read_archive(struct download *d, char *buffer)
+{
+    size_t have = 0;
+    ssize_t n;
+
+    do {
+        n = tree_reader_read(d->archive, buffer + have, DOWNLOAD_BUFFER - have, &d->err);
+        have += n > 0 ? (size_t)n : 0;
+    } while (n > 0 && have < DOWNLOAD_BUFFER);
+    return n < 0 ? n : (ssize_t)have;
 }
 
 static void download_run_read(struct work *work)
@@ -109,7 +146,7 @@ static void download_run_read(struct work *work)
     char *buffer = d->buffers[d->turn];
 
     if (d->archive)
-        d->got = tree_reader_read(d->archive, buffer, DOWNLOAD_BUFFER, &d->err);
+        d->got = download_read_archive(d, buffer);
     else
         d->got = pread(d->fd, buffer, (size_t)AQ_MIN(d->left, (uint64_t)DOWNLOAD_BUFFER),
                        (off_t)d->at);
@@ -297,6 +334,38 @@ static void download_on_open(struct work *work)
     }
 }
 
+/* {"files": [PATH, ...]}, beneath the token's tree. */
+static int download_read_list(struct download *d)
+{
+    struct arena *arena = request_get_arena(d->req);
+    size_t len;
+    const char *body = request_get_body(d->req, &len);
+    json_auto_t *tree = json_load_text(body, len, 0, NULL);
+    const json_t *files = json_object_get(tree, "files");
+    const char **list;
+    char clean[PATH_MAX];
+
+    d->file_count = json_array_size(files);
+    if (!d->token.is_tree)
+        return aq_fail(&d->err, EACCES, "the token is not that of a tree");
+    if (!d->file_count || d->file_count > LIST_MAX)
+        return aq_fail_field(&d->err, EINVAL, "files", "files: must be a list of up to %d paths",
+                             LIST_MAX);
+    if (!(list = arena_alloc(arena, d->file_count * sizeof(*list))))
+        return aq_fail_oom(&d->err);
+    for (size_t i = 0; i < d->file_count; i++) {
+        const char *text = json_string_value(json_array_get(files, i));
+        int r = folder_clean("files", text ? text : "", false, clean, &d->err);
+
+        if (r < 0)
+            return r;
+        if (!(list[i] = arena_strdup(arena, clean)))
+            return aq_fail_oom(&d->err);
+    }
+    d->files = list;
+    return 0;
+}
+
 static void download_on_request(struct request *req, void *data)
 {
     struct storage *storage = data;
@@ -315,6 +384,10 @@ static void download_on_request(struct request *req, void *data)
     d->root = d->fd = -1;
     d->path = d->token.path;
     if (storage_read_token(storage, req, false, &d->token, &d->volume, &is_expired, &d->err) < 0
+        || (request_get_method(req) == METHOD_POST
+                ? download_read_list(d)
+                : storage_enter_tree(request_get_queries(req), &d->token, &d->err))
+               < 0
         || work_submit(&d->volume->lanes[WORK_DATA], &d->work, download_run_open, download_on_open,
                        &d->err)
                < 0) {
@@ -326,5 +399,7 @@ static void download_on_request(struct request *req, void *data)
 const struct route download_routes[] = {
     { METHOD_GET, "/download", 0, download_on_request,
       .doc = "A file, a part of it, or an archive" },
+    { METHOD_POST, "/download", 0, download_on_request,
+      .doc = "Files beneath a directory, as an archive" },
 };
 const size_t download_route_count = AQ_COUNT(download_routes);

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/fault.h"
-#include "storage/name.h"
+#include "transfer/name.h"
 #include "storage/tree.h"
 #include "transfer/beneath.h"
 #include "transfer/volume_layout.h"

@@ -25,6 +25,7 @@ int folder_mkdir(int root, const char *path, bool parents, bool exist_ok, struct
 
 /* Append {"items":[{"name","type","size","mode","created","modified"}],"more":bool}: at most
  * 'limit' entries that come after 'after' ("" = from the first), by the bytes of their names.
+ * Of a file it is the file alone, and "is_file".
  * A type is FILE, DIRECTORY, SYMLINK or OTHER, a mode the number of stat(2), times are
  * microseconds.
  */

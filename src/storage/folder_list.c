@@ -13,7 +13,7 @@
 
 #include "base/jsonw.h"
 #include "storage/folder.h"
-#include "storage/name.h"
+#include "transfer/name.h"
 #include "transfer/beneath.h"
 #include "transfer/volume_layout.h"
 
@@ -137,6 +137,27 @@ static void folder_page_write(struct folder_page *page, int fd, struct strbuf *o
     jsonw_object_end(&w);
 }
 
+/* The page of a path that is no directory: itself. False if it is not there. */
+static bool folder_list_file(int root, const char *path, struct strbuf *out)
+{
+    const char *name;
+    AQ_CLEANUP(aq_closep) int parent = beneath_open_parent(root, path, false, false, &name);
+    struct jsonw w = jsonw_make(out);
+    struct stat st;
+
+    if (parent < 0 || fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return false;
+    jsonw_object_begin(&w);
+    jsonw_key(&w, "items");
+    jsonw_array_begin(&w);
+    folder_write_item(&w, parent, name);
+    jsonw_array_end(&w);
+    jsonw_member_bool(&w, "more", false);
+    jsonw_member_bool(&w, "is_file", true);
+    jsonw_object_end(&w);
+    return true;
+}
+
 int folder_list(int root, const char *path, const char *after, size_t limit, struct strbuf *out,
                 struct aq_error *err)
 {
@@ -148,6 +169,8 @@ int folder_list(int root, const char *path, const char *after, size_t limit, str
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     const struct dirent *entry;
 
+    if (fd == -ENOTDIR && folder_list_file(root, path, out))
+        return strbuf_ok(out) ? 0 : aq_fail_oom(err);
     if (fd < 0) {
         r = beneath_fail(err, -fd, *path ? path : ".");
         if (err)

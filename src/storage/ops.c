@@ -101,9 +101,14 @@ static int op_list(const struct op_args *a, struct strbuf *out, struct aq_error 
 
     if (r == 0)
         r = op_number(a->json, "limit", FOLDER_LIST_MAX, &limit, err);
-    return r < 0
-               ? r
-               : folder_list(a->root, path, op_text(a->json, "after", ""), (size_t)limit, out, err);
+    if (r == 0)
+        r = folder_list(a->root, path, op_text(a->json, "after", ""), (size_t)limit, out, err);
+    if (r == -ENOENT && op_flag(a->json, "missing_ok")) {
+        *err = (struct aq_error){ 0 };
+        strbuf_adds(out, "{\"items\":[],\"more\":false,\"is_missing\":true}");
+        return 0;
+    }
+    return r;
 }
 
 static int op_move(const struct op_args *a, struct strbuf *out, struct aq_error *err)
@@ -185,19 +190,34 @@ static int op_write_token(const struct op_args *a, struct token *token, struct s
     return 0;
 }
 
+/* Of all beneath a directory, which need not be there. */
+static int op_upload_tree(const struct op_args *a, struct token *token, struct strbuf *out,
+                          struct aq_error *err)
+{
+    int r = op_path(a->json, "path", true, token->path, err);
+
+    if (r == 0)
+        r = usage_check(a->volume->storage->usage, &a->id, a->root, token->quota_bytes, token->size,
+                        err);
+    token->is_tree = true;
+    return r < 0 ? r : op_write_token(a, token, out, err);
+}
+
 /* A file without bytes is there at once: clients send nothing for it. */
 static int op_upload(const struct op_args *a, struct strbuf *out, struct aq_error *err)
 {
     struct token token = { .direction = TOKEN_UPLOAD, .upload_id = uuid_random() };
     struct upload upload = { .fd = -1 };
-    int r = op_path(a->json, "path", false, token.path, err);
+    int r = json_is_integer(json_object_get(a->json, "size"))
+                ? op_number(a->json, "size", UPLOAD_SIZE_MAX, &token.size, err)
+                : aq_fail_field(err, EINVAL, "size", "must be given");
 
-    if (r == 0 && !json_is_integer(json_object_get(a->json, "size")))
-        r = aq_fail_field(err, EINVAL, "size", "must be given");
-    if (r == 0)
-        r = op_number(a->json, "size", UPLOAD_SIZE_MAX, &token.size, err);
     if (r == 0)
         r = op_number(a->json, "quota_bytes", INT64_MAX, &token.quota_bytes, err);
+    if (r == 0 && op_flag(a->json, "tree"))
+        return op_upload_tree(a, &token, out, err);
+    if (r == 0)
+        r = op_path(a->json, "path", false, token.path, err);
     if (r == 0)
         r = upload_check(a->root, &token, err);
     if (r == 0)
@@ -214,12 +234,13 @@ static int op_upload(const struct op_args *a, struct strbuf *out, struct aq_erro
 
 static int op_download(const struct op_args *a, struct strbuf *out, struct aq_error *err)
 {
-    bool is_archive = op_flag(a->json, "archive");
-    struct token token = { .direction = is_archive ? TOKEN_ARCHIVE : TOKEN_DOWNLOAD };
-    int r = op_path(a->json, "path", is_archive, token.path, err);
+    bool is_archive = op_flag(a->json, "archive"), is_tree = op_flag(a->json, "tree");
+    struct token token = { .direction = is_archive ? TOKEN_ARCHIVE : TOKEN_DOWNLOAD,
+                           .is_tree = is_tree && !is_archive };
+    int r = op_path(a->json, "path", is_archive || is_tree, token.path, err);
 
     if (r == 0)
-        r = folder_stat(a->root, token.path, is_archive, err);
+        r = folder_stat(a->root, token.path, is_archive || is_tree, err);
     return r < 0 ? r : op_write_token(a, &token, out, err);
 }
 

@@ -5,14 +5,14 @@
  * | create   |                                          | {}
  * | purge    |                                          | {}; space is freed afterwards
  * | mkdir    | path, parents, exist_ok                  | {}
- * | list     | path, after, limit                       | as folder_list()
+ * | list     | path, after, limit, missing_ok           | as folder_list()
  * | move     | src, dst                                 | {}
  * | rename   | path, new_name                           | {}
  * | delete   | files: list of paths, recursive          | {}
  * | clone    | to: id of a folder that is made          | {}, when all is there
  * | usage    |                                          | {"files","bytes"}
- * | upload   | path, size, quota_bytes                  | {"token","url"}
- * | download | path, archive                            | {"token","url"}
+ * | upload   | path, size, quota_bytes, tree            | {"token","url"}
+ * | download | path, archive, tree                      | {"token","url"}
  *
  * Errors are those of folder.h and volume.h; -EINVAL for arguments, with their names.
  */

@@ -106,6 +106,8 @@ static int storage_add_routes(struct storage *storage, struct aq_error *err)
         r = router_add(storage->router, storage_routes, AQ_COUNT(storage_routes), storage, err);
     if (r == 0)
         r = router_add(storage->router, tus_routes, tus_route_count, storage, err);
+    if (r == 0)
+        r = router_add(storage->router, unpack_routes, unpack_route_count, storage, err);
     return r < 0 ? r
                  : router_add(storage->router, download_routes, download_route_count, storage, err);
 }

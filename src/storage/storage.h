@@ -73,10 +73,10 @@ struct msg_storage_ask;
 /* Do what the manager asks, and answer it. */
 void op_begin(struct storage *storage, const struct msg_storage_ask *ask);
 
-/* ---- tus.c, download.c, reply.c ---- */
+/* ---- tus.c, unpack.c, download.c, reply.c, tree_token.c ---- */
 
-extern const struct route tus_routes[], download_routes[];
-extern const size_t tus_route_count, download_route_count;
+extern const struct route tus_routes[], unpack_routes[], download_routes[];
+extern const size_t tus_route_count, unpack_route_count, download_route_count;
 
 /* The token of the request's query, and its volume. One of an upload may have expired, if
  * something of it is there: it goes on for a week at most. -EACCES, -EINVAL, -ENOENT.
@@ -84,6 +84,12 @@ extern const size_t tus_route_count, download_route_count;
 int storage_read_token(struct storage *storage, struct request *req, bool is_upload,
                        struct token *ret, struct volume **ret_volume, bool *ret_is_expired,
                        struct aq_error *err);
+
+/* A token of a tree becomes that of the file in it that the query says: "path", of an upload also
+ * "size", "modified" (microseconds), "mode" and "upload", an id of the client's choice. -EINVAL names one.
+ */
+int storage_enter_tree(const struct url_query *query, struct token *token,
+                       struct aq_error *err) AQ_UNTRUSTED;
 
 /* A transfer more: false after answering that there are too many. */
 bool storage_enter(struct storage *storage, struct request *req);

@@ -12,7 +12,7 @@
 #include "base/fs.h"
 #include "base/json_load.h"
 #include "base/jsonw.h"
-#include "storage/name.h"
+#include "transfer/name.h"
 
 /* {"alg":"HS256","typ":"JWT"}: no other is taken. */
 #define TOKEN_HEADER "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9."
@@ -80,9 +80,12 @@ static void token_write_claims(const struct token *token, struct strbuf *out)
     jsonw_member_str(&w, "folder", uuid_format(&token->folder_id, id));
     name_write(token->path, &path);
     jsonw_member_str(&w, "path", path.data);
+    if (token->is_tree)
+        jsonw_member_bool(&w, "tree", true);
     jsonw_member_int(&w, "exp", token->expires_usec / 1000000);
     if (token->direction == TOKEN_UPLOAD) {
-        jsonw_member_str(&w, "upload", uuid_format(&token->upload_id, id));
+        if (!token->is_tree)
+            jsonw_member_str(&w, "upload", uuid_format(&token->upload_id, id));
         jsonw_member_int(&w, "size", (int64_t)token->size);
         jsonw_member_int(&w, "quota", (int64_t)token->quota_bytes);
     }
@@ -142,11 +145,12 @@ static bool token_take_claims(const json_t *claims, bool is_upload, struct token
         return false;
     *ret = (struct token){ .direction = (enum token_direction)i };
     ret->expires_usec = json_integer_value(json_object_get(claims, "exp")) * 1000000;
+    ret->is_tree = json_is_true(json_object_get(claims, "tree"));
     ret->size = (uint64_t)json_integer_value(json_object_get(claims, "size"));
     ret->quota_bytes = (uint64_t)json_integer_value(json_object_get(claims, "quota"));
     return token_take_text(claims, "volume", ret->volume, sizeof(ret->volume))
            && token_take_path(claims, ret->path) && token_take_id(claims, "folder", &ret->folder_id)
-           && (!is_upload || token_take_id(claims, "upload", &ret->upload_id));
+           && (!is_upload || ret->is_tree || token_take_id(claims, "upload", &ret->upload_id));
 }
 
 int token_read(const unsigned char key[TOKEN_KEY_SIZE], const char *text, bool is_upload,

@@ -2,12 +2,14 @@
 /* token.h - what a client shows to reach one path of one folder, in one direction
  *
  * A JSON Web Token (RFC 7519) of HMAC-SHA256 with a key of this storage's own. Whoever has it may
- * do what it says until it expires; nobody else can make one.
+ * do what it says until it expires; nobody else can make one. That of a tree is for all paths beneath
+ * its own, as a directory of 10,000 files would take so many tokens.
  */
 #ifndef AQ_STORAGE_TOKEN_H
 #define AQ_STORAGE_TOKEN_H
 
 #include <limits.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 #include "base/strbuf.h"
@@ -26,12 +28,16 @@ struct token {
     enum token_direction direction;
     char volume[TOKEN_VOLUME_MAX + 1];
     struct uuid folder_id;
+    bool is_tree;         /* all beneath the path is meant, and a request says which file */
     char path[PATH_MAX];  /* of beneath_clean() */
     int64_t expires_usec; /* wall clock */
     /* Of an upload: */
     struct uuid upload_id;
     uint64_t size;        /* of the whole file */
     uint64_t quota_bytes; /* of the folder; 0 = none */
+    /* Of an upload beneath a tree, by its request: */
+    int64_t modified_usec;
+    mode_t mode;
 };
 
 /* The key of a state directory, made if there is none. -EINVAL if it is none. */

@@ -3,7 +3,7 @@
  *
  * A token is the upload: PATCH begins it and goes on where it ends, without anything before. A
  * creation by POST gives the same URL back, or that of a part; parts are put together by a POST at
- * the end. What comes is written as it comes, a buffer behind the client. One request writes to an
+ * the end. With a token of a tree the query says which file, and PATCH alone begins it. What comes is written as it comes, a buffer behind the client. One request writes to an
  * upload: whoever asks for it while another still does has that one cut (its client may be long
  * gone), and waits for its end.
  */
@@ -356,7 +356,11 @@ static int tus_check(struct tus *t, struct aq_error *err)
         return r;
     if (t->method == METHOD_PATCH && !t->head.has_offset)
         return aq_fail_field(err, EINVAL, "Upload-Offset", "Upload-Offset: missing");
-    if (t->method != METHOD_POST || t->head.concat == TUS_FINAL)
+    if (t->method != METHOD_POST)
+        return 0;
+    if (t->token.is_tree)
+        return aq_fail(err, EINVAL, "with a token of a tree, PATCH begins an upload");
+    if (t->head.concat == TUS_FINAL)
         return 0;
     if (!t->head.has_length)
         return aq_fail_field(err, EINVAL, "Upload-Length", "Upload-Length: missing");
@@ -407,6 +411,7 @@ static void tus_on_request(struct request *req, void *data)
     strbuf_init(&t->flush);
     if (tus_read_head(request_get_head(req), &t->head, &err) < 0
         || storage_read_token(storage, req, true, &t->token, &t->volume, &t->is_expired, &err) < 0
+        || storage_enter_tree(request_get_queries(req), &t->token, &err) < 0
         || tus_check(t, &err) < 0) {
         tus_fail(t, &err);
     } else if (t->head.is_other_version) {

@@ -8,8 +8,7 @@
 
 #define PART_PARAMETER "&part="
 
-/* Digits alone, as many as 'len'. */
-static bool tus_read_number(const char *text, size_t len, uint64_t *ret)
+bool tus_read_number(const char *text, size_t len, uint64_t *ret)
 {
     uint64_t value = 0;
 

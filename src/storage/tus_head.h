@@ -21,6 +21,9 @@ struct tus_head {
     size_t part_count;
 };
 
+/* Digits alone, as many as 'len'; 18 at most. */
+bool tus_read_number(const char *text, size_t len, uint64_t *ret) AQ_UNTRUSTED;
+
 /* -EINVAL for what is malformed. */
 int tus_read_head(const struct message_head *head, struct tus_head *ret,
                   struct aq_error *err) AQ_UNTRUSTED;

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fault.h"
 #include "storage/copy.h"
 #include "storage/folder.h"
@@ -61,14 +62,30 @@ static bool upload_has(int uploads, const struct token *token, int part)
     return fstatat(uploads, upload_name(token, part, name), &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+/* Beneath a tree's token the file itself is the mark, by its size and its time: the id is the same
+ * whenever the client comes again.
+ */
+static bool upload_is_done(int root, int uploads, const struct token *token)
+{
+    AQ_CLEANUP(aq_closep) int fd = -1;
+    struct stat st;
+
+    if (!token->is_tree)
+        return upload_has(uploads, token, UPLOAD_DONE);
+    fd = beneath_open(root, token->path, O_PATH | O_NOFOLLOW, false);
+    return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)
+           && (uint64_t)st.st_size == token->size
+           && st.st_mtim.tv_sec * USEC_PER_SEC + st.st_mtim.tv_nsec / 1000 == token->modified_usec;
+}
+
 /* 0 or -errno */
-static int upload_look(int uploads, const struct token *token, int part, bool make,
+static int upload_look(int root, int uploads, const struct token *token, int part, bool make,
                        struct upload *ret)
 {
     struct stat st;
 
-    ret->fd = upload_open_file(uploads, token, part, 0);
-    if (ret->fd == -ENOENT && part == UPLOAD_WHOLE && upload_has(uploads, token, UPLOAD_DONE)) {
+    ret->fd = uploads < 0 ? uploads : upload_open_file(uploads, token, part, 0);
+    if (ret->fd == -ENOENT && part == UPLOAD_WHOLE && upload_is_done(root, uploads, token)) {
         ret->fd = -1;
         ret->is_done = true;
         ret->offset = ret->size;
@@ -91,7 +108,7 @@ int upload_open(int root, const struct token *token, int part, uint64_t size, bo
     int r;
 
     *ret = (struct upload){ .fd = -1, .size = size };
-    r = uploads < 0 ? uploads : upload_look(uploads, token, part, make, ret);
+    r = upload_look(root, uploads, token, part, make, ret);
     if (r == 0)
         return 0;
     aq_closep(&ret->fd);
@@ -139,14 +156,18 @@ static int upload_give_name(int root, int uploads, const struct token *token, st
 {
     const char *last;
     AQ_CLEANUP(aq_closep) int parent = beneath_open_parent(root, token->path, false, true, &last);
+    const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
+                                       { .tv_sec = token->modified_usec / USEC_PER_SEC,
+                                         .tv_nsec = token->modified_usec % USEC_PER_SEC * 1000 } };
     char name[UPLOAD_NAME_MAX];
     int r;
 
     if (parent < 0)
         return parent;
-    if (fchmod(upload->fd, 0644) < 0 || fsync(upload->fd) < 0)
+    if (fchmod(upload->fd, token->is_tree ? token->mode & 0755 : 0644) < 0
+        || (token->is_tree && futimens(upload->fd, times) < 0) || fsync(upload->fd) < 0)
         return -errno;
-    if ((r = upload_mark_done(uploads, token)) < 0)
+    if (!token->is_tree && (r = upload_mark_done(uploads, token)) < 0)
         return r;
     AQ_FAULT("storage.upload.marked");
     if (renameat(uploads, upload_name(token, UPLOAD_WHOLE, name), parent, last) < 0)

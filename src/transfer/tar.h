@@ -26,6 +26,7 @@ struct tar_entry {
     mode_t mode;        /* permissions, 07777 at most */
     uint64_t size;      /* of a file */
     int64_t mtime;      /* seconds */
+    long mtime_nsec;    /* that follow them */
 };
 
 /* ---- writing ---- */

@@ -25,6 +25,7 @@ struct tar_reader {
     bool has_size, has_mtime, is_meta; /* of records; is_meta: what is being passed over was */
     uint64_t size;
     int64_t mtime;
+    long mtime_nsec;
     uint64_t left; /* bytes of this part still to come */
     size_t padding;
     struct tar_count count;
@@ -137,6 +138,20 @@ static int64_t tar_reader_decimal(const char *text, size_t len, bool *ret_ok)
     return is_negative ? -value : value;
 }
 
+/* Of a time that is not negative: what follows the point, in nanoseconds. */
+static long tar_reader_fraction(const char *text, size_t len)
+{
+    const char *point = memchr(text, '.', len);
+    long value = 0;
+
+    for (size_t i = 1; point && text[0] != '-' && i <= 9; i++) {
+        char digit = point + i < text + len ? point[i] : '0';
+
+        value = value * 10 + (digit >= '0' && digit <= '9' ? digit - '0' : 0);
+    }
+    return value;
+}
+
 /* ---- records ---- */
 
 static int tar_reader_take_text(struct strbuf *into, const char *value, size_t len,
@@ -175,6 +190,7 @@ static int tar_reader_take_record(struct tar_reader *t, const char *key, size_t 
         return tar_reader_take_text(&t->target, value, len, err);
     if (IS_KEY(key, key_len, "mtime")) {
         t->mtime = tar_reader_decimal(value, len, &ok);
+        t->mtime_nsec = tar_reader_fraction(value, len);
         t->has_mtime = true;
     } else if (IS_KEY(key, key_len, "size")) {
         number = tar_reader_decimal(value, len, &ok);
@@ -270,6 +286,7 @@ static int tar_reader_begin_entry(struct tar_reader *t, const struct tar_header 
     e.mode = (mode_t)(mode & 07777);
     e.size = e.type == TAR_FILE ? t->size : 0;
     e.mtime = t->has_mtime ? t->mtime : (int64_t)mtime;
+    e.mtime_nsec = t->has_mtime ? t->mtime_nsec : 0;
     r = tar_count_entry(&t->count, &t->limits, e.size, err);
     if (r == 0)
         r = t->ops->on_entry(t->data, &e, err);

@@ -75,11 +75,14 @@ static void tar_write_records(struct strbuf *out, char flag, const struct strbuf
     strbuf_add(out, tar_zeros, tar_padding(records->len));
 }
 
-static void tar_write_number_record(struct strbuf *out, const char *key, int64_t value)
+/* A time's fraction follows, if there is one. */
+static void tar_write_number_record(struct strbuf *out, const char *key, int64_t value,
+                                    long fraction)
 {
-    char text[24];
+    char text[40];
 
-    (void)snprintf(text, sizeof(text), "%" PRId64, value);
+    (void)snprintf(text, sizeof(text), fraction ? "%" PRId64 ".%09ld" : "%" PRId64, value,
+                   fraction);
     tar_write_record(out, key, text);
 }
 
@@ -93,9 +96,9 @@ void tar_write_head(struct strbuf *out, const struct tar_entry *e)
     if (e->target && strlen(e->target) > TAR_NAME_MAX)
         tar_write_record(&records, "linkpath", e->target);
     if (e->size > TAR_OCTAL_MAX)
-        tar_write_number_record(&records, "size", (int64_t)e->size);
-    if (e->mtime < 0 || e->mtime > TAR_OCTAL_MAX)
-        tar_write_number_record(&records, "mtime", e->mtime);
+        tar_write_number_record(&records, "size", (int64_t)e->size, 0);
+    if (e->mtime < 0 || e->mtime > TAR_OCTAL_MAX || (e->mtime >= 0 && e->mtime_nsec))
+        tar_write_number_record(&records, "mtime", e->mtime, e->mtime < 0 ? 0 : e->mtime_nsec);
     if (records.len || !strbuf_ok(&records))
         tar_write_records(out, TAR_FLAG_PAX, &records);
     tar_write_header(out, flags[e->type], e);

@@ -24,6 +24,7 @@ struct tree_reader {
     const char *const *paths;
     size_t count, at;
     const char *omitted; /* NULL = nothing */
+    bool is_list;        /* as tree_reader_list() has it */
     struct tar_limits limits;
     struct tar_count counted;
     struct strbuf out; /* to be read next */
@@ -58,6 +59,11 @@ int tree_reader_new(int root, const char *const *paths, size_t count,
 void tree_reader_omit(struct tree_reader *t, const char *name)
 {
     t->omitted = name;
+}
+
+void tree_reader_list(struct tree_reader *t)
+{
+    t->is_list = true;
 }
 
 void tree_reader_free(struct tree_reader *t)
@@ -95,6 +101,7 @@ static int tree_reader_add_head(struct tree_reader *t, enum tar_type type, const
         .mode = st->st_mode & 0777,
         .size = type == TAR_FILE ? (uint64_t)st->st_size : 0,
         .mtime = st->st_mtim.tv_sec,
+        .mtime_nsec = st->st_mtim.tv_nsec,
     };
     int r = tar_count_entry(&t->counted, &t->limits, e.size, err);
 
@@ -206,30 +213,43 @@ static int tree_reader_next_child(struct tree_reader *t, struct aq_error *err)
     return 0;
 }
 
-static int tree_reader_next_path(struct tree_reader *t, struct aq_error *err)
+/* 0 with *ret_fd -1: the archive has a note instead. */
+static int tree_reader_open_path(struct tree_reader *t, const char *path, int *ret_fd,
+                                 struct aq_error *err)
 {
-    const char *path = t->paths[t->at++], *slash = strrchr(path, '/');
     int fd = beneath_open(t->root, path, O_PATH, false);
+    bool is_plain = true;
     struct stat st;
 
     if (fd >= 0) {
-        bool is_plain = fstat(fd, &st) == 0 && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode));
-
+        is_plain = fstat(fd, &st) == 0 && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode));
         aq_closep(&fd);
-        if (!is_plain)
-            return aq_fail_kind(err, EINVAL, "not-a-file", "'%.200s' is neither file nor folder",
-                                path);
-        fd = beneath_open(t->root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, false);
+        fd = is_plain ? beneath_open(t->root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, false) : -1;
     }
-    if (fd < 0)
-        return beneath_fail(err, -fd, *path ? path : ".");
+    *ret_fd = fd;
+    if (fd >= 0)
+        return 0;
+    *ret_fd = -1;
+    if (t->is_list) {
+        tree_reader_note(t, "failed", is_plain ? strerror(-fd) : "it is neither file nor folder");
+        return 0;
+    }
+    return is_plain ? beneath_fail(err, -fd, *path ? path : ".")
+                    : aq_fail_kind(err, EINVAL, "not-a-file", "'%.200s' is neither file nor folder",
+                                   path);
+}
+
+static int tree_reader_next_path(struct tree_reader *t, struct aq_error *err)
+{
+    const char *path = t->paths[t->at++], *slash = t->is_list ? NULL : strrchr(path, '/');
+    int fd, r;
+
     strbuf_clear(&t->name);
     strbuf_adds(&t->name, !*path ? "." : slash ? slash + 1 : path);
-    if (!strbuf_ok(&t->name)) {
-        aq_closep(&fd);
+    if (!strbuf_ok(&t->name))
         return aq_fail_oom(err);
-    }
-    return tree_reader_add_opened(t, fd, err);
+    r = tree_reader_open_path(t, path, &fd, err);
+    return r < 0 || fd < 0 ? r : tree_reader_add_opened(t, fd, err);
 }
 
 /* ---- bytes ---- */

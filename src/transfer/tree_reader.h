@@ -21,6 +21,8 @@ int tree_reader_new(int root, const char *const *paths, size_t count,
                     struct aq_error *err);
 /* Leave out what has this name at the top of the folder that is read. Borrowed. */
 void tree_reader_omit(struct tree_reader *reader, const char *name);
+/* Name everything by its whole path, and note what cannot be opened instead of failing. */
+void tree_reader_list(struct tree_reader *reader);
 void tree_reader_free(struct tree_reader *reader);
 AQ_DEFINE_CLEANUP(struct tree_reader, tree_reader_free)
 

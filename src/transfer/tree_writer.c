@@ -25,9 +25,9 @@ struct tree_writer {
     /* the file at hand */
     char path[PATH_MAX]; /* below 'base' */
     int folder, file;
-    char temporary[40]; /* its name meanwhile; "" = none */
+    char temporary[TREE_WRITER_PART_MAX]; /* its name meanwhile; "" = none */
     mode_t mode, umask;
-    int64_t mtime;
+    struct timespec mtime;
     bool has_mtime;
 };
 
@@ -156,13 +156,40 @@ static int tree_writer_make_name(char name[40], struct aq_error *err)
     return 0;
 }
 
+char *tree_writer_part_name(const char *name, char ret[TREE_WRITER_PART_MAX])
+{
+    uint64_t hash = 0xcbf29ce484222325; /* FNV-1a */
+
+    for (; *name; name++)
+        hash = (hash ^ (unsigned char)*name) * 0x100000001b3;
+    (void)snprintf(ret, TREE_WRITER_PART_MAX, ".aliquot-%016llx.part", (unsigned long long)hash);
+    return ret;
+}
+
+/* 0 or -errno */
+static int tree_writer_open_named(struct tree_writer *w, const char *name)
+{
+    const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+
+    (void)tree_writer_part_name(name, w->temporary);
+    w->file = openat(w->folder, w->temporary, flags, 0600);
+    if (w->file < 0 && errno == EEXIST && unlinkat(w->folder, w->temporary, 0) == 0)
+        w->file = openat(w->folder, w->temporary, flags, 0600);
+    return w->file < 0 ? -errno : 0;
+}
+
 static int tree_writer_open_file(struct tree_writer *w, struct aq_error *err)
 {
     const char *name;
+    int r;
 
     w->folder = beneath_open_parent(w->base, w->path, w->options.is_wary, true, &name);
     if (w->folder < 0)
         return beneath_fail(err, -w->folder, w->path);
+    if (w->options.is_named) {
+        r = tree_writer_open_named(w, name);
+        return r < 0 ? beneath_fail(err, -r, w->path) : 0;
+    }
     w->file = openat(w->folder, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
     if (w->file >= 0)
         return 0;
@@ -277,7 +304,7 @@ static int tree_writer_on_entry(void *data, const struct tar_entry *e, struct aq
                    ? 0
                    : aq_fail_kind(err, EINVAL, "bad-archive", "a file in the archive has no name");
     w->mode = e->mode & 0777 & ~w->umask;
-    w->mtime = e->mtime;
+    w->mtime = (struct timespec){ .tv_sec = e->mtime, .tv_nsec = e->mtime_nsec };
     w->has_mtime = true;
     return e->type == TAR_FOLDER ? tree_writer_make_folder(w, e, err)
            : e->type == TAR_LINK ? tree_writer_make_link(w, e, err)
@@ -326,7 +353,7 @@ static int tree_writer_link_file(struct tree_writer *w, struct aq_error *err)
 static int tree_writer_on_entry_end(void *data, struct aq_error *err)
 {
     struct tree_writer *w = data;
-    const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_sec = w->mtime } };
+    const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, w->mtime };
     const char *slash = strrchr(w->path, '/'), *name = slash ? slash + 1 : w->path;
     int r;
 

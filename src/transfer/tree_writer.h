@@ -20,6 +20,10 @@ struct tree_writer_options {
      * is written (a note says so), and what is no file, folder or link is noted and left out.
      */
     bool is_wary;
+    /* A file has a name meanwhile, which costs a file system less than to have none. It is made of the
+     * file's own, so that what a killed writer left is replaced by the next one.
+     */
+    bool is_named;
     const char *top; /* if it is wary: what was asked for, that all names begin with; NULL = any */
     void (*on_note)(void *data, const char *text); /* "skipped: NAME: WHY"; NULL = none */
     void *data;
@@ -30,6 +34,12 @@ struct tree_writer;
 /* 'root' is borrowed, 'destination' a path below it. -EINVAL for one that leads out. */
 int tree_writer_new(int root, const char *destination, const struct tree_writer_options *options,
                     struct tree_writer **ret, struct aq_error *err);
+
+/* ".aliquot-HASH.part": what a file of this name is called in its folder meanwhile, if it is named.
+ * Returns 'ret'.
+ */
+#define TREE_WRITER_PART_MAX 40
+char *tree_writer_part_name(const char *name, char ret[TREE_WRITER_PART_MAX]);
 
 /* A file that is not complete is removed. NULL is fine. */
 void tree_writer_free(struct tree_writer *writer);

@@ -17,7 +17,7 @@ struct folder_files_params {
     const char *path, *source, *target, *new_name, *after;
     struct str_list paths;
     int64_t size, limit;
-    bool parents, exist_ok, recursive, archive;
+    bool parents, exist_ok, recursive, archive, tree, missing_ok;
 };
 
 #define AT(member) offsetof(struct folder_files_params, member)
@@ -135,12 +135,14 @@ static const struct field folder_list_files_fields[] = {
       .doc = "the last name of the page before" },
     { "limit", FIELD_INT, 0, AT(limit), 1, PAGE_MAX,
       .doc = "entries of a page; without it all are listed, if they are 10000 at most" },
+    { "missing_ok", FIELD_BOOL, FIELD_NULLABLE, AT(missing_ok),
+      .doc = "of a path that is not there: an empty list, and is_missing" },
     FIELD_END,
 };
 
 struct folder_files_list {
     json_t *items;
-    bool more;
+    bool more, is_file, is_missing;
 };
 
 static void folder_files_ask(struct folder_call *call, const char *after);
@@ -206,8 +208,9 @@ static void folder_files_end(struct folder_call *call)
     json_auto_t *old = is_old ? folder_show_files(found, folder_show_old_file) : json_array();
     AQ_CLEANUP(aq_freep) char *text = old ? json_dump_text(old, JSON_COMPACT) : NULL;
 
-    folder_reply_json(call, items && text ? json_pack("{s:O, s:s, s:b}", "items", items, "files",
-                                                      text, "more", list->more)
+    folder_reply_json(call, items && text ? json_pack("{s:O, s:s, s:b, s:b, s:b}", "items", items,
+                                                      "files", text, "more", list->more, "is_file",
+                                                      list->is_file, "is_missing", list->is_missing)
                                           : NULL);
 }
 
@@ -231,6 +234,8 @@ static void folder_files_answered(struct folder_call *call, json_t *answer,
     if (answer && json_array_extend(list->items, items) < 0)
         aq_fail_oom(&known);
     count = json_array_size(list->items);
+    list->is_file = json_is_true(json_object_get(answer, "is_file"));
+    list->is_missing = json_is_true(json_object_get(answer, "is_missing"));
     list->more = json_is_true(json_object_get(answer, "more")) && json_array_size(items);
     if (!known.code && !params->limit && list->more && count >= LISTED_MAX)
         aq_fail_kind(&known, EMSGSIZE, "request-too-large",
@@ -249,7 +254,8 @@ static void folder_files_ask(struct folder_call *call, const char *after)
     const struct folder_files_params *params = call->params;
 
     folder_call_ask(call, "list",
-                    json_pack("{s:s, s:s?, s:I}", "path", params->path, "after", after, "limit",
+                    json_pack("{s:s, s:s?, s:b, s:I}", "path", params->path, "after", after,
+                              "missing_ok", params->missing_ok, "limit",
                               (json_int_t)(params->limit ? params->limit : PAGE_MAX)),
                     folder_files_answered);
 }
@@ -285,12 +291,14 @@ static void folder_on_files(struct request *req, void *data)
 static const struct field folder_upload_fields[] = {
     PATH_FIELD("path", path),
     { "size", FIELD_INT, FIELD_REQUIRED, AT(size), 0, SIZE_MAX_BYTES },
+    { "tree", FIELD_BOOL, FIELD_NULLABLE, AT(tree), .doc = "for all files beneath the path" },
     FIELD_END,
 };
 
 static const struct field folder_download_fields[] = {
     PATH_FIELD("path|file", path),
     { "archive", FIELD_BOOL, FIELD_NULLABLE, AT(archive), .doc = "of a folder: as an archive" },
+    { "tree", FIELD_BOOL, FIELD_NULLABLE, AT(tree), .doc = "for all files beneath the path" },
     FIELD_END,
 };
 
@@ -372,7 +380,8 @@ static void folder_upload_done(struct folder_call *call)
         request_fail(call->req, &err);
         return;
     }
-    args = json_pack("{s:s, s:I}", "path", params->path, "size", (json_int_t)params->size);
+    args = json_pack("{s:s, s:I, s:b}", "path", params->path, "size", (json_int_t)params->size,
+                     "tree", params->tree);
     if (args && room >= 0 && json_object_set_new(args, "quota_bytes", json_integer(room)) < 0)
         json_decref(AQ_TAKE(args));
     folder_call_ask(call, "upload", args, folder_transfer_answered);
@@ -395,7 +404,8 @@ static void folder_download_done(struct folder_call *call)
 
     if (folder_check_host(call, "download-file"))
         folder_call_ask(call, "download",
-                        json_pack("{s:s, s:b}", "path", params->path, "archive", params->archive),
+                        json_pack("{s:s, s:b, s:b}", "path", params->path, "archive",
+                                  params->archive, "tree", params->tree),
                         folder_transfer_answered);
 }
 

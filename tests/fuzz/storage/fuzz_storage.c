@@ -9,13 +9,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/json_load.h"
 #include "http/range.h"
+#include "http/url.h"
 #include "storage/folder.h"
-#include "storage/name.h"
 #include "storage/ops.h"
 #include "storage/token.h"
 #include "storage/tus_head.h"
+#include "transfer/name.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -56,6 +58,24 @@ static void fuzz_path(const char *raw)
     name_write(path, &text);
     if (folder_clean("path", text.data, true, again, NULL) < 0 || strcmp(path, again) != 0)
         abort();
+}
+
+/* What is beneath a tree stays there, of either direction. */
+static void fuzz_tree(const char *text)
+{
+    struct token token = { .is_tree = true, .path = "in" };
+    struct arena arena = ARENA_INIT;
+    struct url_query query;
+
+    for (size_t i = 0; i < 2; i++) {
+        token.direction = i ? TOKEN_DOWNLOAD : TOKEN_UPLOAD;
+        memcpy(token.path, "in", 3);
+        if (url_query_parse(&arena, text, strlen(text), &query, NULL) == 0
+            && storage_enter_tree(&query, &token, NULL) == 0
+            && (strncmp(token.path, "in/", 3) != 0 || strstr(token.path, "/../")))
+            abort();
+    }
+    arena_done(&arena);
 }
 
 static void fuzz_head(const char *value)
@@ -111,6 +131,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_token(lines[0], lines[1]);
     fuzz_path(lines[1]);
     fuzz_head(lines[2]);
+    fuzz_tree(lines[2]);
     fuzz_op(lines[3], lines[4]);
     return 0;
 }

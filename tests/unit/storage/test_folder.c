@@ -154,7 +154,15 @@ static void test_operations(void **state)
                         "FILE");
     assert_true(json_is_false(json_object_get(answer, "more")));
     json_decref(answer);
-    fail_as(p, "list", "'path':'new/place/renamed'", ENOTDIR, "path");
+    answer = ask(p, "list", "'path':'new/place/renamed'");
+    assert_true(json_is_true(json_object_get(answer, "is_file")));
+    assert_int_equal(json_array_size(json_object_get(answer, "items")), 1);
+    json_decref(answer);
+    fail_as(p, "list", "'path':'new/place/renamed/below'", ENOTDIR, "path");
+    fail_as(p, "list", "'path':'none'", ENOENT, "path");
+    answer = ask(p, "list", "'path':'none','missing_ok':true");
+    assert_true(json_is_true(json_object_get(answer, "is_missing")));
+    json_decref(answer);
     fail_as(p, "delete", "'files':['new']", EISDIR, "files");
     fail_as(p, "delete", "'files':['a','none'],'recursive':true", ENOENT, "files");
     succeed(p, "delete", "'files':['new'],'recursive':true");

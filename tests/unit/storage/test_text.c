@@ -5,9 +5,9 @@
 #include <errno.h>
 
 #include "http/range.h"
-#include "storage/name.h"
 #include "storage/token.h"
 #include "storage/tus_head.h"
+#include "transfer/name.h"
 
 static const unsigned char key[TOKEN_KEY_SIZE] = "one", other[TOKEN_KEY_SIZE] = "other";
 

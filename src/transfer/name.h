@@ -4,8 +4,8 @@
  * A byte that belongs to no UTF-8 becomes a character of U+EF80..U+EFFF, as in OPTU-8, and such a
  * character in a name becomes that of each of its bytes: so every file can be named in JSON.
  */
-#ifndef AQ_STORAGE_NAME_H
-#define AQ_STORAGE_NAME_H
+#ifndef AQ_TRANSFER_NAME_H
+#define AQ_TRANSFER_NAME_H
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* name.c - see name.h */
-#include "storage/name.h"
+#include "transfer/name.h"
 
 #include <string.h>
 
