@@ -75,9 +75,10 @@ enum message_type {
     MSG_STORAGE_HELLO,   /* "storage.hello"   storage host -> manager, after welcome */
     MSG_STORAGE_ASK,     /* "storage.ask"     manager -> storage host */
     MSG_STORAGE_ANSWER,  /* "storage.answer"  storage host -> manager, the answer */
-    MSG_WEB_ASK,         /* "web.ask"         web server -> manager */
-    MSG_WEB_ANSWER,      /* "web.answer"      manager -> web server, the answer */
-    MSG_WEB_ENDED,       /* "web.ended"       manager -> every web server */
+    MSG_STORAGE_PROGRESS, /* "storage.progress" storage host -> manager, before the answer */
+    MSG_WEB_ASK,          /* "web.ask"         web server -> manager */
+    MSG_WEB_ANSWER,       /* "web.answer"      manager -> web server, the answer */
+    MSG_WEB_ENDED,        /* "web.ended"       manager -> every web server */
     MSG_TYPE_COUNT
 };
 
@@ -426,6 +427,12 @@ struct msg_storage_answer {
     const char *error_field, *error_text;
 };
 
+/* Of what takes long. */
+struct msg_storage_progress {
+    struct uuid request_id;
+    int64_t done, total; /* bytes */
+};
+
 /* ---- people who have logged in with a browser ----
  *
  * A web server connects as an agent does, by an id that begins with LINK_WEB_PREFIX. It says
@@ -495,6 +502,7 @@ struct message {
         struct msg_storage_hello storage_hello;
         struct msg_storage_ask storage_ask;
         struct msg_storage_answer storage_answer;
+        struct msg_storage_progress storage_progress;
         struct msg_web_ask web_ask;
         struct msg_web_answer web_answer;
         struct msg_web_ended web_ended;

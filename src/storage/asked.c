@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include "base/json_load.h"
+#include "http/defer.h"
 #include "link/link.h"
 #include "storage/ops.h"
 
 #define OPS_MAX 4096 /* under way */
+#define PROGRESS_MSEC 500
 
 struct asked {
     struct work work;
@@ -19,12 +21,16 @@ struct asked {
     json_t *args;
     struct strbuf out;
     struct aq_error err;
+    struct op_progress progress;
+    uint64_t told; /* of its bytes */
+    struct defer *timer;
 };
 
 static void asked_free(struct asked *a)
 {
     struct storage *storage = a->storage;
 
+    defer_cancel(a->timer);
     free(a->op);
     json_decref(a->args);
     strbuf_done(&a->out);
@@ -50,11 +56,27 @@ static void asked_answer(const struct storage *storage, const struct uuid *id, c
         (void)link_client_send(storage->link, &msg, NULL);
 }
 
+/* Of what takes long, how far it is. */
+static void asked_on_timer(void *data)
+{
+    struct asked *a = data;
+    struct message msg = { .type = MSG_STORAGE_PROGRESS,
+                           .storage_progress = { .request_id = a->id,
+                                                 .done = (int64_t)a->progress.done,
+                                                 .total = (int64_t)a->progress.total } };
+
+    if (msg.storage_progress.done != (int64_t)a->told && a->storage->link
+        && link_client_is_connected(a->storage->link))
+        (void)link_client_send(a->storage->link, &msg, NULL);
+    a->told = (uint64_t)msg.storage_progress.done;
+    a->timer = defer_call(a->storage->loop, PROGRESS_MSEC, asked_on_timer, a);
+}
+
 static void asked_run(struct work *work)
 {
     struct asked *a = AQ_CONTAINER_OF(work, struct asked, work);
 
-    (void)op_run(a->volume, a->op, a->args, &a->out, &a->err);
+    (void)op_run(a->volume, a->op, a->args, &a->progress, &a->out, &a->err);
 }
 
 static void asked_on_done(struct work *work)
@@ -94,6 +116,8 @@ static int asked_begin(struct storage *storage, const struct msg_storage_ask *as
             : aq_fail_oom(err);
     if (r < 0)
         asked_free(a);
+    else if (op_lane(ask->op) == WORK_COPY)
+        a->timer = defer_call(storage->loop, PROGRESS_MSEC, asked_on_timer, a);
     return r;
 }
 

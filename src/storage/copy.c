@@ -13,7 +13,7 @@
 #include "base/fault.h"
 #include "base/fs.h"
 
-#define COPY_STEP ((size_t)1 << 30)
+#define COPY_STEP ((size_t)64 << 20)
 #define COPY_BUFFER 65536
 #define COPY_DEPTH_MAX 256
 
@@ -28,7 +28,7 @@ static ssize_t copy_by_hand(int from, int to)
     return n > 0 && (errno = -fs_write_all(to, buffer, (size_t)n)) != 0 ? -1 : n;
 }
 
-int copy_bytes(int from, int to)
+int copy_bytes(int from, int to, _Atomic uint64_t *done)
 {
     bool by_hand = false;
     ssize_t n;
@@ -38,6 +38,8 @@ int copy_bytes(int from, int to)
         if (n < 0 && !by_hand
             && (errno == EXDEV || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP))
             n = by_hand = true;
+        else if (n > 0 && done)
+            *done += (uint64_t)n;
     } while (n > 0);
     return n < 0 ? -errno : 0;
 }
@@ -53,6 +55,7 @@ struct copy {
     struct copy_level levels[COPY_DEPTH_MAX];
     size_t depth;
     const char *omitted;
+    _Atomic uint64_t *done;
 };
 
 /* Takes both. 0 or -errno */
@@ -79,7 +82,8 @@ static void copy_leave(struct copy *copy)
     aq_closep(&level->to);
 }
 
-static int copy_file(int from_dir, int to_dir, const char *name, const struct stat *st)
+static int copy_file(const struct copy *copy, int from_dir, int to_dir, const char *name,
+                     const struct stat *st)
 {
     const struct timespec times[2] = { st->st_atim, st->st_mtim };
     AQ_CLEANUP(aq_closep) int from = openat(from_dir, name,
@@ -92,7 +96,7 @@ static int copy_file(int from_dir, int to_dir, const char *name, const struct st
     to = openat(to_dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (to < 0)
         return -errno;
-    r = copy_bytes(from, to);
+    r = copy_bytes(from, to, copy->done);
     if (r == 0 && (fchmod(to, st->st_mode & 0777) < 0 || futimens(to, times) < 0))
         r = -errno;
     AQ_FAULT("storage.copy.file");
@@ -138,11 +142,11 @@ static int copy_next(struct copy *copy)
     if (S_ISDIR(st.st_mode))
         return copy_folder(copy, from, level->to, entry->d_name, st.st_mode);
     if (S_ISREG(st.st_mode))
-        return copy_file(from, level->to, entry->d_name, &st);
+        return copy_file(copy, from, level->to, entry->d_name, &st);
     return S_ISLNK(st.st_mode) ? copy_link(from, level->to, entry->d_name) : 0;
 }
 
-int copy_tree(int from, int to, const char *omitted, struct aq_error *err)
+int copy_tree(int from, int to, const char *omitted, _Atomic uint64_t *done, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) struct copy *copy = calloc(1, sizeof(*copy));
     const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
@@ -151,6 +155,7 @@ int copy_tree(int from, int to, const char *omitted, struct aq_error *err)
     if (!copy)
         return aq_fail_oom(err);
     copy->omitted = omitted;
+    copy->done = done;
     r = copy_enter(copy, openat(from, ".", flags), openat(to, ".", flags));
     while (r == 0 && copy->depth)
         r = copy_next(copy);

@@ -6,15 +6,19 @@
 #ifndef AQ_STORAGE_COPY_H
 #define AQ_STORAGE_COPY_H
 
+#include <stdint.h>
+
 #include "base/error.h"
 
-/* Append all that follows in one file to another. 0 or -errno. */
-int copy_bytes(int from, int to);
+/* Append all that follows in one file to another; *done (NULL = nobody asks) grows by what is
+ * through. 0 or -errno.
+ */
+int copy_bytes(int from, int to, _Atomic uint64_t *done);
 
 /* All that is in a directory but 'omitted', into an empty one: files, directories, and links as they
  * are; what is none of these is left out. Modes and times of files stay. Not on disk afterwards.
  * -ELOOP if it is nested deeper than 256 levels, -ENOSPC.
  */
-int copy_tree(int from, int to, const char *omitted, struct aq_error *err);
+int copy_tree(int from, int to, const char *omitted, _Atomic uint64_t *done, struct aq_error *err);
 
 #endif

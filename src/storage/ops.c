@@ -19,6 +19,7 @@ struct op_args {
     struct uuid id;
     int root; /* of the folder; -1 if the op opens none */
     const json_t *json;
+    struct op_progress *progress;
 };
 
 /* ---- arguments ---- */
@@ -74,12 +75,18 @@ static int op_purge(const struct op_args *a, struct strbuf *out, struct aq_error
 
 static int op_clone(const struct op_args *a, struct strbuf *out, struct aq_error *err)
 {
+    struct tree_usage usage;
     struct uuid to;
+    int r;
 
     (void)out;
-    return uuid_parse(op_text(a->json, "to", ""), &to) < 0
-               ? aq_fail_field(err, EINVAL, "to", "must be a folder's id")
-               : volume_clone_folder(a->volume->path, &a->id, &to, err);
+    if (uuid_parse(op_text(a->json, "to", ""), &to) < 0)
+        return aq_fail_field(err, EINVAL, "to", "must be a folder's id");
+    r = usage_get(a->volume->storage->usage, &a->id, a->root, USAGE_FRESH_USEC, &usage, err);
+    if (r < 0)
+        return r;
+    a->progress->total = usage.bytes;
+    return volume_clone_folder(a->volume->path, &a->id, &to, &a->progress->done, err);
 }
 
 static int op_mkdir(const struct op_args *a, struct strbuf *out, struct aq_error *err)
@@ -251,7 +258,7 @@ static const struct op_type {
     int (*run)(const struct op_args *args, struct strbuf *out, struct aq_error *err);
 } op_types[] = {
     { "create", WORK_DATA, false, op_create },    { "purge", WORK_DATA, false, op_purge },
-    { "clone", WORK_COPY, false, op_clone },      { "mkdir", WORK_DATA, true, op_mkdir },
+    { "clone", WORK_COPY, true, op_clone },       { "mkdir", WORK_DATA, true, op_mkdir },
     { "list", WORK_DATA, true, op_list },         { "move", WORK_DATA, true, op_move },
     { "rename", WORK_DATA, true, op_rename },     { "delete", WORK_TREE, true, op_delete },
     { "usage", WORK_TREE, true, op_usage },       { "upload", WORK_DATA, true, op_upload },
@@ -273,11 +280,11 @@ enum work_lane_kind op_lane(const char *op)
     return type ? type->lane : WORK_DATA;
 }
 
-int op_run(struct volume *volume, const char *op, const json_t *args, struct strbuf *out,
-           struct aq_error *err)
+int op_run(struct volume *volume, const char *op, const json_t *args, struct op_progress *progress,
+           struct strbuf *out, struct aq_error *err)
 {
     const struct op_type *type = op_find(op);
-    struct op_args a = { .volume = volume, .root = -1, .json = args };
+    struct op_args a = { .volume = volume, .root = -1, .json = args, .progress = progress };
     int r;
 
     if (!type)

@@ -23,9 +23,14 @@
 
 #include "storage/storage.h"
 
+/* How far one is, for other threads; total is 0 while nothing is known. */
+struct op_progress {
+    _Atomic uint64_t done, total; /* bytes */
+};
+
 /* Do it, and append the answer. Blocks for the disk. -EOPNOTSUPP for an op that there is not. */
-int op_run(struct volume *volume, const char *op, const json_t *args, struct strbuf *out,
-           struct aq_error *err) AQ_UNTRUSTED;
+int op_run(struct volume *volume, const char *op, const json_t *args, struct op_progress *progress,
+           struct strbuf *out, struct aq_error *err) AQ_UNTRUSTED;
 
 /* Which lane it is for. */
 enum work_lane_kind op_lane(const char *op);

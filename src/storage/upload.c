@@ -251,7 +251,7 @@ static int upload_append_part(int uploads, const struct token *token, int part, 
 {
     AQ_CLEANUP(aq_closep) int from = upload_open_file(uploads, token, part, 0);
 
-    return from < 0 ? from : copy_bytes(from, to);
+    return from < 0 ? from : copy_bytes(from, to, NULL);
 }
 
 int upload_join(int root, const struct token *token, const int *parts, size_t count,

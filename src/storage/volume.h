@@ -25,9 +25,11 @@ int volume_create_folder(const char *volume, const struct uuid *id, struct aq_er
  */
 int volume_drop_folder(const char *volume, const struct uuid *id, struct aq_error *err);
 
-/* Make a folder that has what another one has; -EEXIST. May take long. */
+/* Make a folder that has what another one has; *done grows by the bytes that are copied. -EEXIST. May
+ * take long.
+ */
 int volume_clone_folder(const char *volume, const struct uuid *id, const struct uuid *to,
-                        struct aq_error *err);
+                        _Atomic uint64_t *done, struct aq_error *err);
 
 /* Have agents know it for a volume, by a file in it. */
 int volume_mark(const char *volume, struct aq_error *err);

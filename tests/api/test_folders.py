@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from client import ADMIN, USER, Client
+from client import ADMIN, USER, Client, sse_messages
 from cluster import Cluster, wait_for
 from link_storage import LinkStorage
 
@@ -533,3 +533,22 @@ def test_what_is_removed_stays_removed():
             assert dashed(folder["id"]) not in storage.folders
             assert [f["name"] for f in user.get("/folders").json] == ["kept"]
             cluster.stop()
+
+
+def test_a_clone_tells_how_far_it_is(user, storage, folder):
+    """In bytes, as the storage host says; numbers that make no sense stay within the whole."""
+    storage.may_say.clear()
+    storage.progress["clone"] = [(0, 4096), (1024, 4096), (9999, 4096)]
+    try:
+        made = user.post(f"/folders/{folder['name']}/clone", {"target_name": f"k{next(numbers)}"}).json
+        sock, stream, _ = user.stream(f"/events/background-task?task_id={made['bgtask_id']}", timeout=60)
+        with sock, stream:
+            storage.may_say.set()
+            seen = [(event, data) for event, data, _ in sse_messages(stream)]
+    finally:
+        storage.progress.clear()
+    assert [(data["current_progress"], data["total_progress"]) for event, data in seen
+            if event == "bgtask_updated"] == [(0, 4096), (1024, 4096), (4096, 4096)]
+    assert seen[1][1]["message"] == "copied 1 KiB of 4 KiB"
+    assert seen[-2][0] == "bgtask_done" and seen[-1][0] == "server_close"
+    wait_for(lambda: user.get(f"/folders/{made['id']}").json["status"] == "ready", what="the clone")

@@ -26,12 +26,14 @@ class Failed(Exception):
 
 class LinkStorage(LinkAgent):
     """'folders' are the files of each folder: path -> size, None for a directory. 'asked' is what
-    the manager asked: (op, args); 'fails' has an errno's name for each op that is to fail.
+    the manager asked: (op, args); 'fails' has an errno's name for each op that is to fail, and
+    'progress' what is said of one before its answer, (done, total), once 'may_say' is set.
     """
 
     def __init__(self, cluster, name="local", volumes=("volume1",)):
         self.home = tempfile.TemporaryDirectory(prefix="aliquot-storage-")
         self.folders, self.asked, self.fails, self.volumes = {}, [], {}, volumes
+        self.progress, self.may_say = {}, threading.Event()
         self.thread, self.is_over = None, threading.Event()
         self.admin = cluster.client(ADMIN)
         cluster = self.join(cluster, name)
@@ -121,6 +123,10 @@ class LinkStorage(LinkAgent):
         try:
             if op in self.fails:
                 raise Failed(self.fails[op], "", "as the test wants it")
+            for done, total in self.progress.get(op, []):
+                assert self.may_say.wait(30)
+                self.send({"type": "storage.progress", "request_id": number, "done": done,
+                           "total": total})
             result = getattr(self, f"do_{op}")(args["id"], args)
             answer["result"] = result or {}
         except Failed as e:

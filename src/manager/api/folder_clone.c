@@ -52,8 +52,22 @@ static void folder_clone_on_settled(void *data, int r, const struct aq_error *er
     if (r == 0 && !is_whole)
         folder_jobs_purge(clone->api->folder_jobs, &clone->folder);
     if (is_whole)
-        task_update(clone->task, AQ_MAX(clone->folder.bytes, 1), "");
-    task_end(clone->task, !is_whole, is_whole ? "" : clone->why[0] ? clone->why : err->text);
+        task_end(clone->task, !is_whole, is_whole ? "" : clone->why[0] ? clone->why : err->text);
+}
+
+static void folder_clone_on_progress(void *data, int64_t done, int64_t total)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    const struct folder_clone *clone = data;
+
+    total = AQ_MAX(total, INT64_C(1));
+    done = AQ_MAX(AQ_MIN(done, total), INT64_C(0));
+    strbuf_adds(&text, "copied ");
+    strbuf_add_size(&text, (uint64_t)done);
+    strbuf_adds(&text, " of ");
+    strbuf_add_size(&text, (uint64_t)total);
+    task_set_total(clone->task, total);
+    task_update(clone->task, done, strbuf_ok(&text) ? text.data : "");
 }
 
 static void folder_clone_on_answer(void *data, json_t *answer, const struct aq_error *err)
@@ -107,7 +121,7 @@ static void folder_clone_done(struct folder_call *call)
     json_auto_t *args = json_pack("{s:s, s:s}", "id", uuid_format(&call->folder.id, source), "to",
                                   uuid_format(&clone->folder.id, target));
     json_t *shown = folder_show(&clone->folder, &call->who);
-    struct storage_call *ignored;
+    struct storage_call *asked;
     struct aq_error err = { 0 };
 
     AQ_FAULT("folder.clone.written");
@@ -121,8 +135,9 @@ static void folder_clone_done(struct folder_call *call)
         task_set_total(clone->task, AQ_MAX(clone->folder.bytes, 1));
     if (!err.code)
         (void)storage_ask(call->api->storage_hosts, clone->host, "clone", args,
-                          folder_clone_on_answer, clone, &ignored, &err);
+                          folder_clone_on_answer, clone, &asked, &err);
     if (!err.code) {
+        storage_call_follow(asked, folder_clone_on_progress);
         folder_reply_json(call, shown);
         return;
     }

@@ -38,6 +38,7 @@ struct storage_call {
     struct defer *timer;
     unsigned sec;
     storage_done_fn *on_done;
+    storage_progress_fn *on_progress; /* NULL = nobody asks */
     void *data;
 };
 
@@ -156,19 +157,25 @@ static void storage_hosts_take_hello(struct storage_hosts *hosts, const char *id
 static void storage_hosts_on_message(void *data, const char *id, const struct message *msg)
 {
     struct storage_hosts *hosts = data;
+    const struct uuid *request_id;
+    bool is_progress;
 
     if (msg->type == MSG_STORAGE_HELLO) {
         storage_hosts_take_hello(hosts, id, &msg->storage_hello);
         return;
     }
+    is_progress = msg->type == MSG_STORAGE_PROGRESS;
+    request_id = is_progress ? &msg->storage_progress.request_id : &msg->storage_answer.request_id;
     LIST_FOREACH(it, &hosts->calls) {
         struct storage_call *call = LIST_ENTRY(it, struct storage_call, link);
 
-        if (uuid_equals(&call->id, &msg->storage_answer.request_id)
-            && strcmp(call->storage, id) == 0) {
+        if (!uuid_equals(&call->id, request_id) || strcmp(call->storage, id) != 0)
+            continue;
+        if (!is_progress)
             storage_take_answer(call, &msg->storage_answer);
-            return;
-        }
+        else if (call->on_progress)
+            call->on_progress(call->data, msg->storage_progress.done, msg->storage_progress.total);
+        return;
     }
 }
 
@@ -206,6 +213,11 @@ static void storage_call_expire(void *data)
                        "storage '%s' did not answer '%s' in %u s",
                        core_front_name(FRONT_STORAGE, call->storage), call->op, call->sec);
     storage_call_end(call, NULL, &err);
+}
+
+void storage_call_follow(struct storage_call *call, storage_progress_fn *on_progress)
+{
+    call->on_progress = on_progress;
 }
 
 void storage_call_cancel(struct storage_call *call)

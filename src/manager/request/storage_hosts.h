@@ -48,6 +48,9 @@ typedef void storage_done_fn(void *data, json_t *answer, const struct aq_error *
 int storage_ask(struct storage_hosts *hosts, const char *host, const char *op, const json_t *args,
                 storage_done_fn *on_done, void *data, struct storage_call **ret,
                 struct aq_error *err);
+/* How many bytes of how many are through: told from time to time before the answer. */
+typedef void storage_progress_fn(void *data, int64_t done, int64_t total);
+void storage_call_follow(struct storage_call *call, storage_progress_fn *on_progress);
 /* The answer is not wanted any more; the host does what it was asked. NULL is fine. */
 void storage_call_cancel(struct storage_call *call);
 

@@ -111,7 +111,7 @@ static void fuzz_op(const char *op, const char *args)
     json_t *tree = json_load_string(args, 0);
 
     if (tree)
-        (void)op_run(&volume, op, tree, &out, NULL);
+        (void)op_run(&volume, op, tree, &(struct op_progress){ 0 }, &out, NULL);
     json_decref(tree);
 }
 

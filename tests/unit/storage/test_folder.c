@@ -80,7 +80,7 @@ static json_t *ask(struct place *p, const char *op, const char *args)
     tree = json_load_string(text.data, 0);
     assert_non_null(tree);
     p->err = (struct aq_error){ 0 };
-    if (op_run(&p->volume, op, tree, &out, &p->err) == 0)
+    if (op_run(&p->volume, op, tree, &(struct op_progress){ 0 }, &out, &p->err) == 0)
         answer = json_load_string(out.data, 0);
     else
         assert_int_not_equal(p->err.code, 0);

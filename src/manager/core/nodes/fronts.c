@@ -27,8 +27,8 @@ static const struct front_type {
                       3 },
     [FRONT_STORAGE] = { LINK_STORAGE_PREFIX,
                         "storage",
-                        { MSG_STORAGE_HELLO, MSG_STORAGE_ANSWER },
-                        2 },
+                        { MSG_STORAGE_HELLO, MSG_STORAGE_ANSWER, MSG_STORAGE_PROGRESS },
+                        3 },
     [FRONT_WEB] = { LINK_WEB_PREFIX, "web", { MSG_WEB_ASK }, 1 },
 };
 
