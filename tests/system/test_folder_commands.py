@@ -83,3 +83,15 @@ def test_files_lie_where_the_id_says(do, cluster):
     (place / "made here").write_bytes(os.urandom(100))
     assert rows(do("files", "data", "-o", "json"))[0]["name"] == "made here"
     assert rows(do("info", "data", "-o", "json"))["used_bytes"] == 100
+
+
+def test_a_clone_is_waited_for(do, cluster):
+    do("create", "source", "--cloneable")
+    id_ = rows(do("info", "source", "-o", "json"))["id"]
+    place = cluster.volume / id_[:2] / id_[2:4] / id_[4:]
+    for number in range(500):
+        (place / str(number)).write_bytes(os.urandom(1000))
+    done = rows(do("clone", "source", "target", "-o", "json"))
+    assert (done["status"], done["num_files"], done["used_bytes"]) == ("ready", 500, 500_000)
+    assert rows(do("clone", "source", "third", "--detach", "-o", "json"))["name"] == "third"
+    do("clone", "target", "fourth", status=6)

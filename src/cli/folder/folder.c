@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "cli/background_task.h"
 #include "cli/list.h"
 #include "cli/verbs.h"
 #include "http/url.h"
@@ -282,15 +283,34 @@ const struct cli_verb verb_folder_set = {
     .run = folder_set,
 };
 
+struct folder_clone_opts {
+    bool is_detached;
+};
+
+static const struct cli_opt clone_opts[] = {
+    { 'd', "detach", CLI_FLAG, offsetof(struct folder_clone_opts, is_detached), NULL,
+      "do not wait until all files are there" },
+    CLI_OPT_END,
+};
+
 static int folder_clone(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
-    json_auto_t *answer = NULL;
+    json_auto_t *answer = NULL, *whole = NULL;
+    char message[BACKGROUND_MESSAGE_MAX];
+    const char *task;
     int r = folder_send(cli, METHOD_POST, argv[0], "/clone",
                         json_pack("{s:s}", "target_name", argv[1]), &answer, err);
 
-    (void)data;
     (void)argc;
-    return r < 0 ? r : record_print(cli, folder_columns, answer, err);
+    if (r < 0 || ((const struct folder_clone_opts *)data)->is_detached)
+        return r < 0 ? r : record_print(cli, folder_columns, answer, err);
+    task = json_string_value(json_object_get(answer, "bgtask_id"));
+    r = task ? background_task_follow(cli, task, message, err)
+             : cli_fail_answer(cli, "has no bgtask_id", err);
+    if (r == 0)
+        r = folder_call(cli, METHOD_GET, json_string_value(json_object_get(answer, "id")), "", NULL,
+                        &whole, err);
+    return r < 0 ? r : record_print(cli, folder_columns, whole, err);
 }
 
 const struct cli_verb verb_folder_clone = {
@@ -299,8 +319,11 @@ const struct cli_verb verb_folder_clone = {
     .summary = "Make a folder of your own with the same files",
     .details =
         "The folder must be cloneable. The new one has the status 'cloning' until all files\n"
-        "are there; if it cannot be made whole it goes away.",
+        "are there; if it cannot be made whole it goes away. Ctrl-C ends the waiting, not the\n"
+        "cloning.",
     .examples = "aliquot folder clone corpus my-corpus",
+    .opts = clone_opts,
+    .opts_size = sizeof(struct folder_clone_opts),
     .min_args = 2,
     .max_args = 2,
     .run = folder_clone,

@@ -74,23 +74,30 @@ void progress_stage(struct progress *p, const char *text)
         (void)fprintf(stderr, "%s\n", p->stage);
 }
 
+void progress_write_bar(const struct progress *p, int64_t done, int64_t total, struct strbuf *out)
+{
+    int64_t filled = total > 0 ? (int64_t)((double)AQ_MIN(done, total) * BAR_WIDTH / (double)total)
+                               : 0;
+
+    strbuf_addc(out, '[');
+    for (int64_t i = 0; i < BAR_WIDTH; i++)
+        strbuf_adds(out, i >= filled ? "." : p->is_ascii ? "#" : "\xe2\x96\x88");
+    strbuf_addc(out, ']');
+}
+
 void progress_write_bytes(const struct progress *p, int64_t done_bytes, int64_t total_bytes,
                           struct strbuf *out)
 {
     static const struct output plain = { .format = OUTPUT_TABLE };
     static const struct column bytes = { "bytes", "BYTES", COLUMN_BYTES, 0 };
     json_t *done = json_integer(done_bytes), *total = json_integer(total_bytes);
-    int64_t filled = total_bytes > 0 ? AQ_MIN(done_bytes, total_bytes) * BAR_WIDTH / total_bytes
-                                     : 0;
 
     cell_write(&plain, &bytes, done, out);
     if (total_bytes > 0) {
         strbuf_adds(out, " of ");
         cell_write(&plain, &bytes, total, out);
-        strbuf_adds(out, "  [");
-        for (int64_t i = 0; i < BAR_WIDTH; i++)
-            strbuf_adds(out, i >= filled ? "." : p->is_ascii ? "#" : "\xe2\x96\x88");
-        strbuf_addc(out, ']');
+        strbuf_adds(out, "  ");
+        progress_write_bar(p, done_bytes, total_bytes, out);
     }
     json_decref(done);
     json_decref(total);

@@ -29,8 +29,11 @@ void progress_init(struct progress *p, bool quiet, bool ascii);
  */
 void progress_stage(struct progress *p, const char *text);
 
-/* "12 MiB of 40 MiB  [######..............]"; without a total only the first. */
+/* "[######..............]" */
 struct strbuf;
+void progress_write_bar(const struct progress *p, int64_t done, int64_t total, struct strbuf *out);
+
+/* "12 MiB of 40 MiB  [######..............]"; without a total only the first. */
 void progress_write_bytes(const struct progress *p, int64_t done_bytes, int64_t total_bytes,
                           struct strbuf *out);
 

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* background_task.c - see background_task.h */
+#include "cli/background_task.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/client.h"
+#include "cli/output/progress.h"
+#include "http/sse.h"
+#include "http/url.h"
+
+#define EVENT_MAX (64u << 10)
+#define LISTEN_TRIES 5
+#define LISTEN_AGAIN_USEC 500000
+
+struct background_watch {
+    struct progress progress;
+    bool is_over, has_failed;
+    char *message; /* the last */
+};
+
+static void background_show(struct background_watch *w, const json_t *event)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    json_int_t total = json_integer_value(json_object_get(event, "total_progress"));
+
+    strbuf_adds(&text, w->message);
+    if (total > 1 && w->progress.is_terminal) {
+        strbuf_adds(&text, "  ");
+        progress_write_bar(&w->progress,
+                           json_integer_value(json_object_get(event, "current_progress")), total,
+                           &text);
+    }
+    if (strbuf_ok(&text))
+        progress_stage(&w->progress, text.data);
+}
+
+static int background_on_event(void *data, const struct sse_event *event)
+{
+    struct background_watch *w = data;
+    json_t *body = json_loadb(event->data, event->data_len, 0, NULL);
+    const char *message = json_string_value(json_object_get(body, "message"));
+
+    if (message)
+        (void)snprintf(w->message, BACKGROUND_MESSAGE_MAX, "%s", message);
+    if (strcmp(event->event, "bgtask_updated") == 0 && message)
+        background_show(w, body);
+    w->has_failed |= strstr(event->event, "_failed") != NULL;
+    w->is_over |= w->has_failed || strstr(event->event, "_done") != NULL;
+    json_decref(body);
+    return 0;
+}
+
+struct background_feed {
+    struct sse_reader *reader;
+    struct aq_error err;
+};
+
+static int background_on_body(void *data, const char *bytes, size_t len)
+{
+    struct background_feed *feed = data;
+
+    return sse_reader_feed(feed->reader, bytes, len, &feed->err);
+}
+
+/* Until the stream ends. */
+static int background_listen(struct cli *cli, const char *path, struct background_watch *w,
+                             struct aq_error *err)
+{
+    struct background_feed feed = { 0 };
+    int r = sse_reader_new(EVENT_MAX, background_on_event, w, &feed.reader, err);
+
+    if (r == 0)
+        r = cli_stream(cli, METHOD_GET, path, NULL, background_on_body, &feed, err);
+    sse_reader_free(feed.reader);
+    return r;
+}
+
+/* A stream that breaks is opened again, and begins with how far it is. */
+int background_task_follow(struct cli *cli, const char *id, char message[BACKGROUND_MESSAGE_MAX],
+                           struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    struct background_watch w = { .message = message };
+    int r = 0, tries = 0;
+
+    message[0] = '\0';
+    strbuf_adds(&path, "/events/background-task?task_id=");
+    url_encode(&path, id);
+    if (!strbuf_ok(&path))
+        return aq_fail_oom(err);
+    progress_init(&w.progress, cli->globals.quiet, cli->output.ascii);
+    do {
+        if (tries)
+            (void)usleep(LISTEN_AGAIN_USEC);
+        r = background_listen(cli, path.data, &w, err);
+    } while ((r == 0 || r == -EPIPE || r == -ECONNRESET) && !w.is_over && tries++ < LISTEN_TRIES);
+    progress_clear(&w.progress);
+    if (r == 0 && !w.is_over)
+        return aq_fail(err, EPIPE,
+                       "the manager ended the connection before it was done; try again");
+    return r == 0 && w.has_failed ? aq_fail(err, EIO, "%.300s", message) : r;
+}
