@@ -39,7 +39,7 @@ extern const struct cli_verb verb_folder_sftp;
 extern const struct cli_verb verb_port_forward, verb_app, verb_notebook, verb_ssh, verb_scp,
     verb_ssh_config;
 
-/* folder/: folder.c, share.c, files.c */
+/* folder/: folder.c, share.c, files.c, cp.c, sync.c, du.c */
 extern const struct cli_verb verb_folder_ls, verb_folder_info, verb_folder_hosts,
     verb_folder_create, verb_folder_rename, verb_folder_set, verb_folder_clone, verb_folder_rm,
     verb_folder_restore;
@@ -47,6 +47,7 @@ extern const struct cli_verb verb_folder_share, verb_folder_shares, verb_folder_
     verb_folder_invitations, verb_folder_accept, verb_folder_reject, verb_folder_leave;
 extern const struct cli_verb verb_folder_files, verb_folder_mkdir, verb_folder_mv,
     verb_folder_rm_file;
+extern const struct cli_verb verb_folder_cp, verb_folder_sync, verb_folder_du;
 
 /* submit/submit.c */
 extern const struct cli_verb verb_submit;

@@ -15,7 +15,7 @@ struct folder_share_opts {
 
 static const struct cli_opt share_opts[] = {
     { 'p', "permission", CLI_STR, offsetof(struct folder_share_opts, permission), "PERMISSION",
-      "ro, rw (by default) or wd: they may also put the folder into the trash" },
+      "ro, rw (by default) or wd: may put the folder into the trash, too" },
     CLI_OPT_END,
 };
 
