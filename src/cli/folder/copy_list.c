@@ -153,9 +153,12 @@ static int copy_list_read_dir(struct cli *cli, struct copy_list *list, int root,
         struct copy_item item;
         struct stat st;
 
-        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || copy_is_part(name)
-            || fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || copy_is_part(name))
             continue;
+        if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+            r = errno == ENOENT ? 0 : beneath_fail(err, errno, name);
+            continue; /* it has gone meanwhile, or the list ends */
+        }
         item = copy_item_of(root, &st);
         r = copy_list_take(cli, list, &item, copy_join(path, name), copy_join(to, name),
                            S_ISLNK(st.st_mode), err);
