@@ -103,11 +103,11 @@ static void test_texts(void **state)
         { "{\"kind\": 1, \"kind\": 2}", false, "duplicate" },
         { "", true, "empty" },
         { "kind: [a\n", true, "line" },
-        { "kind: a\nkind: b\n", true, "line 2: a key is there twice" },
+        { "kind: a\nkind: b\n", true, "line 2, column 1: a key is there twice" },
         { "a: &x 1\nb: *x\n", true, "alias" },
         { "? [a]\n: b\n", true, "a key is no text" },
         { "a: \"x\\0y\"\n", true, "zero byte" },
-        { "--- a\n--- b\n", true, "it cannot be" },
+        { "--- a\n--- b\n", true, "second document" },
         { "[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]", true, "nested too deeply" },
     };
 
