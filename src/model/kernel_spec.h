@@ -26,6 +26,7 @@ struct kernel_spec {
     const char *cwd;      /* below the work directory; NULL = the work directory */
     const char *ssh_seed; /* 64 hexadecimal digits: what the session's SSH keys are made from */
     const char *ssh_public_key;  /* its user's own, that lets in, too; NULL = none */
+    const char *dotfiles;        /* JSON of model/dotfile.h; NULL = none */
     struct session_spec session; /* SESSION_SPEC_OF_AGENT, as keys beside the others */
 };
 

@@ -50,7 +50,7 @@ struct session_spec {
 };
 
 #define SESSION_COMMAND_MAX (64 << 10) /* bytes */
-#define SESSION_BOOTSTRAP_MAX (16 << 10)
+#define SESSION_BOOTSTRAP_MAX (64 << 10)
 #define SESSION_VARIABLES_MAX 4096
 
 /* Values of 'input'. */
@@ -83,8 +83,8 @@ struct session_spec *session_spec_copy(const struct session_spec *spec);
 /* Bytes of that block. */
 size_t session_spec_size(const struct session_spec *spec);
 
-/* Of what is long memory keeps no command, bootstrap script and environment: only the agent needs
- * these, and the store has them.
+/* Of what is long memory keeps no command, bootstrap script and environment: only the agent
+ * needs these, and the store has them.
  */
 #define SESSION_SPEC_KEPT_MAX 4096
 bool session_spec_is_long(const struct session_spec *spec);

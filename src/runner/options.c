@@ -87,6 +87,8 @@ static int options_set_option(struct options *o, const char *name, const char *v
         o->cwd = value;
     } else if (strcmp(name, "--home-from") == 0 && value[0] == '/') {
         o->home_from = value;
+    } else if (strcmp(name, "--dotfiles") == 0 && value[0] == '/') {
+        o->dotfiles = value;
     } else if (strcmp(name, "--home") == 0 && value[0] == '/') {
         o->home_to = value;
     } else if (strcmp(name, "--ssh") == 0 && value[0] == '/') {
@@ -117,8 +119,9 @@ int options_parse(int argc, char **argv, struct options *ret, struct aq_error *e
             return aq_fail_field(err, EINVAL, argv[at], "'%s %s' is no option of the runner",
                                  argv[at], at + 1 == argc ? "" : argv[at + 1]);
     }
-    if ((o.home_from == NULL) != (o.home_to == NULL))
-        return aq_fail_field(err, EINVAL, "--home", "--home and --home-from go together");
+    if ((o.home_from == NULL && o.dotfiles == NULL) != (o.home_to == NULL))
+        return aq_fail_field(err, EINVAL, "--home",
+                             "--home and --home-from or --dotfiles go together");
     if (at < argc)
         o.argv = argv + at;
     *ret = o;

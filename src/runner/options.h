@@ -21,6 +21,7 @@ struct options {
     const char *check;     /* program that has to succeed first; NULL = none */
     const char *cwd;       /* NULL = the runner's own */
     const char *home_from; /* directory whose files the user is given; NULL = none */
+    const char *dotfiles;  /* the same, in folders by permission, instead of what he has */
     const char *home_to;   /* his directory */
     const char *ssh;       /* directory of the SSH server; NULL = none */
     bool is_for_files;     /* it moves files and does nothing else */

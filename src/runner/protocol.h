@@ -7,7 +7,8 @@
  *
  *   aliquot-runner [--socket FD] [--report FD] [--uid N] [--gid N]
  *                  [--groups N,N...] [--cwd DIR] [--tty ROWSxCOLS]
- *                  [--oom-score N] [--check FILE] [--home FOLDER --home-from FOLDER]
+ *                  [--oom-score N] [--check FILE]
+ *                  [--home FOLDER [--home-from FOLDER] [--dotfiles FOLDER]]
  *                  [--ssh FOLDER [--ssh-for files] [--ssh-idle SECONDS]]
  *                  [--] [PROGRAM ARGUMENT...]
  *

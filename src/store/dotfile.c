@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "store/transaction.h"
+#include "store/store_internal.h"
 
 static const char *const dotfile_kinds[] = {
     [DOTFILE_KEYPAIR] = "keypair",
@@ -13,6 +13,22 @@ static const char *const dotfile_kinds[] = {
     [DOTFILE_DOMAIN] = "domain",
     [DOTFILE_BOOTSTRAP] = "bootstrap",
 };
+
+bool store_has_dotfiles(struct store *store)
+{
+    return store->has_dotfiles;
+}
+
+int dotfile_look(struct store_tx *tx, struct aq_error *err)
+{
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    int r = sql_prepare(tx->db, "SELECT 1 FROM dotfiles LIMIT 1", &q, err);
+
+    if (r < 0 || (r = sql_step(q, err)) < 0)
+        return r;
+    *tx->has_dotfiles = r > 0;
+    return 0;
+}
 
 static int dotfile_prepare(struct store_tx *tx, const char *text, const struct dotfile_owner *owner,
                            struct sql_stmt **ret, struct aq_error *err)
@@ -94,6 +110,7 @@ int dotfile_create(struct store_tx *tx, const struct dotfile_owner *owner,
     sql_put_text(q, file->path);
     sql_put_text(q, file->permission);
     sql_put_text(q, file->data);
+    *tx->has_dotfiles = true;
     r = sql_change(q, err);
     return r == 0 ? aq_fail_kind(err, EEXIST, "generic-bad-request",
                                  "there is a dotfile '%.200s' already", file->path)

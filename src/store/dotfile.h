@@ -8,6 +8,7 @@
 #define AQ_STORE_DOTFILE_H
 
 #include "base/arena.h"
+#include "model/dotfile.h"
 #include "store/store.h"
 
 enum dotfile_kind { DOTFILE_KEYPAIR, DOTFILE_PROJECT, DOTFILE_DOMAIN, DOTFILE_BOOTSTRAP };
@@ -15,14 +16,13 @@ enum dotfile_kind { DOTFILE_KEYPAIR, DOTFILE_PROJECT, DOTFILE_DOMAIN, DOTFILE_BO
 #define DOTFILES_MAX 100         /* of an owner */
 #define DOTFILES_BYTES_MAX 65536 /* of them together */
 
-struct dotfile {
-    const char *path, *permission, *data;
-};
-
 struct dotfile_owner {
     enum dotfile_kind kind;
     const char *name; /* access key, id or name */
 };
+
+/* Whether there may be any, of anybody: without one no session looks for its own. */
+bool store_has_dotfiles(struct store *store);
 
 /* By path; 'ret' in the arena, which may be read in any case. How many. */
 int dotfile_list(struct store_tx *tx, const struct dotfile_owner *owner, struct arena *arena,

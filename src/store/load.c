@@ -313,8 +313,9 @@ int store_load_tx(struct store_tx *tx, store_visit_fn visit, void *data, struct 
 static int load_all(struct store_tx *tx, void *data, struct aq_error *err)
 {
     struct loader *l = data;
+    int r = dotfile_look(tx, err);
 
-    return store_load_tx(tx, l->visit, l->data, err);
+    return r < 0 ? r : store_load_tx(tx, l->visit, l->data, err);
 }
 
 int store_load(struct store *store, store_visit_fn visit, void *data, struct aq_error *err)

@@ -24,6 +24,7 @@ struct store {
     struct store_tx tx; /* of the writer */
     struct lease lease; /* of a server */
     int64_t next_seq, next_event;
+    _Atomic bool has_dotfiles; /* there may be one */
 
     pthread_mutex_t writing; /* held while the writer's connection is in use */
     pthread_mutex_t lock;    /* of all below */

@@ -233,6 +233,7 @@ int store_open_database(struct store *st, const struct store_conf *conf, struct 
     st->tx.seal = st->seal;
     st->tx.next_seq = &st->next_seq;
     st->tx.next_event = &st->next_event;
+    st->tx.has_dotfiles = &st->has_dotfiles;
     AQ_FAULT("store.open.locked");
     r = migrate(st->tx.db, store_migrations, store_migration_count, err);
     if (r == 0)

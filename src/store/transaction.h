@@ -14,9 +14,10 @@ struct lease;
 struct store_tx {
     struct sql *db;
     const struct seal *seal;
-    struct lease *lease; /* NULL = the database is a file, or only read */
-    int64_t *next_seq;   /* of sessions; NULL on a read-only connection */
-    int64_t *next_event; /* number of the next row of session_events; likewise */
+    struct lease *lease;        /* NULL = the database is a file, or only read */
+    int64_t *next_seq;          /* of sessions; NULL on a read-only connection */
+    int64_t *next_event;        /* number of the next row of session_events; likewise */
+    _Atomic bool *has_dotfiles; /* set once there is one; likewise */
 };
 
 /* ---- writing: one function per event kind, within the caller's savepoint ---- */
@@ -67,6 +68,9 @@ int policy_save(struct store_tx *tx, const struct event *e, struct aq_error *err
 int resource_group_save(struct store_tx *tx, const struct event *e, struct aq_error *err);
 /* -EBUSY with what is in the way; -ENOENT if it is not there, or was put back into use. */
 int account_purge(struct store_tx *tx, const struct event_purge *purge, struct aq_error *err);
+
+/* Find out whether there are dotfiles. On the writer's connection. */
+int dotfile_look(struct store_tx *tx, struct aq_error *err);
 
 /* -EALREADY (request-repeated) if the keypair made a request under this key before. */
 int request_answer_add(struct store_tx *tx, const struct event *e, struct aq_error *err);

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/kernel/dotfiles.h"
 #include "agent/kernel/kernel_environ.h"
 #include "agent/kernel/kernel_folders.h"
 #include "agent/kernel/services.h"
@@ -286,6 +287,7 @@ int container_specify(const struct local_kernel *k, const struct image *image, c
         .cpu_micro = slots_get(&k->slots, slot_name_intern("cpu", 3)),
         .check = k->slice ? GPU_PROBE_INSIDE : NULL,
         .home_from = services_have_ssh(k) ? CONTAINER_CONFIG "/home" : NULL,
+        .dotfiles = spec->dotfiles ? CONTAINER_CONFIG "/" DOTFILES_FOLDER : NULL,
         .ssh = services_have_ssh(k) ? SSH_INSIDE : NULL,
         .is_for_files = image_is_for_files(image),
         .ssh_idle_sec = kernel_is_of_type(k, SESSION_SYSTEM)

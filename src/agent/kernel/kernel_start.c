@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent/kernel/container_spec.h"
+#include "agent/kernel/dotfiles.h"
 #include "agent/kernel/kernel_command.h"
 #include "agent/kernel/kernel_environ.h"
 #include "agent/kernel/kernel_internal.h"
@@ -122,6 +123,8 @@ static int start_container(struct local_kernel *k, struct places *places, struct
              : aq_fail_oom(err);
     if (r == 0 && container.ssh)
         r = kernel_start_write_ssh(k, places->config, err);
+    if (r == 0 && container.dotfiles)
+        r = dotfiles_store(places->config, kernel_get_spec(k)->dotfiles, err);
     return r < 0 ? r
                  : runtime_start(k->agent->containers, &spec, &kernel_run_events, k, &k->run, err);
 }

@@ -34,6 +34,7 @@ struct container_spec {
     gid_t gid;
     const char *check;     /* program inside that has to succeed first; NULL = none */
     const char *home_from; /* directory inside whose files the user is given; NULL = none */
+    const char *dotfiles;  /* the same, in folders by permission, instead of what he has */
     const char *ssh;       /* directory inside of an SSH server to start; NULL = none */
     bool is_for_files;     /* which moves files and does nothing else */
     int64_t ssh_idle_sec;  /* without a connection, after which the container ends; 0 = never */

@@ -162,7 +162,8 @@ static const char *const *oci_runner_argv(struct oci_draft *d)
     argv[n++] = d->spec->cwd;
     n += oci_put_option(argv + n, "--check", c->check);
     n += oci_put_option(argv + n, "--home-from", c->home_from);
-    n += oci_put_option(argv + n, "--home", c->home_from ? "/home/work" : NULL);
+    n += oci_put_option(argv + n, "--dotfiles", c->dotfiles);
+    n += oci_put_option(argv + n, "--home", c->home_from || c->dotfiles ? "/home/work" : NULL);
     n += oci_put_option(argv + n, "--ssh", c->ssh);
     n += oci_put_option(argv + n, "--ssh-for", c->is_for_files ? "files" : NULL);
     n += oci_put_option(argv + n, "--ssh-idle",

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dotfiles of keypairs, projects and domains, and the bootstrap script of a keypair.
- *
- * They are kept for sessions to come: none gets them yet.
+/* Dotfiles of keypairs, projects and domains, and the bootstrap script of a keypair, for sessions
+ * that start.
  */
 #include <errno.h>
 #include <string.h>

@@ -8,8 +8,6 @@
 
 #include "base/error.h"
 
-#define DOTFILE_PATH_MAX 255 /* bytes */
-
 /* -EINVAL, field "path", if it is not below the home directory, or reserved. */
 int dotfile_check_path(const char *path, struct aq_error *err);
 

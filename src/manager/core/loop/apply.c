@@ -103,7 +103,7 @@ static void apply_session_status(struct core *core, struct event *e)
         queue_remove(core, l);
     apply_change_status(&l->s, c, e->at_usec);
     l->since_usec = clock_monotonic_usec();
-    free(AQ_TAKE(l->start.spec));
+    session_entry_forget_start(l);
     durable_cancel_wake(core, &l->durable);
     if (c->to == SESSION_PENDING) {
         l->queue.explained = SCHED_BEHIND;

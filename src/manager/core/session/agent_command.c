@@ -18,6 +18,7 @@
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
+#include "store/dotfile.h"
 #include "store/query.h"
 
 #define REREAD_USEC USEC_PER_SEC /* after a read that failed */
@@ -51,16 +52,22 @@ static int agent_command_fill_cluster(struct core *core, const struct session *s
                                       struct kernel_spec *ret)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf hosts = STRBUF_INIT;
-    char name[KERNEL_HOSTNAME_MAX], replicas[64];
-    size_t subs = s->kernel_count - 1;
+    AQ_CLEANUP(strbuf_donep) struct strbuf replicas = STRBUF_INIT;
+    char name[KERNEL_HOSTNAME_MAX];
 
-    for (size_t i = 0; i < s->kernel_count; i++)
-        strbuf_addf(&hosts, "%s%s", i ? "," : "", kernel_hostname(&s->kernels[i], name));
-    (void)snprintf(replicas, sizeof(replicas), subs ? "main:1,sub:%zu" : "main:1", subs);
+    for (size_t i = 0; i < s->kernel_count; i++) {
+        const struct kernel *k = &s->kernels[i];
+
+        strbuf_addf(&hosts, "%s%s", i ? "," : "", kernel_hostname(k, name));
+        if (i + 1 == s->kernel_count || strcmp(k->role, k[1].role) != 0) /* the last of its role */
+            strbuf_addf(&replicas, "%s%s:%u", replicas.len ? "," : "", k->role, (unsigned)k->index);
+    }
     ret->cluster_size = (int64_t)s->kernel_count;
+    if (!strbuf_ok(&hosts) || !strbuf_ok(&replicas))
+        return -1;
     ret->hosts = arena_strdup(&core->scratch, hosts.data);
-    ret->replicas = arena_strdup(&core->scratch, replicas);
-    return strbuf_ok(&hosts) && ret->hosts && ret->replicas ? 0 : -1;
+    ret->replicas = arena_strdup(&core->scratch, replicas.data);
+    return ret->hosts && ret->replicas ? 0 : -1;
 }
 
 int core_derive_ssh_seed(const struct core *core, const struct session *session, char ret[65],
@@ -91,18 +98,19 @@ static bool agent_command_make_ssh_seed(struct core *core, const struct session 
     return *ret;
 }
 
-/* As the session says; what it does not, as its resource group says. Of several kernels the first
- * one has the input.
+/* As the session says; what it does not, as its resource group, its keypair and the kernel's role
+ * say. Of several kernels the first one has the input.
  */
-static struct session_spec agent_command_session_spec(const struct session_entry *l,
-                                                      const struct session_spec *whole,
-                                                      const struct kernel *k)
+static int agent_command_fill_session(struct core *core, const struct session_entry *l,
+                                      const struct session_spec *whole, const struct kernel *k,
+                                      struct session_spec *ret)
 {
-    struct session_spec spec = *whole;
-
-    spec.splitting = session_entry_splitting(l);
-    spec.input = k->rank == 0 ? spec.input : NULL;
-    return spec;
+    *ret = *whole;
+    ret->splitting = session_entry_splitting(l);
+    ret->input = k->rank == 0 ? ret->input : NULL;
+    if (!ret->bootstrap && l->s.type == SESSION_INTERACTIVE)
+        ret->bootstrap = l->start.bootstrap;
+    return 0;
 }
 
 static int agent_command_fill_spec(struct core *core, const struct session_entry *l,
@@ -131,37 +139,45 @@ static int agent_command_fill_spec(struct core *core, const struct session_entry
         .slots = arena_strdup(&core->scratch, slots.data),
         .devices = k->alloc,
         .ssh_public_key = key ? key->ssh_public_key : NULL,
-        .session = agent_command_session_spec(l, spec, k),
+        .dotfiles = l->start.dotfiles,
     };
-    if (!strbuf_ok(&slots) || !ret->slots || !ret->user_id || !ret->group_id || !ret->hostname
+    if (agent_command_fill_session(core, l, spec, k, &ret->session) < 0 || !strbuf_ok(&slots)
+        || !ret->slots || !ret->user_id || !ret->group_id || !ret->hostname
         || !agent_command_make_ssh_seed(core, &l->s, &ret->ssh_seed))
         return -1;
     return agent_command_fill_cluster(core, &l->s, ret);
 }
 
-/* The whole spec of a session of which memory has a part, on its way from the store; and whether
- * the folders that it mounts are still there.
+/* What memory has not of a session that starts, on its way from the store; and whether the folders
+ * that it mounts are still there.
  */
 struct agent_command_reading {
     struct core *core;
     struct uuid id;
     uint32_t version; /* of the session that asks */
+    bool wants_spec;  /* memory has a part of it, or it mounts folders */
     struct mounts_owner *owner;
+    char project[UUID_TEXT_MAX], access_key[ACCESS_KEY_MAX];
+    char *domain;
     struct session_spec *spec;
+    char *dotfiles, *bootstrap;
 };
 
-static void agent_command_free_reading(struct agent_command_reading *reading)
+static void agent_command_reading_free(struct agent_command_reading *reading)
 {
     if (!reading)
         return;
     free(reading->owner);
+    free(reading->domain);
     free(reading->spec);
+    free(reading->dotfiles);
+    free(reading->bootstrap);
     free(reading);
 }
 
-static int agent_command_read_spec(struct store_tx *tx, void *data, struct aq_error *err)
+static int agent_command_read_spec(struct store_tx *tx, struct agent_command_reading *reading,
+                                   struct aq_error *err)
 {
-    struct agent_command_reading *reading = data;
     AQ_CLEANUP(store_page_freep) struct store_page *page = NULL;
     struct store_query query = { .ids = &reading->id, .id_count = 1, .limit = 1 };
     int r = store_list_sessions(tx, &query, &page, err);
@@ -193,8 +209,61 @@ static void agent_command_refuse_start(struct session_entry *l, const struct aq_
     l->kernels[rank].fact = FACT_ERROR;
 }
 
+/* Of domain, project and keypair: what comes later counts. */
+static int agent_command_read_dotfiles(struct store_tx *tx, struct agent_command_reading *reading,
+                                       struct aq_error *err)
+{
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    const struct dotfile_owner owners[] = { { DOTFILE_DOMAIN, reading->domain },
+                                            { DOTFILE_PROJECT, reading->project },
+                                            { DOTFILE_KEYPAIR, reading->access_key } };
+    struct dotfile *all = arena_array(&arena, AQ_COUNT(owners) * DOTFILES_MAX, sizeof(*all));
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&text);
+    size_t count = 0;
+
+    if (!all)
+        return aq_fail_oom(err);
+    for (size_t i = 0; i < AQ_COUNT(owners); i++) {
+        struct dotfile *files;
+        int n = dotfile_list(tx, &owners[i], &arena, &files, err);
+
+        if (n < 0)
+            return n;
+        memcpy(all + count, files, (size_t)n * sizeof(*files));
+        count += (size_t)n;
+    }
+    dotfiles_write(all, count, &w);
+    if (count && !(reading->dotfiles = strbuf_steal(&text)))
+        return aq_fail_oom(err);
+    return 0;
+}
+
+static int agent_command_read_bootstrap(struct store_tx *tx, struct agent_command_reading *reading,
+                                        struct aq_error *err)
+{
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    const struct dotfile_owner owner = { DOTFILE_BOOTSTRAP, reading->access_key };
+    struct dotfile *files;
+    int n = dotfile_list(tx, &owner, &arena, &files, err);
+
+    if (n > 0 && !(reading->bootstrap = strdup(files[0].data)))
+        return aq_fail_oom(err);
+    return AQ_MIN(n, 0);
+}
+
+static int agent_command_read(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    struct agent_command_reading *reading = data;
+    int r = reading->wants_spec ? agent_command_read_spec(tx, reading, err) : 0;
+
+    if (r == 0)
+        r = agent_command_read_dotfiles(tx, reading, err);
+    return r < 0 ? r : agent_command_read_bootstrap(tx, reading, err);
+}
+
 /* lifecycle.c asks for the kernels again. */
-static void agent_command_on_spec(void *data, int r, const struct aq_error *err)
+static void agent_command_on_read(void *data, int r, const struct aq_error *err)
 {
     struct agent_command_reading *reading = data;
     struct session_entry *l = session_entry_find(reading->core, &reading->id);
@@ -211,40 +280,53 @@ static void agent_command_on_spec(void *data, int r, const struct aq_error *err)
                             err->text);
             durable_wake_at(reading->core, &l->durable, clock_monotonic_usec() + REREAD_USEC);
         } else {
-            if (l->s.version == reading->version)
+            if (l->s.version == reading->version) {
+                session_entry_forget_start(l);
                 l->start.spec = AQ_TAKE(reading->spec);
+                l->start.dotfiles = AQ_TAKE(reading->dotfiles);
+                l->start.bootstrap = AQ_TAKE(reading->bootstrap);
+                l->start.is_read = true;
+            }
             durable_touch(reading->core, &l->durable);
         }
     }
-    agent_command_free_reading(reading);
+    agent_command_reading_free(reading);
 }
 
 static void agent_command_start_reading(struct core *core, struct session_entry *l)
 {
     struct agent_command_reading *reading = calloc(1, sizeof(*reading));
 
-    if (reading && (reading->owner = mounts_owner_new(core, &l->s))) {
+    if (reading && (reading->owner = mounts_owner_new(core, &l->s))
+        && (reading->domain = strdup(l->s.domain))) {
         reading->core = core;
         reading->id = l->s.id;
         reading->version = l->s.version;
-        l->start.is_reading = store_read(core->store, agent_command_read_spec,
-                                         agent_command_on_spec, reading)
+        reading->wants_spec = l->s.is_spec_short || l->s.spec->mounts.count;
+        uuid_format(&l->s.project_id, reading->project);
+        memcpy(reading->access_key, l->s.access_key, sizeof(reading->access_key));
+        l->start.is_reading = store_read(core->store, agent_command_read, agent_command_on_read,
+                                         reading)
                               == 0;
     }
     if (!l->start.is_reading) {
-        agent_command_free_reading(reading);
+        agent_command_reading_free(reading);
         durable_wake_at(core, &l->durable, clock_monotonic_usec() + REREAD_USEC);
     }
 }
 
-/* All of it; NULL if it is not in memory, or its folders were not looked at, but will be. */
+/* All of it; NULL if it is not in memory, its folders were not looked at, or its owners' dotfiles
+ * not read, but will be.
+ */
 static const struct session_spec *agent_command_get_spec(struct core *core, struct session_entry *l)
 {
-    if (!l->s.is_spec_short && !l->s.spec->mounts.count)
-        return l->s.spec;
-    if (!l->start.spec && !l->start.is_reading)
-        agent_command_start_reading(core, l);
-    return l->start.spec;
+    if (!l->start.is_read
+        && (l->s.is_spec_short || l->s.spec->mounts.count || store_has_dotfiles(core->store))) {
+        if (!l->start.is_reading)
+            agent_command_start_reading(core, l);
+        return NULL;
+    }
+    return l->start.spec ? l->start.spec : l->s.spec;
 }
 
 void agent_command_create(struct core *core, struct session_entry *l, size_t rank)

@@ -258,13 +258,21 @@ static void entry_free_measured(struct measured *m)
     free(m);
 }
 
+void session_entry_forget_start(struct session_entry *l)
+{
+    free(AQ_TAKE(l->start.spec));
+    free(AQ_TAKE(l->start.dotfiles));
+    free(AQ_TAKE(l->start.bootstrap));
+    l->start.is_read = false;
+}
+
 void session_entry_free(struct session_entry *l)
 {
     for (size_t i = 0; i < l->s.kernel_count; i++) {
         session_entry_forget_facts(&l->kernels[i]);
         entry_free_measured(l->kernels[i].measured);
     }
-    free(l->start.spec);
+    session_entry_forget_start(l);
     free(l->retry.failed_agent);
     for (size_t k = 0; l->reservation.agents && k < l->s.kernel_count; k++)
         free(l->reservation.agents[k]);

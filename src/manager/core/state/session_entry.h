@@ -78,9 +78,10 @@ struct session_entry {
         char *failed_agent;   /* where its last start failed; NULL = none did */
     } retry;                  /* session/retry.c */
     struct {
-        bool is_reading;           /* the whole spec is under way from the store */
-        struct session_spec *spec; /* all of it, until the status changes; NULL = s.spec is, or it
-                                      is not needed */
+        bool is_reading, is_read;  /* from the store, what follows; until the status changes */
+        struct session_spec *spec; /* all of it; NULL = s.spec is */
+        char *dotfiles;            /* of its owners: kernel_spec.dotfiles; NULL = none */
+        char *bootstrap;           /* of its keypair, where it has none itself; NULL = none */
     } start;                       /* session/agent_command.c */
     struct {
         struct list link; /* PENDING: in waiting or parked of its group, or parked of an account */
@@ -145,6 +146,9 @@ struct session_entry *session_entry_add(struct core *core, struct session *s);
 
 /* Out of every list and index; freed as a durable object that is retired. */
 void session_entry_retire(struct core *core, struct session_entry *l);
+
+/* What was read for its start. */
+void session_entry_forget_start(struct session_entry *l);
 
 /* The memory, and all that it owns; it is in no list any more. NULL is not allowed. */
 void session_entry_free(struct session_entry *l);
