@@ -96,8 +96,8 @@ struct session {
     char access_key[ACCESS_KEY_MAX];
     char *domain, *resource_group;
     struct session_spec *spec; /* what it asks for; NULL where it was not read */
-    bool is_spec_short;        /* in memory only: it lacks command, environ and bootstrap, which
-                                  the store has */
+    bool is_spec_short;        /* in memory only: it lacks command, environ, bootstrap and roles,
+                                  which the store has */
     char *image, *tag;         /* members of spec, to show and filter by; NULL = none */
     bool is_multi_node;        /* so is its cluster_mode */
     char *reason;              /* status_info; NULL = none */

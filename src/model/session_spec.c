@@ -45,6 +45,7 @@ static const struct spec_field spec_fields[] = {
     { "preemptible", SCHEDULING, SPEC_FLAG, AT(is_preemptible), NULL, 0, false },
     { "movable", SCHEDULING, SPEC_FLAG, AT(is_movable), NULL, 0, false },
     { "wait_for_capacity", SCHEDULING, SPEC_FLAG, AT(waits_for_capacity), NULL, 0, false },
+    { "roles", NULL, SPEC_JSON, AT(roles), "roles", SESSION_ROLES_MAX, false },
     { .key = NULL },
 };
 
@@ -282,7 +283,7 @@ struct session_spec *session_spec_copy_short(const struct session_spec *spec)
 {
     struct session_spec rest = *spec;
 
-    rest.command = rest.bootstrap = NULL;
+    rest.command = rest.bootstrap = rest.roles = NULL;
     rest.environ = (struct pair_list){ .count = 0 };
     return session_spec_copy(&rest);
 }

@@ -47,10 +47,12 @@ struct session_spec {
     bool is_preemptible;         /* it may be preempted */
     bool is_movable;             /* it may be stopped to start again on another agent */
     bool waits_for_capacity;     /* it may ask for more than any agent has */
+    const char *roles; /* of kernels that run something else: JSON of cluster_role.h; NULL = none */
 };
 
 #define SESSION_COMMAND_MAX (64 << 10) /* bytes */
 #define SESSION_BOOTSTRAP_MAX (64 << 10)
+#define SESSION_ROLES_MAX (256 << 10)
 #define SESSION_VARIABLES_MAX 4096
 
 /* Values of 'input'. */
@@ -83,7 +85,7 @@ struct session_spec *session_spec_copy(const struct session_spec *spec);
 /* Bytes of that block. */
 size_t session_spec_size(const struct session_spec *spec);
 
-/* Of what is long memory keeps no command, bootstrap script and environment: only the agent
+/* Of what is long memory keeps no command, bootstrap script, environment and roles: only the agent
  * needs these, and the store has them.
  */
 #define SESSION_SPEC_KEPT_MAX 4096

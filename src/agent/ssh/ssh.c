@@ -188,7 +188,8 @@ static int ssh_make_host_key(const unsigned char *seed, const char *hostname, st
 }
 
 struct ssh_texts {
-    struct strbuf host, host_ecdsa, known, cluster, cluster_public, container, authorized;
+    struct strbuf host, host_ecdsa, known, cluster, cluster_public, container, authorized,
+        shell_config;
 };
 
 static void ssh_texts_done(struct ssh_texts *t)
@@ -200,6 +201,7 @@ static void ssh_texts_done(struct ssh_texts *t)
     strbuf_done(&t->cluster_public);
     strbuf_done(&t->container);
     strbuf_done(&t->authorized);
+    strbuf_done(&t->shell_config);
 }
 
 /* The keys of all hosts of the session, as ~/.ssh/known_hosts has them. */
@@ -244,6 +246,33 @@ static int ssh_add_ecdsa(const struct ssh_files *files, const unsigned char *see
     return r;
 }
 
+/* By which its kernels reach each other: "main1,sub1,sub2" are main* and sub*. */
+static void ssh_make_shell_config(const char *hosts, struct strbuf *out)
+{
+    const char *last = "";
+    size_t last_len = 0;
+
+    strbuf_adds(out, "Host");
+    for (const char *at = hosts; *at; at += *at == ',') {
+        size_t len = strcspn(at, ","), role = len;
+
+        while (role > 0 && at[role - 1] >= '0' && at[role - 1] <= '9')
+            role--;
+        if (role != last_len || memcmp(last, at, role) != 0) {
+            strbuf_addc(out, ' ');
+            strbuf_add(out, at, role);
+            strbuf_addc(out, '*');
+        }
+        last = at;
+        last_len = role;
+        at += len;
+    }
+    strbuf_adds(out, "\n"
+                     "  Port 2200\n"
+                     "  IdentityFile /home/config/ssh/id_cluster\n"
+                     "  UserKnownHostsFile /home/config/ssh/known_hosts ~/.ssh/known_hosts\n");
+}
+
 static int ssh_make_texts(const struct ssh_files *files, struct ssh_texts *t, struct aq_error *err)
 {
     const char *options = files->for_files ? KEY_OF_FILES : "";
@@ -275,9 +304,10 @@ static int ssh_make_texts(const struct ssh_files *files, struct ssh_texts *t, st
         ssh_add_authorized(&t->authorized, &cluster, "work@cluster");
     if (files->own)
         strbuf_addf(&t->authorized, "%s%s own\n", options, files->own);
+    ssh_make_shell_config(files->hosts ? files->hosts : files->hostname, &t->shell_config);
     return strbuf_ok(&t->host) && strbuf_ok(&t->host_ecdsa) && strbuf_ok(&t->known)
                    && strbuf_ok(&t->cluster) && strbuf_ok(&t->container)
-                   && strbuf_ok(&t->authorized)
+                   && strbuf_ok(&t->authorized) && strbuf_ok(&t->shell_config)
                ? 0
                : aq_fail_oom(err);
 }
@@ -296,11 +326,6 @@ static int ssh_make_directories(int config, struct aq_error *err)
 static int ssh_write_texts(int config, const struct ssh_texts *t, bool for_files,
                            struct aq_error *err)
 {
-    static const char shell_config[] =
-        "Host main* sub*\n"
-        "  Port 2200\n"
-        "  IdentityFile /home/config/ssh/id_cluster\n"
-        "  UserKnownHostsFile /home/config/ssh/known_hosts ~/.ssh/known_hosts\n";
     static const char shells[] = "/bin/sh\n/bin/bash\n/usr/bin/bash\n";
     const struct {
         const char *path, *data;
@@ -314,7 +339,7 @@ static int ssh_write_texts(int config, const struct ssh_texts *t, bool for_files
         { SSH_SHELLS, shells, sizeof(shells) - 1 },
         { "home/.ssh/authorized_keys", t->authorized.data, t->authorized.len },
         { "home/id_container", t->container.data, t->container.len },
-        { "home/.ssh/config", shell_config, sizeof(shell_config) - 1 },
+        { "home/.ssh/config", t->shell_config.data, t->shell_config.len },
     };
     size_t count = AQ_COUNT(all) - (for_files ? 2 : 0);
     int r = ssh_make_directories(config, err);

@@ -82,6 +82,10 @@ const struct field session_fields[] = {
     { "clusterSize|cluster_size", FIELD_INT, 0, AT(cluster_size), 1, 1024 },
     { "clusterMode|cluster_mode", FIELD_WORD, 0, AT(request.multi_node),
       .words = "single-node|multi-node", .doc = "single-node or multi-node" },
+    { "roles", FIELD_JSON, FIELD_NULLABLE, AT(roles),
+      .doc = "kernels beside main1 that run something else: a list of {\"role\", \"count\", "
+             "\"image\", \"startupCommand\", \"bootstrap_script\", \"environ\", "
+             "\"resources\"}" },
     { "enqueueOnly|enqueue_only", FIELD_BOOL, 0, AT(enqueue_only) },
     { "maxWaitSeconds|max_wait_seconds", FIELD_INT, 0, AT(max_wait_sec), 0, 86400 },
     { "reuseIfExists|reuse", FIELD_BOOL, 0, AT(request.reuse) },
@@ -208,13 +212,12 @@ static void session_params_place_slot(struct aq_error *err)
     (void)snprintf(err->field, sizeof(err->field), "config.resources.%.60s", slot);
 }
 
-static int session_params_read_slots(const struct api *api, struct session_params *params,
-                                     struct aq_error *err)
+static int session_params_read_slots(const struct api *api, const json_t *resources,
+                                     struct slots *ret, struct aq_error *err)
 {
     AQ_CLEANUP(slot_types_unrefp) struct slot_types *types = slot_types_ref(
         core_slot_types(api->core));
-    json_auto_t *wanted = params->resources ? json_copy((json_t *)(uintptr_t)params->resources)
-                                            : json_object();
+    json_auto_t *wanted = resources ? json_copy((json_t *)(uintptr_t)resources) : json_object();
     const json_t *amount;
     const char *name;
     void *next;
@@ -225,11 +228,74 @@ static int session_params_read_slots(const struct api *api, struct session_param
     json_object_foreach_safe(wanted, next, name,
                              amount) if (session_params_is_unknown_zero(types, name, amount))
         json_object_del(wanted, name);
-    r = slots_from_json(wanted, types, &params->request.resources, err);
+    r = slots_from_json(wanted, types, ret, err);
     if (r == -EINVAL && err) {
         session_params_place_slot(err);
         err->kind = "invalid-api-params";
     }
+    return r;
+}
+
+/* ---- kernels beside main1 ---- */
+
+struct session_params_role {
+    struct cluster_role role;
+    const json_t *resources;
+};
+
+#define ROLE_AT(member) offsetof(struct session_params_role, member)
+static const struct field role_fields[] = {
+    { "role", FIELD_STR, FIELD_REQUIRED, ROLE_AT(role.name), 1, 15 },
+    { "count", FIELD_INT, 0, ROLE_AT(role.count), 1, 1000 },
+    { "image", FIELD_STR, FIELD_REQUIRED, ROLE_AT(role.image), 1, 512 },
+    { "startupCommand", FIELD_STR, FIELD_NULLABLE, ROLE_AT(role.command), 1, SESSION_COMMAND_MAX },
+    { "bootstrap_script", FIELD_STR, FIELD_NULLABLE, ROLE_AT(role.bootstrap), 1,
+      SESSION_BOOTSTRAP_MAX },
+    { "environ", FIELD_PAIRS, FIELD_NULLABLE, ROLE_AT(role.environ), 0, SESSION_VARIABLES_MAX },
+    { "resources", FIELD_OBJECT, FIELD_NULLABLE, ROLE_AT(resources) },
+    FIELD_END,
+};
+
+static int session_params_read_role(const struct api *api, struct request *req,
+                                    const json_t *object, struct session_request_role *ret,
+                                    struct aq_error *err)
+{
+    struct session_params_role role = { .role.count = 1 };
+    char field[sizeof(err->field)];
+    int r = decode_object(role_fields, object, request_get_arena(req), &role, err);
+
+    if (r < 0) {
+        memcpy(field, err->field, sizeof(field));
+        (void)snprintf(err->field, sizeof(err->field), "roles.%.60s", field);
+        return r;
+    }
+    role.role.image = image_aliases_resolve(api, role.role.image);
+    ret->role = role.role;
+    return session_params_read_slots(api, role.resources, &ret->resources, err);
+}
+
+static int session_params_read_roles(const struct api *api, struct request *req,
+                                     struct session_params *params, struct aq_error *err)
+{
+    size_t count = json_array_size(params->roles);
+    struct session_request_role *roles = arena_array(request_get_arena(req), count + 1,
+                                                     sizeof(*roles));
+    int64_t kernels = 1;
+    int r = 0;
+
+    if (!roles)
+        return aq_fail_oom(err);
+    if ((params->roles && !json_is_array(params->roles)) || count > CLUSTER_ROLES_MAX)
+        return api_fail_param(err, "roles", "must be a list of at most %d roles",
+                              CLUSTER_ROLES_MAX);
+    params->request.roles = roles;
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        r = session_params_read_role(api, req, json_array_get(params->roles, i), &roles[i], err);
+        params->request.role_count++;
+        kernels += roles[i].role.count;
+    }
+    if (count && params->cluster_size == 1)
+        params->request.cluster_size = (uint32_t)kernels;
     return r;
 }
 
@@ -260,8 +326,13 @@ int session_params_read(const struct api *api, struct request *req, const json_t
         || (r = session_params_read_owner(api, req, &params, err)) < 0
         || (r = session_params_check_callback(api, &params, err)) < 0
         || (r = session_mounts_read(api, req, &params.mounts, &params.request.mounts, err)) < 0
-        || (r = session_params_read_slots(api, &params, err)) < 0)
+        || (r = session_params_read_slots(api, params.resources, &params.request.resources, err))
+               < 0)
         return r;
+    if ((r = session_params_read_roles(api, req, &params, err)) < 0) {
+        session_params_done(&params);
+        return r;
+    }
     params.request.spec.image = image_aliases_resolve(api, params.request.spec.image);
     *ret = params;
     return 0;
@@ -270,4 +341,6 @@ int session_params_read(const struct api *api, struct request *req, const json_t
 void session_params_done(struct session_params *params)
 {
     slots_done(&params->request.resources);
+    for (size_t i = 0; i < params->request.role_count; i++)
+        slots_done((struct slots *)(uintptr_t)&params->request.roles[i].resources);
 }

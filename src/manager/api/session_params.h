@@ -14,7 +14,7 @@ struct session_params {
     const char *owner_access_key;
     int64_t cluster_size, priority;
     struct str_list dependencies;
-    const json_t *resources;
+    const json_t *resources, *roles;
     struct session_mount_params mounts;
     bool enqueue_only;
     int64_t max_wait_sec; /* 0 = as long as it takes */

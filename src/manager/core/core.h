@@ -32,6 +32,7 @@
 #include "manager/core/retention.h"
 #include "manager/core/session_use.h"
 #include "manager/core/statistics.h"
+#include "model/cluster_role.h"
 #include "model/event.h"
 #include "store/store.h"
 
@@ -127,16 +128,24 @@ struct session_mounts {
     void *data;
 };
 
+/* Kernels beside main1 that run something else. */
+struct session_request_role {
+    struct cluster_role role;
+    struct slots resources; /* per kernel */
+};
+
 struct session_request {
     const char *name;
     enum session_type type;
     struct session_spec spec; /* borrowed; without mounts */
     struct session_mounts mounts;
-    const char *access_key;          /* of the owner */
-    const char *domain, *group;      /* names; NULL = "default" */
-    const char *resource_group;      /* NULL = the first one allowed */
-    struct slots resources;          /* per kernel; borrowed; default cpu 1, mem 1 GiB */
-    uint32_t cluster_size;           /* 0 = 1 */
+    const char *access_key;                   /* of the owner */
+    const char *domain, *group;               /* names; NULL = "default" */
+    const char *resource_group;               /* NULL = the first one allowed */
+    struct slots resources;                   /* per kernel; borrowed; default cpu 1, mem 1 GiB */
+    uint32_t cluster_size;                    /* 0 = 1 */
+    const struct session_request_role *roles; /* instead of "sub"; borrowed */
+    size_t role_count;
     bool multi_node;                 /* kernels may go to different agents */
     int priority;                    /* < 0 = 10 */
     int64_t starts_usec;             /* batch only; 0 = none */

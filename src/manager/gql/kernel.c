@@ -10,6 +10,7 @@
 #include "manager/gql/image.h"
 #include "manager/gql/node.h"
 #include "manager/view/session_view.h"
+#include "model/cluster_role.h"
 
 #define FIELD(name) SCHEMA_FIELD_ComputeContainer_##name
 #define NODE(name) SCHEMA_FIELD_KernelNode_##name
@@ -252,12 +253,21 @@ static struct gql_value gql_kernel_get_hostname(struct gql_get *get, const void 
     return gql_text(kernel_hostname(gql_kernel_of(parent), get->scratch));
 }
 
+/* That of its role; NULL = not known. */
+static const char *gql_kernel_image(const struct gql_container *container, struct arena *arena)
+{
+    const struct session *session = container->session ? &container->session->session : NULL;
+    struct session_spec spec = { .image = session ? session->image : NULL };
+
+    if (session && session->spec)
+        spec.roles = session->spec->roles;
+    (void)cluster_role_apply(gql_kernel_of(container)->role, arena, &spec, NULL);
+    return spec.image;
+}
+
 static struct gql_value gql_kernel_get_image(struct gql_get *get, const void *parent)
 {
-    const struct gql_container *container = parent;
-
-    (void)get;
-    return gql_text(container->session ? container->session->session.image : NULL);
+    return gql_text(gql_kernel_image(parent, get->arena));
 }
 
 /* The images are looked up once a request: of each list of kernels there would be as many. */
@@ -273,8 +283,7 @@ static int gql_kernel_images(struct gql_call *call)
         context->images = images;
     }
     for (uint32_t i = 0; i < call->count; i++) {
-        const struct gql_container *container = call->parents[i];
-        const char *name = container->session ? container->session->session.image : NULL;
+        const char *name = gql_kernel_image(call->parents[i], call->arena);
 
         call->results[i] = gql_object(gql_images_find(call, context->images, name));
     }

@@ -154,21 +154,38 @@ static void admission_set_policy(const struct core *core, const struct session *
         a->priority_max = AQ_MIN(p->max_priority, a->priority_max);
 }
 
+/* What the image of a kernel wants; kernels of one role are neighbours. */
+static int admission_find_needs(struct core *core, const struct session *s, size_t k,
+                                const struct image_requirements **inout)
+{
+    struct session_spec spec = { .image = s->image, .roles = s->spec->roles };
+
+    if (k > 0 && strcmp(s->kernels[k].role, s->kernels[k - 1].role) == 0)
+        return 0;
+    if (cluster_role_apply(s->kernels[k].role, &core->scratch, &spec, NULL) < 0)
+        return -ENOMEM;
+    return image_requirements_find(core, spec.image, inout);
+}
+
 static int admission_set_kernels(struct core *core, const struct session *s,
                                  struct sched_session *subject, struct admission *a)
 {
     const struct session_spec *spec = s->spec;
     bool is_designated = spec->agents.count && !spec->agents_preferred;
     int64_t shmem_bytes;
-    const struct image_requirements *needs;
+    bool any = false;
+    const struct image_requirements *needs = NULL;
     const struct slots **requested = arena_array(&core->scratch, s->kernel_count,
                                                  sizeof(*requested));
     struct admit_kernel *kernels = arena_array(&core->scratch, s->kernel_count, sizeof(*kernels));
 
     (void)session_spec_shmem(spec, &shmem_bytes, NULL); /* it was checked */
-    if (!requested || !kernels || image_requirements_find(core, s->image, &needs) < 0)
+    if (!requested || !kernels)
         return -ENOMEM;
     for (size_t k = 0; k < s->kernel_count; k++) {
+        if (admission_find_needs(core, s, k, &needs) < 0)
+            return -ENOMEM;
+        any = any || needs;
         requested[k] = &s->kernels[k].requested;
         kernels[k] = (struct admit_kernel){ .min = needs ? &needs->min : NULL,
                                             .max = needs ? &needs->max : NULL,
@@ -184,7 +201,7 @@ static int admission_set_kernels(struct core *core, const struct session *s,
                                        .designated_count = is_designated ? spec->agents.count : 0,
                                        .designated_strict = true };
     a->session = subject;
-    a->kernels = needs || shmem_bytes ? kernels : NULL;
+    a->kernels = any || shmem_bytes ? kernels : NULL;
     a->waits_for_capacity = spec->waits_for_capacity;
     return 0;
 }

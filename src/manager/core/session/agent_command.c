@@ -110,7 +110,7 @@ static int agent_command_fill_session(struct core *core, const struct session_en
     ret->input = k->rank == 0 ? ret->input : NULL;
     if (!ret->bootstrap && l->s.type == SESSION_INTERACTIVE)
         ret->bootstrap = l->start.bootstrap;
-    return 0;
+    return cluster_role_apply(k->role, &core->scratch, ret, NULL);
 }
 
 static int agent_command_fill_spec(struct core *core, const struct session_entry *l,

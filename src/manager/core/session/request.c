@@ -185,16 +185,17 @@ static int core_request_check_slot(const struct core *core, const struct slot *s
     return 0;
 }
 
-/* What the request does not say is as the image needs it. */
-static int request_build_resources(const struct core *core, const struct session_request *req,
-                                   struct slots *ret, struct aq_error *err)
+/* What is not wanted by name is as the image needs it. */
+static int request_build_resources(const struct core *core, const char *image,
+                                   const struct slots *wanted, struct slots *ret,
+                                   struct aq_error *err)
 {
     const struct image_requirements *needs;
 
-    if (image_requirements_find(core, req->spec.image, &needs) < 0)
+    if (image_requirements_find(core, image, &needs) < 0)
         return aq_fail_oom(err);
-    for (size_t i = 0; i < req->resources.count; i++) {
-        const struct slot *slot = &req->resources.items[i];
+    for (size_t i = 0; i < wanted->count; i++) {
+        const struct slot *slot = &wanted->items[i];
         int r = core_request_check_slot(core, slot, err);
 
         if (r == 0 && slot->amount > 0)
@@ -228,27 +229,119 @@ static int request_copy_exactly(struct slots *ret, const struct slots *s)
     return 0;
 }
 
-static int request_build_kernels(const struct session_request *req, struct slots *resources,
-                                 struct session *s, struct aq_error *err)
+/* More kernels of one role, for which there is room. */
+static int request_add_kernels(const struct core *core, const char *role, size_t count,
+                               const char *image, const struct slots *wanted, struct session *s,
+                               struct aq_error *err)
 {
-    size_t count = req->cluster_size ? req->cluster_size : 1;
+    struct slots resources = { 0 };
+    int r = request_build_resources(core, image, wanted, &resources, err);
 
-    s->kernels = calloc(count, sizeof(*s->kernels));
-    if (!s->kernels)
-        return aq_fail_oom(err);
-    for (size_t i = 0; i < count; i++) {
-        struct kernel *k = &s->kernels[s->kernel_count++];
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        struct kernel *k = &s->kernels[s->kernel_count];
 
         k->id = uuid_ordered();
         k->version = 1;
         k->attempt = 1;
-        k->rank = (uint32_t)i;
-        k->index = i == 0 ? 1 : (uint32_t)i;
+        k->rank = (uint32_t)s->kernel_count++;
+        k->index = (uint32_t)i + 1;
         k->status_changed_usec = s->created_usec;
-        (void)snprintf(k->role, sizeof(k->role), "%s", i == 0 ? "main" : "sub");
-        if (request_copy_exactly(&k->requested, resources) < 0)
-            return aq_fail_oom(err);
+        (void)snprintf(k->role, sizeof(k->role), "%s", role);
+        if (request_copy_exactly(&k->requested, &resources) < 0)
+            r = aq_fail_oom(err);
     }
+    slots_done(&resources);
+    return r;
+}
+
+static int request_build_kernels(const struct core *core, const struct session_request *req,
+                                 struct session *s, struct aq_error *err)
+{
+    size_t count = AQ_MAX(req->cluster_size, 1u);
+    int r;
+
+    s->kernels = calloc(count, sizeof(*s->kernels));
+    if (!s->kernels)
+        return aq_fail_oom(err);
+    r = request_add_kernels(core, "main", 1, req->spec.image, &req->resources, s, err);
+    for (size_t i = 0; r == 0 && i < req->role_count; i++) {
+        const struct session_request_role *role = &req->roles[i];
+
+        r = request_add_kernels(core, role->role.name, (size_t)role->role.count, role->role.image,
+                                &role->resources, s, err);
+    }
+    if (r == 0 && s->kernel_count < count)
+        r = request_add_kernels(core, "sub", count - s->kernel_count, req->spec.image,
+                                &req->resources, s, err);
+    return r;
+}
+
+/* ---- roles ---- */
+
+/* As many kernels as the roles have, which come once each. */
+static int request_check_roles(const struct session_request *req, struct aq_error *err)
+{
+    int64_t kernels = 1;
+    int r = 0;
+
+    if (req->role_count > CLUSTER_ROLES_MAX)
+        return aq_fail_field(err, EINVAL, "roles", "a session may have at most %d roles",
+                             CLUSTER_ROLES_MAX);
+    for (size_t i = 0; r == 0 && i < req->role_count; i++) {
+        const struct cluster_role *role = &req->roles[i].role;
+
+        r = cluster_role_check(role, err);
+        if (r == 0 && role->image && strcmp(role->image, IMAGE_OF_FILES) == 0)
+            r = aq_fail_field(err, EINVAL, "roles.image",
+                              "'" IMAGE_OF_FILES "' is for sessions of the type system alone");
+        for (size_t k = 0; r == 0 && k < i; k++)
+            if (strcmp(req->roles[k].role.name, role->name) == 0)
+                r = aq_fail_field(err, EINVAL, "roles.role", "the role '%s' is there twice",
+                                  role->name);
+        kernels += role->count;
+    }
+    if (r == 0 && req->role_count && kernels != req->cluster_size)
+        return aq_fail_field(err, EINVAL, "clusterSize",
+                             "the roles have %lld kernels with main1; leave clusterSize out",
+                             (long long)kernels);
+    return r;
+}
+
+/* The roles as the session keeps them; *ret is freed by the caller, NULL = none. */
+static int request_write_roles(const struct session_request *req, char **ret, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&text);
+    AQ_CLEANUP(aq_freep) struct cluster_role *roles = NULL;
+
+    *ret = NULL;
+    if (!req->role_count)
+        return 0;
+    if (!(roles = calloc(req->role_count, sizeof(*roles))))
+        return aq_fail_oom(err);
+    for (size_t i = 0; i < req->role_count; i++)
+        roles[i] = req->roles[i].role;
+    cluster_roles_write(roles, req->role_count, &w);
+    *ret = strbuf_steal(&text);
+    return *ret ? 0 : aq_fail_oom(err);
+}
+
+/* All that the session keeps of what it asks for. */
+static int request_build_spec(const struct session_request *req, struct session *ret,
+                              struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *roles = NULL;
+    struct session_spec spec = req->spec;
+    int r = request_write_roles(req, &roles, err);
+
+    if (r < 0)
+        return r;
+    spec.roles = roles;
+    if ((r = session_spec_check(&spec, err)) < 0)
+        return r;
+    if (!(ret->spec = session_spec_copy(&spec)) || !(ret->image = strdup(spec.image))
+        || (spec.tag && !(ret->tag = strdup(spec.tag))))
+        return aq_fail_oom(err);
     return 0;
 }
 
@@ -257,12 +350,11 @@ static int request_build_kernels(const struct session_request *req, struct slots
 int request_build(const struct core *core, const struct session_request *req, struct session *ret,
                   struct aq_error *err)
 {
-    struct slots resources = { 0 };
     int r;
 
     if ((r = session_name_check_new(req->name ? req->name : "", err)) < 0
-        || (r = session_spec_check(&req->spec, err)) < 0 || (r = request_check_batch(req, err)) < 0
-        || (r = request_check_system(core, req, err)) < 0
+        || (r = request_check_roles(req, err)) < 0 || (r = request_build_spec(req, ret, err)) < 0
+        || (r = request_check_batch(req, err)) < 0 || (r = request_check_system(core, req, err)) < 0
         || (r = core_request_find_owner(core, req, ret, err)) < 0
         || (r = request_check_limits(core, req, ret->access_key, err)) < 0)
         return r;
@@ -275,12 +367,5 @@ int request_build(const struct core *core, const struct session_request *req, st
     ret->created_usec = ret->status_changed_usec = clock_realtime_usec();
     ret->starts_usec = req->starts_usec;
     ret->is_multi_node = req->multi_node;
-    if (!(ret->spec = session_spec_copy(&req->spec)) || !(ret->image = strdup(req->spec.image))
-        || (req->spec.tag && !(ret->tag = strdup(req->spec.tag))))
-        return aq_fail_oom(err);
-    r = request_build_resources(core, req, &resources, err);
-    if (r == 0)
-        r = request_build_kernels(req, &resources, ret, err);
-    slots_done(&resources);
-    return r;
+    return request_build_kernels(core, req, ret, err);
 }
