@@ -48,6 +48,7 @@ static const struct purge_rule purge_rules[] = {
                        "DELETE FROM logins WHERE user_id = ?1",
                        "DELETE FROM folder_shares WHERE user_id = ?1",
                        "DELETE FROM folder_invitations WHERE user_id = ?1 OR inviter_id = ?1",
+                       "DELETE FROM session_templates WHERE user_id = ?1",
                        "DELETE FROM error_logs WHERE user_id = ?1",
                        "UPDATE users SET purged_email = email, email = id, username = id, full_name = NULL,"
                        " password_hash = NULL WHERE id = ?1",
@@ -66,6 +67,7 @@ static const struct purge_rule purge_rules[] = {
                         { "DELETE FROM memberships WHERE project_id = ?1",
                           "DELETE FROM resource_group_access WHERE kind = 'project' AND whom = ?1",
                           "DELETE FROM dotfiles WHERE kind = 'project' AND owner = ?1",
+                          "UPDATE session_templates SET project_id = NULL WHERE project_id = ?1",
                           "UPDATE projects SET purged_name = name, name = id, description = NULL WHERE id = ?1" },
                         "SELECT 0, (SELECT COUNT(*) FROM memberships WHERE project_id = ?1), 0,"
                         " (SELECT COUNT(*) FROM resource_group_access WHERE kind = 'project' AND whom = ?1), " PURGE_ENDED_SESSIONS(
@@ -79,6 +81,7 @@ static const struct purge_rule purge_rules[] = {
                        { "DELETE FROM memberships WHERE project_id IN " PURGE_DOMAIN_PROJECTS,
                          "DELETE FROM dotfiles WHERE (kind = 'domain' AND owner = ?1)"
                          " OR (kind = 'project' AND owner IN " PURGE_DOMAIN_PROJECTS ")",
+                         "UPDATE session_templates SET project_id = NULL WHERE project_id IN " PURGE_DOMAIN_PROJECTS,
                          "DELETE FROM resource_group_access WHERE kind = 'project' AND whom IN " PURGE_DOMAIN_PROJECTS,
                          "UPDATE projects SET purged_name = name, name = id, is_active = 0, description = NULL"
                          " WHERE domain = ?1 AND purged_name IS NULL",

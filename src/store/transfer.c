@@ -52,6 +52,7 @@ static const struct transfer_table {
     { "folder_shares", "folder_id, user_id" },
     { "folder_invitations", "id" },
     { "logins", "hash" },
+    { "session_templates", "id" },
 };
 
 const char *transfer_table_name(size_t i)

@@ -5,6 +5,7 @@
 #include "store/dotfile.h"
 #include "store/query.h"
 #include "store/request_answer.h"
+#include "store/template.h"
 
 #define ACCESS_KEY "AKIAAAAAAAAAAAAAAAAA"
 
@@ -144,6 +145,44 @@ static void make_answers(struct bench *b)
     assert_int_equal(bench_commit(b, batch, NULL), 0);
 }
 
+/* Shared in the project. */
+static int make_template(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    const struct bench *b = data;
+
+    return template_insert(tx,
+                           &(struct template_row){ .id = uuid_random(),
+                                                   .name = "t",
+                                                   .user_id = b->user_id,
+                                                   .project_id = b->project_id,
+                                                   .domain = "default",
+                                                   .text = "a: 1",
+                                                   .parsed = "{}" },
+                           err);
+}
+
+/* As a superadmin has it: how many, and whether they are shared. */
+static int count_templates(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    AQ_CLEANUP(store_page_freep) struct store_page *page = NULL;
+    const struct folder_viewer who = { .is_superadmin = true };
+    int *shared = data, r = store_list_templates(tx, &who, TEMPLATE_ANY, true,
+                                                 &(struct store_query){ .limit = 2 }, &page, err);
+    const struct template_row *rows = r == 0 ? page->rows : NULL;
+
+    for (size_t i = 0; rows && i < page->count; i++)
+        *shared += !uuid_is_nil(&rows[i].project_id);
+    return r < 0 ? r : (int)page->count;
+}
+
+static void assert_templates(struct bench *b, int count, int shared)
+{
+    int found = 0;
+
+    assert_int_equal(store_call(b->store, count_templates, &found, NULL), count);
+    assert_int_equal(found, shared);
+}
+
 static int find_answer(struct store_tx *tx, void *data, struct aq_error *err)
 {
     struct request_answer answer = { .digest = NULL };
@@ -186,6 +225,7 @@ static void test_purge(void **state)
     (void)uuid_format(&b->project_id, files.project);
     assert_int_equal(store_call(b->store, make_files, &files, NULL), 0);
     assert_files(b, &files, 4);
+    assert_int_equal(store_call(b->store, make_template, b, NULL), 0);
     make_answers(b);
     assert_answers(b, 1);
     assert_int_equal(purge(b, PURGE_USER, &b->user_id, NULL), -ENOENT); /* in use */
@@ -204,6 +244,7 @@ static void test_purge(void **state)
     assert_int_equal(purge(b, PURGE_USER, &b->user_id, NULL), 0);
     assert_int_equal(purge(b, PURGE_USER, &b->user_id, NULL), -ENOENT);
     assert_files(b, &files, 2);
+    assert_templates(b, 0, 0);
     assert_answers(b, 0);
     assert_int_equal(purge(b, PURGE_POLICY, NULL, "default"), 0);
     assert_int_equal(purge(b, PURGE_DOMAIN, NULL, "default"), 0); /* and its project */
@@ -229,8 +270,10 @@ static void test_names_after_purge(void **state)
     assert_int_equal(bench_commit(b, batch, NULL), 0);
     assert_int_equal(take_out_of_use(b), 0);
     end_session(b, &session);
-    assert_int_equal(purge(b, PURGE_USER, &b->user_id, NULL), 0);
+    assert_int_equal(store_call(b->store, make_template, b, NULL), 0);
     assert_int_equal(purge(b, PURGE_PROJECT, &b->project_id, NULL), 0);
+    assert_templates(b, 1, 0); /* its owner has it still */
+    assert_int_equal(purge(b, PURGE_USER, &b->user_id, NULL), 0);
     assert_int_equal(purge(b, PURGE_DOMAIN, NULL, "default"), 0);
     batch = event_batch_new();
     add_accounts(batch, &user_id, &project_id);
