@@ -82,6 +82,7 @@ static int api_add_routes(struct api *api, struct aq_error *err)
         { keypair_routes, keypair_route_count },
         { domain_routes, domain_route_count },
         { dotfile_routes, dotfile_route_count },
+        { template_routes, template_route_count },
         { folder_list_routes, folder_list_route_count },
         { folder_change_routes, folder_change_route_count },
         { folder_files_routes, folder_files_route_count },

@@ -54,6 +54,7 @@ API_ROUTES(keypair);
 API_ROUTES(domain);
 API_ROUTES(dotfile);
 API_ROUTES(project);
+API_ROUTES(template);
 API_ROUTES(folder_list);
 API_ROUTES(folder_change);
 API_ROUTES(folder_files);

@@ -15,7 +15,10 @@
 #include "manager/api/apps.h"
 #include "manager/api/resources.h"
 #include "manager/api/session_params.h"
+#include "manager/api/session_template.h"
 #include "manager/request/repeat.h"
+
+#define WAIT_MAX_SEC 86400
 
 /* One creation whose request waits for the answer. */
 struct session_create_creation {
@@ -201,19 +204,21 @@ static int session_create_write_answer(void *data, const struct core_created *cr
     return created->is_new ? 201 : 200;
 }
 
-/* NULL after an answer that says why not. */
+/* NULL after an answer that says why not; 'tree' NULL = 'failed' says so. */
 static struct session_create_creation *session_create_read(struct api *api, struct request *req,
+                                                           const json_t *tree,
+                                                           const struct aq_error *failed,
                                                            struct session_params *params)
 {
     struct session_create_creation *creation = arena_alloc(request_get_arena(req),
                                                            sizeof(*creation));
-    json_auto_t *tree = NULL;
     struct aq_error err = { 0 };
 
     if (!creation)
         aq_fail_oom(&err);
-    if (err.code || api_parse(req, &tree, &err) < 0
-        || session_params_read(api, req, tree, params, &err) < 0) {
+    else if (!tree)
+        err = *failed;
+    if (err.code || session_params_read(api, req, tree, params, &err) < 0) {
         repeat_fail(api, req, &err, NULL);
         return NULL;
     }
@@ -224,13 +229,15 @@ static struct session_create_creation *session_create_read(struct api *api, stru
     return creation;
 }
 
-static void session_create_make(struct request *req, void *data)
+static void session_create_on_params(struct request *req, void *data, json_t *tree,
+                                     const struct aq_error *err)
 {
     struct session_params params;
     struct api *api = data;
-    struct session_create_creation *creation = session_create_read(api, req, &params);
+    struct session_create_creation *creation = session_create_read(api, req, tree, err, &params);
     const struct session_request *request = &params.request;
 
+    json_decref(tree);
     if (!creation)
         return;
     AQ_FAULT("api.create.decoded");
@@ -239,6 +246,11 @@ static void session_create_make(struct request *req, void *data)
     core_create_sessions(api->core, &request, 1, &creation->answered, api_who(api, req),
                          session_create_on_created, creation);
     session_params_done(&params);
+}
+
+static void session_create_make(struct request *req, void *data)
+{
+    session_template_expand(data, req, session_create_on_params, data);
 }
 
 /* The session that was made before; false if that cannot be said any more. */
@@ -259,23 +271,47 @@ static bool session_create_read_answer(const struct core *core, const struct req
     return true;
 }
 
+/* Whether and how long its client waits: all else was read when it was made, and its template may
+ * have changed.
+ */
+static int session_create_read_wait(struct request *req, struct session_create_creation *ret,
+                                    struct aq_error *err)
+{
+#define AT(member) offsetof(struct session_create_creation, member)
+    static const struct field fields[] = {
+        { "enqueueOnly|enqueue_only", FIELD_BOOL, 0, AT(enqueue_only) },
+        { "maxWaitSeconds|max_wait_seconds", FIELD_INT, 0, AT(max_wait_sec), 0, WAIT_MAX_SEC },
+        FIELD_END,
+    };
+#undef AT
+    json_auto_t *tree = NULL;
+    json_auto_t *wait = json_object();
+    json_t *value;
+    const char *name;
+    int r = api_parse(req, &tree, err);
+
+    json_object_foreach(tree, name, value)
+        if (r == 0 && decode_find(fields, name) && json_object_set(wait, name, value) < 0)
+            r = aq_fail_oom(err);
+    return r < 0 ? r : decode_object(fields, wait, request_get_arena(req), ret, err);
+}
+
 /* A client that waited for it goes on waiting while it lives. */
 static void session_create_again(struct request *req, void *data,
                                  const struct request_answer *answer)
 {
-    struct session_create_creation *creation = NULL;
-    struct session_params params = { .enqueue_only = false };
+    struct session_create_creation *creation = arena_alloc(request_get_arena(req),
+                                                           sizeof(*creation));
     struct core_created created;
+    struct aq_error err = { 0 };
     struct api *api = data;
 
-    if (!session_create_read_answer(api->core, answer, &created)) {
+    if (!creation || !session_create_read_answer(api->core, answer, &created)) {
         repeat_reply(req, answer);
         return;
     }
-    if (!(creation = session_create_read(api, req, &params)))
-        return;
-    session_params_done(&params);
-    if (params.enqueue_only) {
+    *creation = (struct session_create_creation){ .api = api, .req = req };
+    if (session_create_read_wait(req, creation, &err) < 0 || creation->enqueue_only) {
         repeat_reply(req, answer);
         return;
     }
@@ -380,16 +416,18 @@ static void session_create_start_batch(struct several *all, struct session_param
         session_params_done(&params[i]);
 }
 
-static void session_create_make_batch(struct request *req, void *data)
+static void session_create_on_batch_params(struct request *req, void *data, json_t *tree,
+                                           const struct aq_error *failed)
 {
-    json_auto_t *tree = NULL;
     json_auto_t *list = NULL;
     struct aq_error err = { 0 };
     struct session_params *params = NULL;
     struct several *all = NULL;
     size_t count = 0;
 
-    if (api_parse(req, &tree, &err) == 0) {
+    if (!tree) {
+        err = *failed;
+    } else {
         list = json_is_array(tree) ? json_incref(tree) : json_pack("[O]", tree);
         count = json_array_size(list);
         all = arena_alloc(request_get_arena(req), sizeof(*all));
@@ -398,6 +436,7 @@ static void session_create_make_batch(struct request *req, void *data)
             aq_fail_oom(&err);
         else if (count == 0 || count > SEVERAL_MAX)
             api_fail_param(&err, "body", "must be 1 to %d sessions", SEVERAL_MAX);
+        json_decref(tree);
     }
     if (err.code || session_create_read_batch(data, req, list, params, &err) < 0) {
         repeat_fail(data, req, &err, NULL);
@@ -408,6 +447,11 @@ static void session_create_make_batch(struct request *req, void *data)
     repeat_fill(req, &all->answered);
     all->answered.write = session_create_write_batch;
     session_create_start_batch(all, params);
+}
+
+static void session_create_make_batch(struct request *req, void *data)
+{
+    session_template_expand(data, req, session_create_on_batch_params, data);
 }
 
 static void session_create_on_create_batch(struct request *req, void *data)
@@ -437,20 +481,27 @@ static void session_create_on_dry_run_done(void *data, int r, const struct aq_er
     request_reply_json(data, 200, &out);
 }
 
-static void session_create_on_dry_run(struct request *req, void *data)
+static void session_create_on_dry_run_params(struct request *req, void *data, json_t *tree,
+                                             const struct aq_error *failed)
 {
-    json_auto_t *tree = NULL;
     struct session_params params;
     struct api *api = data;
     struct aq_error err = { 0 };
+    int r = tree ? session_params_read(api, req, tree, &params, &err) : -failed->code;
 
-    if (api_parse(req, &tree, &err) < 0 || session_params_read(api, req, tree, &params, &err) < 0) {
-        request_fail(req, &err);
+    json_decref(tree);
+    if (r < 0) {
+        request_fail(req, tree ? &err : failed);
         return;
     }
     params.request.reuse = false;
     core_dry_run_session(api->core, &params.request, session_create_on_dry_run_done, req);
     session_params_done(&params);
+}
+
+static void session_create_on_dry_run(struct request *req, void *data)
+{
+    session_template_expand(data, req, session_create_on_dry_run_params, data);
 }
 
 /* Who may make sessions, and that each request makes them once. */
@@ -461,6 +512,10 @@ const struct route session_create_routes[] = {
       "Make a session, or find the live one of this name" },
     { METHOD_POST, "/session/_/create", CREATE_ROLE, session_create_on_create, session_fields,
       "Make a session, or find the live one of this name" },
+    { METHOD_POST, "/session/_/create-from-template", CREATE_ROLE, session_create_on_create,
+      session_fields, "Make a session as a template says" },
+    { METHOD_POST, "/session/_/create-cluster", CREATE_ROLE, session_create_on_create,
+      session_fields, "Make a session of several roles, as a cluster's template says" },
     { METHOD_POST, "/aliquot/v1/sessions", CREATE_ROLE, session_create_on_create_batch,
       session_fields, "Queue one session or a list of sessions" },
     { METHOD_POST, "/aliquot/v1/sessions/_/dry-run", API_USER, session_create_on_dry_run,

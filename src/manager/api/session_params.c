@@ -70,6 +70,8 @@ static const struct field group_fields[] = {
 };
 
 const struct field session_fields[] = {
+    { "template|template_id|templateId", FIELD_IGNORED, 0,
+      .doc = "name or id of a template, whose members count where the request says nothing" },
     { "name|clientSessionToken", FIELD_STR, FIELD_REQUIRED, AT(request.name), 1, 64 },
     { "image|lang", FIELD_STR, FIELD_REQUIRED, AT(request.spec.image), 1, 512 },
     { "architecture|arch", FIELD_STR, FIELD_NULLABLE, AT(request.spec.architecture), 1, 32 },

@@ -514,8 +514,14 @@ static long decode_find_field(const struct field *table, const char *key)
     return -1;
 }
 
-/* The name of a field, or another of its names, that is nearest to 'key'; NULL = none is near. */
-static const char *decode_find_near(const struct field *table, const char *key, size_t *ret_len)
+const struct field *decode_find(const struct field *table, const char *name)
+{
+    long i = decode_find_field(table, name);
+
+    return i < 0 ? NULL : &table[i];
+}
+
+const char *decode_find_near(const struct field *table, const char *key, size_t *ret_len)
 {
     struct suggest suggest = suggest_for(key, strlen(key));
     const char *near = NULL;

@@ -94,6 +94,13 @@ int decode_query(const struct url_query *query, json_t **ret, struct aq_error *e
 int decode_object(const struct field *table, const json_t *object, struct arena *arena,
                   void *target, struct aq_error *err) AQ_UNTRUSTED;
 
+/* The field that has the name; NULL = none. */
+const struct field *decode_find(const struct field *table, const char *name);
+
+/* The name in the table, of *ret_len bytes, that is nearest to a mistyped one; NULL = none is near.
+ */
+const char *decode_find_near(const struct field *table, const char *key, size_t *ret_len);
+
 /* Does a text that others are shown have no control characters, C1 as well; with 'lines', but for
  * line ends and tabs?
  */

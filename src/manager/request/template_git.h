@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* template_git.h - the repository that a template names, and the commands that clone it
+ *
+ * Pure.
+ */
+#ifndef AQ_MANAGER_REQUEST_TEMPLATE_GIT_H
+#define AQ_MANAGER_REQUEST_TEMPLATE_GIT_H
+
+#include "base/error.h"
+#include "base/strbuf.h"
+
+struct template_git {
+    const char *repository;                    /* NULL = none */
+    const char *branch, *commit, *destination; /* NULL = as git has it */
+    const char *username, *password;
+};
+
+/* -EINVAL with a field below 'path': an address that git may not be given, or a name that would be
+ * an option of git.
+ */
+int template_git_check(const struct template_git *git, const char *path,
+                       struct aq_error *err) AQ_UNTRUSTED;
+
+/* Shell commands that clone it where it is not yet, or end the script. */
+void template_git_write(const struct template_git *git, struct strbuf *out);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* template_internal.h - what template.c and template_request.c share */
+#ifndef AQ_MANAGER_REQUEST_TEMPLATE_INTERNAL_H
+#define AQ_MANAGER_REQUEST_TEMPLATE_INTERNAL_H
+
+#include "manager/request/template.h"
+#include "manager/request/template_git.h"
+
+/* A session's template; texts are of the arena, values borrowed. */
+struct template_session {
+    const char *kind, *name, *tag, *type;
+    const char *image, *architecture, *bootstrap, *startup;
+    struct template_git git;
+    const char *scaling_group, *cluster_mode;
+    const json_t *environ, *mounts, *resources, *resource_opts;
+    struct str_list agents;
+    struct int_list ports;
+    int64_t cluster_size, priority;
+};
+
+int template_read_session(const json_t *parsed, struct arena *arena, struct template_session *ret,
+                          struct aq_error *err);
+
+/* The members as texts: those of an environment, or paths, where null is "". */
+int template_texts(const json_t *object, const char *path, bool is_null_empty, json_t **ret,
+                   struct aq_error *err);
+
+#endif

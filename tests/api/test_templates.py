@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""/template/session and /template/cluster: what is kept, for whom, and what sessions get of it."""
+
+import json
+
+import pytest
+
+from client import Client
+from cluster import wait_status
+
+TEMPLATE = """\
+kind: task_template
+metadata: {{name: {name}, tag: {name}}}
+spec:
+  type: batch
+  kernel:
+    image: process
+    environ: {{A: one, B: 2}}
+    run: {{startup: "echo $A $B $C", bootstrap: "echo first"}}
+  resources: {{cpu: 1, mem: 64m}}
+"""
+CLUSTER = """\
+kind: cluster_template
+metadata: {name: %s}
+spec:
+  nodes:
+  - {role: main, session_template: %s}
+  - {role: worker, session_template: %s}
+"""
+SESSIONS, CLUSTERS, OURS = "/template/session", "/template/cluster", "/aliquot/v1/templates"
+
+
+def text_of(name, **more):
+    return TEMPLATE.format(name=name, **more)
+
+
+def make(client, text, path=SESSIONS, **more):
+    reply = client.post(path, {"payload": text, **more})
+    assert reply.status in (200, 201), reply
+    return reply.json["id"]
+
+
+@pytest.fixture(autouse=True)
+def none_left(admin):
+    yield
+    for one in admin.get(OURS + "?all=true").json["items"]:
+        assert admin.delete(f"{OURS}/{one['id']}").status == 200
+
+
+@pytest.fixture(name="other")
+def other_fixture(admin, name):
+    """Somebody of another domain."""
+    email = f"{name}@lablup.com"
+    admin.post("/aliquot/v1/domains", {"name": name})
+    admin.post("/aliquot/v1/users", {"email": email, "domain": name})
+    key = admin.post("/aliquot/v1/keypairs", {"user": email}).json
+    return Client(admin.address, (key["access_key"], key["secret_key"]))
+
+
+def test_the_life_of_a_template(user, name):
+    made = make(user, text_of(name), group_name=None, domain_name="default", owner_access_key=None)
+    shown = user.get(SESSIONS).json
+    assert [(each["name"], each["id"], each["is_owner"], each["type"], each["group"])
+            for each in shown] == [(name, made, True, "user", None)], shown
+    assert shown[0]["template"]["spec"]["kernel"]["environ"] == {"A": "one", "B": 2}
+    for which in made, name:
+        assert user.get(f"{SESSIONS}/{which}").body.decode() == text_of(name)
+        assert user.get(f"{SESSIONS}/{which}?format=json").json == shown[0]["template"]
+    assert user.get(f"{CLUSTERS}/{made}").status == 404
+    assert user.get(f"{SESSIONS}/{made}?format=toml").status == 400
+    again = user.post(SESSIONS, {"payload": text_of(name)})
+    assert (again.status, again.slug) == (400, "generic-bad-request"), again
+    new = text_of(name + "-new")
+    assert user.send("PUT", f"{SESSIONS}/{made}", {"payload": new}).json == {"success": True}
+    assert user.get(f"{SESSIONS}/{name}-new").body.decode() == new
+    listed = user.get(f'{OURS}?filter=name=="{name}-new"&order=-modified_at&limit=5').json
+    assert (listed["total"], listed["items"][0]["kind"]) == (1, "session")
+    assert user.delete(f"{SESSIONS}/{made}").json == {"success": True}
+    for gone in (user.get(f"{SESSIONS}/{made}"), user.delete(f"{SESSIONS}/{made}"),
+                 user.send("PUT", f"{SESSIONS}/{made}", {"payload": new})):
+        assert (gone.status, gone.json["title"]) == (404, "No such task template.")
+
+
+@pytest.mark.parametrize("text, why", [
+    ("kind: task_template\nmetadata: {name: x}\nspec:\n  kernel:\n    imge: x\n",
+     "line 5, column 5: unknown key 'imge'; did you mean 'image'?"),
+    ("{", "not valid JSON"), ("a: *b", "line 1"), ("x" * 65537, "longer than 65536 bytes"),
+    ("- a", "a template is a mapping"), (text_of("x").replace("task", "cluster"), "task_template")])
+def test_what_is_no_template(user, text, why):
+    reply = user.post(SESSIONS, {"payload": text})
+    assert (reply.slug, list(reply.json["data"])) == ("invalid-api-params", ["payload"]), reply
+    assert why in reply.json["data"]["payload"], reply
+    assert user.get(SESSIONS).json == []
+
+
+def test_who_may(user, domain_admin, other, name):
+    """Members of its project use it; only its owner and administrators change it."""
+    own, shared = make(user, text_of(name)), make(user, text_of(name + "-ours"),
+                                                  group_name="default")
+    for path in f"{OURS}/{own}", f"{OURS}/{shared}", f"{OURS}/{name}-ours":
+        for verb, body in ("GET", None), ("PUT", {"payload": text_of(name)}), ("DELETE", None):
+            assert other.send(verb, path, body).status == 404, (verb, path)
+    assert other.get(OURS).json == {"items": [], "total": 0}
+    assert [each["name"] for each in domain_admin.get(OURS).json["items"]] in ([name + "-ours"], [])
+    assert len(domain_admin.get(OURS + "?all=true").json["items"]) == 2
+    assert other.post(SESSIONS, {"payload": text_of("z"), "group_name": "default"}).status == 404
+    assert domain_admin.get(f"{OURS}/{own}").status == 200
+    assert domain_admin.send("PUT", f"{OURS}/{shared}",
+                             {"payload": text_of(name + "-ours")}).status == 200
+    assert domain_admin.delete(f"{OURS}/{shared}").status == 200
+
+
+def test_the_audit_log_has_no_secrets(user, admin, name):
+    text = text_of(name).replace("    environ: {A: one", "    environ: {A: hush")
+    made = make(user, text)
+    assert user.send("PUT", f"{SESSIONS}/{made}", {"payload": text + "# longer\n"}).status == 200
+    assert user.delete(f"{SESSIONS}/{made}").status == 200
+    entries = admin.get("/aliquot/v1/audit-log?limit=3")
+    assert b"hush" not in entries.body
+    assert [(each["action"], each["object_name"]) for each in entries.json["items"]] == [
+        (verb + "-template", name) for verb in ("delete", "modify", "create")]
+    assert entries.json["items"][0]["detail"] == {
+        "before": {"kind": "session", "name": name, "size": len(text) + 9}, "after": None}
+
+
+def log_of(client, name):
+    wait_status(client, name, "TERMINATED")
+    return client.get(f"/aliquot/v1/sessions/{name}/logs").body.decode().splitlines()
+
+
+def test_a_session_says_what_it_wants_otherwise(user, name):
+    made = make(user, text_of(name))
+    for path, more, lines in (
+            ("/session/_/create-from-template", {"template_id": made}, ["first", "one 2"]),
+            ("/aliquot/v1/sessions", {"template": name, "config": {"environ": {"C": "3", "A": "4"}}},
+             ["first", "4 2 3"]),
+            ("/session", {"template": name, "bootstrap_script": "echo second",
+                          "config": {"environ": {}}}, ["second"])):
+        number = f"{name}-{len(lines[-1])}"
+        reply = user.post(path, {"name": number, "enqueueOnly": True, **more})
+        assert reply.status == 201, reply
+        assert [line.strip() for line in log_of(user, number) if line.strip()] == lines
+        assert user.get(f"/aliquot/v1/sessions/{number}").json["tag"] == name
+    reply = user.post("/aliquot/v1/sessions/_/dry-run", {"name": f"{name}-dry", "template": name})
+    assert reply.status == 200 and reply.json["resource_group"] == "default", reply
+    for unknown in "no-such", "0" * 8, 7:
+        reply = user.post("/session", {"name": f"{name}-x", "template": unknown})
+        assert reply.status in (400, 404), reply
+    reply = user.post("/session", {"name": f"{name}-x", "template": name, "imge": 1})
+    assert (reply.status, list(reply.json["data"])) == (400, ["imge"]), reply
+
+
+def test_a_request_sent_again(user, name):
+    """It is answered as before, though its template is gone."""
+    make(user, text_of(name))
+    body = {"name": name + "-once", "template": name, "enqueueOnly": True}
+    sent = {**user.headers("POST", "/session", "application/json"), "Idempotency-Key": name}
+    first = user.raw("POST", "/session", json.dumps(body).encode(), sent)
+    assert user.delete(f"{SESSIONS}/{name}").status == 200
+    again = user.raw("POST", "/session", json.dumps(body).encode(), sent)
+    assert first.status == again.status == 201 and first.json == again.json, (first, again)
+    wait_status(user, name + "-once", "TERMINATED")
+
+
+def test_clusters(user, name):
+    make(user, text_of(name))
+    refused = user.post(CLUSTERS, {"payload": CLUSTER % (name + "-c", name, "no-such")})
+    assert "line 6, column 20: spec.nodes.1.session_template: there is no" in refused.json["data"][
+        "payload"], refused
+    made = make(user, CLUSTER % (name + "-c", name, name), CLUSTERS)
+    reply = user.post("/session/_/create-cluster", {
+        "clientSessionToken": name + "-run", "template_id": made, "enqueueOnly": True,
+        "config": {"environ": {"A": "two"}}})
+    assert reply.status == 201, reply
+    session = wait_status(user, name + "-run", "TERMINATED")
+    assert [each["hostname"] for each in session["kernels"]] == ["main1", "worker1"]
+    for host in "main1", "worker1":
+        log = user.get(f"/aliquot/v1/sessions/{session['id']}/logs?kernel={host}").body.decode()
+        assert log.splitlines()[:2] == ["first", "two 2"], log
+    assert user.delete(f"{SESSIONS}/{name}").status == 200
+    reply = user.post("/session/_/create-cluster", {
+        "clientSessionToken": name + "-lost", "template_id": made, "enqueueOnly": True})
+    assert reply.status == 404 and "role main" in reply.json["msg"], reply
+
+
+@pytest.mark.parametrize("roles, field", [
+    ({}, "roles"), ([{"role": "main", "image": "process"}], "roles.role"),
+    ([{"role": "a", "image": "process"}] * 2, "roles.role"), ([{"role": "a"}], "roles.image"),
+    ([{"role": "a1", "image": "process"}], "roles.role"),
+    ([{"role": "a", "image": "process", "count": 1001}], "roles.count"),
+    ([{"role": "a", "image": "b c"}], "roles.image"),
+    ([{"role": "a", "image": "process", "resources": {"cpu": "x"}}], "config.resources.cpu")])
+def test_bad_roles(user, name, roles, field):
+    reply = user.post("/session", {"name": name, "image": "process", "roles": roles})
+    assert (reply.status, list(reply.json["data"])) == (400, [field]), reply
