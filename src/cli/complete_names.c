@@ -25,6 +25,7 @@ static const struct complete_source {
     { "RESOURCE-GROUP", "/aliquot/v1/resource-groups?limit=100", "items", "name", "description" },
     { "RESOURCE-GROUP", "/scaling-groups", "scaling_groups", "name", NULL },
     { "FOLDER", "/aliquot/v1/folders?limit=100", "items", "name", "status" },
+    { "TEMPLATE", "/aliquot/v1/templates", "items", "name", "kind" },
     { "INVITATION", "/folders/invitations/list", "invitations", "id", "vfolder_name" },
     { "E-MAIL", "/aliquot/v1/users?limit=100", "items", "email", "full_name" },
     { "ACCESS-KEY", "/aliquot/v1/keypairs?limit=100", "items", "access_key", "user" },

@@ -44,6 +44,16 @@ static const struct spelling {
     { "session top", "top", true },
     { "session start", "session restart", true },
 
+    { "template list", "template ls", true },
+    { "template get", "template show", true },
+    { "template update", "template edit", true },
+    { "template delete", "template rm", true },
+    { "session-template create", "template create", false },
+    { "session-template list", "template ls", true },
+    { "session-template get", "template show", true },
+    { "session-template update", "template edit", false },
+    { "session-template delete", "template rm", true },
+
     /* Backend.AI's word for a project */
     { "admin group ls", "admin project ls", true },
     { "admin group create", "admin project create", true },

@@ -43,6 +43,8 @@ extern const struct cli_verb verb_port_forward, verb_app, verb_notebook, verb_ss
 extern const struct cli_verb verb_folder_ls, verb_folder_info, verb_folder_hosts,
     verb_folder_create, verb_folder_rename, verb_folder_set, verb_folder_clone, verb_folder_rm,
     verb_folder_restore;
+extern const struct cli_verb verb_template_create, verb_template_ls, verb_template_show,
+    verb_template_edit, verb_template_rm;
 extern const struct cli_verb verb_folder_share, verb_folder_shares, verb_folder_unshare,
     verb_folder_invitations, verb_folder_accept, verb_folder_reject, verb_folder_leave;
 extern const struct cli_verb verb_folder_files, verb_folder_mkdir, verb_folder_mv,

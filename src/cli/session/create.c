@@ -321,10 +321,14 @@ static int create_run_session(struct cli *cli, void *data, int argc, char **argv
     json_t *created = NULL;
     int r = create_check_count(&opts->count, err);
 
+    if (r == 0 && argc == 0 && !opts->spec.template)
+        r = aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                         "COMMAND is missing; without one, name a "
+                         "--template that has a startup command");
     if (r == 0 && opts->dry_run)
         return create_dry_run(cli, &request, err);
     if (r == 0)
-        r = create_run_check_input(opts, argv[0], err);
+        r = create_run_check_input(opts, argc ? argv[0] : "", err);
     opts->spec.input = create_run_choose_input(opts);
     if (r == 0)
         r = create_all(cli, &request, &created, err);
@@ -334,7 +338,7 @@ static int create_run_session(struct cli *cli, void *data, int argc, char **argv
         r = create_on_terminal(cli, created, &opts->spec, err);
     else if (r == 0)
         r = create_follow(cli, created, &opts->spec, flags, err);
-    if (r == EXIT_NO_SUCH_PROGRAM && !opts->spec.image)
+    if (r == EXIT_NO_SUCH_PROGRAM && !opts->spec.image && !opts->spec.template)
         image_hint_note(cli, opts->tty, argc, argv);
     json_decref(created);
     return r;
@@ -342,7 +346,7 @@ static int create_run_session(struct cli *cli, void *data, int argc, char **argv
 
 const struct cli_verb verb_run = {
     .name = "run",
-    .args = "COMMAND [ARG]...",
+    .args = "[COMMAND [ARG]...]",
     .summary = "Run a program in a session of its own and show what it prints",
     .details = "Waits until the session's turn has come, copies the program's output, and\n"
                "exits as the program did. The session goes on if this command is killed or\n"
@@ -351,7 +355,8 @@ const struct cli_verb verb_run = {
                "there are several sessions. -it gives the program this terminal; Ctrl-P\n"
                "Ctrl-Q leaves it, and 'aliquot session attach' comes back.\n\n"
                "One COMMAND word is a line for the shell; several words are the program and\n"
-               "its arguments, unchanged.",
+               "its arguments, unchanged. With --template it may be left out, if the template\n"
+               "has a startup command.",
     .examples = "aliquot run -r cpu=2 -r mem=4g -- python3 train.py --epochs 3\n"
                 "aliquot run 'nproc; free -m'\n"
                 "aliquot run -it -r cpu=1 bash\n"
@@ -359,7 +364,6 @@ const struct cli_verb verb_run = {
                 "aliquot run -d -n 100 -r cpu=1 ./simulate --seed 7",
     .opts = run_opts,
     .opts_size = sizeof(struct run_opts),
-    .min_args = 1,
     .max_args = -1,
     .flags = CLI_STOP_AT_FIRST | CLI_RUNS_PROGRAM,
     .run = create_run_session,
@@ -394,6 +398,7 @@ static int create_run(struct cli *cli, void *data, int argc, char **argv, struct
     json_t *created = NULL;
     int r = create_check_count(&opts->count, err);
 
+    opts->spec.is_interactive = opts->type == 1;
     if (r == 0 && opts->dry_run)
         return create_dry_run(cli, &request, err);
     if (r == 0)

@@ -318,12 +318,29 @@ static int spec_set_mounts(const struct spec_opts *spec, json_t *config, struct 
     return r;
 }
 
+/* What an option says, else the configuration, which a template comes before. */
+static const char *spec_usual(const struct cli *cli, const struct spec_opts *spec, const char *said,
+                              enum cli_setting setting)
+{
+    return said || spec->template ? said : cli_config_get(&cli->config, setting);
+}
+
+/* An object of the request; an empty one takes a template's away. */
+static int spec_set_object(const struct spec_opts *spec, json_t *config, const char *key,
+                           json_t *object)
+{
+    if (spec->template && json_object_size(object) == 0) {
+        json_decref(object);
+        return 0;
+    }
+    return json_object_set_new(config, key, object);
+}
+
 static int spec_make_config(const struct cli *cli, const struct spec_opts *spec, unsigned index,
                             json_t *body, struct aq_error *err)
 {
-    const char *resource_group = spec->resource_group
-                                     ? spec->resource_group
-                                     : cli_config_get(&cli->config, SETTING_RESOURCE_GROUP);
+    const char *resource_group = spec_usual(cli, spec, spec->resource_group,
+                                            SETTING_RESOURCE_GROUP);
     json_t *resources = json_object(), *environ = json_object(), *config = json_object();
     const char *term = spec->input && strcmp(spec->input, "terminal") == 0 ? getenv("TERM") : NULL;
     int r = 0;
@@ -336,8 +353,8 @@ static int spec_make_config(const struct cli *cli, const struct spec_opts *spec,
         r = spec_add_resources(spec->resources.items[i], resources, err);
     if (r == 0)
         r = spec_add_environ(&spec->environ, environ, err);
-    if ((json_object_set_new(config, "resources", resources)
-         | json_object_set_new(config, "environ", environ)
+    if ((spec_set_object(spec, config, "resources", resources)
+         | spec_set_object(spec, config, "environ", environ)
          | spec_set_str(config, "scalingGroup", resource_group)
          | (spec->agents.count
                 ? json_object_set_new(config, "agent_list", spec_list_to_json(&spec->agents))
@@ -373,10 +390,11 @@ static int spec_set_group(const struct spec_opts *spec, json_t *body)
 /* Everything that needs no thought. */
 static int spec_set_plain(const struct cli *cli, const struct spec_opts *spec, json_t *body)
 {
-    const char *group = spec->group ? spec->group : cli_config_get(&cli->config, SETTING_GROUP);
-    const char *image = spec->image ? spec->image : cli_config_get(&cli->config, SETTING_IMAGE);
+    const char *group = spec_usual(cli, spec, spec->group, SETTING_GROUP);
+    const char *image = spec_usual(cli, spec, spec->image, SETTING_IMAGE);
 
-    return spec_set_str(body, "image", image) | spec_set_str(body, "group", group)
+    return spec_set_str(body, "template", spec->template) | spec_set_str(body, "image", image)
+           | spec_set_str(body, "group", group)
            | spec_set_str(body, "domain", cli_config_get(&cli->config, SETTING_DOMAIN))
            | spec_set_str(body, "owner_access_key", cli->globals.owner)
            | spec_set_str(body, "input", spec->input)
@@ -408,6 +426,12 @@ static int spec_set_command(json_t *body, int argc, char *const argv[])
     return strbuf_ok(&line) ? spec_set_str(body, "startupCommand", line.data) : -1;
 }
 
+/* NULL = as the template says. */
+static const char *spec_type(const struct spec_opts *spec, bool is_batch)
+{
+    return is_batch ? "batch" : spec->template && !spec->is_interactive ? NULL : "interactive";
+}
+
 int spec_to_json(const struct cli *cli, const struct spec_opts *spec, bool is_batch, int argc,
                  char *const argv[], unsigned index, json_t **ret, struct aq_error *err)
 {
@@ -423,7 +447,7 @@ int spec_to_json(const struct cli *cli, const struct spec_opts *spec, bool is_ba
     else if (spec->group_strict && !spec->pack && !spec->spread)
         r = aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "--strict is for --pack and --spread");
     else if ((spec_set_str(body, "name", name ? name : stem)
-              | spec_set_str(body, "type", is_batch ? "batch" : "interactive")
+              | spec_set_str(body, "type", spec_type(spec, is_batch))
               | spec_set_plain(cli, spec, body) | spec_set_command(body, argc, argv))
              < 0)
         r = aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "the command and options must be UTF-8");

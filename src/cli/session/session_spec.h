@@ -7,11 +7,13 @@
 
 struct spec_opts {
     struct cli_list resources, resource_opts, environ, after;
+    const char *template; /* NULL = none */
     const char *name, *image, *group, *resource_group, *starts_at, *tag, *callback_url;
     struct cli_list agents, ports, mounts;
     const char *spread, *pack;
     const char *input;    /* "stream" or "terminal"; NULL = none; no option says it */
     unsigned array_count; /* how many are created alike; 0 = it is alone; no option says it */
+    bool is_interactive;  /* and is said to be so; no option says it */
     bool prefer_agents, group_strict, is_preemptible, is_movable, waits_for_capacity, no_auto_mount;
     struct cli_int priority, job_priority, timeout, cluster_size;
 };
@@ -32,6 +34,8 @@ struct spec_opts {
     { 0, "no-auto-mount", CLI_FLAG, offsetof(type, spec.no_auto_mount), NULL,                      \
       "without the folders whose names begin with a dot" },                                        \
     { name_letter, "name", CLI_STR, offsetof(type, spec.name), "NAME", "name of the session" },    \
+    { 0, "template", CLI_STR, offsetof(type, spec.template), "TEMPLATE",                           \
+      "what it is like, where no other option says so: see aliquot template" },                    \
     { 0, "image", CLI_STR, offsetof(type, spec.image), "IMAGE", "what it runs in" },               \
     { 'g', "group", CLI_STR, offsetof(type, spec.group), "PROJECT", "project it belongs to" },     \
     { 0, "resource-group", CLI_STR, offsetof(type, spec.resource_group), "RESOURCE-GROUP",         \

@@ -106,9 +106,11 @@ static int notebook_run(struct cli *cli, void *data, int argc, char **argv, stru
     opts->spec.name = name;
     if (argc)
         opts->spec.image = argv[0];
-    else if (!opts->spec.image)
+    else if (!opts->spec.image && !opts->spec.template)
         opts->spec.image = cli_config_get(&cli->config, SETTING_IMAGE);
-    if (strcmp(opts->spec.image, IMAGE_OF_PROCESSES) == 0) { /* it has no apps */
+    opts->spec.is_interactive = true;
+    if (opts->spec.image
+        && strcmp(opts->spec.image, IMAGE_OF_PROCESSES) == 0) { /* it has no apps */
         notebook_hint(cli);
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "name an image that has Jupyter");
     }
