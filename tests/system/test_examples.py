@@ -86,6 +86,16 @@ def test_kernels_of_a_session_know_each_other(cluster):
     assert "I am main1 of main1,sub1,sub2" in said
 
 
+def test_templates(cluster):
+    """Sessions here are processes; tests/system/test_templates.py has the images."""
+    for name in "trainer.yaml", "loader.yaml", "cluster.yaml":
+        made = cluster.cli("template", "create", str(EXAMPLES / name))
+        assert made.returncode == 0, made.stderr
+    done = cluster.cli("run", "--template", "training-cluster", "--image", "process",
+                       "-e", "EPOCHS=5")
+    assert "trainer main1 of main1,sub1,sub2, 5 epochs" in done.stdout, done
+
+
 def test_rest(cluster):
     assert run_example(cluster, "rest.sh").endswith("hello from curl\n")
 
