@@ -38,7 +38,7 @@ function licences(inputs) {
     .join("\n");
 }
 
-const script = await bundle("main.ts");
+const script = await bundle(["main.tsx", "main.ts"].find((file) => fs.existsSync(path.join(source, file))));
 const style = await bundle("style.css");
 const html = fs
   .readFileSync(path.join(source, "index.html"), "utf8")

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "manager/api/app_proxy.h"
+#include "manager/api/live.h"
 #include "manager/api/resources.h"
 #include "manager/api/web_logins.h"
 #include "manager/gql/gql.h"
@@ -103,6 +104,7 @@ static int api_add_routes(struct api *api, struct aq_error *err)
         { config_routes, config_route_count },
         { registry_routes, registry_route_count },
         { statistics_routes, statistics_route_count },
+        { live_routes, live_route_count },
         { usage_routes, usage_route_count },
         { usage_days_routes, usage_days_route_count },
         { usage_month_routes, usage_month_route_count },
@@ -156,6 +158,7 @@ int api_new(struct core *core, struct api **ret, struct aq_error *err)
         || !(api->flushes = flushes_new()) || !(api->streams = api_streams_new(core))
         || !(api->log_quota = log_quota_new())
         || !(api->kept_answers = kept_answers_new(core_store(core)))
+        || !(api->live = live_feed_new(core))
         || !(api->app_proxy = app_proxy_new(api)) || !(api->storage_hosts = storage_hosts_new(core))
         || !(api->web_logins = web_logins_new(api)))
         return aq_fail_oom(err);
@@ -251,6 +254,7 @@ void api_free(struct api *api)
     turns_free(api->turns);
     flushes_free(api->flushes);
     api_streams_free(api->streams);
+    live_feed_free(api->live);
     log_quota_free(api->log_quota);
     kept_answers_free(api->kept_answers);
     gql_engine_freep(&api->gql);

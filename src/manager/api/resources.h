@@ -72,6 +72,7 @@ API_ROUTES(audit_log);
 API_ROUTES(orphan);
 API_ROUTES(retention);
 API_ROUTES(statistics);
+API_ROUTES(live);
 API_ROUTES(usage);
 API_ROUTES(usage_days);
 API_ROUTES(usage_month);

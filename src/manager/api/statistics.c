@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "manager/api/resources.h"
 #include "manager/api/session_find.h"
+#include "manager/view/session_measured.h"
 #include "store/query.h"
 #include "store/series.h"
 
@@ -297,29 +298,6 @@ struct top_session {
     double cpu; /* ms in a second */
 };
 
-/* The sum over a session's kernels; false if none of them has the metric. */
-static bool statistics_sum_metric(const struct core *core, const struct session *s, const char *key,
-                                  struct metric *ret, struct metric_kind *ret_kind)
-{
-    bool has_any = false;
-
-    *ret = (struct metric){ .capacity = -1 };
-    for (size_t i = 0; i < s->kernel_count; i++) {
-        const struct measured *m = core_kernel_measured(core, &s->kernels[i].id);
-        const struct measured_item *item = m ? measured_find(m, key) : NULL;
-        double capacity = item ? metric_capacity(&item->metric, item->kind) : -1;
-
-        if (!item || !item->metric.at_usec)
-            continue;
-        ret->value += metric_current(&item->metric, item->kind);
-        if (capacity >= 0)
-            ret->capacity = AQ_MAX(ret->capacity, 0) + capacity;
-        *ret_kind = (struct metric_kind){ item->kind->key, item->kind->unit, METRIC_VALUE, 0 };
-        has_any = true;
-    }
-    return has_any;
-}
-
 /* Each metric that any kernel has, once. */
 static void statistics_write_used(const struct core *core, const struct session *s, struct jsonw *w)
 {
@@ -339,7 +317,7 @@ static void statistics_write_used(const struct core *core, const struct session 
 
                 is_known = other && measured_find(other, key);
             }
-            if (is_known || !statistics_sum_metric(core, s, key, &sum, &kind))
+            if (is_known || !session_sum_metric(core, s, key, &sum, &kind))
                 continue;
             jsonw_key(w, key);
             metric_write(&sum, &kind, w);
@@ -429,7 +407,7 @@ static size_t statistics_find_top(const struct core *core, const struct principa
         if (!statistics_is_shown(who, s, all))
             continue;
         ret[count].session = s;
-        ret[count++].cpu = statistics_sum_metric(core, s, "cpu_util", &sum, &kind) ? sum.value : 0;
+        ret[count++].cpu = session_sum_metric(core, s, "cpu_util", &sum, &kind) ? sum.value : 0;
     }
     if (count)
         qsort(ret, count, sizeof(*ret), statistics_compare_cpu);

@@ -27,6 +27,7 @@ struct gql_engine;
 struct flush_queue;
 struct folder_jobs;
 struct kept_answers;
+struct live_feed;
 struct log_quota;
 struct turn_queue;
 struct api_streams;
@@ -75,6 +76,7 @@ struct api {
     struct turn_queue *turns;    /* of GraphQL requests and lists */
     struct flush_queue *flushes; /* of event streams */
     struct api_streams *streams;
+    struct live_feed *live;      /* what consoles show */
     struct log_quota *log_quota;
     struct app_proxy *app_proxy;
     struct storage_hosts *storage_hosts;

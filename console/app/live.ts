@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// The live feed: one WebSocket of this tab, and what it says as signals.
+import { signal } from "@preact/signals-core";
+import type { Node, Session, Waiting, Who } from "./model";
+import { hasEnded } from "./model";
+import { isLoggedIn, liveAddress, manager, onExpired } from "./server";
+
+const ENDED_KEPT = 200;
+const ENDED_FIELDS =
+  "id,name,type,status,result,exit_code,reason,priority,image,user,group,resource_group,cluster_size," +
+  "requested_slots,agents,created_at,status_changed,starts_at";
+
+interface Message {
+  type: "hello" | "snapshot" | "change" | "error";
+  topic?: "map" | "sessions" | "queue";
+  set?: Record<string, object>;
+  gone?: string[];
+  more?: boolean;
+  message?: string;
+}
+
+export const who = signal<Who | null>(null);
+export const nodes = signal<ReadonlyMap<string, Node>>(new Map());
+export const sessions = signal<ReadonlyMap<string, Session>>(new Map());
+export const waiting = signal<ReadonlyMap<string, Waiting>>(new Map());
+/** Those that have ended, as far as they were asked for or seen to end. */
+export const ended = signal<ReadonlyMap<string, Session>>(new Map());
+export const everyone = signal(false);
+/** Has each topic come whole once? */
+export const isLoaded = signal(false);
+/** Since when there is no connection; null = there is one. */
+export const lostAt = signal<number | null>(null);
+
+const topics = { map: nodes, sessions, queue: waiting };
+let socket: WebSocket | undefined;
+let again: number | undefined;
+let delay = 0;
+
+function keepEnded(rows: Iterable<Session>): void {
+  const fresh = new Map(ended.value);
+  for (const row of rows) {
+    fresh.delete(row.id);
+    fresh.set(row.id, row);
+  }
+  const order = [...fresh.values()].sort((a, b) => (a.status_changed ?? "").localeCompare(b.status_changed ?? ""));
+  ended.value = new Map(order.slice(-ENDED_KEPT).map((row) => [row.id, row]));
+}
+
+async function loadEnded(): Promise<void> {
+  const query = new URLSearchParams({
+    status: "TERMINATED,CANCELLED,ERROR",
+    limit: String(ENDED_KEPT),
+    order: "-status_changed",
+    fields: ENDED_FIELDS,
+    ...(everyone.value ? { all: "true" } : {}),
+  });
+  try {
+    keepEnded((await manager.get<{ items: Session[] }>(`/aliquot/v1/sessions?${query}`)).items);
+  } catch {
+    // the list of those that have ended is shorter then
+  }
+}
+
+function take(message: Message): void {
+  const topic = message.topic && (topics[message.topic] as { value: ReadonlyMap<string, object> });
+  if (!topic) return;
+  const rows = new Map(message.type === "snapshot" ? [] : topic.value);
+  for (const [id, fields] of Object.entries(message.set ?? {})) rows.set(id, { ...rows.get(id), ...fields, id });
+  for (const id of message.gone ?? []) rows.delete(id);
+  if (message.topic === "sessions") {
+    const over = [...(rows.values() as Iterable<Session>)].filter(hasEnded);
+    for (const row of over) rows.delete(row.id);
+    if (over.length) keepEnded(over);
+  }
+  topic.value = rows;
+  if (message.topic === "queue" && !message.more) isLoaded.value = true;
+}
+
+function subscribe(): void {
+  socket?.send(JSON.stringify({ subscribe: ["map", "sessions", "queue"], all: everyone.value }));
+}
+
+function hear(text: string): void {
+  const message = JSON.parse(text) as Message & Who;
+  if (message.type === "hello") {
+    const isFirst = !who.value;
+    who.value = message;
+    if (isFirst) everyone.value = message.is_admin;
+    lostAt.value = null;
+    delay = 0;
+    subscribe();
+    void loadEnded();
+  } else {
+    take(message);
+  }
+}
+
+async function onClosed(): Promise<void> {
+  socket = undefined;
+  lostAt.value ??= Date.now();
+  // Who is not logged in any more is not let in again, and is told so.
+  const authenticated = await isLoggedIn().catch(() => true);
+  if (!authenticated) {
+    onExpired.call();
+    return;
+  }
+  delay = Math.min(delay ? delay * 2 : 500, 15000);
+  again = window.setTimeout(follow, delay * (0.75 + Math.random() / 2));
+}
+
+export function follow(): void {
+  if (socket) return;
+  window.clearTimeout(again);
+  const fresh = new WebSocket(liveAddress());
+  socket = fresh;
+  fresh.onmessage = (event) => hear(event.data as string);
+  fresh.onclose = () => {
+    if (socket === fresh) void onClosed();
+  };
+}
+
+export function showEveryone(all: boolean): void {
+  everyone.value = all;
+  ended.value = new Map();
+  subscribe();
+  void loadEnded();
+}
+
+export function forget(): void {
+  const old = socket;
+  socket = undefined;
+  window.clearTimeout(again);
+  old?.close();
+  who.value = null;
+  lostAt.value = null;
+  isLoaded.value = false;
+  everyone.value = false;
+  for (const topic of [nodes, sessions, waiting, ended]) topic.value = new Map();
+}

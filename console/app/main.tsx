@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// The console: who is logged in, where they are, and the keys.
+import { signal } from "@preact/signals-core";
+import { render } from "preact";
+import { useEffect } from "preact/hooks";
+import { plain, time } from "./format";
+import { LaunchScreen } from "./launch";
+import { ended, follow, forget, isLoaded, lostAt, nodes, sessions, waiting, who } from "./live";
+import { Login } from "./login";
+import { MapScreen } from "./map";
+import { Empty, failure, Said, say, use } from "./parts";
+import { Peek } from "./peek";
+import { address, go, place } from "./place";
+import { QueueScreen } from "./queue";
+import { isLoggedIn, logOut, onExpired } from "./server";
+import { SessionsScreen, shownSessions } from "./sessions";
+
+const isIn = signal<boolean | null>(null);
+const areKeysShown = signal(false);
+
+const SCREENS: Record<string, { title: string; draw: () => preact.JSX.Element }> = {
+  map: { title: "Map", draw: () => <MapScreen /> },
+  sessions: { title: "Sessions", draw: () => <SessionsScreen /> },
+  queue: { title: "Queue", draw: () => <QueueScreen /> },
+  launch: { title: "Launch", draw: () => <LaunchScreen /> },
+};
+
+const KEYS: [string, string][] = [
+  ["1 2 3", "map, sessions, queue"],
+  ["n", "launch a session"],
+  ["/", "filter the sessions"],
+  ["j k", "the next session, the one before"],
+  ["s l", "its summary, its log"],
+  ["x", "end it"],
+  ["Esc", "close it"],
+  ["?", "these keys"],
+];
+
+// ---- keys ----
+
+/** The session after the one that is looked at, or before it. */
+function step(by: number): void {
+  const { screen, id, query } = place.value;
+  const inQueue = screen === "queue";
+  const rows = inQueue ? [...waiting.value.keys()] : shownSessions(sessions.value.values(), ended.value.values(), query).map((row) => row.id);
+  const next = rows[Math.max(0, Math.min(rows.length - 1, rows.indexOf(id) + by))];
+  if (next) go(inQueue ? "queue" : "sessions", next, query);
+}
+
+function press(key: string): boolean {
+  if (key === "?") areKeysShown.value = !areKeysShown.value;
+  else if (key === "Escape" && areKeysShown.value) areKeysShown.value = false;
+  else if (key in SCREEN_KEYS) go(SCREEN_KEYS[key] ?? "map");
+  else if (key === "j" || key === "k") step(key === "j" ? 1 : -1);
+  else if (key === "/") {
+    if (place.value.screen !== "sessions") go("sessions");
+    setTimeout(() => document.querySelector<HTMLElement>("#filter")?.focus());
+  } else {
+    const button = document.querySelector<HTMLElement>(`[data-key="${key}"]`);
+    button?.click();
+    return button !== null;
+  }
+  return true;
+}
+
+const SCREEN_KEYS: Record<string, string> = { "1": "map", "2": "sessions", "3": "queue", n: "launch" };
+
+document.addEventListener("keydown", (event) => {
+  if (!isIn.value || event.ctrlKey || event.metaKey || event.altKey) return;
+  const target = event.target as HTMLElement;
+  if (target.closest("input, select, textarea")) {
+    if (event.key === "Escape") target.blur();
+    return;
+  }
+  if (/^[\w/?]$|^Escape$/.test(event.key) && press(event.key)) event.preventDefault();
+});
+
+function Keys() {
+  if (!use(areKeysShown)) return null;
+  return (
+    <div class="keys" role="dialog" aria-label="Keys">
+      <dl>
+        {KEYS.map(([key, what]) => (
+          <div key={key}>
+            <dt>{key}</dt>
+            <dd>{what}</dd>
+          </div>
+        ))}
+      </dl>
+      <a class="dim" href="licences.txt" target="_blank" rel="noopener">
+        Licences
+      </a>
+    </div>
+  );
+}
+
+// ---- the frame ----
+
+async function leave(): Promise<void> {
+  try {
+    await logOut();
+  } catch (error) {
+    say(failure(error), true);
+    return;
+  }
+  forget();
+  isIn.value = false;
+}
+
+function Bar() {
+  const { screen } = use(place);
+  const me = use(who);
+  const lost = use(lostAt);
+  const counts: Record<string, number> = { map: use(nodes).size, sessions: use(sessions).size, queue: use(waiting).size };
+  return (
+    <header class="bar">
+      <h1>aliquot</h1>
+      <nav aria-label="Screens">
+        {["map", "sessions", "queue"].map((name) => (
+          <a key={name} href={address(name)} aria-current={screen === name ? "page" : undefined}>
+            {SCREENS[name]?.title} {use(isLoaded) && <span class="dim">{counts[name]}</span>}
+          </a>
+        ))}
+      </nav>
+      <a class="main" href={address("launch")} aria-current={screen === "launch" ? "page" : undefined}>
+        Launch
+      </a>
+      <span class="space" />
+      <span class={`link ${lost ? "lost" : ""}`}>{lost ? "not connected" : me ? "live" : ""}</span>
+      <span class="who" title={plain(me?.user)}>
+        {plain(me?.user)}
+      </span>
+      <button type="button" class="plain" aria-label="Keys" onClick={() => press("?")}>
+        ?
+      </button>
+      <button type="button" class="plain" onClick={() => void leave()}>
+        Log out
+      </button>
+    </header>
+  );
+}
+
+function Lost() {
+  const lost = use(lostAt);
+  if (!lost || !use(isLoaded)) return null;
+  return (
+    <p class="notice" role="alert">
+      There has been no connection to the manager since {time(new Date(lost).toISOString())}: this is what was known then. It is tried again.
+    </p>
+  );
+}
+
+function Console() {
+  const { screen, id } = use(place);
+  const shown = SCREENS[screen];
+  useEffect(() => {
+    document.title = `${shown?.title ?? "Console"} · aliquot`;
+  }, [screen]);
+  return (
+    <>
+      <Bar />
+      <Lost />
+      <main class={id ? "with-peek" : ""}>
+        <div class="screen">{shown ? shown.draw() : <Empty>There is no such screen.</Empty>}</div>
+        {id && <Peek id={id} />}
+      </main>
+      <Keys />
+      <Said />
+    </>
+  );
+}
+
+function enter(): void {
+  isIn.value = true;
+  follow();
+}
+
+function App() {
+  const inside = use(isIn);
+  if (inside === null) return null;
+  return inside ? <Console /> : <Login onIn={enter} />;
+}
+
+onExpired.call = () => {
+  if (!isIn.value) return;
+  forget();
+  isIn.value = false;
+};
+
+const root = document.querySelector("#console");
+if (root) render(<App />, root);
+isLoggedIn().then(
+  (inside) => (inside ? enter() : (isIn.value = false)),
+  () => (isIn.value = false),
+);

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the manager's live feed says, as docs/rest.md has it.
+import type { Slots } from "./format";
+
+/** [now, of so much or null] */
+export type Measured = Record<string, [number, number | null]>;
+
+export interface Session {
+  id: string;
+  number: string; // of its parts of cards
+  name: string;
+  type: string;
+  status: string;
+  result: string;
+  exit_code: number | null;
+  reason: string | null;
+  priority: number;
+  image: string | null;
+  user: string | null;
+  group: string | null;
+  resource_group: string | null;
+  cluster_size: number;
+  requested_slots: Slots;
+  agents: string[];
+  created_at: string;
+  status_changed: string | null;
+  starts_at: string | null;
+  use?: Measured;
+}
+
+export interface Part {
+  of: string;
+  kernel: string;
+  amount: string;
+}
+
+export interface Card {
+  id: string;
+  slot: string;
+  amount: string;
+  quantum?: string;
+  model?: string;
+  memory?: number;
+  status?: string;
+  status_text?: string;
+  parts: Part[];
+}
+
+export interface Node {
+  id: string;
+  status: string;
+  connected: boolean;
+  schedulable: boolean;
+  drain_reason: string | null;
+  resource_group: string;
+  offered: Slots;
+  held: Slots | null;
+  cards: Card[];
+  use: Measured;
+  card_use: Record<string, Measured>;
+  part_use: Record<string, Measured>;
+}
+
+export interface Waiting {
+  id: string;
+  position: number | null;
+  queue_length: number;
+  start: string;
+  starts_by: string | null;
+  retries: number;
+  reason: string | null;
+  text: string | null;
+}
+
+export interface Who {
+  user: string;
+  access_key: string;
+  domain: string;
+  is_admin: boolean;
+}
+
+export const ENDED = ["TERMINATED", "CANCELLED", "ERROR"];
+
+export function hasEnded(session: Session): boolean {
+  return ENDED.includes(session.status);
+}
+
+export type Shape = "open" | "part" | "full" | "half" | "square" | "failed" | "dash";
+
+/** A state as a word and a shape; colour only says it once more. */
+export function stateOf(session: Pick<Session, "status" | "result" | "exit_code">): { word: string; shape: Shape } {
+  switch (session.status) {
+    case "PENDING":
+    case "DEPRIORITIZING":
+    case "RESCHEDULING":
+      return { word: "waiting", shape: "open" };
+    case "RUNNING":
+      return { word: "running", shape: "full" };
+    case "RUNNING_DEGRADED":
+      return { word: "degraded", shape: "half" };
+    case "RESTARTING":
+      return { word: "restarting", shape: "part" };
+    case "PREEMPTED":
+    case "TERMINATING":
+      return { word: "ending", shape: "half" };
+    case "ERROR":
+      return { word: "error", shape: "failed" };
+    case "CANCELLED":
+      return { word: "cancelled", shape: "dash" };
+    case "TERMINATED":
+      if (session.result === "FAILURE")
+        return { word: session.exit_code ? `failed (${session.exit_code})` : "failed", shape: "failed" };
+      return { word: "ended", shape: "square" };
+    case "PULLING":
+      return { word: "fetching", shape: "part" };
+    default:
+      return { word: "starting", shape: "part" };
+  }
+}

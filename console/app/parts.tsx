@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// What several screens are made of.
+import { effect, signal, type ReadonlySignal } from "@preact/signals-core";
+import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import type { Measured, Shape } from "./model";
+
+/** The value of a signal; the component is drawn again when it changes. */
+export function use<T>(source: ReadonlySignal<T>): T {
+  const [, draw] = useState(0);
+  useEffect(() => {
+    let isFirst = true;
+    return effect(() => {
+      void source.value;
+      if (!isFirst) draw((count) => count + 1);
+      isFirst = false;
+    });
+  }, [source]);
+  return source.peek();
+}
+
+/** Now, each second: for ages. */
+export const now = signal(Date.now());
+setInterval(() => {
+  if (!document.hidden) now.value = Date.now();
+}, 1000);
+
+// ---- what was said last ----
+
+const said = signal<{ text: string; isBad: boolean } | null>(null);
+let silence: number | undefined;
+
+export function say(text: string, isBad = false): void {
+  said.value = { text, isBad };
+  window.clearTimeout(silence);
+  silence = window.setTimeout(() => (said.value = null), isBad ? 12000 : 5000);
+}
+
+export function Said() {
+  const last = use(said);
+  return (
+    <div class="said" role="status">
+      {last && (
+        <p class={last.isBad ? "bad" : ""}>
+          {last.text}
+          <button type="button" class="plain" onClick={() => (said.value = null)} aria-label="Hide">
+            ×
+          </button>
+        </p>
+      )}
+    </div>
+  );
+}
+
+// ---- states ----
+
+const SHAPES: Record<Shape, string> = {
+  open: "M6 1.75a4.25 4.25 0 1 1 0 8.5a4.25 4.25 0 1 1 0-8.5z",
+  part: "M6 1.75a4.25 4.25 0 1 1 0 8.5a4.25 4.25 0 1 1 0-8.5zM6 1.75v4.25h4.25",
+  full: "M6 1.75a4.25 4.25 0 1 1 0 8.5a4.25 4.25 0 1 1 0-8.5z",
+  half: "M6 1.75a4.25 4.25 0 1 1 0 8.5a4.25 4.25 0 1 1 0-8.5zM6 1.75v8.5",
+  square: "M2.5 2.5h7v7h-7z",
+  failed: "M6 1.5l4.75 8.5h-9.5z",
+  dash: "M2 6h8",
+};
+
+export function State({ word, shape }: { word: string; shape: Shape }) {
+  return (
+    <span class={`state ${shape}`}>
+      <svg viewBox="0 0 12 12" width="12" height="12" aria-hidden="true">
+        <path d={SHAPES[shape]} />
+      </svg>
+      {word}
+    </span>
+  );
+}
+
+// ---- measures ----
+
+/** How much of what there is; null if that is not known. */
+export function share(measured: Measured | undefined, key: string): number | null {
+  const value = measured?.[key];
+  if (!value || !value[1]) return null;
+  return Math.max(0, Math.min(1, value[0] / value[1]));
+}
+
+/** What the key of a metric measures: "cuda_util" is "util" of whatever card. */
+export function cardShare(measured: Measured | undefined, kind: "util" | "mem"): number | null {
+  const key = Object.keys(measured ?? {}).find((name) => name !== "cpu_util" && name.endsWith(`_${kind}`));
+  return key ? share(measured, key) : null;
+}
+
+export function percent(value: number | null): string {
+  return value === null ? "–" : `${Math.round(value * 100)} %`;
+}
+
+/** A small bar with its words beside it. */
+export function Meter({ label, value, children }: { label: string; value: number | null; children?: ComponentChildren }) {
+  return (
+    <span class="meter" title={`${label}: ${percent(value)}`}>
+      <span class="track" aria-hidden="true">
+        <span style={{ width: `${(value ?? 0) * 100}%` }} />
+      </span>
+      <span class="words">{children ?? `${label} ${percent(value)}`}</span>
+    </span>
+  );
+}
+
+// ---- actions ----
+
+async function copy(command: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(command);
+    say(`Copied: ${command}`);
+  } catch {
+    say(command); // a page without TLS may not write to the clipboard
+  }
+}
+
+/** Each action can be had as a command. */
+export function Copy({ command, label = "Copy as command" }: { command: string; label?: string }) {
+  return (
+    <button type="button" class="plain copy" title={command} onClick={() => void copy(command)}>
+      {label}
+    </button>
+  );
+}
+
+export function Empty({ children }: { children: ComponentChildren }) {
+  return <p class="empty">{children}</p>;
+}
+
+export function failure(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

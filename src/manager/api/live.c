@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET /aliquot/v1/live: what a console shows, over one WebSocket a tab, as it changes.
+ *
+ * In:  {"subscribe": ["map", "sessions", "queue"], "all": false}
+ * Out: {"type": "hello", …} first, {"type": "snapshot" or "change", "topic", …} of live_rows.h,
+ *      {"type": "error", "field", "message"}
+ *
+ * Changes are merged for a quarter of a second. A tab that reads slowly is given nothing more until
+ * it has taken what it was given, and then the newest.
+ */
+#include "manager/api/live.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "http/websocket.h"
+#include "manager/api/live_views.h"
+#include "manager/api/resources.h"
+#include "manager/request/flushes.h"
+#include "manager/request/streams.h"
+#include "store/query.h"
+
+#define LIVE_TICK_MSEC 250
+#define LIVE_ASKED_MAX 4096           /* bytes of a message of the browser */
+#define LIVE_MESSAGE_MAX (256 * 1024) /* about; of ours */
+#define LIVE_TABS_MAX 64              /* of one user */
+
+struct live_feed {
+    struct live_views views;
+    struct list tabs;
+    uv_timer_t *timer; /* while there are tabs */
+};
+
+struct live_groups_read;
+
+struct live_tab {
+    struct list link;
+    struct api *api;
+    struct request *req;  /* until the websocket owns it */
+    struct websocket *ws; /* NULL before open */
+    struct api_stream right;
+    struct flush flush;
+    struct uuid user_id;
+    char access_key[ACCESS_KEY_MAX];
+    enum user_role role;
+    char *domain, *groups;         /* that it may see: groups as in struct live_scope */
+    struct live_groups_read *read; /* under way, or NULL */
+    struct live_view *views[LIVE_TOPICS];
+    struct live_place places[LIVE_TOPICS];
+};
+
+/* ---- the feed ---- */
+
+struct live_feed *live_feed_new(struct core *core)
+{
+    struct live_feed *feed = calloc(1, sizeof(*feed));
+
+    if (!feed)
+        return NULL;
+    live_views_init(&feed->views, core);
+    list_init(&feed->tabs);
+    return feed;
+}
+
+void live_feed_free(struct live_feed *feed)
+{
+    if (!feed)
+        return;
+    live_views_done(&feed->views);
+    free(feed);
+}
+
+static void live_on_closed(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+static void live_on_timer(uv_timer_t *timer)
+{
+    struct live_feed *feed = timer->data;
+
+    (void)live_views_tick(&feed->views); /* what failed is tried again */
+    LIST_FOREACH(it, &feed->tabs) {
+        struct live_tab *tab = LIST_ENTRY(it, struct live_tab, link);
+
+        if (flushes_add(tab->api->flushes, core_loop(tab->api->core), &tab->flush) < 0)
+            break; /* at the next tick */
+    }
+}
+
+static int live_start_timer(struct live_feed *feed)
+{
+    if (feed->timer)
+        return 0;
+    if (!(feed->timer = malloc(sizeof(*feed->timer))))
+        return -ENOMEM;
+    (void)uv_timer_init(core_loop(feed->views.core), feed->timer);
+    feed->timer->data = feed;
+    (void)uv_timer_start(feed->timer, live_on_timer, LIVE_TICK_MSEC, LIVE_TICK_MSEC);
+    return 0;
+}
+
+static size_t live_count_tabs(const struct live_feed *feed, const struct uuid *user_id)
+{
+    size_t count = 0;
+
+    LIST_FOREACH(it, &feed->tabs) {
+        count += uuid_equals(&LIST_ENTRY(it, const struct live_tab, link)->user_id, user_id);
+    }
+    return count;
+}
+
+/* ---- a tab ---- */
+
+static void live_tab_unsubscribe(struct live_tab *tab)
+{
+    for (size_t i = 0; i < LIVE_TOPICS; i++)
+        live_views_leave(&tab->api->live->views, AQ_TAKE(tab->views[i]));
+    memset(tab->places, 0, sizeof(tab->places));
+}
+
+static void live_tab_free(struct live_tab *tab)
+{
+    struct live_feed *feed = tab->api->live;
+
+    live_tab_unsubscribe(tab);
+    flush_cancel(&tab->flush);
+    api_stream_close(&tab->right);
+    list_remove(&tab->link);
+    if (list_is_empty(&feed->tabs) && feed->timer)
+        uv_close((uv_handle_t *)AQ_TAKE(feed->timer), live_on_closed);
+    free(tab->domain);
+    free(tab->groups);
+    free(tab);
+}
+
+/* Its role may be another one by now. */
+static bool live_tab_has_role(const struct live_tab *tab)
+{
+    const struct user *user = core_find_user(tab->api->core, &tab->user_id);
+
+    return user && user->role == tab->role;
+}
+
+/* What has changed, while the connection takes it. */
+static void live_tab_write(struct live_tab *tab)
+{
+    const struct strbuf *text;
+    int r = 0;
+
+    for (int i = 0; i < LIVE_TOPICS && r == 0; i++) {
+        do {
+            if (!tab->views[i] || websocket_get_queued(tab->ws))
+                break;
+            r = live_rows_write(&tab->views[i]->rows, live_topic_name((enum live_topic)i),
+                                LIVE_MESSAGE_MAX, &tab->places[i], &text);
+            if (r == 0 && text)
+                r = websocket_send(tab->ws, true, text->data, text->len);
+        } while (r == 0 && text);
+    }
+    if (r < 0)
+        websocket_close(tab->ws, WEBSOCKET_INTERNAL, "the manager has no memory");
+}
+
+static void live_tab_on_flush(struct flush *flush)
+{
+    struct live_tab *tab = AQ_CONTAINER_OF(flush, struct live_tab, flush);
+
+    if (!tab->ws)
+        return;
+    if (live_tab_has_role(tab))
+        live_tab_write(tab);
+    else
+        websocket_close(tab->ws, WEBSOCKET_TRY_LATER, "the user has another role");
+}
+
+static void live_tab_on_drain(struct websocket *ws, void *data)
+{
+    (void)ws;
+    live_tab_on_flush(&((struct live_tab *)data)->flush);
+}
+
+static void live_tab_on_close(struct websocket *ws, uint16_t code, const struct aq_error *err,
+                              void *data)
+{
+    (void)ws;
+    (void)code;
+    (void)err;
+    live_tab_free(data);
+}
+
+/* ---- what it asks for ---- */
+
+struct live_asked {
+    struct str_list topics;
+    bool all;
+};
+
+static const struct field asked_fields[] = {
+    { "subscribe", FIELD_STR_LIST, FIELD_REQUIRED, offsetof(struct live_asked, topics), 0,
+      LIVE_TOPICS },
+    { "all", FIELD_BOOL, 0, offsetof(struct live_asked, all) },
+    FIELD_END,
+};
+
+static int live_tab_join(struct live_tab *tab, enum live_topic topic, bool all)
+{
+    struct live_scope scope = { .groups = topic == LIVE_MAP ? tab->groups : NULL };
+
+    if (topic != LIVE_MAP && !all)
+        scope.access_key = tab->access_key;
+    else if (topic != LIVE_MAP && !principal_may(tab->role, API_SUPERADMIN))
+        scope.domain = tab->domain;
+    tab->views[topic] = live_views_join(&tab->api->live->views, topic, &scope);
+    return tab->views[topic] ? 0 : -ENOMEM;
+}
+
+static int live_tab_subscribe(struct live_tab *tab, const struct live_asked *asked,
+                              struct aq_error *err)
+{
+    enum live_topic topics[LIVE_TOPICS];
+
+    for (size_t i = 0; i < asked->topics.count; i++)
+        if (live_topic_parse(asked->topics.items[i], &topics[i]) < 0)
+            return api_fail_param(err, "subscribe", "must be of map, sessions and queue");
+    if (asked->all && !principal_may(tab->role, API_ADMIN))
+        return api_fail_param(err, "all", "only administrators may see everybody's sessions");
+    live_tab_unsubscribe(tab);
+    for (size_t i = 0; i < asked->topics.count; i++)
+        if (!tab->views[topics[i]] && live_tab_join(tab, topics[i], asked->all) < 0)
+            return aq_fail_oom(err);
+    return flushes_add(tab->api->flushes, core_loop(tab->api->core), &tab->flush) < 0
+               ? aq_fail_oom(err)
+               : 0;
+}
+
+static void live_tab_send_error(struct live_tab *tab, const struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+
+    jsonw_object_begin(&w);
+    jsonw_member_str(&w, "type", "error");
+    jsonw_member_str(&w, "field", err->field);
+    jsonw_member_str(&w, "message", err->text);
+    jsonw_object_end(&w);
+    if (strbuf_ok(&out))
+        (void)websocket_send(tab->ws, true, out.data, out.len);
+}
+
+static void live_tab_on_message(struct websocket *ws, bool is_text, const char *bytes, size_t len,
+                                void *data)
+{
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    struct live_asked asked = { .all = false };
+    struct live_tab *tab = data;
+    json_auto_t *json = NULL;
+    struct aq_error err = { 0 };
+
+    (void)ws;
+    (void)is_text;
+    if (decode_json(bytes, len, &json, &err) < 0
+        || decode_object(asked_fields, json, &arena, &asked, &err) < 0
+        || live_tab_subscribe(tab, &asked, &err) < 0)
+        live_tab_send_error(tab, &err);
+}
+
+static const struct websocket_ops ws_ops = {
+    .on_message = live_tab_on_message,
+    .on_drain = live_tab_on_drain,
+    .on_close = live_tab_on_close,
+};
+
+/* ---- the beginning ---- */
+
+static void live_tab_fail(struct live_tab *tab, const struct aq_error *err)
+{
+    request_fail(tab->req, err);
+    live_tab_free(tab);
+}
+
+static void live_tab_on_forbidden(void *data, const struct aq_error *err)
+{
+    struct live_tab *tab = data;
+
+    if (tab->ws)
+        websocket_close(tab->ws, WEBSOCKET_POLICY, err->text);
+}
+
+/* Who follows, and whom the manager takes them for. */
+static void live_tab_send_hello(struct live_tab *tab)
+{
+    const struct user *user = core_find_user(tab->api->core, &tab->user_id);
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+
+    jsonw_object_begin(&w);
+    jsonw_member_str(&w, "type", "hello");
+    api_write_time(&w, "at", clock_realtime_usec());
+    jsonw_member_str(&w, "user", user ? user->email : NULL);
+    jsonw_member_str(&w, "access_key", tab->access_key);
+    jsonw_member_str(&w, "domain", tab->domain);
+    jsonw_member_bool(&w, "is_admin", principal_may(tab->role, API_ADMIN));
+    jsonw_object_end(&w);
+    if (strbuf_ok(&out))
+        (void)websocket_send(tab->ws, true, out.data, out.len);
+}
+
+static void live_tab_open(struct live_tab *tab)
+{
+    const struct websocket_options options = { .message_max = LIVE_ASKED_MAX };
+    const char *why_not = api_stream_why_not(tab->api->core, tab->access_key);
+    struct aq_error err = { 0 };
+
+    if (why_not) /* since the request was let in */
+        (void)aq_fail_kind(&err, EACCES, "auth-failed", "%s", why_not);
+    if (err.code || websocket_accept(tab->req, &options, &ws_ops, tab, &tab->ws, &err) < 0)
+        live_tab_fail(tab, &err);
+    else
+        live_tab_send_hello(tab);
+}
+
+/* ---- which nodes ---- */
+
+/* The resource groups that a user may use in any of the own projects. */
+struct live_groups_read {
+    struct live_tab *tab; /* NULL = it has gone */
+    char *domain;
+    char access_key[ACCESS_KEY_MAX];
+    struct uuid *projects;
+    size_t project_count;
+    struct strbuf groups;
+};
+
+static void live_groups_add(struct strbuf *groups, const char *name)
+{
+    AQ_CLEANUP(aq_freep) char *line = aq_format("\n%s\n", name);
+
+    if (!line)
+        groups->failed = true;
+    else if (!strstr(groups->data, line))
+        strbuf_addf(groups, groups->len ? "%s\n" : "\n%s\n", name);
+}
+
+/* store_tx_fn */
+static int live_groups_read(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    struct live_groups_read *read = data;
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < read->project_count; i++) {
+        AQ_CLEANUP(store_page_freep) struct store_page *page = NULL;
+
+        r = store_list_allowed_resource_groups(tx, read->domain, &read->projects[i],
+                                               read->access_key, &page, err);
+        for (size_t k = 0; r == 0 && k < page->count; k++)
+            live_groups_add(&read->groups, page->resource_groups[k].resource_group.name);
+    }
+    return r < 0 ? r : strbuf_ok(&read->groups) ? 0 : aq_fail_oom(err);
+}
+
+static void live_groups_free(struct live_groups_read *read)
+{
+    if (!read)
+        return;
+    strbuf_done(&read->groups);
+    free(read->projects);
+    free(read->domain);
+    free(read);
+}
+
+AQ_DEFINE_CLEANUP(struct live_groups_read, live_groups_free)
+
+/* store_done_fn */
+static void live_groups_on_read(void *data, int r, const struct aq_error *err)
+{
+    struct live_groups_read *read = data;
+    struct live_tab *tab = read->tab;
+    struct aq_error failed = { 0 };
+
+    if (tab) {
+        tab->read = NULL;
+        request_set_gone(tab->req, NULL, NULL);
+        if (r == 0 && !(tab->groups = strbuf_steal(&read->groups)))
+            aq_fail_oom(&failed);
+        if (r < 0 || failed.code)
+            live_tab_fail(tab, r < 0 ? err : &failed);
+        else
+            live_tab_open(tab);
+    }
+    live_groups_free(read);
+}
+
+static void live_tab_on_gone(struct request *req, void *data)
+{
+    struct live_tab *tab = data;
+
+    tab->read->tab = NULL;
+    request_set_gone(req, NULL, NULL);
+    request_end(req);
+    live_tab_free(tab);
+}
+
+static int live_tab_read_groups(struct live_tab *tab, struct aq_error *err)
+{
+    const struct user *user = core_find_user(tab->api->core, &tab->user_id);
+    AQ_CLEANUP(live_groups_freep) struct live_groups_read *read = calloc(1, sizeof(*read));
+
+    if (!read)
+        return aq_fail_oom(err);
+    strbuf_init(&read->groups);
+    read->tab = tab;
+    read->project_count = user ? user->project_count : 0;
+    memcpy(read->access_key, tab->access_key, sizeof(read->access_key));
+    if (!(read->domain = strdup(tab->domain ? tab->domain : ""))
+        || !(read->projects = calloc(read->project_count + 1, sizeof(*read->projects))))
+        return aq_fail_oom(err);
+    if (read->project_count)
+        memcpy(read->projects, user->project_ids, read->project_count * sizeof(*read->projects));
+    if (store_read(core_store(tab->api->core), live_groups_read, live_groups_on_read, read) < 0)
+        return aq_fail_oom(err);
+    tab->read = AQ_TAKE(read);
+    request_set_gone(tab->req, live_tab_on_gone, tab);
+    return 0;
+}
+
+/* ---- the request ---- */
+
+static struct live_tab *live_tab_new(struct api *api, struct request *req)
+{
+    const struct principal *who = api_principal(req);
+    struct live_tab *tab = calloc(1, sizeof(*tab));
+
+    if (!tab)
+        return NULL;
+    tab->api = api;
+    tab->req = req;
+    tab->flush.fn = live_tab_on_flush;
+    tab->user_id = who->user_id;
+    tab->role = who->role;
+    memcpy(tab->access_key, who->access_key, sizeof(tab->access_key));
+    list_add(&api->live->tabs, &tab->link);
+    if ((who->domain && !(tab->domain = strdup(who->domain))) || live_start_timer(api->live) < 0
+        || api_stream_open(api, tab->access_key, &tab->right, live_tab_on_forbidden, tab) < 0) {
+        live_tab_free(tab);
+        return NULL;
+    }
+    return tab;
+}
+
+static void live_on_request(struct request *req, void *data)
+{
+    struct aq_error err = { 0 };
+    struct live_tab *tab = NULL;
+    struct api *api = data;
+
+    if (api_decode(req, NULL, NULL, &err) < 0) {
+        request_fail(req, &err);
+        return;
+    }
+    if (live_count_tabs(api->live, &api_principal(req)->user_id) >= LIVE_TABS_MAX)
+        aq_fail_kind(&err, EAGAIN, "rate-limit-exceeded", "%d connections follow already",
+                     LIVE_TABS_MAX);
+    else if (!(tab = live_tab_new(api, req)))
+        aq_fail_oom(&err);
+    if (!tab)
+        request_fail(req, &err);
+    else if (principal_may(tab->role, API_ADMIN))
+        live_tab_open(tab);
+    else if (live_tab_read_groups(tab, &err) < 0)
+        live_tab_fail(tab, &err);
+}
+
+const struct route live_routes[] = {
+    { METHOD_GET, "/aliquot/v1/live", API_USER, live_on_request, NULL,
+      "Nodes, sessions and the queue as they change, over WebSocket" },
+};
+API_ROUTES_END(live);

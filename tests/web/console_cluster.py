@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cluster whose nodes have two GPUs each that say what they are asked to, with the proxy and a
+web server for the console."""
+
+import os
+
+from images import Layout, archive, folder, programs
+from runtimes import settings_of
+from signing_web import SigningWeb
+from test_proxy import Proxied
+
+# As in document 002: 8 GB that are 2 fGPU.
+CARDS = """\
+allocation_mode = "fractional"
+unit_mem = "4G"
+unit_proc = 40
+"""
+CARD = """\
+[[devices]]
+mother_uuid = "GPU-513a5f0e-7721-4b6c-9d10-00000000{node:02d}{card:02d}"
+model_name = "Mock GPU"
+subproc_count = 80
+memory_size = "8G"
+"""
+PROGRAMS = ("bash", "sh", "sleep", "cat", "env", "seq", "printf", "stty", "id")
+
+
+class ConsoleCluster(Proxied):
+    def __init__(self, **settings):
+        super().__init__(**{**settings_of("crun"), "ALIQUOT_IMAGE_ALLOW": "* oci:/",
+                            "ALIQUOT_IMAGE_KEEP_FREE": "0", "ALIQUOT_RESOURCE_CPUS": "8",
+                            **settings})
+
+    def start(self, nodes=1, cards=1):
+        self.start_manager()
+        for node in range(1, nodes + 1):
+            mock = self.folder / f"node{node}.toml"
+            mock.write_text(CARDS + "".join(CARD.format(node=node, card=card) for card in range(cards)))
+            os.chmod(mock, 0o644)
+            self.start_agent(f"node{node}", ALIQUOT_ACCELERATORS_MOCK=str(mock))
+        self.start_proxy()
+        self.layout = Layout(self.folder / "layout")
+        self.layout.image("shell", [archive([*programs(*PROGRAMS), folder("tmp", mode=0o1777)])])
+        self.web = SigningWeb(self.address)
+
+    def alias(self, name, image):
+        reply = self.client().send("PUT", f"/aliquot/v1/image-aliases/{name}",
+                                   {"image": self.layout.reference(image)})
+        assert reply.status == 204, reply
+
+    def end(self):
+        if hasattr(self, "web"):
+            self.web.shutdown()
+            self.web.server_close()
+        super().end()
