@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A new session: what it runs in, how much it gets, and whether it starts at once.
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { plain, quote, slotName } from "./format";
+import { bytes, number, plain, quote, slotName } from "./format";
 import { nodes } from "./live";
 import type { Node } from "./model";
 import { Copy, failure, say, State, use } from "./parts";
@@ -46,17 +46,22 @@ async function readChoices(): Promise<Choices> {
   return { images: [...new Set(names)], groups: Object.keys(check.scaling_groups), presets: check.presets };
 }
 
-/** Slots of the group's nodes, with the most that one of them has. */
-function slotsOf(all: Iterable<Node>, group: string): Record<string, { most: number; quantum: number }> {
-  const slots: Record<string, { most: number; quantum: number }> = {
-    cpu: { most: 1, quantum: 1 },
-    mem: { most: GIB, quantum: 1 },
-  };
+interface Range {
+  most: number; // that one node has
+  free: number; // that is free on one node
+  quantum: number;
+}
+
+/** Slots of the group's nodes. */
+function slotsOf(all: Iterable<Node>, group: string): Record<string, Range> {
+  const slots: Record<string, Range> = { cpu: { most: 1, free: 0, quantum: 1 }, mem: { most: GIB, free: 0, quantum: 1 } };
   for (const node of all) {
     if (group && node.resource_group !== group) continue;
     for (const [slot, amount] of Object.entries(node.offered)) {
       const quantum = Number(node.cards.find((card) => card.slot === slot)?.quantum ?? 1);
-      slots[slot] = { most: Math.max(slots[slot]?.most ?? 0, Number(amount)), quantum };
+      const free = Number(amount) - Number(node.held?.[slot] ?? 0);
+      const before = slots[slot];
+      slots[slot] = { most: Math.max(before?.most ?? 0, Number(amount)), free: Math.max(before?.free ?? 0, free), quantum };
     }
   }
   return slots;
@@ -139,7 +144,8 @@ async function launch(form: Form): Promise<string[]> {
 
 // ---- the screen ----
 
-function Amount({ slot, most, quantum, text, set }: { slot: string; most: number; quantum: number; text: string; set: (text: string) => void }) {
+function Amount({ slot, range, text, set }: { slot: string; range: Range; text: string; set: (text: string) => void }) {
+  const { most, free, quantum } = range;
   const stops = useMemo(() => stopsOf(slot, most, quantum), [slot, most, quantum]);
   const value = parseAmount(slot, text);
   const id = `amount-${slot}`;
@@ -157,9 +163,15 @@ function Amount({ slot, most, quantum, text, set }: { slot: string; most: number
       />
       <input id={id} value={text} size={7} inputMode={slot === "mem" ? "text" : "decimal"} aria-invalid={value === null}
         onInput={(event) => set(event.currentTarget.value.trim())} />
-      <span class="dim">of {formatAmount(slot, most)}</span>
+      <span class="dim" title="The most that one node has free, and that one node has">
+        {amountText(slot, free)} free of {amountText(slot, most)}
+      </span>
     </div>
   );
+}
+
+function amountText(slot: string, value: number): string {
+  return slot === "mem" ? bytes(value) : number(value);
 }
 
 function Answer({ trial, isReady }: { trial: Trial | null; isReady: boolean }) {
@@ -293,8 +305,8 @@ export function LaunchScreen() {
       )}
       <fieldset>
         <legend>Gets</legend>
-        {Object.entries(slots).map(([slot, { most, quantum }]) => (
-          <Amount key={slot} slot={slot} most={most} quantum={quantum} text={form.amounts[slot] ?? "0"}
+        {Object.entries(slots).map(([slot, range]) => (
+          <Amount key={slot} slot={slot} range={range} text={form.amounts[slot] ?? "0"}
             set={(text) => change({ amounts: { ...form.amounts, [slot]: text } })} />
         ))}
       </fieldset>

@@ -89,10 +89,12 @@ function NodeRow({ node, bySession }: { node: Node; bySession: Map<string, Sessi
         </Meter>
       </td>
       <td class="cards">
-        {node.cards.map((card, index) => (
-          <CardBar key={card.slot + card.id} node={node} card={card} index={index} bySession={bySession} />
-        ))}
-        {node.cards.length === 0 && <span class="dim">no GPU</span>}
+        <div>
+          {node.cards.map((card, index) => (
+            <CardBar key={card.slot + card.id} node={node} card={card} index={index} bySession={bySession} />
+          ))}
+          {node.cards.length === 0 && <span class="dim">no GPU</span>}
+        </div>
       </td>
     </tr>
   );

@@ -142,7 +142,7 @@ static void live_rows_write_set(const struct live_row *row, bool is_whole, struc
     strbuf_addc(w->out, '}');
 }
 
-/* Rows from 'first' on while there is room; returns where it ended. */
+/* Rows from 'first' on while there is room, one at least; returns where it ended. */
 static struct list *live_rows_write_rows(struct live_rows *rows, struct list *first,
                                          size_t size_max, const struct live_place *place,
                                          struct jsonw *w)
@@ -152,7 +152,7 @@ static struct list *live_rows_write_rows(struct live_rows *rows, struct list *fi
 
     jsonw_key(w, "set");
     jsonw_object_begin(w);
-    for (; it != &rows->order && w->out->len - begin < size_max; it = it->next) {
+    for (; it != &rows->order && (it == first || w->out->len - begin < size_max); it = it->next) {
         const struct live_row *row = LIST_ENTRY(it, struct live_row, link);
 
         if (row->fixed)
@@ -178,12 +178,13 @@ static void live_rows_write_gone(const struct list *first, const struct list *en
 static void live_rows_write_message(struct live_rows *rows, const char *topic, size_t size_max,
                                     struct live_place *place, struct strbuf *out)
 {
-    bool is_snapshot = !place->has_begun || place->seen < rows->forgotten;
+    bool is_snapshot = !place->has_begun
+                       || (place->seen < rows->forgotten && place->forgotten != rows->forgotten);
     struct jsonw w = jsonw_make(out);
     struct list *first, *end;
 
     if (is_snapshot)
-        *place = (struct live_place){ .has_begun = true };
+        *place = (struct live_place){ .has_begun = true, .forgotten = rows->forgotten };
     first = live_rows_find_after(rows, place->seen);
     jsonw_object_begin(&w);
     jsonw_member_str(&w, "type", is_snapshot ? "snapshot" : "change");
@@ -200,7 +201,8 @@ static void live_rows_write_message(struct live_rows *rows, const char *topic, s
 
 static bool live_place_equals(const struct live_place *a, const struct live_place *b)
 {
-    return a->seen == b->seen && a->has_begun == b->has_begun && a->is_behind == b->is_behind;
+    return a->seen == b->seen && a->forgotten == b->forgotten && a->has_begun == b->has_begun
+           && a->is_behind == b->is_behind;
 }
 
 int live_rows_write(struct live_rows *rows, const char *topic, size_t size_max,

@@ -30,6 +30,7 @@ struct live_row {
 /* How far a reader is; zeroed = it has nothing yet. */
 struct live_place {
     uint64_t seen;
+    uint64_t forgotten; /* rows' when it began: of these removals it needs to know nothing */
     bool has_begun;
     bool is_behind; /* its last message was cut: the next rows are whole */
 };

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The live feed: what consoles show, as it changes."""
+
+import contextlib
+import json
+import time
+
+import pytest
+
+from client import WebSocket
+from cluster import batch, interactive, wait_status
+
+ALL = ["map", "sessions", "queue"]
+
+
+class Live:
+    """A tab that follows."""
+
+    def __init__(self, client, topics=ALL, **more):
+        self.socket = WebSocket(client, "/aliquot/v1/live")
+        assert self.socket.status == 101, self.socket.head
+        self.rows, self.messages = {topic: {} for topic in ALL}, 0
+        self.hello = self.receive()
+        assert self.hello["type"] == "hello", self.hello
+        self.ask(subscribe=topics, **more)
+
+    def ask(self, **message):
+        self.socket.send(json.dumps(message))
+
+    def receive(self):
+        """The next message, taken over; {} = closed."""
+        opcode, payload = self.socket.receive()
+        while opcode == 9:
+            self.socket.send(payload, opcode=10)
+            opcode, payload = self.socket.receive()
+        if opcode == 8:
+            return {"type": "closed", "code": int.from_bytes(payload[:2], "big"),
+                    "reason": payload[2:].decode()}
+        message = json.loads(payload)
+        self.messages += 1
+        if topic := message.get("topic"):
+            if message["type"] == "snapshot":
+                self.rows[topic] = {}
+            for key, fields in message["set"].items():
+                self.rows[topic].setdefault(key, {}).update(fields)
+            for key in message.get("gone", []):
+                self.rows[topic].pop(key, None)
+        return message
+
+    def until(self, condition, seconds=30):
+        """Messages, until the rows are so."""
+        end = time.monotonic() + seconds
+        while not (found := condition(self)):
+            assert time.monotonic() < end, self.rows
+            self.receive()
+        return found
+
+    def status(self, session):
+        return self.rows["sessions"].get(session, {}).get("status")
+
+
+@contextlib.contextmanager
+def live(client, *args, **more):
+    tab = Live(client, *args, **more)
+    with contextlib.closing(tab.socket):
+        yield tab
+
+
+@pytest.fixture
+def waiting(admin, name):
+    """A user's session that waits for more than there is."""
+    def make(client):
+        made = client.post("/session", interactive(name, wait_for_capacity=True, config={
+            "resources": {"cpu": "1000", "mem": "64m"}}, enqueueOnly=True))
+        assert made.status == 201, made
+        ids.append((client, made.json["sessionId"]))
+        return ids[-1][1]
+    ids = []
+    yield make
+    for client, session in ids:
+        client.delete(f"/session/{session}")
+
+
+@pytest.mark.gate
+def test_a_session_from_begin_to_end(user, name):
+    with live(user) as tab:
+        node = tab.until(lambda tab: tab.rows["map"].get("agent"))
+        assert node["status"] == "ALIVE" and node["connected"] and "cpu" in node["offered"]
+        session = user.post("/session", batch(name, "sleep 1; exit 3", enqueueOnly=True)).json["sessionId"]
+        tab.until(lambda tab: tab.status(session) == "RUNNING")
+        row = tab.rows["sessions"][session]
+        assert row["name"] == name and row["user"] == "user@lablup.com"
+        assert row["agents"] == ["agent"] and row["requested_slots"]["cpu"] == "1"
+        tab.until(lambda tab: tab.status(session) == "TERMINATED")
+        assert tab.rows["sessions"][session]["exit_code"] == 3
+        tab.until(lambda tab: session not in tab.rows["sessions"])
+
+
+def test_why_it_waits(user, waiting):
+    with live(user, ["queue"]) as tab:
+        session = waiting(user)
+        row = tab.until(lambda tab: (tab.rows["queue"].get(session) or {}).get("text")
+                        and tab.rows["queue"][session])
+        assert "cpu" in row["text"] and row["queue_length"] >= 0
+        user.delete(f"/session/{session}")
+        tab.until(lambda tab: session not in tab.rows["queue"])
+        assert not tab.rows["sessions"] and not tab.rows["map"]
+
+
+def test_whose_sessions_are_seen(user, admin, waiting):
+    session = waiting(admin)
+    with live(user) as mine, live(admin) as own, live(admin, all=True) as everyones:
+        assert (mine.hello["is_admin"], own.hello["is_admin"]) == (False, True)
+        for tab in own, everyones:
+            assert tab.until(lambda tab: tab.rows["sessions"].get(session))
+        other = user.post("/session", batch(session[:8], "sleep 600", enqueueOnly=True)).json["sessionId"]
+        for tab in mine, everyones:
+            tab.until(lambda tab: tab.status(other) == "RUNNING")
+        assert session not in mine.rows["sessions"] and session not in mine.rows["queue"]
+        assert other not in own.rows["sessions"]
+        mine.ask(subscribe=ALL, all=True)
+        assert mine.until(lambda tab: (lambda m: m["type"] == "error" and m)(tab.receive()))["field"] == "all"
+        user.delete(f"/session/{other}")
+        wait_status(user, other, "TERMINATED", "CANCELLED")
+
+
+def test_a_keypair_that_is_deactivated_follows_no_more(cluster, admin, user):
+    key = admin.post("/aliquot/v1/keypairs", {"user": "user@lablup.com", "policy": "default"})
+    assert key.status == 201, key
+    with live(cluster.client((key.json["access_key"], key.json["secret_key"]))) as tab:
+        assert admin.send("PATCH", f"/aliquot/v1/keypairs/{key.json['access_key']}",
+                          {"is_active": False}).status == 200
+        while (message := tab.receive())["type"] != "closed":
+            pass
+        assert message["code"] == 1008 and "keypair" in message["reason"]
+
+
+@pytest.mark.parametrize("text", [
+    "", "null", "[]", "{}", '{"subscribe": "cards"}', '{"subscribe": [1]}', '{"subscribe": ["map"], "all": 7}',
+    '{"subscribe": ["map", "map", "map", "map"]}', '{"subscribe": ["map"], "other": 1}', "[" * 4000])
+def test_what_is_no_wish(user, text):
+    with live(user, []) as tab:
+        tab.socket.send(text)
+        message = tab.receive()
+        assert message["type"] == "error" and message["message"], message
+        tab.ask(subscribe=["map", "map"])
+        assert tab.until(lambda tab: tab.rows["map"].get("agent"))
+
+
+def test_too_long_a_wish_and_too_many_tabs(user):
+    with live(user, []) as tab:
+        tab.socket.send(json.dumps({"subscribe": ["m" * 5000]}))
+        assert tab.receive()["type"] == "closed"
+    with contextlib.ExitStack() as tabs:
+        for _ in range(64):
+            tabs.enter_context(live(user, []))
+        refused = tabs.enter_context(contextlib.closing(WebSocket(user, "/aliquot/v1/live")))
+        assert refused.status == 429
+
+
+def test_who_reads_slowly_gets_the_newest(cluster, admin, user, name):
+    """Its rows are as they are in the end, and the manager has kept little for it."""
+    with live(user, ["sessions"]) as slow:
+        sessions = [user.post("/session", batch(f"{name}-{i}", "true", enqueueOnly=True)).json["sessionId"]
+                    for i in range(20)]
+        for session in sessions:
+            wait_status(user, session, "TERMINATED")
+        before = slow.messages
+        slow.until(lambda tab: all(tab.status(session) in ("TERMINATED", None) for session in sessions)
+                   and not any(tab.rows["sessions"]))
+        assert slow.messages - before < 20 * 12
+
+
+def test_upgrade_is_needed(user):
+    assert user.get("/aliquot/v1/live").status == 400
