@@ -158,8 +158,8 @@ int api_new(struct core *core, struct api **ret, struct aq_error *err)
         || !(api->flushes = flushes_new()) || !(api->streams = api_streams_new(core))
         || !(api->log_quota = log_quota_new())
         || !(api->kept_answers = kept_answers_new(core_store(core)))
-        || !(api->live = live_feed_new(core))
-        || !(api->app_proxy = app_proxy_new(api)) || !(api->storage_hosts = storage_hosts_new(core))
+        || !(api->live = live_feed_new(core)) || !(api->app_proxy = app_proxy_new(api))
+        || !(api->storage_hosts = storage_hosts_new(core))
         || !(api->web_logins = web_logins_new(api)))
         return aq_fail_oom(err);
     if ((r = replay_new(0, &api->replay, err)) < 0 || (r = router_new(&api->router, err)) < 0

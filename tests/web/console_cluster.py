@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cluster whose nodes have two GPUs each that say what they are asked to, with the proxy and a
-web server for the console."""
+"""A cluster whose nodes have mock GPUs, with the proxy and a web server, as the console needs it."""
 
 import os
 
 from images import Layout, archive, folder, programs
 from runtimes import settings_of
-from signing_web import SigningWeb
 from test_proxy import Proxied
+from web import Webbed
 
 # As in document 002: 8 GB that are 2 fGPU.
 CARDS = """\
@@ -25,7 +24,7 @@ memory_size = "8G"
 PROGRAMS = ("bash", "sh", "sleep", "cat", "env", "seq", "printf", "stty", "id")
 
 
-class ConsoleCluster(Proxied):
+class ConsoleCluster(Proxied, Webbed):
     def __init__(self, **settings):
         super().__init__(**{**settings_of("crun"), "ALIQUOT_IMAGE_ALLOW": "* oci:/",
                             "ALIQUOT_IMAGE_KEEP_FREE": "0", "ALIQUOT_RESOURCE_CPUS": "8",
@@ -39,17 +38,11 @@ class ConsoleCluster(Proxied):
             os.chmod(mock, 0o644)
             self.start_agent(f"node{node}", ALIQUOT_ACCELERATORS_MOCK=str(mock))
         self.start_proxy()
+        self.start_web()
         self.layout = Layout(self.folder / "layout")
         self.layout.image("shell", [archive([*programs(*PROGRAMS), folder("tmp", mode=0o1777)])])
-        self.web = SigningWeb(self.address)
 
     def alias(self, name, image):
         reply = self.client().send("PUT", f"/aliquot/v1/image-aliases/{name}",
                                    {"image": self.layout.reference(image)})
         assert reply.status == 204, reply
-
-    def end(self):
-        if hasattr(self, "web"):
-            self.web.shutdown()
-            self.web.server_close()
-        super().end()
