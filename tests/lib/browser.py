@@ -62,6 +62,17 @@ class Page:
         """What went wrong by itself so far: errors in the console, violations of its policy."""
         return self._browser.ask(self._number, "problems", [])
 
+    def opened(self):
+        """Tabs that it has opened, as pages."""
+        return [Page(self._browser, number) for number in self._browser.ask(self._number, "opened", [])]
+
+    def violations(self):
+        """What axe finds, with its places: rules of accessibility."""
+        axe = install() / "node_modules/axe-core/axe.min.js"
+        self.evaluate(axe.read_text())
+        return self.evaluate("axe.run().then((found) => found.violations.map((rule) =>"
+                             " [rule.id, ...rule.nodes.map((node) => node.html)]))")
+
     def wait_for(self, expression, seconds=60):
         """The first true value of an expression of JavaScript, or of a function without arguments.
 

@@ -8,19 +8,25 @@ const browser = await chromium.launch({ executablePath: process.argv[2] });
 const pages = [];
 
 // What went wrong in a page by itself: errors of the console, among them what its policy forbids,
-// and exceptions that nobody caught.
-async function open(options) {
-  const page = await (await browser.newContext(options)).newPage();
+// and exceptions that nobody caught. Tabs that it opens are pages, too.
+function watch(page) {
   const problems = [];
+  const opened = [];
   page.on("console", (message) => message.type() === "error" && problems.push(message.text()));
   page.on("pageerror", (error) => problems.push(String(error)));
-  return pages.push({ page, problems }) - 1;
+  page.on("popup", (tab) => opened.push(watch(tab)));
+  return pages.push({ page, problems, opened }) - 1;
+}
+
+async function open(options) {
+  return watch(await (await browser.newContext(options)).newPage());
 }
 
 async function answer([number, method, args]) {
   if (method === "open") return open(...args);
-  const { page, problems } = pages[number];
+  const { page, problems, opened } = pages[number];
   if (method === "problems") return problems;
+  if (method === "opened") return opened;
   if (method === "close") return page.context().close();
   const names = method.split(".");
   const owner = names.slice(0, -1).reduce((object, name) => object[name], page);
