@@ -316,7 +316,7 @@ export function LaunchScreen() {
           onInput={(event) => change({ name: event.currentTarget.value.trim() })} />
       </div>
       <div class="field">
-        <label for="count">Sessions</label>
+        <label for="count">How many</label>
         <input id="count" type="number" min={1} max={COUNT_MAX} value={form.count}
           onInput={(event) => change({ count: Number(event.currentTarget.value) || 1 })} />
       </div>

@@ -2,8 +2,8 @@
 import { useState } from "preact/hooks";
 import { logIn } from "./server";
 
-export function Login({ onIn }: { onIn: () => void }) {
-  const [why, setWhy] = useState("");
+export function Login({ note, onIn }: { note: string; onIn: () => void }) {
+  const [why, setWhy] = useState(note);
   const [isBusy, setBusy] = useState(false);
 
   async function submit(event: SubmitEvent): Promise<void> {

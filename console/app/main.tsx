@@ -11,11 +11,12 @@ import { MapScreen } from "./map";
 import { Empty, failure, Said, say, use } from "./parts";
 import { Peek } from "./peek";
 import { address, go, place } from "./place";
-import { QueueScreen } from "./queue";
+import { queued, QueueScreen } from "./queue";
 import { isLoggedIn, logOut, onExpired } from "./server";
 import { SessionsScreen, shownSessions } from "./sessions";
 
 const isIn = signal<boolean | null>(null);
+const hasExpired = signal(false);
 const areKeysShown = signal(false);
 
 const SCREENS: Record<string, { title: string; draw: () => preact.JSX.Element }> = {
@@ -42,7 +43,9 @@ const KEYS: [string, string][] = [
 function step(by: number): void {
   const { screen, id, query } = place.value;
   const inQueue = screen === "queue";
-  const rows = inQueue ? [...waiting.value.keys()] : shownSessions(sessions.value.values(), ended.value.values(), query).map((row) => row.id);
+  const rows = inQueue
+    ? queued(waiting.value.values(), sessions.value).map(({ row }) => row.id)
+    : shownSessions(sessions.value.values(), ended.value.values(), query).map((row) => row.id);
   const next = rows[Math.max(0, Math.min(rows.length - 1, rows.indexOf(id) + by))];
   if (next) go(inQueue ? "queue" : "sessions", next, query);
 }
@@ -111,6 +114,7 @@ function Bar() {
   const { screen } = use(place);
   const me = use(who);
   const lost = use(lostAt);
+  const areCounted = use(isLoaded);
   const counts: Record<string, number> = { map: use(nodes).size, sessions: use(sessions).size, queue: use(waiting).size };
   return (
     <header class="bar">
@@ -118,7 +122,7 @@ function Bar() {
       <nav aria-label="Screens">
         {["map", "sessions", "queue"].map((name) => (
           <a key={name} href={address(name)} aria-current={screen === name ? "page" : undefined}>
-            {SCREENS[name]?.title} {use(isLoaded) && <span class="dim">{counts[name]}</span>}
+            {SCREENS[name]?.title} {areCounted && <span class="dim">{counts[name]}</span>}
           </a>
         ))}
       </nav>
@@ -142,7 +146,8 @@ function Bar() {
 
 function Lost() {
   const lost = use(lostAt);
-  if (!lost || !use(isLoaded)) return null;
+  const isShown = use(isLoaded);
+  if (!lost || !isShown) return null;
   return (
     <p class="notice" role="alert">
       There has been no connection to the manager since {time(new Date(lost).toISOString())}: this is what was known then. It is tried again.
@@ -171,19 +176,22 @@ function Console() {
 }
 
 function enter(): void {
+  hasExpired.value = false;
   isIn.value = true;
   follow();
 }
 
 function App() {
   const inside = use(isIn);
+  const note = use(hasExpired) ? "The login has ended." : "";
   if (inside === null) return null;
-  return inside ? <Console /> : <Login onIn={enter} />;
+  return inside ? <Console /> : <Login note={note} onIn={enter} />;
 }
 
 onExpired.call = () => {
   if (!isIn.value) return;
   forget();
+  hasExpired.value = true;
   isIn.value = false;
 };
 

@@ -6,7 +6,10 @@ import type { Session, Waiting } from "./model";
 import { Empty, now, use } from "./parts";
 import { address } from "./place";
 
-type Both = { session: Session; row: Waiting };
+interface Both {
+  session: Session;
+  row: Waiting;
+}
 
 function inOrder(a: Both, b: Both): number {
   return (
@@ -16,17 +19,21 @@ function inOrder(a: Both, b: Both): number {
   );
 }
 
+/** Those of which both is known, in the order in which they are looked at. */
+export function queued(rows: Iterable<Waiting>, all: ReadonlyMap<string, Session>): Both[] {
+  return [...rows]
+    .map((row) => ({ row, session: all.get(row.id) }))
+    .filter((both): both is Both => both.session !== undefined)
+    .sort(inOrder);
+}
+
 function starts(row: Waiting): string {
   if (row.starts_by) return `by ${time(row.starts_by)}`;
   return row.position === null ? "" : "not known";
 }
 
 export function QueueScreen() {
-  const all = use(sessions);
-  const rows = [...use(waiting).values()]
-    .map((row) => ({ row, session: all.get(row.id) }))
-    .filter((both): both is Both => both.session !== undefined)
-    .sort(inOrder);
+  const rows = queued(use(waiting).values(), use(sessions));
   if (!use(isLoaded)) return <Empty>Asking the manager…</Empty>;
   if (!rows.length) return <Empty>Nothing waits.</Empty>;
   return (

@@ -93,6 +93,7 @@ const SHOWN = ["live", "ended", "all"] as const;
 
 function Filters({ query, count }: { query: URLSearchParams; count: number }) {
   const shown = query.get("show") ?? "live";
+  const isEveryone = use(everyone);
   const set = (name: string, value: string) => {
     const next = new URLSearchParams(query);
     if (value) next.set(name, value);
@@ -118,10 +119,10 @@ function Filters({ query, count }: { query: URLSearchParams; count: number }) {
       </div>
       {who.value?.is_admin && (
         <div class="choice" role="group" aria-label="Whose sessions">
-          <button type="button" aria-pressed={!use(everyone)} onClick={() => showEveryone(false)}>
+          <button type="button" aria-pressed={!isEveryone} onClick={() => showEveryone(false)}>
             mine
           </button>
-          <button type="button" aria-pressed={use(everyone)} onClick={() => showEveryone(true)}>
+          <button type="button" aria-pressed={isEveryone} onClick={() => showEveryone(true)}>
             everyone's
           </button>
         </div>
@@ -146,6 +147,7 @@ export function shownSessions(live: Iterable<Session>, over: Iterable<Session>, 
 export function SessionsScreen() {
   const { query, id } = use(place);
   const withUser = use(everyone);
+  const isAsking = !use(isLoaded);
   const rows = shownSessions(use(sessions).values(), use(ended).values(), query);
   const { box, first, last } = useWindow(rows.length);
   return (
@@ -153,7 +155,7 @@ export function SessionsScreen() {
       <Filters query={query} count={rows.length} />
       {!rows.length && (
         <Empty>
-          {!use(isLoaded) ? "Asking the manager…" : query.get("filter") ? "Nothing matches." : "Nothing runs here. “Launch” starts a session."}
+          {isAsking ? "Asking the manager…" : query.get("filter") ? "Nothing matches." : "Nothing runs here. “Launch” starts a session."}
         </Empty>
       )}
       {rows.length > 0 && (
