@@ -48,7 +48,7 @@ function Row({ session, isChosen, withUser }: { session: Session; isChosen: bool
           {session.name}
         </a>
       </th>
-      <td class="wide">{image(session.image)}</td>
+      <td class="wider">{image(session.image)}</td>
       <td class="amounts">{slots(session.requested_slots)}</td>
       <td class="wide use">
         {isRunning && (
@@ -59,7 +59,7 @@ function Row({ session, isChosen, withUser }: { session: Session; isChosen: bool
           </>
         )}
       </td>
-      {withUser && <td class="wide">{plain(session.user)}</td>}
+      {withUser && <td class="wider">{plain(session.user)}</td>}
       <td class="wide">{session.agents.map(plain).join(", ")}</td>
       <td class="age">{age(session.status_changed ?? session.created_at, use(now))}</td>
     </tr>
@@ -165,10 +165,10 @@ export function SessionsScreen() {
               <tr>
                 <th scope="col">State</th>
                 <th scope="col">Name</th>
-                <th scope="col" class="wide">Image</th>
+                <th scope="col" class="wider">Image</th>
                 <th scope="col">Has</th>
                 <th scope="col" class="wide">Uses now</th>
-                {withUser && <th scope="col" class="wide">User</th>}
+                {withUser && <th scope="col" class="wider">User</th>}
                 <th scope="col" class="wide">Node</th>
                 <th scope="col" class="age">Since</th>
               </tr>

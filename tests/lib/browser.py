@@ -79,7 +79,14 @@ class Page:
         Asked again and again from here: Playwright's own waiting needs eval(), which a page's
         policy may forbid."""
         asked = f"(it => typeof it === 'function' ? it() : it)({expression})"
-        return wait_for(lambda: self.evaluate(asked), seconds, expression)
+        def look():
+            try:
+                return self.evaluate(asked)
+            except BrowserError as e:
+                if "context was destroyed" not in str(e):  # it went on to another page
+                    raise
+                return None
+        return wait_for(look, seconds, expression)
 
 
 class Browser:

@@ -37,7 +37,7 @@ class ConsoleCluster(Proxied, Webbed):
             mock.write_text(CARDS + "".join(CARD.format(node=node, card=card) for card in range(cards)))
             os.chmod(mock, 0o644)
             self.start_agent(f"node{node}", ALIQUOT_ACCELERATORS_MOCK=str(mock))
-        self.start_proxy()
+        self.start_proxy(ALIQUOT_PROXY_DOMAIN="localhost")
         self.start_web()
         self.layout = Layout(self.folder / "layout")
         self.layout.image("shell", [archive([*programs(*PROGRAMS), folder("tmp", mode=0o1777)])])
