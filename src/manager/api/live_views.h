@@ -9,7 +9,7 @@
 #ifndef AQ_MANAGER_API_LIVE_VIEWS_H
 #define AQ_MANAGER_API_LIVE_VIEWS_H
 
-#include "manager/core/core.h"
+#include "manager/request/api.h"
 #include "manager/view/live_rows.h"
 
 enum live_topic { LIVE_MAP, LIVE_SESSIONS, LIVE_QUEUE, LIVE_TOPICS };

@@ -76,7 +76,7 @@ struct api {
     struct turn_queue *turns;    /* of GraphQL requests and lists */
     struct flush_queue *flushes; /* of event streams */
     struct api_streams *streams;
-    struct live_feed *live;      /* what consoles show */
+    struct live_feed *live; /* what consoles show */
     struct log_quota *log_quota;
     struct app_proxy *app_proxy;
     struct storage_hosts *storage_hosts;
