@@ -30,7 +30,8 @@ export function stopsOf(slot: string, most: number, quantum: number): number[] {
   if (slot === "mem") return growing(2 ** 28, most);
   if (slot === "cpu") return Array.from({ length: Math.max(1, Math.floor(most)) }, (_, i) => i + 1);
   const stops = [0];
-  for (let part = quantum; part < 1 && part <= most; part = Number((part + quantum).toFixed(6))) stops.push(part);
+  for (let part = quantum; part < 1 && part <= most; part = Number((part + quantum).toFixed(6)))
+    stops.push(part);
   for (let whole = 1; whole <= most; whole++) stops.push(whole);
   return stops;
 }

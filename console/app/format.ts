@@ -20,7 +20,11 @@ export function bytes(value: number): string {
 
 /** "4g", as the command line takes it, exactly. */
 export function exactBytes(value: number): string {
-  for (const [unit, size] of [["g", 2 ** 30], ["m", 2 ** 20], ["k", 2 ** 10]] as const)
+  for (const [unit, size] of [
+    ["g", 2 ** 30],
+    ["m", 2 ** 20],
+    ["k", 2 ** 10],
+  ] as const)
     if (value % size === 0) return `${value / size}${unit}`;
   return String(value);
 }
@@ -61,23 +65,39 @@ export function age(from: string | null | undefined, now: number): string {
 export function time(iso: string | null | undefined): string {
   if (!iso) return "–";
   const date = new Date(iso);
-  const day = date.toDateString() === new Date().toDateString() ? {} : ({ month: "short", day: "numeric" } as const);
-  return date.toLocaleString(undefined, { ...day, hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
+  const day =
+    date.toDateString() === new Date().toDateString() ? {} : ({ month: "short", day: "numeric" } as const);
+  return date.toLocaleString(undefined, {
+    ...day,
+    hour: "2-digit",
+    minute: "2-digit",
+    second: "2-digit",
+    hour12: false,
+  });
 }
 
 const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 
 /** Other people's words: what would steer a screen or turn the text around is shown by its number. */
 export function plain(text: string | null | undefined): string {
-  return (text ?? "").replace(HIDDEN, (c) => `[U+${c.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}]`);
+  return (text ?? "").replace(
+    HIDDEN,
+    (c) => `[U+${c.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}]`,
+  );
 }
 
 // Sequences that steer a terminal: OSC and the like up to their end, CSI, and two-character ones.
-const STEERING = /\u001b[\]PX^_][^\u0007\u001b]*(?:\u0007|\u001b\\)?|\u001b\[[0-?]*[ -/]*[@-~]?|\u001b[ -/]*[0-~]?/g;
+const STEERING =
+  /\u001b[\]PX^_][^\u0007\u001b]*(?:\u0007|\u001b\\)?|\u001b\[[0-?]*[ -/]*[@-~]?|\u001b[ -/]*[0-~]?/g;
 
 /** A log without colours and steering; a line that was written over is what it was last. */
 export function logText(text: string): string {
-  return plain(text.replace(STEERING, "").replace(/\r+\n/g, "\n").replace(/[^\n\r]*\r(?=[^\n])/g, ""));
+  return plain(
+    text
+      .replace(STEERING, "")
+      .replace(/\r+\n/g, "\n")
+      .replace(/[^\n\r]*\r(?=[^\n])/g, ""),
+  );
 }
 
 /** A word for a shell. */

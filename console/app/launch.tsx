@@ -40,7 +40,10 @@ async function readChoices(): Promise<Choices> {
   const [images, aliases, check] = await Promise.all([
     manager.get<{ items: { names: string[] }[] }>("/aliquot/v1/images"),
     manager.get<{ items: { alias: string }[] }>("/aliquot/v1/image-aliases"),
-    manager.post<{ scaling_groups: Record<string, object>; presets: Choices["presets"] }>("/resource/check-presets", {}),
+    manager.post<{ scaling_groups: Record<string, object>; presets: Choices["presets"] }>(
+      "/resource/check-presets",
+      {},
+    ),
   ]);
   const names = [...aliases.items.map((item) => item.alias), ...images.items.flatMap((item) => item.names)];
   return { images: [...new Set(names)], groups: Object.keys(check.scaling_groups), presets: check.presets };
@@ -54,14 +57,21 @@ interface Range {
 
 /** Slots of the group's nodes. */
 function slotsOf(all: Iterable<Node>, group: string): Record<string, Range> {
-  const slots: Record<string, Range> = { cpu: { most: 1, free: 0, quantum: 1 }, mem: { most: GIB, free: 0, quantum: 1 } };
+  const slots: Record<string, Range> = {
+    cpu: { most: 1, free: 0, quantum: 1 },
+    mem: { most: GIB, free: 0, quantum: 1 },
+  };
   for (const node of all) {
     if (group && node.resource_group !== group) continue;
     for (const [slot, amount] of Object.entries(node.offered)) {
       const quantum = Number(node.cards.find((card) => card.slot === slot)?.quantum ?? 1);
       const free = Number(amount) - Number(node.held?.[slot] ?? 0);
       const before = slots[slot];
-      slots[slot] = { most: Math.max(before?.most ?? 0, Number(amount)), free: Math.max(before?.free ?? 0, free), quantum };
+      slots[slot] = {
+        most: Math.max(before?.most ?? 0, Number(amount)),
+        free: Math.max(before?.free ?? 0, free),
+        quantum,
+      };
     }
   }
   return slots;
@@ -95,7 +105,9 @@ function writeForm(form: Form): URLSearchParams {
 // ---- requests ----
 
 function resources(form: Form): Record<string, string> {
-  return Object.fromEntries(Object.entries(form.amounts).filter(([, amount]) => amount && Number(amount) !== 0));
+  return Object.fromEntries(
+    Object.entries(form.amounts).filter(([, amount]) => amount && Number(amount) !== 0),
+  );
 }
 
 function body(form: Form, name: string): object {
@@ -127,24 +139,41 @@ function freshName(): string {
 async function tryOut(form: Form, signal: AbortSignal): Promise<Trial> {
   try {
     const path = "/aliquot/v1/sessions/_/dry-run";
-    const said = await manager.post<{ text: string; explanation: { kind: string } }>(path, body(form, form.name || freshName()), signal);
+    const said = await manager.post<{ text: string; explanation: { kind: string } }>(
+      path,
+      body(form, form.name || freshName()),
+      signal,
+    );
     return { isGood: said.explanation.kind === "placed", field: "", text: said.text };
   } catch (error) {
-    if (error instanceof Refusal) return { isGood: false, field: error.field || "image", text: error.message };
+    if (error instanceof Refusal)
+      return { isGood: false, field: error.field || "image", text: error.message };
     throw error;
   }
 }
 
 async function launch(form: Form): Promise<string[]> {
   const base = form.name || freshName();
-  const all = Array.from({ length: form.count }, (_, i) => body(form, form.count > 1 ? `${base}-${i + 1}` : base));
+  const all = Array.from({ length: form.count }, (_, i) =>
+    body(form, form.count > 1 ? `${base}-${i + 1}` : base),
+  );
   const made = await manager.post<{ items: { sessionId: string }[] }>("/aliquot/v1/sessions", all);
   return made.items.map((item) => item.sessionId);
 }
 
 // ---- the screen ----
 
-function Amount({ slot, range, text, set }: { slot: string; range: Range; text: string; set: (text: string) => void }) {
+function Amount({
+  slot,
+  range,
+  text,
+  set,
+}: {
+  slot: string;
+  range: Range;
+  text: string;
+  set: (text: string) => void;
+}) {
   const { most, free, quantum } = range;
   const stops = useMemo(() => stopsOf(slot, most, quantum), [slot, most, quantum]);
   const value = parseAmount(slot, text);
@@ -161,8 +190,14 @@ function Amount({ slot, range, text, set }: { slot: string; range: Range; text: 
         aria-valuetext={text}
         onInput={(event) => set(formatAmount(slot, stops[Number(event.currentTarget.value)] ?? 0))}
       />
-      <input id={id} value={text} size={7} inputMode={slot === "mem" ? "text" : "decimal"} aria-invalid={value === null}
-        onInput={(event) => set(event.currentTarget.value.trim())} />
+      <input
+        id={id}
+        value={text}
+        size={7}
+        inputMode={slot === "mem" ? "text" : "decimal"}
+        aria-invalid={value === null}
+        onInput={(event) => set(event.currentTarget.value.trim())}
+      />
       <span class="dim" title="The most that one node has free, and that one node has">
         {amountText(slot, free)} free of {amountText(slot, most)}
       </span>
@@ -217,7 +252,10 @@ export function LaunchScreen() {
   const isReady = form.image !== "" && (form.type !== "batch" || form.command !== "");
   const trial = useTrial(form, isReady);
   const change = (part: Partial<Form>) => amend(writeForm({ ...readForm(place.value.query), ...part }));
-  const slots = slotsOf(use(nodes).values(), form.group || (choices.groups.length === 1 ? choices.groups[0] ?? "" : ""));
+  const slots = slotsOf(
+    use(nodes).values(),
+    form.group || (choices.groups.length === 1 ? (choices.groups[0] ?? "") : ""),
+  );
 
   useEffect(() => {
     readChoices().then(setChoices, (error) => say(failure(error), true));
@@ -241,8 +279,15 @@ export function LaunchScreen() {
       <h2>Launch</h2>
       <div class="field">
         <label for="image">Image</label>
-        <input id="image" list="images" value={form.image} required autocomplete="off" spellcheck={false}
-          onInput={(event) => change({ image: event.currentTarget.value.trim() })} />
+        <input
+          id="image"
+          list="images"
+          value={form.image}
+          required
+          autocomplete="off"
+          spellcheck={false}
+          onInput={(event) => change({ image: event.currentTarget.value.trim() })}
+        />
         <datalist id="images">
           {choices.images.map((name) => (
             <option key={name} value={name} />
@@ -254,7 +299,12 @@ export function LaunchScreen() {
           <span />
           <div class="chips">
             {choices.images.slice(0, 8).map((name) => (
-              <button key={name} type="button" aria-pressed={form.image === name} onClick={() => change({ image: name })}>
+              <button
+                key={name}
+                type="button"
+                aria-pressed={form.image === name}
+                onClick={() => change({ image: name })}
+              >
                 {plain(name).replace(/^.*\/(?=[^/]+$)/, "")}
               </button>
             ))}
@@ -264,10 +314,18 @@ export function LaunchScreen() {
       <div class="field">
         <span>Runs</span>
         <div class="choice" role="group" aria-label="Runs">
-          <button type="button" aria-pressed={form.type === "interactive"} onClick={() => change({ type: "interactive" })}>
+          <button
+            type="button"
+            aria-pressed={form.type === "interactive"}
+            onClick={() => change({ type: "interactive" })}
+          >
             until it is ended
           </button>
-          <button type="button" aria-pressed={form.type === "batch"} onClick={() => change({ type: "batch" })}>
+          <button
+            type="button"
+            aria-pressed={form.type === "batch"}
+            onClick={() => change({ type: "batch" })}
+          >
             a command
           </button>
         </div>
@@ -275,14 +333,24 @@ export function LaunchScreen() {
       {form.type === "batch" && (
         <div class="field">
           <label for="command">Command</label>
-          <input id="command" class="code" value={form.command} required spellcheck={false}
-            onInput={(event) => change({ command: event.currentTarget.value })} />
+          <input
+            id="command"
+            class="code"
+            value={form.command}
+            required
+            spellcheck={false}
+            onInput={(event) => change({ command: event.currentTarget.value })}
+          />
         </div>
       )}
       {choices.groups.length > 1 && (
         <div class="field">
           <label for="group">Resource group</label>
-          <select id="group" value={form.group} onChange={(event) => change({ group: event.currentTarget.value })}>
+          <select
+            id="group"
+            value={form.group}
+            onChange={(event) => change({ group: event.currentTarget.value })}
+          >
             <option value="">any that may be used</option>
             {choices.groups.map((name) => (
               <option key={name}>{name}</option>
@@ -295,8 +363,20 @@ export function LaunchScreen() {
           <span>Presets</span>
           <div class="chips">
             {choices.presets.map((preset) => (
-              <button key={preset.name} type="button"
-                onClick={() => change({ amounts: Object.fromEntries(Object.entries(preset.resource_slots).map(([slot, amount]) => [slot, formatAmount(slot, Number(amount))])) })}>
+              <button
+                key={preset.name}
+                type="button"
+                onClick={() =>
+                  change({
+                    amounts: Object.fromEntries(
+                      Object.entries(preset.resource_slots).map(([slot, amount]) => [
+                        slot,
+                        formatAmount(slot, Number(amount)),
+                      ]),
+                    ),
+                  })
+                }
+              >
                 {plain(preset.name)}
               </button>
             ))}
@@ -306,19 +386,36 @@ export function LaunchScreen() {
       <fieldset>
         <legend>Gets</legend>
         {Object.entries(slots).map(([slot, range]) => (
-          <Amount key={slot} slot={slot} range={range} text={form.amounts[slot] ?? "0"}
-            set={(text) => change({ amounts: { ...form.amounts, [slot]: text } })} />
+          <Amount
+            key={slot}
+            slot={slot}
+            range={range}
+            text={form.amounts[slot] ?? "0"}
+            set={(text) => change({ amounts: { ...form.amounts, [slot]: text } })}
+          />
         ))}
       </fieldset>
       <div class="field">
         <label for="name">Name</label>
-        <input id="name" value={form.name} placeholder="made if empty" pattern="[A-Za-z0-9_][A-Za-z0-9_.\-]*[A-Za-z0-9_]" autocomplete="off"
-          onInput={(event) => change({ name: event.currentTarget.value.trim() })} />
+        <input
+          id="name"
+          value={form.name}
+          placeholder="made if empty"
+          pattern="[A-Za-z0-9_][A-Za-z0-9_.\-]*[A-Za-z0-9_]"
+          autocomplete="off"
+          onInput={(event) => change({ name: event.currentTarget.value.trim() })}
+        />
       </div>
       <div class="field">
         <label for="count">How many</label>
-        <input id="count" type="number" min={1} max={COUNT_MAX} value={form.count}
-          onInput={(event) => change({ count: Number(event.currentTarget.value) || 1 })} />
+        <input
+          id="count"
+          type="number"
+          min={1}
+          max={COUNT_MAX}
+          value={form.count}
+          onInput={(event) => change({ count: Number(event.currentTarget.value) || 1 })}
+        />
       </div>
       <div aria-live="polite">
         <Answer trial={trial} isReady={isReady} />

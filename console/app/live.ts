@@ -42,7 +42,9 @@ function keepEnded(rows: Iterable<Session>): void {
     fresh.delete(row.id);
     fresh.set(row.id, row);
   }
-  const order = [...fresh.values()].sort((a, b) => (a.status_changed ?? "").localeCompare(b.status_changed ?? ""));
+  const order = [...fresh.values()].sort((a, b) =>
+    (a.status_changed ?? "").localeCompare(b.status_changed ?? ""),
+  );
   ended.value = new Map(order.slice(-ENDED_KEPT).map((row) => [row.id, row]));
 }
 
@@ -65,7 +67,8 @@ function take(message: Message): void {
   const topic = message.topic && (topics[message.topic] as { value: ReadonlyMap<string, object> });
   if (!topic) return;
   const rows = new Map(message.type === "snapshot" ? [] : topic.value);
-  for (const [id, fields] of Object.entries(message.set ?? {})) rows.set(id, { ...rows.get(id), ...fields, id });
+  for (const [id, fields] of Object.entries(message.set ?? {}))
+    rows.set(id, { ...rows.get(id), ...fields, id });
   for (const id of message.gone ?? []) rows.delete(id);
   if (message.topic === "sessions") {
     const over = [...(rows.values() as Iterable<Session>)].filter(hasEnded);

@@ -10,7 +10,12 @@ const TAIL = 1000;
 const CHARACTERS_MAX = 1 << 19;
 
 async function follow(id: string, signal: AbortSignal, take: (text: string) => void): Promise<void> {
-  const reply = await ask("GET", `/func/aliquot/v1/sessions/${id}/logs?follow=true&tail=${TAIL}`, undefined, signal);
+  const reply = await ask(
+    "GET",
+    `/func/aliquot/v1/sessions/${id}/logs?follow=true&tail=${TAIL}`,
+    undefined,
+    signal,
+  );
   const reader = reply.body?.getReader();
   const decoder = new TextDecoder();
   for (;;) {
@@ -58,7 +63,9 @@ export function LogView({ session }: { session: Session }) {
         tabIndex={0}
         role="log"
         aria-label="Log"
-        onScroll={({ currentTarget: it }) => (isAtEnd.current = it.scrollHeight - it.scrollTop - it.clientHeight < 24)}
+        onScroll={({ currentTarget: it }) =>
+          (isAtEnd.current = it.scrollHeight - it.scrollTop - it.clientHeight < 24)
+        }
       >
         {text}
       </pre>

@@ -115,7 +115,11 @@ function Bar() {
   const me = use(who);
   const lost = use(lostAt);
   const areCounted = use(isLoaded);
-  const counts: Record<string, number> = { map: use(nodes).size, sessions: use(sessions).size, queue: use(waiting).size };
+  const counts: Record<string, number> = {
+    map: use(nodes).size,
+    sessions: use(sessions).size,
+    queue: use(waiting).size,
+  };
   return (
     <header class="bar">
       <h1>aliquot</h1>
@@ -150,7 +154,8 @@ function Lost() {
   if (!lost || !isShown) return null;
   return (
     <p class="notice" role="alert">
-      There has been no connection to the manager since {time(new Date(lost).toISOString())}: this is what was known then. It is tried again.
+      There has been no connection to the manager since {time(new Date(lost).toISOString())}: this is what was
+      known then. It is tried again.
     </p>
   );
 }

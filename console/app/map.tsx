@@ -15,10 +15,22 @@ function nodeState(node: Node) {
 
 function holder(session: Session | undefined): string {
   if (!session) return "somebody";
-  return session.user && session.user !== who.value?.user ? `${session.name}, ${plain(session.user)}` : session.name;
+  return session.user && session.user !== who.value?.user
+    ? `${session.name}, ${plain(session.user)}`
+    : session.name;
 }
 
-function PartBar({ node, card, part, session }: { node: Node; card: Card; part: Part; session: Session | undefined }) {
+function PartBar({
+  node,
+  card,
+  part,
+  session,
+}: {
+  node: Node;
+  card: Card;
+  part: Part;
+  session: Session | undefined;
+}) {
   const used = node.part_use[part.kernel];
   const util = cardShare(used, "util");
   const mem = cardShare(used, "mem");
@@ -32,8 +44,13 @@ function PartBar({ node, card, part, session }: { node: Node; card: Card; part: 
     </>
   );
   return session ? (
-    <a class={`part ${session.user === who.value?.user ? "own" : ""}`} style={style} title={says} aria-label={says}
-      href={address("map", session.id)}>
+    <a
+      class={`part ${session.user === who.value?.user ? "own" : ""}`}
+      style={style}
+      title={says}
+      aria-label={says}
+      href={address("map", session.id)}
+    >
       {fill}
     </a>
   ) : (
@@ -48,7 +65,17 @@ function free(card: Card): string {
   return String(Number((Number(card.amount) - held).toFixed(6)));
 }
 
-function CardBar({ node, card, index, bySession }: { node: Node; card: Card; index: number; bySession: Map<string, Session> }) {
+function CardBar({
+  node,
+  card,
+  index,
+  bySession,
+}: {
+  node: Node;
+  card: Card;
+  index: number;
+  bySession: Map<string, Session>;
+}) {
   const model = plain(card.model);
   const title = [model, card.memory && bytes(card.memory), card.id].filter(Boolean).join(", ");
   return (
@@ -82,10 +109,12 @@ function NodeRow({ node, bySession }: { node: Node; bySession: Map<string, Sessi
       </th>
       <td class="host">
         <Meter label="CPU held" value={part("cpu")}>
-          {held("cpu")}/{offered("cpu")} CPU <span class="dim">{percent(share(node.use, "cpu_util"))} used</span>
+          {held("cpu")}/{offered("cpu")} CPU{" "}
+          <span class="dim">{percent(share(node.use, "cpu_util"))} used</span>
         </Meter>
         <Meter label="memory held" value={part("mem")}>
-          {bytes(held("mem"))}/{bytes(offered("mem"))} <span class="dim">{percent(share(node.use, "mem"))} used</span>
+          {bytes(held("mem"))}/{bytes(offered("mem"))}{" "}
+          <span class="dim">{percent(share(node.use, "mem"))} used</span>
         </Meter>
       </td>
       <td class="cards">
@@ -101,10 +130,13 @@ function NodeRow({ node, bySession }: { node: Node; bySession: Map<string, Sessi
 }
 
 export function MapScreen() {
-  const rows = [...use(nodes).values()].sort((a, b) => a.id.localeCompare(b.id, undefined, { numeric: true }));
+  const rows = [...use(nodes).values()].sort((a, b) =>
+    a.id.localeCompare(b.id, undefined, { numeric: true }),
+  );
   const bySession = new Map([...use(sessions).values()].map((session) => [session.number, session]));
   if (!use(isLoaded)) return <Empty>Asking the manager…</Empty>;
-  if (!rows.length) return <Empty>No node has joined yet: “aliquot-agent join” on a machine makes it one.</Empty>;
+  if (!rows.length)
+    return <Empty>No node has joined yet: “aliquot-agent join” on a machine makes it one.</Empty>;
   const groups = [...new Set(rows.map((node) => node.resource_group))];
   return (
     <section class="map" aria-label="Nodes">
@@ -129,7 +161,9 @@ export function MapScreen() {
       ))}
       <p class="legend">
         <span class="part own">yours</span> <span class="part">others'</span> <span class="bar">free</span>
-        <span>The number is what is free. A part is filled as it is used now: above computing, below memory.</span>
+        <span>
+          The number is what is free. A part is filled as it is used now: above computing, below memory.
+        </span>
       </p>
     </section>
   );

@@ -88,7 +88,10 @@ export function hasEnded(session: Session): boolean {
 export type Shape = "open" | "part" | "full" | "half" | "square" | "failed" | "dash";
 
 /** A state as a word and a shape; colour only says it once more. */
-export function stateOf(session: Pick<Session, "status" | "result" | "exit_code">): { word: string; shape: Shape } {
+export function stateOf(session: Pick<Session, "status" | "result" | "exit_code">): {
+  word: string;
+  shape: Shape;
+} {
   switch (session.status) {
     case "PENDING":
     case "DEPRIORITIZING":

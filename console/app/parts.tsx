@@ -95,7 +95,15 @@ export function percent(value: number | null): string {
 }
 
 /** A small bar with its words beside it. */
-export function Meter({ label, value, children }: { label: string; value: number | null; children?: ComponentChildren }) {
+export function Meter({
+  label,
+  value,
+  children,
+}: {
+  label: string;
+  value: number | null;
+  children?: ComponentChildren;
+}) {
   return (
     <span class="meter" title={`${label}: ${percent(value)}`}>
       <span class="track" aria-hidden="true">

@@ -45,7 +45,13 @@ async function openApp(session: Session, app: string): Promise<void> {
   }
 }
 
-const APP_NAMES: Record<string, string> = { ttyd: "Terminal", jupyter: "Jupyter", jupyterlab: "JupyterLab", vscode: "VS Code", tensorboard: "TensorBoard" };
+const APP_NAMES: Record<string, string> = {
+  ttyd: "Terminal",
+  jupyter: "Jupyter",
+  jupyterlab: "JupyterLab",
+  vscode: "VS Code",
+  tensorboard: "TensorBoard",
+};
 const IN_BROWSER = ["http", "https", "preopen"];
 
 function Apps({ session }: { session: Session }) {
@@ -57,18 +63,28 @@ function Apps({ session }: { session: Session }) {
       manager.get<App[]>(`/stream/session/${session.id}/apps`, gone.signal).then(setApps, () => setApps([]));
     return () => gone.abort();
   }, [session.id, session.status]);
-  const shown = (apps ?? [{ name: "ttyd", protocol: "http" }]).filter((app) => IN_BROWSER.includes(app.protocol));
+  const shown = (apps ?? [{ name: "ttyd", protocol: "http" }]).filter((app) =>
+    IN_BROWSER.includes(app.protocol),
+  );
   shown.sort((a, b) => Number(b.name === "ttyd") - Number(a.name === "ttyd"));
   return (
     <ul class="apps" aria-label="Apps">
       {shown.map((app) => (
         <li key={app.name}>
-          <button type="button" title={plain(app.why) || undefined} onClick={() => void openApp(session, app.name)}>
+          <button
+            type="button"
+            title={plain(app.why) || undefined}
+            onClick={() => void openApp(session, app.name)}
+          >
             {APP_NAMES[app.name] ?? plain(app.name)}
           </button>
           <Copy
             label="copy"
-            command={app.name === "ttyd" ? `aliquot session attach ${quote(session.name)}` : `aliquot app ${quote(session.name)} ${quote(app.name)}`}
+            command={
+              app.name === "ttyd"
+                ? `aliquot session attach ${quote(session.name)}`
+                : `aliquot app ${quote(session.name)} ${quote(app.name)}`
+            }
           />
         </li>
       ))}
@@ -104,7 +120,12 @@ function End({ session }: { session: Session }) {
         End
       </button>
       {who.value?.is_admin && (
-        <button type="button" class="danger" title="Without waiting for its program" onClick={() => void end(true)}>
+        <button
+          type="button"
+          class="danger"
+          title="Without waiting for its program"
+          onClick={() => void end(true)}
+        >
           Kill
         </button>
       )}
@@ -123,11 +144,14 @@ function Reason({ session }: { session: Session }) {
   useEffect(() => {
     const gone = new AbortController();
     setWhy(null);
-    if (hasEnded(session)) manager.get<Why>(`/aliquot/v1/sessions/${session.id}/why`, gone.signal).then(setWhy, () => undefined);
+    if (hasEnded(session))
+      manager.get<Why>(`/aliquot/v1/sessions/${session.id}/why`, gone.signal).then(setWhy, () => undefined);
     return () => gone.abort();
   }, [session.id, session.status]);
   const text = plain(row?.text ?? why?.text ?? "");
-  const place = row?.position ? `Place ${row.position} of ${row.queue_length} in ${plain(session.resource_group)}.` : "";
+  const place = row?.position
+    ? `Place ${row.position} of ${row.queue_length} in ${plain(session.resource_group)}.`
+    : "";
   if (!text && !place) return null;
   return (
     <p class="reason">
@@ -222,7 +246,13 @@ export function Peek({ id }: { id: string }) {
           {session.status === "RUNNING" && <Uses session={session} />}
           <div class="choice tabs" role="group" aria-label="What is shown">
             {TABS.map((each) => (
-              <button key={each} type="button" aria-pressed={tab === each} data-key={each === "log" ? "l" : "s"} onClick={() => setTab(each)}>
+              <button
+                key={each}
+                type="button"
+                aria-pressed={tab === each}
+                data-key={each === "log" ? "l" : "s"}
+                onClick={() => setTab(each)}
+              >
                 {each}
               </button>
             ))}
@@ -230,9 +260,15 @@ export function Peek({ id }: { id: string }) {
           {tab === "summary" ? <Summary session={session} /> : <LogView session={session} />}
           <footer>
             {!hasEnded(session) && <End session={session} />}
-            {!hasEnded(session) && <Copy command={`aliquot session rm ${quote(session.name)}`} label="Copy end as command" />}
-            {tab === "log" && <Copy command={`aliquot logs --follow ${quote(session.name)}`} label="Copy log as command" />}
-            {tab === "summary" && <Copy command={`aliquot session info ${quote(session.id)}`} label="Copy as command" />}
+            {!hasEnded(session) && (
+              <Copy command={`aliquot session rm ${quote(session.name)}`} label="Copy end as command" />
+            )}
+            {tab === "log" && (
+              <Copy command={`aliquot logs --follow ${quote(session.name)}`} label="Copy log as command" />
+            )}
+            {tab === "summary" && (
+              <Copy command={`aliquot session info ${quote(session.id)}`} label="Copy as command" />
+            )}
           </footer>
         </>
       )}

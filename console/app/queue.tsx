@@ -44,9 +44,15 @@ export function QueueScreen() {
             <th scope="col">Place</th>
             <th scope="col">Name</th>
             <th scope="col">Asks for</th>
-            <th scope="col" class="wide">Resource group</th>
-            <th scope="col" class="wide">Starts</th>
-            <th scope="col" class="age">Waits</th>
+            <th scope="col" class="wide">
+              Resource group
+            </th>
+            <th scope="col" class="wide">
+              Starts
+            </th>
+            <th scope="col" class="age">
+              Waits
+            </th>
           </tr>
         </thead>
         {rows.map(({ row, session }) => (

@@ -28,7 +28,12 @@ function words(problem: Problem, status: number): { field: string; text: string 
 
 export const onExpired = { call: (): void => undefined };
 
-export async function ask(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
+export async function ask(
+  method: string,
+  path: string,
+  body?: unknown,
+  signal?: AbortSignal,
+): Promise<Response> {
   const options: RequestInit = { method, cache: "no-store", credentials: "same-origin" };
   if (body !== undefined) {
     options.body = JSON.stringify(body);
@@ -57,7 +62,8 @@ async function json<T>(method: string, path: string, body?: unknown, signal?: Ab
 /** Of the manager. */
 export const manager = {
   get: <T>(path: string, signal?: AbortSignal) => json<T>("GET", `/func${path}`, undefined, signal),
-  post: <T>(path: string, body: unknown, signal?: AbortSignal) => json<T>("POST", `/func${path}`, body, signal),
+  post: <T>(path: string, body: unknown, signal?: AbortSignal) =>
+    json<T>("POST", `/func${path}`, body, signal),
   remove: <T>(path: string, body: unknown) => json<T>("DELETE", `/func${path}`, body),
 };
 
@@ -74,7 +80,9 @@ export async function isLoggedIn(): Promise<boolean> {
 export async function logIn(username: string, password: string): Promise<string> {
   try {
     const reply = await json<LoginReply>("POST", "/server/login", { username, password });
-    return reply.authenticated ? "" : reply.data?.details ?? reply.data?.title ?? "Wrong e-mail address or password.";
+    return reply.authenticated
+      ? ""
+      : (reply.data?.details ?? reply.data?.title ?? "Wrong e-mail address or password.");
   } catch (error) {
     return error instanceof Refusal ? error.message : String(error);
   }

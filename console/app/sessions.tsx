@@ -112,7 +112,12 @@ function Filters({ query, count }: { query: URLSearchParams; count: number }) {
       />
       <div class="choice" role="group" aria-label="Which sessions">
         {SHOWN.map((name) => (
-          <button key={name} type="button" aria-pressed={shown === name} onClick={() => set("show", name === "live" ? "" : name)}>
+          <button
+            key={name}
+            type="button"
+            aria-pressed={shown === name}
+            onClick={() => set("show", name === "live" ? "" : name)}
+          >
             {name}
           </button>
         ))}
@@ -137,7 +142,11 @@ function newest(rows: Iterable<Session>): Session[] {
 }
 
 /** The rows of the list as the address filters them. */
-export function shownSessions(live: Iterable<Session>, over: Iterable<Session>, query: URLSearchParams): Session[] {
+export function shownSessions(
+  live: Iterable<Session>,
+  over: Iterable<Session>,
+  query: URLSearchParams,
+): Session[] {
   const shown = query.get("show") ?? "live";
   const words = (query.get("filter") ?? "").toLowerCase().split(/\s+/).filter(Boolean);
   const rows = [...(shown === "ended" ? [] : newest(live)), ...(shown === "live" ? [] : newest(over))];
@@ -155,7 +164,11 @@ export function SessionsScreen() {
       <Filters query={query} count={rows.length} />
       {!rows.length && (
         <Empty>
-          {isAsking ? "Asking the manager…" : query.get("filter") ? "Nothing matches." : "Nothing runs here. “Launch” starts a session."}
+          {isAsking
+            ? "Asking the manager…"
+            : query.get("filter")
+              ? "Nothing matches."
+              : "Nothing runs here. “Launch” starts a session."}
         </Empty>
       )}
       {rows.length > 0 && (
@@ -165,12 +178,24 @@ export function SessionsScreen() {
               <tr>
                 <th scope="col">State</th>
                 <th scope="col">Name</th>
-                <th scope="col" class="wider">Image</th>
+                <th scope="col" class="wider">
+                  Image
+                </th>
                 <th scope="col">Has</th>
-                <th scope="col" class="wide">Uses now</th>
-                {withUser && <th scope="col" class="wider">User</th>}
-                <th scope="col" class="wide">Node</th>
-                <th scope="col" class="age">Since</th>
+                <th scope="col" class="wide">
+                  Uses now
+                </th>
+                {withUser && (
+                  <th scope="col" class="wider">
+                    User
+                  </th>
+                )}
+                <th scope="col" class="wide">
+                  Node
+                </th>
+                <th scope="col" class="age">
+                  Since
+                </th>
               </tr>
             </thead>
             <tbody>
@@ -178,7 +203,9 @@ export function SessionsScreen() {
               {rows.slice(first, last).map((session) => (
                 <Row key={session.id} session={session} isChosen={session.id === id} withUser={withUser} />
               ))}
-              {last < rows.length && <tr class="space" style={{ height: `${(rows.length - last) * ROW}px` }} />}
+              {last < rows.length && (
+                <tr class="space" style={{ height: `${(rows.length - last) * ROW}px` }} />
+              )}
             </tbody>
           </table>
         </div>
@@ -186,4 +213,3 @@ export function SessionsScreen() {
     </section>
   );
 }
-
