@@ -173,3 +173,17 @@ def test_who_reads_slowly_gets_the_newest(cluster, admin, user, name):
 
 def test_upgrade_is_needed(user):
     assert user.get("/aliquot/v1/live").status == 400
+
+
+def test_more_than_one_tick_takes(user, name):
+    """Many sessions: they come in parts, and go."""
+    bodies = [interactive(f"{name}-{i}", wait_for_capacity=True, enqueueOnly=True, config={
+        "resources": {"cpu": "1000", "mem": "64m"}}) for i in range(1500)]
+    ids = [item["sessionId"] for part in (bodies[:750], bodies[750:])
+           for item in user.post("/aliquot/v1/sessions", part, timeout=60).json["items"]]
+    with live(user) as tab:
+        tab.until(lambda tab: set(ids) <= set(tab.rows["sessions"]) and set(ids) <= set(tab.rows["queue"]))
+        for part in (ids[:750], ids[750:]):
+            assert user.delete("/aliquot/v1/sessions", {"sessions": part}, timeout=60).status == 200
+        tab.until(lambda tab: not set(ids) & set(tab.rows["sessions"]))
+        assert not set(ids) & set(tab.rows["queue"])

@@ -399,8 +399,7 @@ static void live_tab_on_gone(struct request *req, void *data)
 
     tab->read->tab = NULL;
     request_set_gone(req, NULL, NULL);
-    request_end(req);
-    live_tab_free(tab);
+    live_tab_fail(tab, &(struct aq_error){ .code = EPIPE });
 }
 
 static int live_tab_read_groups(struct live_tab *tab, struct aq_error *err)

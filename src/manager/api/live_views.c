@@ -8,9 +8,8 @@
 
 #include "manager/view/live_text.h"
 
-#define LIVE_PARTS 8          /* ticks in which all rows are gone through */
-#define LIVE_TICK_ROWS_MIN 16 /* or more in each, if there are few */
-#define LIVE_TICK_ROWS_MAX 1024
+#define LIVE_PARTS 8            /* ticks in which all rows are gone through */
+#define LIVE_TICK_ROWS_MAX 1024 /* for one thing; a row is some microseconds */
 
 static const char *const topic_names[LIVE_TOPICS] = {
     [LIVE_MAP] = "map",
@@ -81,18 +80,23 @@ static int live_view_set_session(struct core *core, struct live_view *view, cons
     return live_rows_set(&view->rows, key, &fixed, &measured);
 }
 
-static int live_view_fill(struct core *core, struct live_view *view)
+/* Sessions beyond those of one tick are taken over by the next ones, as if they had changed. */
+static int live_view_fill(struct live_views *views, struct live_view *view)
 {
     const struct agent *agent;
+    size_t count = 0;
     int r = 0;
 
-    for (size_t i = 0; view->topic == LIVE_MAP && (agent = core_get_agent(core, i)) && r == 0; i++)
-        r = live_view_set_agent(core, view, agent);
+    for (size_t i = 0;
+         view->topic == LIVE_MAP && r == 0 && (agent = core_get_agent(views->core, i)); i++)
+        r = live_view_set_agent(views->core, view, agent);
     if (view->topic == LIVE_MAP)
         return r;
-    for (const struct session *s = NULL; r == 0 && (s = core_next_session(core, s));)
+    for (const struct session *s = NULL; r == 0 && (s = core_next_session(views->core, s));)
         if (live_view_sees(view, s))
-            r = live_view_set_session(core, view, s);
+            r = count++ < LIVE_TICK_ROWS_MAX
+                    ? live_view_set_session(views->core, view, s)
+                    : map_set(&views->changed, s->id.bytes, sizeof(s->id.bytes), views);
     return r;
 }
 
@@ -149,18 +153,18 @@ static int live_views_take_changed(struct live_views *views)
 {
     int r = 0;
 
-    for (size_t i = 0; r == 0 && i < views->changed.count; i++) {
+    for (size_t i = 0; r == 0 && i < LIVE_TICK_ROWS_MAX && views->changed.count; i++) {
         const struct session *s;
         struct uuid id;
 
-        memcpy(id.bytes, views->changed.entries[i].key, sizeof(id.bytes));
+        memcpy(id.bytes, views->changed.entries[views->changed.count - 1].key, sizeof(id.bytes));
+        (void)map_remove(&views->changed, id.bytes, sizeof(id.bytes));
         if (!(s = core_find_session(views->core, &id)))
             continue;
         r = live_views_set_session(views, s);
         if (r == 0)
             r = live_views_set_agents_of(views, s);
     }
-    map_done(&views->changed);
     return r;
 }
 
@@ -186,7 +190,7 @@ static int live_view_check_row(struct core *core, struct live_view *view,
 
 static int live_view_check(struct core *core, struct live_view *view)
 {
-    size_t all = view->rows.by_key.count, count = AQ_MAX(all / LIVE_PARTS + 1, LIVE_TICK_ROWS_MIN);
+    size_t all = view->rows.by_key.count, count = all / LIVE_PARTS + 1;
     const struct live_row *row;
     int r = 0;
 
@@ -219,7 +223,7 @@ static int live_views_begin_again(struct live_views *views)
 
     LIST_FOREACH(it, &views->list) {
         if (r == 0)
-            r = live_view_fill(views->core, LIST_ENTRY(it, struct live_view, link));
+            r = live_view_fill(views, LIST_ENTRY(it, struct live_view, link));
     }
     views->has_lost = r < 0;
     return r;
@@ -276,7 +280,7 @@ static int live_view_copy(const char *text, char **ret)
     return text && !*ret ? -ENOMEM : 0;
 }
 
-static struct live_view *live_view_new(struct core *core, enum live_topic topic,
+static struct live_view *live_view_new(struct live_views *views, enum live_topic topic,
                                        const struct live_scope *scope)
 {
     AQ_CLEANUP(live_view_freep) struct live_view *view = calloc(1, sizeof(*view));
@@ -287,7 +291,7 @@ static struct live_view *live_view_new(struct core *core, enum live_topic topic,
     live_rows_init(&view->rows);
     if (live_view_copy(scope->access_key, &view->access_key) < 0
         || live_view_copy(scope->domain, &view->domain) < 0
-        || live_view_copy(scope->groups, &view->groups) < 0 || live_view_fill(core, view) < 0)
+        || live_view_copy(scope->groups, &view->groups) < 0 || live_view_fill(views, view) < 0)
         return NULL;
     return AQ_TAKE(view);
 }
@@ -323,7 +327,7 @@ struct live_view *live_views_join(struct live_views *views, enum live_topic topi
     if (!views->subscriber
         && !(views->subscriber = core_subscribe(views->core, NULL, live_views_on_event, views)))
         return NULL;
-    if (!(view = live_view_new(views->core, topic, scope))) {
+    if (!(view = live_view_new(views, topic, scope))) {
         live_views_rest(views);
         return NULL;
     }
