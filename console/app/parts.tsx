@@ -2,21 +2,22 @@
 // What several screens are made of.
 import { effect, signal, type ReadonlySignal } from "@preact/signals-core";
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Measured, Shape } from "./model";
 
-/** The value of a signal; the component is drawn again when it changes. */
+/** The value of a signal; the component is drawn again when it is another one than was drawn. */
 export function use<T>(source: ReadonlySignal<T>): T {
   const [, draw] = useState(0);
-  useEffect(() => {
-    let isFirst = true;
-    return effect(() => {
-      void source.value;
-      if (!isFirst) draw((count) => count + 1);
-      isFirst = false;
-    });
-  }, [source]);
-  return source.peek();
+  const drawn = useRef(source.peek());
+  drawn.current = source.peek();
+  useEffect(
+    () =>
+      effect(() => {
+        if (source.value !== drawn.current) draw((count) => count + 1);
+      }),
+    [source],
+  );
+  return drawn.current;
 }
 
 /** Now, each second: for ages. */

@@ -214,6 +214,17 @@ def test_the_manager_goes_and_comes(browser, cluster):
     wait_text(page, "ready", ".map")
 
 
+def test_each_time_it_is_loaded(browser, cluster):
+    """What came before the screen was drawn is in it."""
+    made(cluster, USER, "waits", wait_for_capacity=True, config={"resources": {"cpu": "1000", "mem": "64m"}})
+    page = logged_in(browser, cluster)
+    page.evaluate("location.hash = '#/sessions'")
+    for _ in range(15):
+        page.reload()
+        page.wait_for("document.querySelector('.rows tbody tr') !== null", 10)
+    assert not page.problems()
+
+
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_how_it_looks(browser, cluster, scheme, size):
