@@ -10,7 +10,7 @@
 #include "store/query.h"
 #include "store/transaction.h"
 
-#define PURGE_STATEMENTS_MAX 11
+#define PURGE_STATEMENTS_MAX 12
 #define PURGE_CHECKS_MAX 3
 
 /* Of live sessions there is one index for all. */

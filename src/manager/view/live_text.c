@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/json_load.h"
+#include "base/map.h"
 #include "manager/view/session_measured.h"
 #include "manager/view/session_view.h"
 

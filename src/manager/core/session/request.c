@@ -187,8 +187,8 @@ static int core_request_check_slot(const struct core *core, const struct slot *s
 
 /* What is not wanted by name is as the image needs it. */
 static int request_build_resources(const struct core *core, const char *image,
-                                   const struct slots *wanted, struct slots *ret,
-                                   struct aq_error *err)
+                                   enum session_type type, const struct slots *wanted,
+                                   struct slots *ret, struct aq_error *err)
 {
     const struct image_requirements *needs;
 
@@ -212,7 +212,7 @@ static int request_build_resources(const struct core *core, const char *image,
             return aq_fail_oom(err);
     if (core_request_set_default(ret, "cpu", AMOUNT_ONE) < 0
         || core_request_set_default(ret, "mem",
-                                    req->type == SESSION_SYSTEM ? SYSTEM_MEMORY : INT64_C(1) << 30)
+                                    type == SESSION_SYSTEM ? SYSTEM_MEMORY : INT64_C(1) << 30)
                < 0)
         return aq_fail_oom(err);
     return 0;
@@ -235,7 +235,7 @@ static int request_add_kernels(const struct core *core, const char *role, size_t
                                struct aq_error *err)
 {
     struct slots resources = { 0 };
-    int r = request_build_resources(core, image, wanted, &resources, err);
+    int r = request_build_resources(core, image, s->type, wanted, &resources, err);
 
     for (size_t i = 0; r == 0 && i < count; i++) {
         struct kernel *k = &s->kernels[s->kernel_count];
