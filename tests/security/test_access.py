@@ -5,14 +5,18 @@ A new route or field changes a line of a reviewed file, which somebody reads.
 """
 
 import base64
+import contextlib
 import json
 import pathlib
 import re
+import uuid
 
 import pytest
 
 from client import Client
-from cluster import WAITS, Cluster, batch
+from cluster import WAITS, Cluster, batch, wait_for
+from link_storage import LinkStorage
+from link_storage import LinkStorage
 from two_domains import OTHER, V1, TwoDomains, make_user
 
 pytestmark = pytest.mark.gate
@@ -78,7 +82,7 @@ def ask(types, client, field, about):
     args, kind = types["Queries"][field]
     given, inner = [], kind.strip("[]!")
     of_id = {"group": "project", "group_node": "project", "user_node": "user_id",
-             "domain_node": "domain_name", "node": "global_id"}
+             "domain_node": "domain_name", "node": "global_id", "vfolder_node": "folder"}
     for name, value in re.findall(r"(\w+): (\[?\w+\]?!?)", args):
         known = {"limit": 100, "offset": 0, **about, "session_id": about["session"],
                  "project_id": about["project"],
@@ -95,6 +99,10 @@ def ask(types, client, field, about):
     return json.dumps((reply.json.get("data") or {}).get(field))
 
 
+def node_id(kind, one):
+    return base64.b64encode(f"{kind}:{one}".encode()).decode()
+
+
 def marks_of(admin, client, domain, session):
     """What tells somebody's objects: ids, e-mail, keys."""
     [key] = [row for row in admin.get(V1 + "/keypairs?limit=1000").json["items"]
@@ -103,8 +111,7 @@ def marks_of(admin, client, domain, session):
     project = shown.get("project_id") or shown.get("group_id")
     kernel = admin.gql(f'{{ compute_session(id: "{session}") {{ main_kernel_id user_id group_id }} }}')
     ids = kernel.json["data"]["compute_session"]
-    node = base64.b64encode(f"ComputeSessionNode:{session}".encode()).decode()
-    return {"global_id": node, "access_key": client.keypair[0], "secret": client.keypair[1], "email": key["user"],
+    return {"global_id": node_id("ComputeSessionNode", session), "access_key": client.keypair[0], "secret": client.keypair[1], "email": key["user"],
             "session": session, "container_id": ids["main_kernel_id"], "user_id": ids["user_id"],
             "project": ids["group_id"] or project, "domain_name": domain,
             "name": domain if domain != "default" else "default", "agent_id": "none",
@@ -113,10 +120,12 @@ def marks_of(admin, client, domain, session):
 
 def test_every_root_field_shows_what_was_reviewed():
     types, lines = read_schema(), []
-    with Cluster() as cluster:
+    with Cluster() as cluster, contextlib.ExitStack() as closing:
         cluster.start_manager()
         there = TwoDomains(cluster)
         colleague = make_colleague(there)
+        closing.enter_context(LinkStorage(cluster))
+        wait_for(lambda: there.admin.get("/folders/_/hosts").json["allowed"], what="the storage host")
         people = {}
         for word, client, domain in (("self", there.user, "default"), ("domain", colleague, "default"),
                                      ("other", there.stranger, OTHER)):
@@ -124,6 +133,9 @@ def test_every_root_field_shows_what_was_reviewed():
             made = client.post("/session", body)
             assert made.status in (200, 201), made
             people[word] = marks_of(there.admin, client, domain, made.json["sessionId"])
+            folder = client.post("/folders", {"name": "probe-" + word, "host": "local:volume1"})
+            assert folder.status == 201, folder
+            people[word]["folder"] = node_id("VirtualFolderNode", str(uuid.UUID(folder.json["id"])))
         for role, client in callers(there, colleague):
             for field in types["Queries"]:
                 seen = []
@@ -158,7 +170,7 @@ def test_every_mutation_is_refused_to_whom_was_reviewed():
               "[String]": '["none"]', "JSONString": '"{}"',
               "Boolean": "true", "ContainerRegistryTypeField": '"none"', **inputs_of(text)}
     types, lines = read_schema(), []
-    with Cluster() as cluster:
+    with Cluster() as cluster, contextlib.ExitStack() as closing:
         cluster.start_manager()
         there = TwoDomains(cluster)
         for role, client in callers(there, make_colleague(there)):
