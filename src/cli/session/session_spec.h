@@ -30,7 +30,7 @@ struct spec_opts {
     { 'e', "env", CLI_LIST, offsetof(type, spec.environ), "NAME[=VALUE]",                          \
       "environment variable; without value: as it is here" },                                      \
     { 'v', "mount", CLI_LIST, offsetof(type, spec.mounts), "FOLDER[/PATH][:TARGET][:ro]",          \
-      "folder to mount, by default at /home/work/FOLDER; repeatable" }, \
+      "folder to mount, by default at /home/work/FOLDER; repeatable" },                            \
     { 0, "no-auto-mount", CLI_FLAG, offsetof(type, spec.no_auto_mount), NULL,                      \
       "without the folders whose names begin with a dot" },                                        \
     { name_letter, "name", CLI_STR, offsetof(type, spec.name), "NAME", "name of the session" },    \
