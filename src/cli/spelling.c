@@ -164,6 +164,10 @@ static const struct spelling {
     { "container inspect", "session info", false },
     { "container stats", "session stats", false },
     { "tag", "image alias", false },
+    { "volume", "folder ls", false },
+    { "volume create", "folder create", false },
+    { "volume inspect", "folder info", false },
+    { "volume rm", "folder rm", false },
     { "node", "agent ls", false },
     { "prune", "image gc", false },
     { "system prune", "image gc", false },
@@ -189,7 +193,6 @@ static const struct {
 
 #define COPY "aliquot cp FILE SESSION:PATH"
 #define REGISTRY "images come from a registry: aliquot image pull IMAGE"
-#define VOLUMES "sessions have none; files go in and out by " COPY
 
 /* What is not there yet, and what one does meanwhile. */
 static const struct {
@@ -200,7 +203,6 @@ static const struct {
     { "push", REGISTRY },
     { "load", REGISTRY },
     { "commit", REGISTRY },
-    { "volume", VOLUMES },
     { "port", "aliquot session info SESSION shows its ports" },
     { "pause", "a session cannot be stopped and go on; aliquot rm SESSION ends it" },
     { "unpause", "a session cannot be stopped and go on; aliquot run begins another" },
@@ -263,9 +265,7 @@ static const struct {
     { "-u", "programs run as the session's own user, not as another" },
     { "--label", "--tag TEXT" },
     { "-l", "--tag TEXT" },
-    { "--volume", VOLUMES },
-    { "--mount", VOLUMES },
-    { "-v", VOLUMES },
+    { "--volume", "--mount FOLDER[:TARGET]; folders are made by aliquot folder create" },
 };
 
 static const struct cli_verb *spelling_get_verb(const char *name)

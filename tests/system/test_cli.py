@@ -287,7 +287,7 @@ def test_errors_as_json(cluster):
 @pytest.mark.parametrize("words, status, says", [
     (["sesion", "ls"], 2, "did you mean 'aliquot session'"),
     (["ps", "--colums", "x"], 2, "did you mean '--columns'"),
-    (["run"], 125, "something is missing"),
+    (["run"], 125, "COMMAND is missing"),
     (["session", "info", "nobody"], 5, "see what there is"),
     (["session", "create", "-r", "cpu=-1", "--", "true"], 4, "negative"),
     (["session", "create", "-r", "gpu", "--", "true"], 2, "SLOT=AMOUNT"),

@@ -95,7 +95,7 @@ def test_a_name_that_is_taken_is_said_once(cluster):
     (["--partition", "gpu"], "--resource-group NAME"),
     (["-p", "gpu"], "a partition is --resource-group NAME, a port --port N"),
     (["-p", "8080:80"], "--port N"),
-    (["-v", "/data:/data"], "sessions have none; files go in and out by aliquot cp"),
+    (["--volume", "/data:/data"], "--mount FOLDER"),
     (["--job-name=x"], "--name NAME"),
     (["-t", "10:00"], "a time limit is given with --timeout 10m, not -t 10:00"),
     (["-t", "5"], "--timeout"),
@@ -104,6 +104,11 @@ def test_options_of_others_are_told_ours(cluster, words, says):
     done = cluster.cli("run", *words, "true")
     assert done.returncode == 125 and says in done.stderr, done.stderr
     assert "did you mean" not in done.stderr
+
+
+def test_a_directory_of_this_machine_is_no_folder(cluster):
+    done = cluster.cli("run", "-v", "/data:/data", "true")
+    assert done.returncode == 125 and "aliquot folder cp -r /data NAME:" in done.stderr, done.stderr
 
 
 def test_a_time_limit_is_told_on_a_terminal(cluster):
@@ -120,7 +125,7 @@ def test_other_options_keep_their_errors(cluster):
 
 
 @pytest.mark.parametrize("word, says", [
-    ("sbcast", "aliquot cp FILE SESSION:PATH"), ("volume", "aliquot cp"),
+    ("sbcast", "aliquot cp FILE SESSION:PATH"),
     ("build", "aliquot image pull"), ("pause", "aliquot rm"),
 ])
 def test_what_is_not_there_yet_says_so(cluster, word, says):

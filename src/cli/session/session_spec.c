@@ -288,6 +288,12 @@ static int spec_add_mount(const char *text, json_t *names, json_t *targets, json
         target_len = 0;
     if (!folder)
         return aq_fail_oom(err);
+    if (text[0] == '/')
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "--mount takes a folder of the cluster, not a directory of this "
+                            "machine, as '%.60s' is; aliquot folder create NAME makes one, and "
+                            "aliquot folder cp -r %.60s NAME: fills it",
+                            folder, folder);
     if (len == 0 || memchr(target, ':', target_len) || (!mode && strchr(target, ':'))
         || (!mode && text[len] && !*target))
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
