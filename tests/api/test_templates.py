@@ -6,7 +6,7 @@ import json
 import pytest
 
 from client import Client
-from cluster import wait_status
+from cluster import wait_for, wait_status
 
 TEMPLATE = """\
 kind: task_template
@@ -162,22 +162,27 @@ def test_a_request_sent_again(user, name):
     wait_status(user, name + "-once", "TERMINATED")
 
 
-def test_clusters(user, name):
+def test_clusters(user, name, tmp_path):
     make(user, text_of(name))
+    seen = tmp_path / "seen"  # the session ends with its main program, and worker1 with that
+    make(user, text_of(name + "-main").replace(
+        "$C", f"$C; until [ -e {seen} ]; do sleep 0.1; done"))
     refused = user.post(CLUSTERS, {"payload": CLUSTER % (name + "-c", name, "no-such")})
     assert "line 6, column 20: spec.nodes.1.session_template: there is no" in refused.json["data"][
         "payload"], refused
-    made = make(user, CLUSTER % (name + "-c", name, name), CLUSTERS)
+    made = make(user, CLUSTER % (name + "-c", name + "-main", name), CLUSTERS)
     reply = user.post("/session/_/create-cluster", {
         "clientSessionToken": name + "-run", "template_id": made, "enqueueOnly": True,
         "config": {"environ": {"A": "two"}}})
     assert reply.status == 201, reply
+    logs = f"/aliquot/v1/sessions/{reply.json['sessionId']}/logs?kernel="
+    for host in "main1", "worker1":
+        wait_for(lambda: user.get(logs + host).body.decode().splitlines() == ["first", "two 2"],
+                 what=f"what {host} prints")
+    seen.touch()
     session = wait_status(user, name + "-run", "TERMINATED")
     assert [each["hostname"] for each in session["kernels"]] == ["main1", "worker1"]
-    for host in "main1", "worker1":
-        log = user.get(f"/aliquot/v1/sessions/{session['id']}/logs?kernel={host}").body.decode()
-        assert log.splitlines()[:2] == ["first", "two 2"], log
-    assert user.delete(f"{SESSIONS}/{name}").status == 200
+    assert user.delete(f"{SESSIONS}/{name}-main").status == 200
     reply = user.post("/session/_/create-cluster", {
         "clientSessionToken": name + "-lost", "template_id": made, "enqueueOnly": True})
     assert reply.status == 404 and "role main" in reply.json["msg"], reply

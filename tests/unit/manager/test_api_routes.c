@@ -332,7 +332,7 @@ static const struct {
     { BATCH ",\"config\":{\"resources\":{\"cpu\":\"1e3\"}}}", "config.resources.cpu" },
     { BATCH ",\"config\":{\"resources\":{\"mem\":\"99999999999g\"}}}", "config.resources.mem" },
     { BATCH ",\"config\":{\"resources\":{\"tpu\":\"1\"}}}", "config.resources.tpu" },
-    { BATCH ",\"config\":{\"mounts\":[\"v1\"]}}", "config.mounts" },
+    { BATCH ",\"config\":{\"mounts\":[7]}}", "config.mounts" },
     { BATCH ",\"config\":{\"whatever\":1}}", "config.whatever" },
     { BATCH ",\"callback_url\":\"http://127.0.0.1/\"}", "callback_url" },
     { BATCH ",\"nmae\":1}", "nmae" },
