@@ -96,7 +96,6 @@ def test_resources(cluster, bai, version):
         cluster.client(ADMIN).post("/config/delete", {"key": "config/docker", "prefix": True})
 
 
-def test_what_is_missing_says_so(bai):
+def test_agents_that_are_not_there(bai):
     for word in ("status", "agent-start", "agent-stop", "agent-restart"):
         assert "there is no agent 'none'" in bai.fails("admin", "watcher", word, "none")
-    assert "Unknown URL path" in bai.fails("session-template", "list")

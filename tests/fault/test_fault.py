@@ -26,8 +26,8 @@ POINTS = [point for point in POINTS if not point.startswith(("store.move.", "sto
                                                              "manager.backup.",
                                                              "manager.restore."))]
 # Those of storage hosts are passed by uploads (test_storage_fault.py), and the unit test storage/folder;
-# those of folders need such a host (test_folder_fault.py).
-POINTS = [point for point in POINTS if not point.startswith(("storage.", "folder."))]
+# those of folders need such a host (test_folder_fault.py), that of logins a web server (web/test_life.py).
+POINTS = [point for point in POINTS if not point.startswith(("storage.", "folder.", "api.web-login."))]
 # That of mounted folders needs a storage host (tests/system/test_container_folders.py).
 POINTS = [point for point in POINTS if not point.startswith("monitor.volumes.")]
 # Those of removing old sessions need old sessions (test_retention_fault.py).

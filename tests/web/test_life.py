@@ -124,6 +124,21 @@ def test_killed_in_the_middle():
         made.stop()
 
 
+def test_the_manager_is_killed_once_it_has_kept_a_login():
+    with Webbed() as made:
+        died = made.folder / "died"
+        made.start_manager(ALIQUOT_FAULT="api.web-login.durable", ALIQUOT_FAULT_ONCE=str(died))
+        made.start_web()
+        made.supervise()
+        browser = made.browser()
+        answer = browser.login()
+        assert (answer.status, answer.slug) == (502, "bad-gateway") and died.exists(), answer
+        wait_for(lambda: browser.login().status == 200, 60, "a login")
+        logins = browser.get("/aliquot/v1/logins").json["items"]
+        assert browser.is_in() and len(logins) == 2  # the first opens nothing: nobody has its cookie
+        made.stop()
+
+
 def keep_asking(made, cookies, stop):
     browser = made.browser()
     browser.cookies = cookies

@@ -131,7 +131,7 @@ static void web_login_on_written(void *data, int r, const struct aq_error *err)
 {
     struct web_call *call = data;
 
-    AQ_FAULT("api.web_login.durable");
+    AQ_FAULT("api.web-login.durable");
     if (r < 0)
         web_call_refuse(call, err, 0);
     else
