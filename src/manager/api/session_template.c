@@ -174,18 +174,18 @@ static json_t *session_template_cluster(struct store_tx *tx, const struct folder
 /* Variables of the request count in every role. */
 static int session_template_add_to_roles(const json_t *base, const json_t *request)
 {
-    const json_t *environ = json_object_get(json_object_get(request, "config"), "environ");
+    const json_t *variables = json_object_get(json_object_get(request, "config"), "environ");
     json_t *role;
     size_t i;
 
-    if (!json_is_object(environ))
+    if (!json_is_object(variables))
         return 0;
     json_array_foreach(json_object_get(base, "roles"), i, role) {
         json_t *own = json_object_get(role, "environ");
 
-        if (!json_object_size(environ))
+        if (!json_object_size(variables))
             (void)json_object_clear(own);
-        else if (json_object_update(own, (json_t *)(uintptr_t)environ) < 0)
+        else if (json_object_update(own, (json_t *)(uintptr_t)variables) < 0)
             return -ENOMEM;
     }
     return 0;

@@ -131,6 +131,7 @@ static const struct field template_node_fields[] = {
 
 /* ---- values ---- */
 
+AQ_PRINTF(3, 4)
 static int template_refuse(struct aq_error *err, const char *field, const char *fmt, ...)
 {
     char why[sizeof(err->text)];
