@@ -193,7 +193,7 @@ static const struct cli_opt create_opts[] = {
     { 0, "quota", CLI_STR, offsetof(struct folder_create_opts, quota), "SIZE",
       "how large it may get, e.g. 10g" },
     { 0, "cloneable", CLI_FLAG, offsetof(struct folder_create_opts, is_cloneable), NULL,
-      "whoever may read it may clone it" },
+      "all who may read it may clone it" },
     CLI_OPT_END,
 };
 
@@ -254,7 +254,7 @@ static const struct cli_opt set_opts[] = {
     { 'p', "permission", CLI_STR, offsetof(struct folder_set_opts, permission), "PERMISSION",
       "what the project's members may: ro, rw or wd" },
     { 0, "cloneable", CLI_STR, offsetof(struct folder_set_opts, cloneable), "yes|no",
-      "whoever may read it may clone it" },
+      "all who may read it may clone it" },
     CLI_OPT_END,
 };
 
