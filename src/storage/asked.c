@@ -97,7 +97,7 @@ static int asked_begin(struct storage *storage, const struct msg_storage_ask *as
     int r;
 
     if (!volume)
-        return aq_fail(err, ENOENT, "storage '%s' has no volume '%.64s'",
+        return aq_fail(err, ENODEV, "storage '%s' has no volume '%.64s'",
                        storage->settings->common.name, ask->volume);
     if (storage->op_count >= OPS_MAX)
         return aq_fail(err, EAGAIN, "too much is asked of this storage host; try again");

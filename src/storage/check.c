@@ -10,6 +10,8 @@
 #include "check/machine.h"
 #include "front/check.h"
 #include "storage/settings.h"
+#include "storage/volume.h"
+#include "transfer/volume_layout.h"
 
 static void storage_check_joined(void *data, struct finding *ret)
 {
@@ -24,6 +26,19 @@ static void storage_check_port(void *data, struct finding *ret)
 static void storage_check_certificate(void *data, struct finding *ret)
 {
     front_check_certificate("storage", data, ret);
+}
+
+static void storage_check_mark(const struct settings *s, const char *item, struct finding *ret)
+{
+    AQ_CLEANUP(aq_freep) char *seen = settings_volume_seen(s, item);
+    const struct volume_dir volume = { .path = settings_volume_path(item), .seen = seen };
+
+    if (!seen || !volume_is_away(&volume))
+        return;
+    finding_say(ret, CHECK_MISSING, "volume '%s' is not what it was: no %s in it", item,
+                VOLUME_MARK);
+    finding_mean(ret, "folders on it cannot be read or written");
+    finding_mend(ret, "mount it; if it is a new one: touch %s/%s", volume.path, VOLUME_MARK);
 }
 
 /* The first that is wrong. One in the state folder is made at the start. */
@@ -41,6 +56,8 @@ static void storage_check_volumes(void *data, struct finding *ret)
             continue;
         if (statvfs(path, &fs) == 0 && access(path, R_OK | W_OK | X_OK) == 0) {
             machine_judge_space(path, &fs, path, ret);
+            if (ret->level == CHECK_OK)
+                storage_check_mark(s, s->volumes.items[i], ret);
             if (ret->level != CHECK_OK)
                 return;
             continue;

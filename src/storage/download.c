@@ -114,7 +114,7 @@ static void download_run_open(struct work *work)
 {
     struct download *d = AQ_CONTAINER_OF(work, struct download, work);
 
-    d->root = volume_open_folder(d->volume->path, &d->token.folder_id, &d->err);
+    d->root = volume_open_folder(&d->volume->dir, &d->token.folder_id, &d->err);
     if (d->root < 0)
         return;
     if (d->files)

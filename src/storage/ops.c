@@ -64,13 +64,13 @@ static int op_path(const json_t *args, const char *name, bool may_be_root, char 
 static int op_create(const struct op_args *a, struct strbuf *out, struct aq_error *err)
 {
     (void)out;
-    return volume_create_folder(a->volume->path, &a->id, err);
+    return volume_create_folder(&a->volume->dir, &a->id, err);
 }
 
 static int op_purge(const struct op_args *a, struct strbuf *out, struct aq_error *err)
 {
     (void)out;
-    return volume_drop_folder(a->volume->path, &a->id, err);
+    return volume_drop_folder(&a->volume->dir, &a->id, err);
 }
 
 static int op_clone(const struct op_args *a, struct strbuf *out, struct aq_error *err)
@@ -86,7 +86,7 @@ static int op_clone(const struct op_args *a, struct strbuf *out, struct aq_error
     if (r < 0)
         return r;
     a->progress->total = usage.bytes;
-    return volume_clone_folder(a->volume->path, &a->id, &to, &a->progress->done, err);
+    return volume_clone_folder(&a->volume->dir, &a->id, &to, &a->progress->done, err);
 }
 
 static int op_mkdir(const struct op_args *a, struct strbuf *out, struct aq_error *err)
@@ -292,7 +292,7 @@ int op_run(struct volume *volume, const char *op, const json_t *args, struct op_
                        op);
     if (uuid_parse(op_text(args, "id", ""), &a.id) < 0)
         return aq_fail_field(err, EINVAL, "id", "must be a folder's id");
-    if (type->opens && (a.root = volume_open_folder(volume->path, &a.id, err)) < 0)
+    if (type->opens && (a.root = volume_open_folder(&volume->dir, &a.id, err)) < 0)
         return a.root;
     r = type->run(&a, out, err);
     aq_closep(&a.root);

@@ -58,6 +58,11 @@ const char *settings_volume_path(const char *item)
     return item + strcspn(item, ":") + 1;
 }
 
+char *settings_volume_seen(const struct settings *settings, const char *item)
+{
+    return aq_format("%s/%.*s.volume", settings->common.state, (int)strcspn(item, ":"), item);
+}
+
 bool settings_is_own(const struct settings *settings, const char *path)
 {
     size_t len = strlen(settings->common.state);

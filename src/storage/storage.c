@@ -14,7 +14,6 @@
 #include "link/link.h"
 #include "storage/check.h"
 #include "storage/upload.h"
-#include "storage/volume.h"
 
 #define SWEEP_MSEC (60u * 60 * 1000) /* between looks for uploads that were given up */
 #define GRACE_MSEC 8000              /* for requests under way at the end */
@@ -36,10 +35,10 @@ static void storage_run_purge(struct work *work)
     int64_t before_usec = clock_realtime_usec() - volume->storage->settings->upload_usec;
     struct aq_error err = { 0 };
 
-    if (volume_mark(volume->path, &err) < 0
-        || volume_purge(volume->path, !volume->was_purged, &err) < 0
+    if (volume_mark(&volume->dir, &err) < 0
+        || volume_purge(&volume->dir, !volume->was_purged, &err) < 0
         || (volume->is_sweeping
-            && upload_sweep(volume->path, before_usec / USEC_PER_SEC, &err) < 0))
+            && upload_sweep(volume->dir.path, before_usec / USEC_PER_SEC, &err) < 0))
         log_warning("volume '%s' is not cleaned up: %s", volume->name, err.text);
 }
 
@@ -149,11 +148,14 @@ static int storage_add_volume(struct storage *storage, const char *item, struct 
     struct volume *volume = &storage->volumes[storage->volume_count++];
 
     volume->storage = storage;
-    volume->path = settings_volume_path(item);
+    volume->dir.path = settings_volume_path(item);
     (void)snprintf(volume->name, sizeof(volume->name), "%.*s", (int)strcspn(item, ":"), item);
     work_lanes_init(volume->lanes, storage->loop);
-    return settings_is_own(storage->settings, volume->path) ? fs_mkdirs(volume->path, 0700, err)
-                                                            : 0;
+    if (!(volume->dir.seen = settings_volume_seen(storage->settings, item)))
+        return aq_fail_oom(err);
+    return settings_is_own(storage->settings, volume->dir.path)
+               ? fs_mkdirs(volume->dir.path, 0700, err)
+               : 0;
 }
 
 static int storage_open(void *self, struct front *front, uv_loop_t *loop, const void *settings,
@@ -200,6 +202,8 @@ static void storage_free(struct storage *storage)
     router_free(AQ_TAKE(storage->router));
     usage_table_free(AQ_TAKE(storage->usage));
     tls_context_free(AQ_TAKE(storage->tls));
+    for (size_t i = 0; i < storage->volume_count; i++)
+        free((char *)(uintptr_t)storage->volumes[i].dir.seen);
     free(AQ_TAKE(storage->volumes));
     storage->volume_count = 0;
     explicit_bzero(storage->key, sizeof(storage->key));

@@ -13,12 +13,13 @@
 #include "storage/settings.h"
 #include "storage/token.h"
 #include "storage/usage.h"
+#include "storage/volume.h"
 #include "storage/work.h"
 
 struct volume {
     struct storage *storage;
     char name[TOKEN_VOLUME_MAX + 1];
-    const char *path;
+    struct volume_dir dir;
     struct work_lane lanes[WORK_LANES];
     struct work purge;
     bool is_purging, must_purge;  /* under way; and again afterwards */

@@ -134,7 +134,7 @@ static void tus_run_open(struct work *work)
 {
     struct tus *t = AQ_CONTAINER_OF(work, struct tus, work);
 
-    t->root = volume_open_folder(t->volume->path, &t->token.folder_id, &t->err);
+    t->root = volume_open_folder(&t->volume->dir, &t->token.folder_id, &t->err);
     if (t->root < 0)
         return;
     if (t->is_expired && !upload_has_begun(t->root, &t->token))

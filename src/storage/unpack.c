@@ -88,7 +88,7 @@ static void unpack_run_open(struct work *work)
     static const struct tree_writer_options options = { .is_wary = true };
     static const struct tar_limits limits = { 0 };
     struct unpack *u = AQ_CONTAINER_OF(work, struct unpack, work);
-    AQ_CLEANUP(aq_closep) int root = volume_open_folder(u->volume->path, &u->token.folder_id,
+    AQ_CLEANUP(aq_closep) int root = volume_open_folder(&u->volume->dir, &u->token.folder_id,
                                                         &u->err);
 
     if (root < 0

@@ -22,24 +22,61 @@
 #define FOLDER_MODE 0755
 #define TRIES 8 /* against a purge beside it, which removes empty directories */
 
-static int volume_open(const char *volume, struct aq_error *err)
+static bool volume_has_mark(int root)
 {
-    int fd = open(volume, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-    return fd < 0 ? aq_fail_errno(err, "the volume '%s'", volume) : fd;
+    return faccessat(root, VOLUME_MARK, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-int volume_mark(const char *volume, struct aq_error *err)
+static bool volume_was_seen(const struct volume_dir *volume)
+{
+    return access(volume->seen, F_OK) == 0;
+}
+
+bool volume_is_away(const struct volume_dir *volume)
+{
+    AQ_CLEANUP(aq_closep) int root = open(volume->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    return root >= 0 && !volume_has_mark(root) && volume_was_seen(volume);
+}
+
+static int volume_make_mark(int root, const struct volume_dir *volume, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_closep) int mark = -1, seen = -1;
+
+    if (!volume_has_mark(root)) {
+        if (volume_was_seen(volume))
+            return aq_fail(err, ENODEV, "the volume '%s' has no %s: perhaps it is not mounted",
+                           volume->path, VOLUME_MARK);
+        mark = openat(root, VOLUME_MARK, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+        if (mark < 0)
+            return aq_fail_errno(err, "mark the volume '%s'", volume->path);
+    } else if (volume_was_seen(volume)) {
+        return 0;
+    }
+    seen = open(volume->seen, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    return seen < 0 ? aq_fail_errno(err, "'%s'", volume->seen) : 0;
+}
+
+/* One that cannot be marked is used all the same, as it may be for reading. */
+static int volume_open(const struct volume_dir *volume, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_closep) int root = open(volume->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct aq_error why = { 0 };
+
+    if (root < 0 && errno != ENOENT)
+        return aq_fail_errno(err, "the volume '%s'", volume->path);
+    if (root < 0)
+        return aq_fail(err, ENODEV, "the volume '%s' is not there", volume->path);
+    if (volume_make_mark(root, volume, &why) == -ENODEV)
+        return aq_fail(err, ENODEV, "%s", why.text);
+    return AQ_TAKE_FD(root);
+}
+
+int volume_mark(const struct volume_dir *volume, struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int root = volume_open(volume, err);
-    AQ_CLEANUP(aq_closep) int mark = -1;
 
-    if (root < 0)
-        return root;
-    if (faccessat(root, VOLUME_MARK, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-        return 0;
-    mark = openat(root, VOLUME_MARK, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
-    return mark < 0 ? aq_fail_errno(err, "mark the volume '%s'", volume) : 0;
+    return root < 0 ? root : volume_make_mark(root, volume, err);
 }
 
 static int volume_fail_absent(struct aq_error *err)
@@ -47,7 +84,7 @@ static int volume_fail_absent(struct aq_error *err)
     return aq_fail(err, ENOENT, "the folder is not on this volume");
 }
 
-int volume_open_folder(const char *volume, const struct uuid *id, struct aq_error *err)
+int volume_open_folder(const struct volume_dir *volume, const struct uuid *id, struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int root = volume_open(volume, err);
     char path[VOLUME_FOLDER_MAX];
@@ -78,7 +115,8 @@ static int volume_make(int root, const char *path)
     return 0;
 }
 
-int volume_create_folder(const char *volume, const struct uuid *id, struct aq_error *err)
+int volume_create_folder(const struct volume_dir *volume, const struct uuid *id,
+                         struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int root = volume_open(volume, err);
     char path[VOLUME_FOLDER_MAX];
@@ -94,7 +132,7 @@ int volume_create_folder(const char *volume, const struct uuid *id, struct aq_er
     return r < 0 ? aq_fail(err, -r, "make the folder: %s", strerror(-r)) : 0;
 }
 
-int volume_drop_folder(const char *volume, const struct uuid *id, struct aq_error *err)
+int volume_drop_folder(const struct volume_dir *volume, const struct uuid *id, struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int root = volume_open(volume, err);
     const struct uuid unique = uuid_random();
@@ -107,7 +145,7 @@ int volume_drop_folder(const char *volume, const struct uuid *id, struct aq_erro
     if (renameat(root, path, root, name) < 0)
         return errno == ENOENT ? 0 : aq_fail_errno(err, "drop the folder");
     if (fsync(root) < 0)
-        return aq_fail_errno(err, "the volume '%s'", volume);
+        return aq_fail_errno(err, "the volume '%s'", volume->path);
     AQ_FAULT("storage.folder.dropped");
     for (int i = 0; i < 2; i++) { /* what it lay in, if nothing else does */
         *strrchr(path, '/') = '\0';
@@ -152,8 +190,8 @@ static int volume_copy(int root, int from, const char *name, const struct uuid *
     return r < 0 ? aq_fail(err, -r, "make the folder: %s", strerror(-r)) : 0;
 }
 
-int volume_clone_folder(const char *volume, const struct uuid *id, const struct uuid *to,
-                        _Atomic uint64_t *done, struct aq_error *err)
+int volume_clone_folder(const struct volume_dir *volume, const struct uuid *id,
+                        const struct uuid *to, _Atomic uint64_t *done, struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int root = volume_open(volume, err);
     AQ_CLEANUP(aq_closep) int from = root < 0 ? root : volume_open_folder(volume, id, err);
@@ -181,7 +219,7 @@ static bool volume_has_prefix(const char *name, const char *prefix)
     return strncmp(name, prefix, strlen(prefix)) == 0;
 }
 
-int volume_purge(const char *volume, bool is_first, struct aq_error *err)
+int volume_purge(const struct volume_dir *volume, bool is_first, struct aq_error *err)
 {
     int fd = volume_open(volume, err), r = 0;
     AQ_CLEANUP(volume_close_dirp) DIR *dir = fd < 0 ? NULL : fdopendir(fd);

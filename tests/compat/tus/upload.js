@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Upload a file by tus-js-client: FILE URL PARTS CUTS. A cut is an abort in the middle, after which
-// another client goes on by the upload's URL.
+// Upload a file by tus-js-client: FILE URL PARTS CUTS [UPLOAD]. A cut is an abort in the middle, after
+// which another client goes on by the upload's URL; UPLOAD is that of one that was begun elsewhere, or
+// "-": after its cuts it prints the URL and leaves the rest to others.
 const fs = require("fs");
 const tus = require("tus-js-client");
 
-const [file, url, parts, cuts] = process.argv.slice(2);
+const [file, url, parts, cuts, other] = process.argv.slice(2);
 const data = fs.readFileSync(file);
 let left = Number(cuts);
 
@@ -22,10 +23,16 @@ function start(known) {
       if (left > 0 && !isCut) {
         isCut = true;
         left--;
-        upload.abort().then(() => start(upload.url));
+        upload.abort().then(() => {
+          if (other === "-" && left === 0) {
+            console.log(upload.url);
+            process.exit(0);
+          }
+          start(upload.url);
+        });
       }
     },
   });
   upload.start();
 }
-start(null);
+start(other && other !== "-" ? other : null);

@@ -21,6 +21,7 @@
 #include "storage/tree.h"
 #include "storage/upload.h"
 #include "storage/volume.h"
+#include "transfer/volume_layout.h"
 
 #define ID "8f14e45f-ceea-4671-a3b2-0123456789ab"
 #define PLACE "8f/14/e45fceea4671a3b20123456789ab"
@@ -28,7 +29,7 @@
 #define DEEP 3000
 
 struct place {
-    char path[64];
+    char path[64], seen[80];
     char folder[128]; /* of ID */
     struct settings settings;
     struct storage storage;
@@ -43,12 +44,15 @@ static int setup(void **state)
 
     (void)snprintf(p->path, sizeof(p->path), "/tmp/aliquot-storage-XXXXXX");
     assert_non_null(mkdtemp(p->path));
+    (void)snprintf(p->seen, sizeof(p->seen), "%s.seen", p->path);
     (void)snprintf(p->folder, sizeof(p->folder), "%s/" PLACE, p->path);
     p->settings.common.public_url = strdup(url);
     p->settings.token_usec = 3600 * USEC_PER_SEC;
     p->storage.settings = &p->settings;
     p->storage.usage = usage_table_new();
-    p->volume = (struct volume){ .storage = &p->storage, .name = "volume1", .path = p->path };
+    p->volume = (struct volume){ .storage = &p->storage,
+                                 .name = "volume1",
+                                 .dir = { p->path, p->seen } };
     assert_non_null(p->storage.usage);
     *state = p;
     return 0;
@@ -61,6 +65,7 @@ static int teardown(void **state)
     int tmp = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     assert_int_equal(tree_remove(tmp, name, NULL), 0);
+    (void)unlink(p->seen);
     aq_closep(&tmp);
     usage_table_free(p->storage.usage);
     free(p->settings.common.public_url);
@@ -108,6 +113,20 @@ static void make_file(const struct place *p, const char *name, const char *text)
 
     (void)snprintf(path, sizeof(path), "%s/%s", p->folder, name);
     assert_int_equal(fs_overwrite(AT_FDCWD, path, text, strlen(text), 0644, NULL), 0);
+}
+
+/* Nothing is left but the mark, without which it is none any more. */
+static void check_empty(struct place *p)
+{
+    char mark[128];
+
+    (void)snprintf(mark, sizeof(mark), "%s/" VOLUME_MARK, p->path);
+    assert_int_equal(unlink(mark), 0);
+    fail_as(p, "purge", "", ENODEV, "");
+    fail_as(p, "create", "", ENODEV, "");
+    assert_int_equal(rmdir(p->path), 0);
+    fail_as(p, "purge", "", ENODEV, "");
+    assert_int_equal(mkdir(p->path, 0700), 0);
 }
 
 static bool exists(const struct place *p, const char *name)
@@ -172,9 +191,8 @@ static void test_operations(void **state)
     succeed(p, "purge", "");
     succeed(p, "purge", ""); /* it was lost, and is asked again */
     fail_as(p, "list", "", ENOENT, "");
-    assert_int_equal(volume_purge(p->path, true, NULL), 0);
-    assert_int_equal(rmdir(p->path), 0); /* nothing is left */
-    assert_int_equal(mkdir(p->path, 0700), 0);
+    assert_int_equal(volume_purge(&p->volume.dir, true, NULL), 0);
+    check_empty(p);
 }
 
 static void test_a_clone_has_what_the_folder_has(void **state)
@@ -202,9 +220,9 @@ static void test_a_clone_has_what_the_folder_has(void **state)
     assert_string_equal(link, "/etc/passwd");
     (void)snprintf(path, sizeof(path), "%s/.copy-half", p->path); /* of a process that was killed */
     assert_int_equal(mkdir(path, 0755), 0);
-    assert_int_equal(volume_purge(p->path, false, NULL), 0);
+    assert_int_equal(volume_purge(&p->volume.dir, false, NULL), 0);
     assert_int_equal(access(path, F_OK), 0);
-    assert_int_equal(volume_purge(p->path, true, NULL), 0);
+    assert_int_equal(volume_purge(&p->volume.dir, true, NULL), 0);
     assert_int_not_equal(access(path, F_OK), 0);
 }
 
@@ -220,7 +238,7 @@ static void die_at(struct place *p, const char *point, const char *op, const cha
         (void)snprintf(want, sizeof(want), "%s:any", point);
         (void)setenv("ALIQUOT_FAULT", want, 1);
         if (strcmp(op, "purged") == 0)
-            (void)volume_purge(p->path, true, NULL);
+            (void)volume_purge(&p->volume.dir, true, NULL);
         else
             json_decref(ask(p, op, args));
         _exit(0);
@@ -255,7 +273,7 @@ static void test_kills(void **state)
     fail_as(p, "list", "", ENOENT, "");
     succeed(p, "purge", "");
     die_at(p, "storage.purge.removed", "purged", "");
-    assert_int_equal(volume_purge(p->path, true, NULL), 0);
+    assert_int_equal(volume_purge(&p->volume.dir, true, NULL), 0);
     assert_int_equal(tree_remove(AT_FDCWD, place, NULL), 0);
     (void)snprintf(place, sizeof(place), "%s/8f/14", p->path);
     (void)rmdir(place);
@@ -265,8 +283,7 @@ static void test_kills(void **state)
     (void)rmdir(place);
     *strrchr(place, '/') = '\0';
     (void)rmdir(place);
-    assert_int_equal(rmdir(p->path), 0); /* nothing is left */
-    assert_int_equal(mkdir(p->path, 0700), 0);
+    check_empty(p);
 }
 #endif
 
