@@ -110,6 +110,28 @@ def test_who_may(user, domain_admin, other, name):
     assert domain_admin.delete(f"{OURS}/{shared}").status == 200
 
 
+@pytest.mark.parametrize("git", [
+    {"repository": "https://git.example/x", "credential": {"username": "me", "password": "hush"}},
+    {"repository": "https://me:hush@git.example/x"},
+    {"repository": "https://me:hu@sh@git.example/x"}])
+def test_a_password_is_shown_to_its_owner_alone(user, admin, domain_admin, name, git):
+    text = text_of(name).replace("    environ:", f"    git: {json.dumps(git)}\n    environ:")
+    made = make(user, text, group_name="default")
+    assert user.get(f"{SESSIONS}/{made}").body.decode() == text
+    assert user.get(f"{OURS}/{name}").json["text"] == text
+    for other in admin, domain_admin:
+        owner = "?owner_access_key=AKIANABBDUSEREXAMPLE"
+        for path in (f"{OURS}?all=true", f"{OURS}/{made}", f"{SESSIONS}/{made}",
+                     f"{SESSIONS}/{made}?format=json", f"{OURS}/{made}{owner}", f"{SESSIONS}?all=true"):
+            shown = other.get(path)
+            assert shown.status == 200 and b"hu" not in shown.body, (path, shown)
+            assert b"********" in shown.body and b"git.example/x" in shown.body, (path, shown)
+        hidden = other.get(f"{SESSIONS}/{made}").body.decode()
+        refused = other.send("PUT", f"{OURS}/{made}", {"payload": hidden})
+        assert refused.status == 400 and "write your own" in str(refused.json), refused
+    assert user.get(f"{SESSIONS}/{made}").body.decode() == text
+
+
 def test_the_audit_log_has_no_secrets(user, admin, name):
     text = text_of(name).replace("    environ: {A: one", "    environ: {A: hush")
     made = make(user, text)

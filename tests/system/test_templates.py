@@ -3,6 +3,7 @@
 
 import pytest
 
+from client import ADMIN, USER
 from cluster import Cluster, interactive, wait_for, wait_status
 from images import Layout, archive, file, folder, programs
 from runtimes import run, settings_of
@@ -53,8 +54,8 @@ def cluster_fixture():
         cluster.stop()
 
 
-def make(cluster, text):
-    reply = cluster.client().post("/aliquot/v1/templates", {"payload": text})
+def make(cluster, text, **more):
+    reply = cluster.client().post("/aliquot/v1/templates", {"payload": text, **more})
     assert reply.status == 201, reply
     return reply.json["id"]
 
@@ -162,13 +163,14 @@ spec:
 
 def test_a_repository_is_cloned_before_the_bootstrap_script(cluster):
     """By commands in which nothing of the template is more than a word."""
-    make(cluster, GIT % cluster.image("git"))
-    done = cluster.cli("run", "--template", "cloned")
-    assert done.stdout.splitlines() == [
-        "git", "clone", "--branch", "main's", "--",
-        "https://me:p%40ss%27@git.example/it's $(touch x).git", "it's $(touch x)",
-        "git", "-C", "it's $(touch x)", "checkout", "0b5c", "--",
-        "bootstrap", "it's $(touch x)", "git"], done
+    make(cluster, GIT % cluster.image("git"), group_name="default")
+    for who in ADMIN, USER:  # the password is hidden from the latter, and used all the same
+        done = cluster.run("aliquot", "run", "--template", "cloned", **cluster.cli_env(who))
+        assert done.stdout.splitlines() == [
+            "git", "clone", "--branch", "main's", "--",
+            "https://me:p%40ss%27@git.example/it's $(touch x).git", "it's $(touch x)",
+            "git", "-C", "it's $(touch x)", "checkout", "0b5c", "--",
+            "bootstrap", "it's $(touch x)", "git"], done
     done = cluster.cli("run", "--template", "cloned", "--image", cluster.image("first"))
     assert done.returncode == 127 and "git: not found" in done.stdout, done
 

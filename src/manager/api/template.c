@@ -69,14 +69,33 @@ struct template_call {
 
 /* ---- answers ---- */
 
-static json_t *template_show(const struct template_call *call, const struct template_row *row)
+/* What the caller may see of it. -ENOMEM. */
+static int template_hide_from(const struct template_call *call, struct template_row *row)
+{
+    json_auto_t *parsed = NULL;
+    AQ_CLEANUP(aq_freep) char *text = NULL, *json = NULL;
+    struct arena *arena = request_get_arena(call->req);
+
+    if (uuid_equals(&row->user_id, &api_principal(call->req)->user_id))
+        return 0;
+    if (!(parsed = json_load_string(row->parsed, 0)) || template_hide(parsed, &text) < 0)
+        return -ENOMEM;
+    if (!text)
+        return 0;
+    json = json_dump_text(parsed, JSON_COMPACT);
+    row->text = arena_strdup(arena, text);
+    row->parsed = json ? arena_strdup(arena, json) : NULL;
+    return row->text && row->parsed ? 0 : -ENOMEM;
+}
+
+static json_t *template_show(const struct template_call *call, struct template_row *row)
 {
     char id[UUID_TEXT_MAX], user[UUID_TEXT_MAX], project[UUID_TEXT_MAX];
     char created[CLOCK_ISO_MAX], modified[CLOCK_ISO_MAX];
     bool is_shared = !uuid_is_nil(&row->project_id);
-    json_t *parsed = json_load_string(row->parsed, 0);
+    json_t *parsed;
 
-    if (!parsed)
+    if (template_hide_from(call, row) < 0 || !(parsed = json_load_string(row->parsed, 0)))
         return NULL;
     return json_pack(
         "{s:s, s:s, s:s, s:b, s:s, s:s?, s:s, s:s?, s:s, s:s, s:s, s:s, s:o}", "name", row->name,
@@ -106,7 +125,7 @@ static void template_reply_json(const struct template_call *call, int status, js
 static void template_reply_list(struct template_call *call)
 {
     json_t *all = json_array();
-    const struct template_row *rows = call->page->rows;
+    struct template_row *rows = call->page->rows;
     json_int_t total = call->page->total;
     bool is_ok = all;
 
@@ -122,9 +141,15 @@ static void template_reply_list(struct template_call *call)
 
 static void template_reply_text(struct template_call *call)
 {
-    const struct template_row *row = &call->row;
+    struct template_row *row = &call->row;
     bool wants_json = call->params.format && strcmp(call->params.format, "json") == 0;
+    struct aq_error err = { 0 };
 
+    if (template_hide_from(call, row) < 0) {
+        aq_fail_oom(&err);
+        request_fail(call->req, &err);
+        return;
+    }
     request_reply(call->req, 200, wants_json ? "application/json" : "text/yaml",
                   wants_json ? row->parsed : row->text,
                   strlen(wants_json ? row->parsed : row->text));

@@ -38,6 +38,11 @@ void template_place(const char *text, size_t len, struct aq_error *err);
  */
 json_t *template_request(const json_t *parsed, struct strbuf *ret_clone, struct aq_error *err);
 
+/* Hide the passwords in a template from those who only use it; *ret_text is what they see as its
+ * text then, free(), or NULL as it has none. -ENOMEM.
+ */
+int template_hide(json_t *parsed, char **ret_text);
+
 /* A role of a cluster's template; texts are of the arena. */
 struct template_node {
     const char *role, *session_template; /* the latter an id or a name */

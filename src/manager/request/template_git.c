@@ -37,6 +37,49 @@ static int template_git_refuse(struct aq_error *err, const char *path, const cha
     return aq_fail_as(err, EINVAL, "invalid-api-params", field, "%s", why);
 }
 
+/* The password in "https://user:password@host/path"; false if it has none. */
+static bool template_git_find_password(const char *repository, size_t *ret_begin, size_t *ret_end)
+{
+    const char *scheme = template_git_scheme(repository);
+    const char *from = scheme ? repository + strlen(scheme) : repository, *at, *colon;
+
+    at = scheme ? memrchr(from, '@', strcspn(from, "/")) : NULL;
+    colon = at ? memchr(from, ':', (size_t)(at - from)) : NULL;
+    if (!colon)
+        return false;
+    *ret_begin = (size_t)(colon + 1 - repository);
+    *ret_end = (size_t)(at - repository);
+    return true;
+}
+
+static bool template_git_is_hidden(const struct template_git *git)
+{
+    size_t len = strlen(TEMPLATE_HIDDEN), begin, end;
+
+    return (git->password && strcmp(git->password, TEMPLATE_HIDDEN) == 0)
+           || (template_git_find_password(git->repository, &begin, &end) && end - begin == len
+               && memcmp(git->repository + begin, TEMPLATE_HIDDEN, len) == 0);
+}
+
+int template_git_hide(json_t *git, bool *ret)
+{
+    json_t *credential = json_object_get(git, "credential");
+    const char *repository = json_string_value(json_object_get(git, "repository"));
+    size_t begin, end;
+    int r = 0;
+
+    *ret = json_object_get(credential, "password");
+    if (*ret)
+        r = json_object_set_new(credential, "password", json_string(TEMPLATE_HIDDEN));
+    if (r == 0 && repository && template_git_find_password(repository, &begin, &end)) {
+        *ret = true;
+        r = json_object_set_new(
+            git, "repository",
+            json_sprintf("%.*s" TEMPLATE_HIDDEN "%s", (int)begin, repository, repository + end));
+    }
+    return r < 0 ? -ENOMEM : 0;
+}
+
 int template_git_check(const struct template_git *git, const char *path, struct aq_error *err)
 {
     const struct {
@@ -52,6 +95,9 @@ int template_git_check(const struct template_git *git, const char *path, struct 
     for (size_t i = 0; i < AQ_COUNT(words); i++)
         if (words[i].value && words[i].value[0] == '-')
             return template_git_refuse(err, path, words[i].member, "must not begin with '-'");
+    if (template_git_is_hidden(git))
+        return template_git_refuse(err, path, git->password ? "credential.password" : "repository",
+                                   "has the stars that a password was hidden by: write your own");
     scheme = template_git_scheme(git->repository);
     if (!scheme && !template_git_is_scp(git->repository))
         return template_git_refuse(err, path, "repository",

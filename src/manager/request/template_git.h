@@ -6,8 +6,12 @@
 #ifndef AQ_MANAGER_REQUEST_TEMPLATE_GIT_H
 #define AQ_MANAGER_REQUEST_TEMPLATE_GIT_H
 
+#include <jansson.h>
+
 #include "base/error.h"
 #include "base/strbuf.h"
+
+#define TEMPLATE_HIDDEN "********" /* what others see of a password */
 
 struct template_git {
     const char *repository;                    /* NULL = none */
@@ -16,10 +20,15 @@ struct template_git {
 };
 
 /* -EINVAL with a field below 'path': an address that git may not be given, or a name that would be
- * an option of git.
+ * an option of git; a password that was hidden.
  */
 int template_git_check(const struct template_git *git, const char *path,
                        struct aq_error *err) AQ_UNTRUSTED;
+
+/* Put TEMPLATE_HIDDEN in place of the passwords that the member 'git' of a template has; in *ret,
+ * whether it has any. -ENOMEM.
+ */
+int template_git_hide(json_t *git, bool *ret);
 
 /* Shell commands that clone it where it is not yet, or end the script. */
 void template_git_write(const struct template_git *git, struct strbuf *out);

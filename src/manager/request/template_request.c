@@ -2,6 +2,7 @@
 /* template_request.c - what a session's template asks for, as members of POST /session */
 #include <errno.h>
 
+#include "base/json_load.h"
 #include "manager/request/template_internal.h"
 
 static int template_put(json_t *object, const char *key, const char *text)
@@ -60,6 +61,16 @@ static json_t *template_config(const struct template_session *t, struct aq_error
     if (!is_ok)
         (void)aq_fail_oom(err);
     return is_ok ? AQ_TAKE(config) : NULL;
+}
+
+int template_hide(json_t *parsed, char **ret_text)
+{
+    json_t *kernel = json_object_get(json_object_get(parsed, "spec"), "kernel");
+    bool has_any;
+    int r = template_git_hide(json_object_get(kernel, "git"), &has_any);
+
+    *ret_text = r == 0 && has_any ? json_dump_text(parsed, JSON_INDENT(2)) : NULL;
+    return r < 0 || (has_any && !*ret_text) ? -ENOMEM : 0;
 }
 
 json_t *template_request(const json_t *parsed, struct strbuf *ret_clone, struct aq_error *err)
