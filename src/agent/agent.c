@@ -16,6 +16,7 @@
 #include "agent/kernel/kernel.h"
 #include "agent/kernel/limit_violation.h"
 #include "agent/kernel/scratch_room.h"
+#include "agent/kernel/services.h"
 #include "agent/settings/image_registries.h"
 #include "agent/settings/net_settings.h"
 #include "agent/runtime/oci.h"
@@ -227,6 +228,7 @@ static void agent_on_greet(void *data, struct msg_hello *hello)
     hello->plugins = agent->has_new_devices ? NULL : agent->resources.plugins_json;
     hello->volumes = agent->volumes ? volumes_list(agent->volumes) : NULL;
     agent->has_new_volumes = false;
+    hello->has_sftp = services_offer_sftp(agent);
     hello->runtime = agent->containers ? runtime_oci_version(agent->containers)
                                        : agent->runtime->ops->name;
     hello->runtime_notes = agent->notes;

@@ -114,6 +114,7 @@ struct msg_hello {
     const char *runtime_notes; /* what is weaker on this node than it could be, a line each */
     const char *plugins; /* JSON list of accelerator plugins: agent/resources/plugins_json.c */
     const char *volumes; /* JSON list of the hosts of folders that it mounts, ["local:volume1"] */
+    bool has_sftp;       /* sessions of the type system can run there */
 };
 
 struct msg_welcome {

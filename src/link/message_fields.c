@@ -59,6 +59,7 @@ static const struct message_field hello_fields[] = {
     MEMBER(msg_hello, runtime_notes, MESSAGE_FIELD_STR),
     MEMBER(msg_hello, plugins, MESSAGE_FIELD_JSON),
     MEMBER(msg_hello, volumes, MESSAGE_FIELD_JSON),
+    MEMBER(msg_hello, has_sftp, MESSAGE_FIELD_BOOL),
     FIELDS_END,
 };
 

@@ -311,7 +311,16 @@ static bool explain_is_mounted(const struct explanation *e, uint64_t volumes)
     return false;
 }
 
-/* Which hosts of its folders stand in the way. */
+static void explain_add_volume(struct explanation *e, const char *volume)
+{
+    if (strcmp(volume, SCHED_SFTP) == 0)
+        strbuf_adds(&e->text, "offers SFTP: its node needs networks for containers and the "
+                              "packages dropbear-bin and openssh-sftp-server");
+    else
+        strbuf_addf(&e->text, "mounts %s", volume);
+}
+
+/* Which hosts of its folders stand in the way, or SFTP. */
 static void explain_volumes(struct explanation *e, const struct slot_request *req)
 {
     const struct sched_session *s = e->session;
@@ -323,13 +332,15 @@ static void explain_volumes(struct explanation *e, const struct slot_request *re
         if (cluster_volumes(&e->s->cluster, &s->volumes[i], 1, &volume) < 0
             || explain_is_mounted(e, volume))
             continue;
-        strbuf_addf(&e->text, "\n  - no agent mounts %s", s->volumes[i]);
+        strbuf_adds(&e->text, "\n  - no agent ");
+        explain_add_volume(e, s->volumes[i]);
         is_found = false;
     }
-    if (is_found && !explain_is_mounted(e, req->volumes)) {
-        for (size_t i = 0; i < s->volume_count; i++)
-            strbuf_addf(&e->text, "%s%s", i ? ", " : "\n  - no agent mounts all of ",
-                        s->volumes[i]);
+    if (!is_found || explain_is_mounted(e, req->volumes))
+        return;
+    for (size_t i = 0; i < s->volume_count; i++) {
+        strbuf_adds(&e->text, i ? ", and " : "\n  - no single agent ");
+        explain_add_volume(e, s->volumes[i]);
     }
 }
 

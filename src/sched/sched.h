@@ -36,6 +36,9 @@ struct sched_device {
     const char *id;  /* for explanations; NULL = not known */
 };
 
+/* Among volumes: files are moved there by SFTP. No host of folders is called so. */
+#define SCHED_SFTP "sftp"
+
 struct sched_agent {
     const char *id;                     /* unique */
     const char *architecture;           /* NULL = not known: takes all */
@@ -45,7 +48,7 @@ struct sched_agent {
     uint32_t kernels, kernels_max;      /* kernels_max 0 = no limit */
     const struct sched_device *devices; /* of slots in 'free'; none: only sums count */
     size_t device_count;
-    const char *const *volumes; /* hosts of folders that it mounts */
+    const char *const *volumes; /* hosts of folders that it mounts, and SCHED_SFTP */
     size_t volume_count;
     bool is_closed; /* takes nothing more: drained, or not heard of */
 };
@@ -94,7 +97,7 @@ struct sched_session {
     int priority;
     int64_t starts_usec;        /* 0 = at once */
     const char *architecture;   /* NULL = any */
-    const char *const *volumes; /* hosts of folders that its agents have to mount */
+    const char *const *volumes; /* hosts of folders that its agents have to mount, and SCHED_SFTP */
     size_t volume_count;
     bool single_node;                   /* all kernels to one agent */
     const struct slots *const *kernels; /* what each requests, by rank */

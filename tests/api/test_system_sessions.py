@@ -7,7 +7,7 @@ import itertools
 
 import pytest
 
-from cluster import ENDED, wait_status
+from cluster import wait_for
 from test_scheduling import group  # noqa: F401 (a fixture)
 
 numbers = itertools.count(1)
@@ -79,8 +79,11 @@ def test_how_many_there_may_be(admin, user, group):
     end(user, make(user, group))  # those that have ended do not count
 
 
-def test_a_node_without_containers(user):
+def test_a_node_without_sftp(user):
+    """It waits for one that has it, and says so."""
     made = make(user, "default")
-    assert made.status == 201, made
-    shown = wait_status(user, made.json["sessionId"], *ENDED)
-    assert shown["status"] == "ERROR" and "runs no containers" in shown["text"], shown
+    why = f"/aliquot/v1/sessions/{made.json['sessionId']}/why"
+    wait_for(lambda: b"no agent offers SFTP" in user.get(why).body, 60,
+             lambda: f"the reason: {user.get(why).body}")
+    assert user.get(f"/aliquot/v1/sessions/{made.json['sessionId']}").json["status"] == "PENDING"
+    end(user, made)

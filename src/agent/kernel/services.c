@@ -44,10 +44,15 @@ bool services_have_ssh(const struct local_kernel *k)
            && (image_is_for_files(k->image) || container_find_shell(k->image));
 }
 
+bool services_offer_sftp(const struct agent_daemon *agent)
+{
+    return agent->ssh && agent->net && ssh_has_sftp(agent->ssh);
+}
+
 /* Else nothing could be done in a session for files. */
 static int services_check_files(const struct local_kernel *k, struct aq_error *err)
 {
-    if (services_have_ssh(k) && ssh_has_sftp(k->agent->ssh))
+    if (services_have_ssh(k) && services_offer_sftp(k->agent))
         return 0;
     return aq_fail_as(err, ENOTSUP, "no-sftp", "image",
                       "this node has no SFTP, which takes networks for containers and the packages "

@@ -25,6 +25,9 @@ int services_find(const struct local_kernel *k, struct services *ret, struct aq_
  */
 bool services_have_ssh(const struct local_kernel *k);
 
+/* Can sessions of the type system run here? */
+bool services_offer_sftp(const struct agent_daemon *agent);
+
 /* Its network is there: put down what is published, for reports. */
 void services_note(struct local_kernel *k);
 

@@ -352,13 +352,13 @@ void registration_save(struct core *core, struct agent_entry *a)
 /* ---- what the agent says ---- */
 
 /* The hosts of folders that it mounts, a JSON list; NULL = none. What is no such list is none, too.
- * -ENOMEM, and they are what they were.
+ * To the scheduler SFTP is one of them. -ENOMEM, and they are what they were.
  */
 static int registration_set_volumes(struct agent_entry *a, const char *text)
 {
     json_auto_t *list = text ? json_load_string(text, 0) : NULL;
     char *copy = strdup(text ? text : "[]");
-    size_t count = json_array_size(list), size = count * sizeof(char *) + 1, n = 0;
+    size_t count = json_array_size(list), size = (count + 1) * sizeof(char *), n = 0;
     const char **items;
     const json_t *item;
     size_t i;
@@ -372,13 +372,15 @@ static int registration_set_volumes(struct agent_entry *a, const char *text)
         free(copy);
         return -ENOMEM;
     }
-    at = (char *)(items + count);
+    at = (char *)(items + count + 1);
     json_array_foreach(list, i, item) {
         if (!json_is_string(item) || n == VOLUMES_MAX)
             continue;
         items[n++] = strcpy(at, json_string_value(item));
         at += strlen(at) + 1;
     }
+    if (a->has_sftp)
+        items[n++] = SCHED_SFTP;
     free(a->volumes_text);
     free(a->volumes.items);
     a->volumes_text = copy;
@@ -412,6 +414,7 @@ int registration_take(struct core *core, struct agent_entry *a, const struct msg
     };
     int r;
 
+    a->has_sftp = hello->has_sftp;
     if (!a->a.assigned_group && !core_find_resource_group(core, group))
         return aq_fail_field(err, ENOENT, "resource_group",
                              "there is no resource group '%s'; make "

@@ -49,7 +49,8 @@ struct agent_entry {
     struct agent_measured *measured;           /* NULL = it said nothing yet */
     char *plugins;                             /* JSON, as it said; NULL = not yet */
     char *volumes_text;                        /* hosts of folders that it mounts, as it said */
-    struct str_list volumes;                   /* the same, in one block */
+    struct str_list volumes;                   /* the same and perhaps SCHED_SFTP, in one block */
+    bool has_sftp;                             /* sessions of the type system can run there */
     struct resource_group_entry *scheduled_by; /* whose scheduler knows it; NULL = none */
     struct list change_link;                   /* in changed_agents of its resource group */
     struct log_budget log;                     /* for what it causes */

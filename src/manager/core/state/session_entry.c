@@ -287,15 +287,17 @@ enum splitting session_entry_splitting(const struct session_entry *l)
     return l->s.spec->splitting ? l->s.spec->splitting : l->resource_group->scheduling.splitting;
 }
 
-/* The hosts of its folders, each once. */
-static int entry_describe_volumes(struct core *core, const struct folder_mounts *mounts,
+/* The hosts of its folders, each once, and SFTP. */
+static int entry_describe_volumes(struct core *core, const struct session *s,
                                   struct sched_session *ret)
 {
+    const struct folder_mounts *mounts = &s->spec->mounts;
+    bool needs_sftp = s->type == SESSION_SYSTEM;
     const char **volumes;
 
-    if (!mounts->count)
+    if (!mounts->count && !needs_sftp)
         return 0;
-    if (!(volumes = arena_array(&core->scratch, mounts->count, sizeof(*volumes))))
+    if (!(volumes = arena_array(&core->scratch, mounts->count + 1, sizeof(*volumes))))
         return -ENOMEM;
     for (size_t i = 0; i < mounts->count; i++) {
         size_t k = 0;
@@ -305,6 +307,8 @@ static int entry_describe_volumes(struct core *core, const struct folder_mounts 
         if (k == ret->volume_count)
             volumes[ret->volume_count++] = mounts->items[i].host;
     }
+    if (needs_sftp)
+        volumes[ret->volume_count++] = SCHED_SFTP;
     ret->volumes = volumes;
     return 0;
 }
@@ -334,7 +338,7 @@ int session_entry_describe(struct core *core, struct session_entry *l, bool hold
     for (size_t k = 0; k < l->s.kernel_count; k++)
         if (!holding || !list_is_empty(&l->kernels[k].agent_link))
             kernels[ret->kernel_count++] = &l->s.kernels[k].requested;
-    if (entry_describe_volumes(core, &l->s.spec->mounts, ret) < 0)
+    if (entry_describe_volumes(core, &l->s, ret) < 0)
         return -ENOMEM;
     return constraints_describe(core, &l->s, ret);
 }
