@@ -37,7 +37,7 @@ def test_of_a_session_that_runs(user, name):
     wait_for(lambda: log_of(user, f"/session/{name}/logs") == "first\n", 30, "its first line")
     kernel = wait_status(user, name, "RUNNING")["kernels"][0]["id"]
     assert log_of(user, f"/session/{name}/logs?kernel_id={kernel}") == "first\n"
-    user.send("DELETE", f"/session/{name}?forced=true")
+    assert user.delete(f"/session/{name}").status == 200
 
 
 def test_of_none(user, name):

@@ -48,7 +48,7 @@ def user_fixture(cluster, server):
     for template in client.get("/template/session").json:
         assert client.delete(f"/template/session/{template['id']}").status == 200
     for session in cluster.live_sessions():
-        client.send("DELETE", f"/session/{session['id']}?forced=true")
+        assert client.delete(f"/session/{session['id']}").status == 200
 
 
 def create(user, text=TEMPLATE):
