@@ -112,6 +112,48 @@ def test_a_tree_there_and_back(cluster, do, tmp_path):
     assert rows["big"] == BIG and rows["sub"] == sum(7 * n for n in range(700)) + 1
 
 
+def test_links_are_left_out_or_followed(cluster, do, tmp_path):
+    """Followed within what is copied, and once; each that is not is named, and they are counted."""
+    source = tmp_path / "source"
+    (source / "dir" / "deep").mkdir(parents=True)
+    (source / "file").write_bytes(b"text")
+    (source / "dir" / "inner").write_bytes(b"inner")
+    (tmp_path / "secret").write_bytes(b"secret")
+    for name, target in (("to-file", "dir/../file"), ("to-dir", "dir"), ("dir/deep/up", ".."),
+                         ("out", "../secret"), ("absolute", "/etc/passwd"), ("nowhere", "missing"),
+                         ("self", "self")):
+        os.symlink(target, source / name)
+    for command, more in (("cp", ["-r"]), ("sync", [])):
+        text = do(command, *more, str(source), f"data:{command}", json_out=False)
+        assert do.errors.count("it is a symbolic link") == 7, (text, do.errors)
+        assert "7 links or other special files left out" in do.errors + text
+        text = do(command, *more, "-L", str(source), f"data:{command}-L", json_out=False)
+        for name, why in (("out", "link out of"), ("absolute", "link out of"), ("nowhere", "to nothing"),
+                          ("self", "to nothing"), ("dir/deep/up", "link to a directory")):
+            assert any(name in line and why in line for line in do.errors.splitlines()), (name, do.errors)
+        got = {os.fsdecode(path): what and what[0] for path, what in
+               tree_of(place(cluster) / f"{command}-L").items()}
+        assert got == {"file": b"text", "to-file": b"text", "dir": None, "dir/deep": None,
+                       "dir/inner": b"inner", "to-dir": None, "to-dir/deep": None,
+                       "to-dir/inner": b"inner", "dir/deep/up": None, "dir/deep/up/deep": None,
+                       "dir/deep/up/inner": b"inner"}
+        assert not [path for path in place(cluster).rglob("*") if path.is_symlink()]
+    done = do("cp", "-rL", str(source), "data:cp-L")
+    assert (done["files"], done["skipped"]) == (0, 6), done
+    assert do("cp", "-rL", "data:cp-L", str(tmp_path / "back"), status=2) == ""
+
+
+def test_very_many_directories(cluster, do, tmp_path):
+    """Several are asked for at a time."""
+    wide = place(cluster) / "wide"
+    for number in range(2000):
+        (wide / f"d{number % 40}" / f"e{number}").mkdir(parents=True)
+        (wide / f"d{number % 40}" / f"e{number}" / "f").write_bytes(b"x")
+    done = do("cp", "-r", "data:wide", str(tmp_path / "wide"))
+    assert (done["files"], done["failed"]) == (2000, 0)
+    assert tree_of(tmp_path / "wide") == tree_of(wide)
+
+
 def test_names_of_what_is_copied(cluster, do, tmp_path):
     (tmp_path / "one").write_bytes(b"1")
     (tmp_path / "two").write_bytes(b"2")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* copy_list.c - see copy_list.h
+/* copy_list.c - see copy_list.h; of a folder it is copy_list_remote.c
  *
  * A list is its own queue: directories that were added are read in turn, so that depth costs
  * nothing.
@@ -9,6 +9,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,11 +19,7 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "base/vec.h"
-#include "cli/folder/folder.h"
 #include "transfer/beneath.h"
-#include "transfer/name.h"
-
-#define PAGE 1000
 
 void copy_list_done(struct copy_list *list)
 {
@@ -95,17 +93,15 @@ static int copy_list_add(struct copy_list *list, const struct copy_item *item, c
     return 0;
 }
 
-/* What is no file or directory is told and left out. */
-static int copy_list_take(struct cli *cli, struct copy_list *list, const struct copy_item *item,
-                          char *path, char *to, bool is_link, struct aq_error *err)
+int copy_list_take(struct cli *cli, struct copy_list *list, const struct copy_item *item,
+                   char *path, char *to, const char *why, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf clean = STRBUF_INIT;
 
     if (item->type != COPY_OTHER || !path || !to)
         return copy_list_add(list, item, path, to, err);
     utf8_write_printable(path, strlen(path), &clean);
-    cli_note(cli, "skipped: %s: it is %s", clean.data,
-             is_link ? "a symbolic link" : "no file, directory or link");
+    cli_note(cli, "skipped: %s: %s", clean.data, why ? why : "it is no file, directory or link");
     list->skipped++;
     free(path);
     free(to);
@@ -113,6 +109,17 @@ static int copy_list_take(struct cli *cli, struct copy_list *list, const struct 
 }
 
 /* ---- this machine ---- */
+
+struct copy_tree {
+    int root, top;  /* what paths are below; what is copied */
+    size_t top_len; /* of the path of the latter, with a slash */
+    bool follows_links;
+};
+
+struct copy_dir {
+    const char *path, *to;
+    bool is_below_link;
+};
 
 /* What a download that is not complete has here. */
 static bool copy_is_part(const char *name)
@@ -137,191 +144,115 @@ static struct copy_item copy_item_of(int root, const struct stat *st)
     };
 }
 
-static int copy_list_read_dir(struct cli *cli, struct copy_list *list, int root, const char *path,
-                              const char *to, struct aq_error *err)
+/* The absolute path of what is open. 0 or -errno */
+static int copy_path_of(int fd, char ret[PATH_MAX])
 {
-    int fd = beneath_open(root, path, O_RDONLY | O_DIRECTORY, true), r = 0;
+    char self[64];
+    ssize_t len;
+
+    (void)snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+    len = readlink(self, ret, PATH_MAX - 1);
+    if (len < 0)
+        return -errno;
+    ret[len] = '\0';
+    return 0;
+}
+
+/* Put what a link leads to in the link's place, by a path without links. Returns why not. In a
+ * directory that a link led to, no further one leads to a directory: there may be a circle.
+ */
+static const char *copy_follow(const struct copy_tree *tree, bool is_below_link,
+                               struct copy_item *item, char **path)
+{
+    AQ_CLEANUP(aq_closep) int fd = -1;
+    char real[PATH_MAX], above[PATH_MAX];
+    const char *below;
+    struct stat st;
+
+    if (!tree->follows_links)
+        return "it is a symbolic link";
+    fd = beneath_open(tree->top, *path + tree->top_len, O_PATH, false);
+    if (fd == -EXDEV)
+        return "it is a link out of what is copied";
+    if (fd < 0 || fstat(fd, &st) < 0 || copy_path_of(fd, real) < 0
+        || copy_path_of(tree->root, above) < 0)
+        return "it is a link to nothing";
+    if (S_ISDIR(st.st_mode) && is_below_link)
+        return "it is a link to a directory, in one that a link led to";
+    below = real + (above[1] ? strlen(above) : 0);
+    free(*path);
+    *path = strdup(*below == '/' ? below + 1 : below);
+    *item = copy_item_of(tree->root, &st);
+    item->is_below_link = true;
+    return NULL;
+}
+
+static int copy_list_add_entry(struct cli *cli, struct copy_list *list,
+                               const struct copy_tree *tree, int fd, const char *name,
+                               const struct copy_dir *dir, struct aq_error *err)
+{
+    char *path = copy_join(dir->path, name), *to = copy_join(dir->to, name);
+    const char *why = NULL;
+    struct copy_item item;
+    struct stat st;
+
+    if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+        free(path);
+        free(to);
+        return errno == ENOENT ? 0 : beneath_fail(err, errno, name); /* it has gone meanwhile */
+    }
+    item = copy_item_of(tree->root, &st);
+    item.is_below_link = dir->is_below_link;
+    if (S_ISLNK(st.st_mode) && path)
+        why = copy_follow(tree, dir->is_below_link, &item, &path);
+    return copy_list_take(cli, list, &item, path, to, why, err);
+}
+
+static int copy_list_read_dir(struct cli *cli, struct copy_list *list, const struct copy_tree *tree,
+                              const struct copy_dir *at, struct aq_error *err)
+{
+    int fd = beneath_open(tree->root, at->path, O_RDONLY | O_DIRECTORY, true), r = 0;
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     const struct dirent *entry;
 
     if (!dir) {
         aq_closep(&fd);
-        return fd < 0 ? beneath_fail(err, -fd, *path ? path : ".") : aq_fail_oom(err);
+        return fd < 0 ? beneath_fail(err, -fd, *at->path ? at->path : ".") : aq_fail_oom(err);
     }
-    while (r == 0 && (entry = readdir(dir))) {
-        const char *name = entry->d_name;
-        struct copy_item item;
-        struct stat st;
-
-        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || copy_is_part(name))
-            continue;
-        if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
-            r = errno == ENOENT ? 0 : beneath_fail(err, errno, name);
-            continue; /* it has gone meanwhile, or the list ends */
-        }
-        item = copy_item_of(root, &st);
-        r = copy_list_take(cli, list, &item, copy_join(path, name), copy_join(to, name),
-                           S_ISLNK(st.st_mode), err);
-    }
+    while (r == 0 && (entry = readdir(dir)))
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0
+            && !copy_is_part(entry->d_name))
+            r = copy_list_add_entry(cli, list, tree, fd, entry->d_name, at, err);
     (void)closedir(dir);
     return r;
 }
 
 int copy_list_add_local(struct cli *cli, struct copy_list *list, int root, const char *path,
-                        const char *to, struct aq_error *err)
+                        const char *to, bool follows_links, struct aq_error *err)
 {
-    AQ_CLEANUP(aq_closep) int fd = beneath_open(root, path, O_PATH | O_NOFOLLOW, false);
+    AQ_CLEANUP(aq_closep) int top = beneath_open(root, path, O_PATH | O_NOFOLLOW, false);
+    const struct copy_tree tree = { .root = root,
+                                    .top = top,
+                                    .top_len = *path ? strlen(path) + 1 : 0,
+                                    .follows_links = follows_links };
     size_t next = list->count;
     struct copy_item item;
     struct stat st;
     int r = 0;
 
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return beneath_fail(err, fd < 0 ? -fd : errno, *path ? path : ".");
+    if (top < 0 || fstat(top, &st) < 0)
+        return beneath_fail(err, top < 0 ? -top : errno, *path ? path : ".");
     item = copy_item_of(root, &st);
     if (*to || item.type != COPY_FOLDER)
-        r = copy_list_take(cli, list, &item, strdup(path), strdup(to), S_ISLNK(st.st_mode), err);
+        r = copy_list_take(cli, list, &item, strdup(path), strdup(to), NULL, err);
     else
-        r = copy_list_read_dir(cli, list, root, path, to, err);
+        r = copy_list_read_dir(cli, list, &tree, &(struct copy_dir){ path, to, false }, err);
     for (; r == 0 && next < list->count; next++) {
         const struct copy_item *at = &list->items[next];
+        const struct copy_dir dir = { at->path, at->to, at->is_below_link };
 
         if (at->type == COPY_FOLDER)
-            r = copy_list_read_dir(cli, list, root, at->path, at->to, err);
-    }
-    return r;
-}
-
-/* ---- a folder ---- */
-
-static int copy_fail_answer(const struct cli *cli, struct aq_error *err)
-{
-    return cli_fail_answer(cli, "a list of files cannot be read", err);
-}
-
-/* "-rwxr-xr-x" */
-static mode_t copy_parse_mode(const char *text)
-{
-    mode_t mode = 0;
-
-    for (size_t i = 0; text && text[0] && i < 9 && text[1 + i]; i++)
-        if (text[1 + i] != '-')
-            mode |= 0400u >> i;
-    return mode;
-}
-
-/* False if it is none: a name must not lead elsewhere. */
-static bool copy_parse_item(const json_t *row, struct copy_item *ret, char name[NAME_MAX + 1])
-{
-    const char *text = json_string_value(json_object_get(row, "name"));
-    const char *type = json_string_value(json_object_get(row, "type"));
-    const char *modified = json_string_value(json_object_get(row, "modified"));
-    json_int_t size = json_integer_value(json_object_get(row, "size"));
-
-    *ret = (struct copy_item){
-        .root = -1, .mode = copy_parse_mode(json_string_value(json_object_get(row, "mode")))
-    };
-    if (!text || !type || !modified || size < 0 || !name_read(text, name, NAME_MAX + 1) || !*name
-        || strchr(name, '/') || strcmp(name, ".") == 0 || strcmp(name, "..") == 0
-        || clock_parse_date(modified, &ret->modified_usec) < 0)
-        return false;
-    ret->type = strcmp(type, "FILE") == 0        ? COPY_FILE
-                : strcmp(type, "DIRECTORY") == 0 ? COPY_FOLDER
-                                                 : COPY_OTHER;
-    ret->size = ret->type == COPY_FILE ? (uint64_t)size : 0;
-    return true;
-}
-
-static int copy_get_page(struct cli *cli, const char *folder, const char *path, const char *after,
-                         int limit, json_t **ret, struct aq_error *err)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf rest = STRBUF_INIT, name = STRBUF_INIT;
-
-    name_write(*path ? path : ".", &name);
-    strbuf_addf(&rest, "/files?missing_ok=true&limit=%d", limit);
-    cli_path_query(&rest, "path", name.data);
-    cli_path_query(&rest, "after", after);
-    return strbuf_ok(&rest) && strbuf_ok(&name)
-               ? folder_call(cli, METHOD_GET, folder, rest.data, NULL, ret, err)
-               : aq_fail_oom(err);
-}
-
-/* All of a directory; 'path' and 'to' are of no item, as the list grows. */
-static int copy_list_read_pages(struct cli *cli, struct copy_list *list, const char *folder,
-                                const char *path, const char *to, struct aq_error *err)
-{
-    json_auto_t *answer = NULL, *last = NULL;
-    bool more = true;
-    int r = 0;
-
-    while (r == 0 && more) {
-        const json_t *items, *row;
-        size_t i;
-
-        json_decref(AQ_TAKE(answer));
-        r = copy_get_page(cli, folder, path, json_string_value(last), PAGE, &answer, err);
-        if (r < 0)
-            return r;
-        items = json_object_get(answer, "items");
-        more = json_is_true(json_object_get(answer, "more")) && json_array_size(items);
-        json_array_foreach(items, i, row) {
-            const char *type = json_string_value(json_object_get(row, "type"));
-            char name[NAME_MAX + 1];
-            struct copy_item item;
-
-            if (!copy_parse_item(row, &item, name))
-                return copy_fail_answer(cli, err);
-            r = copy_list_take(cli, list, &item, copy_join(path, name), copy_join(to, name),
-                               type && strcmp(type, "SYMLINK") == 0, err);
-            if (r < 0)
-                return r;
-        }
-        json_decref(last);
-        last = json_incref(
-            json_object_get(json_array_get(items, json_array_size(items) - 1), "name"));
-    }
-    return r;
-}
-
-int copy_look_remote(struct cli *cli, const char *folder, const char *path, bool *ret_is_there,
-                     struct copy_item *ret, struct aq_error *err)
-{
-    json_auto_t *answer = NULL;
-    int r = copy_get_page(cli, folder, path, NULL, 1, &answer, err);
-    char name[NAME_MAX + 1];
-
-    *ret = (struct copy_item){ .type = COPY_FOLDER, .mode = 0755, .root = -1 };
-    if (r < 0)
-        return r;
-    *ret_is_there = !json_is_true(json_object_get(answer, "is_missing"));
-    if (json_is_true(json_object_get(answer, "is_file"))
-        && !copy_parse_item(json_array_get(json_object_get(answer, "items"), 0), ret, name))
-        return copy_fail_answer(cli, err);
-    return 0;
-}
-
-int copy_list_add_remote(struct cli *cli, struct copy_list *list, const char *folder,
-                         const char *path, const char *to, struct aq_error *err)
-{
-    size_t next = list->count;
-    struct copy_item item;
-    bool is_there;
-    int r = copy_look_remote(cli, folder, path, &is_there, &item, err);
-
-    if (r < 0 || !is_there)
-        return r < 0 ? r : beneath_fail(err, ENOENT, path);
-    if (*to || item.type != COPY_FOLDER)
-        r = copy_list_take(cli, list, &item, strdup(path), strdup(to), true, err);
-    else
-        r = copy_list_read_pages(cli, list, folder, path, to, err);
-    for (; r == 0 && next < list->count; next++) {
-        AQ_CLEANUP(aq_freep) char *at = NULL, *into = NULL;
-
-        if (list->items[next].type != COPY_FOLDER)
-            continue;
-        at = strdup(list->items[next].path);
-        into = strdup(list->items[next].to);
-        r = at && into ? copy_list_read_pages(cli, list, folder, at, into, err) : aq_fail_oom(err);
+            r = copy_list_read_dir(cli, list, &tree, &dir, err);
     }
     return r;
 }

@@ -21,6 +21,7 @@ struct copy_item {
     uint64_t size;
     int64_t modified_usec;
     bool has_failed;
+    bool is_below_link; /* in a directory that a link led to */
 };
 
 struct copy_list {
@@ -45,13 +46,20 @@ const struct copy_item *copy_list_find(const struct copy_list *list, const char 
  */
 bool copy_item_equals(const struct copy_item *a, const struct copy_item *b);
 
-/* Add 'path' below a directory of this machine, and all that is in it if it is a directory. No link
- * is followed. "" is what is in the directory itself. -ENOENT, -errno.
+/* Add an item; one that is no file or directory is told instead, and left out: 'why', NULL = it is
+ * something else. Takes 'path' and 'to', which may be NULL: memory is short then.
+ */
+int copy_list_take(struct cli *cli, struct copy_list *list, const struct copy_item *item,
+                   char *path, char *to, const char *why, struct aq_error *err);
+
+/* Add 'path' below a directory of this machine, and all that is in it if it is a directory. "" is
+ * what is in the directory itself. With 'follows_links' what links lead to stands for them, as long
+ * as that is in the directory, too. -ENOENT, -errno.
  */
 int copy_list_add_local(struct cli *cli, struct copy_list *list, int root, const char *path,
-                        const char *to, struct aq_error *err);
+                        const char *to, bool follows_links, struct aq_error *err);
 
-/* The same of a path in a folder. */
+/* The same of a path in a folder, links left out. */
 int copy_list_add_remote(struct cli *cli, struct copy_list *list, const char *folder,
                          const char *path, const char *to, struct aq_error *err);
 

@@ -16,7 +16,7 @@
 #include "transfer/beneath.h"
 
 struct folder_cp_opts {
-    bool recursive;
+    bool recursive, follows_links;
 };
 
 struct folder_cp {
@@ -162,7 +162,7 @@ static int cp_add_source(struct folder_cp *cp, const struct place *source, char 
         return root;
     cp_read_name(source->word, name, own);
     to = cp->name[0] ? cp->name : cp_is_content(source->word) ? "" : own;
-    r = copy_list_add_local(cp->cli, &cp->list, root, name, to, err);
+    r = copy_list_add_local(cp->cli, &cp->list, root, name, to, cp->opts->follows_links, err);
     return r < 0 || !S_ISDIR(st.st_mode) ? r : cp_compare(cp, to, from, err);
 }
 
@@ -309,6 +309,8 @@ static int cp_run(struct cli *cli, void *data, int argc, char **argv, struct aq_
         r = place_read(argv[i], &places[i], err);
     if (r == 0)
         r = cp_check(places, argc - 1, err);
+    if (r == 0)
+        r = place_check_links(&places[argc - 1], cp.opts->follows_links, err);
     if (r == 0) {
         cp.sources = places;
         cp.to = &places[argc - 1];
@@ -329,6 +331,8 @@ static int cp_run(struct cli *cli, void *data, int argc, char **argv, struct aq_
 static const struct cli_opt cp_options[] = {
     { 'r', "recursive", CLI_FLAG, offsetof(struct folder_cp_opts, recursive), NULL,
       "directories with all that is in them" },
+    { 'L', "copy-links", CLI_FLAG, offsetof(struct folder_cp_opts, follows_links), NULL,
+      "into a folder: what links lead to, if that is copied, too" },
     CLI_OPT_END,
 };
 
@@ -341,10 +345,11 @@ const struct cli_verb verb_folder_cp = {
         "that ends with '/', or is '.', takes the copies under their names, and so does a\n"
         "directory one file or several. A single directory is copied to that name, whether\n"
         "it is there or not. 'DIR/.' is what is in a directory.\n"
-        "Modes and times stay. Links are left out, and said; none is followed. Files appear\n"
-        "when they are complete. What is there with the same size and time is not copied\n"
-        "again, and a large file goes on where it ended: after Ctrl-C, or a lost connection,\n"
-        "the same command copies the rest.",
+        "Modes and times stay. Links are named and left out; with -L what they lead to is\n"
+        "copied in their place, unless that is elsewhere. Files appear when they are\n"
+        "complete. What is there with the same size and time is not copied again, and a\n"
+        "large file goes on where it ended: after Ctrl-C, or a lost connection, the same\n"
+        "command copies the rest.",
     .examples = "aliquot folder cp train.csv data:\n"
                 "aliquot folder cp -r images labels data:corpus/\n"
                 "aliquot folder cp data:runs/3/model.pt .\n"

@@ -40,6 +40,14 @@ int place_read(const char *word, struct place *ret, struct aq_error *err)
     return beneath_clean(path, ret->path, err);
 }
 
+int place_check_links(const struct place *to, bool follows_links, struct aq_error *err)
+{
+    return follows_links && !to->folder[0]
+               ? aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                              "-L is for copies into a folder; links in one are left out")
+               : 0;
+}
+
 const char *place_split(const char *path, char *above)
 {
     const char *slash = strrchr(path, '/');
@@ -57,7 +65,7 @@ static const struct column place_columns[] = {
 };
 
 static void place_say(struct cli *cli, const struct copy_transfer *t, size_t unchanged,
-                      size_t removed, int64_t took_usec)
+                      size_t removed, size_t skipped, int64_t took_usec)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     static const struct column bytes = { "bytes", "BYTES", COLUMN_BYTES, 0 };
@@ -73,6 +81,9 @@ static void place_say(struct cli *cli, const struct copy_transfer *t, size_t unc
         strbuf_addf(&text, "; %zu %s there already", unchanged, unchanged == 1 ? "was" : "were");
     if (removed)
         strbuf_addf(&text, "; removed %zu", removed);
+    if (skipped)
+        strbuf_addf(&text, "; %zu link%s or other special files left out", skipped,
+                    skipped == 1 ? "" : "s");
     if (t->failed)
         strbuf_addf(&text, "; %zu failed", t->failed);
     json_decref(count);
@@ -86,7 +97,7 @@ int place_report(struct cli *cli, const struct copy_transfer *t, size_t unchange
     int r = 0;
 
     if (output_is_human(&cli->output)) {
-        place_say(cli, t, unchanged, removed, took_usec);
+        place_say(cli, t, unchanged, removed, skipped, took_usec);
     } else {
         row = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "files", (json_int_t)t->files,
                         "bytes", (json_int_t)t->bytes, "unchanged", (json_int_t)unchanged,

@@ -19,6 +19,9 @@ struct place {
 /* "FOLDER:[PATH]", or a path of this machine. Kind usage for what is neither. */
 int place_read(const char *word, struct place *ret, struct aq_error *err);
 
+/* Links are followed only here. -EINVAL, kind usage. */
+int place_check_links(const struct place *to, bool follows_links, struct aq_error *err);
+
 /* The two parts of a clean path: what it is in, and its last name. 'above' has PATH_MAX bytes. */
 const char *place_split(const char *path, char *above);
 

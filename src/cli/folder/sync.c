@@ -16,7 +16,7 @@
 #define REMOVED_AT_ONCE 500
 
 struct sync_opts {
-    bool removes, is_dry;
+    bool removes, is_dry, follows_links;
 };
 
 struct sync {
@@ -53,7 +53,9 @@ static int sync_read(struct sync *s, bool is_remote, bool is_target, struct copy
     int r;
 
     if (!is_remote)
-        return s->root < 0 ? 0 : copy_list_add_local(s->cli, list, s->root, "", "", err);
+        return s->root < 0 ? 0
+                           : copy_list_add_local(s->cli, list, s->root, "", "",
+                                                 s->opts->follows_links, err);
     r = copy_look_remote(s->cli, place->folder, place->path, &is_there, &item, err);
     if (r < 0 || (!is_there && is_target))
         return r;
@@ -191,6 +193,8 @@ static int sync_run(struct cli *cli, void *data, int argc, char **argv, struct a
             err, EINVAL, CLI_KIND_USAGE,
             "one side must be a folder's, and the other a directory here: FOLDER:[PATH]");
     if (r == 0)
+        r = place_check_links(&to, s.opts->follows_links, err);
+    if (r == 0)
         r = sync_open_here(&s, err);
     if (r == 0)
         r = sync_read(&s, from.folder[0], false, &s.list, err);
@@ -213,6 +217,8 @@ static const struct cli_opt sync_options[] = {
       "remove what the source does not have" },
     { 'n', "dry-run", CLI_FLAG, offsetof(struct sync_opts, is_dry), NULL,
       "only show what would be done" },
+    { 'L', "copy-links", CLI_FLAG, offsetof(struct sync_opts, follows_links), NULL,
+      "into a folder: what links lead to, if that is copied, too" },
     CLI_OPT_END,
 };
 
@@ -224,8 +230,9 @@ const struct cli_verb verb_folder_sync = {
         "One side is FOLDER:PATH, the other a directory of this machine; what is in the\n"
         "source goes into the destination. Files differ if their sizes or times do. Each\n"
         "line says what is done: copy, update, mkdir, remove. A file where the source has a\n"
-        "directory, or the other way round, goes with --delete alone. Interrupted, the same\n"
-        "command goes on as 'aliquot folder cp' does.",
+        "directory, or the other way round, goes with --delete alone. Links are named and\n"
+        "left out, or followed, as by 'aliquot folder cp'. Interrupted, the same command goes\n"
+        "on as that does.",
     .examples = "aliquot folder sync corpus data:corpus\n"
                 "aliquot folder sync --delete --dry-run data:runs results",
     .opts = sync_options,
