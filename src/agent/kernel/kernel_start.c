@@ -131,11 +131,17 @@ static int start_container(struct local_kernel *k, struct places *places, struct
 
 static int kernel_start_process(struct local_kernel *k, struct places *places, struct aq_error *err)
 {
+    const struct dotfiles_owner owner = { k->agent->uid, k->agent->gid };
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
     struct runtime_spec spec;
     int r = kernel_start_specify(k, places, &arena, &spec, err);
 
     if (r < 0)
+        return r;
+    if (kernel_get_spec(k)->dotfiles
+        && (r = dotfiles_place(places->work, kernel_get_spec(k)->dotfiles,
+                               spec.has_ids ? &owner : NULL, err))
+               < 0)
         return r;
     kernel_start_specify_limits(k, places, &spec);
     return runtime_start(k->agent->runtime, &spec, &kernel_run_events, k, &k->run, err);

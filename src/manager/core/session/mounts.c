@@ -46,8 +46,15 @@ int mounts_draft_new(const struct core *core, const struct session *s,
 {
     struct mounts_draft *draft;
 
+    const char *image = s->spec->image;
+    bool is_process = image && strcmp(image, IMAGE_OF_PROCESSES) == 0;
+
     *ret = NULL;
-    if (!wanted->count && !wanted->is_automatic)
+    if (wanted->count && is_process)
+        return aq_fail_field(
+            err, EINVAL, "mounts",
+            "the image 'process' is no container, and has no folders: name another");
+    if (is_process || (!wanted->count && !wanted->is_automatic))
         return 0;
     if (!(draft = calloc(1, sizeof(*draft))) || !(draft->owner = mounts_owner_new(core, s))) {
         free(draft);
@@ -71,7 +78,7 @@ void mounts_draft_free(struct mounts_draft *draft)
 
 int mounts_draft_read(struct store_tx *tx, struct mounts_draft *draft, struct aq_error *err)
 {
-    const struct folder_mount_request request = { .wishes = draft->wanted.wishes,
+    const struct folder_mount_request request = { .named = draft->wanted.named,
                                                   .count = draft->wanted.count,
                                                   .is_automatic = draft->wanted.is_automatic,
                                                   .owner = draft->owner->who,
