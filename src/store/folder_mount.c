@@ -66,28 +66,28 @@ static int mount_join(const char *first, const char *second, struct arena *arena
 }
 
 static int mount_find(struct store_tx *tx, const struct folder_mount_request *request,
-                      const struct folder_mount_wish *wish, struct arena *arena,
+                      const struct named_mount *named, struct arena *arena,
                       struct folder_mount *ret, struct folder *ret_folder, struct aq_error *err)
 {
     const char *name, *path;
     int r;
 
-    if (mount_split(wish->folder, arena, &name, &path) < 0)
+    if (mount_split(named->folder, arena, &name, &path) < 0)
         return aq_fail_oom(err);
     if ((r = folder_find(tx, &request->owner, name, arena, ret_folder, err)) < 0
-        || (r = mount_check_folder(ret_folder, request, wish->permission, err)) < 0)
+        || (r = mount_check_folder(ret_folder, request, named->permission, err)) < 0)
         return r;
     *ret = (struct folder_mount){
         .folder = ret_folder->id,
         .name = ret_folder->name,
         .host = ret_folder->host,
-        .is_read_only = wish->permission == FOLDER_READ_ONLY
+        .is_read_only = named->permission == FOLDER_READ_ONLY
                         || folder_permission_of(ret_folder, &request->owner) == FOLDER_READ_ONLY,
     };
-    r = mount_join(path, wish->path, arena, &ret->path, err);
+    r = mount_join(path, named->path, arena, &ret->path, err);
     return r < 0 ? r
-                 : folder_mount_target(wish->target ? wish->target : ret->name, arena, &ret->target,
-                                       err);
+                 : folder_mount_target(named->target ? named->target : ret->name, arena,
+                                       &ret->target, err);
 }
 
 /* ---- automatic ones ---- */
@@ -118,9 +118,8 @@ static int mount_add_automatic(struct store_tx *tx, const struct folder_mount_re
             || (is_own ? !folder_is_owner(row, &request->owner)
                        : !uuid_equals(&row->project_id, &request->project_id)))
             continue;
-        r = mount_find(tx, request,
-                       &(struct folder_mount_wish){ .folder = uuid_format(&row->id, id) }, arena,
-                       &ret->mounts.items[at], &ret->folders[at], err);
+        r = mount_find(tx, request, &(struct named_mount){ .folder = uuid_format(&row->id, id) },
+                       arena, &ret->mounts.items[at], &ret->folders[at], err);
         if (r < 0)
             return r;
         if (!mount_is_taken(&ret->mounts, &ret->mounts.items[at]))
@@ -170,7 +169,7 @@ int folder_mounts_find(struct store_tx *tx, const struct folder_mount_request *r
     if (!ret->mounts.items || !ret->folders)
         return aq_fail_oom(err);
     for (size_t i = 0; r == 0 && i < request->count; i++) {
-        r = mount_find(tx, request, &request->wishes[i], arena, &ret->mounts.items[i],
+        r = mount_find(tx, request, &request->named[i], arena, &ret->mounts.items[i],
                        &ret->folders[i], err);
         ret->mounts.count++;
     }

@@ -12,7 +12,7 @@
 #include "store/query.h"
 
 /* A folder as a request names it. */
-struct folder_mount_wish {
+struct named_mount {
     const char *folder;                /* its name or id, and after a slash a directory in it */
     const char *path;                  /* of a directory in that; NULL = that itself */
     const char *target;                /* NULL = FOLDER_MOUNT_WORK/NAME */
@@ -21,20 +21,20 @@ struct folder_mount_wish {
 
 /* Of one session. */
 struct folder_mount_request {
-    const struct folder_mount_wish *wishes;
+    const struct named_mount *named;
     size_t count;
     bool is_automatic; /* those whose names begin with a dot, too: the owner's, and the project's */
     struct folder_viewer owner; /* of the session */
     struct uuid project_id;
 };
 
-/* A mount and its folder, by index; in the order of the wishes. */
+/* A mount and its folder, by index; in the order of the request. */
 struct folder_mounts_found {
     struct folder_mounts mounts;
     struct folder *folders;
 };
 
-/* In the arena. What is not wished for by name gives way: to wishes for its folder or target.
+/* In the arena. An automatic one gives way to a named one of its folder or target.
  * -ENOENT (object-not-found), -EPERM (generic-forbidden), -EBUSY, -EINVAL with field "mounts".
  */
 int folder_mounts_find(struct store_tx *tx, const struct folder_mount_request *request,

@@ -32,15 +32,16 @@ static const char *session_mounts_find_target(const struct pair_list *targets, c
 }
 
 static int session_mounts_read_options(const json_t *all, struct arena *arena,
-                                       struct folder_mount_wish *wish, struct aq_error *err)
+                                       struct named_mount *named, struct aq_error *err)
 {
     struct session_mount_options options = { .type = NULL };
-    const json_t *given = json_object_get(all, wish->folder);
+    const json_t *given = json_object_get(all, named->folder);
 
     if (!given || json_is_null(given))
         return 0;
     if (!json_is_object(given))
-        return api_fail_param(err, "config.mount_options", "of '%.64s' is no object", wish->folder);
+        return api_fail_param(err, "config.mount_options", "of '%.64s' is no object",
+                              named->folder);
     if (decode_object(session_mount_fields, given, arena, &options, err) < 0) {
         (void)snprintf(err->field, sizeof(err->field), "config.mount_options");
         return -err->code;
@@ -49,28 +50,28 @@ static int session_mounts_read_options(const json_t *all, struct arena *arena,
         return api_fail_param(err, "config.mount_options",
                               "folders are mounted with the type bind, not '%.32s'", options.type);
     if (options.permission && *options.permission
-        && folder_permission_parse(options.permission, &wish->permission) < 0)
+        && folder_permission_parse(options.permission, &named->permission) < 0)
         return api_fail_param(err, "config.mount_options", "permission must be ro or rw");
-    wish->path = options.path;
-    if (!wish->target)
-        wish->target = options.target;
+    named->path = options.path;
+    if (!named->target)
+        named->target = options.target;
     return 0;
 }
 
 static int session_mounts_add(const struct str_list *folders, const struct pair_list *targets,
-                              const json_t *options, struct arena *arena,
-                              struct folder_mount_wish *wishes, struct aq_error *err)
+                              const json_t *options, struct arena *arena, struct named_mount *named,
+                              struct aq_error *err)
 {
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < folders->count; i++) {
-        wishes[i] = (struct folder_mount_wish){
+        named[i] = (struct named_mount){
             .folder = folders->items[i],
             .target = session_mounts_find_target(targets, folders->items[i]),
         };
-        r = session_mounts_read_options(options, arena, &wishes[i], err);
-        if (wishes[i].target && !*wishes[i].target)
-            wishes[i].target = NULL;
+        r = session_mounts_read_options(options, arena, &named[i], err);
+        if (named[i].target && !*named[i].target)
+            named[i].target = NULL;
     }
     return r;
 }
@@ -138,21 +139,21 @@ int session_mounts_read(const struct api *api, struct request *req,
 {
     struct arena *arena = request_get_arena(req);
     size_t count = params->names.count + params->ids.count;
-    struct folder_mount_wish *wishes = arena_array(arena, count + 1, sizeof(*wishes));
+    struct named_mount *named = arena_array(arena, count + 1, sizeof(*named));
     int r;
 
-    if (!wishes)
+    if (!named)
         return aq_fail_oom(err);
     if ((r = session_mounts_check_names(params, err)) < 0
         || (r = session_mounts_check_ids(&params->ids, err)) < 0
-        || (r = session_mounts_add(&params->names, &params->targets, params->options, arena, wishes,
+        || (r = session_mounts_add(&params->names, &params->targets, params->options, arena, named,
                                    err))
                < 0
         || (r = session_mounts_add(&params->ids, &params->id_targets, params->options, arena,
-                                   wishes + params->names.count, err))
+                                   named + params->names.count, err))
                < 0)
         return r;
-    *ret = (struct session_mounts){ .wishes = wishes,
+    *ret = (struct session_mounts){ .named = named,
                                     .count = count,
                                     .is_automatic = ret->is_automatic && api->has_automatic_folders,
                                     .may_mount = session_mounts_may,

@@ -116,11 +116,11 @@ int core_write_gpu_map(const struct core *core, const char *agent_id, struct jso
 /* ---- commands on sessions ---- */
 
 struct folder;
-struct folder_mount_wish;
+struct named_mount;
 
 /* Which folders it mounts; all of it lives until it is made. */
 struct session_mounts {
-    const struct folder_mount_wish *wishes;
+    const struct named_mount *named;
     size_t count;
     bool is_automatic; /* those whose names begin with a dot, too */
     /* Whether a folder's host lets sessions mount it; on the loop's thread. NULL = they do. */
