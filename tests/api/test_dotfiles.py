@@ -4,6 +4,7 @@
 import pytest
 
 from client import USER, Client
+from cluster import batch, interactive, wait_status
 
 FILE = {"path": ".bashrc", "permission": "644", "data": "export A=1\n"}
 SCOPES = [("user", {}), ("group", {"group": "default"}), ("domain", {"domain": "default"})]
@@ -110,3 +111,41 @@ def test_they_go_with_their_keypair(admin):
     assert theirs.post("/user-config/bootstrap-script", {"script": "true"}).status == 200
     assert admin.delete("/aliquot/v1/keypairs/" + key["access_key"]).status == 204
     assert theirs.get("/user-config/dotfiles").status == 401
+
+
+def test_of_a_process(user, admin, cluster, name):
+    """In its home directory, by permission; of several of one path the nearest counts."""
+    files = (("domain", ".tool/deep", "domain\n", "644", {"domain": "default"}),
+             ("group", ".tool/deep", "project\n", "640", {"group": "default"}),
+             ("user", ".secret", "é\n", "600", {}))
+    for scope, path, data, permission, owner in files:
+        made = (user if scope == "user" else admin).post(f"/{scope}-config/dotfiles", {
+            "path": path, "permission": permission, "data": data, **owner})
+        assert made.status == 200, made
+    try:
+        command = 'cd; stat -c "%a %u %n" .tool/deep .secret; id -u; cat .tool/deep .secret'
+        made = user.post("/session", batch(name, command, image="process"))
+        wait_status(user, made.json["sessionId"], "TERMINATED")
+        log = user.get(f"/aliquot/v1/sessions/{made.json['sessionId']}/logs").body.decode().splitlines()
+        assert log == [f"640 {log[2]} .tool/deep", f"600 {log[2]} .secret", log[2], "project", "é"], log
+    finally:
+        for scope, path, _, _, owner in files:
+            client = user if scope == "user" else admin
+            client.delete(f"/{scope}-config/dotfiles" + query(path=path, **owner))
+
+
+def test_of_a_process_that_left_links(user, cluster, name, tmp_path):
+    """It starts again, and what its links lead to is not touched."""
+    (tmp_path / "file").write_text("untouched")
+    assert user.post("/user-config/dotfiles", {"path": ".a/b", "permission": "644", "data": "x"}).status == 200
+    try:
+        made = user.post("/session", interactive(name, image="process", bootstrap_script=(
+            f"cat .a/b >> seen; rm -rf .a; ln -s {tmp_path} .a")))
+        session = made.json["sessionId"]
+        wait_status(user, session, "RUNNING")
+        assert user.send("PATCH", f"/session/{name}").status == 204
+        shown = wait_status(user, session, "ERROR", "TERMINATED")
+        assert "dotfile '.a/b'" in str(user.get(f"/aliquot/v1/sessions/{session}").json), shown
+        assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    finally:
+        user.delete("/user-config/dotfiles?path=.a/b")

@@ -237,19 +237,19 @@ def test_folders_in_sessions(cluster, user, version):
     name = f"mounts-{version[:2]}"
     for folder in ("in", "out", ".conf"):
         user.does("vfolder", "create", folder, HOST)
-    user.does(*create, "-t", name, "-v", "in", "-m", "out=results", "process")
+    user.does(*create, "-t", name, "-v", "in", "-m", "out=results", "host")
     assert mounted(cluster, name) == {("in", None, "/home/work/in", "rw"),
                                       ("out", None, "/home/work/results", "rw"),
                                       (".conf", None, "/home/work/.conf", "rw")}
-    user.does(*create, "-t", name, "-v", "in:/srv/in", "--mount", "out/a/b", "process")
+    user.does(*create, "-t", name, "-v", "in:/srv/in", "--mount", "out/a/b", "host")
     assert mounted(cluster, name) == {("in", None, "/srv/in", "rw"),
                                       ("out", "a/b", "/home/work/out", "rw"),
                                       (".conf", None, "/home/work/.conf", "rw")}
-    assert "there is no folder 'none'" in user.fails(*create, "-t", name, "-v", "none", "process")
-    assert "container's own" in user.fails(*create, "-t", name, "-v", "in:/etc", "process")
+    assert "there is no folder 'none'" in user.fails(*create, "-t", name, "-v", "none", "host")
+    assert "container's own" in user.fails(*create, "-t", name, "-v", "in:/etc", "host")
     if version in NEWEST:
         user.does(*create, "-t", name, "--mount",
-                  "type=bind,source=in,target=/srv/in,permission=ro", "process")
+                  "type=bind,source=in,target=/srv/in,permission=ro", "host")
         assert ("in", None, "/srv/in", "ro") in mounted(cluster, name)
 
 

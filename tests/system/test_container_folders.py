@@ -14,7 +14,7 @@ import containers
 from cluster import wait_for
 from mounts import HOST, WORK, Mounted, hanging, mounting, text_of, volumes_of
 from ports import free_port
-from runtimes import settings_of
+from runtimes import Session, settings_of
 from world import BUILD, World
 
 TRAIN = f"""
@@ -355,22 +355,65 @@ def test_bad_settings_are_refused_by_name(cluster):
 
 
 def test_processes_have_no_folders(cluster, folder):
+    """Refused when it is submitted; one that nobody asked for is left out."""
     folder("data")
+    folder(".dotted")
     cluster.programs["second"].stop()
     cluster.start_mounting("second", ALIQUOT_RUNTIME_DRIVER="auto", ALIQUOT_PROCESS_USER="root")
     try:
-        config = {"resources": {"cpu": "1", "mem": "64m"}, "mounts": ["data"],
-                  "agent_list": ["second"]}
-        failed = mounting(cluster, "true", ("data", "data"), agent_list=["second"])
-        ended(cluster, failed)
-        reply = cluster.client().post("/session", {
-            "name": "process", "image": "process", "type": "batch", "startupCommand": "true",
-            "enqueueOnly": True, "config": config})
-        assert reply.status == 201, reply
-        failed.id = reply.json["sessionId"]
-        ended(cluster, failed, "ERROR")
-        assert "process of its node has no folders" in text_of(cluster, failed)
+        body = {"image": "process", "type": "batch", "startupCommand": "pwd; ls -A", "enqueueOnly": True}
+        config = {"resources": {"cpu": "1", "mem": "64m"}, "agent_list": ["second"]}
+        refused = cluster.client().post("/session", {"name": "process", **body, "config": {
+            **config, "mounts": ["data"]}})
+        assert refused.status == 400 and "the image 'process' is no container" in str(refused.json), refused
+        alone = Session(cluster, "ls -A", image="process", config=config)
+        assert ".dotted" not in ended(cluster, alone)
+        ended(cluster, mounting(cluster, "ls -Ad data .dotted", ("data", "data"), agent_list=["second"]))
     finally:
         cluster.programs["second"].signal(signal.SIGTERM)
         cluster.programs["second"].stop()
         cluster.start_mounting("second")
+
+
+def test_a_folder_in_use_is_not_removed(cluster, folder):
+    """By no way, while a container has it; its files are there, and go afterwards."""
+    place = folder("data")
+    session = mounting(cluster, "touch data/x; until [ -e data/go ]; do sleep 0.1; done", ("data", "data"))
+    wait_for((place / "x").exists, 60, "the program")
+    client = cluster.client()
+    for path in ("/folders/data", "/folders/data/force"):
+        refused = client.delete(path)
+        assert refused.status == 400 and "mount" in str(refused.json), refused
+    assert (place / "x").exists()
+    (place / "go").write_text("")
+    ended(cluster, session)
+    assert client.delete("/folders/data/force").status == 204
+    wait_for(lambda: not place.exists(), 60, "the files to go")
+
+
+ODD = ["new\nline", "n" * 255, "bad\udcff\udcfe", "-rf", " ", "\u00e4\u2603"]
+
+
+def test_names_of_any_bytes(cluster, folder):
+    """Made in a session, they are listed, renamed, sent and removed, and the other way round."""
+    place = folder("data")
+    made = mounting(cluster, "cd data; for name in \"$(printf 'new\\nline')\" "
+                    f"{'n' * 255} \"$(printf 'bad\\377\\376')\" -rf ' ' \"$(printf '\\303\\244\\342\\230\\203')\"; do "
+                    "printf x > \"./$name\"; done", ("data", "data"))
+    ended(cluster, made)
+    assert {path.name for path in place.iterdir()} - {".aliquot-uploads"} == set(ODD)
+    client = cluster.client()
+    names = [row["name"] for row in client.get("/folders/data/files?path=.").json["items"]]
+    assert len(names) == len(ODD)
+    for number, name in enumerate(names):
+        renamed = client.post("/folders/data/rename-file", {"target_path": name, "new_name": f"r{number}"})
+        assert renamed.status == 200, (name, renamed)
+        back = client.post("/folders/data/rename-file", {"target_path": f"r{number}", "new_name": name})
+        assert back.status == 200, (name, back)
+    assert {path.name for path in place.iterdir()} - {".aliquot-uploads"} == set(ODD)
+    removed = client.send("DELETE", "/folders/data/delete-files", {"files": names})
+    assert removed.status in (200, 204), removed
+    assert not {path.name for path in place.iterdir()} - {".aliquot-uploads"}
+    for name in ODD:
+        (place / name).write_text("x")
+    assert ended(cluster, mounting(cluster, "cat data/*", ("data", "data"))) == "x" * len(ODD)

@@ -119,7 +119,7 @@ def dashed(text):
 
 def create(client, top=None, **config):
     config = {"resources": {"cpu": "1", "mem": "64m"}, **config}
-    return client.post("/session", {"name": f"mounts{next(numbers)}", "image": "process",
+    return client.post("/session", {"name": f"mounts{next(numbers)}", "image": "host",
                                     "enqueueOnly": True, "config": config, **(top or {})})
 
 
@@ -309,7 +309,7 @@ def test_names_with_a_dot(admin, people, agent):
 def test_the_command_line(cluster, user, agent):
     data, out = make(user), make(user)
     env, name = cluster.cli_env(USER), f"mounts{next(numbers)}"
-    words = ("session", "create", "-t", name, "-r", "cpu=1", "-r", "mem=64m", "--image", "process")
+    words = ("session", "create", "-t", name, "-r", "cpu=1", "-r", "mem=64m", "--image", "host")
     done = cluster.run("aliquot", *words, "-v", data["name"] + ":input:ro", "--mount",
                        out["name"] + "/runs", **env)
     assert done.returncode == 0, done.stderr

@@ -129,19 +129,25 @@ static int start_container(struct local_kernel *k, struct places *places, struct
                  : runtime_start(k->agent->containers, &spec, &kernel_run_events, k, &k->run, err);
 }
 
-static int kernel_start_process(struct local_kernel *k, struct places *places, struct aq_error *err)
+/* Containers have theirs from the runner. */
+static int kernel_start_place_dotfiles(const struct local_kernel *k, const struct places *places,
+                                       struct aq_error *err)
 {
     const struct dotfiles_owner owner = { k->agent->uid, k->agent->gid };
+    const char *dotfiles = kernel_get_spec(k)->dotfiles;
+
+    if (!dotfiles || k->is_container)
+        return 0;
+    return dotfiles_place(places->work, dotfiles, owner.uid == (uid_t)-1 ? NULL : &owner, err);
+}
+
+static int kernel_start_process(struct local_kernel *k, struct places *places, struct aq_error *err)
+{
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
     struct runtime_spec spec;
     int r = kernel_start_specify(k, places, &arena, &spec, err);
 
     if (r < 0)
-        return r;
-    if (kernel_get_spec(k)->dotfiles
-        && (r = dotfiles_place(places->work, kernel_get_spec(k)->dotfiles,
-                               spec.has_ids ? &owner : NULL, err))
-               < 0)
         return r;
     kernel_start_specify_limits(k, places, &spec);
     return runtime_start(k->agent->runtime, &spec, &kernel_run_events, k, &k->run, err);
@@ -158,6 +164,8 @@ int kernel_launch(struct local_kernel *k, struct aq_error *err)
         return r;
     AQ_FAULT("agent.start.before");
     spec.directory = places.run;
+    if ((r = kernel_start_place_dotfiles(k, &places, err)) < 0)
+        return r;
     if (k->is_described)
         r = runtime_start(k->agent->runtime, &spec, &kernel_run_events, k, &k->run, err);
     else
