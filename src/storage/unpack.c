@@ -171,9 +171,12 @@ static void unpack_pump(struct unpack *u)
         return;
     if (!strbuf_ok(&u->fill) && !u->err.code)
         (void)aq_fail_oom(&u->err);
-    if (u->err.code)
+    if (u->err.code && !u->has_ended) {
         strbuf_clear(&u->fill);
-    if (u->fill.len) {
+        request_resume_body(u->req); /* what goes on comes from within: no more of it here */
+        return;
+    }
+    if (u->fill.len && !u->err.code) {
         AQ_SWAP(u->fill, u->flush);
         u->is_writing = true; /* what goes on comes from within */
         if (!u->has_ended)

@@ -145,7 +145,7 @@ def story_of_transfers(cluster):
 
         tree = cluster.folder / "a tree"
         tree.mkdir(exist_ok=True)
-        for name in ("with space", "it's; $(id) & `id`", "*?[x]"):
+        for name in ("with space", "it's; $(id) & `id`", "*?[x]", "new\nline", "bad\udcff", "n" * 255):
             (tree / name).write_text(name)
         (data / "tree").mkdir()
         (data / "tree/big").write_bytes(here.read_bytes()[:BIG // 2])  # as --partial left it
