@@ -423,7 +423,7 @@ static void agent_on_registry(void *data, const char *host, uint16_t port)
     net_admit_registry(data, host, port);
 }
 
-/* Whoever names an image chooses what the node connects to. A user namespace may lack the
+/* The user who names an image chooses what the node connects to. A user namespace may lack the
  * group by which the network's rules know those processes.
  */
 static void agent_confine_pulls(struct agent_daemon *agent)

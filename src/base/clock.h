@@ -53,7 +53,7 @@ int clock_parse_date(const char *text, int64_t *ret_usec) AQ_UNTRUSTED;
 int clock_parse_duration(const char *text, int64_t *ret_usec) AQ_UNTRUSTED;
 
 /* A time from which on something is wanted: a date as above or Unix time in seconds
- * ("1763690523.5"), or a duration with a unit, so long ago, which whoever has the clock
+ * ("1763690523.5"), or a duration with a unit, so long ago, which the owner of the clock
  * that counts subtracts. One of both is > 0 then, the other 0. Returns 0 or -EINVAL.
  */
 int clock_parse_since(const char *text, int64_t *ret_usec, int64_t *ret_ago_usec) AQ_UNTRUSTED;

@@ -27,7 +27,7 @@ struct uuid uuid_random(void);
  */
 struct uuid uuid_ordered(void);
 
-/* The same id for the same text, for what is shown with an id and kept without one. Whoever chooses
+/* The same id for the same text, for what is shown with an id and kept without one. One who chooses
  * the text may find another with that id.
  */
 struct uuid uuid_of_text(const char *text);

@@ -33,7 +33,7 @@ struct front_type {
                 const struct link_identity *identity, struct aq_error *err);
     /* Take no more; requests under way may end. front_drained() once none is left. */
     void (*drain)(void *self);
-    /* Whoever is left is cut. The loop runs until its handles are gone. */
+    /* Clients that are left are cut. The loop runs until its handles are gone. */
     void (*close)(void *self);
     void (*reload)(void *self); /* the certificate's files have changed */
     bool (*write_metrics)(void *self, struct strbuf *out);

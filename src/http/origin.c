@@ -28,7 +28,7 @@ static bool origin_is_own(const char *origin, const char *host)
 }
 
 /* A name that leads nowhere but to this machine. Other names may be made to by
- * whoever owns them, after their page was loaded from elsewhere.
+ * their owners, after their page was loaded from elsewhere.
  */
 static bool origin_host_is_local(const char *host)
 {

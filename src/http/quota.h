@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* quota.h - how much of a server one client may have under way: requests, bytes of bodies
  *
- * A client is whoever the guard names: a user, an address. It may have QUOTA_REQUESTS_LEAST
+ * A client is what the guard names: a user, an address. It may have QUOTA_REQUESTS_LEAST
  * requests and QUOTA_BYTES_LEAST bytes at any time, and beyond that half of what nobody has.
- * So one alone gets a third of all there is, n of them 1/(n+2) each, and whoever comes next
+ * So one alone gets a third of all there is, n of them 1/(n+2) each, and the next one
  * finds room (dynamic thresholds: Choudhury and Hahne, IEEE/ACM Transactions on Networking
  * 6(2), 1998). Belongs to the thread of the loop.
  */

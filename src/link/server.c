@@ -149,8 +149,8 @@ static void server_on_unknown_end(void *data, const struct aq_error *err)
     (void)err;
 }
 
-/* Of those that have said nothing yet, the oldest of the address that has most of them: whoever
- * fills the places pushes out their own, and an agent that comes finds one.
+/* Of those that have said nothing yet, the oldest of the address that has most of them: an address
+ * that fills the places pushes out its own, and an agent that comes finds one.
  */
 static struct server_guest *server_find_silent(struct link_server *server)
 {

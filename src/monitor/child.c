@@ -226,7 +226,7 @@ __attribute__((noreturn)) static void become_program(const struct program *p,
 /* ---- in the parent ---- */
 
 /* End of file means that exec closed the pipe. With folders of users it may never come, as a
- * volume of another machine can hang whoever looks at it, and not be killed there either.
+ * volume of another machine can hang a process that looks at it, and not be killed there either.
  */
 static int child_await_exec(struct child_plumbing *pl, pid_t pid, bool has_volumes,
                             struct aq_error *err)

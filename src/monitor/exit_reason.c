@@ -58,7 +58,7 @@ int exit_reason_find_status(const struct monitor *m, const struct runner_report 
     return report && !report->code ? report->status : m->status;
 }
 
-/* Whoever was killed: the program itself, or one that it waited for. */
+/* What was killed: the program itself, or one that it waited for. */
 const char *exit_reason_find(const struct monitor *m, int status, const struct memory_use *memory)
 {
     if (m->reason)

@@ -6,7 +6,7 @@
  * time, which is a few milliseconds at first. A file that has all the records that it
  * may have is thinned: its step grows until half of them are left.
  *
- * A file begins with the inode of its half, so that whoever turns both over may be
+ * A file begins with the inode of its half, so that a process that turns both over may be
  * killed in between. A reader passes over records whose offset does not grow and one
  * that is not whole; so a file is right at any moment, also while it is thinned. The
  * clock may have been set back: times need not grow. Integers are in host byte order.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* token.h - what a client shows to reach one path of one folder, in one direction
  *
- * A JSON Web Token (RFC 7519) of HMAC-SHA256 with a key of this storage's own. Whoever has it may
+ * A JSON Web Token (RFC 7519) of HMAC-SHA256 with a key of this storage's own. Its holder may
  * do what it says until it expires; nobody else can make one. That of a tree is for all paths beneath
  * its own, as a directory of 10,000 files would take so many tokens.
  */

@@ -22,7 +22,7 @@ static int tree_token_number(const struct url_query *query, const char *name, ui
 }
 
 /* Of the client's id, the path and the size: what is begun under one path is never gone on with
- * under another, whoever knows the id.
+ * under another, no matter who knows the id.
  */
 static void tree_token_make_id(struct token *token, const struct uuid *given)
 {

@@ -2,10 +2,11 @@
 /* tus.c - uploads by tus, as Backend.AI's clients and tus-js-client make them
  *
  * A token is the upload: PATCH begins it and goes on where it ends, without anything before. A
- * creation by POST gives the same URL back, or that of a part; parts are put together by a POST at
- * the end. With a token of a tree the query says which file, and PATCH alone begins it. What comes is written as it comes, a buffer behind the client. One request writes to an
- * upload: whoever asks for it while another still does has that one cut (its client may be long
- * gone), and waits for its end.
+ * creation by POST gives the same URL back, or that of a part; parts are put together by a POST
+ * at the end. With a token of a tree the query says which file, and PATCH alone begins it. What
+ * comes is written as it comes, a buffer behind the client. One request writes to an upload: a
+ * request for it while another still does has that one cut (its client may be long gone), and
+ * waits for its end.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -44,7 +44,7 @@ int web_login_use(struct store_tx *tx, const struct uuid *id, int64_t now_usec,
 int web_login_list(struct store_tx *tx, const struct uuid *user_id, int64_t now_usec,
                    struct arena *arena, struct web_login **ret, struct aq_error *err);
 
-/* 1, or 0 if it has gone. 'user_id' NULL = whoever's. */
+/* 1, or 0 if it has gone. 'user_id' NULL = anybody's. */
 int web_login_end(struct store_tx *tx, const struct uuid *id, const struct uuid *user_id,
                   struct aq_error *err);
 

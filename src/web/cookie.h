@@ -3,7 +3,7 @@
  * logged in before
  *
  * The first is 32 random bytes, of which the manager keeps the SHA-256. The second says nothing of
- * a login: it is a number that this web server has sealed for an e-mail address, and whoever shows
+ * a login: it is a number that this web server has sealed for an e-mail address, and one that shows
  * it is not kept from logging in by what strangers try.
  */
 #ifndef AQ_WEB_COOKIE_H

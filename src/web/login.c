@@ -227,7 +227,7 @@ static bool login_is_of(const struct login *login, const struct msg_web_ended *e
     return ended->access_key && strcmp(ended->access_key, login->access_key) == 0;
 }
 
-/* Whoever is told may leave, and end others: it begins again. */
+/* A login that is told may leave, and end others: it begins again. */
 void logins_on_ended(struct logins *logins, const struct msg_web_ended *ended)
 {
     struct login *found;

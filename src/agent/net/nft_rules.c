@@ -72,7 +72,7 @@ static void nft_rules_add_count(struct strbuf *out, const struct nft_rules_table
                     which, table->connections_max, otherwise);
 }
 
-/* Whoever names an image decides where its registry's name, redirects and token servers
+/* The user who names an image decides where its registry's name, redirects and token servers
  * lead. Rules see the address that is connected to, whatever a name server says first.
  */
 static void nft_rules_add_pulls(struct strbuf *out, const struct nft_rules_table *table)

@@ -260,7 +260,7 @@ static void agent_on_token_made(void *data, int r, const struct aq_error *err, c
     request_reply_json(reply->req, 201, &out);
 }
 
-/* Whoever it is for is the agent_id afterwards; a front daemon's is written to 'front'. */
+/* The one it is for is the agent_id afterwards; a front daemon's is written to 'front'. */
 static int agent_check_token(struct token_params *params, char front[AGENT_ID_MAX + 1],
                              struct aq_error *err)
 {

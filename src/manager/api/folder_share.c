@@ -423,7 +423,7 @@ static void folder_on_leave(struct request *req, void *data)
 
     if (!call)
         return;
-    /* Whoever may change the folder may take it from others. */
+    /* Those who may change the folder may take it from others. */
     if (params->user)
         call->op = FOLDER_CHANGE;
     call->states = FOLDER_IN_ANY_STATE;

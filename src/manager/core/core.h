@@ -84,7 +84,7 @@ struct slot_types *core_slot_types(const struct core *core);
 
 /* ---- people who have logged in ---- */
 
-/* Whoever logged in with this keypair, or as this user, is let in no more: the key was taken out
+/* Those who logged in with this keypair, or as this user, are let in no more: the key was taken out
  * of use or has another secret, the user was blocked, removed, or has another password. One of
  * the two is NULL. Called when the change is durable.
  */

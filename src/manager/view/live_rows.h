@@ -2,7 +2,7 @@
 /* live_rows.h - rows that many readers follow, each at its own pace
  *
  * A change gives its row the next number. A reader is the number up to which it has everything,
- * so whoever is slow costs no memory and is given the newest state, whatever it missed. A row
+ * so a slow one costs no memory and is given the newest state, whatever it missed. A row
  * has two texts, each the members of a JSON object without its braces: what seldom changes, and
  * what is measured, which alone is written again when it alone has changed. Pure.
  */

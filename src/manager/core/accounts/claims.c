@@ -2,7 +2,7 @@
 /* Rows of accounts that are being changed, and changes on their way to the store.
  *
  * A row is saved whole, made from the one in memory, which is replaced only once the change is
- * durable. Whoever makes another change from the same row meanwhile would undo the first.
+ * durable. A request that makes another change from the same row meanwhile would undo the first.
  */
 #include <errno.h>
 #include <stdlib.h>

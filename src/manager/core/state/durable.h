@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* durable.h - durable objects: what the turn of the loop examines, and what proposes changes
  *
- * What a durable object is stands in the store, and in memory as the store has it. Whoever writes
+ * What a durable object is stands in the store, and in memory as the store has it. Code that writes
  * down that something is wanted of it, or was seen, touches it, or says when it is to be
  * examined. The turn then calls its step, which may propose events (commit/proposal.c). Until
  * these are back from the store the object is busy, and there is no other step.
