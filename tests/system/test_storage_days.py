@@ -10,6 +10,7 @@ import pytest
 import storage
 from client import USER
 from cluster import wait_for
+from cut_relay import CutRelay
 from mounts import hanging
 from storage import Stored
 
@@ -72,6 +73,18 @@ def test_one_client_goes_on_with_what_another_began(cluster, tmp_path):
     assert curl_offset(begun) == offset + 1_000_000
     tus_js(tmp_path, url, 1, 0, begun)
     assert (cluster.place(folder) / "file").read_bytes() == DATA
+
+
+def test_curl_is_cut_at_ten_places(cluster):
+    folder = cluster.make_folder()
+    path = cluster.upload(folder, "file", len(DATA))
+    url, relay = f"http://127.0.0.1:{cluster.port}{path}", CutRelay(cluster.port)
+    relay.limits = [10_000 + 29_000 * number for number in range(10)]
+    cut = 0
+    while (offset := curl_offset(url)) != len(DATA):
+        cut += curl_patch(f"http://127.0.0.1:{relay.port}{path}", offset, DATA[offset:]) is None
+    relay.close()
+    assert cut == 10 and (cluster.place(folder) / "file").read_bytes() == DATA
 
 
 def test_two_clients_at_one_upload(cluster):

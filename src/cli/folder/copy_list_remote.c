@@ -15,7 +15,7 @@
 #include "transfer/beneath.h"
 #include "transfer/name.h"
 
-#define PAGE 1000
+#define PAGE 10000 /* each page of a directory reads all of it */
 #define PAGE_BYTES (UINT64_C(64) << 20)
 #define AT_ONCE 8
 

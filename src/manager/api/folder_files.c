@@ -10,7 +10,7 @@
 
 #define FILES_MAX 1000   /* that are removed or made by one request */
 #define LISTED_MAX 10000 /* entries of a request that does not ask for pages */
-#define PAGE_MAX 1000    /* entries that a host is asked for at once */
+#define PAGE_MAX 10000 /* entries that a host is asked for at once; it gives fewer of long names */
 #define SIZE_MAX_BYTES (INT64_C(1) << 50)
 
 struct folder_files_params {
@@ -134,7 +134,7 @@ static const struct field folder_list_files_fields[] = {
     { "after", FIELD_STR, FIELD_NULLABLE, AT(after), 1, 255,
       .doc = "the last name of the page before" },
     { "limit", FIELD_INT, 0, AT(limit), 1, PAGE_MAX,
-      .doc = "entries of a page; without it all are listed, if they are 10000 at most" },
+      .doc = "entries of a page at most; without it all are listed, if they are 10000 at most" },
     { "missing_ok", FIELD_BOOL, FIELD_NULLABLE, AT(missing_ok),
       .doc = "of a path that is not there: an empty list, and is_missing" },
     FIELD_END,
