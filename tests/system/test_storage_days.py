@@ -218,7 +218,7 @@ def test_very_many_files(cluster):
     assert user.get("/folders/again").json["numFiles"] == MANY
     for name in "many", "again":
         assert user.delete(f"/folders/{name}/force").status == 204
-    wait_for(lambda: not list(cluster.volume.glob("??/??/*")) and not list(cluster.volume.glob(".purge-*")),
-             60, "the files to go")
+    wait_for(lambda: not place.exists() and not list(cluster.volume.glob(".purge-*")), 60,
+             "the files to go")
     assert not [line for line in open(f"/proc/{cluster.programs['storage'].pid}/status")
                 if line.startswith("VmHWM") and int(line.split()[1]) > 600_000]
