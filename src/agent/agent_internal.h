@@ -116,10 +116,16 @@ void image_commands_handle(struct agent_daemon *agent, const struct msg_image_co
 void image_commands_take_logins(struct agent_daemon *agent, const char *auths);
 /* Tell the manager which images are here. */
 void image_commands_list(struct agent_daemon *agent);
-/* How far the image of a kernel has come; call as often as you like. */
+/* What the manager was told last of an image that comes. */
+struct image_told {
+    int64_t usec; /* monotonic; 0 = nothing was */
+    enum image_phase phase;
+};
+
+/* How far the image of a kernel has come, NULL = it is here; call as often as you like. */
 void image_commands_progress(struct agent_daemon *agent, const struct uuid *session_id,
                              const struct uuid *kernel_id, const char *image,
-                             const struct image_progress *progress, int64_t *told_usec);
+                             const struct image_progress *progress, struct image_told *told);
 void image_commands_start(struct agent_daemon *agent);
 void image_commands_free(struct agent_daemon *agent);
 

@@ -18,8 +18,7 @@ struct image_job {
     struct uuid job_id;
     char *image;
     struct image_request *request; /* while a pull goes on */
-    int64_t told_usec;             /* monotonic */
-    enum image_phase phase;
+    struct image_told told;
 };
 
 /* ---- what we tell ---- */
@@ -106,24 +105,34 @@ static void image_commands_on_change(void *data)
     image_commands_list(data);
 }
 
+/* A phase that begins is told at once. */
+static bool image_commands_is_due(struct image_told *told, const struct image_progress *progress)
+{
+    int64_t now = clock_monotonic_usec();
+
+    if (told->usec && told->phase == progress->phase && now - told->usec < PROGRESS_USEC)
+        return false;
+    *told = (struct image_told){ now, progress->phase };
+    return true;
+}
+
 void image_commands_progress(struct agent_daemon *agent, const struct uuid *session_id,
                              const struct uuid *kernel_id, const char *image,
-                             const struct image_progress *progress, int64_t *told_usec)
+                             const struct image_progress *progress, struct image_told *told)
 {
     const struct msg_image_status status = {
         .session_id = *session_id,
         .kernel_id = *kernel_id,
         .image = image,
-        .state = image_phase_name(progress->phase),
-        .done_bytes = progress->done_bytes,
-        .total_bytes = progress->total_bytes,
+        .state = progress ? image_phase_name(progress->phase) : "ready",
+        .done_bytes = progress ? progress->done_bytes : 0,
+        .total_bytes = progress ? progress->total_bytes : 0,
     };
-    int64_t now = clock_monotonic_usec();
 
-    if (*told_usec && now - *told_usec < PROGRESS_USEC)
-        return;
-    *told_usec = now;
-    image_commands_send_status(agent, &status);
+    if (progress ? image_commands_is_due(told, progress) : told->usec)
+        image_commands_send_status(agent, &status);
+    if (!progress)
+        *told = (struct image_told){ 0 };
 }
 
 /* ---- pulls ---- */
@@ -145,13 +154,9 @@ static void image_commands_on_progress(void *data, const struct image_progress *
         .done_bytes = progress->done_bytes,
         .total_bytes = progress->total_bytes,
     };
-    int64_t now = clock_monotonic_usec();
 
-    if (job->told_usec && job->phase == progress->phase && now - job->told_usec < PROGRESS_USEC)
-        return;
-    job->told_usec = now;
-    job->phase = progress->phase;
-    image_commands_send_status(job->agent, &status);
+    if (image_commands_is_due(&job->told, progress))
+        image_commands_send_status(job->agent, &status);
 }
 
 static void image_commands_on_ready(void *data, struct image *image)

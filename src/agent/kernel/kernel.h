@@ -26,7 +26,7 @@ struct local_kernel {
     enum msg_kernel_state state;
     bool is_container;
     struct image_request *image_request; /* the image is on its way */
-    int64_t image_told_usec;             /* monotonic: the manager was told how far it is */
+    struct image_told image_told;        /* how far it is */
     struct image *image;                 /* of a container: held until its end */
     struct gpu_slice *slice;             /* what holds it to its parts of GPUs; NULL = none */
     struct net_endpoint *network;        /* as well */

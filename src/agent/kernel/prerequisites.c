@@ -48,6 +48,8 @@ static void prerequisites_on_image_ready(void *data, struct image *image)
 
     k->image_request = NULL;
     k->image = image;
+    image_commands_progress(k->agent, &k->session_id, &k->id, kernel_get_spec(k)->session.image,
+                            NULL, &k->image_told);
     prerequisites_note_image(k);
     AQ_FAULT("agent.container.image");
     kernel_step(k);
@@ -69,7 +71,7 @@ static void prerequisites_on_image_progress(void *data, const struct image_progr
     struct local_kernel *k = data;
 
     image_commands_progress(k->agent, &k->session_id, &k->id, kernel_get_spec(k)->session.image,
-                            progress, &k->image_told_usec);
+                            progress, &k->image_told);
 }
 
 static const struct image_events image_events = { .on_progress = prerequisites_on_image_progress,
