@@ -116,13 +116,8 @@ static void api_exec_on_forbidden(void *data, const struct aq_error *err)
 static void api_exec_complain(struct api_exec *exec, const struct aq_error *err)
 {
     struct strbuf out = STRBUF_INIT;
-    struct jsonw w = jsonw_make(&out);
 
-    jsonw_object_begin(&w);
-    jsonw_member_str(&w, "type", "error");
-    jsonw_member_str(&w, "field", err->field);
-    jsonw_member_str(&w, "message", err->text);
-    jsonw_object_end(&w);
+    api_write_mistake(&out, err);
     api_exec_send_text(exec, &out);
 }
 

@@ -16,11 +16,11 @@
 
 #include "base/clock.h"
 #include "http/websocket.h"
+#include "manager/api/live_groups.h"
 #include "manager/api/live_views.h"
 #include "manager/api/resources.h"
 #include "manager/request/flushes.h"
 #include "manager/request/streams.h"
-#include "store/query.h"
 
 #define LIVE_TICK_MSEC 250
 #define LIVE_ASKED_MAX 4096           /* bytes of a message of the browser */
@@ -33,8 +33,6 @@ struct live_feed {
     uv_timer_t *timer; /* while there are tabs */
 };
 
-struct live_groups_read;
-
 struct live_tab {
     struct list link;
     struct api *api;
@@ -45,8 +43,9 @@ struct live_tab {
     struct uuid user_id;
     char access_key[ACCESS_KEY_MAX];
     enum user_role role;
-    char *domain, *groups;         /* that it may see: groups as in struct live_scope */
-    struct live_groups_read *read; /* under way, or NULL */
+    char *domain, *groups; /* that it may see: groups as in struct live_scope, NULL = all */
+    uint64_t groups_version;
+    struct live_groups *reading; /* groups, or NULL */
     struct live_view *views[LIVE_TOPICS];
     struct live_place places[LIVE_TOPICS];
 };
@@ -126,6 +125,7 @@ static void live_tab_free(struct live_tab *tab)
     struct live_feed *feed = tab->api->live;
 
     live_tab_unsubscribe(tab);
+    live_groups_cancel(tab->reading);
     flush_cancel(&tab->flush);
     api_stream_close(&tab->right);
     list_remove(&tab->link);
@@ -136,12 +136,11 @@ static void live_tab_free(struct live_tab *tab)
     free(tab);
 }
 
-/* Its role may be another one by now. */
-static bool live_tab_has_role(const struct live_tab *tab)
+/* Its role and domain may be others by now. */
+static bool live_tab_is_as_before(const struct live_tab *tab, const struct user *user)
 {
-    const struct user *user = core_find_user(tab->api->core, &tab->user_id);
-
-    return user && user->role == tab->role;
+    return user && user->role == tab->role
+           && strcmp(user->domain ? user->domain : "", tab->domain ? tab->domain : "") == 0;
 }
 
 /* What has changed, while the connection takes it. */
@@ -164,16 +163,25 @@ static void live_tab_write(struct live_tab *tab)
         websocket_close(tab->ws, WEBSOCKET_INTERNAL, "the manager has no memory");
 }
 
+static int live_tab_read_groups(struct live_tab *tab, struct aq_error *err);
+
 static void live_tab_on_flush(struct flush *flush)
 {
     struct live_tab *tab = AQ_CONTAINER_OF(flush, struct live_tab, flush);
 
+    const struct user *user = core_find_user(tab->api->core, &tab->user_id);
+    struct aq_error err = { 0 };
+
     if (!tab->ws)
         return;
-    if (live_tab_has_role(tab))
-        live_tab_write(tab);
+    if (!live_tab_is_as_before(tab, user))
+        websocket_close(tab->ws, WEBSOCKET_TRY_LATER, "the user has another role or domain");
+    else if (tab->groups && !tab->reading
+             && tab->groups_version != live_groups_version(tab->api->core, user)
+             && live_tab_read_groups(tab, &err) < 0)
+        websocket_close(tab->ws, WEBSOCKET_INTERNAL, err.text);
     else
-        websocket_close(tab->ws, WEBSOCKET_TRY_LATER, "the user has another role");
+        live_tab_write(tab);
 }
 
 static void live_tab_on_drain(struct websocket *ws, void *data)
@@ -239,13 +247,8 @@ static int live_tab_subscribe(struct live_tab *tab, const struct live_asked *ask
 static void live_tab_send_error(struct live_tab *tab, const struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    struct jsonw w = jsonw_make(&out);
 
-    jsonw_object_begin(&w);
-    jsonw_member_str(&w, "type", "error");
-    jsonw_member_str(&w, "field", err->field);
-    jsonw_member_str(&w, "message", err->text);
-    jsonw_object_end(&w);
+    api_write_mistake(&out, err);
     if (strbuf_ok(&out))
         (void)websocket_send(tab->ws, true, out.data, out.len);
 }
@@ -324,105 +327,52 @@ static void live_tab_open(struct live_tab *tab)
 
 /* ---- which nodes ---- */
 
-/* The resource groups that a user may use in any of the own projects. */
-struct live_groups_read {
-    struct live_tab *tab; /* NULL = it has gone */
-    char *domain;
-    char access_key[ACCESS_KEY_MAX];
-    struct uuid *projects;
-    size_t project_count;
-    struct strbuf groups;
-};
-
-static void live_groups_add(struct strbuf *groups, const char *name)
+/* Of a tab that is open; it sees the map anew. */
+static int live_tab_change_groups(struct live_tab *tab, char *groups)
 {
-    AQ_CLEANUP(aq_freep) char *line = aq_format("\n%s\n", name);
+    bool is_same = strcmp(tab->groups, groups) == 0;
 
-    if (!line)
-        groups->failed = true;
-    else if (!strstr(groups->data, line))
-        strbuf_addf(groups, groups->len ? "%s\n" : "\n%s\n", name);
+    free(tab->groups);
+    tab->groups = groups;
+    if (is_same || !tab->views[LIVE_MAP])
+        return 0;
+    live_views_leave(&tab->api->live->views, AQ_TAKE(tab->views[LIVE_MAP]));
+    tab->places[LIVE_MAP] = (struct live_place){ 0 };
+    return live_tab_join(tab, LIVE_MAP, false);
 }
 
-/* store_tx_fn */
-static int live_groups_read(struct store_tx *tx, void *data, struct aq_error *err)
+/* The first time, or because the user may use others. */
+static void live_tab_on_groups(void *data, int r, char *groups, const struct aq_error *err)
 {
-    struct live_groups_read *read = data;
-    int r = 0;
+    struct live_tab *tab = data;
 
-    for (size_t i = 0; r == 0 && i < read->project_count; i++) {
-        AQ_CLEANUP(store_page_freep) struct store_page *page = NULL;
-
-        r = store_list_allowed_resource_groups(tx, read->domain, &read->projects[i],
-                                               read->access_key, &page, err);
-        for (size_t k = 0; r == 0 && k < page->count; k++)
-            live_groups_add(&read->groups, page->resource_groups[k].resource_group.name);
-    }
-    return r < 0 ? r : strbuf_ok(&read->groups) ? 0 : aq_fail_oom(err);
-}
-
-static void live_groups_free(struct live_groups_read *read)
-{
-    if (!read)
+    tab->reading = NULL;
+    if (tab->ws) {
+        if (r < 0 || live_tab_change_groups(tab, groups) < 0)
+            websocket_close(tab->ws, WEBSOCKET_INTERNAL, "the manager has no memory");
         return;
-    strbuf_done(&read->groups);
-    free(read->projects);
-    free(read->domain);
-    free(read);
-}
-
-AQ_DEFINE_CLEANUP(struct live_groups_read, live_groups_free)
-
-/* store_done_fn */
-static void live_groups_on_read(void *data, int r, const struct aq_error *err)
-{
-    struct live_groups_read *read = data;
-    struct live_tab *tab = read->tab;
-    struct aq_error failed = { 0 };
-
-    if (tab) {
-        tab->read = NULL;
-        request_set_gone(tab->req, NULL, NULL);
-        if (r == 0 && !(tab->groups = strbuf_steal(&read->groups)))
-            aq_fail_oom(&failed);
-        if (r < 0 || failed.code)
-            live_tab_fail(tab, r < 0 ? err : &failed);
-        else
-            live_tab_open(tab);
     }
-    live_groups_free(read);
+    request_set_gone(tab->req, NULL, NULL);
+    tab->groups = groups;
+    if (r < 0)
+        live_tab_fail(tab, err);
+    else
+        live_tab_open(tab);
 }
 
 static void live_tab_on_gone(struct request *req, void *data)
 {
-    struct live_tab *tab = data;
-
-    tab->read->tab = NULL;
     request_set_gone(req, NULL, NULL);
-    live_tab_fail(tab, &(struct aq_error){ .code = EPIPE });
+    live_tab_fail(data, &(struct aq_error){ .code = EPIPE });
 }
 
 static int live_tab_read_groups(struct live_tab *tab, struct aq_error *err)
 {
     const struct user *user = core_find_user(tab->api->core, &tab->user_id);
-    AQ_CLEANUP(live_groups_freep) struct live_groups_read *read = calloc(1, sizeof(*read));
 
-    if (!read)
-        return aq_fail_oom(err);
-    strbuf_init(&read->groups);
-    read->tab = tab;
-    read->project_count = user ? user->project_count : 0;
-    memcpy(read->access_key, tab->access_key, sizeof(read->access_key));
-    if (!(read->domain = strdup(tab->domain ? tab->domain : ""))
-        || !(read->projects = calloc(read->project_count + 1, sizeof(*read->projects))))
-        return aq_fail_oom(err);
-    if (read->project_count)
-        memcpy(read->projects, user->project_ids, read->project_count * sizeof(*read->projects));
-    if (store_read(core_store(tab->api->core), live_groups_read, live_groups_on_read, read) < 0)
-        return aq_fail_oom(err);
-    tab->read = AQ_TAKE(read);
-    request_set_gone(tab->req, live_tab_on_gone, tab);
-    return 0;
+    tab->groups_version = live_groups_version(tab->api->core, user);
+    return live_groups_read(tab->api->core, user, tab->access_key, live_tab_on_groups, tab,
+                            &tab->reading, err);
 }
 
 /* ---- the request ---- */
@@ -470,6 +420,8 @@ static void live_on_request(struct request *req, void *data)
         live_tab_open(tab);
     else if (live_tab_read_groups(tab, &err) < 0)
         live_tab_fail(tab, &err);
+    else
+        request_set_gone(req, live_tab_on_gone, tab);
 }
 
 const struct route live_routes[] = {

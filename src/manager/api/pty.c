@@ -100,13 +100,8 @@ static int pty_handle_input(struct pty *pty, const char *text, size_t len, struc
 static void pty_send_error(struct pty *pty, const struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    struct jsonw w = jsonw_make(&out);
 
-    jsonw_object_begin(&w);
-    jsonw_member_str(&w, "type", "error");
-    jsonw_member_str(&w, "field", err->field);
-    jsonw_member_str(&w, "message", err->text);
-    jsonw_object_end(&w);
+    api_write_mistake(&out, err);
     if (strbuf_ok(&out))
         (void)websocket_send(pty->ws, true, out.data, out.len);
 }

@@ -362,6 +362,8 @@ struct core_access_change {
 };
 void core_change_access(struct core *core, const struct core_access_change *change,
                         const struct audit_who *by, core_done_fn done, void *data);
+/* Another one when anybody may use other resource groups than before, but for memberships. */
+uint64_t core_access_version(const struct core *core);
 
 /* After how many passes without a start a session lets others pass, in resource groups with
  * fifo that do not say it; 0 = never.

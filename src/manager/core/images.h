@@ -12,6 +12,7 @@
 struct core;
 struct slots;
 struct core_image_job;
+struct session;
 
 /* How far a job has come; "ready" and "failed" are its last states. */
 struct core_image_status {
@@ -22,6 +23,11 @@ struct core_image_status {
     int64_t done_bytes, total_bytes, freed_bytes;
     const char *digest;                  /* NULL unless ready */
     const char *error_kind, *error_text; /* NULL unless failed */
+};
+
+struct core_image_progress {
+    const char *state; /* static: "resolving", "fetching" or "unpacking" */
+    int64_t done_bytes, total_bytes;
 };
 
 typedef void (*core_image_fn)(void *data, const struct core_image_status *status);
@@ -36,6 +42,9 @@ int core_command_image(struct core *core, const char *agent_id, struct msg_image
 
 /* No call follows; a pull that nobody else waits for ends. NULL is fine. */
 void core_cancel_image(struct core *core, struct core_image_job *job);
+
+/* The first image of the session that an agent is fetching, how far it has come. False: none is. */
+bool core_get_pull(const struct session *s, struct core_image_progress *ret);
 
 /* What an administrator says that containers of the image get, at least and at most; it counts
  * over what the image's labels say, from now on. With nothing in both, only these count.

@@ -101,6 +101,17 @@ void api_write_raw(struct jsonw *w, const char *key, const char *json)
         jsonw_null(w);
 }
 
+void api_write_mistake(struct strbuf *out, const struct aq_error *err)
+{
+    struct jsonw w = jsonw_make(out);
+
+    jsonw_object_begin(&w);
+    jsonw_member_str(&w, "type", "error");
+    jsonw_member_str(&w, "field", err->field);
+    jsonw_member_str(&w, "message", err->text);
+    jsonw_object_end(&w);
+}
+
 void api_write_uuid(struct jsonw *w, const char *key, const struct uuid *id)
 {
     char text[UUID_TEXT_MAX];

@@ -126,6 +126,9 @@ bool api_has_no_params(struct request *req);
 /* The caller's mistake in one parameter: -EINVAL, invalid-api-params. */
 int api_fail_param(struct aq_error *err, const char *field, const char *fmt, ...) AQ_PRINTF(3, 4);
 
+/* What a WebSocket says of a mistake of its client's: {"type": "error", "field", "message"}. */
+void api_write_mistake(struct strbuf *out, const struct aq_error *err);
+
 /* core_done_fn with the request as data: 204 or a problem. */
 void api_reply_done(void *req, int r, const struct aq_error *err);
 

@@ -247,6 +247,22 @@ static void live_text_write_session_use(const struct core *core, const struct se
     jsonw_object_end(w);
 }
 
+static void live_text_write_pull(const struct session *s, struct jsonw *w)
+{
+    struct core_image_progress pull;
+
+    jsonw_key(w, "pull");
+    if (!core_get_pull(s, &pull)) {
+        jsonw_null(w);
+        return;
+    }
+    jsonw_object_begin(w);
+    jsonw_member_str(w, "state", pull.state);
+    jsonw_member_int(w, "done_bytes", pull.done_bytes);
+    jsonw_member_int(w, "total_bytes", pull.total_bytes);
+    jsonw_object_end(w);
+}
+
 void live_text_write_session(const struct core *core, const struct session *s, struct strbuf *fixed,
                              struct strbuf *measured)
 {
@@ -269,6 +285,7 @@ void live_text_write_session(const struct core *core, const struct session *s, s
     live_text_end(fixed);
     strbuf_addf(fixed, ",\"number\":\"%s\"", live_text_number(&s->id, number));
     jsonw_object_begin(&use);
+    live_text_write_pull(s, &use);
     live_text_write_session_use(core, s, &use);
     jsonw_object_end(&use);
     live_text_end(measured);

@@ -95,6 +95,12 @@ void access_forget(struct core *core)
         allowed_free(core->access.entries[i].value);
     map_done(&core->access);
     core->access = (struct map)MAP_INIT;
+    core->access_version++;
+}
+
+uint64_t core_access_version(const struct core *core)
+{
+    return core->access_version;
 }
 
 /* ---- the command ---- */

@@ -92,6 +92,16 @@ static void images_tell(struct core_image_job *job, const struct core_image_stat
     fn(data, status);
 }
 
+static const char *images_find_state(const char *name)
+{
+    static const char *const states[] = { "resolving", "unpacking" };
+
+    for (size_t i = 0; i < AQ_COUNT(states); i++)
+        if (strcmp(states[i], name) == 0)
+            return states[i];
+    return "fetching";
+}
+
 /* A session's image comes: not durable, only told. By an agent that has a kernel of it: what
  * another one says would reach its user as news.
  */
@@ -99,8 +109,7 @@ static void images_tell_session(struct core *core, const struct agent_entry *a,
                                 const struct msg_image_status *msg,
                                 const struct core_image_status *status)
 {
-    const struct kernel_entry *f = agent_entry_find_kernel(core, a, &msg->session_id,
-                                                           &msg->kernel_id);
+    struct kernel_entry *f = agent_entry_find_kernel(core, a, &msg->session_id, &msg->kernel_id);
     struct session_entry *l = f ? f->entry : NULL;
     const struct core_event event = {
         .name = "session_image_pull",
@@ -111,8 +120,11 @@ static void images_tell_session(struct core *core, const struct agent_entry *a,
 
     if (!l)
         return;
+    f->pull = (struct core_image_progress){ images_find_state(status->state), status->done_bytes,
+                                            status->total_bytes };
     retry_take_pull(core, l, &msg->kernel_id, status->is_final);
-    bus_publish(core, &event);
+    if (!status->is_final) /* the session's next status says that */
+        bus_publish(core, &event);
 }
 
 void images_take_status(struct core *core, const struct agent_entry *a,
@@ -145,6 +157,18 @@ void images_take_status(struct core *core, const struct agent_entry *a,
             return;
         }
     }
+}
+
+bool core_get_pull(const struct session *s, struct core_image_progress *ret)
+{
+    const struct session_entry *l = session_entry_of(s);
+
+    for (size_t i = 0; i < s->kernel_count; i++)
+        if (l->kernels[i].is_pulling) {
+            *ret = l->kernels[i].pull;
+            return true;
+        }
+    return false;
 }
 
 void images_take_list(struct core *core, struct agent_entry *a, const struct msg_image_list *msg)

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "manager/core/images.h"
 #include "manager/core/state/durable.h"
 #include "model/resource_opts.h"
 #include "model/session.h"
@@ -45,6 +46,7 @@ struct kernel_entry {
     bool error_is_transient;             /* another try may work */
     bool error_is_image;                 /* what failed is the image, not the start */
     bool is_pulling;                     /* its agent fetches the image */
+    struct core_image_progress pull;     /* how far, while it does */
     int64_t pulled_usec;                 /* monotonic, when that was over; 0 = it was not seen */
     char *
         limit_violations; /* limit_violation.c: what its agent found, a line each; NULL = nothing */
