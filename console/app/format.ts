@@ -100,6 +100,17 @@ export function logText(text: string): string {
   );
 }
 
+/** Why a session waits. Of requirements that fit nowhere, what is missing is enough; "why" has all. */
+export function reason(text: string | null): string {
+  const missing = [...(text ?? "").matchAll(/^ +- (.*)$/gm)].map(([, line = ""]) => line);
+  return plain(missing.join("\n") || text).replace(/missing=(\S+) on/g, "$1 missing on");
+}
+
+/** As text is ordered by machines: for times, ids and numbers of long lists. */
+export function compare<T extends string | number>(a: T, b: T): number {
+  return a < b ? -1 : Number(a > b);
+}
+
 /** A word for a shell. */
 export function quote(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;

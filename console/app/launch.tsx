@@ -1,167 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // A new session: what it runs in, how much it gets, and whether it starts at once.
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { bytes, number, plain, quote, slotName } from "./format";
+import { formatAmount, parseAmount, stopAt, stopsOf } from "./amount";
+import { bytes, number, plain, reason, slotName } from "./format";
+import type { Choices, Form, Mount, Range, Trial } from "./form";
+import {
+  command,
+  COUNT_MAX,
+  formatMount,
+  launch,
+  parseMount,
+  readChoices,
+  readForm,
+  slotsOf,
+  tryOut,
+  writeForm,
+} from "./form";
 import { nodes } from "./live";
-import type { Node } from "./model";
 import { Copy, failure, say, State, use } from "./parts";
 import { amend, go, place } from "./place";
-import { manager, Refusal } from "./server";
-import { formatAmount, parseAmount, stopsOf, stopAt } from "./amount";
-
-const GIB = 2 ** 30;
-const COUNT_MAX = 100;
-
-interface Form {
-  image: string;
-  name: string;
-  type: "interactive" | "batch";
-  command: string;
-  group: string;
-  amounts: Record<string, string>; // as they are typed
-  count: number;
-}
-
-interface Choices {
-  images: string[];
-  groups: string[];
-  presets: { name: string; resource_slots: Record<string, string> }[];
-}
-
-interface Trial {
-  isGood: boolean;
-  field: string;
-  text: string;
-}
-
-// ---- what there is to choose from ----
-
-async function readChoices(): Promise<Choices> {
-  const [images, aliases, check] = await Promise.all([
-    manager.get<{ items: { names: string[] }[] }>("/aliquot/v1/images"),
-    manager.get<{ items: { alias: string }[] }>("/aliquot/v1/image-aliases"),
-    manager.post<{ scaling_groups: Record<string, object>; presets: Choices["presets"] }>(
-      "/resource/check-presets",
-      {},
-    ),
-  ]);
-  const names = [...aliases.items.map((item) => item.alias), ...images.items.flatMap((item) => item.names)];
-  return { images: [...new Set(names)], groups: Object.keys(check.scaling_groups), presets: check.presets };
-}
-
-interface Range {
-  most: number; // that one node has
-  free: number; // that is free on one node
-  quantum: number;
-}
-
-/** Slots of the group's nodes. */
-function slotsOf(all: Iterable<Node>, group: string): Record<string, Range> {
-  const slots: Record<string, Range> = {
-    cpu: { most: 1, free: 0, quantum: 1 },
-    mem: { most: GIB, free: 0, quantum: 1 },
-  };
-  for (const node of all) {
-    if (group && node.resource_group !== group) continue;
-    for (const [slot, amount] of Object.entries(node.offered)) {
-      const quantum = Number(node.cards.find((card) => card.slot === slot)?.quantum ?? 1);
-      const free = Number(amount) - Number(node.held?.[slot] ?? 0);
-      const before = slots[slot];
-      slots[slot] = {
-        most: Math.max(before?.most ?? 0, Number(amount)),
-        free: Math.max(before?.free ?? 0, free),
-        quantum,
-      };
-    }
-  }
-  return slots;
-}
-
-// ---- the form in the address, so that it can be sent to somebody ----
-
-function readForm(query: URLSearchParams): Form {
-  const amounts: Record<string, string> = { cpu: "1", mem: "1g" };
-  for (const [key, value] of query) if (key.startsWith("r.")) amounts[key.slice(2)] = value;
-  return {
-    image: query.get("image") ?? "",
-    name: query.get("name") ?? "",
-    type: query.get("type") === "batch" ? "batch" : "interactive",
-    command: query.get("command") ?? "",
-    group: query.get("group") ?? "",
-    amounts,
-    count: Math.max(1, Math.min(COUNT_MAX, Number(query.get("count")) || 1)),
-  };
-}
-
-function writeForm(form: Form): URLSearchParams {
-  const query = new URLSearchParams();
-  for (const key of ["image", "name", "command", "group"] as const) if (form[key]) query.set(key, form[key]);
-  if (form.type === "batch") query.set("type", "batch");
-  if (form.count > 1) query.set("count", String(form.count));
-  for (const [slot, amount] of Object.entries(form.amounts)) if (amount) query.set(`r.${slot}`, amount);
-  return query;
-}
-
-// ---- requests ----
-
-function resources(form: Form): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(form.amounts).filter(([, amount]) => amount && Number(amount) !== 0),
-  );
-}
-
-function body(form: Form, name: string): object {
-  return {
-    name,
-    image: form.image,
-    type: form.type,
-    enqueueOnly: true,
-    ...(form.type === "batch" ? { startupCommand: form.command } : {}),
-    config: { resources: resources(form), ...(form.group ? { scaling_group: form.group } : {}) },
-  };
-}
-
-function command(form: Form): string {
-  const words = ["aliquot", "session", "create"];
-  if (form.name) words.push("-t", form.name);
-  words.push("--image", form.image || "IMAGE");
-  for (const [slot, amount] of Object.entries(resources(form))) words.push("-r", `${slot}=${amount}`);
-  if (form.group) words.push("--resource-group", form.group);
-  if (form.count > 1) words.push("-n", String(form.count));
-  if (form.type === "batch") words.push("--", "sh", "-c", form.command);
-  return words.map(quote).join(" ");
-}
-
-function freshName(): string {
-  return `s-${crypto.getRandomValues(new Uint32Array(1))[0]?.toString(36).padStart(7, "0")}`;
-}
-
-async function tryOut(form: Form, signal: AbortSignal): Promise<Trial> {
-  try {
-    const path = "/aliquot/v1/sessions/_/dry-run";
-    const said = await manager.post<{ text: string; explanation: { kind: string } }>(
-      path,
-      body(form, form.name || freshName()),
-      signal,
-    );
-    return { isGood: said.explanation.kind === "placed", field: "", text: said.text };
-  } catch (error) {
-    if (error instanceof Refusal)
-      return { isGood: false, field: error.field || "image", text: error.message };
-    throw error;
-  }
-}
-
-async function launch(form: Form): Promise<string[]> {
-  const base = form.name || freshName();
-  const all = Array.from({ length: form.count }, (_, i) =>
-    body(form, form.count > 1 ? `${base}-${i + 1}` : base),
-  );
-  const made = await manager.post<{ items: { sessionId: string }[] }>("/aliquot/v1/sessions", all);
-  return made.items.map((item) => item.sessionId);
-}
-
-// ---- the screen ----
 
 function Amount({
   slot,
@@ -221,7 +78,7 @@ function Answer({ trial, isReady }: { trial: Trial | null; isReady: boolean }) {
   return (
     <p class="answer">
       {trial.isGood ? <State word="starts at once" shape="full" /> : <State word="would wait" shape="open" />}
-      {!trial.isGood && <span> {plain(trial.text)}</span>}
+      {!trial.isGood && <span> {reason(trial.text)}</span>}
     </p>
   );
 }
@@ -245,9 +102,73 @@ function useTrial(form: Form, isReady: boolean): Trial | null {
   return trial;
 }
 
+function Folder({ text, names, set }: { text: string; names: string[]; set: (text: string | null) => void }) {
+  const mount = parseMount(text);
+  const change = (part: Partial<Mount>) => set(formatMount({ ...mount, ...part }));
+  return (
+    <div class="folder">
+      <select
+        aria-label="Folder"
+        value={mount.folder}
+        onChange={(event) => change({ folder: event.currentTarget.value })}
+      >
+        {[...new Set([mount.folder, ...names])].map((name) => (
+          <option key={name} value={name}>
+            {plain(name)}
+          </option>
+        ))}
+      </select>
+      <input
+        aria-label={`Where ${mount.folder} is mounted`}
+        placeholder={`/home/work/${mount.folder}`}
+        value={mount.target}
+        autocomplete="off"
+        spellcheck={false}
+        onInput={(event) => change({ target: event.currentTarget.value.trim() })}
+      />
+      <label>
+        <input
+          type="checkbox"
+          checked={mount.isReadOnly}
+          onChange={(event) => change({ isReadOnly: event.currentTarget.checked })}
+        />{" "}
+        read-only
+      </label>
+      <button type="button" class="plain" aria-label={`Leave ${mount.folder} out`} onClick={() => set(null)}>
+        ×
+      </button>
+    </div>
+  );
+}
+
+function Folders({ mounts, names, set }: { mounts: string[]; names: string[]; set: (mounts: string[]) => void }) {
+  const used = mounts.map((text) => parseMount(text).folder);
+  const left = names.filter((name) => !used.includes(name));
+  return (
+    <div class="field">
+      <span>Folders</span>
+      <div class="folders">
+        {mounts.map((text, i) => (
+          <Folder
+            key={i}
+            text={text}
+            names={left}
+            set={(now) => set(mounts.flatMap((old, k) => (k !== i ? [old] : now === null ? [] : [now])))}
+          />
+        ))}
+        {left[0] !== undefined && (
+          <button type="button" id="mount" onClick={() => set([...mounts, left[0] ?? ""])}>
+            Mount a folder
+          </button>
+        )}
+      </div>
+    </div>
+  );
+}
+
 export function LaunchScreen() {
   const form = readForm(use(place).query);
-  const [choices, setChoices] = useState<Choices>({ images: [], groups: [], presets: [] });
+  const [choices, setChoices] = useState<Choices>({ images: [], groups: [], folders: [], presets: [] });
   const [isBusy, setBusy] = useState(false);
   const isReady = form.image !== "" && (form.type !== "batch" || form.command !== "");
   const trial = useTrial(form, isReady);
@@ -395,6 +316,9 @@ export function LaunchScreen() {
           />
         ))}
       </fieldset>
+      {choices.folders.length + form.mounts.length > 0 && (
+        <Folders mounts={form.mounts} names={choices.folders} set={(mounts) => change({ mounts })} />
+      )}
       <div class="field">
         <label for="name">Name</label>
         <input

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The live feed: one WebSocket of this tab, and what it says as signals.
 import { signal } from "@preact/signals-core";
+import { compare } from "./format";
 import type { Node, Session, Waiting, Who } from "./model";
 import { hasEnded } from "./model";
 import { isLoggedIn, liveAddress, manager, onExpired } from "./server";
@@ -28,7 +29,7 @@ export const ended = signal<ReadonlyMap<string, Session>>(new Map());
 export const everyone = signal(false);
 /** Has each topic come whole once? */
 export const isLoaded = signal(false);
-/** Since when there is no connection; null = there is one. */
+/** Since when there is no connection; null = there is one, or has not been yet. */
 export const lostAt = signal<number | null>(null);
 
 const topics = { map: nodes, sessions, queue: waiting };
@@ -42,9 +43,7 @@ function keepEnded(rows: Iterable<Session>): void {
     fresh.delete(row.id);
     fresh.set(row.id, row);
   }
-  const order = [...fresh.values()].sort((a, b) =>
-    (a.status_changed ?? "").localeCompare(b.status_changed ?? ""),
-  );
+  const order = [...fresh.values()].sort((a, b) => compare(a.status_changed ?? "", b.status_changed ?? ""));
   ended.value = new Map(order.slice(-ENDED_KEPT).map((row) => [row.id, row]));
 }
 
@@ -71,7 +70,8 @@ function take(message: Message): void {
     rows.set(id, { ...rows.get(id), ...fields, id });
   for (const id of message.gone ?? []) rows.delete(id);
   if (message.topic === "sessions") {
-    const over = [...(rows.values() as Iterable<Session>)].filter(hasEnded);
+    const changed = Object.keys(message.set ?? {}).map((id) => rows.get(id) as Session);
+    const over = changed.filter(hasEnded);
     for (const row of over) rows.delete(row.id);
     if (over.length) keepEnded(over);
   }

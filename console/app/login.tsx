@@ -2,6 +2,8 @@
 import { useState } from "preact/hooks";
 import { logIn } from "./server";
 
+let user = ""; // who was last logged in
+
 export function Login({ note, onIn }: { note: string; onIn: () => void }) {
   const [why, setWhy] = useState(note);
   const [isBusy, setBusy] = useState(false);
@@ -11,7 +13,8 @@ export function Login({ note, onIn }: { note: string; onIn: () => void }) {
     const given = new FormData(event.currentTarget as HTMLFormElement);
     setBusy(true);
     setWhy("");
-    const refusal = await logIn(String(given.get("username")), String(given.get("password")));
+    user = String(given.get("username"));
+    const refusal = await logIn(user, String(given.get("password")));
     setBusy(false);
     if (refusal) setWhy(refusal);
     else onIn();
@@ -23,11 +26,18 @@ export function Login({ note, onIn }: { note: string; onIn: () => void }) {
         <h1>aliquot</h1>
         <label>
           E-mail
-          <input name="username" type="email" autocomplete="username" required autofocus />
+          <input
+            name="username"
+            type="email"
+            autocomplete="username"
+            required
+            autofocus={!user}
+            defaultValue={user}
+          />
         </label>
         <label>
           Password
-          <input name="password" type="password" autocomplete="current-password" required />
+          <input name="password" type="password" autocomplete="current-password" required autofocus={!!user} />
         </label>
         <p class="bad" role="alert">
           {why}

@@ -17,6 +17,7 @@ import { SessionsScreen, shownSessions } from "./sessions";
 
 const isIn = signal<boolean | null>(null);
 const hasExpired = signal(false);
+const unknown = signal(""); // why it is not known whether anybody is logged in
 const areKeysShown = signal(false);
 
 const SCREENS: Record<string, { title: string; draw: () => preact.JSX.Element }> = {
@@ -32,7 +33,8 @@ const KEYS: [string, string][] = [
   ["/", "filter the sessions"],
   ["j k", "the next session, the one before"],
   ["s l", "its summary, its log"],
-  ["x", "end it"],
+  ["t", "its terminal"],
+  ["x, then y", "end it"],
   ["Esc", "close it"],
   ["?", "these keys"],
 ];
@@ -151,11 +153,14 @@ function Bar() {
 function Lost() {
   const lost = use(lostAt);
   const isShown = use(isLoaded);
-  if (!lost || !isShown) return null;
+  if (!lost) return null;
   return (
     <p class="notice" role="alert">
-      There has been no connection to the manager since {time(new Date(lost).toISOString())}: this is what was
-      known then. It is tried again.
+      There has been no connection to the manager since {time(new Date(lost).toISOString())}
+      {isShown && ": this is what was known then"}. It is tried again.{" "}
+      <button type="button" onClick={follow}>
+        Try now
+      </button>
     </p>
   );
 }
@@ -188,8 +193,11 @@ function enter(): void {
 
 function App() {
   const inside = use(isIn);
-  const note = use(hasExpired) ? "The login has ended." : "";
-  if (inside === null) return null;
+  const note = use(hasExpired)
+    ? "This login has ended: it was logged out elsewhere, its password was changed, or it was not used for long. Log in again; what you were at is kept."
+    : "";
+  const why = use(unknown);
+  if (inside === null) return why ? <Empty>{why} It is tried again.</Empty> : null;
   return inside ? <Console /> : <Login note={note} onIn={enter} />;
 }
 
@@ -202,7 +210,14 @@ onExpired.call = () => {
 
 const root = document.querySelector("#console");
 if (root) render(<App />, root);
-isLoggedIn().then(
-  (inside) => (inside ? enter() : (isIn.value = false)),
-  () => (isIn.value = false),
-);
+
+function begin(): void {
+  isLoggedIn().then(
+    (inside) => (inside ? enter() : (isIn.value = false)),
+    (error) => {
+      unknown.value = failure(error);
+      setTimeout(begin, 3000);
+    },
+  );
+}
+begin();

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who holds which part of which card, and what of it is used now.
 import { bytes, plain, slotName } from "./format";
-import { isLoaded, nodes, sessions, who } from "./live";
+import { isLoaded, lostAt, nodes, sessions, who } from "./live";
 import type { Card, Node, Part, Session } from "./model";
 import { cardShare, Empty, Meter, percent, share, State, use } from "./parts";
 import { address } from "./place";
 
 function nodeState(node: Node) {
+  if (use(lostAt)) return <State word="unknown" shape="open" />;
   if (node.status !== "ALIVE") return <State word="lost" shape="failed" />;
   if (!node.connected) return <State word="unknown" shape="open" />;
   if (!node.schedulable) return <State word="drained" shape="half" />;
@@ -50,6 +51,7 @@ function PartBar({
       title={says}
       aria-label={says}
       href={address("map", session.id)}
+      data-of={session.id}
     >
       {fill}
     </a>

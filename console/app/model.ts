@@ -26,6 +26,14 @@ export interface Session {
   status_changed: string | null;
   starts_at: string | null;
   use?: Measured;
+  pull?: Pull | null;
+}
+
+/** An image that a node is fetching. */
+export interface Pull {
+  state: string;
+  done_bytes: number;
+  total_bytes: number; // 0 = not known yet
 }
 
 export interface Part {
@@ -87,11 +95,19 @@ export function hasEnded(session: Session): boolean {
 
 export type Shape = "open" | "part" | "full" | "half" | "square" | "failed" | "dash";
 
+/** It has its place and does not run yet. */
+export function isStarting(session: Session): boolean {
+  return ["SCHEDULED", "PREPARING", "PULLING", "PREPARED", "CREATING"].includes(session.status);
+}
+
+/** "fetching 45 %" */
+export function pullText({ state, done_bytes, total_bytes }: Pull): string {
+  return total_bytes ? `${state} ${Math.floor((100 * done_bytes) / total_bytes)} %` : state;
+}
+
 /** A state as a word and a shape; colour only says it once more. */
-export function stateOf(session: Pick<Session, "status" | "result" | "exit_code">): {
-  word: string;
-  shape: Shape;
-} {
+export function stateOf(session: Session): { word: string; shape: Shape } {
+  if (session.pull && isStarting(session)) return { word: pullText(session.pull), shape: "part" };
   switch (session.status) {
     case "PENDING":
     case "DEPRIORITIZING":

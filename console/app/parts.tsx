@@ -3,6 +3,7 @@
 import { effect, signal, type ReadonlySignal } from "@preact/signals-core";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { age } from "./format";
 import type { Measured, Shape } from "./model";
 
 /** The value of a signal; the component is drawn again when it is another one than was drawn. */
@@ -25,6 +26,10 @@ export const now = signal(Date.now());
 setInterval(() => {
   if (!document.hidden) now.value = Date.now();
 }, 1000);
+
+export function Age({ from }: { from: string | null }) {
+  return <>{age(from, use(now))}</>;
+}
 
 // ---- what was said last ----
 

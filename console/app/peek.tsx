@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // One session beside the list: what it is, its log, its apps, its end.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { age, bytes, number, plain, quote, slots, time } from "./format";
+import { age, bytes, number, plain, quote, reason, slots, time } from "./format";
 import { ended, sessions, waiting, who } from "./live";
 import { LogView } from "./log";
 import type { Session } from "./model";
-import { hasEnded, stateOf } from "./model";
+import { hasEnded, isStarting, pullText, stateOf } from "./model";
 import { cardShare, Copy, failure, Meter, now, percent, say, share, State, use } from "./parts";
 import { go, place } from "./place";
 import { manager } from "./server";
 import { cpuShare } from "./sessions";
+
+/** As a command finds it: a name means a live session of one's own. */
+function called(session: Session): string {
+  return quote(session.user === who.value?.user && !hasEnded(session) ? session.name : session.id);
+}
 
 interface App {
   name: string;
@@ -74,6 +79,7 @@ function Apps({ session }: { session: Session }) {
           <button
             type="button"
             title={plain(app.why) || undefined}
+            data-key={app.name === "ttyd" ? "t" : undefined}
             onClick={() => void openApp(session, app.name)}
           >
             {APP_NAMES[app.name] ?? plain(app.name)}
@@ -82,8 +88,8 @@ function Apps({ session }: { session: Session }) {
             label="copy"
             command={
               app.name === "ttyd"
-                ? `aliquot session attach ${quote(session.name)}`
-                : `aliquot app ${quote(session.name)} ${quote(app.name)}`
+                ? `aliquot session attach ${called(session)}`
+                : `aliquot app ${called(session)} ${quote(app.name)}`
             }
           />
         </li>
@@ -110,13 +116,13 @@ function End({ session }: { session: Session }) {
   if (!isAsking)
     return (
       <button type="button" class="danger" data-key="x" onClick={() => ask(true)}>
-        {session.status === "PENDING" ? "Cancel…" : "End…"}
+        {session.status === "PENDING" || isStarting(session) ? "Cancel…" : "End…"}
       </button>
     );
   return (
     <span class="confirm" role="group" aria-label={`End ${session.name}?`}>
       End {session.name}?
-      <button type="button" class="danger" onClick={() => void end(false)}>
+      <button type="button" class="danger" data-key="y" onClick={() => void end(false)}>
         End
       </button>
       {who.value?.is_admin && (
@@ -129,6 +135,7 @@ function End({ session }: { session: Session }) {
           Kill
         </button>
       )}
+      {who.value?.is_admin && <Copy command={`aliquot session rm --force ${called(session)}`} label="copy" />}
       <button type="button" ref={keep} onClick={() => ask(false)}>
         Keep
       </button>
@@ -148,7 +155,7 @@ function Reason({ session }: { session: Session }) {
       manager.get<Why>(`/aliquot/v1/sessions/${session.id}/why`, gone.signal).then(setWhy, () => undefined);
     return () => gone.abort();
   }, [session.id, session.status]);
-  const text = plain(row?.text ?? why?.text ?? "");
+  const text = reason(row?.text ?? why?.text ?? "");
   const place = row?.position
     ? `Place ${row.position} of ${row.queue_length} in ${plain(session.resource_group)}.`
     : "";
@@ -157,6 +164,52 @@ function Reason({ session }: { session: Session }) {
     <p class="reason">
       {place} {text}
     </p>
+  );
+}
+
+/** From its placement to its run, in seconds: the median of those that run with this image. */
+function useUsualStart(session: Session): number | null {
+  const [usual, setUsual] = useState<number | null>(null);
+  useEffect(() => {
+    const gone = new AbortController();
+    const query = "status=RUNNING&limit=200&order=-status_changed&fields=image,scheduled_at,status_changed";
+    const all = who.value?.is_admin ? "&all=true" : "";
+    manager
+      .get<{ items: Started[] }>(`/aliquot/v1/sessions?${query}${all}`, gone.signal)
+      .then(({ items }) => {
+        const took = items
+          .filter((item) => item.image === session.image && item.scheduled_at)
+          .map((item) => (Date.parse(item.status_changed) - Date.parse(item.scheduled_at ?? "")) / 1000)
+          .sort((a, b) => a - b);
+        setUsual(took[took.length >> 1] ?? null);
+      })
+      .catch(() => undefined); // it is said by the way
+    return () => gone.abort();
+  }, [session.id]);
+  return usual;
+}
+
+interface Started {
+  image: string | null;
+  scheduled_at: string | null;
+  status_changed: string;
+}
+
+/** A slow start is not a fault: what is being done, how far it is, and how long it takes as a rule. */
+function Start({ session }: { session: Session }) {
+  const usual = useUsualStart(session);
+  const { pull } = session;
+  const stage = pull ? pullText(pull) : stateOf(session).word;
+  return (
+    <div class="reason" role="group" aria-label="Start">
+      <p>
+        {pull ? `The image: ${stage}` : `It is ${stage}`}
+        {pull && pull.total_bytes > 0 && `, ${bytes(pull.done_bytes)} of ${bytes(pull.total_bytes)}`}, for{" "}
+        {age(session.status_changed, use(now))}.
+        {usual !== null && ` Starts with this image took ${number(Math.max(0.1, usual))} s as a rule.`}
+      </p>
+      {pull && <progress max={pull.total_bytes || undefined} value={pull.done_bytes} aria-label={stage} />}
+    </div>
   );
 }
 
@@ -224,7 +277,11 @@ export function Peek({ id }: { id: string }) {
   const session = use(sessions).get(id) ?? use(ended).get(id);
   const [tab, setTab] = useState<(typeof TABS)[number]>("summary");
   const heading = useRef<HTMLHeadingElement>(null);
-  useEffect(() => heading.current?.focus({ preventScroll: true }), [id]);
+  useEffect(() => {
+    heading.current?.focus({ preventScroll: true });
+    return () =>
+      document.querySelector<HTMLElement>(`[data-of="${CSS.escape(id)}"]`)?.focus({ preventScroll: true });
+  }, [id]);
   const close = () => go(place.value.screen, "", place.value.query);
   const name = session?.name ?? "Session";
   return (
@@ -242,6 +299,7 @@ export function Peek({ id }: { id: string }) {
       {session && (
         <>
           <Reason session={session} />
+          {isStarting(session) && <Start session={session} />}
           {session.status === "RUNNING" && <Apps session={session} />}
           {session.status === "RUNNING" && <Uses session={session} />}
           <div class="choice tabs" role="group" aria-label="What is shown">
@@ -261,10 +319,10 @@ export function Peek({ id }: { id: string }) {
           <footer>
             {!hasEnded(session) && <End session={session} />}
             {!hasEnded(session) && (
-              <Copy command={`aliquot session rm ${quote(session.name)}`} label="Copy end as command" />
+              <Copy command={`aliquot session rm ${called(session)}`} label="Copy end as command" />
             )}
             {tab === "log" && (
-              <Copy command={`aliquot logs --follow ${quote(session.name)}`} label="Copy log as command" />
+              <Copy command={`aliquot logs --follow ${called(session)}`} label="Copy log as command" />
             )}
             {tab === "summary" && (
               <Copy command={`aliquot session info ${quote(session.id)}`} label="Copy as command" />

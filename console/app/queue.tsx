@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What waits, in the order in which it is looked at, and why.
-import { age, plain, slots, time } from "./format";
-import { isLoaded, sessions, waiting } from "./live";
+import { compare, plain, reason, slots, time } from "./format";
+import { type Column, List } from "./list";
+import { everyone, isLoaded, sessions, waiting } from "./live";
 import type { Session, Waiting } from "./model";
-import { Empty, now, use } from "./parts";
-import { address } from "./place";
+import { Age, Empty, use } from "./parts";
+import { place } from "./place";
 
 interface Both {
   session: Session;
@@ -13,9 +14,9 @@ interface Both {
 
 function inOrder(a: Both, b: Both): number {
   return (
-    plain(a.session.resource_group).localeCompare(plain(b.session.resource_group)) ||
-    (a.row.position ?? Infinity) - (b.row.position ?? Infinity) ||
-    a.session.created_at.localeCompare(b.session.created_at)
+    compare(a.session.resource_group ?? "", b.session.resource_group ?? "") ||
+    compare(a.row.position ?? Infinity, b.row.position ?? Infinity) ||
+    compare(a.session.created_at, b.session.created_at)
   );
 }
 
@@ -32,48 +33,32 @@ function starts(row: Waiting): string {
   return row.position === null ? "" : "not known";
 }
 
+const COLUMNS: Column<Both>[] = [
+  { title: "Place", cell: ({ row }) => (row.position ? `${row.position}/${row.queue_length}` : "–") },
+  { title: "Name", cell: ({ session }) => session.name },
+  { title: "Asks for", kind: "amounts", cell: ({ session }) => slots(session.requested_slots) },
+  { title: "Resource group", kind: "wide", cell: ({ session }) => plain(session.resource_group) },
+  { title: "Starts", kind: "wide", cell: ({ row }) => starts(row) },
+  { title: "User", kind: "wide", cell: ({ session }) => plain(session.user) },
+  { title: "Waits", kind: "age", cell: ({ session }) => <Age from={session.created_at} /> },
+];
+
 export function QueueScreen() {
+  const { id } = use(place);
+  const withUser = use(everyone);
   const rows = queued(use(waiting).values(), use(sessions));
   if (!use(isLoaded)) return <Empty>Asking the manager…</Empty>;
   if (!rows.length) return <Empty>Nothing waits.</Empty>;
   return (
     <section class="queue" aria-label="Queue">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Place</th>
-            <th scope="col">Name</th>
-            <th scope="col">Asks for</th>
-            <th scope="col" class="wide">
-              Resource group
-            </th>
-            <th scope="col" class="wide">
-              Starts
-            </th>
-            <th scope="col" class="age">
-              Waits
-            </th>
-          </tr>
-        </thead>
-        {rows.map(({ row, session }) => (
-          <tbody key={row.id}>
-            <tr>
-              <td>{row.position ? `${row.position}/${row.queue_length}` : "–"}</td>
-              <th scope="row">
-                <a href={address("queue", row.id)}>{session.name}</a>
-              </th>
-              <td class="amounts">{slots(session.requested_slots)}</td>
-              <td class="wide">{plain(session.resource_group)}</td>
-              <td class="wide">{starts(row)}</td>
-              <td class="age">{age(session.created_at, use(now))}</td>
-            </tr>
-            <tr class="why">
-              <td />
-              <td colSpan={5}>{plain(row.text) || "The scheduler has not looked at it yet."}</td>
-            </tr>
-          </tbody>
-        ))}
-      </table>
+      <List
+        label="What waits"
+        screen="queue"
+        id={id}
+        rows={rows}
+        columns={withUser ? COLUMNS : COLUMNS.filter(({ title }) => title !== "User")}
+        note={({ row }) => reason(row.text) || "The scheduler has not looked at it yet."}
+      />
     </section>
   );
 }

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The list of sessions: what lives, then what has ended, the newest first.
-import { useEffect, useRef, useState } from "preact/hooks";
-import { age, image, plain, slots } from "./format";
-import { ended, everyone, isLoaded, sessions, showEveryone, who } from "./live";
+import { compare, image, plain, reason, slots } from "./format";
+import { type Column, List, type Listed } from "./list";
+import { ended, everyone, isLoaded, sessions, showEveryone, waiting, who } from "./live";
 import type { Session } from "./model";
 import { stateOf } from "./model";
-import { cardShare, Empty, Meter, now, share, State, use } from "./parts";
-import { address, amend, go, place } from "./place";
-
-const ROW = 32;
+import { Age, cardShare, Empty, Meter, share, State, use } from "./parts";
+import { address, amend, place } from "./place";
 
 /** Words that all have to be in a row; "state:waiting", "user:…" and "node:…" mean one column. */
 function matches(session: Session, words: string[]): boolean {
@@ -34,60 +32,35 @@ export function cpuShare(session: Session): number | null {
   return used === undefined || !cores ? null : Math.min(1, used / 1000 / cores);
 }
 
-function Row({ session, isChosen, withUser }: { session: Session; isChosen: boolean; withUser: boolean }) {
-  const query = place.value.query.toString();
-  const isRunning = session.status === "RUNNING";
+/** While it waits, why. */
+function Uses({ session }: { session: Session }) {
+  const row = use(waiting).get(session.id);
   const gpu = cardShare(session.use, "util") ?? cardShare(session.use, "mem");
+  if (row) return <span class="dim">{reason(row.text)}</span>;
+  if (session.status !== "RUNNING") return null;
   return (
-    <tr class={isChosen ? "chosen" : ""} onClick={() => go("sessions", session.id, query)}>
-      <td>
-        <State {...stateOf(session)} />
-      </td>
-      <th scope="row">
-        <a href={address("sessions", session.id, query)} onClick={(event) => event.stopPropagation()}>
-          {session.name}
-        </a>
-      </th>
-      <td class="wider">{image(session.image)}</td>
-      <td class="amounts">{slots(session.requested_slots)}</td>
-      <td class="wide use">
-        {isRunning && (
-          <>
-            <Meter label="CPU" value={cpuShare(session)} />
-            <Meter label="mem" value={share(session.use, "mem")} />
-            {gpu !== null && <Meter label="GPU" value={gpu} />}
-          </>
-        )}
-      </td>
-      {withUser && <td class="wider">{plain(session.user)}</td>}
-      <td class="wide">{session.agents.map(plain).join(", ")}</td>
-      <td class="age">{age(session.status_changed ?? session.created_at, use(now))}</td>
-    </tr>
+    <>
+      <Meter label="CPU" value={cpuShare(session)} />
+      <Meter label="mem" value={share(session.use, "mem")} />
+      {gpu !== null && <Meter label="GPU" value={gpu} />}
+    </>
   );
 }
 
-/** Only the rows that can be seen are there. */
-function useWindow(count: number) {
-  const box = useRef<HTMLDivElement>(null);
-  const [range, setRange] = useState<[number, number]>([0, 60]);
-  useEffect(() => {
-    const element = box.current;
-    if (!element) return;
-    const look = () => {
-      const first = Math.max(0, Math.floor(element.scrollTop / ROW) - 20);
-      setRange([first, first + Math.ceil(element.clientHeight / ROW) + 40]);
-    };
-    look();
-    element.addEventListener("scroll", look, { passive: true });
-    const sizes = new ResizeObserver(look);
-    sizes.observe(element);
-    return () => {
-      element.removeEventListener("scroll", look);
-      sizes.disconnect();
-    };
-  }, [count === 0]);
-  return { box, first: Math.min(range[0], count), last: Math.min(range[1], count) };
-}
+const COLUMNS: Column<Listed>[] = [
+  { title: "State", cell: ({ session }) => <State {...stateOf(session)} /> },
+  { title: "Name", cell: ({ session }) => session.name },
+  { title: "Image", kind: "wider", cell: ({ session }) => image(session.image) },
+  { title: "Has", kind: "amounts", cell: ({ session }) => slots(session.requested_slots) },
+  { title: "Uses now", kind: "wide use", cell: ({ session }) => <Uses session={session} /> },
+  { title: "User", kind: "wider", cell: ({ session }) => plain(session.user) },
+  { title: "Node", kind: "wide", cell: ({ session }) => session.agents.map(plain).join(", ") },
+  {
+    title: "Since",
+    kind: "age",
+    cell: ({ session }) => <Age from={session.status_changed ?? session.created_at} />,
+  },
+];
 
 const SHOWN = ["live", "ended", "all"] as const;
 
@@ -138,7 +111,7 @@ function Filters({ query, count }: { query: URLSearchParams; count: number }) {
 }
 
 function newest(rows: Iterable<Session>): Session[] {
-  return [...rows].sort((a, b) => b.created_at.localeCompare(a.created_at) || (a.id < b.id ? 1 : -1));
+  return [...rows].sort((a, b) => compare(b.created_at, a.created_at) || compare(b.id, a.id));
 }
 
 /** The rows of the list as the address filters them. */
@@ -158,57 +131,30 @@ export function SessionsScreen() {
   const withUser = use(everyone);
   const isAsking = !use(isLoaded);
   const rows = shownSessions(use(sessions).values(), use(ended).values(), query);
-  const { box, first, last } = useWindow(rows.length);
   return (
     <section class="sessions" aria-label="Sessions">
       <Filters query={query} count={rows.length} />
-      {!rows.length && (
+      {rows.length > 0 ? (
+        <List
+          label="List of sessions"
+          screen="sessions"
+          id={id}
+          query={query.toString()}
+          rows={rows.map((session) => ({ session }))}
+          columns={withUser ? COLUMNS : COLUMNS.filter(({ title }) => title !== "User")}
+        />
+      ) : (
         <Empty>
-          {isAsking
-            ? "Asking the manager…"
-            : query.get("filter")
-              ? "Nothing matches."
-              : "Nothing runs here. “Launch” starts a session."}
+          {isAsking ? (
+            "Asking the manager…"
+          ) : query.get("filter") ? (
+            "Nothing matches."
+          ) : (
+            <>
+              Nothing runs here. <a href={address("launch")}>Launch a session</a>
+            </>
+          )}
         </Empty>
-      )}
-      {rows.length > 0 && (
-        <div class="rows" ref={box} tabIndex={0} role="region" aria-label="List of sessions">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">State</th>
-                <th scope="col">Name</th>
-                <th scope="col" class="wider">
-                  Image
-                </th>
-                <th scope="col">Has</th>
-                <th scope="col" class="wide">
-                  Uses now
-                </th>
-                {withUser && (
-                  <th scope="col" class="wider">
-                    User
-                  </th>
-                )}
-                <th scope="col" class="wide">
-                  Node
-                </th>
-                <th scope="col" class="age">
-                  Since
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {first > 0 && <tr class="space" style={{ height: `${first * ROW}px` }} />}
-              {rows.slice(first, last).map((session) => (
-                <Row key={session.id} session={session} isChosen={session.id === id} withUser={withUser} />
-              ))}
-              {last < rows.length && (
-                <tr class="space" style={{ height: `${(rows.length - last) * ROW}px` }} />
-              )}
-            </tbody>
-          </table>
-        </div>
       )}
     </section>
   );

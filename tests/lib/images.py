@@ -275,7 +275,10 @@ class LooseRegistry:
                 request.send_header(key, str(value))
         request.end_headers()
         if request.command == "GET":
-            request.wfile.write(data)
+            self.write(request, data)
+
+    def write(self, request, data):
+        request.wfile.write(data)
 
     def name(self, tag):
         return f"{self.address}/a:{tag}"

@@ -3,6 +3,7 @@
 
 import gzip
 import json
+import os
 import pathlib
 import sys
 
@@ -12,11 +13,13 @@ sys.path.append(str(pathlib.Path(__file__).parents[1] / "system"))
 from browser import Browser  # noqa: E402
 from client import ADMIN, USER  # noqa: E402
 from cluster import batch, interactive, wait_for, wait_status  # noqa: E402
-from console_cluster import ConsoleCluster  # noqa: E402
+from console_cluster import HOST, ConsoleCluster  # noqa: E402
+from images import archive, file, programs  # noqa: E402
 from python_image import pip_layer, python_layer  # noqa: E402
+from terminal import Terminal  # noqa: E402
 from test_notebook import LAB, PATH  # noqa: E402
 from web import EMAIL, PASSWORD, USER_EMAIL, USER_PASSWORD  # noqa: E402
-from world import ROOT  # noqa: E402
+from world import BUILD, ROOT  # noqa: E402
 
 KEPT = ROOT / "check-results" / "console"
 SIZES = {"wide": {"width": 1280, "height": 800}, "narrow": {"width": 390, "height": 844}}
@@ -30,7 +33,6 @@ HOSTILE = "\u202eevil \x1b]0;owned\x07\x1b[2J<b>fat</b>"
 def cluster_fixture():
     with ConsoleCluster() as cluster:
         cluster.start()
-        cluster.alias("shell", "shell")
         yield cluster
         cluster.stop()
 
@@ -68,11 +70,13 @@ def logged_in(browser, cluster, email=USER_EMAIL, password=USER_PASSWORD, size="
     return page
 
 
-def launch(page, **fields):
+def launch(page, image, **fields):
     """By the form, as somebody fills it in."""
     page.keyboard.press("n")
     page.wait_for("document.querySelector('.launch .chips button') !== null")
-    page.fill("#image", "shell")
+    page.fill("#image", image)
+    if "command" in fields:
+        page.click("text=a command")
     for selector, value in fields.pop("more", {}).items():
         page.fill(selector, value)
     for name, value in fields.items():
@@ -86,6 +90,28 @@ def made(cluster, keypair, name, image="shell", **more):
         **body, "image": cluster.layout.reference(image), "enqueueOnly": True})
     assert reply.status == 201, reply
     return reply.json["sessionId"]
+
+
+def see(page, session, tab="s"):
+    """One session, beside the list: its summary, or "l", its log."""
+    page.evaluate(f"location.hash = '#/sessions/{session}'")
+    page.wait_for(f"document.querySelector('.chosen [data-of=\"{session}\"]') !== null")
+    page.keyboard.press(tab)
+
+
+def commands(page, selector):
+    """What its buttons copy."""
+    return page.evaluate(f"[...document.querySelectorAll('{selector} .copy')].map((it) => it.title)")
+
+
+def terminal(page, *typed):
+    """The tab of the session's terminal, in which this is typed."""
+    page.keyboard.press("t")
+    tab = wait_for(page.opened, 30, "the tab")[-1]
+    tab.wait_for("document.querySelector('.xterm-rows') !== null")
+    tab.wait_for("document.querySelector('#bar').hidden")
+    tab.keyboard.type("\n".join((*typed, "")))
+    return tab
 
 
 @pytest.mark.gate
@@ -103,7 +129,8 @@ def test_an_afternoon(browser, cluster):
     page.wait_for("document.querySelector('.map tbody tr') !== null")
     wait_text(page, "ready", ".map")
 
-    launch(page, name="train", count="3", more={SHARES: "1", "#amount-mem": "256m"})
+    launch(page, "python", name="train", count="3", more={SHARES: "1", "#amount-mem": "256m"})
+    assert text(page, ".chips").split()[:3] == ["lab", "python", "shell"]
     wait_text(page, "starts at once", ".answer")
     page.click(".launch button.main")
     page.wait_for(f"{STATES} === 'waiting,running,running'")
@@ -111,14 +138,17 @@ def test_an_afternoon(browser, cluster):
     page.wait_for("document.querySelectorAll('.map .part.own .name').length === 2")
     assert text(page, ".card .left").split()[0] == "0"
     page.keyboard.press("3")
-    wait_text(page, "cuda.shares", ".queue .why")
+    wait_text(page, "1 missing on node1", ".queue .why")
     assert text(page, ".queue tbody td") == "1/1"
 
     page.keyboard.press("2")
-    page.click(".rows tbody tr:last-child a")
+    page.click(".rows .row:last-child a")
     wait_text(page, "running", ".peek header")
+    tab = terminal(page, "nvidia-smi")
+    tab.wait_for("document.querySelector('.xterm-rows').textContent.includes('MiB / 4096MiB')")
+    assert not tab.problems()
     page.keyboard.press("x")
-    page.click(".confirm .danger")
+    page.keyboard.press("y")
     page.wait_for(f"{STATES} === 'running,running'")
     page.click("text=all")
     page.wait_for(f"{STATES} === 'running,running,ended'")
@@ -129,19 +159,76 @@ def test_an_afternoon(browser, cluster):
     assert not page.problems()
 
 
-def test_terminal(browser, cluster):
-    session = made(cluster, USER, "shell-1", config={"resources": {"cpu": "1", "mem": "64m"}})
-    wait_status(cluster.client(USER), session, "RUNNING")
+def test_each_action_as_a_command(browser, cluster):
+    """What the page does is typed in place of it, as it was copied."""
     page = logged_in(browser, cluster)
-    page.evaluate(f"location.hash = '#/sessions/{session}'")
-    page.wait_for("document.querySelector('.apps button') !== null")
-    page.click(".apps button")
-    tab = wait_for(page.opened, 30, "the tab")[0]
-    tab.wait_for("document.querySelector('.xterm-rows') !== null")
-    tab.wait_for("document.querySelector('#bar').hidden")
-    tab.keyboard.type("echo $((6*7))-is-it\n")
-    tab.wait_for("document.querySelector('.xterm-rows').textContent.includes('42-is-it')")
-    assert not page.problems() and not tab.problems()
+    launch(page, "shell", name="copied", command='for i in 1 2 3; do echo "it\'s $i"; done',
+           more={"#amount-mem": "64m"})
+    [create] = commands(page, ".actions")
+    page.keyboard.press("Escape")
+    page.keyboard.press("2")
+    cluster.type(create)
+    page.click("text=ended")
+    page.click("text=copied")
+    wait_text(page, "ended", ".peek header")
+    [info] = commands(page, ".peek footer")
+    assert '"copied"' in cluster.type(f"{info} -o json")
+    page.keyboard.press("l")
+    wait_text(page, "it's 3", ".log")
+    [log] = commands(page, ".peek footer")
+    assert cluster.type(log).splitlines() == ["it's 1", "it's 2", "it's 3"]
+
+    session = made(cluster, USER, "stays", config={"resources": {"cpu": "1", "mem": "64m"}})
+    wait_status(cluster.client(USER), session, "RUNNING")
+    see(page, session)
+    page.wait_for("document.querySelectorAll('.apps .copy').length > 0")
+    app = commands(page, ".apps")[0]
+    typed = Terminal("/bin/sh", "-c", app, env={**cluster.env, **cluster.cli_env(USER),
+                                                "PATH": f"{BUILD}:/usr/bin:/bin"})
+    typed.send(b"echo $((6*7))-is-it; exit\n")
+    typed.expect(b"42-is-it")
+    [end, _] = commands(page, ".peek footer")
+    cluster.type(end)
+    wait_text(page, "ended", ".peek header")
+    assert not page.problems()
+
+
+def test_a_slow_start(browser, cluster):
+    """What is being done, how far it is; and it can be cancelled meanwhile."""
+    cluster.layout.image("large", [archive([*programs("sh", "sleep"),
+                                            file("data", os.urandom(8 << 20))])])
+    page = logged_in(browser, cluster)
+    launch(page, cluster.registry.name("large"), more={"#amount-mem": "64m"})
+    page.click(".launch button.main")
+    page.wait_for("/^fetching [4-9]\\d %$/.test(document.querySelector('.peek .state')?.textContent)")
+    assert " MiB of " in text(page, ".peek [aria-label=Start]")
+    assert page.evaluate("document.querySelector('.peek progress').position") > 0.3
+    page.keyboard.press("x")
+    page.keyboard.press("y")
+    page.wait_for("document.querySelector('.peek .state').textContent === 'ended'")
+    cluster.registry.may_go_on.set()
+    assert not page.problems()
+
+
+def test_a_folder(browser, cluster):
+    client = cluster.client(USER)
+    for name in ("data", "other"):
+        assert client.post("/folders", {"name": name, "host": HOST}).status == 201
+    page = logged_in(browser, cluster)
+    launch(page, "shell", name="reads", command=": > other/y && cat other/y && echo as said; : > /in/x",
+           more={"#amount-mem": "64m"})
+    for _ in range(2):
+        page.click("#mount")
+    page.fill(".folder:nth-child(1) input:not([type])", "/in")
+    page.click(".folder:nth-child(1) [type=checkbox]")
+    wait_text(page, "starts at once", ".answer")
+    assert "--mount data:/in:ro --mount other" in commands(page, ".actions")[0]
+    page.click(".launch button.main")
+    wait_text(page, "failed (2)", ".peek header")
+    page.keyboard.press("l")
+    wait_text(page, "as said", ".log")
+    assert "Read-only" in text(page, ".log")
+    assert not page.problems()
 
 
 def test_jupyter(browser, cluster):
@@ -181,7 +268,7 @@ def test_what_would_not_start(browser, cluster):
     """Refused, or to wait: said before it is made, and as a command."""
     page = logged_in(browser, cluster, permissions=["clipboard-read", "clipboard-write"])
     made(cluster, ADMIN, "holds", config={"resources": {"cpu": "1", "mem": "64m", "cuda.shares": "2"}})
-    launch(page, more={SHARES: "1", "#amount-mem": "256m"})
+    launch(page, "shell", more={SHARES: "1", "#amount-mem": "256m"})
     wait_text(page, "would wait", ".answer")
     assert "cuda.shares" in text(page, ".answer")
     page.click(".launch .copy")
@@ -204,11 +291,24 @@ def test_others_are_nobody(browser, cluster):
     assert session not in page.evaluate("document.documentElement.outerHTML")
 
 
+def test_rights_reach_an_open_page(browser, cluster):
+    """Nodes are those of the resource groups that somebody may use now, new ones among them."""
+    client = cluster.client()
+    page = logged_in(browser, cluster)
+    assert client.post("/aliquot/v1/resource-groups", {"name": "lab"}).status == 201
+    allow = {"resource_groups": ["lab"], "domain": "default"}
+    assert client.send("PUT", "/aliquot/v1/agents/node1/resource-group", {"resource_group": "lab"}).status < 300
+    page.wait_for("document.querySelector('.map tbody') === null")
+    client.post("/aliquot/v1/resource-groups/_/allow", allow)
+    wait_text(page, "lab", ".map caption")
+
+
 def test_the_manager_goes_and_comes(browser, cluster):
     page = logged_in(browser, cluster)
     cluster.programs["manager"].kill()
     wait_text(page, "no connection to the manager", ".notice")
-    assert "node1" in text(page, ".map")
+    assert "node1" in text(page, ".map") and "unknown" in text(page, ".map")
+    assert page.violations() == []
     cluster.programs["manager"].start()
     page.wait_for("document.querySelector('.notice') === null")
     wait_text(page, "ready", ".map")
