@@ -296,11 +296,63 @@ def test_rights_reach_an_open_page(browser, cluster):
     client = cluster.client()
     page = logged_in(browser, cluster)
     assert client.post("/aliquot/v1/resource-groups", {"name": "lab"}).status == 201
-    allow = {"resource_groups": ["lab"], "domain": "default"}
-    assert client.send("PUT", "/aliquot/v1/agents/node1/resource-group", {"resource_group": "lab"}).status < 300
-    page.wait_for("document.querySelector('.map tbody') === null")
-    client.post("/aliquot/v1/resource-groups/_/allow", allow)
-    wait_text(page, "lab", ".map caption")
+    try:
+        for verb, where in (("allow", "lab"), ("disallow", "")):
+            if verb == "allow":
+                assert client.send("PATCH", "/aliquot/v1/agents/node1",
+                                   {"resource_group": "lab"}).status == 204
+                page.wait_for("document.querySelector('.map tbody') === null")
+            reply = client.post(f"/aliquot/v1/resource-groups/lab/{verb}", {"domain": "default"})
+            assert reply.status == 204, reply
+            page.wait_for(f"(document.querySelector('.map caption')?.textContent ?? '') === '{where}'")
+    finally:
+        assert client.send("PATCH", "/aliquot/v1/agents/node1", {"resource_group": ""}).status == 204
+    wait_text(page, "default", ".map caption")
+    assert not page.problems()
+
+
+def test_a_login_that_ends(browser, cluster):
+    """The page says so, and what was begun is still there afterwards."""
+    page = logged_in(browser, cluster)
+    launch(page, "shell", name="begun")
+    client = cluster.client(USER)
+    for login in client.get("/aliquot/v1/logins").json["items"]:
+        assert client.delete(f"/aliquot/v1/logins/{login['id']}").status == 204
+    wait_text(page, "This login has ended", "[role=alert]")
+    assert page.evaluate("document.querySelector('[name=username]').value") == USER_EMAIL
+    assert page.violations() == []
+    page.fill("[name=password]", USER_PASSWORD)
+    page.keyboard.press("Enter")
+    page.wait_for("document.querySelector('#name')?.value === 'begun'")
+
+
+def test_many_sessions(browser, cluster):
+    """Rows that nobody sees are not there, and by the keys the list is gone through to its end."""
+    client = cluster.client(USER)
+    many = [{**interactive(f"many-{i}", wait_for_capacity=True, enqueueOnly=True),
+             "image": cluster.layout.reference("shell"),
+             "config": {"resources": {"cpu": "1000", "mem": "64m"}}} for i in range(600)]
+    for at in range(0, len(many), 100):
+        reply = client.post("/aliquot/v1/sessions", many[at:at + 100])
+        assert reply.status in (200, 201), reply
+    page = logged_in(browser, cluster)
+    for key, screen in (("2", ".sessions"), ("3", ".queue")):
+        page.keyboard.press(key)
+        page.wait_for(f"document.querySelector('{screen} .rows') !== null")
+        page.wait_for("document.querySelector('nav [aria-current]').innerText.includes('600')")
+        rows = page.evaluate("document.querySelectorAll('.row').length")
+        assert 20 < rows < 120
+        for _ in range(40):
+            page.keyboard.press("j")
+        page.wait_for("""(() => { const it = document.querySelector('.chosen')?.getBoundingClientRect();
+            return it && it.top > 0 && it.bottom <= innerHeight; })""")
+        assert page.evaluate("document.querySelector('.rows').scrollTop") > 0
+        page.keyboard.press("Escape")
+        page.wait_for("document.activeElement.dataset.of !== undefined")
+        page.evaluate("document.querySelector('.rows').scrollTo(0, 1e9)")
+        page.wait_for("[...document.querySelectorAll('.row th')].some((it) => it.innerText === 'many-0')"
+                      if key == "2" else "document.querySelectorAll('.row').length < 120")
+    assert not page.problems()
 
 
 def test_the_manager_goes_and_comes(browser, cluster):
