@@ -83,7 +83,9 @@ function Answer({ trial, isReady }: { trial: Trial | null; isReady: boolean }) {
   );
 }
 
-/** Asked again a moment after the last change of the form, or of what is free. */
+const SOON = 300; // ms after the last change of the form, or of what is free
+const LATER = 5000; // of what holds it up not all is seen here
+
 function useTrial(form: Form, isReady: boolean): Trial | null {
   const [trial, setTrial] = useState<Trial | null>(null);
   const free = [...use(nodes).values()].map((node) => JSON.stringify(node.held)).join();
@@ -91,9 +93,19 @@ function useTrial(form: Form, isReady: boolean): Trial | null {
   useEffect(() => {
     if (!isReady) return;
     const gone = new AbortController();
-    const timer = window.setTimeout(() => {
-      tryOut(form, gone.signal).then(setTrial, () => undefined);
-    }, 300);
+    let timer = 0;
+    const askIn = (delay: number) => {
+      timer = window.setTimeout(() => {
+        tryOut(form, gone.signal).then(
+          (said) => {
+            setTrial(said);
+            if (!said.isGood && !said.field) askIn(LATER);
+          },
+          () => undefined,
+        );
+      }, delay);
+    };
+    askIn(SOON);
     return () => {
       window.clearTimeout(timer);
       gone.abort();

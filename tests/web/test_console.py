@@ -381,6 +381,7 @@ def test_each_time_it_is_loaded(browser, cluster):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_how_it_looks(browser, cluster, scheme, size):
     KEPT.mkdir(parents=True, exist_ok=True)
+    cluster.client().post("/folders", {"name": "models", "host": HOST})
     for name, shares in (("first", "0.5"), ("second", "1"), ("third", "1")):
         made(cluster, ADMIN, name, config={"resources": {"cpu": "1", "mem": "64m", "cuda.shares": shares}})
     page = logged_in(browser, cluster, EMAIL, PASSWORD, size, colorScheme=scheme)
@@ -390,6 +391,11 @@ def test_how_it_looks(browser, cluster, scheme, size):
         if screen == "peek":
             page.keyboard.press("2")
         page.keyboard.press(key)
+        if screen == "launch":
+            page.fill("#image", "lab")
+            page.click("#mount")
+            wait_text(page, "starts at once", ".answer")
+            page.keyboard.press("Escape")
         page.wait_for("document.readyState === 'complete'")
         page.screenshot({"path": str(KEPT / f"{screen}-{scheme}-{size}.png")})
         assert page.violations() == [], screen
