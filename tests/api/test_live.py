@@ -187,3 +187,44 @@ def test_more_than_one_tick_takes(user, name):
             assert user.delete("/aliquot/v1/sessions", {"sessions": part}, timeout=60).status == 200
         tab.until(lambda tab: not set(ids) & set(tab.rows["sessions"]))
         assert not set(ids) & set(tab.rows["queue"])
+
+
+def change_member(admin, user, project, how):
+    reply = admin.gql("""mutation($gid: UUID!, $props: ModifyGroupInput!) {
+        modify_group(gid: $gid, props: $props) { ok msg } }""",
+                      {"gid": project, "props": {"user_update_mode": how, "user_uuids": [user]}})
+    assert reply.json["data"]["modify_group"]["ok"], reply
+
+
+def test_nodes_follow_rights_and_memberships(admin, user):
+    """An open tab sees the nodes of the resource groups that its user may use now."""
+    v1 = "/aliquot/v1"
+    project = admin.post(v1 + "/groups", {"name": "live-project", "domain": "default"}).json["id"]
+    me = user.gql("{ user { uuid } }").json["data"]["user"]["uuid"]
+    assert admin.post(v1 + "/resource-groups", {"name": "live-group"}).status == 201
+    with live(user, ["map"]) as tab:
+        def sees(is_there):
+            tab.until(lambda tab: ("agent" in tab.rows["map"]) == is_there)
+
+        def allow(verb, **whom):
+            assert admin.post(f"{v1}/resource-groups/live-group/{verb}", whom).status == 204
+
+        def move(group):
+            assert admin.send("PATCH", v1 + "/agents/agent", {"resource_group": group}).status == 204
+
+        sees(True)
+        move("live-group")
+        try:
+            sees(False)
+            allow("allow", domain="default")
+            sees(True)
+            allow("disallow", domain="default")
+            sees(False)
+            allow("allow", group=project)
+            change_member(admin, me, project, "add")
+            sees(True)
+            change_member(admin, me, project, "remove")
+            sees(False)
+        finally:
+            move("")
+        sees(True)
