@@ -197,7 +197,7 @@ function App() {
     ? "This login has ended: it was logged out elsewhere, its password was changed, or it was not used for long. Log in again; what you were at is kept."
     : "";
   const why = use(unknown);
-  if (inside === null) return why ? <Empty>{why} It is tried again.</Empty> : null;
+  if (inside === null) return why ? <Empty>{why}</Empty> : null;
   return inside ? <Console /> : <Login note={note} onIn={enter} />;
 }
 
@@ -215,7 +215,7 @@ function begin(): void {
   isLoggedIn().then(
     (inside) => (inside ? enter() : (isIn.value = false)),
     (error) => {
-      unknown.value = failure(error);
+      unknown.value = `${failure(error).replace(/[.]?$/, ".")} It is tried again.`;
       setTimeout(begin, 3000);
     },
   );

@@ -93,7 +93,7 @@ export function hasEnded(session: Session): boolean {
   return ENDED.includes(session.status);
 }
 
-export type Shape = "open" | "part" | "full" | "half" | "square" | "failed" | "dash";
+export type Shape = "open" | "quarter" | "full" | "half" | "square" | "failed" | "dash";
 
 /** It has its place and does not run yet. */
 export function isStarting(session: Session): boolean {
@@ -107,7 +107,7 @@ export function pullText({ state, done_bytes, total_bytes }: Pull): string {
 
 /** A state as a word and a shape; colour only says it once more. */
 export function stateOf(session: Session): { word: string; shape: Shape } {
-  if (session.pull && isStarting(session)) return { word: pullText(session.pull), shape: "part" };
+  if (session.pull && isStarting(session)) return { word: pullText(session.pull), shape: "quarter" };
   switch (session.status) {
     case "PENDING":
     case "DEPRIORITIZING":
@@ -118,7 +118,7 @@ export function stateOf(session: Session): { word: string; shape: Shape } {
     case "RUNNING_DEGRADED":
       return { word: "degraded", shape: "half" };
     case "RESTARTING":
-      return { word: "restarting", shape: "part" };
+      return { word: "restarting", shape: "quarter" };
     case "PREEMPTED":
     case "TERMINATING":
       return { word: "ending", shape: "half" };
@@ -131,8 +131,8 @@ export function stateOf(session: Session): { word: string; shape: Shape } {
         return { word: session.exit_code ? `failed (${session.exit_code})` : "failed", shape: "failed" };
       return { word: "ended", shape: "square" };
     case "PULLING":
-      return { word: "fetching", shape: "part" };
+      return { word: "fetching", shape: "quarter" };
     default:
-      return { word: "starting", shape: "part" };
+      return { word: "starting", shape: "quarter" };
   }
 }

@@ -54,7 +54,7 @@ const COLUMNS: Column<Listed>[] = [
   { title: "Has", kind: "amounts", cell: ({ session }) => slots(session.requested_slots) },
   { title: "Uses now", kind: "wide use", cell: ({ session }) => <Uses session={session} /> },
   { title: "User", kind: "wider", cell: ({ session }) => plain(session.user) },
-  { title: "Node", kind: "wide", cell: ({ session }) => session.agents.map(plain).join(", ") },
+  { title: "Node", kind: "wider", cell: ({ session }) => session.agents.map(plain).join(", ") },
   {
     title: "Since",
     kind: "age",
