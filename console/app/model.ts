@@ -75,7 +75,6 @@ export interface Waiting {
   queue_length: number;
   start: string;
   starts_by: string | null;
-  retries: number;
   reason: string | null;
   text: string | null;
 }

@@ -9,6 +9,7 @@
 #include "manager/view/live_text.h"
 
 #define LIVE_PARTS 8            /* ticks in which all rows are gone through */
+#define LIVE_FEW 256            /* rows that are gone through in one of them */
 #define LIVE_TICK_ROWS_MAX 1024 /* for one thing; a row is some microseconds */
 
 static const char *const topic_names[LIVE_TOPICS] = {
@@ -72,7 +73,7 @@ static int live_view_set_session(struct core *core, struct live_view *view, cons
     if (view->topic == LIVE_SESSIONS) {
         live_text_write_session(core, s, &fixed, &measured);
     } else if (s->status == SESSION_PENDING) {
-        live_text_write_waiting(core, s, &fixed);
+        live_text_write_waiting(core, s, &fixed, &measured);
     } else {
         live_rows_remove(&view->rows, key);
         return 0;
@@ -188,18 +189,18 @@ static int live_view_check_row(struct core *core, struct live_view *view,
     return 0;
 }
 
-static int live_view_check(struct core *core, struct live_view *view)
+/* What few rows show of it goes out at once, by one message for all. */
+static int live_view_check(struct core *core, struct live_view *view, bool is_round)
 {
-    size_t all = view->rows.by_key.count, count = all / LIVE_PARTS + 1;
+    size_t all = view->rows.by_key.count, count = AQ_MAX(all / LIVE_PARTS + 1, LIVE_FEW);
     const struct live_row *row;
     int r = 0;
 
-    count = AQ_MIN(AQ_MIN(count, LIVE_TICK_ROWS_MAX), all);
-    for (size_t i = 0; r == 0 && i < count; i++) {
-        view->cursor = view->cursor < all ? view->cursor : 0;
+    if (is_round && view->cursor >= all)
+        view->cursor = 0;
+    for (count = AQ_MIN(count, LIVE_TICK_ROWS_MAX); r == 0 && view->cursor < all && count; count--)
         if ((row = live_rows_get(&view->rows, view->cursor++)) && row->fixed)
             r = live_view_check_row(core, view, row);
-    }
     live_rows_forget(&view->rows);
     view->told = view->rows.version;
     return r;
@@ -231,13 +232,14 @@ static int live_views_begin_again(struct live_views *views)
 
 int live_views_tick(struct live_views *views)
 {
+    bool is_round = views->ticks++ % LIVE_PARTS == 0;
     int r = live_views_take_changed(views);
 
     LIST_FOREACH(it, &views->list) {
         struct live_view *view = LIST_ENTRY(it, struct live_view, link);
 
         if (r == 0)
-            r = live_view_check(views->core, view);
+            r = live_view_check(views->core, view, is_round);
         if (r == 0 && view->topic == LIVE_MAP)
             r = live_view_find_agents(views->core, view);
     }

@@ -4,7 +4,7 @@
  * A view is a topic as somebody may see it: all sessions, a domain's or a keypair's; the nodes of
  * some resource groups. While anybody reads it, changes of sessions are taken over by the next
  * tick, and what nobody announces (what is measured, agents, places in the queue) by going
- * through the rows, an eighth of them in each tick. Everything here belongs to the loop's thread.
+ * through the rows once in eight ticks. Everything here belongs to the loop's thread.
  */
 #ifndef AQ_MANAGER_API_LIVE_VIEWS_H
 #define AQ_MANAGER_API_LIVE_VIEWS_H
@@ -31,7 +31,7 @@ struct live_view {
     enum live_topic topic;
     char *access_key, *domain, *groups;
     size_t readers;
-    size_t cursor; /* where the next tick goes on */
+    size_t cursor; /* where the round goes on */
     uint64_t told; /* the version that readers could see before this tick */
     struct live_rows rows;
 };
@@ -39,6 +39,7 @@ struct live_view {
 struct live_views {
     struct core *core;
     struct list list;
+    unsigned ticks;
     struct core_subscriber *subscriber; /* while there is any view */
     struct map changed;                 /* ids of sessions, as bytes */
     bool has_lost; /* memory was short: 'changed' is not all, and readers begin again */

@@ -108,7 +108,7 @@ struct core_start_estimate {
 /* -ENOENT if it is not PENDING. -EAGAIN, -ENOMEM: it has no position and no start yet. */
 int core_get_start_estimate(struct core *core, const struct uuid *session_id,
                             struct core_start_estimate *ret);
-/* Its members "position" (or null), "queue_length", "start", "starts_by" and "retries". */
+/* Its members "position" (or null), "queue_length", "start" and "starts_by". */
 void core_write_start_estimate(const struct core_start_estimate *o, struct jsonw *w);
 /* "known", "open-ended", ...: a stable word for programs. */
 const char *core_start_name(enum sched_start start);

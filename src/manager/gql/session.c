@@ -271,6 +271,7 @@ static void gql_session_write_scheduler(const struct core_start_estimate *estima
 
     jsonw_object_begin(w);
     core_write_start_estimate(estimate, w);
+    jsonw_member_int(w, "retries", estimate->tries);
     jsonw_key(w, "failed_predicates");
     jsonw_array_begin(w);
     if (predicate) {

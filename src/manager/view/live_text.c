@@ -293,15 +293,18 @@ void live_text_write_session(const struct core *core, const struct session *s, s
 
 /* ---- what waits ---- */
 
-void live_text_write_waiting(struct core *core, const struct session *s, struct strbuf *fixed)
+void live_text_write_waiting(struct core *core, const struct session *s, struct strbuf *fixed,
+                             struct strbuf *measured)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     struct core_start_estimate estimate;
-    struct jsonw w = jsonw_make(fixed);
+    struct jsonw w = jsonw_make(fixed), place = jsonw_make(measured);
 
-    jsonw_object_begin(&w);
+    jsonw_object_begin(&place);
     if (core_get_start_estimate(core, &s->id, &estimate) != -ENOENT)
-        core_write_start_estimate(&estimate, &w);
+        core_write_start_estimate(&estimate, &place);
+    jsonw_object_end(&place);
+    jsonw_object_begin(&w);
     if (s->status_data)
         core_status_text(s->status_data, &text);
     fixed->failed |= !strbuf_ok(&text);
@@ -309,4 +312,5 @@ void live_text_write_waiting(struct core *core, const struct session *s, struct 
     jsonw_member_str(&w, "text", text.len ? text.data : NULL);
     jsonw_object_end(&w);
     live_text_end(fixed);
+    live_text_end(measured);
 }

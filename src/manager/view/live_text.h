@@ -19,7 +19,9 @@ void live_text_write_agent(const struct core *core, const struct agent *agent, s
 void live_text_write_session(const struct core *core, const struct session *s, struct strbuf *fixed,
                              struct strbuf *measured);
 
-/* Of a PENDING session: its place, when it starts, why it waits. */
-void live_text_write_waiting(struct core *core, const struct session *s, struct strbuf *fixed);
+/* Of a PENDING session: why it waits; measured are its place and when it starts, which change with
+ * others. */
+void live_text_write_waiting(struct core *core, const struct session *s, struct strbuf *fixed,
+                             struct strbuf *measured);
 
 #endif

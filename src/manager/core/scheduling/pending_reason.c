@@ -287,6 +287,7 @@ static int pending_reason_add_estimate(const struct session_entry *l,
         start_estimate_write_text(l->resource_group, estimate, text);
     jsonw_object_begin(&w);
     core_write_start_estimate(estimate, &w);
+    jsonw_member_int(&w, "retries", estimate->tries);
     jsonw_object_end(&w);
     if (!strbuf_ok(&members))
         return aq_fail_oom(err);

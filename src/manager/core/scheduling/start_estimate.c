@@ -229,5 +229,4 @@ void core_write_start_estimate(const struct core_start_estimate *o, struct jsonw
     jsonw_member_str(w, "start", core_start_name(o->start));
     jsonw_member_str(w, "starts_by",
                      o->start == SCHED_START_AT ? clock_format_iso(o->starts_usec, iso) : NULL);
-    jsonw_member_int(w, "retries", o->tries);
 }
