@@ -167,6 +167,12 @@ function Reason({ session }: { session: Session }) {
   );
 }
 
+interface Started {
+  image: string | null;
+  scheduled_at: string | null;
+  status_changed: string;
+}
+
 /** From its placement to its run, in seconds: the median of those that run with this image. */
 function useUsualStart(session: Session): number | null {
   const [usual, setUsual] = useState<number | null>(null);
@@ -187,12 +193,6 @@ function useUsualStart(session: Session): number | null {
     return () => gone.abort();
   }, [session.id]);
   return usual;
-}
-
-interface Started {
-  image: string | null;
-  scheduled_at: string | null;
-  status_changed: string;
 }
 
 /** A slow start is not a fault: what is being done, how far it is, and how long it takes as a rule. */

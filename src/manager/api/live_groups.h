@@ -6,7 +6,7 @@
 #ifndef AQ_MANAGER_API_LIVE_GROUPS_H
 #define AQ_MANAGER_API_LIVE_GROUPS_H
 
-#include "manager/core/core.h"
+#include "manager/request/api.h"
 
 struct live_groups;
 

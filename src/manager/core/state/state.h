@@ -124,7 +124,7 @@ struct core {
     struct agent_entry **agents_sorted;
     size_t agent_count, agent_cap;
     struct map users, users_by_email, users_by_name, keypairs, policies, domains, projects;
-    struct map access;   /* who -> resource groups allowed, see access.c */
+    struct map access; /* who -> resource groups allowed, see access.c */
     uint64_t access_version;
     struct map key_uses; /* access key -> struct key_use, see loop/key_use.c */
     size_t unsaved_key_uses;
