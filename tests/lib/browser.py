@@ -97,6 +97,7 @@ class Browser:
     def __init__(self, folder, words=lambda *command: list(command)):
         self.folder = folder / "browser"
         self.folder.mkdir(exist_ok=True)
+        self.pages = []
         driver = install()
         self.process = subprocess.Popen(
             words("node", driver / "drive.mjs", shutil.which("chromium")), cwd=self.folder, text=True,
@@ -118,4 +119,10 @@ class Browser:
 
     def page(self, **options):
         """A new one; 'options' are those of Playwright's newContext()."""
-        return Page(self, self.ask(None, "open", [options]))
+        self.pages.append(Page(self, self.ask(None, "open", [options])))
+        return self.pages[-1]
+
+    def close_pages(self):
+        """All with their tabs: they would go on to work beside the next test."""
+        while self.pages:
+            self.pages.pop().close()

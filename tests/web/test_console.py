@@ -44,8 +44,9 @@ def browser_fixture(cluster):
 
 
 @pytest.fixture(autouse=True)
-def no_sessions_left(cluster):
+def nothing_left(cluster, browser):
     yield
+    browser.close_pages()
     for session in cluster.live_sessions():
         cluster.client().delete("/aliquot/v1/sessions", {"sessions": [session["id"]], "forced": True})
     wait_for(lambda: not cluster.live_sessions(), 60, "the sessions to end")
@@ -331,7 +332,7 @@ def test_many_sessions(browser, cluster):
     client = cluster.client(USER)
     many = [{**interactive(f"many-{i}", wait_for_capacity=True, enqueueOnly=True),
              "image": cluster.layout.reference("shell"),
-             "config": {"resources": {"cpu": "1000", "mem": "64m"}}} for i in range(600)]
+             "config": {"resources": {"cpu": "1000", "mem": "64m"}}} for i in range(400)]
     for at in range(0, len(many), 100):
         reply = client.post("/aliquot/v1/sessions", many[at:at + 100])
         assert reply.status in (200, 201), reply
@@ -339,7 +340,7 @@ def test_many_sessions(browser, cluster):
     for key, screen in (("2", ".sessions"), ("3", ".queue")):
         page.keyboard.press(key)
         page.wait_for(f"document.querySelector('{screen} .rows') !== null")
-        page.wait_for("document.querySelector('nav [aria-current]').innerText.includes('600')")
+        page.wait_for("document.querySelector('nav [aria-current]').innerText.includes('400')")
         rows = page.evaluate("document.querySelectorAll('.row').length")
         assert 20 < rows < 120
         for _ in range(40):
@@ -371,7 +372,7 @@ def test_each_time_it_is_loaded(browser, cluster):
     made(cluster, USER, "waits", wait_for_capacity=True, config={"resources": {"cpu": "1000", "mem": "64m"}})
     page = logged_in(browser, cluster)
     page.evaluate("location.hash = '#/sessions'")
-    for _ in range(15):
+    for _ in range(8):
         page.reload()
         page.wait_for("document.querySelector('.rows tbody tr') !== null", 10)
     assert not page.problems()
