@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/strbuf.h"
+#include "front/cookie_names.h"
 
 /* What is sealed: version, session, expiry, and the two texts with their NULs. */
 #define COOKIE_VERSION 1
@@ -114,11 +115,21 @@ const char *cookie_name(uint16_t port, char buf[COOKIE_NAME_MAX])
     return buf;
 }
 
-bool cookie_is_ours(const char *name)
+bool cookie_is_ours(const char *text)
 {
+    static const char *const names[] = { COOKIE_NAME, COOKIE_LOGIN_NAME, COOKIE_DEVICE_NAME };
     size_t len = strlen(COOKIE_NAME);
 
-    return strncmp(name, COOKIE_NAME, len) == 0 && (name[len] == '=' || name[len] == '_');
+    text += strspn(text, " \t="); /* browsers leave them out */
+    if (strncmp(text, COOKIE_NAME "_", len + 1) == 0)
+        return true;
+    if (strncmp(text, COOKIE_HOST_PREFIX, strlen(COOKIE_HOST_PREFIX)) == 0)
+        text += strlen(COOKIE_HOST_PREFIX);
+    len = strcspn(text, " \t=;");
+    for (size_t i = 0; i < AQ_COUNT(names); i++)
+        if (len == strlen(names[i]) && strncmp(text, names[i], len) == 0)
+            return true;
+    return false;
 }
 
 const char *cookie_find(const char *header, uint16_t port, size_t *ret_len)

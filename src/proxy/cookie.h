@@ -42,8 +42,10 @@ int cookie_open(const unsigned char secret[COOKIE_SECRET_SIZE], const char *text
 
 /* Its name by this port; 0 = by the proxy's own. */
 const char *cookie_name(uint16_t port, char buf[COOKIE_NAME_MAX]);
-/* Is it one of these names, of whatever port? */
-bool cookie_is_ours(const char *name) AQ_UNTRUSTED;
+/* Does a cookie begin here that lets somebody in: here, by whatever port, or at a web server of the
+ * same host?
+ */
+bool cookie_is_ours(const char *text) AQ_UNTRUSTED;
 /* The value of the cookie of that name in a Cookie header, and its length; NULL if it has none. */
 const char *cookie_find(const char *header, uint16_t port, size_t *ret_len) AQ_UNTRUSTED;
 /* Append the header's value without ours. */

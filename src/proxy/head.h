@@ -23,12 +23,12 @@ struct head_origin {
  */
 bool head_is_foreign(const struct message_head *head, const char *url) AQ_UNTRUSTED;
 
-/* To the app: its own target, without our cookie, and X-Forwarded-* of ours alone. */
+/* To the app: its own target, without what lets a browser in, and X-Forwarded-* of ours alone. */
 void head_write_request(const struct message_head *head, const struct place *place,
                         const struct head_origin *origin, struct strbuf *out);
 
 /* To the browser, whose connection is kept or not. By a path, targets and cookies of the app are
- * moved beneath it; our cookie an app cannot set.
+ * moved beneath it; such cookies an app cannot set.
  */
 void head_write_answer(const struct message_head *head, const struct place *place, bool is_kept,
                        struct strbuf *out);

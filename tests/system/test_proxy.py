@@ -32,7 +32,9 @@ class Page(http.server.BaseHTTPRequestHandler):
             self.send_response(302)
             self.send_header("Location", "/there")
             self.send_header("Set-Cookie", "own=1; Path=/; Domain=example.org; HttpOnly")
-            self.send_header("Set-Cookie", "aliquot_app=stolen; Path=/")
+            for name in ("aliquot_app", "AIOHTTP_SESSION", " AIOHTTP_SESSION ", "=AIOHTTP_SESSION",
+                         "__Host-AIOHTTP_SESSION", "aliquot_browser"):
+                self.send_header("Set-Cookie", f"{name}=set; Path=/")
             self.send_header("Content-Length", "0")
             self.end_headers()
             return
@@ -170,11 +172,13 @@ def says_back(end, text):
 @pytest.mark.gate
 def test_pages_and_bodies(cluster, box):
     cookie = cluster.cookie("apps", "web")
-    status, _, body = cluster.ask("GET", place(box) + "/a/b?c=d", f"x=1; {cookie}; y=2")
+    status, _, body = cluster.ask("GET", place(box) + "/a/b?c=d", f"x=1; {cookie}; "
+                                  "AIOHTTP_SESSION=a; __Host-AIOHTTP_SESSION=b; aliquot_browser=c; "
+                                  "AIOHTTP_SESSION2=d; y=2")
     said = json.loads(body)
     assert status == 200 and said["path"] == "/a/b?c=d" and said["word"] == "web"
     headers = {name.lower(): value for name, value in said["headers"].items()}
-    assert headers["cookie"] == "x=1; y=2"
+    assert headers["cookie"] == "x=1; AIOHTTP_SESSION2=d; y=2"  # none of who has logged in
     assert headers["x-forwarded-for"] == "127.0.0.1"
     assert headers["x-forwarded-prefix"] == place(box)
     assert headers["host"] == f"127.0.0.1:{cluster.port}"
