@@ -6,6 +6,8 @@
 #include <sodium.h>
 #include <string.h>
 
+#include "front/cookie_names.h"
+
 #define NUMBER_SIZE 16
 #define SEAL_SIZE 32
 #define COOKIE_BYTES 32
@@ -13,10 +15,9 @@
 _Static_assert(2 * (NUMBER_SIZE + SEAL_SIZE) + 1 == COOKIE_DEVICE_MAX, "both fit");
 
 static const char *const cookie_names[] = {
-    [COOKIE_LOGIN] = "AIOHTTP_SESSION", /* as Backend.AI's web server calls it */
-    [COOKIE_DEVICE] = "aliquot_browser",
+    [COOKIE_LOGIN] = COOKIE_LOGIN_NAME,
+    [COOKIE_DEVICE] = COOKIE_DEVICE_NAME,
 };
-static const char cookie_prefix[] = "__Host-";
 
 int cookie_init(struct aq_error *err)
 {
@@ -97,39 +98,46 @@ bool cookie_check_device(const unsigned char secret[COOKIE_SECRET_SIZE], const c
 
 /* ---- headers ---- */
 
+static const char *cookie_trim(const char *value, size_t len, size_t *ret_len)
+{
+    while (len && (value[len - 1] == ' ' || value[len - 1] == '\t'))
+        len--;
+    if (len >= 2 && value[0] == '"' && value[len - 1] == '"') { /* as aiohttp may write it */
+        value++;
+        len -= 2;
+    }
+    *ret_len = len;
+    return value;
+}
+
 const char *cookie_find(const char *header, enum cookie_kind kind, bool is_https, size_t *ret_len)
 {
-    size_t prefix = is_https ? sizeof(cookie_prefix) - 1 : 0, len = strlen(cookie_names[kind]);
+    const char *prefix = is_https ? COOKIE_HOST_PREFIX : "", *name = cookie_names[kind];
+    const char *found = NULL;
+    size_t prefix_len = strlen(prefix), len = strlen(name);
 
     while (header && *header) {
         size_t part;
 
         header += strspn(header, " \t;");
         part = strcspn(header, ";");
-        if (part > prefix + len && strncmp(header, cookie_prefix, prefix) == 0
-            && strncmp(header + prefix, cookie_names[kind], len) == 0
-            && header[prefix + len] == '=') {
-            const char *value = header + prefix + len + 1;
-            size_t n = part - prefix - len - 1;
+        if (strncmp(header, prefix, prefix_len) == 0 && strncmp(header + prefix_len, name, len) == 0
+            && header[prefix_len + len] == '=') {
+            const char *value = header + prefix_len + len + 1;
 
-            while (n && (value[n - 1] == ' ' || value[n - 1] == '\t'))
-                n--;
-            if (n >= 2 && value[0] == '"' && value[n - 1] == '"') { /* as aiohttp may write it */
-                value++;
-                n -= 2;
-            }
-            *ret_len = n;
-            return value;
+            if (found)
+                return NULL;
+            found = cookie_trim(value, part - prefix_len - len - 1, ret_len);
         }
         header += part;
     }
-    return NULL;
+    return found;
 }
 
 void cookie_write(enum cookie_kind kind, bool is_https, const char *value, long long age_sec,
                   struct strbuf *out)
 {
     strbuf_addf(out, "%s%s=%s; Path=/; Max-Age=%lld; HttpOnly; SameSite=Strict%s",
-                is_https ? cookie_prefix : "", cookie_names[kind], value, *value ? age_sec : 0,
+                is_https ? COOKIE_HOST_PREFIX : "", cookie_names[kind], value, *value ? age_sec : 0,
                 is_https ? "; Secure" : "");
 }

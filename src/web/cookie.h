@@ -38,7 +38,9 @@ bool cookie_check_device(const unsigned char secret[COOKIE_SECRET_SIZE], const c
 /* "__Host-" goes before where 'is_https'. */
 enum cookie_kind { COOKIE_LOGIN, COOKIE_DEVICE };
 
-/* The value in a Cookie header, and its length; NULL if it has none. */
+/* The value in a Cookie header, and its length; NULL if it has none, or several: then somebody else
+ * has set one for the same host, and browsers do not say which.
+ */
 const char *cookie_find(const char *header, enum cookie_kind kind, bool is_https,
                         size_t *ret_len) AQ_UNTRUSTED;
 /* The value of a Set-Cookie header; 'value' "" takes it away. */
