@@ -12,6 +12,7 @@
 #include "http/problem.h"
 #include "http/sign.h"
 #include "http/version.h"
+#include "http/websocket.h"
 #include "web/payload.h"
 
 #define PREFIX "/func"
@@ -396,7 +397,7 @@ static void relay_on_login_ended(void *data)
     struct aq_error err = { 0 };
 
     if (relay->browser) {
-        tunnel_cut(relay);
+        tunnel_close(relay, WEBSOCKET_POLICY, "the login has ended");
     } else if (relay->is_begun) {
         relay_abort(relay);
     } else {

@@ -5,7 +5,16 @@
 #ifndef AQ_WEB_RELAY_H
 #define AQ_WEB_RELAY_H
 
+#include "http/websocket_frames.h"
 #include "web/web.h"
+
+/* How far a tunnel is in the frames to its browser: between two of them one of ours can be sent. */
+struct tunnel_frame {
+    unsigned char head[WEBSOCKET_HEAD_MAX];
+    size_t head_len; /* of what came of the head */
+    uint64_t left;   /* bytes of the payload that have yet to come */
+    bool is_close;   /* nothing follows */
+};
 
 struct relay {
     struct list link; /* web.relays */
@@ -17,12 +26,14 @@ struct relay {
     struct pump pump;                 /* request and exchange; of a tunnel, both streams */
     struct strbuf body;               /* of one that is hidden, while it comes */
     struct stream *browser, *manager; /* of a tunnel; the first is the request's */
+    struct tunnel_frame frame;        /* to the browser */
     struct defer *timer;              /* of a tunnel whose end has come */
     size_t tries;
     int status;     /* of the answer; 0 = it has not come */
     bool has_body;  /* the request has */
     bool is_hidden; /* its body */
     bool is_begun;  /* the answer */
+    bool is_told;   /* the browser, why its tunnel ends */
 };
 
 void relay_free(struct relay *relay);
@@ -32,5 +43,7 @@ void relay_free(struct relay *relay);
 /* The manager has agreed: 'head' is its answer. */
 void tunnel_begin(struct relay *relay, const struct message_head *head);
 void tunnel_cut(struct relay *relay);
+/* Tell the browser why it ends, if that can be told, and end it. */
+void tunnel_close(struct relay *relay, uint16_t code, const char *reason);
 
 #endif

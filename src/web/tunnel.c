@@ -4,6 +4,8 @@
 
 #include <errno.h>
 
+#include "http/websocket.h"
+
 #define END_MSEC 5000 /* for what is queued when one side has ended */
 
 void tunnel_cut(struct relay *relay)
@@ -32,12 +34,67 @@ static void tunnel_finish(struct relay *relay, struct stream *other)
         tunnel_cut(relay);
 }
 
+/* ---- frames to the browser ---- */
+
+/* Of a frame without a mask. */
+static size_t tunnel_head_size(const struct tunnel_frame *frame)
+{
+    return frame->head_len < 2 ? 2 : frame->head[1] == 126 ? 4 : frame->head[1] == 127 ? 10 : 2;
+}
+
+static void tunnel_read_head(struct tunnel_frame *frame)
+{
+    size_t size = frame->head_len;
+
+    frame->left = size == 2 ? frame->head[1] : 0;
+    for (size_t i = 2; i < size; i++)
+        frame->left = frame->left << 8 | frame->head[i];
+    frame->is_close = (frame->head[0] & 0xf) == WEBSOCKET_CLOSE;
+    frame->head_len = 0;
+}
+
+static void tunnel_follow(struct tunnel_frame *frame, const char *bytes, size_t len)
+{
+    while (len) {
+        size_t n = frame->left ? (size_t)AQ_MIN(frame->left, len) : 1;
+
+        if (frame->left) {
+            frame->left -= n;
+        } else {
+            frame->head[frame->head_len++] = (unsigned char)*bytes;
+            if (frame->head_len == tunnel_head_size(frame))
+                tunnel_read_head(frame);
+        }
+        bytes += n;
+        len -= n;
+    }
+}
+
+void tunnel_close(struct relay *relay, uint16_t code, const char *reason)
+{
+    struct websocket_frames ours;
+
+    websocket_frames_init(&ours, true, 0);
+    websocket_frames_close(&ours, code, reason);
+    stream_close(AQ_TAKE(relay->manager));
+    pump_part(&relay->pump, PUMP_KERNEL);
+    if (!relay->timer && !relay->frame.is_close && !relay->frame.left && !relay->frame.head_len
+        && strbuf_ok(&ours.out) && stream_write(relay->browser, ours.out.data, ours.out.len) == 0)
+        relay->is_told = (relay->timer = defer_call(relay->web->loop, END_MSEC, tunnel_on_late,
+                                                    relay));
+    websocket_frames_done(&ours);
+    if (relay->is_told)
+        stream_resume(relay->browser); /* until it closes, too */
+    else
+        tunnel_finish(relay, relay->browser);
+}
+
 static void tunnel_on_drained(struct relay *relay, enum pump_side side)
 {
-    if (relay->timer)
-        tunnel_cut(relay);
-    else
+    if (!relay->timer)
         pump_drained(&relay->pump, side);
+    else if (!relay->is_told)
+        tunnel_cut(relay);
 }
 
 /* ---- the browser's ---- */
@@ -47,7 +104,7 @@ static void tunnel_on_browser_read(void *data, const char *bytes, size_t len)
     struct relay *relay = data;
 
     relay->web->counts.bytes_in += len;
-    if (pump_give(&relay->pump, PUMP_CLIENT, bytes, len) < 0)
+    if (relay->manager && pump_give(&relay->pump, PUMP_CLIENT, bytes, len) < 0)
         tunnel_cut(relay);
 }
 
@@ -77,6 +134,7 @@ static void tunnel_on_manager_read(void *data, const char *bytes, size_t len)
     struct relay *relay = data;
 
     relay->web->counts.bytes_out += len;
+    tunnel_follow(&relay->frame, bytes, len);
     if (pump_give(&relay->pump, PUMP_KERNEL, bytes, len) < 0)
         tunnel_cut(relay);
 }
@@ -86,7 +144,10 @@ static void tunnel_on_manager_end(void *data, const struct aq_error *err)
     struct relay *relay = data;
 
     (void)err;
-    tunnel_finish(relay, relay->browser);
+    if (relay->frame.is_close)
+        tunnel_finish(relay, relay->browser);
+    else
+        tunnel_close(relay, WEBSOCKET_GOING_AWAY, "the manager is away");
 }
 
 static void tunnel_on_manager_drain(void *data)

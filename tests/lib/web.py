@@ -42,8 +42,8 @@ class Answer:
 class WebSocket:
     """A client of RFC 6455 by hand: text and binary messages, and what is not one."""
 
-    def __init__(self, sock):
-        self.sock, self.file = sock, sock.makefile("rb")
+    def __init__(self, sock, file):
+        self.sock, self.file = sock, file
 
     def send(self, data, opcode=1):
         data = data.encode() if isinstance(data, str) else data
@@ -143,7 +143,8 @@ class Browser:
             return Answer(reply)
         wanted = hashlib.sha1((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest()
         assert reply.headers["Sec-WebSocket-Accept"] == base64.b64encode(wanted).decode()
-        return WebSocket(sock)
+        file, reply.fp = reply.fp, None  # with what came after the head
+        return WebSocket(sock, file)
 
 
 def hide(endpoint, body):

@@ -63,6 +63,7 @@ class FakeApi:
         with self.lock:
             self.bodies.append(self.read_body(file, head))
         reply = {"/big": self.send_big, "/events": self.send_events, "/socket": self.serve_socket,
+                 "/socket-half": self.serve_socket, "/socket-gone": self.serve_socket,
                  "/break": self.send_half}.get(target.partition("?")[0], self.send_small)
         return reply(peer, file, head)
 
@@ -115,7 +116,10 @@ class FakeApi:
                      b"Upgrade: websocket\r\nSec-WebSocket-Accept: " + accept + b"\r\n"
                      + (b"Sec-WebSocket-Protocol: tty\r\n" if "sec-websocket-protocol" in head
                         else b"") + b"\r\n")
-        while (head := file.read(2)):  # echo, without the mask
+        kind = self.heads[-1][1]
+        if kind == "/socket-half":
+            peer.sendall(b"\x82\x05ab")
+        while kind != "/socket-gone" and (head := file.read(2)):  # echo, without the mask
             size = head[1] & 0x7f
             if size > 125:
                 size = int.from_bytes(file.read(2 if size == 126 else 8), "big")
@@ -312,7 +316,24 @@ def test_a_login_that_ends_takes_its_sockets_along(browser, cluster):
     ws.send("a")
     assert ws.receive() == (1, b"a")
     assert browser.ask("POST", "/server/logout", {}).status == 200
+    assert ws.receive() == (8, b"\x03\xf0the login has ended")
+    ws.send(b"\x03\xf0", 8)
     assert ws.receive() == (None, b"")
+    ws.close()
+
+
+def test_nothing_is_said_within_a_frame(browser):
+    """It would be taken for a part of it."""
+    ws = browser.socket("/func/socket-half")
+    assert ws.file.read(4) == b"\x82\x05ab"
+    assert browser.ask("POST", "/server/logout", {}).status == 200
+    assert ws.file.read() == b""
+    ws.close()
+
+
+def test_a_socket_whose_manager_goes(browser):
+    ws = browser.socket("/func/socket-gone")
+    assert ws.receive() == (8, b"\x03\xe9the manager is away")
     ws.close()
 
 
