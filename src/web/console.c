@@ -87,7 +87,6 @@ void console_serve(struct web *web, struct request *req, const char *path, const
     request_add_header(req, "ETag", file->etag);
     request_add_header(req, "Cache-Control", "no-cache");
     request_add_header(req, "Vary", "Accept-Encoding");
-    request_add_header(req, "Cross-Origin-Resource-Policy", "same-origin");
     if (file->encoding)
         request_add_header(req, "Content-Encoding", file->encoding);
     if (known && strcmp(known, file->etag) == 0)

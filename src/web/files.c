@@ -171,7 +171,6 @@ static void file_reply(struct file *file, const char *path)
     request_add_header(req, "Accept-Ranges", "bytes");
     request_add_header(req, "Cache-Control", "no-cache");
     request_add_header(req, "Vary", "Accept-Encoding");
-    request_add_header(req, "Cross-Origin-Resource-Policy", "same-origin");
     if (file->encoding)
         request_add_header(req, "Content-Encoding", file->encoding);
     if (known && strcmp(known, tag) == 0) {

@@ -96,12 +96,14 @@ int page_guard(struct request *req, const struct route *route, void *data, struc
     struct web *web = data;
     const struct message_head *head = request_get_head(req);
     const char *origin = request_get_header(req, "Origin");
-    bool is_reading = head->method == METHOD_GET || head->method == METHOD_HEAD
-                      || head->method == METHOD_OPTIONS;
+    bool is_for_all = !head->is_upgrade && !relay_is_asked(req)
+                      && (head->method == METHOD_GET || head->method == METHOD_HEAD
+                          || head->method == METHOD_OPTIONS);
 
     (void)route;
     request_add_header(req, "X-Content-Type-Options", "nosniff");
     request_add_header(req, "Referrer-Policy", "same-origin");
+    request_add_header(req, "Cross-Origin-Resource-Policy", "same-origin");
     if (page_is_https(web))
         request_add_header(req, "Strict-Transport-Security", "max-age=31536000");
     if (origin && page_is_allowed(web, origin))
@@ -110,7 +112,7 @@ int page_guard(struct request *req, const struct route *route, void *data, struc
         return aq_fail_kind(err, EPERM, "generic-forbidden",
                             "this server is for its own machine; the setting public-url gives it "
                             "another name");
-    if ((is_reading && !head->is_upgrade) || !page_is_foreign(web, req))
+    if (is_for_all || !page_is_foreign(web, req))
         return 0;
     web->counts.refused++;
     return aq_fail_kind(err, EPERM, "generic-forbidden",

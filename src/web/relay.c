@@ -140,6 +140,7 @@ static bool relay_is_kept_back(const struct message_head *head, const char *name
                                          "Content-Length",
                                          "Content-Security-Policy",
                                          "Content-Type",
+                                         "Cross-Origin-Resource-Policy",
                                          "Date",
                                          "Keep-Alive",
                                          "Proxy-Authenticate",
@@ -171,7 +172,6 @@ static void relay_add_headers(struct relay *relay, const struct message_head *he
         return;
     request_add_header(req, "Content-Security-Policy",
                        "default-src 'none'; sandbox; frame-ancestors 'none'");
-    request_add_header(req, "Cross-Origin-Resource-Policy", "same-origin");
     if (!message_get_header(head, "Cache-Control"))
         request_add_header(req, "Cache-Control", "no-store");
 }
@@ -423,6 +423,14 @@ static void relay_refuse_unknown(struct request *req, struct aq_error *err)
 {
     aq_fail_kind(err, EACCES, "auth-failed", "Unauthorized access");
     request_fail(req, err);
+}
+
+bool relay_is_asked(const struct request *req)
+{
+    const char *target = request_get_target(req);
+    size_t len = strlen(PREFIX);
+
+    return strncmp(target, PREFIX, len) == 0 && (!target[len] || strchr("/?", target[len]));
 }
 
 void relay_serve(struct web *web, struct request *req)

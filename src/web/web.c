@@ -26,7 +26,7 @@ static void web_on_other(struct request *req, void *data)
 
     if (method == METHOD_OPTIONS && request_get_header(req, "Access-Control-Request-Method"))
         request_reply_empty(req, 204); /* who may is in page_guard() */
-    else if (strncmp(target, "/func", 5) == 0 && (!target[5] || strchr("/?", target[5])))
+    else if (relay_is_asked(req))
         relay_serve(web, req);
     else if (strncmp(target, "/server/", 8) == 0 || strncmp(target, "/pipeline/", 10) == 0) {
         aq_fail_kind(&err, ENOENT, "url-not-found", "Unknown URL path: %.200s",

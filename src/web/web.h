@@ -47,7 +47,9 @@ extern const struct front_type web_type;
 
 /* ---- page.c: what guards browsers ---- */
 
-/* server_guard_fn: pages of other origins change nothing and open no WebSocket. */
+/* server_guard_fn: pages of other origins change nothing, open no WebSocket and ask the manager
+ * nothing, though a browser sends the cookie to all ports of a host.
+ */
 int page_guard(struct request *req, const struct route *route, void *data, struct aq_error *err);
 /* Do browsers reach it by https? */
 bool page_is_https(const struct web *web);
@@ -72,6 +74,8 @@ int entry_read_body(const struct web *web, struct request *req, const char *body
 
 /* ---- relay.c: /func ---- */
 
+/* Is it for the manager? */
+bool relay_is_asked(const struct request *req);
 void relay_serve(struct web *web, struct request *req);
 /* Everything that is passed on is cut. */
 void relays_cut(struct web *web);
