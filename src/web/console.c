@@ -68,7 +68,7 @@ static void console_serve_index(struct web *web, struct request *req, const char
     page_make_nonce(nonce);
     if (file)
         console_fill(file, nonce, base, &out);
-    page_add_policy(web, req, nonce, true);
+    page_add_policy(web, req, nonce, NULL);
     if (strbuf_ok(&out))
         request_reply(req, 200, "text/html; charset=utf-8", out.data, out.len);
     else

@@ -2,6 +2,7 @@
 /* files.c - files of the static folder: nothing outside of it, and index.html for what is not there */
 #include <errno.h>
 #include <fcntl.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -194,23 +195,53 @@ static void file_reply(struct file *file, const char *path)
 
 /* ---- the first page ---- */
 
+static void file_add_hash(const char *script, size_t len, struct strbuf *out)
+{
+    unsigned char hash[crypto_hash_sha256_BYTES];
+    char text[sodium_base64_ENCODED_LEN(sizeof(hash), sodium_base64_VARIANT_ORIGINAL)];
+
+    (void)crypto_hash_sha256(hash, (const unsigned char *)script, len);
+    (void)sodium_bin2base64(text, sizeof(text), hash, sizeof(hash), sodium_base64_VARIANT_ORIGINAL);
+    strbuf_addf(out, " 'sha256-%s'", text);
+}
+
+/* The page's own scripts that have no place for a nonce, as in versions before it knew them: a
+ * policy names them by what they are.
+ */
+static void file_add_hashes(const char *text, size_t len, struct strbuf *out)
+{
+    const char *end = text + len, *tag, *script;
+
+    while ((tag = memmem(text, (size_t)(end - text), "<script", strlen("<script")))
+           && (script = memchr(tag, '>', (size_t)(end - tag)))) {
+        script++;
+        if (!(text = memmem(script, (size_t)(end - script), "</script", strlen("</script"))))
+            break;
+        if (!memmem(tag, (size_t)(script - tag), " src=", strlen(" src="))
+            && !memmem(tag, (size_t)(script - tag), " nonce=", strlen(" nonce=")))
+            file_add_hash(script, (size_t)(text - script), out);
+    }
+}
+
 /* With a nonce in each of its places. */
 static void file_reply_index(struct web *web, struct request *req, const char *text, size_t len)
 {
     static const char mark[] = "{{nonce}}";
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT, hashes = STRBUF_INIT;
     const char *end = text + len, *at;
     char nonce[PAGE_NONCE_MAX];
 
     page_make_nonce(nonce);
+    file_add_hashes(text, len, &hashes);
     while ((at = memmem(text, (size_t)(end - text), mark, sizeof(mark) - 1))) {
         strbuf_add(&out, text, (size_t)(at - text));
         strbuf_adds(&out, nonce);
         text = at + sizeof(mark) - 1;
     }
     strbuf_add(&out, text, (size_t)(end - text));
-    page_add_policy(web, req, nonce, false);
-    if (strbuf_ok(&out))
+    if (strbuf_ok(&hashes))
+        page_add_policy(web, req, nonce, hashes.data);
+    if (strbuf_ok(&out) && strbuf_ok(&hashes))
         request_reply(req, 200, "text/html; charset=utf-8", out.data, out.len);
     else
         request_fail(req, &(struct aq_error){ .code = ENOMEM });

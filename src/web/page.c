@@ -131,11 +131,12 @@ void page_make_nonce(char ret[PAGE_NONCE_MAX])
                             sodium_base64_VARIANT_URLSAFE_NO_PADDING);
 }
 
-void page_add_policy(const struct web *web, struct request *req, const char *nonce, bool is_console)
+void page_add_policy(const struct web *web, struct request *req, const char *nonce,
+                     const char *hashes)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
 
-    if (is_console)
+    if (!hashes)
         strbuf_addf(&out,
                     "default-src 'none'; script-src 'self' 'nonce-%s'; style-src 'self' "
                     "'nonce-%s'; img-src 'self' data:; font-src 'self'; manifest-src 'self'; "
@@ -143,10 +144,10 @@ void page_add_policy(const struct web *web, struct request *req, const char *non
                     nonce, nonce, web->origins.data);
     else
         strbuf_addf(&out,
-                    "default-src 'self'; script-src 'self' 'nonce-%s' 'wasm-unsafe-eval'; "
+                    "default-src 'self'; script-src 'self' 'nonce-%s'%s 'wasm-unsafe-eval'; "
                     "style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src "
                     "'self' data:; connect-src 'self'%s; object-src 'none'",
-                    nonce, web->origins.data);
+                    nonce, hashes, web->origins.data);
     strbuf_adds(&out, "; base-uri 'self'; form-action 'self'; frame-ancestors 'none'");
     if (strbuf_ok(&out))
         request_add_header(req, "Content-Security-Policy", out.data);

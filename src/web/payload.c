@@ -8,6 +8,8 @@
 #include <sodium.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 #define KEY_SIZE 32
 
 static int payload_fail(struct aq_error *err)
@@ -15,8 +17,10 @@ static int payload_fail(struct aq_error *err)
     return aq_fail_kind(err, EINVAL, "generic-bad-request", "the encrypted body cannot be read");
 }
 
-/* The first 32 characters of base64(endpoint) + IV + IV. -ENOMEM. */
-static int payload_make_key(const char *endpoint, const char iv[AES_BLOCK_SIZE],
+/* The first 32 characters of base64(endpoint) + IV + IV; 'pad' is what fills up base64: '=', or 'A' in
+ * versions before 23.09. -ENOMEM.
+ */
+static int payload_make_key(const char *endpoint, const char iv[AES_BLOCK_SIZE], char pad,
                             unsigned char ret[KEY_SIZE])
 {
     size_t len = strlen(endpoint),
@@ -27,6 +31,8 @@ static int payload_make_key(const char *endpoint, const char iv[AES_BLOCK_SIZE],
         return -ENOMEM;
     (void)sodium_bin2base64(text.data, size, (const unsigned char *)endpoint, len,
                             sodium_base64_VARIANT_ORIGINAL);
+    for (char *at = strchr(text.data, '='); at && *at; at++)
+        *at = pad;
     text.len = size - 1;
     strbuf_add(&text, iv, AES_BLOCK_SIZE);
     strbuf_add(&text, iv, AES_BLOCK_SIZE);
@@ -47,32 +53,46 @@ static size_t payload_trim(const unsigned char *bytes, size_t len)
     return len - pad;
 }
 
+/* Of whole blocks. False if this is not the key: then the text has no padding, or is none. */
+static bool payload_decrypt(const unsigned char key[KEY_SIZE], const char *iv_text,
+                            const struct strbuf *sealed, struct strbuf *ret)
+{
+    unsigned char iv[AES_BLOCK_SIZE], *bytes = (unsigned char *)ret->data;
+    struct aes256_ctx aes;
+
+    memcpy(iv, iv_text, AES_BLOCK_SIZE);
+    aes256_set_decrypt_key(&aes, key);
+    cbc_decrypt(&aes, (nettle_cipher_func *)aes256_decrypt, AES_BLOCK_SIZE, iv, sealed->len, bytes,
+                (const unsigned char *)sealed->data);
+    ret->len = payload_trim(bytes, sealed->len);
+    ret->data[ret->len] = '\0';
+    return ret->len && utf8_is_valid(ret->data, ret->len);
+}
+
 int payload_open(const char *endpoint, const char *text, size_t len, struct strbuf *ret,
                  struct aq_error *err)
 {
-    unsigned char key[KEY_SIZE], iv[AES_BLOCK_SIZE], *bytes;
-    struct aes256_ctx aes;
-    size_t count, trimmed;
+    static const char pads[] = { '=', 'A' };
+    AQ_CLEANUP(strbuf_donep) struct strbuf sealed = STRBUF_INIT;
+    unsigned char key[KEY_SIZE];
 
     strbuf_clear(ret);
     if (len <= AES_BLOCK_SIZE + 1 || len > PAYLOAD_MAX || text[AES_BLOCK_SIZE] != ':')
         return payload_fail(err);
-    if (!strbuf_reserve(ret, len) || payload_make_key(endpoint, text, key) < 0)
+    if (!strbuf_reserve(&sealed, len) || !strbuf_reserve(ret, len))
         return aq_fail_oom(err);
-    bytes = (unsigned char *)ret->data;
-    if (sodium_base642bin(bytes, len, text + AES_BLOCK_SIZE + 1, len - AES_BLOCK_SIZE - 1, "\r\n ",
-                          &count, NULL, sodium_base64_VARIANT_ORIGINAL)
+    if (sodium_base642bin((unsigned char *)sealed.data, len, text + AES_BLOCK_SIZE + 1,
+                          len - AES_BLOCK_SIZE - 1, "\r\n ", &sealed.len, NULL,
+                          sodium_base64_VARIANT_ORIGINAL)
             < 0
-        || count == 0 || count % AES_BLOCK_SIZE != 0)
+        || sealed.len == 0 || sealed.len % AES_BLOCK_SIZE != 0)
         return payload_fail(err);
-    memcpy(iv, text, AES_BLOCK_SIZE);
-    aes256_set_decrypt_key(&aes, key);
-    cbc_decrypt(&aes, (nettle_cipher_func *)aes256_decrypt, AES_BLOCK_SIZE, iv, count, bytes,
-                bytes);
-    trimmed = payload_trim(bytes, count);
-    if (trimmed == 0)
-        return payload_fail(err);
-    ret->len = trimmed;
-    ret->data[trimmed] = '\0';
-    return 0;
+    for (size_t i = 0; i < AQ_COUNT(pads); i++) {
+        if (payload_make_key(endpoint, text, pads[i], key) < 0)
+            return aq_fail_oom(err);
+        if (payload_decrypt(key, text, &sealed, ret))
+            return 0;
+    }
+    strbuf_clear(ret);
+    return payload_fail(err);
 }

@@ -55,9 +55,11 @@ int page_guard(struct request *req, const struct route *route, void *data, struc
 bool page_is_https(const struct web *web);
 /* "scheme://host[:port]" as the browser knows it. */
 void page_write_endpoint(const struct web *web, const struct request *req, char ret[WEB_URL_MAX]);
-/* The headers of a page whose scripts and styles have this nonce. */
+/* The headers of a page whose scripts and styles have this nonce. 'hashes' are sources of a policy
+ * for the other scripts of the WebUI's page; NULL = it is the console's.
+ */
 void page_add_policy(const struct web *web, struct request *req, const char *nonce,
-                     bool is_console);
+                     const char *hashes);
 #define PAGE_NONCE_MAX 25
 void page_make_nonce(char ret[PAGE_NONCE_MAX]);
 

@@ -218,7 +218,7 @@ def test_webui_forms(user):
     ("{", {}, "Syntax Error"),
     ("query($id: UUID!) { compute_session(id: $id) { id } }", {}, "$id"),
     ("query($id: UUID!) { compute_session(id: $id) { id } }", {"id": "odd"}, "UUID"),
-    ("{ compute_session_list(limit: 101, offset: 0) { total_count } }", {}, "limit"),
+    ("{ compute_session_list(limit: 1001, offset: 0) { total_count } }", {}, "limit"),
     ("{ compute_session_list(limit: 0, offset: 0) { total_count } }", {}, "limit"),
     ("{ compute_session_list(limit: 1, offset: -1) { total_count } }", {}, "offset"),
     ('{ compute_session_list(limit: 1, offset: 0, filter: "name ==") { total_count } }', {},

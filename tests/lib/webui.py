@@ -7,7 +7,7 @@ import zipfile
 import fetched
 
 # Version of the wheel -> Python that it is for.
-WHEELS = {"24.9.14": "3.12"}
+WHEELS = {"22.9.23": "3.10", "23.9.10": "3.11", "24.9.14": "3.12", "26.9.6": "3.13"}
 
 
 def install(version):

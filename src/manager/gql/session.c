@@ -55,6 +55,8 @@ static void gql_session_narrow(struct gql_fetch *fetch)
         query->domain = domain;
 }
 
+#define SESSIONS_MAX 1000 /* the names of all, as the WebUI asks for them before it launches one */
+
 static int gql_session_list_args(struct gql_fetch *fetch, struct aq_error *err)
 {
     const struct gql_context *context = fetch->call->context;
@@ -64,7 +66,7 @@ static int gql_session_list_args(struct gql_fetch *fetch, struct aq_error *err)
     struct uuid *project_id;
     int r;
 
-    if ((r = gql_fetch_page_args(fetch, GQL_PAGE_MAX, err)) < 0)
+    if ((r = gql_fetch_page_args(fetch, SESSIONS_MAX, err)) < 0)
         return r;
     if (status
         && (r = session_view_read_statuses(context->who, status, &fetch->query.statuses, err)) < 0)
