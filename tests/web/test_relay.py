@@ -347,7 +347,11 @@ def test_a_socket_needs_a_login(cluster):
 @pytest.mark.parametrize("lines", [
     "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "Content-Length: 5\r\nContent-Length: 6\r\n",
     "Transfer-Encoding: chunked, identity\r\n", "Content-Length : 5\r\n", " X: folded\r\n",
-    "Host: other\r\n", "X: a\rb\r\n"])
+    "Host: other\r\n", "X: a\rb\r\n", "Content-Length: +5\r\n", "Content-Length: 5, 5\r\n",
+    "Content-Length: 0x5\r\n", "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+    "Transfer-Encoding: \x0bchunked\r\n", "Transfer-Encoding: chunked\r\nContent-Length: 0\r\n",
+    "X: a\nContent-Length: 5\r\n", "Content-Length: 5\n", "X\0: a\r\n", "X: a\0\r\n", ": a\r\n",
+    "X: a\r\n folded\r\n"])
 def test_ambiguous_requests_are_refused(cluster, browser, api, lines):
     before = len(api.heads)
     sock = socket.create_connection(("127.0.0.1", cluster.web_port), timeout=60)
@@ -356,6 +360,46 @@ def test_ambiguous_requests_are_refused(cluster, browser, api, lines):
     assert b" 400 " in sock.makefile("rb").readline()
     sock.close()
     assert len(api.heads) == before
+
+
+@pytest.mark.parametrize("first", [
+    "POST http://evil.example/func/x HTTP/1.1", "POST //evil.example/func/x HTTP/1.1",
+    "POST evil.example/func/x HTTP/1.1", "POST /func/x y HTTP/1.1", "POST /func/x\tHTTP/1.1",
+    "POST /func/\x7f HTTP/1.1", "POST /func/%00 HTTP/1.1", "POST /func/x HTTP/1.1 HTTP/1.1", "POST /func/x", "POST\x0b/func/x HTTP/1.1",
+    "POST /server/../func/x HTTP/1.1", "POST /%66unc/x HTTP/1.1", "POST /aliquot/%2e%2e/func/x HTTP/1.1",
+    "CONNECT evil.example:80 HTTP/1.1", "PRI * HTTP/2.0"])
+def test_no_other_line_leads_to_the_manager(cluster, browser, api, first):
+    before = len(api.heads)
+    sock = socket.create_connection(("127.0.0.1", cluster.web_port), timeout=60)
+    sock.sendall(f"{first}\r\nHost: 127.0.0.1\r\nCookie: {COOKIE}={browser.cookies[COOKIE]}\r\n"
+                 "Content-Length: 5\r\n\r\nhello".encode("latin-1"))
+    assert sock.makefile("rb").readline().split()[1] in (b"400", b"403", b"404", b"405", b"501", b"505")
+    sock.close()
+    assert len(api.heads) == before
+
+
+@pytest.mark.parametrize("target", ["/..", "/%2e%2e/admin/gql", "/../server/logout", "//evil.example/x",
+                                    "/x%0d%0aX: y", "/x?a=%0d%0a"])
+def test_a_path_is_passed_on_as_it_was(browser, api, target):
+    """Signed, too: the manager has one reading of it, and it is this one."""
+    browser.ask("GET", "/func" + target.replace(" ", "%20"))
+    method, seen, head = api.last()[0]
+    assert (method, seen) == ("GET", target.replace(" ", "%20")) and head["host"] == f"127.0.0.1:{api.port}"
+
+
+@pytest.mark.parametrize("chunks", ["-5\r\nhello\r\n0\r\n\r\n", "5;\nhello\r\n0\r\n\r\n", "0x5\r\nhello\r\n0\r\n\r\n",
+                                    "5\nhello\n0\n\n", "fffffffffffffffff\r\nhello", "5\r\nhelloX\r\n0\r\n\r\n",
+                                    "5\r\nhello\r\n0\r\nCookie: x\r\n\r\nGET /func/second HTTP/1.1\r\n\r\n"])
+def test_chunks_with_two_readings(cluster, browser, api, chunks):
+    """What follows is never taken for a request to the manager."""
+    sock = socket.create_connection(("127.0.0.1", cluster.web_port), timeout=60)
+    sock.sendall(f"POST /func/first HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: {COOKIE}={browser.cookies[COOKIE]}\r\n"
+                 f"Transfer-Encoding: chunked\r\n\r\n{chunks}".encode())
+    sock.shutdown(socket.SHUT_WR)
+    sock.makefile("rb").read()
+    sock.close()
+    assert "/func/second" not in str(api.heads) and "/second" not in [row[1] for row in api.heads[-2:]]
+    assert browser.get("/after").status == 200 and api.last()[0][1] == "/after"
 
 
 @pytest.mark.parametrize("target", ["/func@evil/x", "/funcx", "/func.toml"])
