@@ -107,7 +107,11 @@ function NodeRow({ node, bySession }: { node: Node; bySession: Map<string, Sessi
       <th scope="row">
         <span class="name">{plain(node.id)}</span>
         {nodeState(node)}
-        {node.drain_reason && <span class="dim">{plain(node.drain_reason)}</span>}
+        {node.drain_reason && (
+          <span class="dim" title={plain(node.drain_reason)}>
+            {plain(node.drain_reason)}
+          </span>
+        )}
       </th>
       <td class="host">
         <Meter label="CPU held" value={part("cpu")}>
