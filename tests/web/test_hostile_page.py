@@ -9,6 +9,7 @@ import threading
 import pytest
 
 from browser import Browser
+from client import ADMIN
 from cluster import interactive, wait_for, wait_status
 from ports import free_port
 from web import COOKIE, EMAIL, PASSWORD, USER_EMAIL, USER_PASSWORD
@@ -216,6 +217,8 @@ def test_its_own_page_may(cluster, page):
     opened = call(page, "opens", cluster.origin, SOCKETS)
     assert "/func/aliquot/v1/live" in opened and any("/events/" in path for path in opened)
     assert state(cluster)[0] != before[0]
+    asked = page.evaluate("performance.getEntries().map((it) => it.name).join()")
+    assert "/console.js" in asked and PASSWORD not in asked and ADMIN[1] not in asked
     assert page.evaluate('fetch("/server/logout", { method: "POST" }).then((it) => it.status)') == 200
     assert not is_in(page)
 
