@@ -232,6 +232,34 @@ def test_a_folder(browser, cluster):
     assert not page.problems()
 
 
+def test_terminal_when_the_manager_was_killed(browser, cluster):
+    """Why it ended is said, and Enter opens another."""
+    session = made(cluster, USER, "shell-1", config={"resources": {"cpu": "1", "mem": "64m"}})
+    wait_status(cluster.client(USER), session, "RUNNING")
+    page = logged_in(browser, cluster)
+    page.evaluate(f"location.hash = '#/sessions/{session}'")
+    page.wait_for("document.querySelector('.apps button') !== null")
+    page.click(".apps button")
+    tab = wait_for(page.opened, 30, "the tab")[0]
+    tab.wait_for("document.querySelector('.xterm-rows') !== null")
+    tab.wait_for("document.querySelector('#bar').hidden")
+    tab.keyboard.type("echo $((6*7))-is-it\n")
+    tab.wait_for("document.querySelector('.xterm-rows').textContent.includes('42-is-it')")
+    assert not page.problems() and not tab.problems()
+    cluster.programs["manager"].kill()
+    tab.wait_for("!document.querySelector('#bar').hidden && document.querySelector('#bar').innerText.length > 20")
+    cluster.programs["manager"].start()
+    wait_for(cluster.is_serving, 60, "the manager")
+
+    def again():
+        if tab.evaluate("!document.querySelector('#bar').hidden && !document.querySelector('#bar button').hidden"):
+            tab.click("#bar button")
+        return tab.evaluate("document.querySelector('#bar').hidden")
+    wait_for(again, 60, "another shell")
+    tab.keyboard.type("echo $((6*9))-is-it\n")
+    tab.wait_for("document.querySelector('.xterm-rows').textContent.includes('54-is-it')")
+
+
 def test_jupyter(browser, cluster):
     cluster.layout.image("lab", [python_layer(), pip_layer(*LAB)], how=None, Env=[PATH])
     session = made(cluster, USER, "lab-1", "lab", config={"resources": {"cpu": "1", "mem": "1g"}})
