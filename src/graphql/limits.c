@@ -64,21 +64,17 @@ static const struct gql_resolver *limits_resolver(const struct measure *m,
                : NULL;
 }
 
-static uint64_t limits_usual_rows(const struct measure *m, const struct ast_selection *s)
-{
-    const struct gql_resolver *resolver = limits_resolver(m, s);
-
-    return resolver ? AQ_MAX(resolver->rows, 1u) : 1;
-}
-
 /* How many rows a field may give: its argument first, last or limit. */
 static uint64_t limits_rows_of(const struct measure *m, const struct ast_selection *s)
 {
     static const char *const names[] = { "first", "last", "limit" };
     struct coerce c = { &m->request->arena, m->request->engine->scalars, m->request->variables,
                         false };
-    uint64_t rows = limits_usual_rows(m, s);
+    const struct gql_resolver *resolver = limits_resolver(m, s);
+    uint64_t rows = resolver ? AQ_MAX(resolver->rows, 1u) : 1;
 
+    if (resolver && resolver->is_short)
+        return rows;
     for (const struct ast_argument *a = s->args; a; a = a->next) {
         struct gql_value value;
 

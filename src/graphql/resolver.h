@@ -80,6 +80,7 @@ struct gql_resolver {
     uint32_t offset; /* of the member in the parent's struct */
     uint32_t cost;   /* for gql_limits.cost; 0 counts as 1 */
     uint32_t rows;   /* the length of a list that no argument bounds, for the cost; 0 counts as 1 */
+    bool is_short;   /* no longer than that, whatever its arguments say */
     union {
         gql_call_fn call;
         gql_get_fn get;
@@ -103,6 +104,11 @@ struct gql_resolver {
 #define GQL_CALL_COST(fn, cost_, rows_)                                     \
     {                                                                       \
         .how = GQL_HOW_CALL, .cost = (cost_), .rows = (rows_), .call = (fn) \
+    }
+/* One whose list is short: an argument 'limit' that is above what there can be costs nothing. */
+#define GQL_CALL_SHORT(fn, cost_, rows_)                                                      \
+    {                                                                                         \
+        .how = GQL_HOW_CALL, .cost = (cost_), .rows = (rows_), .is_short = true, .call = (fn) \
     }
 #define GQL_GET_COST(fn, cost_)                          \
     {                                                    \

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows as nodes of Relay: node(id), X_node(id) and X_nodes. */
-#include "manager/gql/node.h"
+#include "manager/gql/newer.h"
 
 #include <errno.h>
 #include <string.h>
 
 static const struct gql_node *const nodes[] = {
-    &agent_node,          &domain_node,          &group_node,   &user_node,
-    &resource_group_node, &image_node,           &session_node, &kernel_node,
-    &registry_node,       &registry_node_before, &folder_node
+    &agent_node,  &domain_node,  &group_node,      &user_node,     &resource_group_node,
+    &image_node,  &session_node, &kernel_node,     &registry_node, &registry_node_before,
+    &folder_node, &user_v2_node, &project_v2_node,
 };
 
 static const struct gql_node *gql_node_find(uint32_t type)
@@ -103,7 +103,7 @@ static int gql_node_get_any(struct gql_call *call)
     return gql_node_resolve(call, gql_node_find(type->id), id, type->id);
 }
 
-static struct gql_value gql_node_get_id(struct gql_get *get, const void *parent)
+struct gql_value gql_node_get_id(struct gql_get *get, const void *parent)
 {
     const struct gql_node *node = gql_node_find(get->field->parent->id);
     char scratch[sizeof(get->scratch)];
@@ -117,21 +117,26 @@ static struct gql_value gql_node_get_id(struct gql_get *get, const void *parent)
 
 enum { ARG_FILTER, ARG_ORDER, ARG_OFFSET, ARG_BEFORE, ARG_AFTER, ARG_FIRST, ARG_LAST };
 
-static int gql_node_read_part(const struct gql_call *call, struct store_range *ret,
-                              struct aq_error *err)
+static int gql_node_read_part(const struct gql_call *call, const struct gql_node *node,
+                              struct gql_node_part *ret, struct aq_error *err)
 {
     const struct gql_value *args = call->args;
-    struct relay_part part;
-    int r = relay_part_parse(call->arena, args[ARG_FIRST], args[ARG_AFTER], args[ARG_LAST],
-                             args[ARG_BEFORE], args[ARG_OFFSET], NODES_MAX, &part, err);
 
-    if (r == 0)
-        *ret = (struct store_range){ .after = part.after,
-                                     .before = part.before,
-                                     .limit = part.limit,
-                                     .offset = part.offset,
-                                     .is_from_end = part.is_from_end };
-    return r;
+    if (newer_is_asked(call->field))
+        return newer_read_part(call, node, ret, err);
+    ret->filter = gql_arg_text(call, ARG_FILTER);
+    ret->order = gql_arg_text(call, ARG_ORDER);
+    return relay_part_parse(call->arena, args[ARG_FIRST], args[ARG_AFTER], args[ARG_LAST],
+                            args[ARG_BEFORE], args[ARG_OFFSET], NODES_MAX, &ret->part, err);
+}
+
+static struct store_range gql_node_range_of(const struct relay_part *part)
+{
+    return (struct store_range){ .after = part->after,
+                                 .before = part->before,
+                                 .limit = part->limit,
+                                 .offset = part->offset,
+                                 .is_from_end = part->is_from_end };
 }
 
 void gql_node_set_uuid(struct gql_fetch *fetch, const struct uuid **member, const struct uuid *id)
@@ -183,14 +188,17 @@ int gql_node_read_args(struct gql_fetch *fetch, struct store_range *range, struc
 {
     const struct gql_call *call = fetch->call;
     const char *project_id = gql_node_text_of(call, "project_id");
+    struct gql_node_part part;
     bool may;
     int r;
 
+    if ((r = gql_node_read_part(call, fetch->node, &part, err)) < 0)
+        return r;
+    *range = gql_node_range_of(&part.part);
     fetch->query.range = range;
-    fetch->query.filter = gql_arg_text(call, ARG_FILTER);
-    fetch->query.order = gql_arg_text(call, ARG_ORDER);
-    if ((r = gql_node_read_part(call, range, err)) < 0
-        || (r = fetch->node->narrow(fetch, NULL, err)) < 0
+    fetch->query.filter = part.filter;
+    fetch->query.order = part.order;
+    if ((r = fetch->node->narrow(fetch, NULL, err)) < 0
         || (r = gql_node_narrow_to_scope(fetch, gql_node_text_of(call, "scope"), err)) < 0
         || (r = gql_node_narrow_to_scope(fetch, gql_node_text_of(call, "scope_id"), err)) < 0
         || (r = gql_node_check_permission(call, fetch->node, &may, err)) < 0)
@@ -206,7 +214,7 @@ const struct gql_node *gql_node_of_connection(const struct gql_type *connection)
     return gql_node_find(gql_field_find(edge, "node", 4)->type.type->id);
 }
 
-static int gql_node_list(struct gql_call *call)
+int gql_node_list(struct gql_call *call)
 {
     const struct gql_node *node = gql_node_of_connection(call->field->type.type);
     struct gql_fetch *fetch = gql_fetch_new(call, GQL_CONNECTION, node->list, node->row_size);
@@ -264,9 +272,10 @@ static int gql_node_compare(const void *a, const void *b, void *data)
 
 /* Those that 'filter' finds, in 'order': a copy if one is given. */
 static int gql_node_select(const struct gql_call *call, const struct gql_node *node,
-                           const void **rows, size_t size, uint32_t *count, struct aq_error *err)
+                           const struct gql_node_part *part, const void **rows, size_t size,
+                           uint32_t *count, struct aq_error *err)
 {
-    const char *filter = gql_arg_text(call, ARG_FILTER), *by = gql_arg_text(call, ARG_ORDER);
+    const char *filter = part->filter, *by = part->order;
     const struct filter_program *program = NULL;
     struct order order = { .count = 0 };
     struct sorting sorting = { &order, node };
@@ -298,13 +307,16 @@ struct gql_value gql_node_connect(struct gql_call *call, const struct gql_node *
                                   const void *rows, size_t size, uint32_t count)
 {
     struct relay_connection *connection;
+    struct gql_node_part part;
     struct store_range range;
     int64_t first = 0, shown = 0;
     struct aq_error err = { 0 };
 
-    if (gql_node_select(call, node, &rows, size, &count, &err) < 0
-        || gql_node_read_part(call, &range, &err) < 0
-        || gql_node_place(node, &range, rows, size, count, &first, &shown, &err) < 0)
+    if (gql_node_read_part(call, node, &part, &err) < 0
+        || gql_node_select(call, node, &part, &rows, size, &count, &err) < 0)
+        return gql_error(call->arena, "%s", err.text);
+    range = gql_node_range_of(&part.part);
+    if (gql_node_place(node, &range, rows, size, count, &first, &shown, &err) < 0)
         return gql_error(call->arena, "%s", err.text);
     connection = relay_connection_new(call->arena, gql_node_type_name(node), node->id_of,
                                       (const char *)rows + (size_t)first * size, size,

@@ -17,6 +17,17 @@
 /* For gql_limits.cost: a list of which a cursor's place is found by numbering it whole. */
 #define NODES_COST (5 * GQL_COST_READ)
 
+/* A member of a newer filter or order that is not called as our field is (newer.h). */
+struct newer_word {
+    const char *name, *field;
+};
+
+/* What a list is asked for. */
+struct gql_node_part {
+    const char *filter, *order; /* mini language; NULL = all, in the default order */
+    struct relay_part part;
+};
+
 struct gql_node {
     uint32_t type; /* SCHEMA_TYPE_ of the node */
     relay_id_fn *id_of;
@@ -35,10 +46,13 @@ struct gql_node {
     size_t field_count;
 
     const struct permission_list *permissions; /* NULL = it has none */
+    const struct newer_word *newer_words;
+    size_t newer_word_count;
 };
 
 extern const struct gql_node agent_node, domain_node, group_node, user_node, resource_group_node,
-    image_node, session_node, kernel_node, registry_node, registry_node_before, folder_node;
+    image_node, session_node, kernel_node, registry_node, registry_node_before, folder_node,
+    user_v2_node, project_v2_node;
 
 /* The connection that the call asks for of all 'count' rows, an array: of those that its 'filter'
  * finds, in its 'order'.
@@ -52,6 +66,9 @@ struct gql_value gql_node_connect_page(const struct gql_fetch *fetch, const void
 
 /* The arguments of an X_nodes, and the node's own narrowing, into the query. */
 int gql_node_read_args(struct gql_fetch *fetch, struct store_range *range, struct aq_error *err);
+/* Resolve to the connection of its node's rows; to the global id. */
+int gql_node_list(struct gql_call *call);
+struct gql_value gql_node_get_id(struct gql_get *get, const void *parent);
 /* Of a type of connections, what its edges lead to. */
 const struct gql_node *gql_node_of_connection(const struct gql_type *connection);
 

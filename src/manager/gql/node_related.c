@@ -130,6 +130,7 @@ static int gql_node_groups_of_domain(struct gql_call *call)
 const struct gql_entry node_related_entries[] = {
     { SCHEMA_FIELD_UserNode_project_nodes,
       GQL_CALL_COST(gql_node_projects_of_user, NODES_COST, 4) },
+    { SCHEMA_FIELD_UserV2_projects, GQL_CALL_SHORT(gql_node_projects_of_user, NODES_COST, 4) },
     { SCHEMA_FIELD_GroupNode_user_nodes,
       GQL_CALL_COST(gql_node_users_of_project, NODES_COST, GQL_ROWS_WHOLE) },
     { SCHEMA_FIELD_DomainNode_scaling_groups,

@@ -54,6 +54,7 @@ GQL_ENTRIES(session_mutation);
 GQL_ENTRIES(session_total);
 GQL_ENTRIES(kernel);
 GQL_ENTRIES(user);
+GQL_ENTRIES(user_v2);
 GQL_ENTRIES(keypair);
 GQL_ENTRIES(accounts);
 GQL_ENTRIES(image);
