@@ -116,7 +116,7 @@ static struct gql_document *engine_get_document(struct gql_engine *engine, const
     doc = document_parse(text, len, &conf->limits, errors);
     if (!doc)
         return NULL;
-    if (!document_validate(doc, conf->schema, engine->scalars, &conf->limits, errors)) {
+    if (!document_validate(doc, conf, engine->scalars, errors)) {
         document_unref(doc);
         return NULL;
     }

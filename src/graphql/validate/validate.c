@@ -218,13 +218,13 @@ static bool validate_prepare(struct validator *v, struct gql_document *doc)
     return !v->stop;
 }
 
-bool document_validate(struct gql_document *doc, const struct gql_schema *schema,
-                       const gql_scalar_fn *scalars, const struct gql_limits *limits,
-                       struct errors *errors)
+bool document_validate(struct gql_document *doc, const struct gql_conf *conf,
+                       const gql_scalar_fn *scalars, struct errors *errors)
 {
+    const struct gql_limits *limits = &conf->limits;
     struct validator v = {
         .doc = doc,
-        .schema = schema,
+        .schema = conf->schema,
         .scalars = scalars,
         .errors = errors,
         .arena = errors->arena,
@@ -241,7 +241,8 @@ bool document_validate(struct gql_document *doc, const struct gql_schema *schema
         else if (def->kind == AST_FRAGMENT)
             validate_visit_fragment(&v, def);
     }
-    rule_no_unused_fragments(&v);
+    if (!conf->may_have_unused_fragments)
+        rule_no_unused_fragments(&v);
     overlap_done(&v);
     return !v.stop && errors->count == 0 && limits_check_size(doc, limits, errors);
 }

@@ -13,8 +13,7 @@
  * document can be executed, and is never changed again. 'scalars' by type id
  * - 1. 'errors->arena' is also for what is needed on the way.
  */
-bool document_validate(struct gql_document *doc, const struct gql_schema *schema,
-                       const gql_scalar_fn *scalars, const struct gql_limits *limits,
-                       struct errors *errors) AQ_UNTRUSTED;
+bool document_validate(struct gql_document *doc, const struct gql_conf *conf,
+                       const gql_scalar_fn *scalars, struct errors *errors) AQ_UNTRUSTED;
 
 #endif
