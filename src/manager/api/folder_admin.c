@@ -3,7 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "manager/api/folder.h"
+#include "manager/api/resources.h"
+#include "manager/request/folder_call.h"
 
 struct folder_admin_params {
     const char *folder, *user, *permission, *host;

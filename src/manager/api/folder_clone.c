@@ -6,7 +6,8 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
-#include "manager/api/folder.h"
+#include "manager/api/resources.h"
+#include "manager/request/folder_create.h"
 #include "manager/request/folder_jobs.h"
 #include "manager/request/tasks.h"
 

@@ -6,7 +6,8 @@
 
 #include "base/clock.h"
 #include "base/json_load.h"
-#include "manager/api/folder.h"
+#include "manager/api/resources.h"
+#include "manager/request/folder_call.h"
 
 #define FILES_MAX 1000   /* that are removed or made by one request */
 #define LISTED_MAX 10000 /* entries of a request that does not ask for pages */

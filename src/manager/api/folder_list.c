@@ -3,7 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "manager/api/folder.h"
+#include "manager/api/resources.h"
+#include "manager/request/folder_call.h"
 #include "manager/request/list.h"
 
 #define LISTED_MAX 1000

@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "manager/api/folder.h"
+#include "manager/api/resources.h"
+#include "manager/request/folder_call.h"
 
 #define NAMED_MAX 100 /* users of one request */
 

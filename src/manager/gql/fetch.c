@@ -146,6 +146,21 @@ const char *gql_arg_text(const struct gql_call *call, unsigned index)
     return gql_is_given(call->args[index]) ? call->args[index].text : NULL;
 }
 
+struct gql_value gql_arg_member(const struct gql_call *call, const char *arg, const char *member)
+{
+    const struct gql_field_def *field = call->field;
+    const struct gql_input_def *def = gql_input_find(field->args, field->arg_count, arg,
+                                                     strlen(arg));
+    const struct gql_type *type = def->type.type;
+    const struct gql_value *given = &call->args[def - field->args];
+    const struct gql_input_def *inner = gql_input_find(type->inputs, type->input_count, member,
+                                                       strlen(member));
+
+    return gql_is_given(*given) && gql_is_given(given->items[inner - type->inputs])
+               ? given->items[inner - type->inputs]
+               : gql_null();
+}
+
 int gql_arg_active(const struct gql_call *call, unsigned index)
 {
     if (!gql_is_given(call->args[index]))

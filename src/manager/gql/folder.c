@@ -3,15 +3,17 @@
 #include "store/folder.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "manager/gql/folder.h"
 #include "manager/gql/node.h"
 
 #define MIB 1048576
 
 /* ---- lists ---- */
 
-static struct folder_viewer gql_folder_viewer(const struct gql_context *context)
+struct folder_viewer gql_folder_viewer(const struct gql_context *context)
 {
     const struct principal *who = context->who;
 
@@ -184,6 +186,17 @@ static struct gql_value gql_folder_get_group(struct gql_get *get, const void *pa
     return gql_folder_get_owner(get, &((const struct folder *)parent)->project_id);
 }
 
+struct gql_value gql_folder_get_quota_scope(struct gql_get *get, const void *parent)
+{
+    const struct folder *folder = parent;
+    bool is_user = uuid_is_nil(&folder->project_id);
+    char id[UUID_TEXT_MAX];
+
+    (void)snprintf(get->scratch, sizeof(get->scratch), "%s:%s", is_user ? "user" : "project",
+                   uuid_format(is_user ? &folder->user_id : &folder->project_id, id));
+    return gql_text(get->scratch);
+}
+
 static struct gql_value gql_folder_get_usage(struct gql_get *get, const void *parent)
 {
     (void)get;
@@ -230,6 +243,7 @@ const struct gql_entry folder_entries[] = {
     ROOT(vfolder_project_list, gql_folder_list_project),
     { SCHEMA_FIELD_VirtualFolderList_items, GQL_PAGE_ITEMS },
     { SCHEMA_FIELD_VirtualFolderList_total_count, GQL_PAGE_TOTAL },
+    { SCHEMA_FIELD_VirtualFolderNode_quota_scope_id, GQL_GET(gql_folder_get_quota_scope) },
     { SCHEMA_FIELD_VirtualFolderNode_row_id, GQL_UUID_AT(struct folder, id) },
     { SCHEMA_FIELD_VirtualFolderNode_permissions,
       GQL_CALL_COST(gql_folder_get_permissions, GQL_COST_MADE, 1) },

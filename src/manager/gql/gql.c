@@ -86,6 +86,8 @@ int gql_new(struct gql_engine **ret, struct aq_error *err)
         .resolvers = resolvers,
         .scalars = texts,
         .limits = standard,
+        .may_have_unused_fragments = true, /* Backend.AI's web UI drops fields that are newer than
+                                              the manager, and not their fragments */
         .cache_documents = 256,
     };
 
@@ -112,6 +114,7 @@ int gql_new(struct gql_engine **ret, struct aq_error *err)
     gql_add_entries(owner_policy_entries, owner_policy_entry_count);
     gql_add_entries(account_mutation_entries, account_mutation_entry_count);
     gql_add_entries(folder_entries, folder_entry_count);
+    gql_add_entries(folder_v2_entries, folder_v2_entry_count);
     gql_add_entries(storage_volume_entries, storage_volume_entry_count);
     gql_add_entries(access_mutation_entries, access_mutation_entry_count);
     for (size_t i = 0; i < AQ_COUNT(same_objects); i++)

@@ -35,18 +35,33 @@ int mutation_succeed(struct gql_call *call, const void *object)
         call, &(struct mutation_result){ .ok = true, .msg = "success", .object = object });
 }
 
-int mutation_refuse(struct gql_call *call, const struct aq_error *err)
+#define MSG_MAX (sizeof(((struct aq_error *)0)->field) + sizeof(((struct aq_error *)0)->text) + 2)
+
+static const char *mutation_say(const struct aq_error *err, char msg[MSG_MAX])
 {
     const struct problem_type *type = problem_of(err);
-    char msg[sizeof(err->field) + sizeof(err->text) + 2];
 
     if (type->status == 500)
-        (void)snprintf(msg, sizeof(msg), "%s", type->title);
+        (void)snprintf(msg, MSG_MAX, "%s", type->title);
     else if (err->field[0] && strcmp(type->slug, "invalid-api-params") == 0)
-        (void)snprintf(msg, sizeof(msg), "%s: %s", err->field, err->text);
+        (void)snprintf(msg, MSG_MAX, "%s: %s", err->field, err->text);
     else
-        (void)snprintf(msg, sizeof(msg), "%s", err->text);
-    return mutation_answer(call, &(struct mutation_result){ .msg = msg });
+        (void)snprintf(msg, MSG_MAX, "%s", err->text);
+    return msg;
+}
+
+int mutation_refuse(struct gql_call *call, const struct aq_error *err)
+{
+    char msg[MSG_MAX];
+
+    return mutation_answer(call, &(struct mutation_result){ .msg = mutation_say(err, msg) });
+}
+
+int mutation_fail(struct gql_call *call, const struct aq_error *err)
+{
+    char msg[MSG_MAX];
+
+    return gql_call_fail(call, "%s", mutation_say(err, msg));
 }
 
 void mutation_on_done(void *data, int r, const struct aq_error *err)

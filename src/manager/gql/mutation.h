@@ -20,6 +20,8 @@ int mutation_finish(struct gql_call *call, bool ok, const char *msg, const struc
 int mutation_succeed(struct gql_call *call, const void *object);
 /* In the words of the REST route. */
 int mutation_refuse(struct gql_call *call, const struct aq_error *err);
+/* The same where the result has no 'ok': the call fails. */
+int mutation_fail(struct gql_call *call, const struct aq_error *err);
 /* core_done_fn with the call as data. */
 void mutation_on_done(void *call, int r, const struct aq_error *err);
 

@@ -241,10 +241,5 @@ void mutation_name_field(const struct gql_call *call, const struct account_kind 
 
 struct gql_value mutation_prop(const struct gql_call *call, const char *name)
 {
-    const struct gql_input_def *defs = call->field->args[1].type.type->inputs;
-
-    for (uint32_t i = 0; i < call->args[1].count; i++)
-        if (strcmp(defs[i].name, name) == 0 && gql_is_given(call->args[1].items[i]))
-            return call->args[1].items[i];
-    return gql_null();
+    return gql_arg_member(call, "props", name);
 }

@@ -8,7 +8,7 @@
 static const struct gql_node *const nodes[] = {
     &agent_node,  &domain_node,  &group_node,      &user_node,     &resource_group_node,
     &image_node,  &session_node, &kernel_node,     &registry_node, &registry_node_before,
-    &folder_node, &user_v2_node, &project_v2_node,
+    &folder_node, &user_v2_node, &project_v2_node, &folder_v2_node
 };
 
 static const struct gql_node *gql_node_find(uint32_t type)
@@ -76,7 +76,7 @@ static int gql_node_check_permission(const struct gql_call *call, const struct g
 }
 
 /* X_node: the id is the first argument, and may be of any type or of none. */
-static int gql_node_get(struct gql_call *call)
+int gql_node_get(struct gql_call *call)
 {
     const struct gql_node *node = gql_node_find(call->field->type.type->id);
     const char *type, *id = relay_global_id_parse(call->arena, call->args[0].text, &type);

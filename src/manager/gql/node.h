@@ -52,7 +52,7 @@ struct gql_node {
 
 extern const struct gql_node agent_node, domain_node, group_node, user_node, resource_group_node,
     image_node, session_node, kernel_node, registry_node, registry_node_before, folder_node,
-    user_v2_node, project_v2_node;
+    user_v2_node, project_v2_node, folder_v2_node;
 
 /* The connection that the call asks for of all 'count' rows, an array: of those that its 'filter'
  * finds, in its 'order'.
@@ -66,9 +66,15 @@ struct gql_value gql_node_connect_page(const struct gql_fetch *fetch, const void
 
 /* The arguments of an X_nodes, and the node's own narrowing, into the query. */
 int gql_node_read_args(struct gql_fetch *fetch, struct store_range *range, struct aq_error *err);
-/* Resolve to the connection of its node's rows; to the global id. */
+/* Resolve to the node whose id is the first argument, to the connection of a node's rows, to the
+ * global id.
+ */
+int gql_node_get(struct gql_call *call);
 int gql_node_list(struct gql_call *call);
 struct gql_value gql_node_get_id(struct gql_get *get, const void *parent);
+/* Resolve each parent to the row of its id, of those that the caller may see by one; else null. */
+int gql_node_load(struct gql_call *call, const struct gql_node *node,
+                  const struct uuid *(*id_of)(const void *parent));
 /* Of a type of connections, what its edges lead to. */
 const struct gql_node *gql_node_of_connection(const struct gql_type *connection);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What belongs to nodes, as connections: all parents' rows are read in one transaction. */
 #include <errno.h>
+#include <string.h>
 
 #include "manager/gql/node.h"
 
@@ -87,6 +88,84 @@ static int gql_node_connect_each(struct gql_call *call, gql_node_of_fn *narrow)
     }
     return gql_read(call, gql_node_read_related, gql_node_on_related, related);
 }
+
+/* ---- one row for each parent ---- */
+
+struct loaded {
+    struct gql_fetch *fetch;
+    const struct uuid **ids; /* of each parent; NULL = none */
+};
+
+static int gql_node_read_loaded(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    struct gql_fetch *fetch = ((struct loaded *)data)->fetch;
+    int r = gql_set_room(fetch->call->context, &fetch->query, err);
+
+    return r < 0 ? r : fetch->list(tx, &fetch->query, &fetch->page, err);
+}
+
+static const void *gql_node_find_loaded(const struct gql_fetch *fetch, const struct uuid *id)
+{
+    char text[UUID_TEXT_MAX], scratch[64];
+
+    (void)uuid_format(id, text);
+    for (size_t i = 0; i < fetch->page->count; i++) {
+        const void *row = (const char *)fetch->page->rows + i * fetch->row_size;
+
+        if (strcmp(fetch->node->id_of(row, scratch), text) == 0)
+            return row;
+    }
+    return NULL;
+}
+
+static void gql_node_on_loaded(void *data, int r, const struct aq_error *err)
+{
+    const struct loaded *loaded = data;
+    struct gql_fetch *fetch = loaded->fetch;
+    struct gql_call *call = fetch->call;
+
+    if (r < 0)
+        gql_call_fail(call, "%s", err->text);
+    else if (gql_keep(call->context, call->arena, fetch->page) < 0)
+        gql_call_fail(call, "out of memory");
+    for (uint32_t i = 0; r == 0 && i < call->count; i++)
+        if (loaded->ids[i])
+            call->results[i] = gql_object(gql_node_find_loaded(fetch, loaded->ids[i]));
+    gql_call_done(call);
+}
+
+int gql_node_load(struct gql_call *call, const struct gql_node *node,
+                  const struct uuid *(*id_of)(const void *parent))
+{
+    struct loaded *loaded = arena_alloc(call->arena, sizeof(*loaded));
+    struct uuid *ids = arena_array(call->arena, call->count + 1, sizeof(*ids));
+    struct gql_fetch *fetch = gql_fetch_new(call, GQL_MANY, node->list, node->row_size);
+    struct aq_error err = { 0 };
+    char text[UUID_TEXT_MAX];
+    size_t count = 0;
+
+    if (!loaded || !ids || !fetch
+        || !(loaded->ids = arena_array(call->arena, call->count, sizeof(*loaded->ids))))
+        return gql_call_fail(call, "out of memory");
+    loaded->fetch = fetch;
+    fetch->node = node;
+    for (uint32_t i = 0; i < call->count; i++)
+        if (!uuid_is_nil(id_of(call->parents[i]))) {
+            loaded->ids[i] = id_of(call->parents[i]);
+            ids[count++] = *loaded->ids[i];
+        }
+    if (count == 0)
+        return GQL_DONE;
+    if (count > STORE_IDS_MAX)
+        return gql_call_fail(call, "%s: of %d rows at most", call->field->name, STORE_IDS_MAX);
+    if (node->narrow(fetch, uuid_format(ids, text), &err) < 0)
+        return gql_fetch_fail(fetch, &err);
+    fetch->query.ids = ids;
+    fetch->query.id_count = count;
+    return gql_read(call, gql_node_read_loaded, gql_node_on_loaded, loaded);
+}
+
+/* ---- lists for each parent ---- */
 
 static int gql_node_narrow_to_user(struct gql_fetch *fetch, const void *parent,
                                    struct aq_error *err)

@@ -138,6 +138,7 @@ static int gql_preset_delete(struct gql_call *call)
 const struct gql_entry preset_entries[] = {
     { SCHEMA_FIELD_Queries_resource_preset, GQL_CALL(gql_preset_get_one) },
     { SCHEMA_FIELD_Queries_resource_presets, GQL_CALL_COST(gql_preset_list, 5, PRESETS_MAX) },
+    { SCHEMA_FIELD_ResourcePreset_id, GQL_TEXT_AT(struct preset_row, name) },
     { SCHEMA_FIELD_ResourcePreset_name, GQL_TEXT_AT(struct preset_row, name) },
     { SCHEMA_FIELD_ResourcePreset_resource_slots, GQL_TEXT_AT(struct preset_row, slots) },
     { SCHEMA_FIELD_ResourcePreset_shared_memory, GQL_GET(gql_preset_get_shared) },

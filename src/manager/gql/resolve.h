@@ -66,6 +66,7 @@ GQL_ENTRIES(owner_policy);
 GQL_ENTRIES(account_mutation);
 GQL_ENTRIES(access_mutation);
 GQL_ENTRIES(folder);
+GQL_ENTRIES(folder_v2);
 GQL_ENTRIES(storage_volume);
 
 /* For gql_limits.cost, beside those of resolver.h: a query of the store; a change of it; a walk
@@ -175,6 +176,8 @@ int gql_need(const struct gql_context *context, enum api_role role, struct aq_er
 
 /* NULL if it was not given. */
 const char *gql_arg_text(const struct gql_call *call, unsigned index);
+/* A member of an input object; null if either was not given. */
+struct gql_value gql_arg_member(const struct gql_call *call, const char *arg, const char *member);
 /* 1, -1 or 0 = not given, as store_query.is_active */
 int gql_arg_active(const struct gql_call *call, unsigned index);
 

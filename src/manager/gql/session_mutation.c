@@ -16,16 +16,6 @@ struct session_mutation {
     const char *client_id; /* NULL = none */
 };
 
-static struct gql_value session_mutation_member(const struct gql_call *call, const char *name)
-{
-    const struct gql_type *type = call->field->args[0].type.type;
-
-    for (uint32_t i = 0; i < type->input_count; i++)
-        if (strcmp(type->inputs[i].name, name) == 0 && gql_is_given(call->args[0].items[i]))
-            return call->args[0].items[i];
-    return gql_null();
-}
-
 /* ---- the row afterwards ---- */
 
 static int session_mutation_read(struct store_tx *tx, void *data, struct aq_error *err)
@@ -84,7 +74,7 @@ static const struct session *session_mutation_find(const struct gql_call *call,
                                                    struct aq_error *err)
 {
     const struct gql_context *context = call->context;
-    const char *type, *text = session_mutation_member(call, "id").text;
+    const char *type, *text = gql_arg_member(call, "input", "id").text;
     const char *id = relay_global_id_parse(call->arena, text, &type);
     const struct session *s = NULL;
     struct uuid uuid;
@@ -102,8 +92,8 @@ static const struct session *session_mutation_find(const struct gql_call *call,
 static int session_mutation_modify(struct gql_call *call)
 {
     const struct api *api = mutation_api(call);
-    struct gql_value priority = session_mutation_member(call, "priority");
-    struct gql_value name = session_mutation_member(call, "name");
+    struct gql_value priority = gql_arg_member(call, "input", "priority");
+    struct gql_value name = gql_arg_member(call, "input", "name");
     struct session_mutation *m = arena_alloc(call->arena, sizeof(*m));
     const struct session *s;
     struct aq_error err = { 0 };
@@ -119,7 +109,7 @@ static int session_mutation_modify(struct gql_call *call)
     m->call = call;
     m->id = s->id;
     m->name = gql_is_given(name) ? name.text : NULL;
-    m->client_id = session_mutation_member(call, "clientMutationId").text;
+    m->client_id = gql_arg_member(call, "input", "clientMutationId").text;
     m->query = (struct store_query){ .ids = &m->id, .id_count = 1, .with_kernels = true };
     if (gql_is_given(priority))
         core_set_priority(api->core, &m->id, (int)priority.integer, mutation_who(call),

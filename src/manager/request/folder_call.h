@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* folder.h - what requests on folders share
+/* folder_call.h - what requests on folders share
  *
  * A request is decoded, its folder is found and the right to it checked in one function of the
  * store, which also changes rows and writes the audit log; then a storage host is asked, where
  * files are meant, and the client is answered. On the loop's thread but for 'run'.
  */
-#ifndef AQ_MANAGER_API_FOLDER_H
-#define AQ_MANAGER_API_FOLDER_H
+#ifndef AQ_MANAGER_REQUEST_FOLDER_CALL_H
+#define AQ_MANAGER_REQUEST_FOLDER_CALL_H
 
-#include "manager/api/resources.h"
+#include "manager/request/api.h"
 #include "manager/request/folder_rules.h"
 #include "manager/request/storage_hosts.h"
 #include "store/audit_log.h"
@@ -30,6 +30,9 @@ enum folder_states {
     FOLDER_IN_ANY_STATE
 };
 
+/* 'err' NULL: it is done. */
+typedef void folder_finish_fn(struct folder_call *call, const struct aq_error *err);
+
 /* In the request's arena. */
 struct folder_call {
     struct api *api;
@@ -47,7 +50,9 @@ struct folder_call {
     folder_done_fn *done;     /* answers, or asks the storage */
     folder_failed_fn *failed; /* instead of 'done'; NULL = folder_call_fail() */
     folder_answer_fn *answered;
-    int status; /* of the usual answer without a body; 0 = 204 */
+    int status;               /* of the usual answer without a body; 0 = 204 */
+    folder_finish_fn *finish; /* told instead of answering the request; NULL = it is answered */
+    void *data;               /* its */
 
     struct folder folder;
     struct folder_limits limits;          /* of its owner */
@@ -61,6 +66,10 @@ struct folder_call {
  */
 struct folder_call *folder_call_new(struct api *api, struct request *req, enum folder_op op,
                                     size_t params_size, const void *defaults);
+
+/* One that is part of another request: nothing is decoded. NULL = no memory. */
+struct folder_call *folder_call_make(struct api *api, struct request *req, enum folder_op op,
+                                     size_t params_size, const void *defaults);
 
 /* Run it, on the writer's thread if it changes something. */
 void folder_call_read(struct folder_call *call);
@@ -82,12 +91,6 @@ struct aq_error folder_storage_error(const struct aq_error *err);
 void folder_reply(struct folder_call *call);
 void folder_reply_empty_object(struct folder_call *call);
 void folder_reply_json(struct folder_call *call, json_t *body); /* taken; NULL = no memory */
-
-/* Has the owner of the call's folder room for another one, of the name that 'folder' has? For
- * 'run'. -EEXIST, -EDQUOT.
- */
-int folder_check_room(struct store_tx *tx, const struct folder_call *call,
-                      const struct folder *folder, struct aq_error *err);
 
 /* The entry of the audit log, for 'run'. 'before' and 'after' are taken, NULL = nothing. */
 int folder_audit(struct store_tx *tx, const struct folder_call *call, const char *action,

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "manager/api/folder.h"
+#include "manager/request/folder_call.h"
 
 /* A folder, and a session that mounts it. */
 struct folder_mounted {

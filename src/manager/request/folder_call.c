@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What requests on folders share: finding the folder, the right to it, and its storage host. */
-#include "manager/api/folder.h"
+#include "manager/request/folder_call.h"
 
 #include <errno.h>
 #include <string.h>
@@ -29,38 +29,48 @@ static int folder_read_viewer(struct folder_call *call, struct aq_error *err)
     return call->email ? 0 : aq_fail_oom(err);
 }
 
-struct folder_call *folder_call_new(struct api *api, struct request *req, enum folder_op op,
-                                    size_t params_size, const void *defaults)
+struct folder_call *folder_call_make(struct api *api, struct request *req, enum folder_op op,
+                                     size_t params_size, const void *defaults)
 {
     struct folder_call *call = arena_alloc(request_get_arena(req), sizeof(*call));
     struct aq_error err = { 0 };
 
-    if (call && !(call->params = arena_alloc(request_get_arena(req), AQ_MAX(params_size, 1))))
-        call = NULL;
-    if (!call) {
-        aq_fail_oom(&err);
-        request_fail(req, &err);
+    if (!call || !(call->params = arena_alloc(request_get_arena(req), AQ_MAX(params_size, 1))))
         return NULL;
-    }
     if (defaults)
         memcpy(call->params, defaults, params_size);
     call->api = api;
     call->req = req;
     call->op = op;
-    call->name = request_get_param(req, "name");
     call->done = folder_reply;
-    if (api_decode(req, call->params, &call->tree, &err) < 0
-        || folder_read_viewer(call, &err) < 0) {
-        folder_call_fail(call, &err);
-        return NULL;
-    }
-    return call;
+    return folder_read_viewer(call, &err) < 0 ? NULL : call;
+}
+
+struct folder_call *folder_call_new(struct api *api, struct request *req, enum folder_op op,
+                                    size_t params_size, const void *defaults)
+{
+    struct folder_call *call = folder_call_make(api, req, op, params_size, defaults);
+    struct aq_error err = { 0 };
+
+    if (!call)
+        aq_fail_oom(&err);
+    else
+        call->name = request_get_param(req, "name");
+    if (call && api_decode(req, call->params, &call->tree, &err) == 0)
+        return call;
+    if (call)
+        json_decref(call->tree);
+    request_fail(req, &err);
+    return NULL;
 }
 
 void folder_call_fail(struct folder_call *call, const struct aq_error *err)
 {
-    json_decref(call->tree);
-    request_fail(call->req, err);
+    json_decref(AQ_TAKE(call->tree));
+    if (call->finish)
+        call->finish(call, err);
+    else
+        request_fail(call->req, err);
 }
 
 /* ---- the store's part ---- */
@@ -212,7 +222,7 @@ static void folder_call_on_answer(void *data, json_t *answer, const struct aq_er
 
     if (err && !call->answered) {
         known = folder_storage_error(err);
-        request_fail(call->req, &known);
+        folder_call_fail(call, &known);
     } else if (call->answered) {
         call->answered(call, answer, err);
     } else {
@@ -242,7 +252,10 @@ void folder_call_ask(struct folder_call *call, const char *op, json_t *args,
 
 void folder_reply(struct folder_call *call)
 {
-    request_reply_empty(call->req, call->status ? call->status : 204);
+    if (call->finish)
+        call->finish(call, NULL);
+    else
+        request_reply_empty(call->req, call->status ? call->status : 204);
 }
 
 void folder_reply_empty_object(struct folder_call *call)
