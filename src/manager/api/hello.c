@@ -8,7 +8,7 @@
 /* What clients that look at the manager's version are told: the features that
  * they then use are those that are served here.
  */
-#define MANAGER_COMPATIBLE "24.09.0"
+#define MANAGER_COMPATIBLE "24.12.0"
 
 static void hello_write_route(const struct route *route, struct jsonw *w)
 {
