@@ -81,7 +81,9 @@ static const char *gql_image_bound(struct arena *arena, const json_t *limit, con
     return text ? arena_strdup(arena, text) : otherwise;
 }
 
-/* {SLOT: {"min": ..., "max": ...}} */
+/* {SLOT: {"min": ..., "max": ...}}; forms of clients begin with the least, and no program runs on
+ * no CPU.
+ */
 static struct gql_value gql_image_list_limits(struct arena *arena, const json_t *limits)
 {
     struct limit *rows = arena_array(arena, json_object_size(limits) + 1, sizeof(*rows));
@@ -99,8 +101,18 @@ static struct gql_value gql_image_list_limits(struct arena *arena, const json_t 
             return gql_error(arena, "out of memory");
         count++;
     }
+    if (rows && !json_object_get(limits, "cpu"))
+        rows[count++] = (struct limit){ "cpu", "1", "Infinity" };
     return rows && limits ? gql_rows_of(arena, rows, count, sizeof(*rows))
                           : gql_error(arena, "out of memory");
+}
+
+/* The words of the label; an image without it runs with all. */
+static struct gql_value gql_image_list_accelerators(struct arena *arena, const json_t *labels)
+{
+    const char *words = gql_image_text_in(labels, LABEL_ACCELERATORS);
+
+    return gql_words(arena, *words ? words : "*", ", ");
 }
 
 static struct gql_value gql_image_list_texts(struct arena *arena, const json_t *array)
@@ -207,7 +219,7 @@ static int gql_image_fill(struct gql_call *call, const json_t *image, const stru
     row->is_operation = gql_image_has_word(gql_image_text_in(labels, LABEL_FEATURES), "operation");
     row->labels = gql_image_list_labels(call->arena, labels);
     row->limits = gql_image_list_limits(call->arena, limits);
-    row->accelerators = gql_words(call->arena, gql_image_text_in(labels, LABEL_ACCELERATORS), ", ");
+    row->accelerators = gql_image_list_accelerators(call->arena, labels);
     row->agents = gql_image_list_texts(call->arena, agents);
     return row->id ? 0 : -ENOMEM;
 }
