@@ -553,7 +553,8 @@ void write_top_field(struct gql_request *r, uint32_t field)
 
 bool write_end(struct gql_request *r)
 {
-    uint32_t count = r->operation->kind != AST_MUTATION && r->top ? r->top->plan->count : 0;
+    const struct field_plan *plan = r->top ? r->top->plan : NULL; /* NULL: the schema has no root */
+    uint32_t count = r->operation->kind != AST_MUTATION && plan ? plan->count : 0;
 
     r->is_returning = r->paused_at != NULL;
     r->returning_to = r->paused_at;
