@@ -142,7 +142,7 @@ static void control_auth(struct browser *b, const struct control_query *query)
     }
     jsonw_object_begin(&w);
     jsonw_member_str(&w, "redirect_url", url.data);
-    jsonw_member_bool(&w, "reuse", false);
+    jsonw_member_bool(&w, "reuse", true); /* opened at once: a page could not try it before */
     jsonw_object_end(&w);
     control_reply_json(b, 200, &out);
 }

@@ -305,7 +305,7 @@ def test_backendai_s_way(cluster, box):
         assert added["code"] == 200
     path = added["url"].removeprefix(f"http://127.0.0.1:{cluster.port}")
     shown = json.loads(cluster.ask("GET", path, Accept="application/json")[2])
-    assert shown["reuse"] is False
+    assert shown["reuse"] is True
     status, headers, _ = cluster.ask("GET", path, Accept="text/html")
     assert status == 302 and headers["Location"] == shown["redirect_url"]
     setup = shown["redirect_url"].removeprefix(f"http://127.0.0.1:{cluster.port}")

@@ -84,7 +84,7 @@ def setup_of(cluster, session, name, app, query, client=None):
     added = json.loads(cluster.ask("GET", f"/v2/proxy/{token}/{session}/add?app={app}&{query}")[2])
     shown = json.loads(cluster.ask("GET", path_of(cluster, added["url"]),
                                    Accept="application/json")[2])
-    assert shown["reuse"] is False
+    assert shown["reuse"] is True
     return path_of(cluster, shown["redirect_url"])
 
 
