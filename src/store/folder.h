@@ -37,6 +37,8 @@ struct folder_list {
     struct folder_viewer who;
     enum folder_scope scope;
     bool hides_trash;
+    const struct uuid *project; /* of those in the scope its own, and what users own and the viewer
+                                   may use; NULL = all */
 };
 
 /* Rows are struct folder. query: project_id, user_id (the owner), domain, ids, filter, order,

@@ -169,7 +169,7 @@ static int folder_list_with(struct store_tx *tx, const struct folder_list *list,
     AQ_CLEANUP(store_page_freep) struct store_page *page = NULL;
     AQ_CLEANUP(strbuf_donep) struct strbuf where = STRBUF_INIT;
     struct list_extra extra = { .param_count = condition.params };
-    char user[UUID_TEXT_MAX];
+    char user[UUID_TEXT_MAX], project[UUID_TEXT_MAX];
     int r;
 
     (void)uuid_format(&list->who.user_id, user);
@@ -177,6 +177,13 @@ static int folder_list_with(struct store_tx *tx, const struct folder_list *list,
         extra.params[i] = condition.params == 4 && i == 0 ? list->who.admin_of : user;
     strbuf_adds(&where, condition.where);
     strbuf_adds(&where, more);
+    if (list->project) {
+        strbuf_adds(&where,
+                    " AND (f.project_id = ? OR (f.project_id IS NULL AND " FOLDER_USABLE "))");
+        extra.params[extra.param_count++] = uuid_format(list->project, project);
+        for (size_t i = 0; i < 3; i++)
+            extra.params[extra.param_count++] = user;
+    }
     if (list->hides_trash)
         strbuf_adds(&where, " AND NOT (" FOLDER_IN_TRASH ")");
     if (!strbuf_ok(&where))

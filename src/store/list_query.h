@@ -79,7 +79,7 @@ struct list_extra {
      */
     const char *most;
     const int64_t *total; /* how many rows there are, from list_count(); NULL = they are counted */
-    const char *params[4];
+    const char *params[8];
     size_t param_count;
 };
 

@@ -119,11 +119,26 @@ static int gql_folder_narrow_node(struct gql_fetch *fetch, const char *id, struc
     return r < 0 ? r : gql_folder_set_scope(fetch, FOLDERS_VISIBLE, err);
 }
 
+/* People work in a project with their own folders, too. */
+static int gql_folder_narrow_to_project(struct gql_fetch *fetch, const struct uuid *id,
+                                        struct aq_error *err)
+{
+    struct folder_list *list = arena_alloc(fetch->call->arena, sizeof(*list));
+
+    if (!list)
+        return aq_fail_oom(err);
+    *list = *fetch->folders;
+    list->project = id;
+    fetch->folders = list;
+    return 0;
+}
+
 const struct gql_node folder_node = {
     .type = SCHEMA_TYPE_VirtualFolderNode,
     .id_of = gql_folder_id_of,
     .row_size = sizeof(struct folder),
     .narrow = gql_folder_narrow_node,
+    .narrow_to_project = gql_folder_narrow_to_project,
     .permissions = &folder_permissions,
 };
 

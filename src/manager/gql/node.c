@@ -160,6 +160,8 @@ static int gql_node_set_scope(struct gql_fetch *fetch, const char *kind, const c
     }
     if (uuid_parse(id, parsed) < 0)
         return aq_fail(err, EINVAL, "scope: '%.64s' is not a UUID", id);
+    if (strcmp(kind, "project") == 0 && fetch->node->narrow_to_project)
+        return fetch->node->narrow_to_project(fetch, parsed, err);
     gql_node_set_uuid(fetch, strcmp(kind, "user") == 0 ? &query->user_id : &query->project_id,
                       parsed);
     return 0;

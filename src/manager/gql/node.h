@@ -37,6 +37,8 @@ struct gql_node {
     size_t row_size;
     /* Narrow the query to what the caller may see, and to the row of this id unless it is NULL. */
     int (*narrow)(struct gql_fetch *fetch, const char *id, struct aq_error *err);
+    /* What a project's scope is; NULL = what belongs to it. */
+    int (*narrow_to_project)(struct gql_fetch *fetch, const struct uuid *id, struct aq_error *err);
     bool is_unowned; /* by a domain, a project or a user: the only scope is 'system' */
 
     /* Of others: resolve to the row of this id, given with this type. */
