@@ -3,9 +3,11 @@
 #include "manager/gql/folder_rule.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/json_load.h"
+#include "manager/request/storage_hosts.h"
 
 #define HOSTS "allowed_vfolder_hosts"
 
@@ -96,12 +98,39 @@ static const json_t *folder_rule_find(const struct gql_get *get, enum folder_rul
     return folder_rules_get(((const struct gql_context *)get->context)->api, kind, name);
 }
 
+/* Everything on all hosts that are connected. */
+static json_t *folder_rule_make_open(const struct api *api)
+{
+    json_t *all = json_object();
+    size_t count;
+    const struct storage_host *hosts = storage_hosts_list(api->storage_hosts, &count);
+
+    for (size_t i = 0; i < count; i++) {
+        char name[FOLDER_HOST_MAX + 1];
+
+        (void)snprintf(name, sizeof(name), "%s", hosts[i].name);
+        if (folder_rule_add_names(all, name) < 0) {
+            json_decref(all);
+            return NULL;
+        }
+    }
+    return all;
+}
+
+/* Pages offer what they find here: of somebody whom no list restricts, what goes without one. */
 struct gql_value folder_rule_get_hosts(struct gql_get *get, enum folder_rules_kind kind,
                                        const char *name)
 {
-    const json_t *hosts = json_object_get(folder_rule_find(get, kind, name), HOSTS);
-    AQ_CLEANUP(aq_freep) char *text = hosts ? json_dump_text(hosts, JSON_COMPACT) : NULL;
+    const struct gql_context *context = get->context;
+    const struct folder_place place = { .who = context->who };
+    json_auto_t *hosts = json_incref(json_object_get(folder_rule_find(get, kind, name), HOSTS));
+    AQ_CLEANUP(aq_freep) char *text = NULL;
 
+    if (!json_object_size(hosts) && folder_rules_are_open(context->api, &place)) {
+        json_decref(hosts);
+        hosts = folder_rule_make_open(context->api);
+    }
+    text = hosts ? json_dump_text(hosts, JSON_COMPACT) : NULL;
     return hosts ? gql_copy(get, text) : gql_text("{}");
 }
 

@@ -130,8 +130,9 @@ static int folder_rules_ask(const json_t *rules, const char *host, const char *p
     return 0;
 }
 
-bool folder_rules_allow(const struct api *api, const struct folder_place *place, const char *host,
-                        const char *permission)
+/* The most that any of them says. */
+static int folder_rules_ask_all(const struct api *api, const struct folder_place *place,
+                                const char *host, const char *permission)
 {
     const struct folder_rules_found found = folder_rules_find(api, place);
     const json_t *const all[] = { found.domain, found.project, found.policy };
@@ -139,7 +140,18 @@ bool folder_rules_allow(const struct api *api, const struct folder_place *place,
 
     for (size_t i = 0; i < AQ_COUNT(all); i++)
         most = AQ_MAX(most, folder_rules_ask(all[i], host, permission));
-    return most != 0;
+    return most;
+}
+
+bool folder_rules_allow(const struct api *api, const struct folder_place *place, const char *host,
+                        const char *permission)
+{
+    return folder_rules_ask_all(api, place, host, permission) != 0;
+}
+
+bool folder_rules_are_open(const struct api *api, const struct folder_place *place)
+{
+    return folder_rules_ask_all(api, place, "", "") < 0;
 }
 
 /* The lower of two, where 0 and less are no limit. */

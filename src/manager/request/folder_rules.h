@@ -41,6 +41,9 @@ struct folder_place {
 bool folder_rules_allow(const struct api *api, const struct folder_place *place, const char *host,
                         const char *permission);
 
+/* Whether none of the lists that count there says anything. */
+bool folder_rules_are_open(const struct api *api, const struct folder_place *place);
+
 struct folder_limits {
     int64_t folders, bytes; /* 0 = no limit */
 };
