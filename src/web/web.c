@@ -99,7 +99,8 @@ static void web_on_connected(void *data)
     struct web *web = data;
 
     logins_on_connected(&web->logins);
-    web_ask_origins(web);
+    if (!web->origins.len) /* else a manager that has just begun may not know all of them again */
+        web_ask_origins(web);
 }
 
 static void web_on_disconnected(void *data)
