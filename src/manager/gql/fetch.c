@@ -156,7 +156,7 @@ struct gql_value gql_arg_member(const struct gql_call *call, const char *arg, co
     const struct gql_input_def *inner = gql_input_find(type->inputs, type->input_count, member,
                                                        strlen(member));
 
-    return gql_is_given(*given) && gql_is_given(given->items[inner - type->inputs])
+    return inner && gql_is_given(*given) && gql_is_given(given->items[inner - type->inputs])
                ? given->items[inner - type->inputs]
                : gql_null();
 }

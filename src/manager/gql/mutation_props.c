@@ -241,5 +241,5 @@ void mutation_name_field(const struct gql_call *call, const struct account_kind 
 
 struct gql_value mutation_prop(const struct gql_call *call, const char *name)
 {
-    return gql_arg_member(call, "props", name);
+    return gql_arg_member(call, call->field->args[1].name, name);
 }
