@@ -85,14 +85,15 @@ def ask(types, client, field, about):
              "domain_node": "domain_name", "node": "global_id", "vfolder_node": "folder"}
     for name, value in re.findall(r"(\w+): (\[?\w+\]?!?)", args):
         known = {"limit": 100, "offset": 0, **about, "session_id": about["session"],
-                 "project_id": about["project"],
+                 "project_id": about["project"], "vfolderId": about["folder_id"],
                  "id": about[of_id.get(field, "session")]}.get(name)
         if name == "name" and field not in ("domain", "groups_by_name"):
             known = "default"
         if known is not None and (value.endswith("!") or not field.endswith(("s", "_list"))):
             given.append(f"{name}: {json.dumps(known)}")
     words = f"({', '.join(given)})" if given else ""
-    shown = "... on ComputeSessionNode { row_id }" if inner == "Node" else selection(types, inner)
+    shown = "... on ComputeSessionNode { row_id }" if inner == "Node" else selection(
+        types, inner, 4 if "V2" in field else 3)
     query = f"{{ {field}{words} {{ {shown} }} }}"
     reply = client.gql(query)
     assert client.keypair or reply.status == 401, reply
@@ -135,7 +136,8 @@ def test_every_root_field_shows_what_was_reviewed():
             people[word] = marks_of(there.admin, client, domain, made.json["sessionId"])
             folder = client.post("/folders", {"name": "probe-" + word, "host": "local:volume1"})
             assert folder.status == 201, folder
-            people[word]["folder"] = node_id("VirtualFolderNode", str(uuid.UUID(folder.json["id"])))
+            people[word]["folder_id"] = str(uuid.UUID(folder.json["id"]))
+            people[word]["folder"] = node_id("VirtualFolderNode", people[word]["folder_id"])
         for role, client in callers(there, colleague):
             for field in types["Queries"]:
                 seen = []

@@ -105,6 +105,8 @@ int gql_new(struct gql_engine **ret, struct aq_error *err)
     gql_add_entries(user_entries, user_entry_count);
     gql_add_entries(user_v2_entries, user_v2_entry_count);
     gql_add_entries(keypair_entries, keypair_entry_count);
+    gql_add_entries(audit_entries, audit_entry_count);
+    gql_add_entries(login_entries, login_entry_count);
     gql_add_entries(accounts_entries, accounts_entry_count);
     gql_add_entries(image_entries, image_entry_count);
     gql_add_entries(image_node_entries, image_node_entry_count);

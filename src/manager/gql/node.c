@@ -6,9 +6,10 @@
 #include <string.h>
 
 static const struct gql_node *const nodes[] = {
-    &agent_node,  &domain_node,  &group_node,      &user_node,     &resource_group_node,
-    &image_node,  &session_node, &kernel_node,     &registry_node, &registry_node_before,
-    &folder_node, &user_v2_node, &project_v2_node, &folder_v2_node
+    &agent_node,         &domain_node,  &group_node,      &user_node,      &resource_group_node,
+    &image_node,         &session_node, &kernel_node,     &registry_node,  &registry_node_before,
+    &folder_node,        &user_v2_node, &project_v2_node, &folder_v2_node, &login_node,
+    &login_attempt_node, &audit_node
 };
 
 static const struct gql_node *gql_node_find(uint32_t type)
@@ -55,14 +56,16 @@ static int gql_node_resolve(struct gql_call *call, const struct gql_node *node, 
     return node->narrow(fetch, id, &err) < 0 ? gql_fetch_fail(fetch, &err) : gql_fetch_start(fetch);
 }
 
-/* An argument that not all fields have; NULL = not given. */
+/* An argument that not all fields have; NULL = not given, or no text. */
 static const char *gql_node_text_of(const struct gql_call *call, const char *name)
 {
     const struct gql_field_def *field = call->field;
     const struct gql_input_def *arg = gql_input_find(field->args, field->arg_count, name,
                                                      strlen(name));
 
-    return arg ? gql_arg_text(call, (unsigned)(arg - field->args)) : NULL;
+    return arg && call->args[arg - field->args].kind == GQL_STRING
+               ? gql_arg_text(call, (unsigned)(arg - field->args))
+               : NULL;
 }
 
 /* The argument 'permission'. */
