@@ -253,13 +253,6 @@ static int web_call_find(struct web_call *call, struct aq_error *err)
 
 /* ---- end ---- */
 
-static void web_logins_tell_ended(const struct web_logins *of, const struct msg_web_ended *ended)
-{
-    const struct message msg = { .type = MSG_WEB_ENDED, .web_ended = *ended };
-
-    core_send_fronts(of->api->core, FRONT_WEB, &msg);
-}
-
 static int web_login_remove(struct store_tx *tx, void *data, struct aq_error *err)
 {
     struct web_call *call = data;
@@ -277,7 +270,7 @@ static void web_login_on_removed(void *data, int r, const struct aq_error *err)
         web_call_refuse(call, err, 0);
         return;
     }
-    web_logins_tell_ended(call->of, &(struct msg_web_ended){ .login_id = call->row.id });
+    login_tell_ended(call->of->api, &(struct msg_web_ended){ .login_id = call->row.id });
     strbuf_adds(&out, "{}");
     web_call_answer(call, &out);
 }
@@ -380,7 +373,7 @@ static void web_logins_on_shut_out(void *data, const struct uuid *user_id, const
 
     if (user_id)
         ended.user_id = *user_id;
-    web_logins_tell_ended(data, &ended);
+    login_tell_ended(((const struct web_logins *)data)->api, &ended);
 }
 
 /* ---- life ---- */
@@ -507,7 +500,7 @@ static void own_logins_on_removed(void *data, int r, const struct aq_error *err)
         request_fail(own->req, err);
         return;
     }
-    web_logins_tell_ended(own->api->web_logins, &(struct msg_web_ended){ .login_id = own->id });
+    login_tell_ended(own->api, &(struct msg_web_ended){ .login_id = own->id });
     request_reply_empty(own->req, 204);
 }
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LoginSessionV2 and LoginHistoryV2: where the caller has logged in with a browser, and who tried. */
+/* LoginSessionV2 and LoginHistoryV2: where the caller has logged in with a browser, who tried. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "manager/core/fronts.h"
 #include "manager/gql/mutation.h"
 #include "manager/gql/node.h"
+#include "manager/request/login.h"
 #include "store/audit_log.h"
 #include "store/web_login.h"
 
@@ -125,12 +125,11 @@ static int login_end_run(struct store_tx *tx, void *data, struct aq_error *err)
 static void login_on_ended(void *data, int r, const struct aq_error *err)
 {
     struct login_end *end = data;
-    const struct message msg = { .type = MSG_WEB_ENDED, .web_ended = { .login_id = end->id } };
 
     if (r < 0) {
         (void)mutation_fail(end->call, err);
     } else {
-        core_send_fronts(mutation_api(end->call)->core, FRONT_WEB, &msg);
+        login_tell_ended(mutation_api(end->call), &(struct msg_web_ended){ .login_id = end->id });
         end->call->results[0] = gql_object(end);
     }
     gql_call_done(end->call);

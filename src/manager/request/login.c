@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "manager/core/fronts.h"
 #include "store/fixture.h"
 #include "store/query.h"
 
@@ -316,4 +317,13 @@ void login_start(struct login *login, void (*done)(struct login *login))
         aq_fail_oom(&err);
         login_cancel(login, &err, 0);
     }
+}
+
+/* ---- logins with a browser ---- */
+
+void login_tell_ended(const struct api *api, const struct msg_web_ended *ended)
+{
+    const struct message msg = { .type = MSG_WEB_ENDED, .web_ended = *ended };
+
+    core_send_fronts(api->core, FRONT_WEB, &msg);
 }

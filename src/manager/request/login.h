@@ -70,4 +70,9 @@ void login_refuse(struct login *login, const struct aq_error *err);
 /* Answer that it is the wrong password, or no such user. */
 void login_fail(struct login *login);
 
+struct msg_web_ended;
+
+/* Web servers end these logins with a browser, and what is open in their name. */
+void login_tell_ended(const struct api *api, const struct msg_web_ended *ended);
+
 #endif
