@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -65,6 +67,27 @@ const char *container_find_shell(const struct image *image)
         if (image_has(image, shells[i][0]) || image_has(image, shells[i][1]))
             return shells[i][0];
     return NULL;
+}
+
+bool container_has_program(const struct image *image, const char *name)
+{
+    const char *const *env = image->config ? image->config->env : NULL;
+    const char *at = KERNEL_DEFAULT_PATH;
+    char path[PATH_MAX];
+
+    for (; env && *env; env++)
+        if (strncmp(*env, "PATH=", 5) == 0)
+            at = *env + 5;
+    for (; *at; at += *at == ':') {
+        size_t len = strcspn(at, ":");
+
+        if (*at == '/' && len < sizeof(path)
+            && snprintf(path, sizeof(path), "%.*s/%s", (int)len, at, name) < (int)sizeof(path)
+            && image_has(image, path))
+            return true;
+        at += len;
+    }
+    return false;
 }
 
 /* ---- what it gets ---- */

@@ -19,6 +19,9 @@ int container_is_wanted(const struct agent_daemon *agent, const char *image, boo
 /* The shell of an image, NULL if it has none. */
 const char *container_find_shell(const struct image *image);
 
+/* Is a program of this name where the image's PATH leads? */
+bool container_has_program(const struct image *image, const char *name);
+
 /* What the container sees of the node beside its network's files: 'config', what time it is, and
  * what its devices bring, with room for 'more'. In the arena, NULL if memory is short.
  */

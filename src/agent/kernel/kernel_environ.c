@@ -69,8 +69,7 @@ static void kernel_environ_set_defaults(struct environ *env, const struct sessio
 {
     const char *lang = place->environ ? NULL : getenv("LANG"), *user = place->settings->user;
 
-    kernel_environ_set_variable(env, "PATH",
-                                "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    kernel_environ_set_variable(env, "PATH", KERNEL_DEFAULT_PATH);
     kernel_environ_set_variable(env, "LANG", lang ? lang : "C.UTF-8");
     for (const char *const *item = place->environ; item && *item; item++) {
         AQ_CLEANUP(aq_freep) char *name = strndup(*item, strcspn(*item, "="));

@@ -12,6 +12,9 @@
 #include "agent/kernel/kernel_program.h"
 #include "link/message.h"
 
+/* PATH, where the image names none. */
+#define KERNEL_DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
 /* "NAME=value", NULL-terminated, in the arena; NULL if memory is short. */
 const char *const *kernel_environ_make(const struct msg_kernel_create *create,
                                        const struct kernel_program_context *place,

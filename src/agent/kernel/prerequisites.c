@@ -102,7 +102,6 @@ static void prerequisites_on_connected(void *data, const struct aq_error *err)
         return;
     }
     k->is_connected = true;
-    services_note(k);
     kernel_step(k);
 }
 
@@ -162,6 +161,7 @@ int prerequisites_prepare(struct local_kernel *k, struct aq_error *err)
         r = prerequisites_want_network(k, &services, err);
         return r < 0 ? r : -EINPROGRESS;
     }
+    services_note(k);
     return prerequisites_want_slice(k, err);
 }
 

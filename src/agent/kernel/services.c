@@ -8,6 +8,7 @@
 #include "agent/kernel/container_spec.h"
 #include "agent/ssh/ssh.h"
 #include "base/log.h"
+#include "runner/app_own.h"
 
 /* What its session opens. */
 static const struct int_list *services_ports(const struct local_kernel *k)
@@ -111,11 +112,17 @@ static bool services_find_outside(const struct services *services, const struct 
     return true;
 }
 
-/* The web terminal, to which no port of the node leads. */
-static void services_add_terminal(const struct local_kernel *k, struct services *services)
+/* Apps of the runner whose programs the image has, to which no port of the node leads. */
+static void services_add_apps(const struct local_kernel *k, struct services *services)
 {
-    if (kernel_is_main(k) && !kernel_is_of_type(k, SESSION_SYSTEM))
-        (void)services_add_own(services, SERVICE_TERMINAL, "http", SERVICE_TERMINAL_PORT);
+    if (!kernel_is_main(k) || kernel_is_of_type(k, SESSION_SYSTEM))
+        return;
+    for (size_t i = 0; i < app_own_count; i++) {
+        const struct app_own *own = &app_own_table[i];
+
+        if (!own->program || container_has_program(k->image, own->program))
+            (void)services_add_own(services, own->name, "http", own->port);
+    }
 }
 
 void services_note(struct local_kernel *k)
@@ -123,19 +130,20 @@ void services_note(struct local_kernel *k)
     _Static_assert(SERVICE_PORTS_MAX <= NET_PORTS_MAX, "a network can publish all of them");
     struct strbuf text = STRBUF_INIT;
     struct jsonw w = jsonw_make(&text);
+    const struct net_info *info = k->is_connected ? net_get_info(k->network) : NULL;
     uint16_t outside[SERVICE_PORTS_MAX] = { 0 };
     struct aq_error err = { 0 };
     struct services services;
 
-    if (!k->is_connected || !k->image)
+    if (!k->image)
         return;
-    if (services_find_all(k, services_publishes_ssh(net_get_info(k->network)), &services, &err) < 0
-        || !services_find_outside(&services, net_get_info(k->network), outside)) {
+    if (services_find_all(k, info && services_publishes_ssh(info), &services, &err) < 0
+        || (info && !services_find_outside(&services, info, outside))) {
         log_warning("the ports of a kernel are not told: %s",
                     err.code ? err.text : "its image has changed");
         return;
     }
-    services_add_terminal(k, &services);
+    services_add_apps(k, &services);
     if (!services.count)
         return;
     services_write(&services, outside, &w);

@@ -28,7 +28,9 @@ bool services_have_ssh(const struct local_kernel *k);
 /* Can sessions of the type system run here? */
 bool services_offer_sftp(const struct agent_daemon *agent);
 
-/* Its network is there: put down what is published, for reports. */
+/* Its image is here, and its network, if it gets one: put down what can be reached, and by which
+ * ports of the node, for reports.
+ */
 void services_note(struct local_kernel *k);
 
 /* Texts in the arena, NULL if there is nothing (or memory is short): the
