@@ -345,9 +345,15 @@ int session_spec_shmem(const struct session_spec *spec, int64_t *ret, struct aq_
 
 void session_spec_write_resource_opts(const struct session_spec *spec, struct jsonw *w)
 {
+    int64_t shmem = 0;
+
+    (void)session_spec_shmem(spec, &shmem, NULL); /* it was checked */
     jsonw_object_begin(w);
+    if (spec->shmem)
+        jsonw_member_int(w, "shmem", shmem);
     for (const struct spec_field *field = spec_fields; field->key; field++)
-        if (field->group && strcmp(field->group, OPTS) == 0 && spec_field_is_said(field, spec))
+        if (field->group && strcmp(field->group, OPTS) == 0 && strcmp(field->key, "shmem") != 0
+            && spec_field_is_said(field, spec))
             spec_field_write(field, spec, w);
     jsonw_object_end(w);
 }

@@ -99,7 +99,7 @@ bool session_spec_equals(const struct session_spec *a, const struct session_spec
 /* What its texts say: bytes of shared memory; 0 = unsaid. -EINVAL if that is no size. */
 int session_spec_shmem(const struct session_spec *spec, int64_t *ret, struct aq_error *err);
 
-/* {"shmem": ..., "allow_fractional_resource_fragmentation": ...} as the API has it. */
+/* {"shmem": BYTES, "allow_fractional_resource_fragmentation": ...} as clients read it. */
 void session_spec_write_resource_opts(const struct session_spec *spec, struct jsonw *w);
 
 #endif

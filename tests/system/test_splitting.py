@@ -114,7 +114,8 @@ def test_what_may_be_split_need_not_wait(cluster):
     assert "Devices of main1: cuda.shares 0.20 of a-1, 0.20 of a-2\n" in info
     query = "{ compute_session(id: \"%s\") { resource_opts } }" % shown["id"]
     told = cluster.client().post("/admin/gql", {"query": query, "variables": {}}).json
-    assert json.loads(told["data"]["compute_session"]["resource_opts"]) == {NAME: True}
+    assert json.loads(told["data"]["compute_session"]["resource_opts"]) == {
+        "main1": {NAME: True}}
     assert cluster.client().get("/aliquot/v1/sessions/" + waits).json["status"] == "PENDING"
 
 

@@ -203,15 +203,21 @@ static struct gql_value gql_session_get_command(struct gql_get *get, const void 
     return gql_text(spec ? spec->command : NULL);
 }
 
+/* {"main1": {...}, "sub1": {...}}: those of each kernel. */
 static struct gql_value gql_session_get_resource_opts(struct gql_get *get, const void *parent)
 {
-    const struct session_spec *spec = ((const struct session_row *)parent)->session.spec;
+    const struct session_row *row = parent;
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
 
-    if (!spec)
-        return gql_text("{}");
-    session_spec_write_resource_opts(spec, &w);
+    jsonw_object_begin(&w);
+    for (size_t i = 0; row->session.spec && i < row->kernel_count; i++) {
+        char name[KERNEL_HOSTNAME_MAX];
+
+        jsonw_key(&w, kernel_hostname(&row->kernels[i].kernel, name));
+        session_spec_write_resource_opts(row->session.spec, &w);
+    }
+    jsonw_object_end(&w);
     return strbuf_ok(&out) ? gql_copy(get, out.data) : gql_error(get->arena, "out of memory");
 }
 
@@ -274,6 +280,7 @@ static void gql_session_write_scheduler(const struct core_start_estimate *estima
     jsonw_object_begin(w);
     core_write_start_estimate(estimate, w);
     jsonw_member_int(w, "retries", estimate->tries);
+    jsonw_member_str(w, "msg", msg);
     jsonw_key(w, "failed_predicates");
     jsonw_array_begin(w);
     if (predicate) {
