@@ -24,6 +24,7 @@ static const struct field folder_create_fields[] = {
     { "quota", FIELD_SCALAR, FIELD_NULLABLE, AT(quota), 0, 32,
       .doc = "bytes at most, e.g. 10g; 0 = as many as the owner may have" },
     { "cloneable", FIELD_BOOL, 0, AT(is_cloneable) },
+    { "type", FIELD_IGNORED }, /* "user" or "project": the group says it */
     { "unmanaged_path|unmanagedPath", FIELD_UNSUPPORTED, 0 },
     FIELD_END,
 };
