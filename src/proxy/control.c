@@ -168,17 +168,23 @@ static void control_add(struct browser *b, const char *token, const char *sessio
     control_reply_json(b, 200, &out);
 }
 
-/* [/v2]/proxy/TOKEN/SESSION/add and delete. False if it is none of these. */
+/* [/v2]/proxy/TOKEN/SESSION, of which nothing is kept, its add and delete. False if it is none of
+ * these.
+ */
 static bool control_serve_proxy(struct browser *b, const char *target,
                                 const struct control_query *query)
 {
     const char *at = strncmp(target, "/v2/", 4) == 0 ? target + 3 : target;
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     char token[160], session[UUID_TEXT_MAX], verb[8];
+    int count = sscanf(at, "/proxy/%159[^/?]/%36[^/?]/%7[^/?]", token, session, verb);
 
-    if (sscanf(at, "/proxy/%159[^/?]/%36[^/?]/%7[^/?]", token, session, verb) != 3)
+    if (count < 2)
         return false;
-    if (strcmp(verb, "add") == 0) {
+    if (count == 2) {
+        strbuf_adds(&out, "{\"code\":404}");
+        control_reply_json(b, 200, &out);
+    } else if (strcmp(verb, "add") == 0) {
         control_add(b, token, session, query);
     } else if (strcmp(verb, "delete") == 0) {
         strbuf_adds(&out, "{\"code\":200}"); /* what the app needs stays for its other users */

@@ -36,6 +36,8 @@ void config_serve(struct web *web, struct request *req)
                 "[environments]\n"
                 "showNonInstalledImages = true\n",
                 endpoint);
+    if (web->proxy_url.len)
+        strbuf_addf(&out, "\n[wsproxy]\nproxyURL = \"%s/\"\n", web->proxy_url.data);
     for (size_t i = 0; i < hidden->count; i++)
         strbuf_addf(&out, "%s%s", i ? "," : "\n[menu]\nblocklist = \"", hidden->items[i]);
     strbuf_adds(&out, hidden->count ? "\"\n" : "");

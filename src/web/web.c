@@ -60,11 +60,17 @@ static void web_on_time(void *data)
     web_ask_origins(web);
 }
 
+static bool web_is_plain_url(const char *url)
+{
+    return url && strncmp(url, "http", 4) == 0 && !strpbrk(url, " ;,'\"\\\n");
+}
+
 /* Proxies and storage hosts, with their WebSockets. */
 static void web_on_origins(void *data, const json_t *result, const struct aq_error *err,
                            int64_t retry_sec)
 {
     const json_t *list = json_object_get(result, "origins"), *item;
+    const char *proxy = json_string_value(json_object_get(result, "proxy"));
     struct web *web = data;
     size_t i;
 
@@ -73,13 +79,15 @@ static void web_on_origins(void *data, const json_t *result, const struct aq_err
     web->origins_ask = NULL;
     if (!result)
         return;
+    strbuf_clear(&web->proxy_url);
+    if (web_is_plain_url(proxy))
+        strbuf_adds(&web->proxy_url, proxy);
     strbuf_clear(&web->origins);
     json_array_foreach(list, i, item) {
         const char *url = json_string_value(item);
-        size_t skip = url && strncmp(url, "http", 4) == 0 ? 4 : 0;
 
-        if (skip && !strpbrk(url, " ;,'\""))
-            strbuf_addf(&web->origins, " %s ws%s", url, url + skip);
+        if (web_is_plain_url(url))
+            strbuf_addf(&web->origins, " %s ws%s", url, url + strlen("http"));
     }
     if (!strbuf_ok(&web->origins))
         strbuf_done(&web->origins);
@@ -199,6 +207,7 @@ static int web_open(void *self, struct front *front, uv_loop_t *loop, const void
                                           .count = web->settings->trusted_proxies.count };
     list_init(&web->relays);
     strbuf_init(&web->origins);
+    strbuf_init(&web->proxy_url);
     if ((r = cookie_init(err)) < 0)
         return r;
     cookie_derive(identity->key, web->secret);
@@ -222,6 +231,7 @@ static void web_free(struct web *web)
     aq_closep(&web->folder);
     web->folder = -1;
     strbuf_done(&web->origins);
+    strbuf_done(&web->proxy_url);
     explicit_bzero(web->secret, sizeof(web->secret));
 }
 

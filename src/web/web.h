@@ -33,7 +33,8 @@ struct web {
     size_t api;                      /* of settings.api: the manager that is asked */
     int64_t signed_usec;             /* the date of the last signature */
     struct strbuf origins;           /* where pages may connect, beside here: for a policy */
-    struct manager_ask *origins_ask; /* for them, under way */
+    struct strbuf proxy_url;         /* of apps; empty = there is none */
+    struct manager_ask *origins_ask; /* for both, under way */
     struct defer *timer;             /* asks again */
     struct list relays;              /* requests that are passed on */
     bool is_draining, is_closing, has_stopped;

@@ -298,6 +298,7 @@ static int web_call_origins(struct web_call *call, struct aq_error *err)
 
     (void)err;
     jsonw_object_begin(&w);
+    jsonw_member_str(&w, "proxy", core_find_front_url(call->of->api->core, FRONT_PROXY, NULL));
     jsonw_key(&w, "origins");
     jsonw_array_begin(&w);
     core_list_front_urls(call->of->api->core, FRONT_PROXY, web_add_origin, &w);
