@@ -118,6 +118,7 @@ int gql_new(struct gql_engine **ret, struct aq_error *err)
     gql_add_entries(folder_entries, folder_entry_count);
     gql_add_entries(folder_v2_entries, folder_v2_entry_count);
     gql_add_entries(storage_volume_entries, storage_volume_entry_count);
+    gql_add_entries(quota_scope_entries, quota_scope_entry_count);
     gql_add_entries(access_mutation_entries, access_mutation_entry_count);
     for (size_t i = 0; i < AQ_COUNT(same_objects); i++)
         gql_share_resolvers(schema_schema.types[same_objects[i][0] - 1],

@@ -70,6 +70,7 @@ GQL_ENTRIES(access_mutation);
 GQL_ENTRIES(folder);
 GQL_ENTRIES(folder_v2);
 GQL_ENTRIES(storage_volume);
+GQL_ENTRIES(quota_scope);
 
 /* For gql_limits.cost, beside those of resolver.h: a query of the store; a change of it; a walk
  * over all sessions or images in memory; and how many rows a list is reckoned to have that is
