@@ -215,10 +215,20 @@ def good_of(field, there):
         "reference": "debian:12", "target": "debian:12", "image_id": "debian:12", "alias": NEW,
         "id": there["agent"] if name == "modify_agent" else NAME + ".example:5000",
         "input": {"id": there["session"], "priority": 10},
-        "props": {},
+        "props": {}, "userId": there["user"],
     }
     if name == "create_group" or name == "create_user":
         values["props"] = {"domain_name": NAME}
+    elif name == "adminCreateUserV2":
+        values["input"] = {"email": NEW + "@example.com", "username": NEW, "password": "long enough",
+                           "domainName": NAME, "needPasswordChange": False, "status": "ACTIVE",
+                           "role": "USER"}
+    elif name == "adminUpdateUserV2":
+        values["input"] = {"description": "said"}
+    elif name == "adminBulkUpdateUsersV2":
+        values["input"] = {"users": [{"userId": there["user"], "input": {"description": "said"}}]}
+    elif name == "adminBulkPurgeUsersV2":
+        values["input"] = {"userIds": [there["user"]]}
     elif name == "modify_group":
         values["props"] = {"user_update_mode": "add", "user_uuids": [there["user"]]}
     elif name == "modify_image":
@@ -230,7 +240,8 @@ def good_of(field, there):
     elif name == "create_container_registry_node_v2":
         values["props"] = {"url": "https://x", "type": "docker",
                            "registry_name": NEW + ".example:5000"}
-    required = [arg["name"] for arg in field["args"] if arg["type"]["kind"] == "NON_NULL"]
+    required = [arg["name"] for arg in field["args"] if arg["type"]["kind"] == "NON_NULL"
+                or arg["name"] == "name" and name.endswith("_resource_preset")]
     return {arg: values[arg] for arg in required}
 
 

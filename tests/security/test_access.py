@@ -170,7 +170,10 @@ def test_every_mutation_is_refused_to_whom_was_reviewed():
     text = (HERE.parents[1] / "src/manager/gql/schema.graphql").read_text()
     values = {"String": '"none"', "UUID": '"00000000-0000-0000-0000-000000000001"',
               "[String]": '["none"]', "JSONString": '"{}"',
-              "Boolean": "true", "ContainerRegistryTypeField": '"none"', **inputs_of(text)}
+              "Boolean": "true", "ContainerRegistryTypeField": '"none"', **inputs_of(text),
+              "CreateUserV2Input": '{email: "none", username: "none", password: "none", domainName: '
+                                   '"none", needPasswordChange: false, status: ACTIVE, role: USER}',
+              "BulkUpdateUserV2Input": "{users: []}", "BulkPurgeUsersV2Input": "{userIds: []}"}
     types, lines = read_schema(), []
     with Cluster() as cluster, contextlib.ExitStack() as closing:
         cluster.start_manager()

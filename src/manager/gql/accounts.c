@@ -482,6 +482,7 @@ const struct gql_entry accounts_entries[] = {
     { GROUP(total_resource_slots), GQL_GET(gql_accounts_get_project_slots) },
     { GROUP(allowed_vfolder_hosts), GQL_GET(gql_accounts_get_project_hosts) },
     { GROUP(integration_id), GQL_ALWAYS_NULL },
+    { SCHEMA_FIELD_GroupNode_container_registry, GQL_ALWAYS_NULL },
     { GROUP(resource_policy), GQL_FIXED_TEXT("default") },
     { GROUP(type), GQL_FIXED_TEXT("GENERAL") },
     { GROUP(scaling_groups), GQL_FIXED_EMPTY },

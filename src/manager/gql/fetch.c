@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows from the store into the one result of a root field. */
 #include <errno.h>
+#include <sodium.h>
 #include <string.h>
 
 #include "manager/gql/node.h"
@@ -183,6 +184,17 @@ struct gql_value gql_words(struct arena *arena, const char *text, const char *se
         text += len;
     }
     return items ? gql_list(items, count) : gql_error(arena, "out of memory");
+}
+
+struct uuid gql_uuid_of_name(const char *name)
+{
+    struct uuid id;
+
+    (void)crypto_generichash(id.bytes, sizeof(id.bytes), (const unsigned char *)name, strlen(name),
+                             NULL, 0);
+    id.bytes[6] = (uint8_t)((id.bytes[6] & 0x0f) | 0x80);
+    id.bytes[8] = (uint8_t)((id.bytes[8] & 0x3f) | 0x80);
+    return id;
 }
 
 struct gql_value gql_copy(struct gql_get *get, const char *text)

@@ -105,10 +105,17 @@ static int gql_image_list_nodes(struct gql_call *call)
     return GQL_DONE;
 }
 
+static struct gql_value gql_image_get_type(struct gql_get *get, const void *parent)
+{
+    (void)get;
+    return gql_text(((const struct image_row *)parent)->is_operation ? "service" : "compute");
+}
+
 const struct gql_entry image_node_entries[] = {
     { SCHEMA_FIELD_Queries_image_nodes,
       GQL_CALL_COST(gql_image_list_nodes, GQL_COST_WALK, GQL_ROWS_WHOLE) },
     { SCHEMA_FIELD_Queries_customized_images, GQL_FIXED_EMPTY },
     { SCHEMA_FIELD_ImageNode_row_id, GQL_ALWAYS_NULL },
+    { SCHEMA_FIELD_ImageNode_type, GQL_GET(gql_image_get_type) },
 };
 GQL_ENTRIES_END(image_node);

@@ -35,33 +35,32 @@ int mutation_succeed(struct gql_call *call, const void *object)
         call, &(struct mutation_result){ .ok = true, .msg = "success", .object = object });
 }
 
-#define MSG_MAX (sizeof(((struct aq_error *)0)->field) + sizeof(((struct aq_error *)0)->text) + 2)
-
-static const char *mutation_say(const struct aq_error *err, char msg[MSG_MAX])
+void mutation_write_reason(const struct aq_error *err, char *ret, size_t size)
 {
     const struct problem_type *type = problem_of(err);
 
     if (type->status == 500)
-        (void)snprintf(msg, MSG_MAX, "%s", type->title);
+        (void)snprintf(ret, size, "%s", type->title);
     else if (err->field[0] && strcmp(type->slug, "invalid-api-params") == 0)
-        (void)snprintf(msg, MSG_MAX, "%s: %s", err->field, err->text);
+        (void)snprintf(ret, size, "%s: %s", err->field, err->text);
     else
-        (void)snprintf(msg, MSG_MAX, "%s", err->text);
-    return msg;
+        (void)snprintf(ret, size, "%s", err->text);
 }
 
 int mutation_refuse(struct gql_call *call, const struct aq_error *err)
 {
-    char msg[MSG_MAX];
+    char msg[MUTATION_REASON_MAX];
 
-    return mutation_answer(call, &(struct mutation_result){ .msg = mutation_say(err, msg) });
+    mutation_write_reason(err, msg, sizeof(msg));
+    return mutation_answer(call, &(struct mutation_result){ .msg = msg });
 }
 
 int mutation_fail(struct gql_call *call, const struct aq_error *err)
 {
-    char msg[MSG_MAX];
+    char msg[MUTATION_REASON_MAX];
 
-    return gql_call_fail(call, "%s", mutation_say(err, msg));
+    mutation_write_reason(err, msg, sizeof(msg));
+    return gql_call_fail(call, "%s", msg);
 }
 
 void mutation_on_done(void *data, int r, const struct aq_error *err)

@@ -19,6 +19,8 @@ struct mutation_result {
 int mutation_finish(struct gql_call *call, bool ok, const char *msg, const struct uuid *task_id);
 int mutation_succeed(struct gql_call *call, const void *object);
 /* In the words of the REST route. */
+#define MUTATION_REASON_MAX sizeof(struct aq_error)
+void mutation_write_reason(const struct aq_error *err, char *ret, size_t size);
 int mutation_refuse(struct gql_call *call, const struct aq_error *err);
 /* The same where the result has no 'ok': the call fails. */
 int mutation_fail(struct gql_call *call, const struct aq_error *err);
@@ -50,6 +52,10 @@ const struct audit_who *mutation_who(const struct gql_call *call);
  */
 int mutation_props(const struct gql_call *call, const struct account_kind *kind, const char *kept,
                    json_t **ret, struct aq_error *err);
+/* The same of any input object, whose members may be in camelCase. */
+int mutation_props_of(const struct gql_type *type, struct gql_value object,
+                      const struct account_kind *kind, const char *kept, json_t **ret,
+                      struct aq_error *err);
 /* The field of an error of the account's row, REST's, becomes the schema's; of a new row
  * REST's 'key' is the first argument.
  */

@@ -8,6 +8,9 @@
 #include <string.h>
 
 #include "manager/gql/mutation.h"
+#include "manager/gql/newer.h"
+
+#define PROP_NAME_MAX 64
 
 enum prop_how {
     PROP_SAME,      /* what no rule names, too */
@@ -105,11 +108,15 @@ static const struct prop_rule *prop_find_rule(const struct account_kind *kind, c
     return &same;
 }
 
-static json_t *prop_to_json(const struct gql_value *value)
+static json_t *prop_to_json(const struct gql_type *type, const struct gql_value *value)
 {
     json_t *list;
+    char word[32];
 
     switch (value->kind) {
+    case GQL_ENUM:
+        newer_lower_word(type->values[value->integer].name, word, sizeof(word));
+        return json_string(word);
     case GQL_BOOL:
         return json_boolean(value->boolean);
     case GQL_INT:
@@ -121,7 +128,7 @@ static json_t *prop_to_json(const struct gql_value *value)
     case GQL_LIST:
         list = json_array();
         for (uint32_t i = 0; i < value->count; i++)
-            if (json_array_append_new(list, prop_to_json(&value->items[i])) < 0) {
+            if (json_array_append_new(list, prop_to_json(type, &value->items[i])) < 0) {
                 json_decref(list);
                 return NULL;
             }
@@ -181,41 +188,50 @@ static bool prop_is_left_out(const struct prop_rule *rule, const char *kept,
            || (rule->how == PROP_KEPT && kept) || (rule->how == PROP_TEXT && !value->text[0]);
 }
 
-static json_t *prop_convert(const struct prop_rule *rule, const struct gql_value *value,
-                            struct aq_error *err)
+static json_t *prop_convert(const struct prop_rule *rule, const struct gql_type *type,
+                            const struct gql_value *value, struct aq_error *err)
 {
     if (rule->how == PROP_JSON)
         return prop_parse(value, rule->name, err);
     if (rule->how == PROP_UNLIMITED)
         return json_boolean(strcmp(value->text, "UNLIMITED") == 0);
-    return prop_to_json(value);
+    return prop_to_json(type, value);
+}
+
+int mutation_props_of(const struct gql_type *type, struct gql_value object,
+                      const struct account_kind *kind, const char *kept, json_t **ret,
+                      struct aq_error *err)
+{
+    json_auto_t *props = json_object();
+
+    for (uint32_t i = 0; i < object.count; i++) {
+        const struct gql_value *value = &object.items[i];
+        char name[PROP_NAME_MAX];
+        const struct prop_rule *rule;
+        json_t *member;
+
+        newer_snake_case(type->inputs[i].name, name, sizeof(name));
+        rule = prop_find_rule(kind, name);
+        if (gql_is_given(*value) && prop_check(rule, kept, value, err) < 0)
+            return -err->code;
+        if (prop_is_left_out(rule, kept, value))
+            continue;
+        member = prop_convert(rule, type->inputs[i].type.type, value, err);
+        if (err->code)
+            return -err->code;
+        if (json_object_set_new(props, rule->as ? rule->as : name, member) < 0)
+            return aq_fail_oom(err);
+    }
+    if (!props)
+        return aq_fail_oom(err);
+    *ret = AQ_TAKE(props);
+    return 0;
 }
 
 int mutation_props(const struct gql_call *call, const struct account_kind *kind, const char *kept,
                    json_t **ret, struct aq_error *err)
 {
-    const struct gql_input_def *defs = call->field->args[1].type.type->inputs;
-    json_auto_t *object = json_object();
-
-    for (uint32_t i = 0; i < call->args[1].count; i++) {
-        const struct gql_value *value = &call->args[1].items[i];
-        const struct prop_rule *rule = prop_find_rule(kind, defs[i].name);
-        json_t *member;
-
-        if (gql_is_given(*value) && prop_check(rule, kept, value, err) < 0)
-            return -err->code;
-        if (prop_is_left_out(rule, kept, value))
-            continue;
-        member = prop_convert(rule, value, err);
-        if (err->code)
-            return -err->code;
-        if (json_object_set_new(object, rule->as ? rule->as : defs[i].name, member) < 0)
-            return aq_fail_oom(err);
-    }
-    if (!object)
-        return aq_fail_oom(err);
-    *ret = AQ_TAKE(object);
-    return 0;
+    return mutation_props_of(call->field->args[1].type.type, call->args[1], kind, kept, ret, err);
 }
 
 void mutation_name_field(const struct gql_call *call, const struct account_kind *kind,

@@ -19,19 +19,39 @@ static char newer_lower(char c)
 
 /* ---- names ---- */
 
-/* "createdAt" and "CREATED_AT" are created_at, unless the node has another word for it. */
+void newer_snake_case(const char *name, char *ret, size_t size)
+{
+    size_t len = 0;
+
+    for (const char *at = name; *at && len + 2 < size; at++) {
+        if (at > name && newer_is_upper(*at) && at[-1] >= 'a' && at[-1] <= 'z')
+            ret[len++] = '_';
+        ret[len++] = newer_lower(*at);
+    }
+    ret[len] = '\0';
+}
+
+void newer_lower_word(const char *name, char *ret, size_t size)
+{
+    size_t len = 0;
+
+    for (; name[len] && len + 1 < size; len++)
+        ret[len] = name[len] == '_' ? '-' : newer_lower(name[len]);
+    ret[len] = '\0';
+}
+
+/* In snake_case, unless the node has another word for it. */
 static void newer_add_field(const struct gql_node *node, const char *name, struct strbuf *out)
 {
+    char text[MEMBER_PATH_MAX];
+
     for (size_t i = 0; i < node->newer_word_count; i++)
         if (strcmp(node->newer_words[i].name, name) == 0) {
             strbuf_adds(out, node->newer_words[i].field);
             return;
         }
-    for (const char *at = name; *at; at++) {
-        if (at > name && newer_is_upper(*at) && at[-1] >= 'a' && at[-1] <= 'z')
-            strbuf_addc(out, '_');
-        strbuf_addc(out, newer_lower(*at));
-    }
+    newer_snake_case(name, text, sizeof(text));
+    strbuf_adds(out, text);
 }
 
 /* ---- values ---- */
@@ -65,10 +85,10 @@ static void newer_add_text(const char *text, struct strbuf *out)
 /* Names of an enum are our words, in capitals and with '_' for '-'. */
 static void newer_add_word(const char *name, struct strbuf *out)
 {
-    strbuf_addc(out, '"');
-    for (; *name; name++)
-        strbuf_addc(out, *name == '_' ? '-' : newer_lower(*name));
-    strbuf_addc(out, '"');
+    char word[MEMBER_PATH_MAX];
+
+    newer_lower_word(name, word, sizeof(word));
+    strbuf_addf(out, "\"%s\"", word);
 }
 
 static void newer_add_value(const struct gql_type *type, struct gql_value value, struct strbuf *out)

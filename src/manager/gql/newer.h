@@ -28,4 +28,10 @@ bool newer_is_asked(const struct gql_field_def *field);
 int newer_read_part(const struct gql_call *call, const struct gql_node *node,
                     struct gql_node_part *ret, struct aq_error *err);
 
+/* "createdAt" and "CREATED_AT" as "created_at"; "BEFORE_VERIFICATION" as "before-verification".
+ * What is too long is cut.
+ */
+void newer_snake_case(const char *name, char *ret, size_t size);
+void newer_lower_word(const char *name, char *ret, size_t size);
+
 #endif

@@ -6,10 +6,15 @@
 #include <string.h>
 
 static const struct gql_node *const nodes[] = {
-    &agent_node,         &domain_node,  &group_node,      &user_node,      &resource_group_node,
-    &image_node,         &session_node, &kernel_node,     &registry_node,  &registry_node_before,
-    &folder_node,        &user_v2_node, &project_v2_node, &folder_v2_node, &login_node,
-    &login_attempt_node, &audit_node
+    &agent_node,          &domain_node,
+    &group_node,          &user_node,
+    &resource_group_node, &image_node,
+    &session_node,        &kernel_node,
+    &registry_node,       &registry_node_before,
+    &folder_node,         &user_v2_node,
+    &project_v2_node,     &folder_v2_node,
+    &login_node,          &login_attempt_node,
+    &audit_node,          &resource_group_v2_node,
 };
 
 static const struct gql_node *gql_node_find(uint32_t type)

@@ -7,8 +7,10 @@
 #include "base/json_load.h"
 #include "manager/gql/mutation.h"
 #include "manager/request/presets.h"
+#include "store/filter.h"
 
 struct preset_row {
+    struct uuid id;
     const char *name, *slots; /* of slots: JSON */
     int64_t shared_memory;    /* -1 = none */
 };
@@ -22,6 +24,7 @@ static int gql_preset_fill(struct arena *arena, const char *name, const json_t *
                                                       JSON_COMPACT);
     const char *shared = json_string_value(json_object_get(preset, "shared_memory"));
 
+    row->id = gql_uuid_of_name(name);
     row->name = arena_strdup(arena, name);
     row->slots = slots ? arena_strdup(arena, slots) : NULL;
     row->shared_memory = shared ? strtoll(shared, NULL, 10) : -1;
@@ -47,6 +50,43 @@ static int gql_preset_get_one(struct gql_call *call)
     return GQL_DONE;
 }
 
+static const struct filter_field gql_preset_fields[] = {
+    { "name", "", FILTER_STRING, .offset = offsetof(struct preset_row, name) },
+};
+
+static int gql_preset_compare(const void *a, const void *b, void *order)
+{
+    return order_compare(order, a, b);
+}
+
+/* Those that 'filter' finds, in 'order'. */
+static int gql_preset_select(const struct gql_call *call, struct preset_row *rows, uint32_t *count,
+                             struct aq_error *err)
+{
+    const char *filter = gql_arg_text(call, SCHEMA_ARG_Queries_resource_presets_filter);
+    const char *by = gql_arg_text(call, SCHEMA_ARG_Queries_resource_presets_order);
+    const struct filter_program *program;
+    struct order order;
+    uint32_t found = 0;
+
+    if (filter) {
+        if (filter_read(filter, gql_preset_fields, AQ_COUNT(gql_preset_fields), call->arena,
+                        &program, err)
+            < 0)
+            return -err->code;
+        for (uint32_t i = 0; i < *count; i++)
+            if (filter_match(program, &rows[i]))
+                rows[found++] = rows[i];
+        *count = found;
+    }
+    if (!by)
+        return 0;
+    if (order_read(by, gql_preset_fields, AQ_COUNT(gql_preset_fields), &order, err) < 0)
+        return -err->code;
+    qsort_r(rows, *count, sizeof(*rows), gql_preset_compare, &order);
+    return 0;
+}
+
 static int gql_preset_list(struct gql_call *call)
 {
     json_t *presets = (json_t *)(uintptr_t)presets_all(mutation_api(call)), *preset;
@@ -54,10 +94,13 @@ static int gql_preset_list(struct gql_call *call)
                                           sizeof(*rows));
     const char *name;
     uint32_t count = 0;
+    struct aq_error err = { 0 };
 
     json_object_foreach(presets, name, preset)
         if (!rows || gql_preset_fill(call->arena, name, preset, &rows[count++]) < 0)
             return gql_call_fail(call, "out of memory");
+    if (gql_preset_select(call, rows, &count, &err) < 0)
+        return gql_call_fail(call, "%s", err.text);
     call->results[0] = gql_rows_of(call->arena, rows, count, sizeof(*rows));
     return GQL_DONE;
 }
@@ -109,6 +152,24 @@ static int gql_preset_save(struct gql_call *call, const char *name, bool is_new)
     return GQL_LATER;
 }
 
+/* The preset that is named, or that has the id; "" if there is none. */
+static const char *gql_preset_name_of(const struct gql_call *call, unsigned name_arg,
+                                      unsigned id_arg)
+{
+    const char *given = gql_arg_text(call, name_arg), *text = gql_arg_text(call, id_arg), *name;
+    json_t *presets = (json_t *)(uintptr_t)presets_all(mutation_api(call)), *preset;
+    struct uuid id, found;
+
+    if (given || !text || uuid_parse(text, &id) < 0)
+        return given ? given : "";
+    json_object_foreach(presets, name, preset) {
+        found = gql_uuid_of_name(name);
+        if (uuid_equals(&found, &id))
+            return name;
+    }
+    return "";
+}
+
 static int gql_preset_create(struct gql_call *call)
 {
     return gql_preset_save(
@@ -117,8 +178,11 @@ static int gql_preset_create(struct gql_call *call)
 
 static int gql_preset_modify(struct gql_call *call)
 {
-    return gql_preset_save(
-        call, gql_arg_text(call, SCHEMA_ARG_Mutations_modify_resource_preset_name), false);
+    return gql_preset_save(call,
+                           gql_preset_name_of(call,
+                                              SCHEMA_ARG_Mutations_modify_resource_preset_name,
+                                              SCHEMA_ARG_Mutations_modify_resource_preset_id),
+                           false);
 }
 
 static int gql_preset_delete(struct gql_call *call)
@@ -128,8 +192,9 @@ static int gql_preset_delete(struct gql_call *call)
     if (!mutation_may(call))
         return GQL_DONE;
     if (presets_change(mutation_api(call), OBJECT_SETTING_REMOVE,
-                       gql_arg_text(call, SCHEMA_ARG_Mutations_delete_resource_preset_name), NULL,
-                       NULL, mutation_who(call), mutation_on_done, call, &err)
+                       gql_preset_name_of(call, SCHEMA_ARG_Mutations_delete_resource_preset_name,
+                                          SCHEMA_ARG_Mutations_delete_resource_preset_id),
+                       NULL, NULL, mutation_who(call), mutation_on_done, call, &err)
         < 0)
         return mutation_refuse(call, &err);
     return GQL_LATER;
@@ -138,7 +203,8 @@ static int gql_preset_delete(struct gql_call *call)
 const struct gql_entry preset_entries[] = {
     { SCHEMA_FIELD_Queries_resource_preset, GQL_CALL(gql_preset_get_one) },
     { SCHEMA_FIELD_Queries_resource_presets, GQL_CALL_COST(gql_preset_list, 5, PRESETS_MAX) },
-    { SCHEMA_FIELD_ResourcePreset_id, GQL_TEXT_AT(struct preset_row, name) },
+    { SCHEMA_FIELD_ResourcePreset_id, GQL_UUID_AT(struct preset_row, id) },
+    { SCHEMA_FIELD_ResourcePreset_scaling_group_name, GQL_ALWAYS_NULL },
     { SCHEMA_FIELD_ResourcePreset_name, GQL_TEXT_AT(struct preset_row, name) },
     { SCHEMA_FIELD_ResourcePreset_resource_slots, GQL_TEXT_AT(struct preset_row, slots) },
     { SCHEMA_FIELD_ResourcePreset_shared_memory, GQL_GET(gql_preset_get_shared) },

@@ -3,7 +3,6 @@
  * registries in the configuration tree, for superadmins.
  */
 #include <errno.h>
-#include <sodium.h>
 #include <string.h>
 
 #include "base/json_load.h"
@@ -29,18 +28,6 @@ static const json_t *registry_all(const struct gql_call *call)
     return ((const struct gql_context *)call->context)->api->settings.registries;
 }
 
-/* Clients name registries by UUIDs; the same name has the same one. */
-static struct uuid registry_id_of(const char *name)
-{
-    struct uuid id;
-
-    (void)crypto_generichash(id.bytes, sizeof(id.bytes), (const unsigned char *)name, strlen(name),
-                             NULL, 0);
-    id.bytes[6] = (uint8_t)((id.bytes[6] & 0x0f) | 0x80);
-    id.bytes[8] = (uint8_t)((id.bytes[8] & 0x3f) | 0x80);
-    return id;
-}
-
 /* NULL if it is not kept, or memory is short. */
 static const char *registry_copy(struct arena *arena, const json_t *text)
 {
@@ -54,7 +41,7 @@ static int registry_fill_row(struct arena *arena, const char *name, const json_t
     const char *type = registry_copy(arena, json_object_get(registry, "type"));
 
     row->name = arena_strdup(arena, name);
-    row->id = registry_id_of(name);
+    row->id = gql_uuid_of_name(name);
     row->url = registry_copy(arena, url);
     row->type = type ? type : "docker";
     row->project = registry_copy(arena, json_object_get(registry, "project"));
@@ -155,6 +142,13 @@ static int registry_list_nodes(struct gql_call *call)
     if (registry_open(call, &rows))
         call->results[0] = gql_node_connect(call, &registry_node, rows.items, sizeof(*rows.items),
                                             rows.count);
+    return GQL_DONE;
+}
+
+static int registry_list_groups(struct gql_call *call)
+{
+    for (uint32_t i = 0; i < call->count; i++)
+        call->results[i] = gql_node_connect(call, &group_node, NULL, sizeof(struct project_row), 0);
     return GQL_DONE;
 }
 
@@ -400,6 +394,7 @@ const struct gql_entry registry_entries[] = {
     { NODE(password), GQL_ALWAYS_NULL },
     { NODE(ssl_verify), GQL_BOOL_AT(struct registry_row, verifies) },
     { NODE(extra), GQL_FIXED_TEXT("{}") },
+    { NODE(allowed_groups), GQL_CALL(registry_list_groups) },
     { SCHEMA_FIELD_ContainerRegistry_hostname, TEXT_AT(name) },
     { SCHEMA_FIELD_ContainerRegistry_config, GQL_SELF },
     { CONFIG(project), GQL_GET(registry_get_projects) },

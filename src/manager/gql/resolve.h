@@ -55,6 +55,8 @@ GQL_ENTRIES(session_total);
 GQL_ENTRIES(kernel);
 GQL_ENTRIES(user);
 GQL_ENTRIES(user_v2);
+GQL_ENTRIES(user_v2_mutation);
+GQL_ENTRIES(resource_group_v2);
 GQL_ENTRIES(keypair);
 GQL_ENTRIES(login);
 GQL_ENTRIES(audit);
@@ -188,6 +190,8 @@ int gql_arg_active(const struct gql_call *call, unsigned index);
 struct gql_value gql_slots(struct gql_get *get, const struct slots *slots);
 /* The words of a text that are parted by any of 'separators', as a list; copied. */
 struct gql_value gql_words(struct arena *arena, const char *text, const char *separators);
+/* Clients know by a UUID what has a name alone: the same name has the same one. */
+struct uuid gql_uuid_of_name(const char *name);
 /* Copy into the arena. */
 struct gql_value gql_copy(struct gql_get *get, const char *text);
 
