@@ -113,7 +113,7 @@ static struct gql_document *engine_get_document(struct gql_engine *engine, const
 
     if (doc)
         return doc;
-    doc = document_parse(text, len, &conf->limits, errors);
+    doc = document_parse(text, len, &conf->limits, conf->is_lenient, errors);
     if (!doc)
         return NULL;
     if (!document_validate(doc, conf, engine->scalars, errors)) {

@@ -93,8 +93,9 @@ struct gql_conf {
     const struct gql_resolver *resolvers; /* schema->field_count of them, by field id */
     const struct gql_scalar *scalars;     /* or NULL */
     struct gql_limits limits;
-    bool may_have_unused_fragments; /* a document that says more than it uses is not refused */
-    size_t cache_documents;         /* how many validated documents to keep; 0 = none */
+    bool is_lenient;        /* neither fragments that nothing uses are refused, nor a last
+                               operation that ends before its selections */
+    size_t cache_documents; /* how many validated documents to keep; 0 = none */
 };
 
 /* An engine and its requests belong to one thread. 'conf' is copied, what it

@@ -470,6 +470,18 @@ static bool parser_variables(struct parser *p, struct ast_variable **next)
     return parser_advance(p);
 }
 
+/* The selections of an operation. */
+static bool parser_root_set(struct parser *p, struct ast_set **ret)
+{
+    if (!p->may_be_empty || !parser_at(p, TOKEN_END))
+        return parser_set(p, ret);
+    if (!(*ret = parser_alloc(p, sizeof(**ret))))
+        return false;
+    (*ret)->at = p->token.at;
+    (*ret)->index = p->doc->set_count++;
+    return true;
+}
+
 static bool parser_operation(struct parser *p, struct ast_definition *def)
 {
     def->kind = parser_is_word(p, "mutation")       ? AST_MUTATION
@@ -480,7 +492,7 @@ static bool parser_operation(struct parser *p, struct ast_definition *def)
         return parser_set(p, &def->set);
     return parser_advance(p) && (!parser_at(p, TOKEN_NAME) || parse_name(p, &def->name))
            && parser_variables(p, &def->operation.variables)
-           && parse_directives(p, false, &def->directives) && parser_set(p, &def->set);
+           && parse_directives(p, false, &def->directives) && parser_root_set(p, &def->set);
 }
 
 static bool parser_fragment(struct parser *p, struct ast_definition *def)
@@ -561,11 +573,11 @@ static bool parser_check_text(const char *text, size_t len, size_t max, struct e
 }
 
 struct gql_document *document_parse(const char *text, size_t len, const struct gql_limits *limits,
-                                    struct errors *errors)
+                                    bool may_be_empty, struct errors *errors)
 {
     size_t max = AQ_MIN(limits->bytes ? limits->bytes : SIZE_MAX, (size_t)INT32_MAX);
     struct gql_document *doc;
-    struct parser p = { .errors = errors, .limits = limits };
+    struct parser p = { .errors = errors, .limits = limits, .may_be_empty = may_be_empty };
     bool ok;
 
     if (!parser_check_text(text, len, max, errors))

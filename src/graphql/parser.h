@@ -13,10 +13,11 @@
 
 /* Parse executable and schema documents alike. NULL after an error, which is
  * in 'errors' (its arena is for messages only). 'limits' counts bytes,
- * tokens and nesting.
+ * tokens and nesting. With 'may_be_empty' a last operation may end before its selections: it
+ * selects nothing.
  */
 struct gql_document *document_parse(const char *text, size_t len, const struct gql_limits *limits,
-                                    struct errors *errors) AQ_UNTRUSTED;
+                                    bool may_be_empty, struct errors *errors) AQ_UNTRUSTED;
 
 struct gql_document *document_ref(struct gql_document *doc);
 void document_unref(struct gql_document *doc);
@@ -31,6 +32,7 @@ struct parser {
     struct gql_document *doc;
     struct errors *errors;
     const struct gql_limits *limits;
+    bool may_be_empty; /* the selections of a last operation */
     uint32_t token_count, nesting;
     struct symbol **symbols; /* hash table */
     uint32_t symbol_cap;

@@ -546,7 +546,7 @@ static struct gql_document *sdl_types_parse_prelude(const struct gql_limits *lim
     for (const char *const *piece = gql_prelude; *piece; piece++)
         strbuf_adds(&text, *piece);
     errors->no_memory |= !strbuf_ok(&text);
-    return document_parse(text.data, text.len, limits, errors);
+    return document_parse(text.data, text.len, limits, false, errors);
 }
 
 int gql_schema_parse(const char *text, size_t len, struct gql_schema **ret, struct aq_error *err)
@@ -563,7 +563,7 @@ int gql_schema_parse(const char *text, size_t len, struct gql_schema **ret, stru
         return aq_fail_oom(err);
     prelude = sdl_types_parse_prelude(&limits, &errors);
     if (prelude)
-        doc = document_parse(text, len, &limits, &errors);
+        doc = document_parse(text, len, &limits, false, &errors);
     if (doc) {
         sdl.arena = &owner->arena;
         sdl.schema = &owner->schema;

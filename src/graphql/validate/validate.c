@@ -241,7 +241,7 @@ bool document_validate(struct gql_document *doc, const struct gql_conf *conf,
         else if (def->kind == AST_FRAGMENT)
             validate_visit_fragment(&v, def);
     }
-    if (!conf->may_have_unused_fragments)
+    if (!conf->is_lenient)
         rule_no_unused_fragments(&v);
     overlap_done(&v);
     return !v.stop && errors->count == 0 && limits_check_size(doc, limits, errors);

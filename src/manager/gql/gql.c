@@ -86,7 +86,7 @@ int gql_new(struct gql_engine **ret, struct aq_error *err)
         .resolvers = resolvers,
         .scalars = texts,
         .limits = standard,
-        .may_have_unused_fragments = true, /* Backend.AI's web UI drops fields that are newer than
+        .is_lenient = true, /* Backend.AI's web UI drops fields that are newer than
                                               the manager, and not their fragments */
         .cache_documents = 256,
     };

@@ -156,12 +156,22 @@ static struct gql_value volume_get_words(struct gql_get *get, const void *parent
                      " ");
 }
 
+/* What is before the volume in its name. */
+static struct gql_value volume_get_proxy(struct gql_get *get, const void *parent)
+{
+    const char *name = ((const struct volume_row *)parent)->name;
+    char *proxy = arena_strndup(get->arena, name, strcspn(name, ":"));
+
+    return proxy ? gql_text(proxy) : gql_error(get->arena, "out of memory");
+}
+
 const struct gql_entry storage_volume_entries[] = {
     { SCHEMA_FIELD_Queries_storage_volume, GQL_CALL(volume_get) },
     { SCHEMA_FIELD_Queries_storage_volume_list, GQL_CALL_COST(volume_list, 5, VOLUMES_USUAL) },
     { SCHEMA_FIELD_StorageVolumeList_items, GQL_PAGE_ITEMS },
     { SCHEMA_FIELD_StorageVolumeList_total_count, GQL_PAGE_TOTAL },
     { SCHEMA_FIELD_StorageVolume_id, GQL_TEXT_AT(struct volume_row, name) },
+    { SCHEMA_FIELD_StorageVolume_proxy, GQL_GET(volume_get_proxy) },
     { SCHEMA_FIELD_StorageVolume_backend, GQL_TEXT_AT(struct volume_row, backend) },
     { SCHEMA_FIELD_StorageVolume_fsprefix, GQL_FIXED_TEXT("") },
     { SCHEMA_FIELD_StorageVolume_path, GQL_FIXED_TEXT("") },

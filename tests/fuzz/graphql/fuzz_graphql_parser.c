@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     AQ_CLEANUP(document_unrefp) struct gql_document *doc = NULL;
     struct errors errors = { .arena = &arena };
 
-    doc = document_parse((const char *)data, size, &limits, &errors);
+    doc = document_parse((const char *)data, size, &limits, size % 2, &errors);
     if (!doc && !errors.count)
         abort();
     if (doc)

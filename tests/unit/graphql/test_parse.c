@@ -202,7 +202,7 @@ static void test_grammar(void **state)
         size_t len = strlen(rows[i].text);
         uint32_t line, column;
 
-        doc = document_parse(rows[i].text, len, &limits, &errors);
+        doc = document_parse(rows[i].text, len, &limits, false, &errors);
         assert_row(!doc == !!*rows[i].message, "%s: %s\n%s", rows[i].production, rows[i].text,
                    doc ? "" : errors.first->message);
         if (doc)
@@ -287,7 +287,7 @@ static void test_encoding(void **state)
         AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
         struct errors errors = { .arena = &arena };
 
-        assert_null(document_parse(cases[i].text, strlen(cases[i].text), &limits, &errors));
+        assert_null(document_parse(cases[i].text, strlen(cases[i].text), &limits, false, &errors));
         assert_string_equal(errors.first->message, cases[i].message);
         assert_int_equal(errors.first->at[0], cases[i].at);
     }
