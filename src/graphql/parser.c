@@ -470,16 +470,30 @@ static bool parser_variables(struct parser *p, struct ast_variable **next)
     return parser_advance(p);
 }
 
+/* As if it asked for __typename. */
+static bool parser_empty_set(struct parser *p, struct ast_set **ret)
+{
+    struct ast_set *set = parser_alloc(p, sizeof(*set));
+    struct ast_selection *selection = parser_alloc(p, sizeof(*selection));
+
+    if (!set || !selection)
+        return false;
+    set->at = selection->at = p->token.at;
+    set->index = p->doc->set_count++;
+    set->first = selection;
+    set->count = 1;
+    selection->kind = AST_FIELD;
+    selection->key = (struct ast_name){ parser_intern(p, "__typename", 10), p->token.at };
+    selection->name = selection->key;
+    *ret = set;
+    return selection->key.symbol;
+}
+
 /* The selections of an operation. */
 static bool parser_root_set(struct parser *p, struct ast_set **ret)
 {
-    if (!p->may_be_empty || !parser_at(p, TOKEN_END))
-        return parser_set(p, ret);
-    if (!(*ret = parser_alloc(p, sizeof(**ret))))
-        return false;
-    (*ret)->at = p->token.at;
-    (*ret)->index = p->doc->set_count++;
-    return true;
+    return p->may_be_empty && parser_at(p, TOKEN_END) ? parser_empty_set(p, ret)
+                                                      : parser_set(p, ret);
 }
 
 static bool parser_operation(struct parser *p, struct ast_definition *def)

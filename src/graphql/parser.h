@@ -13,8 +13,8 @@
 
 /* Parse executable and schema documents alike. NULL after an error, which is
  * in 'errors' (its arena is for messages only). 'limits' counts bytes,
- * tokens and nesting. With 'may_be_empty' a last operation may end before its selections: it
- * selects nothing.
+ * tokens and nesting. With 'may_be_empty' a last operation may end before its selections, as
+ * if it asked for __typename.
  */
 struct gql_document *document_parse(const char *text, size_t len, const struct gql_limits *limits,
                                     bool may_be_empty, struct errors *errors) AQ_UNTRUSTED;

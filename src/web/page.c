@@ -143,11 +143,12 @@ void page_add_policy(const struct web *web, struct request *req, const char *non
                     "connect-src 'self'%s; require-trusted-types-for 'script'",
                     nonce, nonce, web->origins.data);
     else
-        strbuf_addf(&out,
-                    "default-src 'self'; script-src 'self' 'nonce-%s'%s 'wasm-unsafe-eval'; "
-                    "style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src "
-                    "'self' data:; connect-src 'self'%s; object-src 'none'",
-                    nonce, hashes, web->origins.data);
+        strbuf_addf(
+            &out,
+            "default-src 'self'; script-src 'self' 'nonce-%s'%s 'wasm-unsafe-eval'; "
+            "style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src "
+            "'self' data:; connect-src 'self'%s; worker-src 'self' blob:; object-src 'none'",
+            nonce, hashes, web->origins.data);
     strbuf_adds(&out, "; base-uri 'self'; form-action 'self'; frame-ancestors 'none'");
     if (strbuf_ok(&out))
         request_add_header(req, "Content-Security-Policy", out.data);

@@ -128,16 +128,29 @@ static void gql_preset_on_created(void *data, int r, const struct aq_error *err)
     gql_call_done(call);
 }
 
+static void gql_preset_fail_unknown(struct aq_error *err)
+{
+    api_fail_param(err, "name", "or id must be that of a preset");
+}
+
 static int gql_preset_save(struct gql_call *call, const char *name, bool is_new)
 {
     struct gql_value slots = mutation_prop(call, "resource_slots");
     struct gql_value shared = mutation_prop(call, "shared_memory");
+    struct gql_value group = mutation_prop(call, "scaling_group_name");
+    struct gql_value renamed = is_new ? gql_null() : mutation_prop(call, "name");
     json_auto_t *amounts = NULL;
     struct aq_error err = { 0 };
 
     if (!mutation_may(call))
         return GQL_DONE;
-    if (is_new && !gql_is_given(slots))
+    if (!name)
+        gql_preset_fail_unknown(&err);
+    else if (gql_is_given(group))
+        api_fail_param(&err, "scaling_group_name", "presets are for all resource groups");
+    else if (gql_is_given(renamed) && strcmp(renamed.text, name) != 0)
+        api_fail_param(&err, "name", "is '%.64s' and cannot be changed", name);
+    else if (is_new && !gql_is_given(slots))
         api_fail_param(&err, "resource_slots", "is required");
     else if (gql_is_given(slots) && decode_json(slots.text, strlen(slots.text), &amounts, &err) < 0
              && err.code != ENOMEM)
@@ -152,7 +165,7 @@ static int gql_preset_save(struct gql_call *call, const char *name, bool is_new)
     return GQL_LATER;
 }
 
-/* The preset that is named, or that has the id; "" if there is none. */
+/* The preset that is named, or that has the id; NULL if there is none. */
 static const char *gql_preset_name_of(const struct gql_call *call, unsigned name_arg,
                                       unsigned id_arg)
 {
@@ -161,13 +174,13 @@ static const char *gql_preset_name_of(const struct gql_call *call, unsigned name
     struct uuid id, found;
 
     if (given || !text || uuid_parse(text, &id) < 0)
-        return given ? given : "";
+        return given;
     json_object_foreach(presets, name, preset) {
         found = gql_uuid_of_name(name);
         if (uuid_equals(&found, &id))
             return name;
     }
-    return "";
+    return NULL;
 }
 
 static int gql_preset_create(struct gql_call *call)
@@ -187,15 +200,18 @@ static int gql_preset_modify(struct gql_call *call)
 
 static int gql_preset_delete(struct gql_call *call)
 {
+    const char *name = gql_preset_name_of(call, SCHEMA_ARG_Mutations_delete_resource_preset_name,
+                                          SCHEMA_ARG_Mutations_delete_resource_preset_id);
     struct aq_error err = { 0 };
 
     if (!mutation_may(call))
         return GQL_DONE;
-    if (presets_change(mutation_api(call), OBJECT_SETTING_REMOVE,
-                       gql_preset_name_of(call, SCHEMA_ARG_Mutations_delete_resource_preset_name,
-                                          SCHEMA_ARG_Mutations_delete_resource_preset_id),
-                       NULL, NULL, mutation_who(call), mutation_on_done, call, &err)
-        < 0)
+    if (!name)
+        gql_preset_fail_unknown(&err);
+    if (err.code
+        || presets_change(mutation_api(call), OBJECT_SETTING_REMOVE, name, NULL, NULL,
+                          mutation_who(call), mutation_on_done, call, &err)
+               < 0)
         return mutation_refuse(call, &err);
     return GQL_LATER;
 }
