@@ -11,6 +11,8 @@
 #define VOLUMES_USUAL 10
 
 /* In the request's arena. */
+#define VOLUMES_MAX 1000 /* of a page */
+
 struct volume_row {
     const char *name, *backend;
     struct gql_value capabilities;
@@ -128,7 +130,7 @@ static int volume_list(struct gql_call *call)
     rows = arena_array(call->arena, count + 1, sizeof(*rows));
     if (!page || !rows)
         return gql_call_fail(call, "out of memory");
-    if (gql_fetch_page_args(fetch, GQL_PAGE_MAX, &err) < 0
+    if (gql_fetch_page_args(fetch, VOLUMES_MAX, &err) < 0
         || volume_select(call, rows, &count, &err) < 0)
         return gql_fetch_fail(fetch, &err);
     first = AQ_MIN((size_t)fetch->query.offset, count);
