@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Backend.AI's WebUI 26.9, unmodified, in Chromium: an administrator's pages, and a form."""
+
+import pytest
+
+import webui
+from browser import Browser
+from client import USER
+from cluster import wait_for
+from web import EMAIL, PASSWORD, Webbed
+
+NOBODY = "00000000-0000-4000-8000-000000000000"
+TEXT = "document.body.innerText"
+# What it asks, and what it is answered.
+HOOK = """window.asked = []; const real = window.fetch; window.fetch = async (...words) => {
+    const reply = await real(...words); const copy = reply.clone();
+    copy.text().then(text => { if (!reply.ok || text.startsWith('{') && text.includes('"errors"'))
+        window.asked.push([reply.status, reply.url, text.slice(0, 500)]); }).catch(() => {});
+    return reply; };
+document.addEventListener('securitypolicyviolation', it =>
+    it.blockedURI === 'eval' // the test's own questions
+        || window.asked.push(['policy', it.blockedURI, it.violatedDirective]));"""
+EXPECTED = (("400", "/server/login"), ("404", "/func/totp"))  # nobody has typed yet; we have none
+
+
+@pytest.fixture(scope="module", name="cluster")
+def cluster_fixture():
+    with Webbed(ALIQUOT_RUNTIME_DRIVER="process") as made:
+        made.start_manager(ALIQUOT_API_TRUSTED_PROXIES="127.0.0.1")
+        made.start_agent()
+        made.start_web("--static", webui.install("26.9.6"))
+        yield made
+        made.stop()
+
+
+@pytest.fixture(scope="module", name="page")
+def page_fixture(cluster):
+    with Browser(cluster.folder) as browser:
+        page = browser.page(viewport={"width": 1400, "height": 900})
+        page.setDefaultTimeout(90000)
+        page.addInitScript(HOOK)
+        page.goto(cluster.origin)
+        page.fill("input[type=text] >> nth=0", EMAIL)
+        page.fill("input[type=password] >> nth=0", PASSWORD)
+        page.keyboard.press("Enter")
+        wait_until(page, "Start Interactive Session")
+        yield page
+
+
+def wait_until(page, text, is_there=True):
+    wait_for(lambda: (text in page.evaluate(TEXT)) == is_there, 90,
+             lambda: f"{text!r} in {page.evaluate(TEXT)[-3000:]}")
+
+
+def mistakes(page):
+    rows = [row for row in page.evaluate("window.asked")
+            if not any(str(row[0]) == status and path in row[1] for status, path in EXPECTED)]
+    return rows + [text for text in page.problems() if "Failed to load resource" not in text]
+
+
+def show(cluster, page, path, text):
+    page.goto(cluster.origin + path)
+    wait_until(page, text)
+
+
+def fill(page, label, text):
+    page.fill(f'[role=dialog] >> internal:label="{label}"i >> nth=0', text)
+
+
+def press(page, text):
+    page.click(f"[role=dialog] button:has-text('{text}') >> nth=-1")
+
+
+def press_in_row(page, row, label):
+    page.click(f"tr:has-text('{row}') >> button[aria-label='{label}']")
+
+
+def ask(cluster, query):
+    reply = cluster.client().post("/admin/gql", {"query": query})
+    assert reply.status == 200 and "errors" not in reply.json, reply
+    return reply.json["data"]
+
+
+@pytest.mark.parametrize("path, text", [
+    ("/admin/users", "user@lablup.com"), ("/admin/users?tab=credentials", "AKIANABBDUSEREXAMPLE"),
+    ("/admin/project", "Project ID"), ("/admin/data", "Create Folder"),
+    ("/admin/session", "No data to display"), ("/admin/environment", "Full image path"),
+    ("/admin/environment?tab=preset", "Create Preset"),
+    ("/admin/environment?tab=registry", "Add Registry"), ("/admin/resource-policy", "UNLIMITED"),
+    ("/admin/resource-policy?tab=user", "Max Folder Count"),
+    ("/admin/resource-policy?tab=project", "Max Quota Scope Size"), ("/admin/agent", "x86_64"),
+    ("/admin/agent?tab=storages", "Backend Type"), ("/admin/agent?tab=resourceGroup", "FIFO"),
+    ("/admin/settings", "Overlay Network"), ("/admin/maintenance", "Rescan Images"),
+    ("/admin/information", "Manager version")])
+def test_pages(cluster, page, path, text):
+    show(cluster, page, path, text)
+    assert "Deployments" not in page.evaluate(TEXT)  # what we do not have
+    assert not mistakes(page)
+
+
+def test_several_users_at_once(cluster):
+    """What fails is told for each, and changes nothing else."""
+    users = {row["email"]: row["uuid"] for row in ask(cluster, "{users {email uuid}}")["users"]}
+    done = ask(cluster, """mutation {adminBulkUpdateUsersV2(input: {users: [
+        {userId: "%s", input: {fullName: "New"}}, {userId: "%s", input: {fullName: "Nobody"}}]})
+        {updatedUsers {basicInfo {fullName}} failed {userId message}}}""" % (
+            users["user@lablup.com"], NOBODY))["adminBulkUpdateUsersV2"]
+    assert done["updatedUsers"] == [{"basicInfo": {"fullName": "New"}}]
+    assert [row["userId"] for row in done["failed"]] == [NOBODY]
+    reply = cluster.client(USER).post("/admin/gql", {"query": """mutation {adminBulkPurgeUsersV2(
+        input: {userIds: ["%s"]}) {purgedCount}}""" % users["admin@lablup.com"]})
+    assert "no permission" in reply.json["errors"][0]["message"]
+
+
+def test_a_preset_is_made_and_changed(cluster, page):
+    show(cluster, page, "/admin/environment?tab=preset", "Create Preset")
+    page.click("button:has-text('Create Preset')")
+    fill(page, "Preset Name", "small")
+    fill(page, "CPU", "1")
+    page.fill("[id='%s']" % page.wait_for("""
+        [...document.querySelectorAll('[role=dialog] input[type=text]')]
+            .filter(it => it.getClientRects().length)[2]?.id"""), "1")
+    press(page, "Create")
+    wait_until(page, "small")
+    press_in_row(page, "small", "Edit")
+    fill(page, "CPU", "2")
+    press(page, "Save")
+    wait_for(lambda: '"2"' in ask(cluster, "{resource_preset(name: \"small\") {resource_slots}}")
+             ["resource_preset"]["resource_slots"], 90, "the changed preset")
+    assert not mistakes(page)
