@@ -70,6 +70,7 @@ void user_done(struct user *u)
     free(u->username);
     free(u->email);
     free(u->full_name);
+    free(u->description);
     free(u->domain);
     free(u->allowed_client_ip);
     free(u->project_ids);

@@ -34,7 +34,7 @@ struct project { /* a project */
 
 struct user {
     struct uuid id;
-    char *username, *email, *full_name, *domain;
+    char *username, *email, *full_name, *description, *domain;
     enum user_role role;
     enum user_status status;
     struct uuid *project_ids; /* memberships */

@@ -51,7 +51,7 @@ static const struct purge_rule purge_rules[] = {
                        "DELETE FROM session_templates WHERE user_id = ?1",
                        "DELETE FROM error_logs WHERE user_id = ?1",
                        "UPDATE users SET purged_email = email, email = id, username = id, full_name = NULL,"
-                       " password_hash = NULL WHERE id = ?1",
+                       " description = NULL, password_hash = NULL WHERE id = ?1",
                        "DELETE FROM users WHERE id = ?1"
                        " AND NOT EXISTS (SELECT 1 FROM sessions WHERE user_id = ?1)"
                        " AND NOT EXISTS (SELECT 1 FROM removed_usage WHERE user_id = ?1)" },

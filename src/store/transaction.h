@@ -140,8 +140,8 @@ void domain_read_row(struct row *row, struct domain *ret);
 void project_read_row(struct row *row, struct project *ret);
 
 #define USER_COLUMNS                                                                     \
-    "u.id, u.username, u.email, u.full_name, u.domain, u.role, u.status, u.total_slots," \
-    " u.max_concurrent_sessions, u.allowed_client_ip, u.need_password_change"
+    "u.id, u.username, u.email, u.full_name, u.description, u.domain, u.role, u.status," \
+    " u.total_slots, u.max_concurrent_sessions, u.allowed_client_ip, u.need_password_change"
 /* Without memberships. */
 void user_read_row(struct row *row, struct user *ret);
 /* All memberships of 'user', into its arena or the heap. */

@@ -47,11 +47,12 @@ int user_save(struct store_tx *tx, const struct event *e, struct aq_error *err)
         return aq_fail_oom(err);
     r = sql_prepare(
         tx->db,
-        "INSERT INTO users (id, username, email, full_name, domain, role, status, password_hash,"
-        " total_slots, max_concurrent_sessions, allowed_client_ip, need_password_change,"
+        "INSERT INTO users (id, username, email, full_name, description, domain, role, status,"
+        " password_hash, total_slots, max_concurrent_sessions, allowed_client_ip, need_password_change,"
         " password_changed_at, created_at, modified_at)"
-        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET"
+        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET"
         " username = excluded.username, email = excluded.email, full_name = excluded.full_name,"
+        " description = excluded.description,"
         " domain = excluded.domain, role = excluded.role, status = excluded.status,"
         " password_hash = COALESCE(excluded.password_hash, users.password_hash),"
         " total_slots = excluded.total_slots,"
@@ -68,6 +69,7 @@ int user_save(struct store_tx *tx, const struct event *e, struct aq_error *err)
     sql_put_text(q, u->username);
     sql_put_text(q, u->email);
     sql_put_text(q, u->full_name);
+    sql_put_text(q, u->description);
     sql_put_text(q, u->domain);
     sql_put_text(q, user_role_name(u->role));
     sql_put_text(q, user_status_name(u->status));
@@ -94,6 +96,7 @@ void user_read_row(struct row *row, struct user *ret)
     ret->username = row_text(row);
     ret->email = row_text(row);
     ret->full_name = row_text(row);
+    ret->description = row_text(row);
     ret->domain = row_text(row);
     ROW_PARSE(row, user_role_parse, &ret->role);
     ROW_PARSE(row, user_status_parse, &ret->status);

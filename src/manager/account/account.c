@@ -68,6 +68,7 @@ int account_copy_user(struct user *ret, const struct user *user)
     ret->username = account_text(&row, user->username, NULL);
     ret->email = account_text(&row, user->email, NULL);
     ret->full_name = account_text(&row, user->full_name, NULL);
+    ret->description = account_text(&row, user->description, NULL);
     ret->domain = account_text(&row, user->domain, NULL);
     ret->allowed_client_ip = account_text(&row, user->allowed_client_ip, NULL);
     account_slots(&row, NULL, NULL, &user->total_slots, &ret->total_slots);

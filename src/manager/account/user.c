@@ -8,7 +8,7 @@
 #include "manager/account/account.h"
 
 struct user_params {
-    const char *email, *username, *full_name, *domain, *role, *status, *password;
+    const char *email, *username, *full_name, *description, *domain, *role, *status, *password;
     struct str_list projects, networks;
     enum maybe need_password_change;
     const json_t *total_slots;
@@ -18,6 +18,7 @@ struct user_params {
 /* clang-format off */
 #define CHANGES                                                                                    \
     { "full_name", FIELD_STR, FIELD_NULLABLE | FIELD_LINES, offsetof(struct user_params, full_name), 0, 128 },        \
+    { "description", FIELD_STR, FIELD_NULLABLE | FIELD_LINES, offsetof(struct user_params, description), 0, 500 },    \
     { "role", FIELD_STR, 0, offsetof(struct user_params, role), 1, 16,                                  \
       .doc = "superadmin, admin, user or monitor" },                                               \
     { "status", FIELD_STR, 0, offsetof(struct user_params, status), 1, 32,                              \
@@ -186,6 +187,7 @@ static void user_fill(struct account_row *row)
     user->email = account_text(row, params->email, old ? old->email : NULL);
     user->username = account_text(row, params->username, old ? old->username : params->email);
     user->full_name = account_text(row, params->full_name, old ? old->full_name : NULL);
+    user->description = account_text(row, params->description, old ? old->description : NULL);
     user->domain = account_text(row, params->domain, old ? old->domain : NULL);
     user->allowed_client_ip = user_join_networks(row, &params->networks,
                                                  old ? old->allowed_client_ip : NULL);

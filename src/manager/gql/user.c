@@ -294,7 +294,7 @@ const struct gql_entry user_entries[] = {
     { FIELD(username), AT(TEXT, user.username) },
     { FIELD(email), AT(TEXT, user.email) },
     { FIELD(full_name), AT(TEXT, user.full_name) },
-    { FIELD(description), GQL_FIXED_TEXT("") },
+    { FIELD(description), AT(TEXT, user.description) },
     { FIELD(need_password_change), AT(BOOL, user.need_password_change) },
     { FIELD(is_active), GQL_GET(gql_user_get_is_active) },
     { FIELD(status), GQL_GET(gql_user_get_status) },

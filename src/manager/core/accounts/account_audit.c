@@ -84,6 +84,7 @@ static void account_audit_write_user(const struct core *core, const void *row, s
     jsonw_member_str(w, "email", user->email);
     jsonw_member_str(w, "username", user->username);
     jsonw_member_str(w, "full_name", user->full_name);
+    jsonw_member_str(w, "description", user->description);
     jsonw_member_str(w, "domain", user->domain);
     jsonw_member_str(w, "role", user_role_name(user->role));
     jsonw_member_str(w, "status", user_status_name(user->status));

@@ -169,9 +169,10 @@ static void audit_compare_user(struct audit *a, const struct user *s)
     const struct user *m = core_find_user(a->core, &s->id);
 
     if (!m || !audit_same_text(m->username, s->username) || !audit_same_text(m->email, s->email)
-        || !audit_same_text(m->full_name, s->full_name) || !audit_same_text(m->domain, s->domain)
-        || m->role != s->role || m->status != s->status || !audit_same_groups(m, s)
-        || !slots_eq(&m->total_slots, &s->total_slots)
+        || !audit_same_text(m->full_name, s->full_name)
+        || !audit_same_text(m->description, s->description)
+        || !audit_same_text(m->domain, s->domain) || m->role != s->role || m->status != s->status
+        || !audit_same_groups(m, s) || !slots_eq(&m->total_slots, &s->total_slots)
         || m->max_concurrent_sessions != s->max_concurrent_sessions
         || !audit_same_text(m->allowed_client_ip, s->allowed_client_ip)
         || m->need_password_change != s->need_password_change)
