@@ -410,7 +410,10 @@ struct msg_app_refused {
 #define LINK_STORAGE_PREFIX "storage:"
 
 struct msg_storage_hello {
-    const char *volumes; /* JSON list [{"name":"volume1","backend":"vfs","capabilities":[...]}] */
+    /* JSON list [{"name":"volume1","backend":"vfs","capabilities":[...],"used_bytes":N,
+     * "capacity_bytes":N}], again when that changes; 0 = not known yet
+     */
+    const char *volumes;
 };
 
 struct msg_storage_ask {

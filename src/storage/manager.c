@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* manager.c - the storage host's connection to the manager, which asks it */
+#include <sys/statvfs.h>
+
 #include "base/jsonw.h"
 #include "base/log.h"
+#include "http/defer.h"
 #include "link/link.h"
 #include "storage/storage.h"
+
+#define MEASURE_MSEC (60u * 1000) /* between looks at how full volumes are */
 
 static void manager_on_greet(void *data, struct msg_hello *hello)
 {
@@ -27,6 +32,8 @@ static void manager_say_volumes(const struct storage *storage)
         jsonw_array_begin(&w);
         jsonw_str(&w, "vfolder");
         jsonw_array_end(&w);
+        jsonw_member_int(&w, "used_bytes", (int64_t)storage->volumes[i].room.used);
+        jsonw_member_int(&w, "capacity_bytes", (int64_t)storage->volumes[i].room.capacity);
         jsonw_object_end(&w);
     }
     jsonw_array_end(&w);
@@ -35,6 +42,52 @@ static void manager_say_volumes(const struct storage *storage)
         log_error("the manager was not told the volumes: out of memory");
 }
 
+/* ---- how full volumes are ---- */
+
+static void manager_run_measure(struct work *work)
+{
+    struct volume *volume = AQ_CONTAINER_OF(work, struct volume, measure);
+    struct statvfs fs;
+
+    volume->room_found = (struct volume_room){ 0 };
+    if (!volume_is_away(&volume->dir) && statvfs(volume->dir.path, &fs) == 0)
+        volume->room_found = (struct volume_room){
+            .used = (uint64_t)(fs.f_blocks - fs.f_bfree) * fs.f_frsize,
+            .capacity = (uint64_t)fs.f_blocks * fs.f_frsize,
+        };
+}
+
+static void manager_on_measured(struct work *work)
+{
+    struct volume *volume = AQ_CONTAINER_OF(work, struct volume, measure);
+    struct storage *storage = volume->storage;
+
+    volume->is_measuring = false;
+    volume->room = volume->room_found;
+    if (!storage->is_closing && link_client_is_connected(storage->link))
+        manager_say_volumes(storage);
+    storage_settle(storage);
+}
+
+/* One that hangs is asked again when it has answered. */
+static void manager_measure(void *data)
+{
+    struct storage *storage = data;
+
+    for (size_t i = 0; i < storage->volume_count; i++) {
+        struct volume *volume = &storage->volumes[i];
+
+        volume->is_measuring = volume->is_measuring
+                               || work_submit(&volume->lanes[WORK_DATA], &volume->measure,
+                                              manager_run_measure, manager_on_measured, NULL)
+                                      == 0;
+    }
+    defer_cancel(storage->measure);
+    storage->measure = defer_call(storage->loop, MEASURE_MSEC, manager_measure, storage);
+}
+
+/* ---- the connection ---- */
+
 static void manager_on_connected(void *data, const struct msg_welcome *welcome)
 {
     struct storage *storage = data;
@@ -42,6 +95,7 @@ static void manager_on_connected(void *data, const struct msg_welcome *welcome)
     (void)welcome;
     log_info("connected to the manager");
     manager_say_volumes(storage);
+    manager_measure(storage);
     front_connected(storage->front);
 }
 

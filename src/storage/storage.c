@@ -188,10 +188,10 @@ static int storage_open(void *self, struct front *front, uv_loop_t *loop, const 
     return 0;
 }
 
-static bool storage_is_purging(const struct storage *storage)
+static bool storage_is_busy(const struct storage *storage)
 {
     for (size_t i = 0; i < storage->volume_count; i++)
-        if (storage->volumes[i].is_purging)
+        if (storage->volumes[i].is_purging || storage->volumes[i].is_measuring)
             return true;
     return false;
 }
@@ -212,7 +212,7 @@ static void storage_free(struct storage *storage)
 void storage_settle(struct storage *storage)
 {
     if (storage->is_closing && storage->has_stopped && !storage->transfer_count
-        && !storage->op_count && !storage_is_purging(storage))
+        && !storage->op_count && !storage_is_busy(storage))
         storage_free(storage);
 }
 
@@ -240,6 +240,7 @@ static void storage_close(void *self)
 
     storage->is_closing = true;
     defer_cancel(AQ_TAKE(storage->sweep));
+    defer_cancel(AQ_TAKE(storage->measure));
     link_client_free(AQ_TAKE(storage->link));
     if (storage->server && !storage->is_draining)
         server_stop(storage->server, 0, storage_on_stopped, storage);

@@ -25,6 +25,11 @@ struct volume {
     bool is_purging, must_purge;  /* under way; and again afterwards */
     bool was_purged;              /* since the start */
     bool is_sweeping, must_sweep; /* the same for uploads that were given up */
+    struct work measure;
+    bool is_measuring;
+    struct volume_room { /* bytes of its file system; 0 = not known */
+        uint64_t used, capacity;
+    } room, room_found;
 };
 
 struct storage {
@@ -41,6 +46,7 @@ struct storage {
     struct tls_context *tls;
     struct server *server;           /* NULL once it has stopped */
     struct defer *sweep;             /* the next time */
+    struct defer *measure;           /* the same for the volumes' room */
     struct list uploads;             /* struct tus: requests that write */
     struct list waiting;             /* the same: that wait for the end of one of these */
     size_t transfer_count, op_count; /* under way */

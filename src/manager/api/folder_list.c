@@ -227,9 +227,12 @@ static const struct field folder_hosts_fields[] = {
 
 static int folder_add_host(json_t *allowed, json_t *info, const struct storage_host *host)
 {
-    json_t *about = json_pack("{s:s, s:O?, s:{s:n, s:n, s:n}, s:[]}", "backend", host->backend,
-                              "capabilities", host->capabilities, "usage", "percentage", "total",
-                              "used", "sftp_scaling_groups");
+    json_t *percentage = host->capacity > 0
+                             ? json_real(100.0 * (double)host->used / (double)host->capacity)
+                             : json_null();
+    json_t *about = json_pack("{s:s, s:O?, s:{s:o, s:n, s:n}, s:[]}", "backend", host->backend,
+                              "capabilities", host->capabilities, "usage", "percentage", percentage,
+                              "total", "used", "sftp_scaling_groups");
 
     return json_array_append_new(allowed, json_string(host->name)) < 0
                    || json_object_set_new(info, host->name, about) < 0

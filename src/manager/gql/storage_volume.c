@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* StorageVolume: hosts of folders that are connected. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@
 #define VOLUMES_MAX 1000 /* of a page */
 
 struct volume_row {
-    const char *name, *backend;
+    const char *name, *backend, *usage;
     struct gql_value capabilities;
 };
 
@@ -43,10 +44,16 @@ static struct gql_value volume_copy_words(struct arena *arena, const json_t *lis
 
 static int volume_fill(struct arena *arena, const struct storage_host *host, struct volume_row *row)
 {
+    char usage[96];
+
+    (void)snprintf(usage, sizeof(usage),
+                   "{\"used_bytes\":%" PRId64 ",\"capacity_bytes\":%" PRId64 "}", host->used,
+                   host->capacity);
     row->name = arena_strdup(arena, host->name);
     row->backend = arena_strdup(arena, host->backend);
+    row->usage = arena_strdup(arena, usage);
     row->capabilities = volume_copy_words(arena, host->capabilities);
-    return row->name && row->backend ? 0 : -ENOMEM;
+    return row->name && row->backend && row->usage ? 0 : -ENOMEM;
 }
 
 static bool volume_may(struct gql_call *call)
@@ -180,7 +187,7 @@ const struct gql_entry storage_volume_entries[] = {
     { SCHEMA_FIELD_StorageVolume_capabilities, GQL_VALUE_AT(struct volume_row, capabilities) },
     { SCHEMA_FIELD_StorageVolume_hardware_metadata, GQL_FIXED_TEXT("{}") },
     { SCHEMA_FIELD_StorageVolume_performance_metric, GQL_FIXED_TEXT("{}") },
-    { SCHEMA_FIELD_StorageVolume_usage, GQL_FIXED_TEXT("{}") },
+    { SCHEMA_FIELD_StorageVolume_usage, GQL_TEXT_AT(struct volume_row, usage) },
     { SCHEMA_FIELD_Queries_vfolder_host_permissions, GQL_CALL(volume_get_permissions) },
     { SCHEMA_FIELD_PredefinedAtomicPermission_vfolder_host_permission_list,
       GQL_GET(volume_get_words) },

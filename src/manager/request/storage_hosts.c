@@ -67,6 +67,8 @@ static bool storage_hosts_add_all(struct storage_hosts *hosts, const char *id,
         host = &hosts->items[hosts->count];
         host->backend = backend ? backend : "vfs";
         host->capabilities = json_object_get(volume, "capabilities");
+        host->used = json_integer_value(json_object_get(volume, "used_bytes"));
+        host->capacity = json_integer_value(json_object_get(volume, "capacity_bytes"));
         hosts->count += snprintf(host->name, sizeof(host->name), "%s:%s",
                                  core_front_name(FRONT_STORAGE, id), name)
                         < (int)sizeof(host->name);

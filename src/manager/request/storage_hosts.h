@@ -28,6 +28,7 @@ struct storage_host {
     char name[STORAGE_HOST_MAX + 1]; /* "local:volume1" */
     const char *backend;             /* "vfs" */
     const json_t *capabilities;      /* list of texts */
+    int64_t used, capacity;          /* bytes, of a minute ago at most; 0 = not known */
 };
 
 /* All of them, sorted by name; borrowed until the loop runs again. */
