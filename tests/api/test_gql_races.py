@@ -52,7 +52,7 @@ KINDS = {kind.noun: kind for kind in (
     named("resource_preset", r'{resource_slots: "{\"cpu\": \"1\"}"}', resource_slots=slots,
           shared_memory=lambda n: str((n + 1) << 20)),
     named("scaling_group", description=lambda n: f"d{n}", scheduler_opts=lambda n: json.dumps(
-        {"pending_timeout": 100 + n}, separators=(",", ":"))),
+        {"pending_timeout": 100 + n, "backfill": True}, separators=(",", ":"))),
 )}
 KINDS["user"] = Kind(
     "user", "modify-user",

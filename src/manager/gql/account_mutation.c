@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/json_load.h"
 #include "manager/gql/folder_rule.h"
 
 struct mutation_noun {
@@ -192,6 +193,22 @@ static int account_mutation_change_members(const struct account_mutation *m, con
     return account_change_members(m->change, key, &users, is_member, err);
 }
 
+/* Pages send all options of a resource group that they know: the others stay. */
+static int account_mutation_keep_options(const struct resource_group *group, json_t *opts)
+{
+    static const char *const own[] = {
+        "backfill",   "backfill_reservations", "fair_share",
+        "preemption", "handler_options",       "allow_fractional_resource_fragmentation"
+    };
+    json_auto_t *old = json_load_string(group->scheduler_opts ? group->scheduler_opts : "{}", 0);
+    int r = 0;
+
+    for (size_t i = 0; opts && r == 0 && i < AQ_COUNT(own); i++)
+        if (!json_object_get(opts, own[i]) && json_object_get(old, own[i]))
+            r = json_object_set(opts, own[i], json_object_get(old, own[i]));
+    return r;
+}
+
 static int account_mutation_modify_row(struct account_mutation *m, struct aq_error *err)
 {
     const struct account_kind *kind = m->noun->kind;
@@ -201,6 +218,9 @@ static int account_mutation_modify_row(struct account_mutation *m, struct aq_err
     int r = mutation_props(m->call, kind, row ? account_mutation_domain(kind, row) : NULL, &given,
                            err);
 
+    if (r == 0 && row && kind == &account_resource_group
+        && account_mutation_keep_options(row, json_object_get(given, "scheduler_opts")) < 0)
+        r = aq_fail_oom(err);
     if (r == 0)
         r = account_change_row(m->change, key, given, err);
     if (r == 0 && kind == &account_project)

@@ -81,12 +81,15 @@ static const char *gql_image_bound(struct arena *arena, const json_t *limit, con
     return text ? arena_strdup(arena, text) : otherwise;
 }
 
-/* {SLOT: {"min": ..., "max": ...}}; forms of clients begin with the least, and no program runs on
- * no CPU.
+/* {SLOT: {"min": ..., "max": ...}}. Pages let people set what is in the list alone, and ask for
+ * the least: so processors and memory are always there, with what nothing runs without.
  */
 static struct gql_value gql_image_list_limits(struct arena *arena, const json_t *limits)
 {
-    struct limit *rows = arena_array(arena, json_object_size(limits) + 1, sizeof(*rows));
+    static const struct limit usual[] = { { "cpu", "1", "Infinity" },
+                                          { "mem", "67108864", "Infinity" } };
+    struct limit *rows = arena_array(arena, json_object_size(limits) + AQ_COUNT(usual) + 1,
+                                     sizeof(*rows));
     const char *slot;
     json_t *limit;
     uint32_t count = 0;
@@ -101,8 +104,9 @@ static struct gql_value gql_image_list_limits(struct arena *arena, const json_t 
             return gql_error(arena, "out of memory");
         count++;
     }
-    if (rows && !json_object_get(limits, "cpu"))
-        rows[count++] = (struct limit){ "cpu", "1", "Infinity" };
+    for (size_t i = 0; rows && i < AQ_COUNT(usual); i++)
+        if (!json_object_get(limits, usual[i].key))
+            rows[count++] = usual[i];
     return rows && limits ? gql_rows_of(arena, rows, count, sizeof(*rows))
                           : gql_error(arena, "out of memory");
 }
