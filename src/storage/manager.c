@@ -70,10 +70,8 @@ static void manager_on_measured(struct work *work)
 }
 
 /* One that hangs is asked again when it has answered. */
-static void manager_measure(void *data)
+static void manager_measure(struct storage *storage)
 {
-    struct storage *storage = data;
-
     for (size_t i = 0; i < storage->volume_count; i++) {
         struct volume *volume = &storage->volumes[i];
 
@@ -82,8 +80,14 @@ static void manager_measure(void *data)
                                               manager_run_measure, manager_on_measured, NULL)
                                       == 0;
     }
-    defer_cancel(storage->measure);
-    storage->measure = defer_call(storage->loop, MEASURE_MSEC, manager_measure, storage);
+}
+
+static void manager_on_measure(void *data)
+{
+    struct storage *storage = data;
+
+    storage->measure = defer_call(storage->loop, MEASURE_MSEC, manager_on_measure, storage);
+    manager_measure(storage);
 }
 
 /* ---- the connection ---- */
@@ -96,6 +100,8 @@ static void manager_on_connected(void *data, const struct msg_welcome *welcome)
     log_info("connected to the manager");
     manager_say_volumes(storage);
     manager_measure(storage);
+    if (!storage->measure)
+        storage->measure = defer_call(storage->loop, MEASURE_MSEC, manager_on_measure, storage);
     front_connected(storage->front);
 }
 

@@ -295,6 +295,15 @@ static int account_mutation_delete(struct gql_call *call)
     return account_mutation_remove(call, false);
 }
 
+/* There is no purge_scaling_group: one that is out of use goes for good. */
+static int account_mutation_delete_resource_group(struct gql_call *call)
+{
+    const struct resource_group *group = account_resource_group.find(mutation_api(call)->core,
+                                                                     gql_arg_text(call, 0));
+
+    return account_mutation_remove(call, group && !group->is_active);
+}
+
 static int account_mutation_delete_keypair(struct gql_call *call)
 {
     return account_mutation_save(call, account_mutation_remove_keypair);
@@ -335,7 +344,7 @@ const struct gql_entry account_mutation_entries[] = {
     MUTATION(delete_keypair_resource_policy, delete),
     MUTATION(create_scaling_group, create),
     MUTATION(modify_scaling_group, modify),
-    MUTATION(delete_scaling_group, delete),
+    MUTATION(delete_scaling_group, delete_resource_group),
     MUTATION_RESULT(CreateDomain),
     OBJECT(CreateDomain, domain),
     MUTATION_RESULT(ModifyDomain),

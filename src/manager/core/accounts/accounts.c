@@ -243,6 +243,14 @@ void core_on_shut_out(struct core *core, core_shut_out_fn *fn, void *data)
     core->shut_out_data = data;
 }
 
+/* Other changes of a keypair come with its secret, too. */
+static bool accounts_has_new_secret(const struct core *core, const struct keypair *key)
+{
+    const struct keypair *old = core_find_keypair(core, key->access_key);
+
+    return key->secret_key[0] && old && strcmp(old->secret_key, key->secret_key) != 0;
+}
+
 /* Before the event's row is taken into memory. */
 static void accounts_tell_shut_out(const struct core *core, const struct event *e)
 {
@@ -250,7 +258,7 @@ static void accounts_tell_shut_out(const struct core *core, const struct event *
                    && (e->user.user.status != USER_ACTIVE || e->user.password_hash);
     bool is_key = e->kind == EVENT_KEYPAIR_REMOVED
                   || (e->kind == EVENT_KEYPAIR_SAVED
-                      && (!e->keypair.is_active || e->keypair.secret_key[0]));
+                      && (!e->keypair.is_active || accounts_has_new_secret(core, &e->keypair)));
 
     if (core->on_shut_out && (is_user || is_key))
         core->on_shut_out(core->shut_out_data, is_user ? &e->user.user.id : NULL,
