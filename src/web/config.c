@@ -21,6 +21,7 @@ void config_serve(struct web *web, struct request *req)
                 "allowChangeSigninMode = false\n"
                 "allowAnonymousChangePassword = false\n"
                 "allowProjectResourceMonitor = false\n"
+                "allowAppDownloadPanel = false\n"
                 "allowManualImageNameForSession = true\n"
                 "autoLogout = false\n"
                 "debug = false\n"

@@ -391,11 +391,19 @@ static void relay_on_login(void *data, struct login *login, const struct aq_erro
         relay_refuse(relay, err);
 }
 
+/* Whoever changes the password ends the login, and is told that it was done. */
+static bool relay_ends_its_login(const struct relay *relay)
+{
+    return relay->exchange && strcmp(relay->target, "/auth/update-password") == 0;
+}
+
 static void relay_on_login_ended(void *data)
 {
     struct relay *relay = data;
     struct aq_error err = { 0 };
 
+    if (relay_ends_its_login(relay))
+        return;
     if (relay->browser) {
         tunnel_close(relay, WEBSOCKET_POLICY, "the login has ended");
     } else if (relay->is_begun) {
