@@ -104,8 +104,9 @@ def test_users_keypairs_and_passwords(admin, audited):
     news = audited()
     created, keypair, modified, password, ssh, limit, removed, deleted = news
     assert created["detail"]["after"] == {
-        "email": email, "username": email, "full_name": None, "domain": "default", "role": "user",
-        "status": "active", "projects": ["default"], "total_slots": {},
+        "email": email, "username": email, "full_name": None, "description": None,
+        "domain": "default", "role": "user", "status": "active", "projects": ["default"],
+        "total_slots": {},
         "max_concurrent_sessions": 0, "allowed_client_ip": None, "need_password_change": False,
         "password": "set"}
     assert keypair["action"] == "create-keypair" and keypair["object_id"] == key["access_key"]

@@ -299,6 +299,8 @@ def test_a_resource_group_and_who_may_use_it(admin, fresh):
            scaling_group=fresh, user_group="g")
     accept(admin, "delete_scaling_group", name=fresh)
     assert row(admin, "resource-groups", "name", fresh)["is_active"] is False
+    accept(admin, "delete_scaling_group", name=fresh)
+    assert not row(admin, "resource-groups", "name", fresh)
 
 
 def test_a_domain_loses_all_resource_groups(admin, fresh):

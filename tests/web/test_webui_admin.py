@@ -14,8 +14,8 @@ from test_webui import HOOK, try_to
 from web import EMAIL, PASSWORD, USER_EMAIL, USER_PASSWORD, Webbed
 
 MODAL = ".ant-modal-content >> visible=true >> "
-POPUP = ".ant-popover:not(.ant-popover-hidden) .ant-popconfirm-buttons button >> nth=1"
-DELETE = ".ant-modal-confirm-btns button:has-text('Delete')"
+YES = (".ant-popover:not(.ant-popover-hidden) .ant-popconfirm-buttons button:last-child,"
+       " .ant-modal-confirm-btns button:last-child")
 
 
 class Cluster(Stored, Webbed):
@@ -146,12 +146,12 @@ def test_a_user(cluster, admin):
     assert cluster.query(query)["user"] == row
     assert cluster.browser().login("ann@example.com", "N3w!secret").json["authenticated"]
     admin.press_in("ann@example.com", "lucide-ban")
-    admin.page.click(POPUP)
+    admin.page.click(YES)
     eventually(cluster, query, {"user": {**row, "status": "inactive"}})
     admin.page.click("label:has-text('Inactive')")
     admin.see("ann@example.com")
     admin.press_in("ann@example.com", "lucide-undo")
-    admin.page.click(POPUP)
+    admin.page.click(YES)
     eventually(cluster, query, {"user": row})
 
 
@@ -174,11 +174,11 @@ def test_a_keypair(cluster, admin):
     admin.done()
     assert key()["rate_limit"] == 7000
     admin.press_in(made["access_key"], "lucide-ban")
-    admin.page.click(POPUP)
+    admin.page.click(YES)
     wait_for(lambda: not key()["is_active"], 60, "the keypair to be out of use")
     admin.page.click("label:has-text('Inactive')")
     admin.press_in(made["access_key"], "anticon-delete")
-    admin.page.click(f"{MODAL}button:has-text('Delete'), {POPUP}")
+    admin.page.click(YES)
     wait_for(lambda: not key(), 60, "the keypair to go")
 
 
@@ -195,7 +195,7 @@ def test_policies(cluster, admin):
     assert {"name": "team-a", "max_containers_per_session": 2} in \
         cluster.query(query)["keypair_resource_policies"]
     admin.press_in("team-a", "anticon-delete")
-    admin.page.click(DELETE)
+    admin.page.click(YES)
     wait_for(lambda: "team-a" not in str(cluster.query(query)), 60, "the policy to go")
 
 
@@ -218,7 +218,7 @@ def test_policies_of_folders(cluster, admin, tab):
     admin.done()
     assert cluster.query(query)["policy"] == {"max_vfolder_count": 5}
     admin.press_in("labs", "anticon-delete")
-    admin.page.click(f"{DELETE}, {POPUP}")
+    admin.page.click(YES)
     eventually(cluster, query, {"policy": None})
 
 
@@ -269,7 +269,7 @@ def test_a_preset(cluster, admin):
     row["resource_slots"] = '{"cpu":"3","mem":"536870912"}'
     assert cluster.query(query)["resource_presets"] == [row]
     admin.press_in("tiny", "anticon-delete")
-    admin.page.click(MODAL + "button:has-text('Delete')")
+    admin.page.click(YES)
     eventually(cluster, query, {"resource_presets": []})
 
 
@@ -301,7 +301,7 @@ def test_a_resource_group(cluster, admin):
     assert found["description"] == "cards" and '"pending_timeout":60' in found["scheduler_opts"]
     assert '"backfill":true' in found["scheduler_opts"], "the page does not know it"
     admin.press_in("gpu", "lucide-ban")
-    admin.page.click(POPUP)
+    admin.page.click(YES)
     wait_for(lambda: not cluster.query(query)["scaling_group"]["is_active"], 60, "it is out of use")
     admin.page.click("label:has-text('Inactive')")
     admin.press_in("gpu", "anticon-delete")
