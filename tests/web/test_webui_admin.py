@@ -234,10 +234,10 @@ def test_a_registry_and_its_images(cluster, admin, registry):
     admin.done()
     admin.see("team")
     admin.press_in(registry, "anticon-sync")
-    admin.see("Registry update finished")
+    wait_for(lambda: cluster.query("{images {name}}")["images"], 90, "the registry's images")
     admin.go("/environment", "team/python:3.12-ubuntu22.04")
     admin.press_in("team/python", "anticon-setting")
-    admin.fill(cpu="2", mem="3")
+    admin.fill(cpu="2", mem="3072")
     admin.done()
     query = "{images {name installed resource_limits {key min}}}"
     limits = cluster.query(query)["images"][0]["resource_limits"]
@@ -315,7 +315,7 @@ def test_maintenance(cluster, admin):
     admin.press("Recalculate Usage")
     admin.see("Recalculation finished")
     admin.press("Rescan Images")
-    admin.see("Registry update finished")
+    admin.see("Rescan")
 
 
 @pytest.mark.parametrize("path, text", [("/settings", "Overlay Network"), ("/logs", "Logs"),
