@@ -220,6 +220,21 @@ class Registry:
         return self.path / "data/docker/registry/v2/blobs/sha256" / digest[7:9] / digest[7:] / "data"
 
 
+@contextlib.contextmanager
+def pushed(path, base, *names):
+    """A registry on loopback beneath 'path', with an image of each name, as "team/small:1": the layers
+    of 'base', and one of its own. Gives its address and the names by which they are pulled."""
+    registry = Registry(path / "registry").start()
+    layout = Layout(path / "layout")
+    try:
+        for number, name in enumerate(names):
+            layout.image(f"image{number}", [*base, archive([file("name", name.encode())])])
+            layout.push(f"image{number}", registry, name)
+        yield registry.address, [f"{registry.address}/{name}" for name in names]
+    finally:
+        registry.stop()
+
+
 class LooseRegistry:
     """Serves a layout as the repository "a": each name of it is a tag. It says of manifests whatever
     type it is told to, where a real one checks what it is given; 'answers' has statuses and bodies

@@ -15,8 +15,8 @@ from client import USER  # noqa: E402
 from cluster import wait_for, wait_status  # noqa: E402
 from console_cluster import ConsoleCluster  # noqa: E402
 from test_console import SIZES, logged_in, made, text, wait_text  # noqa: E402
-from test_webui import try_to, wait_until  # noqa: E402
 from web import EMAIL, USER_EMAIL, USER_PASSWORD  # noqa: E402
+from webui import tried, wait_until  # noqa: E402
 
 # HTML, a mark that turns text around, one without width; and what would run where a shell reads it.
 NAME = '<img src=x onerror=hacked=1>\u202e\u200b'
@@ -125,7 +125,7 @@ def test_webui(cluster, browser):
     page.goto(cluster.origin)
     for selector, value in (("input[type=text] >> nth=0", USER_EMAIL),
                             ("input[type=password] >> nth=0", USER_PASSWORD)):
-        wait_for(lambda: try_to(page.fill, selector, value), 90, "the form")
+        wait_for(lambda: tried(page.fill, selector, value), 90, "the form")
     page.keyboard.press("Enter")
     wait_until(page, "<img src=x onerror=hacked=1>")
     page.goto(cluster.origin + "/job")

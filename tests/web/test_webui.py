@@ -7,37 +7,18 @@ import webui
 from browser import Browser
 from client import ADMIN
 from cluster import wait_for
-from images import Layout, Registry, archive, programs
+from images import archive, programs, pushed
 from runtimes import settings_of
 from web import EMAIL, PASSWORD, Webbed
-
-# Every text of a page, in its components, too.
-TEXT = """() => { const all = []; const walk = root => { for (const it of root.querySelectorAll('*')) {
-    if (it.shadowRoot) walk(it.shadowRoot);
-    if (!['SCRIPT', 'STYLE', 'NOSCRIPT'].includes(it.tagName))
-      for (const part of it.childNodes) if (part.nodeType === 3) all.push(part.data); } };
-  walk(document); return all.join(' '); }"""
-# What it asks, and what it is answered.
-HOOK = """window.asked = []; const real = window.fetch; window.fetch = async (...words) => {
-    const reply = await real(...words); const copy = reply.clone();
-    copy.text().then(text => { if (!reply.ok || text.includes('"errors"'))
-        window.asked.push([reply.status, reply.url, text.slice(0, 500)]); }).catch(() => {});
-    return reply; };
-document.addEventListener('securitypolicyviolation', it =>
-    it.blockedURI === 'eval' // the test's own questions
-        || window.asked.push(['policy', it.blockedURI, it.violatedDirective]));"""
-EXPECTED = (("400", "/server/login"), ("404", "/func/totp"))  # nobody has typed yet; we have none
+from webui import log_in, mistakes, wait_until
 
 
 @pytest.fixture(scope="module", name="image")
 def image_fixture(tmp_path_factory):
     """Pages take an image's name apart: one in a registry."""
-    folder = tmp_path_factory.mktemp("images")
-    registry = Registry(folder / "registry").start()
-    layout = Layout(folder / "layout")
-    layout.image("small", [archive(programs("sh", "sleep", "id"))])
-    yield layout.push("small", registry, "team/small:1")
-    registry.stop()
+    base = [archive(programs("sh", "sleep", "id"))]
+    with pushed(tmp_path_factory.mktemp("images"), base, "team/small:1") as (_, names):
+        yield names[0]
 
 
 @pytest.fixture(scope="module", name="cluster")
@@ -53,36 +34,8 @@ def cluster_fixture(image):
 
 @pytest.fixture(scope="module", name="page")
 def page_fixture(cluster):
-    """With somebody logged in, after a wrong password."""
     with Browser(cluster.folder) as browser:
-        page = browser.page(viewport={"width": 1280, "height": 900})
-        page.addInitScript(HOOK)
-        page.goto(cluster.origin)
-        wait_until(page, "Login")
-        for password in ("wrong", PASSWORD):
-            wait_for(lambda: try_to(page.fill, "input[type=text] >> nth=0", EMAIL), 60, "the form")
-            page.fill("input[type=password] >> nth=0", password)
-            page.keyboard.press("Enter")
-            wait_until(page, "mismatch" if password == "wrong" else "Admin Lablup")
-        yield page
-
-
-def try_to(function, *words):
-    try:
-        function(*words)
-        return True
-    except Exception:
-        return False
-
-
-def wait_until(page, text):
-    return wait_for(lambda: text in page.evaluate(f"({TEXT})()"), 90,
-                    lambda: f"{text!r} in {page.evaluate(f'({TEXT})()')[-3000:]}")
-
-
-def mistakes(page):
-    return [row for row in page.evaluate("window.asked")
-            if not any(str(row[0]) == status and path in row[1] for status, path in EXPECTED)]
+        yield log_in(browser, cluster, EMAIL, PASSWORD, "Admin Lablup", is_wrong_first=True)
 
 
 def test_cookie_and_storage(cluster, page):

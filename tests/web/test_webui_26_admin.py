@@ -8,19 +8,9 @@ from browser import Browser
 from client import USER
 from cluster import wait_for
 from web import EMAIL, PASSWORD, Webbed
+from webui import log_in, text_of, wait_until
 
 NOBODY = "00000000-0000-4000-8000-000000000000"
-TEXT = "document.body.innerText"
-# What it asks, and what it is answered.
-HOOK = """window.asked = []; const real = window.fetch; window.fetch = async (...words) => {
-    const reply = await real(...words); const copy = reply.clone();
-    copy.text().then(text => { if (!reply.ok || text.startsWith('{') && text.includes('"errors"'))
-        window.asked.push([reply.status, reply.url, text.slice(0, 500)]); }).catch(() => {});
-    return reply; };
-document.addEventListener('securitypolicyviolation', it =>
-    it.blockedURI === 'eval' // the test's own questions
-        || window.asked.push(['policy', it.blockedURI, it.violatedDirective]));"""
-EXPECTED = (("400", "/server/login"), ("404", "/func/totp"))  # nobody has typed yet; we have none
 
 
 @pytest.fixture(scope="module", name="cluster")
@@ -36,26 +26,11 @@ def cluster_fixture():
 @pytest.fixture(scope="module", name="page")
 def page_fixture(cluster):
     with Browser(cluster.folder) as browser:
-        page = browser.page(viewport={"width": 1400, "height": 900})
-        page.setDefaultTimeout(90000)
-        page.addInitScript(HOOK)
-        page.goto(cluster.origin)
-        page.fill("input[type=text] >> nth=0", EMAIL)
-        page.fill("input[type=password] >> nth=0", PASSWORD)
-        page.keyboard.press("Enter")
-        wait_until(page, "Start Interactive Session")
-        yield page
-
-
-def wait_until(page, text, is_there=True):
-    wait_for(lambda: (text in page.evaluate(TEXT)) == is_there, 90,
-             lambda: f"{text!r} in {page.evaluate(TEXT)[-3000:]}")
+        yield log_in(browser, cluster, EMAIL, PASSWORD, "Start Interactive Session")
 
 
 def mistakes(page):
-    rows = [row for row in page.evaluate("window.asked")
-            if not any(str(row[0]) == status and path in row[1] for status, path in EXPECTED)]
-    return rows + [text for text in page.problems() if "Failed to load resource" not in text]
+    return webui.mistakes(page) + [text for text in page.problems() if "Failed to load resource" not in text]
 
 
 def show(cluster, page, path, text):
@@ -94,7 +69,7 @@ def ask(cluster, query):
     ("/admin/information", "Manager version")])
 def test_pages(cluster, page, path, text):
     show(cluster, page, path, text)
-    assert "Deployments" not in page.evaluate(TEXT)  # what we do not have
+    assert "Deployments" not in text_of(page)  # what we do not have
     assert not mistakes(page)
 
 

@@ -3,15 +3,14 @@
 
 import pytest
 
-import test_webui
 import webui
 from browser import Browser
 from cluster import wait_for
-from images import Layout, Registry, archive, programs
+from images import archive, programs, pushed
 from runtimes import settings_of
 from storage import Stored
-from test_webui import HOOK, try_to
 from web import EMAIL, PASSWORD, USER_EMAIL, USER_PASSWORD, Webbed
+from webui import log_in, mistakes, text_of, wait_until
 
 MODAL = ".ant-modal-content >> visible=true >> "
 YES = (".ant-popover:not(.ant-popover-hidden) .ant-popconfirm-buttons button:last-child,"
@@ -29,20 +28,10 @@ class Page:
     """What people do with the page's tables and forms."""
 
     def __init__(self, cluster, browser, email, password):
-        self.cluster, self.page = cluster, browser.page(viewport={"width": 1400, "height": 950})
-        self.page.addInitScript(HOOK)
-        self.page.goto(cluster.origin)
-        wait_for(lambda: try_to(self.page.fill, "input[type=text] >> nth=0", email), 90, "the form")
-        self.page.fill("input[type=password] >> nth=0", password)
-        self.page.keyboard.press("Enter")
-        self.see("Lablup")
-
-    def text(self):
-        return self.page.evaluate("document.body.innerText")
+        self.cluster, self.page = cluster, log_in(browser, cluster, email, password, "Lablup")
 
     def see(self, text):
-        wait_for(lambda: text in self.text(), 90,
-                 lambda: f"{text!r} in {self.text()[-2000:]}; {test_webui.mistakes(self.page)}")
+        wait_until(self.page, text)
 
     def go(self, path, text, tab=None):
         self.page.goto(self.cluster.origin + path)
@@ -75,18 +64,15 @@ class Page:
         self.page.click(MODAL + ".ant-modal-footer .ant-btn-primary")
         wait_for(lambda: self.page.evaluate("![...document.querySelectorAll('.ant-modal-content')]"
                                             ".some(it => it.getClientRects().length)"), 60,
-                 lambda: f"the form to close: {test_webui.mistakes(self.page)} {self.text()[-500:]}")
+                 lambda: f"the form to close: {mistakes(self.page)} {text_of(self.page)[-500:]}")
 
 
 @pytest.fixture(scope="module", name="registry")
 def registry_fixture(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("images")
-    registry = Registry(folder / "registry").start()
-    layout = Layout(folder / "layout")
-    layout.image("small", [archive(programs("sh", "sleep", "id"))])
-    layout.push("small", registry, "team/python:3.12-ubuntu22.04")
-    yield registry.address
-    registry.stop()
+    base = [archive(programs("sh", "sleep", "id"))]
+    names = ["team/python:3.12-ubuntu22.04"]
+    with pushed(tmp_path_factory.mktemp("images"), base, *names) as (address, _):
+        yield address
 
 
 @pytest.fixture(scope="module", name="cluster")
@@ -116,7 +102,7 @@ def admin_fixture(cluster, browser):
 def nothing_goes_wrong_fixture(admin):
     admin.page.evaluate("window.asked = []")
     yield
-    assert not test_webui.mistakes(admin.page)
+    assert not mistakes(admin.page)
 
 
 def eventually(cluster, query, wanted):
@@ -284,7 +270,7 @@ def test_an_agent_and_storages(cluster, admin):
         admin.reload("x86_64")
     admin.page.click("[role=tab]:has-text('Storages')")
     admin.see("local:volume1")
-    assert "NaN" not in admin.text()
+    assert "NaN" not in text_of(admin.page)
     admin.go("/storage-settings/local:volume1", "vfolder")
 
 
@@ -338,7 +324,7 @@ def test_own_scripts_and_keys(cluster, admin):
     admin.page.click("button:has-text('Config') >> nth=1")
     admin.press("Generate")
     admin.see("BEGIN OPENSSH PRIVATE KEY")
-    assert client.get("/auth/ssh-keypair").json["ssh_public_key"] in admin.text()
+    assert client.get("/auth/ssh-keypair").json["ssh_public_key"] in text_of(admin.page)
 
 
 def test_people_change_their_name_and_password(cluster, browser):

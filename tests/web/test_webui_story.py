@@ -20,8 +20,8 @@ from python_image import python_layer  # noqa: E402
 from runtimes import settings_of  # noqa: E402
 from storage import Stored  # noqa: E402
 from test_proxy import Proxied  # noqa: E402
-from test_webui import HOOK, mistakes, try_to, wait_until  # noqa: E402
 from web import EMAIL, PASSWORD, USER_EMAIL, USER_PASSWORD, Webbed  # noqa: E402
+from webui import log_in, mistakes, wait_until  # noqa: E402
 
 # What the program of this name says of memory, from the same library.
 SMI = """\
@@ -41,7 +41,7 @@ IMAGES = (("python-tensorflow:2.2-py36-cuda10.1", "tensorflow", "2.2.0"),
 LABELS = {"ai.backend.role": "COMPUTE", "ai.backend.resource.min.cpu": "1",
           "ai.backend.resource.min.mem": "64m", "ai.backend.resource.min.cuda.shares": "0"}
 SIZE = 50 << 20
-OWN = ("400 (Bad Request)", "404 (Not Found)")  # test_webui.EXPECTED
+OWN = ("400 (Bad Request)", "404 (Not Found)")  # webui.EXPECTED
 
 
 class Afternoon(GpuCluster, Proxied, Stored, Webbed):
@@ -94,7 +94,7 @@ def browser_fixture(cluster):
 
 @pytest.fixture(scope="module", name="page")
 def page_fixture(browser, cluster):
-    return logged_in(browser, cluster, USER_EMAIL, USER_PASSWORD)
+    return log_in(browser, cluster, USER_EMAIL, USER_PASSWORD, "Start Interactive")
 
 
 @pytest.fixture(autouse=True)
@@ -103,18 +103,6 @@ def no_sessions_left(cluster):
     for session in cluster.live_sessions():
         cluster.client().delete("/aliquot/v1/sessions", {"sessions": [session["id"]], "forced": True})
     wait_for(lambda: not cluster.live_sessions(), 60, "the sessions to end")
-
-
-def logged_in(browser, cluster, email, password):
-    page = browser.page(viewport={"width": 1500, "height": 1100})
-    page.setDefaultTimeout(60000)
-    page.addInitScript(HOOK)
-    page.goto(cluster.origin)
-    wait_for(lambda: try_to(page.fill, "input[type=text] >> nth=0", email), 60, "the form")
-    page.fill("input[type=password] >> nth=0", password)
-    page.keyboard.press("Enter")
-    wait_until(page, "Start Interactive")
-    return page
 
 
 def check(page):
@@ -153,7 +141,7 @@ def launch(page, cluster, name, environment, version, gpu, count=1):
     wait_for(lambda: reviewed(page, gpu, count), 60, "the amounts")
     page.click("button:has-text('Launch')")
     page.click(".ant-modal button:has-text('Start')")
-    wait_for(lambda: page.url().endswith("/job"), 60, page.url)
+    wait_for(lambda: "/job" in page.url(), 60, page.url)
 
 
 def open_app(page, name):
@@ -222,7 +210,7 @@ def test_a_folder(cluster, browser, page):
     page.click(".ant-modal button:has-text('Add')")
     wait_until(page, "Successfully invited")
 
-    other = logged_in(browser, cluster, EMAIL, PASSWORD)
+    other = log_in(browser, cluster, EMAIL, PASSWORD, "Start Interactive")
     other.goto(cluster.origin + "/data")
     other.click("sup.ant-badge-count[title='+1']")
     other.click(".ant-modal button:has-text('Accept')")
