@@ -52,7 +52,7 @@ uint32_t screen_wait(struct screen *s, int fd, int64_t until_usec);
 void screen_draw(struct screen *s, const struct strbuf *text);
 
 /* What screen_draw() writes: the lines cut to the screen, with a mark where, and the rest of it
- * empty. Nothing is erased before it is written anew, so nothing flickers.
+ * empty. Nothing is erased before it is written again, so nothing flickers.
  */
 void screen_write_frame(const struct screen *s, const struct strbuf *text, struct strbuf *out);
 

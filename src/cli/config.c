@@ -36,7 +36,7 @@ const struct cli_setting_info cli_settings[SETTING_COUNT] = {
                                   "BACKEND_CONNECTION_TIMEOUT", "10",
                                   "seconds to wait for a connection", false },
     [SETTING_READ_TIMEOUT] = { "read_timeout", "ALIQUOT_READ_TIMEOUT", "BACKEND_READ_TIMEOUT", "0",
-                               "seconds to wait for an answer; 0 = for ever", false },
+                               "seconds to wait for an answer; 0 = forever", false },
 };
 
 /* The object of the file, {"current": name, "profiles": {name: settings}}; an

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* volume_probe.h - is a volume of users' folders there, and can its folders be mounted?
  *
- * A mount of another machine may hang a process that looks at it, for ever. So the agent has a process
+ * A mount of another machine may hang a process that looks at it, forever. So the agent has a process
  * of its own look: "aliquot-monitor --volume PATH", whose exit status is the result.
  */
 #ifndef AQ_MONITOR_VOLUME_PROBE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* usage.h - what folders hold, counted by us, and remembered for a while
  *
- * A folder is counted anew after USAGE_FRESH_USEC; what is written here meanwhile is added. From
+ * A folder is counted again after USAGE_FRESH_USEC; what is written here meanwhile is added. From
  * any thread; counting blocks for the disk.
  */
 #ifndef AQ_STORAGE_USAGE_H

@@ -55,7 +55,7 @@ def remind(pid):
 @contextlib.contextmanager
 def reminded(server):
     """A proxy overlooks the signal that comes while it closes a connection, and its command then
-    waits for it for ever."""
+    waits for it forever."""
     over = threading.Event()
 
     def watch():

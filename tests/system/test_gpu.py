@@ -403,7 +403,7 @@ def stopped(process):
 
 
 def test_limits_outlive_the_server(card):
-    """Who runs goes on under the limits; who comes waits for no answer for ever."""
+    """Who runs goes on under the limits; who comes waits for no answer forever."""
     with card.started(CLIENTS / "gpu-churn", "8", options=SLICE) as run:
         assert wait_for(lambda: card.show()[0]["used"] > 0)
         with stopped(run):

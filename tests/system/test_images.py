@@ -57,7 +57,7 @@ CHANGES = [
     folder("tofolder"), file("tofolder/inner", b"i"), file(".wh.pipe"), file(".wh.hard2"),
 ]
 AGAIN = [
-    # the whiteout of what is below, then the same name anew, and parents that nobody describes
+    # the whiteout of what is below, then the same name again, and parents that nobody describes
     folder("opt"), file("opt/.wh.nothing"), folder("opt/old"), file("opt/old/z", b"z"),
     file("etc/deep/er/f", b"implied"), file("var/cache/e", b"e"),
     file(LONG.rsplit("/", 1)[0] + "/other", b"other"),

@@ -122,7 +122,7 @@ def test_apt_fails(machine, says, remedy):
 
 
 def test_packages_that_cannot_be_reached_but_need_not(machine):
-    """A list that cannot be fetched anew does not matter if the packages are in the cache."""
+    """A list that cannot be fetched again does not matter if the packages are in the cache."""
     machine.write("update", "E: Failed to fetch  Temporary failure resolving 'mirror'")
     assert machine.run("build").returncode == 0
 

@@ -77,7 +77,7 @@ int images_new(uv_loop_t *loop, const struct settings *settings, struct images *
 void images_set_pull_group(struct images *images, uint32_t group);
 
 /* What registries are logged in with: the text of a containers-auth.json(5), NULL = nothing. Kept
- * in a file of the store until they are given anew; [image] auth-file of the node is taken
+ * in a file of the store until they are given again; [image] auth-file of the node is taken
  * instead. Blocks for as long as the file is written.
  */
 int images_set_logins(struct images *images, const char *text, struct aq_error *err);

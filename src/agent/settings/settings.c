@@ -98,7 +98,7 @@ const struct conf_item settings_items[] = {
     { "image", "keep-free", CONF_SIZE, AT(image_keep_free), "0", 0, 0, 0,
       "Space that images leave on their file system; 0 = what the next scratch space needs" },
     { "image", "keep-age", CONF_DURATION, AT(image_keep_usec), "30d", 0, 3650 * DAY_USEC, 0,
-      "How long an unused image is kept; 0 = for ever" },
+      "How long an unused image is kept; 0 = forever" },
     { "image", "keep-size", CONF_SIZE, AT(image_keep_bytes), "0", 0, 0, 0,
       "Space that unused images may take; 0 = any" },
     { "image", "user-share", CONF_INT, AT(image_user_share), "50", 1, 100, 0,

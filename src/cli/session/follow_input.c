@@ -169,7 +169,7 @@ void follow_input_need(struct followed *item)
     if (input && input->state != FOLLOW_INPUT_WAITS) {
         if (item->status != SESSION_RUNNING && item->status != SESSION_RUNNING_DEGRADED
             && item->status < SESSION_TERMINATING && !item->is_input_cut)
-            follow_input_cut(input, "the session starts anew");
+            follow_input_cut(input, "the session starts over");
         return;
     }
     if (item->status != SESSION_RUNNING || (input && input->ws))

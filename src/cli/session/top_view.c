@@ -31,7 +31,7 @@ static const char top_help[] = "Up Down PgUp PgDn Home End  move\n"
                                "/        search names and users; Enter keeps, Esc clears\n"
                                "space p  pause, and go on\n"
                                "d        devices: hide, and show\n"
-                               "Ctrl-L   draw anew\n"
+                               "Ctrl-L   redraw\n"
                                "? h      these keys\n"
                                "q Esc Ctrl-C  quit\n";
 

@@ -327,7 +327,7 @@ static void live_tab_open(struct live_tab *tab)
 
 /* ---- which nodes ---- */
 
-/* Of a tab that is open; it sees the map anew. */
+/* Resource groups whose nodes the tab sees: when they change, the whole map is sent again. */
 static int live_tab_change_groups(struct live_tab *tab, char *groups)
 {
     bool is_same = strcmp(tab->groups, groups) == 0;

@@ -452,7 +452,7 @@ static const struct scene {
       { { make, true }, { borrow_twice, false } },
       1,
       2 },
-    { "the lender gives, the other borrows anew",
+    { "the lender gives, the other borrows again",
       { { make, false }, { borrow_twice, true } },
       0,
       2 },

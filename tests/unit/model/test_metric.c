@@ -85,7 +85,7 @@ static const struct {
       { { 100, 1 }, { 200, 3 } },
       "{\"current\":\"200\",\"capacity\":null,\"pct\":\"0.00\",\"unit_hint\":\"bytes\","
       "\"stats.rate\":\"50\"}" },
-    { "a counter that began anew",
+    { "a counter that was reset",
       { "io_read", METRIC_BYTES, METRIC_VALUE, METRIC_PER_SEC },
       -1,
       { { 500, 1 }, { 50, 2 } },

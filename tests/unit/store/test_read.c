@@ -187,7 +187,7 @@ static void dismiss(struct bench *b, const struct uuid *id)
     assert_int_equal(bench_commit(b, batch, NULL), 0);
 }
 
-/* Default lists have errors for a day, or until they are dismissed; others for ever. */
+/* Default lists have errors for a day, or until they are dismissed; others forever. */
 static void test_errors(void **state)
 {
     const uint32_t usual = 1u << SESSION_PENDING | 1u << SESSION_ERROR;

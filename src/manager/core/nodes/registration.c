@@ -23,7 +23,7 @@
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/state.h"
 
-/* Names of slots are known for ever, and to the whole cluster, which has room for a few thousand
+/* Names of slots are known forever, and to the whole cluster, which has room for a few thousand
  * of them: an agent may name so many that nobody knew before.
  */
 #define NEW_SLOTS_MAX 64

@@ -20,7 +20,7 @@ int agent_devices_find(const struct core *core, struct agent_entry *a,
                        const struct sched_device **ret, size_t *ret_count);
 
 /* What the agent gives when nothing runs on it and all of its devices are healthy; of the devices
- * slots, capacities and quanta. Good until it describes itself anew. 0 or -ENOMEM.
+ * slots, capacities and quanta. Good until it describes itself again. 0 or -ENOMEM.
  */
 int agent_devices_find_capacity(const struct core *core, struct agent_entry *a,
                                 const struct slots **ret_capacity, const struct sched_device **ret,

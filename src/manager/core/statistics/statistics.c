@@ -21,7 +21,7 @@
  */
 #define DEVICES_MAX 1024
 #define DEVICE_VALUES_MAX 8192
-#define NEW_METRICS_MAX 512 /* of an agent: kinds are for ever, and for all agents */
+#define NEW_METRICS_MAX 512 /* of an agent: kinds are kept forever, and for all agents */
 
 /* ---- what agents say ---- */
 
