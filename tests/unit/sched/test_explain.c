@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a pending session is told, and the hosts of folders and SFTP that it waits for. */
-#include "pass.h"
+#include "world.h"
 
 #include <stdio.h>
 
@@ -17,8 +17,8 @@ static void assert_explained(const char *const *texts, const char *kind)
     AQ_CLEANUP(strbuf_donep) struct strbuf json = STRBUF_INIT;
     json_t *tree;
 
-    bench.snap.types = bench.types;
-    assert_true(sched_explain(&bench.snap, 0, &bench.arena, &text, &json, NULL) >= 0);
+    world.snap.types = world.types;
+    assert_true(sched_explain(&world.snap, 0, &world.arena, &text, &json, NULL) >= 0);
     for (; *texts; texts++)
         assert_row(strstr(text.data, *texts) != NULL, "'%s' in '%s'", *texts, text.data);
     tree = json_loads(json.data, JSON_REJECT_DUPLICATES, NULL);
@@ -46,7 +46,7 @@ static void mounts(struct sched_session *session, const char *const *volumes, si
 static void test_volumes(void **state)
 {
     (void)state;
-    begin(&sched_concentrated);
+    begin(&sched_fifo, &sched_concentrated);
     (void)agent("none", "cpu=1 mem=1");
     mounted(agent("one", "cpu=2 mem=2"), hosts, 1);
     mounted(agent("both", "cpu=8 mem=8"), hosts, 2);
@@ -71,7 +71,7 @@ static void test_many_volumes(void **state)
         (void)snprintf(names[i], sizeof(names[i]), "nas:%zu", i);
         many[i] = names[i];
     }
-    begin(&sched_concentrated);
+    begin(&sched_fifo, &sched_concentrated);
     mounted(agent("x", "cpu=8"), many, AQ_COUNT(many));
     mounts(session("cpu=1"), many, CLUSTER_VOLUMES_MAX - 1);
     mounts(session("cpu=1"), many + AQ_COUNT(many) - 1, 1);
@@ -87,7 +87,7 @@ static void test_sftp(void **state)
     static const char *const sftp[] = { SCHED_SFTP, "nas:a" };
 
     (void)state;
-    begin(&sched_concentrated);
+    begin(&sched_fifo, &sched_concentrated);
     mounted(agent("folders", "cpu=1 mem=1"), sftp + 1, 1);
     mounted(agent("sftp", "cpu=8 mem=8"), sftp, 2);
     mounts(session("cpu=1 mem=1"), sftp, 1);
@@ -97,13 +97,13 @@ static void test_sftp(void **state)
     assert_string_equal(place_of(1), "sftp");
     end();
 
-    begin(&sched_concentrated);
+    begin(&sched_fifo, &sched_concentrated);
     mounted(agent("x", "cpu=8"), sftp + 1, 1);
     mounts(session("cpu=1"), sftp, 2);
     EXPLAINED("no-agent", "no agents passed the 'volume' filter", "- no agent offers SFTP");
     end();
 
-    begin(&sched_concentrated); /* each is offered, but not both */
+    begin(&sched_fifo, &sched_concentrated); /* each is offered, but not both */
     mounted(agent("x", "cpu=8"), sftp, 1);
     mounted(agent("y", "cpu=8"), sftp + 1, 1);
     mounts(session("cpu=1"), sftp, 2);
@@ -116,7 +116,7 @@ static void test_explanations(void **state)
     static const struct session_dependency waits = { .id = { { 0xab } } };
 
     (void)state;
-    begin(&sched_concentrated);
+    begin(&sched_fifo, &sched_concentrated);
     (void)agent("small", "cpu=1 mem=8192");
     (void)agent("close", "cpu=3 mem=8192");
     (void)session("cpu=4 mem=4096");
@@ -124,67 +124,67 @@ static void test_explanations(void **state)
               "slots=cpu=4");
     end();
 
-    begin(&sched_concentrated); /* only what is short is named */
+    begin(&sched_fifo, &sched_concentrated); /* only what is short is named */
     (void)agent("lopsided", "cpu=1 mem=10000");
     (void)session("cpu=4 mem=8192");
     EXPLAINED("no-room", "cpu: missing=3 on lopsided");
     end();
 
-    begin(&sched_concentrated);
+    begin(&sched_fifo, &sched_concentrated);
     (void)agent("x", "cpu=8");
     session("cpu=1")->architecture = "aarch64";
     EXPLAINED("no-agent", "arch=aarch64", "no agents passed the 'architecture' filter");
     end();
 
-    begin(&sched_concentrated);
+    begin(&sched_fifo, &sched_concentrated);
     (void)agent("x", "cpu=8");
     mounts(session("cpu=1"), hosts, 1);
     EXPLAINED("no-agent", "no agents passed the 'volume' filter", "- no agent mounts nas:a");
     end();
 
-    begin(&sched_concentrated); /* each is mounted, but not both */
+    begin(&sched_fifo, &sched_concentrated); /* each is mounted, but not both */
     mounted(agent("x", "cpu=8"), hosts, 1);
     mounted(agent("y", "cpu=8"), hosts + 1, 1);
     mounts(session("cpu=1"), hosts, 2);
     EXPLAINED("no-agent", "'volume' filter", "- no single agent mounts nas:a, and mounts nas:b");
     end();
 
-    begin(&sched_concentrated);
+    begin(&sched_fifo, &sched_concentrated);
     (void)agent("x", "cpu=8");
     session("cpu=1")->starts_usec = 1593388800 * USEC_PER_SEC;
     EXPLAINED("too-early", "Before start time (2020-06-29T00:00:00+00:00)");
     end();
 
-    begin(&sched_concentrated);
+    begin(&sched_fifo, &sched_concentrated);
     (void)agent("x", "cpu=8");
     (void)session("cpu=1");
-    bench.sessions[0].dependencies = &waits;
-    bench.sessions[0].dependency_count = 1;
+    world.sessions[0].dependencies = &waits;
+    world.sessions[0].dependency_count = 1;
     EXPLAINED("dependency", "Waiting dependency sessions to finish as success. (ab000000-");
     end();
 
-    begin(&sched_concentrated);
+    begin(&sched_fifo, &sched_concentrated);
     (void)agent("x", "cpu=8");
-    bench.accounts[0] = (struct sched_account){
+    world.accounts[0] = (struct sched_account){
         .kind = SCHED_PROJECT, .name = "g", .limits = own("cpu=10"), .used = own("cpu=7")
     };
-    bench.snap.account_count = 1;
+    world.snap.account_count = 1;
     session("cpu=4")->accounts[SCHED_PROJECT] = 0;
     EXPLAINED("quota", "Your group resource quota is exceeded.",
               "- cpu: used 7 + requested 4 > limit 10");
     end();
 
-    begin(&sched_concentrated);
+    begin(&sched_fifo, &sched_concentrated);
     (void)agent("x", "cpu=8");
-    bench.accounts[0] = (struct sched_account){
+    world.accounts[0] = (struct sched_account){
         .name = "k", .used = own(""), .max_sessions = 3, .sessions = 3
     };
-    bench.snap.account_count = 1;
+    world.snap.account_count = 1;
     session("cpu=4")->accounts[SCHED_KEYPAIR] = 0;
     EXPLAINED("concurrency", "You cannot run more than 3 concurrent sessions");
     end();
 
-    begin(&sched_concentrated);
+    begin(&sched_fifo, &sched_concentrated);
     (void)agent("x", "cpu=8");
     (void)session("cpu=4");
     EXPLAINED("placed", "There is room");

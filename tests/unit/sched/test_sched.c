@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The scheduler against tables: order, reserved starts, dependencies, limits, clusters. */
-#include "pass.h"
+#include "world.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@ static void test_blocking(void **state)
 {
     (void)state;
     /* One that fits and one that does not. */
-    begin(&sched_concentrated);
+    begin(&sched_fifo, &sched_concentrated);
     (void)agent("i-001", "cpu=4 mem=8192");
     (void)session("cpu=1 mem=1024");
     (void)session("cpu=8 mem=16384");
@@ -25,7 +25,7 @@ static void test_blocking(void **state)
     end();
 
     /* It holds up lower priorities too. */
-    begin(&sched_concentrated);
+    begin(&sched_fifo, &sched_concentrated);
     (void)agent("i-001", "cpu=4 mem=8192");
     session("cpu=8 mem=16384")->priority = 10;
     session("cpu=1 mem=1024")->priority = 1;
@@ -35,28 +35,28 @@ static void test_blocking(void **state)
     end();
 
     /* A full agent by number of kernels is no room either. */
-    begin(&sched_concentrated);
+    begin(&sched_fifo, &sched_concentrated);
     agent("busy", "cpu=4 mem=8192")->kernels_max = 10;
-    bench.agents[0].kernels = 10;
+    world.agents[0].kernels = 10;
     (void)session("cpu=1 mem=1024");
     (void)session("cpu=1 mem=1024");
     run();
     assert_int_equal(verdict_of(0), SCHED_NO_ROOM);
-    assert_int_equal(bench.result.count, 1);
-    bench.agents[0].kernels = 9;
+    assert_int_equal(world.result.count, 1);
+    world.agents[0].kernels = 9;
     run();
     assert_string_equal(place_of(0), "busy");
     assert_int_equal(verdict_of(1), SCHED_NO_ROOM);
     end();
 
     /* No agent at all: every session is told so, none is held up by another. */
-    begin(&sched_concentrated);
+    begin(&sched_fifo, &sched_concentrated);
     (void)session("cpu=1");
     (void)session("cpu=1");
     run();
     assert_int_equal(verdict_of(0), SCHED_NO_AGENT);
     assert_int_equal(verdict_of(1), SCHED_NO_AGENT);
-    assert_false(bench.result.is_blocked);
+    assert_false(world.result.is_blocked);
     end();
 }
 
@@ -67,26 +67,26 @@ static void test_not_blocking(void **state)
     const struct slots *limits, *used;
 
     (void)state;
-    begin(&sched_concentrated);
+    begin(&sched_fifo, &sched_concentrated);
     (void)agent("i-001", "cpu=8 mem=16384");
     limits = own("cpu=2");
     used = own("cpu=2");
-    bench.accounts[0] = (struct sched_account){ .name = "u", .limits = limits, .used = used };
-    bench.snap.account_count = 1;
+    world.accounts[0] = (struct sched_account){ .name = "u", .limits = limits, .used = used };
+    world.snap.account_count = 1;
     session("cpu=1")->architecture = "aarch64";
     session("cpu=1")->starts_usec = 100;
     (void)session("cpu=1");
-    bench.sessions[2].dependencies = &waits;
-    bench.sessions[2].dependency_count = 1;
+    world.sessions[2].dependencies = &waits;
+    world.sessions[2].dependency_count = 1;
     session("cpu=1")->accounts[SCHED_KEYPAIR] = 0;
     session("cpu=1")->priority = 1;
-    bench.snap.now_usec = 99;
+    world.snap.now_usec = 99;
     run();
     assert_int_equal(verdict_of(0), SCHED_NO_AGENT);
     assert_int_equal(verdict_of(1), SCHED_TOO_EARLY);
     assert_int_equal(verdict_of(2), SCHED_DEPENDENCY);
     assert_int_equal(verdict_of(3), SCHED_QUOTA);
-    assert_int_equal(bench.result.outcomes[3].account, 0);
+    assert_int_equal(world.result.outcomes[3].account, 0);
     assert_string_equal(place_of(4), "i-001");
     end();
 }
@@ -113,12 +113,12 @@ static void test_reserved(void **state)
 
     (void)state;
     for (size_t i = 0; i < AQ_COUNT(rows); i++) {
-        begin(&sched_concentrated);
+        begin(&sched_fifo, &sched_concentrated);
         (void)agent("i-001", "cpu=8");
         session("cpu=1")->type = rows[i].type;
         if (rows[i].starts)
-            assert_int_equal(clock_parse_date(rows[i].starts, &bench.sessions[0].starts_usec), 0);
-        assert_int_equal(clock_parse_date("2020-06-29T00:00:00Z", &bench.snap.now_usec), 0);
+            assert_int_equal(clock_parse_date(rows[i].starts, &world.sessions[0].starts_usec), 0);
+        assert_int_equal(clock_parse_date("2020-06-29T00:00:00Z", &world.snap.now_usec), 0);
         run();
         assert_row(verdict_of(0) == (rows[i].pass ? SCHED_PLACED : SCHED_TOO_EARLY), "%s",
                    rows[i].starts ? rows[i].starts : "none");
@@ -146,11 +146,11 @@ static void test_dependencies(void **state)
     for (size_t i = 0; i < AQ_COUNT(rows); i++) {
         struct session_dependency both[] = { rows[i].a, rows[i].b };
 
-        begin(&sched_concentrated);
+        begin(&sched_fifo, &sched_concentrated);
         (void)agent("i-001", "cpu=8");
         (void)session("cpu=1");
-        bench.sessions[0].dependencies = both;
-        bench.sessions[0].dependency_count = 2;
+        world.sessions[0].dependencies = both;
+        world.sessions[0].dependency_count = 2;
         run();
         assert_row(verdict_of(0) == rows[i].want, "%zu", i);
         end();
@@ -183,9 +183,9 @@ static void test_limits(void **state)
     (void)state;
     for (size_t i = 0; i < AQ_COUNT(rows); i++)
         for (int kind = 0; kind < SCHED_ACCOUNT_KINDS; kind++) {
-            begin(&sched_concentrated);
+            begin(&sched_fifo, &sched_concentrated);
             (void)agent("i-001", "cpu=16 mem=65536 cuda.shares=4");
-            bench.accounts[0] = (struct sched_account){ .kind = kind,
+            world.accounts[0] = (struct sched_account){ .kind = kind,
                                                         .name = "x",
                                                         .limits = rows[i].limits
                                                                       ? own(rows[i].limits)
@@ -194,7 +194,7 @@ static void test_limits(void **state)
                                                         .missing_is_zero = rows[i].missing_is_zero,
                                                         .max_sessions = rows[i].max_sessions,
                                                         .sessions = rows[i].sessions };
-            bench.snap.account_count = 1;
+            world.snap.account_count = 1;
             session(rows[i].request)->accounts[kind] = 0;
             run();
             assert_row(verdict_of(0) == rows[i].want, "%s: %s", rows[i].name,
@@ -207,12 +207,12 @@ static void test_limits(void **state)
 static void test_limits_within_a_pass(void **state)
 {
     (void)state;
-    begin(&sched_concentrated);
+    begin(&sched_fifo, &sched_concentrated);
     (void)agent("i-001", "cpu=16");
-    bench.accounts[0] = (struct sched_account){
+    world.accounts[0] = (struct sched_account){
         .name = "x", .limits = own("cpu=4"), .used = own(""), .max_sessions = 2
     };
-    bench.snap.account_count = 1;
+    world.snap.account_count = 1;
     session("cpu=1")->accounts[SCHED_KEYPAIR] = 0;
     session("cpu=4")->accounts[SCHED_KEYPAIR] = 0;
     session("cpu=3")->accounts[SCHED_KEYPAIR] = 0;
@@ -231,7 +231,7 @@ static void test_clusters(void **state)
 {
     (void)state;
     /* On one node the sum must fit. */
-    begin(&sched_concentrated);
+    begin(&sched_fifo, &sched_concentrated);
     (void)agent("low", "cpu=1 mem=2048");
     (void)agent("med", "cpu=4 mem=8192");
     (void)agent("high", "cpu=14 mem=28672");
@@ -239,18 +239,18 @@ static void test_clusters(void **state)
     kernel("cpu=2 mem=4096");
     run();
     assert_string_equal(place_of(0), "high");
-    assert_int_equal(bench.result.outcomes[0].agents[1], 2);
+    assert_int_equal(world.result.outcomes[0].agents[1], 2);
     end();
 
     /* On several each kernel by itself, all or none. */
-    begin(&sched_concentrated);
+    begin(&sched_fifo, &sched_concentrated);
     (void)agent("a", "cpu=2");
     (void)agent("b", "cpu=2");
     session("cpu=2")->single_node = false;
     kernel("cpu=2");
     run();
     assert_int_equal(verdict_of(0), SCHED_PLACED);
-    assert_int_not_equal(bench.result.outcomes[0].agents[0], bench.result.outcomes[0].agents[1]);
+    assert_int_not_equal(world.result.outcomes[0].agents[0], world.result.outcomes[0].agents[1]);
     kernel("cpu=1");
     (void)session("cpu=2");
     run();
@@ -262,17 +262,17 @@ static void test_clusters(void **state)
 static void test_failed_agent(void **state)
 {
     (void)state;
-    begin(&sched_concentrated);
+    begin(&sched_fifo, &sched_concentrated);
     (void)agent("a", "cpu=1");
     (void)agent("b", "cpu=8");
     session("cpu=1")->failed_agent = "a";
     run();
     assert_string_equal(place_of(0), "b");
-    bench.sessions[0].failed_agent = "b"; /* now the other, which is best anyway */
+    world.sessions[0].failed_agent = "b"; /* now the other, which is best anyway */
     run();
     assert_string_equal(place_of(0), "a");
-    bench.snap.agent_count = 1; /* nowhere else: back to it */
-    bench.sessions[0].failed_agent = "a";
+    world.snap.agent_count = 1; /* nowhere else: back to it */
+    world.sessions[0].failed_agent = "a";
     run();
     assert_string_equal(place_of(0), "a");
     end();
@@ -289,7 +289,7 @@ static void test_mixed_nodes(void **state)
 
     (void)state;
     for (size_t i = 0; i < AQ_COUNT(requests); i++) {
-        begin(&sched_concentrated);
+        begin(&sched_fifo, &sched_concentrated);
         (void)agent("i-gpu", "cpu=4 mem=4096 cuda.shares=4");
         (void)agent("i-cpu", "cpu=3 mem=2560 cuda.shares=0");
         (void)session(requests[i]);
@@ -314,7 +314,7 @@ static void test_random(void **state)
         int64_t held[AGENTS_MAX] = { 0 };
         char text[64], ids[AGENTS_MAX][16];
 
-        begin(round % 2 ? &sched_dispersed : &sched_concentrated);
+        begin(&sched_fifo, round % 2 ? &sched_dispersed : &sched_concentrated);
         for (int a = 0; a < 1 + rand() % AGENTS_MAX; a++) {
             (void)snprintf(ids[a], sizeof(ids[a]), "i-%d", a);
             (void)snprintf(text, sizeof(text), "cpu=%d", rand() % 5);
@@ -327,12 +327,12 @@ static void test_random(void **state)
                 kernel("cpu=1");
         }
         run();
-        first = bench.result;
+        first = world.result;
         run();
-        assert_int_equal(first.count, bench.result.count);
+        assert_int_equal(first.count, world.result.count);
         for (size_t i = 0; i < first.count; i++) {
-            const struct sched_outcome *o = &first.outcomes[i], *p = &bench.result.outcomes[i];
-            const struct sched_session *s = &bench.sessions[o->session];
+            const struct sched_outcome *o = &first.outcomes[i], *p = &world.result.outcomes[i];
+            const struct sched_session *s = &world.sessions[o->session];
 
             assert_int_equal(o->verdict, p->verdict);
             for (size_t k = 0; o->verdict == SCHED_PLACED && k < s->kernel_count; k++) {
@@ -340,8 +340,8 @@ static void test_random(void **state)
                 held[o->agents[k]] += slots_get(s->kernels[k], "cpu");
             }
         }
-        for (size_t a = 0; a < bench.snap.agent_count; a++)
-            assert_row(held[a] <= slots_get(bench.agents[a].free, "cpu"), "round %d", round);
+        for (size_t a = 0; a < world.snap.agent_count; a++)
+            assert_row(held[a] <= slots_get(world.agents[a].free, "cpu"), "round %d", round);
         end();
     }
 }

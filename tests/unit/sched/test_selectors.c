@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which agent a selector takes, against a table. */
-#include "pass.h"
+#include "world.h"
 
 /* ---- selectors ---- */
 
@@ -136,9 +136,9 @@ static void test_selection(void **state)
     (void)state;
     for (size_t i = 0; i < AQ_COUNT(selections); i++)
         for (int way = 0; way < 2; way++) {
-            begin(way ? &sched_dispersed : &sched_concentrated);
-            bench.snap.options.slot_priority = selections[i].priority;
-            bench.snap.options.slot_priority_count = selections[i].priority_count;
+            begin(&sched_fifo, way ? &sched_dispersed : &sched_concentrated);
+            world.snap.options.slot_priority = selections[i].priority;
+            world.snap.options.slot_priority_count = selections[i].priority_count;
             for (size_t a = 0; a < 4 && selections[i].agents[a][0]; a++)
                 (void)agent(selections[i].agents[a][0], selections[i].agents[a][1]);
             (void)session(selections[i].request);
@@ -155,7 +155,7 @@ static void test_selection(void **state)
 static void test_within_a_pass(void **state)
 {
     (void)state;
-    begin(&sched_concentrated);
+    begin(&sched_fifo, &sched_concentrated);
     (void)agent("low", "cpu=2 mem=4096");
     (void)agent("medium", "cpu=4 mem=8192");
     (void)session("cpu=2 mem=4096");
@@ -165,14 +165,14 @@ static void test_within_a_pass(void **state)
     assert_string_equal(place_of(1), "medium");
     end();
 
-    begin(&sched_concentrated);
+    begin(&sched_fifo, &sched_concentrated);
     (void)agent("i-001", "cpu=4 mem=8192");
     (void)session("cpu=3 mem=6144");
     (void)session("cpu=3 mem=6144");
     run();
     assert_string_equal(place_of(0), "i-001");
     assert_int_equal(verdict_of(1), SCHED_NO_ROOM);
-    assert_true(bench.result.is_blocked);
+    assert_true(world.result.is_blocked);
     end();
 }
 

@@ -142,13 +142,18 @@ void runs_also(const char *agent_id, const char *request)
     assert_true(s->kernel_count <= AQ_COUNT(world.places[i]));
 }
 
-void run_at(int64_t now_sec)
+void run(void)
 {
     struct aq_error err = { 0 };
 
     world.snap.types = world.types;
-    world.snap.now_usec = now_sec * USEC_PER_SEC;
     assert_row(sched_run(&world.snap, &world.arena, &world.result, &err) == 0, "%s", err.text);
+}
+
+void run_at(int64_t now_sec)
+{
+    world.snap.now_usec = now_sec * USEC_PER_SEC;
+    run();
 }
 
 const struct sched_outcome *outcome_of(size_t n)

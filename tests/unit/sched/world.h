@@ -68,6 +68,7 @@ struct sched_session *runs(const char *agent_id, const char *request, int64_t st
 void runs_also(const char *agent_id, const char *request);
 
 /* One pass over the snapshot. */
+void run(void);
 void run_at(int64_t now_sec);
 const struct sched_outcome *outcome_of(size_t n);
 
