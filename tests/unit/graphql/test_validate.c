@@ -309,6 +309,33 @@ static void test_rules(void **state)
     }
 }
 
+/* Backend.AI's web UI drops fields from its documents, and keeps what only these used. */
+static void test_lenient(void **state)
+{
+    static const struct {
+        const char *query, *want;
+    } cases[] = {
+        { "{ size } fragment F on Query { size }", "{\"data\":{\"size\":" },
+        { "query Q", "{\"data\":{\"__typename\":\"Query\"}}" },
+        { "query Q($a: Int)", "Variable \\\"$a\\\" is never used in operation \\\"Q\\\"." },
+        { "mutation M", "{\"data\":{\"__typename\":\"Mutation\"}}" },
+        { "subscription S", "must not select an introspection top level field" },
+        { "query Q fragment F on Query { size }", "Expected \\\"{\\\", found Name" },
+        { "{ size", "Expected Name, found <EOF>" },
+        { "{ size } fragment F on Query { none }", "Cannot query field \\\"none\\\"" },
+        { "", "Unexpected <EOF>" },
+    };
+    AQ_CLEANUP(gql_engine_freep) struct gql_engine *engine = zoo_lenient_engine();
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(cases); i++) {
+        AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+
+        (void)zoo_run(engine, cases[i].query, NULL, NULL, &out);
+        assert_row(strstr(out.data, cases[i].want), "%s: %s", cases[i].query, out.data);
+    }
+}
+
 /* Errors after the hundredth are not looked for. */
 static void test_many_errors(void **state)
 {
@@ -436,9 +463,8 @@ static void test_hostile(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rules),
-        cmocka_unit_test(test_many_errors),
-        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_rules),       cmocka_unit_test(test_lenient),
+        cmocka_unit_test(test_many_errors), cmocka_unit_test(test_limits),
         cmocka_unit_test(test_hostile),
     };
 

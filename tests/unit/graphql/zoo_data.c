@@ -318,22 +318,30 @@ const struct gql_resolver zoo_resolvers[ZOO_FIELD_COUNT] = {
     [ZOO_FIELD_Subscription_tock] = GQL_ALWAYS_NULL,
 };
 
-struct gql_engine *zoo_engine(const struct gql_limits *limits, size_t cache_documents)
+static struct gql_engine *zoo_make(struct gql_conf conf)
 {
-    static const struct gql_limits none;
-    struct gql_conf conf = {
-        .schema = &zoo_schema,
-        .resolvers = zoo_resolvers,
-        .limits = limits ? *limits : none,
-        .cache_documents = cache_documents,
-    };
     struct gql_engine *engine;
     struct aq_error err = { 0 };
 
+    conf.schema = &zoo_schema;
+    conf.resolvers = zoo_resolvers;
     if (gql_engine_new(&conf, &engine, &err) == 0)
         return engine;
     (void)fprintf(stderr, "%s\n", err.text);
     abort();
+}
+
+struct gql_engine *zoo_engine(const struct gql_limits *limits, size_t cache_documents)
+{
+    static const struct gql_limits none;
+
+    return zoo_make(
+        (struct gql_conf){ .limits = limits ? *limits : none, .cache_documents = cache_documents });
+}
+
+struct gql_engine *zoo_lenient_engine(void)
+{
+    return zoo_make((struct gql_conf){ .is_lenient = true });
 }
 
 static void on_done(void *data, const struct gql_result *result)
