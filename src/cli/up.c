@@ -9,6 +9,7 @@ struct up_opts {
     bool dev;
     const char *state;
     struct cli_int port, link_port, proxy_port, storage_port, web_port;
+    const char *static_dir;
     struct cli_list agents;
 };
 
@@ -26,6 +27,8 @@ static const struct cli_opt up_opts[] = {
       "for files of folders; default 6021, with --port none" },
     { 0, "web-port", CLI_INT, offsetof(struct up_opts, web_port), "N",
       "for pages in the browser; default 8090, with --port none" },
+    { 0, "static", CLI_STR, offsetof(struct up_opts, static_dir), "DIR",
+      "files of Backend.AI's WebUI, which it serves in place of the console" },
     { 0, "agent", CLI_LIST, offsetof(struct up_opts, agents), "FILE",
       "an agent with this configuration file; may be repeated" },
     CLI_OPT_END,
@@ -36,8 +39,8 @@ static int up_run(struct cli *cli, void *data, int argc, char **argv, struct aq_
     const struct up_opts *opts = data;
     char program[] = "aliquot-up", dev[] = "--dev", state[] = "--state", port[] = "--port",
          link_port[] = "--link-port", proxy_port[] = "--proxy-port",
-         storage_port[] = "--storage-port", web_port[] = "--web-port", agent[] = "--agent",
-         numbers[5][24];
+         storage_port[] = "--storage-port", web_port[] = "--web-port", static_dir[] = "--static",
+         agent[] = "--agent", numbers[5][24];
     const struct {
         char *option;
         const struct cli_int *value;
@@ -46,7 +49,7 @@ static int up_run(struct cli *cli, void *data, int argc, char **argv, struct aq_
                                    { proxy_port, &opts->proxy_port },
                                    { storage_port, &opts->storage_port },
                                    { web_port, &opts->web_port } };
-    AQ_CLEANUP(aq_freep) char **args = calloc(16 + 2 * opts->agents.count, sizeof(*args));
+    AQ_CLEANUP(aq_freep) char **args = calloc(18 + 2 * opts->agents.count, sizeof(*args));
     size_t count = 0;
 
     (void)cli;
@@ -67,6 +70,10 @@ static int up_run(struct cli *cli, void *data, int argc, char **argv, struct aq_
         (void)snprintf(numbers[i], sizeof(numbers[i]), "%lld", (long long)ports[i].value->value);
         args[count++] = ports[i].option;
         args[count++] = numbers[i];
+    }
+    if (opts->static_dir) {
+        args[count++] = static_dir;
+        args[count++] = (char *)opts->static_dir;
     }
     for (size_t i = 0; i < opts->agents.count; i++) {
         args[count++] = agent;

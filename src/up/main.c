@@ -2,10 +2,11 @@
 /* aliquot-up: manager and agents on this machine, started and watched over.
  *
  *     aliquot-up [--dev] [--state DIR] [--port N] [--link-port N] [--proxy-port N]
- *                [--storage-port N] [--web-port N] [--agent FILE]...
+ *                [--storage-port N] [--web-port N] [--static DIR] [--agent FILE]...
  */
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,9 +41,22 @@ static int up_usage(const char *text)
 {
     (void)fprintf(stderr,
                   "%s\nUsage: aliquot up [--dev] [--state DIR] [--port N] [--link-port N] "
-                  "[--proxy-port N] [--storage-port N] [--web-port N] [--agent FILE]...\n",
+                  "[--proxy-port N] [--storage-port N] [--web-port N] [--static DIR] "
+                  "[--agent FILE]...\n",
                   text);
     return 2;
+}
+
+static int up_find_static(const char *text, const char **ret)
+{
+    static char path[PATH_MAX];
+    char page[PATH_MAX + sizeof("/index.html")];
+
+    if (!realpath(text, path))
+        return -errno;
+    (void)snprintf(page, sizeof(page), "%s/index.html", path);
+    *ret = path;
+    return access(page, R_OK) < 0 ? -errno : 0;
 }
 
 static int up_parse(int argc, char **argv, struct up_options *o, const char **agents)
@@ -55,6 +69,7 @@ static int up_parse(int argc, char **argv, struct up_options *o, const char **ag
         { "proxy-port", required_argument, NULL, 'x' },
         { "storage-port", required_argument, NULL, 'f' },
         { "web-port", required_argument, NULL, 'w' },
+        { "static", required_argument, NULL, 't' },
         { "agent", required_argument, NULL, 'a' },
         { "version", no_argument, NULL, 'v' },
         { NULL, 0, NULL, 0 },
@@ -76,6 +91,9 @@ static int up_parse(int argc, char **argv, struct up_options *o, const char **ag
             return up_usage("--storage-port is a number from 1 to 65535");
         else if (letter == 'w' && up_parse_port(optarg, &o->web_port) < 0)
             return up_usage("--web-port is a number from 1 to 65535");
+        else if (letter == 't' && up_find_static(optarg, &o->static_dir) < 0)
+            return up_usage("--static is a directory with the files of Backend.AI's WebUI; "
+                            "there is no index.html");
         else if (letter == 'a' && o->agent_count == NODES_MAX)
             return up_usage("--agent may be given 64 times at most");
         else if (letter == 'a')

@@ -385,6 +385,8 @@ static int up_set_environment(struct up *up, struct aq_error *err)
     r |= setenv("ALIQUOT_WEB_API", up->endpoint, 0);
     if (up->options->web_port) /* it says for whom it asks */
         r |= setenv("ALIQUOT_API_TRUSTED_PROXIES", "127.0.0.1", 0);
+    if (up->options->static_dir)
+        r |= setenv("ALIQUOT_WEB_STATIC", up->options->static_dir, 1);
     if (up->options->is_dev)
         r |= setenv("ALIQUOT_ACCESS_KEY", DEV_ACCESS_KEY, 1)
              | setenv("ALIQUOT_SECRET_KEY", DEV_SECRET_KEY, 1);

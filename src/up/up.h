@@ -22,6 +22,7 @@ struct up_options {
     uint16_t proxy_port;       /* 0 = no proxy */
     uint16_t storage_port;     /* 0 = no storage host */
     uint16_t web_port;         /* 0 = no web server */
+    const char *static_dir;    /* absolute: what the web server serves; NULL = the console */
     const char *const *agents; /* a configuration file for each agent */
     size_t agent_count;        /* 0 = one agent with the usual configuration */
 };

@@ -3,11 +3,14 @@
 
 import gzip
 import re
+import subprocess
 import tomllib
 
 import pytest
 
-from web import Webbed
+from ports import free_port
+from web import Browser, Webbed
+from world import BUILD, World
 
 
 @pytest.fixture(scope="module", name="cluster")
@@ -102,3 +105,25 @@ def test_console_beside_it(browser):
     assert page.status == 200 and b'<base href="/aliquot/">' in page.body
     assert b"{{" not in page.body
     assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+
+
+def test_files_of_a_cluster_of_one_machine():
+    """'aliquot up' serves them, too."""
+    with World() as world:
+        (world.folder / "pages").mkdir()
+        (world.folder / "pages" / "index.html").write_text("theirs")
+        web = free_port()
+        up = subprocess.Popen(
+            [BUILD / "aliquot", "up", "--dev", "--state", "up", "--port", str(free_port()),
+             "--link-port", str(free_port()), "--web-port", str(web), "--static", "pages"],
+            cwd=world.folder, env={**world.env, "ALIQUOT_METRICS_LISTEN": "off"},
+            stdout=subprocess.PIPE, text=True)
+        try:
+            said = "".join(iter(up.stdout.readline, "Ctrl-C ends the cluster and its sessions.\n"))
+            assert f"http://127.0.0.1:{web}" in said, said
+            browser = Browser(web)
+            assert browser.ask("GET", "/").body == b"theirs"
+            assert b"console.js" in browser.ask("GET", "/aliquot/").body
+        finally:
+            up.terminate()
+        assert up.wait(60) == 0
