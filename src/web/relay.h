@@ -5,16 +5,8 @@
 #ifndef AQ_WEB_RELAY_H
 #define AQ_WEB_RELAY_H
 
-#include "http/websocket_frames.h"
+#include "web/tunnel_frame.h"
 #include "web/web.h"
-
-/* How far a tunnel is in the frames to its browser: between two of them one of ours can be sent. */
-struct tunnel_frame {
-    unsigned char head[WEBSOCKET_HEAD_MAX];
-    size_t head_len; /* of what came of the head */
-    uint64_t left;   /* bytes of the payload that have yet to come */
-    bool is_close;   /* nothing follows */
-};
 
 struct relay {
     struct list link; /* web.relays */
@@ -29,11 +21,11 @@ struct relay {
     struct tunnel_frame frame;        /* to the browser */
     struct defer *timer;              /* of a tunnel whose end has come */
     size_t tries;
-    int status;     /* of the answer; 0 = it has not come */
-    bool has_body;  /* the request has */
-    bool is_hidden; /* its body */
-    bool is_begun;  /* the answer */
-    bool is_told;   /* the browser, why its tunnel ends */
+    int status;      /* of the answer; 0 = it has not come */
+    bool has_body;   /* the request has */
+    bool is_hidden;  /* its body */
+    bool is_begun;   /* the answer */
+    bool is_told;    /* the browser, why its tunnel ends */
 };
 
 void relay_free(struct relay *relay);

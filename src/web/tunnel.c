@@ -34,42 +34,6 @@ static void tunnel_finish(struct relay *relay, struct stream *other)
         tunnel_cut(relay);
 }
 
-/* ---- frames to the browser ---- */
-
-/* Of a frame without a mask. */
-static size_t tunnel_head_size(const struct tunnel_frame *frame)
-{
-    return frame->head_len < 2 ? 2 : frame->head[1] == 126 ? 4 : frame->head[1] == 127 ? 10 : 2;
-}
-
-static void tunnel_read_head(struct tunnel_frame *frame)
-{
-    size_t size = frame->head_len;
-
-    frame->left = size == 2 ? frame->head[1] : 0;
-    for (size_t i = 2; i < size; i++)
-        frame->left = frame->left << 8 | frame->head[i];
-    frame->is_close = (frame->head[0] & 0xf) == WEBSOCKET_CLOSE;
-    frame->head_len = 0;
-}
-
-static void tunnel_follow(struct tunnel_frame *frame, const char *bytes, size_t len)
-{
-    while (len) {
-        size_t n = frame->left ? (size_t)AQ_MIN(frame->left, len) : 1;
-
-        if (frame->left) {
-            frame->left -= n;
-        } else {
-            frame->head[frame->head_len++] = (unsigned char)*bytes;
-            if (frame->head_len == tunnel_head_size(frame))
-                tunnel_read_head(frame);
-        }
-        bytes += n;
-        len -= n;
-    }
-}
-
 void tunnel_close(struct relay *relay, uint16_t code, const char *reason)
 {
     struct websocket_frames ours;
@@ -78,8 +42,8 @@ void tunnel_close(struct relay *relay, uint16_t code, const char *reason)
     websocket_frames_close(&ours, code, reason);
     stream_close(AQ_TAKE(relay->manager));
     pump_part(&relay->pump, PUMP_KERNEL);
-    if (!relay->timer && !relay->frame.is_close && !relay->frame.left && !relay->frame.head_len
-        && strbuf_ok(&ours.out) && stream_write(relay->browser, ours.out.data, ours.out.len) == 0)
+    if (!relay->timer && tunnel_frame_is_between(&relay->frame) && strbuf_ok(&ours.out)
+        && stream_write(relay->browser, ours.out.data, ours.out.len) == 0)
         relay->is_told = (relay->timer = defer_call(relay->web->loop, END_MSEC, tunnel_on_late,
                                                     relay));
     websocket_frames_done(&ours);
@@ -134,7 +98,7 @@ static void tunnel_on_manager_read(void *data, const char *bytes, size_t len)
     struct relay *relay = data;
 
     relay->web->counts.bytes_out += len;
-    tunnel_follow(&relay->frame, bytes, len);
+    tunnel_frame_follow(&relay->frame, bytes, len);
     if (pump_give(&relay->pump, PUMP_KERNEL, bytes, len) < 0)
         tunnel_cut(relay);
 }
