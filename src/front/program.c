@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 
 #include "base/clock.h"
@@ -279,6 +280,7 @@ int front_main(const struct front_type *type, void *self, void *settings, int ar
         front_write_usage(type, stderr);
         return EXIT_USAGE;
     }
+    (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* secret keys would be in a core */
     (void)signal(SIGPIPE, SIG_IGN);
     (void)umask(type->mask);
     log_init(type->name, LOG_LEVEL_INFO);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -237,6 +238,7 @@ int main(int argc, char **argv)
     struct aq_error err = { 0 };
     int r;
 
+    (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* secret keys would be in a core */
     /* Long texts of sessions that are read one after another would each leave a hole in the heap. */
     (void)mallopt(M_MMAP_THRESHOLD, 32 << 10);
     log_init("manager", LOG_LEVEL_INFO);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* aliquot-web - logs people in with their browsers, and serves the pages that they work with */
-#include <sys/prctl.h>
-
 #include "web/web.h"
 
 int main(int argc, char **argv)
@@ -9,6 +7,5 @@ int main(int argc, char **argv)
     static struct web web;
     static struct settings settings;
 
-    (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* it has secret keys in memory */
     return front_main(&web_type, &web, &settings, argc, argv);
 }
