@@ -89,8 +89,12 @@ static const struct prop_rule prop_rules[] = {
     { .name = "user_update_mode", .how = PROP_IGNORED }, /* modify_group reads it by itself */
     { .name = "user_uuids", .how = PROP_IGNORED, .as = "users" },
     { .name = "username", .how = PROP_TEXT },
-    { .name = "wsproxy_addr", .how = PROP_ONLY, .why = "there is no app proxy" },
-    { .name = "wsproxy_api_token", .how = PROP_ONLY, .why = "there is no app proxy" },
+    { .name = "wsproxy_addr",
+      .how = PROP_ONLY,
+      .why = "app proxies say themselves where they are" },
+    { .name = "wsproxy_api_token",
+      .how = PROP_ONLY,
+      .why = "app proxies have certificates, and no tokens" },
 };
 
 static const struct prop_rule *prop_find_rule(const struct account_kind *kind, const char *name)
