@@ -459,6 +459,11 @@ struct msg_web_answer {
     int64_t retry_sec; /* when to ask again; 0 = it says nothing */
 };
 
+/* A header of the API's answer to who has ended, by the request, the login that it may have come
+ * with: a web server hears of that end as of all others, perhaps before the answer.
+ */
+#define WEB_ENDED_HEADER "X-Aliquot-Login-Ended"
+
 /* These logins let nobody in any more. One of the three is set. */
 struct msg_web_ended {
     struct uuid login_id, user_id; /* of one; of all of a user */

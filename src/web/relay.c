@@ -16,6 +16,7 @@
 #include "web/payload.h"
 
 #define PREFIX "/func"
+#define ANSWER_MSEC 500 /* for the answer of what ended its login, once that is known */
 
 void relay_free(struct relay *relay)
 {
@@ -152,6 +153,7 @@ static bool relay_is_kept_back(const struct message_head *head, const char *name
                                          "Trailer",
                                          "Transfer-Encoding",
                                          "Upgrade",
+                                         WEB_ENDED_HEADER,
                                          "X-BackendAI-SessionID",
                                          "X-Content-Type-Options",
                                          NULL };
@@ -186,6 +188,28 @@ static void relay_on_drain(struct request *req, void *data)
     pump_drained(&relay->pump, PUMP_CLIENT);
 }
 
+static int relay_fail_unknown(struct aq_error *err)
+{
+    return aq_fail_kind(err, EACCES, "auth-failed", "Unauthorized access");
+}
+
+/* Its login has ended. */
+static void relay_refuse_ended(struct relay *relay)
+{
+    struct aq_error err = { 0 };
+
+    (void)relay_fail_unknown(&err);
+    relay_refuse(relay, &err);
+}
+
+static void relay_on_late(void *data)
+{
+    struct relay *relay = data;
+
+    relay->timer = NULL;
+    relay_refuse_ended(relay);
+}
+
 static void relay_on_head(struct exchange *ex, const struct message_head *head, void *data)
 {
     struct relay *relay = data;
@@ -194,6 +218,12 @@ static void relay_on_head(struct exchange *ex, const struct message_head *head, 
 
     (void)ex;
     relay->status = head->status;
+    relay->ends_login = message_get_header(head, WEB_ENDED_HEADER);
+    if (relay->timer && !relay->ends_login) {
+        relay_refuse_ended(relay);
+        return;
+    }
+    defer_cancel(AQ_TAKE(relay->timer));
     if (head->status == 401 && relay->use.login)
         relay->use.login->asked_usec = 0; /* its keypair may have changed */
     if (request_is_gone(relay->req))
@@ -391,27 +421,20 @@ static void relay_on_login(void *data, struct login *login, const struct aq_erro
         relay_refuse(relay, err);
 }
 
-/* Whoever changes the password ends the login, and is told that it was done. */
-static bool relay_ends_its_login(const struct relay *relay)
-{
-    return relay->exchange && strcmp(relay->target, "/auth/update-password") == 0;
-}
-
+/* Perhaps by this request, whose answer says so, and may come after the news. */
 static void relay_on_login_ended(void *data)
 {
     struct relay *relay = data;
-    struct aq_error err = { 0 };
 
-    if (relay_ends_its_login(relay))
-        return;
-    if (relay->browser) {
+    if (relay->browser)
         tunnel_close(relay, WEBSOCKET_POLICY, "the login has ended");
-    } else if (relay->is_begun) {
+    else if (relay->is_begun && !relay->ends_login)
         relay_abort(relay);
-    } else {
-        aq_fail_kind(&err, EACCES, "auth-failed", "Unauthorized access");
-        relay_refuse(relay, &err);
-    }
+    else if (!relay->status
+             && (!relay->exchange
+                 || !(relay->timer = defer_call(relay->web->loop, ANSWER_MSEC, relay_on_late,
+                                                relay))))
+        relay_refuse_ended(relay);
 }
 
 /* Requests that need no login, as the manager asks for no signature. */
@@ -425,12 +448,6 @@ static bool relay_is_public(enum method method, const char *target)
     return (method == METHOD_GET && len == 1)
            || (method == METHOD_POST && len == strlen("/auth/signup")
                && strncmp(target, "/auth/signup", len) == 0);
-}
-
-static void relay_refuse_unknown(struct request *req, struct aq_error *err)
-{
-    aq_fail_kind(err, EACCES, "auth-failed", "Unauthorized access");
-    request_fail(req, err);
 }
 
 bool relay_is_asked(const struct request *req)
@@ -454,7 +471,8 @@ void relay_serve(struct web *web, struct request *req)
     target = *target ? target : "/";
     is_public = relay_is_public(head->method, target);
     if (!is_public && !entry_find_hash(web, req, hash)) {
-        relay_refuse_unknown(req, &err);
+        (void)relay_fail_unknown(&err);
+        request_fail(req, &err);
         return;
     }
     if (*target != '/' || head->method == METHOD_OTHER || !(relay = calloc(1, sizeof(*relay)))) {

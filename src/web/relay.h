@@ -19,12 +19,13 @@ struct relay {
     struct strbuf body;               /* of one that is hidden, while it comes */
     struct stream *browser, *manager; /* of a tunnel; the first is the request's */
     struct tunnel_frame frame;        /* to the browser */
-    struct defer *timer;              /* of a tunnel whose end has come */
+    struct defer *timer;              /* of one whose end has come */
     size_t tries;
     int status;      /* of the answer; 0 = it has not come */
     bool has_body;   /* the request has */
     bool is_hidden;  /* its body */
     bool is_begun;   /* the answer */
+    bool ends_login; /* its own, as the answer says */
     bool is_told;    /* the browser, why its tunnel ends */
 };
 

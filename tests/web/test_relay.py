@@ -64,7 +64,7 @@ class FakeApi:
             self.bodies.append(self.read_body(file, head))
         reply = {"/big": self.send_big, "/events": self.send_events, "/socket": self.serve_socket,
                  "/socket-half": self.serve_socket, "/socket-gone": self.serve_socket,
-                 "/break": self.send_half}.get(target.partition("?")[0], self.send_small)
+                 "/break": self.send_half, "/held": self.send_held, "/ends": self.send_held}.get(target.partition("?")[0], self.send_small)
         return reply(peer, file, head)
 
     @staticmethod
@@ -85,6 +85,13 @@ class FakeApi:
         peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 21\r\n"
                      b"Set-Cookie: AIOHTTP_SESSION=evil\r\nAccess-Control-Allow-Origin: *\r\n"
                      b"X-Own: yes\r\n\r\n<script>1</script>..\n")
+        return True
+
+    def send_held(self, peer, file, head):
+        self.hold.wait(60)
+        peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n"
+                     + (b"X-Aliquot-Login-Ended: 1\r\n" if self.heads[-1][1] == "/ends" else b"")
+                     + b"\r\n{}")
         return True
 
     def send_big(self, peer, file, head):
@@ -320,6 +327,30 @@ def test_a_login_that_ends_takes_its_sockets_along(browser, cluster):
     ws.send(b"\x03\xf0", 8)
     assert ws.receive() == (None, b"")
     ws.close()
+
+
+def answer_after_logout(browser, api, path, says):
+    """Of a request that is under way when its login ends."""
+    before = len(api.heads)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(browser.post, path, b"{}")
+        wait_for(lambda: len(api.heads) > before, 60, "the request")
+        assert browser.ask("POST", "/server/logout", {}).status == 200
+        if says:
+            api.hold.set()
+        return answer.result(60)
+
+
+def test_the_answer_of_what_ended_its_login_comes(browser, api):
+    answer = answer_after_logout(browser, api, "/ends", True)
+    assert (answer.status, answer.body) == (200, b"{}")
+    assert "X-Aliquot-Login-Ended" not in answer.headers
+
+
+@pytest.mark.parametrize("says", (True, False))
+def test_no_other_answer_comes_once_the_login_has_ended(browser, api, says):
+    answer = answer_after_logout(browser, api, "/held", says)
+    assert (answer.status, answer.slug) == (401, "auth-failed")
 
 
 def test_nothing_is_said_within_a_frame(browser):

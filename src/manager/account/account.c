@@ -127,6 +127,26 @@ void account_change_drop(struct account_change *change)
     event_batch_free(AQ_TAKE(change->batch));
 }
 
+static bool account_event_ends_logins(const struct event *e, bool has_password,
+                                      const struct audit_who *by)
+{
+    if (e->kind == EVENT_USER_SAVED)
+        return uuid_equals(&e->user.user.id, &by->user_id)
+               && (has_password || e->user.user.status != USER_ACTIVE);
+    if (e->kind == EVENT_KEYPAIR_SAVED && e->keypair.is_active)
+        return false;
+    return (e->kind == EVENT_KEYPAIR_SAVED || e->kind == EVENT_KEYPAIR_REMOVED)
+           && strcmp(e->keypair.access_key, by->access_key) == 0;
+}
+
+bool account_change_ends_logins(const struct account_change *change, const struct audit_who *by)
+{
+    for (size_t i = 0; i < change->batch->count; i++)
+        if (account_event_ends_logins(&change->batch->events[i], change->password, by))
+            return true;
+    return false;
+}
+
 /* What fill() begins with, in the request's arena; NULL = no memory. */
 static void *account_new_params(struct arena *arena, const struct account_kind *kind)
 {

@@ -93,6 +93,9 @@ struct account_change *account_change_new(struct api *api, struct arena *arena,
                                           const struct account_kind *kind, struct aq_error *err);
 void account_change_drop(struct account_change *change);
 
+/* Does it end logins of who makes it, by a password, a state or a keypair? */
+bool account_change_ends_logins(const struct account_change *change, const struct audit_who *by);
+
 /* Add the row that 'key' names, or with NULL a new one, changed as 'given' says
  * (NULL: not at all). 'given' is not needed after it. -EINVAL names the field,
  * -ENOENT, -EEXIST, -ENOMEM.

@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "manager/request/login.h"
+
 /* ---- lists ---- */
 
 struct page_params {
@@ -89,9 +91,12 @@ void account_end(struct account_change *change, struct request *req, const struc
 
 void account_save(struct account_change *change, struct request *req, core_done_fn done, void *data)
 {
+    const struct audit_who *by = api_who(change->api, req);
     struct aq_error err = { 0 };
 
-    if (account_change_save(change, api_who(change->api, req), done, data, &err) < 0)
+    if (account_change_ends_logins(change, by))
+        login_say_ended(req);
+    if (account_change_save(change, by, done, data, &err) < 0)
         request_fail(req, &err);
 }
 

@@ -171,6 +171,7 @@ static void auth_on_password_checked(struct login *login)
         return;
     }
     login_succeed(login, &failures);
+    login_say_ended(login->req);
     if (auth_save_password(login, user, auth_on_password_saved, &failed) < 0)
         request_fail(login->req, &failed);
 }

@@ -501,6 +501,7 @@ static void own_logins_on_removed(void *data, int r, const struct aq_error *err)
         request_fail(own->req, err);
         return;
     }
+    login_say_ended(own->req);
     login_tell_ended(own->api, &(struct msg_web_ended){ .login_id = own->id });
     request_reply_empty(own->req, 204);
 }

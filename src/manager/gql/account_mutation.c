@@ -245,8 +245,7 @@ static int account_mutation_save(struct gql_call *call,
         mutation_name_field(call, m->noun->kind, m->noun->key, &err);
         return mutation_refuse(call, &err);
     }
-    if (account_change_save(m->change, mutation_who(call), account_mutation_on_saved, m, &err)
-        < 0) {
+    if (mutation_save_account(call, m->change, account_mutation_on_saved, m, &err) < 0) {
         json_decref(m->rules);
         return mutation_refuse(call, &err);
     }

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "manager/request/login.h"
+
 static int mutation_answer(struct gql_call *call, const struct mutation_result *result)
 {
     struct mutation_result *kept = arena_alloc(call->arena, sizeof(*kept));
@@ -81,6 +83,17 @@ const struct audit_who *mutation_who(const struct gql_call *call)
     const struct gql_context *context = call->context;
 
     return api_who(context->api, context->req);
+}
+
+int mutation_save_account(const struct gql_call *call, struct account_change *change,
+                          core_done_fn done, void *data, struct aq_error *err)
+{
+    const struct gql_context *context = call->context;
+    const struct audit_who *by = mutation_who(call);
+
+    if (account_change_ends_logins(change, by))
+        login_say_ended(context->req);
+    return account_change_save(change, by, done, data, err);
 }
 
 /* False: 'ret' is what is said. */

@@ -36,6 +36,9 @@ bool mutation_may_or_fails(struct gql_call *call);
 struct api *mutation_api(const struct gql_call *call);
 /* Who asks, for the audit log. */
 const struct audit_who *mutation_who(const struct gql_call *call);
+/* account_change_save() of who asks. */
+int mutation_save_account(const struct gql_call *call, struct account_change *change,
+                          core_done_fn done, void *data, struct aq_error *err);
 
 /* The members 'ok' and 'msg' of a result's type, as entries. */
 /* clang-format off */

@@ -175,8 +175,7 @@ static void user_v2_save(struct user_v2_change *c, const char *type_name, struct
         account_change_drop(c->change);
         user_v2_name_field(c->call, type, &err);
         user_v2_on_failed(c, &c->id, &err);
-    } else if (account_change_save(c->change, mutation_who(c->call), user_v2_on_saved, c, &err)
-               < 0) {
+    } else if (mutation_save_account(c->call, c->change, user_v2_on_saved, c, &err) < 0) {
         user_v2_on_failed(c, &c->id, &err);
     }
 }

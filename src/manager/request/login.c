@@ -321,6 +321,11 @@ void login_start(struct login *login, void (*done)(struct login *login))
 
 /* ---- logins with a browser ---- */
 
+void login_say_ended(struct request *req)
+{
+    request_add_header(req, WEB_ENDED_HEADER, "1");
+}
+
 void login_tell_ended(const struct api *api, const struct msg_web_ended *ended)
 {
     const struct message msg = { .type = MSG_WEB_ENDED, .web_ended = *ended };

@@ -70,6 +70,11 @@ void login_refuse(struct login *login, const struct aq_error *err);
 /* Answer that it is the wrong password, or no such user. */
 void login_fail(struct login *login);
 
+/* The answer to 'req' tells web servers that a login with a browser ends by it, perhaps that with
+ * which it came.
+ */
+void login_say_ended(struct request *req);
+
 struct msg_web_ended;
 
 /* Web servers end these logins with a browser, and what is open in their name. */
