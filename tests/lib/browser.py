@@ -100,7 +100,7 @@ class Browser:
         self.pages = []
         driver = install()
         self.process = subprocess.Popen(
-            words("node", driver / "drive.mjs", shutil.which("chromium")), cwd=self.folder, text=True,
+            words("node", driver / "drive.mjs", HERE / "chromium.sh"), cwd=self.folder, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             env={**os.environ, "HOME": str(self.folder), "TMPDIR": str(self.folder)})
 
