@@ -250,6 +250,7 @@ def story_of_a_creation_that_waits(cluster):
     assert client.get("/stream/session/no-such-session/apps").status == 404
     client.send("DELETE", "/session/waited-for?forced=true")
     wait_status(client, shown["id"], *ENDED)
+    assert client.get(f"/stream/session/{shown['id']}/apps").json == []
 
 
 def story_of_a_cluster(cluster):

@@ -113,15 +113,32 @@ static int app_control_ask(const struct api *api, struct app_control *ask,
 
 /* ---- the list ---- */
 
-/* What is published is told also if the container cannot be asked. */
+static void app_control_on_found(struct request *req, const struct session_row *row, void *data)
+{
+    (void)row;
+    (void)data;
+    request_reply(req, 200, "application/json", "[]", 2);
+}
+
+/* What is published is told also if the container cannot be asked. A session that has ended has
+ * none: a page may ask as it ends.
+ */
 static void app_control_on_list(struct request *req, void *data)
 {
-    const struct session *session = session_find_live_by_owner(data, req);
-    struct app_control *ask = session ? app_control_new(req, app_control_reply_list) : NULL;
+    struct owner_params params = { 0 };
+    const struct session *session = NULL;
+    struct app_control *ask;
     struct aq_error err = { 0 };
 
+    if (api_decode(req, &params, NULL, &err) < 0)
+        request_fail(req, &err);
+    else if (!session_find_is_live(data, req, params.owner_access_key))
+        session_find(data, req, params.owner_access_key, app_control_on_found, NULL);
+    else
+        session = session_find_live(data, req, params.owner_access_key);
     if (!session)
         return;
+    ask = app_control_new(req, app_control_reply_list);
     if (!ask || !(ask->published = json_load_string(apps_raw(session), 0))) {
         free(ask);
         request_fail(req, &(struct aq_error){ .code = ENOMEM });
