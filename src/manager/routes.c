@@ -150,6 +150,7 @@ int api_new(struct core *core, struct api **ret, struct aq_error *err)
     if (!api)
         return aq_fail_oom(err);
     api->core = core;
+    list_init(&api->gql_feeds);
     api->started_usec = clock_monotonic_usec();
     if (!(api->rate = rate_limiter_new()) || !(api->login_limits = login_limits_new())
         || !(api->sign_cache = sign_cache_new()) || !(api->tasks = tasks_new())

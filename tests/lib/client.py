@@ -119,14 +119,19 @@ class Client:
     def gql(self, query, variables=None, path="/admin/gql"):
         return self.post(path, {"query": query, "variables": variables or {}})
 
-    def stream(self, path, extra=None, timeout=30):
-        """A socket after the head of a GET without content type, and the head's text."""
+    def stream(self, path, extra=None, timeout=30, body=None):
+        """A socket after the head of a GET without content type, or a POST of a JSON value, and
+        the head's text."""
         sock = socket.create_connection(self.address, timeout=timeout)
-        headers = self.headers("GET", path, "application/octet-stream", sent_type=False)
+        method = "GET" if body is None else "POST"
+        headers = self.headers(method, path, "application/octet-stream", sent_type=False) \
+            if body is None else self.headers(method, path, "application/json")
         headers.update(extra or {})
-        lines = [f"GET {path} HTTP/1.1", "Host: " + self.host]
+        raw = b"" if body is None else json.dumps(body).encode()
+        lines = [f"{method} {path} HTTP/1.1", "Host: " + self.host]
         lines += [f"{name}: {value}" for name, value in headers.items()]
-        sock.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
+        lines += [f"Content-Length: {len(raw)}"] if raw else []
+        sock.sendall(("\r\n".join(lines) + "\r\n\r\n").encode() + raw)
         file = sock.makefile("rwb")
         head = b""
         while not head.endswith(b"\r\n\r\n"):
@@ -165,7 +170,7 @@ def sse_messages(file, seconds=60):
             elif line.startswith("id:"):
                 number = line[3:].strip()
             elif line == "" and event:
-                yield event, json.loads("\n".join(data)) if data else None, number
+                yield event, json.loads("\n".join(data)) if any(data) else None, number
                 event, data, number = None, [], None
 
 

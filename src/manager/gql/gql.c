@@ -8,6 +8,7 @@
 
 #include "base/json_load.h"
 #include "manager/gql/resolve.h"
+#include "manager/gql/subscription.h"
 #include "manager/request/turns.h"
 
 /* ---- the engine ---- */
@@ -122,6 +123,7 @@ int gql_new(struct gql_engine **ret, struct aq_error *err)
     gql_add_entries(storage_volume_entries, storage_volume_entry_count);
     gql_add_entries(quota_scope_entries, quota_scope_entry_count);
     gql_add_entries(access_mutation_entries, access_mutation_entry_count);
+    gql_add_entries(subscription_entries, subscription_entry_count);
     for (size_t i = 0; i < AQ_COUNT(same_objects); i++)
         gql_share_resolvers(schema_schema.types[same_objects[i][0] - 1],
                             schema_schema.types[same_objects[i][1] - 1]);
@@ -169,6 +171,15 @@ static void gql_reply_legacy(struct gql_run *run)
         request_reply(run->context.req, 200, "application/json", text, strlen(text));
 }
 
+static void gql_run_fail(struct gql_run *run, const struct aq_error *err)
+{
+    if (run->context.feed)
+        gql_feed_fail(run->context.feed, err);
+    else
+        request_fail(run->context.req, err);
+    gql_run_free(run);
+}
+
 static void gql_on_executed(void *data, const struct gql_result *result)
 {
     struct gql_run *run = data;
@@ -176,18 +187,16 @@ static void gql_on_executed(void *data, const struct gql_result *result)
 
     if (result->code < 0) {
         aq_fail_oom(&err);
-        request_fail(run->context.req, &err);
+        gql_run_fail(run, &err);
+        return;
+    }
+    if (run->context.feed) {
+        gql_feed_take(run->context.feed, &run->context.out);
     } else if (run->is_legacy) {
         gql_reply_legacy(run);
     } else {
         request_reply_json(run->context.req, 200, &run->context.out);
     }
-    gql_run_free(run);
-}
-
-static void gql_run_fail(struct gql_run *run, const struct aq_error *err)
-{
-    request_fail(run->context.req, err);
     gql_run_free(run);
 }
 
@@ -207,6 +216,12 @@ static void gql_run_pause(void *context, struct gql_request *request)
     turns_wait(run->context.api->turns, &run->turn);
 }
 
+static int gql_run_parse(const struct gql_context *context, json_t **ret, struct aq_error *err)
+{
+    return context->feed ? gql_feed_parse(context->feed, ret, err)
+                         : api_parse(context->req, ret, err);
+}
+
 /* The user's turn has come: the body is parsed now and not before. */
 static void gql_run_start(struct turn *turn)
 {
@@ -219,7 +234,7 @@ static void gql_run_start(struct turn *turn)
     run->has_turn = true;
     if (request_is_gone(context->req))
         aq_fail(&err, EPIPE, "the client has gone");
-    if (err.code || api_parse(context->req, &body, &err) < 0
+    if (err.code || gql_run_parse(context, &body, &err) < 0
         || gql_params_from_json(body, &params, &err) < 0) {
         gql_run_fail(run, &err);
         return;
@@ -230,34 +245,50 @@ static void gql_run_start(struct turn *turn)
     (void)gql_execute(context->api->gql, &params, &context->out, gql_on_executed, run);
 }
 
-static void gql_start_request(struct request *req, struct api *api, bool is_legacy)
+/* 'feed' NULL: answered by one reply. */
+static void gql_run_begin(struct request *req, struct api *api, struct gql_feed *feed,
+                          bool is_legacy)
 {
     struct gql_run *run = calloc(1, sizeof(*run));
     struct aq_error err = { 0 };
 
     if (!run) {
         aq_fail_oom(&err);
-        request_fail(req, &err);
+        if (feed)
+            gql_feed_fail(feed, &err);
+        else
+            request_fail(req, &err);
         return;
     }
     run->is_legacy = is_legacy;
     run->user_id = api_principal(req)->user_id;
     run->turn.fn = gql_run_start;
     run->context = (struct gql_context){
-        .api = api, .req = req, .who = api_principal(req), .out = STRBUF_INIT
+        .api = api, .req = req, .who = api_principal(req), .feed = feed, .out = STRBUF_INIT
     };
     if (turns_enter(api->turns, request_get_loop(req), &run->user_id, &run->turn, &err) < 0)
         gql_run_fail(run, &err);
 }
 
+static void gql_feed_run(struct gql_feed *feed)
+{
+    gql_run_begin(gql_feed_request(feed), gql_feed_api(feed), feed, false);
+}
+
 static void gql_on_request(struct request *req, void *data)
 {
-    gql_start_request(req, data, false);
+    struct gql_feed *feed;
+    struct aq_error err = { 0 };
+
+    if (gql_feed_new(data, req, gql_feed_run, &feed, &err) < 0)
+        request_fail(req, &err);
+    else
+        gql_run_begin(req, data, feed, false);
 }
 
 static void gql_on_legacy_request(struct request *req, void *data)
 {
-    gql_start_request(req, data, true);
+    gql_run_begin(req, data, NULL, true);
 }
 
 struct documented {

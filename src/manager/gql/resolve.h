@@ -9,6 +9,7 @@
 #include "store/query.h"
 
 struct folder_list;
+struct gql_feed;
 struct gql_images;
 
 /* Of one request: gql_call.context and gql_get.context. */
@@ -16,6 +17,7 @@ struct gql_context {
     struct api *api;
     struct request *req;
     const struct principal *who;
+    struct gql_feed *feed;    /* where events are the answer, else NULL */
     struct slot_types *types; /* as known when the request came: they stay the same for it */
     struct strbuf out;
     struct gql_page *pages;             /* what replies point into; freed at the end */
@@ -73,6 +75,7 @@ GQL_ENTRIES(folder);
 GQL_ENTRIES(folder_v2);
 GQL_ENTRIES(storage_volume);
 GQL_ENTRIES(quota_scope);
+GQL_ENTRIES(subscription);
 
 /* For gql_limits.cost, beside those of resolver.h: a query of the store; a change of it; a walk
  * over all sessions or images in memory; and how many rows a list is reckoned to have that is

@@ -73,6 +73,7 @@ struct api {
     int64_t execution_timeout_usec; /* of code that is run in a session; 0 = none */
     struct address_list proxies;    /* that are believed who asks them; borrowed */
     struct gql_engine *gql;
+    struct list gql_feeds;       /* subscriptions that follow a session, the oldest first */
     struct turn_queue *turns;    /* of GraphQL requests and lists */
     struct flush_queue *flushes; /* of event streams */
     struct api_streams *streams;
