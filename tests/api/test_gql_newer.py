@@ -100,6 +100,38 @@ def test_the_viewer(admin, user):
         assert base64.b64decode(seen["encoded_user_role"]).decode() == role
 
 
+MINE = """mutation($input: UpdateUserV2Input!) { updateUserV2(input: $input) { user { basicInfo { email
+    fullName } security { allowedClientIp } organization { role } } } }"""
+
+
+def test_people_change_their_own_name_password_and_addresses(cluster, stranger):
+    client, name, _ = stranger
+    done = ask(client, MINE, {"input": {"fullName": "<b>New</b> 이름", "password": "quite an0ther one",
+                                        "allowedClientIp": ["127.0.0.0/8"]}})["user"]
+    assert done == {"basicInfo": {"email": name + "@example.com", "fullName": "<b>New</b> 이름"},
+                    "security": {"allowedClientIp": ["127.0.0.0/8"]}, "organization": {"role": "USER"}}
+    login = {"type": "keypair", "domain": name, "username": name + "@example.com"}
+    for password, status in (("long enough 1", 401), ("quite an0ther one", 200)):
+        assert cluster.client(None).post("/auth/authorize",
+                                         {**login, "password": password}).status == status
+    kept = ask(client, MINE, {"input": {"fullName": "Old", "description": None}})["user"]
+    assert kept["security"]["allowedClientIp"] == ["127.0.0.0/8"]
+    assert not ask(client, MINE, {"input": {"allowedClientIp": None}})["user"]["security"]["allowedClientIp"]
+
+
+@pytest.mark.parametrize("given", (
+    {"role": "SUPERADMIN"}, {"domainName": "default"}, {"status": "ACTIVE"}, {"groupIds": []},
+    {"username": "root"}, {"resourcePolicy": "default"}, {"needPasswordChange": False},
+    {"containerUid": 0}, {"mainAccessKey": "AKIAIOSFODNN7EXAMPLE"}, {"sudoSessionEnabled": True}))
+def test_people_change_nothing_else_of_themselves(user, given):
+    [member] = given
+    before = ask(user, "{ myUserV2 { basicInfo { fullName } organization { role } } }")
+    assert refusal(user, MINE, {"input": {"fullName": "Not this", **given}}) == \
+        f"{member}: only administrators may change it"
+    assert ask(user, "{ myUserV2 { basicInfo { fullName } organization { role } } }") == before
+    assert "password" in refusal(user, MINE, {"input": {"password": "short"}})
+
+
 def test_kernels_of_a_session(user, admin, name):
     session = user.post("/session", batch(name, "true", cluster_size=3, **WAITS)).json["sessionId"]
     query = "query($s: ID!, $limit: Int!, $offset: Int!, $role: String) { compute_container_list(" \

@@ -214,13 +214,11 @@ static void user_v2_start_purge(struct user_v2_change *c)
 
 /* ---- root fields ---- */
 
-static int user_v2_begin(struct gql_call *call, void (*start)(struct user_v2_change *c),
-                         struct gql_value items, bool is_one)
+static int user_v2_run(struct gql_call *call, void (*start)(struct user_v2_change *c),
+                       struct gql_value items, bool is_one)
 {
     struct user_v2_change *c = arena_alloc(call->arena, sizeof(*c));
 
-    if (!mutation_may_or_fails(call))
-        return GQL_DONE;
     if (items.count > USERS_MAX)
         return gql_call_fail(call, "more than %d users at once", USERS_MAX);
     if (!c)
@@ -232,6 +230,12 @@ static int user_v2_begin(struct gql_call *call, void (*start)(struct user_v2_cha
         return gql_call_fail(call, "out of memory");
     user_v2_go_on(c);
     return GQL_LATER;
+}
+
+static int user_v2_begin(struct gql_call *call, void (*start)(struct user_v2_change *c),
+                         struct gql_value items, bool is_one)
+{
+    return mutation_may_or_fails(call) ? user_v2_run(call, start, items, is_one) : GQL_DONE;
 }
 
 static int user_v2_create(struct gql_call *call)
@@ -247,6 +251,54 @@ static int user_v2_update(struct gql_call *call)
         return gql_call_fail(call, "out of memory");
     *item = gql_list(call->args, 2);
     return user_v2_begin(call, user_v2_start_update, gql_list(item, 1), true);
+}
+
+/* The input of what people change of themselves; another member fails the call. A list of
+ * addresses that is null goes.
+ */
+static int user_v2_read_mine(struct gql_call *call, struct gql_value *ret)
+{
+    static const char *const own[] = { "password", "fullName", "allowedClientIp" };
+    const struct gql_type *type = call->field->args[0].type.type;
+    struct gql_value *items = arena_array(call->arena, type->input_count, sizeof(*items));
+
+    if (!items) {
+        (void)gql_call_fail(call, "out of memory");
+        return -ENOMEM;
+    }
+    for (uint32_t i = 0; i < type->input_count; i++) {
+        const char *name = type->inputs[i].name;
+        size_t o = 0;
+
+        items[i] = call->args[0].items[i];
+        while (o < AQ_COUNT(own) && strcmp(own[o], name) != 0)
+            o++;
+        if (o == AQ_COUNT(own) && gql_is_given(items[i])) {
+            (void)gql_call_fail(call, "%s: only administrators may change it", name);
+            return -EPERM;
+        }
+        if (items[i].kind == GQL_NULL && strcmp(name, "allowedClientIp") == 0)
+            items[i] = gql_list(NULL, 0);
+    }
+    *ret = call->args[0];
+    ret->items = items;
+    return 0;
+}
+
+static int user_v2_update_mine(struct gql_call *call)
+{
+    const struct gql_context *context = call->context;
+    struct gql_value *item = arena_array(call->arena, 3, sizeof(*item));
+    const char *id;
+    char text[UUID_TEXT_MAX];
+
+    if (!item || !(id = arena_strdup(call->arena, uuid_format(&context->who->user_id, text))))
+        return gql_call_fail(call, "out of memory");
+    item[0] = gql_list(item + 1, 2);
+    item[1] = gql_text(id);
+    return user_v2_read_mine(call, &item[2]) < 0
+               ? GQL_DONE
+               : user_v2_run(call, user_v2_start_update, gql_list(item, 1), true);
 }
 
 static int user_v2_update_several(struct gql_call *call)
@@ -297,6 +349,7 @@ static struct gql_value user_v2_get_purged(struct gql_get *get, const void *pare
 const struct gql_entry user_v2_mutation_entries[] = {
     MUTATION(adminCreateUserV2, user_v2_create),
     MUTATION(adminUpdateUserV2, user_v2_update),
+    MUTATION(updateUserV2, user_v2_update_mine),
     MUTATION(adminBulkUpdateUsersV2, user_v2_update_several),
     MUTATION(adminBulkPurgeUsersV2, user_v2_purge_several),
     { SCHEMA_FIELD_CreateUserV2Payload_user, CHANGE_AT(OBJECT, user) },
