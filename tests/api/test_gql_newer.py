@@ -104,6 +104,28 @@ MINE = """mutation($input: UpdateUserV2Input!) { updateUserV2(input: $input) { u
     fullName } security { allowedClientIp } organization { role } } } }"""
 
 
+KEYS = """query($email: String) { keypair_list(limit: 100, offset: 0, email: $email, is_active: true)
+    { total_count items { access_key secret_key user_id } } }"""
+
+
+def test_people_list_their_own_keypairs(admin, user, stranger):
+    client, name, _ = stranger
+    made = admin.post("/aliquot/v1/keypairs", {"user": name + "@example.com"}).json
+    own = {(client.keypair[0], client.keypair[1]), (made["access_key"], made["secret_key"])}
+    for email in (None, name + "@example.com"):
+        rows = ask(client, KEYS, {"email": email})
+        assert {(row["access_key"], row["secret_key"]) for row in rows["items"]} >= own
+        assert {row["user_id"] for row in rows["items"]} == {name + "@example.com"}
+        assert rows["total_count"] == len(rows["items"]) == 3  # the first came with the user
+    assert {row["user_id"] for row in ask(client, "{ keypairs { user_id } }")} == {
+        name + "@example.com"}
+    for other in ("user@lablup.com", "nobody@example.com"):
+        assert "admin privilege" in refusal(client, KEYS, {"email": other})
+    assert "admin privilege" in refusal(user, KEYS, {"email": name + "@example.com"})
+    assert {row["secret_key"] for row in
+            ask(admin, KEYS, {"email": name + "@example.com"})["items"]} == {None}
+
+
 def test_people_change_their_own_name_password_and_addresses(cluster, stranger):
     client, name, _ = stranger
     done = ask(client, MINE, {"input": {"fullName": "<b>New</b> 이름", "password": "quite an0ther one",

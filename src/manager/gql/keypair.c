@@ -34,15 +34,31 @@ static int gql_keypair_get_one(struct gql_call *call)
     return gql_fetch_start(fetch);
 }
 
+/* Who is no administrator lists the own ones. */
+static int gql_keypair_find_whose(const struct gql_context *context, const char **email,
+                                  struct aq_error *err)
+{
+    const struct user *user = core_find_user(context->api->core, &context->who->user_id);
+
+    if (principal_may(context->who->role, API_ADMIN))
+        return 0;
+    if (!user || (*email && strcmp(*email, user->email) != 0))
+        return gql_need(context, API_ADMIN, err);
+    *email = user->email;
+    return 0;
+}
+
 static int gql_keypair_apply_args(struct gql_fetch *fetch, const char *domain, const char *email,
                                   int is_active, struct aq_error *err)
 {
+    const struct gql_context *context = fetch->call->context;
     struct store_query *query = &fetch->query;
     int r;
 
-    if ((r = gql_need(fetch->call->context, API_ADMIN, err)) < 0)
+    if ((r = gql_keypair_find_whose(context, &email, err)) < 0)
         return r;
-    gql_scope(fetch->call->context, query);
+    if (!principal_is_superadmin(context->who))
+        query->domain = context->who->domain;
     if (domain && query->domain && strcmp(domain, query->domain) != 0)
         fetch->nothing = true;
     else if (domain)
