@@ -71,12 +71,6 @@ def test_logins_are_the_own(user):
                    ) == "there is no login of this id"
 
 
-def test_a_subscription_is_refused(user):
-    """There is no such root."""
-    assert refusal(user, "subscription { x }") == (
-        "Schema is not configured to execute subscription operation.")
-
-
 def test_fragments_may_be_unused(user):
     assert ask(user, "{ myUserV2 { id } } fragment More on UserV2 { id }")
 

@@ -21,7 +21,7 @@ TEXT = """(() => { const all = [document.body.innerText];
 # What it asks in vain, and what its policy forbids.
 HOOK = """window.asked = []; const real = window.fetch; window.fetch = async (...words) => {
     const reply = await real(...words); const copy = reply.clone();
-    copy.text().then(text => { if (!reply.ok || text.startsWith('{') && text.includes('"errors"'))
+    copy.text().then(text => { if (!reply.ok || /^({|event:)/.test(text) && text.includes('"errors"'))
         window.asked.push(`${reply.status} ${reply.url} ${text.slice(0, 500)}`); }).catch(() => {});
     return reply; };
 document.addEventListener('securitypolicyviolation', it =>

@@ -103,3 +103,33 @@ def test_a_preset_is_made_and_changed(cluster, page):
     wait_for(lambda: '"2"' in ask(cluster, "{resource_preset(name: \"small\") {resource_slots}}")
              ["resource_preset"]["resource_slots"], 90, "the changed preset")
     assert not mistakes(page)
+
+
+def settings(cluster, page, label):
+    show(cluster, page, "/usersettings", label)
+    page.click(f"button:has-text('Config'):visible:below(:text('{label}')) >> nth=0")
+
+
+def test_own_settings(cluster, page):
+    """They are of the page's own user, and leave the login as it is."""
+    client = cluster.client()
+    settings(cluster, page, "My Keypair Information")
+    wait_until(page, client.keypair[0])
+    settings(cluster, page, "SSH Keypair Management")
+    page.click("button:has-text('Generate'):visible")
+    wait_until(page, "OPENSSH PRIVATE KEY")
+    assert client.get("/auth/ssh-keypair").json["ssh_public_key"] in text_of(page)
+    settings(cluster, page, "Edit Bootstrap Script")
+    page.click(".monaco-editor:visible .view-lines >> nth=-1")
+    page.keyboard.insertText("touch /tmp/booted")
+    page.click("button:has-text('Save And Close'):visible")
+    wait_for(lambda: client.get("/user-config/bootstrap-script").json == "touch /tmp/booted", 90,
+             "the script")
+    show(cluster, page, "/admin/information", "Manager version")
+    page.click("button:has-text('Admin Lablup'):visible")
+    page.click("text='My Account' >> nth=-1")
+    fill(page, "Full Name", "Somebody Else")
+    press(page, "Update")
+    wait_for(lambda: ask(cluster, "{myUserV2 {basicInfo {fullName}}}")["myUserV2"]["basicInfo"]["fullName"]
+             == "Somebody Else", 90, "the name")
+    assert not mistakes(page)

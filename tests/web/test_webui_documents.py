@@ -17,7 +17,7 @@ def unanswered(text):
     return {name: missing for name, *missing in rows if missing}
 
 
-@pytest.mark.parametrize("version, documents", [("23.9.10", 60), ("24.9.14", 150)])
+@pytest.mark.parametrize("version, documents", [("23.9.10", 60), ("24.9.14", 150), ("26.9.6", 300)])
 def test_documents(version, documents):
     graphql_js.install()
     said = re.search(r'MANAGER_COMPATIBLE "([\d.]+)"',
