@@ -4,13 +4,21 @@
 
 /* ---- users ---- */
 
+#define USER_PROJECTS \
+    "FROM memberships m JOIN present_projects p ON p.id = m.project_id WHERE m.user_id = u.id"
+
 static const struct filter_field user_fields[] = {
     { "uuid", "u.id", FILTER_UUID },
     { "id", "u.id", FILTER_UUID },
     { "username", "u.username", FILTER_STRING },
     { "email", "u.email", FILTER_STRING },
     { "full_name", "u.full_name", FILTER_STRING },
+    { "integration_name", "CAST(NULL AS TEXT)", FILTER_STRING }, /* users come from nowhere else */
     { "domain_name", "u.domain", FILTER_STRING },
+    { "domain_is_active", "(SELECT d.is_active FROM domains d WHERE d.name = u.domain)",
+      FILTER_BOOL },
+    { "project_name", "p.name", FILTER_STRING, .within = USER_PROJECTS },
+    { "project_is_active", "p.is_active", FILTER_BOOL, .within = USER_PROJECTS },
     { "role", "u.role", FILTER_LOWER },
     { "status", "u.status", FILTER_LOWER },
     { "is_active", "CASE WHEN u.status = 'active' THEN 1 ELSE 0 END", FILTER_BOOL },
@@ -80,6 +88,8 @@ static const struct filter_field keypair_fields[] = {
     { "is_admin", "k.is_admin", FILTER_BOOL },
     { "resource_policy", "k.policy", FILTER_STRING },
     { "rate_limit", "k.rate_limit", FILTER_INT },
+    { "num_queries", "CAST(0 AS INTEGER)", FILTER_INT }, /* as they are shown */
+    { "projects", "p.name", FILTER_STRING, .within = USER_PROJECTS },
     { "created_at", "k.created_at", FILTER_TIME },
     { "modified_at", "k.modified_at", FILTER_TIME },
     { "last_used", "k.used_at", FILTER_TIME },
@@ -169,8 +179,11 @@ static const struct filter_field project_fields[] = {
     { "name", "p.name", FILTER_STRING },
     { "domain_name", "p.domain", FILTER_STRING },
     { "description", "p.description", FILTER_STRING },
+    { "type", "CAST('GENERAL' AS TEXT)", FILTER_UPPER }, /* the only one, likewise below */
+    { "resource_policy", "CAST('default' AS TEXT)", FILTER_STRING },
     { "is_active", "p.is_active", FILTER_BOOL },
     { "created_at", "p.created_at", FILTER_TIME },
+    { "modified_at", "p.modified_at", FILTER_TIME },
 };
 
 static int account_list_read_project(struct store_tx *tx, struct row *row, void *ret,

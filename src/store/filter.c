@@ -351,7 +351,10 @@ static int filter_compile_term(struct filter_parser *p)
         if (!field)
             return filter_fail(p, "there is no field '%.*s' here", (int)AQ_MIN(p->token.len, 40),
                                p->token.text);
-        strbuf_addc(p->sql, '(');
+        if (field->within)
+            strbuf_addf(p->sql, "EXISTS (SELECT 1 %s AND ", field->within);
+        else
+            strbuf_addc(p->sql, '(');
         r = filter_next(p);
         r = r < 0 ? r : filter_compile_operator(p, field);
         strbuf_addc(p->sql, ')');
@@ -479,7 +482,7 @@ int order_read(const char *text, const struct filter_field *fields, size_t field
         len = (size_t)(at - name);
         field = filter_find_field(fields, field_count, name, len);
         at += filter_skip_blanks(at);
-        if (!field || (*at && *at != ','))
+        if (!field || field->within || (*at && *at != ','))
             return aq_fail_field(err, EINVAL, "order",
                                  "Query order parsing error: expected known "
                                  "fields with '+' or '-' before and ',' between them "

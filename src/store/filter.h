@@ -40,6 +40,8 @@ struct filter_field {
     const char *name;   /* as clients write it */
     const char *column; /* SQL expression */
     enum filter_type type;
+    const char *within; /* "FROM ... WHERE ...": rows that belong to the listed one, any of which
+                           may match; NULL = itself. Not for orders and rows in memory. */
     bool is_joined;     /* of a table beside the one that is listed */
     bool is_never_null; /* so an order by it can be an index's on either engine */
     size_t offset;      /* of rows in memory, in place of the column: a const char *, never NULL, or

@@ -19,12 +19,20 @@ static const char *gql_user_v2_id_of(const void *row, char scratch[64])
     return user_node.id_of(row, scratch);
 }
 
+static const struct newer_word user_v2_words[] = {
+    { "domain.isActive", "domain_is_active" },
+    { "project.name", "project_name" },
+    { "project.isActive", "project_is_active" },
+};
+
 const struct gql_node user_v2_node = {
     .type = SCHEMA_TYPE_UserV2,
     .id_of = gql_user_v2_id_of,
     .list = store_list_users,
     .row_size = sizeof(struct user_row),
     .narrow = gql_user_v2_narrow,
+    .newer_words = user_v2_words,
+    .newer_word_count = AQ_COUNT(user_v2_words),
 };
 
 static int gql_user_v2_get_mine(struct gql_call *call)
@@ -60,6 +68,14 @@ const struct gql_node project_v2_node = {
     .narrow = gql_project_v2_narrow,
 };
 
+static int gql_project_v2_list(struct gql_call *call)
+{
+    struct aq_error err = { 0 };
+
+    return gql_need(call->context, API_ADMIN, &err) < 0 ? gql_call_fail(call, "%s", err.text)
+                                                        : gql_node_list(call);
+}
+
 /* ---- values ---- */
 
 static struct gql_value gql_user_v2_get_networks(struct gql_get *get, const void *parent)
@@ -82,7 +98,7 @@ const struct gql_entry user_v2_entries[] = {
     { USER(BasicInfo_username), AT(TEXT, user.username) },
     { USER(BasicInfo_email), AT(TEXT, user.email) },
     { USER(BasicInfo_fullName), AT(TEXT, user.full_name) },
-    { USER(BasicInfo_description), GQL_FIXED_TEXT("") },
+    { USER(BasicInfo_description), AT(TEXT, user.description) },
     { USER(BasicInfo_integrationName), GQL_ALWAYS_NULL },
     { USER(StatusInfo_status), AT(ENUM, user.status) },
     { USER(StatusInfo_statusInfo), GQL_ALWAYS_NULL },
@@ -101,6 +117,8 @@ const struct gql_entry user_v2_entries[] = {
     { SCHEMA_FIELD_EntityTimestamps_createdAt, AT(TIME, created_usec) },
     { SCHEMA_FIELD_EntityTimestamps_modifiedAt, GQL_ALWAYS_NULL },
     NODE_CONNECTION(UserV2),
+    { SCHEMA_FIELD_Queries_adminProjectsV2,
+      GQL_CALL_COST(gql_project_v2_list, NODES_COST, GQL_ROWS_WHOLE) },
     { SCHEMA_FIELD_ProjectV2_id, GQL_GET(gql_node_get_id) },
     { SCHEMA_FIELD_ProjectV2_basicInfo, GQL_SELF },
     { SCHEMA_FIELD_ProjectV2BasicInfo_name, PROJECT_AT(TEXT, project.name) },
