@@ -30,7 +30,10 @@ def emails(client, **variables):
     ({"createdAt": {"before": "2020-01-01T00:00:00+00:00"}}, []),
     ({"OR": [{"email": {"equals": DEV[0]}}, {"role": {"equals": "USER"}}]}, [DEV[0], DEV[2]]),
     ({"NOT": [{"email": {"equals": DEV[0]}}, {"role": {"equals": "USER"}}]}, DEV[1:2]),
-    ({"AND": [{}, {"OR": [{}]}], "role": {"equals": "USER"}}, DEV[2:])])
+    ({"AND": [{}, {"OR": [{}]}], "role": {"equals": "USER"}}, DEV[2:]),
+    ({"project": {"name": {"iEquals": "Default"}}}, DEV), ({"project": {"isActive": False}}, []),
+    ({"project": {"name": {"notEquals": "default"}}}, []), ({"domain": {"isActive": True}}, DEV),
+    ({"domain": {"isActive": False}}, []), ({"integrationName": {"contains": ""}}, [])])
 def test_filters(admin, words, found):
     assert emails(admin, filter={"AND": [ONLY_DEV, words]}) == found
 
@@ -88,3 +91,14 @@ def test_what_was_done_with_something(user, admin):
     assert ask(user, entries, {"id": name})["count"] == 0
     assert refusal(user, "{ scopedAuditLogsV2(scope: {}) { count } }") == (
         "scope: one entity must be given")
+
+
+def test_projects(user, admin, domain_admin):
+    projects = """query($filter: ProjectV2Filter, $by: [ProjectV2OrderBy!]) {
+        adminProjectsV2(filter: $filter, orderBy: $by, limit: 10) {
+            edges { node { id basicInfo { name type } } } } }"""
+    by = {"by": [{"field": "NAME", "direction": "DESC"}]}
+    for client in admin, domain_admin:
+        found = [edge["node"] for edge in ask(client, projects, by)["edges"]]
+        assert {"name": "default", "type": "GENERAL"} in [node["basicInfo"] for node in found]
+    assert "admin privilege required" in refusal(user, projects)
