@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backend.AI's WebUI 26.9, unmodified, in Chromium: an administrator's pages, and a form."""
+"""Backend.AI's WebUI 26.9, unmodified, in Chromium: an administrator's pages and forms."""
 
 import pytest
 
@@ -43,7 +43,19 @@ def fill(page, label, text):
 
 
 def press(page, text):
-    page.click(f"[role=dialog] button:has-text('{text}') >> nth=-1")
+    page.click(f"[role=dialog]:visible >> button:has-text('{text}') >> nth=-1")
+
+
+def choose(page, name, option):
+    """By the keyboard: its list may lie outside the dialog's view."""
+    page.focus(f"[id='{name}']")
+    page.keyboard.press("Enter")
+    page.click(f"[role=option]:visible >> text=/^{option}$/ >> nth=0")
+
+
+def confirm(page, word, text):
+    page.fill("[role=dialog]:visible input[type=text] >> nth=-1", text)
+    press(page, word)
 
 
 def press_in_row(page, row, label):
@@ -70,6 +82,137 @@ def ask(cluster, query):
 def test_pages(cluster, page, path, text):
     show(cluster, page, path, text)
     assert "Deployments" not in text_of(page)  # what we do not have
+    assert not mistakes(page)
+
+
+def test_a_user_comes_and_goes(cluster, page):
+    def user():
+        return ask(cluster, """{user(email: "ann@example.com") {full_name description role status
+            groups {name}}}""")["user"]
+
+    show(cluster, page, "/admin/users", "Create User")
+    page.click("button:has-text('Create User')")
+    fill(page, "Email", "ann@example.com")
+    fill(page, "User Name", "ann")
+    fill(page, "Description", "Tests")
+    for n in range(2):
+        page.fill(f"[role=dialog] input[type=password] >> nth={n}", "secretive1!")
+    choose(page, "role", "user")
+    page.click("[role=dialog] button:has-text('Select Project')")
+    page.click("[role=option]:visible >> text=/^default$/ >> nth=0")
+    press(page, "Create")
+    wait_until(page, "Keypair for new users")
+    assert user() == {"full_name": None, "description": "Tests", "role": "user",
+                      "status": "active", "groups": [{"name": "default"}]}
+    show(cluster, page, "/admin/users", "ann@example.com")
+    press_in_row(page, "ann@example.com", "Edit")
+    wait_for(lambda: page.inputValue("[role=dialog]:visible textarea") == "Tests", 90, "what it does")
+    fill(page, "Full Name", "Ann Onymous")
+    fill(page, "Description", "Writes")
+    choose(page, "role", "superadmin")
+    press(page, "Save")
+    wait_until(page, "Ann Onymous", "Writes")
+    press_in_row(page, "ann@example.com", "Deactivate")
+    press(page, "Deactivate")
+    wait_for(lambda: user()["status"] == "inactive", 90, "a user who is out")
+    page.click("text=Inactive")
+    press_in_row(page, "ann@example.com", "Activate")
+    press(page, "Activate")
+    wait_for(lambda: user()["status"] == "active", 90, "a user who is back")
+    assert user() == {"full_name": "Ann Onymous", "description": "Writes", "role": "superadmin",
+                      "status": "active", "groups": [{"name": "default"}]}
+    assert not mistakes(page)
+
+
+def test_a_user_is_purged(cluster, page):
+    email = "ben@example.com"
+    ask(cluster, """mutation {create_user(email: "%s", props: {username: "ben", domain_name: "default",
+        password: "secretive1!", status: "inactive"}) {ok}}""" % email)
+    show(cluster, page, "/admin/users", "Create User")
+    page.click("text=Inactive")
+    press_in_row(page, email, "Permanently Delete")
+    page.click("[role=dialog]:visible input[type=checkbox] >> nth=0")
+    confirm(page, "Permanently Delete", "Permanently Delete")
+    wait_for(lambda: ask(cluster, '{user(email: "%s") {email}}' % email)["user"] is None, 90,
+             "no such user")
+    assert not mistakes(page)
+
+
+def test_users_are_found_by_project(cluster, page):
+    show(cluster, page, "/admin/users", "user@lablup.com")
+    page.click("input[placeholder='Search']:visible")
+    page.click("[role=option]:visible >> text=/^Project$/")
+    page.fill("input[placeholder^='Enter value']:visible", "no such")
+    page.click("button:visible >> text=/^Apply$/")
+    wait_until(page, "No data to display")
+    assert not mistakes(page)
+
+
+def test_sessions_are_found_by_project(cluster, page):
+    show(cluster, page, "/admin/session", "No data to display")
+    page.click("input[placeholder='Search']:visible")
+    page.click("[role=option]:visible >> text=/^Project$/")
+    page.click("button:visible >> text=Select Project")
+    page.click("[role=option]:visible >> text=/^default$/")
+    page.click("button:visible >> text=/^Apply$/")
+    wait_until(page, "Project", "default")
+    assert not mistakes(page)
+
+
+def test_a_keypair_comes_and_goes(cluster, page):
+    def keypairs():
+        return [(row["access_key"], row["is_active"]) for row in ask(cluster, """{keypairs(
+            email: "user@lablup.com") {access_key rate_limit is_active}}""")["keypairs"]
+                if row["rate_limit"] in (777, 888)]
+
+    show(cluster, page, "/admin/users?tab=credentials", "Create Credential")
+    page.click("button:has-text('Create Credential')")
+    for list_, option in ("Select User", "user@lablup.com"), ("Select Policy", "default"):
+        page.click(f"[role=dialog] button:has-text('{list_}')")
+        page.click(f"[role=option]:visible >> text={option} >> nth=0")
+    fill(page, "Rate Limit", "777")
+    press(page, "Create")
+    wait_until(page, "777")
+    press_in_row(page, "777", "Edit")
+    fill(page, "Rate Limit", "888")
+    press(page, "Save")
+    wait_until(page, "888")
+    press_in_row(page, "888", "Deactivate")
+    press(page, "Deactivate")
+    wait_for(lambda: not keypairs()[0][1], 90, keypairs)
+    page.click("text=Inactive")
+    press_in_row(page, "888", "Delete")
+    confirm(page, "Delete", keypairs()[0][0])
+    wait_for(lambda: not keypairs(), 90, keypairs)
+    assert not mistakes(page)
+
+
+def test_a_project_comes_and_goes(cluster, page):
+    def projects():
+        return {row["name"]: (row["description"], row["is_active"])
+                for is_active in ("true", "false") for row in ask(cluster, """{groups(
+                    is_active: %s) {name description is_active}}""" % is_active)["groups"]}
+
+    show(cluster, page, "/admin/project", "Create Project")
+    page.click("button[aria-label='Sort by resource_policy']")
+    page.click("button:has-text('Create Project')")
+    fill(page, "ProjectName", "lab")
+    fill(page, "Description", "Of the lab")
+    choose(page, "domain_name", "default")
+    press(page, "OK")
+    wait_until(page, "Of the lab")
+    press_in_row(page, "Of the lab", "Edit")
+    fill(page, "Description", "Of all labs")
+    press(page, "OK")
+    wait_until(page, "Of all labs")
+    press_in_row(page, "Of all labs", "Deactivate")
+    press(page, "Deactivate")
+    wait_for(lambda: projects()["lab"] == ("Of all labs", False), 90, projects)
+    page.click("text=Inactive")
+    press_in_row(page, "Of all labs", "More actions")
+    page.click("[role=menuitem]:visible:has-text('Purge')")
+    confirm(page, "Purge", "lab")
+    wait_for(lambda: "lab" not in projects(), 90, projects)
     assert not mistakes(page)
 
 
