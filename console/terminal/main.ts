@@ -48,6 +48,7 @@ const terminal = new Terminal({
 });
 let connection: Connection | undefined;
 let session = "Terminal";
+let isOver = false; // the session has ended: there is no other shell
 
 function name(title: string): void {
   document.title = title && title !== session ? `${title} · ${session}` : session;
@@ -64,6 +65,8 @@ function tell(text: string, action = ""): void {
 async function findReason(): Promise<string> {
   try {
     const reply = await fetch("token", { cache: "no-store", headers: { Accept: "application/json" } });
+    isOver = reply.status === 410;
+    if (isOver) return "The session has ended.";
     if (reply.ok) return "The connection is lost.";
     const problem = (await reply.json().catch(() => ({}))) as { title?: string };
     return problem.title ? `No connection: ${problem.title}.` : `No connection: status ${reply.status}.`;
@@ -83,7 +86,8 @@ function connect(): void {
     open: () => tell(""),
     closed: async (why) => {
       connection = undefined;
-      tell(why ? `${why.charAt(0).toUpperCase()}${why.slice(1)}.` : await findReason(), "New shell (Enter)");
+      const text = why ? `${why.charAt(0).toUpperCase()}${why.slice(1)}.` : await findReason();
+      tell(text, isOver ? "" : "New shell (Enter)");
     },
   });
   terminal.focus();
@@ -91,7 +95,7 @@ function connect(): void {
 
 // What an ended shell has left, such as modes of the mouse, is not the next one's.
 function connectAgain(): void {
-  if (connection) return;
+  if (connection || isOver) return;
   terminal.reset();
   connect();
 }

@@ -113,9 +113,10 @@ static void manager_take_refusal(struct manager *m, const struct msg_app_refused
     struct aq_error err = { 0 };
 
     (void)aq_fail(&err,
-                  is_denied                   ? EACCES
-                  : strstr(kind, "not-found") ? ENOENT
-                                              : EAGAIN,
+                  is_denied                            ? EACCES
+                  : strcmp(kind, "session-ended") == 0 ? ESHUTDOWN
+                  : strstr(kind, "not-found")          ? ENOENT
+                                                       : EAGAIN,
                   "%s", refused->text ? refused->text : "the manager gave no reason");
     if (ask)
         manager_fail_ask(ask, &err);

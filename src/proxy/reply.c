@@ -93,10 +93,11 @@ void browser_refuse(struct browser *b, int status, const char *text)
 
 void browser_fail(struct browser *b, const struct aq_error *err)
 {
-    int status = err->code == EACCES   ? 403
-                 : err->code == ENOENT ? 404
-                 : err->code == EINVAL ? 400
-                                       : 503;
+    int status = err->code == EACCES      ? 403
+                 : err->code == ENOENT    ? 404
+                 : err->code == ESHUTDOWN ? 410
+                 : err->code == EINVAL    ? 400
+                                          : 503;
 
     browser_refuse(b, status, err->text);
 }

@@ -277,9 +277,9 @@ def test_a_session_that_has_ended(cluster, box):
     with end:
         assert end.recv(1) == b""
     with running(client, "short", image=cluster.image) as second:
-        assert cluster.ask("GET", place(first) + "/", cookie)[0] == 404
+        assert cluster.ask("GET", place(first) + "/", cookie)[0] == 410
         assert cluster.ask("GET", place(second) + "/", cookie)[0] == 401
-        assert cluster.ask("GET", f"/_aliquot/setup?token={token}")[0] == 404
+        assert cluster.ask("GET", f"/_aliquot/setup?token={token}")[0] == 410
 
 
 def test_an_app_that_starts_late(cluster, box):

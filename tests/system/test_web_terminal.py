@@ -355,8 +355,11 @@ def test_in_a_browser(cluster, box, tmp_path):
     """The page, as people see it: dark and narrow, resized, a job interrupted, an end, a new shell."""
     with Browser(cluster.folder) as browser:
         page = browser.page(viewport={"width": 900, "height": 500})
-        [[url]] = [cluster.cli("app", "box", "ttyd", "--url").stdout.split()]
-        page.goto(url)
+
+        def go_to(session):
+            [[url]] = [cluster.cli("app", session, "ttyd", "--url").stdout.split()]
+            page.goto(url)
+        go_to("box")
         if "no terminal page" in page.textContent("body"):
             fetched.missing("the terminal page", "npm could not connect to its registry when this was built")
 
@@ -395,3 +398,8 @@ def test_in_a_browser(cluster, box, tmp_path):
         page.evaluate(PASTE)
         shows(hashlib.sha256(b"0123456\n" * (1 << 17)).hexdigest()[:30])
         assert not page.problems()
+        with cluster.running("short", "glibc"):
+            go_to("short")
+            shows("$ ")
+        page.wait_for("document.querySelector('#bar span').textContent === 'The session has ended.'")
+        assert page.evaluate("document.querySelector('#bar button').matches(':empty')")

@@ -51,6 +51,12 @@ static bool app_proxy_is_administrator(const struct user *user, const struct ses
     return principal_sees_domain(&who, session->domain);
 }
 
+/* For good: an app that comes again and again need not. */
+static int app_proxy_say_ended(struct aq_error *err)
+{
+    return aq_fail_kind(err, ENOENT, "session-ended", "the session has ended");
+}
+
 /* The session, if it lives and the user of this key may use this app of it. */
 static const struct session *app_proxy_find(const struct app_proxy *of, const struct uuid *id,
                                             const char *app, const char *access_key,
@@ -64,7 +70,7 @@ static const struct session *app_proxy_find(const struct app_proxy *of, const st
     bool is_ssh = strcmp(app, "sshd") == 0;
 
     if (!session)
-        (void)aq_fail_kind(err, ENOENT, "session-not-found", "the session has ended");
+        (void)app_proxy_say_ended(err);
     else if (why || !user)
         (void)aq_fail_kind(err, EACCES, "auth-failed", "%s", why ? why : "the user was removed");
     else if (!uuid_equals(&session->user_id, &user->id)
@@ -203,6 +209,8 @@ static int app_stream_open(struct app_proxy *of, struct app_stream *st,
     uint16_t port = apps_find_port(session, want->app, 0);
     int r = 0;
 
+    if (session->status == SESSION_TERMINATING)
+        return app_proxy_say_ended(err);
     if (session->kernel_count == 0)
         return aq_fail_kind(err, EAGAIN, "generic-bad-request", "the session is not running");
     st->kernel_id = session->kernels[0].id;
