@@ -110,6 +110,10 @@ def test_one_session(user, domain_admin, name):
     assert kernel["session_id"] == session and kernel["image"] == "sh"
     assert json.loads(kernel["occupied_slots"]) == {"cpu": "1", "mem": "67108864"}
     assert kernel["container_id"] is None  # this agent runs processes
+    alone = ask(user, "query($id: UUID!) { compute_session(id: $id) { status_data } }", {"id": session})
+    assert alone["compute_session"]["status_data"] == shown["status_data"]
+    assert json.loads(shown["status_data"]) == {
+        "kernel": {"exit_code": 4}, "session": {"status": "terminated"}}
     assert ask(domain_admin, query, {"id": session})["compute_session"]["name"] == name
     other = "00000000-0000-4000-8000-000000000000"
     assert ask(user, query, {"id": other})["compute_session"] is None

@@ -296,26 +296,53 @@ static void gql_session_write_scheduler(const struct core_start_estimate *estima
     jsonw_object_end(w);
 }
 
-/* What is stored; of a session that waits, with its place in the queue in
- * "scheduler", where 22.03's clients look for its retries.
+/* Of a session that waits, its place in the queue in "scheduler", where 22.03's clients look for
+ * its retries; of one that has ended, how, where consoles look for it. False = there is neither.
  */
+static bool gql_session_write_state(struct core *core, const struct session_row *row,
+                                    const json_t *data, struct jsonw *w)
+{
+    const struct session *s = &row->session;
+    const struct kernel *main = row->kernels && row->kernel_count ? &row->kernels[0].kernel : NULL;
+    struct core_start_estimate estimate;
+
+    if (s->status == SESSION_PENDING && core_get_start_estimate(core, &s->id, &estimate) == 0) {
+        jsonw_object_begin(w);
+        jsonw_key(w, "scheduler");
+        gql_session_write_scheduler(&estimate, json_string_value(json_object_get(data, "text")), w);
+        jsonw_object_end(w);
+        return true;
+    }
+    if (s->status != SESSION_TERMINATED || !main || !main->has_exit)
+        return false;
+    jsonw_object_begin(w);
+    jsonw_key(w, "kernel");
+    jsonw_object_begin(w);
+    jsonw_member_int(w, "exit_code", main->exit_code);
+    jsonw_object_end(w);
+    jsonw_key(w, "session");
+    jsonw_object_begin(w);
+    jsonw_member_str(w, "status", "terminated");
+    jsonw_object_end(w);
+    jsonw_object_end(w);
+    return true;
+}
+
 static struct gql_value gql_session_get_status_data(struct gql_get *get, const void *parent)
 {
     const struct gql_context *context = get->context;
-    const struct session *s = &((const struct session_row *)parent)->session;
+    const struct session_row *row = parent;
+    const char *stored = row->session.status_data;
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
-    json_auto_t *data = NULL;
+    json_auto_t *data = stored ? json_load_string(stored, 0) : json_object();
+    json_auto_t *state = NULL;
     AQ_CLEANUP(aq_freep) char *text = NULL;
-    struct core_start_estimate estimate;
 
-    if (s->status != SESSION_PENDING
-        || core_get_start_estimate(context->api->core, &s->id, &estimate) < 0)
-        return gql_copy(get, s->status_data);
-    data = s->status_data ? json_load_string(s->status_data, 0) : json_object();
-    gql_session_write_scheduler(&estimate, json_string_value(json_object_get(data, "text")), &w);
-    if (!strbuf_ok(&out)
-        || json_object_set_new(data, "scheduler", json_load_string(out.data, 0)) < 0
+    if (!gql_session_write_state(context->api->core, row, data, &w))
+        return gql_copy(get, stored);
+    state = strbuf_ok(&out) ? json_load_string(out.data, 0) : NULL;
+    if (!state || json_object_update(data, state) < 0
         || !(text = json_dump_text(data, JSON_COMPACT)))
         return gql_error(get->arena, "out of memory");
     return gql_copy(get, text);
