@@ -3,9 +3,11 @@
 
 Two fGPU on one simulated card of 8 GB, real containers, folders, and apps by the proxy."""
 
+import hashlib
 import json
 import os
 import pathlib
+import re
 import sys
 
 import pytest
@@ -16,12 +18,13 @@ from browser import Browser  # noqa: E402
 from cluster import wait_for  # noqa: E402
 from gpu_cluster import GpuCluster  # noqa: E402
 from images import Layout, Registry, archive, file, folder  # noqa: E402
-from python_image import python_layer  # noqa: E402
+from python_image import pip_layer, python_layer  # noqa: E402
 from runtimes import settings_of  # noqa: E402
 from storage import Stored  # noqa: E402
+from test_notebook import LAB, OUTPUT, PATH, new_notebook, problems, run_cell, says  # noqa: E402
 from test_proxy import Proxied  # noqa: E402
-from web import EMAIL, PASSWORD, USER_EMAIL, USER_PASSWORD, Webbed  # noqa: E402
-from webui import log_in, mistakes, wait_until  # noqa: E402
+from web import USER_EMAIL, USER_PASSWORD, Webbed  # noqa: E402
+from webui import log_in, mistakes, text_of, tried, wait_until  # noqa: E402
 
 # What the program of this name says of memory, from the same library.
 SMI = """\
@@ -39,8 +42,11 @@ IMAGES = (("python-tensorflow:2.2-py36-cuda10.1", "tensorflow", "2.2.0"),
           ("python-tensorflow:1.13-py36-cuda9", "tensorflow", "1.13.1"),
           ("python-pytorch:1.5-py36-cuda10.1", "torch", "1.5.0"))
 LABELS = {"ai.backend.role": "COMPUTE", "ai.backend.resource.min.cpu": "1",
-          "ai.backend.resource.min.mem": "64m", "ai.backend.resource.min.cuda.shares": "0"}
+          "ai.backend.resource.min.mem": "512m", "ai.backend.resource.min.cuda.shares": "0"}
 SIZE = 50 << 20
+SUM = """python3 -c 'import hashlib as h; it = open("data/big.bin", "rb").read(); """ \
+      """print(len(it), h.sha256(it).hexdigest())'"""
+FRIEND = {"email": "ann@example.com", "password": "Ann-1234567"}
 OWN = ("400 (Bad Request)", "404 (Not Found)")  # webui.EXPECTED
 
 
@@ -61,17 +67,29 @@ class Afternoon(GpuCluster, Proxied, Stored, Webbed):
     def make_images(self):
         layout = Layout(self.folder / "layout")
         smi = archive([file("usr/bin/nvidia-smi", SMI.encode(), mode=0o755), folder("tmp", mode=0o1777)])
+        lab = [pip_layer(*LAB)]  # the first one's
         for name, module, version in IMAGES:
             own = archive([folder("opt"), folder(f"opt/{module}"), file(
                 f"opt/{module}/__init__.py", f"__version__ = '{version}'\n".encode())])
-            layout.image(version, [python_layer(), smi, own], Env=["PYTHONPATH=/opt", "PATH=/usr/bin:/bin"],
+            layout.image(version, [python_layer(), smi, own, *lab], how=None, Env=["PYTHONPATH=/opt", PATH],
                          Labels=LABELS)
+            lab = []
             layout.push(version, self.registry, "stable/" + name)
         reply = self.client().post("/config/set", {
             "key": "config/docker/registry/" + self.registry.address,
             "value": {"": "http://" + self.registry.address}})
         assert reply.status == 200, reply
         assert self.cli("admin", "registry", "rescan", self.registry.address).returncode == 0
+
+    def add_user(self, email, password):
+        props = {"username": email, "password": password, "full_name": "Ann", "role": "user",
+                 "status": "active", "domain_name": "default", "need_password_change": False}
+        reply = self.client().post("/admin/gql", {
+            "query": "mutation($email: String!, $props: UserInput!) {"
+                     " create_user(email: $email, props: $props) { ok msg } }",
+            "variables": {"email": email, "props": props}})
+        assert reply.json["data"]["create_user"]["ok"], reply
+        assert self.cli("admin", "project", "add-user", "default", email).returncode == 0
 
     def statuses(self):
         return sorted(session["status"] for session in self.live_sessions())
@@ -130,24 +148,34 @@ def reviewed(page, gpu, count):
     return f"{float(gpu):.2f}" in page.innerText("body")
 
 
-def launch(page, cluster, name, environment, version, gpu, count=1):
-    """By the form, as somebody fills it in."""
+def launch(page, cluster, name, environment, version, gpu, count=1, data=None, command=None):
+    """By the form, as somebody fills it in; a batch session if it has a command."""
     page.goto(cluster.origin + "/session/start")
     wait_until(page, "Skip to review")
     page.fill("#sessionName", name)
+    if command:
+        page.click("label:has-text('Batch')")
+        page.fill("#batch_command", command)
+    if data:
+        page.click(".ant-steps-item:has-text('Data & Storage')")
+        page.click(f".ant-table-row:has-text('{data}') .ant-checkbox-input")
+        wait_until(page, "/home/work/" + data)
     page.click(".ant-steps-item:has-text('Environments & Resource')")
     choose(page, "environment", environment)
     choose(page, "version", version)
     wait_for(lambda: reviewed(page, gpu, count), 60, "the amounts")
     page.click("button:has-text('Launch')")
-    page.click(".ant-modal button:has-text('Start')")
+    if not data:
+        page.click(".ant-modal button:has-text('Start')")  # though nothing is kept
     wait_for(lambda: "/job" in page.url(), 60, page.url)
 
 
 def open_app(page, name):
-    """By the dialog that comes when a session runs: its tab."""
+    """Its tab, by the dialog that comes when the session runs, unless that took long."""
     before = len(page.opened())
-    page.click(f"#app-dialog .app-icon:has-text('{name}') mwc-icon-button")
+    app = f"#app-dialog .app-icon:has-text('{name}') mwc-icon-button"
+    wait_for(lambda: page.isVisible(app) or tried(page.click, "[id='0-apps']"), 90, "its apps")
+    page.click(app)
     return wait_for(lambda: page.opened()[before:], 60, "the tab")[0]
 
 
@@ -156,6 +184,12 @@ def in_terminal(tab, command, answer):
     tab.wait_for("document.querySelector('#bar').hidden")
     tab.keyboard.type(command + "\n")
     tab.wait_for(f"document.querySelector('.xterm-rows').textContent.includes({json.dumps(answer)})")
+
+
+def end_first(page):
+    """The first session of the list."""
+    page.click("[id='0-power']")
+    page.click("#terminate-session-dialog mwc-button.ok")
 
 
 def test_half_of_an_fgpu(cluster, page):
@@ -175,6 +209,38 @@ def test_half_of_an_fgpu(cluster, page):
     in_terminal(tab, "nvidia-smi", "0MiB / 2048MiB")
     in_terminal(tab, "python3 -c 'import tensorflow as t; print(t.__version__)'", "2.2.0")
     assert not tab.problems()
+    page.click("#terminal-guide mwc-icon-button[icon='close']")
+
+    lab = open_app(page, "JupyterLab")
+    new_notebook(lab)
+    run_cell(lab, "import tensorflow; tensorflow.__version__[::-1]")
+    lab.wait_for(says(OUTPUT, "'0.2.2'"))
+    assert not problems(lab)
+
+    page.click("#session-rename-icon")
+    page.fill("#session-rename-field input", "half-a-card")
+    page.click("#session-rename-icon")
+    wait_until(page, "half-a-card")
+    assert [session["name"] for session in cluster.live_sessions()] == ["half-a-card"]
+
+    end_first(page)
+    tab.wait_for("document.querySelector('#bar span').textContent === 'The session has ended.'")
+    assert tab.evaluate("document.querySelector('#bar button').matches(':empty')")
+    check(page)
+
+
+def test_a_batch_session(cluster, page):
+    """Its end, its exit status and its log are in the list of those that have finished."""
+    launch(page, cluster, "count", "PyTorch", "1.5", "0.5",
+           command="python3 -c 'print(\"counted to\", 6 * 7)'; exit 3")
+    wait_for(lambda: not cluster.live_sessions(), 60, cluster.statuses)
+    page.click("mwc-tab:has-text('finished')")
+    wait_until(page, "count", "BATCH", "task-failed")
+    page.click("mwc-icon-button[icon='help']:visible >> nth=0")
+    wait_for(lambda: re.search(r"Kernel Exit Code\s+3\s", text_of(page)), 60, "the exit status")
+    page.click("#status-detail-dialog mwc-icon-button[icon='close']:visible")
+    page.click("[id='0-assignment']:visible")
+    wait_until(page, "Container Logs", "counted to 42")
     check(page)
 
 
@@ -187,16 +253,18 @@ def test_three_on_two(cluster, page):
     page.click("mwc-icon-button[icon='help']")
     wait_until(page, "cuda.shares: missing=1")
     page.click("#status-detail-dialog mwc-icon-button[icon='close']")
-    page.click("[id='0-power']")
-    page.click("#terminate-session-dialog mwc-button.ok")
+    end_first(page)
     wait_for(lambda: cluster.statuses() == ["RUNNING", "RUNNING"], 60, cluster.statuses)
     check(page)
 
 
 def test_a_folder(cluster, browser, page):
-    """Made, filled with a file of 50 MB, and shared with somebody who accepts it."""
+    """Made, filled with a file of 50 MB, which a session reads; shared with somebody else, who accepts
+    it, reads it as well, and leaves it."""
     big = cluster.folder / "big.bin"
     big.write_bytes(os.urandom(SIZE))
+    answer = f"{SIZE} {hashlib.sha256(big.read_bytes()).hexdigest()}"
+    cluster.add_user(**FRIEND)
     page.goto(cluster.origin + "/data")
     page.click("button:has-text('Create Folder') >> nth=0")
     page.fill(".ant-modal input[type=text] >> nth=0", "data")
@@ -204,17 +272,29 @@ def test_a_folder(cluster, browser, page):
     page.click(".ant-table-row a:has-text('data')")
     page.setInputFiles("#fileInput", str(big))
     wait_until(page, "52.43 MB")
+    launch(page, cluster, "reader", "PyTorch", "1.5", "0.5", data="data")
+    in_terminal(open_app(page, "Console"), SUM, answer)
     page.goto(cluster.origin + "/data")
     page.click(".ant-table-row:has-text('data') button >> nth=0")
-    page.fill(".ant-modal #email", EMAIL)
+    page.fill(".ant-modal #email", FRIEND["email"])
     page.click(".ant-modal button:has-text('Add')")
     wait_until(page, "Successfully invited")
 
-    other = log_in(browser, cluster, EMAIL, PASSWORD, "Start Interactive")
+    other = log_in(browser, cluster, FRIEND["email"], FRIEND["password"], "Start Interactive")
     other.goto(cluster.origin + "/data")
     other.click("sup.ant-badge-count[title='+1']")
     other.click(".ant-modal button:has-text('Accept')")
     wait_until(other, "Successfully accepted invitation")
-    wait_for(lambda: other.isVisible(".ant-table-row a:has-text('data')"), 60, "the folder")
+    wait_for(lambda: other.isVisible(".ant-table-row:has-text('data'):has-text('Read only')"), 60, "the folder")
+    launch(other, cluster, "guest", "PyTorch", "1.5", "0.5", data="data")
+    tab = open_app(other, "Console")
+    in_terminal(tab, SUM, answer)
+    in_terminal(tab, "echo mine >data/mine.txt", "Read-only file system")
+    other.goto(cluster.origin + "/data")
+    other.click(".ant-table-row:has-text('data') button >> nth=0")
+    other.click(".ant-modal .ant-table-row button")
+    other.click(".ant-popconfirm .ant-btn-primary")
+    wait_until(other, "Successfully left")
+    wait_for(lambda: not other.isVisible(".ant-table-row:has-text('data')"), 60, "its row to go")
     check(other)
     check(page)
