@@ -248,26 +248,28 @@ def test_a_preset_is_made_and_changed(cluster, page):
     assert not mistakes(page)
 
 
-def settings(cluster, page, label):
-    show(cluster, page, "/usersettings", label)
+def configure(page, label):
     page.click(f"button:has-text('Config'):visible:below(:text('{label}')) >> nth=0")
 
 
 def test_own_settings(cluster, page):
     """They are of the page's own user, and leave the login as it is."""
     client = cluster.client()
-    settings(cluster, page, "My Keypair Information")
+    show(cluster, page, "/usersettings", "Edit Bootstrap Script")
+    configure(page, "My Keypair Information")
     wait_until(page, client.keypair[0])
-    settings(cluster, page, "SSH Keypair Management")
-    page.click("button:has-text('Generate'):visible")
-    wait_until(page, "OPENSSH PRIVATE KEY")
-    assert client.get("/auth/ssh-keypair").json["ssh_public_key"] in text_of(page)
-    settings(cluster, page, "Edit Bootstrap Script")
+    page.click("button:has(span:text-is('Close')):visible >> nth=-1")
+    configure(page, "Edit Bootstrap Script")
     page.click(".monaco-editor:visible .view-lines >> nth=-1")
     page.keyboard.insertText("touch /tmp/booted")
     page.click("button:has-text('Save And Close'):visible")
     wait_for(lambda: client.get("/user-config/bootstrap-script").json == "touch /tmp/booted", 90,
              "the script")
+    configure(page, "SSH Keypair Management")
+    page.click("button:has-text('Generate'):visible")
+    wait_until(page, "OPENSSH PRIVATE KEY")
+    assert client.get("/auth/ssh-keypair").json["ssh_public_key"] in text_of(page)
+    assert len(client.get("/aliquot/v1/logins").json["items"]) == 1
     show(cluster, page, "/admin/information", "Manager version")
     page.click("button:has-text('Admin Lablup'):visible")
     page.click("text='My Account' >> nth=-1")
