@@ -159,6 +159,12 @@ static void task_tell(struct task *task, const char *event, bool is_last)
     }
 }
 
+/* The same for who follows late: clients know no other. */
+static const char *task_end_event(const struct task *task)
+{
+    return strcmp(task->status, "done") == 0 ? "bgtask_done" : "bgtask_failed";
+}
+
 void task_update(struct task *task, int64_t current, const char *message)
 {
     task->current = current;
@@ -177,7 +183,7 @@ void task_end(struct task *task, bool has_failed, const char *message)
     free(AQ_TAKE(task->data));
     list_remove(&task->link);
     list_add(&tasks->ended, &task->link);
-    task_tell(task, has_failed ? "bgtask_failed" : "bgtask_done", true);
+    task_tell(task, task_end_event(task), true);
     if (++tasks->ended_count > TASKS_KEPT) {
         task_free(LIST_ENTRY(tasks->ended.next, struct task, link));
         tasks->ended_count--;
@@ -206,9 +212,7 @@ static void task_follow(struct request *req, struct task *task, int64_t last,
 
 static void task_send_ended(struct request *req, const struct task *task, int64_t last)
 {
-    if (task->news == last
-        || task_send(req, strcmp(task->status, "done") == 0 ? "task_done" : "task_failed", task)
-               == 0)
+    if (task->news == last || task_send(req, task_end_event(task), task) == 0)
         (void)sse_send(req, "server_close", NULL, "{}", 2);
     request_end(req);
 }
