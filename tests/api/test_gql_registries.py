@@ -67,6 +67,8 @@ def test_a_node_from_its_creation_to_its_end(admin, host):
     assert (made["name"], made["registry_name"]) == (host, host)
     assert listed(admin, host) == {"name": host, "url": FULL["url"], "username": "robot",
                                    "has_password": True}
+    assert host in ask(admin, '{domain(name: "default") {allowed_docker_registries}}')[
+        "allowed_docker_registries"]
     stored = admin.post("/config/get", {"key": "config/docker/registry", "prefix": True}).json
     assert "hush" not in json.dumps(stored)
     for text in (made["id"], made["row_id"], host):

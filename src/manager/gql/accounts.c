@@ -468,7 +468,6 @@ const struct gql_entry accounts_entries[] = {
     { DOMAIN(modified_at), GQL_ALWAYS_NULL },
     { DOMAIN(total_resource_slots), GQL_GET(gql_accounts_get_domain_slots) },
     { DOMAIN(allowed_vfolder_hosts), GQL_GET(gql_accounts_get_domain_hosts) },
-    { DOMAIN(allowed_docker_registries), GQL_FIXED_EMPTY },
     { DOMAIN(integration_id), GQL_ALWAYS_NULL },
     { DOMAIN(scaling_groups), GQL_FIXED_EMPTY },
     { GROUP(id), GQL_UUID_AT(struct project, id) },

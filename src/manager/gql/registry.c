@@ -159,6 +159,24 @@ static struct gql_value registry_get_projects(struct gql_get *get, const void *p
     return gql_words(get->arena, project ? project : "", " ,");
 }
 
+/* A domain may use all: pages show the others as turned off. */
+static struct gql_value registry_get_of_domain(struct gql_get *get, const void *parent)
+{
+    const struct gql_context *context = get->context;
+    json_t *all = (json_t *)(uintptr_t)context->api->settings.registries, *registry;
+    struct gql_value *items = arena_array(get->arena, json_object_size(all) + 1, sizeof(*items));
+    uint32_t count = 0;
+    const char *name;
+
+    (void)parent;
+    if (!items)
+        return gql_error(get->arena, "out of memory");
+    json_object_foreach(all, name, registry)
+        if (*name)
+            items[count++] = gql_copy(get, name);
+    return gql_list(items, count);
+}
+
 /* ---- mutations ---- */
 
 /* An argument, or a member of 'props'; null if it was not given. */
@@ -398,6 +416,7 @@ const struct gql_entry registry_entries[] = {
     { SCHEMA_FIELD_ContainerRegistry_hostname, TEXT_AT(name) },
     { SCHEMA_FIELD_ContainerRegistry_config, GQL_SELF },
     { CONFIG(project), GQL_GET(registry_get_projects) },
+    { SCHEMA_FIELD_Domain_allowed_docker_registries, GQL_GET(registry_get_of_domain) },
     REGISTRY_MUTATION(create_container_registry, CreateContainerRegistry),
     REGISTRY_MUTATION(modify_container_registry, ModifyContainerRegistry),
     REGISTRY_MUTATION(delete_container_registry, DeleteContainerRegistry),
