@@ -203,7 +203,7 @@ def test_images(cluster, bai, version):
 def test_rescan(cluster, bai):
     """With the registry's address in the configuration tree, where Backend.AI has it."""
     key = f"config/docker/registry/{cluster.image.split('/')[0]}"
-    assert "no registries" in bai.fails("admin", "image", "rescan")
+    bai.says("admin", "image", "rescan")  # there are none
     cluster.client(ADMIN).post("/config/set", {"key": key, "value":
                                                f"http://{cluster.image.split('/')[0]}"})
 

@@ -112,11 +112,11 @@ static int rescan_read(struct store_tx *tx, void *data, struct aq_error *err)
     json_object_foreach(tree, name, registry)
         if (r == 0 && *name && (!rescan->wanted || strcmp(rescan->wanted, name) == 0))
             r = rescan_read_source(tx, name, registry, &rescan->sources[rescan->count++], err);
-    if (r == 0 && !rescan->count)
+    if (r == 0 && rescan->wanted && !rescan->count)
         r = problem_no_such(err, "registry",
-                            "%s%.100s; 'aliquot admin registry ls' lists those that there are",
-                            rescan->wanted ? "there is no registry " : "there are no registries",
-                            rescan->wanted ? rescan->wanted : "");
+                            "there is no registry %.100s; 'aliquot admin registry ls' lists those "
+                            "that there are",
+                            rescan->wanted);
     return r;
 }
 
@@ -188,6 +188,8 @@ static void rescan_end(struct rescan *rescan, const char *why)
     if (why)
         (void)snprintf(text, sizeof(text), "%.400s%s", why,
                        rescan->failed > 1 ? " (and others)" : "");
+    else if (!rescan->count)
+        (void)snprintf(text, sizeof(text), "there are no registries");
     else
         (void)snprintf(text, sizeof(text), "%zu images are listed", images);
     if (why)
@@ -214,7 +216,7 @@ static void rescan_on_closed(uv_handle_t *handle)
         return;
     }
     if (json_object_size(rescan->found) == 0)
-        rescan_end(rescan, rescan->why);
+        rescan_end(rescan, rescan->why[0] ? rescan->why : NULL);
     else if (store_write(core_store(rescan->api->core), rescan_write, rescan_on_written, rescan)
              < 0)
         rescan_end(rescan, "out of memory");
