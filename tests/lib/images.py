@@ -236,9 +236,9 @@ def pushed(path, base, *names):
 
 
 class LooseRegistry:
-    """Serves a layout as the repository "a": each name of it is a tag. It says of manifests whatever
-    type it is told to, where a real one checks what it is given; 'answers' has statuses and bodies
-    that it gives instead."""
+    """Serves a layout as the repository "a", and as any other: each name of it is a tag. It says of
+    manifests whatever type it is told to, where a real one checks what it is given; 'answers' has
+    statuses and bodies that it gives instead."""
 
     def __init__(self, layout, **types):
         self.layout, self.types, self.answers, self.asked = layout, types, {}, []
@@ -261,8 +261,8 @@ class LooseRegistry:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def find(self, path):
-        _, kind, what = path.split("/", 2)
-        if kind == "manifests" and not what.startswith("sha256:"):
+        _, place, what = path.rsplit("/", 2)
+        if place == "manifests" and not what.startswith("sha256:"):
             what = {m["annotations"]["org.opencontainers.image.ref.name"]: m["digest"]
                     for m in self.layout.manifests}.get(what, WRONG)
         file = self.layout.path / "blobs/sha256" / what[7:]
@@ -271,7 +271,7 @@ class LooseRegistry:
                                             b'"manifest unknown"}]}', what
         data = file.read_bytes()
         kind = "application/octet-stream"
-        if path.startswith("a/manifests"):
+        if place == "manifests":
             kind = json.loads(data).get("mediaType", OCI + "manifest.v1+json")
             kind = self.types.get(path.rpartition("/")[2], kind)
         return 200, kind, data, what
