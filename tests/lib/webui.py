@@ -84,3 +84,9 @@ def log_in(browser, cluster, email, password, name, is_wrong_first=False):
         page.keyboard.press("Enter")
         wait_until(page, "mismatch" if given == "wrong" else name)
     return page
+
+
+def end_sessions(cluster):
+    for session in cluster.live_sessions():
+        cluster.client().delete("/aliquot/v1/sessions", {"sessions": [session["id"]], "forced": True})
+    wait_for(lambda: not cluster.live_sessions(), 60, "the sessions to end")

@@ -24,7 +24,7 @@ from storage import Stored  # noqa: E402
 from test_notebook import LAB, OUTPUT, PATH, new_notebook, problems, run_cell, says  # noqa: E402
 from test_proxy import Proxied  # noqa: E402
 from web import USER_EMAIL, USER_PASSWORD, Webbed  # noqa: E402
-from webui import log_in, mistakes, text_of, tried, wait_until  # noqa: E402
+from webui import end_sessions, log_in, mistakes, text_of, tried, wait_until  # noqa: E402
 
 # What the program of this name says of memory, from the same library.
 SMI = """\
@@ -118,9 +118,7 @@ def page_fixture(browser, cluster):
 @pytest.fixture(autouse=True)
 def no_sessions_left(cluster):
     yield
-    for session in cluster.live_sessions():
-        cluster.client().delete("/aliquot/v1/sessions", {"sessions": [session["id"]], "forced": True})
-    wait_for(lambda: not cluster.live_sessions(), 60, "the sessions to end")
+    end_sessions(cluster)
 
 
 def check(page):
