@@ -3,6 +3,7 @@
 
 import pytest
 
+from cluster import WAITS, batch
 from test_gql_newer import ask, refusal
 
 USERS = """query($filter: UserV2Filter, $by: [UserV2OrderBy!], $limit: Int, $offset: Int,
@@ -102,3 +103,37 @@ def test_projects(user, admin, domain_admin):
         found = [edge["node"] for edge in ask(client, projects, by)["edges"]]
         assert {"name": "default", "type": "GENERAL"} in [node["basicInfo"] for node in found]
     assert "admin privilege required" in refusal(user, projects)
+
+
+@pytest.mark.parametrize("words, is_there", [
+    ('projects == "default" & num_queries == 0', True), ('!(projects == "default")', False),
+    ('projects in ["other", "another"]', False), ('projects ilike "DEF%"', True)])
+def test_keypairs_of_a_project(admin, words, is_there):
+    found = ask(admin, """query($filter: String) { keypair_list(limit: 10, offset: 0, filter: $filter,
+        order: "num_queries") { items { user_id } } }""", {
+            "filter": f'user_id == "{DEV[2]}" & ({words})'})
+    assert [row["user_id"] for row in found["items"]] == DEV[2:] * is_there
+    assert "expected known fields" in refusal(
+        admin, '{ keypair_list(limit: 1, offset: 0, order: "projects") { total_count } }')
+
+
+def test_projects_of_a_kind(admin):
+    found = """query($filter: String) { group_nodes(filter: $filter, order: "resource_policy,type") {
+        count } }"""
+    for words in ('type == "general" & resource_policy == "default"',
+                  'modified_at > "2020-01-01T00:00:00+00:00"'):
+        assert ask(admin, found, {"filter": words})["count"] > 0
+    assert ask(admin, found, {"filter": 'resource_policy != "default"'})["count"] == 0
+
+
+def test_sessions_of_an_agent_and_a_project(admin, user):
+    made = user.post("/session", batch("filtered", "true", **WAITS)).json["sessionId"]
+    one = """query($filter: String) { compute_session_nodes(filter: $filter) {
+        edges { node { project_id } } } }"""
+    mine = f'id == "{made}"'
+    [edge] = ask(admin, one, {"filter": mine})["edges"]
+    project = edge["node"]["project_id"]
+    for words, count in ((f'project_id == "{project}"', 1), ('agent_ids ilike "%"', 0),
+                         ('images like "no such"', 0), ('!(agent_ids == "agent")', 1)):
+        assert len(ask(admin, one, {"filter": f"{mine} & {words}"})["edges"]) == count, words
+    user.delete("/session/" + made)
