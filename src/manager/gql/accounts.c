@@ -199,6 +199,14 @@ static struct gql_value gql_accounts_get_pending_slots(struct gql_get *get, cons
     return gql_slots(get, &((const struct keypair_policy *)parent)->max_pending_slots);
 }
 
+static struct gql_value gql_accounts_get_pending_count(struct gql_get *get, const void *parent)
+{
+    int count = ((const struct keypair_policy *)parent)->max_pending_sessions;
+
+    (void)get;
+    return count > 0 ? gql_int(count) : gql_null();
+}
+
 static struct gql_value gql_accounts_get_unspecified(struct gql_get *get, const void *parent)
 {
     (void)get;
@@ -494,8 +502,7 @@ const struct gql_entry accounts_entries[] = {
       GQL_INT32_AT(struct keypair_policy, max_concurrent_sessions) },
     { POLICY(max_containers_per_session),
       GQL_INT32_AT(struct keypair_policy, max_containers_per_session) },
-    { POLICY(max_pending_session_count),
-      GQL_INT32_AT(struct keypair_policy, max_pending_sessions) },
+    { POLICY(max_pending_session_count), GQL_GET(gql_accounts_get_pending_count) },
     { POLICY(max_pending_session_resource_slots), GQL_GET(gql_accounts_get_pending_slots) },
     { POLICY(max_priority), GQL_INT32_AT(struct keypair_policy, max_priority) },
     { POLICY(idle_timeout), GQL_INT64_AT(struct keypair_policy, idle_timeout_sec) },

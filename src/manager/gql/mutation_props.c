@@ -16,6 +16,7 @@ enum prop_how {
     PROP_SAME,      /* what no rule names, too */
     PROP_AS,        /* another name */
     PROP_TEXT,      /* "" = not given */
+    PROP_LIMIT,     /* another name; null = no limit, 0 */
     PROP_JSON,      /* JSON in a text; an object */
     PROP_UNLIMITED, /* "LIMITED" or "UNLIMITED" */
     PROP_KEPT,      /* of a new row as PROP_AS, of another it stays the same */
@@ -56,7 +57,7 @@ static const struct prop_rule prop_rules[] = {
     { .name = "integration_id", .how = PROP_ONLY, .why = "is not kept" },
     { .name = "is_public", .how = PROP_ONLY, .as = "true", .why = "no group is hidden" },
     { .name = "main_access_key", .how = PROP_ONLY, .why = "all keypairs of a user are equal" },
-    { .name = "max_pending_session_count", .how = PROP_AS, .as = "max_pending_sessions" },
+    { .name = "max_pending_session_count", .how = PROP_LIMIT, .as = "max_pending_sessions" },
     { .name = "max_pending_session_resource_slots", .how = PROP_JSON, .as = "max_pending_slots" },
     { .name = "max_quota_scope_size", .how = PROP_IGNORED },
     { .name = "max_session_lifetime", .how = PROP_AS, .as = "max_session_lifetime_sec" },
@@ -187,6 +188,8 @@ static int prop_check(const struct prop_rule *rule, const char *kept, const stru
 static bool prop_is_left_out(const struct prop_rule *rule, const char *kept,
                              const struct gql_value *value)
 {
+    if (rule->how == PROP_LIMIT)
+        return value->kind == GQL_ABSENT;
     return !gql_is_given(*value) || rule->how == PROP_IGNORED || rule->how == PROP_ONLY
            || (rule->how == PROP_KEPT && kept) || (rule->how == PROP_TEXT && !value->text[0]);
 }
@@ -196,6 +199,8 @@ static json_t *prop_convert(const struct prop_rule *rule, const struct gql_type 
 {
     if (rule->how == PROP_JSON)
         return prop_parse(value, rule->name, err);
+    if (rule->how == PROP_LIMIT && !gql_is_given(*value))
+        return json_integer(0);
     if (rule->how == PROP_UNLIMITED)
         return json_boolean(strcmp(value->text, "UNLIMITED") == 0);
     return prop_to_json(type, value);

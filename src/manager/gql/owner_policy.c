@@ -15,18 +15,20 @@ static const char *const members[] = { "max_vfolder_count", "max_quota_scope_siz
 
 struct owner_policy_row {
     const char *name;
-    int64_t created_usec; /* 0 = not known */
+    int64_t created_usec;
     bool has[AQ_COUNT(members)];
     int64_t values[AQ_COUNT(members)];
 };
 
 /* ---- queries ---- */
 
-static int owner_policy_fill(struct arena *arena, const char *name, const json_t *policy,
+/* The policy NULL = 'default', which nobody has changed. */
+static int owner_policy_fill(struct gql_call *call, const char *name, const json_t *policy,
                              struct owner_policy_row *row)
 {
-    row->name = arena_strdup(arena, name);
-    row->created_usec = json_integer_value(json_object_get(policy, "created_usec"));
+    row->name = arena_strdup(call->arena, name);
+    row->created_usec = policy ? json_integer_value(json_object_get(policy, "created_usec"))
+                               : owner_policies_since(mutation_api(call));
     for (size_t i = 0; i < AQ_COUNT(members); i++) {
         const json_t *value = json_object_get(policy, members[i]);
 
@@ -51,7 +53,7 @@ static struct gql_value owner_policy_find(struct gql_call *call, const char *nam
     if (!policy && strcmp(name, OWNER_POLICY_DEFAULT) != 0)
         return gql_null();
     if (!(row = arena_alloc(call->arena, sizeof(*row)))
-        || owner_policy_fill(call->arena, name, policy, row) < 0)
+        || owner_policy_fill(call, name, policy, row) < 0)
         return gql_error(call->arena, "out of memory");
     return gql_object(row);
 }
@@ -76,10 +78,11 @@ static int owner_policy_list(struct gql_call *call)
 
     if (!rows)
         return gql_call_fail(call, "out of memory");
-    if (!json_object_get(all, OWNER_POLICY_DEFAULT))
-        rows[count++].name = OWNER_POLICY_DEFAULT;
+    if (!json_object_get(all, OWNER_POLICY_DEFAULT)
+        && owner_policy_fill(call, OWNER_POLICY_DEFAULT, NULL, &rows[count++]) < 0)
+        return gql_call_fail(call, "out of memory");
     json_object_foreach(all, name, policy)
-        if (owner_policy_fill(call->arena, name, policy, &rows[count++]) < 0)
+        if (owner_policy_fill(call, name, policy, &rows[count++]) < 0)
             return gql_call_fail(call, "out of memory");
     call->results[0] = gql_rows_of(call->arena, rows, count, sizeof(*rows));
     return GQL_DONE;
@@ -94,7 +97,7 @@ static struct gql_value owner_policy_get_member(struct gql_get *get, const void 
     for (size_t i = 0; i < AQ_COUNT(members); i++)
         if (row->has[i] && strcmp(members[i], name) == 0)
             return gql_int(row->values[i]);
-    return gql_null();
+    return strcmp(name, MEMBER_SIZE) == 0 ? gql_int(-1) : gql_null();
 }
 
 /* ---- mutations ---- */

@@ -92,6 +92,7 @@ struct api {
     struct rescan *rescan;                      /* NULL = none is under way */
     json_t *presets;                            /* presets.h */
     json_t *owner_policies[OWNER_POLICY_KINDS]; /* owner_policies.h */
+    int64_t owner_policies_since_usec;          /* the same: since when there is 'default' */
     json_t *folder_rules;                       /* folder_rules.h */
     struct folder_jobs *folder_jobs;
     bool has_automatic_folders; /* any there is, or was, whose name begins with a dot: else sessions

@@ -21,14 +21,31 @@ static const struct object_setting owner_policies_settings[] = {
                                .max = OWNER_POLICIES_MAX },
 };
 
+static int owner_policies_read_since(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    static const struct store_query first = { .order = "created_at", .limit = 1 };
+    AQ_CLEANUP(store_page_freep) struct store_page *page = NULL;
+    int r = store_list_domains(tx, &first, &page, err);
+
+    if (r == 0 && page->count)
+        *(int64_t *)data = page->domains[0].created_usec;
+    return r;
+}
+
 int owner_policies_load(struct api *api, struct aq_error *err)
 {
-    int r = 0;
+    int r = store_call(core_store(api->core), owner_policies_read_since,
+                       &api->owner_policies_since_usec, err);
 
     for (size_t i = 0; r == 0 && i < OWNER_POLICY_KINDS; i++)
         r = object_setting_load(core_store(api->core), owner_policies_settings[i].name,
                                 &api->owner_policies[i], err);
     return r;
+}
+
+int64_t owner_policies_since(const struct api *api)
+{
+    return api->owner_policies_since_usec;
 }
 
 const json_t *owner_policies_all(const struct api *api, enum owner_policy_kind kind)
@@ -66,14 +83,15 @@ int owner_policies_change(struct api *api, enum owner_policy_kind kind, const ch
 {
     const struct object_setting *setting = &owner_policies_settings[kind];
     const json_t *old = json_object_get(api->owner_policies[kind], name);
+    int64_t created = strcmp(name, OWNER_POLICY_DEFAULT) == 0 ? api->owner_policies_since_usec
+                                                              : clock_realtime_usec();
     json_auto_t *policy = NULL;
     int r = owner_policies_check(name, old, is_new, members, setting, err);
 
     if (r < 0)
         return r;
     if (members) {
-        policy = old ? json_object()
-                     : json_pack("{s:I}", "created_usec", (json_int_t)clock_realtime_usec());
+        policy = old ? json_object() : json_pack("{s:I}", "created_usec", (json_int_t)created);
         if (json_object_update(policy, (json_t *)(uintptr_t)members) < 0)
             return aq_fail_oom(err);
     }

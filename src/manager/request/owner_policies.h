@@ -16,6 +16,9 @@
 
 int owner_policies_load(struct api *api, struct aq_error *err);
 
+/* When the first domain was made, and 'default' with it; wall clock. */
+int64_t owner_policies_since(const struct api *api);
+
 /* {"NAME": {"created_usec": N, MEMBER: N, ...}} of all that were made or changed; borrowed until
  * the loop runs again.
  */
