@@ -132,7 +132,7 @@ def test_images_by_graphql(scene):
     one = graphql(user, "query($r: String!) { image(reference: $r) { resource_limits"
                   " { key min max } } }", r=names["a"])["image"]["resource_limits"]
     assert one == [{"key": "cpu", "min": "1", "max": "2"},
-                   {"key": "mem", "min": "134217728", "max": "Infinity"}]
+                   {"key": "mem", "min": "128m", "max": "Infinity"}]
     cli(cluster, "image", "set", names["a"])
     tool, = [row for row in rows if row["namespace"] == "team/tool"]
     assert (tool["base_image_name"], tool["version"]) == ("tool", "1.2")

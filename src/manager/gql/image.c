@@ -4,6 +4,7 @@
  * in the request's arena.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,12 +74,30 @@ static struct gql_value gql_image_list_labels(struct arena *arena, const json_t 
     return gql_image_pairs_of(arena, pairs, count);
 }
 
-static const char *gql_image_bound(struct arena *arena, const json_t *limit, const char *bound,
-                                   const char *otherwise)
+/* Bytes in the largest unit that they are whole in, as labels have them: pages take a number
+ * without a unit for GiB.
+ */
+static const char *gql_image_bytes(struct arena *arena, const char *text)
+{
+    static const char units[] = "kmgt";
+    char *end, out[32];
+    unsigned long long bytes = strtoull(text, &end, 10);
+    size_t unit = 0;
+
+    for (; !*end && bytes && bytes % 1024 == 0 && units[unit]; bytes /= 1024)
+        unit++;
+    (void)snprintf(out, sizeof(out), "%llu%c", bytes, unit ? units[unit - 1] : '\0');
+    return arena_strdup(arena, unit ? out : text);
+}
+
+static const char *gql_image_bound(struct arena *arena, const char *slot, const json_t *limit,
+                                   const char *bound, const char *otherwise)
 {
     const char *text = json_string_value(json_object_get(limit, bound));
 
-    return text ? arena_strdup(arena, text) : otherwise;
+    if (!text)
+        return otherwise;
+    return strcmp(slot, "mem") == 0 ? gql_image_bytes(arena, text) : arena_strdup(arena, text);
 }
 
 /* {SLOT: {"min": ..., "max": ...}}. Pages let people set what is in the list alone, and ask for
@@ -87,7 +106,7 @@ static const char *gql_image_bound(struct arena *arena, const json_t *limit, con
 static struct gql_value gql_image_list_limits(struct arena *arena, const json_t *limits)
 {
     static const struct limit usual[] = { { "cpu", "1", "Infinity" },
-                                          { "mem", "67108864", "Infinity" } };
+                                          { "mem", "64m", "Infinity" } };
     struct limit *rows = arena_array(arena, json_object_size(limits) + AQ_COUNT(usual) + 1,
                                      sizeof(*rows));
     const char *slot;
@@ -98,8 +117,8 @@ static struct gql_value gql_image_list_limits(struct arena *arena, const json_t 
         if (!rows)
             break;
         rows[count].key = arena_strdup(arena, slot);
-        rows[count].min = gql_image_bound(arena, limit, "min", "0");
-        rows[count].max = gql_image_bound(arena, limit, "max", "Infinity");
+        rows[count].min = gql_image_bound(arena, slot, limit, "min", "0");
+        rows[count].max = gql_image_bound(arena, slot, limit, "max", "Infinity");
         if (!rows[count].key || !rows[count].min || !rows[count].max)
             return gql_error(arena, "out of memory");
         count++;
