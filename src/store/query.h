@@ -59,6 +59,7 @@ struct store_query {
     const struct uuid *user_id;
     const char *access_key; /* of the owner */
     const char *resource_group;
+    const char *agent;          /* sessions: with a kernel on it, or that had one */
     const char *name;           /* exact name, e-mail of a user, id of an agent */
     const struct uuid *ids;     /* sessions, users, groups: these; kernels: of these sessions */
     size_t id_count;            /* 0 = any; at most STORE_IDS_MAX */

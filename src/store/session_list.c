@@ -253,14 +253,21 @@ static int session_list_build(struct strbuf *sql, const struct list_table *table
                               struct list_extra *extra, struct aq_error *err)
 {
     strbuf_adds(sql, where);
-    if (q->access_key)
+    if (q->access_key) {
         strbuf_addf(sql, "%s%s = (SELECT k.user_id FROM keypairs k WHERE k.access_key = ?)",
-                    where[0] ? " AND " : "", table->user);
+                    sql->len ? " AND " : "", table->user);
+        extra->params[extra->param_count++] = q->access_key;
+    }
+    if (q->agent) {
+        strbuf_addf(sql,
+                    "%sEXISTS (SELECT 1 FROM kernels n WHERE n.session_seq = s.seq"
+                    " AND n.agent_id = ?)",
+                    sql->len ? " AND " : "");
+        extra->params[extra->param_count++] = q->agent;
+    }
     if (!strbuf_ok(sql))
         return aq_fail_oom(err);
     extra->where = sql->len ? sql->data : NULL;
-    extra->params[0] = q->access_key;
-    extra->param_count = q->access_key ? 1 : 0;
     return 0;
 }
 
@@ -349,7 +356,7 @@ int store_list_sessions(struct store_tx *tx, const struct store_query *q, struct
     int64_t total = 0;
     int r;
 
-    if (session_list_all_live(q->statuses) && !q->id_count)
+    if (session_list_all_live(q->statuses) && !q->id_count && !q->agent)
         return session_list_run_live(tx, q, ret, err);
     if ((q->statuses & all) == all)
         any.statuses = 0;

@@ -87,6 +87,18 @@ static int access_mutation_modify_agent(struct gql_call *call)
     return GQL_LATER;
 }
 
+static int access_mutation_rescan_devices(struct gql_call *call)
+{
+    const char *id = gql_arg_text(call, SCHEMA_ARG_Mutations_rescan_gpu_alloc_maps_agent_id);
+
+    if (!mutation_may_or_fails(call))
+        return GQL_DONE;
+    if (!core_find_agent(mutation_api(call)->core, id))
+        return gql_call_fail(call, "agent_id: there is no agent '%.64s'", id);
+    call->results[0] = gql_object(id);
+    return GQL_DONE;
+}
+
 #define ACCESS(name)                                                                            \
     {                                                                                           \
         SCHEMA_FIELD_Mutations_##name, GQL_CALL_COST(access_mutation_change, GQL_COST_WRITE, 1) \
@@ -109,6 +121,8 @@ const struct gql_entry access_mutation_entries[] = {
     ACCESS(disassociate_scaling_groups_with_keypair),
     { SCHEMA_FIELD_Mutations_modify_agent,
       GQL_CALL_COST(access_mutation_modify_agent, GQL_COST_WRITE, 1) },
+    { SCHEMA_FIELD_Mutations_rescan_gpu_alloc_maps, GQL_CALL(access_mutation_rescan_devices) },
+    { SCHEMA_FIELD_RescanGPUAllocMaps_task_id, GQL_ALWAYS_NULL },
     MUTATION_RESULT(AssociateScalingGroupWithDomain),
     MUTATION_RESULT(AssociateScalingGroupsWithDomain),
     MUTATION_RESULT(DisassociateScalingGroupWithDomain),

@@ -384,6 +384,13 @@ static struct gql_value gql_agent_get_alloc_map(struct gql_get *get, const void 
     return gql_copy(get, text.data);
 }
 
+static struct gql_value gql_agent_get_alloc_object(struct gql_get *get, const void *parent)
+{
+    struct gql_value text = gql_agent_get_alloc_map(get, parent);
+
+    return text.kind == GQL_STRING ? gql_raw(text.text, text.count) : text;
+}
+
 /* Clients crash on null, and on objects without both keys. */
 static struct gql_value gql_agent_get_live_stat(struct gql_get *get, const void *parent)
 {
@@ -454,6 +461,8 @@ const struct gql_entry agent_entries[] = {
     { FIELD(local_config), GQL_FIXED_TEXT("{}") },
     { FIELD(cpu_cur_pct), GQL_GET(gql_agent_get_cpu_percent) },
     { FIELD(mem_cur_bytes), GQL_GET(gql_agent_get_memory) },
+    { SCHEMA_FIELD_AgentNode_gpu_alloc_map,
+      GQL_GET_COST(gql_agent_get_alloc_object, GQL_COST_TEXT) },
     { FIELD(gpu_alloc_map), GQL_GET_COST(gql_agent_get_alloc_map, GQL_COST_TEXT) },
     { FIELD(compute_containers),
       GQL_CALL_COST(gql_agent_containers, GQL_COST_WALK / GQL_ROWS_WHOLE, 4) },

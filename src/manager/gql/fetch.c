@@ -152,10 +152,11 @@ struct gql_value gql_arg_member(const struct gql_call *call, const char *arg, co
     const struct gql_field_def *field = call->field;
     const struct gql_input_def *def = gql_input_find(field->args, field->arg_count, arg,
                                                      strlen(arg));
-    const struct gql_type *type = def->type.type;
-    const struct gql_value *given = &call->args[def - field->args];
-    const struct gql_input_def *inner = gql_input_find(type->inputs, type->input_count, member,
-                                                       strlen(member));
+    const struct gql_type *type = def ? def->type.type : NULL;
+    const struct gql_value *given = def ? &call->args[def - field->args] : NULL;
+    const struct gql_input_def *inner = type ? gql_input_find(type->inputs, type->input_count,
+                                                              member, strlen(member))
+                                             : NULL;
 
     return inner && gql_is_given(*given) && gql_is_given(given->items[inner - type->inputs])
                ? given->items[inner - type->inputs]

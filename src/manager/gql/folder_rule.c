@@ -90,6 +90,39 @@ int folder_rule_read(const struct gql_call *call, json_t **ret, struct aq_error 
     return 0;
 }
 
+static struct gql_value folder_rule_member(struct gql_value entry, const char *name)
+{
+    const struct gql_type *type = gql_type_find(&schema_schema, "VFolderHostPermissionEntryInput",
+                                                31);
+
+    return entry
+        .items[gql_input_find(type->inputs, type->input_count, name, strlen(name)) - type->inputs];
+}
+
+static int folder_rule_read_entry(struct gql_value entry, json_t *hosts)
+{
+    struct gql_value words = folder_rule_member(entry, "permissions");
+    json_t *permissions = json_array();
+
+    for (uint32_t i = 0; i < words.count; i++)
+        if (json_array_append_new(permissions, json_string(words.items[i].text)) < 0) {
+            json_decref(permissions);
+            return -ENOMEM;
+        }
+    return json_object_set_new(hosts, folder_rule_member(entry, "host").text, permissions);
+}
+
+json_t *folder_rule_read_entries(const struct gql_call *call)
+{
+    struct gql_value entries = gql_arg_member(call, "input", "allowedVfolderHosts");
+    json_auto_t *hosts = json_object();
+    int r = hosts ? 0 : -ENOMEM;
+
+    for (uint32_t i = 0; r == 0 && i < entries.count; i++)
+        r = folder_rule_read_entry(entries.items[i], hosts);
+    return r < 0 ? NULL : json_pack("{s:O}", HOSTS, hosts);
+}
+
 /* ---- showing ---- */
 
 static const json_t *folder_rule_find(const struct gql_get *get, enum folder_rules_kind kind,
@@ -117,21 +150,60 @@ static json_t *folder_rule_make_open(const struct api *api)
     return all;
 }
 
-/* Pages offer what they find here: of somebody whom no list restricts, what goes without one. */
-struct gql_value folder_rule_get_hosts(struct gql_get *get, enum folder_rules_kind kind,
-                                       const char *name)
+/* Pages offer what they find here: of somebody whom no list restricts, what goes without one.
+ * json_decref; NULL = nothing.
+ */
+static json_t *folder_rule_show(const struct gql_get *get, enum folder_rules_kind kind,
+                                const char *name)
 {
     const struct gql_context *context = get->context;
     const struct folder_place place = { .who = context->who };
-    json_auto_t *hosts = json_incref(json_object_get(folder_rule_find(get, kind, name), HOSTS));
-    AQ_CLEANUP(aq_freep) char *text = NULL;
+    json_t *hosts = json_object_get(folder_rule_find(get, kind, name), HOSTS);
 
-    if (!json_object_size(hosts) && folder_rules_are_open(context->api, &place)) {
-        json_decref(hosts);
-        hosts = folder_rule_make_open(context->api);
-    }
-    text = hosts ? json_dump_text(hosts, JSON_COMPACT) : NULL;
+    return !json_object_size(hosts) && folder_rules_are_open(context->api, &place)
+               ? folder_rule_make_open(context->api)
+               : json_incref(hosts);
+}
+
+struct gql_value folder_rule_get_hosts(struct gql_get *get, enum folder_rules_kind kind,
+                                       const char *name)
+{
+    json_auto_t *hosts = folder_rule_show(get, kind, name);
+    AQ_CLEANUP(aq_freep) char *text = hosts ? json_dump_text(hosts, JSON_COMPACT) : NULL;
+
     return hosts ? gql_copy(get, text) : gql_text("{}");
+}
+
+static int folder_rule_fill_host(struct gql_get *get, const char *name, const json_t *permissions,
+                                 struct folder_rule_host *ret)
+{
+    struct gql_value *items = arena_array(get->arena, json_array_size(permissions) + 1,
+                                          sizeof(*items));
+    json_t *word;
+    size_t i;
+
+    if (!items || !(ret->name = arena_strdup(get->arena, name)))
+        return -ENOMEM;
+    json_array_foreach((json_t *)(uintptr_t)permissions, i, word)
+        items[i] = gql_copy(get, json_string_value(word));
+    ret->permissions = gql_list(items, (uint32_t)i);
+    return 0;
+}
+
+struct gql_value folder_rule_list_hosts(struct gql_get *get, enum folder_rules_kind kind,
+                                        const char *name)
+{
+    json_auto_t *hosts = folder_rule_show(get, kind, name);
+    struct folder_rule_host *rows = arena_array(get->arena, json_object_size(hosts) + 1,
+                                                sizeof(*rows));
+    uint32_t count = 0;
+    const char *host;
+    json_t *permissions;
+
+    json_object_foreach(hosts, host, permissions)
+        if (!rows || folder_rule_fill_host(get, host, permissions, &rows[count++]) < 0)
+            return gql_error(get->arena, "out of memory");
+    return gql_rows_of(get->arena, rows, count, sizeof(*rows));
 }
 
 struct gql_value folder_rule_get_limit(struct gql_get *get, const char *policy, const char *member)

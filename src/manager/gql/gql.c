@@ -107,6 +107,9 @@ int gql_new(struct gql_engine **ret, struct aq_error *err)
     gql_add_entries(user_v2_entries, user_v2_entry_count);
     gql_add_entries(user_v2_mutation_entries, user_v2_mutation_entry_count);
     gql_add_entries(resource_group_v2_entries, resource_group_v2_entry_count);
+    gql_add_entries(policy_v2_entries, policy_v2_entry_count);
+    gql_add_entries(session_v2_entries, session_v2_entry_count);
+    gql_add_entries(session_queue_entries, session_queue_entry_count);
     gql_add_entries(keypair_entries, keypair_entry_count);
     gql_add_entries(audit_entries, audit_entry_count);
     gql_add_entries(login_entries, login_entry_count);

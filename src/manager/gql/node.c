@@ -15,6 +15,8 @@ static const struct gql_node *const nodes[] = {
     &project_v2_node,     &folder_v2_node,
     &login_node,          &login_attempt_node,
     &audit_node,          &resource_group_v2_node,
+    &policy_v2_node,      &agent_v2_node,
+    &session_v2_node,     &image_v2_node,
 };
 
 static const struct gql_node *gql_node_find(uint32_t type)

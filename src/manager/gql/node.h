@@ -55,7 +55,7 @@ struct gql_node {
 extern const struct gql_node agent_node, domain_node, group_node, user_node, resource_group_node,
     image_node, session_node, kernel_node, registry_node, registry_node_before, folder_node,
     user_v2_node, project_v2_node, folder_v2_node, login_node, login_attempt_node, audit_node,
-    resource_group_v2_node;
+    resource_group_v2_node, policy_v2_node, agent_v2_node, session_v2_node, image_v2_node;
 
 /* The connection that the call asks for of all 'count' rows, an array: of those that its 'filter'
  * finds, in its 'order'.

@@ -206,12 +206,27 @@ static int gql_node_groups_of_domain(struct gql_call *call)
     return gql_node_connect_each(call, gql_node_narrow_to_domain);
 }
 
+static int gql_node_narrow_to_agent(struct gql_fetch *fetch, const void *parent,
+                                    struct aq_error *err)
+{
+    (void)err;
+    fetch->query.agent = ((const struct agent_row *)parent)->agent.id;
+    return 0;
+}
+
+static int gql_node_sessions_of_agent(struct gql_call *call)
+{
+    return gql_node_connect_each(call, gql_node_narrow_to_agent);
+}
+
 const struct gql_entry node_related_entries[] = {
     { SCHEMA_FIELD_UserNode_project_nodes,
       GQL_CALL_COST(gql_node_projects_of_user, NODES_COST, 4) },
     { SCHEMA_FIELD_UserV2_projects, GQL_CALL_SHORT(gql_node_projects_of_user, NODES_COST, 4) },
     { SCHEMA_FIELD_GroupNode_user_nodes,
       GQL_CALL_COST(gql_node_users_of_project, NODES_COST, GQL_ROWS_WHOLE) },
+    { SCHEMA_FIELD_AgentV2_sessions,
+      GQL_CALL_COST(gql_node_sessions_of_agent, NODES_COST, GQL_ROWS_WHOLE) },
     { SCHEMA_FIELD_DomainNode_scaling_groups,
       GQL_CALL_COST(gql_node_groups_of_domain, NODES_COST, 4) },
 };

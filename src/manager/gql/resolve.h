@@ -59,6 +59,9 @@ GQL_ENTRIES(user);
 GQL_ENTRIES(user_v2);
 GQL_ENTRIES(user_v2_mutation);
 GQL_ENTRIES(resource_group_v2);
+GQL_ENTRIES(policy_v2);
+GQL_ENTRIES(session_v2);
+GQL_ENTRIES(session_queue);
 GQL_ENTRIES(keypair);
 GQL_ENTRIES(login);
 GQL_ENTRIES(audit);
@@ -184,7 +187,7 @@ int gql_need(const struct gql_context *context, enum api_role role, struct aq_er
 
 /* NULL if it was not given. */
 const char *gql_arg_text(const struct gql_call *call, unsigned index);
-/* A member of an input object; null if either was not given, or the type has none. */
+/* A member of an input object; null if either was not given, or the field or type has none. */
 struct gql_value gql_arg_member(const struct gql_call *call, const char *arg, const char *member);
 /* 1, -1 or 0 = not given, as store_query.is_active */
 int gql_arg_active(const struct gql_call *call, unsigned index);

@@ -2,6 +2,9 @@
 /* UserV2 and ProjectV2: users and projects as newer clients know them. The objects are struct
  * user_row and struct project_row.
  */
+#include <string.h>
+
+#include "manager/gql/folder_rule.h"
 #include "manager/gql/node.h"
 
 #define USER(name) SCHEMA_FIELD_UserV2##name
@@ -52,7 +55,14 @@ static int gql_user_v2_get_mine(struct gql_call *call)
 
 static int gql_project_v2_narrow(struct gql_fetch *fetch, const char *id, struct aq_error *err)
 {
-    return group_node.narrow(fetch, id, err);
+    struct gql_value domain = gql_arg_member(fetch->call, "scope", "domainName");
+    int r = group_node.narrow(fetch, id, err);
+
+    if (gql_is_given(domain)) {
+        fetch->nothing |= fetch->query.domain && strcmp(fetch->query.domain, domain.text) != 0;
+        fetch->query.domain = domain.text;
+    }
+    return r;
 }
 
 static const char *gql_project_v2_id_of(const void *row, char scratch[64])
@@ -83,6 +93,15 @@ static struct gql_value gql_user_v2_get_networks(struct gql_get *get, const void
     const char *networks = ((const struct user_row *)parent)->user.allowed_client_ip;
 
     return networks ? gql_words(get->arena, networks, ",") : gql_null();
+}
+
+static struct gql_value gql_project_v2_get_hosts(struct gql_get *get, const void *parent)
+{
+    char id[UUID_TEXT_MAX];
+
+    return folder_rule_list_hosts(
+        get, FOLDER_RULES_PROJECT,
+        uuid_format(&((const struct project_row *)parent)->project.id, id));
 }
 
 const struct gql_entry user_v2_entries[] = {
@@ -121,6 +140,14 @@ const struct gql_entry user_v2_entries[] = {
       GQL_CALL_COST(gql_project_v2_list, NODES_COST, GQL_ROWS_WHOLE) },
     { SCHEMA_FIELD_ProjectV2_id, GQL_GET(gql_node_get_id) },
     { SCHEMA_FIELD_ProjectV2_basicInfo, GQL_SELF },
+    { SCHEMA_FIELD_Queries_domainProjectsV2,
+      GQL_CALL_COST(gql_node_list, NODES_COST, GQL_ROWS_WHOLE) },
+    { SCHEMA_FIELD_ProjectV2_storage, GQL_SELF },
+    { SCHEMA_FIELD_ProjectV2StorageInfo_allowedVfolderHosts,
+      GQL_GET_COST(gql_project_v2_get_hosts, GQL_COST_MADE) },
+    { SCHEMA_FIELD_VFolderHostPermissionEntry_host, GQL_TEXT_AT(struct folder_rule_host, name) },
+    { SCHEMA_FIELD_VFolderHostPermissionEntry_permissions,
+      GQL_VALUE_AT(struct folder_rule_host, permissions) },
     { SCHEMA_FIELD_ProjectV2BasicInfo_name, PROJECT_AT(TEXT, project.name) },
     { SCHEMA_FIELD_ProjectV2BasicInfo_type, GQL_FIXED_TEXT("GENERAL") },
     NODE_CONNECTION(ProjectV2),
