@@ -458,6 +458,16 @@ def test_concurrent_pulls_are_one(layout, remote, registry):
     assert len(remote.entries("layers")) == 1
 
 
+def test_names_of_one_image_at_once(layout, remote, registry):
+    """One of them fetches it, whatever comes first; the others name it, too."""
+    layout.image("t", [archive([file("x", os.urandom(2 << 20))])])
+    names = [layout.push("t", registry, f"named/a:{i}") for i in range(12)]
+    lines = remote.run("get", *names)
+    assert sum(line.startswith("ready ") for line in lines) == 12, lines
+    assert set(*remote.images().values()) == set(names)
+    assert not remote.entries("pulls")
+
+
 def test_images_that_share_layers_at_once(layout, remote, registry):
     base = archive([file("base", os.urandom(1 << 20))])
     names = []

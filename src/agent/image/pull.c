@@ -9,6 +9,49 @@
 
 #define PULLS_MAX 4 /* at a time; more wait */
 
+/* ---- several names of one image ---- */
+
+static bool pull_follows(const struct pull *pull, const struct pull *of)
+{
+    return pull->is_following && strcmp(pull->digest, of->digest) == 0;
+}
+
+static void pull_on_go_on(uv_timer_t *timer)
+{
+    pull_fetch_once(timer->data);
+}
+
+/* Its directory is free. */
+static void pull_let_followers_go_on(const struct pull *pull)
+{
+    LIST_FOREACH(it, &pull->images->pulls) {
+        struct pull *other = LIST_ENTRY(it, struct pull, link);
+
+        if (!pull_follows(other, pull))
+            continue;
+        other->is_following = false;
+        (void)uv_timer_start(&other->timer, pull_on_go_on, 0, 0);
+    }
+}
+
+void pull_fetch_once(struct pull *pull)
+{
+    if (map_gets(&pull->images->records, pull->digest)) {
+        pull_publish(pull, false);
+        return;
+    }
+    LIST_FOREACH(it, &pull->images->pulls) {
+        const struct pull *other = LIST_ENTRY(it, struct pull, link);
+
+        if (other->is_fetching && strcmp(other->digest, pull->digest) == 0) {
+            pull->is_following = true;
+            return;
+        }
+    }
+    pull->is_fetching = true;
+    pull_fetch(pull);
+}
+
 /* ---- the end ---- */
 
 static void pull_on_timer_closed(uv_handle_t *handle)
@@ -36,9 +79,12 @@ static void pull_on_timer_closed(uv_handle_t *handle)
 
 void pull_let_go(struct pull *pull)
 {
-    if (pull->is_over && !pull->is_working && !pull->is_measuring
-        && !uv_is_closing((uv_handle_t *)&pull->timer))
-        uv_close((uv_handle_t *)&pull->timer, pull_on_timer_closed);
+    if (!pull->is_over || pull->is_working || pull->is_measuring
+        || uv_is_closing((uv_handle_t *)&pull->timer))
+        return;
+    if (pull->is_fetching)
+        pull_let_followers_go_on(pull);
+    uv_close((uv_handle_t *)&pull->timer, pull_on_timer_closed);
 }
 
 static void pull_end(struct pull *pull)
@@ -116,6 +162,12 @@ void pull_tell(struct pull *pull, enum image_phase phase, int64_t done)
 
         if (request->events->on_progress)
             request->events->on_progress(request->data, &progress);
+    }
+    LIST_FOREACH(it, &pull->images->pulls) {
+        struct pull *other = LIST_ENTRY(it, struct pull, link);
+
+        if (pull_follows(other, pull))
+            pull_tell(other, phase, done);
     }
 }
 

@@ -23,6 +23,8 @@ struct pull {
     char *key; /* of the name */
     enum image_phase phase;
     bool is_started, is_asking_config, is_over;
+    bool is_fetching;  /* or further: the directory of the digest is this pull's */
+    bool is_following; /* another name's, which has that directory */
     struct tool *tool;
     struct strbuf manifest_text, config_text;
     char digest[DIGEST_TEXT_MAX], asked[DIGEST_TEXT_MAX]; /* asked: "" = the name */
@@ -60,6 +62,8 @@ struct pull_waiter {
 /* The four steps. What fails later than the call ends in pull_failed(). */
 int pull_resolve(struct pull *pull, struct aq_error *err);
 void pull_fetch(struct pull *pull);
+/* pull_fetch(), or if another name of the image is on its way, nothing but the name after that. */
+void pull_fetch_once(struct pull *pull);
 void pull_unpack(struct pull *pull);
 /* 'is_new': the image itself is to be published, too; else only its name. */
 void pull_publish(struct pull *pull, bool is_new);

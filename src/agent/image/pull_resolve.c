@@ -115,7 +115,7 @@ static void pull_resolve_go_on(struct pull *pull, struct aq_error *err)
 
     if (pull->is_asking_config) {
         if (pull_resolve_check_config(pull, err) == 0)
-            pull_fetch(pull);
+            pull_fetch_once(pull);
         else if (err->kind && strcmp(err->kind, "image-architecture") == 0
                  && index_choice_has_more(&pull->choice)) {
             *err = (struct aq_error){ 0 };
