@@ -114,16 +114,6 @@ def test_a_session_is_in_the_list_and_in_a_file(admin, image):
     assert "NaN" not in text_of(admin.page)
 
 
-def test_the_manager_goes_and_comes_under_an_open_page(cluster, admin):
-    cluster.programs["manager"].kill()
-    cluster.programs["manager"].start()
-    wait_for(lambda: admin.page.evaluate("""fetch('/server/login-check', {method: 'POST'})
-        .then(it => it.ok && it.json()).then(it => it && it.authenticated)"""), 60, "the manager")
-    admin.page.goto(cluster.origin + "/job")
-    wait_until(admin.page, "from-the-page")
-    admin.page.evaluate("window.asked = []")  # while it was away
-
-
 # ---- administrators ----
 
 def eventually(cluster, query, wanted):
@@ -383,3 +373,13 @@ def test_people_change_their_name_and_password(cluster, browser):
     assert cluster.browser().login(USER_EMAIL, "N3w!secret9").json["authenticated"]
     assert cluster.query('{user(email: "%s") {full_name}}' % USER_EMAIL)["user"]["full_name"] == \
         "User Kim"
+
+
+def test_the_manager_goes_and_comes_under_an_open_page(cluster, admin):
+    cluster.programs["manager"].kill()
+    cluster.programs["manager"].start()
+    wait_for(lambda: admin.page.evaluate("""fetch('/server/login-check', {method: 'POST'})
+        .then(it => it.ok && it.json()).then(it => it && it.authenticated)"""), 60, "the manager")
+    admin.page.goto(cluster.origin + "/job")
+    wait_until(admin.page, "from-the-page")
+    admin.page.evaluate("window.asked = []")  # while it was away
