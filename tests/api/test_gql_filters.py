@@ -112,7 +112,7 @@ def test_keypairs_of_a_project(admin, words, is_there):
     found = ask(admin, """query($filter: String) { keypair_list(limit: 10, offset: 0, filter: $filter,
         order: "num_queries") { items { user_id } } }""", {
             "filter": f'user_id == "{DEV[2]}" & ({words})'})
-    assert [row["user_id"] for row in found["items"]] == DEV[2:] * is_there
+    assert {row["user_id"] for row in found["items"]} == set(DEV[2:] if is_there else [])
     assert "expected known fields" in refusal(
         admin, '{ keypair_list(limit: 1, offset: 0, order: "projects") { total_count } }')
 
