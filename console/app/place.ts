@@ -25,6 +25,7 @@ export function address(screen: string, id = "", query: URLSearchParams | string
 
 export function go(screen: string, id = "", query: URLSearchParams | string = ""): void {
   location.hash = address(screen, id, query);
+  place.value = read(); // the next key may come before the event
 }
 
 /** The same place with another query, without a step in the history. */

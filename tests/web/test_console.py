@@ -374,8 +374,8 @@ def test_many_sessions(browser, cluster):
         for _ in range(40):
             page.keyboard.press("j")
         page.wait_for("""(() => { const it = document.querySelector('.chosen')?.getBoundingClientRect();
-            return it && it.top > 0 && it.bottom <= innerHeight; })""")
-        assert page.evaluate("document.querySelector('.rows').scrollTop") > 0
+            return it && it.top > 0 && it.bottom <= innerHeight
+                && document.querySelector('.rows').scrollTop > 0; })""")
         page.keyboard.press("Escape")
         page.wait_for("document.activeElement.dataset.of !== undefined")
         page.evaluate("document.querySelector('.rows').scrollTo(0, 1e9)")
