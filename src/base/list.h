@@ -41,6 +41,18 @@ static inline void list_remove(struct list *item)
     list_init(item);
 }
 
+/* Move all items of 'from' to the end of 'to'. */
+static inline void list_move(struct list *to, struct list *from)
+{
+    if (list_is_empty(from))
+        return;
+    from->next->prev = to->prev;
+    to->prev->next = from->next;
+    from->prev->next = to;
+    to->prev = from->prev;
+    list_init(from);
+}
+
 #define LIST_ENTRY(link, type, member) AQ_CONTAINER_OF(link, type, member)
 
 /* The loop body may remove 'it' itself, nothing else. */

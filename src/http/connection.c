@@ -413,16 +413,25 @@ static void connection_run(struct connection *conn, const char *bytes, size_t le
         connection_await_client(conn);
 }
 
-void connection_resume(struct connection *conn)
+/* Give the parser what was kept for it. Only from the loop: it may call handlers. */
+static void connection_take_input(struct connection *conn)
 {
     struct strbuf input = conn->input;
 
-    if (conn->running || !conn->stream)
-        return;
+    conn->is_due = false;
     strbuf_init(&conn->input);
     stream_resume(conn->stream);
     connection_run(conn, input.data, input.len);
     strbuf_done(&input);
+}
+
+void connection_resume(struct connection *conn)
+{
+    if (conn->running || !conn->stream)
+        return;
+    conn->is_due = true;
+    stream_resume(conn->stream);
+    connection_await_turn(conn);
 }
 
 /* ---- events ---- */
@@ -473,8 +482,8 @@ void connection_take_unread(struct connection *conn)
 {
     bool is_gone = conn->has_ended && !conn->ends_well;
 
-    if (conn->input.len && connection_is_hungry(conn) && !is_gone)
-        connection_resume(conn);
+    if ((conn->input.len || conn->is_due) && connection_is_hungry(conn) && !is_gone)
+        connection_take_input(conn);
     else if (conn->has_ended)
         connection_take_end(conn);
 }
@@ -488,7 +497,7 @@ static void connection_on_drain(void *data)
         connection_linger(conn);
     else if (conn->state == CONNECTION_FLUSH) {
         conn->state = CONNECTION_HEAD;
-        connection_resume(conn);
+        connection_take_input(conn);
     } else if (conn->state == CONNECTION_HANDLER && req->begun) {
         server_set_timer(conn, req->keepalive ? TIMER_KEEPALIVE : TIMER_NONE);
         if (req->on_drain)
@@ -512,15 +521,20 @@ void connection_next(struct connection *conn)
         connection_finish(conn);
         return;
     }
-    if (body_complete)
-        connection_become_ready(conn);
-    else {
+    if (!body_complete) {
         conn->state = CONNECTION_DISCARD;
         conn->mark = 0;
         server_set_timer(conn, TIMER_BODY);
-    }
-    if (conn->state != CONNECTION_FLUSH)
         connection_resume(conn);
+        return;
+    }
+    connection_become_ready(conn);
+    if (conn->state == CONNECTION_HEAD && (conn->input.len || conn->has_ended))
+        connection_resume(conn);
+    else if (conn->state == CONNECTION_HEAD && !conn->running) {
+        stream_resume(conn->stream);
+        connection_await_client(conn);
+    }
 }
 
 static void connection_expire_body(struct connection *conn)

@@ -56,6 +56,13 @@ void loopback_send(struct loopback *lb, const void *bytes, size_t len)
         stream_memory_feed(conn->stream, bytes, len);
 }
 
+void loopback_settle(struct loopback *lb)
+{
+    do
+        (void)uv_run(lb->server->loop, UV_RUN_NOWAIT);
+    while (uv_is_active((uv_handle_t *)lb->server->ready.idle));
+}
+
 void loopback_hang_up(struct loopback *lb)
 {
     struct connection *conn = loopback_find(lb);
@@ -78,9 +85,14 @@ bool loopback_is_closed(const struct loopback *lb)
 
 void loopback_free(struct loopback *lb)
 {
+    struct connection *conn;
+
     if (!lb)
         return;
     loopback_hang_up(lb);
+    conn = loopback_find(lb); /* the end may wait for its turn, and 'output' goes now */
+    if (conn)
+        connection_drop(conn);
     strbuf_done(&lb->output);
     free(lb);
 }

@@ -13,6 +13,11 @@ int loopback_new(struct server *server, struct loopback **ret, struct aq_error *
 /* Let the server read bytes. */
 void loopback_send(struct loopback *lb, const void *bytes, size_t len);
 
+/* Run the loop until the server has done what waits for a turn: requests behind an answer that
+ * was given late, bodies that a handler asked for.
+ */
+void loopback_settle(struct loopback *lb);
+
 /* Close the client's side. */
 void loopback_hang_up(struct loopback *lb);
 

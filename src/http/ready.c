@@ -93,7 +93,8 @@ static void ready_on_idle(uv_idle_t *idle)
     if (!list_is_empty(&ready->unread))
         do
             ready_take_unread(ready);
-        while (!list_is_empty(&ready->unread) && !ready_has_taken(ready, PARSE_NSEC));
+        while (!list_is_empty(&ready->unread)
+               && (ready->is_unlimited || !ready_has_taken(ready, PARSE_NSEC)));
     if (!list_is_empty(&ready->clients))
         do
             ready_take_request(server);

@@ -197,11 +197,21 @@ void reply_send_held(struct connection *conn, bool keep_alive)
     strbuf_done(held);
 }
 
+/* A second answer would be that of the connection's next request. */
+static bool reply_is_first(const struct request *req)
+{
+    if (!req->conn->has_request)
+        log_error("a handler answered a request twice; the second answer is dropped");
+    return req->conn->has_request;
+}
+
 void request_reply(struct request *req, int status, const char *content_type, const void *body,
                    size_t len)
 {
     struct connection *conn = req->conn;
 
+    if (!reply_is_first(req))
+        return;
     if (conn->stream) {
         reply_add_head(req, status, content_type);
         if (!reply_has_no_body(status))
@@ -236,6 +246,8 @@ void request_fail_data(struct request *req, const struct aq_error *err, const ch
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     const struct problem_type *type = problem_of(err);
 
+    if (!reply_is_first(req))
+        return;
     /* What clients are not told must be found somewhere. */
     if (type->status == 500)
         log_error("%s %s: %s", method_name(req->method), request_get_path(req), err->text);
@@ -258,6 +270,8 @@ static void reply_begin(struct request *req, int status, const char *content_typ
 {
     struct connection *conn = req->conn;
 
+    if (!reply_is_first(req))
+        return;
     req->begun = true;
     req->on_drain = on_drain;
     req->drain_data = data;
@@ -301,7 +315,7 @@ int request_write(struct request *req, const void *bytes, size_t len)
     uv_buf_t bufs[3];
     int r;
 
-    if (!conn->stream)
+    if (!conn->stream || !conn->has_request)
         return -EPIPE;
     if (!len || req->method == METHOD_HEAD)
         return 0;
@@ -344,6 +358,8 @@ void request_end(struct request *req)
 {
     struct connection *conn = req->conn;
 
+    if (!reply_is_first(req))
+        return;
     if (req->left && req->method != METHOD_HEAD) {
         request_abort(req);
         return;
@@ -357,6 +373,8 @@ void request_abort(struct request *req)
 {
     struct connection *conn = req->conn;
 
+    if (!reply_is_first(req))
+        return;
     req->on_gone = NULL;
     req->on_body = NULL;
     connection_drop(conn);
@@ -383,7 +401,7 @@ struct stream *request_upgrade(struct request *req, const char *protocol,
     struct connection *conn = req->conn;
     struct strbuf *out = &conn->server->scratch;
 
-    if (!conn->stream)
+    if (!conn->stream || !reply_is_first(req))
         return NULL;
     strbuf_clear(out);
     reply_add_status_line(out, 101);

@@ -195,13 +195,30 @@ void server_count_down(struct server *server)
         server->stopped = defer_call(server->loop, 0, server_on_stopped, server);
 }
 
+/* A handler that hears of its client may end other requests, and free their connections: each
+ * connection is taken off a list of those that are left.
+ */
+static void server_drop_all(struct server *server)
+{
+    struct list left;
+
+    list_init(&left);
+    list_move(&left, &server->connections);
+    while (!list_is_empty(&left)) {
+        struct list *it = left.next;
+
+        list_remove(it);
+        list_add(&server->connections, it);
+        connection_drop(LIST_ENTRY(it, struct connection, all));
+    }
+}
+
 static void server_on_grace_over(void *data)
 {
     struct server *server = data;
 
     server->grace = NULL;
-    LIST_FOREACH(it, &server->connections)
-        connection_drop(LIST_ENTRY(it, struct connection, all));
+    server_drop_all(server);
 }
 
 void server_stop(struct server *server, unsigned grace_msec, void (*on_done)(void *data),
@@ -235,8 +252,7 @@ void server_free(struct server *server)
         return;
     for (size_t i = 0; i < server->listener_count; i++)
         listener_close(server->listeners[i]);
-    LIST_FOREACH(it, &server->connections)
-        connection_drop(LIST_ENTRY(it, struct connection, all));
+    server_drop_all(server);
     defer_cancel(server->grace);
     defer_cancel(server->stopped);
     uv_close((uv_handle_t *)server->sweep, server_on_sweep_closed);

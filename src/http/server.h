@@ -7,6 +7,14 @@
  * end every request exactly once (request_reply() and the like, or
  * request_end() of a stream), also when the client has gone meanwhile. After
  * that the request no longer exists.
+ *
+ * No handler and no callback runs inside a function of this header: an answer
+ * only queues the connection's next request, and request_read_body() and
+ * request_resume_body() only queue the next piece, for a later turn of the
+ * loop (or for the parser that called the handler, once that has returned).
+ * So a caller may answer while it walks a list of requests. It must still
+ * detach a request from what it keeps before it answers, because the request
+ * is gone afterwards.
  */
 #ifndef AQ_HTTP_SERVER_H
 #define AQ_HTTP_SERVER_H

@@ -89,6 +89,7 @@ struct connection {
     enum timer_kind timer;
     enum connection_state state;
     bool running;      /* connection_run() is on the stack */
+    bool is_due;       /* the parser may have a step to do, also without further bytes */
     bool dead;         /* free when it returns */
     bool has_request;  /* req is in use */
     bool close_after;  /* CONNECTION_FLUSH: then shut */
@@ -159,10 +160,13 @@ extern const struct stream_ops connection_ops;
  */
 void connection_drop(struct connection *conn);
 
-/* The answer is complete: go on with what follows. */
+/* The answer is complete: what follows is begun by a later turn of the loop, or by the
+ * connection_run() that is on the stack. Calls nothing of a handler. Frees the connection if
+ * its stream is gone.
+ */
 void connection_next(struct connection *conn);
 
-/* Read on where the body was paused or awaited. */
+/* Read on where the body was paused or awaited, in a later turn of the loop. */
 void connection_resume(struct connection *conn);
 
 /* The request and its body are there. */

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes on a connection, through the whole server: parser, router, query,
- * signature, bodies, streams and upgrades. Fed whole and in pieces, it must
- * answer the same.
+ * signature, bodies, streams and upgrades, with handlers that answer at once,
+ * later, twice, and from the handler of another connection. Fed whole and in
+ * pieces, it must answer the same.
  */
 #include <stdint.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/list.h"
+#include "base/log.h"
 #include "http/loopback.h"
 #include "http/sign.h"
 #include "http/version.h"
@@ -57,6 +60,82 @@ static void on_upload(struct request *req, void *data)
     request_read_body(req, on_piece, total);
 }
 
+/* A request that is answered later, from a list of all of them. */
+struct waiter {
+    struct list link;
+    struct request *req;
+    bool is_body; /* that goes on then */
+};
+
+static struct list waiters = { &waiters, &waiters };
+
+static void wait_for(struct request *req, bool is_body)
+{
+    struct waiter *waiter = arena_alloc(request_get_arena(req), sizeof(*waiter));
+
+    waiter->req = req;
+    waiter->is_body = is_body;
+    list_add(&waiters, &waiter->link);
+}
+
+/* Serve one that waits; false if there is none. The memory of the waiter goes with its request. */
+static bool serve_waiter(void)
+{
+    struct waiter *waiter;
+
+    if (list_is_empty(&waiters))
+        return false;
+    waiter = LIST_ENTRY(waiters.next, struct waiter, link);
+    list_remove(&waiter->link);
+    if (waiter->is_body)
+        request_resume_body(waiter->req);
+    else
+        request_reply(waiter->req, 202, "text/plain", "later", 5);
+    return true;
+}
+
+static void on_late(struct request *req, void *data)
+{
+    (void)data;
+    wait_for(req, false);
+}
+
+/* Ends the requests of other connections; one of its own connection cannot wait now. */
+static void on_others(struct request *req, void *data)
+{
+    (void)data;
+    while (serve_waiter())
+        continue;
+    request_reply_empty(req, 204);
+}
+
+static void on_twice(struct request *req, void *data)
+{
+    (void)data;
+    request_reply(req, 200, "text/plain", "once", 4);
+    request_reply(req, 200, "text/plain", "twice", 5);
+    request_end(req);
+}
+
+/* Each piece of the body has to wait for the next. */
+static void on_slow_piece(struct request *req, const char *bytes, size_t len, int status,
+                          void *data)
+{
+    on_piece(req, bytes, len, status, data);
+    if (!len)
+        return;
+    request_pause_body(req);
+    wait_for(req, true);
+}
+
+static void on_slow_upload(struct request *req, void *data)
+{
+    size_t *total = arena_alloc(request_get_arena(req), sizeof(*total));
+
+    (void)data;
+    request_read_body(req, on_slow_piece, total);
+}
+
 static void on_message(struct websocket *ws, bool is_text, const char *bytes, size_t len,
                        void *data)
 {
@@ -89,6 +168,11 @@ static const struct route routes[] = {
     { METHOD_GET, "/a/{name}", 0, on_echo, NULL, "Echo", 0, 0 },
     { METHOD_GET, "/a/_/b", 0, on_stream, NULL, "Stream", 0, 0 },
     { METHOD_POST, "/u", 0, on_upload, NULL, "Upload", ROUTE_STREAM_BODY, 100 },
+    { METHOD_POST, "/v", 0, on_slow_upload, NULL, "Slow upload", ROUTE_STREAM_BODY, 100 },
+    { METHOD_GET, "/l", 0, on_late, NULL, "Late", 0, 0 },
+    { METHOD_POST, "/l", 0, on_late, NULL, "Late", ROUTE_STREAM_BODY, 100 },
+    { METHOD_GET, "/o", 0, on_others, NULL, "Others", 0, 0 },
+    { METHOD_GET, "/t", 0, on_twice, NULL, "Twice", 0, 0 },
     { METHOD_GET, "/w", 0, on_websocket, NULL, "WebSocket", 0, 0 },
     { METHOD_GET, "/s", 1, on_echo, NULL, "Signed", 0, 0 },
 };
@@ -117,17 +201,28 @@ static int64_t fixed_time(void *data)
     return INT64_C(1795222923456789);
 }
 
+/* Another connection has requests that wait, too; where they wait behind each other, each answer
+ * lets the loop begin the next.
+ */
 static void talk(struct server *server, const uint8_t *data, size_t size, size_t step,
                  struct strbuf *answer)
 {
-    struct loopback *lb = NULL;
+    static const char other_says[] = "GET /l HTTP/1.1\r\nHost: a\r\n\r\n"
+                                     "GET /o HTTP/1.1\r\nHost: a\r\n\r\n"
+                                     "GET /l HTTP/1.1\r\nHost: a\r\n\r\n";
+    struct loopback *lb = NULL, *other = NULL;
 
-    if (loopback_new(server, &lb, NULL) < 0)
-        return;
+    if (loopback_new(server, &lb, NULL) < 0 || loopback_new(server, &other, NULL) < 0)
+        __builtin_trap();
+    loopback_send(other, other_says, sizeof(other_says) - 1);
     for (size_t at = 0; at < size; at += step)
         loopback_send(lb, data + at, AQ_MIN(step, size - at));
+    do
+        loopback_settle(lb);
+    while (serve_waiter());
     strbuf_add(answer, loopback_get_output(lb)->data, loopback_get_output(lb)->len);
     loopback_free(lb);
+    loopback_free(other);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -149,6 +244,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         };
 
         clock_set(&clock);
+        log_init("fuzz", (enum log_level)0); /* silent */
         if (uv_loop_init(&loop) < 0 || router_new(&router, NULL) < 0
             || router_add(router, routes, AQ_COUNT(routes), NULL, NULL) < 0)
             return 0;

@@ -468,6 +468,8 @@ static void test_answer_later(void **state)
     assert_string_equal(loopback_get_output(lb)->data, ""); /* in order */
     request_reply(f->held, 201, "text/plain", "later", 5);
     assert_int_equal(COUNT(loopback_get_output(lb)->data, "HTTP/1.1 201"), 1);
+    assert_int_equal(COUNT(loopback_get_output(lb)->data, "HTTP/1.1 200"), 0);
+    (void)uv_run(&f->loop, UV_RUN_NOWAIT);
     assert_int_equal(COUNT(loopback_get_output(lb)->data, "HTTP/1.1 200"), 1);
     loopback_send(lb, "GET / HTTP/1.1\r\n" HOST "\r\n", 27);
     assert_int_equal(COUNT(loopback_get_output(lb)->data, "HTTP/1.1 200"), 2);
