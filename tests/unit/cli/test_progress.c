@@ -51,7 +51,7 @@ static void screen_take(struct screen *s, char text[TEXT_MAX])
     (void)fflush(stderr);
     got = pread(s->file, text, TEXT_MAX - 1, 0);
     text[got < 0 ? 0 : got] = '\0';
-    (void)ftruncate(s->file, 0);
+    assert_int_equal(ftruncate(s->file, 0), 0);
     (void)lseek(s->file, 0, SEEK_SET);
 }
 
