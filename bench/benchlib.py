@@ -53,10 +53,12 @@ def exec_program(name):
 
 
 class Cluster:
-    """Manager and agent by `aliquot up --dev`, in a world of their own."""
+    """Manager and agent by `aliquot up --dev`, in a world of their own; with_fronts: also proxy,
+    storage host and web server, whose ports are in 'fronts'."""
 
-    def __init__(self, cpus=64, **settings):
+    def __init__(self, cpus=64, with_fronts=False, **settings):
         self.port, self.link_port = free_port(), free_port()
+        self.fronts = {name: free_port() for name in ("proxy", "storage", "web") if with_fronts}
         self.world = World("aliquot-bench-", **{
             **KEYPAIR, "ALIQUOT_ENDPOINT": f"http://127.0.0.1:{self.port}",
             "ALIQUOT_RUNTIME_DRIVER": "process", "ALIQUOT_NETWORK_ENABLED": "false",
@@ -64,7 +66,8 @@ class Cluster:
         self.state, self.env = self.world.folder, self.world.env
         self.process = subprocess.Popen(
             [program("aliquot"), "up", "--dev", "--state", self.state / "state",
-             "--port", str(self.port), "--link-port", str(self.link_port)],
+             "--port", str(self.port), "--link-port", str(self.link_port),
+             *(word for name, port in self.fronts.items() for word in (f"--{name}-port", str(port)))],
             env=self.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             start_new_session=True)
 
