@@ -195,22 +195,17 @@ void server_count_down(struct server *server)
         server->stopped = defer_call(server->loop, 0, server_on_stopped, server);
 }
 
-/* A handler that hears of its client may end other requests, and free their connections: each
- * connection is taken off a list of those that are left.
+/* A handler that hears that its client has gone may end other requests, and so free their
+ * connections.
  */
 static void server_drop_all(struct server *server)
 {
-    struct list left;
+    AQ_CLEANUP(list_cursor_end) struct list_cursor cursor;
+    struct list *it;
 
-    list_init(&left);
-    list_move(&left, &server->connections);
-    while (!list_is_empty(&left)) {
-        struct list *it = left.next;
-
-        list_remove(it);
-        list_add(&server->connections, it);
+    list_cursor_begin(&cursor, &server->connections);
+    while ((it = list_cursor_next(&cursor)))
         connection_drop(LIST_ENTRY(it, struct connection, all));
-    }
 }
 
 static void server_on_grace_over(void *data)
