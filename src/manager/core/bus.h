@@ -53,14 +53,18 @@ struct core_event {
 };
 
 struct core_subscriber;
-/* Called once per event, in commit order. Must not block and must not
- * subscribe; may end its own subscription, no other.
+/* Called once per event, in commit order. Must not block. May end any subscription, also its own,
+ * and subscribe; a new subscription begins with the next event, and an ended one gets none, not
+ * even the event that is being published.
  */
 typedef void (*core_event_fn)(void *data, const struct core_event *event);
 
 /* Events of one session (may be one that does not exist yet), or of all if
  * 'session_id' is NULL. NULL if memory is short. What happened before the call
  * is in memory or in the store, so look there after subscribing.
+ *
+ * The subscriber belongs to the caller until it unsubscribes, which it does once, before it frees
+ * 'data' and before it replies to a request: nothing that can find 'data' is left then.
  */
 struct core_subscriber *core_subscribe(struct core *core, const struct uuid *session_id,
                                        core_event_fn fn, void *data);

@@ -58,12 +58,12 @@ struct core_subscriber *core_subscribe(struct core *core, const struct uuid *ses
     return s;
 }
 
-/* A topic without subscribers goes, unless its list is being walked. */
+/* A topic goes with its last subscriber, also during a walk: that reads no head. */
 static void bus_drop_topic(struct core *core, const struct uuid *id)
 {
     struct topic *t = map_get(&core->session_subscribers, id->bytes, sizeof(id->bytes));
 
-    if (t && list_is_empty(&t->subscribers) && !core->is_publishing)
+    if (t && list_is_empty(&t->subscribers))
         free(map_remove(&core->session_subscribers, id->bytes, sizeof(id->bytes)));
 }
 
@@ -77,9 +77,12 @@ void core_unsubscribe(struct core *core, struct core_subscriber *subscriber)
     free(subscriber);
 }
 
-static void bus_tell(struct list *subscribers, const struct core_event *event)
+/* A subscriber replies to requests, so anything may happen to the others meanwhile. */
+static void bus_tell(struct list_cursor *cursor, const struct core_event *event)
 {
-    LIST_FOREACH(link, subscribers) {
+    struct list *link;
+
+    while ((link = list_cursor_next(cursor))) {
         struct core_subscriber *s = LIST_ENTRY(link, struct core_subscriber, link);
 
         s->fn(s->data, event);
@@ -88,22 +91,26 @@ static void bus_tell(struct list *subscribers, const struct core_event *event)
 
 void bus_publish(struct core *core, const struct core_event *event)
 {
+    AQ_CLEANUP(list_cursor_end) struct list_cursor all;
+    AQ_CLEANUP(list_cursor_end) struct list_cursor of_session;
     const struct uuid *id = &event->session->id;
     struct topic *t = map_get(&core->session_subscribers, id->bytes, sizeof(id->bytes));
+    struct list none;
 
-    assert(!core->is_publishing && core_is_own_thread(core));
-    core->is_publishing = true;
-    bus_tell(&core->subscribers, event);
-    if (t)
-        bus_tell(&t->subscribers, event);
-    core->is_publishing = false;
-    if (t)
-        bus_drop_topic(core, id);
+    assert(core_is_own_thread(core));
+    list_init(&none);
+    /* Both begin before the first call: what is subscribed in it gets the next event. */
+    list_cursor_begin(&all, &core->subscribers);
+    list_cursor_begin(&of_session, t ? &t->subscribers : &none);
+    bus_tell(&all, event);
+    bus_tell(&of_session, event);
 }
 
 static void bus_free_subscribers(struct list *subscribers)
 {
-    LIST_FOREACH(link, subscribers)
+    struct list *link;
+
+    while ((link = list_take(subscribers)))
         free(LIST_ENTRY(link, struct core_subscriber, link));
 }
 

@@ -6,7 +6,7 @@
 struct core;
 struct core_event;
 
-/* Call the subscribers of the session and of all; cannot fail. */
+/* Call the subscribers of all sessions, then those of the event's; cannot fail. See core_event_fn. */
 void bus_publish(struct core *core, const struct core_event *event);
 
 /* All subscriptions, at the end. */

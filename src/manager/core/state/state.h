@@ -161,7 +161,6 @@ struct core {
     } orphans;               /* nodes/orphans.c */
     struct list subscribers; /* of all sessions */
     struct map session_subscribers;
-    bool is_publishing;
     struct statistics_keeper statistics;
     struct retention retention;
     struct log_budget join_log; /* for those who may not */
