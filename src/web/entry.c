@@ -61,6 +61,7 @@ static struct entry *entry_new(struct web *web, struct request *req)
     }
     entry->web = web;
     entry->req = req;
+    list_init(&entry->use.link);
     if (!entry_find_hash(web, req, entry->hash))
         entry->hash[0] = '\0';
     request_add_header(req, "Cache-Control", "no-store");
@@ -306,7 +307,8 @@ static void entry_on_check(struct request *req, void *data)
         entry_reply_check(entry, NULL);
         return;
     }
-    entry->use = (struct login_use){ .on_found = entry_on_found, .data = entry };
+    entry->use.on_found = entry_on_found;
+    entry->use.data = entry;
     login_seek(&web->logins, entry->hash, &entry->use);
 }
 

@@ -55,50 +55,69 @@ static bool login_is_fresh(const struct login *login)
 
 static struct login_use *login_take_use(struct list *uses)
 {
-    struct login_use *use;
+    struct list *link = list_take(uses);
 
-    if (list_is_empty(uses))
-        return NULL;
-    use = LIST_ENTRY(uses->next, struct login_use, link);
-    list_remove(&use->link);
-    return use;
+    return link ? LIST_ENTRY(link, struct login_use, link) : NULL;
 }
 
-static void login_fail_seekers(struct login *login, const struct aq_error *err)
+/* Take uses off their login before any of them is notified: a callback may then seek, leave and end
+ * logins, and login_leave() of one that waits in 'ret' for its turn takes it off.
+ */
+static void login_detach(struct list *uses, struct list *ret)
 {
     struct login_use *use;
 
-    while ((use = login_take_use(&login->seekers))) {
+    while ((use = login_take_use(uses))) {
         use->login = NULL;
-        use->on_found(use->data, NULL, err);
+        list_add(ret, &use->link);
     }
+}
+
+static void logins_refuse(struct list *seekers, const struct aq_error *err)
+{
+    struct login_use *use;
+
+    while ((use = login_take_use(seekers)))
+        use->on_found(use->data, NULL, err);
 }
 
 static void login_end(struct login *login)
 {
     struct aq_error err = { 0 };
+    struct list seekers, holders;
     struct login_use *use;
 
+    list_init(&seekers);
+    list_init(&holders);
+    login_detach(&login->seekers, &seekers);
+    login_detach(&login->holders, &holders);
+    login_free(login);
     (void)aq_fail_kind(&err, EACCES, "auth-failed", "Unauthorized access");
-    login->asked_usec = 0;
-    login_fail_seekers(login, &err);
-    while ((use = login_take_use(&login->holders))) {
-        use->login = NULL;
+    logins_refuse(&seekers, &err);
+    while ((use = login_take_use(&holders)))
         if (use->on_ended)
             use->on_ended(use->data);
-    }
-    login_free(login);
+}
+
+/* Nothing is known about the login: its seekers get 'err', its holders keep it for now. */
+static void login_fail_seekers(struct login *login, const struct aq_error *err)
+{
+    struct list seekers;
+
+    list_init(&seekers);
+    login_detach(&login->seekers, &seekers);
+    login->asked_usec = 0;
+    if (login_is_idle(login))
+        login_free(login);
+    logins_refuse(&seekers, err);
 }
 
 void login_leave(struct login_use *use)
 {
-    struct login *login = use->login;
+    struct login *login = AQ_TAKE(use->login);
 
-    use->login = NULL;
-    if (!login)
-        return;
     list_remove(&use->link);
-    if (login_is_idle(login) && !login->asked_usec && !login->ask)
+    if (login && login_is_idle(login) && !login->asked_usec && !login->ask)
         login_free(login);
 }
 
@@ -107,9 +126,10 @@ void login_seek(struct logins *logins, const char *hash, struct login_use *use)
     struct login *login = map_gets(&logins->by_hash, hash);
     struct aq_error err = { 0 };
 
+    list_init(&use->link);
+    use->login = NULL;
     if (!login && !(login = login_new(logins, hash))) {
         (void)aq_fail_oom(&err);
-        use->login = NULL;
         use->on_found(use->data, NULL, &err);
         return;
     }
@@ -150,33 +170,40 @@ static void login_read(struct login *login, const json_t *answer)
     login->asked_usec = clock_monotonic_usec();
 }
 
+/* What a callback does to other seekers, or to the login, ends the walk where it has to: an end of
+ * the login takes all of them off. Who seeks meanwhile waits for an answer of its own.
+ */
+static void login_satisfy_seekers(struct login *login)
+{
+    AQ_CLEANUP(list_cursor_end) struct list_cursor cursor;
+    struct list *link;
+
+    list_cursor_begin(&cursor, &login->seekers);
+    while ((link = list_cursor_next(&cursor))) {
+        struct login_use *use = LIST_ENTRY(link, struct login_use, link);
+
+        list_remove(link);
+        list_add(&login->holders, link);
+        use->on_found(use->data, login, NULL);
+    }
+}
+
 static void login_on_answer(void *data, const json_t *answer, const struct aq_error *err,
                             int64_t retry_sec)
 {
     struct login *login = data;
-    struct login_use *use;
 
     (void)retry_sec;
     login->ask = NULL;
     if (login->is_doubted && (answer || err->code == EACCES)) {
         login_ask(login);
-        return;
-    }
-    if (!answer && err->code == EACCES) {
+    } else if (answer) {
+        login_read(login, answer);
+        login_satisfy_seekers(login);
+    } else if (err->code == EACCES) {
         login_end(login);
-        return;
-    }
-    if (!answer) { /* nothing is known of it */
-        login->asked_usec = 0;
+    } else {
         login_fail_seekers(login, err);
-        if (login_is_idle(login))
-            login_free(login);
-        return;
-    }
-    login_read(login, answer);
-    while ((use = login_take_use(&login->seekers))) { /* each may leave */
-        list_add(&login->holders, &use->link);
-        use->on_found(use->data, login, NULL);
     }
 }
 
@@ -199,9 +226,10 @@ static void login_ask(struct login *login)
 
 void logins_on_connected(struct logins *logins)
 {
-    for (size_t i = 0; i < logins->by_hash.count; i++) {
+    for (size_t i = logins->by_hash.count; i-- > 0;) {
         struct login *login = logins->by_hash.entries[i].value;
 
+        /* It has no seekers, as these have an ask: login_ask() calls nobody, also where it fails. */
         if (!list_is_empty(&login->holders) && !login->ask)
             login_ask(login);
     }
@@ -227,7 +255,7 @@ static bool login_is_of(const struct login *login, const struct msg_web_ended *e
     return ended->access_key && strcmp(ended->access_key, login->access_key) == 0;
 }
 
-/* A login that is told may leave, and end others: it begins again. */
+/* Callbacks of a login that ends may change the map: the search begins at its start again. */
 void logins_on_ended(struct logins *logins, const struct msg_web_ended *ended)
 {
     struct login *found;

@@ -35,11 +35,19 @@ struct logins {
     struct defer *timer;
 };
 
-/* Embedded where a login is used. */
+/* Embedded where a login is used. Its owner calls list_init() for the link before anything else, and
+ * login_leave() before it frees the use or replies to its request, in every case.
+ *
+ * Callbacks may seek, leave and end any login, and free their own use or another one: a use has left
+ * the lists of its login before it is notified of a failure or an end, and one that leaves while it
+ * waits for its turn is not notified.
+ */
 struct login_use {
-    struct list link;
+    struct list link;    /* login.seekers, login.holders, or those that are being notified */
     struct login *login; /* NULL = it has none */
-    /* Once: there it is, or why not (EACCES: it is none, or has ended). */
+    /* Once: there it is, or why not (EACCES: it is none, or has ended). 'login' is valid during the
+     * call, until the callback calls something that may end it.
+     */
     void (*on_found)(void *data, struct login *login, const struct aq_error *err);
     /* It lets nobody in any more; the use has no login afterwards. May be NULL. */
     void (*on_ended)(void *data);
