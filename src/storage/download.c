@@ -47,10 +47,12 @@ struct download {
     struct aq_error err;
 };
 
-static void download_free(struct download *d)
+/* Its request and its place among the transfers are the caller's: storage_leave() after the reply. */
+static struct request *download_free(struct download *d)
 {
-    struct storage *storage = d->storage;
+    struct request *req = d->req;
 
+    request_set_gone(req, NULL, NULL);
     tree_reader_free(d->archive);
     aq_closep(&d->fd);
     aq_closep(&d->root);
@@ -58,6 +60,15 @@ static void download_free(struct download *d)
     free(d->buffers[0]);
     free(d->buffers[1]);
     free(d);
+    return req;
+}
+
+static void download_fail(struct download *d, const struct aq_error *err)
+{
+    const struct aq_error copy = *err; /* it may be the download's */
+    struct storage *storage = d->storage;
+
+    storage_fail(storage, download_free(d), &copy);
     storage_leave(storage);
 }
 
@@ -158,12 +169,15 @@ static void download_on_read(struct work *work);
 
 static void download_end(struct download *d, bool is_whole)
 {
-    d->storage->counts.downloads += is_whole;
+    struct storage *storage = d->storage;
+    struct request *req = download_free(d);
+
+    storage->counts.downloads += is_whole;
     if (is_whole)
-        request_end(d->req);
+        request_end(req);
     else
-        request_abort(d->req);
-    download_free(d);
+        request_abort(req);
+    storage_leave(storage);
 }
 
 static int download_read(struct download *d)
@@ -242,22 +256,31 @@ static void download_add_name(struct download *d)
     request_add_header(d->req, "Cache-Control", "private, no-cache");
 }
 
+static void download_reply_small(struct download *d, int status)
+{
+    AQ_CLEANUP(aq_freep) char *bytes = AQ_TAKE(d->small);
+    struct storage *storage = d->storage;
+    uint64_t at = d->at, len = d->left;
+    struct request *req;
+
+    download_add_name(d);
+    req = download_free(d);
+    storage->counts.downloads++;
+    storage->counts.bytes_out += len;
+    request_reply(req, status, "application/octet-stream", bytes + at, (size_t)len);
+    storage_leave(storage);
+}
+
 static void download_begin(struct download *d, int status)
 {
     if (d->small) {
-        download_add_name(d);
-        request_reply(d->req, status, "application/octet-stream", d->small + d->at,
-                      (size_t)d->left);
-        d->storage->counts.downloads++;
-        d->storage->counts.bytes_out += d->left;
-        download_free(d);
+        download_reply_small(d, status);
         return;
     }
     d->buffers[0] = malloc(DOWNLOAD_BUFFER);
     d->buffers[1] = malloc(DOWNLOAD_BUFFER);
     if (!d->buffers[0] || !d->buffers[1]) {
-        request_fail(d->req, &(struct aq_error){ .code = ENOMEM });
-        download_free(d);
+        download_fail(d, &(struct aq_error){ .code = ENOMEM });
         return;
     }
     download_add_name(d);
@@ -289,6 +312,7 @@ static void download_reply_file(struct download *d)
     const char *if_range = request_get_header(d->req, "If-Range");
     const char *known = request_get_header(d->req, "If-None-Match");
     struct range range = { .length = (uint64_t)d->st.st_size };
+    struct storage *storage = d->storage;
     char tag[80], text[80];
     int r = 0;
 
@@ -296,8 +320,8 @@ static void download_reply_file(struct download *d)
     request_add_header(d->req, "ETag", tag);
     request_add_header(d->req, "Accept-Ranges", "bytes");
     if (known && strcmp(known, tag) == 0) {
-        request_reply_empty(d->req, 304);
-        download_free(d);
+        request_reply_empty(download_free(d), 304);
+        storage_leave(storage);
         return;
     }
     if (wanted && (!if_range || strcmp(if_range, tag) == 0))
@@ -305,8 +329,8 @@ static void download_reply_file(struct download *d)
     if (r < 0) {
         (void)snprintf(text, sizeof(text), "bytes */%lld", (long long)d->st.st_size);
         request_add_header(d->req, "Content-Range", text);
-        storage_refuse(d->storage, d->req, 416, "the file ends before this range");
-        download_free(d);
+        storage_refuse(storage, download_free(d), 416, "the file ends before this range");
+        storage_leave(storage);
         return;
     }
     if (r > 0) {
@@ -325,8 +349,7 @@ static void download_on_open(struct work *work)
     struct download *d = AQ_CONTAINER_OF(work, struct download, work);
 
     if (d->err.code) {
-        storage_fail(d->storage, d->req, &d->err);
-        download_free(d);
+        download_fail(d, &d->err);
     } else if (d->archive) {
         download_begin(d, 200);
     } else {
@@ -391,8 +414,7 @@ static void download_on_request(struct request *req, void *data)
         || work_submit(&d->volume->lanes[WORK_DATA], &d->work, download_run_open, download_on_open,
                        &d->err)
                < 0) {
-        storage_fail(storage, req, &d->err);
-        download_free(d);
+        download_fail(d, &d->err);
     }
 }
 

@@ -98,7 +98,10 @@ int storage_read_token(struct storage *storage, struct request *req, bool is_upl
 int storage_enter_tree(const struct url_query *query, struct token *token,
                        struct aq_error *err) AQ_UNTRUSTED;
 
-/* A transfer more: false after answering that there are too many. */
+/* A transfer more: false after answering that there are too many. One that entered leaves once,
+ * after its reply, as the storage may be freed by that and its server with it. What the transfer
+ * has is freed, and off the lists here, before the reply.
+ */
 bool storage_enter(struct storage *storage, struct request *req);
 void storage_leave(struct storage *storage);
 

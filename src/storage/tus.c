@@ -57,10 +57,15 @@ static void tus_wake(struct storage *storage, const struct uuid *upload_id)
     }
 }
 
-static void tus_free(struct tus *t)
+/* Nothing is left then that finds the upload, and those that wait for its end have begun. Its
+ * request and its place among the transfers are the caller's: it replies, then calls
+ * storage_leave(), both without the upload.
+ */
+static struct request *tus_free(struct tus *t)
 {
     const struct uuid upload_id = t->token.upload_id;
     struct storage *storage = t->storage;
+    struct request *req = t->req;
 
     list_remove(&t->link);
     aq_closep(&t->root);
@@ -69,7 +74,7 @@ static void tus_free(struct tus *t)
     strbuf_done(&t->flush);
     free(t);
     tus_wake(storage, &upload_id);
-    storage_leave(storage);
+    return req;
 }
 
 static void tus_add_headers(struct request *req)
@@ -80,16 +85,39 @@ static void tus_add_headers(struct request *req)
 
 static void tus_refuse(struct tus *t, int status, const char *text)
 {
-    tus_add_headers(t->req);
-    storage_refuse(t->storage, t->req, status, text);
-    tus_free(t);
+    struct storage *storage = t->storage;
+    struct request *req = tus_free(t);
+
+    tus_add_headers(req);
+    storage_refuse(storage, req, status, text);
+    storage_leave(storage);
 }
 
 static void tus_fail(struct tus *t, const struct aq_error *err)
 {
-    tus_add_headers(t->req);
-    storage_fail(t->storage, t->req, err);
-    tus_free(t);
+    const struct aq_error copy = *err; /* it may be the upload's */
+    struct storage *storage = t->storage;
+    struct request *req = tus_free(t);
+
+    tus_add_headers(req);
+    storage_fail(storage, req, &copy);
+    storage_leave(storage);
+}
+
+static void tus_abort(struct tus *t)
+{
+    struct storage *storage = t->storage;
+
+    request_abort(tus_free(t));
+    storage_leave(storage);
+}
+
+static void tus_reply_empty(struct tus *t, int status)
+{
+    struct storage *storage = t->storage;
+
+    request_reply_empty(tus_free(t), status);
+    storage_leave(storage);
 }
 
 /* ---- what is done on the disk ---- */
@@ -184,8 +212,7 @@ static void tus_reply_offset(struct tus *t, int status)
     request_add_header_int(t->req, "Upload-Length", (int64_t)t->length);
     if (t->part != UPLOAD_WHOLE)
         request_add_header(t->req, "Upload-Concat", "partial");
-    request_reply_empty(t->req, status);
-    tus_free(t);
+    tus_reply_empty(t, status);
 }
 
 static void tus_on_synced(struct work *work)
@@ -196,8 +223,7 @@ static void tus_on_synced(struct work *work)
     t->storage->counts.bytes_in += t->got;
     t->storage->counts.uploads += t->upload.is_done;
     if (t->is_cut) {
-        request_abort(t->req);
-        tus_free(t);
+        tus_abort(t);
     } else if (t->err.code) {
         tus_fail(t, &t->err);
     } else if (t->is_too_long) {
@@ -288,13 +314,13 @@ static void tus_on_created(struct tus *t)
                 request_get_query(t->req, "token"));
     if (t->head.concat == TUS_PARTIAL)
         strbuf_addf(&url, "&part=%d&length=%llu", t->part, (unsigned long long)t->head.length);
+    if (!strbuf_ok(&url)) {
+        tus_fail(t, &(struct aq_error){ .code = ENOMEM });
+        return;
+    }
     tus_add_headers(t->req);
     request_add_header(t->req, "Location", url.data);
-    if (strbuf_ok(&url))
-        request_reply_empty(t->req, 201);
-    else
-        request_fail(t->req, &(struct aq_error){ .code = ENOMEM });
-    tus_free(t);
+    tus_reply_empty(t, 201);
 }
 
 static void tus_on_open(struct work *work)
@@ -327,25 +353,18 @@ static void tus_on_open(struct work *work)
 
 /* ---- the requests ---- */
 
-/* Another request writes to it: that one ends. */
-static bool tus_displaces(const struct tus *t)
+/* Another request that writes to the upload; NULL = there is none. */
+static struct tus *tus_find_writer(const struct tus *t)
 {
-    bool is_busy = false;
-
     LIST_FOREACH(it, &t->storage->uploads) {
         struct tus *other = LIST_ENTRY(it, struct tus, link);
 
-        if (other == t || !uuid_equals(&other->token.upload_id, &t->token.upload_id)
-            || (other->part != t->part && t->method != METHOD_DELETE
-                && t->head.concat != TUS_FINAL))
-            continue;
-        is_busy = true;
-        other->is_cut = true;
-        if (!other->is_writing)
-            tus_cut(other);
-        break;
+        if (other != t && uuid_equals(&other->token.upload_id, &t->token.upload_id)
+            && (other->part == t->part || t->method == METHOD_DELETE
+                || t->head.concat == TUS_FINAL))
+            return other;
     }
-    return is_busy;
+    return NULL;
 }
 
 static int tus_check(struct tus *t, struct aq_error *err)
@@ -377,9 +396,13 @@ static void tus_begin(struct tus *t)
 {
     const struct message_head *head = request_get_head(t->req);
     struct work_lane *lane = &t->volume->lanes[t->head.concat == TUS_FINAL ? WORK_TREE : WORK_DATA];
+    struct tus *writer = tus_find_writer(t);
 
-    if (tus_displaces(t)) {
+    if (writer) { /* it ends, perhaps at once: the one that waits must be there to be found */
         list_add(&t->storage->waiting, &t->link);
+        writer->is_cut = true;
+        if (!writer->is_writing)
+            tus_cut(writer);
         return;
     }
     t->announced = head->is_chunked ? UINT64_MAX : head->content_length;

@@ -37,9 +37,10 @@ struct unpack {
     struct aq_error err;
 };
 
-static void unpack_free(struct unpack *u)
+/* Its request and its place among the transfers are the caller's: storage_leave() after the reply. */
+static struct request *unpack_free(struct unpack *u)
 {
-    struct storage *storage = u->storage;
+    struct request *req = u->req;
 
     tree_writer_free(u->writer);
     tar_reader_free(u->reader);
@@ -47,7 +48,7 @@ static void unpack_free(struct unpack *u)
     strbuf_done(&u->fill);
     strbuf_done(&u->flush);
     free(u);
-    storage_leave(storage);
+    return req;
 }
 
 /* ---- what is done on the disk ---- */
@@ -125,18 +126,23 @@ static void unpack_run_sync(struct work *work)
 
 static void unpack_end(struct unpack *u)
 {
-    usage_add(u->storage->usage, &u->token.folder_id, u->got);
-    u->storage->counts.bytes_in += u->got;
-    request_add_header(u->req, "Cache-Control", "no-store");
-    if (u->status < 0) {
-        storage_refuse(u->storage, u->req, 400, "the body broke off");
-    } else if (u->err.code) {
-        storage_fail(u->storage, u->req, &u->err);
-    } else {
-        u->storage->counts.uploads++;
-        request_reply_empty(u->req, 204);
-    }
-    unpack_free(u);
+    const struct aq_error err = u->err;
+    struct storage *storage = u->storage;
+    bool is_broken_off = u->status < 0;
+    struct request *req;
+
+    usage_add(storage->usage, &u->token.folder_id, u->got);
+    storage->counts.bytes_in += u->got;
+    storage->counts.uploads += !is_broken_off && !err.code;
+    req = unpack_free(u);
+    request_add_header(req, "Cache-Control", "no-store");
+    if (is_broken_off)
+        storage_refuse(storage, req, 400, "the body broke off");
+    else if (err.code)
+        storage_fail(storage, req, &err);
+    else
+        request_reply_empty(req, 204);
+    storage_leave(storage);
 }
 
 static void unpack_on_synced(struct work *work)
