@@ -39,8 +39,9 @@ static void app_control_free(struct app_control *ask)
 /* What it waits for may take minutes. */
 static void app_control_on_gone(struct request *req, void *data)
 {
-    request_fail(req, &(struct aq_error){ .code = EPIPE });
+    request_set_gone(req, NULL, NULL);
     app_control_free(data);
+    request_fail(req, &(struct aq_error){ .code = EPIPE });
 }
 
 static void app_control_on_reply(void *data, const json_t *answer)
@@ -48,6 +49,7 @@ static void app_control_on_reply(void *data, const json_t *answer)
     struct app_control *ask = data;
 
     request_set_gone(ask->req, NULL, NULL);
+    executor_link_close(AQ_TAKE(ask->link)); /* nothing finds 'ask' any more */
     ask->on_answer(ask, answer);
     app_control_free(ask);
 }
@@ -63,13 +65,15 @@ static void app_control_reply_list(struct app_control *ask, const json_t *answer
 
 static void app_control_on_failed(void *data, const struct aq_error *err)
 {
+    const struct aq_error copy = *err; /* the link's */
     struct app_control *ask = data;
 
     request_set_gone(ask->req, NULL, NULL);
+    executor_link_close(AQ_TAKE(ask->link)); /* nothing finds 'ask' any more */
     if (ask->published)
         app_control_reply_list(ask, NULL);
     else
-        request_fail(ask->req, err);
+        request_fail(ask->req, &copy);
     app_control_free(ask);
 }
 
@@ -256,9 +260,9 @@ static void app_control_start(struct request *req, struct api *api, const struct
     }
     if (r == 0)
         return;
-    request_fail(req, &err);
     if (ask)
         app_control_free(ask);
+    request_fail(req, &err);
 }
 
 static void app_control_by_fields(struct request *req, struct api *api, bool is_end)

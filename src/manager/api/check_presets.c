@@ -330,9 +330,10 @@ static void check_answer(struct preset_check *c, const struct project *project)
         r = check_write_presets(c, &w);
     jsonw_object_end(&w);
     out.failed |= r < 0;
-    request_reply_json(c->req, 200, &out);
     for (size_t i = 0; i < CHECK_COUNT; i++)
         slots_done(&c->limits[i].held);
+    slot_types_unref(c->types);
+    request_reply_json(c->req, 200, &out); /* 'c' goes by it */
 }
 
 static bool check_knows_group(const struct preset_check *c)
@@ -348,6 +349,7 @@ static void check_on_groups(void *data, int r, const struct aq_error *read_err)
 {
     struct preset_check *c = data;
     const struct project *project = core_find_project(c->api->core, &c->project_id);
+    struct store_page *page = c->page;
     struct aq_error err = { 0 };
 
     if (r < 0) {
@@ -364,9 +366,8 @@ static void check_on_groups(void *data, int r, const struct aq_error *read_err)
     } else {
         c->types = slot_types_ref(core_slot_types(c->api->core));
         check_answer(c, project);
-        slot_types_unref(c->types);
     }
-    store_page_free(c->page);
+    store_page_free(page);
 }
 
 /* store_tx_fn */

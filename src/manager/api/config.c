@@ -102,24 +102,28 @@ static int config_read(struct store_tx *tx, void *data, struct aq_error *err)
 static void config_on_read(void *data, int r, const struct aq_error *err)
 {
     struct config_get *get = data;
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = get->out;
+    struct request *req = get->req;
 
-    if (r < 0)
-        request_fail(get->req, err);
-    else
-        request_reply_json(get->req, 200, &get->out);
+    strbuf_init(&get->out);
     config_get_free(get);
+    if (r < 0)
+        request_fail(req, err);
+    else
+        request_reply_json(req, 200, &out);
 }
 
 /* Takes 'get'. */
 static void config_start_read(const struct api *api, struct config_get *get)
 {
+    struct request *req = get->req;
     struct aq_error err = { 0 };
 
     if (store_read(core_store(api->core), config_read, config_on_read, get) == 0)
         return;
     aq_fail_oom(&err);
-    request_fail(get->req, &err);
     config_get_free(get);
+    request_fail(req, &err);
 }
 
 static int config_write_value(const json_t *value, struct strbuf *out)

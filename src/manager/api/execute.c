@@ -33,6 +33,8 @@ static void execute_on_reply(void *data, const json_t *reply)
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
     struct execute *ex = data;
+    struct request *req = ex->req;
+    bool is_interrupt = strcmp(ex->run.verb, "interrupt") == 0;
     struct aq_error err = { 0 };
 
     jsonw_object_begin(&w);
@@ -47,24 +49,26 @@ static void execute_on_reply(void *data, const json_t *reply)
     }
     jsonw_object_end(&w);
     jsonw_object_end(&w);
-    if (code_run_check_reply(reply, &err) < 0) {
-        request_fail(ex->req, &err);
-    } else if (strcmp(ex->run.verb, "interrupt") == 0) {
-        request_reply(ex->req, 204, NULL, NULL, 0);
-    } else {
-        if (strcmp(ex->run.verb, "complete") != 0)
-            (void)code_run_announce(&ex->run, reply);
-        request_reply_json(ex->req, 200, &out);
-    }
+    if (code_run_check_reply(reply, &err) == 0 && !is_interrupt
+        && strcmp(ex->run.verb, "complete") != 0)
+        (void)code_run_announce(&ex->run, reply);
     execute_free(ex);
+    if (err.code)
+        request_fail(req, &err);
+    else if (is_interrupt)
+        request_reply(req, 204, NULL, NULL, 0);
+    else
+        request_reply_json(req, 200, &out);
 }
 
 static void execute_on_failed(void *data, const struct aq_error *err)
 {
+    const struct aq_error copy = *err; /* the link's */
     struct execute *ex = data;
+    struct request *req = ex->req;
 
-    request_fail(ex->req, err);
     execute_free(ex);
+    request_fail(req, &copy);
 }
 
 static const struct executor_link_ops execute_link_ops = { execute_on_reply, execute_on_failed };
@@ -88,20 +92,23 @@ static struct execute *execute_new(struct api *api, struct request *req)
 static void execute_start(struct execute *ex, const char *owner_access_key)
 {
     struct api *api = ex->run.api;
-    const struct session *session = session_find_live(api, ex->req, owner_access_key);
+    struct request *req = ex->req;
+    const struct session *session = session_find_live(api, req, owner_access_key);
     struct aq_error err = { 0 };
 
-    if (session)
-        ex->run.session_id = session->id;
-    if (session
-        && (session_feature_check(session->type, SESSION_CODE, &err) < 0
-            || executor_link_open(api->core, &session->kernels[0], &execute_link_ops, ex, &ex->link,
-                                  &err)
-                   < 0
-            || code_run_ask(ex->link, &ex->run, WAIT_MSEC, &err) < 0))
-        request_fail(ex->req, &err);
-    if (!session || err.code)
+    if (!session) { /* which is answered */
         execute_free(ex);
+        return;
+    }
+    ex->run.session_id = session->id;
+    if (session_feature_check(session->type, SESSION_CODE, &err) < 0
+        || executor_link_open(api->core, &session->kernels[0], &execute_link_ops, ex, &ex->link,
+                              &err)
+               < 0
+        || code_run_ask(ex->link, &ex->run, WAIT_MSEC, &err) < 0) {
+        execute_free(ex);
+        request_fail(req, &err);
+    }
 }
 
 static void execute_by_mode(struct request *req, struct api *api, const char *mode)
@@ -114,8 +121,8 @@ static void execute_by_mode(struct request *req, struct api *api, const char *mo
     if (!ex)
         return;
     if (api_decode(req, &params, &tree, &err) < 0 || code_run_read(&params, &ex->run, &err) < 0) {
-        request_fail(req, &err);
         execute_free(ex);
+        request_fail(req, &err);
         return;
     }
     execute_start(ex, params.owner_access_key);
@@ -151,8 +158,8 @@ static void execute_on_interrupt(struct request *req, void *data)
     (void)strcpy(ex->run.language, "-");
     (void)strcpy(ex->run.id, "-");
     if (api_decode(req, &params, NULL, &err) < 0) {
-        request_fail(req, &err);
         execute_free(ex);
+        request_fail(req, &err);
         return;
     }
     execute_start(ex, params.owner_access_key);

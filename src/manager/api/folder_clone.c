@@ -143,11 +143,11 @@ static void folder_clone_done(struct folder_call *call)
         return;
     }
     json_decref(shown);
-    request_fail(call->req, &err);
     if (clone->task)
         folder_clone_on_answer(clone, NULL, &err);
     else
         free(clone); /* the row is removed at the next start */
+    request_fail(call->req, &err);
 }
 
 static int folder_clone_fill(struct folder_call *call, struct folder_clone *clone,

@@ -280,8 +280,11 @@ static const struct websocket_ops ws_ops = {
 
 static void live_tab_fail(struct live_tab *tab, const struct aq_error *err)
 {
-    request_fail(tab->req, err);
+    struct request *req = tab->req;
+
+    request_set_gone(req, NULL, NULL);
     live_tab_free(tab);
+    request_fail(req, err);
 }
 
 static void live_tab_on_forbidden(void *data, const struct aq_error *err)
@@ -362,7 +365,7 @@ static void live_tab_on_groups(void *data, int r, char *groups, const struct aq_
 
 static void live_tab_on_gone(struct request *req, void *data)
 {
-    request_set_gone(req, NULL, NULL);
+    (void)req;
     live_tab_fail(data, &(struct aq_error){ .code = EPIPE });
 }
 

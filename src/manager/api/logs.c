@@ -18,6 +18,7 @@
 
 /* The old route answers with one JSON text: the end of a longer log, from a character on. */
 #define LOG_TEXT_MAX (1024 * 1024)
+#define LOG_TYPE "text/plain; charset=utf-8"
 #define TAIL_ALL (-1)
 
 struct log_params {
@@ -71,8 +72,10 @@ struct logs_reader {
 
 static const struct aq_error logs_no_memory = { .code = ENOMEM, .text = "log" };
 
+/* Neither its agent, its session, its right nor its request finds the reader any more. */
 static void logs_reader_free(struct logs_reader *reader)
 {
+    request_set_gone(reader->req, NULL, NULL);
     api_stream_close(&reader->right);
     if (reader->subscriber)
         core_unsubscribe(reader->api->core, reader->subscriber);
@@ -91,20 +94,20 @@ static void logs_cut_text(struct strbuf *text)
     strbuf_consume(text, utf8_rest(text->data, text->len));
 }
 
-static void logs_reply_text(struct logs_reader *reader)
+static void logs_reply_text(struct request *req, struct strbuf *text)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
 
-    logs_cut_text(&reader->text);
+    logs_cut_text(text);
     jsonw_object_begin(&w);
     jsonw_key(&w, "result");
     jsonw_object_begin(&w);
     jsonw_key(&w, "logs");
-    jsonw_strn(&w, reader->text.data, reader->text.len);
+    jsonw_strn(&w, text->data, text->len);
     jsonw_object_end(&w);
     jsonw_object_end(&w);
-    request_reply_json(reader->req, 200, &out);
+    request_reply_json(req, 200, &out);
 }
 
 static void logs_on_drain(struct request *req, void *data)
@@ -118,29 +121,38 @@ static void logs_on_drain(struct request *req, void *data)
 static void logs_begin(struct logs_reader *reader)
 {
     if (!reader->as_text && !reader->has_begun) {
-        request_begin(reader->req, 200, "text/plain; charset=utf-8", logs_on_drain, reader);
+        request_begin(reader->req, 200, LOG_TYPE, logs_on_drain, reader);
         (void)pump_open(&reader->pump, PUMP_CLIENT); /* nothing waits */
     }
     reader->has_begun = true;
 }
 
-/* Everything was read ('err' NULL) or nothing more will come. */
+/* Everything was read ('err' NULL) or nothing more will come. The reader is freed before the reply:
+ * it follows an event or a stream which others follow, too.
+ */
 static void logs_finish(struct logs_reader *reader, const struct aq_error *err)
 {
-    request_set_gone(reader->req, NULL, NULL);
-    if (err && (reader->as_text || !reader->has_begun)) {
-        request_fail(reader->req, err); /* a part would look like the whole */
-    } else if (reader->as_text && !strbuf_ok(&reader->text)) {
-        request_fail(reader->req, &logs_no_memory);
-    } else if (reader->as_text) {
-        logs_reply_text(reader);
-    } else if (err) {
-        request_abort(reader->req);
-    } else {
-        logs_begin(reader);
-        request_end(reader->req);
-    }
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = reader->text;
+    const struct aq_error why = err ? *err : (struct aq_error){ 0 };
+    struct request *req = reader->req;
+    bool as_text = reader->as_text;
+    bool has_begun = reader->has_begun;
+
+    strbuf_init(&reader->text);
     logs_reader_free(reader);
+    if (err && (as_text || !has_begun)) {
+        request_fail(req, &why); /* a part would look like the whole */
+    } else if (as_text && !strbuf_ok(&text)) {
+        request_fail(req, &logs_no_memory);
+    } else if (as_text) {
+        logs_reply_text(req, &text);
+    } else if (err) {
+        request_abort(req);
+    } else {
+        if (!has_begun)
+            request_begin(req, 200, LOG_TYPE, NULL, NULL);
+        request_end(req);
+    }
 }
 
 static void logs_on_gone(struct request *req, void *data)

@@ -127,17 +127,17 @@ static void rule_on_tested(void *data, const struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct rule_test *test = data;
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = test->text; /* the test goes with its request */
     struct jsonw w = jsonw_make(&out);
 
     if (err->code) {
         notification_fail_test(test->req, err);
     } else {
         jsonw_object_begin(&w);
-        jsonw_member_str(&w, "message", test->text.data);
+        jsonw_member_str(&w, "message", text.data);
         jsonw_object_end(&w);
         request_reply_json(test->req, 200, &out);
     }
-    strbuf_done(&test->text);
 }
 
 static int rule_read_values(const json_t *rule, const json_t *given,

@@ -147,9 +147,12 @@ static const struct websocket_ops ws_ops = {
 /* Not upgraded yet: the request still wants its answer. */
 static void pty_fail(struct pty *pty, const struct aq_error *err)
 {
-    request_set_gone(pty->req, NULL, NULL);
-    request_fail(pty->req, err);
+    const struct aq_error copy = *err; /* it may be the stream's */
+    struct request *req = pty->req;
+
+    request_set_gone(req, NULL, NULL);
     pty_free(pty);
+    request_fail(req, &copy);
 }
 
 static void pty_on_forbidden(void *data, const struct aq_error *err)

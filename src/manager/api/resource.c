@@ -104,14 +104,16 @@ static void resource_on_allowed_groups_read(void *data, int r, const struct aq_e
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
     struct allowed_groups *groups = data;
+    struct store_page *page;
 
     if (r < 0) {
         request_fail(groups->req, err);
         return;
     }
+    page = groups->page; /* the groups go by the reply */
     if (groups->proxy_of) {
         resource_reply_proxy(groups);
-        store_page_free(groups->page);
+        store_page_free(page);
         return;
     }
     jsonw_object_begin(&w);

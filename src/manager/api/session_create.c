@@ -410,10 +410,10 @@ static void session_create_start_batch(struct several *all, struct session_param
     if (requests)
         core_create_sessions(all->api->core, requests, all->count, &all->answered,
                              api_who(all->api, all->req), session_create_on_batch_created, all);
-    else
-        request_fail(all->req, &(struct aq_error){ .code = ENOMEM });
     for (size_t i = 0; i < all->count; i++)
         session_params_done(&params[i]);
+    if (!requests) /* 'all' and 'params' go by it */
+        request_fail(all->req, &(struct aq_error){ .code = ENOMEM });
 }
 
 static void session_create_on_batch_params(struct request *req, void *data, json_t *tree,

@@ -87,16 +87,20 @@ static void session_files_free(struct session_files *f)
 /* It is over: 'err' NULL = the answer is whole, but for its end. */
 static void session_files_finish(struct session_files *f, const struct aq_error *err)
 {
-    request_set_gone(f->req, NULL, NULL);
-    if (err && f->has_begun)
-        request_abort(f->req);
-    else if (err)
-        request_fail(f->req, err);
-    else if (f->has_begun)
-        request_end(f->req);
-    else
-        request_reply_empty(f->req, 204);
+    const struct aq_error why = err ? *err : (struct aq_error){ 0 }; /* it may be the transfer's */
+    struct request *req = f->req;
+    bool has_begun = f->has_begun;
+
+    request_set_gone(req, NULL, NULL);
     session_files_free(f);
+    if (err && has_begun)
+        request_abort(req);
+    else if (err)
+        request_fail(req, &why);
+    else if (has_begun)
+        request_end(req);
+    else
+        request_reply_empty(req, 204);
 }
 
 static void session_files_on_gone(struct request *req, void *data)
@@ -171,6 +175,7 @@ static void session_files_on_list_end(void *data, const struct aq_error *err)
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
     struct session_files *f = data;
+    struct request *req;
     struct aq_error large = { 0 };
 
     if (!err && !strbuf_ok(&f->text)) {
@@ -188,9 +193,10 @@ static void session_files_on_list_end(void *data, const struct aq_error *err)
     jsonw_member_str(&w, "errors", "");
     jsonw_member_str(&w, "abspath", f->path);
     jsonw_object_end(&w);
-    request_set_gone(f->req, NULL, NULL);
-    request_reply_json(f->req, 200, &out);
+    req = f->req;
+    request_set_gone(req, NULL, NULL);
     session_files_free(f);
+    request_reply_json(req, 200, &out);
 }
 
 static const struct file_transfer_ops list_ops = {

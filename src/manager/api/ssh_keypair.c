@@ -49,16 +49,16 @@ static void ssh_keypair_on_get(struct request *req, void *data)
 static void ssh_keypair_on_saved(void *data, int r, const struct aq_error *err)
 {
     struct ssh_keypair *pair = data;
+    AQ_CLEANUP(strbuf_donep) struct strbuf secret =
+        pair->private_key; /* 'pair' goes by the reply */
 
-    if (r < 0) {
+    if (r < 0)
         request_fail(pair->req, err);
-    } else {
+    else
         ssh_keypair_reply(pair->req, pair->public_key,
-                          pair->private_key.len ? pair->private_key.data : pair->given_private);
-    }
-    if (pair->private_key.len)
-        explicit_bzero(pair->private_key.data, pair->private_key.len);
-    strbuf_done(&pair->private_key);
+                          secret.len ? secret.data : pair->given_private);
+    if (secret.len)
+        explicit_bzero(secret.data, secret.len);
 }
 
 /* 'public_key' NULL: none from now on. What fails is answered. */

@@ -178,17 +178,19 @@ static int statistics_read_series(struct store_tx *tx, void *data, struct aq_err
 static void statistics_on_series_read(void *data, int r, const struct aq_error *err)
 {
     struct statistics_series *series = data;
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = series->out;
+    struct request *req = series->req;
 
-    if (r < 0)
-        request_fail(series->req, err);
-    else
-        request_reply_json(series->req, 200, &series->out);
-    strbuf_done(&series->out);
     free(series);
+    if (r < 0)
+        request_fail(req, err);
+    else
+        request_reply_json(req, 200, &out);
 }
 
 static void statistics_start_series(struct statistics_series *series)
 {
+    struct request *req = series->req;
     struct aq_error err = { 0 };
 
     if (store_read(core_store(series->api->core), statistics_read_series, statistics_on_series_read,
@@ -196,8 +198,8 @@ static void statistics_start_series(struct statistics_series *series)
         == 0)
         return;
     aq_fail_oom(&err);
-    request_fail(series->req, &err);
     free(series);
+    request_fail(req, &err);
 }
 
 /* For 'count' owners; NULL after an answer. */

@@ -44,11 +44,13 @@ static void tunnel_free(struct tunnel *tunnel)
 /* Its request waits still: answer it. */
 static void tunnel_refuse(void *data, const struct aq_error *err)
 {
+    const struct aq_error copy = *err; /* it may be the connection's */
     struct tunnel *tunnel = data;
+    struct request *req = tunnel->req;
 
-    request_set_gone(tunnel->req, NULL, NULL);
-    request_fail(tunnel->req, err);
+    request_set_gone(req, NULL, NULL);
     tunnel_free(tunnel);
+    request_fail(req, &copy);
 }
 
 static void tunnel_on_forbidden(void *data, const struct aq_error *err)

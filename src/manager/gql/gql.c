@@ -156,9 +156,9 @@ static void gql_run_free(struct gql_run *run)
 }
 
 /* {"data": X} without its wrapping, or the errors as a graphql-error. */
-static void gql_reply_legacy(struct gql_run *run)
+static void gql_reply_legacy(struct request *req, const struct strbuf *out)
 {
-    json_auto_t *reply = json_load_text(run->context.out.data, run->context.out.len, 0, NULL);
+    json_auto_t *reply = json_load_text(out->data, out->len, 0, NULL);
     const json_t *errors = json_object_get(reply, "errors");
     AQ_CLEANUP(aq_freep) char *text = NULL;
     struct aq_error err = { 0 };
@@ -169,38 +169,45 @@ static void gql_reply_legacy(struct gql_run *run)
     else if (errors)
         aq_fail_kind(&err, EINVAL, "graphql-error", "the query failed");
     if (err.code)
-        request_fail_data(run->context.req, &err, text);
+        request_fail_data(req, &err, text);
     else
-        request_reply(run->context.req, 200, "application/json", text, strlen(text));
+        request_reply(req, 200, "application/json", text, strlen(text));
 }
 
 static void gql_run_fail(struct gql_run *run, const struct aq_error *err)
 {
-    if (run->context.feed)
-        gql_feed_fail(run->context.feed, err);
-    else
-        request_fail(run->context.req, err);
+    struct gql_feed *feed = run->context.feed;
+    struct request *req = run->context.req;
+
     gql_run_free(run);
+    if (feed)
+        gql_feed_fail(feed, err);
+    else
+        request_fail(req, err);
 }
 
 static void gql_on_executed(void *data, const struct gql_result *result)
 {
     struct gql_run *run = data;
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = run->context.out;
+    struct gql_feed *feed = run->context.feed;
+    struct request *req = run->context.req;
+    bool is_legacy = run->is_legacy;
     struct aq_error err = { 0 };
 
+    strbuf_init(&run->context.out);
     if (result->code < 0) {
         aq_fail_oom(&err);
         gql_run_fail(run, &err);
         return;
     }
-    if (run->context.feed) {
-        gql_feed_take(run->context.feed, &run->context.out);
-    } else if (run->is_legacy) {
-        gql_reply_legacy(run);
-    } else {
-        request_reply_json(run->context.req, 200, &run->context.out);
-    }
-    gql_run_free(run);
+    gql_run_free(run); /* the user's next request may take its turn, and nobody finds the run */
+    if (feed)
+        gql_feed_take(feed, &out);
+    else if (is_legacy)
+        gql_reply_legacy(req, &out);
+    else
+        request_reply_json(req, 200, &out);
 }
 
 static void gql_run_resume(struct turn *turn)

@@ -178,6 +178,7 @@ static int rescan_write(struct store_tx *tx, void *data, struct aq_error *err)
 
 static void rescan_end(struct rescan *rescan, const char *why)
 {
+    struct task *task = rescan->task;
     char text[RESCAN_TEXT_MAX + 80];
     size_t images = 0;
     const char *name;
@@ -194,8 +195,8 @@ static void rescan_end(struct rescan *rescan, const char *why)
         (void)snprintf(text, sizeof(text), "%zu images are listed", images);
     if (why)
         log_warning("registries were not read in whole: %s", text);
-    task_end(rescan->task, why != NULL, text);
     rescan_free(rescan);
+    task_end(task, why != NULL, text);
 }
 
 static void rescan_on_written(void *data, int r, const struct aq_error *err)
@@ -287,6 +288,8 @@ static int rescan_begin(struct rescan *rescan, struct aq_error *err)
 static void rescan_on_read(void *data, int r, const struct aq_error *err)
 {
     struct rescan *rescan = data;
+    rescan_done_fn *done;
+    void *done_data;
     struct aq_error why = { 0 };
 
     if (r < 0)
@@ -295,14 +298,18 @@ static void rescan_on_read(void *data, int r, const struct aq_error *err)
         r = aq_fail(&why, ECANCELED, "the manager ends");
     else
         r = rescan_begin(rescan, &why);
-    rescan->done(rescan->data, r < 0 ? NULL : task_id(rescan->task), r, &why);
-    if (r < 0) {
-        if (rescan->task)
-            task_end(AQ_TAKE(rescan->task), true, why.text);
-        if (!atomic_load(&rescan->stop))
-            rescan->api->rescan = NULL;
-        rescan_free(rescan);
+    done = rescan->done;
+    done_data = rescan->data;
+    if (r == 0) {
+        done(done_data, task_id(rescan->task), 0, &why);
+        return;
     }
+    if (!atomic_load(&rescan->stop))
+        rescan->api->rescan = NULL;
+    if (rescan->task)
+        task_end(AQ_TAKE(rescan->task), true, why.text);
+    rescan_free(rescan);
+    done(done_data, NULL, r, &why);
 }
 
 int rescan_start(struct api *api, const struct principal *who, const struct audit_who *by,
