@@ -147,8 +147,13 @@ static int task_send(struct request *req, const char *event, const struct task *
 
 static void task_tell(struct task *task, const char *event, bool is_last)
 {
+    AQ_CLEANUP(list_cursor_end) struct list_cursor cursor;
+    struct list *it;
+
     task->news++;
-    LIST_FOREACH(it, &task->followers) {
+    /* A follower that ends may end others, and the end of other tasks may free this one. */
+    list_cursor_begin(&cursor, &task->followers);
+    while ((it = list_cursor_next(&cursor))) {
         struct follower *follower = LIST_ENTRY(it, struct follower, link);
         int r = task_send(follower->req, event, task);
 
@@ -183,11 +188,11 @@ void task_end(struct task *task, bool has_failed, const char *message)
     free(AQ_TAKE(task->data));
     list_remove(&task->link);
     list_add(&tasks->ended, &task->link);
-    task_tell(task, task_end_event(task), true);
     if (++tasks->ended_count > TASKS_KEPT) {
         task_free(LIST_ENTRY(tasks->ended.next, struct task, link));
         tasks->ended_count--;
     }
+    task_tell(task, task_end_event(task), true);
 }
 
 /* ---- requests that follow a task ---- */

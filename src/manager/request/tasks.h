@@ -4,6 +4,10 @@
  * Backend.AI's clients call it a background task: an id in a reply, by which
  * GET /events/background-task tells how far it is. In memory: a manager that
  * is restarted has none. On the loop's thread.
+ *
+ * A task belongs to what started it until task_end(), which is called once. A request that follows
+ * belongs to the task: it leaves the task before its answer ends, so that followers may come, leave
+ * and end others while the task is told.
  */
 #ifndef AQ_MANAGER_REQUEST_TASKS_H
 #define AQ_MANAGER_REQUEST_TASKS_H
