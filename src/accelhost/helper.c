@@ -373,6 +373,21 @@ static void helper_fail_late(struct helper *h, struct helper_call *call)
     (void)helper_finish_call(call, NULL, &err);
 }
 
+/* A callback may drop other calls. */
+static void helper_fail_all_late(struct helper *h, const struct helper_call *busy, int64_t now)
+{
+    AQ_CLEANUP(list_cursor_end) struct list_cursor cursor;
+    struct list *link;
+
+    list_cursor_begin(&cursor, &h->calls);
+    while ((link = list_cursor_next(&cursor))) {
+        struct helper_call *call = LIST_ENTRY(link, struct helper_call, link);
+
+        if (call != busy && now >= call->deadline_usec)
+            helper_fail_late(h, call);
+    }
+}
+
 /* Calls that waited behind one that hung have as long as if they came now. */
 static void helper_extend_waiting(struct helper *h, int64_t now)
 {
@@ -395,12 +410,7 @@ static void helper_on_timer(uv_timer_t *timer)
         helper_fail(h, why);
         return; /* the timer is set */
     }
-    LIST_FOREACH(link, &h->calls) {
-        struct helper_call *call = LIST_ENTRY(link, struct helper_call, link);
-
-        if (call != busy && now >= call->deadline_usec)
-            helper_fail_late(h, call);
-    }
+    helper_fail_all_late(h, busy, now);
     if (h->start_usec && now >= h->start_usec)
         helper_start(h);
     helper_set_timer(h);

@@ -142,6 +142,20 @@ static void layer_ended(struct image_layer *layer)
     layers_start_waiting(images);
 }
 
+/* One that is told may cancel the pulls of others. */
+static void layers_tell(struct image_layer *layer)
+{
+    AQ_CLEANUP(list_cursor_end) struct list_cursor cursor;
+    struct list *it;
+
+    list_cursor_begin(&cursor, &layer->waiters);
+    while ((it = list_cursor_next(&cursor))) {
+        struct layer_waiter *waiter = LIST_ENTRY(it, struct layer_waiter, link);
+
+        waiter->on_progress(waiter->data);
+    }
+}
+
 /* "progress N", "done" or "failed CODE FIELD TEXT". */
 static void layers_read_line(struct image_layer *layer, const char *line)
 {
@@ -152,11 +166,7 @@ static void layers_read_line(struct image_layer *layer, const char *line)
 
     if (sscanf(line, "progress %lld", &number) == 1) {
         layer->done_bytes = number;
-        LIST_FOREACH(it, &layer->waiters) {
-            struct layer_waiter *waiter = LIST_ENTRY(it, struct layer_waiter, link);
-
-            waiter->on_progress(waiter->data);
-        }
+        layers_tell(layer);
     } else if (strcmp(line, "done") == 0) {
         layer->is_done = true;
     } else if (sscanf(line, "failed %d %15s %n", &code, field, &at) == 2 && code > 0) {

@@ -145,6 +145,29 @@ void pull_ready(struct pull *pull, struct image_record *record)
     pull_let_go(pull);
 }
 
+/* A callback may cancel any request, and end any pull by that. */
+static void pull_tell_all(struct pull *pull, const struct image_progress *progress)
+{
+    AQ_CLEANUP(list_cursor_end) struct list_cursor requests;
+    AQ_CLEANUP(list_cursor_end) struct list_cursor pulls;
+    struct list *it;
+
+    list_cursor_begin(&requests, &pull->requests);
+    list_cursor_begin(&pulls, &pull->images->pulls);
+    while ((it = list_cursor_next(&requests))) {
+        struct image_request *request = LIST_ENTRY(it, struct image_request, waiting);
+
+        if (request->events->on_progress)
+            request->events->on_progress(request->data, progress);
+    }
+    while ((it = list_cursor_next(&pulls))) {
+        struct pull *other = LIST_ENTRY(it, struct pull, link);
+
+        if (pull_follows(other, pull))
+            pull_tell(other, progress->phase, progress->done_bytes);
+    }
+}
+
 void pull_tell(struct pull *pull, enum image_phase phase, int64_t done)
 {
     const struct image_progress progress = {
@@ -157,18 +180,7 @@ void pull_tell(struct pull *pull, enum image_phase phase, int64_t done)
         return;
     pull->phase = phase;
     pull->told_bytes = done;
-    LIST_FOREACH(it, &pull->requests) {
-        struct image_request *request = LIST_ENTRY(it, struct image_request, waiting);
-
-        if (request->events->on_progress)
-            request->events->on_progress(request->data, &progress);
-    }
-    LIST_FOREACH(it, &pull->images->pulls) {
-        struct pull *other = LIST_ENTRY(it, struct pull, link);
-
-        if (pull_follows(other, pull))
-            pull_tell(other, phase, done);
-    }
+    pull_tell_all(pull, &progress);
 }
 
 /* ---- work in a thread ---- */

@@ -63,6 +63,17 @@ static const ProtobufCMessage *resource_list(const struct resource *resource, st
     return &list->base;
 }
 
+/* A connection that ends by this ends all of its watchers. */
+static void resource_send(const struct resource *resource, const ProtobufCMessage *list)
+{
+    AQ_CLEANUP(list_cursor_end) struct list_cursor cursor;
+    struct list *link;
+
+    list_cursor_begin(&cursor, &resource->watchers);
+    while ((link = list_cursor_next(&cursor)))
+        grpc_call_send(LIST_ENTRY(link, struct watcher, link)->call, list);
+}
+
 void resource_tell(const struct resource *resource)
 {
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
@@ -70,10 +81,8 @@ void resource_tell(const struct resource *resource)
                                        ? NULL
                                        : resource_list(resource, &arena);
 
-    if (!list)
-        return;
-    LIST_FOREACH(link, &resource->watchers)
-        grpc_call_send(LIST_ENTRY(link, struct watcher, link)->call, list);
+    if (list)
+        resource_send(resource, list);
 }
 
 static void watcher_on_gone(void *data)

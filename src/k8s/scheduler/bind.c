@@ -113,6 +113,7 @@ static void bind_on_answer(void *data, const json_t *answer, const struct aq_err
     struct bind *bind = data;
     struct scheduler_daemon *scheduler = bind->scheduler;
     struct book_pod *pod = books_find_pod(scheduler->extender.books, bind->uid);
+    struct request *req;
 
     if (answer) {
         if (pod)
@@ -123,18 +124,22 @@ static void bind_on_answer(void *data, const json_t *answer, const struct aq_err
         bind_undo(scheduler, bind->uid);
         log_warning("pod %s is not bound to %s: %s", bind->pod, bind->node, err->text);
     }
-    bind_reply(bind->req, err->text);
+    req = bind->req;
     bind_free(bind);
+    bind_reply(req, err->text);
 }
 
 void scheduler_end_binds(struct scheduler_daemon *scheduler)
 {
-    LIST_FOREACH(link, &scheduler->binds) {
+    struct list *link;
+
+    while ((link = list_take(&scheduler->binds))) {
         struct bind *bind = LIST_ENTRY(link, struct bind, link);
+        struct request *req = bind->req;
 
         kube_call_cancel(bind->call);
-        bind_reply(bind->req, "the scheduler ends");
         bind_free(bind);
+        bind_reply(req, "the scheduler ends");
     }
 }
 

@@ -406,10 +406,14 @@ static struct delivery *delivery_find_due(const struct delivery_owner *owner, in
 
 static void deliveries_on_pump(void *data)
 {
+    AQ_CLEANUP(list_cursor_end) struct list_cursor cursor;
     struct deliveries *deliveries = data;
     int64_t now = clock_monotonic_usec();
+    struct list *link;
 
-    LIST_FOREACH(link, &deliveries->owners) {
+    list_cursor_begin(&cursor,
+                      &deliveries->owners); /* a try that fails at once may end its owner */
+    while ((link = list_cursor_next(&cursor))) {
         struct delivery_owner *owner = LIST_ENTRY(link, struct delivery_owner, link);
         struct delivery *delivery = owner->is_busy ? NULL : delivery_find_due(owner, now);
 

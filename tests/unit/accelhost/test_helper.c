@@ -196,11 +196,48 @@ static void an_answer_ends_the_waiting(void **state)
     expect_wait(s, 7, 2);
 }
 
+#define CALLS 3
+
+static struct helper_call *calls[CALLS];
+static int late;
+
+/* The first of them: the others are not wanted any more. */
+static bool on_late(void *data, const json_t *result, struct aq_error *err)
+{
+    (void)data;
+    assert_null(result);
+    assert_int_equal(err->code, ETIMEDOUT);
+    late++;
+    for (size_t i = 1; i < CALLS; i++)
+        helper_cancel(AQ_TAKE(calls[i]));
+    return true;
+}
+
+/* The process is not there; the calls that wait for it are late together. */
+static void a_late_call_cancels_the_others(void **state)
+{
+    struct scene *s = *state;
+    struct aq_error err = { 0 };
+
+    start(s);
+    await_crash(s, 1);
+    expect_wait(s, 2, 1);
+    await_crash(s, 3);
+    for (size_t i = 0; i < CALLS; i++)
+        assert_int_equal(
+            helper_ask(s->helper, "\"call\":\"describe\"", on_late, s, &calls[i], &err), 0);
+    pass(s, INT64_C(3600) * USEC_PER_SEC);
+    while (!late)
+        (void)uv_run(&s->loop, UV_RUN_ONCE);
+    assert_int_equal(late, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(it_waits_longer_each_time, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_answer_ends_the_waiting, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_late_call_cancels_the_others, set_up, tear_down),
     };
 
     (void)signal(SIGPIPE, SIG_IGN); /* as the agent does */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "agent/image/images_internal.h"
+#include "agent/image/pull.h"
 #include "base/fs.h"
 #include "conf/tables.h"
 
@@ -149,6 +150,55 @@ static void test_find(void **state)
     assert_int_equal(images_find(s->images, "python", &s->image, &s->err), -ENOENT);
 }
 
+/* ---- progress ---- */
+
+#define REQUESTS 3
+
+static struct image_request *asked[REQUESTS]; /* on the heap, as they go while others are told */
+static size_t told;
+
+static void cancel_asked(size_t at)
+{
+    if (!asked[at])
+        return;
+    list_remove(&asked[at]->waiting);
+    free(AQ_TAKE(asked[at]));
+}
+
+static void cancel_the_others(void *data, const struct image_progress *progress)
+{
+    const struct image_request *own = data;
+
+    assert_int_equal(progress->done_bytes, 7);
+    told++;
+    for (size_t i = 0; i < REQUESTS; i++)
+        if (asked[i] != own)
+            cancel_asked(i);
+}
+
+static void test_progress_cancels_the_others(void **state)
+{
+    static const struct image_events cancelling = { .on_progress = cancel_the_others };
+    struct images images = { 0 };
+    struct pull pull = { .images = &images };
+
+    (void)state;
+    list_init(&images.pulls);
+    list_init(&pull.requests);
+    list_add(&images.pulls, &pull.link);
+    for (size_t i = 0; i < REQUESTS; i++) {
+        asked[i] = calloc(1, sizeof(*asked[i]));
+        assert_non_null(asked[i]);
+        asked[i]->events = &cancelling;
+        asked[i]->data = asked[i];
+        list_add(&pull.requests, &asked[i]->waiting);
+    }
+    pull_tell(&pull, IMAGE_FETCHING, 7);
+    assert_int_equal(told, 1);
+    cancel_asked(0);
+    assert_true(list_is_empty(&pull.requests));
+}
+
 /* ---- what is in an image ---- */
 
 static void make_link(struct scene *s, const char *target, const char *name)
@@ -262,6 +312,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_refusals, scene_init, scene_done),
         cmocka_unit_test_setup_teardown(test_cancel, scene_init, scene_done),
         cmocka_unit_test_setup_teardown(test_find, scene_init, scene_done),
+        cmocka_unit_test(test_progress_cancels_the_others),
         cmocka_unit_test_setup_teardown(test_paths_through_layers, scene_init, scene_done),
         cmocka_unit_test_setup_teardown(test_causes, scene_init, scene_done),
         cmocka_unit_test_setup_teardown(test_no_scan_by_names, scene_init, scene_done),
