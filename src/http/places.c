@@ -2,11 +2,7 @@
 /* The connections that a server has places for: by address, and whose is given to another. */
 #include "http/server_internal.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
-#define PLACES_LEAST 16 /* of each address */
-#define LOOK_MAX 256    /* connections of one kind that are looked at for one of an address */
+#define LOOK_MAX 256 /* connections of one kind that are looked at for one of an address */
 
 static size_t places_used(const struct server *server)
 {
@@ -18,22 +14,19 @@ static bool places_are_full(const struct server *server)
     return places_used(server) >= server->limits.connections_max;
 }
 
-/* As quota.h has it for requests: half of the places that are free, beyond a few. Requests that
+/* Half of the places that are free, beyond a few, as quota.h has it for requests. Requests that
  * are with their handlers are counted there, and nobody's place is refused for them here.
  */
-static bool places_has_its_share(const struct server *server, const struct server_peer *peer)
+static bool places_has_its_share(const struct server *server, const struct client_share *peer)
 {
-    size_t used = places_used(server), max = server->limits.connections_max;
-
-    return peer && peer->connections >= PLACES_LEAST
-           && peer->connections >= (used < max ? (max - used) / 2 : 0);
+    return client_share_is_used_up(peer, places_used(server), server->limits.connections_max);
 }
 
 /* ---- who leaves ---- */
 
 /* The oldest of a kind that has waited for 'msec' at least; of 'peer', unless it is NULL. */
 static struct connection *places_find_oldest(const struct server *server, enum timer_kind kind,
-                                             uint64_t msec, const struct server_peer *peer)
+                                             uint64_t msec, const struct client_share *peer)
 {
     uint64_t now = uv_now(server->loop);
     size_t looks = 0;
@@ -53,7 +46,7 @@ static struct connection *places_find_oldest(const struct server *server, enum t
  * never said anything, the idle, and those in the middle of a head, an answer or a body. Clients
  * that are neither slow nor silent come and go much faster than the time that is given to them.
  */
-static struct connection *places_find(const struct server *server, const struct server_peer *peer)
+static struct connection *places_find(const struct server *server, const struct client_share *peer)
 {
     static const struct {
         enum timer_kind kind;
@@ -75,31 +68,20 @@ static struct connection *places_find(const struct server *server, const struct 
 /* ---- addresses ---- */
 
 /* Whose connection it is; NULL if that is not counted, or memory is short. */
-static struct server_peer *places_get_peer(struct server *server, struct stream *stream)
+static struct client_share *places_get_peer(struct server *server, struct stream *stream)
 {
     const char *address = stream_get_address(stream);
     char name[SERVER_PEER_MAX];
-    struct server_peer *peer;
 
     if (!server->name_peer || !server->name_peer(address, name, server->guard_data))
         return NULL;
-    peer = map_gets(&server->peers, name);
-    if (peer)
-        return peer;
-    peer = calloc(1, sizeof(*peer));
-    if (peer)
-        (void)snprintf(peer->name, sizeof(peer->name), "%s", name);
-    if (peer && map_sets(&server->peers, name, peer) < 0) {
-        free(peer);
-        peer = NULL;
-    }
-    return peer;
+    return client_share_get(&server->peers, name);
 }
 
 bool places_take(struct connection *conn)
 {
     struct server *server = conn->server;
-    struct server_peer *peer = places_get_peer(server, conn->stream);
+    struct client_share *peer = places_get_peer(server, conn->stream);
     struct connection *other = NULL;
 
     if (places_has_its_share(server, peer))
@@ -116,11 +98,5 @@ bool places_take(struct connection *conn)
 
 void places_leave(struct connection *conn)
 {
-    struct server_peer *peer = conn->peer;
-
-    conn->peer = NULL;
-    if (!peer || --peer->connections)
-        return;
-    (void)map_removes(&conn->server->peers, peer->name);
-    free(peer);
+    client_share_leave(&conn->server->peers, AQ_TAKE(conn->peer));
 }

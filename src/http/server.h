@@ -29,6 +29,7 @@
 #include "base/error.h"
 #include "base/pump.h"
 #include "base/strbuf.h"
+#include "http/client_share.h"
 #include "http/listener.h"
 #include "http/message.h"
 #include "http/origin.h"
@@ -58,7 +59,7 @@ struct server_limits {
 typedef int server_guard_fn(struct request *req, const struct route *route, void *data,
                             struct aq_error *err);
 
-#define SERVER_PEER_MAX 64
+#define SERVER_PEER_MAX CLIENT_SHARE_NAME_MAX
 
 /* Who counts as one for the places that connections take: the name for an address as
  * stream_get_address() gives it. False if it stands for many, such as a proxy or a socket

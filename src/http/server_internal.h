@@ -66,16 +66,10 @@ struct request {
     uint64_t left; /* of a sized answer: still to be written */
 };
 
-/* A client address, or an IPv6 network of 64 bits, that has connections open. */
-struct server_peer {
-    char name[SERVER_PEER_MAX];
-    size_t connections;
-};
-
 struct connection {
     struct server *server;
-    struct stream *stream;    /* NULL once gone */
-    struct server_peer *peer; /* NULL = it is not counted */
+    struct stream *stream;     /* NULL once gone */
+    struct client_share *peer; /* NULL = it is not counted */
     struct message_parser *parser;
     struct list all; /* in server->connections */
     struct list timer_link;
@@ -119,7 +113,7 @@ struct server {
     void *guard_data;
     const struct origin_rules *origins; /* NULL = none */
     server_name_peer_fn *name_peer;     /* NULL = places are not counted by address */
-    struct map peers;                   /* name -> struct server_peer */
+    struct map peers;                   /* name -> struct client_share */
     struct server_limits limits;
     struct listener *listeners[16];
     size_t listener_count;
