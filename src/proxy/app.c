@@ -34,7 +34,7 @@ void app_drop(struct browser *b)
     pump_join(&b->pump, PUMP_CLIENT, &stream_pump, b->stream);
     (void)pump_open(&b->pump, PUMP_CLIENT);
     pump_set_early(&b->pump, PUMP_KERNEL, PUMP_QUEUE_HIGH);
-    stream_resume(b->stream);
+    browser_go_on(b);
 }
 
 bool app_is_idle(const struct browser *b)
@@ -111,6 +111,7 @@ static void app_on_upgraded(struct browser *b, const char *bytes, size_t len)
     message_parser_free(AQ_TAKE(b->request));
     message_parser_free(AQ_TAKE(b->answer));
     strbuf_done(&b->again);
+    browser_stop_watch(b);
     browser_go_on(b);
     if (len && pump_give(&b->pump, PUMP_KERNEL, bytes, len) < 0)
         browser_free(b);
@@ -144,6 +145,8 @@ static void app_on_data(void *data, struct link_stream *stream, const char *byte
         app_on_answered(b, len);
     else if (b->is_upgraded)
         app_on_upgraded(b, bytes, len);
+    else if (b->pump.ends[PUMP_CLIENT].is_full && !b->is_watched)
+        browser_watch(b);
 }
 
 static void app_on_open(void *data, struct link_stream *stream)

@@ -5,6 +5,12 @@
  * waits until its answer is over; only then is it known whether it is a request, or an upgraded
  * connection's. The app's bytes come through the manager, who looks whether the cookie's user may
  * have them.
+ *
+ * Memory is bounded by the client's pace: the next request is not read before the socket has taken
+ * the previous answer, and an app is paused while its answer is queued (pump.h). A client that
+ * takes nothing of an answer for WRITE_MSEC is dropped. Upgraded connections and those to TCP
+ * ports have no such deadline, since a stopped terminal may rest for hours; what is queued for
+ * them is bounded by the pump.
  */
 #include "proxy/browser.h"
 
@@ -13,12 +19,14 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "proxy/connections.h"
 #include "proxy/head.h"
 
 #define HEAD_MSEC 15000 /* from its first byte */
 #define APP_MSEC 1500 /* for the next request to the same app: servers give up after 2 s or more */
-#define IDLE_MSEC 75000 /* of who has shown a cookie */
-#define LINGER_MSEC 2000
+#define IDLE_MSEC 75000  /* of who has shown a cookie */
+#define LOOK_MSEC 2000   /* between looks at a client that has an answer to take */
+#define WRITE_MSEC 30000 /* it takes nothing */
 
 const struct message_limits browser_limits = {
     .line_max = 32 << 10, .head_max = 64 << 10, .headers_max = 200, .body_max = INT64_MAX
@@ -27,8 +35,10 @@ const struct message_limits browser_limits = {
 void browser_free(struct browser *b)
 {
     struct proxy *p = b->proxy;
+    struct client_share *share = b->share;
 
     list_remove(&b->link);
+    list_remove(&b->waiting_link);
     if (b->port)
         b->port->connection_count--;
     defer_cancel(b->timer);
@@ -40,7 +50,7 @@ void browser_free(struct browser *b)
     strbuf_done(&b->again);
     pump_done(&b->pump);
     free(b);
-    proxy_leave(p);
+    connections_leave(p, share);
 }
 
 void browsers_cut(struct proxy *p, const struct port *port)
@@ -82,18 +92,60 @@ static void browser_on_lingered(void *data)
 void browser_wait(struct browser *b, unsigned msec, void (*fn)(void *data))
 {
     defer_cancel(b->timer);
+    b->is_watched = false;
     b->timer = defer_call(b->proxy->loop, msec, fn, b);
 }
 
+static void browser_look_later(struct browser *b);
+
+static void browser_on_look(void *data)
+{
+    struct browser *b = data;
+    uint64_t sent = stream_sent(b->stream);
+
+    b->timer = NULL;
+    b->still_msec = sent == b->sent ? b->still_msec + LOOK_MSEC : 0;
+    b->sent = sent;
+    if (b->still_msec >= WRITE_MSEC || (b->is_ending && stream_queued(b->stream) == 0))
+        browser_free(b);
+    else
+        browser_look_later(b);
+}
+
+static void browser_look_later(struct browser *b)
+{
+    browser_wait(b, LOOK_MSEC, browser_on_look);
+    b->is_watched = true;
+}
+
+void browser_watch(struct browser *b)
+{
+    b->sent = stream_sent(b->stream);
+    b->still_msec = 0;
+    connections_wait_for(b, CLIENT_READS);
+    browser_look_later(b);
+}
+
+void browser_stop_watch(struct browser *b)
+{
+    if (!b->is_watched)
+        return;
+    defer_cancel(AQ_TAKE(b->timer));
+    b->is_watched = false;
+    connections_wait_for(b, CLIENT_NOTHING);
+}
+
+/* The client has some time to read the answer before the connection is closed, as a close with
+ * unread input resets it.
+ */
 void browser_end(struct browser *b)
 {
     b->is_ending = true;
     app_drop(b);
     stream_shutdown(b->stream);
+    browser_watch(b);
     if (stream_queued(b->stream) == 0)
-        browser_wait(b, LINGER_MSEC, browser_on_lingered);
-    else
-        defer_cancel(AQ_TAKE(b->timer));
+        connections_wait_for(b, CLIENT_ENDS);
 }
 
 /* ---- from one request to the next ---- */
@@ -109,7 +161,7 @@ static void browser_on_app_idle(void *data)
 
 void browser_go_on(struct browser *b)
 {
-    if (!b->pump.ends[PUMP_KERNEL].is_full)
+    if (!b->pump.ends[PUMP_KERNEL].is_full && !b->is_flushing)
         stream_resume(b->stream);
 }
 
@@ -119,6 +171,7 @@ static void browser_begin(struct browser *b)
     if (b->answer)
         message_reset(b->answer);
     strbuf_done(&b->again);
+    connections_wait_for(b, CLIENT_ASKS_AGAIN);
     b->turn = (struct browser_turn){ .is_kept = false };
     if (app_is_idle(b))
         browser_wait(b, APP_MSEC, browser_on_app_idle);
@@ -131,10 +184,15 @@ void browser_settle(struct browser *b)
 {
     if (b->is_ending || !b->turn.is_whole || !b->turn.is_read)
         return;
-    if (b->turn.is_kept && !b->proxy->is_draining)
-        browser_begin(b);
-    else
+    if (!b->turn.is_kept || b->proxy->is_draining) {
         browser_end(b);
+    } else if (stream_queued(b->stream)) {
+        b->is_flushing = true;
+        stream_pause(b->stream);
+        browser_watch(b);
+    } else {
+        browser_begin(b);
+    }
 }
 
 /* ---- the request ---- */
@@ -238,10 +296,13 @@ static ssize_t browser_feed(struct browser *b, const char *bytes, size_t len, bo
 
     if (used < 0)
         return used;
-    if (!had_begun && used)
+    if (!had_begun && used) {
+        connections_wait_for(b, CLIENT_FINISHES_HEAD);
         browser_wait(b, HEAD_MSEC, browser_on_lingered);
+    }
     if (piece.event == MESSAGE_HEAD) {
         b->turn.has_head = true;
+        connections_wait_for(b, CLIENT_NOTHING);
         browser_route(b);
     } else if (is_body && used) {
         r = app_give(b, bytes, (size_t)used);
@@ -301,10 +362,13 @@ static void browser_on_drain(void *data)
 {
     struct browser *b = data;
 
-    if (b->is_ending)
-        browser_wait(b, LINGER_MSEC, browser_on_lingered);
-    else
-        pump_drained(&b->pump, PUMP_CLIENT);
+    pump_drained(&b->pump, PUMP_CLIENT);
+    if (!b->is_ending)
+        browser_stop_watch(b);
+    if (!b->is_flushing)
+        return;
+    b->is_flushing = false;
+    browser_settle(b);
 }
 
 static void browser_on_open(void *data)
@@ -337,11 +401,14 @@ void browser_accept(struct proxy *p, struct listener *listener, struct port *por
     strbuf_init(&b->again);
     app_drop(b);
     list_add(&p->browsers, &b->link);
+    list_init(&b->waiting_link);
     b->port = port;
     if (port)
         port->connection_count++;
-    if (proxy_enter(p))
-        browser_wait(b, HEAD_MSEC, browser_on_lingered);
-    else
+    if (!connections_enter(p, b->stream, false, &b->share)) {
         browser_free(b);
+        return;
+    }
+    connections_wait_for(b, CLIENT_SPEAKS);
+    browser_wait(b, HEAD_MSEC, browser_on_lingered);
 }

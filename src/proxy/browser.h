@@ -23,7 +23,10 @@ struct browser_turn {
 };
 
 struct browser {
-    struct list link;
+    struct list link;         /* proxy.browsers */
+    struct list waiting_link; /* proxy.waiting[], or nowhere */
+    uint64_t waits_since;     /* uv_now() */
+    struct client_share *share;
     struct proxy *proxy;
     struct stream *stream;
     struct port *port; /* by which it came; NULL = the proxy's own */
@@ -42,7 +45,11 @@ struct browser {
     bool is_app_used;     /* it has answered before */
     bool has_right;       /* to some app: it has shown a good cookie */
     bool is_upgraded;     /* bytes both ways from here on */
+    bool is_flushing;     /* the turn is over, but its answer is still queued: nothing is read */
     bool is_ending;       /* what is queued goes out, then it is closed */
+    bool is_watched;      /* 'timer' is browser_watch()'s */
+    uint64_t sent;        /* watched: stream_sent() at the last look */
+    unsigned still_msec;  /* watched: for so long it has not changed */
 };
 
 extern const struct message_limits browser_limits; /* of requests and answers */
@@ -52,9 +59,16 @@ void browser_free(struct browser *b);
 void browser_end(struct browser *b);
 /* After 'msec', in place of what was to come before. */
 void browser_wait(struct browser *b, unsigned msec, void (*fn)(void *data));
-/* The browser is read again, unless the app takes no more. */
+/* The connection is dropped if the client takes none of what is queued for 30 s. Reading from the
+ * client does not change that time.
+ */
+void browser_watch(struct browser *b);
+void browser_stop_watch(struct browser *b);
+/* The browser is read again, unless the app takes no more or an answer is still queued. */
 void browser_go_on(struct browser *b);
-/* If this turn's request and answer are over, the next one's begins, or the connection ends. */
+/* If this turn's request and answer are over, the next one's begins once the client has taken the
+ * answer, or the connection ends.
+ */
 void browser_settle(struct browser *b);
 
 /* ---- app.c ---- */

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "http/exposition.h"
 #include "proxy/check.h"
+#include "proxy/connections.h"
 #include "proxy/port.h"
 
 static void proxy_on_waiting(struct listener *listener, void *data)
@@ -50,7 +51,7 @@ static int proxy_open(void *self, struct front *front, uv_loop_t *loop, const vo
     p->loop = loop;
     p->front = front;
     p->settings = settings;
-    list_init(&p->browsers);
+    connections_init(p);
     list_init(&p->ports);
     if ((r = cookie_init(err)) < 0)
         return r;
@@ -85,24 +86,11 @@ static void proxy_close(void *self)
     if (p->loop) {
         browsers_cut(p, NULL);
         ports_close(p);
+        connections_done(p);
     }
     manager_free(AQ_TAKE(p->manager));
     tls_context_free(AQ_TAKE(p->tls));
     explicit_bzero(p->secret, sizeof(p->secret));
-}
-
-bool proxy_enter(struct proxy *p)
-{
-    p->connection_count++;
-    p->counts.connections++;
-    return p->connection_count <= (size_t)p->settings->connections_max;
-}
-
-void proxy_leave(struct proxy *p)
-{
-    p->connection_count--;
-    if (p->is_draining && p->connection_count == 0)
-        front_drained(p->front);
 }
 
 static void proxy_reload(void *self)

@@ -8,9 +8,21 @@
 #define AQ_PROXY_PROXY_H
 
 #include "base/list.h"
+#include "base/map.h"
 #include "http/listener.h"
 #include "proxy/cookie.h"
 #include "proxy/manager.h"
+
+/* What a connection waits for its client to do. */
+enum client_step {
+    CLIENT_SPEAKS, /* for the first time */
+    CLIENT_FINISHES_HEAD,
+    CLIENT_READS, /* an answer */
+    CLIENT_ASKS_AGAIN,
+    CLIENT_ENDS, /* the connection */
+    CLIENT_STEPS,
+    CLIENT_NOTHING = CLIENT_STEPS,
+};
 
 struct proxy {
     uv_loop_t *loop;
@@ -19,8 +31,10 @@ struct proxy {
     struct manager *manager;
     struct tls_context *tls;
     struct listener *listener;
-    struct list browsers; /* struct browser */
-    struct list ports;    /* struct port */
+    struct list browsers;              /* struct browser */
+    struct list waiting[CLIENT_STEPS]; /* browsers that wait for their client, the longest first */
+    struct map shares;                 /* name of an address -> struct client_share */
+    struct list ports;                 /* struct port */
     struct defer *port_timer;
     size_t connection_count; /* of browsers, and to ports */
     bool is_draining;        /* takes no more connections */
@@ -32,10 +46,6 @@ struct proxy {
 };
 
 extern const struct front_type proxy_type;
-
-/* A connection comes, or goes; false: there are too many. */
-bool proxy_enter(struct proxy *proxy);
-void proxy_leave(struct proxy *proxy);
 
 /* ---- browser.c ---- */
 

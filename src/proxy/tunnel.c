@@ -3,12 +3,14 @@
 #include <stdlib.h>
 
 #include "link/graceful_close.h"
+#include "proxy/connections.h"
 #include "proxy/port.h"
 
 struct tunnel {
     struct list link;
     struct port *port;
     struct stream *stream;
+    struct client_share *share;
     struct manager_ask *ask; /* under way */
     struct link_stream *app;
     struct pump pump; /* stream and app */
@@ -17,6 +19,7 @@ struct tunnel {
 static void tunnel_free(struct tunnel *t)
 {
     struct proxy *p = t->port->proxy;
+    struct client_share *share = t->share;
 
     list_remove(&t->link);
     t->port->connection_count--;
@@ -25,7 +28,7 @@ static void tunnel_free(struct tunnel *t)
     stream_close(t->stream);
     pump_done(&t->pump);
     free(t);
-    proxy_leave(p);
+    connections_leave(p, share);
 }
 
 void tunnels_cut(struct port *port)
@@ -165,7 +168,7 @@ void tunnel_accept(struct port *port)
     pump_set_early(&t->pump, PUMP_KERNEL, PUMP_QUEUE_HIGH);
     list_add(&port->tunnels, &t->link);
     port->connection_count++;
-    has_room = proxy_enter(port->proxy);
+    has_room = connections_enter(port->proxy, t->stream, true, &t->share);
     if (has_room && tunnel_connect(t))
         return;
     port->proxy->counts.refused += has_room;

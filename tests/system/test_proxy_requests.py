@@ -472,3 +472,61 @@ def test_a_program_that_is_killed_in_an_answer(cluster, box, victim):
     wait_for(lambda: is_served(cluster, box), 60, "the app")
     with Browser(cluster, box) as end:
         assert end.seen("/")
+
+
+def unread(cluster, text, size):
+    """A connection that has sent as much of 'size' bytes of 'text' as the proxy takes, and read
+    nothing: it stands still, or was closed."""
+    end = socket.socket()
+    end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    end.connect(("127.0.0.1", cluster.port))
+    end.settimeout(3)
+    left = memoryview(text * (size // len(text) + 1))
+    with contextlib.suppress(OSError):
+        while left:
+            left = left[end.send(left):]
+    return end, len(left)
+
+
+def test_answers_that_are_not_read(cluster, box):
+    """Memory of the proxy does not follow what a client sends without reading; the next request is
+    not looked at, in whichever way the previous one was answered."""
+    proxy = cluster.programs["proxy"]
+    with Browser(cluster, box) as end:
+        floods = {"its own": NEXT, "not found": b"GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n",
+                  "refused": end.text().replace(end.cookie.encode(), b"x=y"),
+                  "a redirect": end.text(""), "an app's": end.text("/a"),
+                  "an app's, long": end.text("/a", f"X: {'y' * 20000}\r\n")}
+    for name, text in floods.items():
+        before = memory_of(proxy)
+        end, left = unread(cluster, text, 30 << 20)
+        with end:
+            assert left > 8 << 20, (name, left)  # the proxy does not read it
+            assert memory_of(proxy) - before < 32, name
+            with Browser(cluster, box) as other:
+                assert other.seen("/")
+
+
+def test_a_client_that_takes_no_answer_is_dropped(cluster, box):
+    """Also while it goes on sending, whoever answers; one that reads in the end gets all of it."""
+    with Browser(cluster, box) as end:
+        slow, own = end.text("/slow"), NEXT
+    ends = [unread(cluster, text, 30 << 20)[0] for text in (slow, own, own + b"x\r\n\r\n")]
+    with contextlib.ExitStack() as stack:
+        for end in ends:
+            stack.enter_context(end)
+        wait_for(lambda: all(is_cut(end) for end in ends), 120, "the end of connections")
+    with Browser(cluster, box) as end:
+        assert end.seen("/")
+
+
+def is_cut(end):
+    """Still sends, as far as it can, without reading."""
+    end.setblocking(False)
+    try:
+        end.send(NEXT)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return False

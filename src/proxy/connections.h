@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* connections.h - room for connections: shares of client addresses, and which connection leaves
+ *
+ * As in src/http/places.c: an address with more than its share of 'max-connections' loses one of
+ * its own connections that wait for the client, for each new one. If there is no room at all, the
+ * connection of any address that waits for its client the longest leaves. A request that an app is
+ * answering, an upgraded connection and a TCP tunnel never leave for another.
+ *
+ * Addresses count as in http/client_address.h: of IPv6 the network of 64 bits. All clients of a
+ * server in front of the proxy are one address; that costs them connections that do nothing, at
+ * most, and refuses none. A TCP tunnel has no server in front, so it is refused beyond the share.
+ *
+ * Loop's thread only.
+ */
+#ifndef AQ_PROXY_CONNECTIONS_H
+#define AQ_PROXY_CONNECTIONS_H
+
+#include "http/client_share.h"
+#include "proxy/browser.h"
+#include "proxy/proxy.h"
+
+void connections_init(struct proxy *proxy);
+void connections_done(struct proxy *proxy);
+
+/* Count the connection, whether there is room for it or not. *ret_share is whose it is, NULL if
+ * memory is short; connections_leave() takes both back.
+ */
+bool connections_enter(struct proxy *proxy, struct stream *stream, bool is_tunnel,
+                       struct client_share **ret_share);
+void connections_leave(struct proxy *proxy, struct client_share *share);
+
+/* From now on the browser's connection waits for its client to do this; CLIENT_NOTHING: it does
+ * not wait for it.
+ */
+void connections_wait_for(struct browser *b, enum client_step step);
+
+#endif
