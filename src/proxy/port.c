@@ -126,6 +126,25 @@ static struct port *port_find_of(const struct proxy *p, const struct cookie *of,
     return NULL;
 }
 
+/* Ports that rest count, or a user could take all by one short session after the other. */
+static int port_check_user(const struct proxy *p, const struct cookie *of, struct aq_error *err)
+{
+    int64_t max = p->settings->user_ports_max, count = 0;
+
+    LIST_FOREACH(it, &p->ports)
+        count += strcmp(LIST_ENTRY(it, struct port, link)->of.access_key, of->access_key) == 0;
+    if (count < max)
+        return 0;
+    log_info(
+        "app %s of access key %s gets no port: it has %lld, [proxy] max-ports-per-user is %lld",
+        of->app, of->access_key, (long long)count, (long long)max);
+    return aq_fail(err, EDQUOT,
+                   "your apps have %lld ports of the proxy, as many as one user may have: end a "
+                   "session whose apps you do not need and try again after a minute, or ask the "
+                   "administrator to raise [proxy] max-ports-per-user, which is %lld",
+                   (long long)count, (long long)max);
+}
+
 /* 0; 1 = try another. */
 static int port_add(struct proxy *p, const struct cookie *of, bool is_tcp, uint16_t number,
                     struct port **ret, struct aq_error *err)
@@ -160,7 +179,7 @@ int ports_take(struct proxy *p, const struct cookie *of, bool is_tcp, uint16_t w
     const struct settings *s = p->settings;
     uint32_t count = s->port_max ? (uint32_t)s->port_max - s->port_min + 1 : 0;
     uint32_t first = count ? randombytes_uniform(count) : 0;
-    int r = 1;
+    int r;
 
     if (!count)
         return aq_fail(err, ENOENT, "this proxy has no ports for apps: [proxy] ports is not set");
@@ -168,11 +187,20 @@ int ports_take(struct proxy *p, const struct cookie *of, bool is_tcp, uint16_t w
         (*ret)->of.expires_usec = of->expires_usec;
         return 0;
     }
+    if ((r = port_check_user(p, of, err)) < 0)
+        return r;
+    r = 1;
     if (wanted >= s->port_min && wanted <= s->port_max)
         r = port_add(p, of, is_tcp, wanted, ret, err);
     for (uint32_t i = 0; r == 1 && i < count; i++)
         r = port_add(p, of, is_tcp, (uint16_t)(s->port_min + (first + i) % count), ret, err);
-    return r == 1 ? aq_fail(err, EAGAIN, "all ports of the proxy are taken; try again later") : r;
+    if (r != 1)
+        return r;
+    log_warning("app %s gets no port: all ports are taken, [proxy] ports is %s", of->app, s->ports);
+    return aq_fail(err, EAGAIN,
+                   "all ports of the proxy are taken: try again later, or ask the administrator "
+                   "for a wider range in [proxy] ports, which is %s",
+                   s->ports);
 }
 
 /* ---- who may connect to one without a cookie ---- */

@@ -7,6 +7,10 @@
  * connected to it is cut, and it rests before it is another's. TCP has no cookie: there the
  * address from which a token came may connect, for as long as a cookie would let it.
  *
+ * One user has 'max-ports-per-user' of them, those that rest included, so that no user's apps can
+ * take all. An app that gets none is refused: at a path it would share an origin with apps of
+ * other users.
+ *
  * Loop's thread only.
  */
 #ifndef AQ_PROXY_PORT_H
@@ -47,7 +51,8 @@ void ports_drain(struct proxy *proxy);
 void ports_close(struct proxy *proxy);
 
 /* The port of this user's app, a new one if it has none; 'wanted' if that can be had (0 = any).
- * -ENOENT if the proxy has no ports, -EAGAIN if all are taken, -ENOMEM.
+ * -ENOENT if the proxy has no ports, -EAGAIN if all are taken, -EDQUOT if the user has as many as
+ * one user may have, -ENOMEM.
  */
 int ports_take(struct proxy *proxy, const struct cookie *of, bool is_tcp, uint16_t wanted,
                struct port **ret, struct aq_error *err);

@@ -97,6 +97,7 @@ void browser_fail(struct browser *b, const struct aq_error *err)
                  : err->code == ENOENT    ? 404
                  : err->code == ESHUTDOWN ? 410
                  : err->code == EINVAL    ? 400
+                 : err->code == EDQUOT    ? 429
                                           : 503;
 
     browser_refuse(b, status, err->text);

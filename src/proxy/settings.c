@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 
+#define SHARE_LEAST 4 /* ports of one user */
 #define AT(member) offsetof(struct settings, member)
 #define COMMON(member) AT(common.member)
 
@@ -19,6 +20,8 @@ const struct conf_item settings_items[] = {
       "Names below it, apps.example.org, each are an app's; none: apps have ports or paths." },
     { "proxy", "ports", CONF_STR, AT(ports), NULL, 0, 0, 0,
       "Ports of TCP apps, and of pages without a domain, 10200-10299; none: paths, and no TCP." },
+    { "proxy", "max-ports-per-user", CONF_INT, AT(user_ports_max), "0", 0, UINT16_MAX, 0,
+      "Ports of one user's apps at a time; 0: an eighth of all, at least 4, at most half." },
     { "proxy", "tls-cert", CONF_PATH, COMMON(tls_cert), NULL, 0, 0, 0,
       "Certificate chain (PEM), read again on SIGHUP; without one it speaks plain HTTP." },
     { "proxy", "tls-key", CONF_PATH, COMMON(tls_key), NULL, 0, 0, 0, "Its private key (PEM)." },
@@ -67,11 +70,23 @@ static int settings_read_ports(struct settings *s, struct aq_error *err)
     return 0;
 }
 
+/* A single user must not be able to take every port, whatever the range is. */
+static int64_t settings_share_of_ports(const struct settings *s)
+{
+    int64_t count = s->port_max ? s->port_max - s->port_min + 1 : 0;
+
+    return AQ_MIN(AQ_MAX(count / 8, SHARE_LEAST), (count + 1) / 2);
+}
+
 int settings_finish(void *settings, struct aq_error *err)
 {
     struct settings *s = settings;
+    int r;
 
     front_settings_drop_empty(&s->domain);
     front_settings_drop_empty(&s->ports);
-    return settings_read_ports(s, err);
+    r = settings_read_ports(s, err);
+    if (r == 0 && !s->user_ports_max)
+        s->user_ports_max = settings_share_of_ports(s);
+    return r;
 }

@@ -11,7 +11,6 @@
 
 #include "base/clock.h"
 #include "base/jsonw.h"
-#include "base/log.h"
 #include "proxy/control.h"
 
 struct setup {
@@ -124,23 +123,18 @@ static bool setup_prefers_port(const struct proxy *p)
     return s->port_max && !s->domain && front_settings_is_https(&s->common) == (p->tls != NULL);
 }
 
-/* *ret NULL = it has a path, or a host. */
+/* *ret NULL = it has a path, or a host. An app that would have a port and gets none is refused: at a
+ * path it would share an origin with apps of others.
+ */
 static int setup_find_port(struct proxy *p, const struct setup *setup, const struct cookie *of,
                            struct port **ret, struct aq_error *err)
 {
     bool is_asked = setup->is_tcp || (setup->wants_port && p->settings->port_max);
-    char id[UUID_TEXT_MAX];
-    int r;
 
     *ret = NULL;
-    if (!is_asked && !setup_prefers_port(p))
-        return 0;
-    r = ports_take(p, of, setup->is_tcp, setup->port, ret, err);
-    if (is_asked || r != -EAGAIN)
-        return r;
-    log_warning("app %s of session %s has a path: all ports of the proxy are taken", of->app,
-                uuid_format(&of->session_id, id));
-    return 0;
+    return is_asked || setup_prefers_port(p)
+               ? ports_take(p, of, setup->is_tcp, setup->port, ret, err)
+               : 0;
 }
 
 static void setup_take(struct browser *b, const struct setup *setup,

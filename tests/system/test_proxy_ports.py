@@ -227,17 +227,31 @@ def test_pages_without_a_port(cluster, box):
 
 
 def test_all_ports_are_taken(cluster, box):
-    """An app that has one keeps it; one that needs one is told why it gets none; a page does not."""
-    cluster.restart_proxy(1)
+    """An app that has one keeps it; one that needs one is told why it gets none, and so is a page,
+    which would share an origin with others at a path."""
+    cluster.restart_proxy(1, ALIQUOT_PROXY_MAX_PORTS_PER_USER="2")
     assert {tcp(cluster, box, "apps") for _ in range(2)} == {cluster.first}
-    for query in ("protocol=tcp", f"port={cluster.first}"):
+    for query in ("protocol=tcp", f"port={cluster.first}", "protocol=http"):
         setup = setup_of(cluster, box, "apps", "web", query)
-        status, _, body = cluster.ask("GET", setup)
-        assert status == 503 and b"all ports" in body, body
-    cookie = cluster.cookie("apps", "web")
-    assert cluster.ask("GET", f"/app/{box}/web/a", cookie)[0] == 200
+        status, headers, body = cluster.ask("GET", setup)
+        assert status == 503 and b"all ports" in body and b"[proxy] ports" in body, body
+        assert not headers["Location"] and not headers["Set-Cookie"]
     said = cluster.log_of("proxy")
-    assert f"app web of session {box} has a path: all ports of the proxy are taken" in said, said
+    assert "app web gets no port: all ports are taken" in said, said
+
+
+def test_a_user_has_a_share_of_ports(cluster, box):
+    """Half of few, so that others have theirs; what rests counts, and the error says what to do."""
+    cluster.restart_proxy(3)
+    ports = {page(cluster, box, app)[0] for app in ("web", "other")}
+    assert len(ports) == 2
+    for query in ("protocol=http", "protocol=tcp", f"port={cluster.first}"):
+        status, headers, body = cluster.ask("GET", setup_of(cluster, box, "apps", "echo", query))
+        assert status == 429 and b"2 ports" in body and b"max-ports-per-user" in body, body
+        assert not headers["Location"] and not headers["Set-Cookie"]
+    user = cluster.client(USER)
+    with running(user, "mine", image=cluster.image) as mine:
+        assert tcp(cluster, mine, "mine", user) not in ports
 
 
 def test_where_a_setup_leads(cluster, box):
@@ -263,7 +277,7 @@ def test_where_a_setup_leads(cluster, box):
 
 def test_a_port_whose_session_has_ended(cluster, box):
     """It is closed, and nobody else's before it has rested."""
-    cluster.restart_proxy(2)
+    cluster.restart_proxy(2, ALIQUOT_PROXY_MAX_PORTS_PER_USER="2")
     client, user = cluster.client(), cluster.client(USER)
     with running(client, "short", image=cluster.image) as first:
         port = tcp(cluster, first, "short")
