@@ -197,27 +197,42 @@ void browser_settle(struct browser *b)
 
 /* ---- the request ---- */
 
-static bool browser_has_right(struct browser *b, const struct message_head *head,
-                              struct aq_error *err)
+/* 0 if a cookie of this name lets it in, and b->cookie is that one. Others may come beside it, of
+ * the same name and for a wider path, an older time or, set by a page of a neighbour, the parent
+ * domain: none of them is a reason to refuse.
+ */
+static int browser_try_cookies(struct browser *b, const struct message_head *head, const char *name)
 {
-    int r = -ENOENT;
+    size_t tries = 0, len = 0;
 
-    for (size_t i = 0; r < 0 && i < head->header_count; i++) {
-        size_t len = 0;
-        const char *text = strcasecmp(head->headers[i].name, "Cookie") == 0 ? cookie_find(
-                               head->headers[i].value, b->port ? b->port->number : 0, &len)
-                                                                            : NULL;
+    for (size_t i = 0; i < head->header_count; i++) {
+        const struct message_header *h = &head->headers[i];
+        const char *text = strcasecmp(h->name, "Cookie") == 0 ? cookie_find(h->value, name, &len)
+                                                              : NULL;
 
-        if (!text)
-            continue;
-        r = cookie_open(b->proxy->secret, text, len, clock_realtime_usec(), &b->cookie, err);
-        if (r == 0
-            && (!uuid_equals(&b->cookie.session_id, &b->place.session_id)
-                || strcmp(b->cookie.app, b->place.app) != 0))
-            r = aq_fail(err, EACCES, "the cookie is for another app");
+        for (; text && tries < COOKIE_TRIES_MAX; tries++) {
+            if (cookie_open(b->proxy->secret, text, len, clock_realtime_usec(), &b->cookie, NULL)
+                    == 0
+                && uuid_equals(&b->cookie.session_id, &b->place.session_id)
+                && strcmp(b->cookie.app, b->place.app) == 0)
+                return 0;
+            text = cookie_find(text + len, name, &len);
+        }
     }
-    b->has_right = r == 0;
-    return r == 0;
+    return -EACCES;
+}
+
+/* Cookies of the name with __Host- come first, as those of the other may have been set by a
+ * neighbour, in any number.
+ */
+static bool browser_has_right(struct browser *b, const struct message_head *head)
+{
+    uint16_t port = b->port ? b->port->number : 0;
+    char name[COOKIE_NAME_MAX];
+
+    b->has_right = browser_try_cookies(b, head, cookie_name(port, true, name)) == 0
+                   || browser_try_cookies(b, head, cookie_name(port, false, name)) == 0;
+    return b->has_right;
 }
 
 /* Does a page of another origin ask? Of a port, the proxy's own address is another one, too. */
@@ -274,7 +289,7 @@ static void browser_route(struct browser *b)
         browser_refuse(b, 501, "this method is not passed on");
     else if (!b->place.rest)
         browser_add_slash(b);
-    else if (!browser_has_right(b, head, &err))
+    else if (!browser_has_right(b, head))
         browser_refuse(b, 401,
                        "open the app from the console or by 'aliquot app': this browser "
                        "has no right to it, or has had it for too long");

@@ -109,9 +109,12 @@ static const char *cookie_next(const char *at, const char **ret_end)
     return at;
 }
 
-const char *cookie_name(uint16_t port, char buf[COOKIE_NAME_MAX])
+const char *cookie_name(uint16_t port, bool is_host, char buf[COOKIE_NAME_MAX])
 {
-    (void)snprintf(buf, COOKIE_NAME_MAX, port ? COOKIE_NAME "_%u" : COOKIE_NAME, (unsigned)port);
+    int len = snprintf(buf, COOKIE_NAME_MAX, "%s" COOKIE_NAME, is_host ? COOKIE_HOST_PREFIX : "");
+
+    if (port)
+        (void)snprintf(buf + len, COOKIE_NAME_MAX - (size_t)len, "_%u", (unsigned)port);
     return buf;
 }
 
@@ -121,10 +124,10 @@ bool cookie_is_ours(const char *text)
     size_t len = strlen(COOKIE_NAME);
 
     text += strspn(text, " \t="); /* browsers leave them out */
-    if (strncmp(text, COOKIE_NAME "_", len + 1) == 0)
-        return true;
     if (strncmp(text, COOKIE_HOST_PREFIX, strlen(COOKIE_HOST_PREFIX)) == 0)
         text += strlen(COOKIE_HOST_PREFIX);
+    if (strncmp(text, COOKIE_NAME "_", len + 1) == 0)
+        return true;
     len = strcspn(text, " \t=;");
     for (size_t i = 0; i < AQ_COUNT(names); i++)
         if (len == strlen(names[i]) && strncmp(text, names[i], len) == 0)
@@ -132,10 +135,9 @@ bool cookie_is_ours(const char *text)
     return false;
 }
 
-const char *cookie_find(const char *header, uint16_t port, size_t *ret_len)
+const char *cookie_find(const char *header, const char *name, size_t *ret_len)
 {
-    char name[COOKIE_NAME_MAX];
-    size_t len = strlen(cookie_name(port, name));
+    size_t len = strlen(name);
     const char *end, *at = cookie_next(header, &end);
 
     for (; *at; at = cookie_next(end, &end)) {

@@ -102,9 +102,11 @@ static void setup_let_in(struct browser *b, const struct setup *setup, const str
     AQ_CLEANUP(strbuf_donep) struct strbuf line = STRBUF_INIT;
     const struct settings *s = b->proxy->settings;
     bool is_secure = port ? b->proxy->tls != NULL : front_settings_is_https(&s->common);
+    bool is_host = is_secure && (port || b->place.is_host);
     char text[COOKIE_TEXT_MAX], name[COOKIE_NAME_MAX];
 
-    strbuf_addf(&line, "Set-Cookie: %s=%s; Path=", cookie_name(port ? port->number : 0, name),
+    strbuf_addf(&line,
+                "Set-Cookie: %s=%s; Path=", cookie_name(port ? port->number : 0, is_host, name),
                 cookie_seal(b->proxy->secret, cookie, text));
     if (!port)
         place_write_path(&b->place, &line);

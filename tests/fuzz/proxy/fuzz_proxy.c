@@ -52,24 +52,47 @@ static void fuzz_origin(const char *origin)
         abort();
 }
 
-/* What was not sealed is never opened; what was, is as it was. */
+/* Cookies of a name are found one after the other, within the header, and are all removed. */
+static void fuzz_names(const char *header, uint16_t port, bool is_host, const char *rest)
+{
+    char name[COOKIE_NAME_MAX];
+    const char *text, *end = header;
+    struct cookie got;
+    size_t len = 0;
+
+    (void)cookie_name(port, is_host, name);
+    for (text = cookie_find(header, name, &len); text; text = cookie_find(end, name, &len)) {
+        if (text <= end || text + len > header + strlen(header)
+            || cookie_open(secret, text, len, 1, &got, NULL) == 0)
+            abort();
+        end = text + len;
+    }
+    if (cookie_find(rest, name, &len))
+        abort();
+}
+
+/* What was not sealed is never opened; what was, is as it was, whatever stands before it. */
 static void fuzz_cookie(const char *header)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf rest = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf rest = STRBUF_INIT, more = STRBUF_INIT;
     struct cookie cookie = { .app = "web", .access_key = "KEY", .expires_usec = 2 }, got;
-    char text[COOKIE_TEXT_MAX];
+    char text[COOKIE_TEXT_MAX], name[COOKIE_NAME_MAX];
+    const char *found;
     size_t len = 0;
-    const char *value = cookie_find(header, 0, &len);
 
     cookie_remove(header, &rest);
-    if (cookie_find(rest.data, 0, &len) || cookie_find(rest.data, 10200, &len))
-        abort();
-    if (value && cookie_open(secret, value, strcspn(value, "; \t"), 1, &got, NULL) == 0)
-        abort();
+    for (int i = 0; i < 4; i++)
+        fuzz_names(header, i & 1 ? 10200 : 0, i & 2, rest.data ? rest.data : "");
     (void)cookie_seal(secret, &cookie, text);
     if (cookie_open(secret, text, strlen(text), 1, &got, NULL) < 0
         || strcmp(got.access_key, "KEY") != 0
         || cookie_open(secret, text, strlen(text), 2, &got, NULL) == 0)
+        abort();
+    strbuf_addf(&more, "%s; %s=%s", header, cookie_name(0, true, name), text);
+    found = cookie_find(more.data, name, &len);
+    while (found && (len != strlen(text) || memcmp(found, text, len) != 0))
+        found = cookie_find(found + len, name, &len);
+    if (!found)
         abort();
 }
 
