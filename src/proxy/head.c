@@ -1,5 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head.c - see head.h */
+/* head.c - see head.h
+ *
+ * Headers of an app's answer may reach beyond the app, as the proxy's host, its ports, its cookies
+ * and, by paths, its origin are those of other apps, too. For each such header:
+ *
+ * Service-Worker-Allowed     dropped: a service worker gets the folder of its script, which lies
+ *                            beneath the app's path
+ * Clear-Site-Data            dropped: it clears cookies of the whole domain, storage of the origin
+ * Strict-Transport-Security  dropped: it is for all ports of the host, and names below it; the
+ *                            administrator's server says it, if anything
+ * Alt-Svc                    dropped: it moves the origin's traffic to another host or port
+ * NEL, Report-To             dropped: they have requests of the whole origin, and of names below,
+ *                            reported to a server that the app chooses
+ * Set-Cookie                 without Domain, Path beneath the app's; dropped if the name is one of
+ *                            ours, with and without __Host-
+ * Location                   an absolute path is moved beneath the app's; others pass, as a page of
+ *                            the app can go anywhere by a link, too
+ * Refresh                    passes: as Location, but not moved
+ * Access-Control-*, CSP and other policies of a document: pass, as they are for that answer alone
+ *
+ * Scripts of an app at a path, or at a port as far as cookies go, can do some of this without a
+ * header; aliquot-proxy(8) says when to give apps names of their own.
+ */
 #include "proxy/head.h"
 
 #include <string.h>
@@ -111,10 +133,41 @@ void head_write_request(const struct message_head *head, const struct place *pla
 
 /* ---- answers ---- */
 
+/* It is for more than the app: see above. */
+static bool head_reaches_beyond(const char *name)
+{
+    static const char *const names[] = { "Service-Worker-Allowed",
+                                         "Clear-Site-Data",
+                                         "Strict-Transport-Security",
+                                         "Alt-Svc",
+                                         "NEL",
+                                         "Report-To",
+                                         NULL };
+
+    return head_is_one_of(name, names);
+}
+
+/* Is the attribute that begins here the one of this name, with blanks around it as browsers take
+ * them? *ret_value is then what follows "=" and blanks.
+ */
+static bool head_is_attribute(const char *part, const char *name, const char **ret_value)
+{
+    const char *word = part + strspn(part, " \t"), *end = word + strlen(name);
+
+    if (strncasecmp(word, name, strlen(name)) != 0)
+        return false;
+    end += strspn(end, " \t");
+    if (*end != '=')
+        return false;
+    *ret_value = end + 1 + strspn(end + 1, " \t");
+    return true;
+}
+
 /* "name=value; Path=/x; HttpOnly" with the path beneath the app's, and for no domain. */
 static void head_write_set_cookie(const char *value, const struct place *place, struct strbuf *out)
 {
     size_t len = strcspn(value, ";");
+    const char *path, *attribute;
 
     if (cookie_is_ours(value))
         return;
@@ -123,13 +176,13 @@ static void head_write_set_cookie(const char *value, const struct place *place, 
     while (value[len]) {
         const char *part = value + len + 1;
         size_t n = strcspn(part, ";");
-        const char *word = part + strspn(part, " \t");
 
-        if (strncasecmp(word, "path=/", 6) == 0) {
+        if (head_is_attribute(part, "path", &path) && *path == '/') {
             strbuf_adds(out, "; Path=");
             place_write_path(place, out);
-            strbuf_add(out, word + 5, n - (size_t)(word - part) - 5);
-        } else if (strncasecmp(word, "domain=", 7) != 0) {
+            strbuf_add(out, path, n - (size_t)(path - part));
+        } else if (!head_is_attribute(part, "path", &attribute)
+                   && !head_is_attribute(part, "domain", &attribute)) {
             strbuf_addc(out, ';');
             strbuf_add(out, part, n);
         }
@@ -155,7 +208,7 @@ void head_write_answer(const struct message_head *head, const struct place *plac
     for (size_t i = 0; i < head->header_count; i++) {
         const struct message_header *h = &head->headers[i];
 
-        if (head_is_ours(head, h->name)
+        if (head_is_ours(head, h->name) || head_reaches_beyond(h->name)
             || (!has_length
                 && (strcasecmp(h->name, "Transfer-Encoding") == 0
                     || strcasecmp(h->name, "Content-Length") == 0)))
