@@ -35,7 +35,7 @@ const struct message_limits browser_limits = {
 void browser_free(struct browser *b)
 {
     struct proxy *p = b->proxy;
-    struct client_share *share = b->share;
+    struct client_share *share = b->share, *user = b->user;
 
     list_remove(&b->link);
     list_remove(&b->waiting_link);
@@ -50,7 +50,7 @@ void browser_free(struct browser *b)
     strbuf_done(&b->again);
     pump_done(&b->pump);
     free(b);
-    connections_leave(p, share);
+    connections_leave(p, share, user);
 }
 
 void browsers_cut(struct proxy *p, const struct port *port)
@@ -295,6 +295,8 @@ static void browser_route(struct browser *b)
                        "has no right to it, or has had it for too long");
     else if (browser_is_foreign(b, head))
         browser_refuse(b, 403, "a page of another server asks for this");
+    else if (connections_take_user(b->proxy, b->cookie.access_key, &b->user, &err) < 0)
+        browser_fail(b, &err);
     else
         app_ask(b, head);
 }

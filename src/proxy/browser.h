@@ -23,10 +23,10 @@ struct browser_turn {
 };
 
 struct browser {
-    struct list link;         /* proxy.browsers */
-    struct list waiting_link; /* proxy.waiting[], or nowhere */
-    uint64_t waits_since;     /* uv_now() */
-    struct client_share *share;
+    struct list link;                  /* proxy.browsers */
+    struct list waiting_link;          /* proxy.waiting[], or nowhere */
+    uint64_t waits_since;              /* uv_now() */
+    struct client_share *share, *user; /* connections.h */
     struct proxy *proxy;
     struct stream *stream;
     struct port *port; /* by which it came; NULL = the proxy's own */

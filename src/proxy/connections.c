@@ -2,6 +2,8 @@
 /* connections.c - see connections.h */
 #include "proxy/connections.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "http/client_address.h"
@@ -43,7 +45,7 @@ static struct browser *connections_find_oldest(const struct proxy *p, enum clien
 
         if (b->waits_since + msec > now || looks++ == LOOK_MAX)
             return NULL;
-        if (!share || b->share == share)
+        if (!share || b->share == share || b->user == share)
             return b;
     }
     return NULL;
@@ -106,9 +108,36 @@ bool connections_enter(struct proxy *p, struct stream *stream, bool is_tunnel,
     return has_room && p->connection_count <= max;
 }
 
-void connections_leave(struct proxy *p, struct client_share *share)
+int connections_take_user(struct proxy *p, const char *access_key, struct client_share **user,
+                          struct aq_error *err)
+{
+    char name[CLIENT_SHARE_NAME_MAX]; /* no address begins with "@" */
+    struct client_share *share;
+    struct browser *other = NULL;
+
+    (void)snprintf(name, sizeof(name), "@%s", access_key);
+    if (*user && strcmp((*user)->name, name) == 0)
+        return 0;
+    share = client_share_get(&p->shares, name);
+    if (client_share_is_used_up(share, p->connection_count, (size_t)p->settings->connections_max)
+        && !(other = connections_find(p, share)))
+        return aq_fail(err, EDQUOT,
+                       "your apps have %zu connections of the proxy, as many as one user may have "
+                       "now: close pages or programs that use them and try again",
+                       share->connections);
+    client_share_leave(&p->shares, *user);
+    if (share)
+        share->connections++;
+    *user = share;
+    if (other)
+        browser_free(other);
+    return 0;
+}
+
+void connections_leave(struct proxy *p, struct client_share *share, struct client_share *user)
 {
     client_share_leave(&p->shares, share);
+    client_share_leave(&p->shares, user);
     p->connection_count--;
     if (p->is_draining && p->connection_count == 0)
         front_drained(p->front);

@@ -10,6 +10,9 @@
  * server in front of the proxy are one address; that costs them connections that do nothing, at
  * most, and refuses none. A TCP tunnel has no server in front, so it is refused beyond the share.
  *
+ * A user, by access key, has such a share of the connections to apps, wherever they come from: one
+ * whose apps hold many WebSockets or answers is refused further ones.
+ *
  * Loop's thread only.
  */
 #ifndef AQ_PROXY_CONNECTIONS_H
@@ -23,11 +26,17 @@ void connections_init(struct proxy *proxy);
 void connections_done(struct proxy *proxy);
 
 /* Count the connection, whether there is room for it or not. *ret_share is whose it is, NULL if
- * memory is short; connections_leave() takes both back.
+ * memory is short.
  */
 bool connections_enter(struct proxy *proxy, struct stream *stream, bool is_tunnel,
                        struct client_share **ret_share);
-void connections_leave(struct proxy *proxy, struct client_share *share);
+/* Count it for the user of this access key, too. *user is for whom it has counted so far, NULL =
+ * nobody. -EDQUOT, with *user as it was, if the user has more than a share.
+ */
+int connections_take_user(struct proxy *proxy, const char *access_key, struct client_share **user,
+                          struct aq_error *err);
+/* It goes, whose shares these were. */
+void connections_leave(struct proxy *proxy, struct client_share *share, struct client_share *user);
 
 /* From now on the browser's connection waits for its client to do this; CLIENT_NOTHING: it does
  * not wait for it.

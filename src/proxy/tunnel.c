@@ -10,8 +10,8 @@ struct tunnel {
     struct list link;
     struct port *port;
     struct stream *stream;
-    struct client_share *share;
-    struct manager_ask *ask; /* under way */
+    struct client_share *share, *user; /* connections.h */
+    struct manager_ask *ask;           /* under way */
     struct link_stream *app;
     struct pump pump; /* stream and app */
 };
@@ -19,7 +19,7 @@ struct tunnel {
 static void tunnel_free(struct tunnel *t)
 {
     struct proxy *p = t->port->proxy;
-    struct client_share *share = t->share;
+    struct client_share *share = t->share, *user = t->user;
 
     list_remove(&t->link);
     t->port->connection_count--;
@@ -28,7 +28,7 @@ static void tunnel_free(struct tunnel *t)
     stream_close(t->stream);
     pump_done(&t->pump);
     free(t);
-    connections_leave(p, share);
+    connections_leave(p, share, user);
 }
 
 void tunnels_cut(struct port *port)
@@ -145,6 +145,7 @@ static bool tunnel_connect(struct tunnel *t)
     struct aq_error err = { 0 };
 
     return port_admits(port, stream_get_address(t->stream))
+           && connections_take_user(port->proxy, port->of.access_key, &t->user, &err) == 0
            && manager_connect(port->proxy->manager, &want, &tunnel_app_ops, tunnel_on_connected, t,
                               &t->ask, &err)
                   == 0;

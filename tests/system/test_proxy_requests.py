@@ -530,3 +530,23 @@ def is_cut(end):
     except OSError:
         return True
     return False
+
+
+def test_a_user_with_many_upgraded_connections(cluster, box):
+    """They are never given to another, so the user has a share of all places."""
+    cluster.programs["proxy"].kill()
+    cluster.start_proxy(ALIQUOT_PROXY_MAX_CONNECTIONS="60")
+    switch = said("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+    with contextlib.ExitStack() as stack:
+        for held in range(60):
+            end = stack.enter_context(Browser(cluster, box))
+            status, _, body = end.ask(switch, "Connection: Upgrade\r\nUpgrade: x\r\n")
+            if status != 101:
+                break
+        assert 16 <= held <= 40 and status == 429, (held, status)
+        assert b"connections of the proxy" in body and b"close pages" in body, body
+        for _ in range(60):
+            assert cluster.ask("GET", "/health")[0] == 200
+    wait_for(lambda: is_served(cluster, box), 60, "the app")
+    cluster.programs["proxy"].kill()
+    cluster.start_proxy()
