@@ -161,17 +161,23 @@ class Space:
         assert not check or done.returncode == 0, f"{words}: {done.stderr}"
         return done.stdout
 
-    def connect(self, address):
-        """A connection of TCP that is made inside, for us outside."""
+    @contextlib.contextmanager
+    def entered(self):
+        """Sockets that the calling thread makes meanwhile are in this network."""
         enter = ctypes.CDLL(None, use_errno=True).setns  # the calling thread alone
         with open("/proc/thread-self/ns/net") as ours, \
                 open(f"/proc/{self.process.pid}/ns/net") as theirs:
             if enter(theirs.fileno(), CLONE_NEWNET):
                 raise OSError(ctypes.get_errno(), "setns")
             try:
-                return socket.create_connection(address, 20)
+                yield
             finally:
                 enter(ours.fileno(), CLONE_NEWNET)
+
+    def connect(self, address):
+        """A connection of TCP that is made inside, for us outside."""
+        with self.entered():
+            return socket.create_connection(address, 20)
 
     def close(self):
         self.process.kill()

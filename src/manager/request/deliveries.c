@@ -3,7 +3,6 @@
 #include "manager/request/deliveries.h"
 
 #include <errno.h>
-#include <ifaddrs.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -87,37 +86,23 @@ static size_t delivery_size(const struct delivery *delivery)
 
 /* ---- where to ---- */
 
-static bool deliveries_is_own_address(const struct sockaddr *addr)
-{
-    struct ifaddrs *list = NULL;
-    bool found = false;
-
-    if (getifaddrs(&list) < 0)
-        return true; /* to be safe */
-    for (const struct ifaddrs *i = list; i && !found; i = i->ifa_next) {
-        char text[INET6_ADDRSTRLEN] = "";
-        struct network one;
-
-        if (!i->ifa_addr || i->ifa_addr->sa_family != addr->sa_family)
-            continue;
-        if (addr->sa_family == AF_INET)
-            (void)uv_ip4_name((const struct sockaddr_in *)i->ifa_addr, text, sizeof(text));
-        else
-            (void)uv_ip6_name((const struct sockaddr_in6 *)i->ifa_addr, text, sizeof(text));
-        found = network_parse(text, &one) == 0 && network_has(&one, addr);
-    }
-    freeifaddrs(list);
-    return found;
-}
-
 static bool deliveries_may_reach(void *data, const struct sockaddr *addr)
 {
-    const struct deliveries *deliveries = data;
+    struct deliveries *deliveries = data;
+    struct aq_error err = { 0 };
+    bool is_own;
 
     for (size_t i = 0; i < deliveries->allowed_count; i++)
         if (network_has(&deliveries->allowed[i], addr))
             return true;
-    return !network_is_private(addr) && !deliveries_is_own_address(addr);
+    if (network_is_private(addr))
+        return false;
+    if (network_is_own(addr, &is_own, &err) < 0) {
+        log_limited(&deliveries->budget, LOG_LEVEL_ERR,
+                    "rejecting the address of a callback or notification: %s", err.text);
+        return false;
+    }
+    return !is_own;
 }
 
 int deliveries_check_host(const struct deliveries *deliveries, const char *field, const char *host,
@@ -132,9 +117,9 @@ int deliveries_check_host(const struct deliveries *deliveries, const char *field
         || (uv_ip6_addr(host, 0, &six) == 0
             && !deliveries_may_reach((void *)(uintptr_t)deliveries, (const struct sockaddr *)&six)))
         return aq_fail_as(err, EINVAL, "invalid-api-params", field,
-                          "%.64s is no address that the manager may connect to: it is private, or "
-                          "the manager's; administrators can allow its network by [api] "
-                          "callback-networks",
+                          "the manager does not connect to %.64s, which is a private address or "
+                          "one of its own machine; use a public address, or ask an administrator "
+                          "to add its network to [api] callback-networks",
                           host);
     return 0;
 }

@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "base/json_load.h"
+#include "base/log.h"
 #include "http/client_sync.h"
 #include "http/network.h"
 #include "http/tls.h"
@@ -22,7 +23,7 @@
 #define TOKEN_MAX 16384
 #define TOKEN_BODY_MAX (4 * TOKEN_MAX)
 
-enum reach { REACH_PUBLIC, REACH_PRIVATE, REACH_LOOPBACK, REACH_NEVER };
+enum reach { REACH_PUBLIC, REACH_PRIVATE, REACH_OWN, REACH_LOOPBACK, REACH_NEVER };
 
 struct registry_client {
     struct registry_client_conf conf;
@@ -68,15 +69,29 @@ static bool registry_client_is_in(const struct sockaddr *addr, const char *const
 
 static enum reach registry_client_reach_of(const struct sockaddr *addr)
 {
-    static const char *const never[] = { "169.254.0.0/16",  "fe80::/10",           "fd00:ec2::/32",
-                                         "100.100.100.200", "64:ff9b::a9fe:0/112", "224.0.0.0/4",
-                                         "ff00::/8" };
+    static const char *const never[] = { "169.254.0.0/16",  "fe80::/10",   "fd00:ec2::/32",
+                                         "100.100.100.200", "224.0.0.0/4", "ff00::/8" };
     static const char *const loopback[] = { "127.0.0.0/8", "::1", "0.0.0.0/8", "::" };
+    struct sockaddr_in four;
+    /* An IPv6 address may lead to the IPv4 address that it carries. */
+    const struct sockaddr *both[2] = { addr, addr };
+    struct aq_error err = { 0 };
+    bool is_own;
 
-    if (registry_client_is_in(addr, never, AQ_COUNT(never)))
+    if (network_get_four(addr, &four))
+        both[1] = (const struct sockaddr *)&four;
+    for (size_t i = 0; i < AQ_COUNT(both); i++)
+        if (registry_client_is_in(both[i], never, AQ_COUNT(never)))
+            return REACH_NEVER;
+    for (size_t i = 0; i < AQ_COUNT(both); i++)
+        if (registry_client_is_in(both[i], loopback, AQ_COUNT(loopback)))
+            return REACH_LOOPBACK;
+    if (network_is_own(addr, &is_own, &err) < 0) {
+        log_error("not connecting to a registry: %s", err.text);
         return REACH_NEVER;
-    if (registry_client_is_in(addr, loopback, AQ_COUNT(loopback)))
-        return REACH_LOOPBACK;
+    }
+    if (is_own)
+        return REACH_OWN;
     return network_is_private(addr) ? REACH_PRIVATE : REACH_PUBLIC;
 }
 
