@@ -72,6 +72,10 @@ const struct conf_item settings_items[] = {
       "Pods with a part of a GPU may name their node, past the scheduler" },
     { "webhook", "allow-privileged", CONF_BOOL, AT(webhook.allow_privileged), "false", 0, 0, 0,
       "They may have rights of the node, with which they can leave their limits" },
+    { "webhook", "allow-capabilities", CONF_LIST, AT(webhook.capabilities), NULL, 0, 0, 0,
+      "Capabilities of Linux that they may have besides those that are always allowed" },
+    { "webhook", "allow-host-paths", CONF_LIST, AT(webhook.host_paths), NULL, 0, 0, 0,
+      "Folders of the node that they may mount by hostPath, with what is below" },
     { "webhook", "days", CONF_INT, AT(webhook.days), "90", 1, 3650, 0,
       "Life of its certificate, which is renewed when a third of that is left" },
     { "webhook", "check", CONF_DURATION, AT(webhook.check_usec), "1m", USEC_PER_SEC / 10,
@@ -115,6 +119,12 @@ static int settings_check(const struct settings *s, struct aq_error *err)
             err, EINVAL, "scheduler.policy",
             "scheduler.policy '%.100s' is none of bin-packing, high-performance, fragmentation",
             s->scheduler_policy);
+    for (size_t i = 0; i < s->webhook.host_paths.count; i++)
+        if (s->webhook.host_paths.items[i][0] != '/')
+            return aq_fail_field(
+                err, EINVAL, "webhook.allow-host-paths",
+                "webhook.allow-host-paths has '%.100s', which is not an absolute path",
+                s->webhook.host_paths.items[i]);
     if (s->accel.hooks)
         return aq_fail_field(err, EINVAL, "accelerators.cdi-hooks",
                              "the kubelet runs no hooks for a device plugin");

@@ -10,7 +10,8 @@ struct webhook_settings {
     char *scheduler;                     /* that pods with a part of a GPU get */
     int64_t default_memory, card_memory; /* units; 0 = none, not known */
     bool hami, allow_node_name, allow_privileged;
-    int64_t days; /* of its certificate */
+    struct conf_list capabilities, host_paths; /* allowed besides the usual ones */
+    int64_t days;                              /* of its certificate */
     int64_t check_usec;
 };
 

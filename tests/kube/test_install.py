@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from cluster import wait_for
-from kube_api import container
+from kube_api import BASE, Refused, container
 from kube_gpu import ROOM, GpuNode, attempt, begin, card_of, devices_of, python, slice_of
 from kube_programs import base_layer, scheduler_layer
 from world import BUILD, ROOT
@@ -95,6 +95,23 @@ def test_a_waiting_pod_says_what_is_short(pods, installed):
     pods.pod("wide", container("sleep 600", limits=slice_of(9, 10)))
     said = pods.wait_event("wide", "FailedScheduling")
     assert "card" in said, said
+
+
+def test_rights_of_the_node_are_refused_when_a_pod_is_made_and_debugged(kube, pods, installed):
+    ptrace = {"securityContext": {"capabilities": {"add": ["sys_ptrace"]}}}
+    with pytest.raises(Refused, match="capabilities.add has 'sys_ptrace'"):
+        pods.pod("traces", {**container("sleep 600", limits=slice_of(1)), **ptrace})
+    pods.pod("part", container("sleep 600", "main", limits=slice_of(1)))
+    pods.wait_phase("part", "Running")
+
+    def debug(profile):
+        return kube.kubectl("debug", "part", "-n", pods.name, f"--image={BASE}", "--target=main",
+                            f"--profile={profile}", "--", "true", check=False)
+    for profile in ("general", "sysadmin"):
+        done = debug(profile)
+        assert done.returncode and "kubectl debug --profile=baseline" in done.stderr, done
+    done = debug("baseline")
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("role", ["daemonset/aliquot-plugin", "deployment/aliquot-scheduler"])

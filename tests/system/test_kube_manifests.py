@@ -137,6 +137,8 @@ def test_webhook_is_asked_of_few_pods():
     (hook,) = items["MutatingWebhookConfiguration", None, "aliquot"]["webhooks"]
     assert hook["failurePolicy"] == "Fail" and hook["matchConditions"]
     assert hook["namespaceSelector"]["matchExpressions"][0]["values"] == ["kube-system", "gpus"]
+    assert [(rule["operations"], rule["resources"]) for rule in hook["rules"]] == [
+        (["CREATE"], ["pods"]), (["UPDATE"], ["pods/ephemeralcontainers"])]
     service = items["Service", "gpus", "aliquot-webhook"]
     assert hook["clientConfig"]["service"]["name"] == service["metadata"]["name"]
     selector = service["spec"]["selector"].items()

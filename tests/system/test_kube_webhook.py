@@ -113,11 +113,11 @@ def send(connection, body, path="/mutate?timeout=5s"):
     return answer.status, answer.read()
 
 
-def review(connection, pod):
+def review(connection, pod, **request):
     status, answer = send(connection, json.dumps({
         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
         "request": {"uid": "1-2", "kind": {"group": "", "version": "v1", "kind": "Pod"},
-                    "operation": "CREATE", "namespace": "default", "object": pod}}).encode())
+                    "operation": "CREATE", "namespace": "default", "object": pod, **request}}).encode())
     response = json.loads(answer)["response"]
     assert status == 200 and response["uid"] == "1-2"
     if "patch" in response:
@@ -150,6 +150,48 @@ def test_pods_are_changed_or_refused():
             assert not refused["allowed"] and "hostPID" in refused["status"]["message"]
             other = pod({"cpu": "1"}, hostPID=True)
             assert review(api_server, other) == {"uid": "1-2", "allowed": True}
+
+
+def test_rights_of_the_node_are_refused_unless_the_settings_allow_them():
+    settings = {"allow-capabilities": ["CAP_SYSLOG"], "allow-host-paths": "/data /mnt/sets"}
+
+    def can(capability):
+        return {"securityContext": {"capabilities": {"add": [capability]}}}
+
+    with running(**settings) as (_, api, webhook):
+        wait_for(api.are_told, webhook.said)
+        with connect(webhook, api.data("ca.crt")) as api_server:
+            for container, words in ((can("sys_ptrace"), "webhook.allow-capabilities"),
+                                     (can("Cap_Sys_Module"), "'Cap_Sys_Module'"),
+                                     (can("syslog"), None), (can("IPC_LOCK"), None)):
+                ours = pod({"alnair/vgpu-memory": "8"})
+                ours["spec"]["containers"][0].update(container)
+                told = review(api_server, ours)
+                assert told["allowed"] == (words is None), told
+                assert words is None or words in told["status"]["message"]
+            for path, allowed in (("/dev", False), ("/mnt", False), ("/mnt/sets/a", True)):
+                volumes = [{"name": "v", "hostPath": {"path": path}}]
+                told = review(api_server, pod({"alnair/vgpu-memory": "8"}, volumes=volumes))
+                assert told["allowed"] == allowed, told
+                assert allowed or "webhook.allow-host-paths" in told["status"]["message"]
+
+
+def test_debug_containers_are_reviewed_when_they_are_added():
+    privileged = {"name": "d", "securityContext": {"privileged": True}}
+    with running() as (_, api, webhook):
+        wait_for(api.are_told, webhook.said)
+        with connect(webhook, api.data("ca.crt")) as api_server:
+            def add(limits, container):
+                return review(api_server, pod(limits, ephemeralContainers=[container]),
+                              operation="UPDATE", subResource="ephemeralcontainers",
+                              oldObject=pod(limits))
+
+            refused = add({"alnair/vgpu-memory": "8"}, privileged)
+            assert not refused["allowed"]
+            assert "ephemeralContainers[0] 'd'" in refused["status"]["message"]
+            assert add({"alnair/vgpu-memory": "8"}, {"name": "d", "targetContainerName": "c"}) == {
+                "uid": "1-2", "allowed": True}
+            assert add({"cpu": "1"}, privileged)["allowed"]
 
 
 def test_certificate_is_kept_renewed_and_believed():

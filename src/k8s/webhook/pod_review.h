@@ -18,5 +18,10 @@ struct pod_review {
  */
 int pod_review(const struct pod_review *review, const json_t *pod,
                struct aq_error *err) AQ_UNTRUSTED;
+/* The same for ephemeral containers that are added to 'pod', which was 'old': those that it has already are
+ * not looked at. -EPERM with the remedy, -ENOMEM.
+ */
+int pod_review_debug(const struct pod_review *review, const json_t *pod, const json_t *old,
+                     struct aq_error *err) AQ_UNTRUSTED;
 
 #endif

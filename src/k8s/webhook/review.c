@@ -50,6 +50,19 @@ static int review_add_refusal(json_t *response, const json_t *request, const str
     return 0;
 }
 
+/* A pod, or ephemeral containers of one, which the API server sends as the whole pod. */
+static int review_object(const struct pod_review *review, const json_t *request,
+                         struct aq_error *err)
+{
+    const json_t *pod = json_object_get(request, "object");
+
+    if (review_says(request, "operation", "CREATE"))
+        return pod_review(review, pod, err);
+    if (review_says(request, "subResource", "ephemeralcontainers"))
+        return pod_review_debug(review, pod, json_object_get(request, "oldObject"), err);
+    return 0;
+}
+
 /* Fill what is a response already. */
 static int review_pod(const struct settings *settings, const json_t *request, json_t *response,
                       struct aq_error *err)
@@ -58,9 +71,8 @@ static int review_pod(const struct settings *settings, const json_t *request, js
                                  .patch = json_array(),
                                  .warnings = json_array() };
     struct aq_error why = { 0 };
-    int r = review.patch && review.warnings
-                ? pod_review(&review, json_object_get(request, "object"), &why)
-                : aq_fail_oom(&why);
+    int r = review.patch && review.warnings ? review_object(&review, request, &why)
+                                            : aq_fail_oom(&why);
 
     if (r == -EPERM) {
         r = review_add_refusal(response, request, &why, err);
@@ -85,8 +97,7 @@ static int review_request(const struct settings *settings, const json_t *request
                                "AdmissionReview", "response", response);
     int r = response && answer ? 0 : aq_fail_oom(err);
 
-    if (r == 0 && review_says(json_object_get(request, "kind"), "kind", "Pod")
-        && review_says(request, "operation", "CREATE"))
+    if (r == 0 && review_says(json_object_get(request, "kind"), "kind", "Pod"))
         r = review_pod(settings, request, response, err);
     if (r == 0 && !(*ret = json_dump_text(answer, JSON_COMPACT)))
         r = aq_fail_oom(err);

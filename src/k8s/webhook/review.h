@@ -5,8 +5,8 @@
 
 #include "k8s/settings.h"
 
-/* What the API server is to read, JSON, to be freed: a pod may be made, maybe changed, or not. What is no
- * pod, or not being made, may. -EINVAL for what is no review, -ENOMEM.
+/* What the API server is to read, JSON, to be freed: a pod may be made, maybe changed, or not. Ephemeral
+ * containers of a pod may be added, or not. Everything else may. -EINVAL for what is no review, -ENOMEM.
  */
 int review_answer(const struct settings *settings, const char *body, size_t len, char **ret,
                   struct aq_error *err) AQ_UNTRUSTED;

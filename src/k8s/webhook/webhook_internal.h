@@ -25,6 +25,23 @@ int container_review(struct container_review *c, struct aq_error *err);
 int container_read(const struct container_review *c, const char *name, int64_t *ret,
                    struct aq_error *err);
 
+/* ---- rights.c ---- */
+
+/* Refuse (-EPERM, with field and remedy) a pod with rights of the node, with which it could leave its part of
+ * a GPU; the patch may get variables of containers. -ENOMEM.
+ */
+int rights_check_pod(const struct pod_review *review, const json_t *pod, struct aq_error *err);
+/* The same for ephemeral containers of 'pod' that 'old' does not have. */
+int rights_check_debug(const struct pod_review *review, const json_t *pod, const json_t *old,
+                       struct aq_error *err);
+
+/* ---- volumes.c ---- */
+
+/* Refuse (-EPERM) volumes that reach into the node. */
+int volumes_check(const struct settings *settings, const json_t *spec, struct aq_error *err);
+/* Refuse (-EPERM) mounts of the container of this name over what enforces its limits. */
+int mounts_check(const char *name, const json_t *container, struct aq_error *err);
+
 /* ---- hami.c ---- */
 
 /* Put what it asks for under HAMi's names into memory and compute, and take those names out. */

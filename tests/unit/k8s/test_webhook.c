@@ -20,14 +20,13 @@ static struct settings defaults(void)
                               .webhook = { .scheduler = (char *)(uintptr_t) "aliquot" } };
 }
 
-/* The response to the making of a pod with this spec; single quotes stand for double ones. */
-static json_t *review(const struct settings *settings, const char *spec)
+/* The response to a request with these members; single quotes stand for double ones. */
+static json_t *review_request(const struct settings *settings, const char *members)
 {
     AQ_CLEANUP(aq_freep) char *text = aq_format(
         "{'apiVersion':'admission.k8s.io/v1','kind':'AdmissionReview','request':"
-        "{'uid':'u1','operation':'CREATE','kind':{'kind':'Pod'},'namespace':'a',"
-        "'object':{'spec':%s}}}",
-        spec);
+        "{'uid':'u1','kind':{'kind':'Pod'},'namespace':'a',%s}}",
+        members);
     AQ_CLEANUP(aq_freep) char *answer = NULL;
     struct aq_error err = { 0 };
     json_t *review, *response;
@@ -41,6 +40,15 @@ static json_t *review(const struct settings *settings, const char *spec)
     json_decref(review);
     assert_string_equal(json_string_value(json_object_get(response, "uid")), "u1");
     return response;
+}
+
+/* The response to the making of a pod with this spec. */
+static json_t *review(const struct settings *settings, const char *spec)
+{
+    AQ_CLEANUP(aq_freep) char *members = aq_format("'operation':'CREATE','object':{'spec':%s}",
+                                                   spec);
+
+    return review_request(settings, members);
 }
 
 static void check_patch(const struct settings *settings, const char *spec, const char *wanted,
@@ -169,17 +177,242 @@ static void test_rights(void **state)
     check_refused(&s,
                   "{'containers':[{'name':'c'," PART "},"
                   "{'name':'d','securityContext':{'privileged':true}}]}",
-                  "'d' has rights");
-    check_refused(&s,
-                  "{'containers':[{'name':'c'," PART
-                  ",'securityContext':{'capabilities':{'add':['NET_ADMIN','SYS_ADMIN']}}}]}",
-                  "'c' has rights");
+                  "containers[1] 'd': securityContext.privileged");
     s.webhook.allow_node_name = s.webhook.allow_privileged = true;
     check_patch(&s,
                 "{'nodeName':'n1','hostPID':true,'schedulerName':'x','containers':[{'name':'c',"
                 "'securityContext':{'privileged':true},'resources':{'limits':"
                 "{'alnair/vgpu-memory':'8'},'requests':{'alnair/vgpu-memory':'8'}}}]}",
                 NULL, NULL);
+}
+
+#define WHOLE_PART \
+    "'resources':{'limits':{'alnair/vgpu-memory':'8'},'requests':{'alnair/vgpu-memory':'8'}}"
+
+static void test_capabilities(void **state)
+{
+    static const struct {
+        const char *name;
+        bool is_refused;
+    } cases[] = {
+        { "CHOWN", false },
+        { "chown", false },
+        { "CAP_CHOWN", false },
+        { "cap_Chown", false },
+        { "MKNOD", false },
+        { "NET_RAW", false },
+        { "IPC_LOCK", false },
+        { "CAP_SYS_NICE", false },
+        { "NET_ADMIN", false },
+        { "SYSLOG", false },
+        { "CAP_syslog", false },
+        { "SYS_ADMIN", true },
+        { "sys_admin", true },
+        { "cap_sys_admin", true },
+        { "CAP_CAP_CHOWN", true },
+        { "CAP_CAP_SYSLOG", true },
+        { "ALL", true },
+        { "all", true },
+        { "SYS_MODULE", true },
+        { "SYS_PTRACE", true },
+        { "DAC_READ_SEARCH", true },
+        { "SYS_RAWIO", true },
+        { "BPF", true },
+        { "PERFMON", true },
+        { "SYS_BOOT", true },
+        { "CHECKPOINT_RESTORE", true },
+        { "CHOWN ", true },
+        { " CHOWN", true },
+        { "CAP_", true },
+        { "", true },
+        { "CHOW", true },
+        { "CHOWNS", true },
+        { "SYS_FUTURE", true },
+    };
+    static char syslog[] = "cap_syslog", *more[] = { syslog };
+    struct settings s = defaults();
+
+    (void)state;
+    s.webhook.capabilities = (struct conf_list){ .items = more, .count = 1 };
+    for (size_t i = 0; i < AQ_COUNT(cases); i++) {
+        AQ_CLEANUP(aq_freep) char *spec = aq_format(
+            "{'schedulerName':'x','containers':[{'name':'c'," WHOLE_PART "},{'name':'d',"
+            "'securityContext':{'capabilities':{'drop':['ALL'],'add':['KILL','%s']}}}]}",
+            cases[i].name);
+        AQ_CLEANUP(aq_freep) char *words = aq_format(
+            "containers[1] 'd': securityContext.capabilities.add has '%s'", cases[i].name);
+
+        if (cases[i].is_refused)
+            check_refused(&s, spec, words);
+        else
+            check_patch(&s, spec, NULL, NULL);
+    }
+    check_refused(&s,
+                  "{'schedulerName':'x','containers':[{'name':'c'," WHOLE_PART
+                  ",'securityContext':{'capabilities':{'add':[7]}}}]}",
+                  "capabilities.add has ''");
+}
+
+/* Members of the spec, or of its second container, which has no part of a GPU. */
+static const struct {
+    const char *spec, *container;
+    const char *words; /* of the refusal; NULL = accepted */
+} rights_cases[] = {
+    { "'hostIPC':true", "", "spec.hostIPC" },
+    { "'hostPID':false,'hostIPC':false,'hostNetwork':true", "", NULL },
+    { "'hostNetwork':true", "'securityContext':{'capabilities':{'add':['cap_net_admin']}}",
+      "spec.hostNetwork" },
+    { "'shareProcessNamespace':true,'runtimeClassName':'nvidia'", "", NULL },
+    { "'securityContext':{'seccompProfile':{'type':'Unconfined'}}", "",
+      "spec.securityContext.seccompProfile.type" },
+    { "'securityContext':{'seccompProfile':{'type':'RuntimeDefault'}}", "", NULL },
+    { "'securityContext':{'appArmorProfile':{'type':'Unconfined'}}", "",
+      "spec.securityContext.appArmorProfile.type" },
+    { "'securityContext':{'seLinuxOptions':{'type':'spc_t'}}", "", "'spc_t'" },
+    { "'securityContext':{'seLinuxOptions':{'type':'container_t','level':'s0:c1'}}", "", NULL },
+    { "", "'securityContext':{'seccompProfile':{'type':'Unconfined'}}",
+      "containers[1] 'd': securityContext.seccompProfile.type" },
+    { "", "'securityContext':{'seccompProfile':{'type':'Localhost','localhostProfile':'a'}}",
+      NULL },
+    { "", "'securityContext':{'procMount':'Unmasked'}", "procMount is 'Unmasked'" },
+    { "", "'securityContext':{'procMount':'Default','allowPrivilegeEscalation':true}", NULL },
+    { "", "'securityContext':{'runAsUser':0,'privileged':false}", NULL },
+    { "", "'env':[{'name':'NVIDIA_VISIBLE_DEVICES','value':'all'}]", "set it to void" },
+    { "", "'env':[{'name':'NVIDIA_VISIBLE_DEVICES','value':'0'}]", "set it to void" },
+    { "",
+      "'env':[{'name':'NVIDIA_VISIBLE_DEVICES','value':'void'},"
+      "{'name':'NVIDIA_VISIBLE_DEVICES','value':'$(A)'}]",
+      "set it to void" },
+    { "", "'env':[{'name':'NVIDIA_VISIBLE_DEVICES','valueFrom':{'fieldRef':{}}}]",
+      "set it to void" },
+    { "", "'env':[{'name':'NVIDIA_VISIBLE_DEVICES','value':'void'}],'envFrom':[{}]", NULL },
+    { "",
+      "'env':[{'name':'NVIDIA_VISIBLE_DEVICES'},{'name':'LD_PRELOAD','value':'/a'},"
+      "{'name':'CUDA_VISIBLE_DEVICES','value':'0'}]",
+      NULL },
+    { "'volumes':[{'name':'v','hostPath':{'path':'/'}}]", "", "volume 'v': hostPath.path '/'" },
+    { "'volumes':[{'name':'v','hostPath':{'path':'/dev'}}]", "", "hostPath.path" },
+    { "'volumes':[{'name':'v','hostPath':{'path':'/var/run/../run/containerd'}}]", "", "hostPath" },
+    { "'volumes':[{'name':'v','hostPath':{}}]", "", "hostPath.path ''" },
+    { "'volumes':[{'name':'v','hostPath':{'path':'/data/../dev'}}]", "", "hostPath.path" },
+    { "'volumes':[{'name':'v','hostPath':{'path':'/database'}}]", "", "hostPath.path" },
+    { "'volumes':[{'name':'v','hostPath':{'path':'/data'}}]", "", NULL },
+    { "'volumes':[{'name':'v','hostPath':{'path':'//data/./sets/','type':'Directory'}}]", "",
+      NULL },
+    { "'volumes':[{'name':'v','flexVolume':{'driver':'a/b'}}]", "", "'flexVolume'" },
+    { "'volumes':[{'name':'v','gitRepo':{'repository':'a'}}]", "", "'gitRepo'" },
+    { "'volumes':[{'name':'v','future':{}}]", "", "'future'" },
+    { "'volumes':[{'name':'v','emptyDir':{'medium':'Memory'}},{'name':'w','csi':{'driver':'a'}},"
+      "{'name':'x','persistentVolumeClaim':{'claimName':'a'}},{'name':'y','projected':{}}]",
+      "", NULL },
+};
+
+static void test_rights_of_pods(void **state)
+{
+    static char data[] = "/data/", *folders[] = { data };
+    struct settings s = defaults();
+
+    (void)state;
+    s.webhook.host_paths = (struct conf_list){ .items = folders, .count = 1 };
+    for (size_t i = 0; i < AQ_COUNT(rights_cases); i++) {
+        const char *more = rights_cases[i].spec, *in = rights_cases[i].container;
+        AQ_CLEANUP(aq_freep) char *spec = aq_format(
+            "{'schedulerName':'x','containers':[{'name':'c'," WHOLE_PART "},{'name':'d'%s%s}]%s%s}",
+            in[0] ? "," : "", in, more[0] ? "," : "", more);
+
+        s.webhook.allow_privileged = false;
+        if (rights_cases[i].words)
+            check_refused(&s, spec, rights_cases[i].words);
+        else
+            check_patch(&s, spec, NULL, NULL);
+        s.webhook.allow_privileged = true;
+        check_patch(&s, spec, NULL, NULL);
+    }
+}
+
+static void test_apparmor_by_annotation(void **state)
+{
+    const struct settings s = defaults();
+    json_t *response = review_request(
+        &s, "'operation':'CREATE','object':{'metadata':{'annotations':"
+            "{'container.apparmor.security.beta.kubernetes.io/c':'unconfined'}},"
+            "'spec':{'containers':[{'name':'c'," WHOLE_PART "}]}}");
+
+    (void)state;
+    assert_true(json_is_false(json_object_get(response, "allowed")));
+    json_decref(response);
+}
+
+static void test_variables_of_other_objects(void **state)
+{
+    const struct settings s = defaults();
+
+    (void)state;
+#define VOID "{'name':'NVIDIA_VISIBLE_DEVICES','value':'void'}"
+    check_patch(
+        &s,
+        "{'schedulerName':'x','containers':[{'name':'c','envFrom':[{'configMapRef':{}}]," WHOLE_PART
+        "},{'name':'d','env':[{'name':'A','value':'all'}],'envFrom':[{'secretRef':{}}]}]}",
+        "[{'op':'add','path':'/spec/containers/0/env','value':[" VOID "]},"
+        "{'op':'add','path':'/spec/containers/1/env/-','value':" VOID "}]",
+        NULL);
+}
+
+static json_t *review_debug(const struct settings *settings, const char *part, const char *old,
+                            const char *now)
+{
+    AQ_CLEANUP(aq_freep) char *members = aq_format(
+        "'operation':'UPDATE','subResource':'ephemeralcontainers',"
+        "'object':{'spec':{'containers':[{'name':'c',%s}],'ephemeralContainers':[%s]}},"
+        "'oldObject':{'spec':{'containers':[{'name':'c',%s}],'ephemeralContainers':[%s]}}",
+        part, now, part, old);
+
+    return review_request(settings, members);
+}
+
+static void test_debug_containers(void **state)
+{
+#define OLD "{'name':'a','securityContext':{'privileged':true}}"
+    static const struct {
+        const char *old, *now;
+        const char *words; /* of the refusal; NULL = accepted */
+    } cases[] = {
+        { "", "{'name':'d','image':'i','targetContainerName':'c'}", NULL },
+        { "", "{'name':'d','securityContext':{'capabilities':{'add':['SYS_PTRACE']}}}",
+          "ephemeralContainers[0] 'd': securityContext.capabilities.add has 'SYS_PTRACE', which pods "
+          "with a part of a GPU may not have: remove it (kubectl debug --profile=baseline)" },
+        { "", "{'name':'d','securityContext':{'privileged':true}}", "securityContext.privileged" },
+        { "", "{'name':'d','securityContext':{'seccompProfile':{'type':'Unconfined'}}}",
+          "seccompProfile" },
+        { "", "{'name':'d','volumeMounts':[{'name':'v','mountPath':'/run/aliquot'}]}",
+          "volumeMounts[0].mountPath" },
+        { "", "{'name':'d','env':[{'name':'NVIDIA_VISIBLE_DEVICES','value':'all'}]}",
+          "set it to void" },
+        { OLD, OLD ",{'name':'d','targetContainerName':'c'}", NULL },
+        { OLD, OLD ",{'name':'d','securityContext':{'privileged':true}}",
+          "ephemeralContainers[1] 'd'" },
+        { OLD, "{'name':'a','securityContext':{'privileged':true,'procMount':'Unmasked'}}",
+          "ephemeralContainers[0] 'a'" },
+    };
+    const struct settings s = defaults();
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(cases); i++) {
+        json_t *response = review_debug(&s, PART, cases[i].old, cases[i].now);
+        const char *said = json_string_value(
+            json_object_get(json_object_get(response, "status"), "message"));
+
+        if (json_is_true(json_object_get(response, "allowed")) != !cases[i].words
+            || (cases[i].words && !strstr(said, cases[i].words)))
+            fail_msg("%s: %s", cases[i].now, said ? said : "accepted");
+        assert_null(json_object_get(response, "patch"));
+        json_decref(response);
+        /* a pod without a part is none of ours */
+        response = review_debug(&s, "'resources':{'limits':{'cpu':'1'}}", cases[i].old,
+                                cases[i].now);
+        assert_true(json_is_true(json_object_get(response, "allowed")));
+        json_decref(response);
+    }
 }
 
 static void test_mounts(void **state)
@@ -339,6 +572,11 @@ int main(void)
         cmocka_unit_test(test_settings_of_amounts),
         cmocka_unit_test(test_scheduler),
         cmocka_unit_test(test_rights),
+        cmocka_unit_test(test_capabilities),
+        cmocka_unit_test(test_rights_of_pods),
+        cmocka_unit_test(test_apparmor_by_annotation),
+        cmocka_unit_test(test_variables_of_other_objects),
+        cmocka_unit_test(test_debug_containers),
         cmocka_unit_test(test_mounts),
         cmocka_unit_test(test_hami),
         cmocka_unit_test(test_quantity),
