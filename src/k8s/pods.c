@@ -15,7 +15,6 @@
 #include "k8s/quantity.h"
 #include "kube/watch.h"
 
-#define CONTAINERS_MAX 256 /* of a pod */
 #define PLACEMENT "aliquot/placement"
 #define TIMESTAMP "ai.centaurus.io/scheduler-timestamp"
 
@@ -78,6 +77,20 @@ static uint32_t pod_read_units(const json_t *amounts, const char *resource)
                : 0;
 }
 
+/* Whole GPUs are those of vendors' device plugins, or of drivers of claims. */
+static bool pod_has_whole(const json_t *resources)
+{
+    static const char *const vendors[] = { "nvidia.com/", "amd.com/", "gpu.intel.com/" };
+    const json_t *limits = json_object_get(resources, "limits"), *amount;
+    const char *name;
+
+    json_object_foreach((json_t *)(uintptr_t)limits, name, amount)
+        for (size_t i = 0; i < AQ_COUNT(vendors); i++)
+            if (strncmp(name, vendors[i], strlen(vendors[i])) == 0 && pod_read_units(limits, name))
+                return true;
+    return json_array_size(json_object_get(resources, "claims")) > 0;
+}
+
 static int pod_read_containers(const json_t *list, const struct settings *settings,
                                struct node_pod *pod)
 {
@@ -85,17 +98,20 @@ static int pod_read_containers(const json_t *list, const struct settings *settin
     size_t i;
 
     json_array_foreach(list, i, object) {
-        const json_t *limits = json_object_get(json_object_get(object, "resources"), "limits");
+        const json_t *resources = json_object_get(object, "resources");
+        const json_t *limits = json_object_get(resources, "limits");
         struct node_container container = {
             .name = arena_strdup(&pod->arena, pod_text(object, "name")),
             .id = "",
             .memory = pod_read_units(limits, settings->memory_name),
             .compute = pod_read_units(limits, settings->compute_name),
+            .has_whole = pod_has_whole(resources),
         };
 
         if (!container.name)
             return -ENOMEM;
-        if (!pod_is_container_name(container.name) || pod->container_count >= CONTAINERS_MAX)
+        if (!pod_is_container_name(container.name)
+            || pod->container_count >= NODE_POD_CONTAINERS_MAX)
             return -EPROTO;
         pod->is_asking |= container.memory > 0;
         if (!arena_append(&pod->arena, &pod->containers, &pod->container_count, &container,
@@ -145,6 +161,29 @@ static void pod_read_placement(const char *text, struct node_pod *pod)
     json_decref(cards);
 }
 
+/* They are added to a pod that runs, and stay: those past the bound are unknown containers of the pod. */
+static int pod_read_debug_containers(const json_t *list, struct node_pod *pod)
+{
+    const json_t *object;
+    size_t i;
+
+    json_array_foreach(list, i, object) {
+        struct node_container container = {
+            .name = arena_strdup(&pod->arena, pod_text(object, "name")), .id = "", .is_debug = true
+        };
+
+        if (!container.name)
+            return -ENOMEM;
+        if (!pod_is_container_name(container.name)
+            || pod->container_count >= NODE_POD_CONTAINERS_MAX)
+            break;
+        if (!arena_append(&pod->arena, &pod->containers, &pod->container_count, &container,
+                          sizeof(container)))
+            return -ENOMEM;
+    }
+    return 0;
+}
+
 int pods_read(const json_t *object, const struct settings *settings, struct node_pod *ret,
               struct aq_error *err)
 {
@@ -168,9 +207,13 @@ int pods_read(const json_t *object, const struct settings *settings, struct node
     if (r == 0)
         r = pod_read_containers(json_object_get(spec, "containers"), settings, ret);
     if (r == 0)
+        r = pod_read_debug_containers(json_object_get(spec, "ephemeralContainers"), ret);
+    if (r == 0)
         r = pod_read_statuses(json_object_get(status, "initContainerStatuses"), ret);
     if (r == 0)
         r = pod_read_statuses(json_object_get(status, "containerStatuses"), ret);
+    if (r == 0)
+        r = pod_read_statuses(json_object_get(status, "ephemeralContainerStatuses"), ret);
     if (r == 0)
         pod_read_placement(pod_text(annotations, PLACEMENT), ret);
     return r == -EPROTO ? aq_fail(err, EPROTO, "a pod with containers that cannot be")

@@ -23,20 +23,26 @@ bool pod_is_uid(const char *text, size_t len) AQ_UNTRUSTED;
 bool pod_is_container_id(const char *text, size_t len) AQ_UNTRUSTED;
 bool pod_is_container_name(const char *text) AQ_UNTRUSTED;
 
+#define NODE_POD_CONTAINERS_MAX \
+    256 /* pods with more are not read; ephemeral ones past it are left out */
+
 struct node_container {
     const char *name;
     const char *id; /* its runtime's, without "containerd://"; "" = not yet */
     bool is_running;
+    bool is_debug;                  /* an ephemeral container, which can have no part of a card */
+    bool has_whole;                 /* it asks another device plugin or driver for GPUs */
     uint32_t memory, compute;       /* units of our resources that it asks for */
     char card[DEVICE_CARD_MAX + 1]; /* that the scheduler has named for it; "" = none */
 };
 
 struct node_pod {
     const char *uid, *namespace, *name;
-    uint64_t bound;                    /* when, as the scheduler says; 0 = it does not */
-    bool is_over;                      /* all of its containers have ended for good */
-    bool is_asking;                    /* a container asks for memory of a card */
-    struct node_container *containers; /* also those that run before the others */
+    uint64_t bound; /* when, as the scheduler says; 0 = it does not */
+    bool is_over;   /* all of its containers have ended for good */
+    bool is_asking; /* a container asks for memory of a card */
+    struct node_container
+        *containers; /* also those that run before the others, and ephemeral ones */
     size_t container_count;
     struct arena arena; /* owns the texts and the list */
 };

@@ -186,6 +186,14 @@ class Pod:
     def show(self):
         self.node.api.objects.put("pods", self.object)
 
+    def make_debug(self, container):
+        """It is an ephemeral container of the pod."""
+        spec, status = self.object["spec"], self.object["status"]
+        for where, of, debug in ((spec, "containers", "ephemeralContainers"),
+                                 (status, "containerStatuses", "ephemeralContainerStatuses")):
+            where[debug] = [each for each in where[of] if each["name"] == container]
+            where[of] = [each for each in where[of] if each["name"] != container]
+
     def remove(self):
         self.node.api.objects.delete("pods", f"default/{self.name}")
         self.node.kubelet.pods.pop(("default", self.name), None)

@@ -145,6 +145,26 @@ def test_a_program_past_its_limit_is_told():
         assert node.reasons("free") == [] and node.api.evicted == []
 
 
+@pytest.mark.parametrize("is_debug", [False, True])
+def test_a_container_without_a_part_that_uses_a_gpu_of_its_pod_is_told(is_debug):
+    """It can be handed an open device by a container of its pod that has one."""
+    with running() as node:
+        pod = Pod(node, "p", {"train": (4, 50), "other": (0, 0), "whole": (0, 0)})
+        if is_debug:
+            pod.make_debug("other")
+        pod.object["spec"]["containers"][-1]["resources"] = {"limits": {"nvidia.com/gpu": "1"}}
+        pod.show()
+        train = pod.program("train", ASKED)
+        assert line_of(train) == ["4096", "4096"]
+        whole = pod.program("whole", ASKED, is_limited=False)
+        assert line_of(whole)[0] == "8192" and allocate(whole, 100) == 0
+        cheat = pod.program("other", ASKED, is_limited=False)
+        assert line_of(cheat)[0] == "8192" and allocate(cheat, 3000) == 0
+        wait_for(lambda: "AliquotLimitNotActive" in node.reasons("p"), node.said)
+        assert ["container other: " in event["message"] for event in node.events] == [True]
+        assert allocate(train, 1000) == 0
+
+
 def test_one_beside_a_slice_is_told_and_evicted():
     with running(config='[limits]\non-violation = "evict"\n') as node:
         node.api.refuse_evictions = 1

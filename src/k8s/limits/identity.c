@@ -41,6 +41,8 @@ const struct node_container *identity_container(const struct node_pod *pod,
     if (known)
         return known;
     for (size_t i = 0; i < pod->container_count; i++) {
+        if (pod->containers[i].is_debug && !pod->containers[i].id[0])
+            return NULL; /* the process may be of this one, which is about to start */
         if (!pod->containers[i].memory)
             continue;
         if (only)

@@ -140,6 +140,23 @@ static bool violations_is_lost(const struct limits *limits, pid_t pid)
     return false;
 }
 
+/* A process of a container without a part, in a pod that has one: it was handed an open device by another
+ * container, as those of a pod can do for each other. Cards of other device plugins are not looked at.
+ */
+static void violations_look_beside(struct violations *violations, const struct user *user,
+                                   const struct node_pod *pod, const struct node_container *of,
+                                   uint64_t bytes)
+{
+    const struct culprit who = { pod->namespace, pod->name, pod->uid, user->name.container };
+    AQ_CLEANUP(aq_freep) char *text = aq_format(
+        "container %s: process %d uses a GPU (%llu MiB of device memory), but the container has no part "
+        "of one: let it ask for a part, or run the program in the container that has one",
+        of->name, (int)user->pid, (unsigned long long)bytes >> 20);
+
+    if (text)
+        violations_tell(violations, &who, EVENT_LIMIT_NOT_ACTIVE, text, true);
+}
+
 /* Processes without a slice at all: their program has not even asked. */
 static void violations_look_at(struct violations *violations, const struct user *user,
                                uint64_t bytes)
@@ -150,9 +167,12 @@ static void violations_look_at(struct violations *violations, const struct user 
     AQ_CLEANUP(aq_freep) char *what = NULL;
     struct culprit who;
 
-    if (!of || !of->memory || container_find(limits, pod->uid, of->name)
-        || container_find_by_id(limits, &user->name) || violations_is_lost(limits, user->pid)
+    if (!pod || container_find_by_id(limits, &user->name) || violations_is_lost(limits, user->pid)
         || !slices_is_running(user->pid))
+        return;
+    if (pod->is_asking && of && !of->memory && !of->has_whole)
+        violations_look_beside(violations, user, pod, of, bytes);
+    if (!of || !of->memory || container_find(limits, pod->uid, of->name))
         return;
     who = (struct culprit){ pod->namespace, pod->name, pod->uid, user->name.container };
     what = aq_format("process %d uses a GPU past its limits (%llu MiB of device memory)",

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "k8s/pods.h"
 #include "k8s/quantity.h"
 #include "k8s/webhook/webhook_internal.h"
 
@@ -69,6 +70,22 @@ static int review_check_node_name(const struct settings *settings, const json_t 
                    node);
 }
 
+/* The device plugin does not read pods with more, so nobody would watch what they use. */
+static int review_check_count(const json_t *spec, struct aq_error *err)
+{
+    size_t count = 0;
+
+    for (size_t l = 0; l < AQ_COUNT(review_lists); l++)
+        count += json_array_size(json_object_get(spec, review_lists[l]));
+    if (count <= NODE_POD_CONTAINERS_MAX)
+        return 0;
+    return aq_fail(
+        err, EPERM,
+        "spec has %zu containers and initContainers, and a pod with a part of a GPU at most "
+        "%d: divide it into several pods",
+        count, NODE_POD_CONTAINERS_MAX);
+}
+
 int pod_review(const struct pod_review *review, const json_t *pod, struct aq_error *err)
 {
     const struct settings *settings = review->settings;
@@ -78,7 +95,9 @@ int pod_review(const struct pod_review *review, const json_t *pod, struct aq_err
 
     if (r < 0 || !has_part)
         return r;
-    r = review_check_node_name(settings, spec, err);
+    r = review_check_count(spec, err);
+    if (r == 0)
+        r = review_check_node_name(settings, spec, err);
     if (r == 0)
         r = rights_check_pod(review, pod, err);
     if (r == 0 && review_names_no_scheduler(settings, review_text(spec, "schedulerName")))

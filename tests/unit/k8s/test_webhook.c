@@ -330,6 +330,25 @@ static void test_rights_of_pods(void **state)
     }
 }
 
+static void test_a_pod_with_too_many_containers_is_refused(void **state)
+{
+    const struct settings s = defaults();
+
+    (void)state;
+    for (int more = 255; more <= 256; more++) {
+        AQ_CLEANUP(strbuf_donep) struct strbuf spec = STRBUF_INIT;
+
+        strbuf_adds(&spec, "{'schedulerName':'x','containers':[{'name':'c'," WHOLE_PART "}");
+        for (int i = 1; i < more; i++)
+            strbuf_addf(&spec, ",{'name':'d%d'}", i);
+        strbuf_adds(&spec, "],'initContainers':[{'name':'i'}]}");
+        if (more == 255)
+            check_patch(&s, spec.data, NULL, NULL);
+        else
+            check_refused(&s, spec.data, "257 containers and initContainers");
+    }
+}
+
 static void test_apparmor_by_annotation(void **state)
 {
     const struct settings s = defaults();
@@ -574,6 +593,7 @@ int main(void)
         cmocka_unit_test(test_rights),
         cmocka_unit_test(test_capabilities),
         cmocka_unit_test(test_rights_of_pods),
+        cmocka_unit_test(test_a_pod_with_too_many_containers_is_refused),
         cmocka_unit_test(test_apparmor_by_annotation),
         cmocka_unit_test(test_variables_of_other_objects),
         cmocka_unit_test(test_debug_containers),
