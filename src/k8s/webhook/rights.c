@@ -34,7 +34,7 @@ static const char *rights_text(const json_t *object, const char *member)
 
 /* ---- capabilities ---- */
 
-static bool capability_is(const char *name, const char *other)
+static bool rights_is_capability(const char *name, const char *other)
 {
     name += strncasecmp(name, "CAP_", 4) == 0 ? 4 : 0;
     other += strncasecmp(other, "CAP_", 4) == 0 ? 4 : 0;
@@ -45,7 +45,7 @@ static bool capability_is(const char *name, const char *other)
  * makes are opened only where the device cgroup allows it. The others act on the pod's own network, memory and
  * processes.
  */
-static bool capability_is_allowed(const struct settings *settings, const char *name)
+static bool rights_allow_capability(const struct settings *settings, const char *name)
 {
     static const char *const allowed[] = {
         "AUDIT_WRITE", "CHOWN",     "DAC_OVERRIDE",     "FOWNER",     "FSETID",
@@ -56,10 +56,10 @@ static bool capability_is_allowed(const struct settings *settings, const char *n
     const struct conf_list *more = &settings->webhook.capabilities;
 
     for (size_t i = 0; i < AQ_COUNT(allowed); i++)
-        if (capability_is(name, allowed[i]))
+        if (rights_is_capability(name, allowed[i]))
             return true;
     for (size_t i = 0; i < more->count; i++)
-        if (capability_is(name, more->items[i]))
+        if (rights_is_capability(name, more->items[i]))
             return true;
     return false;
 }
@@ -73,14 +73,14 @@ static int rights_check_capabilities(const struct subject *s, struct aq_error *e
     json_array_foreach(added, i, power) {
         const char *name = json_string_value(power);
 
-        if (!name || !capability_is_allowed(s->review->settings, name))
+        if (!name || !rights_allow_capability(s->review->settings, name))
             return aq_fail(
                 err, EPERM,
                 "%s[%zu] '%.63s': securityContext.capabilities.add has '%.63s', which pods "
                 "with a part of a GPU may not have: remove it%s, or let the administrator "
                 "add it to webhook.allow-capabilities",
                 s->list, s->index, s->name, name ? name : "", s->advice);
-        if (s->is_on_host_network && capability_is(name, "NET_ADMIN"))
+        if (s->is_on_host_network && rights_is_capability(name, "NET_ADMIN"))
             return aq_fail(
                 err, EPERM,
                 "%s[%zu] '%.63s': securityContext.capabilities.add has '%.63s', and with "

@@ -44,7 +44,7 @@ static bool volumes_is_below(const char *path, const char *folder)
 /* ---- where volumes are mounted ---- */
 
 /* The path of what every container with a part of a GPU is given, if 'path' is it or below it. */
-static const char *mounts_given_path(const char *path)
+static const char *volumes_given_path(const char *path)
 {
     static const char *const given[] = { "/etc/ld.so.preload", "/run/aliquot", "/opt/kernel" };
     AQ_CLEANUP(strbuf_donep) struct strbuf clean = STRBUF_INIT;
@@ -74,7 +74,7 @@ int mounts_check(const char *name, const json_t *container, struct aq_error *err
 
         json_array_foreach(json_object_get(container, kinds[k].list), i, place) {
             const char *path = volumes_text(place, kinds[k].path);
-            const char *given = path ? mounts_given_path(path) : NULL;
+            const char *given = path ? volumes_given_path(path) : NULL;
 
             if (given)
                 return aq_fail(
