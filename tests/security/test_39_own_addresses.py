@@ -108,6 +108,23 @@ def check_names(cluster, own, far, listed):
     wait_for(lambda: far.told, 60, "the message to another machine")
 
 
+def check_rebinding(cluster, far, listed, hosts):
+    """A name that led to another machine when its session was made now leads to the manager's."""
+    user, told, heard = cluster.client(USER), len(far.told), len(listed.told)
+    with socket.create_server(("::", far.server_port), family=socket.AF_INET6,
+                              dualstack_ipv6=True) as own:
+        own.setblocking(False)
+        made = make(user, "rebound", far.url("far.test"))
+        wait_for(lambda: len(far.told) == told + 1, 60, "the first message")
+        hosts.write_text(HOSTS.replace(FAR, OWN))
+        assert user.delete("/session/" + made.json["sessionId"]).status == 200
+        make(user, "after-rebound", listed.url())
+        wait_for(lambda: len(listed.told) > heard, 60, "the message after the second one")
+        assert len(far.told) == told + 1
+        with pytest.raises(BlockingIOError):
+            own.accept()
+
+
 def check_redirects(cluster, registry, own, far):
     """A registry sends the manager to another machine, but not to the manager's."""
     at = f"{REGISTRY}:{registry.server_port}"
@@ -140,6 +157,7 @@ def tell(folder):
         wait_for(lambda: own.connections == 1)
         check_literals(cluster, own.server_port)
         check_names(cluster, own, far, listed)
+        check_rebinding(cluster, far, listed, pathlib.Path(folder) / "hosts")
         check_redirects(cluster, registry, own, far)
         assert own.connections == 1
         cluster.stop()
