@@ -59,7 +59,8 @@ static inline void list_add(struct list *place, struct list *item)
  * when its turn comes; items added meanwhile are left out, also one that was
  * removed and added again. The callback may remove any item, add items, walk the
  * same list and free the head once its items are removed. Items are removed by
- * the thread that walks. The struct lives on the stack: walks end in the reverse
+ * the thread that walks. The struct lives on the stack and begins before any
+ * return of its function, as list_cursor_end() reads it: walks end in the reverse
  * order of their beginnings.
  */
 struct list_cursor {

@@ -25,7 +25,9 @@ struct executor_question {
 struct executor_link_ops {
     /* To the oldest question that has none; an object, borrowed for the call. */
     void (*on_reply)(void *data, const json_t *reply);
-    /* There will be no more: close it. Never from within a call. */
+    /* There will be no more: close it. Never from within a call. 'err' is the link's: copy it
+     * before executor_link_close().
+     */
     void (*on_failed)(void *data, const struct aq_error *err);
 };
 

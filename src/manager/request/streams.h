@@ -4,6 +4,10 @@
  * Events, followed logs, terminals and commands in sessions last longer than the check of
  * their request. While any is open, all are looked at every half second: who has been
  * deactivated or removed, or whose keypair or domain has, loses them.
+ *
+ * What serves the stream owns it and has one end: it closes the stream, ends its subscriptions and
+ * what it has at agents, frees itself, and answers the request last. An answer may bring the next
+ * request, and nothing of the old one must be found by that.
  */
 #ifndef AQ_MANAGER_REQUEST_STREAMS_H
 #define AQ_MANAGER_REQUEST_STREAMS_H
