@@ -126,12 +126,10 @@ void log_write(enum log_level level, const char *fmt, ...)
     start = log_put_prefix(line, sizeof(line), level);
     va_start(args, fmt);
     (void)vsnprintf(line + start, sizeof(line) - start - 8, fmt, args);
-    utf8_drop_partial(line + start);
     va_end(args);
+    utf8_drop_partial(line + start);
+    utf8_make_printable(line + start);
     len = strlen(line);
-    for (size_t i = start; i < len; i++)
-        if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
-            line[i] = '?';
     len += (size_t)snprintf(line + len, sizeof(line) - len, "%s\n",
                             log_form == LOG_TERMINAL ? "\033[0m" : "");
     if (write(STDERR_FILENO, line, len) < 0) {

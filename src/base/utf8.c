@@ -149,16 +149,110 @@ size_t utf8_fit(const char *text, size_t len, size_t width)
     return at;
 }
 
+/* ---- what is not shown as it is ---- */
+
+/* Characters that move the cursor, turn the text around or take no room: from, to. Two names that
+ * differ in these alone look the same.
+ */
+static const uint32_t utf8_hidden[][2] = {
+    { 0x00, 0x1f },      /* C0 */
+    { 0x7f, 0x9f },      /* DEL, C1 */
+    { 0xad, 0xad },      /* soft hyphen */
+    { 0x61c, 0x61c },    /* Arabic letter mark */
+    { 0x180e, 0x180e },  /* Mongolian vowel separator */
+    { 0x200b, 0x200f },  /* zero-width space, joiners, direction marks */
+    { 0x2028, 0x202e },  /* line and paragraph separators, embeddings, overrides */
+    { 0x2060, 0x206f },  /* word joiner, invisible operators, isolates */
+    { 0xfeff, 0xfeff },  /* byte order mark */
+    { 0xfff9, 0xfffb },  /* interlinear annotations */
+    { 0xe0000, 0xe007f } /* tags */
+};
+
+static bool utf8_is_joiner(const char *text, size_t len)
+{
+    return len >= 3
+           && (memcmp(text, "\xe2\x80\x8c", 3) == 0 || memcmp(text, "\xe2\x80\x8d", 3) == 0);
+}
+
+/* Persian words and emoji hold joiners: between two other characters beyond ASCII they change how
+ * these look.
+ */
+static bool utf8_joins(const char *text, size_t len, size_t at)
+{
+    return at > 0 && utf8_is_joiner(text + at, len - at) && at + 3 < len
+           && ((unsigned char)text[at - 1] & (unsigned char)text[at + 3]) >= 0x80
+           && !utf8_is_joiner(text + at + 3, len - at - 3);
+}
+
+size_t utf8_next(const char *text, size_t len, size_t at, uint32_t *ret_code, bool *ret_is_shown)
+{
+    size_t size = utf8_decode(text + at, len - at, ret_code);
+
+    *ret_is_shown = size > 0;
+    for (size_t i = 0; size && i < AQ_COUNT(utf8_hidden); i++)
+        if (*ret_code >= utf8_hidden[i][0] && *ret_code <= utf8_hidden[i][1])
+            *ret_is_shown = utf8_joins(text, len, at);
+    return AQ_MAX(size, (size_t)1);
+}
+
+bool utf8_is_shown(const char *text, size_t len, uint32_t *ret_code)
+{
+    bool is_shown = true;
+
+    for (size_t at = 0; is_shown && at < len;) {
+        uint32_t code = (unsigned char)text[at];
+
+        at += utf8_next(text, len, at, &code, &is_shown);
+        *ret_code = code;
+    }
+    return is_shown;
+}
+
 void utf8_write_printable(const char *text, size_t len, struct strbuf *out)
 {
-    for (size_t i = 0, size; i < len; i += AQ_MAX(size, (size_t)1)) {
+    for (size_t at = 0, size; at < len; at += size) {
         uint32_t code = 0;
+        bool is_shown;
 
-        size = utf8_decode(text + i, len - i, &code);
-        if (size == 0 || (code < 0x20 && code != '\n' && code != '\t')
-            || (code >= 0x7f && code < 0xa0))
-            strbuf_addc(out, '?');
+        size = utf8_next(text, len, at, &code, &is_shown);
+        if (is_shown || text[at] == '\n' || text[at] == '\t')
+            strbuf_add(out, text + at, size);
         else
-            strbuf_add(out, text + i, size);
+            strbuf_addc(out, '?');
+    }
+}
+
+void utf8_make_printable(char *text)
+{
+    size_t len = strlen(text), to = 0;
+
+    for (size_t at = 0, size; at < len; at += size) {
+        uint32_t code = 0;
+        bool is_shown;
+
+        size = utf8_next(text, len, at, &code, &is_shown);
+        if (is_shown)
+            memmove(text + to, text + at, size);
+        else
+            text[to] = '?';
+        to += is_shown ? size : 1;
+    }
+    text[to] = '\0';
+}
+
+void utf8_write_json(const char *json, size_t len, struct strbuf *out)
+{
+    for (size_t at = 0, size; at < len; at += size) {
+        uint32_t code = 0;
+        bool is_shown;
+
+        size = utf8_next(json, len, at, &code, &is_shown);
+        if (is_shown || code < 0x20)
+            strbuf_add(out, json + at, size);
+        else if (code < 0x10000)
+            strbuf_addf(out, "\\u%04x", (unsigned)code);
+        else
+            strbuf_addf(out, "\\u%04x\\u%04x", (unsigned)(0xd800 + ((code - 0x10000) >> 10)),
+                        (unsigned)(0xdc00 + (code & 0x3ff)));
     }
 }

@@ -35,9 +35,30 @@ size_t utf8_width(const char *text, size_t len);
 /* Bytes of the longest front of the text that takes at most 'width' columns. */
 size_t utf8_fit(const char *text, size_t len, size_t width);
 
-/* Append text from elsewhere so that it cannot steer a terminal: control characters (also
- * U+0080 to U+009F) and bytes that are no UTF-8 become '?'. Line ends and tabs stay.
+/* The character at text[at], at < len: its bytes (1 if they are not UTF-8), and whether a terminal
+ * shows it as it is. Control characters (C0, DEL, C1), marks that change the direction of text, and
+ * characters without width are not shown; joiners (U+200C, U+200D) are between characters beyond
+ * ASCII, as in Persian words and emoji. Joiners look around in text[0 .. len).
+ */
+size_t utf8_next(const char *text, size_t len, size_t at, uint32_t *ret_code,
+                 bool *ret_is_shown) AQ_UNTRUSTED;
+
+/* Is every character shown, as the name of an object must be? *ret_code gets the first that is not
+ * (a byte that is not UTF-8 as it is), and is undefined else.
+ */
+bool utf8_is_shown(const char *text, size_t len, uint32_t *ret_code) AQ_UNTRUSTED;
+
+/* Append text from elsewhere so that it cannot steer a terminal: what is not shown becomes '?'.
+ * Line ends and tabs stay.
  */
 void utf8_write_printable(const char *text, size_t len, struct strbuf *out);
+
+/* The same in place, and line ends and tabs become '?', too. */
+void utf8_make_printable(char *text) AQ_UNTRUSTED;
+
+/* Append a JSON text in which strings have escapes (\u009b) for what is not shown: the value is the
+ * same.
+ */
+void utf8_write_json(const char *json, size_t len, struct strbuf *out);
 
 #endif

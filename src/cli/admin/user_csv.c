@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/csv.h"
 #include "cli/admin/csv_reader.h"
 
 #define COLUMN_NAME_MAX 40
@@ -147,9 +148,12 @@ static int user_csv_add_value(struct user_csv *csv, const struct csv_record *rec
 {
     const struct user_csv_column *column = &columns[i];
     const char *text = csv->fields[i] >= 0 ? record->fields[csv->fields[i]] : "";
-    size_t len = strlen(text);
+    size_t len;
     json_t *value;
 
+    if (strcmp(column->member, "password") != 0) /* people write these: no export has them */
+        text = csv_field_text(text);
+    len = strlen(text);
     if (!len && strcmp(column->member, "domain") == 0)
         len = strlen(text = csv->domain);
     if (!len && i == 0)

@@ -86,7 +86,7 @@ static void import_write_field(const json_t *object, const char *member, char af
 {
     const char *text = json_string_value(json_object_get(object, member));
 
-    csv_write_field(text ? text : "", text ? strlen(text) : 0, out);
+    csv_write_exact(text ? text : "", text ? strlen(text) : 0, out); /* keys are used as they are */
     strbuf_addc(out, after);
 }
 

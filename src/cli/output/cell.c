@@ -12,16 +12,18 @@
 static void cell_write_clean(const struct output *o, const char *text, size_t len,
                              struct strbuf *out)
 {
-    for (size_t i = 0, size; i < len; i += size) {
-        uint32_t code = 0;
+    AQ_CLEANUP(strbuf_donep) struct strbuf clean = STRBUF_INIT;
 
-        size = AQ_MAX(utf8_decode(text + i, len - i, &code), (size_t)1);
-        if (code == '\n' || code == '\t')
+    utf8_write_printable(text, len, &clean);
+    for (size_t i = 0; i < clean.len; i++) {
+        unsigned char c = (unsigned char)clean.data[i];
+
+        if (c == '\n' || c == '\t')
             strbuf_addc(out, ' ');
-        else if (o->ascii && code > 0x7e)
+        else if (!o->ascii || c < 0x80)
+            strbuf_addc(out, (char)c);
+        else if (c >= 0xc0)
             strbuf_addc(out, '?');
-        else
-            utf8_write_printable(text + i, size, out);
     }
 }
 

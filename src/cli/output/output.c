@@ -10,6 +10,7 @@
 #include "cli/opt.h"
 #include "base/csv.h"
 #include "base/suggest.h"
+#include "base/utf8.h"
 #include "cli/output/row_order.h"
 #include "cli/output/table.h"
 
@@ -124,7 +125,7 @@ static void output_add_json(const json_t *value, size_t flags, struct strbuf *ou
     char *text = value ? json_dumps(value, flags | OUTPUT_JSON_FLAGS) : NULL;
 
     if (text) {
-        strbuf_adds(out, text);
+        utf8_write_json(text, strlen(text), out);
         strbuf_addc(out, '\n');
     } else {
         out->failed = true;

@@ -40,7 +40,8 @@ static bool yaml_is_plain(const char *text, size_t len)
     return true;
 }
 
-static void yaml_write_escaped(uint32_t code, const char *bytes, size_t len, struct strbuf *out)
+static void yaml_write_escaped(uint32_t code, bool is_shown, const char *bytes, size_t len,
+                               struct strbuf *out)
 {
     if (code == '"' || code == '\\')
         strbuf_addf(out, "\\%c", (int)code);
@@ -48,10 +49,12 @@ static void yaml_write_escaped(uint32_t code, const char *bytes, size_t len, str
         strbuf_adds(out, "\\n");
     else if (code == '\t')
         strbuf_adds(out, "\\t");
-    else if (code < 0x20 || (code >= 0x7f && code < 0xa0))
+    else if (!is_shown && code < 0x100)
         strbuf_addf(out, "\\x%02x", (unsigned)code);
-    else if (code == 0x2028 || code == 0x2029 || code == 0xfeff || code == 0xfffe || code == 0xffff)
+    else if (code == 0xfffe || code == 0xffff || (!is_shown && code < 0x10000))
         strbuf_addf(out, "\\u%04x", (unsigned)code);
+    else if (!is_shown)
+        strbuf_addf(out, "\\U%08x", (unsigned)code);
     else
         strbuf_add(out, bytes, len);
 }
@@ -64,14 +67,11 @@ static void yaml_write_text(const char *text, size_t len, struct strbuf *out)
     }
     strbuf_addc(out, '"');
     for (size_t i = 0, size; i < len; i += size) {
-        uint32_t code = 0xfffd;
+        uint32_t code = 0xfffd; /* jansson's texts are UTF-8 */
+        bool is_shown;
 
-        size = utf8_decode(text + i, len - i, &code);
-        if (size)
-            yaml_write_escaped(code, text + i, size, out);
-        else
-            strbuf_adds(out, "\xef\xbf\xbd");
-        size = AQ_MAX(size, (size_t)1);
+        size = utf8_next(text, len, i, &code, &is_shown);
+        yaml_write_escaped(code, is_shown, text + i, size, out);
     }
     strbuf_addc(out, '"');
 }

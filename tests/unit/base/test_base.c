@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/csv.h"
 #include "base/error.h"
 #include "base/fs.h"
 #include "base/json_scan.h"
@@ -348,6 +349,133 @@ static void test_utf8_cut(void **state)
     assert_string_equal(err.text, "not 'caf'");
 }
 
+/* What steers a terminal, turns text around or takes no room, and what only looks so. */
+static void test_utf8_shown(void **state)
+{
+    static const struct {
+        const char *text;
+        uint32_t hidden; /* the first; 0 = none */
+        const char *printable, *json;
+    } rows[] = {
+        { "plain ~", 0, "plain ~", "plain ~" },
+        { "a\033[2J", 0x1b, "a?[2J", NULL },
+        { "a\x7f", 0x7f, "a?", "a\\u007f" },
+        { "a\xc2\x9b"
+          "2J",
+          0x9b, "a?2J", "a\\u009b2J" },
+        { "a\x9b"
+          "2J",
+          0x9b, "a?2J", NULL },
+        { "\xc2\xa0\xc3\xa9", 0, "\xc2\xa0\xc3\xa9", "\xc2\xa0\xc3\xa9" },
+        { "a\xe2\x80\xae"
+          "b",
+          0x202e, "a?b", "a\\u202eb" },
+        { "a\xe2\x81\xa6"
+          "b",
+          0x2066, "a?b", "a\\u2066b" },
+        { "\xe2\x80\x8e", 0x200e, "?", "\\u200e" },
+        { "\xd8\x9c", 0x61c, "?", "\\u061c" },
+        { "a\xe2\x80\x8b"
+          "b",
+          0x200b, "a?b", "a\\u200bb" },
+        { "\xef\xbb\xbf"
+          "b",
+          0xfeff, "?b", "\\ufeffb" },
+        { "\xe2\x80\xa8", 0x2028, "?", "\\u2028" },
+        { "\xf3\xa0\x81\xa1", 0xe0061, "?", "\\udb40\\udc61" },
+        /* joiners: in a Persian word, and in the emoji of a family */
+        { "\xd9\x85\xe2\x80\x8c\xd8\xae", 0, "\xd9\x85\xe2\x80\x8c\xd8\xae",
+          "\xd9\x85\xe2\x80\x8c\xd8\xae" },
+        { "\xf0\x9f\x91\xa9\xe2\x80\x8d\xf0\x9f\x91\xa7", 0,
+          "\xf0\x9f\x91\xa9\xe2\x80\x8d\xf0\x9f\x91\xa7",
+          "\xf0\x9f\x91\xa9\xe2\x80\x8d\xf0\x9f\x91\xa7" },
+        { "a\xe2\x80\x8d"
+          "b",
+          0x200d, "a?b", "a\\u200db" },
+        { "\xe2\x80\x8d\xc3\xa9", 0x200d, "?\xc3\xa9", "\\u200d\xc3\xa9" },
+        { "\xc3\xa9\xe2\x80\x8d", 0x200d, "\xc3\xa9?", "\xc3\xa9\\u200d" },
+        { "\xc3\xa9\xe2\x80\x8d\xe2\x80\x8d\xc3\xa9", 0x200d, "\xc3\xa9?\xe2\x80\x8d\xc3\xa9",
+          "\xc3\xa9\\u200d\xe2\x80\x8d\xc3\xa9" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT, json = STRBUF_INIT;
+        AQ_CLEANUP(aq_freep) char *copy = strdup(rows[i].text);
+        size_t len = strlen(copy);
+        uint32_t code = 0;
+        bool is_shown = utf8_is_shown(copy, len, &code);
+
+        assert_row(is_shown == !rows[i].hidden && (is_shown || code == rows[i].hidden), "%zu: %x",
+                   i, (unsigned)code);
+        utf8_write_printable(copy, len, &out);
+        assert_row(strcmp(out.data, rows[i].printable) == 0, "%zu: '%s'", i, out.data);
+        utf8_write_json(copy, len, &json);
+        assert_row(!rows[i].json || strcmp(json.data, rows[i].json) == 0, "%zu: '%s'", i,
+                   json.data);
+        utf8_make_printable(copy);
+        assert_row(strcmp(copy, rows[i].printable) == 0, "%zu: '%s'", i, copy);
+    }
+}
+
+static void test_csv(void **state)
+{
+    static const struct {
+        const char *text, *field; /* NULL = as the text */
+    } rows[] = {
+        { "plain", NULL },
+        { "", NULL },
+        { "a,b", "\"a,b\"" },
+        { " a", "\" a\"" },
+        { "a\nb", "\"a\nb\"" },
+        { "say \"x\"", "\"say \"\"x\"\"\"" },
+        { "=1+1", "'=1+1" },
+        { "=HYPERLINK(\"http://a\",\"b\")", "\"'=HYPERLINK(\"\"http://a\"\",\"\"b\"\")\"" },
+        { "+1+1", "'+1+1" },
+        { "-1+1", "'-1+1" },
+        { "@SUM(A1)", "'@SUM(A1)" },
+        { "\t=1", "'\t=1" },
+        { "\xef\xbc\x9d"
+          "1",
+          "'\xef\xbc\x9d"
+          "1" },
+        { "-5", NULL },
+        { "+3.2", NULL },
+        { "-1.5e-7", NULL },
+        { "-1e5", NULL },
+        { "-5a", "'-5a" },
+        { "-1e", "'-1e" },
+        { "--1", "'--1" },
+        { "-", NULL },
+        { "a=b", NULL },
+        { "'=1", "''=1" },
+        { "'plain", NULL },
+        { "'-5", "''-5" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT, exact = STRBUF_INIT;
+        const char *text = rows[i].text, *want = rows[i].field ? rows[i].field : text;
+
+        csv_write_field(text, strlen(text), &out);
+        assert_row(strcmp(out.data, want) == 0, "%zu: '%s'", i, out.data);
+        csv_write_exact(text, strlen(text), &exact);
+        assert_row(exact.data[0] != '\'' || text[0] == '\'', "%zu: '%s'", i, exact.data);
+        if (out.data[0] != '"') /* nothing but the mark was added */
+            assert_string_equal(csv_field_text(out.data), text);
+    }
+}
+
+static void test_csv_cleans(void **state)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+
+    (void)state;
+    csv_write_field("a\033[2J\0\xc2\x9b\xe2\x80\xae\r\n=b", 15, &out);
+    assert_string_equal(out.data, "\"a?[2J????\n=b\"");
+}
+
 static void test_utf8(void **state)
 {
     static const struct {
@@ -467,23 +595,16 @@ static void test_folders_that_were_made(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_error),
-        cmocka_unit_test(test_shell_words),
-        cmocka_unit_test(test_strbuf),
-        cmocka_unit_test(test_json_scan),
-        cmocka_unit_test(test_map),
-        cmocka_unit_test(test_arena),
-        cmocka_unit_test(test_dates),
-        cmocka_unit_test(test_durations),
-        cmocka_unit_test(test_since),
-        cmocka_unit_test(test_uuid),
-        cmocka_unit_test(test_ordered_uuid),
-        cmocka_unit_test(test_utf8),
-        cmocka_unit_test(test_utf8_cut),
-        cmocka_unit_test(test_jsonw),
-        cmocka_unit_test(test_fs),
-        cmocka_unit_test(test_user_folders),
-        cmocka_unit_test(test_folders_that_were_made),
+        cmocka_unit_test(test_error),        cmocka_unit_test(test_shell_words),
+        cmocka_unit_test(test_strbuf),       cmocka_unit_test(test_json_scan),
+        cmocka_unit_test(test_map),          cmocka_unit_test(test_arena),
+        cmocka_unit_test(test_dates),        cmocka_unit_test(test_durations),
+        cmocka_unit_test(test_since),        cmocka_unit_test(test_uuid),
+        cmocka_unit_test(test_ordered_uuid), cmocka_unit_test(test_utf8),
+        cmocka_unit_test(test_utf8_cut),     cmocka_unit_test(test_utf8_shown),
+        cmocka_unit_test(test_csv),          cmocka_unit_test(test_csv_cleans),
+        cmocka_unit_test(test_jsonw),        cmocka_unit_test(test_fs),
+        cmocka_unit_test(test_user_folders), cmocka_unit_test(test_folders_that_were_made),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

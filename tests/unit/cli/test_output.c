@@ -143,7 +143,7 @@ static void test_machine(void **state)
                     "1,beta,RUNNING,2147483648,\"{\"\"cpu\"\":\"\"1.5\"\",\"\"mem\"\":"
                     "\"\"1073741824\"\"}\",2026-11-21T00:00:00+00:00,\n"
                     "2,alpha,PENDING,10,{},2026-11-20T00:00:00+00:00,"
-                    "\"no \033[31m, \"\"room\"\"\"\n");
+                    "\"no ?[31m, \"\"room\"\"\"\n");
     o.format = OUTPUT_NAME;
     expect_list(&o, "beta\nalpha\n");
     o.format = OUTPUT_JSONL;
@@ -385,6 +385,35 @@ static void test_cells(void **state)
     }
 }
 
+/* Values that would steer a terminal: programs get them by escapes, others see that they are there. */
+static void test_what_is_not_shown(void **state)
+{
+    static const char text[] = "{\"v\":\"=a\\u009b\\u007f\\u202e\\udb40\\udc61\\u00e9\"}";
+    static const struct {
+        enum output_format format;
+        const char *want;
+    } rows[] = {
+        { OUTPUT_TABLE, "=a????\xc3\xa9\n" },
+        { OUTPUT_NAME, "=a????\xc3\xa9\n" },
+        { OUTPUT_CSV, "'=a????\xc3\xa9\n" },
+        { OUTPUT_JSONL, "{\"v\":\"=a\\u009b\\u007f\\u202e\\udb40\\udc61\xc3\xa9\"}\n" },
+        { OUTPUT_YAML, "- v: \"=a\\x9b\\x7f\\u202e\\U000e0061\xc3\xa9\"\n" },
+    };
+    static const struct column one[] = { { "v", "V", COLUMN_TEXT, COLUMN_IS_NAME }, COLUMN_END };
+    json_t *list = json_pack("[o]", json_loads(text, 0, NULL));
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+        struct output o = make_output(rows[i].format);
+
+        o.no_header = true;
+        assert_int_equal(output_list(&o, one, list, &out, NULL), 0);
+        assert_row(strcmp(out.data, rows[i].want) == 0, "%zu: '%s'", i, out.data);
+    }
+    json_decref(list);
+}
+
 static void test_fractions_have_the_digits_with_which_they_came(void **state)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf json = STRBUF_INIT, yaml = STRBUF_INIT;
@@ -402,6 +431,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fractions_have_the_digits_with_which_they_came),
+        cmocka_unit_test(test_what_is_not_shown),
         cmocka_unit_test(test_stream),
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_table_width),
