@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/utf8.h"
 #include "cli/client.h"
 #include "model/status.h"
 
@@ -52,18 +53,22 @@ bool complete_names_has(const char *word, size_t len)
     return false;
 }
 
-/* A name with control characters would be taken for several, or steer the terminal. */
+/* A name with control characters would be taken for several, or steer the terminal; one that begins
+ * with '-' for an option.
+ */
 static void complete_names_offer(const char *prefix, const char *typed, const char *name,
                                  const char *sign, const char *meaning, struct strbuf *out)
 {
-    if (!name || strncmp(name, typed, strlen(typed)) != 0)
+    AQ_CLEANUP(strbuf_donep) struct strbuf clean = STRBUF_INIT;
+    uint32_t code;
+
+    if (!name || strncmp(name, typed, strlen(typed)) != 0 || (name[0] == '-' && !prefix[0])
+        || !utf8_is_shown(name, strlen(name), &code))
         return;
-    for (const char *at = name; *at; at++)
-        if ((unsigned char)*at <= ' ')
-            return;
     strbuf_addf(out, "%s%s%s\t", prefix, name, sign);
-    for (; meaning && *meaning; meaning++)
-        strbuf_addc(out, (unsigned char)*meaning < ' ' ? ' ' : *meaning);
+    utf8_write_printable(meaning ? meaning : "", meaning ? strlen(meaning) : 0, &clean);
+    for (size_t i = 0; i < clean.len; i++)
+        strbuf_addc(out, clean.data[i] == '\n' || clean.data[i] == '\t' ? ' ' : clean.data[i]);
     strbuf_addc(out, '\n');
 }
 

@@ -6,6 +6,7 @@
 #include "base/strbuf.h"
 #include "http/network.h"
 #include "manager/account/account.h"
+#include "model/email.h"
 
 struct user_params {
     const char *email, *username, *full_name, *description, *domain, *role, *status, *password;
@@ -17,7 +18,7 @@ struct user_params {
 
 /* clang-format off */
 #define CHANGES                                                                                    \
-    { "full_name", FIELD_STR, FIELD_NULLABLE | FIELD_LINES, offsetof(struct user_params, full_name), 0, 128 },        \
+    { "full_name", FIELD_STR, FIELD_NULLABLE | FIELD_LINE, offsetof(struct user_params, full_name), 0, 128 },        \
     { "description", FIELD_STR, FIELD_NULLABLE | FIELD_LINES, offsetof(struct user_params, description), 0, 500 },    \
     { "role", FIELD_STR, 0, offsetof(struct user_params, role), 1, 16,                                  \
       .doc = "superadmin, admin, user or monitor" },                                               \
@@ -168,8 +169,8 @@ static void user_fill(struct account_row *row)
     else if (!old && !domain->is_active)
         api_fail_param(&row->err, "domain", "'%.64s' is not in use; restore it first",
                        params->domain);
-    else if (!old && !strchr(params->email, '@'))
-        api_fail_param(&row->err, "email", "not an e-mail address");
+    else if (!old && email_check_new(params->email, &row->err) < 0)
+        row->err.kind = "invalid-api-params";
     else if (params->role && user_role_parse(params->role, &user->role) < 0)
         api_fail_param(&row->err, "role", "must be superadmin, admin, user or monitor");
     else if (params->status && user_status_parse(params->status, &user->status) < 0)

@@ -14,6 +14,7 @@
 #include "manager/request/login_audit.h"
 #include "manager/request/password_queue.h"
 #include "manager/request/signup.h"
+#include "model/email.h"
 
 #define SIGNUP_BODY_MAX 16384 /* it is read from anyone */
 
@@ -41,11 +42,13 @@ static const struct field signup_fields[] = {
     { "email", FIELD_STR, FIELD_REQUIRED, offsetof(struct signup_request, email), 3, 255 },
     { "password", FIELD_STR, FIELD_REQUIRED | FIELD_SECRET,
       offsetof(struct signup_request, password), 8, 1024 },
-    { "username|user_name", FIELD_STR, FIELD_NULLABLE, offsetof(struct signup_request, username), 1,
-      64, .doc = "default: the e-mail address" },
-    { "full_name", FIELD_STR, FIELD_NULLABLE, offsetof(struct signup_request, full_name), 0, 128 },
-    { "description", FIELD_STR, FIELD_NULLABLE, offsetof(struct signup_request, description), 0,
-      500, .doc = "for who decides; it is not kept" },
+    { "username|user_name", FIELD_STR, FIELD_NULLABLE | FIELD_LINE,
+      offsetof(struct signup_request, username), 1, 64, .doc = "default: the e-mail address" },
+    { "full_name", FIELD_STR, FIELD_NULLABLE | FIELD_LINE,
+      offsetof(struct signup_request, full_name), 0, 128 },
+    { "description", FIELD_STR, FIELD_NULLABLE | FIELD_LINES,
+      offsetof(struct signup_request, description), 0, 500,
+      .doc = "for who decides; it is not kept" },
     { "token", FIELD_STR, FIELD_NULLABLE, offsetof(struct signup_request, token), 0, 256,
       .doc = "of an invitation, for who decides" },
     FIELD_END,
@@ -332,17 +335,6 @@ static void signup_ask_hook(struct signup_request *s)
 
 /* ---- the request ---- */
 
-/* Nothing that a terminal or a mail program would take for something else. */
-static bool signup_is_address(const char *text)
-{
-    const char *at = strchr(text, '@');
-
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++)
-        if (*c <= ' ' || *c == 0x7f || strchr("\"<>,;\\", *c))
-            return false;
-    return at && at != text && at[1] && !strchr(at + 1, '@');
-}
-
 static int signup_check(struct signup_request *s, struct aq_error *err)
 {
     const struct signup_rules *rules = signup_get_rules(s->api->signup);
@@ -350,8 +342,10 @@ static int signup_check(struct signup_request *s, struct aq_error *err)
     if (s->domain && strcmp(s->domain, rules->domain) != 0)
         return api_fail_param(err, "domain", "nobody can sign up in '%.64s'", s->domain);
     s->domain = rules->domain;
-    if (!signup_is_address(s->email))
-        return api_fail_param(err, "email", "not an e-mail address");
+    if (email_check_new(s->email, err) < 0) {
+        err->kind = "invalid-api-params";
+        return -EINVAL;
+    }
     if (s->username && strchr(s->username, '@') && strcmp(s->username, s->email) != 0)
         return api_fail_param(err, "username", "must be no other e-mail address than your own");
     return password_rules_check(&s->api->password_rules, "password", s->password, err);
