@@ -61,7 +61,7 @@ def test_users(admin):
 
 def test_what_needs_quotes(admin):
     email = "quotes@example.com"
-    name = 'A "quoted", long\nname'
+    name = 'A "quoted", long name'
     made = admin.post("/aliquot/v1/users", {"email": email, "username": "quotes", "domain": "default",
                                             "full_name": name, "password": "long enough 1"})
     assert made.status == 201, made

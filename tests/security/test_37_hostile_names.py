@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names that others have chosen are text for shells, spreadsheets and terminals, and nothing else."""
 
+import csv
+import io
 import json
+import re
 import shlex
+import urllib.parse
 
 import pytest
 
 from client import ADMIN
-from cluster import Cluster
+from cluster import WAITS, Cluster
 from terminal import Terminal
+from web import EMAIL
 from world import BUILD
 
 V1 = "/aliquot/v1"
@@ -175,3 +180,104 @@ def test_addresses_of_people_are_fine(cluster, email):
     assert reply.status == 201, reply
     assert cluster.client().post(f"{V1}/users", {"email": "x" + email, "domain": "default"}).status == 201
     assert {email, "x" + email} <= addresses(cluster)
+
+
+# ---- characters that are not shown ----
+
+def made_with(client, kind, name):
+    """The reply to a request for a new object of this name."""
+    quoted = urllib.parse.quote(name, safe="")
+    text = {"kind": "task_template", "metadata": {"name": name, "tag": name},
+            "spec": {"kernel": {"image": "sh"}, "resources": {"cpu": 1, "mem": "64m"}}}
+    body = {**WAITS, "name": "hidden", "image": "sh", "type": "batch", "startupCommand": "true"}
+    method, path, asked = {
+        "domain": ("POST", f"{V1}/domains", {"name": name}),
+        "project": ("POST", f"{V1}/groups", {"name": name, "domain": "default"}),
+        "resource group": ("POST", f"{V1}/resource-groups", {"name": name}),
+        "policy": ("POST", f"{V1}/keypair-policies", {"name": name}),
+        "preset": ("PUT", f"{V1}/resource-presets/{quoted}", {"resource_slots": {"cpu": "1"}}),
+        "alias": ("PUT", f"{V1}/image-aliases/{quoted}", {"image": "registry.example.com/sh:1"}),
+        "user name": ("POST", f"{V1}/users", {"email": "hidden@example.com", "domain": "default",
+                                              "username": name}),
+        "full name": ("POST", f"{V1}/users", {"email": "hidden@example.com", "domain": "default",
+                                              "full_name": name}),
+        "own full name": ("POST", "/auth/update-full-name", {"email": EMAIL, "full_name": name}),
+        "signed up": ("POST", "/auth/signup", {"email": "hidden@example.com", "full_name": name,
+                                               "password": "long enough 1"}),
+        "template": ("POST", f"{V1}/templates", {"payload": json.dumps(text)}),
+        "folder": ("POST", "/folders", {"name": name, "host": "local:default"}),
+        "session": ("POST", "/session", {**body, "name": name}),
+        "tag": ("POST", "/session", {**body, "tag": name}),
+        "session group": ("POST", "/session", {**body, "session_group": {"name": name}}),
+        "gql domain": ("POST", "/admin/gql", {"query": "mutation($n: String!) { create_domain(name: $n,"
+                       " props: {is_active: true}) { ok msg } }", "variables": {"n": name}}),
+        "gql user": ("POST", "/admin/gql", {"query": "mutation($n: String!) { create_user(email: "
+                     '"hidden@example.com", props: {domain_name: "default", password: "long enough 1",'
+                     ' username: "hidden", full_name: $n, need_password_change: false}) { ok msg } }',
+                     "variables": {"n": name}}),
+        "gql group": ("POST", "/admin/gql", {"query": "mutation($n: String!) { create_group(name: $n,"
+                      ' props: {domain_name: "default", description: "", is_active: true}) { ok msg } }',
+                      "variables": {"n": name}}),
+    }[kind]
+    return client.send(method, path, asked)
+
+
+@pytest.mark.parametrize("kind,field", (
+    ("domain", "name"), ("project", "name"), ("resource group", "name"), ("policy", "name"),
+    ("preset", "name"), ("alias", "alias"), ("user name", "username"), ("full name", "full_name"),
+    ("own full name", "full_name"), ("signed up", "full_name"), ("template", "name"),
+    ("folder", "name"), ("session", "name"), ("tag", "tag"), ("session group", "name"),
+    ("gql domain", "name"), ("gql user", "full_name"), ("gql group", "name")))
+def test_names_have_no_characters_that_are_not_shown(cluster, kind, field):
+    client = cluster.client(None) if kind == "signed up" else cluster.client()
+    for hidden in ("\u009b2J", "\x7f", "\u202e", "\u2066", "\u200b", "\u200e", "\u061c", "\ufeff"):
+        reply = made_with(client, kind, f"fine{hidden}name")
+        if kind.startswith("gql"):
+            said = json.dumps(reply.json)
+            assert f"{field}: has a" in said and '"ok": true' not in said, (hidden, reply)
+        else:
+            assert reply.status == 400 and field in json.dumps(reply.json), (hidden, reply)
+
+
+@pytest.mark.parametrize("name", ("Müller", "김철수", "می\u200cخواهم", "\U0001f469\u200d\U0001f467"))
+def test_names_of_people_are_fine(cluster, name):
+    assert made_with(cluster.client(), "own full name", name).status == 200
+
+
+# ---- spreadsheets ----
+
+FORMULA = '=HYPERLINK("http://evil.example","click")'
+
+
+def test_exports_have_no_formulas(cluster):
+    """Neither the manager's nor the command line's, nor names of those who failed to log in."""
+    admin = cluster.client()
+    assert made_with(admin, "own full name", FORMULA).status == 200
+    assert cluster.client(None).post("/auth/authorize", {
+        "type": "keypair", "domain": "default", "username": FORMULA, "password": "x" * 8}).status == 401
+    reports = {key: admin.post(f"/export/{key}/csv", {}) for key in ("users", "audit-logs")}
+    assert [reply.status for reply in reports.values()] == [200, 200], reports
+    texts = [reply.body.decode() for reply in reports.values()]
+    texts.append(cluster.cli("admin", "user", "ls", "-o", "csv", "--columns", "email,full_name").stdout)
+    texts.append(cluster.cli("admin", "audit-log", "-o", "csv").stdout)
+    for text in texts:
+        cells = [cell for row in csv.reader(io.StringIO(text, newline="")) for cell in row]
+        assert [cell for cell in cells if "HYPERLINK" in cell], text
+        assert not [cell for cell in cells if cell[:1] in "=+@\t\r" and cell], text
+    assert "'" + FORMULA in [cell for row in csv.reader(io.StringIO(texts[0], newline="")) for cell in row]
+
+
+def test_output_steers_no_terminal(cluster):
+    """Names from before they were checked, here of who failed to log in: in every format."""
+    name = "\x1b[2J\u009b2J\x7f\u202e\u2066\u200b\ufeffmark"
+    assert cluster.client(None).post("/auth/authorize", {
+        "type": "keypair", "domain": "default", "username": name, "password": "x" * 8}).status == 401
+    for form in ("table", "wide", "json", "jsonl", "yaml", "csv"):
+        text = cluster.cli("admin", "audit-log", "-n", "0", "-o", form).stdout
+        assert "mark" in text, form
+        assert not re.search("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\u202e\u2066\u200b\ufeff]", text), (form, text)
+        if form == "json":
+            assert name in json.dumps(json.loads(text), ensure_ascii=False).replace("\\u001b", "\x1b")
+    log = cluster.log_of("manager")
+    assert "mark" in log
+    assert not re.search("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\u202e\u2066\u200b\ufeff]", log)

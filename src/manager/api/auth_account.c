@@ -116,7 +116,7 @@ struct full_name_params {
 static const struct field full_name_fields[] = {
     { "email", FIELD_STR, FIELD_REQUIRED, offsetof(struct full_name_params, email), 1, 256,
       .doc = "the caller's own" },
-    { "full_name", FIELD_STR, FIELD_REQUIRED | FIELD_LINES,
+    { "full_name", FIELD_STR, FIELD_REQUIRED | FIELD_LINE,
       offsetof(struct full_name_params, full_name), 0, 128 },
     FIELD_END,
 };

@@ -355,11 +355,13 @@ static const struct field config_import_fields[] = {
 static int config_add_leaf(void *data, const char *key, const char *value, struct aq_error *err)
 {
     struct config_change *change = data;
+    uint32_t code;
 
     if (!*key)
         return api_fail_param(err, "key", "the root cannot have a value");
-    if (!decode_is_plain(value, strlen(value), true))
-        return api_fail_param(err, key, "its value has control characters");
+    if (!decode_is_plain(value, strlen(value), true, &code))
+        return api_fail_param(err, key, "its value has a control character (U+%04X); remove it",
+                              (unsigned)code);
     if (change->puts.count >= CONFIG_KEYS_MAX)
         return aq_fail_field(err, E2BIG, "key", "the configuration tree may have %d keys",
                              CONFIG_KEYS_MAX);

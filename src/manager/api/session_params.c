@@ -60,7 +60,7 @@ static const struct field config_fields[] = {
 };
 
 static const struct field group_fields[] = {
-    { "name", FIELD_STR, FIELD_REQUIRED, AT(request.spec.session_group), 1, 64,
+    { "name", FIELD_STR, FIELD_REQUIRED | FIELD_LINE, AT(request.spec.session_group), 1, 64,
       .doc = "of the owner's sessions that keep apart or together" },
     { "direction", FIELD_WORD, 0, AT(request.spec.packs), .words = "spread|pack",
       .doc = "spread (default) or pack" },
@@ -116,7 +116,7 @@ const struct field session_fields[] = {
     { "wait_for_capacity|waitForCapacity", FIELD_BOOL, 0, AT(request.spec.waits_for_capacity),
       .doc = "it may ask for more than any agent has, and waits for one" },
     { "session_group|sessionGroup", FIELD_STRUCT, 0, .sub = group_fields },
-    { "tag", FIELD_STR, FIELD_NULLABLE, AT(request.spec.tag), 0, 64 },
+    { "tag", FIELD_STR, FIELD_NULLABLE | FIELD_LINE, AT(request.spec.tag), 0, 64 },
     { "callback_url|callbackUrl|callbackURL", FIELD_STR, FIELD_NULLABLE,
       AT(request.spec.callback_url), 0, DELIVERY_URL_MAX,
       .doc = "is told what happens to the session, by POST" },

@@ -251,6 +251,7 @@ static int registry_put_text(const struct gql_call *call, const char *name, cons
 {
     struct gql_value value = registry_given(call, argument);
     const char *text = value.text;
+    uint32_t code;
 
     if (!gql_is_given(value))
         return 0;
@@ -262,8 +263,9 @@ static int registry_put_text(const struct gql_call *call, const char *name, cons
         return 0; /* a form that was left empty */
     if (strlen(text) > REGISTRY_TEXT_MAX)
         return api_fail_param(err, argument, "is longer than %d bytes", REGISTRY_TEXT_MAX);
-    if (!decode_is_plain(text, strlen(text), false))
-        return api_fail_param(err, argument, "has a control character");
+    if (!decode_is_plain(text, strlen(text), false, &code))
+        return api_fail_param(
+            err, argument, "has a character that is not shown (U+%04X); remove it", (unsigned)code);
     if (strcmp(argument, "type") == 0 && registry_check_type(text, err) < 0)
         return -EINVAL;
     return registry_put(&change->puts, name, what, text, err);

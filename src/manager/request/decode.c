@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/json_load.h"
 #include "base/suggest.h"
+#include "base/utf8.h"
 
 #define STR_MAX_DEFAULT (64 * 1024)
 #define LIST_MAX_DEFAULT 1000
@@ -244,24 +245,28 @@ static int decode_read_duration(const struct field *field, const json_t *value, 
     return 0;
 }
 
-bool decode_is_plain(const char *text, size_t len, bool lines)
+bool decode_is_plain(const char *text, size_t len, bool lines, uint32_t *ret_code)
 {
-    for (size_t i = 0; i < len; i++) {
-        unsigned char c = (unsigned char)text[i],
-                      next = i + 1 < len ? (unsigned char)text[i + 1] : 0;
+    bool is_plain = true, is_shown;
 
-        if (lines && (c == '\n' || c == '\r' || c == '\t'))
-            continue;
-        if (c < ' ' || c == 0x7f || (c == 0xc2 && next >= 0x80 && next < 0xa0))
-            return false;
+    for (size_t at = 0; is_plain && at < len;) {
+        char c = text[at];
+
+        *ret_code = 0;
+        at += utf8_next(text, len, at, ret_code, &is_shown);
+        if (lines)
+            is_plain = is_shown || c == '\n' || c == '\r' || c == '\t' || *ret_code >= 0xa0;
+        else
+            is_plain = is_shown;
     }
-    return true;
+    return is_plain;
 }
 
 static int decode_read_str(const struct field *field, const json_t *value, struct arena *arena,
                            const char **ret, const struct decode_path *path, struct aq_error *err)
 {
     size_t len, max = field->max ? (size_t)field->max : STR_MAX_DEFAULT;
+    uint32_t code;
     char why[96];
 
     if (json_is_integer(value) && field->type == FIELD_SCALAR) {
@@ -283,8 +288,12 @@ static int decode_read_str(const struct field *field, const json_t *value, struc
         return decode_refuse(err, path, why);
     }
     if (field->flags & (FIELD_LINE | FIELD_LINES)
-        && !decode_is_plain(json_string_value(value), len, field->flags & FIELD_LINES))
-        return decode_refuse(err, path, "has a control character");
+        && !decode_is_plain(json_string_value(value), len, field->flags & FIELD_LINES, &code)) {
+        (void)snprintf(why, sizeof(why), "has %s (U+%04X); remove it",
+                       code < 0xa0 ? "a control character" : "an invisible character",
+                       (unsigned)code);
+        return decode_refuse(err, path, why);
+    }
     if (!(*ret = arena_strndup(arena, json_string_value(value), len)))
         return aq_fail_oom(err);
     return 0;

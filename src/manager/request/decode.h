@@ -55,8 +55,8 @@ enum field_type {
 #define FIELD_REQUIRED (1u << 0)
 #define FIELD_NULLABLE (1u << 1)
 #define FIELD_SECRET (1u << 2) /* documented as such; errors never repeat a value anyway */
-#define FIELD_LINE (1u << 3)   /* of FIELD_STR: without control characters */
-#define FIELD_LINES (1u << 4)  /* but for line ends and tabs */
+#define FIELD_LINE (1u << 3)   /* FIELD_STR, a name: every character is shown (utf8_is_shown()) */
+#define FIELD_LINES (1u << 4)  /* FIELD_STR, a text: no control characters but line ends and tabs */
 
 struct field {
     const char *names; /* "name|clientSessionToken": the first is the one we say */
@@ -101,10 +101,11 @@ const struct field *decode_find(const struct field *table, const char *name);
  */
 const char *decode_find_near(const struct field *table, const char *key, size_t *ret_len);
 
-/* Does a text that others are shown have no control characters, C1 as well; with 'lines', but for
- * line ends and tabs?
+/* May the text be shown to others? A name: utf8_is_shown(). A text ('lines') may also have line
+ * ends, tabs and marks of direction. *ret_code gets the first character that it must not have, and
+ * is undefined else.
  */
-bool decode_is_plain(const char *text, size_t len, bool lines) AQ_UNTRUSTED;
+bool decode_is_plain(const char *text, size_t len, bool lines, uint32_t *ret_code) AQ_UNTRUSTED;
 
 /* The table as JSON, for the documentation: [{"name", "aliases", "type", ...}]. */
 void decode_describe(const struct field *table, struct jsonw *w);

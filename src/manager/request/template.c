@@ -25,7 +25,7 @@
 
 static const struct field template_metadata_fields[] = {
     { "name", FIELD_STR, FIELD_REQUIRED | FIELD_LINE, AT(name), 1, TEMPLATE_NAME_MAX },
-    { "tag", FIELD_STR, FIELD_NULLABLE, AT(tag), 0, 64 },
+    { "tag", FIELD_STR, FIELD_NULLABLE | FIELD_LINE, AT(tag), 0, 64 },
     FIELD_END,
 };
 
@@ -98,7 +98,7 @@ struct template_cluster_text {
 
 static const struct field template_cluster_metadata_fields[] = {
     { "name", FIELD_STR, FIELD_REQUIRED | FIELD_LINE, AT(name), 1, TEMPLATE_NAME_MAX },
-    { "tag", FIELD_STR, FIELD_NULLABLE, AT(tag), 0, 64 },
+    { "tag", FIELD_STR, FIELD_NULLABLE | FIELD_LINE, AT(tag), 0, 64 },
     FIELD_END,
 };
 

@@ -247,16 +247,26 @@ static void test_plain_texts(void **state)
         { "a\xc2\x9b"
           "31m",
           false, false },
+        { "a\xe2\x80\xae"
+          "b",
+          false, true },
+        { "a\xe2\x80\x8b"
+          "b",
+          false, true },
     };
+
+    uint32_t code = 0;
 
     (void)state;
     for (size_t i = 0; i < AQ_COUNT(rows); i++) {
         size_t len = strlen(rows[i].text);
 
-        assert_int_equal(decode_is_plain(rows[i].text, len, false), rows[i].is_line);
-        assert_int_equal(decode_is_plain(rows[i].text, len, true), rows[i].has_lines);
+        assert_int_equal(decode_is_plain(rows[i].text, len, false, &code), rows[i].is_line);
+        assert_int_equal(decode_is_plain(rows[i].text, len, true, &code), rows[i].has_lines);
     }
-    assert_false(decode_is_plain("a\0b", 3, true));
+    assert_int_equal(decode_is_plain("a\xe2\x80\xae", 4, false, &code), false);
+    assert_int_equal(code, 0x202e);
+    assert_false(decode_is_plain("a\0b", 3, true, &code));
 }
 
 static void test_depth(void **state)
