@@ -18,8 +18,10 @@ from test_console import SIZES, logged_in, made, text, wait_text  # noqa: E402
 from web import EMAIL, USER_EMAIL, USER_PASSWORD  # noqa: E402
 from webui import tried, wait_until  # noqa: E402
 
-# HTML, a mark that turns text around, one without width; and what would run where a shell reads it.
-NAME = '<img src=x onerror=hacked=1>\u202e\u200b'
+# HTML; texts may have a mark that turns them around, one without width; and what would run where a
+# shell reads it.
+NAME = '<img src=x onerror=hacked=1>'
+TEXT = NAME + '\u202e\u200b'
 GROUP = "<script>hacked=1</script>$(id)'\"`"
 WORD = "w" * 64
 # Titles, colours, clearing of the screen, answers of terminals, a link; then a word of 64 KiB.
@@ -69,7 +71,7 @@ def plant(cluster):
                     {"resource_slots": {"cpu": "1", "mem": "64m"}}))
     project = fine(admin.post(f"{THERE}/groups", {"name": NAME, "domain": "default"})).json["id"]
     fine(admin.post(f"{THERE}/groups/{project}/add-users", {"users": [EMAIL, USER_EMAIL]}))
-    fine(admin.post("/manager/announcement", {"enabled": True, "message": NAME + "w" * 2000}))
+    fine(admin.post("/manager/announcement", {"enabled": True, "message": TEXT + "w" * 2000}))
     for client, email in ((admin, EMAIL), (user, USER_EMAIL)):
         fine(client.post("/auth/update-full-name", {"email": email, "full_name": NAME}))
     made(cluster, USER, WORD, startupCommand=PRINT,
@@ -78,7 +80,7 @@ def plant(cluster):
     made(cluster, USER, "waits-" + WORD[:50], group_name=NAME, tag=NAME, wait_for_capacity=True,
          config={"resources": {"cpu": "1000", "mem": "64m"}, "scaling_group": "default"})
     fine(admin.send("PATCH", f"{THERE}/agents/node2", {"resource_group": WORD}))
-    fine(admin.post(f"{THERE}/agents/node1/drain", {"reason": NAME + "w" * 200}))
+    fine(admin.post(f"{THERE}/agents/node1/drain", {"reason": TEXT + "w" * 200}))
 
 
 def check(page, where):

@@ -360,7 +360,7 @@ static int config_add_leaf(void *data, const char *key, const char *value, struc
     if (!*key)
         return api_fail_param(err, "key", "the root cannot have a value");
     if (!decode_is_plain(value, strlen(value), true, &code))
-        return api_fail_param(err, key, "its value has a control character (U+%04X); remove it",
+        return api_fail_param(err, key, "its value has control characters (U+%04X); remove them",
                               (unsigned)code);
     if (change->puts.count >= CONFIG_KEYS_MAX)
         return aq_fail_field(err, E2BIG, "key", "the configuration tree may have %d keys",
