@@ -89,10 +89,42 @@ void cli_note(const struct cli *cli, const char *fmt, ...)
     va_end(args);
 }
 
+/* Bytes of one of our colours at the front: ESC [ N m, of a digit or a colour of text. */
+static size_t app_colour_size(const char *text)
+{
+    size_t digits = strncmp(text, "\033[", 2) == 0 ? strspn(text + 2, "0123456789") : 0;
+    bool is_ours = digits == 1 ? strchr("012", text[2]) != NULL : digits == 2 && text[2] == '3';
+
+    return is_ours && text[2 + digits] == 'm' ? 3 + digits : 0;
+}
+
+/* For a terminal, whatever the text quotes: what is not shown is replaced, but for our colours. */
+static void app_write_for_terminal(const struct strbuf *text, struct strbuf *out)
+{
+    const char *at = text->data, *end = text->data + text->len;
+
+    while (at < end) {
+        const char *escape = memchr(at, '\033', (size_t)(end - at));
+        size_t colour = escape ? app_colour_size(escape) : 0;
+
+        escape = escape ? escape + !colour : end;
+        utf8_write_printable(at, (size_t)(escape - at), out);
+        strbuf_add(out, escape, colour);
+        at = escape + colour;
+    }
+}
+
 int cli_print(const struct strbuf *text, struct aq_error *err)
 {
-    int r = strbuf_ok(text) ? fs_write_all(STDOUT_FILENO, text->data, text->len) : -ENOMEM;
+    AQ_CLEANUP(strbuf_donep) struct strbuf shown = STRBUF_INIT;
+    int r;
 
+    if (isatty(STDOUT_FILENO)) {
+        shown.failed = !strbuf_ok(text);
+        app_write_for_terminal(text, &shown);
+        text = &shown;
+    }
+    r = strbuf_ok(text) ? fs_write_all(STDOUT_FILENO, text->data, text->len) : -ENOMEM;
     return r < 0 ? aq_fail(err, -r, "cannot write the result: %s", strerror(-r)) : 0;
 }
 
@@ -161,7 +193,7 @@ static const char *app_default_hint(const struct cli *cli, const struct aq_error
 
 static void app_report_json(const struct aq_error *err, enum cli_exit status, const char *hint)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT, clean = STRBUF_INIT;
     bool has_kind = err->kind && strcmp(err->kind, CLI_KIND_UNREACHABLE) != 0;
     struct jsonw w = jsonw_make(&out);
 
@@ -176,7 +208,8 @@ static void app_report_json(const struct aq_error *err, enum cli_exit status, co
     jsonw_member_int(&w, "exit_status", status);
     jsonw_object_end(&w);
     jsonw_object_end(&w);
-    (void)fprintf(stderr, "%s\n", out.data);
+    utf8_write_json(out.data, out.len, &clean);
+    (void)fprintf(stderr, "%s\n", clean.data);
 }
 
 /* Say it; returns the exit status. */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fs.h"
 #include "cli/client.h"
 #include "cli/output/row_filter.h"
 #include "cli/output/table.h"
@@ -205,12 +206,12 @@ static int list_show_once(struct cli *cli, const struct list_source *source,
     size_t shown = 0, total = 0;
     int r;
 
-    if (opts->watch.is_set && isatty(STDOUT_FILENO))
-        strbuf_adds(&out, "\033[H\033[2J");
     if (output_is_stream(&cli->output) && !source->adapt && !list_has_own_filter(opts))
         r = list_write_stream(cli, source, limit, columns, &out, &shown, &total, err);
     else
         r = list_write_rows(cli, source, opts, limit, columns, &out, &shown, &total, err);
+    if (r == 0 && opts->watch.is_set && isatty(STDOUT_FILENO))
+        (void)fs_write_all(STDOUT_FILENO, "\033[H\033[2J", 7); /* before: the rows are cleaned */
     if (r == 0)
         r = cli_print(&out, err);
     if (r == 0)

@@ -8,10 +8,12 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
 #include "cli/cli.h"
 
 int cli_confirm(bool yes, struct aq_error *err, const char *fmt, ...)
 {
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT, question = STRBUF_INIT;
     char answer[16];
     va_list args;
 
@@ -21,9 +23,10 @@ int cli_confirm(bool yes, struct aq_error *err, const char *fmt, ...)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                             "this needs a yes, and there is no terminal to ask on; add --yes");
     va_start(args, fmt);
-    (void)vfprintf(stderr, fmt, args);
+    strbuf_vaddf(&text, fmt, args);
     va_end(args);
-    (void)fputs(" [y/N] ", stderr);
+    utf8_write_printable(text.data, text.len, &question);
+    (void)fprintf(stderr, "%s [y/N] ", question.data);
     if (!fgets(answer, sizeof(answer), stdin))
         return 0;
     return answer[0] == 'y' || answer[0] == 'Y';

@@ -15,6 +15,7 @@
 
 static int ssh_key_show(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
+    AQ_CLEANUP(strbuf_donep) struct strbuf line = STRBUF_INIT;
     json_t *answer = NULL;
     const char *key;
     int r = cli_call(cli, METHOD_GET, ROUTE, NULL, &answer, err);
@@ -25,12 +26,13 @@ static int ssh_key_show(struct cli *cli, void *data, int argc, char **argv, stru
     if (r < 0)
         return r;
     key = json_string_value(json_object_get(answer, "ssh_public_key"));
+    strbuf_addf(&line, "%s\n", key ? key : "");
     if (key && key[0])
-        (void)printf("%s\n", key);
+        r = cli_print(&line, err);
     else
         cli_note(cli, "There is none; make one: aliquot ssh-key create --help");
     json_decref(answer);
-    return 0;
+    return r;
 }
 
 /* ---- a new one ---- */

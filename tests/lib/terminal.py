@@ -39,6 +39,19 @@ class Terminal:
         assert wanted in self.text, self.text
         self.text = self.text.split(wanted, 1)[1]
 
+    def read_all(self, seconds=60):
+        """What the program writes until it ends."""
+        deadline = time.monotonic() + seconds
+        while True:
+            assert time.monotonic() < deadline, "the program does not end"
+            if select.select([self.fd], [], [], 0.2)[0]:
+                try:
+                    self.text += os.read(self.fd, 4096)
+                except OSError:
+                    break
+        self.hang_up()
+        return self.text
+
     def wait(self, seconds=60):
         """Read to the end; the exit status."""
         deadline = time.monotonic() + seconds

@@ -155,7 +155,10 @@ static int import_read(const struct cli *cli, const char *path, const struct imp
     if (r < 0)
         return aq_error_wrap(err, "%s", is_input ? "standard input" : path);
     if (wrong) {
-        fputs(errors.data, stderr);
+        AQ_CLEANUP(strbuf_donep) struct strbuf clean = STRBUF_INIT;
+
+        utf8_write_printable(errors.data, errors.len, &clean);
+        fputs(clean.data, stderr);
         return aq_fail(err, EINVAL, "%s has %zu errors; nothing was imported", path, wrong);
     }
     json_array_foreach(*ret, i, row)

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
 #include "cli/client.h"
 #include "cli/tunnel/forward.h"
 #include "cli/verbs.h"
@@ -118,6 +119,10 @@ static void service_app_open_url(const struct cli *cli, char *url)
 {
     pid_t pid;
 
+    if (strncmp(url, "http", 4) != 0) {
+        cli_note(cli, "not opened in a browser: the app does not speak HTTP");
+        return;
+    }
     if (!service_app_has_browser()) {
         cli_note(cli, "open this address in a browser; none is started here (BROWSER, DISPLAY)");
         return;
@@ -132,6 +137,23 @@ static void service_app_open_url(const struct cli *cli, char *url)
         (void)waitpid(pid, NULL, 0);
     else
         cli_note(cli, "aliquot: no browser can be started: %s", strerror(errno));
+}
+
+/* The address goes to a browser: the manager's word may not open files or run scripts there. */
+static int service_app_check_url(const char *address, struct aq_error *err)
+{
+    struct url url;
+    uint32_t code;
+
+    if ((strncmp(address, "http://", 7) == 0 || strncmp(address, "https://", 8) == 0)
+        && utf8_is_shown(address, strlen(address), &code) && !strpbrk(address, " \"'<>\\?#@")
+        && url_parse(address, &url, NULL) == 0)
+        return 0;
+    return aq_fail(
+        err, EPROTO,
+        "the manager's address of the proxy, '%.200s', is not http:// or https:// with a "
+        "host; without --open and --url the app is reached by a tunnel",
+        address);
 }
 
 /* The address by which a browser gets to it through the cluster's proxy, once and within a
@@ -152,10 +174,19 @@ static int service_app_find_url(struct cli *cli, const struct follow_session *se
     r = cli_call(cli, METHOD_POST, path.data, body, &answer, err);
     token = json_string_value(json_object_get(answer, "token"));
     address = json_string_value(json_object_get(answer, "wsproxy_addr"));
-    if (r == 0 && token && address
-        && !(*ret = aq_format("%s/v2/proxy/auth?token=%s&session_id=%s&app=%s", address, token,
-                              session->id, name)))
-        r = aq_fail_oom(err);
+    if (r == 0 && token && address) {
+        AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT;
+
+        r = service_app_check_url(address, err);
+        strbuf_addf(&url, "%s/v2/proxy/auth?token=", address);
+        url_encode(&url, token);
+        strbuf_adds(&url, "&session_id=");
+        url_encode(&url, session->id);
+        strbuf_adds(&url, "&app=");
+        url_encode(&url, name);
+        if (r == 0 && !(*ret = strbuf_steal(&url)))
+            r = aq_fail_oom(err);
+    }
     json_decref(body);
     json_decref(answer);
     return r;
