@@ -51,7 +51,7 @@ def none_left(admin):
 @pytest.fixture(name="other")
 def other_fixture(admin, name):
     """Somebody of another domain."""
-    email = f"{re.sub(r"[^A-Za-z0-9-]", "-", name)}@lablup.com"
+    email = re.sub("[^A-Za-z0-9-]", "-", name) + "@lablup.com"
     admin.post("/aliquot/v1/domains", {"name": name})
     admin.post("/aliquot/v1/users", {"email": email, "domain": name})
     key = admin.post("/aliquot/v1/keypairs", {"user": email}).json

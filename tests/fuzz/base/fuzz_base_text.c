@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/csv.h"
 #include "base/jsonw.h"
 #include "base/shell_word.h"
 #include "base/utf8.h"
@@ -38,6 +39,40 @@ static void check_words(const char *text)
         __builtin_trap();
 }
 
+/* What is written steers nothing: only joiners may stand where they join nothing any longer. */
+static void check_printable(const char *text, const char *also)
+{
+    size_t len = strlen(text);
+    uint32_t code = 0;
+    bool is_shown;
+
+    for (size_t at = 0, size; at < len; at += size) {
+        size = utf8_next(text, len, at, &code, &is_shown);
+        if (size == 0 || size > len - at
+            || (!is_shown && !strchr(also, text[at]) && code != 0x200c && code != 0x200d))
+            __builtin_trap();
+    }
+}
+
+static void check_shown(const char *text)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    AQ_CLEANUP(aq_freep) char *copy = strdup(text);
+    const char *field = csv_field_text(text);
+    bool was_shown;
+    uint32_t code;
+
+    if (field != text && (field != text + 1 || text[0] != '\''))
+        __builtin_trap();
+    utf8_write_printable(text, strlen(text), &out);
+    check_printable(out.data, "\n\t");
+    was_shown = utf8_is_shown(text, strlen(text), &code);
+    utf8_make_printable(copy);
+    check_printable(copy, "");
+    if (was_shown && strcmp(copy, text) != 0)
+        __builtin_trap();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
@@ -62,6 +97,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!utf8_is_valid(out.data, out.len))
         __builtin_trap();
     check_words(text);
+    check_shown(text);
     check_cut(text);
     return 0;
 }

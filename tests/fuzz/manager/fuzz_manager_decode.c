@@ -52,6 +52,7 @@ static void decode(const json_t *json)
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
     struct params params = { .size = 1 };
     struct aq_error err = { 0 };
+    uint32_t code;
 
     if (decode_object(fields, json, &arena, &params, &err) < 0) {
         if (!err.field[0] || !err.text[0])
@@ -59,7 +60,7 @@ static void decode(const json_t *json)
         return;
     }
     if (strlen(params.name) < 4 || strlen(params.name) > 8 || params.size < 1 || params.size > 64
-        || params.deps.count > 2 || !decode_is_plain(params.name, strlen(params.name), false)
+        || params.deps.count > 2 || !decode_is_plain(params.name, strlen(params.name), false, &code)
         || strpbrk(params.name, "\n\033\177"))
         __builtin_trap();
 }

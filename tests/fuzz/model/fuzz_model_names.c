@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of sessions and agents: whatever is accepted has only the promised
+/* Names of sessions, agents and users: whatever is accepted has only the promised
  * characters and length, so that it is safe in paths, logs and URLs.
  */
 #include <stdint.h>
@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "model/agent.h"
+#include "model/email.h"
 #include "model/session.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -41,6 +42,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         require(len >= 1 && len <= AGENT_ID_MAX && strspn(text, word) == len && text[0] != '.');
     else
         require(strcmp(err.field, "agent_id") == 0 && err.text[0]);
+    if (email_check_new(text, &err) == 0)
+        require(strchr(text, '@') && !strpbrk(text, " $`&|;<>(){}[]*?!#~\"\\\n") && text[0] != '-');
+    else
+        require(strcmp(err.field, "email") == 0 && err.text[0]);
     free(text);
     return 0;
 }
