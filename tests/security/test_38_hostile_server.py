@@ -147,6 +147,19 @@ def test_errors_are_text(form):
     assert not HIDDEN.search(done.stderr), repr(done.stderr)
 
 
+@pytest.mark.parametrize("lie", ({"id": "../../admin"}, {"id": "x HTTP/1.1\r\nEvil: 1\r\n\r\n"}, {"id": ""},
+                                 {"name": "a; touch x"}, {"name": "$(id)-name"}, {"name": "../../x"},
+                                 {"name": "-oProxyCommand=x"}, {"name": STEERS}))
+@pytest.mark.parametrize("words", (("app", "notebook"), ("ssh", "notebook"), ("port-forward", "notebook", "80")))
+def test_sessions_have_plain_ids_and_names(words, lie):
+    """They become paths, names of files and commands to copy."""
+    answer = {"id": ID, "name": "notebook", "status": "RUNNING", "type": "interactive", **lie}
+    with lying(("GET ", 200, {}, answer)) as (server, env):
+        done = run(env, *words)
+        assert done.returncode != 0 and "no valid id and name" in done.stderr, done
+        assert len(server.asked) == 1, server.asked
+
+
 def test_redirections_are_not_followed():
     """Neither is a signed request sent to another host, nor are keys shown to it."""
     with lying(("", 200, {}, {"items": [], "total": 0})) as (other, _):

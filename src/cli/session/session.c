@@ -5,10 +5,12 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/uuid.h"
 #include "cli/client.h"
 #include "cli/list.h"
 #include "cli/output/row_filter.h"
 #include "cli/verbs.h"
+#include "model/session.h"
 #include "model/status.h"
 
 const struct column session_columns[] = {
@@ -104,9 +106,11 @@ static int session_read(const struct cli *cli, const json_t *session, struct fol
 {
     const char *id = json_string_value(json_object_get(session, "id"));
     const char *full = json_string_value(json_object_get(session, "name"));
+    struct uuid uuid;
 
-    if (!id || !full)
-        return aq_fail(err, EPROTO, "the manager's answer has no id");
+    /* these go into paths, file names, and commands that users are shown to copy */
+    if (!id || !full || uuid_parse(id, &uuid) < 0 || session_name_check(full, NULL) < 0)
+        return aq_fail(err, EPROTO, "the manager's answer has no valid id and name of the session");
     *ret = (struct follow_session){ .id = "" };
     (void)snprintf(ret->id, sizeof(ret->id), "%s", id);
     (void)snprintf(ret->name, sizeof(ret->name), "%s", full);
