@@ -244,14 +244,14 @@ def test_attach_needs_a_terminal(cluster):
 # ---- output ----
 
 def test_formats_agree(cluster):
-    cluster("run", *SMALL, "--name", "formats", "--tag", "a, \"b\"\nc: [d]", "true")
+    cluster("run", *SMALL, "--name", "formats", "--tag", "a, \"b\" c: [d]", "true")
     options = ("ps", "--all", "--columns", "name,status,exit_code,tag,requested_slots")
     rows = json.loads(cluster(*options, "-o", "json"))
     assert rows == yaml.safe_load(cluster(*options, "-o", "yaml"))
     assert rows == [json.loads(line) for line in cluster(*options, "-o", "jsonl").splitlines()]
     table = list(csv.DictReader(io.StringIO(cluster(*options, "-o", "csv"))))
     row = next(row for row in table if row["name"] == "formats")
-    assert row["tag"] == "a, \"b\"\nc: [d]" and json.loads(row["requested_slots"])["cpu"] == "1"
+    assert row["tag"] == "a, \"b\" c: [d]" and json.loads(row["requested_slots"])["cpu"] == "1"
     assert [row["name"] for row in rows] == cluster("ps", "--all", "-o", "name").split()
     assert "\033" not in cluster("ps", "--all") and "\033" in cluster("ps", "--color=always")
 
