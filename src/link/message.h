@@ -76,6 +76,8 @@ enum message_type {
     MSG_STORAGE_ASK,     /* "storage.ask"     manager -> storage host */
     MSG_STORAGE_ANSWER,  /* "storage.answer"  storage host -> manager, the answer */
     MSG_STORAGE_PROGRESS, /* "storage.progress" storage host -> manager, before the answer */
+    MSG_STORAGE_CHECK,    /* "storage.check"   storage host -> manager */
+    MSG_STORAGE_CHECKED,  /* "storage.checked" manager -> storage host, the answer */
     MSG_WEB_ASK,          /* "web.ask"         web server -> manager */
     MSG_WEB_ANSWER,       /* "web.answer"      manager -> web server, the answer */
     MSG_WEB_ENDED,        /* "web.ended"       manager -> every web server */
@@ -437,6 +439,17 @@ struct msg_storage_progress {
     int64_t done, total; /* bytes */
 };
 
+/* Which rights to folders have ended? Asked again and again while clients use them. */
+struct msg_storage_check {
+    struct uuid request_id;
+    const char *rights; /* JSON list [{"user":ID,"key":ACCESS_KEY,"folder":ID,"write":BOOL}] */
+};
+
+struct msg_storage_checked {
+    struct uuid request_id;
+    const char *ended; /* JSON list of indices into 'rights' */
+};
+
 /* ---- people who have logged in with a browser ----
  *
  * A web server connects as an agent does, by an id that begins with LINK_WEB_PREFIX. It says
@@ -512,6 +525,8 @@ struct message {
         struct msg_storage_ask storage_ask;
         struct msg_storage_answer storage_answer;
         struct msg_storage_progress storage_progress;
+        struct msg_storage_check storage_check;
+        struct msg_storage_checked storage_checked;
         struct msg_web_ask web_ask;
         struct msg_web_answer web_answer;
         struct msg_web_ended web_ended;

@@ -387,6 +387,18 @@ static const struct message_field storage_progress_fields[] = {
     FIELDS_END,
 };
 
+static const struct message_field storage_check_fields[] = {
+    NEEDED(msg_storage_check, request_id, MESSAGE_FIELD_UUID),
+    NEEDED(msg_storage_check, rights, MESSAGE_FIELD_JSON),
+    FIELDS_END,
+};
+
+static const struct message_field storage_checked_fields[] = {
+    NEEDED(msg_storage_checked, request_id, MESSAGE_FIELD_UUID),
+    NEEDED(msg_storage_checked, ended, MESSAGE_FIELD_JSON),
+    FIELDS_END,
+};
+
 static const struct message_field web_ask_fields[] = {
     NEEDED(msg_web_ask, request_id, MESSAGE_FIELD_UUID),
     NEEDED(msg_web_ask, op, MESSAGE_FIELD_STR),
@@ -449,6 +461,8 @@ const struct message_shape message_shapes[MSG_TYPE_COUNT] = {
     [MSG_STORAGE_ASK] = { "storage.ask", false, storage_ask_fields },
     [MSG_STORAGE_ANSWER] = { "storage.answer", false, storage_answer_fields },
     [MSG_STORAGE_PROGRESS] = { "storage.progress", false, storage_progress_fields },
+    [MSG_STORAGE_CHECK] = { "storage.check", false, storage_check_fields },
+    [MSG_STORAGE_CHECKED] = { "storage.checked", false, storage_checked_fields },
     [MSG_WEB_ASK] = { "web.ask", false, web_ask_fields },
     [MSG_WEB_ANSWER] = { "web.answer", false, web_answer_fields },
     [MSG_WEB_ENDED] = { "web.ended", false, web_ended_fields },

@@ -16,6 +16,7 @@
 #include "manager/request/flushes.h"
 #include "manager/request/storage_hosts.h"
 #include "manager/request/folder_jobs.h"
+#include "manager/request/folder_rights.h"
 #include "manager/request/folder_rules.h"
 #include "manager/request/streams.h"
 #include "manager/request/config_change.h"
@@ -170,6 +171,7 @@ int api_new(struct core *core, struct api **ret, struct aq_error *err)
         || (r = notifications_new(core, api->deliveries, &api->notifications, err)) < 0
         || (r = presets_load(api, err)) < 0 || (r = owner_policies_load(api, err)) < 0
         || (r = folder_rules_load(api, err)) < 0
+        || (r = folder_rights_new(api, &api->folder_rights, err)) < 0
         || (r = folder_jobs_new(api, &api->folder_jobs, err)) < 0
         || (r = api_open_audit(api, err)) < 0)
         return r;
@@ -230,6 +232,7 @@ void api_stop(struct api *api)
     callbacks_free(AQ_TAKE(api->callbacks));
     deliveries_stop(api->deliveries);
     folder_jobs_stop(api->folder_jobs);
+    folder_rights_stop(api->folder_rights);
     rescan_stop(api->rescan);
     if (api->passwords)
         password_queue_stop(api->passwords);
@@ -270,6 +273,7 @@ void api_free(struct api *api)
     json_decref(api->presets);
     json_decref(api->folder_rules);
     folder_jobs_free(api->folder_jobs);
+    folder_rights_free(api->folder_rights);
     for (size_t i = 0; i < OWNER_POLICY_KINDS; i++)
         json_decref(api->owner_policies[i]);
     tasks_free(api->tasks);

@@ -27,6 +27,7 @@
 
 struct download {
     struct work work;
+    struct right_use use;
     struct storage *storage;
     struct request *req;
     struct volume *volume;
@@ -44,6 +45,7 @@ struct download {
     ssize_t got;       /* bytes in it */
     uint64_t at, left; /* of the file */
     bool is_reading, is_ready;
+    bool is_cut; /* the user's right has ended */
     struct aq_error err;
 };
 
@@ -53,6 +55,7 @@ static struct request *download_free(struct download *d)
     struct request *req = d->req;
 
     request_set_gone(req, NULL, NULL);
+    right_use_end(&d->use);
     tree_reader_free(d->archive);
     aq_closep(&d->fd);
     aq_closep(&d->root);
@@ -216,8 +219,8 @@ static void download_on_read(struct work *work)
     struct download *d = AQ_CONTAINER_OF(work, struct download, work);
 
     d->is_reading = false;
-    if (request_is_gone(d->req) || d->got <= 0) {
-        download_end(d, d->got == 0 && d->archive);
+    if (d->is_cut || request_is_gone(d->req) || d->got <= 0) {
+        download_end(d, !d->is_cut && d->got == 0 && d->archive);
         return;
     }
     d->is_ready = true;
@@ -348,6 +351,9 @@ static void download_on_open(struct work *work)
 {
     struct download *d = AQ_CONTAINER_OF(work, struct download, work);
 
+    d->is_reading = false;
+    if (d->is_cut && !d->err.code)
+        (void)aq_fail(&d->err, EACCES, "your permission on the folder has ended");
     if (d->err.code) {
         download_fail(d, &d->err);
     } else if (d->archive) {
@@ -389,6 +395,33 @@ static int download_read_list(struct download *d)
     return 0;
 }
 
+/* ---- the request ---- */
+
+static void download_on_refused(struct right_use *use, const struct aq_error *err)
+{
+    download_fail(AQ_CONTAINER_OF(use, struct download, use), err);
+}
+
+static void download_on_ready(struct right_use *use)
+{
+    struct download *d = AQ_CONTAINER_OF(use, struct download, use);
+
+    d->is_reading = work_submit(&d->volume->lanes[WORK_DATA], &d->work, download_run_open,
+                                download_on_open, &d->err)
+                    == 0;
+    if (!d->is_reading)
+        download_on_refused(use, &d->err);
+}
+
+static void download_on_right_ended(struct right_use *use)
+{
+    struct download *d = AQ_CONTAINER_OF(use, struct download, use);
+
+    d->is_cut = true;
+    if (!d->is_reading)
+        download_end(d, false);
+}
+
 static void download_on_request(struct request *req, void *data)
 {
     struct storage *storage = data;
@@ -406,16 +439,17 @@ static void download_on_request(struct request *req, void *data)
     d->req = req;
     d->root = d->fd = -1;
     d->path = d->token.path;
+    d->use = (struct right_use){ .on_ready = download_on_ready,
+                                 .on_refused = download_on_refused,
+                                 .on_cut = download_on_right_ended };
     if (storage_read_token(storage, req, false, &d->token, &d->volume, &is_expired, &d->err) < 0
         || (request_get_method(req) == METHOD_POST
                 ? download_read_list(d)
                 : storage_enter_tree(request_get_queries(req), &d->token, &d->err))
-               < 0
-        || work_submit(&d->volume->lanes[WORK_DATA], &d->work, download_run_open, download_on_open,
-                       &d->err)
-               < 0) {
-        download_fail(d, &d->err);
-    }
+               < 0)
+        download_on_refused(&d->use, &d->err);
+    else
+        right_use_begin(storage->rights, &d->token, &d->use);
 }
 
 const struct route download_routes[] = {

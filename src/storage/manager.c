@@ -102,6 +102,7 @@ static void manager_on_connected(void *data, const struct msg_welcome *welcome)
     manager_measure(storage);
     if (!storage->measure)
         storage->measure = defer_call(storage->loop, MEASURE_MSEC, manager_on_measure, storage);
+    rights_on_connected(storage->rights);
     front_connected(storage->front);
 }
 
@@ -111,14 +112,18 @@ static void manager_on_message(void *data, uint64_t seq, const struct message *m
 
     if (msg->type == MSG_STORAGE_ASK)
         op_begin(storage, &msg->storage_ask);
+    else if (msg->type == MSG_STORAGE_CHECKED)
+        rights_on_checked(storage->rights, &msg->storage_checked);
     if (seq)
         link_client_ack(storage->link, seq);
 }
 
 static void manager_on_disconnected(void *data, const char *why)
 {
-    (void)data;
+    const struct storage *storage = data;
+
     log_info("no connection to the manager: %s", why);
+    rights_on_disconnected(storage->rights);
 }
 
 static void manager_on_refused(void *data, const char *kind, const char *text)

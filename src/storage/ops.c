@@ -182,8 +182,12 @@ static int op_write_token(const struct op_args *a, struct token *token, struct s
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT, url = STRBUF_INIT;
     struct jsonw w = jsonw_make(out);
 
+    if (uuid_parse(op_text(a->json, "user", ""), &token->user_id) < 0)
+        return aq_fail_field(err, EINVAL, "user", "must be the id of the user who asks");
+    (void)snprintf(token->access_key, sizeof(token->access_key), "%s", op_text(a->json, "key", ""));
     token->folder_id = a->id;
-    token->expires_usec = clock_realtime_usec() + storage->settings->token_usec;
+    token->issued_usec = clock_realtime_usec();
+    token->expires_usec = token->issued_usec + storage->settings->token_usec;
     (void)snprintf(token->volume, sizeof(token->volume), "%s", a->volume->name);
     token_write(storage->key, token, &text);
     strbuf_addf(&url, "%s/%s", storage->settings->common.public_url,

@@ -174,7 +174,8 @@ static int storage_open(void *self, struct front *front, uv_loop_t *loop, const 
     work_set_threads(volumes->count);
     storage->volumes = calloc(volumes->count, sizeof(*storage->volumes));
     storage->usage = usage_table_new();
-    if (!storage->volumes || !storage->usage)
+    storage->rights = rights_new(storage);
+    if (!storage->volumes || !storage->usage || !storage->rights)
         return aq_fail_oom(err);
     for (size_t i = 0; r == 0 && i < volumes->count; i++)
         r = storage_add_volume(storage, volumes->items[i], err);
@@ -201,6 +202,7 @@ static void storage_free(struct storage *storage)
     server_free(AQ_TAKE(storage->server));
     router_free(AQ_TAKE(storage->router));
     usage_table_free(AQ_TAKE(storage->usage));
+    rights_free(AQ_TAKE(storage->rights));
     tls_context_free(AQ_TAKE(storage->tls));
     for (size_t i = 0; i < storage->volume_count; i++)
         free((char *)(uintptr_t)storage->volumes[i].dir.seen);

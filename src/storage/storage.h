@@ -10,6 +10,7 @@
 
 #include "front/program.h"
 #include "http/server.h"
+#include "storage/rights.h"
 #include "storage/settings.h"
 #include "storage/token.h"
 #include "storage/usage.h"
@@ -40,6 +41,7 @@ struct storage {
     struct volume *volumes;
     size_t volume_count;
     struct usage_table *usage;
+    struct rights *rights;
     struct link_client *link;
     struct router *router;
     struct origin_rules origins;

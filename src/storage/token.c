@@ -83,6 +83,11 @@ static void token_write_claims(const struct token *token, struct strbuf *out)
     if (token->is_tree)
         jsonw_member_bool(&w, "tree", true);
     jsonw_member_int(&w, "exp", token->expires_usec / 1000000);
+    if (!uuid_is_nil(&token->user_id)) {
+        jsonw_member_str(&w, "user", uuid_format(&token->user_id, id));
+        jsonw_member_str(&w, "key", token->access_key);
+        jsonw_member_int(&w, "issued", token->issued_usec);
+    }
     if (token->direction == TOKEN_UPLOAD) {
         if (!token->is_tree)
             jsonw_member_str(&w, "upload", uuid_format(&token->upload_id, id));
@@ -144,6 +149,12 @@ static bool token_take_claims(const json_t *claims, bool is_upload, struct token
     if (!op || i == AQ_COUNT(token_directions) || (i == TOKEN_UPLOAD) != is_upload)
         return false;
     *ret = (struct token){ .direction = (enum token_direction)i };
+    if (json_object_get(claims, "user")) {
+        if (!token_take_id(claims, "user", &ret->user_id) || uuid_is_nil(&ret->user_id)
+            || !token_take_text(claims, "key", ret->access_key, sizeof(ret->access_key)))
+            return false;
+        ret->issued_usec = json_integer_value(json_object_get(claims, "issued"));
+    }
     ret->expires_usec = json_integer_value(json_object_get(claims, "exp")) * 1000000;
     ret->is_tree = json_is_true(json_object_get(claims, "tree"));
     ret->size = (uint64_t)json_integer_value(json_object_get(claims, "size"));

@@ -2,7 +2,7 @@
 /* token.h - what a client shows to reach one path of one folder, in one direction
  *
  * A JSON Web Token (RFC 7519) of HMAC-SHA256 with a key of this storage's own. Its holder may
- * do what it says until it expires; nobody else can make one. That of a tree is for all paths beneath
+ * do what it says until it expires or the user's right ends; nobody else can make one. That of a tree is for all paths beneath
  * its own, as a directory of 10,000 files would take so many tokens.
  */
 #ifndef AQ_STORAGE_TOKEN_H
@@ -17,6 +17,7 @@
 
 #define TOKEN_KEY_SIZE 32
 #define TOKEN_VOLUME_MAX 64
+#define TOKEN_ACCESS_KEY_MAX 63
 
 enum token_direction {
     TOKEN_UPLOAD,
@@ -31,6 +32,12 @@ struct token {
     bool is_tree;         /* all beneath the path is meant, and a request says which file */
     char path[PATH_MAX];  /* of beneath_clean() */
     int64_t expires_usec; /* wall clock */
+    /* For whom the manager had it made, whose right is checked at each use (rights.h); nil in tokens of
+     * earlier releases.
+     */
+    struct uuid user_id;
+    char access_key[TOKEN_ACCESS_KEY_MAX + 1];
+    int64_t issued_usec; /* wall clock */
     /* Of an upload: */
     struct uuid upload_id;
     uint64_t size;        /* of the whole file */

@@ -22,6 +22,7 @@
 
 struct tus {
     struct work work;
+    struct right_use use;
     struct list link; /* storage.uploads, of a PATCH; or storage.waiting, for one of these */
     struct storage *storage;
     struct request *req;
@@ -37,6 +38,8 @@ struct tus {
     struct upload upload;
     struct strbuf fill, flush; /* what comes, what is written */
     bool is_writing, has_ended, is_too_long, is_cut;
+    bool is_queued; /* behind another request */
+    _Atomic bool has_lost_right;
     int status; /* of the body's end */
     struct aq_error err;
 };
@@ -52,6 +55,7 @@ static void tus_wake(struct storage *storage, const struct uuid *upload_id)
         if (!uuid_equals(&t->token.upload_id, upload_id))
             continue;
         list_remove(&t->link);
+        t->is_queued = false;
         tus_begin(t);
         return;
     }
@@ -67,6 +71,7 @@ static struct request *tus_free(struct tus *t)
     struct storage *storage = t->storage;
     struct request *req = t->req;
 
+    right_use_end(&t->use);
     list_remove(&t->link);
     aq_closep(&t->root);
     aq_closep(&t->upload.fd);
@@ -122,6 +127,11 @@ static void tus_reply_empty(struct tus *t, int status)
 
 /* ---- what is done on the disk ---- */
 
+static int tus_fail_right(struct aq_error *err)
+{
+    return aq_fail(err, EACCES, "your permission on the folder has ended");
+}
+
 static int tus_create(struct tus *t)
 {
     int r = upload_check(t->root, &t->token, &t->err);
@@ -166,7 +176,9 @@ static void tus_run_open(struct work *work)
     t->root = volume_open_folder(&t->volume->dir, &t->token.folder_id, &t->err);
     if (t->root < 0)
         return;
-    if (t->is_expired && !upload_has_begun(t->root, &t->token))
+    if (t->has_lost_right)
+        (void)tus_fail_right(&t->err);
+    else if (t->is_expired && !upload_has_begun(t->root, &t->token))
         (void)aq_fail(&t->err, EACCES, "the token has expired");
     else if (t->method == METHOD_DELETE)
         (void)upload_remove(t->root, &t->token, &t->err);
@@ -304,6 +316,14 @@ static void tus_cut(struct tus *t)
     tus_pump(t);
 }
 
+/* What has come is written, then the connection is closed. */
+static void tus_stop(struct tus *t)
+{
+    t->is_cut = true;
+    if (!t->is_writing)
+        tus_cut(t);
+}
+
 /* ---- after the first look ---- */
 
 static void tus_on_created(struct tus *t)
@@ -328,6 +348,8 @@ static void tus_on_open(struct work *work)
     struct tus *t = AQ_CONTAINER_OF(work, struct tus, work);
 
     t->is_writing = false;
+    if (t->has_lost_right && !t->err.code)
+        (void)tus_fail_right(&t->err);
     if (t->err.code) {
         tus_fail(t, &t->err);
     } else if (t->method == METHOD_POST) {
@@ -399,10 +421,9 @@ static void tus_begin(struct tus *t)
     struct tus *writer = tus_find_writer(t);
 
     if (writer) { /* it ends, perhaps at once: the one that waits must be there to be found */
+        t->is_queued = true;
         list_add(&t->storage->waiting, &t->link);
-        writer->is_cut = true;
-        if (!writer->is_writing)
-            tus_cut(writer);
+        tus_stop(writer);
         return;
     }
     t->announced = head->is_chunked ? UINT64_MAX : head->content_length;
@@ -411,6 +432,30 @@ static void tus_begin(struct tus *t)
     t->is_writing = true;
     if (work_submit(lane, &t->work, tus_run_open, tus_on_open, &t->err) < 0)
         tus_fail(t, &t->err);
+}
+
+static void tus_on_ready(struct right_use *use)
+{
+    tus_begin(AQ_CONTAINER_OF(use, struct tus, use));
+}
+
+static void tus_on_refused(struct right_use *use, const struct aq_error *err)
+{
+    tus_fail(AQ_CONTAINER_OF(use, struct tus, use), err);
+}
+
+static void tus_on_right_ended(struct right_use *use)
+{
+    struct tus *t = AQ_CONTAINER_OF(use, struct tus, use);
+    struct aq_error err = { 0 };
+
+    t->has_lost_right = true;
+    if (t->is_queued) {
+        (void)tus_fail_right(&err);
+        tus_fail(t, &err);
+    } else {
+        tus_stop(t);
+    }
 }
 
 static void tus_on_request(struct request *req, void *data)
@@ -430,6 +475,9 @@ static void tus_on_request(struct request *req, void *data)
     t->req = req;
     t->method = request_get_method(req);
     t->root = t->upload.fd = -1;
+    t->use.on_ready = tus_on_ready;
+    t->use.on_refused = tus_on_refused;
+    t->use.on_cut = tus_on_right_ended;
     list_init(&t->link);
     strbuf_init(&t->fill);
     strbuf_init(&t->flush);
@@ -444,7 +492,7 @@ static void tus_on_request(struct request *req, void *data)
     } else if (t->method == METHOD_PATCH && !t->head.is_bytes) {
         tus_refuse(t, 415, "Content-Type: must be application/offset+octet-stream");
     } else {
-        tus_begin(t);
+        right_use_begin(storage->rights, &t->token, &t->use);
     }
 }
 

@@ -23,6 +23,7 @@
 
 struct unpack {
     struct work work;
+    struct right_use use;
     struct storage *storage;
     struct request *req;
     struct volume *volume;
@@ -33,7 +34,8 @@ struct unpack {
     struct strbuf fill, flush; /* what comes, what is written */
     uint64_t got;              /* of files */
     bool is_writing, has_ended;
-    int status; /* of the body's end */
+    bool is_cut; /* the user's right has ended */
+    int status;  /* of the body's end */
     struct aq_error err;
 };
 
@@ -42,6 +44,7 @@ static struct request *unpack_free(struct unpack *u)
 {
     struct request *req = u->req;
 
+    right_use_end(&u->use);
     tree_writer_free(u->writer);
     tar_reader_free(u->reader);
     aq_closep(&u->base);
@@ -128,15 +131,17 @@ static void unpack_end(struct unpack *u)
 {
     const struct aq_error err = u->err;
     struct storage *storage = u->storage;
-    bool is_broken_off = u->status < 0;
+    bool is_broken_off = u->status < 0, is_cut = u->is_cut;
     struct request *req;
 
     usage_add(storage->usage, &u->token.folder_id, u->got);
     storage->counts.bytes_in += u->got;
-    storage->counts.uploads += !is_broken_off && !err.code;
+    storage->counts.uploads += !is_cut && !is_broken_off && !err.code;
     req = unpack_free(u);
     request_add_header(req, "Cache-Control", "no-store");
-    if (is_broken_off)
+    if (is_cut)
+        request_abort(req);
+    else if (is_broken_off)
         storage_refuse(storage, req, 400, "the body broke off");
     else if (err.code)
         storage_fail(storage, req, &err);
@@ -175,6 +180,10 @@ static void unpack_pump(struct unpack *u)
 {
     if (u->is_writing)
         return;
+    if (u->is_cut) {
+        unpack_end(u);
+        return;
+    }
     if (!strbuf_ok(&u->fill) && !u->err.code)
         (void)aq_fail_oom(&u->err);
     if (u->err.code && !u->has_ended) {
@@ -213,13 +222,38 @@ static void unpack_on_open(struct work *work)
     struct unpack *u = AQ_CONTAINER_OF(work, struct unpack, work);
 
     u->is_writing = false;
-    if (u->err.code || request_is_gone(u->req))
+    if (u->is_cut || u->err.code || request_is_gone(u->req))
         unpack_end(u);
     else
         request_read_body(u->req, unpack_on_body, u);
 }
 
 /* ---- the request ---- */
+
+static void unpack_on_ready(struct right_use *use)
+{
+    unpack_submit(AQ_CONTAINER_OF(use, struct unpack, use), unpack_run_open, unpack_on_open);
+}
+
+static void unpack_on_refused(struct right_use *use, const struct aq_error *err)
+{
+    struct unpack *u = AQ_CONTAINER_OF(use, struct unpack, use);
+
+    u->err = *err;
+    unpack_end(u);
+}
+
+static void unpack_on_right_ended(struct right_use *use)
+{
+    struct unpack *u = AQ_CONTAINER_OF(use, struct unpack, use);
+
+    u->is_cut = true;
+    if (u->is_writing)
+        return;
+    if (!request_is_gone(u->req))
+        request_pause_body(u->req);
+    unpack_end(u);
+}
 
 static void unpack_on_request(struct request *req, void *data)
 {
@@ -237,6 +271,9 @@ static void unpack_on_request(struct request *req, void *data)
     u->storage = storage;
     u->req = req;
     u->base = -1;
+    u->use = (struct right_use){ .on_ready = unpack_on_ready,
+                                 .on_refused = unpack_on_refused,
+                                 .on_cut = unpack_on_right_ended };
     strbuf_init(&u->fill);
     strbuf_init(&u->flush);
     if (storage_read_token(storage, req, true, &u->token, &u->volume, &is_expired, &u->err) == 0) {
@@ -250,7 +287,7 @@ static void unpack_on_request(struct request *req, void *data)
     if (u->err.code)
         unpack_end(u);
     else
-        unpack_submit(u, unpack_run_open, unpack_on_open);
+        right_use_begin(storage->rights, &u->token, &u->use);
 }
 
 const struct route unpack_routes[] = {

@@ -29,6 +29,8 @@ struct storage_hosts {
     struct storage_host *items; /* of all of them */
     size_t count, cap;
     struct list calls;
+    storage_check_fn *on_check;
+    void *check_data;
 };
 
 struct storage_call {
@@ -164,6 +166,10 @@ static void storage_hosts_on_message(void *data, const char *id, const struct me
 
     if (msg->type == MSG_STORAGE_HELLO) {
         storage_hosts_take_hello(hosts, id, &msg->storage_hello);
+        return;
+    }
+    if (msg->type == MSG_STORAGE_CHECK) {
+        hosts->on_check(hosts->check_data, id, &msg->storage_check);
         return;
     }
     is_progress = msg->type == MSG_STORAGE_PROGRESS;
@@ -316,6 +322,12 @@ struct storage_hosts *storage_hosts_new(struct core *core)
     list_init(&hosts->calls);
     core_set_front_ops(core, FRONT_STORAGE, &ops, hosts);
     return hosts;
+}
+
+void storage_hosts_set_check(struct storage_hosts *hosts, storage_check_fn *fn, void *data)
+{
+    hosts->on_check = fn;
+    hosts->check_data = data;
 }
 
 void storage_hosts_stop(struct storage_hosts *hosts)

@@ -24,6 +24,10 @@ void storage_hosts_stop(struct storage_hosts *hosts);
 /* NULL is fine. */
 void storage_hosts_free(struct storage_hosts *hosts);
 
+/* What a host asks: which rights to folders have ended (folder_rights.c). Borrowed for the call. */
+typedef void storage_check_fn(void *data, const char *id, const struct msg_storage_check *check);
+void storage_hosts_set_check(struct storage_hosts *hosts, storage_check_fn *fn, void *data);
+
 struct storage_host {
     char name[STORAGE_HOST_MAX + 1]; /* "local:volume1" */
     const char *backend;             /* "vfs" */

@@ -24,6 +24,7 @@
 #include "transfer/volume_layout.h"
 
 #define ID "8f14e45f-ceea-4671-a3b2-0123456789ab"
+#define USER "6f1c0b1e-58a4-4c52-9d5e-1d3c2f7b9a10"
 #define PLACE "8f/14/e45fceea4671a3b20123456789ab"
 #define WIDE 100000
 #define DEEP 3000
@@ -79,7 +80,7 @@ static json_t *ask(struct place *p, const char *op, const char *args)
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT, out = STRBUF_INIT;
     json_t *tree, *answer = NULL;
 
-    strbuf_addf(&text, "{'id':'" ID "'%s%s}", *args ? "," : "", args);
+    strbuf_addf(&text, "{'id':'" ID "','user':'" USER "','key':'KEY'%s%s}", *args ? "," : "", args);
     for (char *c = text.data; *c; c++)
         *c = *c == '\'' ? '"' : *c;
     tree = json_load_string(text.data, 0);
@@ -291,6 +292,7 @@ static void test_tokens_are_given_for_what_can_be_done(void **state)
 {
     struct place *p = *state;
     struct token token;
+    struct uuid user;
     json_t *answer;
 
     succeed(p, "create", "");
@@ -313,6 +315,11 @@ static void test_tokens_are_given_for_what_can_be_done(void **state)
     assert_string_equal(token.path, "deep/file");
     assert_int_equal(token.size, 7);
     assert_int_equal(token.quota_bytes, 100);
+    assert_int_equal(uuid_parse(USER, &user), 0);
+    assert_true(uuid_equals(&token.user_id, &user));
+    assert_string_equal(token.access_key, "KEY");
+    assert_true(token.issued_usec > 0);
+    fail_as(p, "download", "'path':'dir','archive':true,'user':''", EINVAL, "user");
     json_decref(answer);
 }
 

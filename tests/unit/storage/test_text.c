@@ -18,6 +18,9 @@ static void test_tokens(void **state)
                            .volume = "volume1",
                            .folder_id = uuid_random(),
                            .upload_id = uuid_random(),
+                           .user_id = uuid_random(),
+                           .access_key = "AKIAEXAMPLE",
+                           .issued_usec = 4000001,
                            .path = "a/\xff\nb",
                            .expires_usec = 5000000,
                            .size = 10 };
@@ -30,6 +33,9 @@ static void test_tokens(void **state)
     assert_string_equal(got.path, token.path);
     assert_int_equal(got.size, 10);
     assert_int_equal(got.expires_usec, 5000000);
+    assert_true(uuid_equals(&got.user_id, &token.user_id));
+    assert_string_equal(got.access_key, "AKIAEXAMPLE");
+    assert_int_equal(got.issued_usec, 4000001);
     assert_true(uuid_equals(&got.folder_id, &token.folder_id));
     assert_int_equal(token_read(other, text.data, true, &got, NULL), -EACCES);
     assert_int_equal(token_read(key, text.data, false, &got, NULL), -EACCES);

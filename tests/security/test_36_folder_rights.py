@@ -1,0 +1,364 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rights to folders that end: tokens end with them, and invitations give no more than their inviter
+may. Manager and storage host are the real ones.
+"""
+
+import http.client
+import itertools
+import socket
+import threading
+import time
+import uuid
+
+import pytest
+
+from client import USER
+from cluster import wait_for
+from storage import Stored
+
+LARGE = 4 << 30  # bytes of a file without blocks
+numbers = itertools.count(1)
+
+
+class Folders(Stored):
+    """The owner is the fixture's user; a guest and a member are made for each test."""
+
+    def begin(self):
+        self.start_manager()
+        self.start_storage()
+        self.admin, self.owner = self.client(), self.client(USER)
+        wait_for(lambda: self.admin.get("/folders/_/hosts").json["allowed"], what="the volume")
+        assert self.admin.post("/aliquot/v1/groups", {"name": "shelf", "domain": "default"}
+                               ).status == 201
+        return self
+
+    def make_person(self, **more):
+        email = f"person{next(numbers)}@lablup.com"
+        assert self.admin.post("/aliquot/v1/users", {"email": email, "domain": "default", **more}
+                               ).status == 201
+        key = self.admin.post("/aliquot/v1/keypairs", {"user": email}).json
+        client = self.client((key["access_key"], key["secret_key"]))
+        client.email, client.key = email, key["access_key"]
+        client.id = next(row["id"] for row in self.admin.get("/aliquot/v1/users").json["items"]
+                         if row["email"] == email)
+        return client
+
+    def make_files(self, client, **more):
+        """A folder with a small and a large file; its id."""
+        made = client.post("/folders", {"name": f"f{next(numbers)}", **more})
+        assert made.status == 201, made
+        folder = str(uuid.UUID(made.json["id"]))
+        (self.place(uuid.UUID(folder)) / "small").mkdir()
+        for name in ("a.txt", "small/b.txt"):
+            (self.place(uuid.UUID(folder)) / name).write_text("secret")
+        with (self.place(uuid.UUID(folder)) / "large").open("wb") as file:
+            file.truncate(LARGE)
+        return folder
+
+    def lend(self, guest, folder, permission="rw", owner=None):
+        assert (owner or self.owner).post(f"/folders/{folder}/invite", {
+            "perm": permission, "user_ids": [guest.email]}).json["invited_ids"] == [guest.email]
+        guest.post("/folders/invitations/accept", {"inv_id": invitation(guest, folder)["id"]})
+
+    def url(self, client, folder, op, **params):
+        reply = client.post(f"/folders/{folder}/request-{op}", params)
+        assert reply.status == 200, reply
+        return f"/{op}?token={reply.json['token']}"
+
+
+def invitation(client, folder, sent=False):
+    path = "/folders/invitations/list" + ("-sent" if sent else "")
+    found = [row for row in client.get(path).json["invitations"] if row["vfolder_id"] == folder]
+    return found[0] if found else None
+
+
+class Running:
+    """A transfer in a thread. 'ended' is when it was cut, None of one that came to its end."""
+
+    def __init__(self, cluster, function, *args):
+        self.cluster, self.ended, self.moved = cluster, None, 0
+        self.may_stop = threading.Event()
+        self.thread = threading.Thread(target=function, args=(self, *args), daemon=True)
+        self.thread.start()
+
+    def connect(self):
+        sock = socket.socket()
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
+        sock.settimeout(30)
+        sock.connect(("127.0.0.1", self.cluster.port))
+        return sock
+
+    def stop(self):
+        self.may_stop.set()
+        self.thread.join(60)
+        assert not self.thread.is_alive()
+
+
+def download(running, url):
+    with running.connect() as sock:
+        sock.sendall(f"GET {url} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        try:
+            while running.moved < LARGE and not running.may_stop.is_set():
+                got = len(sock.recv(1 << 16))
+                if not got:
+                    break
+                running.moved += got
+                time.sleep(0.005)
+        except OSError:
+            pass
+        running.ended = None if running.may_stop.is_set() else time.monotonic()
+
+
+def upload(running, url):
+    with running.connect() as sock:
+        sock.sendall(f"PATCH {url} HTTP/1.1\r\nHost: x\r\nContent-Length: {LARGE}\r\n"
+                     "Tus-Resumable: 1.0.0\r\nUpload-Offset: 0\r\n"
+                     "Content-Type: application/offset+octet-stream\r\n\r\n".encode())
+        try:
+            while not running.may_stop.is_set():
+                sock.sendall(b"x" * 4096)
+                running.moved += 4096
+                time.sleep(0.01)
+        except OSError:
+            running.ended = time.monotonic()
+
+
+class Holder:
+    """Tokens of a user for all that can be done with them, and transfers that run."""
+
+    def __init__(self, cluster, client, folder):
+        self.cluster, self.folder = cluster, folder
+        url = cluster.url
+        self.reads = {
+            "tree read": ("GET", url(client, folder, "download", path="/", tree=True)
+                          + "&path=a.txt"),
+            "file read": ("GET", url(client, folder, "download", path="a.txt")),
+            "archive": ("GET", url(client, folder, "download", path="small", archive=True)),
+        }
+        tree = url(client, folder, "upload", path="/", tree=True, size=1)
+        self.tree = tree
+        self.begun = url(client, folder, "upload", path="begun", size=10)
+        assert cluster.patch(self.begun, b"12345", 0)[0] == 204
+        assert cluster.offset(self.begun) == 5
+        self.running_read = Running(cluster, download, url(client, folder, "download", path="large"))
+        self.running_write = Running(cluster, upload, url(client, folder, "upload", path="u",
+                                                          size=LARGE))
+        for transfer in (self.running_read, self.running_write):
+            wait_for(lambda t=transfer: t.moved > 1 << 15, what="a transfer to run")
+        assert self.statuses() == dict.fromkeys(self.names(), True)
+
+    def names(self):
+        return [*self.reads, "tree write", "begun upload"]
+
+    def write(self):
+        url = (self.tree + f"&path=w{next(numbers)}&size=1&mode=420&modified=0&upload="
+               + str(uuid.uuid4()))
+        return self.cluster.patch(url, b"x", 0)[0]
+
+    def status(self, name):
+        """One that is cut counts as refused."""
+        try:
+            return self.send(name)
+        except (http.client.HTTPException, ConnectionError):
+            return 403
+
+    def send(self, name):
+        if name == "tree write":
+            return self.write()
+        if name == "begun upload":
+            return self.cluster.ask("HEAD", self.begun, Tus_Resumable="1.0.0")[0]
+        method, url = self.reads[name]
+        return self.cluster.ask(method, url)[0]
+
+    def statuses(self):
+        """Name -> is it allowed?"""
+        found = {name: self.status(name) for name in self.names()}
+        assert set(found.values()) <= {200, 204, 403, 404}, found
+        return {name: status < 400 for name, status in found.items()}
+
+    def check_ended(self, since, keeps_reading=False):
+        """All is refused and cut; how long the transfers took to be."""
+        wanted = {name: keeps_reading and name in self.reads for name in self.names()}
+        wait_for(lambda: self.statuses() == wanted, 10, lambda: f"{self.statuses()} -> {wanted}")
+        cut = [self.running_write] + ([] if keeps_reading else [self.running_read])
+        wait_for(lambda: all(t.ended for t in cut), 20, "transfers to be cut")
+        assert self.running_read.moved < LARGE
+        print("cut after %s s" % ", ".join(f"{t.ended - since:.2f}" for t in cut))
+        if keeps_reading:
+            assert not self.running_read.ended
+        assert self.statuses() == wanted
+        self.stop()
+
+    def check_kept(self):
+        assert all(self.statuses().values())
+        assert not self.running_read.ended and not self.running_write.ended
+
+    def stop(self):
+        self.running_read.stop()
+        self.running_write.stop()
+
+
+@pytest.fixture(scope="module", name="there")
+def there_fixture():
+    with Folders() as cluster:
+        yield cluster.begin()
+        cluster.stop()
+
+
+# ---- what ends a right ----
+
+def leave(there, guest, folder):
+    return guest.post(f"/folders/{folder}/leave", {})
+
+
+def unshare(there, guest, folder):
+    return there.owner.post("/folders/_/shared", {"vfolder": folder, "user": guest.id,
+                                                  "perm": None})
+
+
+def lower(there, guest, folder):
+    return there.owner.post("/folders/_/shared", {"vfolder": folder, "user": guest.id,
+                                                  "perm": "ro"})
+
+
+def deactivate(there, guest, _):
+    return there.admin.send("PATCH", f"/aliquot/v1/users/{guest.email}", {"status": "inactive"})
+
+
+def delete_user(there, guest, _):
+    return there.admin.send("PATCH", f"/aliquot/v1/users/{guest.email}", {"status": "deleted"})
+
+
+def deactivate_key(there, guest, _):
+    return there.admin.send("PATCH", f"/aliquot/v1/keypairs/{guest.key}", {"is_active": False})
+
+
+def delete_key(there, guest, _):
+    return there.admin.delete(f"/aliquot/v1/keypairs/{guest.key}")
+
+
+def trash(there, _, folder):
+    return there.owner.delete(f"/folders/{folder}")
+
+
+def purge(there, _, folder):
+    return there.owner.delete(f"/folders/{folder}/force")
+
+
+@pytest.mark.parametrize("end", [leave, unshare, lower, deactivate, delete_user, deactivate_key,
+                                 delete_key, trash, purge])
+def test_tokens_of_a_guest_end(there, end):
+    guest, folder = there.make_person(), there.make_files(there.owner)
+    there.lend(guest, folder)
+    theirs, own = Holder(there, guest, folder), None
+    if end not in (trash, purge):
+        own = Holder(there, there.owner, folder)
+    since = time.monotonic()
+    reply = end(there, guest, folder)
+    assert reply.status in (200, 204), reply
+    theirs.check_ended(since, keeps_reading=end is lower)
+    if own:
+        own.check_kept()
+        own.stop()
+
+
+def test_tokens_of_a_former_owner_end(there):
+    former, heir = there.make_person(), there.make_person()
+    folder = there.make_files(former)
+    holder, since = Holder(there, former, folder), time.monotonic()
+    assert there.admin.post("/folders/_/change-ownership",
+                            {"vfolder": folder, "user_email": heir.email}).status == 200
+    holder.check_ended(since)
+
+
+def test_tokens_of_a_former_member_end(there):
+    member = there.make_person(groups=["shelf"])
+    folder = there.make_files(there.admin, group="shelf", permission="rw")
+    holder, since = Holder(there, member, folder), time.monotonic()
+    project = next(row for row in there.admin.get("/aliquot/v1/groups").json["items"]
+                   if row["name"] == "shelf")
+    reply = there.admin.post(f"/aliquot/v1/groups/{project['id']}/remove-users",
+                             {"users": [member.email]})
+    assert reply.status in (200, 204), reply
+    holder.check_ended(since)
+
+
+def set_hosts(there, hosts):
+    query = ("mutation($props: ModifyDomainInput!) {modify_domain(name: \"default\","
+             " props: $props) {ok msg}}")
+    got = there.admin.post("/admin/gql", {"query": query, "variables": {
+        "props": {"allowed_vfolder_hosts": hosts}}}).json
+    assert got["data"]["modify_domain"]["ok"], got
+
+
+def test_tokens_end_with_the_permission_on_a_host(there):
+    guest, folder = there.make_person(), there.make_files(there.owner)
+    there.lend(guest, folder)
+    holder, since = Holder(there, guest, folder), time.monotonic()
+    set_hosts(there, '{"local:volume1": ["create-vfolder", "download-file"]}')
+    try:
+        holder.check_ended(since, keeps_reading=True)
+    finally:
+        set_hosts(there, "{}")
+
+
+# ---- while somebody is away ----
+
+def answers(there, url):
+    """The status; None if nobody answers yet."""
+    try:
+        return there.ask("GET", url)[0]
+    except (OSError, http.client.HTTPException):
+        return None
+
+
+@pytest.mark.parametrize("killed", [["storage"], ["manager"], ["manager", "storage"]],
+                         ids="+".join)
+def test_a_kill_after_a_right_has_ended(there, killed):
+    guest, folder = there.make_person(), there.make_files(there.owner)
+    there.lend(guest, folder)
+    read = there.url(guest, folder, "download", path="a.txt")
+    own = there.url(there.owner, folder, "download", path="a.txt")
+    begun = there.url(guest, folder, "upload", path="begun", size=10)
+    assert there.patch(begun, b"12345", 0)[0] == 204 and answers(there, read) == 200
+    assert leave(there, guest, folder).status == 200
+    for name in killed:
+        there.programs[name].kill()
+    for name in killed:
+        there.programs[name].start()
+    if "storage" in killed:
+        assert wait_for(lambda: answers(there, read), 60, "the storage host") in (403, 503)
+    wait_for(lambda: answers(there, read) == 403, 60, "the token to end")
+    wait_for(there.is_stored, 60, "the storage host to be connected")
+    assert there.patch(begun, b"67890", 5)[0] == 403
+    wait_for(lambda: answers(there, own) == 200, 60, "the owner's token")
+
+
+def test_transfers_go_on_while_the_manager_restarts(there):
+    folder = there.make_files(there.owner)
+    holder = Holder(there, there.owner, folder)
+    there.programs["manager"].kill()
+    wait_for(lambda: not there.is_stored(), 30, "the connection to be lost")
+    holder.check_kept()
+    there.programs["manager"].start()
+    wait_for(there.is_stored, 60, "the manager to be back")
+    moved = holder.running_read.moved
+    wait_for(lambda: holder.running_read.moved > moved + (1 << 20), 30, "the download to go on")
+    holder.check_kept()
+    holder.stop()
+
+
+def test_a_restarted_storage_host_asks_first(there):
+    """A token that it made itself a moment ago is refused until the manager answers."""
+    folder = there.make_files(there.owner)
+    url = there.url(there.owner, folder, "download", path="a.txt")
+    assert answers(there, url) == 200
+    there.programs["manager"].kill()
+    there.programs["storage"].kill()
+    there.programs["storage"].start()
+    try:
+        assert wait_for(lambda: answers(there, url), 60, "an answer") == 503
+    finally:
+        there.programs["manager"].start()
+    wait_for(lambda: answers(there, url) == 200, 60, "the token to be accepted")
