@@ -120,10 +120,12 @@ struct folder_invitation {
     int64_t created_usec;
 };
 
-/* 1, or 0 if the user has it or is offered it already. -E2BIG. */
+/* 1, or 0 if the user has it or this inviter offered it already. -E2BIG. */
 int folder_invite(struct store_tx *tx, const struct folder_invitation *invitation,
                   struct aq_error *err);
-/* Of an invitee, or of the inviter ('by'); the oldest first, in the arena. How many. */
+/* An invitation whose inviter no longer owns the folder, or is not active, is not found here.
+ *
+ * Of an invitee, or of the inviter ('by'); the oldest first, in the arena. How many. */
 int folder_list_invitations(struct store_tx *tx, const struct uuid *user_id, bool by,
                             struct arena *arena, struct folder_invitation **ret,
                             struct aq_error *err);
@@ -133,5 +135,8 @@ int folder_find_invitation(struct store_tx *tx, const struct uuid *id, struct ar
 int folder_set_invitation(struct store_tx *tx, const struct uuid *id,
                           enum folder_permission permission, struct aq_error *err);
 int folder_remove_invitation(struct store_tx *tx, const struct uuid *id, struct aq_error *err);
+/* All of a folder. */
+int folder_remove_invitations(struct store_tx *tx, const struct uuid *folder_id,
+                              struct aq_error *err);
 
 #endif

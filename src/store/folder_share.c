@@ -123,7 +123,11 @@ int folder_invite(struct store_tx *tx, const struct folder_invitation *invitatio
                             "a folder is shared with %d users at most", FOLDER_SHARES_MAX);
     r = folder_prepare_ids(tx,
                            "INSERT INTO folder_invitations (folder_id, user_id, id, inviter_id,"
-                           " permission, created_at) VALUES (?,?,?,?,?,?) ON CONFLICT DO NOTHING",
+                           " permission, created_at) VALUES (?,?,?,?,?,?)"
+                           " ON CONFLICT (folder_id, user_id) DO UPDATE SET id = excluded.id,"
+                           " inviter_id = excluded.inviter_id, permission = excluded.permission,"
+                           " created_at = excluded.created_at"
+                           " WHERE folder_invitations.inviter_id <> excluded.inviter_id",
                            &invitation->folder_id, &invitation->user_id, texts, &q, err);
     if (r < 0)
         return r;
@@ -139,8 +143,12 @@ int folder_invite(struct store_tx *tx, const struct folder_invitation *invitatio
     " i.created_at FROM folder_invitations i JOIN users b ON b.id = i.inviter_id"                \
     " JOIN users t ON t.id = i.user_id JOIN folders f ON f.id = i.folder_id WHERE "
 
-/* In the trash a folder is offered to nobody. */
-#define INVITATION_IS_OPEN " AND f.status = 'ready' ORDER BY i.created_at, i.id"
+/* In the trash a folder is offered to nobody. An invitation counts while its inviter may invite: as
+ * the owner, and as an active user.
+ */
+#define INVITATION_IS_OPEN                                                         \
+    " AND f.status = 'ready' AND f.user_id = i.inviter_id AND b.status = 'active'" \
+    " ORDER BY i.created_at, i.id"
 
 static void folder_read_invitation(struct row *row, struct folder_invitation *ret)
 {
@@ -206,6 +214,17 @@ int folder_set_invitation(struct store_tx *tx, const struct uuid *id,
     sql_put_text(q, folder_permission_name(permission));
     sql_put_uuid(q, id, text);
     return sql_run(q, err);
+}
+
+int folder_remove_invitations(struct store_tx *tx, const struct uuid *folder_id,
+                              struct aq_error *err)
+{
+    char texts[2][UUID_TEXT_MAX];
+    struct sql_stmt *q;
+    int r = folder_prepare_ids(tx, "DELETE FROM folder_invitations WHERE folder_id = ?", folder_id,
+                               NULL, texts, &q, err);
+
+    return r < 0 ? r : sql_run(q, err);
 }
 
 int folder_remove_invitation(struct store_tx *tx, const struct uuid *id, struct aq_error *err)

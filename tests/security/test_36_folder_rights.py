@@ -362,3 +362,85 @@ def test_a_restarted_storage_host_asks_first(there):
     finally:
         there.programs["manager"].start()
     wait_for(lambda: answers(there, url) == 200, 60, "the token to be accepted")
+
+
+# ---- invitations ----
+
+def offer(there, owner, guest, permission="ro"):
+    """A folder that is offered, not accepted: its id, and the invitation."""
+    folder = there.make_files(owner)
+    assert owner.post(f"/folders/{folder}/invite", {"perm": permission, "user_ids": [guest.email]}
+                      ).json["invited_ids"] == [guest.email]
+    return folder, invitation(guest, folder)["id"]
+
+
+def accept(guest, number):
+    return guest.post("/folders/invitations/accept", {"inv_id": number})
+
+
+def raise_to(owner, number, permission):
+    return owner.post(f"/folders/invitations/update/{number}", {"perm": permission})
+
+
+def give(there, folder, heir):
+    assert there.admin.post("/folders/_/change-ownership",
+                            {"vfolder": folder, "user_email": heir.email}).status == 200
+
+
+def test_invitations_end_with_the_ownership(there):
+    former, heir, guest = (there.make_person() for _ in range(3))
+    folder, number = offer(there, former, guest)
+    give(there, folder, heir)
+    assert raise_to(former, number, "wd").status == 404
+    assert invitation(guest, folder) is None and invitation(former, folder, sent=True) is None
+    assert accept(guest, number).status == 404
+    assert guest.get(f"/folders/{folder}").status == 404
+    give(there, folder, former)  # what was offered once does not come back
+    assert accept(guest, number).status == 404
+    there.lend(guest, folder, "ro", former)
+    assert guest.get(f"/folders/{folder}").json["permission"] == "ro"
+
+
+def test_the_new_owner_sees_and_ends_what_was_shared(there):
+    former, heir, guest = (there.make_person() for _ in range(3))
+    folder = there.make_files(former)
+    there.lend(guest, folder, "rw", former)
+    give(there, folder, heir)
+    shared = heir.get("/folders/_/shared").json["shared"]
+    assert [guest.email] == [row["shared_to"]["email"] for row in shared
+                             if uuid.UUID(row["vfolder_id"]) == uuid.UUID(folder)], shared
+    for client in (former, guest):
+        assert client.post("/folders/_/shared", {"vfolder": folder, "user": guest.id,
+                                                 "perm": "wd"}).status in (403, 404)
+    holder, since = Holder(there, guest, folder), time.monotonic()
+    assert heir.post("/folders/_/shared", {"vfolder": folder, "user": guest.id, "perm": None}
+                     ).status == 200
+    holder.check_ended(since)
+
+
+@pytest.mark.parametrize("status", ["inactive", "deleted"])
+def test_invitations_of_somebody_who_was_put_out(there, status):
+    inviter, guest = there.make_person(), there.make_person()
+    folder, number = offer(there, inviter, guest)
+    at = f"/aliquot/v1/users/{inviter.email}"
+    assert there.admin.send("PATCH", at, {"status": status}).status in (200, 204)
+    assert invitation(guest, folder) is None
+    assert accept(guest, number).status == 404
+    assert guest.get(f"/folders/{folder}").status == 404
+
+
+def test_invitations_of_a_folder_in_the_trash(there):
+    guest = there.make_person()
+    folder, number = offer(there, there.owner, guest)
+    assert there.owner.delete(f"/folders/{folder}").status == 204
+    assert accept(guest, number).status == 404
+    assert raise_to(there.owner, number, "wd").status == 404
+
+
+def test_only_the_inviter_raises_what_is_offered(there):
+    guest = there.make_person()
+    folder, number = offer(there, there.owner, guest)
+    assert raise_to(guest, number, "wd").status == 403
+    assert raise_to(there.owner, number, "rw").status == 200
+    assert accept(guest, number).status == 200
+    assert guest.get(f"/folders/{folder}").json["permission"] == "rw"

@@ -148,7 +148,10 @@ static int folder_give_run(struct store_tx *tx, struct folder_call *call, struct
     /* What was shared with the new owner is the own now. */
     if (r == 0)
         r = folder_set_share(tx, &call->folder.id, &params->user_id, FOLDER_NONE, err);
+    /* What the former owner offered is not the former owner's to give any more. */
     if (r >= 0)
+        r = folder_remove_invitations(tx, &call->folder.id, err);
+    if (r == 0)
         r = folder_update(tx, &call->folder, err);
     if (r == 0)
         return folder_audit(tx, call, "change-vfolder-owner", before, after, err);
