@@ -38,19 +38,20 @@ static const struct volume_mount *volume_mounts_find_above(const struct volume_m
 
 /* ---- finding ---- */
 
-/* Files of root could be made there that give everybody on the node the rights of root. */
-static int volume_mounts_check_owner(const struct volume_mount *m, int volume,
-                                     const struct stat *folder, struct aq_error *err)
+/* A container can make a setuid program there, which others on the node could run with the rights
+ * of the folder's owner.
+ */
+static int volume_mounts_check_mode(const struct volume_mount *m, int volume, struct aq_error *err)
 {
     struct stat st;
 
     if (fstat(volume, &st) < 0)
         return aq_fail_errno(err, "the volume of folder '%s'", m->name);
-    if (folder->st_uid == 0 && st.st_mode & S_IXOTH)
+    if (st.st_mode & S_IRWXO)
         return aq_fail(err, EPERM,
-                       "folder '%s' belongs to root, on a volume that others on this node can "
-                       "enter: 'chmod 700 %s', or have aliquot-storage run as another user",
-                       m->name, m->volume);
+                       "folder '%s' is on the volume %s of mode %04o, so that other users of the "
+                       "node could run setuid programs in it: chmod 0700 %s",
+                       m->name, m->volume, st.st_mode & 07777, m->volume);
     return 0;
 }
 
@@ -71,7 +72,7 @@ static int volume_mounts_open_folder(const struct volume_mount *m, struct id_pai
     if (folder < 0 || fstat(folder, &st) < 0)
         return aq_fail(err, folder < 0 ? -folder : errno, "folder '%s': %s", m->name,
                        strerror(folder < 0 ? -folder : errno));
-    r = volume_mounts_check_owner(m, volume, &st, err);
+    r = volume_mounts_check_mode(m, volume, err);
     *ret_owner = (struct id_pair){ st.st_uid, st.st_gid };
     return r < 0 ? r : AQ_TAKE_FD(folder);
 }

@@ -7,7 +7,8 @@
 #ifndef AQ_MONITOR_VOLUME_PROBE_H
 #define AQ_MONITOR_VOLUME_PROBE_H
 
-/* 0, or an errno: that of the directory, ENODATA if no storage host has marked it, EOPNOTSUPP if
+/* 0, or an errno: that of the directory, ENODATA if no storage host has marked it, EPERM if
+ * others than its owner and group have permissions on it, EOPNOTSUPP if
  * its file system cannot map users.
  */
 int volume_probe(const char *path);

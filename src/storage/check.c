@@ -28,11 +28,18 @@ static void storage_check_certificate(void *data, struct finding *ret)
     front_check_certificate("storage", data, ret);
 }
 
-static void storage_check_mark(const struct settings *s, const char *item, struct finding *ret)
+static void storage_check_one(const struct settings *s, const char *item, struct finding *ret)
 {
     AQ_CLEANUP(aq_freep) char *seen = settings_volume_seen(s, item);
     const struct volume_dir volume = { .path = settings_volume_path(item), .seen = seen };
+    struct aq_error err = { 0 };
 
+    if (seen && volume_check_mode(&volume, &err) < 0) {
+        finding_say(ret, CHECK_MISSING, "%s", err.text);
+        finding_mean(ret, "the storage host does not start, or does not use the volume");
+        finding_mend(ret, "chmod 0700 %s", volume.path);
+        return;
+    }
     if (!seen || !volume_is_away(&volume))
         return;
     finding_say(ret, CHECK_MISSING, "volume '%s' is not what it was: no %s in it", item,
@@ -57,7 +64,7 @@ static void storage_check_volumes(void *data, struct finding *ret)
         if (statvfs(path, &fs) == 0 && access(path, R_OK | W_OK | X_OK) == 0) {
             machine_judge_space(path, &fs, path, ret);
             if (ret->level == CHECK_OK)
-                storage_check_mark(s, s->volumes.items[i], ret);
+                storage_check_one(s, s->volumes.items[i], ret);
             if (ret->level != CHECK_OK)
                 return;
             continue;

@@ -146,6 +146,7 @@ static int storage_listen(struct storage *storage, struct aq_error *err)
 static int storage_add_volume(struct storage *storage, const char *item, struct aq_error *err)
 {
     struct volume *volume = &storage->volumes[storage->volume_count++];
+    int r;
 
     volume->storage = storage;
     volume->dir.path = settings_volume_path(item);
@@ -153,9 +154,10 @@ static int storage_add_volume(struct storage *storage, const char *item, struct 
     work_lanes_init(volume->lanes, storage->loop);
     if (!(volume->dir.seen = settings_volume_seen(storage->settings, item)))
         return aq_fail_oom(err);
-    return settings_is_own(storage->settings, volume->dir.path)
-               ? fs_mkdirs(volume->dir.path, 0700, err)
-               : 0;
+    if (settings_is_own(storage->settings, volume->dir.path)
+        && (r = fs_mkdirs(volume->dir.path, 0700, err)) < 0)
+        return r;
+    return volume_check_mode(&volume->dir, err);
 }
 
 static int storage_open(void *self, struct front *front, uv_loop_t *loop, const void *settings,

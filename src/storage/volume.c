@@ -39,6 +39,25 @@ bool volume_is_away(const struct volume_dir *volume)
     return root >= 0 && !volume_has_mark(root) && volume_was_seen(volume);
 }
 
+static int volume_judge_mode(const char *path, const struct stat *st, struct aq_error *err)
+{
+    if (!(st->st_mode & S_IRWXO))
+        return 0;
+    return aq_fail(err, EPERM,
+                   "the volume '%s' has mode %04o, so that other users of this machine could run "
+                   "setuid programs in its folders: chmod 0700 %s",
+                   path, st->st_mode & 07777, path);
+}
+
+int volume_check_mode(const struct volume_dir *volume, struct aq_error *err)
+{
+    struct stat st;
+
+    return volume_is_away(volume) || stat(volume->path, &st) < 0
+               ? 0
+               : volume_judge_mode(volume->path, &st, err);
+}
+
 static int volume_make_mark(int root, const struct volume_dir *volume, struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int mark = -1, seen = -1;
@@ -62,12 +81,17 @@ static int volume_open(const struct volume_dir *volume, struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int root = open(volume->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct aq_error why = { 0 };
+    struct stat st;
 
     if (root < 0 && errno != ENOENT)
         return aq_fail_errno(err, "the volume '%s'", volume->path);
     if (root < 0)
         return aq_fail(err, ENODEV, "the volume '%s' is not there", volume->path);
     if (volume_make_mark(root, volume, &why) == -ENODEV)
+        return aq_fail(err, ENODEV, "%s", why.text);
+    if (fstat(root, &st) < 0)
+        return aq_fail_errno(err, "the volume '%s'", volume->path);
+    if (volume_judge_mode(volume->path, &st, &why) < 0)
         return aq_fail(err, ENODEV, "%s", why.text);
     return AQ_TAKE_FD(root);
 }

@@ -4,8 +4,8 @@
  * Where, is said by transfer/volume_layout.h. What is to be removed is renamed to ".purge-..." in
  * the volume first; a copy that is not whole is called ".copy-...". All calls block for the disk:
  * never on the loop's thread. A directory is opened by each of them, so that one that is mounted
- * again is found. They fail with -ENODEV where a volume is not there, or has been and its mark is no
- * more: nothing is made, or taken for removed, below a file system that is not mounted.
+ * again is found. They fail with -ENODEV where a volume is not there, others can enter it, or it has
+ * been there and its mark is no more: nothing is made, or taken for removed, below a file system that is not mounted.
  */
 #ifndef AQ_STORAGE_VOLUME_H
 #define AQ_STORAGE_VOLUME_H
@@ -22,6 +22,12 @@ struct volume_dir {
 
 /* Has it been there, and has no mark now? */
 bool volume_is_away(const struct volume_dir *volume);
+
+/* -EPERM where users of the machine who are neither owner nor of the group have any permission: a
+ * setuid program in a folder would give them the rights of its owner. 0 for a volume that is not
+ * there, or away.
+ */
+int volume_check_mode(const struct volume_dir *volume, struct aq_error *err);
 
 /* The folder's directory (O_PATH), -ENOENT if it is not there, -errno of the volume. */
 int volume_open_folder(const struct volume_dir *volume, const struct uuid *id,

@@ -30,7 +30,7 @@ class Stored(Cluster):
         self.port = getattr(self, "port", None) or free_port()
         self.state = self.folder / "storage"
         self.volume = getattr(self, "volume", self.folder / "volume1")
-        self.volume.mkdir(exist_ok=True)
+        self.volume.mkdir(mode=0o700, exist_ok=True)
         if not (self.state / "storage.crt").exists():
             token = self.client().post("/aliquot/v1/join-tokens", {"storage": "local"}).json["token"]
             done = self.run("aliquot-storage", "--state", self.state, "join", self.link, token)

@@ -444,3 +444,49 @@ def test_only_the_inviter_raises_what_is_offered(there):
     assert raise_to(there.owner, number, "rw").status == 200
     assert accept(guest, number).status == 200
     assert guest.get(f"/folders/{folder}").json["permission"] == "rw"
+
+
+# ---- volumes ----
+
+@pytest.fixture(scope="module", name="joined")
+def joined_fixture():
+    """A storage host that has joined and does not run."""
+    with Stored() as cluster:
+        cluster.start_manager()
+        cluster.start_storage()
+        cluster.programs["storage"].stop()
+        yield cluster
+        cluster.stop()
+
+
+@pytest.mark.parametrize("mode", [0o700, 0o750, 0o770, 0o711, 0o755, 0o701, 0o704, 0o777, 0o1777])
+def test_volumes_that_others_can_enter(joined, mode):
+    place = joined.folder / "entered"
+    place.mkdir(exist_ok=True)
+    place.chmod(mode)
+    where = {"ALIQUOT_STORAGE_VOLUMES": f"volume1:{joined.volume} entered:{place}"}
+    said = joined.run("aliquot-storage", "--state", joined.state, "check", "storage", **where)
+    if not mode & 7:
+        assert "chmod" not in said.stdout, said
+        joined.start_storage(**where)
+        assert joined.programs["storage"].stop() == 0
+        return
+    words = f"the volume '{place}' has mode {mode:04o}"
+    assert words in said.stdout and f"chmod 0700 {place}" in said.stdout, said
+    done = joined.run("aliquot-storage", "--state", joined.state, "--listen",
+                      f"127.0.0.1:{joined.port}", **where)
+    assert done.returncode == 1
+    assert words in done.stderr and f"chmod 0700 {place}" in done.stderr, done
+
+
+def test_a_volume_that_is_opened_to_others_later(there):
+    folder = there.make_files(there.owner)
+    url = there.url(there.owner, folder, "download", path="a.txt")
+    assert answers(there, url) == 200
+    there.volume.chmod(0o755)
+    try:
+        status, _, body = there.ask("GET", url)
+        assert status == 503 and f"chmod 0700 {there.volume}" in body.decode(), body
+    finally:
+        there.volume.chmod(0o700)
+    assert answers(there, url) == 200

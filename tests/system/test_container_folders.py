@@ -141,6 +141,19 @@ def test_a_folder_that_is_only_read(cluster, folder):
     assert " ro,nosuid,nodev" in said and (place / "file").read_text() == "text\n"
 
 
+def test_programs_with_rights_of_their_owner(cluster, folder):
+    """Setuid has no effect inside, and devices cannot be opened."""
+    place = folder("data")
+    subprocess.run(["cp", "/usr/bin/id", place / "id"], check=True)
+    subprocess.run(["chown", "0:0", place / "id"], check=True)
+    (place / "id").chmod(0o6755)
+    said = ended(cluster, mounting(cluster, "id -u; data/id -u; id -g; data/id -g; "
+                                            "grep /data /proc/self/mountinfo", ("data", "data")))
+    lines = said.split("\n")
+    assert lines[0] == lines[1] != "0" and lines[2] == lines[3] != "0", said
+    assert " rw,nosuid,nodev" in said, said
+
+
 def test_a_volume_that_is_only_read(cluster, folder):
     """What its own mount forbids is forbidden, and nothing else is lost."""
     place = folder("data")
@@ -242,7 +255,7 @@ def test_a_folder_that_is_gone(cluster, folder):
     assert ended(cluster, session).endswith("gone\n")
 
 
-def test_folders_of_root_where_others_can_enter(cluster, folder):
+def test_a_volume_that_others_can_enter(cluster, folder):
     folder("data")
     os.chmod(cluster.volume, 0o755)
     try:
@@ -250,7 +263,7 @@ def test_folders_of_root_where_others_can_enter(cluster, folder):
         ended(cluster, failed, "ERROR")
     finally:
         os.chmod(cluster.volume, 0o700)
-    assert "belongs to root" in text_of(cluster, failed)
+    assert f"chmod 0700 {cluster.volume}" in text_of(cluster, failed)
 
 
 def test_targets_that_the_node_needs(cluster, folder):

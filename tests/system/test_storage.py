@@ -281,7 +281,7 @@ def test_uploads_that_were_given_up_are_swept(cluster, folder):
 
 def mounted(path, options):
     path.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", path], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options + ",mode=700", "tmpfs", path], check=True)
 
 
 def test_a_full_disk_keeps_what_came(tmp_path):
@@ -323,6 +323,7 @@ def test_a_volume_that_hangs_delays_no_other(tmp_path):
         pytest.skip("no loop devices, or no mkfs.ext4")
     subprocess.run(["mkfs.ext4", "-q", image], check=True)
     subprocess.run(["mount", "-o", "loop", image, frozen], check=True)
+    frozen.chmod(0o700)
     try:
         with Stored() as cluster:
             cluster.start_manager()

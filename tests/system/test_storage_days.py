@@ -118,7 +118,7 @@ def test_a_volume_that_vanishes(tmp_path):
     with Stored() as cluster:
         cluster.volume, disk = cluster.folder / "mounted", cluster.folder / "disk"
         for path in cluster.volume, disk:
-            path.mkdir()
+            path.mkdir(mode=0o700)
 
         def mount():
             subprocess.run(["mount", "--bind", disk, cluster.volume], check=True)
@@ -168,7 +168,7 @@ def test_a_volume_that_hangs_keeps_nobody_waiting(tmp_path):
     """Requests on folders of other volumes are answered, and those on its own, once it is back."""
     with Stored() as cluster:
         frozen = cluster.folder / "frozen"
-        frozen.mkdir()
+        frozen.mkdir(mode=0o700)
         cluster.start_manager()
         cluster.start_storage(ALIQUOT_STORAGE_VOLUMES=f"volume1:{cluster.folder}/volume1 frozen:{frozen}")
         user = cluster.client(USER)

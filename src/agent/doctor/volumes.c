@@ -28,6 +28,8 @@ static void doctor_judge_volumes(const struct volumes *volumes, const struct set
     finding_mean(ret, "sessions that mount folders of it are not placed here, or do not start");
     if (r == -EOPNOTSUPP)
         finding_mend(ret, "keep the volume on ext4, XFS, Btrfs or CephFS");
+    else if (r == -EPERM)
+        finding_mend(ret, "chmod 0700 %s", settings_volume_path(s->volumes.items[i]));
     else
         finding_mend(ret, "mount %s, or correct volumes in [folders] of agent.toml",
                      settings_volume_path(s->volumes.items[i]));

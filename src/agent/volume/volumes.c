@@ -49,6 +49,11 @@ static int volumes_fail(const struct volume_state *v, struct aq_error *err)
                        "volume '%.*s': the file system of %s cannot map users, so only folders of "
                        "the user that containers are on this node can be mounted",
                        len, v->item, path);
+    case EPERM:
+        return aq_fail(err, v->code,
+                       "volume '%.*s': other users of this node have permissions on %s, so that "
+                       "they could run setuid programs in its folders: chmod 0700 %s",
+                       len, v->item, path, path);
     case ENODATA:
         return aq_fail(err, v->code,
                        "volume '%.*s': no storage host has marked %s (" VOLUME_MARK
