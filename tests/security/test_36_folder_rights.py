@@ -6,6 +6,7 @@ may. Manager and storage host are the real ones.
 import http.client
 import itertools
 import socket
+import tarfile
 import threading
 import time
 import uuid
@@ -124,6 +125,21 @@ def upload(running, url):
             running.ended = time.monotonic()
 
 
+def pack(running, url):
+    head = tarfile.TarInfo("packed")
+    head.size = LARGE
+    with running.connect() as sock:
+        sock.sendall(f"PUT {url} HTTP/1.1\r\nHost: x\r\nContent-Length: {LARGE + 2048}\r\n\r\n"
+                     .encode() + head.tobuf())
+        try:
+            while not running.may_stop.is_set():
+                sock.sendall(b"x" * 4096)
+                running.moved += 4096
+                time.sleep(0.01)
+        except OSError:
+            running.ended = time.monotonic()
+
+
 class Holder:
     """Tokens of a user for all that can be done with them, and transfers that run."""
 
@@ -144,7 +160,8 @@ class Holder:
         self.running_read = Running(cluster, download, url(client, folder, "download", path="large"))
         self.running_write = Running(cluster, upload, url(client, folder, "upload", path="u",
                                                           size=LARGE))
-        for transfer in (self.running_read, self.running_write):
+        self.running_pack = Running(cluster, pack, tree.replace("/upload?", "/archive?"))
+        for transfer in (self.running_read, self.running_write, self.running_pack):
             wait_for(lambda t=transfer: t.moved > 1 << 15, what="a transfer to run")
         assert self.statuses() == dict.fromkeys(self.names(), True)
 
@@ -181,7 +198,7 @@ class Holder:
         """All is refused and cut; how long the transfers took to be."""
         wanted = {name: keeps_reading and name in self.reads for name in self.names()}
         wait_for(lambda: self.statuses() == wanted, 10, lambda: f"{self.statuses()} -> {wanted}")
-        cut = [self.running_write] + ([] if keeps_reading else [self.running_read])
+        cut = [self.running_write, self.running_pack] + ([] if keeps_reading else [self.running_read])
         wait_for(lambda: all(t.ended for t in cut), 20, "transfers to be cut")
         assert self.running_read.moved < LARGE
         print("cut after %s s" % ", ".join(f"{t.ended - since:.2f}" for t in cut))
@@ -192,11 +209,12 @@ class Holder:
 
     def check_kept(self):
         assert all(self.statuses().values())
-        assert not self.running_read.ended and not self.running_write.ended
+        for transfer in (self.running_read, self.running_write, self.running_pack):
+            assert not transfer.ended
 
     def stop(self):
-        self.running_read.stop()
-        self.running_write.stop()
+        for transfer in (self.running_read, self.running_write, self.running_pack):
+            transfer.stop()
 
 
 @pytest.fixture(scope="module", name="there")
@@ -347,6 +365,27 @@ def test_transfers_go_on_while_the_manager_restarts(there):
     wait_for(lambda: holder.running_read.moved > moved + (1 << 20), 30, "the download to go on")
     holder.check_kept()
     holder.stop()
+
+
+def test_a_manager_that_is_away_for_long():
+    """Nothing counts that was confirmed more than a minute ago."""
+    with Folders() as there:
+        there.begin()
+        folder = there.make_files(there.owner)
+        holder = Holder(there, there.owner, folder)
+        there.programs["manager"].kill()
+        wait_for(lambda: not there.is_stored(), 30, "the connection to be lost")
+        holder.check_kept()
+        there.jump(wall=61, monotonic=61)
+        running = (holder.running_read, holder.running_write, holder.running_pack)
+        wait_for(lambda: all(t.ended for t in running), 30, "transfers to be cut")
+        assert answers(there, holder.reads["file read"][1]) == 503
+        there.programs["manager"].start()
+        wait_for(lambda: answers(there, holder.reads["file read"][1]) == 200, 60, "the manager")
+        assert there.offset(holder.begun) == 5
+        assert there.patch(holder.begun, b"67890", 5)[0] == 204
+        holder.stop()
+        there.stop()
 
 
 def test_a_restarted_storage_host_asks_first(there):
