@@ -119,11 +119,8 @@ class Client:
     def gql(self, query, variables=None, path="/admin/gql"):
         return self.post(path, {"query": query, "variables": variables or {}})
 
-    def stream(self, path, extra=None, timeout=30, body=None):
-        """A socket after the head of a GET without content type, or a POST of a JSON value, and
-        the head's text."""
-        sock = socket.create_connection(self.address, timeout=timeout)
-        method = "GET" if body is None else "POST"
+    def request(self, method, path, body=None, extra=None):
+        """The bytes of a request with a JSON value, or with neither a body nor a content type."""
         headers = self.headers(method, path, "application/octet-stream", sent_type=False) \
             if body is None else self.headers(method, path, "application/json")
         headers.update(extra or {})
@@ -131,7 +128,13 @@ class Client:
         lines = [f"{method} {path} HTTP/1.1", "Host: " + self.host]
         lines += [f"{name}: {value}" for name, value in headers.items()]
         lines += [f"Content-Length: {len(raw)}"] if raw else []
-        sock.sendall(("\r\n".join(lines) + "\r\n\r\n").encode() + raw)
+        return ("\r\n".join(lines) + "\r\n\r\n").encode() + raw
+
+    def stream(self, path, extra=None, timeout=30, body=None):
+        """A socket after the head of a GET without content type, or a POST of a JSON value, and
+        the head's text."""
+        sock = socket.create_connection(self.address, timeout=timeout)
+        sock.sendall(self.request("GET" if body is None else "POST", path, body, extra))
         file = sock.makefile("rwb")
         head = b""
         while not head.endswith(b"\r\n\r\n"):
