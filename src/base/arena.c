@@ -6,6 +6,13 @@
 #include <stdint.h>
 #include <string.h>
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(address, size) ((void)(address), (void)(size))
+#define ASAN_UNPOISON_MEMORY_REGION(address, size) ((void)(address), (void)(size))
+#endif
+
 #define FIRST_BLOCK 4096
 
 struct arena_block {
@@ -33,6 +40,8 @@ void arena_clear(struct arena *arena, size_t keep)
     if (kept) {
         kept->next = NULL;
         kept->used = 0;
+        /* A use after the clearing is as wrong as one after free(): let the sanitizer say so. */
+        ASAN_POISON_MEMORY_REGION(kept->data, kept->size);
     }
     arena->head = kept;
     arena->used = 0;
@@ -74,6 +83,7 @@ void *arena_alloc(struct arena *arena, size_t size)
     if (!b)
         return NULL;
     p = b->data + b->used;
+    ASAN_UNPOISON_MEMORY_REGION(p, rounded);
     b->used += rounded;
     arena->used += rounded;
     return memset(p, 0, rounded);
