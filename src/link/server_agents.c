@@ -227,7 +227,8 @@ int link_server_send(struct link_server *server, const char *agent_id, const str
     struct link_agent *agent = map_gets(&server->agents, agent_id);
 
     if (!agent)
-        return aq_fail(err, ENOTCONN, "agent '%s' has not connected", agent_id);
+        return aq_fail_kind(err, ENOTCONN, "service-unavailable", "agent '%s' has not connected",
+                            agent_id);
     return link_send(&agent->peer, agent->channel, msg, err);
 }
 

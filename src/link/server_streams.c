@@ -133,7 +133,8 @@ void server_streams_agent_gone(struct link_server *server, const char *agent_id)
 {
     struct aq_error err;
 
-    (void)aq_fail(&err, ENOTCONN, "agent '%s' has disconnected", agent_id);
+    (void)aq_fail_kind(&err, ENOTCONN, "service-unavailable", "agent '%s' has disconnected",
+                       agent_id);
     server_streams_end(server, agent_id, false, &err);
 }
 
@@ -141,7 +142,8 @@ void server_streams_agent_out(struct link_server *server, const char *agent_id)
 {
     struct aq_error err;
 
-    (void)aq_fail(&err, ENOTCONN, "agent '%s' may not connect any more", agent_id);
+    (void)aq_fail_kind(&err, ENOTCONN, "service-unavailable", "agent '%s' may not connect any more",
+                       agent_id);
     server_streams_end(server, agent_id, true, &err);
 }
 

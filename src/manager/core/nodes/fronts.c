@@ -184,7 +184,7 @@ int core_open_front_stream(struct core *core, const char *id, struct msg_stream_
                            struct aq_error *err)
 {
     if (!core->link || !map_gets(&core->fronts.connected, id))
-        return aq_fail(err, ENOTCONN, "'%s' is not connected", id);
+        return aq_fail_kind(err, ENOTCONN, "service-unavailable", "'%s' is not connected", id);
     return link_server_open_stream(core->link, id, open, ops, data, ret, err);
 }
 

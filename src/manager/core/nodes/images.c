@@ -47,7 +47,8 @@ int core_command_image(struct core *core, const char *agent_id, struct msg_image
     if (!job->agent_id || !job->image)
         r = aq_fail_oom(err);
     else if (!core_agent_is_connected(core, agent_id))
-        r = aq_fail(err, ENOTCONN, "agent '%s' is not connected", agent_id);
+        r = aq_fail_kind(err, ENOTCONN, "service-unavailable", "agent '%s' is not connected",
+                         agent_id);
     msg.image_command = *command;
     if (r == 0)
         r = core->send(core, agent_id, &msg, err);
