@@ -163,6 +163,8 @@ int manager_ask(struct manager *m, const char *op, json_t *args, manager_answere
         r = manager_send(m, &ask->id, op, args, err);
     }
     json_decref(args);
+    if (ask && r < 0 && r != -ENOMEM && r != -EMSGSIZE)
+        r = manager_fail_away(err); /* the connection breaks just now */
     if (r < 0)
         manager_cancel(ask);
     else if (fn)

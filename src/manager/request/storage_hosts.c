@@ -301,6 +301,9 @@ int storage_ask(struct storage_hosts *hosts, const char *host, const char *op, c
     call->on_done = on_done;
     call->data = data;
     r = core_send_front(hosts->core, storage, &msg, err);
+    if (r < 0 && r != -ENOMEM && r != -EMSGSIZE)
+        r = aq_fail_kind(err, EHOSTUNREACH, "storage-proxy-error",
+                         "storage '%.*s' has disconnected; try again", len, host);
     if (r < 0)
         storage_call_cancel(call);
     else
