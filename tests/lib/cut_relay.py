@@ -16,7 +16,7 @@ class CutRelay:
         self.target = ("127.0.0.1", port)
         self.limits, self.cuts = [], 0
         self.hold, self.held = None, threading.Event()
-        self.carried, self.lock = 0, threading.Lock()
+        self.carried, self.lock, self.carrying = 0, threading.Lock(), set()
         self.server = socket.create_server(("127.0.0.1", 0))
         self.port = self.server.getsockname()[1]
         self.is_open = True
@@ -42,6 +42,8 @@ class CutRelay:
     def carry(self, client):
         with contextlib.ExitStack() as stack:
             stack.enter_context(client)
+            self.carrying.add(client)
+            stack.callback(self.carrying.discard, client)
             try:
                 server = stack.enter_context(socket.create_connection(self.target))
             except OSError:
@@ -67,6 +69,12 @@ class CutRelay:
                                 self.limits.pop(0)
                                 self.cuts += 1
                         return
+
+    def cut(self):
+        """All connections, now."""
+        for client in list(self.carrying):
+            with contextlib.suppress(OSError):
+                client.shutdown(socket.SHUT_RDWR)
 
     def let_go(self):
         """Carry everything from now on."""

@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every two requests in a row on one connection, sent at once: answers come in order, one for each,
+however the client leaves, and the server lives.
+
+By default it takes some of the pairs, the same ones each time. ALIQUOT_PAIRS=all takes all that are
+read, and ten thousand that are left in each way; that lasts some ten minutes for the manager.
+"""
+
+import contextlib
+import pathlib
+import sys
+import threading
+
+
+import pytest
+
+import pipeline
+
+from cluster import WAITS, batch, wait_for
+from cut_relay import CutRelay
+from manager_steps import V1, Objects, Signed, steps_of_all_routes
+from pipeline import Pipeline, Step, leave, leave_at_once, step
+from server_steps import proxy_steps, proxy_telling, storage_steps, web_steps, web_telling
+from storage import Stored
+from web import Webbed
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "system"))
+from test_proxy import Proxied  # noqa: E402
+
+SHARE = 60  # pipelines of the manager; the others have less routes
+CHUNK = 8  # requests behind a stream
+CUTS = 12 if not pipeline.is_all else 200
+FOLLOW = "subscription($id: ID!) { schedulingEventsBySession(sessionId: $id) { sessionId } }"
+USER_EMAIL = "user@lablup.com"
+TELLING = step("GET", "/nothing/{mark}", is_telling=True)
+
+
+class Linked(Stored, Webbed):
+    """Storage host and web server reach the manager through lines that can be cut."""
+
+    @contextlib.contextmanager
+    def line(self):
+        own, relay = self.link, CutRelay(int(self.link.rpartition(":")[2]))
+        self.link = f"127.0.0.1:{relay.port}"
+        try:
+            yield relay
+        finally:
+            self.link = own
+
+
+@pytest.fixture(name="there", scope="module")
+def there_fixture():
+    with Linked(ALIQUOT_RESOURCE_CPUS="8") as cluster, contextlib.ExitStack() as stack:
+        cluster.start_manager()
+        with cluster.line() as cluster.storage_line:
+            cluster.start_storage()
+        with cluster.line() as cluster.web_line:
+            cluster.start_web()
+        for line in (cluster.storage_line, cluster.web_line):
+            stack.callback(line.close)
+        cluster.start_agent()
+        cluster.objects = Objects(cluster)
+        yield cluster
+        cluster.client().delete("/session/box?forced=true")
+        cluster.stop()
+
+
+@contextlib.contextmanager
+def living(cluster, name, serves):
+    """It must be the same process in the end, serve, and have no sanitizer's report."""
+    program = cluster.programs[name]
+    pid = program.pid
+    try:
+        yield
+    finally:
+        log = cluster.log_of(name)
+        assert "Sanitizer" not in log and "runtime error" not in log, log[-9000:]
+    assert program.process.poll() is None and program.pid == pid, f"{name} has died"
+    wait_for(serves, 30, f"{name} to serve")
+
+
+def manager_lives(cluster):
+    return living(cluster, "manager", lambda: cluster.client().get("/auth?echo=x").status == 200)
+
+
+def web_lives(cluster):
+    return living(cluster, "web", lambda: cluster.browser().ask("GET", "/health").status == 200)
+
+
+# ---- pairs ----
+
+def test_routes_of_the_manager(there):
+    steps = steps_of_all_routes(there.objects)
+    there.objects.wait(there.objects.admin, "waiting")
+    with manager_lives(there):
+        pipeline.run_pairs(there.address, steps, TELLING, SHARE)
+
+
+def test_routes_of_the_web_server(there):
+    with web_lives(there):
+        pipeline.run_pairs(("127.0.0.1", there.web_port), web_steps(there), web_telling(), SHARE)
+
+
+def test_routes_of_the_storage_host(there):
+    """One client at a time: another one's piece of an upload would end the one under way."""
+    with living(there, "storage", there.is_stored):
+        pipeline.run_pairs(("127.0.0.1", there.port), storage_steps(there), TELLING, SHARE, 1)
+
+
+def test_routes_of_the_proxy():
+    with Proxied() as cluster:
+        cluster.start_manager()
+        cluster.start_proxy()
+        with living(cluster, "proxy", cluster.is_proxied):
+            pipeline.run_pairs(("127.0.0.1", cluster.port), proxy_steps(), proxy_telling(), SHARE)
+        cluster.stop()
+
+
+# ---- streams, first and last ----
+
+def events(client, session):
+    return [Step("events", lambda _: client.request("GET", f"/events/session?sessionId={session}"))]
+
+
+def subscription(client, session):
+    asked = {"query": FOLLOW, "variables": {"id": session}}
+    return [Step("subscription", lambda _: client.request("POST", "/admin/gql", asked,
+                                                          {"Accept": "text/event-stream"}))]
+
+
+def log(client, session):
+    return [Step("log", lambda _: client.request(
+        "GET", f"{V1}/sessions/{session}/logs?follow=true"))]
+
+
+def both(client, session):
+    return events(client, session) + subscription(client, session)
+
+
+def open_all(address, lists, stack):
+    """Pipelines that were sent, and whose first answer has begun, but for a log, which has none
+    before its session runs: (pipeline, its answers)."""
+    made = []
+    for steps in lists:
+        one = Pipeline(address, steps)
+        sock = stack.enter_context(one.connect())
+        sock.sendall(b"".join(one.parts))
+        made.append((one, stack.enter_context(sock.makefile("rb"))))
+    for one, file in made:
+        assert one.steps[0].name == "log" or file.peek(1)
+    return made
+
+
+def read_rest(opened):
+    """What an answer ended the connection of goes on in another one."""
+    for one, file in opened:
+        count = one.read(file)
+        if count < len(one.steps):
+            pipeline.read_all(Pipeline(one.address, one.steps[count:]))
+
+
+def chunks(steps):
+    """All of them, or a few."""
+    made = [steps[i:i + CHUNK] for i in range(0, len(steps), CHUNK)]
+    return made if pipeline.is_all else pipeline.mixed_up(made)[:8]
+
+
+@pytest.mark.parametrize("begin", [events, subscription, log, both])
+def test_what_follows_a_stream_when_its_session_ends(there, begin):
+    admin, steps = there.objects.admin, pipeline.mixed_up(steps_of_all_routes(there.objects))
+    lists = chunks(steps)
+    with manager_lives(there):
+        for i in range(0, len(lists), 4):
+            session = there.objects.wait(admin, f"{begin.__name__}-{i}")
+            with contextlib.ExitStack() as stack:
+                opened = open_all(there.address, [[*begin(admin, session), *chunk, TELLING]
+                                                  for chunk in lists[i:i + 4]], stack)
+                assert admin.delete(f"/session/{session}").status == 200
+                read_rest(opened)
+
+
+def test_what_follows_a_session_that_is_waited_for(there):
+    """Its answer is given when the session settles."""
+    admin, steps = there.objects.admin, pipeline.mixed_up(steps_of_all_routes(there.objects))
+    signed = Signed(admin)
+    with manager_lives(there), contextlib.ExitStack() as stack:
+        made = []
+        for i, chunk in enumerate(chunks(steps)):
+            body = {**batch(f"awaited-{i}", "true", **WAITS), "enqueueOnly": False}
+            one = Pipeline(there.address, [signed.step("POST", "/session", body), *chunk, TELLING])
+            sock = stack.enter_context(one.connect())
+            sock.sendall(b"".join(one.parts))
+            made.append((one, stack.enter_context(sock.makefile("rb"))))
+        for i in range(len(made)):
+            wait_for(lambda name=f"/session/awaited-{i}": admin.get(name).status == 200)
+            admin.delete(f"/session/awaited-{i}?forced=true")
+        read_rest(made)
+
+
+def test_what_follows_a_stream_when_the_right_to_it_ends(there):
+    """The requests behind it are those of nobody by then."""
+    admin = there.objects.admin
+    key = admin.post(f"{V1}/keypairs", {"user": USER_EMAIL, "rate_limit": 0}).json
+    client = there.client((key["access_key"], key["secret_key"]))
+    path, signed = f"{V1}/keypairs/{key['access_key']}", Signed(client)
+    session = there.objects.wait(client, "forbidden")
+    behind = [signed.step("GET", "/auth?echo={mark}"), *both(client, session),
+              signed.step("GET", f"{V1}/sessions"), TELLING]
+    with manager_lives(there):
+        for _ in range(3):
+            with contextlib.ExitStack() as stack:
+                opened = open_all(there.address, [
+                    [Step("all events", lambda _: client.request("GET", "/events/session?scope=*")),
+                     *behind], [*subscription(client, session), *behind],
+                    [*events(client, session), *behind]], stack)
+                assert admin.send("PATCH", path, {"is_active": False}).status == 200
+                read_rest(opened)
+            assert admin.send("PATCH", path, {"is_active": True}).status == 200
+    assert client.delete(f"/session/{session}").status == 200
+
+
+def test_what_comes_before_a_stream(there):
+    """Its client leaves when the stream has begun; behind a WebSocket's request come bytes of none."""
+    client = there.objects.admin
+    upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+               "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
+    session = there.objects.wait(client, "watched")
+    sockets = [Step(path, lambda _, path=path: client.request("GET", path, extra=upgrade)) for path in
+               (f"{V1}/live", f"{V1}/sessions/box/exec", f"{V1}/sessions/{session}/exec",
+                "/stream/session/box/pty", "/stream/session/box/execute")]
+    streams = [*events(client, session), *subscription(client, session), *log(client, session),
+               *log(client, there.objects.session), *sockets]
+    lists = [[*chunk, stream] for chunk in chunks(steps_of_all_routes(there.objects))
+             for stream in streams]
+    with manager_lives(there):
+        pipeline.run(there.address, lists, read_and_leave)
+        pipeline.run(there.address, [[*steps, TELLING] for steps in lists], leave(leave_at_once))
+    client.delete(f"/session/{session}")
+
+
+def read_and_leave(one):
+    """All answers but the last one, of which the beginning is enough, if it has one by then."""
+    with one.connect() as sock, sock.makefile("rb") as file:
+        sock.sendall(b"".join(one.parts))
+        last = one.steps.pop()
+        if one.read(file) == len(one.steps) and last.name != "log":
+            assert file.readline().startswith(b"HTTP/1.1 "), last.name
+
+
+# ---- peers that go meanwhile ----
+
+@contextlib.contextmanager
+def asking(address, lists, workers=3):
+    """Clients that send the pipelines again and again; an answer may be any, but no other one's."""
+    failures, is_over = [], threading.Event()
+
+    def ask():
+        try:
+            while not is_over.is_set():
+                for steps in lists:
+                    pipeline.read_all(Pipeline(address, steps))
+        except Exception as error:
+            failures.append(error)
+    threads = [threading.Thread(target=ask) for _ in range(workers)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        for thread in threads:
+            thread.join()
+    assert not failures, (failures, [])
+
+
+def cut_often(line, is_back):
+    for i in range(CUTS):
+        threading.Event().wait(0.01 * (i % 7))
+        line.cut()
+        wait_for(is_back)
+
+
+def test_the_line_of_the_web_server_is_cut(there):
+    steps, address = web_steps(there), ("127.0.0.1", there.web_port)
+    lists = [[*piece, web_telling()] for piece in pipeline.mixed_up(pipeline.pieces(
+        pipeline.neighbours(steps)))[:30]]
+    with web_lives(there), manager_lives(there), asking(address, lists):
+        cut_often(there.web_line, lambda: there.browser().ask("GET", "/health").status == 200)
+
+
+def test_the_line_of_the_storage_host_is_cut(there):
+    """While its clients send, and while the manager is asked for folders."""
+    own = storage_steps(there)
+    lists = [[*piece, TELLING] for piece in pipeline.mixed_up(pipeline.pieces(
+        pipeline.neighbours(own)))[:30]]
+    folders = [one for one in steps_of_all_routes(there.objects) if " /folders" in one.name]
+    asked = [[*piece, TELLING] for piece in pipeline.mixed_up(pipeline.pieces(
+        pipeline.neighbours(folders)))[:30]]
+    with living(there, "storage", there.is_stored), manager_lives(there), \
+            asking(("127.0.0.1", there.port), lists, 1), asking(there.address, asked):
+        cut_often(there.storage_line, there.is_stored)
+
+
+def test_the_agent_is_killed(there):
+    """While its session is looked into."""
+    steps = [one for one in steps_of_all_routes(there.objects) if "/box" in one.name]
+    lists = [[*piece, TELLING] for piece in pipeline.mixed_up(pipeline.pieces(
+        pipeline.neighbours(steps)))[:30]]
+    with manager_lives(there), asking(there.address, lists):
+        for _ in range(3):
+            there.programs["agent"].kill()
+            there.programs["agent"].start()
+            wait_for(lambda: there.agent().get("connected"), 60, "the agent")
+
+
+def test_the_manager_is_killed(there):
+    """Under its web server and storage host."""
+    steps = web_steps(there)
+    lists = [[*piece, web_telling()] for piece in pipeline.mixed_up(pipeline.pieces(
+        pipeline.neighbours(steps)))[:30]]
+    own = [[*piece, TELLING] for piece in pipeline.mixed_up(pipeline.pieces(
+        pipeline.neighbours(storage_steps(there))))[:30]]
+    with web_lives(there), living(there, "storage", there.is_stored), \
+            asking(("127.0.0.1", there.web_port), lists), asking(("127.0.0.1", there.port), own, 1):
+        for _ in range(2):
+            there.programs["manager"].kill()
+            there.start_manager()
+            wait_for(there.is_stored)
