@@ -163,6 +163,26 @@ static void test_map(void **state)
     assert_null(map_removes(&map, "key1"));
 }
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+
+/* What was cleared but is kept for the next user is as forbidden as freed memory. */
+static void test_arena_after_clear(void **state)
+{
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    char *first = arena_strdup(&arena, "first"), *second;
+
+    (void)state;
+    assert_false(__asan_address_is_poisoned(first));
+    arena_clear(&arena, 1 << 20);
+    assert_true(__asan_address_is_poisoned(first));
+    second = arena_strdup(&arena, "second");
+    assert_ptr_equal(first, second);
+    assert_string_equal(second, "second");
+    assert_true(__asan_address_is_poisoned(second + 64));
+}
+#endif
+
 static void test_arena(void **state)
 {
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
@@ -605,6 +625,26 @@ int main(void)
         cmocka_unit_test(test_csv),          cmocka_unit_test(test_csv_cleans),
         cmocka_unit_test(test_jsonw),        cmocka_unit_test(test_fs),
         cmocka_unit_test(test_user_folders), cmocka_unit_test(test_folders_that_were_made),
+        cmocka_unit_test(test_error),
+        cmocka_unit_test(test_shell_words),
+        cmocka_unit_test(test_strbuf),
+        cmocka_unit_test(test_json_scan),
+        cmocka_unit_test(test_map),
+        cmocka_unit_test(test_arena),
+#ifdef __SANITIZE_ADDRESS__
+        cmocka_unit_test(test_arena_after_clear),
+#endif
+        cmocka_unit_test(test_dates),
+        cmocka_unit_test(test_durations),
+        cmocka_unit_test(test_since),
+        cmocka_unit_test(test_uuid),
+        cmocka_unit_test(test_ordered_uuid),
+        cmocka_unit_test(test_utf8),
+        cmocka_unit_test(test_utf8_cut),
+        cmocka_unit_test(test_jsonw),
+        cmocka_unit_test(test_fs),
+        cmocka_unit_test(test_user_folders),
+        cmocka_unit_test(test_folders_that_were_made),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
