@@ -132,6 +132,7 @@ class Pipeline:
         self.address, self.steps = address, steps
         self.marks = [MARK % next(numbers) for _ in steps]
         self.parts = [step.render(mark) for step, mark in zip(steps, self.marks)]
+        self.has_ended = False  # with an answer that was the connection's last
 
     def connect(self):
         sock = socket.create_connection(self.address, timeout=60)
@@ -149,7 +150,8 @@ class Pipeline:
             except (EOFError, OSError) as error:
                 raise AssertionError(f"{error}: answer {i} of {self.names()}") from error
             check(step, mark, answer)
-            if answer.headers.get("connection") == "close":
+            self.has_ended = answer.headers.get("connection") == "close"
+            if self.has_ended:
                 return i + 1
         return len(self.steps)
 

@@ -112,3 +112,24 @@ def proxy_steps():
 
 def proxy_telling():
     return step("GET", "/proxy/token/session", is_telling=True, Origin="http://{mark}.localhost")
+
+
+# ---- aliquot-k8s scheduler ----
+
+def scheduler_steps(pods, nodes):
+    def post(path, body):
+        return step("POST", path, body if isinstance(body, bytes) else json.dumps(body).encode(),
+                    Content_Type="application/json")
+
+    def bind(name, space, uid, node):
+        return post("/bind", {"PodName": name, "PodNamespace": space, "PodUID": uid, "Node": node})
+    steps = [step("GET", "/health"), step("GET", "/{mark}"), step("GET", "/bind"),
+             bind("none", "team", str(uuid.uuid4()), nodes[0])]
+    for path in ("/filter", "/prioritize", "/bind", "/preempt"):
+        steps += [post(path, body) for body in (b"[", {})]
+    for i, one in enumerate(pods):
+        about = one["metadata"]
+        steps += [post("/filter", {"Pod": one, "NodeNames": nodes}),
+                  post("/prioritize", {"Pod": one, "NodeNames": nodes}),
+                  bind(about["name"], about["namespace"], about["uid"], nodes[i % len(nodes)])]
+    return steps

@@ -20,44 +20,48 @@ from cluster import WAITS, batch, wait_for
 from cut_relay import CutRelay
 from manager_steps import V1, Objects, Signed, steps_of_all_routes
 from pipeline import Pipeline, Step, leave, leave_at_once, step
-from server_steps import proxy_steps, proxy_telling, storage_steps, web_steps, web_telling
+from server_steps import (proxy_steps, proxy_telling, scheduler_steps, storage_steps, web_steps,
+                          web_telling)
 from storage import Stored
 from web import Webbed
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "system"))
+from test_kube_scheduler import Scheduler, card, node, pod  # noqa: E402
 from test_proxy import Proxied  # noqa: E402
 
 SHARE = 60  # pipelines of the manager; the others have less routes
 CHUNK = 8  # requests behind a stream
-CUTS = 12 if not pipeline.is_all else 200
+CUTS = 8 if not pipeline.is_all else 200
 FOLLOW = "subscription($id: ID!) { schedulingEventsBySession(sessionId: $id) { sessionId } }"
 USER_EMAIL = "user@lablup.com"
 TELLING = step("GET", "/nothing/{mark}", is_telling=True)
 
 
 class Linked(Stored, Webbed):
-    """Storage host and web server reach the manager through lines that can be cut."""
+    pass
 
-    @contextlib.contextmanager
-    def line(self):
-        own, relay = self.link, CutRelay(int(self.link.rpartition(":")[2]))
-        self.link = f"127.0.0.1:{relay.port}"
-        try:
-            yield relay
-        finally:
-            self.link = own
+
+@contextlib.contextmanager
+def line(cluster):
+    """What is started inside reaches the manager through a line that can be cut."""
+    own, relay = cluster.link, CutRelay(int(cluster.link.rpartition(":")[2]))
+    cluster.link = f"127.0.0.1:{relay.port}"
+    try:
+        yield relay
+    finally:
+        cluster.link = own
 
 
 @pytest.fixture(name="there", scope="module")
 def there_fixture():
     with Linked(ALIQUOT_RESOURCE_CPUS="8") as cluster, contextlib.ExitStack() as stack:
         cluster.start_manager()
-        with cluster.line() as cluster.storage_line:
+        with line(cluster) as cluster.storage_line:
             cluster.start_storage()
-        with cluster.line() as cluster.web_line:
+        with line(cluster) as cluster.web_line:
             cluster.start_web()
-        for line in (cluster.storage_line, cluster.web_line):
-            stack.callback(line.close)
+        for relay in (cluster.storage_line, cluster.web_line):
+            stack.callback(relay.close)
         cluster.start_agent()
         cluster.objects = Objects(cluster)
         yield cluster
@@ -107,12 +111,34 @@ def test_routes_of_the_storage_host(there):
         pipeline.run_pairs(("127.0.0.1", there.port), storage_steps(there), TELLING, SHARE, 1)
 
 
-def test_routes_of_the_proxy():
+@pytest.fixture(name="proxied", scope="module")
+def proxied_fixture():
     with Proxied() as cluster:
         cluster.start_manager()
-        cluster.start_proxy()
-        with living(cluster, "proxy", cluster.is_proxied):
-            pipeline.run_pairs(("127.0.0.1", cluster.port), proxy_steps(), proxy_telling(), SHARE)
+        with line(cluster) as cluster.proxy_line:
+            cluster.start_proxy()
+        yield cluster
+        cluster.stop()
+        cluster.proxy_line.close()
+
+
+def test_routes_of_the_proxy(proxied):
+    with living(proxied, "proxy", proxied.is_proxied):
+        pipeline.run_pairs(("127.0.0.1", proxied.port), proxy_steps(), proxy_telling(), SHARE)
+
+
+def test_routes_of_the_scheduler():
+    """That of Kubernetes' nodes, which asks an API server before it answers."""
+    with Scheduler() as cluster:
+        names = [f"node{i}" for i in range(3)]
+        for name in names:
+            cluster.api.objects.put("nodes", node(name, card(name, 0)))
+        pods = [pod(f"pod{i}", 1) for i in range(5)]
+        for each in pods:
+            cluster.api.objects.put("pods", each)
+        cluster.start()
+        pipeline.run_pairs(("127.0.0.1", cluster.port), scheduler_steps(pods, names), TELLING, SHARE)
+        assert cluster.process.poll() is None and cluster.is_complete()
         cluster.stop()
 
 
@@ -243,7 +269,8 @@ def read_and_leave(one):
     with one.connect() as sock, sock.makefile("rb") as file:
         sock.sendall(b"".join(one.parts))
         last = one.steps.pop()
-        if one.read(file) == len(one.steps) and last.name != "log":
+        one.read(file)
+        if not one.has_ended and last.name != "log":
             assert file.readline().startswith(b"HTTP/1.1 "), last.name
 
 
@@ -273,39 +300,45 @@ def asking(address, lists, workers=3):
     assert not failures, (failures, [])
 
 
-def cut_often(line, is_back):
+def cut_often(relay, is_back):
     for i in range(CUTS):
         threading.Event().wait(0.01 * (i % 7))
-        line.cut()
+        relay.cut()
         wait_for(is_back)
 
 
+def some(steps, telling):
+    """A few pipelines of them, in every order."""
+    return [[*piece, telling] for piece in
+            pipeline.mixed_up(pipeline.pieces(pipeline.neighbours(steps)))[:30]]
+
+
 def test_the_line_of_the_web_server_is_cut(there):
-    steps, address = web_steps(there), ("127.0.0.1", there.web_port)
-    lists = [[*piece, web_telling()] for piece in pipeline.mixed_up(pipeline.pieces(
-        pipeline.neighbours(steps)))[:30]]
-    with web_lives(there), manager_lives(there), asking(address, lists):
+    lists = some(web_steps(there), web_telling())
+    with web_lives(there), manager_lives(there), asking(("127.0.0.1", there.web_port), lists):
         cut_often(there.web_line, lambda: there.browser().ask("GET", "/health").status == 200)
 
 
 def test_the_line_of_the_storage_host_is_cut(there):
     """While its clients send, and while the manager is asked for folders."""
-    own = storage_steps(there)
-    lists = [[*piece, TELLING] for piece in pipeline.mixed_up(pipeline.pieces(
-        pipeline.neighbours(own)))[:30]]
-    folders = [one for one in steps_of_all_routes(there.objects) if " /folders" in one.name]
-    asked = [[*piece, TELLING] for piece in pipeline.mixed_up(pipeline.pieces(
-        pipeline.neighbours(folders)))[:30]]
+    own = some(storage_steps(there), TELLING)
+    asked = some([one for one in steps_of_all_routes(there.objects) if " /folders" in one.name],
+                 TELLING)
     with living(there, "storage", there.is_stored), manager_lives(there), \
-            asking(("127.0.0.1", there.port), lists, 1), asking(there.address, asked):
+            asking(("127.0.0.1", there.port), own, 1), asking(there.address, asked):
         cut_often(there.storage_line, there.is_stored)
+
+
+def test_the_line_of_the_proxy_is_cut(proxied):
+    lists = some(proxy_steps(), proxy_telling())
+    with living(proxied, "proxy", proxied.is_proxied), manager_lives(proxied), \
+            asking(("127.0.0.1", proxied.port), lists):
+        cut_often(proxied.proxy_line, proxied.is_proxied)
 
 
 def test_the_agent_is_killed(there):
     """While its session is looked into."""
-    steps = [one for one in steps_of_all_routes(there.objects) if "/box" in one.name]
-    lists = [[*piece, TELLING] for piece in pipeline.mixed_up(pipeline.pieces(
-        pipeline.neighbours(steps)))[:30]]
+    lists = some([one for one in steps_of_all_routes(there.objects) if "/box" in one.name], TELLING)
     with manager_lives(there), asking(there.address, lists):
         for _ in range(3):
             there.programs["agent"].kill()
@@ -315,11 +348,7 @@ def test_the_agent_is_killed(there):
 
 def test_the_manager_is_killed(there):
     """Under its web server and storage host."""
-    steps = web_steps(there)
-    lists = [[*piece, web_telling()] for piece in pipeline.mixed_up(pipeline.pieces(
-        pipeline.neighbours(steps)))[:30]]
-    own = [[*piece, TELLING] for piece in pipeline.mixed_up(pipeline.pieces(
-        pipeline.neighbours(storage_steps(there))))[:30]]
+    lists, own = some(web_steps(there), web_telling()), some(storage_steps(there), TELLING)
     with web_lives(there), living(there, "storage", there.is_stored), \
             asking(("127.0.0.1", there.web_port), lists), asking(("127.0.0.1", there.port), own, 1):
         for _ in range(2):
