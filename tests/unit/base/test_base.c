@@ -615,16 +615,6 @@ static void test_folders_that_were_made(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_error),        cmocka_unit_test(test_shell_words),
-        cmocka_unit_test(test_strbuf),       cmocka_unit_test(test_json_scan),
-        cmocka_unit_test(test_map),          cmocka_unit_test(test_arena),
-        cmocka_unit_test(test_dates),        cmocka_unit_test(test_durations),
-        cmocka_unit_test(test_since),        cmocka_unit_test(test_uuid),
-        cmocka_unit_test(test_ordered_uuid), cmocka_unit_test(test_utf8),
-        cmocka_unit_test(test_utf8_cut),     cmocka_unit_test(test_utf8_shown),
-        cmocka_unit_test(test_csv),          cmocka_unit_test(test_csv_cleans),
-        cmocka_unit_test(test_jsonw),        cmocka_unit_test(test_fs),
-        cmocka_unit_test(test_user_folders), cmocka_unit_test(test_folders_that_were_made),
         cmocka_unit_test(test_error),
         cmocka_unit_test(test_shell_words),
         cmocka_unit_test(test_strbuf),
@@ -641,6 +631,9 @@ int main(void)
         cmocka_unit_test(test_ordered_uuid),
         cmocka_unit_test(test_utf8),
         cmocka_unit_test(test_utf8_cut),
+        cmocka_unit_test(test_utf8_shown),
+        cmocka_unit_test(test_csv),
+        cmocka_unit_test(test_csv_cleans),
         cmocka_unit_test(test_jsonw),
         cmocka_unit_test(test_fs),
         cmocka_unit_test(test_user_folders),
