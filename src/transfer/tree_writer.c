@@ -45,8 +45,7 @@ int tree_writer_new(int root, const char *destination, const struct tree_writer_
     w->root = root;
     w->wants_folder = len && destination[len - 1] == '/';
     w->options = *options;
-    w->umask = umask(0);
-    (void)umask(w->umask);
+    w->umask = fs_umask();
     w->base = w->folder = w->file = -1;
     *ret = w;
     return 0;
