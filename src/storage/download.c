@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* download.c - files, or parts of them, and folders as tar
  *
- * A buffer is read while the one before it goes to the client. A file that has become shorter
- * meanwhile breaks the answer off.
+ * A buffer is read when the client has taken the one before it, and freed while it has not: a client
+ * that reads slowly holds one in the server's queue, and nothing is read ahead for it. The kernel
+ * reads files ahead. A file that has become shorter meanwhile breaks the answer off.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +22,7 @@
 #include "transfer/tree_reader.h"
 #include "transfer/volume_layout.h"
 
-#define DOWNLOAD_BUFFER ((size_t)1 << 20)
+#define DOWNLOAD_BUFFER ((size_t)256 << 10)
 #define LIST_MAX 1000        /* files of one request */
 #define DOWNLOAD_SMALL 65536 /* a file up to this is read as it is opened */
 
@@ -39,26 +40,26 @@ struct download {
     struct stat st;
     struct tree_reader *archive; /* NULL = a file */
     char *small;                 /* all of a small file; NULL = it is read in pieces */
-    char *buffers[2];
-    size_t turn;       /* the buffer that is read into, or is to be sent next */
-    ssize_t got;       /* bytes in it */
-    uint64_t at, left; /* of the file */
-    bool is_reading, is_ready;
+    char *buffer;                /* NULL while the client has not taken what it had */
+    ssize_t got;                 /* bytes in it */
+    uint64_t at, left;           /* of the file */
+    bool is_reading;
+    struct storage_share share;
     struct aq_error err;
 };
 
 static void download_free(struct download *d)
 {
     struct storage *storage = d->storage;
+    struct storage_share share = d->share;
 
     tree_reader_free(d->archive);
     aq_closep(&d->fd);
     aq_closep(&d->root);
     free(d->small);
-    free(d->buffers[0]);
-    free(d->buffers[1]);
+    free(d->buffer);
     free(d);
-    storage_leave(storage);
+    storage_leave(storage, &share);
 }
 
 /* ---- what is done on the disk ---- */
@@ -143,12 +144,11 @@ static ssize_t download_read_archive(struct download *d, char *buffer)
 static void download_run_read(struct work *work)
 {
     struct download *d = AQ_CONTAINER_OF(work, struct download, work);
-    char *buffer = d->buffers[d->turn];
 
     if (d->archive)
-        d->got = download_read_archive(d, buffer);
+        d->got = download_read_archive(d, d->buffer);
     else
-        d->got = pread(d->fd, buffer, (size_t)AQ_MIN(d->left, (uint64_t)DOWNLOAD_BUFFER),
+        d->got = pread(d->fd, d->buffer, (size_t)AQ_MIN(d->left, (uint64_t)DOWNLOAD_BUFFER),
                        (off_t)d->at);
 }
 
@@ -166,47 +166,50 @@ static void download_end(struct download *d, bool is_whole)
     download_free(d);
 }
 
-static int download_read(struct download *d)
+static void download_read(struct download *d)
 {
-    int r = work_submit(&d->volume->lanes[WORK_DATA], &d->work, download_run_read, download_on_read,
-                        &d->err);
-
-    d->is_reading = r == 0;
-    return r;
+    if (!d->buffer)
+        d->buffer = malloc(DOWNLOAD_BUFFER);
+    d->is_reading = d->buffer
+                    && work_submit(&d->volume->lanes[WORK_DATA], &d->work, download_run_read,
+                                   download_on_read, &d->err)
+                           == 0;
+    if (!d->is_reading)
+        download_end(d, false);
 }
 
-/* Send what was read once the client has taken what came before it, and read on meanwhile. */
+/* Read on once the client has taken all. */
 static void download_step(struct download *d)
 {
-    const char *bytes = d->buffers[d->turn];
-    size_t len = (size_t)d->got;
-    int r = 0;
-
-    if (!d->is_ready || request_get_queued(d->req))
+    if (d->is_reading)
         return;
-    d->is_ready = false;
-    d->turn = !d->turn;
-    d->at += len;
-    d->left -= d->archive ? 0 : len;
-    d->storage->counts.bytes_out += len;
-    if (d->archive || d->left)
-        r = download_read(d);
-    if (r == 0)
-        r = request_write(d->req, bytes, len);
-    if (!d->is_reading)
-        download_end(d, r == 0);
+    if (!d->archive && !d->left) {
+        download_end(d, true);
+    } else if (request_get_queued(d->req)) {
+        free(d->buffer);
+        d->buffer = NULL;
+    } else {
+        download_read(d);
+    }
 }
 
 static void download_on_read(struct work *work)
 {
     struct download *d = AQ_CONTAINER_OF(work, struct download, work);
+    size_t len = d->got > 0 ? (size_t)d->got : 0;
 
-    d->is_reading = false;
-    if (request_is_gone(d->req) || d->got <= 0) {
+    if (request_is_gone(d->req) || !len) {
         download_end(d, d->got == 0 && d->archive);
         return;
     }
-    d->is_ready = true;
+    d->at += len;
+    d->left -= d->archive ? 0 : len;
+    d->storage->counts.bytes_out += len;
+    if (request_write(d->req, d->buffer, len) < 0 || request_is_gone(d->req)) {
+        download_end(d, false);
+        return;
+    }
+    d->is_reading = false; /* the drain may be told from within */
     download_step(d);
 }
 
@@ -253,13 +256,6 @@ static void download_begin(struct download *d, int status)
         download_free(d);
         return;
     }
-    d->buffers[0] = malloc(DOWNLOAD_BUFFER);
-    d->buffers[1] = malloc(DOWNLOAD_BUFFER);
-    if (!d->buffers[0] || !d->buffers[1]) {
-        request_fail(d->req, &(struct aq_error){ .code = ENOMEM });
-        download_free(d);
-        return;
-    }
     download_add_name(d);
     if (d->archive)
         request_begin(d->req, status, "application/x-tar", download_on_drain, d);
@@ -271,8 +267,9 @@ static void download_begin(struct download *d, int status)
         return;
     }
     request_set_gone(d->req, download_on_gone, d);
-    if (download_read(d) < 0)
-        download_end(d, false);
+    if (!d->archive)
+        (void)posix_fadvise(d->fd, (off_t)d->at, (off_t)d->left, POSIX_FADV_SEQUENTIAL);
+    download_read(d);
 }
 
 /* It changes with whatever changes the file. */
@@ -376,7 +373,7 @@ static void download_on_request(struct request *req, void *data)
         return;
     if (!(d = calloc(1, sizeof(*d)))) {
         request_fail(req, &(struct aq_error){ .code = ENOMEM });
-        storage_leave(storage);
+        storage_leave(storage, &(struct storage_share){ 0 });
         return;
     }
     d->storage = storage;
@@ -384,6 +381,7 @@ static void download_on_request(struct request *req, void *data)
     d->root = d->fd = -1;
     d->path = d->token.path;
     if (storage_read_token(storage, req, false, &d->token, &d->volume, &is_expired, &d->err) < 0
+        || storage_take_share(storage, &d->token, &d->share, &d->err) < 0
         || (request_get_method(req) == METHOD_POST
                 ? download_read_list(d)
                 : storage_enter_tree(request_get_queries(req), &d->token, &d->err))

@@ -16,8 +16,8 @@
 
 struct op_args {
     struct volume *volume;
-    struct uuid id;
-    int root; /* of the folder; -1 if the op opens none */
+    struct uuid id, user; /* nil = not said */
+    int root;             /* of the folder; -1 if the op opens none */
     const json_t *json;
     struct op_progress *progress;
 };
@@ -183,6 +183,7 @@ static int op_write_token(const struct op_args *a, struct token *token, struct s
     struct jsonw w = jsonw_make(out);
 
     token->folder_id = a->id;
+    token->user_id = a->user;
     token->expires_usec = clock_realtime_usec() + storage->settings->token_usec;
     (void)snprintf(token->volume, sizeof(token->volume), "%s", a->volume->name);
     token_write(storage->key, token, &text);
@@ -292,6 +293,8 @@ int op_run(struct volume *volume, const char *op, const json_t *args, struct op_
                        op);
     if (uuid_parse(op_text(args, "id", ""), &a.id) < 0)
         return aq_fail_field(err, EINVAL, "id", "must be a folder's id");
+    if (uuid_parse(op_text(args, "user", ""), &a.user) < 0)
+        a.user = (struct uuid){ 0 };
     if (type->opens && (a.root = volume_open_folder(&volume->dir, &a.id, err)) < 0)
         return a.root;
     r = type->run(&a, out, err);

@@ -14,6 +14,7 @@
  * | upload   | path, size, quota_bytes, tree            | {"token","url"}
  * | download | path, archive, tree                      | {"token","url"}
  *
+ * With all comes "user", the id of who asks, for whom it counts.
  * Errors are those of folder.h and volume.h; -EINVAL for arguments, with their names.
  */
 #ifndef AQ_STORAGE_OPS_H

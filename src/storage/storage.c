@@ -172,6 +172,8 @@ static int storage_open(void *self, struct front *front, uv_loop_t *loop, const 
     list_init(&storage->waiting);
     volumes = &storage->settings->volumes;
     work_set_threads(volumes->count);
+    quota_init(&storage->users, (size_t)storage->settings->transfers_max, 0);
+    quota_init(&storage->folders, (size_t)storage->settings->transfers_max, 0);
     storage->volumes = calloc(volumes->count, sizeof(*storage->volumes));
     storage->usage = usage_table_new();
     if (!storage->volumes || !storage->usage)
@@ -201,6 +203,8 @@ static void storage_free(struct storage *storage)
     server_free(AQ_TAKE(storage->server));
     router_free(AQ_TAKE(storage->router));
     usage_table_free(AQ_TAKE(storage->usage));
+    quota_done(&storage->users);
+    quota_done(&storage->folders);
     tls_context_free(AQ_TAKE(storage->tls));
     for (size_t i = 0; i < storage->volume_count; i++)
         free((char *)(uintptr_t)storage->volumes[i].dir.seen);

@@ -9,6 +9,7 @@
 #define AQ_STORAGE_STORAGE_H
 
 #include "front/program.h"
+#include "http/quota.h"
 #include "http/server.h"
 #include "storage/settings.h"
 #include "storage/token.h"
@@ -50,6 +51,7 @@ struct storage {
     struct list uploads;             /* struct tus: requests that write */
     struct list waiting;             /* the same: that wait for the end of one of these */
     size_t transfer_count, op_count; /* under way */
+    struct quota users, folders;     /* what each has of the transfers */
     bool is_draining, has_stopped,
         is_closing; /* its server has; its end, which waits for threads */
     struct {
@@ -98,9 +100,19 @@ int storage_read_token(struct storage *storage, struct request *req, bool is_upl
 int storage_enter_tree(const struct url_query *query, struct token *token,
                        struct aq_error *err) AQ_UNTRUSTED;
 
+/* What a transfer counts for; zeroed until storage_take_share(). */
+struct storage_share {
+    struct quota_client *user, *folder;
+};
+
 /* A transfer more: false after answering that there are too many. */
 bool storage_enter(struct storage *storage, struct request *req);
-void storage_leave(struct storage *storage);
+/* Count it for the token's user and folder. -EAGAIN if one of them has its share of all transfers
+ * (http/quota.h), -ENOMEM.
+ */
+int storage_take_share(struct storage *storage, const struct token *token,
+                       struct storage_share *ret, struct aq_error *err);
+void storage_leave(struct storage *storage, struct storage_share *share);
 
 /* A problem document with this status. */
 void storage_refuse(struct storage *storage, struct request *req, int status, const char *text);

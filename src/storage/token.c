@@ -78,6 +78,8 @@ static void token_write_claims(const struct token *token, struct strbuf *out)
     jsonw_member_str(&w, "op", token_directions[token->direction]);
     jsonw_member_str(&w, "volume", token->volume);
     jsonw_member_str(&w, "folder", uuid_format(&token->folder_id, id));
+    if (!uuid_is_nil(&token->user_id))
+        jsonw_member_str(&w, "user", uuid_format(&token->user_id, id));
     name_write(token->path, &path);
     jsonw_member_str(&w, "path", path.data);
     if (token->is_tree)
@@ -148,6 +150,8 @@ static bool token_take_claims(const json_t *claims, bool is_upload, struct token
     ret->is_tree = json_is_true(json_object_get(claims, "tree"));
     ret->size = (uint64_t)json_integer_value(json_object_get(claims, "size"));
     ret->quota_bytes = (uint64_t)json_integer_value(json_object_get(claims, "quota"));
+    if (!token_take_id(claims, "user", &ret->user_id))
+        ret->user_id = (struct uuid){ 0 };
     return token_take_text(claims, "volume", ret->volume, sizeof(ret->volume))
            && token_take_path(claims, ret->path) && token_take_id(claims, "folder", &ret->folder_id)
            && (!is_upload || ret->is_tree || token_take_id(claims, "upload", &ret->upload_id));

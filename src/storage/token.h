@@ -28,6 +28,7 @@ struct token {
     enum token_direction direction;
     char volume[TOKEN_VOLUME_MAX + 1];
     struct uuid folder_id;
+    struct uuid user_id;  /* who asked for it; nil = not said */
     bool is_tree;         /* all beneath the path is meant, and a request says which file */
     char path[PATH_MAX];  /* of beneath_clean() */
     int64_t expires_usec; /* wall clock */

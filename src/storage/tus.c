@@ -17,7 +17,7 @@
 #include "storage/tus_head.h"
 #include "storage/volume.h"
 
-#define TUS_BUFFER ((size_t)1 << 20)
+#define TUS_BUFFER ((size_t)128 << 10)
 #define TUS_EXTENSIONS "creation,concatenation,termination"
 
 struct tus {
@@ -38,6 +38,7 @@ struct tus {
     struct strbuf fill, flush; /* what comes, what is written */
     bool is_writing, has_ended, is_too_long, is_cut;
     int status; /* of the body's end */
+    struct storage_share share;
     struct aq_error err;
 };
 
@@ -61,6 +62,7 @@ static void tus_free(struct tus *t)
 {
     const struct uuid upload_id = t->token.upload_id;
     struct storage *storage = t->storage;
+    struct storage_share share = t->share;
 
     list_remove(&t->link);
     aq_closep(&t->root);
@@ -69,7 +71,7 @@ static void tus_free(struct tus *t)
     strbuf_done(&t->flush);
     free(t);
     tus_wake(storage, &upload_id);
-    storage_leave(storage);
+    storage_leave(storage, &share);
 }
 
 static void tus_add_headers(struct request *req)
@@ -400,7 +402,7 @@ static void tus_on_request(struct request *req, void *data)
         return;
     if (!(t = calloc(1, sizeof(*t)))) {
         request_fail(req, &(struct aq_error){ .code = ENOMEM });
-        storage_leave(storage);
+        storage_leave(storage, &(struct storage_share){ 0 });
         return;
     }
     t->storage = storage;
@@ -412,6 +414,7 @@ static void tus_on_request(struct request *req, void *data)
     strbuf_init(&t->flush);
     if (tus_read_head(request_get_head(req), &t->head, &err) < 0
         || storage_read_token(storage, req, true, &t->token, &t->volume, &t->is_expired, &err) < 0
+        || storage_take_share(storage, &t->token, &t->share, &err) < 0
         || storage_enter_tree(request_get_queries(req), &t->token, &err) < 0
         || tus_check(t, &err) < 0) {
         tus_fail(t, &err);

@@ -18,7 +18,7 @@
 #include "transfer/beneath.h"
 #include "transfer/tree_writer.h"
 
-#define UNPACK_BUFFER ((size_t)1 << 20)
+#define UNPACK_BUFFER ((size_t)128 << 10)
 #define UNPACK_MAX (INT64_C(1) << 40)
 
 struct unpack {
@@ -34,12 +34,14 @@ struct unpack {
     uint64_t got;              /* of files */
     bool is_writing, has_ended;
     int status; /* of the body's end */
+    struct storage_share share;
     struct aq_error err;
 };
 
 static void unpack_free(struct unpack *u)
 {
     struct storage *storage = u->storage;
+    struct storage_share share = u->share;
 
     tree_writer_free(u->writer);
     tar_reader_free(u->reader);
@@ -47,7 +49,7 @@ static void unpack_free(struct unpack *u)
     strbuf_done(&u->fill);
     strbuf_done(&u->flush);
     free(u);
-    storage_leave(storage);
+    storage_leave(storage, &share);
 }
 
 /* ---- what is done on the disk ---- */
@@ -225,7 +227,7 @@ static void unpack_on_request(struct request *req, void *data)
         return;
     if (!(u = calloc(1, sizeof(*u)))) {
         request_fail(req, &(struct aq_error){ .code = ENOMEM });
-        storage_leave(storage);
+        storage_leave(storage, &(struct storage_share){ 0 });
         return;
     }
     u->storage = storage;
@@ -240,6 +242,8 @@ static void unpack_on_request(struct request *req, void *data)
             (void)aq_fail(&u->err, EACCES, "the token has expired");
         else if (request_get_head(req)->is_chunked)
             (void)aq_fail(&u->err, EINVAL, "Content-Length: missing");
+        else
+            (void)storage_take_share(storage, &u->token, &u->share, &u->err);
     }
     if (u->err.code)
         unpack_end(u);

@@ -236,10 +236,11 @@ void folder_call_ask(struct folder_call *call, const char *op, json_t *args,
     json_auto_t *all = args;
     struct storage_call *ignored;
     struct aq_error err = { 0 };
-    char id[UUID_TEXT_MAX];
+    char id[UUID_TEXT_MAX], user[UUID_TEXT_MAX];
 
     call->answered = answered;
-    if (!all || json_object_set_new(all, "id", json_string(uuid_format(&call->folder.id, id))) < 0)
+    if (!all || json_object_set_new(all, "id", json_string(uuid_format(&call->folder.id, id))) < 0
+        || json_object_set_new(all, "user", json_string(uuid_format(&call->who.user_id, user))) < 0)
         aq_fail_oom(&err);
     else if (storage_ask(call->api->storage_hosts, call->folder.host, op, all,
                          folder_call_on_answer, call, &ignored, &err)
