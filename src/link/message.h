@@ -76,6 +76,7 @@ enum message_type {
     MSG_STORAGE_ASK,     /* "storage.ask"     manager -> storage host */
     MSG_STORAGE_ANSWER,  /* "storage.answer"  storage host -> manager, the answer */
     MSG_STORAGE_PROGRESS, /* "storage.progress" storage host -> manager, before the answer */
+    MSG_STORAGE_CANCEL,   /* "storage.cancel"  manager -> storage host, no answer is wanted */
     MSG_WEB_ASK,          /* "web.ask"         web server -> manager */
     MSG_WEB_ANSWER,       /* "web.answer"      manager -> web server, the answer */
     MSG_WEB_ENDED,        /* "web.ended"       manager -> every web server */
@@ -437,6 +438,11 @@ struct msg_storage_progress {
     int64_t done, total; /* bytes */
 };
 
+/* Nobody waits for the answer any more. */
+struct msg_storage_cancel {
+    struct uuid request_id;
+};
+
 /* ---- people who have logged in with a browser ----
  *
  * A web server connects as an agent does, by an id that begins with LINK_WEB_PREFIX. It says
@@ -512,6 +518,7 @@ struct message {
         struct msg_storage_ask storage_ask;
         struct msg_storage_answer storage_answer;
         struct msg_storage_progress storage_progress;
+        struct msg_storage_cancel storage_cancel;
         struct msg_web_ask web_ask;
         struct msg_web_answer web_answer;
         struct msg_web_ended web_ended;

@@ -171,8 +171,8 @@ static void download_read(struct download *d)
     if (!d->buffer)
         d->buffer = malloc(DOWNLOAD_BUFFER);
     d->is_reading = d->buffer
-                    && work_submit(&d->volume->lanes[WORK_DATA], &d->work, download_run_read,
-                                   download_on_read, &d->err)
+                    && work_submit(&d->volume->lanes[WORK_DATA], &d->work, token_user(&d->token),
+                                   download_run_read, download_on_read, &d->err)
                            == 0;
     if (!d->is_reading)
         download_end(d, false);
@@ -386,8 +386,8 @@ static void download_on_request(struct request *req, void *data)
                 ? download_read_list(d)
                 : storage_enter_tree(request_get_queries(req), &d->token, &d->err))
                < 0
-        || work_submit(&d->volume->lanes[WORK_DATA], &d->work, download_run_open, download_on_open,
-                       &d->err)
+        || work_submit(&d->volume->lanes[WORK_DATA], &d->work, token_user(&d->token),
+                       download_run_open, download_on_open, &d->err)
                < 0) {
         storage_fail(storage, req, &d->err);
         download_free(d);

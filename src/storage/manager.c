@@ -76,7 +76,7 @@ static void manager_measure(struct storage *storage)
         struct volume *volume = &storage->volumes[i];
 
         volume->is_measuring = volume->is_measuring
-                               || work_submit(&volume->lanes[WORK_DATA], &volume->measure,
+                               || work_submit(&volume->lanes[WORK_SHORT], &volume->measure, NULL,
                                               manager_run_measure, manager_on_measured, NULL)
                                       == 0;
     }
@@ -111,6 +111,8 @@ static void manager_on_message(void *data, uint64_t seq, const struct message *m
 
     if (msg->type == MSG_STORAGE_ASK)
         op_begin(storage, &msg->storage_ask);
+    if (msg->type == MSG_STORAGE_CANCEL)
+        op_cancel(storage, &msg->storage_cancel.request_id);
     if (seq)
         link_client_ack(storage->link, seq);
 }

@@ -34,6 +34,11 @@ int op_run(struct volume *volume, const char *op, const json_t *args, struct op_
            struct strbuf *out, struct aq_error *err) AQ_UNTRUSTED;
 
 /* Which lane it is for. */
-enum work_lane_kind op_lane(const char *op);
+enum work_lane_kind op_lane(const char *op, const json_t *args);
+
+/* How old a count of the folder may be that it needs (usage.h); -1 = it needs none. The folder is
+ * held while it runs.
+ */
+int64_t op_count_age(const char *op, const json_t *args);
 
 #endif

@@ -59,12 +59,20 @@ static int storage_count_for(struct quota *quota, const struct uuid *id, const c
 int storage_take_share(struct storage *storage, const struct token *token,
                        struct storage_share *ret, struct aq_error *err)
 {
-    const struct uuid *user = uuid_is_nil(&token->user_id) ? &token->folder_id : &token->user_id;
-    int r = storage_count_for(&storage->users, user, "user", &ret->user, err);
+    int r = storage_count_for(&storage->users, token_user(token), "user", &ret->user, err);
 
     return r < 0 ? r
                  : storage_count_for(&storage->folders, &token->folder_id, "folder", &ret->folder,
                                      err);
+}
+
+int storage_hold_usage(struct volume *volume, const struct token *token, struct usage_hold *hold,
+                       void (*ready)(struct usage_hold *hold, const struct aq_error *err),
+                       struct aq_error *err)
+{
+    return token->quota_bytes ? usage_hold(volume->storage->usage, volume, &token->folder_id,
+                                           token_user(token), USAGE_ANY, hold, ready, err)
+                              : 1;
 }
 
 void storage_leave(struct storage *storage, struct storage_share *share)

@@ -61,7 +61,7 @@ void storage_purge(struct volume *volume)
     volume->is_sweeping = volume->must_sweep;
     volume->must_sweep = false;
     volume->is_purging = true; /* its lane has room: nothing else uses it */
-    (void)work_submit(&volume->lanes[WORK_PURGE], &volume->purge, storage_run_purge,
+    (void)work_submit(&volume->lanes[WORK_PURGE], &volume->purge, NULL, storage_run_purge,
                       storage_on_purged, NULL);
 }
 
@@ -170,6 +170,7 @@ static int storage_open(void *self, struct front *front, uv_loop_t *loop, const 
     storage->settings = settings;
     list_init(&storage->uploads);
     list_init(&storage->waiting);
+    list_init(&storage->asked);
     volumes = &storage->settings->volumes;
     work_set_threads(volumes->count);
     quota_init(&storage->users, (size_t)storage->settings->transfers_max, 0);
@@ -216,7 +217,7 @@ static void storage_free(struct storage *storage)
 void storage_settle(struct storage *storage)
 {
     if (storage->is_closing && storage->has_stopped && !storage->transfer_count
-        && !storage->op_count && !storage_is_busy(storage))
+        && !storage->op_count && !usage_is_counting(storage->usage) && !storage_is_busy(storage))
         storage_free(storage);
 }
 
@@ -283,6 +284,12 @@ static bool storage_write_metrics(void *self, struct strbuf *out)
                       "Requests of clients that were refused.", (double)s->counts.refused);
     exposition_single(out, "aliquot_storage_operations_total", "counter",
                       "Operations that the manager asked for.", (double)s->counts.ops);
+    exposition_single(out, "aliquot_storage_counts_total", "counter",
+                      "Counts of folders' files that were begun; equal ones at one time are one.",
+                      (double)usage_get_counts(s->usage).begun);
+    exposition_single(out, "aliquot_storage_counts_dropped_total", "counter",
+                      "Counts that ended early, as nobody waited for them any more.",
+                      (double)usage_get_counts(s->usage).dropped);
     exposition_single(out, "aliquot_storage_bytes_in_total", "counter", "Bytes of uploads.",
                       (double)s->counts.bytes_in);
     exposition_single(out, "aliquot_storage_bytes_out_total", "counter", "Bytes of downloads.",

@@ -50,6 +50,7 @@ struct storage {
     struct defer *measure;           /* the same for the volumes' room */
     struct list uploads;             /* struct tus: requests that write */
     struct list waiting;             /* the same: that wait for the end of one of these */
+    struct list asked;               /* struct asked: what the manager waits for */
     size_t transfer_count, op_count; /* under way */
     struct quota users, folders;     /* what each has of the transfers */
     bool is_draining, has_stopped,
@@ -81,6 +82,8 @@ int manager_connect(struct storage *storage, const struct link_identity *identit
 struct msg_storage_ask;
 /* Do what the manager asks, and answer it. */
 void op_begin(struct storage *storage, const struct msg_storage_ask *ask);
+/* Nobody waits for it: what has not begun never does, and a count ends; other work goes on. */
+void op_cancel(struct storage *storage, const struct uuid *id);
 
 /* ---- tus.c, unpack.c, download.c, reply.c, tree_token.c ---- */
 
@@ -113,6 +116,11 @@ bool storage_enter(struct storage *storage, struct request *req);
 int storage_take_share(struct storage *storage, const struct token *token,
                        struct storage_share *ret, struct aq_error *err);
 void storage_leave(struct storage *storage, struct storage_share *share);
+
+/* Have what a token's folder holds known, if it has a quota: as usage_hold(). */
+int storage_hold_usage(struct volume *volume, const struct token *token, struct usage_hold *hold,
+                       void (*ready)(struct usage_hold *hold, const struct aq_error *err),
+                       struct aq_error *err);
 
 /* A problem document with this status. */
 void storage_refuse(struct storage *storage, struct request *req, int status, const char *text);

@@ -39,6 +39,7 @@ struct tus {
     bool is_writing, has_ended, is_too_long, is_cut;
     int status; /* of the body's end */
     struct storage_share share;
+    struct usage_hold hold;
     struct aq_error err;
 };
 
@@ -69,6 +70,7 @@ static void tus_free(struct tus *t)
     aq_closep(&t->upload.fd);
     strbuf_done(&t->fill);
     strbuf_done(&t->flush);
+    usage_release(storage->usage, &t->hold);
     free(t);
     tus_wake(storage, &upload_id);
     storage_leave(storage, &share);
@@ -101,7 +103,7 @@ static int tus_create(struct tus *t)
     int r = upload_check(t->root, &t->token, &t->err);
 
     if (r == 0)
-        r = usage_check(t->storage->usage, &t->token.folder_id, t->root, t->token.quota_bytes,
+        r = usage_check(t->storage->usage, &t->token.folder_id, t->token.quota_bytes,
                         t->head.length, &t->err);
     if (r < 0)
         return r;
@@ -128,9 +130,17 @@ static int tus_begin_writing(struct tus *t)
     int r = upload_open(t->root, &t->token, t->part, t->length, true, &t->upload, &t->err);
 
     if (r == 0 && t->upload.offset == t->head.offset && !t->upload.is_done)
-        r = usage_check(t->storage->usage, &t->token.folder_id, t->root, t->token.quota_bytes,
+        r = usage_check(t->storage->usage, &t->token.folder_id, t->token.quota_bytes,
                         AQ_MIN(t->announced, t->length - t->upload.offset), &t->err);
     return r;
+}
+
+static void tus_remove(struct tus *t)
+{
+    uint64_t freed = 0;
+
+    (void)upload_remove(t->root, &t->token, &freed, &t->err);
+    usage_give(t->storage->usage, &t->token.folder_id, freed);
 }
 
 static void tus_run_open(struct work *work)
@@ -143,9 +153,10 @@ static void tus_run_open(struct work *work)
     if (t->is_expired && !upload_has_begun(t->root, &t->token))
         (void)aq_fail(&t->err, EACCES, "the token has expired");
     else if (t->method == METHOD_DELETE)
-        (void)upload_remove(t->root, &t->token, &t->err);
+        tus_remove(t);
     else if (t->method == METHOD_POST && t->head.concat == TUS_FINAL)
-        (void)upload_join(t->root, &t->token, t->head.parts, t->head.part_count, &t->err);
+        (void)upload_join(t->root, &t->token, t->head.parts, t->head.part_count, t->storage->usage,
+                          &t->err);
     else if (t->method == METHOD_POST)
         (void)tus_create(t);
     else if (t->method == METHOD_HEAD)
@@ -158,7 +169,13 @@ static void tus_run_write(struct work *work)
 {
     struct tus *t = AQ_CONTAINER_OF(work, struct tus, work);
 
+    struct usage_table *usage = t->storage->usage;
+    uint64_t end = t->upload.offset + t->flush.len;
+
+    if (usage_take(usage, &t->token.folder_id, t->token.quota_bytes, t->flush.len, &t->err) < 0)
+        return;
     (void)upload_write(&t->upload, t->flush.data, t->flush.len, &t->err);
+    usage_give(usage, &t->token.folder_id, end - t->upload.offset);
 }
 
 /* What has come stays, also of a request that failed. */
@@ -169,6 +186,8 @@ static void tus_run_sync(struct work *work)
 
     if (upload_sync(t->root, &t->token, t->part, &t->upload, &err) < 0 && !t->err.code)
         t->err = err;
+    usage_give(t->storage->usage, &t->token.folder_id, t->upload.freed);
+    t->upload.freed = 0;
 }
 
 static void tus_run_last(struct work *work)
@@ -194,7 +213,6 @@ static void tus_on_synced(struct work *work)
 {
     struct tus *t = AQ_CONTAINER_OF(work, struct tus, work);
 
-    usage_add(t->storage->usage, &t->token.folder_id, t->got);
     t->storage->counts.bytes_in += t->got;
     t->storage->counts.uploads += t->upload.is_done;
     if (t->is_cut) {
@@ -226,7 +244,9 @@ static void tus_on_written(struct work *work)
 static void tus_submit(struct tus *t, void (*run)(struct work *), void (*done)(struct work *))
 {
     t->is_writing = true;
-    if (work_submit(&t->volume->lanes[WORK_DATA], &t->work, run, done, &t->err) < 0)
+    if (work_submit(&t->volume->lanes[WORK_DATA], &t->work, token_user(&t->token), run, done,
+                    &t->err)
+        < 0)
         tus_on_synced(&t->work);
 }
 
@@ -375,10 +395,28 @@ static int tus_check(struct tus *t, struct aq_error *err)
     return 0;
 }
 
+static void tus_open(struct tus *t)
+{
+    struct work_lane *lane = &t->volume->lanes[t->head.concat == TUS_FINAL ? WORK_TREE : WORK_DATA];
+
+    if (t->err.code
+        || work_submit(lane, &t->work, token_user(&t->token), tus_run_open, tus_on_open, &t->err)
+               < 0)
+        tus_fail(t, &t->err);
+}
+
+static void tus_on_counted(struct usage_hold *hold, const struct aq_error *err)
+{
+    struct tus *t = AQ_CONTAINER_OF(hold, struct tus, hold);
+
+    if (err)
+        t->err = *err;
+    tus_open(t);
+}
+
 static void tus_begin(struct tus *t)
 {
     const struct message_head *head = request_get_head(t->req);
-    struct work_lane *lane = &t->volume->lanes[t->head.concat == TUS_FINAL ? WORK_TREE : WORK_DATA];
 
     if (tus_displaces(t)) {
         list_add(&t->storage->waiting, &t->link);
@@ -388,8 +426,8 @@ static void tus_begin(struct tus *t)
     if (t->method == METHOD_PATCH)
         list_add(&t->storage->uploads, &t->link);
     t->is_writing = true;
-    if (work_submit(lane, &t->work, tus_run_open, tus_on_open, &t->err) < 0)
-        tus_fail(t, &t->err);
+    if (storage_hold_usage(t->volume, &t->token, &t->hold, tus_on_counted, &t->err) != 0)
+        tus_open(t);
 }
 
 static void tus_on_request(struct request *req, void *data)

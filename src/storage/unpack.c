@@ -31,10 +31,11 @@ struct unpack {
     struct tree_writer *writer;
     struct tar_reader *reader;
     struct strbuf fill, flush; /* what comes, what is written */
-    uint64_t got;              /* of files */
+    uint64_t got, file_got;    /* of all files, of the one at hand */
     bool is_writing, has_ended;
     int status; /* of the body's end */
     struct storage_share share;
+    struct usage_hold hold;
     struct aq_error err;
 };
 
@@ -48,6 +49,7 @@ static void unpack_free(struct unpack *u)
     aq_closep(&u->base);
     strbuf_done(&u->fill);
     strbuf_done(&u->flush);
+    usage_release(storage->usage, &u->hold);
     free(u);
     storage_leave(storage, &share);
 }
@@ -56,9 +58,10 @@ static void unpack_free(struct unpack *u)
 
 static int unpack_on_entry(void *data, const struct tar_entry *entry, struct aq_error *err)
 {
-    const struct unpack *u = data;
+    struct unpack *u = data;
     char clean[PATH_MAX];
 
+    u->file_got = 0;
     if (entry->type != TAR_FILE && entry->type != TAR_FOLDER)
         return aq_fail(err, EINVAL, "'%.200s' is neither file nor directory", entry->name);
     if (!*u->token.path && folder_clean("path", entry->name, true, clean, err) < 0)
@@ -70,14 +73,27 @@ static int unpack_on_bytes(void *data, const char *bytes, size_t len, struct aq_
 {
     struct unpack *u = data;
 
+    if (usage_take(u->storage->usage, &u->token.folder_id, u->token.quota_bytes, len, err) < 0)
+        return -err->code;
     u->got += len;
+    u->file_got += len;
     return tree_writer_ops.on_bytes(u->writer, bytes, len, err);
+}
+
+static void unpack_on_replaced(void *data, uint64_t bytes)
+{
+    struct unpack *u = data;
+
+    usage_give(u->storage->usage, &u->token.folder_id, bytes);
 }
 
 static int unpack_on_entry_end(void *data, struct aq_error *err)
 {
-    int r = tree_writer_ops.on_entry_end(((const struct unpack *)data)->writer, err);
+    struct unpack *u = data;
+    int r = tree_writer_ops.on_entry_end(u->writer, err);
 
+    if (r == 0)
+        u->file_got = 0;
     AQ_FAULT("storage.unpack.named");
     return r;
 }
@@ -87,14 +103,16 @@ static void unpack_run_open(struct work *work)
     static const struct tar_reader_ops ops = { .on_entry = unpack_on_entry,
                                                .on_bytes = unpack_on_bytes,
                                                .on_entry_end = unpack_on_entry_end };
-    static const struct tree_writer_options options = { .is_wary = true };
     static const struct tar_limits limits = { 0 };
     struct unpack *u = AQ_CONTAINER_OF(work, struct unpack, work);
+    const struct tree_writer_options options = { .is_wary = true,
+                                                 .on_replaced = unpack_on_replaced,
+                                                 .data = u };
     AQ_CLEANUP(aq_closep) int root = volume_open_folder(&u->volume->dir, &u->token.folder_id,
                                                         &u->err);
 
     if (root < 0
-        || usage_check(u->storage->usage, &u->token.folder_id, root, u->token.quota_bytes,
+        || usage_check(u->storage->usage, &u->token.folder_id, u->token.quota_bytes,
                        request_get_head(u->req)->content_length, &u->err)
                < 0)
         return;
@@ -127,7 +145,7 @@ static void unpack_run_sync(struct work *work)
 
 static void unpack_end(struct unpack *u)
 {
-    usage_add(u->storage->usage, &u->token.folder_id, u->got);
+    usage_give(u->storage->usage, &u->token.folder_id, u->file_got); /* it has no name, and goes */
     u->storage->counts.bytes_in += u->got;
     request_add_header(u->req, "Cache-Control", "no-store");
     if (u->status < 0) {
@@ -160,7 +178,9 @@ static void unpack_on_written(struct work *work)
 static void unpack_submit(struct unpack *u, void (*run)(struct work *), void (*done)(struct work *))
 {
     u->is_writing = true;
-    if (work_submit(&u->volume->lanes[WORK_DATA], &u->work, run, done, &u->err) < 0)
+    if (work_submit(&u->volume->lanes[WORK_DATA], &u->work, token_user(&u->token), run, done,
+                    &u->err)
+        < 0)
         unpack_end(u);
 }
 
@@ -217,11 +237,24 @@ static void unpack_on_open(struct work *work)
 
 /* ---- the request ---- */
 
+static void unpack_on_counted(struct usage_hold *hold, const struct aq_error *err)
+{
+    struct unpack *u = AQ_CONTAINER_OF(hold, struct unpack, hold);
+
+    if (err)
+        u->err = *err;
+    if (u->err.code)
+        unpack_end(u);
+    else
+        unpack_submit(u, unpack_run_open, unpack_on_open);
+}
+
 static void unpack_on_request(struct request *req, void *data)
 {
     struct storage *storage = data;
     bool is_expired = false;
     struct unpack *u;
+    int r;
 
     if (!storage_enter(storage, req))
         return;
@@ -245,9 +278,12 @@ static void unpack_on_request(struct request *req, void *data)
         else
             (void)storage_take_share(storage, &u->token, &u->share, &u->err);
     }
-    if (u->err.code)
+    r = u->err.code
+            ? -u->err.code
+            : storage_hold_usage(u->volume, &u->token, &u->hold, unpack_on_counted, &u->err);
+    if (r < 0)
         unpack_end(u);
-    else
+    else if (r > 0)
         unpack_submit(u, unpack_run_open, unpack_on_open);
 }
 

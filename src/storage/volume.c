@@ -204,7 +204,7 @@ int volume_clone_folder(const struct volume_dir *volume, const struct uuid *id,
     (void)snprintf(name, sizeof(name), COPY_PREFIX "%s", uuid_format(&unique, text));
     r = volume_copy(root, from, name, to, done, err);
     if (r < 0)
-        (void)tree_remove(root, name, NULL);
+        (void)tree_remove(root, name, NULL, NULL);
     return r;
 }
 
@@ -234,7 +234,7 @@ int volume_purge(const struct volume_dir *volume, bool is_first, struct aq_error
     while ((entry = readdir(dir))) /* what cannot be removed keeps nothing else */
         if (volume_has_prefix(entry->d_name, PURGE_PREFIX)
             || (is_first && volume_has_prefix(entry->d_name, COPY_PREFIX))) {
-            r = AQ_MIN(tree_remove(fd, entry->d_name, err), r);
+            r = AQ_MIN(tree_remove(fd, entry->d_name, NULL, err), r);
             AQ_FAULT("storage.purge.removed");
         }
     return r;

@@ -7,6 +7,7 @@ import contextlib
 import io
 import os
 import re
+import signal
 import socket
 import stat
 import tarfile
@@ -15,6 +16,7 @@ import uuid
 
 import pytest
 
+from client import DOMAIN_ADMIN, USER
 from cluster import wait_for
 from ports import free_port
 from storage import Stored
@@ -147,3 +149,115 @@ def test_archives_at_one_time_leave_the_umask(cluster):
         modes = [stat.S_IMODE(os.stat(path).st_mode)
                  for path in (place, place / "open", place / "program")]
         assert modes == [0o755, 0o644, 0o755], number
+
+
+# ---- counts ----
+
+FILES = 60_000
+
+
+@pytest.fixture(scope="module")
+def large(cluster):
+    """A folder of the user whose files take a while to count."""
+    made = cluster.client(USER).post("/folders", {"name": "large", "host": "local:volume1"})
+    assert made.status == 201, made
+    place = cluster.place(uuid.UUID(made.json["id"]))
+    for number in range(FILES // 1000):
+        (place / f"d{number}").mkdir()
+        for file in range(1000):
+            (place / f"d{number}/f{file}").touch()
+    return "large"
+
+
+class Counters:
+    """Requests of one user for what a folder holds, each by a connection of its own."""
+
+    def __init__(self, cluster, keypair):
+        self.cluster, self.client, self.sockets = cluster, cluster.client(keypair), []
+
+    def begin(self, name, count):
+        path = f"/folders/{name}"
+        for _ in range(count):
+            head = "".join(f"{key}: {value}\r\n" for key, value in
+                           self.client.headers("GET", path, "application/json").items())
+            connection = socket.create_connection(self.cluster.address, timeout=60)
+            connection.sendall(f"GET {path} HTTP/1.1\r\nHost: {self.client.host}\r\n{head}\r\n"
+                               .encode())
+            self.sockets.append(connection)
+
+    def statuses(self):
+        return [int(connection.recv(12).split()[1]) for connection in self.sockets]
+
+    def close(self):
+        while self.sockets:
+            self.sockets.pop().close()
+
+
+@pytest.fixture
+def counters(cluster):
+    with contextlib.closing(Counters(cluster, USER)) as counters:
+        yield counters
+
+
+def small_work(cluster, name):
+    """What takes a moment: of another user's folder."""
+    client = cluster.client(DOMAIN_ADMIN)
+    assert client.post("/folders", {"name": name, "host": "local:volume1"}).status == 201
+    for number in range(5):
+        assert client.post(f"/folders/{name}/mkdir", {"path": f"d{number}"}).status == 200
+        assert client.get(f"/folders/{name}/files").status == 200
+        assert client.post(f"/folders/{name}/rename-file",
+                           {"target_path": f"d{number}", "new_name": f"e{number}"}).status < 300
+        assert client.send("DELETE", f"/folders/{name}/delete-files",
+                           {"files": [f"e{number}"], "recursive": True}).status < 300
+    assert client.get(f"/folders/{name}").status == 200
+
+
+@contextlib.contextmanager
+def stopped(cluster):
+    """What is asked of the storage host meanwhile has its answer afterwards."""
+    os.kill(cluster.programs["storage"].pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(cluster.programs["storage"].pid, signal.SIGCONT)
+
+
+def settle(cluster):
+    """The manager has read what came before."""
+    for _ in range(30):
+        assert cluster.client().get("/folders").status == 200
+
+
+def test_equal_counts_are_one(cluster, large, counters):
+    before = metric(cluster, "counts_total")
+    with stopped(cluster):
+        counters.begin(large, 200)
+        settle(cluster)
+    assert set(counters.statuses()) == {200}
+    assert 1 <= metric(cluster, "counts_total") - before < 20
+
+
+def test_hundreds_of_counts_leave_short_work_alone(cluster, large, counters):
+    """Also of folders of which each is counted for itself, in one lane."""
+    for number in range(40):
+        assert cluster.client(USER).post("/folders", {"name": f"own{number}",
+                                                      "host": "local:volume1"}).status == 201
+    counters.begin(large, 600)
+    for number in range(40):
+        counters.begin(f"own{number}", 10)
+    small_work(cluster, "small")
+
+
+def test_counts_end_with_their_clients(cluster, large, counters):
+    before = metric(cluster, "counts_dropped_total")
+    for _ in range(5):
+        with stopped(cluster):
+            counters.begin(large, 100)
+            settle(cluster)
+            counters.close()
+            settle(cluster)
+        small_work(cluster, f"small-{uuid.uuid4().hex[:8]}")
+        if metric(cluster, "counts_dropped_total") > before:
+            return
+    raise AssertionError("no count has ended with its clients")

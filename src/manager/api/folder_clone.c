@@ -118,9 +118,10 @@ static int folder_clone_run(struct store_tx *tx, struct folder_call *call, struc
 static void folder_clone_done(struct folder_call *call)
 {
     struct folder_clone *clone = call->result;
-    char source[UUID_TEXT_MAX], target[UUID_TEXT_MAX], task[UUID_TEXT_MAX];
-    json_auto_t *args = json_pack("{s:s, s:s}", "id", uuid_format(&call->folder.id, source), "to",
-                                  uuid_format(&clone->folder.id, target));
+    char source[UUID_TEXT_MAX], target[UUID_TEXT_MAX], task[UUID_TEXT_MAX], user[UUID_TEXT_MAX];
+    json_auto_t *args = json_pack("{s:s, s:s, s:s}", "id", uuid_format(&call->folder.id, source),
+                                  "to", uuid_format(&clone->folder.id, target), "user",
+                                  uuid_format(&call->who.user_id, user));
     json_t *shown = folder_show(&clone->folder, &call->who);
     struct storage_call *asked;
     struct aq_error err = { 0 };
