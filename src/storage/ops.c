@@ -76,15 +76,22 @@ static int op_purge(const struct op_args *a, struct strbuf *out, struct aq_error
 static int op_clone(const struct op_args *a, struct strbuf *out, struct aq_error *err)
 {
     struct tree_usage usage;
+    uint64_t quota = 0;
     struct uuid to;
+    int r = op_number(a->json, "quota_bytes", INT64_MAX, &quota, err);
 
     (void)out;
+    if (r < 0)
+        return r;
     if (uuid_parse(op_text(a->json, "to", ""), &to) < 0)
         return aq_fail_field(err, EINVAL, "to", "must be a folder's id");
     if (!usage_read(a->volume->storage->usage, &a->id, &usage))
         return aq_fail(err, EAGAIN, "the folder has not been counted yet; try again");
+    if (quota && usage.bytes > quota)
+        return aq_fail(err, EDQUOT, "the folder has %llu bytes, and its copy may have %llu",
+                       (unsigned long long)usage.bytes, (unsigned long long)quota);
     a->progress->total = usage.bytes;
-    return volume_clone_folder(&a->volume->dir, &a->id, &to, &a->progress->done, err);
+    return volume_clone_folder(&a->volume->dir, &a->id, &to, quota, &a->progress->done, err);
 }
 
 static int op_mkdir(const struct op_args *a, struct strbuf *out, struct aq_error *err)

@@ -9,12 +9,12 @@
  * | move     | src, dst                                 | {}
  * | rename   | path, new_name                           | {}
  * | delete   | files: list of paths, recursive          | {}
- * | clone    | to: id of a folder that is made          | {}, when all is there
+ * | clone    | to: id of a folder that is made, quota_bytes | {}, when all is there
  * | usage    |                                          | {"files","bytes"}
  * | upload   | path, size, quota_bytes, tree            | {"token","url"}
  * | download | path, archive, tree                      | {"token","url"}
  *
- * With all comes "user", the id of who asks, for whom it counts.
+ * quota_bytes is what the folder may hold in all; 0, or none, is no limit. With all comes "user", the id of who asks, for whom it counts.
  * Errors are those of folder.h and volume.h; -EINVAL for arguments, with their names.
  */
 #ifndef AQ_STORAGE_OPS_H

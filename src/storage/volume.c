@@ -168,7 +168,7 @@ static int volume_place(int root, const char *name, const char *path)
     return fsync(root) < 0 ? -errno : 0;
 }
 
-static int volume_copy(int root, int from, const char *name, const struct uuid *to,
+static int volume_copy(int root, int from, const char *name, const struct uuid *to, uint64_t quota,
                        _Atomic uint64_t *done, struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int copy = -1;
@@ -178,7 +178,7 @@ static int volume_copy(int root, int from, const char *name, const struct uuid *
     if (mkdirat(root, name, FOLDER_MODE) < 0
         || (copy = openat(root, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0)
         return aq_fail_errno(err, "make the folder");
-    if ((r = copy_tree(from, copy, FOLDER_UPLOADS, done, err)) < 0)
+    if ((r = copy_tree(from, copy, FOLDER_UPLOADS, quota, done, err)) < 0)
         return r;
     if (syncfs(copy) < 0)
         return aq_fail_errno(err, "copy the folder");
@@ -191,7 +191,8 @@ static int volume_copy(int root, int from, const char *name, const struct uuid *
 }
 
 int volume_clone_folder(const struct volume_dir *volume, const struct uuid *id,
-                        const struct uuid *to, _Atomic uint64_t *done, struct aq_error *err)
+                        const struct uuid *to, uint64_t quota, _Atomic uint64_t *done,
+                        struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int root = volume_open(volume, err);
     AQ_CLEANUP(aq_closep) int from = root < 0 ? root : volume_open_folder(volume, id, err);
@@ -202,7 +203,7 @@ int volume_clone_folder(const struct volume_dir *volume, const struct uuid *id,
     if (from < 0)
         return from;
     (void)snprintf(name, sizeof(name), COPY_PREFIX "%s", uuid_format(&unique, text));
-    r = volume_copy(root, from, name, to, done, err);
+    r = volume_copy(root, from, name, to, quota, done, err);
     if (r < 0)
         (void)tree_remove(root, name, NULL, NULL);
     return r;

@@ -261,3 +261,99 @@ def test_counts_end_with_their_clients(cluster, large, counters):
         if metric(cluster, "counts_dropped_total") > before:
             return
     raise AssertionError("no count has ended with its clients")
+
+
+# ---- quotas ----
+
+QUOTA = 1_000_000
+
+
+def size_of(place):
+    return sum(path.stat().st_size for path in place.rglob("*") if path.is_file())
+
+
+def tar_of(files):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        for name, size in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = size
+            tar.addfile(info, io.BytesIO(bytes(size)))
+    return out.getvalue()
+
+
+def test_a_full_folder_refuses_the_next_byte(cluster):
+    folder = cluster.make_folder()
+    (cluster.place(folder) / "full").write_bytes(bytes(QUOTA))
+    status, _, body = cluster.patch(cluster.upload(folder, "next", 1, quota=QUOTA), b"x", 0)
+    assert status == 413 and b"do not fit" in body
+    url = "/archive?token=" + cluster.token("upload", folder, "", tree=True, size=0, quota=QUOTA)
+    assert cluster.ask("PUT", url, tar_of({"next": 1}))[0] == 413
+    assert size_of(cluster.place(folder)) == QUOTA
+
+
+def test_a_token_is_not_worth_its_size_again_and_again(cluster):
+    """A file that takes the place of another frees it; what is given up does, too."""
+    folder = cluster.make_folder()
+    for _ in range(5):
+        url = cluster.upload(folder, "file", QUOTA // 2, quota=QUOTA)
+        assert cluster.patch(url, bytes(QUOTA // 2), 0)[0] == 204
+    url = cluster.upload(folder, "given-up", QUOTA // 2, quota=QUOTA)
+    for _ in range(3):
+        assert cluster.patch(url, bytes(QUOTA // 4), 0)[0] == 204
+        assert cluster.ask("DELETE", url, Tus_Resumable="1.0.0")[0] == 204
+    assert cluster.patch(url, bytes(QUOTA // 2), 0)[0] == 204
+    assert cluster.patch(cluster.upload(folder, "more", 1, quota=QUOTA), b"x", 0)[0] == 413
+
+
+def chunked_patch(cluster, url, size):
+    """Without its length, so that only what has come can be held against the quota."""
+    step = 50_000
+    with contextlib.closing(socket.create_connection(("127.0.0.1", cluster.port), 60)) as client:
+        client.sendall(f"PATCH {url} HTTP/1.1\r\nHost: a\r\nUpload-Offset: 0\r\n"
+                       "Content-Type: application/offset+octet-stream\r\n"
+                       "Transfer-Encoding: chunked\r\n\r\n".encode())
+        with contextlib.suppress(OSError):
+            for _ in range(size // step):
+                client.sendall(b"%x\r\n%s\r\n" % (step, bytes(step)))
+            client.sendall(b"0\r\n\r\n")
+        with contextlib.suppress(OSError):
+            return int(client.recv(12).split()[1])
+    return 0
+
+
+def test_uploads_at_one_time_keep_the_quota(cluster):
+    folder, user = cluster.make_folder(), str(uuid.uuid4())
+    urls = [cluster.upload(folder, f"file{n}", 500_000, quota=QUOTA, user=user) for n in range(12)]
+    with concurrent.futures.ThreadPoolExecutor(12) as pool:
+        statuses = list(pool.map(lambda url: chunked_patch(cluster, url, 500_000), urls))
+    assert 413 in statuses
+    assert QUOTA // 2 <= size_of(cluster.place(folder)) <= QUOTA
+
+
+def test_archives_at_one_time_keep_the_quota(cluster):
+    folder = cluster.make_folder()
+    url = "/archive?token=" + cluster.token("upload", folder, "", tree=True, size=0, quota=QUOTA)
+    with concurrent.futures.ThreadPoolExecutor(12) as pool:
+        statuses = list(pool.map(lambda n: cluster.ask("PUT", url, tar_of(
+            {f"d{n}/f{k}": 100_000 for k in range(4)}))[0], range(12)))
+    assert 413 in statuses and set(statuses) <= {204, 413}
+    assert 0 < size_of(cluster.place(folder)) <= QUOTA
+
+
+def test_parts_keep_the_quota(cluster):
+    """One part may be named more than once: what they are together counts."""
+    folder = cluster.make_folder()
+    url = cluster.upload(folder, "whole", 1_500_000, quota=QUOTA * 2)
+    begun = cluster.ask("POST", url, b"", Tus_Resumable="1.0.0", Upload_Length=500_000,
+                        Upload_Concat="partial")
+    assert begun[0] == 201
+    part = begun[1]["Location"].split(str(cluster.port))[1]
+    assert cluster.patch(part, bytes(500_000), 0)[0] == 204
+    (cluster.place(folder) / "other").write_bytes(bytes(1))
+    full = cluster.upload(folder, "fill", 600_000, quota=QUOTA * 2)
+    assert cluster.patch(full, bytes(600_000), 0)[0] == 204
+    joined = cluster.ask("POST", url, b"", Tus_Resumable="1.0.0",
+                         Upload_Concat=f"final;{part} {part} {part}")
+    assert joined[0] == 413
+    assert size_of(cluster.place(folder)) == 1_100_001
