@@ -76,6 +76,7 @@ enum message_type {
     MSG_STORAGE_ASK,     /* "storage.ask"     manager -> storage host */
     MSG_STORAGE_ANSWER,  /* "storage.answer"  storage host -> manager, the answer */
     MSG_STORAGE_PROGRESS, /* "storage.progress" storage host -> manager, before the answer */
+    MSG_STORAGE_SIZE,     /* "storage.size"    storage host -> manager, what a folder holds now */
     MSG_STORAGE_CANCEL,   /* "storage.cancel"  manager -> storage host, no answer is wanted */
     MSG_WEB_ASK,          /* "web.ask"         web server -> manager */
     MSG_WEB_ANSWER,       /* "web.answer"      manager -> web server, the answer */
@@ -438,6 +439,13 @@ struct msg_storage_progress {
     int64_t done, total; /* bytes */
 };
 
+/* A folder whose size is known has changed. */
+struct msg_storage_size {
+    const char *volume; /* by its name */
+    struct uuid folder;
+    int64_t files, bytes; /* files as they were counted last */
+};
+
 /* Nobody waits for the answer any more. */
 struct msg_storage_cancel {
     struct uuid request_id;
@@ -518,6 +526,7 @@ struct message {
         struct msg_storage_ask storage_ask;
         struct msg_storage_answer storage_answer;
         struct msg_storage_progress storage_progress;
+        struct msg_storage_size storage_size;
         struct msg_storage_cancel storage_cancel;
         struct msg_web_ask web_ask;
         struct msg_web_answer web_answer;

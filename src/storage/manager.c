@@ -8,6 +8,7 @@
 #include "link/link.h"
 #include "storage/storage.h"
 
+#define NEWS_MSEC 1000            /* between messages of folders' sizes */
 #define MEASURE_MSEC (60u * 1000) /* between looks at how full volumes are */
 
 static void manager_on_greet(void *data, struct msg_hello *hello)
@@ -88,6 +89,35 @@ static void manager_on_measure(void *data)
 
     storage->measure = defer_call(storage->loop, MEASURE_MSEC, manager_on_measure, storage);
     manager_measure(storage);
+}
+
+/* ---- what folders hold ---- */
+
+static void manager_tell_size(const struct volume *volume, const struct uuid *folder,
+                              const struct tree_usage *usage)
+{
+    const struct message msg = { .type = MSG_STORAGE_SIZE,
+                                 .storage_size = { .volume = volume->name,
+                                                   .folder = *folder,
+                                                   .files = (int64_t)usage->files,
+                                                   .bytes = (int64_t)usage->bytes } };
+
+    if (link_client_is_connected(volume->storage->link))
+        (void)link_client_send(volume->storage->link, &msg, NULL);
+}
+
+static void manager_on_news(void *data)
+{
+    struct storage *storage = data;
+
+    storage->news = NULL;
+    usage_take_news(storage->usage, manager_tell_size);
+}
+
+void manager_tell_sizes(struct storage *storage)
+{
+    if (!storage->news && usage_has_news(storage->usage))
+        storage->news = defer_call(storage->loop, NEWS_MSEC, manager_on_news, storage);
 }
 
 /* ---- the connection ---- */

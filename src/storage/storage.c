@@ -216,6 +216,8 @@ static void storage_free(struct storage *storage)
 
 void storage_settle(struct storage *storage)
 {
+    if (!storage->is_closing)
+        manager_tell_sizes(storage);
     if (storage->is_closing && storage->has_stopped && !storage->transfer_count
         && !storage->op_count && !usage_is_counting(storage->usage) && !storage_is_busy(storage))
         storage_free(storage);
@@ -246,6 +248,7 @@ static void storage_close(void *self)
     storage->is_closing = true;
     defer_cancel(AQ_TAKE(storage->sweep));
     defer_cancel(AQ_TAKE(storage->measure));
+    defer_cancel(AQ_TAKE(storage->news));
     link_client_free(AQ_TAKE(storage->link));
     if (storage->server && !storage->is_draining)
         server_stop(storage->server, 0, storage_on_stopped, storage);

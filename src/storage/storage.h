@@ -48,6 +48,7 @@ struct storage {
     struct server *server;           /* NULL once it has stopped */
     struct defer *sweep;             /* the next time */
     struct defer *measure;           /* the same for the volumes' room */
+    struct defer *news;              /* the same for sizes of folders; NULL = there are none */
     struct list uploads;             /* struct tus: requests that write */
     struct list waiting;             /* the same: that wait for the end of one of these */
     struct list asked;               /* struct asked: what the manager waits for */
@@ -76,6 +77,9 @@ void storage_settle(struct storage *storage);
 
 int manager_connect(struct storage *storage, const struct link_identity *identity,
                     struct aq_error *err);
+
+/* Have the manager told of sizes of folders that have changed, in a moment. */
+void manager_tell_sizes(struct storage *storage);
 
 /* ---- asked.c ---- */
 

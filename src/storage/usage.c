@@ -17,7 +17,7 @@ struct usage_entry {
     struct tree_usage counted;        /* by the last count */
     int64_t bytes, least, most;       /* now; since the count under way began */
     int64_t counted_usec, spent_usec; /* monotonic; what the last count took */
-    bool is_known;
+    bool is_known, is_news;
     size_t holds;
     /* the count: */
     struct usage_table *table;
@@ -33,6 +33,7 @@ struct usage_entry {
 struct usage_table {
     uv_mutex_t lock;    /* of the entries' sizes, and of the map */
     struct map folders; /* id -> struct usage_entry */
+    bool has_news;      /* one of the entries is */
     size_t counting;
     struct usage_counts counts;
 };
@@ -92,6 +93,7 @@ static void usage_move(struct usage_entry *entry, int64_t bytes)
     entry->bytes += bytes;
     entry->least = AQ_MIN(entry->least, entry->bytes);
     entry->most = AQ_MAX(entry->most, entry->bytes);
+    entry->is_news = entry->table->has_news = true;
 }
 
 /* What was found is what the folder held at some moment of the count: what lies outside of all that
@@ -108,6 +110,35 @@ static void usage_correct(struct usage_entry *entry)
     entry->bytes = AQ_MAX(entry->bytes, 0);
     entry->counted = entry->found;
     entry->is_known = true;
+    entry->is_news = entry->table->has_news = true;
+}
+
+bool usage_has_news(struct usage_table *table)
+{
+    bool has_news;
+
+    uv_mutex_lock(&table->lock);
+    has_news = table->has_news;
+    uv_mutex_unlock(&table->lock);
+    return has_news;
+}
+
+void usage_take_news(struct usage_table *table,
+                     void (*tell)(const struct volume *volume, const struct uuid *folder,
+                                  const struct tree_usage *usage))
+{
+    uv_mutex_lock(&table->lock);
+    table->has_news = false;
+    for (size_t i = 0; i < table->folders.count; i++) {
+        struct usage_entry *entry = table->folders.entries[i].value;
+        const struct tree_usage usage = { .files = entry->counted.files,
+                                          .bytes = (uint64_t)AQ_MAX(entry->bytes, 0) };
+
+        if (entry->is_news && entry->is_known)
+            tell(entry->volume, &entry->folder, &usage);
+        entry->is_news = false;
+    }
+    uv_mutex_unlock(&table->lock);
 }
 
 bool usage_read(struct usage_table *table, const struct uuid *folder, struct tree_usage *ret)

@@ -66,6 +66,12 @@ int usage_take(struct usage_table *table, const struct uuid *folder, uint64_t qu
 /* Bytes have gone, or were not written. */
 void usage_give(struct usage_table *table, const struct uuid *folder, uint64_t bytes);
 
+/* Sizes that have changed, and that nobody was told: tell of each. */
+bool usage_has_news(struct usage_table *table);
+void usage_take_news(struct usage_table *table,
+                     void (*tell)(const struct volume *volume, const struct uuid *folder,
+                                  const struct tree_usage *usage));
+
 /* -EDQUOT if 'more' bytes do not fit into a quota now; 0 = none. */
 int usage_check(struct usage_table *table, const struct uuid *folder, uint64_t quota, uint64_t more,
                 struct aq_error *err);

@@ -357,3 +357,30 @@ def test_parts_keep_the_quota(cluster):
                          Upload_Concat=f"final;{part} {part} {part}")
     assert joined[0] == 413
     assert size_of(cluster.place(folder)) == 1_100_001
+
+
+def set_limit(cluster, size):
+    query = ("mutation($props: ModifyUserResourcePolicyInput!) {"
+             " modify_user_resource_policy(name: \"default\", props: $props) {ok msg}}")
+    got = cluster.client().post("/admin/gql", {"query": query, "variables": {
+        "props": {"max_vfolder_count": 0, "max_quota_scope_size": size}}}).json
+    assert got["data"]["modify_user_resource_policy"]["ok"], got
+
+
+def test_an_owners_limit_is_for_all_folders(cluster):
+    """What one folder has come to hold counts for the next, without anybody looking at it."""
+    client = cluster.client(USER)
+    set_limit(cluster, QUOTA * 10)
+    try:
+        first, second = (client.post("/folders", {"name": f"limited{n}", "host": "local:volume1"})
+                         .json["id"] for n in range(2))
+        token = client.post(f"/folders/{first}/request-upload",
+                            {"path": "file", "size": QUOTA * 9}).json["token"]
+        assert cluster.patch("/upload?token=" + token, bytes(QUOTA * 9), 0)[0] == 204
+        wait_for(lambda: client.post(f"/folders/{second}/request-upload",
+                                     {"path": "file", "size": QUOTA * 2}).slug == "quota-exceeded",
+                 60, "the manager to know")
+        assert client.post(f"/folders/{second}/request-upload",
+                           {"path": "file", "size": QUOTA // 2}).status == 200
+    finally:
+        set_limit(cluster, -1)

@@ -15,6 +15,7 @@
 #include "http/defer.h"
 #include "http/problem.h"
 #include "http/quota.h"
+#include "store/folder.h"
 
 #define CALLS_MAX 1024  /* of one host under way */
 #define VOLUMES_MAX 256 /* of one storage */
@@ -193,6 +194,48 @@ static void storage_hosts_take_hello(struct storage_hosts *hosts, const char *id
     storage_hosts_gather(hosts);
 }
 
+/* ---- what folders hold ---- */
+
+struct storage_size {
+    struct uuid folder;
+    char host[STORAGE_HOST_MAX + 1];
+    int64_t files, bytes;
+};
+
+static int storage_size_run(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    const struct storage_size *size = data;
+
+    return folder_set_counts(tx, &size->folder, size->host, size->files, size->bytes, err);
+}
+
+static void storage_size_on_kept(void *data, int r, const struct aq_error *err)
+{
+    if (r < 0)
+        log_warning("the size of a folder is not kept: %s", err->text);
+    free(data);
+}
+
+/* A limit of an owner needs to know what other folders hold. */
+static void storage_hosts_take_size(struct storage_hosts *hosts, const char *id,
+                                    const struct msg_storage_size *msg)
+{
+    struct storage_size *size = calloc(1, sizeof(*size));
+
+    if (!size || msg->files < 0 || msg->bytes < 0
+        || snprintf(size->host, sizeof(size->host), "%s:%s", core_front_name(FRONT_STORAGE, id),
+                    msg->volume)
+               >= (int)sizeof(size->host)) {
+        free(size);
+        return;
+    }
+    size->folder = msg->folder;
+    size->files = msg->files;
+    size->bytes = msg->bytes;
+    if (store_write(core_store(hosts->core), storage_size_run, storage_size_on_kept, size) < 0)
+        free(size);
+}
+
 static void storage_hosts_on_message(void *data, const char *id, const struct message *msg)
 {
     struct storage_hosts *hosts = data;
@@ -201,6 +244,8 @@ static void storage_hosts_on_message(void *data, const char *id, const struct me
 
     if (msg->type == MSG_STORAGE_HELLO) {
         storage_hosts_take_hello(hosts, id, &msg->storage_hello);
+    } else if (msg->type == MSG_STORAGE_SIZE) {
+        storage_hosts_take_size(hosts, id, &msg->storage_size);
     } else if (msg->type != MSG_STORAGE_PROGRESS) {
         storage_hosts_take_answer(hosts, id, &msg->storage_answer);
     } else {
