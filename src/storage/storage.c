@@ -196,7 +196,7 @@ static bool storage_is_busy(const struct storage *storage)
     for (size_t i = 0; i < storage->volume_count; i++)
         if (storage->volumes[i].is_purging || storage->volumes[i].is_measuring)
             return true;
-    return false;
+    return storage->usage && usage_is_counting(storage->usage);
 }
 
 static void storage_free(struct storage *storage)
@@ -219,7 +219,7 @@ void storage_settle(struct storage *storage)
     if (!storage->is_closing)
         manager_tell_sizes(storage);
     if (storage->is_closing && storage->has_stopped && !storage->transfer_count
-        && !storage->op_count && !usage_is_counting(storage->usage) && !storage_is_busy(storage))
+        && !storage->op_count && !storage_is_busy(storage))
         storage_free(storage);
 }
 
