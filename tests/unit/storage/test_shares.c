@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fs.h"
@@ -274,6 +275,70 @@ static void test_equal_counts_are_one(void **state)
     place_free(p);
 }
 
+/* ---- removing ---- */
+
+#define NOBODY 65534
+#define ROUNDS 2000
+
+static _Atomic bool is_over;
+
+static void swap(void *data)
+{
+    const int *root = data;
+
+    while (!is_over)
+        (void)renameat2(*root, "a", *root, "b", RENAME_EXCHANGE);
+}
+
+/* As a user who has no rights to a directory of its own, which gives way to a link. 0 = the file that
+ * the link leads to has its mode.
+ */
+static int remove_while_links_come(int root)
+{
+    uv_thread_t thread;
+    struct stat st;
+    int r;
+
+    if (setresuid(NOBODY, NOBODY, NOBODY) < 0 || mknodat(root, "victim", S_IFREG | 0640, 0) < 0
+        || fchmodat(root, "victim", 0640, 0) < 0 || uv_thread_create(&thread, swap, &root) < 0)
+        return 1;
+    for (int i = 0; i < ROUNDS; i++) {
+        (void)mkdirat(root, "a", 0);
+        (void)symlinkat("victim", root, "b");
+        (void)tree_remove(root, "a", NULL, NULL);
+        (void)tree_remove(root, "b", NULL, NULL);
+    }
+    is_over = true;
+    (void)uv_thread_join(&thread);
+    r = fstatat(root, "victim", &st, AT_SYMLINK_NOFOLLOW) < 0 || (st.st_mode & 0777) != 0640 ? 2
+                                                                                             : 0;
+    if (mkdirat(root, "c", 0) < 0 || tree_remove(root, "c", NULL, NULL) < 0)
+        r = 3;
+    return r;
+}
+
+static void test_removing_follows_no_link(void **state)
+{
+    char path[] = "/tmp/aliquot-shares-XXXXXX";
+    AQ_CLEANUP(aq_closep) int root = -1;
+    int status;
+    pid_t child;
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    assert_non_null(mkdtemp(path));
+    assert_int_equal(chown(path, NOBODY, NOBODY), 0);
+    root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(remove_while_links_come(root));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(fs_remove_tree(AT_FDCWD, path, NULL), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -283,6 +348,7 @@ int main(void)
         cmocka_unit_test(test_a_size_runs_along),
         cmocka_unit_test(test_writers_at_one_time_keep_the_quota),
         cmocka_unit_test(test_equal_counts_are_one),
+        cmocka_unit_test(test_removing_follows_no_link),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
