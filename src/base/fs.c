@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -41,6 +42,17 @@ int fs_read(int dirfd, const char *path, size_t limit, struct strbuf *out, struc
     AQ_CLEANUP(aq_closep) int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 
     return fd < 0 ? aq_fail_errno(err, "open '%s'", path) : fs_read_fd(fd, path, limit, out, err);
+}
+
+mode_t fs_umask(void)
+{
+    static const char member[] = "\nUmask:";
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    const char *found = fs_read(AT_FDCWD, "/proc/self/status", 65536, &text, NULL) == 0
+                            ? strstr(text.data, member)
+                            : NULL;
+
+    return found ? (mode_t)strtoul(found + strlen(member), NULL, 8) & 0777 : 022;
 }
 
 char *fs_find_existing(const char *path)

@@ -18,6 +18,11 @@ int fs_read(int dirfd, const char *path, size_t limit, struct strbuf *out, struc
 /* The same of what is left of an open file, socket or pipe; errors call it 'name'. */
 int fs_read_fd(int fd, const char *name, size_t limit, struct strbuf *out, struct aq_error *err);
 
+/* The umask of this process, which is only read: umask(2) would change it for all threads
+ * meanwhile. 022 where /proc is not mounted. Any thread.
+ */
+mode_t fs_umask(void);
+
 /* Replace the file: temporary file, fsync, rename, fsync of the directory.
  * After success the new contents survive a power failure; after failure the
  * old ones are untouched.

@@ -3,6 +3,7 @@
 #include "http/listener.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -94,20 +95,28 @@ static void listener_remove_stale(const char *path)
         (void)unlink(path);
 }
 
+/* The socket has its mode before it has its name, less the umask, which stays as it is: threads
+ * make files meanwhile. 0 or -errno.
+ */
+static int listener_bind_path(int fd, const struct sockaddr_un *addr, mode_t mode)
+{
+    if (fchmod(fd, mode) < 0 || bind(fd, (const struct sockaddr *)addr, sizeof(*addr)) < 0
+        || fchmodat(AT_FDCWD, addr->sun_path, mode, 0) < 0)
+        return -errno;
+    return 0;
+}
+
 /* Not by libuv, which would remove whatever is there by this name when the handle is closed. */
 static int listener_bind_unix(struct listener *l, unsigned mode)
 {
     struct sockaddr_un addr = { .sun_family = AF_UNIX };
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), r;
-    mode_t old;
 
     if (fd < 0)
         return -errno;
     listener_remove_stale(l->address.path);
     memcpy(addr.sun_path, l->address.path, strlen(l->address.path) + 1);
-    old = umask(0777 & ~(mode ? mode : 0600));
-    r = bind(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0 ? -errno : 0;
-    (void)umask(old);
+    r = listener_bind_path(fd, &addr, mode ? mode : 0600);
     if (r == 0)
         (void)lstat(l->address.path, &l->bound);
     if (r == 0)

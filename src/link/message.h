@@ -78,6 +78,8 @@ enum message_type {
     MSG_STORAGE_PROGRESS, /* "storage.progress" storage host -> manager, before the answer */
     MSG_STORAGE_CHECK,    /* "storage.check"   storage host -> manager */
     MSG_STORAGE_CHECKED,  /* "storage.checked" manager -> storage host, the answer */
+    MSG_STORAGE_SIZE,     /* "storage.size"    storage host -> manager, what a folder holds now */
+    MSG_STORAGE_CANCEL,   /* "storage.cancel"  manager -> storage host, no answer is wanted */
     MSG_WEB_ASK,          /* "web.ask"         web server -> manager */
     MSG_WEB_ANSWER,       /* "web.answer"      manager -> web server, the answer */
     MSG_WEB_ENDED,        /* "web.ended"       manager -> every web server */
@@ -450,6 +452,18 @@ struct msg_storage_checked {
     const char *ended; /* JSON list of indices into 'rights' */
 };
 
+/* A folder whose size is known has changed. */
+struct msg_storage_size {
+    const char *volume; /* by its name */
+    struct uuid folder;
+    int64_t files, bytes; /* files as they were counted last */
+};
+
+/* Nobody waits for the answer any more. */
+struct msg_storage_cancel {
+    struct uuid request_id;
+};
+
 /* ---- people who have logged in with a browser ----
  *
  * A web server connects as an agent does, by an id that begins with LINK_WEB_PREFIX. It says
@@ -527,6 +541,8 @@ struct message {
         struct msg_storage_progress storage_progress;
         struct msg_storage_check storage_check;
         struct msg_storage_checked storage_checked;
+        struct msg_storage_size storage_size;
+        struct msg_storage_cancel storage_cancel;
         struct msg_web_ask web_ask;
         struct msg_web_answer web_answer;
         struct msg_web_ended web_ended;

@@ -399,6 +399,19 @@ static const struct message_field storage_checked_fields[] = {
     FIELDS_END,
 };
 
+static const struct message_field storage_size_fields[] = {
+    NEEDED(msg_storage_size, volume, MESSAGE_FIELD_STR),
+    NEEDED(msg_storage_size, folder, MESSAGE_FIELD_UUID),
+    MEMBER(msg_storage_size, files, MESSAGE_FIELD_INT),
+    MEMBER(msg_storage_size, bytes, MESSAGE_FIELD_INT),
+    FIELDS_END,
+};
+
+static const struct message_field storage_cancel_fields[] = {
+    NEEDED(msg_storage_cancel, request_id, MESSAGE_FIELD_UUID),
+    FIELDS_END,
+};
+
 static const struct message_field web_ask_fields[] = {
     NEEDED(msg_web_ask, request_id, MESSAGE_FIELD_UUID),
     NEEDED(msg_web_ask, op, MESSAGE_FIELD_STR),
@@ -463,6 +476,8 @@ const struct message_shape message_shapes[MSG_TYPE_COUNT] = {
     [MSG_STORAGE_PROGRESS] = { "storage.progress", false, storage_progress_fields },
     [MSG_STORAGE_CHECK] = { "storage.check", false, storage_check_fields },
     [MSG_STORAGE_CHECKED] = { "storage.checked", false, storage_checked_fields },
+    [MSG_STORAGE_SIZE] = { "storage.size", false, storage_size_fields },
+    [MSG_STORAGE_CANCEL] = { "storage.cancel", false, storage_cancel_fields },
     [MSG_WEB_ASK] = { "web.ask", false, web_ask_fields },
     [MSG_WEB_ANSWER] = { "web.answer", false, web_answer_fields },
     [MSG_WEB_ENDED] = { "web.ended", false, web_ended_fields },

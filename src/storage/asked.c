@@ -14,9 +14,11 @@
 
 struct asked {
     struct work work;
+    struct list link; /* storage.asked */
+    struct usage_hold hold;
     struct storage *storage;
     struct volume *volume;
-    struct uuid id;
+    struct uuid id, user;
     char *op;
     json_t *args;
     struct strbuf out;
@@ -30,6 +32,8 @@ static void asked_free(struct asked *a)
 {
     struct storage *storage = a->storage;
 
+    list_remove(&a->link);
+    usage_release(storage->usage, &a->hold);
     defer_cancel(a->timer);
     free(a->op);
     json_decref(a->args);
@@ -89,6 +93,50 @@ static void asked_on_done(struct work *work)
     asked_free(a);
 }
 
+static int asked_submit(struct asked *a, struct aq_error *err)
+{
+    enum work_lane_kind lane = op_lane(a->op, a->args);
+    int r = work_submit(&a->volume->lanes[lane], &a->work, &a->user, asked_run, asked_on_done, err);
+
+    if (r == 0 && lane == WORK_COPY)
+        a->timer = defer_call(a->storage->loop, PROGRESS_MSEC, asked_on_timer, a);
+    return r;
+}
+
+static void asked_on_counted(struct usage_hold *hold, const struct aq_error *err)
+{
+    struct asked *a = AQ_CONTAINER_OF(hold, struct asked, hold);
+
+    if (err)
+        a->err = *err;
+    if (a->err.code || asked_submit(a, &a->err) < 0) {
+        asked_answer(a->storage, &a->id, NULL, &a->err);
+        asked_free(a);
+    }
+}
+
+static bool asked_read_id(const json_t *args, const char *name, struct uuid *ret)
+{
+    const char *text = json_string_value(json_object_get(args, name));
+
+    return text && uuid_parse(text, ret) == 0;
+}
+
+/* What needs to know how much the folder holds waits for that. */
+static int asked_start(struct asked *a, struct aq_error *err)
+{
+    int64_t age_usec = op_count_age(a->op, a->args);
+    struct uuid folder;
+    int r = 1;
+
+    if (!asked_read_id(a->args, "user", &a->user))
+        a->user = (struct uuid){ 0 };
+    if (age_usec >= 0 && asked_read_id(a->args, "id", &folder))
+        r = usage_hold(a->storage->usage, a->volume, &folder, &a->user, age_usec, &a->hold,
+                       asked_on_counted, err);
+    return r <= 0 ? r : asked_submit(a, err);
+}
+
 static int asked_begin(struct storage *storage, const struct msg_storage_ask *ask,
                        struct aq_error *err)
 {
@@ -105,20 +153,30 @@ static int asked_begin(struct storage *storage, const struct msg_storage_ask *as
         return aq_fail_oom(err);
     storage->op_count++;
     storage->counts.ops++;
+    list_add(&storage->asked, &a->link);
     a->storage = storage;
     a->volume = volume;
     a->id = ask->request_id;
     strbuf_init(&a->out);
     a->op = strdup(ask->op);
     a->args = json_load_string(ask->args, 0);
-    r = a->op && a->args
-            ? work_submit(&volume->lanes[op_lane(ask->op)], &a->work, asked_run, asked_on_done, err)
-            : aq_fail_oom(err);
+    r = a->op && a->args ? asked_start(a, err) : aq_fail_oom(err);
     if (r < 0)
         asked_free(a);
-    else if (op_lane(ask->op) == WORK_COPY)
-        a->timer = defer_call(storage->loop, PROGRESS_MSEC, asked_on_timer, a);
     return r;
+}
+
+void op_cancel(struct storage *storage, const struct uuid *id)
+{
+    LIST_FOREACH(it, &storage->asked) {
+        struct asked *a = LIST_ENTRY(it, struct asked, link);
+
+        if (!uuid_equals(&a->id, id))
+            continue;
+        if (a->hold.is_waiting || work_withdraw(&a->work))
+            asked_free(a);
+        return;
+    }
 }
 
 void op_begin(struct storage *storage, const struct msg_storage_ask *ask)

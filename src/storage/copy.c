@@ -146,7 +146,8 @@ static int copy_next(struct copy *copy)
     return S_ISLNK(st.st_mode) ? copy_link(from, level->to, entry->d_name) : 0;
 }
 
-int copy_tree(int from, int to, const char *omitted, _Atomic uint64_t *done, struct aq_error *err)
+int copy_tree(int from, int to, const char *omitted, uint64_t most, _Atomic uint64_t *done,
+              struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) struct copy *copy = calloc(1, sizeof(*copy));
     const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
@@ -158,7 +159,7 @@ int copy_tree(int from, int to, const char *omitted, _Atomic uint64_t *done, str
     copy->done = done;
     r = copy_enter(copy, openat(from, ".", flags), openat(to, ".", flags));
     while (r == 0 && copy->depth)
-        r = copy_next(copy);
+        r = most && *done > most ? -EDQUOT : copy_next(copy);
     while (copy->depth)
         copy_leave(copy);
     return r < 0 ? aq_fail(err, -r, "copy the folder: %s", strerror(-r)) : 0;

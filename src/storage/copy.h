@@ -17,8 +17,10 @@ int copy_bytes(int from, int to, _Atomic uint64_t *done);
 
 /* All that is in a directory but 'omitted', into an empty one: files, directories, and links as they
  * are; what is none of these is left out. Modes and times of files stay. Not on disk afterwards.
- * -ELOOP if it is nested deeper than 256 levels, -ENOSPC.
+ * -ELOOP if it is nested deeper than 256 levels, -ENOSPC, -EDQUOT once more than 'most' bytes are
+ * copied (0 = no limit).
  */
-int copy_tree(int from, int to, const char *omitted, _Atomic uint64_t *done, struct aq_error *err);
+int copy_tree(int from, int to, const char *omitted, uint64_t most, _Atomic uint64_t *done,
+              struct aq_error *err);
 
 #endif

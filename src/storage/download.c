@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* download.c - files, or parts of them, and folders as tar
  *
- * A buffer is read while the one before it goes to the client. A file that has become shorter
- * meanwhile breaks the answer off.
+ * A buffer is read when the client has taken the one before it, and freed while it has not: a client
+ * that reads slowly holds one in the server's queue, and nothing is read ahead for it. The kernel
+ * reads files ahead. A file that has become shorter meanwhile breaks the answer off.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +22,7 @@
 #include "transfer/tree_reader.h"
 #include "transfer/volume_layout.h"
 
-#define DOWNLOAD_BUFFER ((size_t)1 << 20)
+#define DOWNLOAD_BUFFER ((size_t)256 << 10)
 #define LIST_MAX 1000        /* files of one request */
 #define DOWNLOAD_SMALL 65536 /* a file up to this is read as it is opened */
 
@@ -40,39 +41,38 @@ struct download {
     struct stat st;
     struct tree_reader *archive; /* NULL = a file */
     char *small;                 /* all of a small file; NULL = it is read in pieces */
-    char *buffers[2];
-    size_t turn;       /* the buffer that is read into, or is to be sent next */
-    ssize_t got;       /* bytes in it */
-    uint64_t at, left; /* of the file */
-    bool is_reading, is_ready;
+    char *buffer;                /* NULL while the client has not taken what it had */
+    ssize_t got;                 /* bytes in it */
+    uint64_t at, left;           /* of the file */
+    bool is_reading;
     bool is_cut; /* the user's right has ended */
+    struct storage_share share;
     struct aq_error err;
 };
 
-/* Its request and its place among the transfers are the caller's: storage_leave() after the reply. */
-static struct request *download_free(struct download *d)
+/* Its request and its place among the transfers are the caller's. */
+static struct storage_transfer download_free(struct download *d)
 {
-    struct request *req = d->req;
+    struct storage_transfer left = { d->storage, d->req, d->share };
 
-    request_set_gone(req, NULL, NULL);
+    request_set_gone(d->req, NULL, NULL);
     right_use_end(&d->use);
     tree_reader_free(d->archive);
     aq_closep(&d->fd);
     aq_closep(&d->root);
     free(d->small);
-    free(d->buffers[0]);
-    free(d->buffers[1]);
+    free(d->buffer);
     free(d);
-    return req;
+    return left;
 }
 
 static void download_fail(struct download *d, const struct aq_error *err)
 {
     const struct aq_error copy = *err; /* it may be the download's */
-    struct storage *storage = d->storage;
+    struct storage_transfer left = download_free(d);
 
-    storage_fail(storage, download_free(d), &copy);
-    storage_leave(storage);
+    storage_fail(left.storage, left.req, &copy);
+    storage_leave(&left);
 }
 
 /* ---- what is done on the disk ---- */
@@ -157,12 +157,11 @@ static ssize_t download_read_archive(struct download *d, char *buffer)
 static void download_run_read(struct work *work)
 {
     struct download *d = AQ_CONTAINER_OF(work, struct download, work);
-    char *buffer = d->buffers[d->turn];
 
     if (d->archive)
-        d->got = download_read_archive(d, buffer);
+        d->got = download_read_archive(d, d->buffer);
     else
-        d->got = pread(d->fd, buffer, (size_t)AQ_MIN(d->left, (uint64_t)DOWNLOAD_BUFFER),
+        d->got = pread(d->fd, d->buffer, (size_t)AQ_MIN(d->left, (uint64_t)DOWNLOAD_BUFFER),
                        (off_t)d->at);
 }
 
@@ -172,58 +171,60 @@ static void download_on_read(struct work *work);
 
 static void download_end(struct download *d, bool is_whole)
 {
-    struct storage *storage = d->storage;
-    struct request *req = download_free(d);
+    struct storage_transfer left = download_free(d);
 
-    storage->counts.downloads += is_whole;
+    left.storage->counts.downloads += is_whole;
     if (is_whole)
-        request_end(req);
+        request_end(left.req);
     else
-        request_abort(req);
-    storage_leave(storage);
+        request_abort(left.req);
+    storage_leave(&left);
 }
 
-static int download_read(struct download *d)
+static void download_read(struct download *d)
 {
-    int r = work_submit(&d->volume->lanes[WORK_DATA], &d->work, download_run_read, download_on_read,
-                        &d->err);
-
-    d->is_reading = r == 0;
-    return r;
+    if (!d->buffer)
+        d->buffer = malloc(DOWNLOAD_BUFFER);
+    d->is_reading = d->buffer
+                    && work_submit(&d->volume->lanes[WORK_DATA], &d->work, token_user(&d->token),
+                                   download_run_read, download_on_read, &d->err)
+                           == 0;
+    if (!d->is_reading)
+        download_end(d, false);
 }
 
-/* Send what was read once the client has taken what came before it, and read on meanwhile. */
+/* Read on once the client has taken all. */
 static void download_step(struct download *d)
 {
-    const char *bytes = d->buffers[d->turn];
-    size_t len = (size_t)d->got;
-    int r = 0;
-
-    if (!d->is_ready || request_get_queued(d->req))
+    if (d->is_reading)
         return;
-    d->is_ready = false;
-    d->turn = !d->turn;
-    d->at += len;
-    d->left -= d->archive ? 0 : len;
-    d->storage->counts.bytes_out += len;
-    if (d->archive || d->left)
-        r = download_read(d);
-    if (r == 0)
-        r = request_write(d->req, bytes, len);
-    if (!d->is_reading)
-        download_end(d, r == 0);
+    if (!d->archive && !d->left) {
+        download_end(d, true);
+    } else if (request_get_queued(d->req)) {
+        free(d->buffer);
+        d->buffer = NULL;
+    } else {
+        download_read(d);
+    }
 }
 
 static void download_on_read(struct work *work)
 {
     struct download *d = AQ_CONTAINER_OF(work, struct download, work);
+    size_t len = d->got > 0 ? (size_t)d->got : 0;
 
-    d->is_reading = false;
-    if (d->is_cut || request_is_gone(d->req) || d->got <= 0) {
+    if (d->is_cut || request_is_gone(d->req) || !len) {
         download_end(d, !d->is_cut && d->got == 0 && d->archive);
         return;
     }
-    d->is_ready = true;
+    d->at += len;
+    d->left -= d->archive ? 0 : len;
+    d->storage->counts.bytes_out += len;
+    if (request_write(d->req, d->buffer, len) < 0 || request_is_gone(d->req)) {
+        download_end(d, false);
+        return;
+    }
+    d->is_reading = false; /* the drain may be told from within */
     download_step(d);
 }
 
@@ -262,28 +263,21 @@ static void download_add_name(struct download *d)
 static void download_reply_small(struct download *d, int status)
 {
     AQ_CLEANUP(aq_freep) char *bytes = AQ_TAKE(d->small);
-    struct storage *storage = d->storage;
     uint64_t at = d->at, len = d->left;
-    struct request *req;
+    struct storage_transfer left;
 
     download_add_name(d);
-    req = download_free(d);
-    storage->counts.downloads++;
-    storage->counts.bytes_out += len;
-    request_reply(req, status, "application/octet-stream", bytes + at, (size_t)len);
-    storage_leave(storage);
+    d->storage->counts.downloads++;
+    d->storage->counts.bytes_out += len;
+    left = download_free(d);
+    request_reply(left.req, status, "application/octet-stream", bytes + at, (size_t)len);
+    storage_leave(&left);
 }
 
 static void download_begin(struct download *d, int status)
 {
     if (d->small) {
         download_reply_small(d, status);
-        return;
-    }
-    d->buffers[0] = malloc(DOWNLOAD_BUFFER);
-    d->buffers[1] = malloc(DOWNLOAD_BUFFER);
-    if (!d->buffers[0] || !d->buffers[1]) {
-        download_fail(d, &(struct aq_error){ .code = ENOMEM });
         return;
     }
     download_add_name(d);
@@ -297,8 +291,9 @@ static void download_begin(struct download *d, int status)
         return;
     }
     request_set_gone(d->req, download_on_gone, d);
-    if (download_read(d) < 0)
-        download_end(d, false);
+    if (!d->archive)
+        (void)posix_fadvise(d->fd, (off_t)d->at, (off_t)d->left, POSIX_FADV_SEQUENTIAL);
+    download_read(d);
 }
 
 /* It changes with whatever changes the file. */
@@ -315,7 +310,7 @@ static void download_reply_file(struct download *d)
     const char *if_range = request_get_header(d->req, "If-Range");
     const char *known = request_get_header(d->req, "If-None-Match");
     struct range range = { .length = (uint64_t)d->st.st_size };
-    struct storage *storage = d->storage;
+    struct storage_transfer left;
     char tag[80], text[80];
     int r = 0;
 
@@ -323,8 +318,9 @@ static void download_reply_file(struct download *d)
     request_add_header(d->req, "ETag", tag);
     request_add_header(d->req, "Accept-Ranges", "bytes");
     if (known && strcmp(known, tag) == 0) {
-        request_reply_empty(download_free(d), 304);
-        storage_leave(storage);
+        left = download_free(d);
+        request_reply_empty(left.req, 304);
+        storage_leave(&left);
         return;
     }
     if (wanted && (!if_range || strcmp(if_range, tag) == 0))
@@ -332,8 +328,9 @@ static void download_reply_file(struct download *d)
     if (r < 0) {
         (void)snprintf(text, sizeof(text), "bytes */%lld", (long long)d->st.st_size);
         request_add_header(d->req, "Content-Range", text);
-        storage_refuse(storage, download_free(d), 416, "the file ends before this range");
-        storage_leave(storage);
+        left = download_free(d);
+        storage_refuse(left.storage, left.req, 416, "the file ends before this range");
+        storage_leave(&left);
         return;
     }
     if (r > 0) {
@@ -406,11 +403,11 @@ static void download_on_ready(struct right_use *use)
 {
     struct download *d = AQ_CONTAINER_OF(use, struct download, use);
 
-    d->is_reading = work_submit(&d->volume->lanes[WORK_DATA], &d->work, download_run_open,
-                                download_on_open, &d->err)
+    d->is_reading = work_submit(&d->volume->lanes[WORK_DATA], &d->work, token_user(&d->token),
+                                download_run_open, download_on_open, &d->err)
                     == 0;
     if (!d->is_reading)
-        download_on_refused(use, &d->err);
+        download_fail(d, &d->err);
 }
 
 static void download_on_right_ended(struct right_use *use)
@@ -432,7 +429,7 @@ static void download_on_request(struct request *req, void *data)
         return;
     if (!(d = calloc(1, sizeof(*d)))) {
         request_fail(req, &(struct aq_error){ .code = ENOMEM });
-        storage_leave(storage);
+        storage_leave(&(struct storage_transfer){ .storage = storage });
         return;
     }
     d->storage = storage;
@@ -443,11 +440,12 @@ static void download_on_request(struct request *req, void *data)
                                  .on_refused = download_on_refused,
                                  .on_cut = download_on_right_ended };
     if (storage_read_token(storage, req, false, &d->token, &d->volume, &is_expired, &d->err) < 0
+        || storage_take_share(storage, &d->token, &d->share, &d->err) < 0
         || (request_get_method(req) == METHOD_POST
                 ? download_read_list(d)
                 : storage_enter_tree(request_get_queries(req), &d->token, &d->err))
                < 0)
-        download_on_refused(&d->use, &d->err);
+        download_fail(d, &d->err);
     else
         right_use_begin(storage->rights, &d->token, &d->use);
 }

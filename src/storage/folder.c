@@ -134,7 +134,7 @@ int folder_rename(int root, const char *path, const char *new_name, struct aq_er
     return folder_move_at(root, path, to, clean, "new_name", clean, err);
 }
 
-int folder_delete(int root, const char *path, bool recursive, struct aq_error *err)
+int folder_delete(int root, const char *path, bool recursive, uint64_t *freed, struct aq_error *err)
 {
     const char *name;
     AQ_CLEANUP(aq_closep) int parent = beneath_open_parent(root, path, false, false, &name);
@@ -146,7 +146,7 @@ int folder_delete(int root, const char *path, bool recursive, struct aq_error *e
     if (S_ISDIR(st.st_mode) && !recursive)
         return aq_fail_field(err, EISDIR, "files", "'%.200s' is a directory", path);
     AQ_FAULT("storage.delete.begun");
-    if ((r = tree_remove(parent, name, err)) < 0 && err)
+    if ((r = tree_remove(parent, name, freed, err)) < 0 && err)
         (void)snprintf(err->field, sizeof(err->field), "files");
     return r;
 }

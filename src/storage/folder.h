@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 #include "base/strbuf.h"
@@ -38,8 +39,9 @@ int folder_move(int root, const char *src, const char *dst, struct aq_error *err
 /* In the same directory. -EINVAL if 'name' is no name. */
 int folder_rename(int root, const char *path, const char *name, struct aq_error *err);
 
-/* -EISDIR for a directory unless 'recursive'. */
-int folder_delete(int root, const char *path, bool recursive, struct aq_error *err);
+/* -EISDIR for a directory unless 'recursive'. *freed as of tree_remove(). */
+int folder_delete(int root, const char *path, bool recursive, uint64_t *freed,
+                  struct aq_error *err);
 
 /* Can it be downloaded: is there a file, or with 'may_be_folder' a directory, too? -ENOENT, -EISDIR,
  * -EINVAL for what is neither.

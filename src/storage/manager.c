@@ -8,6 +8,7 @@
 #include "link/link.h"
 #include "storage/storage.h"
 
+#define NEWS_MSEC 1000            /* between messages of folders' sizes */
 #define MEASURE_MSEC (60u * 1000) /* between looks at how full volumes are */
 
 static void manager_on_greet(void *data, struct msg_hello *hello)
@@ -76,7 +77,7 @@ static void manager_measure(struct storage *storage)
         struct volume *volume = &storage->volumes[i];
 
         volume->is_measuring = volume->is_measuring
-                               || work_submit(&volume->lanes[WORK_DATA], &volume->measure,
+                               || work_submit(&volume->lanes[WORK_SHORT], &volume->measure, NULL,
                                               manager_run_measure, manager_on_measured, NULL)
                                       == 0;
     }
@@ -88,6 +89,35 @@ static void manager_on_measure(void *data)
 
     storage->measure = defer_call(storage->loop, MEASURE_MSEC, manager_on_measure, storage);
     manager_measure(storage);
+}
+
+/* ---- what folders hold ---- */
+
+static void manager_tell_size(const struct volume *volume, const struct uuid *folder,
+                              const struct tree_usage *usage)
+{
+    const struct message msg = { .type = MSG_STORAGE_SIZE,
+                                 .storage_size = { .volume = volume->name,
+                                                   .folder = *folder,
+                                                   .files = (int64_t)usage->files,
+                                                   .bytes = (int64_t)usage->bytes } };
+
+    if (link_client_is_connected(volume->storage->link))
+        (void)link_client_send(volume->storage->link, &msg, NULL);
+}
+
+static void manager_on_news(void *data)
+{
+    struct storage *storage = data;
+
+    storage->news = NULL;
+    usage_take_news(storage->usage, manager_tell_size);
+}
+
+void manager_tell_sizes(struct storage *storage)
+{
+    if (!storage->news && usage_has_news(storage->usage))
+        storage->news = defer_call(storage->loop, NEWS_MSEC, manager_on_news, storage);
 }
 
 /* ---- the connection ---- */
@@ -114,6 +144,8 @@ static void manager_on_message(void *data, uint64_t seq, const struct message *m
         op_begin(storage, &msg->storage_ask);
     else if (msg->type == MSG_STORAGE_CHECKED)
         rights_on_checked(storage->rights, &msg->storage_checked);
+    else if (msg->type == MSG_STORAGE_CANCEL)
+        op_cancel(storage, &msg->storage_cancel.request_id);
     if (seq)
         link_client_ack(storage->link, seq);
 }

@@ -16,8 +16,8 @@
 
 struct op_args {
     struct volume *volume;
-    struct uuid id;
-    int root; /* of the folder; -1 if the op opens none */
+    struct uuid id, user; /* nil = not said */
+    int root;             /* of the folder; -1 if the op opens none */
     const json_t *json;
     struct op_progress *progress;
 };
@@ -76,17 +76,22 @@ static int op_purge(const struct op_args *a, struct strbuf *out, struct aq_error
 static int op_clone(const struct op_args *a, struct strbuf *out, struct aq_error *err)
 {
     struct tree_usage usage;
+    uint64_t quota = 0;
     struct uuid to;
-    int r;
+    int r = op_number(a->json, "quota_bytes", INT64_MAX, &quota, err);
 
     (void)out;
-    if (uuid_parse(op_text(a->json, "to", ""), &to) < 0)
-        return aq_fail_field(err, EINVAL, "to", "must be a folder's id");
-    r = usage_get(a->volume->storage->usage, &a->id, a->root, USAGE_FRESH_USEC, &usage, err);
     if (r < 0)
         return r;
+    if (uuid_parse(op_text(a->json, "to", ""), &to) < 0)
+        return aq_fail_field(err, EINVAL, "to", "must be a folder's id");
+    if (!usage_read(a->volume->storage->usage, &a->id, &usage))
+        return aq_fail(err, EAGAIN, "the folder has not been counted yet; try again");
+    if (quota && usage.bytes > quota)
+        return aq_fail(err, EDQUOT, "the folder has %llu bytes, and its copy may have %llu",
+                       (unsigned long long)usage.bytes, (unsigned long long)quota);
     a->progress->total = usage.bytes;
-    return volume_clone_folder(&a->volume->dir, &a->id, &to, &a->progress->done, err);
+    return volume_clone_folder(&a->volume->dir, &a->id, &to, quota, &a->progress->done, err);
 }
 
 static int op_mkdir(const struct op_args *a, struct strbuf *out, struct aq_error *err)
@@ -143,6 +148,7 @@ static int op_rename(const struct op_args *a, struct strbuf *out, struct aq_erro
 static int op_delete(const struct op_args *a, struct strbuf *out, struct aq_error *err)
 {
     const json_t *files = json_object_get(a->json, "files");
+    uint64_t freed = 0;
     char path[PATH_MAX];
     int r = json_array_size(files) ? 0 : aq_fail_field(err, EINVAL, "files", "must be given");
 
@@ -155,8 +161,9 @@ static int op_delete(const struct op_args *a, struct strbuf *out, struct aq_erro
     for (size_t i = 0; r == 0 && i < json_array_size(files); i++) {
         r = folder_clean("files", json_string_value(json_array_get(files, i)), false, path, err);
         if (r == 0)
-            r = folder_delete(a->root, path, op_flag(a->json, "recursive"), err);
+            r = folder_delete(a->root, path, op_flag(a->json, "recursive"), &freed, err);
     }
+    usage_give(a->volume->storage->usage, &a->id, freed);
     return r;
 }
 
@@ -164,10 +171,9 @@ static int op_usage(const struct op_args *a, struct strbuf *out, struct aq_error
 {
     struct jsonw w = jsonw_make(out);
     struct tree_usage usage;
-    int r = usage_get(a->volume->storage->usage, &a->id, a->root, 0, &usage, err);
 
-    if (r < 0)
-        return r;
+    if (!usage_read(a->volume->storage->usage, &a->id, &usage))
+        return aq_fail(err, EAGAIN, "the folder has not been counted yet; try again");
     jsonw_object_begin(&w);
     jsonw_member_int(&w, "files", (int64_t)usage.files);
     jsonw_member_int(&w, "bytes", (int64_t)usage.bytes);
@@ -182,10 +188,11 @@ static int op_write_token(const struct op_args *a, struct token *token, struct s
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT, url = STRBUF_INIT;
     struct jsonw w = jsonw_make(out);
 
-    if (uuid_parse(op_text(a->json, "user", ""), &token->user_id) < 0)
+    if (uuid_is_nil(&a->user))
         return aq_fail_field(err, EINVAL, "user", "must be the id of the user who asks");
     (void)snprintf(token->access_key, sizeof(token->access_key), "%s", op_text(a->json, "key", ""));
     token->folder_id = a->id;
+    token->user_id = a->user;
     token->issued_usec = clock_realtime_usec();
     token->expires_usec = token->issued_usec + storage->settings->token_usec;
     (void)snprintf(token->volume, sizeof(token->volume), "%s", a->volume->name);
@@ -208,8 +215,7 @@ static int op_upload_tree(const struct op_args *a, struct token *token, struct s
     int r = op_path(a->json, "path", true, token->path, err);
 
     if (r == 0)
-        r = usage_check(a->volume->storage->usage, &a->id, a->root, token->quota_bytes, token->size,
-                        err);
+        r = usage_check(a->volume->storage->usage, &a->id, token->quota_bytes, token->size, err);
     token->is_tree = true;
     return r < 0 ? r : op_write_token(a, token, out, err);
 }
@@ -232,8 +238,7 @@ static int op_upload(const struct op_args *a, struct strbuf *out, struct aq_erro
     if (r == 0)
         r = upload_check(a->root, &token, err);
     if (r == 0)
-        r = usage_check(a->volume->storage->usage, &a->id, a->root, token.quota_bytes, token.size,
-                        err);
+        r = usage_check(a->volume->storage->usage, &a->id, token.quota_bytes, token.size, err);
     if (r == 0 && token.size == 0) {
         r = upload_open(a->root, &token, UPLOAD_WHOLE, 0, true, &upload, err);
         if (r == 0)
@@ -261,12 +266,12 @@ static const struct op_type {
     bool opens; /* the folder, which must be there */
     int (*run)(const struct op_args *args, struct strbuf *out, struct aq_error *err);
 } op_types[] = {
-    { "create", WORK_DATA, false, op_create },    { "purge", WORK_DATA, false, op_purge },
-    { "clone", WORK_COPY, true, op_clone },       { "mkdir", WORK_DATA, true, op_mkdir },
-    { "list", WORK_DATA, true, op_list },         { "move", WORK_DATA, true, op_move },
-    { "rename", WORK_DATA, true, op_rename },     { "delete", WORK_TREE, true, op_delete },
-    { "usage", WORK_TREE, true, op_usage },       { "upload", WORK_DATA, true, op_upload },
-    { "download", WORK_DATA, true, op_download },
+    { "create", WORK_SHORT, false, op_create },    { "purge", WORK_SHORT, false, op_purge },
+    { "clone", WORK_COPY, true, op_clone },        { "mkdir", WORK_SHORT, true, op_mkdir },
+    { "list", WORK_SHORT, true, op_list },         { "move", WORK_SHORT, true, op_move },
+    { "rename", WORK_SHORT, true, op_rename },     { "delete", WORK_SHORT, true, op_delete },
+    { "usage", WORK_SHORT, true, op_usage },       { "upload", WORK_SHORT, true, op_upload },
+    { "download", WORK_SHORT, true, op_download },
 };
 
 static const struct op_type *op_find(const char *name)
@@ -277,11 +282,24 @@ static const struct op_type *op_find(const char *name)
     return NULL;
 }
 
-enum work_lane_kind op_lane(const char *op)
+enum work_lane_kind op_lane(const char *op, const json_t *args)
 {
     const struct op_type *type = op_find(op);
 
-    return type ? type->lane : WORK_DATA;
+    if (strcmp(op, "delete") == 0 && op_flag(args, "recursive"))
+        return WORK_TREE;
+    return type ? type->lane : WORK_SHORT;
+}
+
+int64_t op_count_age(const char *op, const json_t *args)
+{
+    if (strcmp(op, "usage") == 0)
+        return USAGE_NOW;
+    if (strcmp(op, "clone") == 0)
+        return USAGE_FRESH_USEC;
+    return strcmp(op, "upload") == 0 && json_integer_value(json_object_get(args, "quota_bytes"))
+               ? USAGE_ANY
+               : -1;
 }
 
 int op_run(struct volume *volume, const char *op, const json_t *args, struct op_progress *progress,
@@ -296,6 +314,8 @@ int op_run(struct volume *volume, const char *op, const json_t *args, struct op_
                        op);
     if (uuid_parse(op_text(args, "id", ""), &a.id) < 0)
         return aq_fail_field(err, EINVAL, "id", "must be a folder's id");
+    if (uuid_parse(op_text(args, "user", ""), &a.user) < 0)
+        a.user = (struct uuid){ 0 };
     if (type->opens && (a.root = volume_open_folder(&volume->dir, &a.id, err)) < 0)
         return a.root;
     r = type->run(&a, out, err);

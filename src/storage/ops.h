@@ -9,11 +9,12 @@
  * | move     | src, dst                                 | {}
  * | rename   | path, new_name                           | {}
  * | delete   | files: list of paths, recursive          | {}
- * | clone    | to: id of a folder that is made          | {}, when all is there
+ * | clone    | to: id of a folder that is made, quota_bytes | {}, when all is there
  * | usage    |                                          | {"files","bytes"}
  * | upload   | path, size, quota_bytes, tree            | {"token","url"}
  * | download | path, archive, tree                      | {"token","url"}
  *
+ * quota_bytes is what the folder may hold in all; 0, or none, is no limit. With all comes "user", the id of who asks, for whom it counts.
  * Errors are those of folder.h and volume.h; -EINVAL for arguments, with their names.
  */
 #ifndef AQ_STORAGE_OPS_H
@@ -33,6 +34,11 @@ int op_run(struct volume *volume, const char *op, const json_t *args, struct op_
            struct strbuf *out, struct aq_error *err) AQ_UNTRUSTED;
 
 /* Which lane it is for. */
-enum work_lane_kind op_lane(const char *op);
+enum work_lane_kind op_lane(const char *op, const json_t *args);
+
+/* How old a count of the folder may be that it needs (usage.h); -1 = it needs none. The folder is
+ * held while it runs.
+ */
+int64_t op_count_age(const char *op, const json_t *args);
 
 #endif

@@ -42,8 +42,47 @@ bool storage_enter(struct storage *storage, struct request *req)
     return true;
 }
 
-void storage_leave(struct storage *storage)
+static int storage_count_for(struct quota *quota, const struct uuid *id, const char *whose,
+                             struct quota_client **ret, struct aq_error *err)
 {
+    char name[UUID_TEXT_MAX];
+    struct aq_error why = { 0 };
+    int r = quota_enter(quota, uuid_format(id, name), ret, &why);
+
+    if (r == -EAGAIN)
+        return aq_fail(err, EAGAIN,
+                       "this %s has its share of the transfers; end some of them, or try again",
+                       whose);
+    return r < 0 ? aq_fail_oom(err) : 0;
+}
+
+int storage_take_share(struct storage *storage, const struct token *token,
+                       struct storage_share *ret, struct aq_error *err)
+{
+    int r = storage_count_for(&storage->users, token_user(token), "user", &ret->user, err);
+
+    return r < 0 ? r
+                 : storage_count_for(&storage->folders, &token->folder_id, "folder", &ret->folder,
+                                     err);
+}
+
+int storage_hold_usage(struct volume *volume, const struct token *token, struct usage_hold *hold,
+                       void (*ready)(struct usage_hold *hold, const struct aq_error *err),
+                       struct aq_error *err)
+{
+    return token->quota_bytes ? usage_hold(volume->storage->usage, volume, &token->folder_id,
+                                           token_user(token), USAGE_ANY, hold, ready, err)
+                              : 1;
+}
+
+void storage_leave(struct storage_transfer *transfer)
+{
+    struct storage *storage = transfer->storage;
+
+    if (transfer->share.user)
+        quota_leave(&storage->users, transfer->share.user, 0);
+    if (transfer->share.folder)
+        quota_leave(&storage->folders, transfer->share.folder, 0);
     storage->transfer_count--;
     storage_settle(storage);
 }
@@ -75,5 +114,7 @@ void storage_fail(struct storage *storage, struct request *req, const struct aq_
 
     while (i < AQ_COUNT(known) && known[i].code != err->code)
         i++;
+    if (err->code == EAGAIN)
+        request_add_header_int(req, "Retry-After", RETRY_SEC);
     storage_refuse(storage, req, i < AQ_COUNT(known) ? known[i].status : 500, err->text);
 }

@@ -37,7 +37,8 @@ const struct conf_item settings_items[] = {
       INT64_C(30) * 86400 * USEC_PER_SEC, 0,
       "How long an upload that has begun is kept while nothing of it comes." },
     { "storage", "max-transfers", CONF_INT, AT(transfers_max), "256", 1, 10000, 0,
-      "Uploads and downloads at one time, 2 MiB of memory each; further ones are asked to wait." },
+      "Uploads and downloads at one time, up to 0.5 MiB of memory each; a user or a folder alone has "
+      "a third of them, and further ones are asked to wait." },
     { "storage", "max-connections", CONF_INT, AT(connections_max), "10000", 1, 1000000, 0,
       "Connections of clients at one time; further ones are closed." },
     { "storage", "log-level", CONF_STR, COMMON(log_level), "info", 0, 0, 0,

@@ -61,7 +61,7 @@ void storage_purge(struct volume *volume)
     volume->is_sweeping = volume->must_sweep;
     volume->must_sweep = false;
     volume->is_purging = true; /* its lane has room: nothing else uses it */
-    (void)work_submit(&volume->lanes[WORK_PURGE], &volume->purge, storage_run_purge,
+    (void)work_submit(&volume->lanes[WORK_PURGE], &volume->purge, NULL, storage_run_purge,
                       storage_on_purged, NULL);
 }
 
@@ -172,8 +172,11 @@ static int storage_open(void *self, struct front *front, uv_loop_t *loop, const 
     storage->settings = settings;
     list_init(&storage->uploads);
     list_init(&storage->waiting);
+    list_init(&storage->asked);
     volumes = &storage->settings->volumes;
     work_set_threads(volumes->count);
+    quota_init(&storage->users, (size_t)storage->settings->transfers_max, 0);
+    quota_init(&storage->folders, (size_t)storage->settings->transfers_max, 0);
     storage->volumes = calloc(volumes->count, sizeof(*storage->volumes));
     storage->usage = usage_table_new();
     storage->rights = rights_new(storage);
@@ -196,7 +199,7 @@ static bool storage_is_busy(const struct storage *storage)
     for (size_t i = 0; i < storage->volume_count; i++)
         if (storage->volumes[i].is_purging || storage->volumes[i].is_measuring)
             return true;
-    return false;
+    return storage->usage && usage_is_counting(storage->usage);
 }
 
 static void storage_free(struct storage *storage)
@@ -205,6 +208,8 @@ static void storage_free(struct storage *storage)
     router_free(AQ_TAKE(storage->router));
     usage_table_free(AQ_TAKE(storage->usage));
     rights_free(AQ_TAKE(storage->rights));
+    quota_done(&storage->users);
+    quota_done(&storage->folders);
     tls_context_free(AQ_TAKE(storage->tls));
     for (size_t i = 0; i < storage->volume_count; i++)
         free((char *)(uintptr_t)storage->volumes[i].dir.seen);
@@ -215,6 +220,8 @@ static void storage_free(struct storage *storage)
 
 void storage_settle(struct storage *storage)
 {
+    if (!storage->is_closing)
+        manager_tell_sizes(storage);
     if (storage->is_closing && storage->has_stopped && !storage->transfer_count
         && !storage->op_count && !storage_is_busy(storage))
         storage_free(storage);
@@ -245,6 +252,7 @@ static void storage_close(void *self)
     storage->is_closing = true;
     defer_cancel(AQ_TAKE(storage->sweep));
     defer_cancel(AQ_TAKE(storage->measure));
+    defer_cancel(AQ_TAKE(storage->news));
     link_client_free(AQ_TAKE(storage->link));
     if (storage->server && !storage->is_draining)
         server_stop(storage->server, 0, storage_on_stopped, storage);
@@ -283,6 +291,12 @@ static bool storage_write_metrics(void *self, struct strbuf *out)
                       "Requests of clients that were refused.", (double)s->counts.refused);
     exposition_single(out, "aliquot_storage_operations_total", "counter",
                       "Operations that the manager asked for.", (double)s->counts.ops);
+    exposition_single(out, "aliquot_storage_counts_total", "counter",
+                      "Counts of folders' files that were begun; equal ones at one time are one.",
+                      (double)usage_get_counts(s->usage).begun);
+    exposition_single(out, "aliquot_storage_counts_dropped_total", "counter",
+                      "Counts that ended early, as nobody waited for them any more.",
+                      (double)usage_get_counts(s->usage).dropped);
     exposition_single(out, "aliquot_storage_bytes_in_total", "counter", "Bytes of uploads.",
                       (double)s->counts.bytes_in);
     exposition_single(out, "aliquot_storage_bytes_out_total", "counter", "Bytes of downloads.",

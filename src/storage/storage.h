@@ -9,6 +9,7 @@
 #define AQ_STORAGE_STORAGE_H
 
 #include "front/program.h"
+#include "http/quota.h"
 #include "http/server.h"
 #include "storage/rights.h"
 #include "storage/settings.h"
@@ -49,9 +50,12 @@ struct storage {
     struct server *server;           /* NULL once it has stopped */
     struct defer *sweep;             /* the next time */
     struct defer *measure;           /* the same for the volumes' room */
+    struct defer *news;              /* the same for sizes of folders; NULL = there are none */
     struct list uploads;             /* struct tus: requests that write */
     struct list waiting;             /* the same: that wait for the end of one of these */
+    struct list asked;               /* struct asked: what the manager waits for */
     size_t transfer_count, op_count; /* under way */
+    struct quota users, folders;     /* what each has of the transfers */
     bool is_draining, has_stopped,
         is_closing; /* its server has; its end, which waits for threads */
     struct {
@@ -76,11 +80,16 @@ void storage_settle(struct storage *storage);
 int manager_connect(struct storage *storage, const struct link_identity *identity,
                     struct aq_error *err);
 
+/* Have the manager told of sizes of folders that have changed, in a moment. */
+void manager_tell_sizes(struct storage *storage);
+
 /* ---- asked.c ---- */
 
 struct msg_storage_ask;
 /* Do what the manager asks, and answer it. */
 void op_begin(struct storage *storage, const struct msg_storage_ask *ask);
+/* Nobody waits for it: what has not begun never does, and a count ends; other work goes on. */
+void op_cancel(struct storage *storage, const struct uuid *id);
 
 /* ---- tus.c, unpack.c, download.c, reply.c, tree_token.c ---- */
 
@@ -100,12 +109,33 @@ int storage_read_token(struct storage *storage, struct request *req, bool is_upl
 int storage_enter_tree(const struct url_query *query, struct token *token,
                        struct aq_error *err) AQ_UNTRUSTED;
 
+/* What a transfer counts for; zeroed until storage_take_share(). */
+struct storage_share {
+    struct quota_client *user, *folder;
+};
+
+/* A transfer whose own memory is freed, and which is off all lists: it is answered, then leaves. */
+struct storage_transfer {
+    struct storage *storage;
+    struct request *req;
+    struct storage_share share;
+};
+
 /* A transfer more: false after answering that there are too many. One that entered leaves once,
- * after its reply, as the storage may be freed by that and its server with it. What the transfer
- * has is freed, and off the lists here, before the reply.
+ * after its answer, as that may free the storage and its server.
  */
 bool storage_enter(struct storage *storage, struct request *req);
-void storage_leave(struct storage *storage);
+/* Count it for the token's user and folder. -EAGAIN if one of them has its share of all transfers
+ * (http/quota.h), -ENOMEM.
+ */
+int storage_take_share(struct storage *storage, const struct token *token,
+                       struct storage_share *ret, struct aq_error *err);
+void storage_leave(struct storage_transfer *transfer);
+
+/* Have what a token's folder holds known, if it has a quota: as usage_hold(). */
+int storage_hold_usage(struct volume *volume, const struct token *token, struct usage_hold *hold,
+                       void (*ready)(struct usage_hold *hold, const struct aq_error *err),
+                       struct aq_error *err);
 
 /* A problem document with this status. */
 void storage_refuse(struct storage *storage, struct request *req, int status, const char *text);

@@ -68,6 +68,11 @@ static void token_add_base64(struct strbuf *out, const void *bytes, size_t len)
     out->len += size - 1;
 }
 
+const struct uuid *token_user(const struct token *token)
+{
+    return uuid_is_nil(&token->user_id) ? &token->folder_id : &token->user_id;
+}
+
 static void token_write_claims(const struct token *token, struct strbuf *out)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;

@@ -50,6 +50,9 @@ struct token {
 /* The key of a state directory, made if there is none. -EINVAL if it is none. */
 int token_load_key(const char *state, unsigned char ret[TOKEN_KEY_SIZE], struct aq_error *err);
 
+/* For whom it counts: its user, or where that is not said, its folder. Borrowed. */
+const struct uuid *token_user(const struct token *token);
+
 void token_write(const unsigned char key[TOKEN_KEY_SIZE], const struct token *token,
                  struct strbuf *out);
 

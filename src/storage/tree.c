@@ -21,14 +21,27 @@ static bool tree_is_dot(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
+/* Give us all rights to a directory, and open it: that directory, whatever has its name meanwhile.
+ * A descriptor without rights has no fchmod(2), only its path in /proc. The descriptor or -1.
+ */
+static int tree_open_anyhow(int parent, const char *name)
+{
+    AQ_CLEANUP(aq_closep) int fd = openat(parent, name,
+                                          O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    char path[32];
+
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    return fd < 0 || chmod(path, 0700) < 0 ? -1
+                                           : openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
 /* -errno. What lacks rights and is ours gets them if 'is_mine' is set. */
 static int tree_open(int parent, const char *name, bool is_mine, DIR **ret)
 {
-    const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-    int fd = openat(parent, name, flags);
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-    if (fd < 0 && errno == EACCES && is_mine && fchmodat(parent, name, 0700, 0) == 0)
-        fd = openat(parent, name, flags);
+    if (fd < 0 && errno == EACCES && is_mine)
+        fd = tree_open_anyhow(parent, name);
     if (fd < 0)
         return -errno;
     *ret = fdopendir(fd);
@@ -45,6 +58,7 @@ struct tree_removal {
     char names[REMOVE_DEPTH_MAX][NAME_MAX + 1]; /* of each in the one before it */
     unsigned tries[REMOVE_DEPTH_MAX];
     size_t depth;
+    uint64_t freed;
 };
 
 /* Too deep: it becomes a neighbour of what is at the top of the tree. */
@@ -75,13 +89,28 @@ static int tree_enter(struct tree_removal *t, int parent, const char *name)
     return 0;
 }
 
+/* Bytes that are free once the name has gone. */
+static uint64_t tree_size_of(int parent, const char *name)
+{
+    struct stat st;
+
+    return fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode)
+                   && st.st_nlink == 1
+               ? (uint64_t)st.st_size
+               : 0;
+}
+
 static int tree_remove_entry(struct tree_removal *t, const char *name)
 {
     int fd = dirfd(t->dirs[t->depth - 1]);
+    uint64_t size = tree_size_of(fd, name);
 
-    if (unlinkat(fd, name, 0) == 0 || errno == ENOENT)
+    if (unlinkat(fd, name, 0) == 0
+        || (errno == EACCES && fchmod(fd, 0700) == 0 && unlinkat(fd, name, 0) == 0)) {
+        t->freed += size;
         return 0;
-    if (errno == EACCES && fchmod(fd, 0700) == 0 && unlinkat(fd, name, 0) == 0)
+    }
+    if (errno == ENOENT)
         return 0;
     return errno == EISDIR || errno == EPERM ? tree_enter(t, fd, name) : -errno;
 }
@@ -120,14 +149,20 @@ static int tree_remove_below(struct tree_removal *t)
     return r;
 }
 
-int tree_remove(int parent, const char *name, struct aq_error *err)
+int tree_remove(int parent, const char *name, uint64_t *freed, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) struct tree_removal *t = calloc(1, sizeof(*t));
+    uint64_t size = tree_size_of(parent, name);
     int r;
 
     if (!t)
         return aq_fail_oom(err);
-    if (unlinkat(parent, name, 0) == 0 || errno == ENOENT)
+    if (unlinkat(parent, name, 0) == 0) {
+        if (freed)
+            *freed += size;
+        return 0;
+    }
+    if (errno == ENOENT)
         return 0;
     r = errno == EISDIR || errno == EPERM ? 0 : -errno;
     for (unsigned i = 0; r == 0 && i < REMOVE_TRIES; i++) {
@@ -137,6 +172,8 @@ int tree_remove(int parent, const char *name, struct aq_error *err)
             break;
         r = (errno == ENOTEMPTY || errno == EEXIST) && i + 1 < REMOVE_TRIES ? 0 : -errno;
     }
+    if (freed)
+        *freed += t->freed;
     return r < 0 ? aq_fail(err, -r, "remove '%.200s': %s", name, strerror(-r)) : 0;
 }
 
@@ -178,7 +215,7 @@ static int tree_count_below(DIR **dirs, size_t *depth, struct tree_usage *usage)
     return r == -ENOENT || r == -ENOTDIR ? 0 : r;
 }
 
-int tree_count(int folder, struct tree_usage *ret, struct aq_error *err)
+int tree_count(int folder, const _Atomic bool *stop, struct tree_usage *ret, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) DIR **dirs = calloc(COUNT_DEPTH_MAX, sizeof(DIR *));
     size_t depth = 0;
@@ -190,7 +227,7 @@ int tree_count(int folder, struct tree_usage *ret, struct aq_error *err)
     if ((r = tree_open(folder, ".", false, &dirs[0])) == 0)
         depth = 1;
     while (r == 0 && depth)
-        r = tree_count_below(dirs, &depth, ret);
+        r = stop && *stop ? -ECANCELED : tree_count_below(dirs, &depth, ret);
     while (depth)
         (void)closedir(dirs[--depth]);
     if (r == -ELOOP)

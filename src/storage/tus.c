@@ -17,7 +17,7 @@
 #include "storage/tus_head.h"
 #include "storage/volume.h"
 
-#define TUS_BUFFER ((size_t)1 << 20)
+#define TUS_BUFFER ((size_t)128 << 10)
 #define TUS_EXTENSIONS "creation,concatenation,termination"
 
 struct tus {
@@ -41,6 +41,8 @@ struct tus {
     bool is_queued; /* behind another request */
     _Atomic bool has_lost_right;
     int status; /* of the body's end */
+    struct storage_share share;
+    struct usage_hold hold;
     struct aq_error err;
 };
 
@@ -62,14 +64,13 @@ static void tus_wake(struct storage *storage, const struct uuid *upload_id)
 }
 
 /* Nothing is left then that finds the upload, and those that wait for its end have begun. Its
- * request and its place among the transfers are the caller's: it replies, then calls
- * storage_leave(), both without the upload.
+ * request and its place among the transfers are the caller's.
  */
-static struct request *tus_free(struct tus *t)
+static struct storage_transfer tus_free(struct tus *t)
 {
     const struct uuid upload_id = t->token.upload_id;
     struct storage *storage = t->storage;
-    struct request *req = t->req;
+    struct storage_transfer left = { storage, t->req, t->share };
 
     right_use_end(&t->use);
     list_remove(&t->link);
@@ -77,9 +78,10 @@ static struct request *tus_free(struct tus *t)
     aq_closep(&t->upload.fd);
     strbuf_done(&t->fill);
     strbuf_done(&t->flush);
+    usage_release(storage->usage, &t->hold);
     free(t);
     tus_wake(storage, &upload_id);
-    return req;
+    return left;
 }
 
 static void tus_add_headers(struct request *req)
@@ -90,39 +92,37 @@ static void tus_add_headers(struct request *req)
 
 static void tus_refuse(struct tus *t, int status, const char *text)
 {
-    struct storage *storage = t->storage;
-    struct request *req = tus_free(t);
+    struct storage_transfer left = tus_free(t);
 
-    tus_add_headers(req);
-    storage_refuse(storage, req, status, text);
-    storage_leave(storage);
+    tus_add_headers(left.req);
+    storage_refuse(left.storage, left.req, status, text);
+    storage_leave(&left);
 }
 
 static void tus_fail(struct tus *t, const struct aq_error *err)
 {
     const struct aq_error copy = *err; /* it may be the upload's */
-    struct storage *storage = t->storage;
-    struct request *req = tus_free(t);
+    struct storage_transfer left = tus_free(t);
 
-    tus_add_headers(req);
-    storage_fail(storage, req, &copy);
-    storage_leave(storage);
+    tus_add_headers(left.req);
+    storage_fail(left.storage, left.req, &copy);
+    storage_leave(&left);
 }
 
 static void tus_abort(struct tus *t)
 {
-    struct storage *storage = t->storage;
+    struct storage_transfer left = tus_free(t);
 
-    request_abort(tus_free(t));
-    storage_leave(storage);
+    request_abort(left.req);
+    storage_leave(&left);
 }
 
 static void tus_reply_empty(struct tus *t, int status)
 {
-    struct storage *storage = t->storage;
+    struct storage_transfer left = tus_free(t);
 
-    request_reply_empty(tus_free(t), status);
-    storage_leave(storage);
+    request_reply_empty(left.req, status);
+    storage_leave(&left);
 }
 
 /* ---- what is done on the disk ---- */
@@ -137,7 +137,7 @@ static int tus_create(struct tus *t)
     int r = upload_check(t->root, &t->token, &t->err);
 
     if (r == 0)
-        r = usage_check(t->storage->usage, &t->token.folder_id, t->root, t->token.quota_bytes,
+        r = usage_check(t->storage->usage, &t->token.folder_id, t->token.quota_bytes,
                         t->head.length, &t->err);
     if (r < 0)
         return r;
@@ -164,9 +164,17 @@ static int tus_begin_writing(struct tus *t)
     int r = upload_open(t->root, &t->token, t->part, t->length, true, &t->upload, &t->err);
 
     if (r == 0 && t->upload.offset == t->head.offset && !t->upload.is_done)
-        r = usage_check(t->storage->usage, &t->token.folder_id, t->root, t->token.quota_bytes,
+        r = usage_check(t->storage->usage, &t->token.folder_id, t->token.quota_bytes,
                         AQ_MIN(t->announced, t->length - t->upload.offset), &t->err);
     return r;
+}
+
+static void tus_remove(struct tus *t)
+{
+    uint64_t freed = 0;
+
+    (void)upload_remove(t->root, &t->token, &freed, &t->err);
+    usage_give(t->storage->usage, &t->token.folder_id, freed);
 }
 
 static void tus_run_open(struct work *work)
@@ -181,9 +189,10 @@ static void tus_run_open(struct work *work)
     else if (t->is_expired && !upload_has_begun(t->root, &t->token))
         (void)aq_fail(&t->err, EACCES, "the token has expired");
     else if (t->method == METHOD_DELETE)
-        (void)upload_remove(t->root, &t->token, &t->err);
+        tus_remove(t);
     else if (t->method == METHOD_POST && t->head.concat == TUS_FINAL)
-        (void)upload_join(t->root, &t->token, t->head.parts, t->head.part_count, &t->err);
+        (void)upload_join(t->root, &t->token, t->head.parts, t->head.part_count, t->storage->usage,
+                          &t->err);
     else if (t->method == METHOD_POST)
         (void)tus_create(t);
     else if (t->method == METHOD_HEAD)
@@ -196,7 +205,13 @@ static void tus_run_write(struct work *work)
 {
     struct tus *t = AQ_CONTAINER_OF(work, struct tus, work);
 
+    struct usage_table *usage = t->storage->usage;
+    uint64_t end = t->upload.offset + t->flush.len;
+
+    if (usage_take(usage, &t->token.folder_id, t->token.quota_bytes, t->flush.len, &t->err) < 0)
+        return;
     (void)upload_write(&t->upload, t->flush.data, t->flush.len, &t->err);
+    usage_give(usage, &t->token.folder_id, end - t->upload.offset);
 }
 
 /* What has come stays, also of a request that failed. */
@@ -207,6 +222,8 @@ static void tus_run_sync(struct work *work)
 
     if (upload_sync(t->root, &t->token, t->part, &t->upload, &err) < 0 && !t->err.code)
         t->err = err;
+    usage_give(t->storage->usage, &t->token.folder_id, t->upload.freed);
+    t->upload.freed = 0;
 }
 
 static void tus_run_last(struct work *work)
@@ -231,7 +248,6 @@ static void tus_on_synced(struct work *work)
 {
     struct tus *t = AQ_CONTAINER_OF(work, struct tus, work);
 
-    usage_add(t->storage->usage, &t->token.folder_id, t->got);
     t->storage->counts.bytes_in += t->got;
     t->storage->counts.uploads += t->upload.is_done;
     if (t->is_cut) {
@@ -262,7 +278,9 @@ static void tus_on_written(struct work *work)
 static void tus_submit(struct tus *t, void (*run)(struct work *), void (*done)(struct work *))
 {
     t->is_writing = true;
-    if (work_submit(&t->volume->lanes[WORK_DATA], &t->work, run, done, &t->err) < 0)
+    if (work_submit(&t->volume->lanes[WORK_DATA], &t->work, token_user(&t->token), run, done,
+                    &t->err)
+        < 0)
         tus_on_synced(&t->work);
 }
 
@@ -414,10 +432,28 @@ static int tus_check(struct tus *t, struct aq_error *err)
     return 0;
 }
 
+static void tus_open(struct tus *t)
+{
+    struct work_lane *lane = &t->volume->lanes[t->head.concat == TUS_FINAL ? WORK_TREE : WORK_DATA];
+
+    if (t->err.code
+        || work_submit(lane, &t->work, token_user(&t->token), tus_run_open, tus_on_open, &t->err)
+               < 0)
+        tus_fail(t, &t->err);
+}
+
+static void tus_on_counted(struct usage_hold *hold, const struct aq_error *err)
+{
+    struct tus *t = AQ_CONTAINER_OF(hold, struct tus, hold);
+
+    if (err)
+        t->err = *err;
+    tus_open(t);
+}
+
 static void tus_begin(struct tus *t)
 {
     const struct message_head *head = request_get_head(t->req);
-    struct work_lane *lane = &t->volume->lanes[t->head.concat == TUS_FINAL ? WORK_TREE : WORK_DATA];
     struct tus *writer = tus_find_writer(t);
 
     if (writer) { /* it ends, perhaps at once: the one that waits must be there to be found */
@@ -430,8 +466,8 @@ static void tus_begin(struct tus *t)
     if (t->method == METHOD_PATCH)
         list_add(&t->storage->uploads, &t->link);
     t->is_writing = true;
-    if (work_submit(lane, &t->work, tus_run_open, tus_on_open, &t->err) < 0)
-        tus_fail(t, &t->err);
+    if (storage_hold_usage(t->volume, &t->token, &t->hold, tus_on_counted, &t->err) != 0)
+        tus_open(t);
 }
 
 static void tus_on_ready(struct right_use *use)
@@ -468,7 +504,7 @@ static void tus_on_request(struct request *req, void *data)
         return;
     if (!(t = calloc(1, sizeof(*t)))) {
         request_fail(req, &(struct aq_error){ .code = ENOMEM });
-        storage_leave(storage);
+        storage_leave(&(struct storage_transfer){ .storage = storage });
         return;
     }
     t->storage = storage;
@@ -483,6 +519,7 @@ static void tus_on_request(struct request *req, void *data)
     strbuf_init(&t->flush);
     if (tus_read_head(request_get_head(req), &t->head, &err) < 0
         || storage_read_token(storage, req, true, &t->token, &t->volume, &t->is_expired, &err) < 0
+        || storage_take_share(storage, &t->token, &t->share, &err) < 0
         || storage_enter_tree(request_get_queries(req), &t->token, &err) < 0
         || tus_check(t, &err) < 0) {
         tus_fail(t, &err);

@@ -18,7 +18,7 @@
 #include "transfer/beneath.h"
 #include "transfer/tree_writer.h"
 
-#define UNPACK_BUFFER ((size_t)1 << 20)
+#define UNPACK_BUFFER ((size_t)128 << 10)
 #define UNPACK_MAX (INT64_C(1) << 40)
 
 struct unpack {
@@ -32,17 +32,19 @@ struct unpack {
     struct tree_writer *writer;
     struct tar_reader *reader;
     struct strbuf fill, flush; /* what comes, what is written */
-    uint64_t got;              /* of files */
+    uint64_t got, file_got;    /* of all files, of the one at hand */
     bool is_writing, has_ended;
     bool is_cut; /* the user's right has ended */
     int status;  /* of the body's end */
+    struct storage_share share;
+    struct usage_hold hold;
     struct aq_error err;
 };
 
-/* Its request and its place among the transfers are the caller's: storage_leave() after the reply. */
-static struct request *unpack_free(struct unpack *u)
+/* Its request and its place among the transfers are the caller's. */
+static struct storage_transfer unpack_free(struct unpack *u)
 {
-    struct request *req = u->req;
+    struct storage_transfer left = { u->storage, u->req, u->share };
 
     right_use_end(&u->use);
     tree_writer_free(u->writer);
@@ -50,17 +52,19 @@ static struct request *unpack_free(struct unpack *u)
     aq_closep(&u->base);
     strbuf_done(&u->fill);
     strbuf_done(&u->flush);
+    usage_release(u->storage->usage, &u->hold);
     free(u);
-    return req;
+    return left;
 }
 
 /* ---- what is done on the disk ---- */
 
 static int unpack_on_entry(void *data, const struct tar_entry *entry, struct aq_error *err)
 {
-    const struct unpack *u = data;
+    struct unpack *u = data;
     char clean[PATH_MAX];
 
+    u->file_got = 0;
     if (entry->type != TAR_FILE && entry->type != TAR_FOLDER)
         return aq_fail(err, EINVAL, "'%.200s' is neither file nor directory", entry->name);
     if (!*u->token.path && folder_clean("path", entry->name, true, clean, err) < 0)
@@ -72,14 +76,27 @@ static int unpack_on_bytes(void *data, const char *bytes, size_t len, struct aq_
 {
     struct unpack *u = data;
 
+    if (usage_take(u->storage->usage, &u->token.folder_id, u->token.quota_bytes, len, err) < 0)
+        return -err->code;
     u->got += len;
+    u->file_got += len;
     return tree_writer_ops.on_bytes(u->writer, bytes, len, err);
+}
+
+static void unpack_on_replaced(void *data, uint64_t bytes)
+{
+    struct unpack *u = data;
+
+    usage_give(u->storage->usage, &u->token.folder_id, bytes);
 }
 
 static int unpack_on_entry_end(void *data, struct aq_error *err)
 {
-    int r = tree_writer_ops.on_entry_end(((const struct unpack *)data)->writer, err);
+    struct unpack *u = data;
+    int r = tree_writer_ops.on_entry_end(u->writer, err);
 
+    if (r == 0)
+        u->file_got = 0;
     AQ_FAULT("storage.unpack.named");
     return r;
 }
@@ -89,14 +106,16 @@ static void unpack_run_open(struct work *work)
     static const struct tar_reader_ops ops = { .on_entry = unpack_on_entry,
                                                .on_bytes = unpack_on_bytes,
                                                .on_entry_end = unpack_on_entry_end };
-    static const struct tree_writer_options options = { .is_wary = true };
     static const struct tar_limits limits = { 0 };
     struct unpack *u = AQ_CONTAINER_OF(work, struct unpack, work);
+    const struct tree_writer_options options = { .is_wary = true,
+                                                 .on_replaced = unpack_on_replaced,
+                                                 .data = u };
     AQ_CLEANUP(aq_closep) int root = volume_open_folder(&u->volume->dir, &u->token.folder_id,
                                                         &u->err);
 
     if (root < 0
-        || usage_check(u->storage->usage, &u->token.folder_id, root, u->token.quota_bytes,
+        || usage_check(u->storage->usage, &u->token.folder_id, u->token.quota_bytes,
                        request_get_head(u->req)->content_length, &u->err)
                < 0)
         return;
@@ -130,24 +149,24 @@ static void unpack_run_sync(struct work *work)
 static void unpack_end(struct unpack *u)
 {
     const struct aq_error err = u->err;
-    struct storage *storage = u->storage;
     bool is_broken_off = u->status < 0, is_cut = u->is_cut;
-    struct request *req;
+    struct storage *storage = u->storage;
+    struct storage_transfer left;
 
-    usage_add(storage->usage, &u->token.folder_id, u->got);
+    usage_give(storage->usage, &u->token.folder_id, u->file_got); /* it has no name, and goes */
     storage->counts.bytes_in += u->got;
     storage->counts.uploads += !is_cut && !is_broken_off && !err.code;
-    req = unpack_free(u);
-    request_add_header(req, "Cache-Control", "no-store");
+    left = unpack_free(u);
+    request_add_header(left.req, "Cache-Control", "no-store");
     if (is_cut)
-        request_abort(req);
+        request_abort(left.req);
     else if (is_broken_off)
-        storage_refuse(storage, req, 400, "the body broke off");
+        storage_refuse(storage, left.req, 400, "the body broke off");
     else if (err.code)
-        storage_fail(storage, req, &err);
+        storage_fail(storage, left.req, &err);
     else
-        request_reply_empty(req, 204);
-    storage_leave(storage);
+        request_reply_empty(left.req, 204);
+    storage_leave(&left);
 }
 
 static void unpack_on_synced(struct work *work)
@@ -169,7 +188,9 @@ static void unpack_on_written(struct work *work)
 static void unpack_submit(struct unpack *u, void (*run)(struct work *), void (*done)(struct work *))
 {
     u->is_writing = true;
-    if (work_submit(&u->volume->lanes[WORK_DATA], &u->work, run, done, &u->err) < 0)
+    if (work_submit(&u->volume->lanes[WORK_DATA], &u->work, token_user(&u->token), run, done,
+                    &u->err)
+        < 0)
         unpack_end(u);
 }
 
@@ -230,9 +251,31 @@ static void unpack_on_open(struct work *work)
 
 /* ---- the request ---- */
 
+static void unpack_open(struct unpack *u)
+{
+    u->is_writing = false;
+    if (u->is_cut || u->err.code)
+        unpack_end(u);
+    else
+        unpack_submit(u, unpack_run_open, unpack_on_open);
+}
+
+static void unpack_on_counted(struct usage_hold *hold, const struct aq_error *err)
+{
+    struct unpack *u = AQ_CONTAINER_OF(hold, struct unpack, hold);
+
+    if (err)
+        u->err = *err;
+    unpack_open(u);
+}
+
 static void unpack_on_ready(struct right_use *use)
 {
-    unpack_submit(AQ_CONTAINER_OF(use, struct unpack, use), unpack_run_open, unpack_on_open);
+    struct unpack *u = AQ_CONTAINER_OF(use, struct unpack, use);
+
+    u->is_writing = true; /* until what the folder holds is known */
+    if (storage_hold_usage(u->volume, &u->token, &u->hold, unpack_on_counted, &u->err) != 0)
+        unpack_open(u);
 }
 
 static void unpack_on_refused(struct right_use *use, const struct aq_error *err)
@@ -265,7 +308,7 @@ static void unpack_on_request(struct request *req, void *data)
         return;
     if (!(u = calloc(1, sizeof(*u)))) {
         request_fail(req, &(struct aq_error){ .code = ENOMEM });
-        storage_leave(storage);
+        storage_leave(&(struct storage_transfer){ .storage = storage });
         return;
     }
     u->storage = storage;
@@ -283,6 +326,8 @@ static void unpack_on_request(struct request *req, void *data)
             (void)aq_fail(&u->err, EACCES, "the token has expired");
         else if (request_get_head(req)->is_chunked)
             (void)aq_fail(&u->err, EINVAL, "Content-Length: missing");
+        else
+            (void)storage_take_share(storage, &u->token, &u->share, &u->err);
     }
     if (u->err.code)
         unpack_end(u);

@@ -14,6 +14,7 @@
 #include "base/fault.h"
 #include "storage/copy.h"
 #include "storage/folder.h"
+#include "storage/usage.h"
 #include "transfer/beneath.h"
 #include "transfer/volume_layout.h"
 
@@ -52,6 +53,17 @@ static int upload_open_file(int uploads, const struct token *token, int part, in
     char name[UPLOAD_NAME_MAX];
 
     return beneath_open(uploads, upload_name(token, part, name), O_RDWR | O_NONBLOCK | flags, true);
+}
+
+/* Of a file that has no other name; 0 of what is none. */
+static uint64_t upload_size_of(int folder, const char *name)
+{
+    struct stat st;
+
+    return fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode)
+                   && st.st_nlink == 1
+               ? (uint64_t)st.st_size
+               : 0;
 }
 
 static bool upload_has(int uploads, const struct token *token, int part)
@@ -170,8 +182,11 @@ static int upload_give_name(int root, int uploads, const struct token *token, st
     if (!token->is_tree && (r = upload_mark_done(uploads, token)) < 0)
         return r;
     AQ_FAULT("storage.upload.marked");
-    if (renameat(uploads, upload_name(token, UPLOAD_WHOLE, name), parent, last) < 0)
+    upload->freed = upload_size_of(parent, last);
+    if (renameat(uploads, upload_name(token, UPLOAD_WHOLE, name), parent, last) < 0) {
+        upload->freed = 0;
         return -errno;
+    }
     AQ_FAULT("storage.upload.named");
     upload->is_done = true;
     return upload_sync_folder(parent);
@@ -206,16 +221,21 @@ int upload_check(int root, const struct token *token, struct aq_error *err)
     return r == 0 || r == -ENOENT ? 0 : upload_fail(err, -r, token);
 }
 
-int upload_remove(int root, const struct token *token, struct aq_error *err)
+int upload_remove(int root, const struct token *token, uint64_t *freed, struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int uploads = upload_open_uploads(root, false);
     char name[UPLOAD_NAME_MAX];
 
     if (uploads < 0)
         return uploads == -ENOENT ? 0 : upload_fail(err, -uploads, token);
-    for (int part = UPLOAD_DONE; part < UPLOAD_PARTS_MAX; part++)
-        if (unlinkat(uploads, upload_name(token, part, name), 0) < 0 && errno != ENOENT)
+    for (int part = UPLOAD_DONE; part < UPLOAD_PARTS_MAX; part++) {
+        uint64_t size = upload_size_of(uploads, upload_name(token, part, name));
+
+        if (unlinkat(uploads, name, 0) == 0)
+            *freed += size;
+        else if (errno != ENOENT)
             return upload_fail(err, errno, token);
+    }
     return 0;
 }
 
@@ -254,12 +274,45 @@ static int upload_append_part(int uploads, const struct token *token, int part, 
     return from < 0 ? from : copy_bytes(from, to, NULL);
 }
 
+static uint64_t upload_size_of_parts(int uploads, const struct token *token)
+{
+    char name[UPLOAD_NAME_MAX];
+    uint64_t size = 0;
+
+    for (int part = 0; part < UPLOAD_PARTS_MAX; part++)
+        size += upload_size_of(uploads, upload_name(token, part, name));
+    return size;
+}
+
+/* Make the whole of its parts: *ret has its file. */
+static int upload_append_parts(int uploads, const struct token *token, const int *parts,
+                               size_t count, struct upload *ret, struct aq_error *err)
+{
+    char name[UPLOAD_NAME_MAX];
+    int r = ret->fd = upload_open_file(uploads, token, UPLOAD_WHOLE, O_CREAT | O_TRUNC);
+    uint64_t size = 0;
+
+    for (size_t i = 0; i < count; i++)
+        size += upload_size_of(uploads, upload_name(token, parts[i], name));
+    for (size_t i = 0; r >= 0 && size == token->size && i < count; i++)
+        r = upload_append_part(uploads, token, parts[i], ret->fd);
+    if (r < 0)
+        return upload_fail(err, -r, token);
+    AQ_FAULT("storage.upload.joined");
+    if (size == token->size)
+        size = ret->offset = (uint64_t)lseek(ret->fd, 0, SEEK_END);
+    return size == token->size
+               ? 0
+               : aq_fail(err, EINVAL, "the parts are %llu bytes together, the file has %llu",
+                         (unsigned long long)size, (unsigned long long)token->size);
+}
+
 int upload_join(int root, const struct token *token, const int *parts, size_t count,
-                struct aq_error *err)
+                struct usage_table *usage, struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int uploads = upload_open_uploads(root, true);
-    AQ_CLEANUP(aq_closep) int fd = -1;
-    struct upload whole = { .size = token->size };
+    struct upload whole = { .fd = -1, .size = token->size };
+    uint64_t had, taken;
     char name[UPLOAD_NAME_MAX];
     int r;
 
@@ -267,23 +320,23 @@ int upload_join(int root, const struct token *token, const int *parts, size_t co
         return upload_fail(err, -uploads, token);
     if (!upload_has(uploads, token, UPLOAD_WHOLE) && upload_has(uploads, token, UPLOAD_DONE))
         return 0; /* it was joined before, and the answer was lost */
-    r = fd = upload_open_file(uploads, token, UPLOAD_WHOLE, O_CREAT | O_TRUNC);
-    for (size_t i = 0; r >= 0 && i < count; i++)
-        r = upload_append_part(uploads, token, parts[i], fd);
-    if (r < 0)
-        return upload_fail(err, -r, token);
-    AQ_FAULT("storage.upload.joined");
-    whole.fd = fd;
-    whole.offset = (uint64_t)lseek(fd, 0, SEEK_END);
-    if (whole.offset != token->size) {
+    had = upload_size_of_parts(uploads, token);
+    taken = token->size > had ? token->size - had : 0;
+    if (usage_take(usage, &token->folder_id, token->quota_bytes, taken, err) < 0)
+        return -err->code;
+    r = upload_append_parts(uploads, token, parts, count, &whole, err);
+    if (r == 0)
+        r = upload_sync(root, token, UPLOAD_WHOLE, &whole, err);
+    aq_closep(&whole.fd);
+    if (r < 0) {
         (void)unlinkat(uploads, upload_name(token, UPLOAD_WHOLE, name), 0);
-        return aq_fail(err, EINVAL, "the parts are %llu bytes together, the file has %llu",
-                       (unsigned long long)whole.offset, (unsigned long long)token->size);
+        usage_give(usage, &token->folder_id, taken);
+        return r;
     }
-    r = upload_sync(root, token, UPLOAD_WHOLE, &whole, err);
-    for (int part = 0; r == 0 && part < UPLOAD_PARTS_MAX; part++)
+    for (int part = 0; part < UPLOAD_PARTS_MAX; part++)
         (void)unlinkat(uploads, upload_name(token, part, name), 0);
-    return r;
+    usage_give(usage, &token->folder_id, had + taken - token->size + whole.freed);
+    return 0;
 }
 
 /* ---- sweeping ---- */

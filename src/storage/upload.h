@@ -21,8 +21,9 @@
 struct upload {
     int fd; /* -1 = it has no file: not begun, or has its name already */
     uint64_t offset;
-    uint64_t size; /* where it ends */
-    bool is_done;  /* it has its name */
+    uint64_t size;  /* where it ends */
+    bool is_done;   /* it has its name */
+    uint64_t freed; /* bytes of a file whose name it took */
 };
 
 /* How far it has come; 'part' is UPLOAD_WHOLE, or a number below UPLOAD_PARTS_MAX, which ends at
@@ -41,12 +42,18 @@ int upload_sync(int root, const struct token *token, int part, struct upload *up
 /* A part that nobody has: *ret_part. -EBUSY if there are UPLOAD_PARTS_MAX. */
 int upload_add_part(int root, const struct token *token, int *ret_part, struct aq_error *err);
 
-/* Put parts together, in this order. -EINVAL unless they are the whole. */
-int upload_join(int root, const struct token *token, const int *parts, size_t count,
-                struct aq_error *err);
+struct usage_table;
 
-/* Forget it, whether it has been begun or not; not the file that has its name. */
-int upload_remove(int root, const struct token *token, struct aq_error *err);
+/* Put parts together, in this order. -EINVAL unless they are the whole. What is more than the parts,
+ * as one of them may come twice, is taken of the quota: -EDQUOT.
+ */
+int upload_join(int root, const struct token *token, const int *parts, size_t count,
+                struct usage_table *usage, struct aq_error *err);
+
+/* Forget it, whether it has been begun or not; not the file that has its name. *freed grows by its
+ * bytes.
+ */
+int upload_remove(int root, const struct token *token, uint64_t *freed, struct aq_error *err);
 
 /* Is anything of it there: bytes, or the mark that it is done? */
 bool upload_has_begun(int root, const struct token *token);

@@ -192,7 +192,7 @@ static int volume_place(int root, const char *name, const char *path)
     return fsync(root) < 0 ? -errno : 0;
 }
 
-static int volume_copy(int root, int from, const char *name, const struct uuid *to,
+static int volume_copy(int root, int from, const char *name, const struct uuid *to, uint64_t quota,
                        _Atomic uint64_t *done, struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int copy = -1;
@@ -202,7 +202,7 @@ static int volume_copy(int root, int from, const char *name, const struct uuid *
     if (mkdirat(root, name, FOLDER_MODE) < 0
         || (copy = openat(root, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0)
         return aq_fail_errno(err, "make the folder");
-    if ((r = copy_tree(from, copy, FOLDER_UPLOADS, done, err)) < 0)
+    if ((r = copy_tree(from, copy, FOLDER_UPLOADS, quota, done, err)) < 0)
         return r;
     if (syncfs(copy) < 0)
         return aq_fail_errno(err, "copy the folder");
@@ -215,7 +215,8 @@ static int volume_copy(int root, int from, const char *name, const struct uuid *
 }
 
 int volume_clone_folder(const struct volume_dir *volume, const struct uuid *id,
-                        const struct uuid *to, _Atomic uint64_t *done, struct aq_error *err)
+                        const struct uuid *to, uint64_t quota, _Atomic uint64_t *done,
+                        struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int root = volume_open(volume, err);
     AQ_CLEANUP(aq_closep) int from = root < 0 ? root : volume_open_folder(volume, id, err);
@@ -226,9 +227,9 @@ int volume_clone_folder(const struct volume_dir *volume, const struct uuid *id,
     if (from < 0)
         return from;
     (void)snprintf(name, sizeof(name), COPY_PREFIX "%s", uuid_format(&unique, text));
-    r = volume_copy(root, from, name, to, done, err);
+    r = volume_copy(root, from, name, to, quota, done, err);
     if (r < 0)
-        (void)tree_remove(root, name, NULL);
+        (void)tree_remove(root, name, NULL, NULL);
     return r;
 }
 
@@ -258,7 +259,7 @@ int volume_purge(const struct volume_dir *volume, bool is_first, struct aq_error
     while ((entry = readdir(dir))) /* what cannot be removed keeps nothing else */
         if (volume_has_prefix(entry->d_name, PURGE_PREFIX)
             || (is_first && volume_has_prefix(entry->d_name, COPY_PREFIX))) {
-            r = AQ_MIN(tree_remove(fd, entry->d_name, err), r);
+            r = AQ_MIN(tree_remove(fd, entry->d_name, NULL, err), r);
             AQ_FAULT("storage.purge.removed");
         }
     return r;

@@ -43,11 +43,13 @@ int volume_create_folder(const struct volume_dir *volume, const struct uuid *id,
 int volume_drop_folder(const struct volume_dir *volume, const struct uuid *id,
                        struct aq_error *err);
 
-/* Make a folder that has what another one has; *done grows by the bytes that are copied. -EEXIST. May
+/* Make a folder that has what another one has; *done grows by the bytes that are copied. -EEXIST,
+ * -EDQUOT if these are more than 'quota' (0 = none). May
  * take long.
  */
 int volume_clone_folder(const struct volume_dir *volume, const struct uuid *id,
-                        const struct uuid *to, _Atomic uint64_t *done, struct aq_error *err);
+                        const struct uuid *to, uint64_t quota, _Atomic uint64_t *done,
+                        struct aq_error *err);
 
 /* Have agents know it for a volume, by a file in it; the other calls do so where they can. */
 int volume_mark(const struct volume_dir *volume, struct aq_error *err);

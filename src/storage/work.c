@@ -6,18 +6,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define WAITING_MAX 4096
-#define POOL_MAX 1024 /* of libuv */
-#define POOL_OTHERS 4 /* for what is no volume's: names of hosts */
+#define WAITING_MAX 16384
+#define USER_WAITING_LEAST 64 /* that a user may have at any time; beyond that half of the rest */
+#define POOL_MAX 1024         /* of libuv */
+#define POOL_OTHERS 4         /* for what is no volume's: names of hosts */
 
 static const unsigned work_threads[WORK_LANES] = {
-    [WORK_DATA] = 8, [WORK_TREE] = 2, [WORK_COPY] = 2, [WORK_PURGE] = 1
+    [WORK_DATA] = 6, [WORK_SHORT] = 3, [WORK_COUNT] = 2,
+    [WORK_TREE] = 2, [WORK_COPY] = 2,  [WORK_PURGE] = 1
 };
 
 void work_lanes_init(struct work_lane lanes[WORK_LANES], uv_loop_t *loop)
 {
     for (size_t i = 0; i < WORK_LANES; i++) {
-        lanes[i] = (struct work_lane){ .loop = loop, .active_max = work_threads[i] };
+        unsigned threads = work_threads[i];
+
+        lanes[i] = (struct work_lane){ .loop = loop,
+                                       .active_max = threads,
+                                       .user_max = threads > 1 ? threads - 1 : 1 };
+        list_init(&lanes[i].active);
         list_init(&lanes[i].waiting);
     }
 }
@@ -29,45 +36,108 @@ static void work_run(uv_work_t *uv)
     work->run(work);
 }
 
-static void work_start(struct work *work);
+static unsigned work_count_active(const struct work_lane *lane, const struct uuid *user)
+{
+    unsigned count = 0;
+
+    LIST_FOREACH(it, &lane->active)
+        count += uuid_equals(&LIST_ENTRY(it, struct work, link)->user, user);
+    return count;
+}
+
+static void work_on_done(uv_work_t *uv, int status);
+
+/* Begin what may begin, by its turn. */
+static void work_fill(struct work_lane *lane)
+{
+    LIST_FOREACH(it, &lane->waiting) {
+        struct work *work = LIST_ENTRY(it, struct work, link);
+
+        if (lane->active_count == lane->active_max)
+            return;
+        if (work_count_active(lane, &work->user) >= lane->user_max)
+            continue;
+        list_remove(&work->link);
+        list_add(&lane->active, &work->link);
+        lane->waiting_count--;
+        lane->active_count++;
+        lane->turn = AQ_MAX(lane->turn, work->turn);
+        work->is_waiting = false;
+        (void)uv_queue_work(lane->loop, &work->uv, work_run, work_on_done);
+    }
+}
 
 static void work_on_done(uv_work_t *uv, int status)
 {
-    struct work *work = AQ_CONTAINER_OF(uv, struct work, uv), *next;
+    struct work *work = AQ_CONTAINER_OF(uv, struct work, uv);
     struct work_lane *lane = work->lane;
 
     (void)status;
-    lane->active--;
-    if (!list_is_empty(&lane->waiting)) {
-        next = LIST_ENTRY(lane->waiting.next, struct work, link);
-        list_remove(&next->link);
-        lane->waiting_count--;
-        work_start(next);
-    }
+    list_remove(&work->link);
+    lane->active_count--;
+    work_fill(lane);
     work->done(work);
 }
 
-static void work_start(struct work *work)
+/* Its turn follows the last one of its user. -EAGAIN if that has enough of the queue. */
+static int work_take_turn(const struct work_lane *lane, struct work *work, struct aq_error *err)
 {
-    work->lane->active++;
-    (void)uv_queue_work(work->lane->loop, &work->uv, work_run, work_on_done);
+    size_t count = 0;
+
+    work->turn = lane->turn;
+    LIST_FOREACH(it, &lane->waiting) {
+        const struct work *other = LIST_ENTRY(it, struct work, link);
+
+        if (!uuid_equals(&other->user, &work->user))
+            continue;
+        work->turn = other->turn + 1;
+        count++;
+    }
+    if (count >= USER_WAITING_LEAST && count >= (WAITING_MAX - lane->waiting_count) / 2)
+        return aq_fail(err, EAGAIN, "%zu operations of this user wait for the volume; try again",
+                       count);
+    return 0;
 }
 
-int work_submit(struct work_lane *lane, struct work *work, void (*run)(struct work *work),
-                void (*done)(struct work *work), struct aq_error *err)
+static void work_queue(struct work_lane *lane, struct work *work)
 {
-    if (lane->waiting_count == WAITING_MAX)
-        return aq_fail(err, EAGAIN, "too much is asked of this volume; try again");
+    struct list *place = &lane->waiting;
+
+    while (place->prev != &lane->waiting
+           && LIST_ENTRY(place->prev, struct work, link)->turn > work->turn)
+        place = place->prev;
+    list_add(place, &work->link);
+    lane->waiting_count++;
+    work->is_waiting = true;
+}
+
+int work_submit(struct work_lane *lane, struct work *work, const struct uuid *user,
+                void (*run)(struct work *work), void (*done)(struct work *work),
+                struct aq_error *err)
+{
+    int r;
+
     work->lane = lane;
+    work->user = user ? *user : (struct uuid){ 0 };
     work->run = run;
     work->done = done;
-    if (lane->active < lane->active_max) {
-        work_start(work);
-        return 0;
-    }
-    list_add(&lane->waiting, &work->link);
-    lane->waiting_count++;
+    if (lane->waiting_count == WAITING_MAX)
+        return aq_fail(err, EAGAIN, "too much is asked of this volume; try again");
+    if ((r = work_take_turn(lane, work, err)) < 0)
+        return r;
+    work_queue(lane, work);
+    work_fill(lane);
     return 0;
+}
+
+bool work_withdraw(struct work *work)
+{
+    if (!work->is_waiting)
+        return false;
+    list_remove(&work->link);
+    work->lane->waiting_count--;
+    work->is_waiting = false;
+    return true;
 }
 
 void work_set_threads(size_t volumes)

@@ -153,17 +153,19 @@ int folder_remove(struct store_tx *tx, const struct uuid *id, struct aq_error *e
     return r;
 }
 
-int folder_set_counts(struct store_tx *tx, const struct uuid *id, int64_t files, int64_t bytes,
-                      struct aq_error *err)
+int folder_set_counts(struct store_tx *tx, const struct uuid *id, const char *host, int64_t files,
+                      int64_t bytes, struct aq_error *err)
 {
     char text[UUID_TEXT_MAX];
     struct sql_stmt *q;
-    int r = sql_prepare(tx->db, "UPDATE folders SET files = ?, bytes = ? WHERE id = ?", &q, err);
+    int r = sql_prepare(tx->db, "UPDATE folders SET files = ?, bytes = ? WHERE id = ? AND host = ?",
+                        &q, err);
 
     if (r < 0)
         return r;
     sql_put_int(q, files);
     sql_put_int(q, bytes);
     sql_put_uuid(q, id, text);
+    sql_put_text(q, host);
     return sql_run(q, err);
 }

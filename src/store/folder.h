@@ -90,8 +90,9 @@ int folder_insert(struct store_tx *tx, const struct folder *folder, struct aq_er
 int folder_update(struct store_tx *tx, const struct folder *folder, struct aq_error *err);
 /* The row, with shares and invitations. */
 int folder_remove(struct store_tx *tx, const struct uuid *id, struct aq_error *err);
-int folder_set_counts(struct store_tx *tx, const struct uuid *id, int64_t files, int64_t bytes,
-                      struct aq_error *err);
+/* Nothing happens if it is not on this host. */
+int folder_set_counts(struct store_tx *tx, const struct uuid *id, const char *host, int64_t files,
+                      int64_t bytes, struct aq_error *err);
 
 /* ---- shares ---- */
 

@@ -45,8 +45,7 @@ int tree_writer_new(int root, const char *destination, const struct tree_writer_
     w->root = root;
     w->wants_folder = len && destination[len - 1] == '/';
     w->options = *options;
-    w->umask = umask(0);
-    (void)umask(w->umask);
+    w->umask = fs_umask();
     w->base = w->folder = w->file = -1;
     *ret = w;
     return 0;
@@ -350,22 +349,38 @@ static int tree_writer_link_file(struct tree_writer *w, struct aq_error *err)
     return 0;
 }
 
+/* Of a file that has no other name. */
+static uint64_t tree_writer_size_of(int folder, const char *name)
+{
+    struct stat st;
+
+    return fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode)
+                   && st.st_nlink == 1
+               ? (uint64_t)st.st_size
+               : 0;
+}
+
 static int tree_writer_on_entry_end(void *data, struct aq_error *err)
 {
     struct tree_writer *w = data;
     const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, w->mtime };
     const char *slash = strrchr(w->path, '/'), *name = slash ? slash + 1 : w->path;
+    uint64_t replaced;
     int r;
 
     if (w->file < 0)
         return 0;
     if (fchmod(w->file, w->mode) < 0 || (w->has_mtime && futimens(w->file, times) < 0))
         return beneath_fail(err, errno, w->path);
+    replaced = w->options.on_replaced ? tree_writer_size_of(w->folder, name) : 0;
     r = tree_writer_link_file(w, err);
     if (r == 0 && renameat(w->folder, w->temporary, w->folder, name) < 0)
         r = beneath_fail(err, errno, w->path);
-    if (r == 0)
+    if (r == 0) {
         w->temporary[0] = '\0';
+        if (replaced)
+            w->options.on_replaced(w->options.data, replaced);
+    }
     tree_writer_drop_file(w);
     return r;
 }

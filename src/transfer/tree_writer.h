@@ -26,6 +26,8 @@ struct tree_writer_options {
     bool is_named;
     const char *top; /* if it is wary: what was asked for, that all names begin with; NULL = any */
     void (*on_note)(void *data, const char *text); /* "skipped: NAME: WHY"; NULL = none */
+    void (*on_replaced)(void *data,
+                        uint64_t bytes); /* of a file whose name is taken; NULL = none */
     void *data;
 };
 

@@ -342,7 +342,13 @@ def test_counts_and_sizes(user, admin, folder, storage):
     refused = user.post(at, {"path": "big", "size": 3})
     assert refused.slug == "quota-exceeded" and "room for 1" in refused.json["msg"]
     assert user.post(at, {"path": "fits", "size": 1}).status == 200
-    assert storage.asked[-1][1]["quota_bytes"] == 1
+    assert storage.asked[-1][1]["quota_bytes"] == 6  # all that it may hold
+    assert admin.post("/folders/_/quota", {"folder_host": HOST, "id": folder["id"],
+                                           "input": {"size_bytes": 4}}).status == 200
+    user.get(f"/folders/{folder['id']}")
+    assert user.post(at, {"path": "next", "size": 1}).slug == "quota-exceeded"
+    assert user.post(at, {"path": "tree", "size": 0, "tree": True}).status == 200
+    assert storage.asked[-1][1]["quota_bytes"] == 4  # full: not 0, which is no limit
 
 
 def change(admin, mutation, name, kind, **props):

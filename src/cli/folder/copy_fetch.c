@@ -218,11 +218,9 @@ static int copy_file_has_come(struct copy_slot *slot, struct aq_error *err)
     const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
                                        { .tv_sec = item->modified_usec / USEC_PER_SEC,
                                          .tv_nsec = item->modified_usec % USEC_PER_SEC * 1000 } };
-    mode_t mask = umask(0);
 
-    (void)umask(mask);
     if (ftruncate(slot->fd, (off_t)slot->offset) < 0
-        || fchmod(slot->fd, (item->mode | 0600) & ~mask) < 0 || futimens(slot->fd, times) < 0
+        || fchmod(slot->fd, (item->mode | 0600) & ~fs_umask()) < 0 || futimens(slot->fd, times) < 0
         || renameat(slot->parent, slot->part, slot->parent, name) < 0)
         return beneath_fail(err, errno, item->to);
     (void)unlinkat(slot->parent, slot->mark, 0);

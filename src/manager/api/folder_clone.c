@@ -33,6 +33,7 @@ struct folder_clone {
     struct api *api;
     struct task *task;
     struct folder folder; /* the new one; texts follow */
+    int64_t room;         /* bytes that its owner may have besides; -1 = no limit */
     char name[FOLDER_NAME_MAX + 1], host[FOLDER_HOST_MAX + 1];
     char why[sizeof(((struct aq_error *)0)->text)];
 };
@@ -90,6 +91,25 @@ static void folder_clone_on_answer(void *data, json_t *answer, const struct aq_e
 
 /* ---- the request ---- */
 
+/* The copy counts for its owner. */
+static int folder_clone_check_bytes(struct store_tx *tx, const struct folder_call *call,
+                                    struct folder_clone *clone, struct aq_error *err)
+{
+    const struct folder_owner owner = { clone->folder.user_id, clone->folder.project_id };
+    int64_t most = call->limits.bytes;
+    struct folder_use use;
+    int r = folder_read_use(tx, &owner, &use, err);
+
+    clone->room = most ? AQ_MAX(most - use.bytes, 0) : -1;
+    if (r < 0 || clone->room < 0 || clone->folder.bytes <= clone->room)
+        return r;
+    return aq_fail_kind(
+        err, EDQUOT, "quota-exceeded",
+        "the folder has %lld bytes, and there is room for %lld; remove files, or have "
+        "the limit raised",
+        (long long)clone->folder.bytes, (long long)clone->room);
+}
+
 static int folder_clone_run(struct store_tx *tx, struct folder_call *call, struct aq_error *err)
 {
     const struct folder_clone_params *params = call->params;
@@ -107,6 +127,7 @@ static int folder_clone_run(struct store_tx *tx, struct folder_call *call, struc
     target->bytes = source.bytes;
     call->folder = *target;
     if ((r = folder_check_room(tx, call, target, err)) < 0
+        || (r = folder_clone_check_bytes(tx, call, clone, err)) < 0
         || (r = folder_insert(tx, target, err)) < 0)
         return r;
     r = folder_audit(tx, call, "clone-vfolder", json_pack("{s:s}", "name", source.name),
@@ -118,9 +139,10 @@ static int folder_clone_run(struct store_tx *tx, struct folder_call *call, struc
 static void folder_clone_done(struct folder_call *call)
 {
     struct folder_clone *clone = call->result;
-    char source[UUID_TEXT_MAX], target[UUID_TEXT_MAX], task[UUID_TEXT_MAX];
-    json_auto_t *args = json_pack("{s:s, s:s}", "id", uuid_format(&call->folder.id, source), "to",
-                                  uuid_format(&clone->folder.id, target));
+    char source[UUID_TEXT_MAX], target[UUID_TEXT_MAX], task[UUID_TEXT_MAX], user[UUID_TEXT_MAX];
+    json_auto_t *args = json_pack("{s:s, s:s, s:s}", "id", uuid_format(&call->folder.id, source),
+                                  "to", uuid_format(&clone->folder.id, target), "user",
+                                  uuid_format(&call->who.user_id, user));
     json_t *shown = folder_show(&clone->folder, &call->who);
     struct storage_call *asked;
     struct aq_error err = { 0 };
@@ -134,6 +156,9 @@ static void folder_clone_done(struct folder_call *call)
         aq_fail_oom(&err);
     if (clone->task)
         task_set_total(clone->task, AQ_MAX(clone->folder.bytes, 1));
+    if (args && clone->room >= 0
+        && json_object_set_new(args, "quota_bytes", json_integer(AQ_MAX(clone->room, 1))) < 0)
+        aq_fail_oom(&err);
     if (!err.code)
         (void)storage_ask(call->api->storage_hosts, clone->host, "clone", args,
                           folder_clone_on_answer, clone, &asked, &err);

@@ -352,38 +352,51 @@ static int folder_upload_run(struct store_tx *tx, struct folder_call *call, stru
     return folder_read_use(tx, &owner, use, err);
 }
 
-/* How much more the folder may have; -1 = no limit. */
-static int64_t folder_room_of(struct folder_call *call)
+/* How much the folder may hold in all, with what the owner's other folders do; -1 = no limit. */
+static int64_t folder_limit_of(struct folder_call *call)
 {
     const struct folder_use *use = call->result;
     const struct folder_place place = folder_place_of(call);
-    struct folder_limits limits = folder_rules_limits(call->api, &place);
-    int64_t room = limits.bytes ? AQ_MAX(limits.bytes - use->bytes, 0) : -1;
-    int64_t own = call->folder.bytes_max ? AQ_MAX(call->folder.bytes_max - call->folder.bytes, 0)
-                                         : -1;
+    int64_t bytes = folder_rules_limits(call->api, &place).bytes, own = call->folder.bytes_max;
+    int64_t others = AQ_MAX(use->bytes - call->folder.bytes, 0);
+    int64_t limit = bytes ? AQ_MAX(bytes - others, 0) : -1;
 
-    return room < 0 ? own : own < 0 ? room : AQ_MIN(room, own);
+    return !own ? limit : limit < 0 ? own : AQ_MIN(limit, own);
+}
+
+/* The storage host knows what the folder holds now; this is what it held last, so that the client
+ * learns early. Where nothing fits there is no token, as a limit of 0 would be none.
+ */
+static int folder_check_fits(const struct folder_call *call, int64_t limit, struct aq_error *err)
+{
+    const struct folder_files_params *params = call->params;
+    int64_t room = AQ_MAX(limit - call->folder.bytes, 0);
+
+    if (limit < 0 || (params->size <= room && (limit || (!params->size && !params->tree))))
+        return 0;
+    return aq_fail_kind(
+        err, EDQUOT, "quota-exceeded",
+        "the file has %lld bytes, and there is room for %lld; remove files, or have "
+        "the limit raised",
+        (long long)params->size, (long long)room);
 }
 
 static void folder_upload_done(struct folder_call *call)
 {
     const struct folder_files_params *params = call->params;
-    int64_t room = folder_room_of(call);
+    int64_t limit = folder_limit_of(call);
     struct aq_error err = { 0 };
     json_t *args;
 
     if (!folder_check_host(call, "upload-file"))
         return;
-    if (room >= 0 && params->size > room) {
-        aq_fail_kind(&err, EDQUOT, "quota-exceeded",
-                     "the file has %lld bytes, and there is room for %lld", (long long)params->size,
-                     (long long)room);
+    if (folder_check_fits(call, limit, &err) < 0) {
         request_fail(call->req, &err);
         return;
     }
     args = json_pack("{s:s, s:I, s:b}", "path", params->path, "size", (json_int_t)params->size,
                      "tree", params->tree);
-    if (args && room >= 0 && json_object_set_new(args, "quota_bytes", json_integer(room)) < 0)
+    if (args && limit > 0 && json_object_set_new(args, "quota_bytes", json_integer(limit)) < 0)
         json_decref(AQ_TAKE(args));
     folder_call_ask(call, "upload", args, folder_transfer_answered);
 }

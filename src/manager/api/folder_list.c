@@ -163,7 +163,8 @@ static int folder_count_run(struct store_tx *tx, void *data, struct aq_error *er
 {
     const struct folder_call *call = data;
 
-    return folder_set_counts(tx, &call->folder.id, call->folder.files, call->folder.bytes, err);
+    return folder_set_counts(tx, &call->folder.id, call->folder.host, call->folder.files,
+                             call->folder.bytes, err);
 }
 
 static void folder_info_on_counted(void *data, int r, const struct aq_error *err)

@@ -215,9 +215,9 @@ struct aq_error folder_storage_error(const struct aq_error *err)
     return known;
 }
 
-static void folder_call_on_answer(void *data, json_t *answer, const struct aq_error *err)
+static void folder_call_take_answer(struct folder_call *call, json_t *answer,
+                                    const struct aq_error *err)
 {
-    struct folder_call *call = data;
     struct aq_error known;
 
     if (err && !call->answered) {
@@ -230,24 +230,65 @@ static void folder_call_on_answer(void *data, json_t *answer, const struct aq_er
     }
 }
 
+static void folder_call_on_answer(void *data, json_t *answer, const struct aq_error *err)
+{
+    struct folder_call *call = data;
+
+    if (call->asked && !call->finish)
+        request_set_gone(call->req, NULL, NULL);
+    call->asked = NULL;
+    folder_call_take_answer(call, answer, err);
+}
+
+static void folder_call_on_gone(struct request *req, void *data)
+{
+    struct folder_call *call = data;
+    struct aq_error err = { 0 };
+
+    (void)req;
+    storage_call_cancel(AQ_TAKE(call->asked));
+    (void)aq_fail(&err, ECANCELED, "the client has gone");
+    folder_call_take_answer(call, NULL, &err);
+}
+
+/* What of the storage's work ends with its client. A call that is a part of another request has no
+ * say in when that ends.
+ */
+static bool folder_call_ends_with_client(const struct folder_call *call, const char *op)
+{
+    static const char *const ops[] = { "usage", "list", "delete", "download" };
+
+    for (size_t i = 0; i < AQ_COUNT(ops); i++)
+        if (strcmp(ops[i], op) == 0)
+            return !call->finish;
+    return false;
+}
+
 void folder_call_ask(struct folder_call *call, const char *op, json_t *args,
                      folder_answer_fn *answered)
 {
     json_auto_t *all = args;
-    struct storage_call *ignored;
+    struct storage_call *asked;
     struct aq_error err = { 0 };
-    char id[UUID_TEXT_MAX];
+    char id[UUID_TEXT_MAX], user[UUID_TEXT_MAX];
+    bool ends = folder_call_ends_with_client(call, op);
 
     call->answered = answered;
     if (!all || json_object_set_new(all, "id", json_string(uuid_format(&call->folder.id, id))) < 0
-        || json_object_set_new(all, "user", json_string(uuid_format(&call->who.user_id, id))) < 0
+        || json_object_set_new(all, "user", json_string(uuid_format(&call->who.user_id, user))) < 0
         || json_object_set_new(all, "key", json_string(api_principal(call->req)->access_key)) < 0)
         aq_fail_oom(&err);
-    else if (storage_ask(call->api->storage_hosts, call->folder.host, op, all,
-                         folder_call_on_answer, call, &ignored, &err)
-             == 0)
-        return;
-    folder_call_on_answer(call, NULL, &err);
+    else if (ends && request_is_gone(call->req))
+        (void)aq_fail(&err, ECANCELED, "the client has gone");
+    else
+        (void)storage_ask(call->api->storage_hosts, call->folder.host, op, all,
+                          folder_call_on_answer, call, &asked, &err);
+    if (err.code) {
+        folder_call_on_answer(call, NULL, &err);
+    } else if (ends) {
+        call->asked = asked;
+        request_set_gone(call->req, folder_call_on_gone, call);
+    }
 }
 
 /* ---- answers ---- */

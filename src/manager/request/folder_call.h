@@ -50,9 +50,10 @@ struct folder_call {
     folder_done_fn *done;     /* answers, or asks the storage */
     folder_failed_fn *failed; /* instead of 'done'; NULL = folder_call_fail() */
     folder_answer_fn *answered;
-    int status;               /* of the usual answer without a body; 0 = 204 */
-    folder_finish_fn *finish; /* told instead of answering the request; NULL = it is answered */
-    void *data;               /* its */
+    struct storage_call *asked; /* what is waited for; it is cancelled when the client goes */
+    int status;                 /* of the usual answer without a body; 0 = 204 */
+    folder_finish_fn *finish;   /* told instead of answering the request; NULL = it is answered */
+    void *data;                 /* its */
 
     struct folder folder;
     struct folder_limits limits;          /* of its owner */
@@ -79,8 +80,9 @@ void folder_call_write_unused(struct folder_call *call);
 int folder_check_unused(const struct folder_call *call, struct aq_error *err); /* -EBUSY */
 void folder_call_fail(struct folder_call *call, const struct aq_error *err);
 
-/* Ask the folder's host; 'args' is taken and gets the folder's id, NULL = memory is short.
- * Whatever fails is answered, and so is an error of the storage unless 'answered' is not NULL.
+/* Ask the folder's host; 'args' is taken and gets the folder's id and who asks, NULL = memory is
+ * short. A client that goes away meanwhile ends what only reads, and what has not begun of a removal:
+ * -ECANCELED. Whatever fails is answered, and so is an error of the storage unless 'answered' is not NULL.
  */
 void folder_call_ask(struct folder_call *call, const char *op, json_t *args,
                      folder_answer_fn *answered);

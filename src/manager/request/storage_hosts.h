@@ -45,10 +45,12 @@ const struct storage_host *storage_hosts_find(const struct storage_hosts *hosts,
  */
 typedef void storage_done_fn(void *data, json_t *answer, const struct aq_error *err);
 
-/* Ask a host: 'op' and 'args' (borrowed; always with "id", a folder's) are those of
- * src/storage/ops.h. 'on_done' comes once; an answer is waited for five minutes at most (of a clone
- * for hours), and -ETIMEDOUT is no sign that nothing was done. -EHOSTUNREACH (storage-proxy-error)
- * if it is not connected, -EAGAIN if too much is asked of it, -ENOMEM.
+/* Ask a host: 'op' and 'args' (borrowed; always with "id", a folder's, and with "user", whose id
+ * asks) are those of src/storage/ops.h. 'on_done' comes once; an answer is waited for five minutes at
+ * most (of a clone for hours), and -ETIMEDOUT is no sign that nothing was done. Who asks how much a
+ * folder holds while the host counts it waits for the same answer. -EHOSTUNREACH
+ * (storage-proxy-error) if it is not connected, -EAGAIN if too much is asked of it, by this user
+ * (http/quota.h) or by all, -ENOMEM.
  */
 int storage_ask(struct storage_hosts *hosts, const char *host, const char *op, const json_t *args,
                 storage_done_fn *on_done, void *data, struct storage_call **ret,
@@ -56,7 +58,9 @@ int storage_ask(struct storage_hosts *hosts, const char *host, const char *op, c
 /* How many bytes of how many are through: told from time to time before the answer. */
 typedef void storage_progress_fn(void *data, int64_t done, int64_t total);
 void storage_call_follow(struct storage_call *call, storage_progress_fn *on_progress);
-/* The answer is not wanted any more; the host does what it was asked. NULL is fine. */
+/* The answer is not wanted any more: the host is told, unless others wait for the same answer. It
+ * drops what it has not begun, and ends a count. NULL is fine.
+ */
 void storage_call_cancel(struct storage_call *call);
 
 #endif

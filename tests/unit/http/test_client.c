@@ -452,9 +452,15 @@ static void test_unix(void **state)
         .url = "http://localhost/echo", .socket = listen.address, .body = "u", .body_len = 1
     };
     struct answer answer = { .done = false };
+    mode_t before = umask(0177);
+    struct stat st;
 
     (void)state;
+    listen.mode = 0660;
     up(&(struct client_options){ 0 }, &listen);
+    assert_int_equal(umask(before), 0177);
+    assert_int_equal(stat("test_client.sock", &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0660);
     assert_int_equal(client_fetch(client, &request, answer_take, &answer, NULL, NULL), 0);
     RUN_UNTIL(&net, answer.done);
     assert_int_equal(answer.status, 200);

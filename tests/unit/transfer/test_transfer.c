@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -222,6 +223,46 @@ static void test_a_cut_archive_leaves_no_half_file(void **state)
     assert_int_equal(mkdir(p->path, 0755), 0);
 }
 
+#define WRITERS 8
+#define WRITERS_EACH 3000
+
+static void *make_writers(void *data)
+{
+    const struct tree_writer_options options = { .is_wary = true };
+    const struct place *p = data;
+
+    for (int i = 0; i < WRITERS_EACH; i++) {
+        AQ_CLEANUP(tree_writer_freep) struct tree_writer *writer = NULL;
+
+        if (tree_writer_new(p->root, "in", &options, &writer, NULL) < 0)
+            return data;
+    }
+    return NULL;
+}
+
+static void test_writers_in_threads_leave_the_umask(void **state)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf archive = STRBUF_INIT;
+    struct place *p = *state;
+    mode_t before = umask(026);
+    pthread_t threads[WRITERS];
+    void *failed;
+    struct stat st;
+
+    for (int i = 0; i < WRITERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, make_writers, p), 0);
+    for (int i = 0; i < WRITERS; i++) {
+        assert_int_equal(pthread_join(threads[i], &failed), 0);
+        assert_null(failed);
+    }
+    assert_int_equal(fs_umask(), 026);
+    add(&archive, TAR_FILE, "file", "1");
+    assert_int_equal(unpack(p, &archive, "./", NULL, NULL), 0);
+    assert_int_equal(fstatat(p->root, "in/file", &st, 0), 0);
+    assert_int_equal(st.st_mode & 0777, 0640);
+    assert_int_equal(umask(before), 026);
+}
+
 static void test_limits(void **state)
 {
     const struct tar_limits limits = { .entries_max = 2, .bytes_max = 10 };
@@ -265,6 +306,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_hostile_archives, setup, teardown),
         cmocka_unit_test_setup_teardown(test_links_in_the_way, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_cut_archive_leaves_no_half_file, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_writers_in_threads_leave_the_umask, setup, teardown),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_paths),
     };

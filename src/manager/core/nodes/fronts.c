@@ -18,7 +18,7 @@ struct front {
 
 static const struct front_type {
     const char *prefix, *name; /* of its ids; as settings and options call it */
-    enum message_type says[4]; /* no more than these */
+    enum message_type says[5]; /* no more than these */
     size_t says_count;
 } front_types[FRONT_KINDS] = {
     [FRONT_PROXY] = { LINK_PROXY_PREFIX,
@@ -28,8 +28,8 @@ static const struct front_type {
     [FRONT_STORAGE] = { LINK_STORAGE_PREFIX,
                         "storage",
                         { MSG_STORAGE_HELLO, MSG_STORAGE_ANSWER, MSG_STORAGE_PROGRESS,
-                          MSG_STORAGE_CHECK },
-                        4 },
+                          MSG_STORAGE_CHECK, MSG_STORAGE_SIZE },
+                        5 },
     [FRONT_WEB] = { LINK_WEB_PREFIX, "web", { MSG_WEB_ASK }, 1 },
 };
 
