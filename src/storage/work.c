@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define WAITING_MAX 16384
 #define USER_WAITING_LEAST 64 /* that a user may have at any time; beyond that half of the rest */
 #define POOL_MAX 1024         /* of libuv */
 #define POOL_OTHERS 4         /* for what is no volume's: names of hosts */
@@ -93,7 +92,7 @@ static int work_take_turn(const struct work_lane *lane, struct work *work, struc
         work->turn = other->turn + 1;
         count++;
     }
-    if (count >= USER_WAITING_LEAST && count >= (WAITING_MAX - lane->waiting_count) / 2)
+    if (count >= USER_WAITING_LEAST && count >= (WORK_WAITING_MAX - lane->waiting_count) / 2)
         return aq_fail(err, EAGAIN, "%zu operations of this user wait for the volume; try again",
                        count);
     return 0;
@@ -121,7 +120,7 @@ int work_submit(struct work_lane *lane, struct work *work, const struct uuid *us
     work->user = user ? *user : (struct uuid){ 0 };
     work->run = run;
     work->done = done;
-    if (lane->waiting_count == WAITING_MAX)
+    if (lane->waiting_count == WORK_WAITING_MAX)
         return aq_fail(err, EAGAIN, "too much is asked of this volume; try again");
     if ((r = work_take_turn(lane, work, err)) < 0)
         return r;

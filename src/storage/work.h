@@ -25,6 +25,8 @@ enum work_lane_kind {
     WORK_LANES
 };
 
+#define WORK_WAITING_MAX 16384 /* of a lane */
+
 struct work_lane {
     uv_loop_t *loop;
     unsigned active_max, user_max; /* of all, of one user */

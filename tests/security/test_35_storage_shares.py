@@ -18,8 +18,8 @@ import pytest
 
 from client import DOMAIN_ADMIN, USER
 from cluster import wait_for
+from folders import Folders
 from ports import free_port
-from storage import Stored
 
 MIB = 1 << 20
 TRANSFERS = 256  # max-transfers of the storage host
@@ -27,11 +27,10 @@ TRANSFERS = 256  # max-transfers of the storage host
 
 @pytest.fixture(scope="module")
 def cluster():
-    with Stored() as cluster:
+    with Folders() as cluster:
         cluster.metrics = free_port()
-        cluster.start_manager()
-        cluster.start_storage(ALIQUOT_METRICS_LISTEN=f"127.0.0.1:{cluster.metrics}",
-                              ASAN_OPTIONS="quarantine_size_mb=0:thread_local_quarantine_size_kb=0")
+        cluster.begin(ALIQUOT_METRICS_LISTEN=f"127.0.0.1:{cluster.metrics}",
+                      ASAN_OPTIONS="quarantine_size_mb=0:thread_local_quarantine_size_kb=0")
         yield cluster
         cluster.stop()
 
@@ -83,19 +82,19 @@ def make_file(cluster, folder, size):
 
 # ---- transfers ----
 
-def upload(cluster, folder, user, name):
-    return cluster.patch(cluster.upload(folder, name, 1000, user=str(user)), bytes(1000), 0)[0]
+def upload(cluster, person, folder, name):
+    return cluster.patch(cluster.url(person, folder, "upload", path=name, size=1000), bytes(1000), 0)[0]
 
 
 def test_slow_downloads_of_one_leave_slots_for_others(cluster, slow):
-    folder, other, user = cluster.make_folder(), cluster.make_folder(), uuid.uuid4()
-    make_file(cluster, folder, 64 * MIB)
-    url = cluster.download(folder, "large", user=str(uuid.uuid4()))
+    one, other = cluster.make_person(), cluster.make_person()
+    url = cluster.url(one, cluster.make_files(one), "download", file="large")
+    folder = cluster.make_files(other)
     statuses = [slow.begin(url) for _ in range(TRANSFERS)]
     assert set(statuses) == {200, 503}
     assert TRANSFERS / 4 < statuses.count(200) < TRANSFERS / 2
     with concurrent.futures.ThreadPoolExecutor(12) as pool:
-        done = list(pool.map(lambda n: upload(cluster, other, user, f"file{n}"), range(48)))
+        done = list(pool.map(lambda n: upload(cluster, other, folder, f"file{n}"), range(48)))
     assert done == [204] * 48
     assert slow.begin(url) == 503
     status, headers, body = cluster.ask("GET", url)
@@ -103,21 +102,23 @@ def test_slow_downloads_of_one_leave_slots_for_others(cluster, slow):
 
 
 def test_a_folder_that_many_read_leaves_slots_for_others(cluster, slow):
-    folder, other = cluster.make_folder(), cluster.make_folder()
-    make_file(cluster, folder, 64 * MIB)
-    statuses = [slow.begin(cluster.download(folder, "large", user=str(uuid.uuid4())))
-                for _ in range(TRANSFERS // 2)]
+    """Each of its readers has less than the share of a user."""
+    owner, readers = cluster.make_person(), [cluster.make_person() for _ in range(8)]
+    folder = cluster.make_files(owner)
+    for reader in readers:
+        cluster.lend(reader, folder, "ro", owner)
+    urls = [cluster.url(reader, folder, "download", file="large") for reader in readers]
+    statuses = [slow.begin(url) for url in urls for _ in range(TRANSFERS // 16)]
     assert set(statuses) == {200, 503}
     assert statuses.count(200) < TRANSFERS / 2
-    assert upload(cluster, other, uuid.uuid4(), "file") == 204
+    assert upload(cluster, owner, cluster.make_files(owner), "file") == 204
 
 
 def test_slow_downloads_hold_little_memory(cluster, slow):
     before = int(status_of(cluster, "VmRSS"))
     for _ in range(3):
-        folder, user = cluster.make_folder(), str(uuid.uuid4())
-        make_file(cluster, folder, 64 * MIB)
-        url = cluster.download(folder, "large", user=user)
+        person = cluster.make_person()
+        url = cluster.url(person, cluster.make_files(person), "download", file="large")
         assert [slow.begin(url) for _ in range(50)] == [200] * 50
     wait_for(lambda: metric(cluster, "transfers") == 150, 60, "the transfers")
     wait_for(lambda: metric(cluster, "bytes_out_total") >= 150 * 200_000, 60, "their bytes")
@@ -323,8 +324,8 @@ def chunked_patch(cluster, url, size):
 
 
 def test_uploads_at_one_time_keep_the_quota(cluster):
-    folder, user = cluster.make_folder(), str(uuid.uuid4())
-    urls = [cluster.upload(folder, f"file{n}", 500_000, quota=QUOTA, user=user) for n in range(12)]
+    folder = cluster.make_folder()
+    urls = [cluster.upload(folder, f"file{n}", 500_000, quota=QUOTA) for n in range(12)]
     with concurrent.futures.ThreadPoolExecutor(12) as pool:
         statuses = list(pool.map(lambda url: chunked_patch(cluster, url, 500_000), urls))
     assert 413 in statuses

@@ -11,7 +11,6 @@
 #include "storage/storage.h"
 #include "storage/volume.h"
 
-#define LANE_FULL 4096 /* WAITING_MAX of work.c */
 
 struct request {
     enum method method;
@@ -189,6 +188,8 @@ static int setup(void **state)
                                 .usage = usage_table_new() };
     list_init(&storage.uploads);
     list_init(&storage.waiting);
+    quota_init(&storage.users, 16, 0);
+    quota_init(&storage.folders, 16, 0);
     volume = (struct volume){ .storage = &storage, .dir = { folder_path, seen } };
     work_lanes_init(volume.lanes, uv_default_loop());
     if (volume_mark(&volume.dir, &err) < 0
@@ -207,6 +208,8 @@ static int teardown(void **state)
     assert_true(list_is_empty(&storage.waiting));
     assert_int_equal(storage.transfer_count, 0);
     usage_table_free(storage.usage);
+    quota_done(&storage.users);
+    quota_done(&storage.folders);
     assert_int_equal(fs_remove_tree(AT_FDCWD, folder_path, NULL), 0);
     return 0;
 }
@@ -266,7 +269,7 @@ static void test_the_disk_is_busy(void **state)
     (void)state;
     begin(&first, METHOD_PATCH, "0");
     run();
-    volume.lanes[WORK_DATA].waiting_count = LANE_FULL;
+    volume.lanes[WORK_DATA].waiting_count = WORK_WAITING_MAX;
     begin_second();
     assert_int_equal(first.status, -1);
     assert_int_equal(second.status, 503);
