@@ -11,7 +11,6 @@
 #include "storage/storage.h"
 #include "storage/volume.h"
 
-
 struct request {
     enum method method;
     struct message_head head;
