@@ -102,7 +102,8 @@ static void volume_mounts_make_uploads(int folder, struct id_pair owner)
 {
     if (mkdirat(folder, FOLDER_UPLOADS, 0700) == 0
         && fchownat(folder, FOLDER_UPLOADS, owner.uid, owner.gid, AT_SYMLINK_NOFOLLOW) < 0)
-        (void)unlinkat(folder, FOLDER_UPLOADS, AT_REMOVEDIR); /* the storage host could not use it */
+        (void)unlinkat(folder, FOLDER_UPLOADS,
+                       AT_REMOVEDIR); /* the storage host could not use it */
 }
 
 /* The directory that is to be mounted. */

@@ -81,14 +81,16 @@ static int arrival_experiment_place(struct sim_cluster *s, uint32_t task, int64_
     struct sched_session session = sim_cluster_session(s, task, row);
     struct sched_result result;
     uint32_t handle;
+    bool is_placed;
     int r = sched_add(s->sched, &session, &handle, err);
 
     if (r == 0)
         r = sched_pass(s->sched, 0, arena, &result, err);
     if (r < 0)
         return r;
+    is_placed = result.count == 1 && result.outcomes[0].verdict == SCHED_PLACED;
     arena_clear(arena, 1 << 16);
-    if (result.count == 1 && result.outcomes[0].verdict == SCHED_PLACED)
+    if (is_placed)
         return 1;
     return sched_drop(s->sched, handle) < 0 ? aq_fail_oom(err) : 0;
 }

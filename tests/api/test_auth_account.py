@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What people do with their own account below /auth: leave, change their name."""
 
+import re
+
 import pytest
 
 from client import Client
@@ -13,7 +15,7 @@ PASSWORD, LATER = "long enough", "longer still"
 @pytest.fixture
 def account(admin, request):
     """A user of this test's own: its address, and a client with its keypair."""
-    email = request.node.name.replace("test_", "").replace("_", "-") + "@lablup.com"
+    email = re.sub(r"[^a-z0-9]+", "-", request.node.name.replace("test_", "")) + "@lablup.com"
     made = admin.post(f"{V1}/users", {"email": email, "domain": "default", "password": PASSWORD,
                                       "full_name": "First Name"})
     assert made.status == 201

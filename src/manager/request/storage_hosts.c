@@ -407,7 +407,7 @@ int storage_ask(struct storage_hosts *hosts, const char *host, const char *op, c
     const char *colon = strchr(host, ':');
     int len = colon ? (int)(colon - host) : (int)strlen(host);
     char storage[STORAGE_ID_MAX];
-    struct storage_call *call;
+    struct storage_call *call = NULL;
     int r;
 
     if (!storage_hosts_find(hosts, host))

@@ -297,22 +297,24 @@ static int remove_while_links_come(int root)
 {
     uv_thread_t thread;
     struct stat st;
-    int r;
+    int r = 0;
 
     if (setresuid(NOBODY, NOBODY, NOBODY) < 0 || mknodat(root, "victim", S_IFREG | 0640, 0) < 0
         || fchmodat(root, "victim", 0640, 0) < 0 || uv_thread_create(&thread, swap, &root) < 0)
         return 1;
-    for (int i = 0; i < ROUNDS; i++) {
-        (void)mkdirat(root, "a", 0);
-        (void)symlinkat("victim", root, "b");
+    for (int i = 0; i < ROUNDS && r == 0; i++) {
+        if ((mkdirat(root, "a", 0) < 0 && errno != EEXIST)
+            || (symlinkat("victim", root, "b") < 0 && errno != EEXIST))
+            r = 1;
         (void)tree_remove(root, "a", NULL, NULL);
         (void)tree_remove(root, "b", NULL, NULL);
     }
     is_over = true;
     (void)uv_thread_join(&thread);
-    r = fstatat(root, "victim", &st, AT_SYMLINK_NOFOLLOW) < 0 || (st.st_mode & 0777) != 0640 ? 2
-                                                                                             : 0;
-    if (mkdirat(root, "c", 0) < 0 || tree_remove(root, "c", NULL, NULL) < 0)
+    if (r == 0
+        && (fstatat(root, "victim", &st, AT_SYMLINK_NOFOLLOW) < 0 || (st.st_mode & 0777) != 0640))
+        r = 2;
+    if (r == 0 && (mkdirat(root, "c", 0) < 0 || tree_remove(root, "c", NULL, NULL) < 0))
         r = 3;
     return r;
 }
