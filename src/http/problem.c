@@ -95,7 +95,7 @@ static const struct {
     { ETIMEDOUT, "service-unavailable" }, { ESTALE, "service-unavailable" },
     { EHOSTDOWN, "service-unavailable" }, { EOWNERDEAD, "service-unavailable" },
     { EALREADY, "service-unavailable" },  { ENOSYS, "not-implemented" },
-    { ENOTSUP, "not-implemented" },
+    { ENOTSUP, "not-implemented" },       { ENOTCONN, "service-unavailable" },
 };
 
 const struct problem_type *problem_find(const char *slug)

@@ -266,19 +266,13 @@ static void usage_end(struct usage_entry *entry)
 /* Those who wait are told; each may release what it holds, and hold more. */
 static void usage_tell(struct usage_entry *entry, const struct aq_error *err)
 {
-    struct list told;
+    struct list told, *link;
 
     list_init(&told);
-    while (!list_is_empty(&entry->waiting)) {
-        struct list *first = entry->waiting.next;
+    list_move(&entry->waiting, &told);
+    while ((link = list_take(&told))) {
+        struct usage_hold *hold = LIST_ENTRY(link, struct usage_hold, link);
 
-        list_remove(first);
-        list_add(&told, first);
-    }
-    while (!list_is_empty(&told)) {
-        struct usage_hold *hold = LIST_ENTRY(told.next, struct usage_hold, link);
-
-        list_remove(&hold->link);
         hold->is_waiting = false;
         hold->ready(hold, err);
     }
