@@ -18,8 +18,8 @@ import pytest
 
 from client import DOMAIN_ADMIN, USER
 from cluster import wait_for
-from folders import Folders
 from ports import free_port
+from shared_folders import Folders
 
 MIB = 1 << 20
 TRANSFERS = 256  # max-transfers of the storage host

@@ -13,7 +13,7 @@ import uuid
 import pytest
 
 from cluster import wait_for
-from folders import LARGE, Folders, invitation, numbers
+from shared_folders import LARGE, Folders, invitation, numbers
 from storage import Stored
 
 
