@@ -3,7 +3,6 @@
 
 import base64
 import contextlib
-import http.server
 import json
 import os
 import shutil
@@ -14,6 +13,7 @@ import pytest
 from client import USER, sse_events
 from cluster import Cluster, wait_for
 from images import Layout, Registry, archive, file, sha256
+from lying_registry import KEY, body, configure, liar, names, rescan
 
 for program in ("skopeo", "docker-registry"):
     if not shutil.which(program):
@@ -21,7 +21,6 @@ for program in ("skopeo", "docker-registry"):
 
 # "aliquot" with the password "secret", as htpasswd -B writes it
 USERS = "aliquot:$2b$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a\n"
-KEY = "config/docker/registry"
 MUTATION = "mutation($r: String) { rescan_images(registry: $r) { ok msg task_id } }"
 
 
@@ -53,27 +52,10 @@ def registry(tmp_path_factory):
         registry.stop()
 
 
-def configure(cluster, name, **keys):
-    reply = cluster.client().post("/config/set", {"key": f"{KEY}/{name}",
-                                                  "value": {"": f"http://{name}", **keys}})
-    assert reply.status == 200, reply
-
-
 @pytest.fixture(autouse=True)
 def empty(cluster):
     yield
     cluster.client().post("/config/delete", {"key": KEY, "prefix": True})
-
-
-def rescan(cluster, name):
-    """Exit code and what it says."""
-    done = cluster.cli("admin", "registry", "rescan", name)
-    return done.returncode, done.stdout + done.stderr
-
-
-def names(cluster):
-    rows = cluster.client().get("/aliquot/v1/images").json["items"]
-    return sorted(name for row in rows for name in row["names"])
 
 
 @pytest.mark.gate
@@ -143,41 +125,6 @@ def test_graphql(cluster, registry):
     assert not refused.json["data"]["rescan_images"]["ok"]
     assert cluster.client(USER).post(f"/aliquot/v1/registries/{registry.address}/rescan",
                                      {}).status in (401, 403)
-
-
-class Liar(http.server.BaseHTTPRequestHandler):
-    """What 'answers' of the server has for a path: (status, headers, body)."""
-
-    def do_GET(self):
-        self.server.seen.append((self.path, self.headers.get("Authorization")))
-        answer = self.server.answers.get(self.path.split("?")[0], (404, {}, b"{}"))
-        status, headers, body = answer(self) if callable(answer) else answer
-        self.send_response(status)
-        for key, value in {"Content-Length": str(len(body)), **headers}.items():
-            self.send_header(key, value)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
-
-
-@contextlib.contextmanager
-def liar(answers):
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Liar) as server:
-        server.seen, server.answers = [], answers
-        server.address = f"127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-def body(value):
-    return 200, {}, json.dumps(value).encode()
 
 
 CATALOGUE = body({"repositories": ["a/b"]})

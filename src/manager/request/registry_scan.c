@@ -13,7 +13,8 @@
 
 #define SCAN_PAGE 100 /* names in one answer */
 #define SCAN_REPOSITORIES_MAX 2000
-#define SCAN_TAGS_MAX 1000 /* of a repository */
+#define SCAN_LISTED_MAX (10 * SCAN_REPOSITORIES_MAX) /* in lists, also of other projects */
+#define SCAN_TAGS_MAX 1000                           /* of a repository */
 #define SCAN_IMAGES_MAX 5000
 #define SCAN_PLATFORMS_MAX 32
 #define SCAN_LIST_BODY_MAX (2u << 20)
@@ -33,6 +34,7 @@ struct scan {
     json_t *repositories; /* array of names */
     json_t *images;       /* array */
     json_t *by_digest;    /* digest -> image */
+    size_t listed;        /* repositories, also of other projects */
     size_t kept_bytes;
 };
 
@@ -107,6 +109,9 @@ static int scan_add_repository(struct scan *scan, const char *repository, struct
     if (!name)
         return aq_fail(err, EPROTO, "it has a repository '%.80s', which is no name",
                        repository ? repository : "");
+    /* a registry may list other projects' repositories on page after page */
+    if (scan->listed++ == SCAN_LISTED_MAX)
+        return aq_fail(err, E2BIG, "it lists more than %d repositories", SCAN_LISTED_MAX);
     if (!scan_is_wanted(scan->source, repository))
         return 0;
     if (json_array_size(scan->repositories) >= SCAN_REPOSITORIES_MAX)
@@ -179,9 +184,9 @@ static int scan_read_catalogue(struct scan *scan, struct aq_error *err)
     json_auto_t *names = json_array();
     json_t *name;
     size_t i;
-    int r = names ? scan_read_names(scan, "/v2/_catalog", "repositories",
-                                    10 * (size_t)SCAN_REPOSITORIES_MAX, names, err)
-                  : aq_fail_oom(err);
+    int r = names
+                ? scan_read_names(scan, "/v2/_catalog", "repositories", SCAN_LISTED_MAX, names, err)
+                : aq_fail_oom(err);
 
     if (r == -ENOENT)
         return aq_fail(err, EOPNOTSUPP, "it gives no list of its repositories");
@@ -231,19 +236,32 @@ static int scan_read_projects(struct scan *scan, struct aq_error *err)
 
 /* ---- images ---- */
 
+static int scan_fail_size(struct aq_error *err)
+{
+    return aq_fail(
+        err, E2BIG,
+        "the registry has more than %d images, or %d MiB of their names and labels; name "
+        "projects in 'project'",
+        SCAN_IMAGES_MAX, (int)(SCAN_SIZE_MAX >> 20));
+}
+
+/* The manager holds all that is kept in memory, further names of one image included. */
+static int scan_count(struct scan *scan, size_t bytes, struct aq_error *err)
+{
+    scan->kept_bytes += bytes;
+    return scan->kept_bytes > SCAN_SIZE_MAX ? scan_fail_size(err) : 0;
+}
+
 static int scan_keep(struct scan *scan, const char *digest, const char *name, json_t *image,
                      struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *text = image ? json_dump_text(image, JSON_COMPACT) : NULL;
+    int r = text ? scan_count(scan, strlen(text) + strlen(name), err) : aq_fail_oom(err);
 
-    if (!text)
-        return aq_fail_oom(err);
-    scan->kept_bytes += strlen(text) + strlen(name);
-    if (json_array_size(scan->images) >= SCAN_IMAGES_MAX || scan->kept_bytes > SCAN_SIZE_MAX)
-        return aq_fail(err, E2BIG,
-                       "the registry has more than %d images, or %d MiB of their labels; name "
-                       "projects in 'project'",
-                       SCAN_IMAGES_MAX, (int)(SCAN_SIZE_MAX >> 20));
+    if (r == 0 && json_array_size(scan->images) >= SCAN_IMAGES_MAX)
+        r = scan_fail_size(err);
+    if (r < 0)
+        return r;
     return json_array_append(scan->images, image) < 0
                    || json_object_set(scan->by_digest, digest, image) < 0
                ? aq_fail_oom(err)
@@ -300,6 +318,8 @@ static int scan_read_image(struct scan *scan, const char *repository, const char
     const char *architecture;
     int r;
 
+    if (known && (r = scan_count(scan, strlen(name), err)) < 0)
+        return r;
     if (known)
         return json_array_append_new(json_object_get(known, "names"), json_string(name)) < 0
                    ? aq_fail_oom(err)
