@@ -36,7 +36,7 @@ static int copy_on_entry(void *data, const struct tar_entry *entry, struct aq_er
     if (slot->expected == slot->end || entry->type != TAR_FILE)
         return aq_fail(err, EBADMSG, "the storage host sent '%.100s', which was not asked for",
                        entry->name);
-    own.name = items[slot->expected].to;
+    own.name = items[slot->expected++].to; /* it comes once */
     return tree_writer_ops.on_entry(slot->writer, &own, err);
 }
 
@@ -51,11 +51,14 @@ static int copy_on_bytes(void *data, const char *bytes, size_t len, struct aq_er
 static int copy_on_entry_end(void *data, struct aq_error *err)
 {
     struct copy_slot *slot = data;
+    int r = tree_writer_ops.on_entry_end(slot->writer, err);
 
-    return tree_writer_ops.on_entry_end(slot->writer, err);
+    if (r == 0)
+        slot->run->t->list->items[slot->expected - 1].has_come = true;
+    return r;
 }
 
-/* "failed: NAME: WHY", of the one after those that have come. */
+/* "failed: NAME: WHY", of the last that has come or one after it. */
 static int copy_on_note(void *data, const char *text, struct aq_error *err)
 {
     struct copy_slot *slot = data;
@@ -63,7 +66,7 @@ static int copy_on_note(void *data, const char *text, struct aq_error *err)
 
     (void)err;
     text = strncmp(text, "failed: ", 8) == 0 ? text + 8 : text;
-    for (size_t i = slot->expected; i < slot->end; i++) {
+    for (size_t i = AQ_MAX(slot->expected, slot->at + 1) - 1; i < slot->end; i++) {
         const char *name = copy_run_name(slot->run, &items[i]);
         size_t len = strlen(name);
 
@@ -86,9 +89,17 @@ static void copy_on_archive(struct exchange *exchange, const char *bytes, size_t
         copy_slot_break(slot, &err);
 }
 
+/* An archive that is whole may still lack files. */
 static int copy_batch_has_come(struct copy_slot *slot, struct aq_error *err)
 {
-    return tar_reader_finish(slot->archive, err) < 0 ? -err->code : 1;
+    struct copy_item *items = slot->run->t->list->items;
+
+    if (tar_reader_finish(slot->archive, err) < 0)
+        return -err->code;
+    for (size_t i = slot->at; i < slot->end; i++)
+        if (!items[i].has_come)
+            copy_run_fail_item(slot->run, &items[i], "the storage host did not send it");
+    return 1;
 }
 
 static void copy_write_names(const struct copy_slot *slot, struct strbuf *out)
@@ -134,10 +145,49 @@ static int copy_fetch_batch(struct copy_slot *slot, struct aq_error *err)
 
 /* ---- a large file ---- */
 
+/* Is it a file that nobody else can write to, or has under another name? */
+static bool copy_is_own(int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_nlink == 1
+           && !(st.st_mode & (S_IWGRP | S_IWOTH));
+}
+
+/* Open the part that an earlier copy has left, or make one. In a directory that others can write to,
+ * they may have put something of that name there: a pipe, their own file, a link to one of ours.
+ */
+static int copy_open_own(int parent, const char *name)
+{
+    const int flags = O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    AQ_CLEANUP(aq_closep) int found = openat(parent, name, flags);
+    int fd;
+
+    if (found >= 0 && copy_is_own(found))
+        return AQ_TAKE_FD(found);
+    if (unlinkat(parent, name, 0) < 0 && errno != ENOENT)
+        return -errno;
+    fd = openat(parent, name, flags | O_CREAT | O_EXCL, 0600);
+    return fd < 0 ? -errno : fd;
+}
+
+/* Which version the part is of; false = unknown. */
+static bool copy_read_mark(struct copy_slot *slot)
+{
+    AQ_CLEANUP(aq_closep) int fd = openat(slot->parent, slot->mark,
+                                          O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    ssize_t len = fd >= 0 && copy_is_own(fd) ? read(fd, slot->etag, sizeof(slot->etag)) : -1;
+
+    if (len <= 0 || len == (ssize_t)sizeof(slot->etag) || memchr(slot->etag, '\0', (size_t)len)
+        || memchr(slot->etag, '\r', (size_t)len) || memchr(slot->etag, '\n', (size_t)len))
+        len = 0;
+    slot->etag[len] = '\0';
+    return len > 0;
+}
+
 static int copy_open_part(struct copy_slot *slot, struct aq_error *err)
 {
     const struct copy_item *item = copy_slot_item(slot);
-    AQ_CLEANUP(strbuf_donep) struct strbuf etag = STRBUF_INIT;
     const char *name;
     struct stat st;
 
@@ -147,15 +197,10 @@ static int copy_open_part(struct copy_slot *slot, struct aq_error *err)
     (void)tree_writer_part_name(name, slot->part);
     (void)snprintf(slot->mark, sizeof(slot->mark), "%.*s.etag",
                    (int)(strrchr(slot->part, '.') - slot->part), slot->part);
-    slot->fd = openat(slot->parent, slot->part, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    slot->fd = copy_open_own(slot->parent, slot->part);
     if (slot->fd < 0 || fstat(slot->fd, &st) < 0)
-        return beneath_fail(err, errno, item->to);
-    slot->offset = (uint64_t)st.st_size;
-    if (!slot->offset || fs_read(slot->parent, slot->mark, sizeof(slot->etag) - 1, &etag, NULL) < 0
-        || strpbrk(etag.data, "\r\n"))
-        slot->offset = 0;
-    else
-        (void)snprintf(slot->etag, sizeof(slot->etag), "%s", etag.data);
+        return beneath_fail(err, slot->fd < 0 ? -slot->fd : errno, item->to);
+    slot->offset = copy_read_mark(slot) ? (uint64_t)st.st_size : 0;
     if (slot->offset) /* one whose name is all it lacks is asked for its last byte */
         slot->offset = AQ_MIN(slot->offset, AQ_MAX(item->size, (uint64_t)1) - 1);
     return 0;

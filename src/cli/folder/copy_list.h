@@ -21,6 +21,7 @@ struct copy_item {
     uint64_t size;
     int64_t modified_usec;
     bool has_failed;
+    bool has_come;      /* in an archive of the storage host */
     bool is_below_link; /* in a directory that a link led to */
 };
 
