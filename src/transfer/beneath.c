@@ -99,6 +99,8 @@ int beneath_open_parent(int root, const char *path, bool no_links, bool make, co
     size_t len = slash ? (size_t)(slash - path) : 0;
     char above[PATH_MAX];
 
+    if (len >= sizeof(above))
+        return -ENAMETOOLONG;
     memcpy(above, path, len);
     above[len] = '\0';
     *ret_name = slash ? slash + 1 : path;
