@@ -87,7 +87,8 @@ bool folder_name_is_valid(const char *name)
     struct uuid id;
 
     if (!*rest || !strchr(letters, *rest) || strlen(name) > FOLDER_NAME_MAX
-        || uuid_parse(name, &id) == 0 || strcmp(name, "invitations") == 0)
+        || uuid_parse(name, &id) == 0 || strcmp(name, "invitations") == 0
+        || strcmp(name, ".ssh") == 0) /* it would be mounted over each session's keys */
         return false;
     rest += strspn(rest, letters);
     while (*rest && strchr("._-", *rest))

@@ -44,7 +44,8 @@ int folder_status_parse(const char *text, enum folder_status *ret);
 const char *folder_status_words(enum folder_status status);
 
 /* A letter or digit, one dot before it at most, then letters, digits, dots, hyphens and
- * underscores; no UUID, and not "invitations", which paths of the API have in its place.
+ * underscores; no UUID, not "invitations", which paths of the API have in its place, and not ".ssh",
+ * where sessions keep who may log in.
  */
 bool folder_name_is_valid(const char *name);
 

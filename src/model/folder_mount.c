@@ -83,10 +83,12 @@ static bool folder_mount_is_at(const char *path, const char *place)
     return strncmp(path, place, len) == 0 && (!path[len] || path[len] == '/');
 }
 
+/* A folder at ~/.ssh would keep who may log in to one session for later ones, and those of others. */
 static const char *folder_mount_find_reserved(const char *target)
 {
-    static const char *const reserved[] = { "/proc", "/sys",        "/dev",
-                                            "/etc",  "/opt/kernel", "/home/config" };
+    static const char *const reserved[] = {
+        "/proc", "/sys", "/dev", "/etc", "/opt/kernel", "/home/config", FOLDER_MOUNT_WORK "/.ssh"
+    };
 
     if (folder_mount_is_at(FOLDER_MOUNT_WORK, target))
         return FOLDER_MOUNT_WORK;
@@ -94,6 +96,11 @@ static const char *folder_mount_find_reserved(const char *target)
         if (folder_mount_is_at(target, reserved[i]) || folder_mount_is_at(reserved[i], target))
             return reserved[i];
     return NULL;
+}
+
+bool folder_mount_is_reserved(const char *target)
+{
+    return folder_mount_find_reserved(target) != NULL;
 }
 
 /* ---- order ---- */

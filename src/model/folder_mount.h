@@ -50,6 +50,11 @@ int folder_mount_path(const char *text, struct arena *arena, const char **ret,
 int folder_mount_target(const char *text, struct arena *arena, const char **ret,
                         struct aq_error *err) AQ_UNTRUSTED;
 
+/* Is the clean target what a container has of the platform or its Linux, in such a place, or above
+ * one?
+ */
+bool folder_mount_is_reserved(const char *target);
+
 /* By depth of their targets: what lies within another one's comes after it. */
 void folder_mounts_sort(struct folder_mounts *mounts);
 

@@ -122,7 +122,8 @@ static int mount_add_automatic(struct store_tx *tx, const struct folder_mount_re
                        arena, &ret->mounts.items[at], &ret->folders[at], err);
         if (r < 0)
             return r;
-        if (!mount_is_taken(&ret->mounts, &ret->mounts.items[at]))
+        if (!mount_is_taken(&ret->mounts, &ret->mounts.items[at])
+            && !folder_mount_is_reserved(ret->mounts.items[at].target))
             ret->mounts.count++;
     }
     return 0;

@@ -76,7 +76,7 @@ int folder_check_new_name(struct api *api, const char *field, const char *name,
         return 0;
     return api_fail_param(err, field,
                           "must be 1 to %d letters, digits, dots, hyphens and underscores, with "
-                          "a letter or digit first, or a dot before it",
+                          "a letter or digit first, or a dot before it; '.ssh' is reserved",
                           FOLDER_NAME_MAX);
 }
 

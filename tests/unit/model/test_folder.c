@@ -8,7 +8,7 @@
 
 static void test_names(void **state)
 {
-    static const char *const good[] = { "v1", ".ssh", "a.b-c_d", "data.tar.gz", "9", "a--b" };
+    static const char *const good[] = { "v1", ".sshd", "a.b-c_d", "data.tar.gz", "9", "a--b" };
     static const char *const bad[] = { "",
                                        ".",
                                        "..",
@@ -20,7 +20,7 @@ static void test_names(void **state)
                                        "a\nb",
                                        "é",
                                        "invitations",
-
+                                       ".ssh",
                                        "11111111222233334444555555555555",
                                        "0123456789012345678901234567890123456789012345678901234"
                                        "56789012345" };

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "manager/core/core.h"
+#include "model/reference.h"
 #include "store/folder_mount.h"
 
 /* Apart from the core, which other threads do not read. */
@@ -109,6 +110,20 @@ static int mounts_check_hosts(struct mounts_draft *draft, const struct session *
     return 0;
 }
 
+/* A session for files runs nothing of its user's: 'rsync --iconv' loads code from below /usr/lib. */
+static int mounts_check_files(const struct folder_mounts *mounts, struct aq_error *err)
+{
+    const char *home = FOLDER_MOUNT_WORK "/";
+
+    for (size_t i = 0; i < mounts->count; i++)
+        if (strncmp(mounts->items[i].target, home, strlen(home)) != 0)
+            return aq_fail_field(err, EINVAL, "mounts",
+                                 "folder '%.64s' cannot be mounted at '%.200s': a session with the "
+                                 "image '" IMAGE_OF_FILES "' has folders below '%s' only",
+                                 mounts->items[i].name, mounts->items[i].target, FOLDER_MOUNT_WORK);
+    return 0;
+}
+
 int mounts_draft_take(struct mounts_draft *draft, struct session *s, struct aq_error *err)
 {
     struct session_spec spec = *s->spec, *copy;
@@ -118,6 +133,9 @@ int mounts_draft_take(struct mounts_draft *draft, struct session *s, struct aq_e
         return r;
     folder_mounts_sort(&draft->found.mounts);
     if ((r = folder_mounts_check(&draft->found.mounts, err)) < 0)
+        return r;
+    if (spec.image && strcmp(spec.image, IMAGE_OF_FILES) == 0
+        && (r = mounts_check_files(&draft->found.mounts, err)) < 0)
         return r;
     spec.mounts = draft->found.mounts;
     if (!(copy = session_spec_copy(&spec)))
