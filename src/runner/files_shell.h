@@ -7,6 +7,9 @@
  *   rsync --server ...      not as a daemon
  *   scp -t|-f ...           as OpenSSH's scp -O asks for it
  *
+ * With -s rsync reads further arguments from its input, and may become a daemon by them. Whatever a
+ * daemon is to start comes here again, as /bin/sh is this shell.
+ *
  * whatever path it names: each is the node's own program, by the loader beside it. No variable,
  * wildcard or second command is known here. That users stay within what they may see is not held
  * by this but by the container, which has nothing else.
