@@ -190,6 +190,11 @@ static int sql_read_create(char *at, struct sql_tables *tables, size_t line, str
     if (!(at = sql_take_table(at, table)) || !(at = sql_take_sign(at, '('))
         || map_gets(&tables->columns, table))
         return 0; /* of no use to us */
+    if (tables->columns.count == SQL_TABLES_MAX)
+        return aq_fail(err, E2BIG,
+                       "line %zu: the dump has more than %d tables; dump those of "
+                       "Backend.AI alone",
+                       line, SQL_TABLES_MAX);
     if (!(columns = calloc(1, sizeof(*columns)))
         || map_sets(&tables->columns, table, columns) < 0) {
         free(columns);

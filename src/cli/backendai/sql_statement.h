@@ -7,6 +7,7 @@
 #include "cli/backendai/sql_dump.h"
 
 #define SQL_NAME_MAX 64
+#define SQL_TABLES_MAX 2000 /* Backend.AI has fewer than 100; each takes some KiB */
 
 /* Columns of tables, as CREATE TABLE said. Zeroed = none. */
 struct sql_tables {

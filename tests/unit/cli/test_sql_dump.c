@@ -201,12 +201,28 @@ static void test_dotfiles(void **state)
     }
 }
 
+/* A few bytes of the dump each, which take some KiB here. */
+static void test_many_tables(void **state)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT, out = STRBUF_INIT;
+
+    (void)state;
+    for (int i = 0; i < 2000; i++)
+        strbuf_addf(&text, "CREATE TABLE t%d (a int);\n", i);
+    strbuf_adds(&text, "CREATE TABLE t1999 (again int);\nINSERT INTO t1999 VALUES (1);");
+    read_dump(text.data, 4096, &out);
+    assert_string_equal(out.data, "2002 t1999(a);2002:1;");
+    strbuf_adds(&text, "\nCREATE TABLE t (a int);");
+    read_dump(text.data, 4096, &out);
+    assert_string_equal(out.data, "2002 t1999(a);2002:1;! line 2003: the dump has more than 2000 "
+                                  "tables; dump those of Backend.AI alone");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_long_statements),
-        cmocka_unit_test(test_bytes_that_are_no_text),
+        cmocka_unit_test(test_rows),        cmocka_unit_test(test_long_statements),
+        cmocka_unit_test(test_many_tables), cmocka_unit_test(test_bytes_that_are_no_text),
         cmocka_unit_test(test_dotfiles),
     };
 
