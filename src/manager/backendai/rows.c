@@ -12,8 +12,12 @@
 /* clang-format off */
 #define TEXT(column, member, most)                                                                 \
     { column, FIELD_STR, FIELD_NULLABLE, offsetof(struct backendai_row, member), 0, most }
+#define LINES(column, member, most)                                                                \
+    { column, FIELD_STR, FIELD_NULLABLE | FIELD_LINES, offsetof(struct backendai_row, member), 0, most }
+#define WORDS(column, member, most)                                                                \
+    { column, FIELD_STR, FIELD_NULLABLE | FIELD_LINE, offsetof(struct backendai_row, member), 0, most }
 #define NAME(column, member, most)                                                                 \
-    { column, FIELD_STR, FIELD_REQUIRED, offsetof(struct backendai_row, member), 1, most }
+    { column, FIELD_STR, FIELD_REQUIRED | FIELD_LINE, offsetof(struct backendai_row, member), 1, most }
 #define SECRET(column, member, most)                                                               \
     { column, FIELD_STR, FIELD_NULLABLE | FIELD_SECRET, offsetof(struct backendai_row, member), 0, most }
 #define BOOL(column, member)                                                                       \
@@ -25,7 +29,7 @@
 #define JSON(column, member)                                                                       \
     { column, FIELD_JSON, FIELD_NULLABLE, offsetof(struct backendai_row, member) }
 #define LINE { "line", FIELD_INT, 0, offsetof(struct backendai_row, line), 0, INT64_MAX }
-#define OWNED TEXT("description", description, TEXT_MAX), BOOL("is_active", is_active)
+#define OWNED LINES("description", description, TEXT_MAX), BOOL("is_active", is_active)
 /* clang-format on */
 
 static const struct field domain_fields[] = {
@@ -55,7 +59,7 @@ static const struct field resource_group_fields[] = {
     LINE,
     NAME("name", name, 64),
     OWNED,
-    TEXT("scheduler", scheduler, 64),
+    WORDS("scheduler", scheduler, 64),
     OBJECT("scheduler_opts", options),
     FIELD_END,
 };
@@ -73,12 +77,12 @@ static const struct field user_fields[] = {
     LINE,
     NAME("uuid", id, 64),
     NAME("email", email, 255),
-    TEXT("username", name, 64),
+    WORDS("username", name, 64),
     SECRET("password", password, 1024),
     BOOL("need_password_change", must_change_password),
-    TEXT("full_name", full_name, 128),
+    LINES("full_name", full_name, 128),
     TEXT("status", status, 32),
-    TEXT("domain_name", domain, 64),
+    WORDS("domain_name", domain, 64),
     TEXT("role", role, 16),
     FIELD_END,
 };
@@ -96,7 +100,7 @@ static const struct field keypair_fields[] = {
     BOOL("is_active", is_active),
     BOOL("is_admin", is_admin),
     NUMBER("rate_limit", rate_limit),
-    TEXT("resource_policy", policy, 256),
+    WORDS("resource_policy", policy, 256),
     TEXT("ssh_public_key", ssh_public_key, TEXT_MAX),
     TEXT("bootstrap_script", script, TEXT_MAX),
     JSON("dotfiles", dotfiles),
