@@ -30,12 +30,17 @@ struct runner_program {
     struct replay *replay; /* with a terminal */
 };
 
-#define SSH_CLIENTS_MAX 64
+#define SSH_CLIENTS_MAX 128
 
-/* Connections to the SSH server, which are counted where they keep the container alive. */
+struct runner_ssh_client {
+    pid_t server;
+    uint32_t address;
+};
+
+/* Connections to the SSH server. Anybody who reaches the port has one before a login. */
 struct runner_ssh {
     struct watch listener;
-    pid_t clients[SSH_CLIENTS_MAX]; /* their servers */
+    struct runner_ssh_client clients[SSH_CLIENTS_MAX];
     size_t count;
     int64_t idle_from_usec; /* monotonic; while there is none */
 };

@@ -21,7 +21,7 @@
 /* As the user: no passwords, no root, and with the environment of his program. For files alone it
  * forwards no ports, and asks after clients.
  */
-static void ssh_serve(struct runner *r, int socket)
+static void ssh_serve(struct runner *r, int socket, uint32_t address)
 {
     char loader[128], program[128], host_key[] = "/home/config/ssh/dropbear_ed25519_host_key";
     char host_key_ecdsa[] = "/home/config/ssh/dropbear_ecdsa_host_key";
@@ -53,18 +53,31 @@ static void ssh_serve(struct runner *r, int socket)
     if (command_start(&r->options, &spec, &command, &err) < 0)
         return; /* who cannot be started hangs up */
     aq_closep(&command.start);
-    if (r->options.ssh_idle_sec)
-        r->ssh.clients[r->ssh.count++] = command.pid;
+    r->ssh.clients[r->ssh.count++] = (struct runner_ssh_client){ command.pid, address };
+}
+
+/* Each address has no more connections than are left for others: one whose owner does not log in
+ * neither shuts out users nor takes the memory of their programs.
+ */
+static bool ssh_has_room(const struct runner_ssh *ssh, uint32_t address)
+{
+    size_t own = 0;
+
+    for (size_t i = 0; i < ssh->count; i++)
+        own += ssh->clients[i].address == address;
+    return own < SSH_CLIENTS_MAX - ssh->count;
 }
 
 static void ssh_on_connection(struct watch *watch, uint32_t events)
 {
-    int socket = accept4(watch->fd, NULL, NULL, SOCK_CLOEXEC);
+    struct sockaddr_in peer = { .sin_family = AF_INET };
+    socklen_t len = sizeof(peer);
+    int socket = accept4(watch->fd, (struct sockaddr *)&peer, &len, SOCK_CLOEXEC);
     struct runner *r = watch->owner;
 
     (void)events;
-    if (socket >= 0 && r->ssh.count < SSH_CLIENTS_MAX)
-        ssh_serve(r, socket);
+    if (socket >= 0 && ssh_has_room(&r->ssh, peer.sin_addr.s_addr))
+        ssh_serve(r, socket, peer.sin_addr.s_addr);
     aq_closep(&socket);
 }
 
@@ -73,7 +86,7 @@ bool ssh_reaped(struct runner *r, pid_t pid)
     struct runner_ssh *ssh = &r->ssh;
 
     for (size_t i = 0; i < ssh->count; i++) {
-        if (ssh->clients[i] != pid)
+        if (ssh->clients[i].server != pid)
             continue;
         ssh->clients[i] = ssh->clients[--ssh->count];
         ssh->idle_from_usec = clock_monotonic_usec();
