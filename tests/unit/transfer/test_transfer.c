@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -299,6 +300,21 @@ static void test_paths(void **state)
     assert_int_equal(beneath_clean(name, out, NULL), -ENAMETOOLONG);
 }
 
+/* As a server may list them: joined, and not cleaned. */
+static void test_a_path_that_is_too_long(void **state)
+{
+    char path[3 * PATH_MAX];
+    const char *name;
+
+    (void)state;
+    memset(path, 'd', sizeof(path));
+    for (size_t i = 100; i < sizeof(path); i += 100)
+        path[i] = '/';
+    path[sizeof(path) - 1] = '\0';
+    assert_int_equal(beneath_open_parent(AT_FDCWD, path, true, true, &name), -ENAMETOOLONG);
+    assert_int_equal(beneath_open_parent(AT_FDCWD, path, true, false, &name), -ENAMETOOLONG);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -309,6 +325,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_writers_in_threads_leave_the_umask, setup, teardown),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_a_path_that_is_too_long),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
