@@ -83,7 +83,8 @@ class Proxied(Cluster):
             done = self.run("aliquot-proxy", "--state", state, "join", self.link, token)
             assert done.returncode == 0, done.stderr
         self.start_program(name, BUILD / "aliquot-proxy", "--state", state, "--listen",
-                           f"127.0.0.1:{self.port}", ALIQUOT_METRICS_LISTEN="off", **settings)
+                           f"127.0.0.1:{self.port}", ALIQUOT_METRICS_LISTEN="off",
+                           ASAN_OPTIONS="quarantine_size_mb=1", **settings)  # memory is looked at
         wait_for(self.is_proxied, 60, "the proxy")
 
     def is_proxied(self):

@@ -252,6 +252,7 @@ def test_a_user_has_a_share_of_ports(cluster, box):
     user = cluster.client(USER)
     with running(user, "mine", image=cluster.image) as mine:
         assert tcp(cluster, mine, "mine", user) not in ports
+        assert user.send("DELETE", "/session/mine").status == 200
 
 
 def test_where_a_setup_leads(cluster, box):
