@@ -55,6 +55,16 @@ mode_t fs_umask(void)
     return found ? (mode_t)strtoul(found + strlen(member), NULL, 8) & 0777 : 022;
 }
 
+uint64_t fs_size_freed(int folder, const char *name)
+{
+    struct stat st;
+
+    return fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode)
+                   && st.st_nlink == 1
+               ? (uint64_t)st.st_size
+               : 0;
+}
+
 char *fs_find_existing(const char *path)
 {
     char *at = strdup(path), *slash;

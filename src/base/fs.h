@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/error.h"
@@ -22,6 +23,11 @@ int fs_read_fd(int fd, const char *name, size_t limit, struct strbuf *out, struc
  * meanwhile. 022 where /proc is not mounted. Any thread.
  */
 mode_t fs_umask(void);
+
+/* Bytes that are freed when 'name' in the directory 'folder' is removed or replaced: those of a
+ * regular file without another hard link, else 0. Any thread.
+ */
+uint64_t fs_size_freed(int folder, const char *name);
 
 /* Replace the file: temporary file, fsync, rename, fsync of the directory.
  * After success the new contents survive a power failure; after failure the

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fs.h"
 #include "base/uuid.h"
 
 #define REMOVE_DEPTH_MAX 32
@@ -89,21 +90,10 @@ static int tree_enter(struct tree_removal *t, int parent, const char *name)
     return 0;
 }
 
-/* Bytes that are free once the name has gone. */
-static uint64_t tree_size_of(int parent, const char *name)
-{
-    struct stat st;
-
-    return fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode)
-                   && st.st_nlink == 1
-               ? (uint64_t)st.st_size
-               : 0;
-}
-
 static int tree_remove_entry(struct tree_removal *t, const char *name)
 {
     int fd = dirfd(t->dirs[t->depth - 1]);
-    uint64_t size = tree_size_of(fd, name);
+    uint64_t size = fs_size_freed(fd, name);
 
     if (unlinkat(fd, name, 0) == 0
         || (errno == EACCES && fchmod(fd, 0700) == 0 && unlinkat(fd, name, 0) == 0)) {
@@ -152,7 +142,7 @@ static int tree_remove_below(struct tree_removal *t)
 int tree_remove(int parent, const char *name, uint64_t *freed, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) struct tree_removal *t = calloc(1, sizeof(*t));
-    uint64_t size = tree_size_of(parent, name);
+    uint64_t size = fs_size_freed(parent, name);
     int r;
 
     if (!t)

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/fs.h"
 #include "storage/copy.h"
 #include "storage/folder.h"
 #include "storage/usage.h"
@@ -53,17 +54,6 @@ static int upload_open_file(int uploads, const struct token *token, int part, in
     char name[UPLOAD_NAME_MAX];
 
     return beneath_open(uploads, upload_name(token, part, name), O_RDWR | O_NONBLOCK | flags, true);
-}
-
-/* Of a file that has no other name; 0 of what is none. */
-static uint64_t upload_size_of(int folder, const char *name)
-{
-    struct stat st;
-
-    return fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode)
-                   && st.st_nlink == 1
-               ? (uint64_t)st.st_size
-               : 0;
 }
 
 static bool upload_has(int uploads, const struct token *token, int part)
@@ -182,7 +172,7 @@ static int upload_give_name(int root, int uploads, const struct token *token, st
     if (!token->is_tree && (r = upload_mark_done(uploads, token)) < 0)
         return r;
     AQ_FAULT("storage.upload.marked");
-    upload->freed = upload_size_of(parent, last);
+    upload->freed = fs_size_freed(parent, last);
     if (renameat(uploads, upload_name(token, UPLOAD_WHOLE, name), parent, last) < 0) {
         upload->freed = 0;
         return -errno;
@@ -229,7 +219,7 @@ int upload_remove(int root, const struct token *token, uint64_t *freed, struct a
     if (uploads < 0)
         return uploads == -ENOENT ? 0 : upload_fail(err, -uploads, token);
     for (int part = UPLOAD_DONE; part < UPLOAD_PARTS_MAX; part++) {
-        uint64_t size = upload_size_of(uploads, upload_name(token, part, name));
+        uint64_t size = fs_size_freed(uploads, upload_name(token, part, name));
 
         if (unlinkat(uploads, name, 0) == 0)
             *freed += size;
@@ -280,7 +270,7 @@ static uint64_t upload_size_of_parts(int uploads, const struct token *token)
     uint64_t size = 0;
 
     for (int part = 0; part < UPLOAD_PARTS_MAX; part++)
-        size += upload_size_of(uploads, upload_name(token, part, name));
+        size += fs_size_freed(uploads, upload_name(token, part, name));
     return size;
 }
 
@@ -293,7 +283,7 @@ static int upload_append_parts(int uploads, const struct token *token, const int
     uint64_t size = 0;
 
     for (size_t i = 0; i < count; i++)
-        size += upload_size_of(uploads, upload_name(token, parts[i], name));
+        size += fs_size_freed(uploads, upload_name(token, parts[i], name));
     for (size_t i = 0; r >= 0 && size == token->size && i < count; i++)
         r = upload_append_part(uploads, token, parts[i], ret->fd);
     if (r < 0)

@@ -349,17 +349,6 @@ static int tree_writer_link_file(struct tree_writer *w, struct aq_error *err)
     return 0;
 }
 
-/* Of a file that has no other name. */
-static uint64_t tree_writer_size_of(int folder, const char *name)
-{
-    struct stat st;
-
-    return fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode)
-                   && st.st_nlink == 1
-               ? (uint64_t)st.st_size
-               : 0;
-}
-
 static int tree_writer_on_entry_end(void *data, struct aq_error *err)
 {
     struct tree_writer *w = data;
@@ -372,7 +361,7 @@ static int tree_writer_on_entry_end(void *data, struct aq_error *err)
         return 0;
     if (fchmod(w->file, w->mode) < 0 || (w->has_mtime && futimens(w->file, times) < 0))
         return beneath_fail(err, errno, w->path);
-    replaced = w->options.on_replaced ? tree_writer_size_of(w->folder, name) : 0;
+    replaced = w->options.on_replaced ? fs_size_freed(w->folder, name) : 0;
     r = tree_writer_link_file(w, err);
     if (r == 0 && renameat(w->folder, w->temporary, w->folder, name) < 0)
         r = beneath_fail(err, errno, w->path);
