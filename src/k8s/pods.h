@@ -23,8 +23,8 @@ bool pod_is_uid(const char *text, size_t len) AQ_UNTRUSTED;
 bool pod_is_container_id(const char *text, size_t len) AQ_UNTRUSTED;
 bool pod_is_container_name(const char *text) AQ_UNTRUSTED;
 
-#define NODE_POD_CONTAINERS_MAX \
-    256 /* pods with more are not read; ephemeral ones past it are left out */
+/* Pods with more containers are not read; further ephemeral containers are left out. */
+#define NODE_POD_CONTAINERS_MAX 256
 
 struct node_container {
     const char *name;
@@ -38,11 +38,10 @@ struct node_container {
 
 struct node_pod {
     const char *uid, *namespace, *name;
-    uint64_t bound; /* when, as the scheduler says; 0 = it does not */
-    bool is_over;   /* all of its containers have ended for good */
-    bool is_asking; /* a container asks for memory of a card */
-    struct node_container
-        *containers; /* also those that run before the others, and ephemeral ones */
+    uint64_t bound;                    /* when, as the scheduler says; 0 = it does not */
+    bool is_over;                      /* all of its containers have ended for good */
+    bool is_asking;                    /* a container asks for memory of a card */
+    struct node_container *containers; /* init and ephemeral ones, too */
     size_t container_count;
     struct arena arena; /* owns the texts and the list */
 };

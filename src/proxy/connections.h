@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* connections.h - room for connections: shares of client addresses, and which connection leaves
  *
- * As in src/http/places.c: an address with more than its share of 'max-connections' loses one of
- * its own connections that wait for the client, for each new one. If there is no room at all, the
- * connection of any address that waits for its client the longest leaves. A request that an app is
+ * As in src/http/places.c: when an address has more than its share of 'max-connections', each of
+ * its new connections closes one of its own that waits for the client. At 'max-connections' the
+ * connection that has waited for its client the longest is closed, whatever its address. A request that an app is
  * answering, an upgraded connection and a TCP tunnel never leave for another.
  *
  * Addresses count as in http/client_address.h: of IPv6 the network of 64 bits. All clients of a

@@ -99,7 +99,9 @@ static void login_end(struct login *login)
             use->on_ended(use->data);
 }
 
-/* Nothing is known about the login: its seekers get 'err', its holders keep it for now. */
+/* The manager did not answer: requests that wait for the login fail with 'err', and those that
+ * already have it keep it.
+ */
 static void login_fail_seekers(struct login *login, const struct aq_error *err)
 {
     struct list seekers;

@@ -5,8 +5,9 @@
 
 #include "k8s/settings.h"
 
-/* What the API server is to read, JSON, to be freed: a pod may be made, maybe changed, or not. Ephemeral
- * containers of a pod may be added, or not. Everything else may. -EINVAL for what is no review, -ENOMEM.
+/* The JSON answer to an AdmissionReview; the caller frees *ret. Decides on new pods, which may be
+ * patched, and on ephemeral containers that are added to a pod; other requests are allowed. -EINVAL
+ * if the body is not an AdmissionReview, -ENOMEM.
  */
 int review_answer(const struct settings *settings, const char *body, size_t len, char **ret,
                   struct aq_error *err) AQ_UNTRUSTED;

@@ -364,8 +364,8 @@ static int64_t folder_limit_of(struct folder_call *call)
     return !own ? limit : limit < 0 ? own : AQ_MIN(limit, own);
 }
 
-/* The storage host knows what the folder holds now; this is what it held last, so that the client
- * learns early. Where nothing fits there is no token, as a limit of 0 would be none.
+/* Refuses a token early, by the size that the storage host reported last; the storage host checks
+ * again. A full folder must not get a token, because a limit of 0 means unlimited.
  */
 static int folder_check_fits(const struct folder_call *call, int64_t limit, struct aq_error *err)
 {

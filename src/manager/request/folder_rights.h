@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* folder_rights.h - tells storage hosts which rights to folders have ended
  *
- * A storage host asks, several times a second, about the users for whom tokens were made that are in
- * use (src/storage/rights.h). Each time the right is decided from the rows and accounts of that
+ * Storage hosts ask several times a second about the rights of all tokens in use
+ * (src/storage/rights.h). Each time the right is decided from the rows and accounts of that
  * moment, so that no event has to be remembered or delivered: a right ends by the end of a share or
  * of membership, a lower permission, another owner, the trash, a user or keypair that was
  * deactivated or deleted, or rules that no longer allow the host. Loop's thread.

@@ -163,7 +163,7 @@ static int storage_code_of(const char *name)
     return EIO;
 }
 
-/* All who wait for it are told; each callback may cancel others. */
+/* Calls back all calls that wait for this answer; each callback may cancel others. */
 static void storage_hosts_take_answer(struct storage_hosts *hosts, const char *storage,
                                       const struct msg_storage_answer *msg)
 {

@@ -46,11 +46,10 @@ const struct storage_host *storage_hosts_find(const struct storage_hosts *hosts,
 typedef void storage_done_fn(void *data, json_t *answer, const struct aq_error *err);
 
 /* Ask a host: 'op' and 'args' (borrowed; always with "id", a folder's, and with "user", whose id
- * asks) are those of src/storage/ops.h. 'on_done' comes once; an answer is waited for five minutes at
- * most (of a clone for hours), and -ETIMEDOUT is no sign that nothing was done. Who asks how much a
- * folder holds while the host counts it waits for the same answer. -EHOSTUNREACH
- * (storage-proxy-error) if it is not connected, -EAGAIN if too much is asked of it, by this user
- * (http/quota.h) or by all, -ENOMEM.
+ * asks) are those of src/storage/ops.h. 'on_done' is called once, after five minutes at the latest (a
+ * clone: hours); after -ETIMEDOUT the operation may have been done. Requests for the size of a
+ * folder that is being counted share that count. -EHOSTUNREACH (storage-proxy-error) if the host is
+ * not connected, -EAGAIN if this user (http/quota.h) or all users exceed their calls, -ENOMEM.
  */
 int storage_ask(struct storage_hosts *hosts, const char *host, const char *op, const json_t *args,
                 storage_done_fn *on_done, void *data, struct storage_call **ret,
