@@ -93,6 +93,31 @@ int availability_add(struct forecast *p, uint32_t node, const struct slot_reques
     return 0;
 }
 
+void availability_keep(struct forecast *p, uint32_t node, const struct slot_request *req,
+                       const struct device_part *parts, uint32_t part_count)
+{
+    const struct cluster *c = &p->s->cluster;
+    const struct cluster_device *devices = c->nodes[node].devices;
+    struct availability *l = &p->timelines[node];
+
+    for (uint32_t i = 0; i < l->count; i++) {
+        int64_t *free = l->steps[i].free;
+
+        memcpy(p->least, req->amounts, c->width * sizeof(*p->least));
+        for (uint32_t k = 0; k < part_count; k++) {
+            int64_t *part = &free[c->width + parts[k].device];
+            int64_t kept = AQ_MIN(AQ_MAX(*part, 0), parts[k].amount);
+
+            *part -= kept;
+            p->least[devices[parts[k].device].column] -= parts[k].amount - kept;
+        }
+        for (size_t k = 0; k < c->width; k++)
+            if (free[k] != SCHED_ABSENT && free[k] != AMOUNT_INFINITE)
+                free[k] -= AQ_MIN(AQ_MAX(free[k], 0), p->least[k]);
+    }
+    l->version++;
+}
+
 static int availability_compare_ids(const void *a, const void *b, void *data)
 {
     const struct cluster *c = data;
@@ -107,12 +132,14 @@ int availability_init(struct forecast *p)
 
     p->timelines = arena_array(p->arena, c->node_count + 1, sizeof(*p->timelines));
     p->by_id = arena_array(p->arena, c->node_count + 1, sizeof(*p->by_id));
-    if (!p->timelines || !p->by_id)
+    p->promised = arena_array(p->arena, c->node_count + 1, sizeof(*p->promised));
+    if (!p->timelines || !p->by_id || !p->promised)
         return -ENOMEM;
     for (uint32_t n = 0; n < c->node_count; n++) {
         const struct cluster_node *node = &c->nodes[n];
         int64_t *free;
 
+        p->promised[n] = NO_HANDLE;
         if (!node->id)
             continue;
         free = arena_array(p->arena, availability_step_size(p, n), sizeof(*free));

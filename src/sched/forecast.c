@@ -2,9 +2,11 @@
 /* forecast.c - conservative backfill: the earliest start of each session that waits
  *
  * Each agent has an availability timeline (availability.c). Sessions that run end when their
- * lifetime is over; one that is overdue is expected to take as long again as it is late.
+ * lifetime is over; one that is overdue is expected to take as long again as it is late. The end
+ * of one without a lifetime is not known: what it holds never becomes free in a timeline.
  * Sessions that wait are put into the timelines in order, each at its earliest
- * time, so none is delayed by one behind it (conservative backfill). Times are
+ * time, so none is delayed by one behind it (conservative backfill); one whose start depends on
+ * an end that is not known has no time and delays nobody (but see claim.c). Times are
  * as good as the lifetimes; every pass starts from what really is free.
  *
  * A timeline only ever loses capacity, so the earliest start of a request on an agent
@@ -18,7 +20,6 @@
 #include "base/clock.h"
 #include "sched/forecast_internal.h"
 
-#define LIFETIME_DEFAULT_USEC (24 * 3600 * USEC_PER_SEC)
 #define LEAVING_USEC USEC_PER_SEC /* a victim is expected to need this long to end */
 
 /* The earliest times of one (request, lifetime) on each agent. */
@@ -30,20 +31,19 @@ struct earliest_starts {
     struct earliest_starts *next;
 };
 
-/* How long one with this lifetime stays, once it has started; INT64_MAX = forever. */
-static int64_t forecast_duration(const struct forecast *p, int64_t lifetime_usec)
+/* How long one with this lifetime stays, once it has started; INT64_MAX = not known. */
+static int64_t forecast_duration(int64_t lifetime_usec)
 {
-    if (lifetime_usec > 0)
-        return lifetime_usec;
-    if (p->is_estimate)
-        return INT64_MAX;
-    return p->s->options.lifetime_usec > 0 ? p->s->options.lifetime_usec : LIFETIME_DEFAULT_USEC;
+    return lifetime_usec > 0 ? lifetime_usec : INT64_MAX;
 }
 
-/* When one that runs, or has its place already, ends; later than now. */
+/* When one that runs, or has its place already, ends; later than now. INT64_MAX = not known. */
 static int64_t forecast_expected_end(const struct forecast *p, const struct sched_entry *e)
 {
-    int64_t end = forecast_time_add(e->started_usec, forecast_duration(p, e->lifetime_usec));
+    int64_t end = forecast_time_add(e->started_usec, forecast_duration(e->lifetime_usec));
+
+    if (end == INT64_MAX && p->assumes_ends)
+        return forecast_time_add(p->now_usec, AQ_MAX(p->now_usec - e->started_usec, USEC_PER_SEC));
 
     return end > p->now_usec ? end
                              : forecast_time_add(p->now_usec, p->now_usec - end + USEC_PER_SEC);
@@ -64,7 +64,7 @@ static int forecast_add_ends(struct forecast *p, struct slot_request *const *req
     return 0;
 }
 
-struct forecast *forecast_new(struct sched *s, int64_t now_usec, bool is_estimate,
+struct forecast *forecast_new(struct sched *s, int64_t now_usec, bool assumes_ends,
                               struct arena *arena)
 {
     struct forecast *p = arena_alloc(arena, sizeof(*p));
@@ -72,7 +72,7 @@ struct forecast *forecast_new(struct sched *s, int64_t now_usec, bool is_estimat
     if (!p)
         return NULL;
     *p = (struct forecast){
-        .s = s, .arena = arena, .now_usec = now_usec, .is_estimate = is_estimate
+        .s = s, .arena = arena, .now_usec = now_usec, .assumes_ends = assumes_ends
     };
     if (availability_init(p) < 0)
         return NULL;
@@ -91,7 +91,7 @@ struct forecast *forecast_new(struct sched *s, int64_t now_usec, bool is_estimat
         const struct reservation *r = &s->reservations[i];
 
         if (forecast_add_ends(p, r->reqs, r->holds, r->count,
-                              forecast_time_add(now_usec, forecast_duration(p, r->lifetime_usec)))
+                              forecast_time_add(now_usec, forecast_duration(r->lifetime_usec)))
             < 0)
             return NULL;
     }
@@ -176,6 +176,36 @@ static uint32_t forecast_earliest_node(struct forecast *p, const struct slot_req
 
 /* ---- a session ---- */
 
+void forecast_mark_promised(struct forecast *p, uint32_t node, const struct sched_entry *e)
+{
+    if (p->promised[node] == NO_HANDLE)
+        p->promised[node] = (uint32_t)(e - p->s->entries);
+}
+
+int forecast_find_promised(struct forecast *p, const struct sched_entry *e, uint32_t *ret)
+{
+    struct cluster *c = &p->s->cluster;
+    int r;
+    const struct placement_constraints *constraints = entry_constraints(p->s, e, p->arena, &r);
+
+    *ret = NO_HANDLE;
+    for (uint32_t q = 0; q < e->req_count && r == 0; q++)
+        for (uint32_t i = 0; i < p->node_count && *ret == NO_HANDLE; i++) {
+            uint32_t n = p->by_id[i];
+            const struct fit *fit;
+            int64_t rank;
+
+            if (p->promised[n] == NO_HANDLE || !cluster_matches(c, e->reqs[q], n)
+                || (constraints && !placement_allows(constraints, n, &rank)))
+                continue;
+            if (!(fit = cluster_fit(c, e->reqs[q], c->nodes[n].state, &p->s->options.selector)))
+                return -ENOMEM;
+            if (fit->has_room)
+                *ret = p->promised[n];
+        }
+    return r;
+}
+
 /* Out of the timelines again. */
 static int forecast_unreserve(struct forecast *p, struct sched_entry *e, uint32_t count, int64_t at)
 {
@@ -186,7 +216,7 @@ static int forecast_unreserve(struct forecast *p, struct sched_entry *e, uint32_
 
         if (r == 0 && at != INT64_MAX)
             r = availability_add(p, h->node, e->reqs[q], h->parts, h->part_count, at,
-                                 forecast_time_add(at, forecast_duration(p, e->lifetime_usec)), 1);
+                                 forecast_time_add(at, forecast_duration(e->lifetime_usec)), 1);
         free(h->parts);
         *h = (struct hold){ .node = CLUSTER_NONE };
     }
@@ -200,7 +230,7 @@ int forecast_select_node(struct forecast *p, const struct sched_entry *e, uint32
     struct cluster *c = &p->s->cluster;
     const struct selector *selector = &p->s->options.selector;
     struct slot_request *req = e->reqs[q];
-    int64_t best_rank = 0, stay = forecast_duration(p, e->lifetime_usec);
+    int64_t best_rank = 0, stay = forecast_duration(e->lifetime_usec);
 
     *ret = CLUSTER_NONE;
     *ret_full = true;
@@ -240,14 +270,14 @@ static int forecast_reserve_all(struct forecast *p, struct sched_entry *e,
     for (uint32_t q = 0; q < e->req_count; q++) {
         int64_t found;
         uint32_t node = forecast_earliest_node(p, e->reqs[q], constraints,
-                                               forecast_duration(p, e->lifetime_usec), at,
+                                               forecast_duration(e->lifetime_usec), at,
                                                e->req_count == 1, &found);
 
         if (node == CLUSTER_NONE || found > at) {
             *ret = found;
             return forecast_unreserve(p, e, q, at) < 0 ? -ENOMEM : 0;
         }
-        if (availability_take(p, node, e->reqs[q], forecast_duration(p, e->lifetime_usec), at, -1,
+        if (availability_take(p, node, e->reqs[q], forecast_duration(e->lifetime_usec), at, -1,
                               &e->holds[q])
             < 0)
             return -ENOMEM;
@@ -272,6 +302,15 @@ static int forecast_hold_now(struct forecast *p, struct sched_entry *e)
     return 0;
 }
 
+/* It waits on; what was reserved stays in the timelines. */
+static void forecast_leave_reserved(struct forecast *p, struct sched_entry *e)
+{
+    for (uint32_t q = 0; q < e->req_count; q++)
+        if (e->holds[q].node != CLUSTER_NONE)
+            forecast_mark_promised(p, e->holds[q].node, e);
+    (void)forecast_unreserve(p, e, e->req_count, INT64_MAX);
+}
+
 int forecast_schedule(struct forecast *p, struct sched_entry *e, bool only_now, int64_t *ret_usec)
 {
     const struct cluster *c = &p->s->cluster;
@@ -289,7 +328,7 @@ int forecast_schedule(struct forecast *p, struct sched_entry *e, bool only_now, 
         e->reqs[0]->no_room_version = c->free_version;
     if (r == 0 && node != CLUSTER_NONE) {
         *ret_usec = at;
-        r = availability_take(p, node, e->reqs[0], forecast_duration(p, e->lifetime_usec), at,
+        r = availability_take(p, node, e->reqs[0], forecast_duration(e->lifetime_usec), at,
                               e->reqs[0]->fits[c->nodes[node].state].device, &e->holds[0]);
         return r < 0 ? r : forecast_hold_now(p, e);
     }
@@ -306,13 +345,13 @@ int forecast_schedule(struct forecast *p, struct sched_entry *e, bool only_now, 
     if (r == 0 && next != INT64_MAX && at <= p->now_usec)
         r = forecast_hold_now(p, e);
     if (r < 0 || next == INT64_MAX || at > p->now_usec)
-        (void)forecast_unreserve(p, e, e->req_count, INT64_MAX); /* stays in the timelines */
+        forecast_leave_reserved(p, e);
     *ret_usec = next;
     return r;
 }
 
-int forecast_estimate_start(struct forecast *p, struct sched_entry *e, int64_t from_usec,
-                            int64_t *ret_usec)
+int forecast_reserve_earliest(struct forecast *p, struct sched_entry *e, int64_t from_usec,
+                              int64_t *ret_usec)
 {
     int r;
     const struct placement_constraints *constraints = entry_constraints(p->s, e, p->arena, &r);
@@ -323,8 +362,16 @@ int forecast_estimate_start(struct forecast *p, struct sched_entry *e, int64_t f
         if (r == 0)
             r = forecast_reserve_all(p, e, constraints, at, &next);
     } while (r == 0 && next != at && next != INT64_MAX);
-    (void)forecast_unreserve(p, e, e->req_count, INT64_MAX); /* stays in the timelines */
     *ret_usec = next;
+    return r;
+}
+
+int forecast_estimate_start(struct forecast *p, struct sched_entry *e, int64_t from_usec,
+                            int64_t *ret_usec)
+{
+    int r = forecast_reserve_earliest(p, e, from_usec, ret_usec);
+
+    forecast_leave_reserved(p, e);
     return r;
 }
 
@@ -335,7 +382,7 @@ bool forecast_fits(struct forecast *p, const struct sched_entry *e, uint32_t q, 
     uint32_t last;
 
     return availability_fits(p, node, e->reqs[q], 0,
-                             forecast_time_add(p->now_usec, forecast_duration(p, e->lifetime_usec)),
+                             forecast_time_add(p->now_usec, forecast_duration(e->lifetime_usec)),
                              &last);
 }
 
@@ -343,8 +390,8 @@ int forecast_hold(struct forecast *p, const struct sched_entry *e, uint32_t q, u
                   int32_t device, struct hold *ret)
 {
     struct hold hold = { .node = CLUSTER_NONE };
-    int r = availability_take(p, node, e->reqs[q], forecast_duration(p, e->lifetime_usec),
-                              p->now_usec, device, &hold);
+    int r = availability_take(p, node, e->reqs[q], forecast_duration(e->lifetime_usec), p->now_usec,
+                              device, &hold);
 
     if (r == 0)
         r = cluster_hold_parts(&p->s->cluster, node, e->reqs[q], hold.parts, hold.part_count);
@@ -358,7 +405,7 @@ int forecast_hold(struct forecast *p, const struct sched_entry *e, uint32_t q, u
 int forecast_change_holds(struct forecast *p, const struct sched_entry *e, const struct hold *holds,
                           int sign)
 {
-    int64_t end = forecast_time_add(p->now_usec, forecast_duration(p, e->lifetime_usec));
+    int64_t end = forecast_time_add(p->now_usec, forecast_duration(e->lifetime_usec));
     int r = 0;
 
     for (uint32_t q = 0; q < e->req_count && r == 0; q++)

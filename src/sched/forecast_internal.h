@@ -24,11 +24,13 @@ struct forecast {
     struct sched *s;
     struct arena *arena;
     int64_t now_usec;
-    bool
-        is_estimate; /* a dry run, nothing starts: unknown lifetimes have no end, nothing is held */
+    bool assumes_ends; /* one without a lifetime that runs stays as long again as it has run */
+    uint32_t *claims;  /* handles of sessions that resources are kept for, in order */
+    uint32_t claim_count;
     struct availability *timelines; /* per node */
     uint32_t *by_id;                /* nodes */
     uint32_t node_count;
+    uint32_t *promised; /* per node: the first session that has a later start, or a claim, there */
     struct earliest_starts *earliest[EARLIEST_BUCKETS]; /* see forecast.c */
     int64_t *least;                                     /* scratch: one step's amounts */
     struct cluster_device *devices;                     /* scratch */
@@ -40,6 +42,16 @@ static inline int64_t forecast_time_add(int64_t a, int64_t b)
     return a > INT64_MAX - b ? INT64_MAX : a + b;
 }
 
+/* ---- forecast.c ---- */
+
+/* Reserve 'e' at its earliest time not before 'from_usec': its holds are where. INT64_MAX: never,
+ * then it holds nothing. 0 or -ENOMEM.
+ */
+int forecast_reserve_earliest(struct forecast *p, struct sched_entry *e, int64_t from_usec,
+                              int64_t *ret_usec);
+/* 'e', which waits, is to start on 'node' some time. */
+void forecast_mark_promised(struct forecast *p, uint32_t node, const struct sched_entry *e);
+
 /* ---- availability.c ---- */
 
 /* Every agent with what it has free now, forever. 0 or -ENOMEM, as the others. */
@@ -48,6 +60,9 @@ int availability_init(struct forecast *p);
 int availability_add(struct forecast *p, uint32_t node, const struct slot_request *req,
                      const struct device_part *parts, uint32_t part_count, int64_t from, int64_t to,
                      int sign);
+/* Take of what is free what 'req' asks for, as much of it as there is, for good. */
+void availability_keep(struct forecast *p, uint32_t node, const struct slot_request *req,
+                       const struct device_part *parts, uint32_t part_count);
 /* Can 'req' be there from step 'first' until 'to'? The same devices all the time, so what counts
  * is the least of each. If not, *ret_last is a step before whose end it cannot begin.
  */

@@ -96,6 +96,7 @@ static void pass_commit_entry(struct pass_run *p, struct sched_entry *e, enum en
         assert(e->holds[q].node != CLUSTER_NONE); /* all or nothing */
     e->status = status;
     p->s->preempting += status == ENTRY_PREEMPTING;
+    claim_free(AQ_TAKE(e->claim));
     e->started_usec = p->now_usec;
     e->placed_in_pass = p->s->pass_count;
     entry_charge(p->s, e, 1);
@@ -128,9 +129,13 @@ static int pass_find_start(struct pass_run *p, struct sched_entry *e, bool only_
         return -ENOMEM;
     if (at <= p->now_usec)
         return SCHED_PLACED;
-    if (!only_now) {
-        p->reservations += !is_last;
-        *ret_usec = at == INT64_MAX ? 0 : at;
+    if (only_now || is_last)
+        return SCHED_NO_ROOM;
+    if (at != INT64_MAX) {
+        *ret_usec = at;
+        p->reservations++;
+    } else if (claim_is_due(p->s, e, p->now_usec) && claim_keep(p->forecast, e, true) < 0) {
+        return -ENOMEM;
     }
     return SCHED_NO_ROOM;
 }
@@ -315,6 +320,8 @@ static int pass_try_entry(struct pass_run *p, uint32_t handle, struct sched_outc
     out->verdict = validate_entry(p->s, e, p->now_usec, &out->account);
     if (out->verdict != SCHED_PLACED)
         return 0;
+    if (e->eligible_usec == 0)
+        e->eligible_usec = p->now_usec;
     if ((r = pass_find_place(p, e, out)) < 0)
         return r;
     out->verdict = (enum sched_verdict)r;

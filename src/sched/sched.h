@@ -14,7 +14,9 @@
  * they reject does not block others, nor does one that fits on no agent even if
  * it were empty. Another that does not fit does: those behind it are not tried,
  * unless the sequencer lets them pass, or backfill does: then it gets a reserved
- * start time, and others may start before it only if they do not delay that.
+ * start time, and others may start before it only if they do not delay that. A session
+ * without a lifetime has no known end; one whose start depends on such an end has no start time,
+ * and delays nobody until it has waited for max_wait_usec (claim.c).
  * Gang scheduling: all kernels of a session are placed, or none.
  */
 #ifndef AQ_SCHED_SCHED_H
@@ -122,6 +124,8 @@ struct sched_session {
     bool grouping_strict;
     /* time */
     int64_t lifetime_usec; /* it ends this long after its start; 0 = not known */
+    int64_t eligible_usec; /* since then only resources hold it back; 0 = since the first pass that
+                              looks at it */
     /* preemption */
     int job_priority; /* it may preempt lower ones */
     bool is_preemptible;
@@ -174,8 +178,9 @@ struct sched_options {
     size_t slot_priority_count;
     uint32_t retries_to_skip; /* FIFO: who failed as often is passed by others; 0 = never */
     bool backfill;
-    int64_t lifetime_usec;     /* backfill: assumed where none is known; 0 = a day */
     uint32_t reservations_max; /* backfill: sessions that get a time; 0 = all */
+    int64_t max_wait_usec;     /* backfill: what becomes free is kept for sessions that have been
+                                  eligible so long and have no known start; 0 = never */
     bool plans_to_start;       /* backfill: a pass ends when nothing has room, and tells no times */
     struct sched_preemption preemption;
     uint32_t choices_max; /* candidates noted of each placement, at most 16; 0 = none */

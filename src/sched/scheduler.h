@@ -84,10 +84,16 @@ enum sched_start {
     SCHED_START_NOT_ESTIMATED, /* so far back that it was not estimated */
 };
 
+#define SCHED_NO_SESSION UINT32_MAX
+
 struct sched_start_estimate {
     uint32_t handle;
     enum sched_start start;
     int64_t starts_usec; /* AT */
+    bool is_due;         /* OPEN, backfill: it has been eligible for max_wait_usec */
+    bool has_claim;      /* OPEN, backfill: resources are kept for it */
+    uint32_t promised;   /* backfill: it has room now, on an agent where this session before it is
+                            to start; SCHED_NO_SESSION = it has not */
 };
 
 /* All that wait, in the order in which a pass would look at them, the first 'max'

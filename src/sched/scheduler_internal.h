@@ -6,7 +6,7 @@
 #include "sched/select_node.h"
 #include "sched/scheduler.h"
 
-#define NO_HANDLE UINT32_MAX
+#define NO_HANDLE SCHED_NO_SESSION
 
 enum entry_status { ENTRY_FREE, ENTRY_WAITING, ENTRY_PLACED, ENTRY_PREEMPTING };
 
@@ -27,12 +27,21 @@ struct sched_entry_more {
     char *group, *scope;
 };
 
+/* Agents on which resources are kept for a session that has waited too long. */
+struct room_claim {
+    int64_t chosen_usec;
+    uint32_t count; /* requirements; 0 = no agents would do, or it gives way to others */
+    struct hold holds[];
+};
+
 /* A session inside the scheduler; its handle is its index. */
 struct sched_entry {
     int64_t row;
     int64_t starts_usec, lifetime_usec;
     int64_t started_usec;        /* PLACED */
     int64_t reported_start_usec; /* backfill: the time last told */
+    int64_t eligible_usec;       /* since then only resources hold it back; 0 = not looked at */
+    struct room_claim *claim;    /* WAITING; owned, NULL = none was needed yet */
     enum entry_status status;
     enum session_type type;
     int priority, job_priority;
@@ -108,7 +117,8 @@ struct sched {
     size_t preempting;
     struct reservation *reservations;
     size_t reservation_count, reservation_cap;
-    size_t grouped; /* sessions with a group that hold something */
+    size_t grouped;             /* sessions with a group that hold something */
+    int64_t claim_refused_usec; /* when a session that was due last got no claim; 0 = never */
 };
 
 /* ---- scheduler.c ---- */
@@ -261,9 +271,10 @@ int reservation_start(struct sched *s, struct sched_entry *e);
 /* ---- forecast.c ---- */
 
 /* The future of every agent, as far as it is known. NULL if memory is short.
- * is_estimate: for forecast_estimate_start() alone; what has no lifetime stays forever.
+ * assumes_ends: a session without a lifetime that runs stays as long again as it has run; else
+ * its end is not known.
  */
-struct forecast *forecast_new(struct sched *s, int64_t now_usec, bool is_estimate,
+struct forecast *forecast_new(struct sched *s, int64_t now_usec, bool assumes_ends,
                               struct arena *arena);
 /* The earliest time at which all of 'e' can start and stay as long as it
  * lives, without delaying what was reserved before. Then that is reserved, and
@@ -275,6 +286,10 @@ int forecast_schedule(struct forecast *forecast, struct sched_entry *e, bool onl
 /* The same from 'from_usec' on, but nothing is held. */
 int forecast_estimate_start(struct forecast *forecast, struct sched_entry *e, int64_t from_usec,
                             int64_t *ret_usec);
+/* On an agent where 'e' has room now, a session before it is to start some time: its handle, or
+ * NO_HANDLE. 0 or -ENOMEM.
+ */
+int forecast_find_promised(struct forecast *forecast, const struct sched_entry *e, uint32_t *ret);
 
 /* Of the agents on which requirement 'q' can start now and stay, the one that the selector
  * prefers, CLUSTER_NONE if there is none; *ret_full: it fits nowhere now. 0 or -ENOMEM.
@@ -295,5 +310,17 @@ int forecast_change_holds(struct forecast *forecast, const struct sched_entry *e
 int forecast_assume_gone(struct forecast *forecast, const struct sched_entry *e, int sign);
 /* It is about to end: what it leaves can be planned with, not taken. */
 int forecast_mark_terminating(struct forecast *forecast, const struct sched_entry *e);
+
+/* ---- claim.c ---- */
+
+void claim_free(struct room_claim *claim);
+/* Has 'e' waited so long that resources are to be kept for it? */
+bool claim_is_due(const struct sched *s, const struct sched_entry *e, int64_t now_usec);
+/* Keep what 'e' claims from those behind it in 'forecast'; may_choose: agents are chosen if none
+ * are, or those chosen no longer do. Else one for which none are chosen yet counts as one that has
+ * them: a pass chooses when somebody has room. 1, 0 = there are none, or too many have claims;
+ * -ENOMEM.
+ */
+int claim_keep(struct forecast *forecast, struct sched_entry *e, bool may_choose);
 
 #endif

@@ -15,6 +15,7 @@ void entry_done(struct sched_entry *e)
         free(e->holds[i].parts);
     free(e->holds);
     free(e->reqs);
+    claim_free(e->claim);
     if (e->more) {
         free(e->more->designated);
         free(e->more->group);
@@ -205,6 +206,7 @@ static int entry_read_session(struct sched *s, const struct sched_session *sessi
     *e = (struct sched_entry){ .row = session->row,
                                .starts_usec = session->starts_usec,
                                .lifetime_usec = session->lifetime_usec,
+                               .eligible_usec = session->eligible_usec,
                                .type = session->type,
                                .priority = session->priority,
                                .job_priority = session->job_priority,

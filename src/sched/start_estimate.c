@@ -4,8 +4,8 @@
  * The queue is walked as a pass would, against the agents' future
  * (forecast.c): each session gets its earliest time beside those before it.
  * Where nothing may pass a session that waits for resources, none behind it starts
- * earlier. A session that runs and has no lifetime is taken to run forever,
- * so a time that is told is one that something promises.
+ * earlier. The end of a session without a lifetime is not known, in a pass as here,
+ * so a time that is told is one that lifetimes promise.
  */
 #include <errno.h>
 
@@ -29,6 +29,23 @@ static bool estimate_holds_up(const struct start_estimator *p, const struct sche
     return !o->backfill && !(o->sequencer->may_pass && o->sequencer->may_pass(p->s, e));
 }
 
+/* What a pass keeps for 'e', and what it keeps from it. */
+static int estimate_find_delay(struct start_estimator *p, struct sched_entry *e,
+                               struct sched_start_estimate *ret)
+{
+    int r = 0;
+
+    if (ret->starts_usec > p->now_usec
+        && forecast_find_promised(p->forecast, e, &ret->promised) < 0)
+        return -ENOMEM;
+    if (ret->promised == (uint32_t)(e - p->s->entries))
+        ret->promised = SCHED_NO_SESSION;
+    ret->is_due = ret->start == SCHED_START_OPEN && claim_is_due(p->s, e, p->now_usec);
+    if (ret->is_due && (r = claim_keep(p->forecast, e, false)) > 0)
+        ret->has_claim = true;
+    return AQ_MIN(r, 0);
+}
+
 static int estimate_find_start(struct start_estimator *p, struct sched_entry *e,
                                struct sched_start_estimate *ret)
 {
@@ -49,6 +66,8 @@ static int estimate_find_start(struct start_estimator *p, struct sched_entry *e,
     if (forecast_estimate_start(p->forecast, e, p->from_usec, &ret->starts_usec) < 0)
         return -ENOMEM;
     ret->start = ret->starts_usec == INT64_MAX ? SCHED_START_OPEN : SCHED_START_AT;
+    if (p->s->options.backfill)
+        return estimate_find_delay(p, e, ret);
     if (!estimate_holds_up(p, e))
         return 0;
     if (ret->start == SCHED_START_AT)
@@ -69,7 +88,9 @@ static int estimate_band(struct start_estimator *p, size_t from, size_t to)
     while (p->count < p->s->queue_count && (handle = ops->next(&seq)) != NO_HANDLE) {
         struct sched_start_estimate *to_fill = &p->planned[p->count];
 
-        *to_fill = (struct sched_start_estimate){ handle, SCHED_START_NOT_ESTIMATED, 0 };
+        *to_fill = (struct sched_start_estimate){ .handle = handle,
+                                                  .start = SCHED_START_NOT_ESTIMATED,
+                                                  .promised = SCHED_NO_SESSION };
         if (p->count < p->max && estimate_find_start(p, &p->s->entries[handle], to_fill) < 0)
             return -ENOMEM;
         p->count++;
@@ -86,7 +107,7 @@ int sched_estimate_starts(struct sched *s, int64_t now_usec, size_t max, struct 
     int r = 0;
 
     p.planned = arena_array(arena, s->queue_count + 1, sizeof(*p.planned));
-    p.forecast = forecast_new(s, now_usec, true, arena);
+    p.forecast = forecast_new(s, now_usec, false, arena);
     if (!p.planned || !p.forecast)
         return -ENOMEM;
     for (size_t from = 0, to; r == 0 && from < s->queue_count; from = to) {
