@@ -32,15 +32,17 @@ def submit(user, group, name, **more):
 
 
 def test_settings_one_by_one(admin, group):
+    assert change(admin, group, is_active=True).json["backfill_max_wait_sec"] == 3600, "an hour"
     changed = change(admin, group, retries=3, backfill=True, backfill_reservations=10,
-                     allowed_session_types=["batch"], pending_timeout_sec=3600)
+                     backfill_max_wait_sec=7200, allowed_session_types=["batch"], pending_timeout_sec=3600)
     assert changed.status == 200, changed
     shown = changed.json
     assert (shown["retries"], shown["backfill"], shown["backfill_reservations"]) == (3, True, 10)
     assert shown["allowed_session_types"] == ["batch"] and shown["pending_timeout_sec"] == 3600
+    assert shown["backfill_max_wait_sec"] == 7200
     assert shown["scheduler_opts"] == {
         "config": {"num_retries_to_skip": 3}, "backfill": True, "backfill_reservations": 10,
-        "allowed_session_types": ["batch"], "pending_timeout": 3600}
+        "backfill_max_wait": 7200, "allowed_session_types": ["batch"], "pending_timeout": 3600}
     shown = change(admin, group, handler_options={"start-sessions.max_retry_count": 2}).json
     shown = change(admin, group, handler_options={"check-precondition.timeout": 90}).json
     assert shown["handler_options"] == {
@@ -56,6 +58,7 @@ def test_settings_one_by_one(admin, group):
 
 @pytest.mark.parametrize("key, value", [
     ("retries", -1), ("backfill", "perhaps"), ("backfill_reservations", "many"),
+    ("backfill_max_wait_sec", -1),
     ("allowed_session_types", ["nightly"]), ("pending_timeout_sec", -1), ("scheduler", "mof"),
     ("selection", "nearest"), ("handler_options", {"start-sessions.tries": 1}),
     ("handler_options", {"start-sessions.max_retry_count": -1})])
@@ -66,7 +69,7 @@ def test_bad_values(admin, group, key, value):
 
 @pytest.mark.parametrize("key, value", [
     ("allowed_session_types", []), ("allowed_session_types", "batch"),
-    ("pending_timeout", "soon"), ("pending_timeout", -1)])
+    ("pending_timeout", "soon"), ("backfill_max_wait", "soon"), ("pending_timeout", -1)])
 def test_bad_options(admin, group, key, value):
     reply = change(admin, group, scheduler_opts={key: value})
     assert reply.slug == "invalid-api-params" and list(reply.json["data"]) == [key], reply
@@ -136,6 +139,51 @@ def test_place_in_the_queue(admin, user, name):
     wait_for_place(user, ids[2], 1, 1)
     for one in ids[1:]:
         assert user.delete("/session/" + one).status == 200
+
+
+def why(client, session):
+    return client.get(f"/aliquot/v1/sessions/{session}/why").json
+
+
+def test_large_request_lets_others_start_first(admin, user, name):
+    """One without a limit runs, one that needs the whole machine waits: a small one starts. When
+    the large one has waited for too long, what becomes free is kept for it."""
+    agent = admin.get("/aliquot/v1/agents").json["items"][0]
+    cpus = int(agent["available_slots"]["cpu"])
+    assert cpus >= 2
+
+    def start(what, amount):
+        config = {"resources": {"cpu": amount, "mem": "32m"}}
+        made = user.post("/session", batch(f"{name[:40]}-{what}", "sleep 600", config=config))
+        return made.json["sessionId"]
+    holds = start("holds", cpus - 1)
+    wait_status(user, holds, "RUNNING")
+    head = start("head", cpus)
+    small = start("small", 1)
+    wait_status(user, small, "RUNNING")
+    told = why(user, head)
+    assert told["explanation"]["start"] == "open-ended" and not told["explanation"]["has_claim"]
+    assert "Sessions behind it may start first until it has waited for 3600 s" in told["text"]
+    try:
+        assert change(admin, "default", backfill_max_wait_sec=1).status == 200
+        wait_for(lambda: why(user, head)["explanation"].get("has_claim"), what="a claim")
+        later = start("later", 1)
+        assert user.delete("/session/" + small).status == 200
+        wait_status(user, small, "TERMINATED")
+        told = wait_for(lambda: (said := why(user, later))["explanation"].get("promised_to")
+                        and said, what="the room to be promised")
+        assert told["explanation"]["kind"] == "behind"
+        assert told["explanation"]["promised_to"] == head
+        assert "There is room; it starts" not in told["text"]
+        assert "resources that become free are kept for it" in why(user, head)["text"]
+        assert user.delete("/session/" + holds).status == 200
+        wait_status(user, head, "RUNNING")
+        assert user.get("/aliquot/v1/sessions/" + later).json["status"] == "PENDING"
+        assert user.delete("/session/" + head).status == 200
+        wait_status(user, later, "RUNNING")
+        assert user.delete("/session/" + later).status == 200
+    finally:
+        assert change(admin, "default", backfill_max_wait_sec=3600).status == 200
 
 
 def test_rules_are_named(user, name):

@@ -66,6 +66,7 @@ static const struct column resource_group_columns[] = {
     { "retries", "RETRIES", COLUMN_NUMBER, COLUMN_IS_WIDE },
     { "backfill", "BACKFILL", COLUMN_BOOL, COLUMN_IS_WIDE },
     { "backfill_reservations", "RESERVATIONS", COLUMN_NUMBER, COLUMN_IS_EXTRA },
+    { "backfill_max_wait_sec", "MAX-WAIT", COLUMN_NUMBER, COLUMN_IS_EXTRA },
     { "allow_fractional_resource_fragmentation", "SPLITTING", COLUMN_BOOL, COLUMN_IS_EXTRA },
     { "allowed_session_types", "TYPES", COLUMN_NAMES, COLUMN_IS_WIDE },
     { "preemption", "PREEMPTION", COLUMN_TEXT, COLUMN_IS_EXTRA },
@@ -454,7 +455,7 @@ struct resource_group_opts {
     const char *description, *scheduler, *scheduler_opts, *selection;
     struct cli_list allowed_session_types, preemption, fair_share, handler_options;
     int is_active, backfill, allow_fragmentation, agent_loss_policy;
-    struct cli_int retries, backfill_reservations;
+    struct cli_int retries, backfill_reservations, backfill_max_wait_sec;
     struct cli_int pending_timeout_sec, agent_loss_grace_sec;
 };
 
@@ -476,6 +477,9 @@ static const struct cli_opt resource_group_opts[] = {
     { 0, "backfill-reservations", CLI_INT,
       offsetof(struct resource_group_opts, backfill_reservations), "N",
       "so many of those who wait get a time to start; 0 = all" },
+    { 0, "backfill-max-wait-sec", CLI_DURATION,
+      offsetof(struct resource_group_opts, backfill_max_wait_sec), "TIME",
+      "keep resources for a session without a known start that has waited so long; 0 = never" },
     { 0, "allow-fractional-resource-fragmentation", CLI_CHOICE,
       offsetof(struct resource_group_opts, allow_fragmentation), "yes|no",
       "amounts of devices may be split, unless a session says otherwise" },

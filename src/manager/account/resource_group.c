@@ -16,7 +16,7 @@ struct resource_group_params {
     const json_t *scheduler_opts, *preemption, *fair_share, *handler_options;
     struct str_list allowed_session_types;
     enum maybe is_active, backfill, splitting;
-    int64_t retries, backfill_reservations;
+    int64_t retries, backfill_reservations, backfill_max_wait_sec;
     int64_t pending_timeout_sec, agent_loss_grace_sec;
 };
 
@@ -38,6 +38,8 @@ struct resource_group_params {
       .doc = "others may start first if that delays nobody; true for a new group" },          \
     { "backfill_reservations", FIELD_INT, 0, offsetof(struct resource_group_params, backfill_reservations), 0,    \
       COUNT_MAX, .doc = "that many get a time to start; 0 = all" },                                \
+    { "backfill_max_wait_sec", FIELD_INT, 0, offsetof(struct resource_group_params, backfill_max_wait_sec), 0,    \
+      INT64_C(1) << 30, .doc = "resources are kept for a session that has waited so long and has no known start; 0 = never" }, \
     { RESOURCE_OPTS_SPLITTING, FIELD_MAYBE, 0, offsetof(struct resource_group_params, splitting),   \
       .doc = "whether amounts of devices may be split, of sessions that do not say it" },          \
     { "allowed_session_types", FIELD_STR_LIST, 0,                                                  \
@@ -104,6 +106,7 @@ static const char *const resource_group_options[] = { "agent_selection_strategy"
                                                       RESOURCE_OPTS_SPLITTING,
                                                       "allowed_session_types",
                                                       "backfill",
+                                                      "backfill_max_wait",
                                                       "backfill_reservations",
                                                       "config",
                                                       "fair_share",
@@ -175,9 +178,10 @@ static void resource_group_check_names(struct account_row *row, const json_t *op
 static bool resource_group_sets_options(const struct resource_group_params *params)
 {
     return params->scheduler_opts || params->retries != UNSET || params->backfill != MAYBE_UNSET
-           || params->backfill_reservations != UNSET || params->splitting != MAYBE_UNSET
-           || params->allowed_session_types.count || params->pending_timeout_sec != UNSET
-           || params->preemption || params->fair_share || params->handler_options;
+           || params->backfill_reservations != UNSET || params->backfill_max_wait_sec != UNSET
+           || params->splitting != MAYBE_UNSET || params->allowed_session_types.count
+           || params->pending_timeout_sec != UNSET || params->preemption || params->fair_share
+           || params->handler_options;
 }
 
 static json_t *resource_group_list_types(const struct str_list *types)
@@ -269,6 +273,8 @@ static char *resource_group_merge_options(struct account_row *row, const char *o
     if (params->backfill_reservations != UNSET)
         json_object_set_new(opts, "backfill_reservations",
                             json_integer(params->backfill_reservations));
+    if (params->backfill_max_wait_sec != UNSET)
+        json_object_set_new(opts, "backfill_max_wait", json_integer(params->backfill_max_wait_sec));
     if (params->splitting != MAYBE_UNSET)
         json_object_set_new(opts, RESOURCE_OPTS_SPLITTING,
                             json_boolean(params->splitting == MAYBE_TRUE));
@@ -345,6 +351,7 @@ static void resource_group_select_row(struct account_row *row, struct store_quer
 
 static const struct resource_group_params defaults = { .retries = UNSET,
                                                        .backfill_reservations = UNSET,
+                                                       .backfill_max_wait_sec = UNSET,
                                                        .pending_timeout_sec = UNSET,
                                                        .agent_loss_grace_sec = UNSET };
 

@@ -14,6 +14,7 @@ static void resource_group_write_scheduling(const struct core *core,
     jsonw_member_int(w, "retries", scheduling.options.retries_to_skip);
     jsonw_member_bool(w, "backfill", scheduling.options.backfill);
     jsonw_member_int(w, "backfill_reservations", scheduling.options.reservations_max);
+    jsonw_member_int(w, "backfill_max_wait_sec", scheduling.options.max_wait_usec / USEC_PER_SEC);
     jsonw_member_bool(w, RESOURCE_OPTS_SPLITTING, scheduling.splitting == SPLITTING_ALLOWED);
     jsonw_key(w, "allowed_session_types");
     jsonw_array_begin(w);

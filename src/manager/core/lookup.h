@@ -104,11 +104,16 @@ struct core_start_estimate {
     int64_t starts_usec;        /* wall clock; if start is SCHED_START_AT */
     enum sched_verdict verdict; /* of the last pass that looked at it */
     uint32_t tries;             /* passes that looked at it in vain, since this manager's start */
+    bool is_due, has_claim;     /* it has waited for backfill_max_wait; resources are kept for it */
+    bool is_promised;           /* it has room now, where another session before it is to start */
+    struct uuid promised_to;    /* is_promised: that session */
 };
 /* -ENOENT if it is not PENDING. -EAGAIN, -ENOMEM: it has no position and no start yet. */
 int core_get_start_estimate(struct core *core, const struct uuid *session_id,
                             struct core_start_estimate *ret);
-/* Its members "position" (or null), "queue_length", "start" and "starts_by". */
+/* Its members "position" (or null), "queue_length", "start", "starts_by", "has_claim" and
+ * "promised_to" (or null).
+ */
 void core_write_start_estimate(const struct core_start_estimate *o, struct jsonw *w);
 /* "known", "open-ended", ...: a stable word for programs. */
 const char *core_start_name(enum sched_start start);

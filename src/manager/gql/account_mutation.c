@@ -196,10 +196,13 @@ static int account_mutation_change_members(const struct account_mutation *m, con
 /* Pages send all options of a resource group that they know: the others stay. */
 static int account_mutation_keep_options(const struct resource_group *group, json_t *opts)
 {
-    static const char *const own[] = {
-        "backfill",   "backfill_reservations", "fair_share",
-        "preemption", "handler_options",       "allow_fractional_resource_fragmentation"
-    };
+    static const char *const own[] = { "backfill",
+                                       "backfill_reservations",
+                                       "backfill_max_wait",
+                                       "fair_share",
+                                       "preemption",
+                                       "handler_options",
+                                       "allow_fractional_resource_fragmentation" };
     json_auto_t *old = json_load_string(group->scheduler_opts ? group->scheduler_opts : "{}", 0);
     int r = 0;
 

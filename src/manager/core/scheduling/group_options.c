@@ -11,6 +11,8 @@
  *   "backfill": true                      others may start before one that
  *       does not fit, if that does not delay it
  *   "backfill_reservations": N            that many get a time to start; 0 = all
+ *   "backfill_max_wait": SECONDS          resources are kept for a session that has been eligible
+ *       so long and has no known start; 0 = never
  *   "allowed_session_types": ["batch"]    what may be made in it; interactive
  *       and batch by default
  *   "fair_share": {...}                   what counts how much, see fair_share_settings.h
@@ -39,7 +41,8 @@
 
 #define PLUGIN "plugin:"
 #define COUNT_MAX 1000000
-#define PENDING_TIMEOUT_MAX (1 << 30)
+#define SECONDS_MAX (1 << 30)
+#define MAX_WAIT_DEFAULT_USEC (3600 * USEC_PER_SEC)
 #define CHOICES_MAX 5 /* candidates that are kept of each placement */
 
 static const char *const slot_priority[] = { "cuda", "rocm", "tpu", "cpu", "mem" };
@@ -160,17 +163,16 @@ static int options_read_types(const json_t *opts, uint32_t *ret, struct aq_error
     return 0;
 }
 
-static int options_read_timeout(const json_t *opts, int64_t *ret_usec, struct aq_error *err)
+static int options_read_seconds(const json_t *opts, const char *key, int64_t *ret_usec,
+                                struct aq_error *err)
 {
-    static const char key[] = "pending_timeout";
     const json_t *value = json_object_get(opts, key);
 
     if (!value)
         return 0;
     if (!json_is_number(value) || json_number_value(value) < 0
-        || json_number_value(value) > PENDING_TIMEOUT_MAX)
-        return aq_fail_field(err, EINVAL, key, "must be seconds from 0 (never) to %d",
-                             PENDING_TIMEOUT_MAX);
+        || json_number_value(value) > SECONDS_MAX)
+        return aq_fail_field(err, EINVAL, key, "must be seconds from 0 (never) to %d", SECONDS_MAX);
     *ret_usec = (int64_t)(json_number_value(value) * USEC_PER_SEC);
     return 0;
 }
@@ -213,7 +215,9 @@ static int options_read_opts(const char *text, struct core_scheduling *ret, stru
     if (r == 0)
         r = options_read_types(opts, &ret->session_types, err);
     if (r == 0)
-        r = options_read_timeout(opts, &ret->pending_timeout_usec, err);
+        r = options_read_seconds(opts, "pending_timeout", &ret->pending_timeout_usec, err);
+    if (r == 0)
+        r = options_read_seconds(opts, "backfill_max_wait", &ret->options.max_wait_usec, err);
     if (r == 0)
         r = preemption_read(json_object_get(opts, "preemption"), ret, err);
     if (r == 0)
@@ -232,6 +236,7 @@ static struct core_scheduling options_defaults(const struct resource_group *g)
             .selector = { .ops = &sched_concentrated },
             .slot_priority = slot_priority,
             .slot_priority_count = AQ_COUNT(slot_priority),
+            .max_wait_usec = MAX_WAIT_DEFAULT_USEC,
             .plans_to_start = true, /* estimates are made when somebody asks */
             .choices_max = CHOICES_MAX,
         },

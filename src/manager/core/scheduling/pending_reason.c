@@ -130,14 +130,14 @@ static int pending_reason_behind(const struct session_entry *l, struct strbuf *t
     AQ_CLEANUP(strbuf_donep) struct strbuf sentence = STRBUF_INIT;
     char id[UUID_TEXT_MAX];
 
-    if (b) {
+    if (b)
         strbuf_addf(&sentence,
                     "It waits its turn: session '%s' (%s) is before it and waits for "
                     "room.",
                     b->s.name, uuid_format(&b->s.id, id));
-    } else {
-        strbuf_adds(&sentence, "It waits its turn.");
-    }
+    else
+        strbuf_adds(&sentence, "It waits its turn: there is room, but it is promised to sessions "
+                               "before it.");
     if (text)
         strbuf_add(text, sentence.data, sentence.len);
     if (json) {
@@ -228,8 +228,21 @@ static int pending_reason_check(const struct strbuf *text, const struct strbuf *
     return (text && !strbuf_ok(text)) || (json && !strbuf_ok(json)) ? aq_fail_oom(err) : 0;
 }
 
-int pending_reason_write(struct core *core, struct session_entry *l, struct strbuf *text,
-                         struct strbuf *json, struct aq_error *err)
+/* Is there room that a pass keeps from it? Without an estimate the last pass's verdict tells. */
+static bool pending_reason_is_behind(const struct session_entry *l,
+                                     const struct core_start_estimate *estimate)
+{
+    const struct session_entry *b = l->resource_group->blocker;
+
+    if (b)
+        return b != l && b->s.priority >= l->s.priority;
+    return estimate ? estimate->is_promised : l->queue.verdict == SCHED_NO_ROOM;
+}
+
+/* estimate: NULL = not known. */
+static int pending_reason_explain(struct core *core, struct session_entry *l,
+                                  const struct core_start_estimate *estimate, struct strbuf *text,
+                                  struct strbuf *json, struct aq_error *err)
 {
     struct snapshot s;
     AQ_CLEANUP(strbuf_donep) struct strbuf t = STRBUF_INIT;
@@ -248,8 +261,7 @@ int pending_reason_write(struct core *core, struct session_entry *l, struct strb
     if (r == 0)
         r = sched_explain(&s.snap, 0, &core->scratch, &t, &j, err);
     arena_clear(&core->scratch, 1 << 16);
-    if (r == SCHED_PLACED && l->resource_group->blocker && l->resource_group->blocker != l
-        && l->resource_group->blocker->s.priority >= l->s.priority)
+    if (r == SCHED_PLACED && pending_reason_is_behind(l, estimate))
         r = pending_reason_behind(l, text, json);
     else if (r >= 0) {
         if (text)
@@ -261,6 +273,12 @@ int pending_reason_write(struct core *core, struct session_entry *l, struct strb
     if (r == 0)
         r = rejection_append(l->s.status_data, text, json);
     return r < 0 ? aq_fail_oom(err) : pending_reason_check(text, json, err);
+}
+
+int pending_reason_write(struct core *core, struct session_entry *l, struct strbuf *text,
+                         struct strbuf *json, struct aq_error *err)
+{
+    return pending_reason_explain(core, l, NULL, text, json, err);
 }
 
 /* More members into an object that is text already. */
@@ -275,7 +293,7 @@ static void pending_reason_add_members(struct strbuf *json, const struct strbuf 
     strbuf_add(json, members->data + 1, members->len - 1);
 }
 
-static int pending_reason_add_estimate(const struct session_entry *l,
+static int pending_reason_add_estimate(const struct core *core, const struct session_entry *l,
                                        const struct core_start_estimate *estimate,
                                        struct strbuf *text, struct strbuf *json,
                                        struct aq_error *err)
@@ -284,7 +302,7 @@ static int pending_reason_add_estimate(const struct session_entry *l,
     struct jsonw w = jsonw_make(&members);
 
     if (text)
-        start_estimate_write_text(l->resource_group, estimate, text);
+        start_estimate_write_text(core, l->resource_group, estimate, text);
     jsonw_object_begin(&w);
     core_write_start_estimate(estimate, &w);
     jsonw_member_int(&w, "retries", estimate->tries);
@@ -300,12 +318,11 @@ int pending_reason_what_if(struct core *core, struct session_entry *l, struct st
                            struct strbuf *json, struct aq_error *err)
 {
     struct core_start_estimate estimate;
-    int r = pending_reason_write(core, l, text, json, err);
+    bool is_estimated = start_estimate_what_if(core, l, &estimate) == 0;
+    int r = pending_reason_explain(core, l, is_estimated ? &estimate : NULL, text, json, err);
 
-    if (r < 0)
-        return r;
-    if (start_estimate_what_if(core, l, &estimate) == 0)
-        r = pending_reason_add_estimate(l, &estimate, text, json, err);
+    if (r == 0 && is_estimated)
+        r = pending_reason_add_estimate(core, l, &estimate, text, json, err);
     return r < 0 ? r : pending_reason_check(text, json, err);
 }
 
@@ -314,13 +331,14 @@ int core_explain(struct core *core, const struct uuid *session_id, struct strbuf
 {
     struct session_entry *l = session_entry_find(core, session_id);
     struct core_start_estimate estimate;
+    bool is_estimated;
     int r;
 
     if (!l || l->s.status != SESSION_PENDING)
         return aq_fail(err, ENOENT, "no such session waits in a queue");
-    if ((r = pending_reason_write(core, l, text, json, err)) < 0)
-        return r;
-    if (core_get_start_estimate(core, session_id, &estimate) == 0) /* else not now */
-        r = pending_reason_add_estimate(l, &estimate, text, json, err);
+    is_estimated = core_get_start_estimate(core, session_id, &estimate) == 0; /* else not now */
+    r = pending_reason_explain(core, l, is_estimated ? &estimate : NULL, text, json, err);
+    if (r == 0 && is_estimated)
+        r = pending_reason_add_estimate(core, l, &estimate, text, json, err);
     return r < 0 ? r : pending_reason_check(text, json, err);
 }

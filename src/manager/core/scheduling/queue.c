@@ -89,6 +89,7 @@ void queue_unpark(struct core *core, struct session_entry *l)
     if (list_is_empty(&l->queue.link))
         return;
     queue_remove(core, l);
+    l->queue.eligible_usec = clock_realtime_usec();
     queue_add(core, l);
 }
 

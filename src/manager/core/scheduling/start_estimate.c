@@ -27,6 +27,8 @@ struct plan_item {
     size_t position; /* from 1; 0 = it does not wait for resources */
     enum sched_start start;
     int64_t starts_usec;
+    bool is_due, has_claim, is_promised;
+    struct uuid promised_to;
 };
 
 struct plan {
@@ -57,6 +59,22 @@ static const struct plan_item *start_estimate_find_item(const struct plan *plan,
                 : NULL;
 }
 
+static struct plan_item start_estimate_make_item(const struct resource_group_entry *g,
+                                                 const struct sched_start_estimate *from,
+                                                 size_t position)
+{
+    struct plan_item item = { .position = position,
+                              .start = from->start,
+                              .starts_usec = from->starts_usec,
+                              .is_due = from->is_due,
+                              .has_claim = from->has_claim,
+                              .is_promised = from->promised != SCHED_NO_SESSION };
+
+    if (item.is_promised)
+        item.promised_to = g->members[from->promised]->s.id;
+    return item;
+}
+
 static struct plan *start_estimate_take_plan(const struct resource_group_entry *g,
                                              const struct sched_start_estimate *planned,
                                              size_t count)
@@ -66,13 +84,12 @@ static struct plan *start_estimate_take_plan(const struct resource_group_entry *
     if (!plan)
         return NULL;
     *plan = (struct plan){ .count = count };
-    for (size_t i = 0; i < count; i++)
-        plan->items[i] = (struct plan_item){ .row = g->members[planned[i].handle]->s.row,
-                                             .position = planned[i].start == SCHED_START_RULED_OUT
-                                                             ? 0
-                                                             : ++plan->length,
-                                             .start = planned[i].start,
-                                             .starts_usec = planned[i].starts_usec };
+    for (size_t i = 0; i < count; i++) {
+        bool is_queued = planned[i].start != SCHED_START_RULED_OUT;
+
+        plan->items[i] = start_estimate_make_item(g, &planned[i], is_queued ? ++plan->length : 0);
+        plan->items[i].row = g->members[planned[i].handle]->s.row;
+    }
     qsort(plan->items, count, sizeof(plan->items[0]), start_estimate_compare_rows);
     return plan;
 }
@@ -98,6 +115,17 @@ static int start_estimate_make_plan(struct core *core, struct resource_group_ent
     return 0;
 }
 
+static void start_estimate_fill_item(const struct plan_item *item, struct core_start_estimate *ret)
+{
+    ret->position = item->position;
+    ret->start = item->start;
+    ret->starts_usec = item->starts_usec;
+    ret->is_due = item->is_due;
+    ret->has_claim = item->has_claim;
+    ret->is_promised = item->is_promised;
+    ret->promised_to = item->promised_to;
+}
+
 static void start_estimate_fill(const struct session_entry *l, const struct plan_item *item,
                                 struct core_start_estimate *ret)
 {
@@ -111,9 +139,7 @@ static void start_estimate_fill(const struct session_entry *l, const struct plan
         ret->starts_usec = l->s.starts_usec;
     if (!item || l->queue.is_parked)
         return;
-    ret->position = item->position;
-    ret->start = item->start;
-    ret->starts_usec = item->starts_usec;
+    start_estimate_fill_item(item, ret);
 }
 
 /* Would a new plan have it? Of what waits for something else none has it, however many are asked
@@ -154,12 +180,15 @@ int start_estimate_what_if(struct core *core, struct session_entry *l,
 
     *ret = (struct core_start_estimate){ .start = SCHED_START_RULED_OUT };
     for (int i = 0; i < r; i++) {
-        ret->length += planned[i].start != SCHED_START_RULED_OUT;
+        bool is_queued = planned[i].start != SCHED_START_RULED_OUT;
+        struct plan_item item;
+
+        ret->length += is_queued;
         if (planned[i].handle != l->sched.handle)
             continue;
-        ret->position = planned[i].start == SCHED_START_RULED_OUT ? 0 : ret->length;
-        ret->start = planned[i].start;
-        ret->starts_usec = planned[i].starts_usec;
+        item = start_estimate_make_item(l->resource_group, &planned[i],
+                                        is_queued ? ret->length : 0);
+        start_estimate_fill_item(&item, ret);
     }
     arena_clear(&core->scratch, 1 << 16);
     return AQ_MIN(r, 0);
@@ -176,6 +205,46 @@ const char *core_start_name(enum sched_start start)
     };
 
     return names[start];
+}
+
+/* What backfill makes of it, while its start is not known. */
+static void start_estimate_say_claim(const struct resource_group_entry *g,
+                                     const struct core_start_estimate *o, struct strbuf *text)
+{
+    int64_t max_wait_sec = g->options.max_wait_usec / USEC_PER_SEC;
+
+    if (!g->options.backfill || max_wait_sec == 0)
+        return;
+    if (o->has_claim)
+        strbuf_addf(text,
+                    " It has waited for more than %" PRId64 " s (backfill-max-wait-sec): resources "
+                    "that become free are kept for it.",
+                    max_wait_sec);
+    else if (o->is_due)
+        strbuf_adds(text, " Resources are being kept for other sessions that have waited too long, "
+                          "and then for it.");
+    else
+        strbuf_addf(text,
+                    " Sessions behind it may start first until it has waited for %" PRId64 " s "
+                    "(backfill-max-wait-sec).",
+                    max_wait_sec);
+}
+
+/* For whom the room is that it has. */
+static void start_estimate_say_promised(const struct core *core,
+                                        const struct core_start_estimate *o, struct strbuf *text)
+{
+    const struct session_entry *to = session_entry_find(core, &o->promised_to);
+    char id[UUID_TEXT_MAX];
+
+    if (!o->is_promised || !to)
+        return;
+    strbuf_addf(text, " There is room on an agent where session '%s' (%s) is to start", to->s.name,
+                uuid_format(&o->promised_to, id));
+    strbuf_adds(text, o->start == SCHED_START_AT
+                          ? ", which it would delay."
+                          : ", which it would delay: it has no time limit (--timeout), or too "
+                            "long a one.");
 }
 
 static void start_estimate_say_start(const struct core_start_estimate *o, struct strbuf *text)
@@ -206,7 +275,7 @@ static void start_estimate_say_start(const struct core_start_estimate *o, struct
     }
 }
 
-void start_estimate_write_text(const struct resource_group_entry *g,
+void start_estimate_write_text(const struct core *core, const struct resource_group_entry *g,
                                const struct core_start_estimate *o, struct strbuf *text)
 {
     if (text->len)
@@ -215,11 +284,14 @@ void start_estimate_write_text(const struct resource_group_entry *g,
         strbuf_addf(text, "It is number %zu of %zu that wait for room in resource group '%s'. ",
                     o->position, o->length, g->g.name);
     start_estimate_say_start(o, text);
+    start_estimate_say_promised(core, o, text);
+    if (o->start == SCHED_START_OPEN)
+        start_estimate_say_claim(g, o, text);
 }
 
 void core_write_start_estimate(const struct core_start_estimate *o, struct jsonw *w)
 {
-    char iso[CLOCK_ISO_MAX];
+    char iso[CLOCK_ISO_MAX], id[UUID_TEXT_MAX];
 
     if (o->position)
         jsonw_member_int(w, "position", (int64_t)o->position);
@@ -229,4 +301,6 @@ void core_write_start_estimate(const struct core_start_estimate *o, struct jsonw
     jsonw_member_str(w, "start", core_start_name(o->start));
     jsonw_member_str(w, "starts_by",
                      o->start == SCHED_START_AT ? clock_format_iso(o->starts_usec, iso) : NULL);
+    jsonw_member_bool(w, "has_claim", o->has_claim);
+    jsonw_member_str(w, "promised_to", o->is_promised ? uuid_format(&o->promised_to, id) : NULL);
 }

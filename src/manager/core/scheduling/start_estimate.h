@@ -14,7 +14,7 @@ int start_estimate_what_if(struct core *core, struct session_entry *l,
                            struct core_start_estimate *ret);
 
 /* Sentences for a person. */
-void start_estimate_write_text(const struct resource_group_entry *g,
+void start_estimate_write_text(const struct core *core, const struct resource_group_entry *g,
                                const struct core_start_estimate *o, struct strbuf *text);
 
 /* Forget the group's last plan. */

@@ -334,6 +334,8 @@ int session_entry_describe(struct core *core, struct session_entry *l, bool hold
         .may_split = session_entry_splitting(l) == SPLITTING_ALLOWED,
         .failed_agent = l->retry.failed_agent,
         .lifetime_usec = l->s.spec->batch_timeout_usec,
+        .eligible_usec = AQ_MAX(l->s.status_changed_usec,
+                                AQ_MAX(l->queue.eligible_usec, l->s.starts_usec)),
     };
     for (size_t k = 0; k < l->s.kernel_count; k++)
         if (!holding || !list_is_empty(&l->kernels[k].agent_link))

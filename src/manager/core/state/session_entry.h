@@ -92,7 +92,9 @@ struct session_entry {
         enum sched_verdict verdict, explained; /* PENDING: last pass's, and what the row says */
         int64_t verdict_usec;                  /* monotonic */
         int64_t again_usec; /* monotonic: it holds up others, look at it again then */
-    } queue;                /* scheduling/queue.c, pass.c */
+        int64_t
+            eligible_usec; /* realtime: when a rule last stopped holding it back; 0 = none did */
+    } queue;               /* scheduling/queue.c, pass.c */
     struct {
         struct list change_link; /* in resource_group_entry.changes: the scheduler is to be told */
         enum sched_membership membership;
