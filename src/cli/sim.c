@@ -4,6 +4,7 @@
 
 struct sim_opts {
     const char *nodes, *tasks, *policy, *arrival, *seeds, *load, *draw, *longest, *order, *svg;
+    const char *unlimited, *max_wait;
     bool time, json;
 };
 
@@ -26,6 +27,10 @@ static const struct cli_opt sim_opts[] = {
       "with --time: so many tasks of the list, at random times" },
     { 0, "longest", CLI_STR, offsetof(struct sim_opts, longest), "SEC",
       "with --draw: who lasts longer is cut" },
+    { 0, "unlimited", CLI_STR, offsetof(struct sim_opts, unlimited), "PCT",
+      "with --time: so many of 100 sessions have no time limit; default 0" },
+    { 0, "max-wait", CLI_STR, offsetof(struct sim_opts, max_wait), "SEC",
+      "with +backfill: keep resources for a session that has waited so long; default 3600" },
     { 0, "order", CLI_STR, offsetof(struct sim_opts, order), "O,...",
       "with --time: fifo, lifo, drf, fair-share, each also +backfill; all" },
     { 0, "svg", CLI_STR, offsetof(struct sim_opts, svg), "FILE", "draw the figures" },
@@ -40,10 +45,10 @@ static int sim_run(struct cli *cli, void *data, int argc, char **argv, struct aq
     const struct {
         const char *option, *value;
     } given[] = {
-        { "--nodes", o->nodes },     { "--tasks", o->tasks },     { "--policy", o->policy },
-        { "--arrival", o->arrival }, { "--seeds", o->seeds },     { "--load", o->load },
-        { "--draw", o->draw },       { "--longest", o->longest }, { "--order", o->order },
-        { "--svg", o->svg },
+        { "--nodes", o->nodes },     { "--tasks", o->tasks },         { "--policy", o->policy },
+        { "--arrival", o->arrival }, { "--seeds", o->seeds },         { "--load", o->load },
+        { "--draw", o->draw },       { "--longest", o->longest },     { "--order", o->order },
+        { "--svg", o->svg },         { "--unlimited", o->unlimited }, { "--max-wait", o->max_wait },
     };
     const char *args[2 * AQ_COUNT(given) + 4] = { "aliquot-sim" };
     size_t count = 1;

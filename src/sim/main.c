@@ -76,11 +76,13 @@ static void main_add_result(struct replay_result *sum, const struct replay_resul
 {
     if (sum->arrived == 0) {
         *sum = *r;
-        sum->waiting_mean_sec = sum->waiting_p95_sec = sum->idle_gpus = 0;
+        sum->waiting_mean_sec = sum->waiting_p95_sec = sum->waiting_max_sec = 0;
+        sum->idle_gpus = 0;
         sum->allocation_pct = sum->queue_mean = sum->end_sec = 0;
     }
     sum->waiting_mean_sec += part * r->waiting_mean_sec;
     sum->waiting_p95_sec += part * r->waiting_p95_sec;
+    sum->waiting_max_sec = AQ_MAX(sum->waiting_max_sec, r->waiting_max_sec);
     sum->idle_gpus += part * r->idle_gpus;
     sum->allocation_pct += part * r->allocation_pct;
     sum->queue_mean += part * r->queue_mean;
@@ -93,10 +95,15 @@ static int main_run_order(const struct sim *sim, const struct sim_order *order,
 {
     const struct sim_options *o = &sim->options;
     size_t draws = o->load.draw ? o->seed_count : 1;
-    struct replay replay = {
-        &sim->nodes,     &sim->tasks,           o->load, policy, order->sequencer,
-        order->backfill, order->retries_to_skip
-    };
+    struct replay replay = { .nodes = &sim->nodes,
+                             .tasks = &sim->tasks,
+                             .load = o->load,
+                             .policy = policy,
+                             .order = order->sequencer,
+                             .backfill = order->backfill,
+                             .retries_to_skip = order->retries_to_skip,
+                             .unlimited_pct = o->unlimited_pct,
+                             .max_wait_sec = o->max_wait_sec };
     struct replay_result result;
     int64_t begin = clock_monotonic_usec();
     int r = 0;

@@ -32,6 +32,10 @@ const char sim_usage[] =
     "      --draw N          with --time: N tasks drawn from the list come at random times to all\n"
     "                        nodes, as fast as makes the load; once for each of the seeds\n"
     "      --longest SEC     with --draw: who lasts longer is cut\n"
+    "      --unlimited PCT   with --time: so many of 100 sessions have no time limit: the\n"
+    "                        scheduler does not know when they end; 0\n"
+    "      --max-wait SEC    with +backfill: resources are kept for a session without a known\n"
+    "                        start that has waited so long; 3600, 0 = never\n"
     "      --order O,...     with --time: fifo, lifo, drf, fair-share, each also +backfill,\n"
     "                        fifo+skip; all of them with --order all\n"
     "      --svg FILE        draw allocation against arrival, or the queue over time\n"
@@ -158,6 +162,14 @@ static int options_take(int letter, char *value, struct sim_options *o, struct a
         r = sim_options_parse_number("--longest", value, 1, 1e9, &number, err);
         o->load.longest_sec = (int64_t)number;
         return r;
+    case 'u':
+        r = sim_options_parse_number("--unlimited", value, 0, 100, &number, err);
+        o->unlimited_pct = (uint32_t)number;
+        return r;
+    case 'w':
+        r = sim_options_parse_number("--max-wait", value, 0, 1e9, &number, err);
+        o->max_wait_sec = (int64_t)number;
+        return r;
     case 's':
         return options_parse_seeds(value, o, err);
     case 'o':
@@ -183,6 +195,8 @@ int sim_options_parse(int argc, char **argv, struct sim_options *ret, struct aq_
         { "load", required_argument, NULL, 'l' },
         { "draw", required_argument, NULL, 'd' },
         { "longest", required_argument, NULL, 'L' },
+        { "unlimited", required_argument, NULL, 'u' },
+        { "max-wait", required_argument, NULL, 'w' },
         { "order", required_argument, NULL, 'o' },
         { "svg", required_argument, NULL, 'g' },
         { "time", no_argument, NULL, 'T' },
@@ -200,7 +214,8 @@ int sim_options_parse(int argc, char **argv, struct sim_options *ret, struct aq_
                                  .seeds = { 42, 43, 44 },
                                  .seed_count = 3,
                                  .arrival = 1.3,
-                                 .load = { .load = 1 } };
+                                 .load = { .load = 1 },
+                                 .max_wait_sec = 3600 };
     opterr = 0;
     while ((letter = getopt_long(argc, argv, "", known, NULL)) != -1) {
         if (letter == '?')

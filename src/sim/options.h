@@ -29,6 +29,8 @@ struct sim_options {
     size_t seed_count;
     double arrival;
     struct workload_spec load;
+    uint32_t unlimited_pct;
+    int64_t max_wait_sec;
     bool json, in_time, help, version;
 };
 

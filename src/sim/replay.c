@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/vec.h"
 #include "sched/fair.h"
+#include "sim/random.h"
 #include "sim/sim_cluster.h"
 
 #define FACTORS_EVERY_SEC 3600
@@ -27,6 +28,7 @@ struct replay_usage {
 
 struct replay_run {
     const struct replay *replay;
+    uint64_t seed;
     struct workload load;
     struct sim_cluster cluster;
     struct arena arena;
@@ -153,6 +155,14 @@ static int replay_end_session(struct replay_run *run)
     return sched_drop(run->cluster.sched, e.handle);
 }
 
+/* The same sessions for every order and policy. */
+static bool replay_is_unlimited(const struct replay_run *run, size_t arrival)
+{
+    struct random random = { run->seed + arrival };
+
+    return random_next(&random) % 100 < run->replay->unlimited_pct;
+}
+
 static int replay_add_session(struct replay_run *run, size_t arrival, struct aq_error *err)
 {
     const struct arrival *a = &run->load.arrivals[arrival];
@@ -161,7 +171,9 @@ static int replay_add_session(struct replay_run *run, size_t arrival, struct aq_
     int r;
 
     session.owner = a->owner;
-    session.lifetime_usec = AQ_MAX(a->duration_sec, INT64_C(1)) * USEC_PER_SEC;
+    session.eligible_usec = a->at_sec * USEC_PER_SEC;
+    if (!replay_is_unlimited(run, arrival))
+        session.lifetime_usec = AQ_MAX(a->duration_sec, INT64_C(1)) * USEC_PER_SEC;
     if ((r = sched_add(run->cluster.sched, &session, &handle, err)) < 0)
         return r;
     if (!vec_grow(&run->tasks, &run->task_cap, (size_t)handle + 1, sizeof(*run->tasks)))
@@ -248,6 +260,7 @@ static void replay_summarize(struct replay_run *run, struct replay_result *ret)
     if (run->wait_count) {
         ret->waiting_mean_sec = sum / (double)run->wait_count;
         ret->waiting_p95_sec = run->waits[(run->wait_count - 1) * 95 / 100];
+        ret->waiting_max_sec = run->waits[run->wait_count - 1];
     }
     ret->idle_gpus = run->idle_time > 0 ? run->idle_sum / run->idle_time / 1000 : 0;
     if (run->busy_time > 0)
@@ -263,8 +276,9 @@ int replay_run(const struct replay *replay, uint64_t seed, struct replay_result 
     struct sched_options options = { .sequencer = replay->order,
                                      .backfill = replay->backfill,
                                      .retries_to_skip = replay->retries_to_skip,
-                                     .reservations_max = 64 };
-    struct replay_run run = { .replay = replay };
+                                     .reservations_max = 64,
+                                     .max_wait_usec = replay->max_wait_sec * USEC_PER_SEC };
+    struct replay_run run = { .replay = replay, .seed = seed };
     int r;
 
     *ret = (struct replay_result){ 0 };

@@ -2,7 +2,7 @@
 /* replay.h - a trace in time: sessions come, wait, run and leave
  *
  * workload.h says who comes when, and to how large a cluster. The scheduler knows
- * how long everybody will stay.
+ * how long sessions will stay, except those without a time limit.
  */
 #ifndef AQ_SIM_REPLAY_H
 #define AQ_SIM_REPLAY_H
@@ -19,6 +19,8 @@ struct replay {
     const struct sequencer_ops *order;
     bool backfill;
     uint32_t retries_to_skip;
+    uint32_t unlimited_pct; /* of 100 sessions, those without a time limit: by 'seed' */
+    int64_t max_wait_sec;   /* sched_options.max_wait_usec */
 };
 
 #define REPLAY_POINTS 240
@@ -27,7 +29,7 @@ struct replay_result {
     size_t arrived, left_out;
     size_t nodes; /* kept */
     double load;  /* reached */
-    double waiting_mean_sec, waiting_p95_sec;
+    double waiting_mean_sec, waiting_p95_sec, waiting_max_sec;
     double idle_gpus;      /* mean of free GPUs while somebody waits */
     double allocation_pct; /* mean over the busy time */
     double queue_mean;

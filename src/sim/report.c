@@ -105,6 +105,7 @@ void report_time_json(const struct time_row *rows, size_t count, double seconds,
         report_member_double(&w, "load", r->load);
         report_member_double(&w, "waiting_mean_s", r->waiting_mean_sec);
         report_member_double(&w, "waiting_p95_s", r->waiting_p95_sec);
+        report_member_double(&w, "waiting_max_s", r->waiting_max_sec);
         report_member_double(&w, "idle_gpus_while_waiting", r->idle_gpus);
         report_member_double(&w, "gpu_allocation_pct", r->allocation_pct);
         report_member_double(&w, "queue_mean", r->queue_mean);
@@ -120,14 +121,16 @@ void report_time_json(const struct time_row *rows, size_t count, double seconds,
 
 void report_time_table(const struct time_row *rows, size_t count, struct strbuf *out)
 {
-    strbuf_addf(out, "%-20s %-16s %12s %12s %10s %12s %10s %9s\n", "ORDER", "POLICY", "WAIT MEAN",
-                "WAIT 95 %", "IDLE GPUS", "ALLOCATED %", "QUEUE", "SECONDS");
+    strbuf_addf(out, "%-20s %-16s %12s %12s %12s %10s %12s %10s %9s\n", "ORDER", "POLICY",
+                "WAIT MEAN", "WAIT 95 %", "WAIT MAX", "IDLE GPUS", "ALLOCATED %", "QUEUE",
+                "SECONDS");
     for (size_t i = 0; i < count; i++) {
         const struct replay_result *r = &rows[i].result;
 
-        strbuf_addf(out, "%-20s %-16s %10.0f s %10.0f s %10.1f %12.2f %10.1f %9.2f\n",
+        strbuf_addf(out, "%-20s %-16s %10.0f s %10.0f s %10.0f s %10.1f %12.2f %10.1f %9.2f\n",
                     rows[i].order, rows[i].policy, r->waiting_mean_sec, r->waiting_p95_sec,
-                    r->idle_gpus, r->allocation_pct, r->queue_mean, rows[i].seconds);
+                    r->waiting_max_sec, r->idle_gpus, r->allocation_pct, r->queue_mean,
+                    rows[i].seconds);
     }
 }
 
