@@ -474,7 +474,7 @@ const struct route config_routes[] = {
     { METHOD_GET, "/config/docker-registries", API_SUPERADMIN, config_on_registries, NULL,
       "Registries and their URLs, of config/docker/registry in the configuration tree" },
     { METHOD_GET, "/resource/container-registries", API_SUPERADMIN, config_on_registries, NULL,
-      "The same, for clients from 24.09 on" },
+      "Registries and their URLs, for clients from 24.09 on" },
     { METHOD_POST, "/config/get", API_SUPERADMIN, config_on_get, config_get_fields,
       "A value of the configuration tree, or what is below a key" },
     { METHOD_POST, "/config/set", API_SUPERADMIN, config_on_set, config_set_fields,

@@ -313,6 +313,6 @@ const struct route error_log_routes[] = {
     { METHOD_GET, "/logs/error", API_USER, error_log_on_list, list_fields,
       "What went wrong in clients, the newest first" },
     { METHOD_POST, "/logs/error/{log_id}/clear", API_USER, error_log_on_clear, NULL,
-      "List a report no more" },
+      "Clear an error report" },
 };
 API_ROUTES_END(error_log);

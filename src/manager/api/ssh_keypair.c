@@ -172,9 +172,10 @@ const struct route ssh_keypair_routes[] = {
     { METHOD_GET, "/auth/ssh-keypair", API_USER, ssh_keypair_on_get, NULL,
       "The public SSH key that the caller's sessions accept" },
     { METHOD_PATCH, "/auth/ssh-keypair", API_USER, ssh_keypair_on_make, NULL,
-      "Make another one; the private key is in the answer, once" },
+      "Make another SSH key for the caller's sessions; the answer has its private half, once" },
     { METHOD_POST, "/auth/ssh-keypair", API_USER, ssh_keypair_on_set, ssh_keypair_fields,
-      "Take the caller's own" },
-    { METHOD_DELETE, "/auth/ssh-keypair", API_USER, ssh_keypair_on_remove, NULL, "Have none" },
+      "Have the caller's sessions accept this public SSH key" },
+    { METHOD_DELETE, "/auth/ssh-keypair", API_USER, ssh_keypair_on_remove, NULL,
+      "Remove the SSH key that the caller's sessions accept" },
 };
 API_ROUTES_END(ssh_keypair);

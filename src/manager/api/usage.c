@@ -441,6 +441,6 @@ const struct route usage_routes[] = {
     { METHOD_GET, "/resource/usage/month", API_ADMIN, usage_on_month, month_fields,
       "What projects were given and used in a month, container by container" },
     { METHOD_GET, "/resource/usage/period", API_ADMIN, usage_on_period, period_fields,
-      "The same from one day to another" },
+      "What projects were given and used from one day to another, container by container" },
 };
 API_ROUTES_END(usage);

@@ -197,6 +197,6 @@ const struct route usage_month_routes[] = {
     { METHOD_GET, "/resource/stats/user/month", API_USER, usage_month_on_own, NULL,
       "What the caller's sessions held in the last 30 days, for each quarter of an hour" },
     { METHOD_GET, "/resource/stats/admin/month", API_ADMIN, usage_month_on_all, NULL,
-      "The same of everybody's sessions, or of all of the administrator's domain" },
+      "What everybody's sessions held in the last 30 days, or those of an administrator's domain" },
 };
 API_ROUTES_END(usage_month);
