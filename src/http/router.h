@@ -21,6 +21,14 @@ enum {
     ROUTE_STREAM_BODY = 1u << 0, /* call the handler before the body; see request_read_body() */
 };
 
+#define ROUTE_REFUSED (-1) /* route_answer.status: no request succeeds */
+
+/* How a request that succeeded is answered, for documentation. */
+struct route_answer {
+    int status, other; /* 0 = 200; 0 = always with that status. 101 and 204 have no body */
+    const char *types; /* media types, "a|b"; NULL = "application/json", "" = no body */
+};
+
 struct route {
     enum method method;
     const char *path; /* "/session/{name}/logs": parameters are whole segments */
@@ -30,6 +38,8 @@ struct route {
     const char *doc;   /* one line */
     unsigned flags;    /* ROUTE_* */
     uint64_t body_max; /* 0 = the server's limit */
+    struct route_answer answer;
+    const char *body_types; /* of ROUTE_STREAM_BODY, as route_answer.types */
 };
 
 #define ROUTER_PARAMS_MAX 8

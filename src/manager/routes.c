@@ -42,6 +42,7 @@ static int api_add_routes(struct api *api, struct aq_error *err)
         size_t count;
     } tables[] = {
         { hello_routes, hello_route_count },
+        { openapi_routes, openapi_route_count },
         { auth_routes, auth_route_count },
         { auth_account_routes, auth_account_route_count },
         { signup_routes, signup_route_count },
@@ -259,6 +260,7 @@ void api_free(struct api *api)
     flushes_free(api->flushes);
     api_streams_free(api->streams);
     live_feed_free(api->live);
+    free(api->openapi);
     log_quota_free(api->log_quota);
     kept_answers_free(api->kept_answers);
     gql_engine_freep(&api->gql);

@@ -5,8 +5,9 @@ import itertools
 
 import pytest
 
-from client import ADMIN, DOMAIN_ADMIN, USER
+from client import ADMIN, DOMAIN_ADMIN, USER, Client
 from cluster import Cluster, wait_for
+from openapi import Document
 
 numbers = itertools.count(1)
 
@@ -43,6 +44,29 @@ def nobody(cluster):
 @pytest.fixture(scope="session")
 def routes(nobody):
     return nobody.get("/aliquot/v1/routes").json["routes"]
+
+
+@pytest.fixture(scope="session")
+def document(nobody):
+    return Document(nobody.get("/spec/openapi").json)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def answers_are_as_documented(cluster, document):
+    """Every success that a test of this folder gets has a status and a media type that
+    GET /spec/openapi names."""
+    raw = Client.raw
+
+    def checked(client, method, path, *args, **more):
+        reply = raw(client, method, path, *args, **more)
+        if client.address == cluster.address and method not in ("HEAD", "OPTIONS") \
+                and 200 <= reply.status < 300:
+            assert not (why := document.objections(method, path, reply)), (method, path, why)
+        return reply
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Client, "raw", checked)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

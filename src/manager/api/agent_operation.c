@@ -212,7 +212,7 @@ static void agent_operation_on_start(struct request *req, void *data)
 
 const struct route agent_operation_routes[] = {
     { METHOD_POST, "/manager/scheduler/operation", API_SUPERADMIN, agent_operation_on_schedule,
-      operation_fields, "Let agents take sessions, or take none" },
+      operation_fields, "Let agents take sessions, or take none", .answer = { 204 } },
     { METHOD_GET, "/resource/watcher", API_SUPERADMIN, agent_operation_on_status, watcher_fields,
       "The state of an agent as a service of systemd" },
     { METHOD_POST, "/resource/watcher/agent/start", API_SUPERADMIN, agent_operation_on_start,

@@ -299,6 +299,7 @@ const struct route app_control_routes[] = {
     { METHOD_POST, "/session/{name}/start-service", API_USER, app_control_on_start, app_fields,
       "Start an app of a session if it does not run, and wait until it listens" },
     { METHOD_POST, "/session/{name}/shutdown-service", API_USER, app_control_on_end,
-      app_control_end_fields, "End an app of a session; the next connection starts it again" },
+      app_control_end_fields, "End an app of a session; the next connection starts it again",
+      .answer = { 204 } },
 };
 API_ROUTES_END(app_control);

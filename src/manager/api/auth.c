@@ -348,6 +348,6 @@ const struct route auth_routes[] = {
       "Change the caller's password" },
     { METHOD_POST, "/auth/update-password-no-auth", API_PUBLIC, auth_on_update_expired,
       expired_fields, "Change a password that has expired, or must be changed", 0,
-      AUTHORIZE_BODY_MAX },
+      AUTHORIZE_BODY_MAX, .answer = { 201 } },
 };
 API_ROUTES_END(auth);

@@ -25,6 +25,7 @@ static void background_task_on_follow(struct request *req, void *data)
 
 const struct route background_task_routes[] = {
     { METHOD_GET, "/events/background-task", API_USER, background_task_on_follow,
-      background_task_fields, "How far a background task is, as server-sent events" },
+      background_task_fields, "How far a background task is, as server-sent events",
+      .answer = { .types = "text/event-stream" } },
 };
 API_ROUTES_END(background_task);

@@ -214,6 +214,6 @@ static void code_stream_on_request(struct request *req, void *data)
 
 const struct route code_stream_routes[] = {
     { METHOD_GET, "/stream/session/{name}/execute", API_USER, code_stream_on_request, owner_fields,
-      "Run code in a session's main container, over WebSocket" },
+      "Run code in a session's main container, over WebSocket", .answer = { 101 } },
 };
 API_ROUTES_END(code_stream);

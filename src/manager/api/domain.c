@@ -36,7 +36,7 @@ const struct route domain_routes[] = {
     { METHOD_GET, "/aliquot/v1/domains", API_ADMIN, domain_on_list, account_page_fields,
       "List domains" },
     { METHOD_POST, "/aliquot/v1/domains", API_SUPERADMIN, domain_on_create, account_domain_create,
-      "Make a domain" },
+      "Make a domain", .answer = { 201 } },
     { METHOD_PATCH, "/aliquot/v1/domains/{key}", API_SUPERADMIN, domain_on_change,
       account_domain_change, "Change a domain" },
     ACCOUNT_REMOVAL_ROUTES(domain, "/aliquot/v1/domains/{key}", "a domain"),

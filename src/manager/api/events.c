@@ -184,6 +184,7 @@ static void events_on_follow(struct request *req, void *data)
 
 const struct route events_routes[] = {
     { METHOD_GET, "/events/session", API_USER, events_on_follow, event_fields,
-      "What happens to sessions, as server-sent events" },
+      "What happens to sessions, as server-sent events",
+      .answer = { .types = "text/event-stream" } },
 };
 API_ROUTES_END(events);

@@ -447,6 +447,7 @@ static void api_exec_on_request(struct request *req, void *data)
 
 const struct route exec_routes[] = {
     { METHOD_GET, "/aliquot/v1/sessions/{name}/exec", API_USER, api_exec_on_request, owner_fields,
-      "Run a command in a session's main container, or give its program input, over WebSocket" },
+      "Run a command in a session's main container, or give its program input, over WebSocket",
+      .answer = { 101 } },
 };
 API_ROUTES_END(exec);

@@ -171,6 +171,6 @@ const struct route execute_routes[] = {
     { METHOD_POST, "/session/{name}/complete", API_USER, execute_on_complete, complete_fields,
       "Say how a line of code could go on" },
     { METHOD_POST, "/session/{name}/interrupt", API_USER, execute_on_interrupt, owner_fields,
-      "Interrupt the code that runs in a session" },
+      "Interrupt the code that runs in a session", .answer = { 204 } },
 };
 API_ROUTES_END(execute);

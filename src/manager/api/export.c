@@ -16,6 +16,7 @@
 
 #define EXPORT_ROWS_MAX 100000
 #define EXPORT_FIELDS_MAX 64
+#define EXPORT_TYPE "text/csv; charset=utf-8"
 
 /* ---- which there are ---- */
 
@@ -182,7 +183,7 @@ static int export_begin(const struct api_list *list, struct strbuf *out, struct 
     return 0;
 }
 
-static const struct api_list_form export_form = { "text/csv; charset=utf-8", export_begin };
+static const struct api_list_form export_form = { EXPORT_TYPE, export_begin };
 
 /* ---- what is asked for ---- */
 
@@ -272,6 +273,6 @@ const struct route export_routes[] = {
     { METHOD_GET, "/export/reports/{report}", API_ADMIN, export_on_show, NULL,
       "One report with its fields" },
     { METHOD_POST, "/export/{report}/csv", API_ADMIN, export_on_fetch, export_params_fields,
-      "A report as CSV, of the caller's domain or all" },
+      "A report as CSV, of the caller's domain or all", .answer = { .types = EXPORT_TYPE } },
 };
 API_ROUTES_END(export);

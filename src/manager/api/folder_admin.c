@@ -359,10 +359,10 @@ const struct route folder_admin_routes[] = {
     { METHOD_GET, "/folders/_/mounts", API_SUPERADMIN, folder_on_mounts, NULL,
       "Hosts of folders that are connected" },
     { METHOD_GET, "/folders/_/fstab", API_SUPERADMIN, folder_on_unmanaged, folder_fstab_fields,
-      "Refused: mounts are not the manager's" },
+      "Refused: mounts are not the manager's", .answer = { ROUTE_REFUSED } },
     { METHOD_POST, "/folders/_/mounts", API_SUPERADMIN, folder_on_unmanaged, folder_mount_fields,
-      "Refused: mounts are not the manager's" },
+      "Refused: mounts are not the manager's", .answer = { ROUTE_REFUSED } },
     { METHOD_DELETE, "/folders/_/mounts", API_SUPERADMIN, folder_on_unmanaged, folder_mount_fields,
-      "Refused: mounts are not the manager's" },
+      "Refused: mounts are not the manager's", .answer = { ROUTE_REFUSED } },
 };
 API_ROUTES_END(folder_admin);

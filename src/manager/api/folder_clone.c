@@ -236,6 +236,7 @@ static void folder_on_clone(struct request *req, void *data)
 
 const struct route folder_clone_routes[] = {
     { METHOD_POST, "/folders/{name}/clone", API_USER | API_FREEZABLE, folder_on_clone,
-      folder_clone_fields, "Clone a folder; its progress is a background task's" },
+      folder_clone_fields, "Clone a folder; its progress is a background task's",
+      .answer = { 201 } },
 };
 API_ROUTES_END(folder_clone);

@@ -528,7 +528,7 @@ static void folder_on_delete_files(struct request *req, void *data)
 
 const struct route folder_files_routes[] = {
     { METHOD_POST, "/folders/{name}/mkdir", CHANGE, folder_on_mkdir, folder_mkdir_fields,
-      "Make folders in a folder" },
+      "Make folders in a folder", .answer = { 200, 207 } },
     { METHOD_GET, "/folders/{name}/files", API_USER, folder_on_files, folder_list_files_fields,
       "Files of a folder" },
     { METHOD_POST, "/folders/{name}/request-upload", CHANGE, folder_on_upload, folder_upload_fields,

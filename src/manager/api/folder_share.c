@@ -437,7 +437,7 @@ static void folder_on_leave(struct request *req, void *data)
 
 const struct route folder_share_routes[] = {
     { METHOD_POST, "/folders/{name}/invite", CHANGE, folder_on_invite, folder_invite_fields,
-      "Offer a folder to users" },
+      "Offer a folder to users", .answer = { 201 } },
     { METHOD_GET, "/folders/invitations/list", API_USER, folder_on_invitations, NULL,
       "Folders that the caller is offered" },
     { METHOD_GET, "/folders/invitations/list-sent", API_USER, folder_on_invitations_sent, NULL,
@@ -447,13 +447,13 @@ const struct route folder_share_routes[] = {
     { METHOD_POST, "/folders/invitations/accept", CHANGE, folder_on_accept,
       folder_invitation_fields, "Accept a folder" },
     { METHOD_DELETE, "/folders/invitations/delete", CHANGE, folder_on_reject,
-      folder_invitation_fields, "Reject a folder, or offer it no more" },
+      folder_invitation_fields, "Reject a folder that is offered, or withdraw the offer" },
     { METHOD_POST, "/folders/invitations/update/{inv_id}", CHANGE, folder_on_invitation_update,
       folder_invitation_update_fields, "Offer a folder with another permission" },
     { METHOD_POST, "/folders/{name}/share", CHANGE, folder_on_share, folder_share_fields,
-      "Give members of a project another permission on its folder" },
+      "Give members of a project another permission on its folder", .answer = { 201 } },
     { METHOD_DELETE, "/folders/{name}/unshare", CHANGE, folder_on_unshare, folder_unshare_fields,
-      "Take that permission away" },
+      "Take a permission on a project's folder away from members" },
     { METHOD_POST, "/folders/{name}/leave", CHANGE, folder_on_leave, folder_leave_fields,
       "Leave a folder that is shared" },
 };

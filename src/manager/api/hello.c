@@ -160,7 +160,8 @@ static const struct field hello_fields[] = {
 
 const struct route hello_routes[] = {
     { METHOD_GET, "/", API_PUBLIC, hello_on_hello, hello_fields,
-      "Versions, for negotiation; for a browser this table" },
+      "Versions, for negotiation; in a browser, the list of routes",
+      .answer = { .types = "application/json|text/html" } },
     { METHOD_GET, "/aliquot/v1/routes", API_PUBLIC, hello_on_routes, NULL, "All routes as data" },
     { METHOD_GET, "/aliquot/v1/health", API_PUBLIC, hello_on_health, NULL,
       "Whether the manager works" },

@@ -359,16 +359,19 @@ static void image_on_import(struct request *req, void *data)
 
 const struct route image_routes[] = {
     { METHOD_GET, "/image/import", API_USER, image_on_import, NULL,
-      "Refused: images are used by their names" },
+      "Refused: images are used by their names", .answer = { ROUTE_REFUSED } },
     { METHOD_POST, "/image/import", API_USER, image_on_import, NULL,
-      "Refused: images are used by their names" },
+      "Refused: images are used by their names", .answer = { ROUTE_REFUSED } },
     { METHOD_GET, "/aliquot/v1/images", API_USER, image_on_list, list_fields,
       "Images on the nodes" },
     { METHOD_POST, "/aliquot/v1/images/collect", API_SUPERADMIN, image_on_collect, collect_fields,
-      "Remove unused images; server-sent events tell of each agent" },
+      "Remove unused images; server-sent events tell of each agent",
+      .answer = { .types = "text/event-stream" } },
     { METHOD_POST, "/aliquot/v1/images/pull", API_SUPERADMIN, image_on_pull, pull_fields,
-      "Fetch an image; server-sent events tell how far each agent is" },
+      "Fetch an image; server-sent events tell how far each agent is",
+      .answer = { .types = "text/event-stream" } },
     { METHOD_POST, "/aliquot/v1/images/remove", API_SUPERADMIN, image_on_remove, remove_fields,
-      "Remove an image; server-sent events tell of each agent" },
+      "Remove an image; server-sent events tell of each agent",
+      .answer = { .types = "text/event-stream" } },
 };
 API_ROUTES_END(image);

@@ -70,8 +70,8 @@ const struct route image_aliases_routes[] = {
     { METHOD_GET, "/aliquot/v1/image-aliases", API_USER, image_aliases_on_list, NULL,
       "Short names of images" },
     { METHOD_PUT, "/aliquot/v1/image-aliases/{alias}", API_SUPERADMIN, image_aliases_on_set,
-      image_alias_fields, "Give an image a short name" },
+      image_alias_fields, "Give an image a short name", .answer = { 204 } },
     { METHOD_DELETE, "/aliquot/v1/image-aliases/{alias}", API_SUPERADMIN, image_aliases_on_remove,
-      NULL, "Take a short name away" },
+      NULL, "Take a short name away", .answer = { 204 } },
 };
 API_ROUTES_END(image_aliases);

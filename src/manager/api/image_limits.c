@@ -84,6 +84,7 @@ const struct route image_limits_routes[] = {
     { METHOD_GET, "/aliquot/v1/image-limits", API_USER, image_limits_on_list, NULL,
       "What administrators set as the least and the most that images get" },
     { METHOD_PUT, "/aliquot/v1/image-limits", API_SUPERADMIN, image_limits_on_put,
-      image_limits_fields, "Set the least and the most that an image gets, over its labels" },
+      image_limits_fields, "Set the least and the most that an image gets, over its labels",
+      .answer = { 204 } },
 };
 API_ROUTES_END(image_limits);

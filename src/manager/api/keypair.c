@@ -110,10 +110,10 @@ const struct route keypair_routes[] = {
     { METHOD_GET, "/aliquot/v1/keypairs", API_ADMIN, keypair_on_list, account_page_fields,
       "List keypairs, without secrets" },
     { METHOD_POST, "/aliquot/v1/keypairs", API_SUPERADMIN, keypair_on_create,
-      account_keypair_create, "Make a keypair for a user" },
+      account_keypair_create, "Make a keypair for a user", .answer = { 201 } },
     { METHOD_PATCH, "/aliquot/v1/keypairs/{key}", API_SUPERADMIN, keypair_on_change,
       account_keypair_change, "Change a keypair" },
     { METHOD_DELETE, "/aliquot/v1/keypairs/{key}", API_SUPERADMIN, keypair_on_remove, NULL,
-      "Remove a keypair" },
+      "Remove a keypair", .answer = { 204 } },
 };
 API_ROUTES_END(keypair);

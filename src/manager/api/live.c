@@ -429,6 +429,6 @@ static void live_on_request(struct request *req, void *data)
 
 const struct route live_routes[] = {
     { METHOD_GET, "/aliquot/v1/live", API_USER, live_on_request, NULL,
-      "Nodes, sessions and the queue as they change, over WebSocket" },
+      "Nodes, sessions and the queue as they change, over WebSocket", .answer = { 101 } },
 };
 API_ROUTES_END(live);

@@ -478,10 +478,10 @@ static void logs_on_task(struct request *req, void *data)
 
 const struct route logs_routes[] = {
     { METHOD_GET, "/session/_/logs", API_USER, logs_on_task, task_fields,
-      "A log as plain bytes, by the id of a kernel" },
+      "A log as plain bytes, by the id of a kernel", .answer = { .types = LOG_TYPE } },
     { METHOD_GET, "/session/{name}/logs", API_USER, logs_on_text, text_fields,
       "The end of a session's log, as one text" },
     { METHOD_GET, "/aliquot/v1/sessions/{name}/logs", API_USER, logs_on_stream, stream_fields,
-      "A session's log as plain bytes, followed live if wanted" },
+      "A session's log as plain bytes, followed live if wanted", .answer = { .types = LOG_TYPE } },
 };
 API_ROUTES_END(logs);

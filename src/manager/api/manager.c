@@ -186,10 +186,10 @@ const struct route manager_routes[] = {
     { METHOD_GET, "/manager/status", API_PUBLIC, manager_on_status, status_fields,
       "Whether the manager runs or is frozen" },
     { METHOD_PUT, "/manager/status", API_SUPERADMIN, manager_on_freeze, freeze_fields,
-      "Freeze: refuse whatever changes sessions; or run again" },
+      "Freeze: refuse whatever changes sessions; or run again", .answer = { 204 } },
     { METHOD_GET, "/manager/announcement", API_PUBLIC, manager_on_announcement, NULL,
       "What the administrators want everyone to read" },
     { METHOD_POST, "/manager/announcement", API_SUPERADMIN, manager_on_announce, announce_fields,
-      "Set or clear the announcement" },
+      "Set or clear the announcement", .answer = { 204 } },
 };
 API_ROUTES_END(manager);

@@ -371,7 +371,7 @@ const struct route notification_channel_routes[] = {
     { METHOD_GET, "/aliquot/v1/notification-channels", API_SUPERADMIN, channel_on_list, NULL,
       "Channels of notifications" },
     { METHOD_POST, "/notifications/channels", API_SUPERADMIN, channel_on_create,
-      channel_create_fields, "Make a channel of notifications" },
+      channel_create_fields, "Make a channel of notifications", .answer = { 201 } },
     { METHOD_POST, "/notifications/channels/search", API_SUPERADMIN, channel_on_search,
       notification_channel_search_fields, "Channels of notifications" },
     { METHOD_GET, "/notifications/channels/{id}", API_SUPERADMIN, channel_on_get, NULL,

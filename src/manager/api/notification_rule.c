@@ -215,7 +215,7 @@ const struct route notification_rule_routes[] = {
     { METHOD_GET, "/aliquot/v1/notification-rules", API_SUPERADMIN, rule_on_list, NULL,
       "Rules of notifications" },
     { METHOD_POST, "/notifications/rules", API_SUPERADMIN, rule_on_create, rule_create_fields,
-      "Tell something through a channel" },
+      "Make a rule of notifications", .answer = { 201 } },
     { METHOD_POST, "/notifications/rules/search", API_SUPERADMIN, rule_on_search,
       notification_rule_search_fields, "Rules of notifications" },
     { METHOD_GET, "/notifications/rules/{id}", API_SUPERADMIN, rule_on_get, NULL,

@@ -114,9 +114,10 @@ const struct route orphan_routes[] = {
     { METHOD_GET, "/aliquot/v1/orphans", API_SUPERADMIN, orphan_on_list, NULL,
       "After a restore: sessions on agents that are newer than the backup" },
     { METHOD_POST, "/aliquot/v1/orphans/{id}/adopt", API_SUPERADMIN, orphan_on_adopt, NULL,
-      "Take one over as it runs" },
-    { METHOD_DELETE, "/aliquot/v1/orphans/{id}", API_SUPERADMIN, orphan_on_end, NULL, "Kill one" },
+      "Take over a session that is newer than the restored backup", .answer = { 204 } },
+    { METHOD_DELETE, "/aliquot/v1/orphans/{id}", API_SUPERADMIN, orphan_on_end, NULL,
+      "Kill a session that is newer than the restored backup", .answer = { 204 } },
     { METHOD_POST, "/aliquot/v1/restore/finish", API_SUPERADMIN, orphan_on_finish, finish_fields,
-      "All are decided on: start sessions again" },
+      "Finish a restore: start sessions again", .answer = { 204 } },
 };
 API_ROUTES_END(orphan);

@@ -40,7 +40,7 @@ const struct route policy_routes[] = {
     { METHOD_GET, "/aliquot/v1/keypair-policies", API_ADMIN, policy_on_list, account_page_fields,
       "List keypair policies" },
     { METHOD_POST, "/aliquot/v1/keypair-policies", API_SUPERADMIN, policy_on_create,
-      account_policy_create, "Make a keypair policy" },
+      account_policy_create, "Make a keypair policy", .answer = { 201 } },
     { METHOD_PATCH, "/aliquot/v1/keypair-policies/{key}", API_SUPERADMIN, policy_on_change,
       account_policy_change, "Change a keypair policy" },
     ACCOUNT_REMOVAL_ROUTES(policy, "/aliquot/v1/keypair-policies/{key}", "a keypair policy"),

@@ -91,8 +91,8 @@ const struct route preset_routes[] = {
     { METHOD_GET, "/aliquot/v1/resource-presets", API_USER, preset_on_list_own, NULL,
       "Resource presets" },
     { METHOD_PUT, "/aliquot/v1/resource-presets/{name}", API_SUPERADMIN, preset_on_set,
-      preset_fields, "Make or change a resource preset" },
+      preset_fields, "Make or change a resource preset", .answer = { 204 } },
     { METHOD_DELETE, "/aliquot/v1/resource-presets/{name}", API_SUPERADMIN, preset_on_remove, NULL,
-      "Remove a resource preset" },
+      "Remove a resource preset", .answer = { 204 } },
 };
 API_ROUTES_END(preset);

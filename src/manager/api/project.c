@@ -77,13 +77,13 @@ const struct route project_routes[] = {
     { METHOD_GET, "/aliquot/v1/groups", API_ADMIN, project_on_list, account_page_fields,
       "List projects" },
     { METHOD_POST, "/aliquot/v1/groups", API_SUPERADMIN, project_on_create, account_project_create,
-      "Make a project" },
+      "Make a project", .answer = { 201 } },
     { METHOD_PATCH, "/aliquot/v1/groups/{key}", API_SUPERADMIN, project_on_change,
       account_project_change, "Change a project" },
     { METHOD_POST, "/aliquot/v1/groups/{key}/add-users", API_SUPERADMIN, project_on_add_users,
-      members_fields, "Make users members of a project" },
+      members_fields, "Make users members of a project", .answer = { 204 } },
     { METHOD_POST, "/aliquot/v1/groups/{key}/remove-users", API_SUPERADMIN, project_on_remove_users,
-      members_fields, "Take users out of a project" },
+      members_fields, "Take users out of a project", .answer = { 204 } },
     ACCOUNT_REMOVAL_ROUTES(project, "/aliquot/v1/groups/{key}", "a project"),
 };
 API_ROUTES_END(project);

@@ -293,6 +293,6 @@ static void pty_on_request(struct request *req, void *data)
 
 const struct route pty_routes[] = {
     { METHOD_GET, "/stream/session/{name}/pty", API_USER, pty_on_request, owner_fields,
-      "A terminal in a session's main kernel, over WebSocket" },
+      "A terminal in a session's main kernel, over WebSocket", .answer = { 101 } },
 };
 API_ROUTES_END(pty);

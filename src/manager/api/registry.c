@@ -197,10 +197,11 @@ const struct route registry_routes[] = {
     { METHOD_GET, "/aliquot/v1/registries", API_SUPERADMIN, registry_on_list, NULL,
       "Container registries that agents log in to" },
     { METHOD_PUT, "/aliquot/v1/registries/{name}", API_SUPERADMIN, registry_on_login,
-      registry_fields, "Keep a login of a container registry, with which agents fetch images" },
+      registry_fields, "Keep a login of a container registry, with which agents fetch images",
+      .answer = { 204 } },
     { METHOD_DELETE, "/aliquot/v1/registries/{name}", API_SUPERADMIN, registry_on_logout, NULL,
-      "Forget the login of a container registry" },
+      "Forget the login of a container registry", .answer = { 204 } },
     { METHOD_POST, "/aliquot/v1/registries/{name}/rescan", API_SUPERADMIN, registry_on_rescan, NULL,
-      "Ask a container registry for its images, as a background task" },
+      "Ask a container registry for its images, as a background task", .answer = { 202 } },
 };
 API_ROUTES_END(registry);

@@ -108,15 +108,15 @@ const struct route resource_group_routes[] = {
     { METHOD_GET, "/aliquot/v1/resource-groups", API_ADMIN, resource_group_on_list,
       account_page_fields, "List resource groups" },
     { METHOD_POST, "/aliquot/v1/resource-groups", API_SUPERADMIN, resource_group_on_create,
-      account_resource_group_create, "Make a resource group" },
+      account_resource_group_create, "Make a resource group", .answer = { 201 } },
     { METHOD_PATCH, "/aliquot/v1/resource-groups/{key}", API_SUPERADMIN, resource_group_on_change,
       account_resource_group_change, "Change a resource group" },
     { METHOD_POST, "/aliquot/v1/resource-groups/{key}/allow", API_SUPERADMIN,
       resource_group_on_allow, allow_fields,
-      "Let a domain, project or keypair use a resource group" },
+      "Let a domain, project or keypair use a resource group", .answer = { 204 } },
     { METHOD_POST, "/aliquot/v1/resource-groups/{key}/disallow", API_SUPERADMIN,
       resource_group_on_disallow, allow_fields,
-      "Let a domain, project or keypair use a resource group no longer" },
+      "Let a domain, project or keypair use a resource group no longer", .answer = { 204 } },
     ACCOUNT_REMOVAL_ROUTES(resource_group, "/aliquot/v1/resource-groups/{key}", "a resource group"),
 };
 API_ROUTES_END(resource_group);

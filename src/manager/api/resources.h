@@ -11,6 +11,7 @@
 #include "manager/request/api.h"
 
 API_ROUTES(hello);
+API_ROUTES(openapi);
 API_ROUTES(auth);
 API_ROUTES(auth_account);
 API_ROUTES(signup);

@@ -247,6 +247,6 @@ const struct route retention_routes[] = {
     { METHOD_GET, "/aliquot/v1/retention", API_SUPERADMIN, retention_on_list, list_fields,
       "How long rows are kept, how many are older, and what the last run removed" },
     { METHOD_POST, "/aliquot/v1/retention/run", API_SUPERADMIN, retention_on_run, run_fields,
-      "Remove old rows now, or say what would be removed" },
+      "Remove old rows now, or say what would be removed", .answer = { 202, 200 } },
 };
 API_ROUTES_END(retention);

@@ -280,11 +280,11 @@ const struct route session_change_routes[] = {
     { METHOD_DELETE, "/session/{name}", API_USER | API_FREEZABLE, session_change_on_delete,
       delete_fields, "End a session, take it from the queue, or remove one in ERROR" },
     { METHOD_PATCH, "/session/{name}", API_USER | API_FREEZABLE, session_change_on_restart,
-      owner_fields, "Restart the programs of a session" },
+      owner_fields, "Restart the programs of a session", .answer = { 204 } },
     { METHOD_POST, "/session/{name}/rename", API_USER | API_FREEZABLE, session_change_on_rename,
-      rename_fields, "Give a session another name" },
+      rename_fields, "Give a session another name", .answer = { 204 } },
     { METHOD_PATCH, "/aliquot/v1/sessions/{name}", API_USER | API_FREEZABLE,
       session_change_on_patch, patch_fields,
-      "Change the name, priority or parts of devices of a session" },
+      "Change the name, priority or parts of devices of a session", .answer = { 204 } },
 };
 API_ROUTES_END(session_change);

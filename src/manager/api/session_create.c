@@ -509,15 +509,16 @@ static void session_create_on_dry_run(struct request *req, void *data)
 
 const struct route session_create_routes[] = {
     { METHOD_POST, "/session", CREATE_ROLE, session_create_on_create, session_fields,
-      "Make a session, or find the live one of this name" },
+      "Make a session, or find the live one of this name", .answer = { 201, 200 } },
     { METHOD_POST, "/session/_/create", CREATE_ROLE, session_create_on_create, session_fields,
-      "Make a session, or find the live one of this name" },
+      "Make a session, or find the live one of this name", .answer = { 201, 200 } },
     { METHOD_POST, "/session/_/create-from-template", CREATE_ROLE, session_create_on_create,
-      session_fields, "Make a session as a template says" },
+      session_fields, "Make a session as a template says", .answer = { 201, 200 } },
     { METHOD_POST, "/session/_/create-cluster", CREATE_ROLE, session_create_on_create,
-      session_fields, "Make a session of several roles, as a cluster's template says" },
+      session_fields, "Make a session of several roles, as a cluster's template says",
+      .answer = { 201, 200 } },
     { METHOD_POST, "/aliquot/v1/sessions", CREATE_ROLE, session_create_on_create_batch,
-      session_fields, "Queue one session or a list of sessions" },
+      session_fields, "Queue one session or a list of sessions", .answer = { 201 } },
     { METHOD_POST, "/aliquot/v1/sessions/_/dry-run", API_USER, session_create_on_dry_run,
       session_fields, "Say what would become of a session, and make none" },
 };

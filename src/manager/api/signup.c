@@ -402,7 +402,7 @@ static void signup_on_request(struct request *req, void *data)
 
 const struct route signup_routes[] = {
     { METHOD_POST, "/auth/signup", API_PUBLIC, signup_on_request, signup_fields,
-      "Make an account for oneself, where [signup] of manager.toml lets people", 0,
-      SIGNUP_BODY_MAX },
+      "Make an account for oneself, where [signup] of manager.toml lets people", 0, SIGNUP_BODY_MAX,
+      .answer = { 201 } },
 };
 API_ROUTES_END(signup);

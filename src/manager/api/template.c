@@ -496,7 +496,8 @@ TEMPLATE_HANDLERS(session, TEMPLATE_SESSION, false, template_reply_text)
 TEMPLATE_HANDLERS(cluster, TEMPLATE_CLUSTER, false, template_reply_text)
 TEMPLATE_HANDLERS(any, TEMPLATE_ANY, true, template_reply_one)
 
-#define TEMPLATE_ROUTES(name, path, what)                                       \
+/* Status of a POST, and media types of a GET of one template, differ. */
+#define TEMPLATE_ROUTES(name, path, what, made, shown_as)                       \
     { METHOD_GET,                                                               \
       path,                                                                     \
       API_USER,                                                                 \
@@ -508,13 +509,15 @@ TEMPLATE_HANDLERS(any, TEMPLATE_ANY, true, template_reply_one)
           API_USER,                                                             \
           template_on_create_##name,                                            \
           template_create_fields,                                               \
-          "Keep a template of " what },                                         \
+          "Keep a template of " what,                                           \
+          .answer = { made } },                                                 \
         { METHOD_GET,                                                           \
           path "/{template}",                                                   \
           API_USER,                                                             \
           template_on_get_##name,                                               \
           template_get_fields,                                                  \
-          "A template of " what ", by name or id" },                            \
+          "A template of " what ", by name or id",                              \
+          .answer = { .types = shown_as } },                                    \
         { METHOD_PUT,                                                           \
           path "/{template}",                                                   \
           API_USER,                                                             \
@@ -527,8 +530,8 @@ TEMPLATE_HANDLERS(any, TEMPLATE_ANY, true, template_reply_one)
     }
 
 const struct route template_routes[] = {
-    TEMPLATE_ROUTES(session, "/template/session", "sessions"),
-    TEMPLATE_ROUTES(cluster, "/template/cluster", "clusters"),
-    TEMPLATE_ROUTES(any, "/aliquot/v1/templates", "sessions and clusters"),
+    TEMPLATE_ROUTES(session, "/template/session", "sessions", 200, "text/yaml|application/json"),
+    TEMPLATE_ROUTES(cluster, "/template/cluster", "clusters", 200, "text/yaml|application/json"),
+    TEMPLATE_ROUTES(any, "/aliquot/v1/templates", "sessions and clusters", 201, NULL),
 };
 API_ROUTES_END(template);

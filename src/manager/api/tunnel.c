@@ -255,10 +255,12 @@ static void tunnel_on_request(struct request *req, void *data)
 
 const struct route tunnel_routes[] = {
     { METHOD_GET, "/stream/session/{name}/tcpproxy", API_USER, tunnel_on_request, app_fields,
-      "A connection to an app of a session, which is started if need be, over WebSocket" },
+      "A connection to an app of a session, which is started if need be, over WebSocket",
+      .answer = { 101 } },
     { METHOD_GET, "/stream/session/{name}/httpproxy", API_USER, tunnel_on_request, app_fields,
-      "The same" },
+      "A connection to an app of a session that speaks HTTP, over WebSocket", .answer = { 101 } },
     { METHOD_GET, "/aliquot/v1/sessions/{name}/connect", API_USER, tunnel_on_request,
-      tunnel_port_fields, "A connection to any port of a session's main container" },
+      tunnel_port_fields, "A connection to any port of a session's main container",
+      .answer = { 101 } },
 };
 API_ROUTES_END(tunnel);

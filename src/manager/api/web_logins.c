@@ -526,6 +526,6 @@ const struct route web_logins_routes[] = {
     { METHOD_GET, "/aliquot/v1/logins", API_USER, own_logins_on_list,
       .doc = "Where the caller has logged in with a browser" },
     { METHOD_DELETE, "/aliquot/v1/logins/{id}", API_USER, own_logins_on_end,
-      .doc = "End a login of the caller's; a superadmin: anybody's" },
+      .doc = "End a login of the caller's; a superadmin: anybody's", .answer = { 204 } },
 };
 API_ROUTES_END(web_logins);

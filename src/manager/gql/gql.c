@@ -313,8 +313,9 @@ static const struct field gql_fields[] = {
 };
 
 const struct route gql_routes[] = {
-    { METHOD_POST, "/admin/gql", API_USER, gql_on_request, gql_fields, "GraphQL" },
+    { METHOD_POST, "/admin/gql", API_USER, gql_on_request, gql_fields, "Run a GraphQL request",
+      .answer = { .types = "application/json|text/event-stream" } },
     { METHOD_POST, "/admin/graphql", API_USER, gql_on_legacy_request, gql_fields,
-      "GraphQL as before v6.20210815: bare data, errors as a problem" },
+      "Run a GraphQL request as before v6.20210815: bare data, errors as a problem" },
 };
 API_ROUTES_END(gql);

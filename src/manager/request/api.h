@@ -100,6 +100,7 @@ struct api {
     bool has_automatic_folders; /* any there is, or was, whose name begins with a dot: else sessions
                                    are made without asking the store for them */
     struct tasks *tasks;        /* tasks.h */
+    char *openapi;              /* the answer of GET /spec/openapi; NULL = not asked for yet */
 };
 
 /* ---- parameters ---- */

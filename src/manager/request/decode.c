@@ -14,8 +14,6 @@
 #include "base/suggest.h"
 #include "base/utf8.h"
 
-#define STR_MAX_DEFAULT (64 * 1024)
-#define LIST_MAX_DEFAULT 1000
 #define KNOWN_MAX 200 /* of the names of parameters in an error */
 
 static const char bad_params[] = "invalid-api-params";
@@ -265,7 +263,7 @@ bool decode_is_plain(const char *text, size_t len, bool lines, uint32_t *ret_cod
 static int decode_read_str(const struct field *field, const json_t *value, struct arena *arena,
                            const char **ret, const struct decode_path *path, struct aq_error *err)
 {
-    size_t len, max = field->max ? (size_t)field->max : STR_MAX_DEFAULT;
+    size_t len, max = field->max ? (size_t)field->max : DECODE_TEXT_MAX;
     uint32_t code;
     char why[96];
 
@@ -349,8 +347,7 @@ static int decode_read_str_list(const struct field *field, const json_t *value, 
     const char **items;
     int r;
 
-    if ((r = decode_check_list(value, field->max ? (size_t)field->max : LIST_MAX_DEFAULT, path,
-                               err))
+    if ((r = decode_check_list(value, field->max ? (size_t)field->max : DECODE_LIST_MAX, path, err))
         < 0)
         return r;
     if (!(items = arena_array(arena, AQ_MAX(count, 1u), sizeof(*items))))
@@ -371,7 +368,7 @@ static int decode_read_int_list(const struct field *field, const json_t *value, 
     int64_t *items;
     int r;
 
-    if ((r = decode_check_list(value, LIST_MAX_DEFAULT, path, err)) < 0)
+    if ((r = decode_check_list(value, DECODE_LIST_MAX, path, err)) < 0)
         return r;
     if (!(items = arena_array(arena, AQ_MAX(count, 1u), sizeof(*items))))
         return aq_fail_oom(err);

@@ -30,9 +30,11 @@
 
 #define DECODE_DEPTH_MAX 64
 #define DECODE_VALUES_MAX 50000 /* of one text: some 10 MB once parsed */
+#define DECODE_TEXT_MAX 65536   /* bytes of a FIELD_STR or FIELD_SCALAR with max 0 */
+#define DECODE_LIST_MAX 1000 /* elements of a FIELD_STR_LIST with max 0, and of FIELD_PORT_LIST */
 
 enum field_type {
-    FIELD_STR,         /* const char *; min..max bytes (max 0 = 64 KiB) */
+    FIELD_STR,         /* const char *; min..max bytes (max 0 = DECODE_TEXT_MAX) */
     FIELD_SCALAR,      /* const char *: a text, or an integer as text; as FIELD_STR */
     FIELD_WORD,        /* bool: which of the two of 'words', "first|second" */
     FIELD_BOOL,        /* bool; true, false, 0, 1, "t", "yes", "on", ... */
@@ -41,7 +43,7 @@ enum field_type {
     FIELD_DURATION,    /* int64_t microseconds; min..max seconds; a number of seconds, or text
                           of base/clock.h */
     FIELD_UUID,        /* struct uuid */
-    FIELD_STR_LIST,    /* struct str_list; at most max elements (0 = 1,000) */
+    FIELD_STR_LIST,    /* struct str_list; at most max elements (0 = DECODE_LIST_MAX) */
     FIELD_PORT_LIST,   /* struct int_list of min..max */
     FIELD_PAIRS,       /* struct pair_list: an object of texts, at most max members */
     FIELD_OBJECT,      /* const json_t *, any object, borrowed */

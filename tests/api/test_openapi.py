@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GET /spec/openapi: the document has every route as the manager serves it.
+
+A validator reads it in tests/compat/test_openapi_validator.py; conftest.py compares the answers of
+all tests of this folder with it.
+"""
+
+import re
+
+import pytest
+
+from client import USER, Client
+from openapi import shape
+
+
+@pytest.fixture(scope="module")
+def operations(document):
+    return document.operations
+
+
+def test_anyone_gets_it(cluster, nobody, document):
+    for path in ("/spec/openapi", "/spec/openapi/spec.json"):
+        reply = nobody.raw("GET", path)
+        assert (reply.status, reply.headers["Content-Type"]) == (200, "application/json"), path
+        assert reply.json == document.json
+    assert document.json["openapi"] == "3.1.0"
+    assert document.json["info"]["version"] == nobody.raw("GET", "/").json["aliquot"]
+
+
+def test_it_has_all_routes(operations, routes):
+    assert {(r["method"], r["path"]): (r["doc"], r["access"]) for r in routes} \
+        == {key: (o["summary"], o["x-access"]) for key, o in operations.items()}
+
+
+def test_operations_are_told_apart(operations):
+    ids = [operation["operationId"] for operation in operations.values()]
+    assert len(set(ids)) == len(ids)
+    assert all(re.fullmatch(r"[a-z][\w.-]+", i) for i in ids)
+    assert len({(method, shape(path)) for method, path in operations}) == len(operations)
+
+
+def test_path_parameters(operations):
+    for (method, path), operation in operations.items():
+        named = [p["name"] for p in operation["parameters"] if p["in"] == "path"]
+        assert named == re.findall(r"\{(\w+)\}", path), (method, path)
+        assert path.startswith(operation["tags"][0]), (method, path)
+
+
+def parameters_of(operation):
+    """{name: (aliases, is required, schema)} of an operation's query, or of its JSON body."""
+    content = operation.get("requestBody", {}).get("content", {}).get("application/json")
+    if content:
+        return members_of(content["schema"])
+    return {p["name"]: (p.get("x-aliases", []), p["required"], p["schema"])
+            for p in operation["parameters"] if p["in"] == "query"}
+
+
+def members_of(schema):
+    return {name: (member.get("x-aliases", []), name in schema.get("required", []), member)
+            for name, member in schema["properties"].items()}
+
+
+KINDS = {"text": "string", "scalar": "string", "boolean": "boolean", "integer": "integer",
+         "duration": "number", "uuid": "string", "texts": "array", "integers": "array",
+         "object": "object", "struct": "object"}
+
+
+def compare(there, params, where):
+    assert set(there) == {param["name"] for param in params}, where
+    for param in params:
+        aliases, is_required, schema = there[param["name"]]
+        here = (*where, param["name"])
+        types = schema.get("type", [])
+        types = [types] if isinstance(types, str) else types
+        assert (aliases, is_required) == (param["aliases"], param["required"]), here
+        assert types[:1] == [KINDS[k] for k in [param["type"]] if k in KINDS], here
+        if types:
+            assert ("null" in types) == param["nullable"], here
+        if param["type"] == "integer":
+            assert (schema["minimum"], schema["maximum"]) == (param["min"], param["max"]), here
+        if param["type"] == "text" and "enum" not in schema and param.get("max"):
+            assert schema["maxLength"] == param["max"], here
+        if param["type"] == "struct":
+            assert schema["additionalProperties"] is False
+            compare(members_of(schema), param["fields"], here)
+
+
+def test_parameters_are_those_that_requests_are_decoded_by(operations, routes):
+    count = 0
+    for route in routes:
+        key = (route["method"], route["path"])
+        compare(parameters_of(operations[key]), route["params"], key)
+        count += len(route["params"])
+    assert count > 300
+
+
+def test_bodies(operations, routes):
+    for route in routes:
+        key = (route["method"], route["path"])
+        content = operations[key].get("requestBody", {}).get("content", {})
+        if route["streams_body"]:
+            assert content and "application/json" not in content, key
+        elif route["method"] in ("POST", "PUT", "PATCH") and route["params"]:
+            assert list(content) == ["application/json"], key
+        else:
+            assert not content, key
+        names = [p["name"] for p in operations[key]["parameters"] if p["in"] == "header"]
+        assert names == ["Idempotency-Key"] * route["idempotency_key"], key
+
+
+def test_what_needs_no_signature_says_so(cluster, document, operations):
+    """Each is called with a made-up path: without a signature, then as a user."""
+    assert document.json["security"] == [{"signature": []}]
+    nobody, user = (Client(cluster.address, who) for who in (None, USER))
+    public = 0
+    for (method, path), operation in operations.items():
+        target = re.sub(r"\{\w+\}", "nobody-has-this", path)
+        if path == "/events/session":
+            target += "?sessionId=00000000-0000-4000-8000-000000000000"  # else it has no end
+        reply = nobody.send(method, target)
+        where = (method, path, reply)
+        is_open = operation.get("security") == []
+        public += is_open
+        assert (reply.slug == "auth-failed" and reply.status == 401) == (not is_open), where
+        assert reply.status != 405 and reply.slug != "url-not-found", where
+        assert (operation["x-access"] == "public") == is_open, where
+        if not is_open:
+            assert user.send(method, target).slug not in ("url-not-found", "method-not-allowed")
+        if reply.status < 400:
+            assert not document.objections(method, target, reply), where
+    assert 5 < public < 20
+
+
+def test_refusals_are_the_problem_that_it_describes(document, user):
+    problem = document.json["components"]["schemas"]["Problem"]
+    for target in ("/session/nobody-has-this", "/aliquot/v1/sessions?limit=-1"):
+        reply = user.get(target)
+        responses = document.find("GET", target)["responses"]
+        reference = responses[str(reply.status)]["$ref"].rsplit("/", 1)[1]
+        response = document.json["components"]["responses"][reference]
+        assert list(response["content"]) == [reply.headers["Content-Type"]]
+        assert set(problem["required"]) <= set(reply.json) <= set(problem["properties"]), reply
