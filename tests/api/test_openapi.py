@@ -5,6 +5,7 @@ A validator reads it in tests/compat/test_openapi_validator.py; conftest.py comp
 all tests of this folder with it.
 """
 
+import pathlib
 import re
 
 import pytest
@@ -30,6 +31,20 @@ def test_anyone_gets_it(cluster, nobody, document):
 def test_it_has_all_routes(operations, routes):
     assert {(r["method"], r["path"]): (r["doc"], r["access"]) for r in routes} \
         == {key: (o["summary"], o["x-access"]) for key, o in operations.items()}
+
+
+def test_the_page_of_routes_is_that_of_the_document(operations):
+    """docs/rest.md: its table has no other routes, and all of ours are in it or below it."""
+    text = (pathlib.Path(__file__).parents[2] / "docs/rest.md").read_text()
+    table = text.partition("\n## Routes\n")[2].partition("\n## ")[0]
+    first_cells = [row.split(" | ")[0] for row in table.splitlines() if row.startswith("| `")]
+    served = {(method, shape(path)) for method, path in operations}
+    listed, named = (
+        {(method, shape(path.partition("?")[0]))
+         for method, path in re.findall(r"`([A-Z]+) (/[^`]*)`", part)}
+        for part in ("\n".join(first_cells), text))
+    assert len(listed) > 80 and not listed - served
+    assert not {key for key in served if key[1].startswith(("/aliquot/", "/spec/"))} - named
 
 
 def test_operations_are_told_apart(operations):
