@@ -5,8 +5,10 @@ A validator reads it in tests/compat/test_openapi_validator.py; conftest.py comp
 all tests of this folder with it.
 """
 
+import json
 import pathlib
 import re
+import socket
 
 import pytest
 
@@ -26,6 +28,28 @@ def test_anyone_gets_it(cluster, nobody, document):
         assert reply.json == document.json
     assert document.json["openapi"] == "3.1.0"
     assert document.json["info"]["version"] == nobody.raw("GET", "/").json["aliquot"]
+
+
+def test_clients_that_read_slowly_or_go_away(cluster, nobody, document):
+    """More answers than the kernel's buffers hold: the manager goes on when they are read."""
+    count = 30
+    request = nobody.request("GET", "/spec/openapi")
+    socks = [socket.socket() for _ in range(8)]
+    for sock in socks:
+        sock.settimeout(60)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        sock.connect(cluster.address)
+        sock.sendall(request * count)
+        assert sock.recv(12) == b"HTTP/1.1 200"
+    for sock in socks[1:]:
+        sock.close()
+    with socks[0] as sock, sock.makefile("rb") as file:
+        for _ in range(count):
+            length = [int(line.split(b":")[1]) for line in iter(file.readline, b"\r\n")
+                      if line.lower().startswith(b"content-length:")]
+            assert json.loads(file.read(length[0])) == document.json
+    head = nobody.send("HEAD", "/spec/openapi")
+    assert (head.status, head.headers["Content-Length"], head.body) == (200, str(length[0]), b"")
 
 
 def test_it_has_all_routes(operations, routes):

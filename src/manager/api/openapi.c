@@ -13,6 +13,7 @@
 #include "manager/request/repeat.h"
 
 #define OWN_PREFIX "/aliquot/v1/"
+#define OPENAPI_PIECE 65536 /* bytes */
 
 /* ---- parameters ---- */
 
@@ -381,22 +382,64 @@ static void openapi_write(const struct router *router, struct strbuf *out)
     jsonw_object_end(&w);
 }
 
+/* ---- the answer ---- */
+
+/* Pieces are sent from the one document as the client reads, so an unread answer holds a piece. */
+struct openapi_reply {
+    const char *next;
+    size_t left;
+};
+
+static void openapi_on_gone(struct request *req, void *data)
+{
+    (void)data;
+    request_abort(req);
+}
+
+static void openapi_send(struct request *req, void *data)
+{
+    struct openapi_reply *reply = data;
+    int r = 0;
+
+    while (r == 0 && reply->left && !request_get_queued(req)) {
+        size_t len = AQ_MIN(reply->left, OPENAPI_PIECE);
+
+        r = request_write(req, reply->next, len);
+        reply->next += len;
+        reply->left -= len;
+    }
+    if (r == 0 && reply->left)
+        return;
+    request_set_gone(req, NULL, NULL);
+    if (r < 0)
+        request_abort(req);
+    else
+        request_end(req);
+}
+
 static void openapi_on_request(struct request *req, void *data)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct openapi_reply *reply;
     struct api *api = data;
+    struct aq_error err;
 
     if (!api_has_no_params(req))
         return;
     if (!api->openapi) {
         openapi_write(api->router, &out);
-        if (!strbuf_ok(&out)) {
-            request_reply_empty(req, 500);
-            return;
-        }
-        api->openapi = strbuf_steal(&out);
+        api->openapi = strbuf_ok(&out) ? strbuf_steal(&out) : NULL;
     }
-    request_reply(req, 200, "application/json", api->openapi, strlen(api->openapi));
+    reply = arena_alloc(request_get_arena(req), sizeof(*reply));
+    if (!api->openapi || !reply) {
+        aq_fail_oom(&err);
+        request_fail(req, &err);
+        return;
+    }
+    *reply = (struct openapi_reply){ api->openapi, strlen(api->openapi) };
+    request_begin_sized(req, 200, "application/json", reply->left, openapi_send, reply);
+    request_set_gone(req, openapi_on_gone, NULL);
+    openapi_send(req, reply);
 }
 
 const struct route openapi_routes[] = {
