@@ -57,6 +57,7 @@ static int gql_agent_list(struct gql_call *call)
 
     if (!fetch)
         return GQL_DONE;
+    fetch->query.order = "status,scaling_group,id";
     if (gql_fetch_page_args(fetch, GQL_PAGE_MAX, &err) < 0
         || gql_agent_narrow(fetch, gql_arg_text(call, SCHEMA_ARG_Queries_agent_list_scaling_group),
                             gql_arg_text(call, SCHEMA_ARG_Queries_agent_list_status), &err)
@@ -114,6 +115,7 @@ static int gql_agent_list_summaries(struct gql_call *call)
 
     if (!fetch)
         return GQL_DONE;
+    fetch->query.order = "status,scaling_group,id";
     if (gql_fetch_page_args(fetch, SUMMARIES_MAX, &err) < 0
         || gql_agent_narrow(fetch,
                             gql_arg_text(call, SCHEMA_ARG_Queries_agent_summary_list_scaling_group),

@@ -28,6 +28,7 @@ int gql_fetch_page_args(struct gql_fetch *fetch, int64_t limit_max, struct aq_er
 {
     const struct gql_call *call = fetch->call;
     int64_t limit = call->args[0].integer, offset = call->args[1].integer;
+    const char *order = gql_arg_text(call, 3);
 
     if (limit < 1 || limit > limit_max)
         return aq_fail_field(err, EINVAL, "limit", "limit must be within 1..%lld",
@@ -37,7 +38,8 @@ int gql_fetch_page_args(struct gql_fetch *fetch, int64_t limit_max, struct aq_er
     fetch->query.limit = limit;
     fetch->query.offset = offset;
     fetch->query.filter = gql_arg_text(call, 2);
-    fetch->query.order = gql_arg_text(call, 3);
+    if (order && *order)
+        fetch->query.order = order;
     return 0;
 }
 

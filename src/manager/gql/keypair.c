@@ -75,6 +75,7 @@ static int gql_keypair_list(struct gql_call *call)
 
     if (!fetch)
         return GQL_DONE;
+    fetch->query.order = "-created_at";
     if (gql_fetch_page_args(fetch, GQL_PAGE_MAX, &err) < 0
         || gql_keypair_apply_args(
                fetch, gql_arg_text(call, SCHEMA_ARG_Queries_keypair_list_domain_name),

@@ -149,7 +149,9 @@ struct gql_fetch {
 /* In the request's arena; NULL after the call has been failed. */
 struct gql_fetch *gql_fetch_new(struct gql_call *call, enum gql_shape shape, gql_list_fn *list,
                                 size_t row_size);
-/* limit ('limit_max' at most), offset, filter and order: the first four arguments of every X_list. */
+/* limit ('limit_max' at most), offset, filter and order: the first four arguments of every X_list.
+ * Without an order, query.order stays as the caller set it.
+ */
 #define GQL_PAGE_MAX 100
 int gql_fetch_page_args(struct gql_fetch *fetch, int64_t limit_max, struct aq_error *err);
 /* Read on a thread of the store, fill the one result of a root field. Returns

@@ -129,6 +129,7 @@ static int gql_user_list(struct gql_call *call)
 
     if (!fetch)
         return GQL_DONE;
+    fetch->query.order = "-created_at";
     if (gql_fetch_page_args(fetch, GQL_PAGE_MAX, &err) < 0
         || gql_user_apply_args(fetch, &args, &err) < 0)
         return gql_fetch_fail(fetch, &err);
