@@ -310,11 +310,11 @@ static int admit_check_policy(struct findings *f)
     const struct admission *a = f->a;
 
     if ((int64_t)a->session->kernel_count > a->containers_max)
-        admit_add(f, EINVAL, "clusterSize",
+        admit_add(f, EDQUOT, "clusterSize",
                   "A session of yours may have at most %" PRId64 " containers, not %zu.",
                   a->containers_max, a->session->kernel_count);
     if (a->session->priority > a->priority_max)
-        admit_add(f, EINVAL, "priority", "Your highest priority is %d, not %d.", a->priority_max,
+        admit_add(f, EDQUOT, "priority", "Your highest priority is %d, not %d.", a->priority_max,
                   a->session->priority);
     if (a->session->type == SESSION_SYSTEM && a->systems >= a->systems_max)
         admit_add(f, EDQUOT, "type",
@@ -342,11 +342,12 @@ int sched_admit(const struct admission *a, const struct admit_resource_group **r
         if (a->kernels)
             admit_check_image(&f, k);
     }
+    /* Before capacity: a limit of the owner is the first reason, however small the cluster is. */
+    if ((r = admit_check_policy(&f)) < 0)
+        return r;
     if (admit_search_groups(a, arena, &search) < 0)
         return aq_fail_oom(err);
     group = admit_find_group(&f, &search);
-    if ((r = admit_check_policy(&f)) < 0)
-        return r;
     if (f.first == 0)
         *ret_group = group;
     return f.first;

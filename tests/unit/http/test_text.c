@@ -375,7 +375,7 @@ static void test_problem_text(void **state)
         out.data,
         TYPE(
             "object-not-found") "\"title\":\"No such session.\",\"msg\":\"no "
-                                "session is called 'a\\\"b'\",\"error_code\":\"api_read_not-found\"}");
+                                "session is called 'a\\\"b'\",\"error_code\":\"backendai_read_not-found\"}");
     strbuf_clear(&out);
     (void)aq_fail_field(&err, EINVAL, "name", "is required");
     problem_write(&out, &err, NULL);
@@ -384,7 +384,7 @@ static void test_problem_text(void **state)
         TYPE(
             "invalid-api-params") "\"title\":\"Missing or invalid API "
                                   "parameters.\",\"msg\":\"Input validation error\",\"data\":{\"name\":\"is "
-                                  "required\"},\"error_code\":\"api_parsing_invalid-parameters\"}");
+                                  "required\"},\"error_code\":\"api_generic_invalid-parameters\"}");
     strbuf_clear(&out);
     (void)aq_fail(&err, EIO, "the password is hunter2");
     problem_write(&out, &err, NULL);

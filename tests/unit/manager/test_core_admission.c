@@ -235,7 +235,7 @@ static void all_that_is_wrong_is_said(void **state)
     (void)state;
     agent_comes("a", FOUR_CPUS);
     save_policy((struct keypair_policy){ .max_containers_per_session = 2, .max_priority = 20 });
-    refused("both", (struct wanted){ .kernels = 3, .priority = 21 }, EINVAL, "clusterSize",
+    refused("both", (struct wanted){ .kernels = 3, .priority = 21 }, EDQUOT, "clusterSize",
             "A session of yours may have at most 2 containers, not 3.\n"
             "Your highest priority is 20, not 21.");
     (void)must("none", (struct wanted){ .kernels = 2, .priority = 20 });
