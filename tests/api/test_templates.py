@@ -66,7 +66,9 @@ def test_the_life_of_a_template(user, name):
     assert shown[0]["template"]["spec"]["kernel"]["environ"] == {"A": "one", "B": 2}
     for which in made, name:
         assert user.get(f"{SESSIONS}/{which}").body.decode() == text_of(name)
-        assert user.get(f"{SESSIONS}/{which}?format=json").json == shown[0]["template"]
+        got = user.get(f"{SESSIONS}/{which}?format=json").json
+        assert got == {"template": shown[0]["template"], "name": name, "domain_name": "default",
+                       "user_uuid": shown[0]["user"], "group_id": None}
     assert user.get(f"{CLUSTERS}/{made}").status == 404
     assert user.get(f"{SESSIONS}/{made}?format=toml").status == 400
     again = user.post(SESSIONS, {"payload": text_of(name)})
@@ -86,12 +88,93 @@ def test_the_life_of_a_template(user, name):
     ("kind: task_template\nmetadata: {name: x}\nspec:\n  kernel:\n    imge: x\n",
      "line 5, column 5: unknown key 'imge'; did you mean 'image'?"),
     ("{", "not valid JSON"), ("a: *b", "line 1"), ("x" * 65537, "longer than 65536 bytes"),
-    ("- a", "a template is a mapping"), (text_of("x").replace("task", "cluster"), "task_template")])
+    ("- a", "an entry is a mapping"), ("[]", "a list of 1 to 100"), ("17", "a template is a mapping"),
+    ("- template: {kind: task_template, metadata: {name: x}, spec: {kernel: {imge: x}}}",
+     "line 1, column 72: unknown key 'imge'; did you mean 'image'?"),
+    ("session_templates: [{name: x, templat: {}}]",
+     "line 1, column 31: unknown key 'templat'; did you mean 'template'?"),
+    ('[{"name": "x"}]', "template: is required"), (text_of("x").replace("task", "cluster"), "task_template")])
 def test_what_is_no_template(user, text, why):
     reply = user.post(SESSIONS, {"payload": text})
     assert (reply.slug, list(reply.json["data"])) == ("invalid-api-params", ["payload"]), reply
     assert why in reply.json["data"]["payload"], reply
     assert user.get(SESSIONS).json == []
+
+
+def entry(name, **more):
+    """One of a list as Backend.AI's clients send it, in which the outer name counts."""
+    return {"is_active": True, "type": "TASK", "name": name, **more, "template": {
+        "api_version": "6", "kind": "task_template", "metadata": {"name": "python", "tag": "3.9"},
+        "spec": {"session_type": "batch", "mounts": {}, "resources": {"cpu": "1", "mem": "64m"},
+                 "kernel": {"image": "process", "environ": {}, "run": {"startup": "echo hi"}}}}}
+
+
+WRAPPINGS = (json.dumps, lambda one: "\n" + json.dumps(one, indent=4),
+             lambda one: json.dumps({"session_templates": one}),
+             lambda one: "session_templates:\n- " + json.dumps(one[0]) + "\n")
+
+
+@pytest.fixture(name="newer")
+def newer_fixture(user):
+    """Clients from v7 on are told of all that they made, older ones of the last."""
+    return Client(user.address, user.keypair, "v8.20240315")
+
+
+@pytest.mark.parametrize("write", WRAPPINGS)
+def test_a_list_of_one_as_backendai_has_it(user, newer, name, write):
+    """What is kept is the template alone, by the name that the entry gives it."""
+    made = newer.post(SESSIONS, {"payload": write([entry(name)])})
+    assert made.status == 200 and [one["name"] for one in made.json] == [name], made
+    path = f"{SESSIONS}/{made.json[0]['id']}"
+    got = user.get(path + "?format=json").json
+    assert (got["name"], got["template"]["metadata"]["name"]) == (name, name), got
+    assert json.loads(user.get(path).body) == got["template"]
+    session = user.post("/session/_/create-from-template", {
+        "template_id": made.json[0]["id"], "name": name, "enqueueOnly": True})
+    assert session.status == 201, session
+    assert wait_status(user, name, "TERMINATED")["result"] == "SUCCESS"
+    changed = entry(name + "-2")
+    changed["template"]["metadata"]["tag"] = "new"
+    assert user.send("PUT", path, {"payload": write([changed]), "group": "default",
+                                   "domain": "default"}).json == {"success": True}
+    got = user.get(path + "?format=json").json
+    assert (got["name"], got["template"]["metadata"]) == (
+        name + "-2", {"name": name + "-2", "tag": "new"}), got
+
+
+def test_a_list_of_several_is_made_whole_or_not(user, newer, name):
+    several = [entry(f"{name}-{i}") for i in range(3)]
+    made = newer.post(SESSIONS, {"payload": json.dumps(several)})
+    assert [one["name"] for one in made.json] == [one["name"] for one in several], made
+    assert len({one["id"] for one in made.json}) == 3
+    twice = user.post(SESSIONS, {"payload": json.dumps([entry(name), entry(name + "-1")])})
+    assert (twice.status, twice.slug) == (400, "generic-bad-request"), twice
+    assert {one["name"] for one in user.get(SESSIONS).json} == {one["name"] for one in several}
+    more = user.post(SESSIONS, {"payload": json.dumps([entry(name + "-a"), entry(name + "-b")])})
+    assert more.json["name"] == name + "-b", more
+    refused = user.send("PUT", f"{SESSIONS}/{made.json[0]['id']}", {"payload": json.dumps(several)})
+    assert "has 3 templates; send the one to replace" in refused.json["data"]["payload"]
+
+
+def test_an_entry_names_its_project_and_owner(user, admin, domain_admin, other, name):
+    projects = {one["name"]: one["id"] for one in admin.get("/aliquot/v1/groups").json["items"]}
+    me, them = (client.gql("{ user { uuid } }").json for client in (user, other))
+    me, them = (got.get("data", got)["user"]["uuid"] for got in (me, them))
+    made = user.post(SESSIONS, {"payload": json.dumps(
+        [entry(name, group_id=projects["default"], user_uuid=me)])}).json
+    shown = user.get(f"{SESSIONS}/{made['id']}?format=json").json
+    assert (shown["group_id"], shown["user_uuid"]) == (projects["default"], me), shown
+    for_them = {"payload": json.dumps([entry(name + "-2", user_uuid=them)])}
+    for client in user, domain_admin:
+        assert client.post(SESSIONS, for_them).slug == "generic-forbidden"
+    assert admin.post(SESSIONS, for_them).status == 200
+    assert [one["name"] for one in other.get(SESSIONS).json] == [name + "-2"]
+    nobody = user.post(SESSIONS, {"payload": json.dumps([entry("z", group_id=name)])})
+    assert nobody.status == 404, nobody
+    for member in "group_id", "user_uuid":
+        reply = user.send("PUT", f"{SESSIONS}/{made['id']}",
+                          {"payload": json.dumps([entry(name, **{member: them})])})
+        assert f"{member}: the " in reply.json["data"]["payload"], reply
 
 
 def test_who_may(user, domain_admin, other, name):

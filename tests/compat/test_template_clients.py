@@ -63,7 +63,7 @@ def test_the_life_of_a_template(user):
     assert "name: trainer" in user.does("session-template", "get", made)
     text = user.does("session-template", "get", "-f", "json", made)
     shown = json.loads(text[text.index("{"):])
-    assert shown["spec"]["kernel"]["environ"] == {"GREETING": "hello"}
+    assert shown["template"]["spec"]["kernel"]["environ"] == {"GREETING": "hello"}
     line = [line for line in user.does("session-template", "list").splitlines() if made in line]
     assert len(line) == 1 and "trainer" in line[0] and "True" in line[0], line
     changed = TEMPLATE.replace("hello", "good morning")

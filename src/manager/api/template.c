@@ -37,7 +37,13 @@ static const struct field template_create_fields[] = {
     OWNER_FIELD,
     FIELD_END,
 };
-static const struct field template_change_fields[] = { PAYLOAD_FIELD, OWNER_FIELD, FIELD_END };
+static const struct field template_change_fields[] = {
+    PAYLOAD_FIELD,
+    { "group_name|group", FIELD_IGNORED }, /* of Backend.AI's; a template stays where it is */
+    { "domain_name|domain", FIELD_IGNORED },
+    OWNER_FIELD,
+    FIELD_END,
+};
 static const struct field template_list_fields[] = {
     { "all", FIELD_BOOL, 0, AT(all), .doc = "of others, too; administrators" },
     { "group_id|groupId", FIELD_IGNORED },
@@ -59,10 +65,12 @@ struct template_call {
     struct folder_viewer who; /* whose templates are looked at */
     const struct audit_who *by;
     enum template_kind kind;
-    bool is_ours; /* answered as /aliquot/v1 has it */
-    struct template_parsed parsed;
+    bool is_ours;                   /* answered as /aliquot/v1 has it */
+    struct template_parsed *parsed; /* of the payload */
+    size_t parsed_count;
     struct template_row row;
-    struct store_page *page; /* of a list */
+    struct template_row *rows; /* to create, as many */
+    struct store_page *page;   /* of a list */
     int (*run)(struct store_tx *tx, struct template_call *call, struct aq_error *err);
     void (*reply)(struct template_call *call);
 };
@@ -139,6 +147,18 @@ static void template_reply_list(struct template_call *call)
                                              : all);
 }
 
+/* As Backend.AI answers what a session's template is, in JSON. */
+static json_t *template_show_session(const struct template_call *call)
+{
+    const struct template_row *row = &call->row;
+    char user[UUID_TEXT_MAX], project[UUID_TEXT_MAX];
+
+    return json_pack("{s:o, s:s, s:s, s:s?, s:s}", "template", json_load_string(row->parsed, 0),
+                     "name", row->name, "user_uuid", uuid_format(&row->user_id, user), "group_id",
+                     uuid_is_nil(&row->project_id) ? NULL : uuid_format(&row->project_id, project),
+                     "domain_name", row->domain);
+}
+
 static void template_reply_text(struct template_call *call)
 {
     struct template_row *row = &call->row;
@@ -148,6 +168,10 @@ static void template_reply_text(struct template_call *call)
     if (template_hide_from(call, row) < 0) {
         aq_fail_oom(&err);
         request_fail(call->req, &err);
+        return;
+    }
+    if (wants_json && call->kind == TEMPLATE_SESSION) {
+        template_reply_json(call, 200, template_show_session(call));
         return;
     }
     request_reply(call->req, 200, wants_json ? "application/json" : "text/yaml",
@@ -165,15 +189,26 @@ static void template_reply_one(struct template_call *call)
     template_reply_json(call, 200, shown);
 }
 
-/* The oldest clients take the object alone. */
-static void template_reply_created(struct template_call *call)
+static json_t *template_show_created(const struct template_row *row)
 {
     char id[UUID_TEXT_MAX], user[UUID_TEXT_MAX];
-    json_t *made = json_pack("{s:s, s:s, s:s}", "id", uuid_format(&call->row.id, id), "user",
-                             uuid_format(&call->row.user_id, user), "name", call->row.name);
 
-    if (made && !call->is_ours && api_principal(call->req)->version.major >= 7)
-        made = json_pack("[o]", made);
+    return json_pack("{s:s, s:s, s:s}", "id", uuid_format(&row->id, id), "user",
+                     uuid_format(&row->user_id, user), "name", row->name);
+}
+
+/* The oldest clients take one object, that of the last template. */
+static void template_reply_created(struct template_call *call)
+{
+    json_t *made;
+
+    if (call->is_ours || api_principal(call->req)->version.major < 7) {
+        made = template_show_created(&call->rows[call->parsed_count - 1]);
+    } else {
+        made = json_array();
+        for (size_t i = 0; i < call->parsed_count; i++)
+            json_array_append_new(made, template_show_created(&call->rows[i]));
+    }
     template_reply_json(call, call->is_ours ? 201 : 200, made);
 }
 
@@ -229,7 +264,7 @@ static int template_check_nodes(struct store_tx *tx, const struct template_call 
 {
     struct arena *arena = request_get_arena(call->req);
     struct template_cluster *cluster = arena_alloc(arena, sizeof(*cluster));
-    int r = cluster ? template_read_cluster(call->parsed.json, arena, cluster, err)
+    int r = cluster ? template_read_cluster(call->parsed->json, arena, cluster, err)
                     : aq_fail_oom(err);
 
     if (r < 0)
@@ -251,23 +286,30 @@ static int template_check_nodes(struct store_tx *tx, const struct template_call 
     return r;
 }
 
-static int template_fill(struct store_tx *tx, struct template_call *call, struct aq_error *err)
+static int template_fill(struct store_tx *tx, struct template_call *call, struct template_row *row,
+                         const struct template_parsed *parsed, struct aq_error *err)
 {
-    call->row.name = call->parsed.name;
-    call->row.text = call->params.payload;
-    call->row.modified_usec = clock_realtime_usec();
-    return call->parsed.kind == TEMPLATE_CLUSTER ? template_check_nodes(tx, call, err) : 0;
+    row->name = parsed->name;
+    row->text = parsed->text;
+    row->modified_usec = clock_realtime_usec();
+    return parsed->kind == TEMPLATE_CLUSTER ? template_check_nodes(tx, call, err) : 0;
 }
 
+/* All of a list or none: they are of one transaction. */
 static int template_run_create(struct store_tx *tx, struct template_call *call,
                                struct aq_error *err)
 {
-    int r = template_fill(tx, call, err);
+    int r = 0;
 
-    call->row.created_usec = call->row.modified_usec;
-    if (r < 0 || (r = template_insert(tx, &call->row, err)) < 0)
-        return r;
-    return template_audit(tx, call, "create-template", NULL, &call->row, err);
+    for (size_t i = 0; r == 0 && i < call->parsed_count; i++) {
+        struct template_row *row = &call->rows[i];
+
+        r = template_fill(tx, call, row, &call->parsed[i], err);
+        row->created_usec = row->modified_usec;
+        if (r == 0 && (r = template_insert(tx, row, err)) == 0)
+            r = template_audit(tx, call, "create-template", NULL, row, err);
+    }
+    return r;
 }
 
 static int template_run_list(struct store_tx *tx, struct template_call *call, struct aq_error *err)
@@ -306,6 +348,25 @@ static int template_run_find_own(struct store_tx *tx, struct template_call *call
                         call->row.name, call->row.user_email);
 }
 
+/* An entry of a list may repeat the template's project and owner, but not change them. */
+static int template_check_stays(const struct template_call *call, struct aq_error *err)
+{
+    const struct template_parsed *parsed = call->parsed;
+    struct uuid id;
+
+    if (parsed->group_id
+        && (uuid_parse(parsed->group_id, &id) < 0 || !uuid_equals(&id, &call->row.project_id)))
+        return api_fail_param(err, "payload",
+                              "group_id: the project of a template cannot be changed; remove "
+                              "group_id, or create a template in the other project");
+    if (parsed->user_uuid
+        && (uuid_parse(parsed->user_uuid, &id) < 0 || !uuid_equals(&id, &call->row.user_id)))
+        return api_fail_param(err, "payload",
+                              "user_uuid: the owner of a template cannot be changed; remove "
+                              "user_uuid, or create a template for the other user");
+    return 0;
+}
+
 static int template_run_change(struct store_tx *tx, struct template_call *call,
                                struct aq_error *err)
 {
@@ -316,12 +377,15 @@ static int template_run_change(struct store_tx *tx, struct template_call *call,
     if (r < 0)
         return r;
     before = call->row;
-    if (before.kind != call->parsed.kind)
+    if (before.kind != call->parsed->kind)
         return api_fail_param(err, "payload", "the template '%.64s' is a %s's and stays one",
                               before.name, template_kind_name(before.kind));
+    if ((r = template_check_stays(call, err)) < 0)
+        return r;
     call->row.parsed = parsed;
     call->who.user_id = before.user_id;
-    if ((r = template_fill(tx, call, err)) < 0 || (r = template_update(tx, &call->row, err)) < 0)
+    if ((r = template_fill(tx, call, &call->row, call->parsed, err)) < 0
+        || (r = template_update(tx, &call->row, err)) < 0)
         return r;
     return template_audit(tx, call, "modify-template", &before, &call->row, err);
 }
@@ -349,7 +413,7 @@ static void template_on_done(void *data, int r, const struct aq_error *err)
     struct template_call *call = data;
     struct aq_error own = *err;
 
-    json_decref(AQ_TAKE(call->parsed.json));
+    template_parsed_free(call->parsed, call->parsed_count);
     if (r == -ENOENT)
         problem_no_such(&own, "task template", "%s", err->text);
     if (r == -EPERM)
@@ -382,36 +446,97 @@ static int template_read_who(struct template_call *call, struct aq_error *err)
     return call->row.domain ? 0 : aq_fail_oom(err);
 }
 
+static int template_read_project(struct template_call *call, const char *text,
+                                 struct template_row *row, struct aq_error *err)
+{
+    const struct project *project;
+    int r = text ? api_find_project(call->api, call->req, text, &project, err) : 0;
+
+    if (r == 0 && text)
+        row->project_id = project->id;
+    return r;
+}
+
+/* Another owner than the caller is for administrators, as "owner_access_key" is. */
+static int template_read_owner(const struct template_call *call, const char *text,
+                               struct template_row *row, struct aq_error *err)
+{
+    const struct principal *who = api_principal(call->req);
+    const struct user *user;
+    struct uuid id;
+
+    if (!text || (uuid_parse(text, &id) == 0 && uuid_equals(&id, &row->user_id)))
+        return 0;
+    if (!principal_may(who->role, API_ADMIN))
+        return aq_fail_kind(err, EPERM, "generic-forbidden",
+                            "user_uuid: only administrators may create templates for others");
+    user = uuid_parse(text, &id) == 0 ? core_find_user(call->api->core, &id) : NULL;
+    if (!user)
+        return api_fail_param(err, "payload", "user_uuid: there is no user '%.64s'", text);
+    if (who->role == ROLE_ADMIN
+        && (user->role == ROLE_SUPERADMIN || !user->domain || strcmp(user->domain, who->domain)))
+        return aq_fail_kind(err, EPERM, "generic-forbidden",
+                            "user_uuid: the user is of another domain or a superadmin");
+    row->user_id = user->id;
+    row->domain = arena_strdup(request_get_arena(call->req),
+                               user->domain ? user->domain : "default");
+    return row->domain ? 0 : aq_fail_oom(err);
+}
+
+/* The row of one of the payload's templates. */
+static int template_set_parsed(struct template_call *call, struct template_row *row,
+                               const struct template_parsed *parsed, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *text = json_dump_text(parsed->json, JSON_COMPACT);
+
+    row->kind = parsed->kind;
+    row->parsed = text ? arena_strdup(request_get_arena(call->req), text) : NULL;
+    return row->parsed ? 0 : aq_fail_oom(err);
+}
+
+/* What is stored of the payload's templates, which are of the call's owner and project unless the
+ * entry of a list says otherwise.
+ */
+static int template_build_rows(struct template_call *call, struct aq_error *err)
+{
+    struct arena *arena = request_get_arena(call->req);
+    int r = 0;
+
+    if (!(call->rows = arena_array(arena, call->parsed_count, sizeof(*call->rows))))
+        return aq_fail_oom(err);
+    for (size_t i = 0; r == 0 && i < call->parsed_count; i++) {
+        const struct template_parsed *parsed = &call->parsed[i];
+        struct template_row *row = &call->rows[i];
+
+        *row = call->row;
+        row->id = uuid_random();
+        if ((r = template_set_parsed(call, row, parsed, err)) < 0
+            || (r = template_read_owner(call, parsed->user_uuid, row, err)) < 0)
+            return r;
+        r = template_read_project(call, parsed->group_id ? parsed->group_id : call->params.group,
+                                  row, err);
+    }
+    return r;
+}
+
 /* A payload is checked before the store is asked. */
 static int template_read_payload(struct template_call *call, struct aq_error *err)
 {
-    struct arena *arena = request_get_arena(call->req);
-    AQ_CLEANUP(aq_freep) char *parsed = NULL;
+    const char *payload = call->params.payload;
     int r;
 
-    if (!call->params.payload)
+    if (!payload)
         return 0;
-    r = template_parse(call->kind, call->params.payload, strlen(call->params.payload), arena,
-                       &call->parsed, err);
+    r = template_parse(call->kind, payload, strlen(payload), request_get_arena(call->req),
+                       &call->parsed, &call->parsed_count, err);
     if (r < 0)
         return r;
-    call->row.kind = call->parsed.kind;
-    parsed = json_dump_text(call->parsed.json, JSON_COMPACT);
-    call->row.parsed = parsed ? arena_strdup(arena, parsed) : NULL;
-    return call->row.parsed ? 0 : aq_fail_oom(err);
-}
-
-static int template_read_project(struct template_call *call, struct aq_error *err)
-{
-    const struct project *project;
-    int r;
-
-    if (!call->params.group)
-        return 0;
-    if ((r = api_find_project(call->api, call->req, call->params.group, &project, err)) < 0)
-        return r;
-    call->row.project_id = project->id;
-    return 0;
+    if (request_get_method(call->req) == METHOD_POST)
+        return template_build_rows(call, err);
+    if (call->parsed_count > 1)
+        return api_fail_param(err, "payload", "has %zu templates; send the one to replace",
+                              call->parsed_count);
+    return template_set_parsed(call, &call->row, call->parsed, err);
 }
 
 static int template_read(struct template_call *call, struct aq_error *err)
@@ -419,7 +544,7 @@ static int template_read(struct template_call *call, struct aq_error *err)
     int r = api_decode(call->req, &call->params, NULL, err);
 
     if (r < 0 || (r = template_read_who(call, err)) < 0
-        || (r = template_read_payload(call, err)) < 0 || (r = template_read_project(call, err)) < 0)
+        || (r = template_read_payload(call, err)) < 0)
         return r;
     if (call->params.format && strcmp(call->params.format, "yaml") != 0
         && strcmp(call->params.format, "json") != 0)
@@ -448,7 +573,7 @@ static void template_start(struct request *req, struct template_call call)
     if (r == 0)
         return;
     if (kept)
-        json_decref(kept->parsed.json);
+        template_parsed_free(kept->parsed, kept->parsed_count);
     request_fail(req, &err);
 }
 
@@ -467,7 +592,6 @@ static void template_start(struct request *req, struct template_call call)
         template_start(req, (struct template_call){ .api = data,                                  \
                                                     .kind = which,                                \
                                                     .is_ours = ours,                              \
-                                                    .row.id = uuid_random(),                      \
                                                     .run = template_run_create,                   \
                                                     .reply = template_reply_created });           \
     }                                                                                             \

@@ -362,8 +362,8 @@ void template_cluster_done(struct template_cluster *cluster)
 /* ---- the text ---- */
 
 /* Names that the table has not, before anything else is looked at. */
-static int template_check_names(const struct field *table, const json_t *object, const char *path,
-                                struct aq_error *err)
+int template_check_names(const struct field *table, const json_t *object, const char *path,
+                         struct aq_error *err)
 {
     char field[sizeof(err->field)];
     const json_t *value;
@@ -388,8 +388,8 @@ static int template_check_names(const struct field *table, const json_t *object,
     return 0;
 }
 
-static int template_check_all(enum template_kind kind, const json_t *parsed, struct arena *arena,
-                              const char **ret_name, struct aq_error *err)
+int template_check_all(enum template_kind kind, const json_t *parsed, struct arena *arena,
+                       const char **ret_name, struct aq_error *err)
 {
     const char *said = json_string_value(json_object_get(parsed, "kind"));
     struct template_cluster cluster;
@@ -438,17 +438,47 @@ void template_place(const char *text, size_t len, struct aq_error *err)
 static json_t *template_load(const char *text, size_t len, struct aq_error *err)
 {
     static const struct yaml_rules rules = { TEMPLATE_DEPTH_MAX, TEMPLATE_VALUES_MAX, true };
+    char first = text[strspn(text, " \t\r\n")];
     json_t *parsed = NULL;
 
-    if (text[strspn(text, " \t\r\n")] != '{')
+    if (first != '{' && first != '[')
         parsed = yaml_load_text(text, len, &rules, err);
     else if (decode_large_json(text, len, TEMPLATE_VALUES_MAX, &parsed, err) < 0)
         return NULL;
     return parsed;
 }
 
+void template_parsed_free(struct template_parsed *all, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        json_decref(AQ_TAKE(all[i].json));
+}
+
+static int template_parse_one(enum template_kind kind, const char *text, json_t *parsed,
+                              struct arena *arena, struct template_parsed **ret, size_t *ret_count,
+                              struct aq_error *err)
+{
+    struct template_parsed *one = arena_alloc(arena, sizeof(*one));
+    int r;
+
+    if (!one)
+        return aq_fail_oom(err);
+    if (kind == TEMPLATE_ANY)
+        kind = template_is_kind(json_string_value(json_object_get(parsed, "kind")),
+                                TEMPLATE_CLUSTER)
+                   ? TEMPLATE_CLUSTER
+                   : TEMPLATE_SESSION;
+    *one = (struct template_parsed){ .kind = kind, .text = text };
+    if ((r = template_check_all(kind, parsed, arena, &one->name, err)) < 0)
+        return r;
+    one->json = json_incref(parsed);
+    *ret = one;
+    *ret_count = 1;
+    return 0;
+}
+
 int template_parse(enum template_kind kind, const char *text, size_t len, struct arena *arena,
-                   struct template_parsed *ret, struct aq_error *err)
+                   struct template_parsed **ret, size_t *ret_count, struct aq_error *err)
 {
     json_auto_t *parsed = NULL;
     int r;
@@ -462,16 +492,10 @@ int template_parse(enum template_kind kind, const char *text, size_t len, struct
             (void)template_refuse(err, "payload", "%.300s", err->text);
         return -err->code;
     }
-    if (kind == TEMPLATE_ANY)
-        kind = template_is_kind(json_string_value(json_object_get(parsed, "kind")),
-                                TEMPLATE_CLUSTER)
-                   ? TEMPLATE_CLUSTER
-                   : TEMPLATE_SESSION;
-    *ret = (struct template_parsed){ .kind = kind };
-    r = template_check_all(kind, parsed, arena, &ret->name, err);
+    r = kind == TEMPLATE_SESSION && template_list_of(parsed)
+            ? template_list_read(parsed, arena, ret, ret_count, err)
+            : template_parse_one(kind, text, parsed, arena, ret, ret_count, err);
     if (r == -EINVAL)
         template_place(text, len, err);
-    if (r == 0)
-        ret->json = AQ_TAKE(parsed);
     return r;
 }

@@ -16,18 +16,26 @@
 #define TEMPLATE_NAME_MAX 128
 #define TEMPLATE_NODES_MAX 64 /* of a cluster's template */
 
-/* What a text says of itself. */
+#define TEMPLATE_LIST_MAX 100 /* templates of one payload */
+
+/* A template of a payload. Texts are of the arena, or the payload itself. */
 struct template_parsed {
-    json_t *json; /* the same members; the caller's */
+    json_t *json; /* the same members, for template_parsed_free() */
     enum template_kind kind;
-    const char *name; /* in the arena */
+    const char *name, *text;
+    const char *group_id, *user_uuid; /* of an entry of a list; NULL = unsaid */
 };
 
-/* The text, checked whole; 'kind' is what it has to be. -EINVAL (invalid-api-params) with the field
- * "payload" and a text such as "line 7, column 5: unknown key 'imge'; did you mean 'image'?".
+/* The text, checked whole; 'kind' is what it has to be. Of TEMPLATE_SESSION, also a list as
+ * Backend.AI's clients send it: [{"template": {...}, "name", "group_id", "user_uuid"}, ...], or the
+ * same as the member "session_templates"; without one, *ret_count is 1. -EINVAL (invalid-api-params)
+ * with the field "payload" and a text such as "line 7, column 5: unknown key 'imge'; did you mean
+ * 'image'?".
  */
 int template_parse(enum template_kind kind, const char *text, size_t len, struct arena *arena,
-                   struct template_parsed *ret, struct aq_error *err) AQ_UNTRUSTED;
+                   struct template_parsed **ret, size_t *ret_count,
+                   struct aq_error *err) AQ_UNTRUSTED;
+void template_parsed_free(struct template_parsed *all, size_t count);
 
 /* Make an error about a member, such as "spec.nodes.1.role", one about its place in the text. */
 void template_place(const char *text, size_t len, struct aq_error *err);

@@ -38,23 +38,28 @@ static void check_template(const char *text, size_t size, enum template_kind kin
 {
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
     AQ_CLEANUP(strbuf_donep) struct strbuf clone = STRBUF_INIT;
-    struct template_parsed parsed = { .json = NULL };
+    struct template_parsed *all = NULL;
+    size_t count = 0;
     struct aq_error err = { 0 };
-    json_t *request;
 
-    if (template_parse(kind, text, size, &arena, &parsed, &err) < 0) {
-        require(err.text[0] && strcmp(err.field, "payload") == 0 && !parsed.json);
+    if (template_parse(kind, text, size, &arena, &all, &count, &err) < 0) {
+        require(err.text[0] && strcmp(err.field, "payload") == 0 && !count);
         return;
     }
-    require(parsed.name && parsed.name[0] && parsed.json);
-    if (parsed.kind == TEMPLATE_SESSION) {
-        request = template_request(parsed.json, &clone, &err);
+    for (size_t i = 0; i < count; i++) {
+        json_t *request;
+
+        require(all[i].name && all[i].name[0] && all[i].json && all[i].text);
+        if (all[i].kind != TEMPLATE_SESSION)
+            continue;
+        strbuf_clear(&clone);
+        request = template_request(all[i].json, &clone, &err);
         require(request && json_object_get(request, "image") && strbuf_ok(&clone));
         if (clone.len)
             require_quoted(clone.data);
         json_decref(request);
     }
-    json_decref(parsed.json);
+    template_parsed_free(all, count);
 }
 
 static void check_kernel(const char *text)

@@ -61,6 +61,12 @@ static const struct {
       "line 6, column 6: spec.nodes.1.role: there is a role 'main' already", TEMPLATE_ANY },
     { CLUSTER "  - {role: main, session_template: a}\n  - {role: sub1, session_template: a}\n",
       "spec.nodes.1.role: 'sub1' is no role", TEMPLATE_ANY },
+    { "- template: {kind: task_template, metadata: {name: a}, spec: {kernel: {image: x}}}\n"
+      "- template: {kind: task_template, metadata: {name: a}, spec: {kernel: {imag: x}}}\n",
+      "line 2, column 72: unknown key 'imag'; did you mean 'image'?", TEMPLATE_SESSION },
+    { "{\"session_templates\": []}", "session_templates: must be a list of 1 to 100 templates",
+      TEMPLATE_SESSION },
+    { "[]", "a template is a mapping", TEMPLATE_CLUSTER },
     { CLUSTER "  - {role: main, session_tmplate: a}\n",
       "line 5, column 18: unknown key 'session_tmplate'; did you mean 'session_template'?",
       TEMPLATE_ANY },
@@ -71,10 +77,11 @@ static void test_wrong(void **state)
     (void)state;
     for (size_t i = 0; i < AQ_COUNT(wrong); i++) {
         AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
-        struct template_parsed parsed;
+        struct template_parsed *parsed;
         struct aq_error err = { 0 };
+        size_t count;
         int r = template_parse(wrong[i].kind, wrong[i].text, strlen(wrong[i].text), &arena, &parsed,
-                               &err);
+                               &count, &err);
 
         assert_row(r == -EINVAL && strstr(err.text, wrong[i].why)
                        && strcmp(err.field, "payload") == 0,
@@ -86,13 +93,14 @@ static void test_too_long(void **state)
 {
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
     static char text[TEMPLATE_BYTES_MAX + 2];
-    struct template_parsed parsed;
+    struct template_parsed *parsed;
     struct aq_error err = { 0 };
+    size_t count;
 
     (void)state;
     memset(text, ' ', sizeof(text) - 1);
-    assert_int_equal(template_parse(TEMPLATE_ANY, text, strlen(text), &arena, &parsed, &err),
-                     -EINVAL);
+    assert_int_equal(
+        template_parse(TEMPLATE_ANY, text, strlen(text), &arena, &parsed, &count, &err), -EINVAL);
     assert_non_null(strstr(err.text, "longer than 65536 bytes"));
 }
 
@@ -101,12 +109,13 @@ static void test_too_long(void **state)
 static json_t *parse(const char *text)
 {
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
-    struct template_parsed parsed;
+    struct template_parsed *parsed = NULL;
     struct aq_error err = { 0 };
+    size_t count;
 
-    if (template_parse(TEMPLATE_ANY, text, strlen(text), &arena, &parsed, &err) < 0)
+    if (template_parse(TEMPLATE_ANY, text, strlen(text), &arena, &parsed, &count, &err) < 0)
         fail_msg("%s", err.text);
-    return parsed.json;
+    return parsed->json;
 }
 
 static void assert_json(json_t *value, const char *text)
