@@ -92,3 +92,69 @@ def test_a_wrong_parameter_has_the_code_of_backendai(user, name):
     reply = user.post("/session", batch(name, "true", cluster_size="many"))
     assert (reply.slug, reply.json["error_code"]) == (
         "invalid-api-params", "api_generic_invalid-parameters"), reply
+
+
+# ---- options of resource groups ----
+
+OPTIONS = {"config": {}, "pending_timeout": 0, "agent_selection_strategy": "concentrated",
+           "allowed_session_types": ["interactive", "batch", "system"],
+           "agent_selector_config": {}, "enforce_spreading_endpoint_replica": False,
+           "allow_fractional_resource_fragmentation": False,
+           "route_cleanup_target_statuses": ["unhealthy"], "backfill": True}
+GROUP = "query($name: String) { scaling_group(name: $name) { scheduler_opts driver_opts } }"
+CHANGE = """mutation($name: String!, $props: ModifyScalingGroupInput!) {
+    modify_scaling_group(name: $name, props: $props) { ok msg } }"""
+
+
+@pytest.fixture(name="group")
+def group_fixture(admin, fresh):
+    """A resource group as a client makes it, that the default domain may use."""
+    done(admin, """mutation($name: String!, $props: CreateScalingGroupInput!) {
+        create_scaling_group(name: $name, props: $props) { ok msg } }""", name=fresh,
+         props={"scheduler": "fifo", "driver": "static", "driver_opts": '{"x": 1}'})
+    assert admin.post(f"{V1}/resource-groups/{fresh}/allow", {"domain": "default"}).status == 204
+    yield fresh
+    assert admin.delete(f"{V1}/resource-groups/{fresh}", {"purge": True}).status == 200
+
+
+def options_of(admin, group):
+    shown = asked(admin, GROUP, name=group)["scaling_group"]
+    return {key: json.loads(value) for key, value in shown.items()}
+
+
+def test_a_new_group_shows_all_options(admin, group):
+    """They can be sent back as they are, and change nothing then."""
+    shown = options_of(admin, group)
+    assert shown["driver_opts"] == {"x": 1}
+    preemption = shown["scheduler_opts"].pop("preemption")
+    assert preemption["enabled"] is False and preemption["order"] == "oldest", preemption
+    assert shown["scheduler_opts"] == OPTIONS
+    before = admin.get(f"{V1}/resource-groups?filter=name==\"{group}\"").json["items"][0]
+    done(admin, CHANGE, name=group, props={"scheduler_opts": json.dumps(
+        {**shown["scheduler_opts"], "preemption": preemption}), "driver_opts": '{"y": [2]}'})
+    after = admin.get(f"{V1}/resource-groups?filter=name==\"{group}\"").json["items"][0]
+    differs = {key for key in before if before[key] != after[key]}
+    assert differs == {"scheduler_opts", "driver_opts", "without_effect"}, differs
+    assert options_of(admin, group)["driver_opts"] == {"y": [2]}
+
+
+def test_the_last_choice_of_an_agent_counts(admin, group):
+    """agent_selection_strategy is before 'selection', unless that is set afterwards."""
+    done(admin, CHANGE, name=group, props={"scheduler_opts": json.dumps(
+        {"agent_selection_strategy": "DISPERSED"})})
+    assert options_of(admin, group)["scheduler_opts"]["agent_selection_strategy"] == "DISPERSED"
+    for word, shown in ("round-robin", "roundrobin"), ("concentrated", "concentrated"):
+        assert admin.send("PATCH", f"{V1}/resource-groups/{group}",
+                          {"selection": word}).status == 200
+        assert options_of(admin, group)["scheduler_opts"]["agent_selection_strategy"] == shown
+
+
+def test_what_a_client_sets_counts(admin, user, group, name):
+    done(admin, CHANGE, name=group, props={"scheduler_opts": json.dumps(
+        {"allowed_session_types": ["interactive"], "pending_timeout": 60, "config": {}})})
+    body = batch(name, "true")
+    body["config"]["scaling_group"] = group
+    refused = user.post("/session", body)
+    assert "does not accept the session type 'batch'" in str(refused.json["data"]), refused
+    [shown] = admin.get(f"{V1}/resource-groups?filter=name==\"{group}\"").json["items"]
+    assert shown["pending_timeout_sec"] == 60, shown

@@ -27,7 +27,7 @@ fragment type on __Type { kind name ofType { kind name ofType { kind name ofType
 # What is of the right type is read and left alone, as the schema says it.
 WITHOUT_EFFECT = {"allowed_vfolder_hosts", "max_concurrent_sftp_sessions", "max_quota_scope_size",
                   "max_vfolder_count", "max_vfolder_size", "clientMutationId", "architecture",
-                  "scheduler_opts"}  # the scheduler's own: it takes what it knows
+                  "driver_opts", "scheduler_opts"}  # the scheduler's own: it takes what it knows
 
 
 # What everybody does with what is the own: see test_gql_filters.py and tests/web.

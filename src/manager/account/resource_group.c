@@ -13,7 +13,7 @@
 
 struct resource_group_params {
     const char *name, *description, *scheduler, *selection, *agent_loss_policy;
-    const json_t *scheduler_opts, *preemption, *fair_share, *handler_options;
+    const json_t *scheduler_opts, *driver_opts, *preemption, *fair_share, *handler_options;
     struct str_list allowed_session_types;
     enum maybe is_active, backfill, splitting;
     int64_t retries, backfill_reservations, backfill_max_wait_sec;
@@ -29,6 +29,8 @@ struct resource_group_params {
     { "scheduler", FIELD_STR, 0, offsetof(struct resource_group_params, scheduler), 1, 64, \
       .doc = "fifo, lifo, drf or fair-share" },                                                     \
     { "scheduler_opts", FIELD_OBJECT, 0, offsetof(struct resource_group_params, scheduler_opts) },                \
+    { "driver_opts", FIELD_OBJECT, 0, offsetof(struct resource_group_params, driver_opts),         \
+      .doc = "kept for Backend.AI's clients, and without effect" },                                \
     { "selection", FIELD_STR, 0, offsetof(struct resource_group_params, selection), 1, 64,                        \
       .doc = "concentrated, dispersed, round-robin, legacy, fragmentation, bin-packing or "        \
              "high-performance" },                                                                 \
@@ -177,11 +179,11 @@ static void resource_group_check_names(struct account_row *row, const json_t *op
 
 static bool resource_group_sets_options(const struct resource_group_params *params)
 {
-    return params->scheduler_opts || params->retries != UNSET || params->backfill != MAYBE_UNSET
-           || params->backfill_reservations != UNSET || params->backfill_max_wait_sec != UNSET
-           || params->splitting != MAYBE_UNSET || params->allowed_session_types.count
-           || params->pending_timeout_sec != UNSET || params->preemption || params->fair_share
-           || params->handler_options;
+    return params->scheduler_opts || params->selection || params->retries != UNSET
+           || params->backfill != MAYBE_UNSET || params->backfill_reservations != UNSET
+           || params->backfill_max_wait_sec != UNSET || params->splitting != MAYBE_UNSET
+           || params->allowed_session_types.count || params->pending_timeout_sec != UNSET
+           || params->preemption || params->fair_share || params->handler_options;
 }
 
 static json_t *resource_group_list_types(const struct str_list *types)
@@ -289,6 +291,8 @@ static char *resource_group_merge_options(struct account_row *row, const char *o
         resource_group_merge_object(opts, "preemption", params->preemption);
     if (params->handler_options)
         resource_group_merge_object(opts, "handler_options", params->handler_options);
+    if (params->selection && !params->scheduler_opts)
+        json_object_del(opts, "agent_selection_strategy"); /* which would be before it */
     if (!row->old)
         resource_group_default_backfill(opts);
     return json_dump_text(opts, JSON_COMPACT);
@@ -301,7 +305,7 @@ static void resource_group_check_scheduling(struct account_row *row,
 {
     struct aq_error err;
 
-    if ((params->scheduler || params->selection || resource_group_sets_options(params))
+    if ((params->scheduler || resource_group_sets_options(params))
         && core_check_scheduling(group, &err) < 0)
         api_fail_param(&row->err, err.field, "%s", err.text);
 }
@@ -330,7 +334,11 @@ static void resource_group_fill(struct account_row *row)
                                 : account_text(row, NULL, old_opts);
     if (!group->scheduler_opts)
         aq_fail_oom(&row->err);
-    group->driver_opts = account_text(row, NULL, old->driver_opts ? old->driver_opts : "{}");
+    group->driver_opts = params->driver_opts
+                             ? json_dump_text(params->driver_opts, JSON_COMPACT)
+                             : account_text(row, NULL, old->driver_opts ? old->driver_opts : "{}");
+    if (!group->driver_opts)
+        aq_fail_oom(&row->err);
     group->selection = account_text(row, params->selection,
                                     old->selection ? old->selection : "concentrated");
     resource_group_check_scheduling(row, params, group);

@@ -40,6 +40,7 @@ static void resource_group_write_row(const struct api_list *list, const struct s
     jsonw_member_bool(w, "is_active", group->is_active);
     jsonw_member_str(w, "scheduler", group->scheduler);
     api_write_raw(w, "scheduler_opts", group->scheduler_opts);
+    api_write_raw(w, "driver_opts", group->driver_opts);
     jsonw_key(w, "without_effect");
     account_write_unused_options(group, w);
     jsonw_member_str(w, "selection", group->selection);

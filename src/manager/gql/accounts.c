@@ -522,7 +522,7 @@ const struct gql_entry accounts_entries[] = {
     { RESOURCE_GROUP(driver), GQL_FIXED_TEXT("static") },
     { RESOURCE_GROUP(driver_opts), GQL_TEXT_AT(struct resource_group, driver_opts) },
     { RESOURCE_GROUP(scheduler), GQL_TEXT_AT(struct resource_group, scheduler) },
-    { RESOURCE_GROUP(scheduler_opts), GQL_TEXT_AT(struct resource_group, scheduler_opts) },
+    { RESOURCE_GROUP(scheduler_opts), GQL_GET(gql_group_options_get) },
     { RESOURCE_GROUP(use_host_network), GQL_FIXED_BOOL(false) },
     { RESOURCE_GROUP(agent_count_by_status),
       GQL_GET_COST(gql_accounts_get_agent_count, GQL_COST_READ) },

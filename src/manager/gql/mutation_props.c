@@ -51,7 +51,7 @@ static const struct prop_rule prop_rules[] = {
     { .name = "default_for_unspecified", .how = PROP_UNLIMITED, .as = "unlimited_unspecified" },
     { .name = "domain_name", .how = PROP_KEPT, .as = "domain" },
     { .name = "driver", .how = PROP_ONLY, .as = "static", .why = "the only driver is 'static'" },
-    { .name = "driver_opts", .how = PROP_ONLY, .as = "{}", .why = "'static' has no options" },
+    { .name = "driver_opts", .how = PROP_JSON },
     { .name = "group_ids", .how = PROP_AS, .as = "groups" },
     { .name = "idle_timeout", .how = PROP_AS, .as = "idle_timeout_sec" },
     { .name = "integration_id", .how = PROP_ONLY, .why = "is not kept" },
