@@ -385,6 +385,12 @@ static void take_images(const char *labels)
     settle();
 }
 
+static int64_t memory_of(const struct uuid *id)
+{
+    return slots_get(&core_find_session(world.core, id)->kernels[0].requested,
+                     slot_name_find("mem", 3));
+}
+
 static void images_get_what_they_need(void **state)
 {
     static const char python[] = "python:3";
@@ -403,6 +409,10 @@ static void images_get_what_they_need(void **state)
     refused("shm-1",
             (struct wanted){ .slots = "{\"mem\":\"1g\"}", .image = python, .shmem = "64m" }, EINVAL,
             "mem", "The image needs at least mem=1.06 GiB, not 1 GiB.");
+    id = must("least", (struct wanted){ .slots = "{\"mem\":\"1g\"}", .image = python });
+    assert_int_equal(memory_of(&id), INT64_C(1) << 30);
+    id = must("filled", (struct wanted){ .image = python, .shmem = "64m" });
+    assert_int_equal(memory_of(&id), (INT64_C(1) << 30) + (64 << 20));
     refused("all-shm", (struct wanted){ .slots = "{\"mem\":\"64m\"}", .shmem = "64m" }, EINVAL,
             "resource_opts", "Shared memory (64 MiB) must be less than memory (64 MiB).");
     refused("odd-shm", (struct wanted){ .shmem = "much" }, EINVAL, "config.resource_opts.shmem",

@@ -185,12 +185,25 @@ static int core_request_check_slot(const struct core *core, const struct slot *s
     return 0;
 }
 
+/* Shared memory is part of a session's memory, beside what the image needs. */
+static int request_set_least(const struct slot *least, int64_t shmem_bytes, struct slots *ret)
+{
+    int64_t amount = least->amount;
+
+    if (strcmp(least->name, "mem") == 0 && __builtin_add_overflow(amount, shmem_bytes, &amount))
+        amount = least->amount;
+    return core_request_set_default(ret, least->name, amount);
+}
+
 /* What is not wanted by name is as the image needs it. */
 static int request_build_resources(const struct core *core, const char *image,
-                                   enum session_type type, const struct slots *wanted,
+                                   const struct session *s, const struct slots *wanted,
                                    struct slots *ret, struct aq_error *err)
 {
     const struct image_requirements *needs;
+    int64_t shmem_bytes;
+
+    (void)session_spec_shmem(s->spec, &shmem_bytes, NULL); /* it was checked */
 
     if (image_requirements_find(core, image, &needs) < 0)
         return aq_fail_oom(err);
@@ -207,12 +220,11 @@ static int request_build_resources(const struct core *core, const char *image,
     }
     for (size_t i = 0; needs && i < needs->min.count; i++)
         if (needs->min.items[i].amount > 0
-            && core_request_set_default(ret, needs->min.items[i].name, needs->min.items[i].amount)
-                   < 0)
+            && request_set_least(&needs->min.items[i], shmem_bytes, ret) < 0)
             return aq_fail_oom(err);
     if (core_request_set_default(ret, "cpu", AMOUNT_ONE) < 0
         || core_request_set_default(ret, "mem",
-                                    type == SESSION_SYSTEM ? SYSTEM_MEMORY : INT64_C(1) << 30)
+                                    s->type == SESSION_SYSTEM ? SYSTEM_MEMORY : INT64_C(1) << 30)
                < 0)
         return aq_fail_oom(err);
     return 0;
@@ -235,7 +247,7 @@ static int request_add_kernels(const struct core *core, const char *role, size_t
                                struct aq_error *err)
 {
     struct slots resources = { 0 };
-    int r = request_build_resources(core, image, s->type, wanted, &resources, err);
+    int r = request_build_resources(core, image, s, wanted, &resources, err);
 
     for (size_t i = 0; r == 0 && i < count; i++) {
         struct kernel *k = &s->kernels[s->kernel_count];
