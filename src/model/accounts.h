@@ -23,6 +23,7 @@ struct domain {
     char *name, *description;
     bool is_active;
     struct slots total_slots; /* missing = unlimited */
+    char *registries;         /* whose images it may use, separated by spaces; NULL = all */
 };
 
 struct project { /* a project */
@@ -85,6 +86,8 @@ struct resource_group {
 };
 
 void domain_done(struct domain *d);
+/* May its sessions use images of the registry, HOST[:PORT]? */
+bool domain_allows_registry(const struct domain *d, const char *registry);
 void project_done(struct project *g);
 void user_done(struct user *u);
 void keypair_done(struct keypair *k);

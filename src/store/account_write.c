@@ -15,11 +15,11 @@ int domain_save(struct store_tx *tx, const struct event *e, struct aq_error *err
         return aq_fail_oom(err);
     r = sql_prepare(
         tx->db,
-        "INSERT INTO domains (name, description, is_active, total_slots, created_at, modified_at)"
-        " VALUES (?,?,?,?,?,?) ON CONFLICT (name) DO UPDATE SET"
+        "INSERT INTO domains (name, description, is_active, total_slots, registries, created_at,"
+        " modified_at) VALUES (?,?,?,?,?,?,?) ON CONFLICT (name) DO UPDATE SET"
         " description = excluded.description, is_active = excluded.is_active,"
-        " total_slots = excluded.total_slots, modified_at = excluded.modified_at,"
-        " is_purged = 0",
+        " total_slots = excluded.total_slots, registries = excluded.registries,"
+        " modified_at = excluded.modified_at, is_purged = 0",
         &q, err);
     if (r < 0)
         return r;
@@ -27,6 +27,7 @@ int domain_save(struct store_tx *tx, const struct event *e, struct aq_error *err
     sql_put_text(q, d->description);
     sql_put_int(q, d->is_active);
     sql_put_text(q, slots);
+    sql_put_text(q, d->registries);
     sql_put_int(q, e->at_usec);
     sql_put_int(q, e->at_usec);
     return sql_run(q, err);
@@ -148,6 +149,7 @@ void domain_read_row(struct row *row, struct domain *ret)
     ret->description = row_text(row);
     ret->is_active = sql_get_int(row->q) != 0;
     row_slots(row, &ret->total_slots);
+    ret->registries = row_text(row);
 }
 
 void project_read_row(struct row *row, struct project *ret)

@@ -133,7 +133,7 @@ void kernel_read_row(struct row *row, struct kernel *ret);
     " (SELECT g.value FROM settings g WHERE g.key = 'agent.group/' || a.id)"
 void agent_read_row(struct row *row, struct agent *ret);
 
-#define DOMAIN_COLUMNS "d.name, d.description, d.is_active, d.total_slots"
+#define DOMAIN_COLUMNS "d.name, d.description, d.is_active, d.total_slots, d.registries"
 void domain_read_row(struct row *row, struct domain *ret);
 
 #define PROJECT_COLUMNS "p.id, p.name, p.domain, p.description, p.is_active, p.total_slots"

@@ -158,3 +158,78 @@ def test_what_a_client_sets_counts(admin, user, group, name):
     assert "does not accept the session type 'batch'" in str(refused.json["data"]), refused
     [shown] = admin.get(f"{V1}/resource-groups?filter=name==\"{group}\"").json["items"]
     assert shown["pending_timeout_sec"] == 60, shown
+
+
+# ---- registries of domains ----
+
+REGISTRIES = "query($name: String) { domain(name: $name) { allowed_docker_registries } }"
+CHANGE_DOMAIN = """mutation($name: String!, $props: ModifyDomainInput!) {
+    modify_domain(name: $name, props: $props) { ok msg } }"""
+
+
+@pytest.fixture(name="domain")
+def domain_fixture(admin, fresh):
+    """A domain with a project and somebody in it."""
+    done(admin, """mutation($name: String!, $props: DomainInput!) {
+        create_domain(name: $name, props: $props) { ok msg } }""", name=fresh,
+         props={"allowed_docker_registries": ["registry.example:5000", "docker.io",
+                                              "registry.example:5000"]})
+    assert admin.post(V1 + "/groups", {"name": fresh, "domain": fresh}).status == 201
+    email = fresh + "@example.com"
+    assert admin.post(V1 + "/users", {"email": email, "domain": fresh,
+                                      "groups": [fresh]}).status == 201
+    assert admin.post(f"{V1}/resource-groups/default/allow", {"domain": fresh}).status == 204
+    key = admin.post(V1 + "/keypairs", {"user": email}).json
+    yield fresh, Client(admin.address, (key["access_key"], key["secret_key"]))
+    assert admin.delete(f"{V1}/users/{email}", {"purge": True}).status == 200
+    [project] = [one["id"] for one in admin.get(V1 + "/groups?all=true").json["items"]
+                 if one["name"] == fresh]
+    assert admin.delete(f"{V1}/groups/{project}", {"purge": True}).status == 200
+    assert admin.delete(f"{V1}/domains/{fresh}", {"purge": True}).status == 200
+
+
+def registries(admin, domain):
+    return asked(admin, REGISTRIES, name=domain)["domain"]["allowed_docker_registries"]
+
+
+def test_a_domain_uses_images_of_its_registries(admin, domain, name):
+    domain, member = domain
+
+    def tried(image, **more):
+        body = {**batch(name, "true", **more), "image": image}
+        return member.post("/aliquot/v1/sessions/_/dry-run", body)
+
+    assert registries(admin, domain) == ["registry.example:5000", "docker.io"]
+    for image in "sh", "docker.io/library/python:3", "registry.example:5000/team/python:3":
+        reply = tried(image)
+        assert reply.status == 200 or "image" not in reply.json["data"], reply
+    for image, registry in (("quay.io/team/python:3", "quay.io"),
+                            ("registry.example/team/python", "registry.example"),
+                            ("docker.io.example/x", "docker.io.example")):
+        refused = tried(image)
+        assert refused.json["data"]["image"] == (
+            f"the domain '{domain}' does not allow images of the registry '{registry}'; use one "
+            "of registry.example:5000 docker.io"), refused
+    worker = {"role": "worker", "count": 1, "image": "quay.io/x"}
+    assert "'quay.io'" in tried("sh", roles=[worker]).json["data"]["roles.image"]
+    refused = member.post("/session", {**batch(name, "true"), "image": "quay.io/x"})
+    assert (refused.status, refused.slug) == (400, "invalid-api-params"), refused
+
+
+def test_registries_of_a_domain_are_changed(admin, domain):
+    """Clients of 22.03 send an empty list where nothing was typed."""
+    domain, _ = domain
+    done(admin, CHANGE_DOMAIN, name=domain, props={"allowed_docker_registries": ["quay.io"]})
+    assert registries(admin, domain) == ["quay.io"]
+    done(admin, CHANGE_DOMAIN, name=domain,
+         props={"description": "x", "allowed_docker_registries": []})
+    assert registries(admin, domain) == ["quay.io"]
+    path = f"{V1}/domains/{domain}"
+    for wrong, says in (("quay.io", "must be a list"), (["https://quay.io"], "not a registry"),
+                        (["a b.io"], "not a registry"), ([7], "not a registry")):
+        reply = admin.send("PATCH", path, {"registries": wrong})
+        assert reply.status == 400 and says in reply.json["data"]["registries"], reply
+    reply = admin.send("PATCH", path, {"registries": []})
+    assert reply.status == 200 and reply.json["registries"] == [], reply
+    [change] = [one for one in admin.get("/aliquot/v1/audit-log?limit=1").json["items"]]
+    assert change["detail"]["before"]["registries"] == "quay.io", change

@@ -95,7 +95,7 @@ def test_a_refusal_has_the_words_of_the_route(admin):
 @pytest.mark.parametrize("props, words", (
     ({"total_resource_slots": '["cpu"]'}, "total_resource_slots: must be the text of a JSON object"),
     ({"total_resource_slots": '{"cpu": "-1"}'}, "cpu"),
-    ({"allowed_docker_registries": ["cr.example.com"]}, "allowed_docker_registries: not supported"),
+    ({"allowed_docker_registries": ["https://cr.example.com"]}, "allowed_docker_registries: "),
     ({"integration_id": "x"}, "integration_id: not supported"),
     ({"description": "x" * 513}, "description"),
 ))

@@ -54,6 +54,8 @@ ACCOUNT_KIND(user);
 ACCOUNT_KIND(keypair);
 ACCOUNT_KIND(policy);
 ACCOUNT_KIND(resource_group);
+/* The registries whose images a domain may use, as an array; empty = all. */
+void account_write_registries(const struct domain *domain, struct jsonw *w);
 /* The names of members of its scheduler_opts that nothing looks at, as an array. */
 void account_write_unused_options(const struct resource_group *group, struct jsonw *w);
 

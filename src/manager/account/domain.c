@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Domains: what can be given, and what becomes of it. */
+#include <string.h>
+
 #include "manager/account/account.h"
+#include "manager/request/registry_logins.h"
+
+#define REGISTRIES_MAX 100
 
 struct domain_params {
     const char *name, *description;
     enum maybe is_active;
-    const json_t *total_slots;
+    const json_t *total_slots, *registries;
 };
 
 /* clang-format off */
@@ -13,7 +18,9 @@ struct domain_params {
     { "description", FIELD_STR, FIELD_NULLABLE | FIELD_LINES, offsetof(struct domain_params, description), 0, 512 },    \
     { "is_active", FIELD_MAYBE, 0, offsetof(struct domain_params, is_active) },                           \
     { "total_slots|total_resource_slots", FIELD_OBJECT, 0, offsetof(struct domain_params, total_slots),   \
-      .doc = "missing slots are unlimited" }
+      .doc = "missing slots are unlimited" },                                                      \
+    { "registries|allowed_docker_registries", FIELD_JSON, 0, offsetof(struct domain_params, registries), \
+      .doc = "list of the registries whose images its sessions may use; [] = all" }
 /* clang-format on */
 
 const struct field account_domain_create[] = {
@@ -34,6 +41,45 @@ static const void *domain_find_same(const struct core *core, const void *params)
     return core_find_domain(core, ((const struct domain_params *)params)->name);
 }
 
+void account_write_registries(const struct domain *domain, struct jsonw *w)
+{
+    const char *at = domain->registries ? domain->registries : "";
+
+    jsonw_array_begin(w);
+    for (size_t len; (len = strcspn(at, " ")) > 0; at += len + (at[len] == ' '))
+        jsonw_strn(w, at, len);
+    jsonw_array_end(w);
+}
+
+/* The list as the row has it; NULL = all. */
+static char *domain_read_registries(struct account_row *row, const json_t *list)
+{
+    struct strbuf text = STRBUF_INIT;
+    const json_t *item;
+    size_t i;
+
+    if (!json_is_array(list) || json_array_size(list) > REGISTRIES_MAX) {
+        api_fail_param(&row->err, "registries", "must be a list of up to %d registries",
+                       REGISTRIES_MAX);
+        return NULL;
+    }
+    json_array_foreach(list, i, item) {
+        AQ_CLEANUP(aq_freep) char *name = NULL;
+        struct aq_error why = { 0 };
+
+        if (!json_is_string(item) || registry_name_read(json_string_value(item), &name, &why) < 0) {
+            api_fail_param(&row->err, "registries",
+                           "'%.100s' is not a registry; give HOST[:PORT] as in the names of images",
+                           json_is_string(item) ? json_string_value(item) : "");
+            strbuf_done(&text);
+            return NULL;
+        }
+        if (!text.len || !domain_allows_registry(&(struct domain){ .registries = text.data }, name))
+            strbuf_addf(&text, "%s%s", text.len ? " " : "", name);
+    }
+    return text.len ? strbuf_steal(&text) : NULL;
+}
+
 static void domain_fill(struct account_row *row)
 {
     const struct domain_params *params = row->params;
@@ -45,6 +91,8 @@ static void domain_fill(struct account_row *row)
     domain->is_active = account_bool(params->is_active, old ? old->is_active : true);
     account_slots(row, "total_slots", params->total_slots, old ? &old->total_slots : NULL,
                   &domain->total_slots);
+    domain->registries = params->registries ? domain_read_registries(row, params->registries)
+                                            : account_text(row, NULL, old ? old->registries : NULL);
 }
 
 static void domain_select_row(struct account_row *row, struct store_query *query)

@@ -14,6 +14,8 @@ static void domain_write_row(const struct api_list *list, const struct store_pag
     jsonw_member_bool(w, "is_active", domain->is_active);
     jsonw_key(w, "total_slots");
     slots_write_json(&domain->total_slots, core_slot_types(list->api->core), w);
+    jsonw_key(w, "registries");
+    account_write_registries(domain, w);
     api_write_time(w, "created_at", page->domains[i].created_usec);
     jsonw_object_end(w);
 }

@@ -286,6 +286,18 @@ static struct gql_value gql_image_list_aliases(struct arena *arena, const struct
     return items ? gql_list(items, count) : gql_error(arena, "out of memory");
 }
 
+/* Images that the sessions of the caller's domain may not use are not shown, but to superadmins. */
+static bool gql_image_is_allowed(const struct gql_call *call, const char *registry)
+{
+    const struct gql_context *context = call->context;
+    const struct domain *domain = context->who->domain
+                                      ? core_find_domain(context->api->core, context->who->domain)
+                                      : NULL;
+
+    return principal_is_superadmin(context->who) || !domain
+           || domain_allows_registry(domain, registry);
+}
+
 /* Only what clients can name: REGISTRY/NAME:TAG. */
 static int gql_image_add_name(struct gql_call *call, const json_t *image, const char *name,
                               struct gql_images *rows)
@@ -295,7 +307,8 @@ static int gql_image_add_name(struct gql_call *call, const json_t *image, const 
 
     if (!name || reference_parse(name, NULL, &ref, NULL) < 0)
         return 0;
-    if (ref.form == REFERENCE_REGISTRY && ref.tag && !ref.digest) {
+    if (ref.form == REFERENCE_REGISTRY && ref.tag && !ref.digest
+        && gql_image_is_allowed(call, ref.registry)) {
         struct image_row *row = &rows->items[rows->count++];
 
         r = gql_image_fill(call, image, &ref, row);

@@ -16,6 +16,7 @@ enum prop_how {
     PROP_SAME,      /* what no rule names, too */
     PROP_AS,        /* another name */
     PROP_TEXT,      /* "" = not given */
+    PROP_LIST,      /* another name; [] = not given, as old clients send what nobody typed */
     PROP_LIMIT,     /* another name; null = no limit, 0 */
     PROP_JSON,      /* JSON in a text; an object */
     PROP_UNLIMITED, /* "LIMITED" or "UNLIMITED" */
@@ -34,10 +35,7 @@ struct prop_rule {
 
 /* The first that fits. */
 static const struct prop_rule prop_rules[] = {
-    { .name = "allowed_docker_registries",
-      .how = PROP_ONLY,
-      .why = "a domain has no list of registries; [image] allow of the agents says which images "
-             "may be used" },
+    { .name = "allowed_docker_registries", .how = PROP_LIST, .as = "registries" },
     { .name = "allowed_vfolder_hosts", .how = PROP_IGNORED },
     { .name = "container_gids", .how = PROP_ONLY, .why = "all containers run as the user 'work'" },
     { .name = "container_main_gid",
@@ -191,7 +189,8 @@ static bool prop_is_left_out(const struct prop_rule *rule, const char *kept,
     if (rule->how == PROP_LIMIT)
         return value->kind == GQL_ABSENT;
     return !gql_is_given(*value) || rule->how == PROP_IGNORED || rule->how == PROP_ONLY
-           || (rule->how == PROP_KEPT && kept) || (rule->how == PROP_TEXT && !value->text[0]);
+           || (rule->how == PROP_LIST && value->count == 0) || (rule->how == PROP_KEPT && kept)
+           || (rule->how == PROP_TEXT && !value->text[0]);
 }
 
 static json_t *prop_convert(const struct prop_rule *rule, const struct gql_type *type,

@@ -159,16 +159,18 @@ static struct gql_value registry_get_projects(struct gql_get *get, const void *p
     return gql_words(get->arena, project ? project : "", " ,");
 }
 
-/* A domain may use all: pages show the others as turned off. */
+/* Those that are kept, of a domain that may use all: pages show the others as turned off. */
 static struct gql_value registry_get_of_domain(struct gql_get *get, const void *parent)
 {
     const struct gql_context *context = get->context;
+    const struct domain *domain = parent;
     json_t *all = (json_t *)(uintptr_t)context->api->settings.registries, *registry;
     struct gql_value *items = arena_array(get->arena, json_object_size(all) + 1, sizeof(*items));
     uint32_t count = 0;
     const char *name;
 
-    (void)parent;
+    if (domain->registries)
+        return gql_words(get->arena, domain->registries, " ");
     if (!items)
         return gql_error(get->arena, "out of memory");
     json_object_foreach(all, name, registry)

@@ -114,7 +114,7 @@ int registry_logins_read(struct store_tx *tx, const json_t *tree, char **ret, st
 
 int registry_name_read(const char *text, char **ret, struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *image = aq_format("%.300s/image", text);
+    AQ_CLEANUP(aq_freep) char *image = aq_format("%.300s/x/image", text);
     struct reference ref = { 0 };
     struct aq_error why = { 0 };
     char *name = NULL;
@@ -125,7 +125,7 @@ int registry_name_read(const char *text, char **ret, struct aq_error *err)
     is_registry = reference_parse(image, NULL, &ref, &why) == 0 && ref.registry
                   && (strcmp(ref.registry, text) == 0
                       || strcmp(ref.registry, REFERENCE_REGISTRY_DEFAULT) == 0)
-                  && strcmp(ref.repository, "image") == 0;
+                  && strcmp(ref.repository, "x/image") == 0;
     if (is_registry)
         name = strdup(ref.registry);
     reference_done(&ref);

@@ -49,6 +49,7 @@ static void account_audit_write_domain(const struct core *core, const void *row,
     jsonw_member_str(w, "description", domain->description);
     jsonw_member_bool(w, "is_active", domain->is_active);
     account_audit_write_slots(core, "total_slots", &domain->total_slots, w);
+    jsonw_member_str(w, "registries", domain->registries);
 }
 
 static void account_audit_write_project(const struct core *core, const void *row, struct jsonw *w)

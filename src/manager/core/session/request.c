@@ -152,6 +152,37 @@ static int core_request_find_owner(const struct core *core, const struct session
     return s->domain ? 0 : aq_fail_oom(err);
 }
 
+/* ---- images ---- */
+
+/* Images that are in no registry are what the agents' own settings allow. */
+static int request_check_registry(const struct domain *domain, const char *image, const char *field,
+                                  struct aq_error *err)
+{
+    struct reference ref = { .text = NULL };
+    int r = 0;
+
+    if (reference_parse(image, NULL, &ref, NULL) == 0 && ref.registry
+        && !domain_allows_registry(domain, ref.registry))
+        r = aq_fail_field(err, EINVAL, field,
+                          "the domain '%s' does not allow images of the registry '%s'; use one of "
+                          "%s",
+                          domain->name, ref.registry, domain->registries);
+    reference_done(&ref);
+    return r;
+}
+
+static int request_check_registries(const struct core *core, const struct session_request *req,
+                                    const char *domain_name, struct aq_error *err)
+{
+    const struct domain *domain = core_find_domain(core, domain_name);
+    int r = request_check_registry(domain, req->spec.image, "image", err);
+
+    for (size_t i = 0; r == 0 && i < req->role_count; i++)
+        if (req->roles[i].role.image)
+            r = request_check_registry(domain, req->roles[i].role.image, "roles.image", err);
+    return r;
+}
+
 /* ---- resources ---- */
 
 static int core_request_set_default(struct slots *slots, const char *name, int64_t amount)
@@ -368,6 +399,7 @@ int request_build(const struct core *core, const struct session_request *req, st
         || (r = request_check_roles(req, err)) < 0 || (r = request_build_spec(req, ret, err)) < 0
         || (r = request_check_batch(req, err)) < 0 || (r = request_check_system(core, req, err)) < 0
         || (r = core_request_find_owner(core, req, ret, err)) < 0
+        || (r = request_check_registries(core, req, ret->domain, err)) < 0
         || (r = request_check_limits(core, req, ret->access_key, err)) < 0)
         return r;
     ret->id = uuid_random();
