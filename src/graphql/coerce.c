@@ -45,11 +45,9 @@ static const char *coerce_parse_jsonstring(struct arena *arena, const struct gql
     json_t *json;
 
     (void)arena;
-    json = in->kind == GQL_STRING
-               ? json_loadb(in->text, in->count, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL)
-               : NULL;
+    json = in->kind == GQL_STRING ? json_loadb(in->text, in->count, JSON_DECODE_ANY, NULL) : NULL;
     if (!json)
-        return "JSONString is a string that holds JSON text";
+        return "JSONString is a string that holds JSON text without NUL (U+0000)";
     json_decref(json);
     *ret = *in;
     return NULL;

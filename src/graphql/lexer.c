@@ -202,6 +202,12 @@ static bool lexer_bad_escape(struct lexer *lexer, uint32_t at, uint32_t count)
                         lexer_chars_len(lexer, at, count), lexer->text + at);
 }
 
+/* The specification allows it, but resolvers read texts as C strings, where it would cut a name. */
+static bool lexer_refuse_nul(struct lexer *lexer, uint32_t at)
+{
+    return syntax_error(lexer->errors, at, "A string must not contain NUL (U+0000).");
+}
+
 /* \u{...} at 'at' */
 static bool lexer_escape_braced(struct lexer *lexer, uint32_t at, uint32_t *ret_code,
                                 uint32_t *ret_len)
@@ -263,6 +269,8 @@ static bool lexer_escape(struct lexer *lexer, uint32_t at, char out[4], size_t *
         bool ok = lexer->text[at + 2] == '{' ? lexer_escape_braced(lexer, at, &code, ret_len)
                                              : lexer_escape_fixed(lexer, at, &code, ret_len);
 
+        if (ok && code == 0)
+            return lexer_refuse_nul(lexer, at);
         if (ok)
             *ret_out_len = utf8_write(code, out);
         return ok;
@@ -288,6 +296,8 @@ static bool lexer_find_quote(struct lexer *lexer, uint32_t at, uint32_t *ret_end
             *ret_end = at;
             return true;
         }
+        if (lexer->text[at] == '\0')
+            return lexer_refuse_nul(lexer, at);
         if (lexer->text[at] == '\\') {
             char out[4];
             size_t out_len;
@@ -411,8 +421,11 @@ static bool lexer_block_string(struct lexer *lexer, struct token *ret)
     char *value;
     size_t len = 0;
 
-    while (at < lexer->len && strncmp(text + at, "\"\"\"", 3) != 0)
+    while (at < lexer->len && strncmp(text + at, "\"\"\"", 3) != 0) {
+        if (text[at] == '\0')
+            return lexer_refuse_nul(lexer, at);
         at += strncmp(text + at, "\\\"\"\"", 4) == 0 ? 4 : 1;
+    }
     if (at >= lexer->len)
         return syntax_error(lexer->errors, lexer->len, "Unterminated string.");
     value = arena_alloc(lexer->arena, at - start - 3 + 2);

@@ -75,7 +75,7 @@ export function produce(schema, type, seed, strict = false) {
 const failure = {
   UUID: 'UUID is 32 hexadecimal digits, with or without dashes',
   DateTime: 'DateTime is a date and time in the form of ISO 8601',
-  JSONString: 'JSONString is a string that holds JSON text',
+  JSONString: 'JSONString is a string that holds JSON text without NUL (U+0000)',
   BigInt: 'BigInt is a whole number of at most 64 bits',
 };
 const demand = (name, good) => {

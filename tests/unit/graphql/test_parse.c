@@ -223,8 +223,8 @@ static void test_strings(void **state)
     } strings[] = {
         { "\"\"", "" },
         { "\"a\\tb\\n\\\"\\\\\\/\\b\\f\\r\"", "a\tb\n\"\\/\b\f\r" },
-        { "\"\\u00e9 \\uD83D\\uDE00 \\u{1F600} \\u{0}x\"", "\xc3\xa9 \xf0\x9f\x98\x80 "
-                                                           "\xf0\x9f\x98\x80 " },
+        { "\"\\u00e9 \\uD83D\\uDE00 \\u{1F600} \\u{1}x\"", "\xc3\xa9 \xf0\x9f\x98\x80 "
+                                                           "\xf0\x9f\x98\x80 \x01x" },
         { "\"\"\"\"\"\"", "" },
         { "\"\"\" one line \"\"\"", " one line " },
         { "\"\"\"\n    Hello,\n      World!\n\n    Yours,\n      GraphQL.\n  \"\"\"",
@@ -248,6 +248,39 @@ static void test_strings(void **state)
         assert_row(strcmp(token.text, strings[i].value) == 0, "%s gives %s", strings[i].text,
                    token.text);
         assert_int_equal(lexer.at, lexer.len);
+    }
+}
+
+/* Resolvers have texts as C strings: NUL would cut them. */
+static void test_nul(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t len;
+    } strings[] = {
+#define TEXT(literal) { literal, sizeof(literal) - 1 }
+        TEXT("\"nula\\u0000other\""),
+        TEXT("\"\\u{0}\""),
+        TEXT("\"a\\u{0000}b\""),
+        TEXT("\"\\\\\\u0000\""),
+        TEXT("\"a\0b\""),
+        TEXT("\"a\0"),
+        TEXT("\"\"\"a\0b\"\"\""),
+        TEXT("\"\"\"\\\"\"\"\0\"\"\""),
+        TEXT("\"\"\"a\0"),
+#undef TEXT
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(strings); i++) {
+        AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+        struct errors errors = { .arena = &arena };
+        struct lexer lexer = { strings[i].text, (uint32_t)strings[i].len, 0, &arena, &errors };
+        struct token token;
+
+        assert_row(!lexer_next(&lexer, &token), "%s", strings[i].text);
+        assert_string_equal(errors.first->message,
+                            "Syntax Error: A string must not contain NUL (U+0000).");
     }
 }
 
@@ -296,10 +329,8 @@ static void test_encoding(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_grammar),
-        cmocka_unit_test(test_strings),
-        cmocka_unit_test(test_places),
-        cmocka_unit_test(test_encoding),
+        cmocka_unit_test(test_grammar), cmocka_unit_test(test_strings),  cmocka_unit_test(test_nul),
+        cmocka_unit_test(test_places),  cmocka_unit_test(test_encoding),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
