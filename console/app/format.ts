@@ -76,7 +76,7 @@ export function time(iso: string | null | undefined): string {
   });
 }
 
-const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb]/g;
 
 /** Other people's words: what would steer a screen or turn the text around is shown by its number. */
 export function plain(text: string | null | undefined): string {

@@ -151,21 +151,30 @@ size_t utf8_fit(const char *text, size_t len, size_t width)
 
 /* ---- what is not shown as it is ---- */
 
-/* Characters that move the cursor, turn the text around or take no room: from, to. Two names that
- * differ in these alone look the same.
+/* Characters that move the cursor, turn the text around or take no room, which are Unicode's
+ * Default_Ignorable_Code_Point and a few more: from, to. Two names that differ in these alone look
+ * the same.
  */
 static const uint32_t utf8_hidden[][2] = {
-    { 0x00, 0x1f },      /* C0 */
-    { 0x7f, 0x9f },      /* DEL, C1 */
-    { 0xad, 0xad },      /* soft hyphen */
-    { 0x61c, 0x61c },    /* Arabic letter mark */
-    { 0x180e, 0x180e },  /* Mongolian vowel separator */
-    { 0x200b, 0x200f },  /* zero-width space, joiners, direction marks */
-    { 0x2028, 0x202e },  /* line and paragraph separators, embeddings, overrides */
-    { 0x2060, 0x206f },  /* word joiner, invisible operators, isolates */
-    { 0xfeff, 0xfeff },  /* byte order mark */
-    { 0xfff9, 0xfffb },  /* interlinear annotations */
-    { 0xe0000, 0xe007f } /* tags */
+    { 0x00, 0x1f },       /* C0 */
+    { 0x7f, 0x9f },       /* DEL, C1 */
+    { 0xad, 0xad },       /* soft hyphen */
+    { 0x34f, 0x34f },     /* combining grapheme joiner */
+    { 0x61c, 0x61c },     /* Arabic letter mark */
+    { 0x115f, 0x1160 },   /* Hangul fillers */
+    { 0x17b4, 0x17b5 },   /* Khmer inherent vowels */
+    { 0x180b, 0x180f },   /* Mongolian variation selectors and vowel separator */
+    { 0x200b, 0x200f },   /* zero-width space, joiners, direction marks */
+    { 0x2028, 0x202e },   /* line and paragraph separators, embeddings, overrides */
+    { 0x2060, 0x206f },   /* word joiner, invisible operators, isolates */
+    { 0x3164, 0x3164 },   /* Hangul filler */
+    { 0xfe00, 0xfe0f },   /* variation selectors */
+    { 0xfeff, 0xfeff },   /* byte order mark */
+    { 0xffa0, 0xffa0 },   /* halfwidth Hangul filler */
+    { 0xfff0, 0xfffb },   /* unassigned, interlinear annotations */
+    { 0x1bca0, 0x1bca3 }, /* shorthand format controls */
+    { 0x1d173, 0x1d17a }, /* musical format controls */
+    { 0xe0000, 0xe0fff }  /* tags, variation selectors */
 };
 
 static bool utf8_is_joiner(const char *text, size_t len)
@@ -184,6 +193,19 @@ static bool utf8_joins(const char *text, size_t len, size_t at)
            && !utf8_is_joiner(text + at + 3, len - at - 3);
 }
 
+static bool utf8_is_selector(const char *text, size_t len)
+{
+    return len >= 3
+           && (memcmp(text, "\xef\xb8\x8e", 3) == 0 || memcmp(text, "\xef\xb8\x8f", 3) == 0);
+}
+
+/* A character beyond ASCII may have one selector (U+FE0E, U+FE0F), which makes it text or emoji. */
+static bool utf8_selects(const char *text, size_t len, size_t at)
+{
+    return at > 0 && utf8_is_selector(text + at, len - at) && (unsigned char)text[at - 1] >= 0x80
+           && !(at >= 3 && utf8_is_selector(text + at - 3, 3));
+}
+
 size_t utf8_next(const char *text, size_t len, size_t at, uint32_t *ret_code, bool *ret_is_shown)
 {
     size_t size = utf8_decode(text + at, len - at, ret_code);
@@ -191,7 +213,7 @@ size_t utf8_next(const char *text, size_t len, size_t at, uint32_t *ret_code, bo
     *ret_is_shown = size > 0;
     for (size_t i = 0; size && i < AQ_COUNT(utf8_hidden); i++)
         if (*ret_code >= utf8_hidden[i][0] && *ret_code <= utf8_hidden[i][1])
-            *ret_is_shown = utf8_joins(text, len, at);
+            *ret_is_shown = utf8_joins(text, len, at) || utf8_selects(text, len, at);
     return AQ_MAX(size, (size_t)1);
 }
 
@@ -238,6 +260,19 @@ void utf8_make_printable(char *text)
         to += is_shown ? size : 1;
     }
     text[to] = '\0';
+}
+
+void utf8_write_text(const char *bytes, size_t len, struct strbuf *out)
+{
+    for (size_t at = 0, size; at < len; at += AQ_MAX(size, (size_t)1)) {
+        uint32_t code = 0;
+
+        size = utf8_decode(bytes + at, len - at, &code);
+        if (code)
+            strbuf_add(out, bytes + at, size);
+        else
+            strbuf_adds(out, "\xef\xbf\xbd");
+    }
 }
 
 void utf8_write_json(const char *json, size_t len, struct strbuf *out)

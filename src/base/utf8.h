@@ -38,7 +38,8 @@ size_t utf8_fit(const char *text, size_t len, size_t width);
 /* The character at text[at], at < len: its bytes (1 if they are not UTF-8), and whether a terminal
  * shows it as it is. Control characters (C0, DEL, C1), marks that change the direction of text, and
  * characters without width are not shown; joiners (U+200C, U+200D) are between characters beyond
- * ASCII, as in Persian words and emoji. Joiners look around in text[0 .. len).
+ * ASCII, and one selector (U+FE0E, U+FE0F) behind such a character, as in Persian words and emoji.
+ * Both look around in text[0 .. len).
  */
 size_t utf8_next(const char *text, size_t len, size_t at, uint32_t *ret_code,
                  bool *ret_is_shown) AQ_UNTRUSTED;
@@ -55,6 +56,11 @@ void utf8_write_printable(const char *text, size_t len, struct strbuf *out);
 
 /* The same in place, and line ends and tabs become '?', too. */
 void utf8_make_printable(char *text) AQ_UNTRUSTED;
+
+/* Append bytes as a text that C strings and JSON can hold: NUL, and each byte that is not UTF-8,
+ * becomes U+FFFD.
+ */
+void utf8_write_text(const char *bytes, size_t len, struct strbuf *out) AQ_UNTRUSTED;
 
 /* Append a JSON text in which strings have escapes (\u009b) for what is not shown: the value is the
  * same.

@@ -10,6 +10,15 @@
 #include "base/utf8.h"
 #include "base/uuid.h"
 
+static void check_text(const uint8_t *data, size_t size)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+
+    utf8_write_text((const char *)data, size, &out);
+    if (strlen(out.data) != out.len || !utf8_is_valid(out.data, out.len))
+        __builtin_trap();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Cut in two anywhere, both parts of what was UTF-8 are. */
@@ -49,7 +58,8 @@ static void check_printable(const char *text, const char *also)
     for (size_t at = 0, size; at < len; at += size) {
         size = utf8_next(text, len, at, &code, &is_shown);
         if (size == 0 || size > len - at
-            || (!is_shown && !strchr(also, text[at]) && code != 0x200c && code != 0x200d))
+            || (!is_shown && !strchr(also, text[at]) && code != 0x200c && code != 0x200d
+                && code != 0xfe0e && code != 0xfe0f))
             __builtin_trap();
     }
 }
@@ -73,6 +83,15 @@ static void check_shown(const char *text)
         __builtin_trap();
 }
 
+static void check_text(const uint8_t *data, size_t size)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+
+    utf8_write_text((const char *)data, size, &out);
+    if (strlen(out.data) != out.len || !utf8_is_valid(out.data, out.len))
+        __builtin_trap();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
@@ -81,6 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct uuid id;
     int64_t usec, again;
 
+    check_text(data, size);
     if (size >= sizeof(text))
         return 0;
     memcpy(text, data, size);

@@ -369,6 +369,32 @@ static void test_utf8_cut(void **state)
     assert_string_equal(err.text, "not 'caf'");
 }
 
+/* Output of programs as texts of messages and of C: nothing after a NUL is lost. */
+static void test_utf8_text(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t len;
+        const char *text;
+    } rows[] = {
+        { "", 0, "" },
+        { "caf\xc3\xa9\n", 6, "caf\xc3\xa9\n" },
+        { "a\0b\0", 4,
+          "a\xef\xbf\xbd"
+          "b\xef\xbf\xbd" },
+        { "\xff\xc3", 2, "\xef\xbf\xbd\xef\xbf\xbd" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+
+        utf8_write_text(rows[i].bytes, rows[i].len, &out);
+        assert_string_equal(out.data, rows[i].text);
+        assert_int_equal(out.len, strlen(rows[i].text));
+    }
+}
+
 /* What steers a terminal, turns text around or takes no room, and what only looks so. */
 static void test_utf8_shown(void **state)
 {
@@ -403,6 +429,14 @@ static void test_utf8_shown(void **state)
           0xfeff, "?b", "\\ufeffb" },
         { "\xe2\x80\xa8", 0x2028, "?", "\\u2028" },
         { "\xf3\xa0\x81\xa1", 0xe0061, "?", "\\udb40\\udc61" },
+        { "a\xe3\x85\xa4", 0x3164, "a?", "a\\u3164" },
+        { "a\xcd\x8f", 0x34f, "a?", "a\\u034f" },
+        { "a\xf3\xa0\x84\x80", 0xe0100, "a?", "a\\udb40\\udd00" },
+        /* a selector makes a heart an emoji; a letter of ASCII has none, and nothing has two */
+        { "\xe2\x9d\xa4\xef\xb8\x8f", 0, "\xe2\x9d\xa4\xef\xb8\x8f", "\xe2\x9d\xa4\xef\xb8\x8f" },
+        { "a\xef\xb8\x8f", 0xfe0f, "a?", "a\\ufe0f" },
+        { "\xe2\x9d\xa4\xef\xb8\x8f\xef\xb8\x8e", 0xfe0e, "\xe2\x9d\xa4\xef\xb8\x8f?",
+          "\xe2\x9d\xa4\xef\xb8\x8f\\ufe0e" },
         /* joiners: in a Persian word, and in the emoji of a family */
         { "\xd9\x85\xe2\x80\x8c\xd8\xae", 0, "\xd9\x85\xe2\x80\x8c\xd8\xae",
           "\xd9\x85\xe2\x80\x8c\xd8\xae" },
@@ -631,6 +665,7 @@ int main(void)
         cmocka_unit_test(test_ordered_uuid),
         cmocka_unit_test(test_utf8),
         cmocka_unit_test(test_utf8_cut),
+        cmocka_unit_test(test_utf8_text),
         cmocka_unit_test(test_utf8_shown),
         cmocka_unit_test(test_csv),
         cmocka_unit_test(test_csv_cleans),
