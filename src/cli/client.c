@@ -319,7 +319,8 @@ int cli_call(struct cli *cli, enum method method, const char *path, const json_t
     json_t *answer;
 
     if (r == 0 && ret) {
-        answer = json_loadb(reply.body.data, reply.body.len, JSON_DECODE_ANY, &where);
+        answer = json_loadb(reply.body.data, reply.body.len, JSON_DECODE_ANY | JSON_ALLOW_NUL,
+                            &where);
         if (answer)
             *ret = answer;
         else

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "base/utf8.h"
 #include "monitor/monitor_internal.h"
 
 /* crun begins with 2 MiB, runc with 4, and a program needs something, too. */
@@ -38,10 +39,11 @@ static char *exit_reason_describe_small(const struct memory_use *memory)
 /* The last words of a runtime that could not make the container. */
 static char *exit_reason_read_log(const struct runner_link *link)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT, written = STRBUF_INIT;
     char *line, *message;
 
-    runner_link_read_log(link, 1 << 16, &text);
+    runner_link_read_log(link, 1 << 16, &written);
+    utf8_write_text(written.data, written.len, &text);
     while (text.len && text.data[text.len - 1] == '\n')
         strbuf_truncate(&text, text.len - 1);
     line = strrchr(text.data, '\n');

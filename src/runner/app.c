@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
 #include "runner/app_definition.h"
 #include "runner/app_launch.h"
 #include "runner/app_own.h"
@@ -101,14 +102,20 @@ static void app_on_output(struct watch *watch, uint32_t events)
 
 static void app_fail(struct app *app, const char *what)
 {
+    AQ_CLEANUP(strbuf_donep) struct strbuf last = STRBUF_INIT;
     int len;
 
     for (int i = 0; i < 64 && app->output.fd >= 0 && app_read(app); i++)
         ;
     len = snprintf(app->why, sizeof(app->why), "the app '%s' %s", app->name, what);
-    if (app->tail_len)
-        (void)snprintf(app->why + len, sizeof(app->why) - (size_t)len, "; it wrote last: %.*s",
-                       (int)app->tail_len, app->tail);
+    utf8_write_text(app->tail, app->tail_len, &last);
+    if (last.len > APP_TAIL_MAX) {
+        strbuf_consume(&last, last.len - APP_TAIL_MAX);
+        strbuf_consume(&last, utf8_rest(last.data, last.len));
+    }
+    if (last.len)
+        (void)snprintf(app->why + len, sizeof(app->why) - (size_t)len, "; it wrote last: %s",
+                       last.data);
     app->state = APP_FAILED;
 }
 

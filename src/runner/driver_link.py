@@ -22,7 +22,7 @@ def _aliquot_link():
 
     def suggest(found):
         import json
-        answer = json.dumps(found).encode()
+        answer = json.dumps(found, ensure_ascii=False).encode("utf-8", "replace")
         send(b"s", answer if len(answer) < PART else b"[]")
 
     def receive():

@@ -71,11 +71,12 @@ DEFINITIONS = {
     "late": {"command": ["python3", "/app/web.py", "{ports[0]}", "--late", "2"]},
     "forks": {"command": ["python3", "/app/web.py", "{ports[0]}", "--fork"]},
     "dies": {"command": ["python3", "/app/web.py", "{ports[0]}", "--status", "3"]},
+    "nul": {"command": "printf 'about \\000 to serve\\377'", "shell": "sh"},
     "nothing": {"command": ["no-such-program"]},
     "bad": {"command": 5},
 }
 LABEL = ("web:http:8000,line:http:[8010,8011],never:tcp:8001,late:http:8002,forks:http:8003,"
-         "dies:tcp:8004,nothing:tcp:8005,bad:http:8006,bare:tcp:8007,silent:tcp:8012")
+         "dies:tcp:8004,nothing:tcp:8005,bad:http:8006,bare:tcp:8007,silent:tcp:8012,nul:tcp:8013")
 LAB = """#!/bin/sh
 for word; do case $word in --port=*) port=${word#--port=};; esac; done
 exec python3 /app/web.py "$port" --word "$*"
@@ -250,6 +251,7 @@ def test_those_that_do_not_listen(cluster, box):
     for app, told in (("never", "does not listen on port 8001 of 127.0.0.1 after 1 seconds"),
                       ("dies", "exit status 3 and does not listen on port 8004; it wrote last: "
                                "about to serve"),
+                      ("nul", "it wrote last: about \ufffd to serve\ufffd"),
                       ("nothing", "execute 'no-such-program': No such file"),
                       ("bad", "'command'")):
         status, slug, text = refusal(proxy(cluster, app))

@@ -177,6 +177,42 @@ def test_bytes_that_are_no_text(cluster, box):
     assert console == [["stdout", "a\ufffdb"]]
 
 
+def test_nul_in_what_code_writes(cluster, box):
+    assert execute(cluster, box, "import sys\nprint('x\\0y')\nprint('\\0', file=sys.stderr)") \
+        == ([["stdout", "x\0y\n"], ["stderr", "\0\n"]], 0)
+    assert execute(cluster, box, "head -c 3 /dev/zero", language="shell") \
+        == ([["stdout", "\0\0\0"]], 0)
+    console, _ = execute(cluster, box, "cat /proc/self/environ", language="shell")
+    assert console[0][1].count("\0") > 2 and "PATH=" in console[0][1]
+    html = "class Odd:\n    def _repr_html_(self):\n        return '<b>\\0</b>'\nOdd()"
+    assert execute(cluster, box, html) == ([["media", ["text/html", "<b>\0</b>"]]], 0)
+    result = ask(cluster, box, "query", "input('a\\0b? ')", run="nul")
+    while result["status"] == "continued":
+        result = ask(cluster, box, "continue", run="nul")
+    assert (result["status"], result["console"]) == ("waiting-input", [["stdout", "a\0b? "]])
+    assert ask(cluster, box, "input", "1", run="nul")["status"] == "finished"
+
+
+def test_names_that_are_no_text(cluster, box):
+    execute(cluster, box, "class Odd: pass\nodd = Odd()\nsetattr(odd, 'n\\0x', 1)\n"
+                          "setattr(odd, 'n\\ud800y', 1)")
+    reply = cluster.client().post(f"/session/{box}/complete", {
+        "code": "odd.n", "options": {"row": 0, "col": 5, "line": "odd.n", "post": ""}})
+    assert reply.status == 200, reply
+    assert set(reply.json["result"]["completions"]) == {"odd.n\0x", "odd.n?y"}
+
+
+def test_nul_over_the_web_socket(cluster, box):
+    ws = WebSocket(cluster.client(), f"/stream/session/{box}/execute")
+    ws.send(json.dumps({"mode": "query", "code": "print('x\\0y')", "options": {}}))
+    text, status = "", "continued"
+    while status != "finished":
+        piece = json.loads(ws.receive()[1])
+        text, status = text + "".join(words for _, words in piece["console"]), piece["status"]
+    assert text == "x\0y\n"
+    ws.close()
+
+
 def test_an_interpreter_that_ends(cluster, box):
     console, code = execute(cluster, box, "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)")
     assert code == 137 and "the next run starts another" in console[-1][1]
@@ -282,6 +318,10 @@ def test_command_line(cluster, box):
     assert (code, out) == (1, "") and "ZeroDivisionError" in err
     assert evaluate(cluster, box, "input('who? ') + '!'", data="Ada\n") \
         == (0, "who? 'Ada!'\n", "")
+    assert evaluate(cluster, box, "print('x\\0y')") == (0, "x\0y\n", "")
+    assert evaluate(cluster, "-l", "shell", box, "head -c 3 /dev/zero") == (0, "\0\0\0", "")
+    code, _, err = evaluate(cluster, box, b"print('\xff')".decode(errors="surrogateescape"))
+    assert code != 0 and "not UTF-8" in err
     code, _, err = evaluate(cluster, "-l", "cobol", box, "1")
     assert code != 0 and "python, shell, c" in err
 

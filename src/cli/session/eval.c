@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
 #include "cli/client.h"
 #include "cli/session/session.h"
 #include "cli/verbs.h"
@@ -26,6 +27,14 @@ static void eval_on_interrupt(int signum)
 
 /* ---- what it writes ---- */
 
+static void eval_note(const struct cli *cli, const char *text, size_t len)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf note = STRBUF_INIT;
+
+    utf8_write_text(text, len, &note);
+    cli_note(cli, "%s", note.data);
+}
+
 static void eval_show_record(const struct cli *cli, const json_t *record)
 {
     const char *kind = json_string_value(json_array_get(record, 0));
@@ -37,7 +46,7 @@ static void eval_show_record(const struct cli *cli, const json_t *record)
     else if (kind && text && strcmp(kind, "stderr") == 0)
         (void)fwrite(text, 1, json_string_length(content), stderr);
     else if (text)
-        cli_note(cli, "%s", text);
+        eval_note(cli, text, json_string_length(content));
     else if (json_is_array(content) && json_is_string(json_array_get(content, 0)))
         cli_note(cli, "[%s, %zu bytes; shown by clients with pictures]",
                  json_string_value(json_array_get(content, 0)),
@@ -95,6 +104,8 @@ static int eval_answer(struct cli *cli, const char *name, json_t **result, struc
     char line[CLI_LINE_MAX];
     int r = cli_read_line("", is_password, line, err);
 
+    if (r == 0 && !utf8_is_valid(line, strlen(line)))
+        return aq_fail(err, EINVAL, "the line of input is not UTF-8 text");
     return r < 0 ? r
                  : eval_call(cli, name,
                              json_pack("{s:s, s:O, s:s}", "mode", "input", "runId",
@@ -137,14 +148,14 @@ static int eval_read(const struct eval_opts *opts, const char *given, struct str
 
     if (given && opts->file)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "give code or --file, not both");
-    if (given) {
+    if (given)
         strbuf_adds(code, given);
-        return strbuf_ok(code) ? 0 : aq_fail_oom(err);
-    }
-    r = cli_read_file(opts->file ? opts->file : "-", CODE_MAX, code, err);
-    return r == -EFBIG
-               ? aq_fail(err, EINVAL, "code of more than %d KiB; send it as a file", CODE_MAX >> 10)
-               : r;
+    r = given ? 0 : cli_read_file(opts->file ? opts->file : "-", CODE_MAX, code, err);
+    if (r == -EFBIG)
+        return aq_fail(err, EINVAL, "code of more than %d KiB; send it as a file", CODE_MAX >> 10);
+    if (r == 0 && (memchr(code->data, '\0', code->len) || !utf8_is_valid(code->data, code->len)))
+        return aq_fail(err, EINVAL, "the code is not UTF-8 text, or holds NUL");
+    return r < 0 ? r : strbuf_ok(code) ? 0 : aq_fail_oom(err);
 }
 
 static int eval_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)

@@ -58,7 +58,7 @@ static bool app_connection_take_answer(struct app_connection *c)
     struct aq_error err = { 0 };
     uint16_t port;
 
-    if (decode_json(c->answer.data, c->answer.len, &answer, &err) < 0)
+    if (decode_output_json(c->answer.data, c->answer.len, &answer, &err) < 0)
         (void)aq_fail_kind(&err, EPIPE, "service-unavailable",
                            "the session's executor answers what makes no sense");
     else if (app_question_read(answer, c->app, &port, &err) == 0 && !port)

@@ -49,7 +49,7 @@ static void executor_link_answer(struct executor_link *link)
 
     strbuf_init(&link->line);
     (void)uv_timer_stop(link->timer);
-    if (decode_json(line.data, line.len, &reply, &err) == 0 && json_is_object(reply))
+    if (decode_output_json(line.data, line.len, &reply, &err) == 0 && json_is_object(reply))
         link->ops->on_reply(link->data, reply);
     else
         executor_link_fail(link, "service-unavailable",

@@ -10,7 +10,6 @@
 #include <strings.h>
 
 #include "base/clock.h"
-#include "base/json_load.h"
 #include "base/suggest.h"
 #include "base/utf8.h"
 
@@ -48,74 +47,6 @@ static int decode_refuse(struct aq_error *err, const struct decode_path *path, c
 static int decode_refuse_body(struct aq_error *err, const char *why)
 {
     return decode_refuse(err, &(struct decode_path){ .name = "body" }, why);
-}
-
-/* What a text asks of the parser, strings aside: it recurses, and makes some hundred bytes of
- * every value. So this is looked at before.
- */
-struct decode_cost {
-    size_t depth; /* of nesting */
-    size_t values;
-};
-
-static struct decode_cost decode_json_cost(const char *text, size_t len)
-{
-    struct decode_cost cost = { .values = 1 };
-    bool in_string = false;
-    size_t depth = 0;
-
-    for (size_t i = 0; i < len; i++) {
-        if (in_string) {
-            if (text[i] == '\\')
-                i++;
-            else if (text[i] == '"')
-                in_string = false;
-        } else if (text[i] == '"') {
-            in_string = true;
-        } else if (text[i] == '{' || text[i] == '[') {
-            depth++;
-            cost.depth = AQ_MAX(cost.depth, depth);
-            cost.values++;
-        } else if (text[i] == ',') {
-            cost.values++;
-        } else if ((text[i] == '}' || text[i] == ']') && depth > 0) {
-            depth--;
-        }
-    }
-    return cost;
-}
-
-int decode_json(const char *text, size_t len, json_t **ret, struct aq_error *err)
-{
-    return decode_large_json(text, len, DECODE_VALUES_MAX, ret, err);
-}
-
-int decode_large_json(const char *text, size_t len, size_t values_max, json_t **ret,
-                      struct aq_error *err)
-{
-    const struct decode_cost cost = decode_json_cost(text, len);
-    char why[sizeof(err->text)];
-    json_error_t parse;
-    json_t *json;
-
-    if (cost.depth > DECODE_DEPTH_MAX) {
-        snprintf(why, sizeof(why), "nested deeper than %d", DECODE_DEPTH_MAX);
-        return decode_refuse_body(err, why);
-    }
-    if (cost.values > values_max) {
-        snprintf(why, sizeof(why), "more than %zu values", values_max);
-        return decode_refuse_body(err, why);
-    }
-    json = json_load_text(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &parse);
-    if (!json) {
-        if (json_error_code(&parse) == json_error_out_of_memory)
-            return aq_fail_oom(err);
-        snprintf(why, sizeof(why), "not valid JSON: %s at line %d column %d", parse.text,
-                 parse.line, parse.column);
-        return decode_refuse_body(err, why);
-    }
-    *ret = json;
-    return 0;
 }
 
 /* Set object[key], or append to what is there. */

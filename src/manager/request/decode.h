@@ -78,12 +78,18 @@ struct field {
 
 enum maybe { MAYBE_UNSET, MAYBE_FALSE, MAYBE_TRUE };
 
-/* A JSON text within the limits above: *ret is the caller's (json_decref). */
+/* A JSON text within the limits above: *ret is the caller's (json_decref). A text in it that holds
+ * NUL is refused by the path of its member.
+ */
 int decode_json(const char *text, size_t len, json_t **ret, struct aq_error *err) AQ_UNTRUSTED;
 
 /* The same of so many values, for a thread that may take its time. */
 int decode_large_json(const char *text, size_t len, size_t values_max, json_t **ret,
                       struct aq_error *err) AQ_UNTRUSTED;
+
+/* The same for what a session's program wrote: its texts may hold NUL (json_string_length()). */
+int decode_output_json(const char *text, size_t len, json_t **ret,
+                       struct aq_error *err) AQ_UNTRUSTED;
 
 /* A query string as an object of texts; a name given several times becomes an
  * array of its values.

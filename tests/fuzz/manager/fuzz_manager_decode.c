@@ -124,7 +124,7 @@ static void read_hash(const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
-    json_auto_t *body = NULL, *params = NULL, *few = NULL;
+    json_auto_t *body = NULL, *params = NULL, *few = NULL, *output = NULL;
     struct url_query query;
 
     read_names(data, size);
@@ -133,6 +133,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (decode_json((const char *)data, size, &body, NULL) == 0)
         decode(body);
     if (decode_large_json((const char *)data, size, 4, &few, NULL) == 0 && !body)
+        __builtin_trap();
+    if (decode_output_json((const char *)data, size, &output, NULL) < 0 && body)
         __builtin_trap();
     if (url_query_parse(&arena, (const char *)data, size, &query, NULL) == 0
         && decode_query(&query, &params, NULL) == 0)

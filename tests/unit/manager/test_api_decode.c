@@ -58,7 +58,11 @@ static const struct {
     { "{\"name\":\"abcd\",\"nme\":1}", "nme" },
     { "{\"name\":\"abcd\",\"name|clientSessionToken\":1}", "name|clientSessionToken" },
     { "{\"name\":\"abcd\",\"\":1}", "\"\"" },
-    { "{\"name\":\"ab\\u0000cd\"}", "body" },
+    { "{\"name\":\"ab\\u0000cd\"}", "name" },
+    { "{\"name\":\"abcd\",\"config\":{\"size\":1,\"x\":[{\"y\":[\"a\",\"\\u0000\"]}]}}",
+      "config.x.y" },
+    { "{\"name\":\"abcd\",\"na\\u0000me\":1}", "body" },
+    { "\"\\u0000\"", "body" },
     { "{\"name\":\"ab\xff"
       "cd\"}",
       "body" },
@@ -289,6 +293,19 @@ static void test_depth(void **state)
     }
 }
 
+static void test_output_of_programs(void **state)
+{
+    static const char text[] = "{\"console\":[[\"stdout\",\"a\\u0000b\"]]}";
+    json_auto_t *json = NULL;
+    const json_t *said;
+
+    (void)state;
+    assert_int_equal(decode_json(text, strlen(text), &json, NULL), -EINVAL);
+    assert_int_equal(decode_output_json(text, strlen(text), &json, NULL), 0);
+    said = json_array_get(json_array_get(json_object_get(json, "console"), 0), 1);
+    assert_int_equal(json_string_length(said), 3);
+}
+
 static void test_query(void **state)
 {
     struct url_pair pairs[] = { { "a", "1" }, { "files", "x" }, { "files", "y" }, { "files", "" } };
@@ -324,9 +341,13 @@ static void test_describe(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bodies),      cmocka_unit_test(test_values),
-        cmocka_unit_test(test_durations),   cmocka_unit_test(test_depth),
-        cmocka_unit_test(test_query),       cmocka_unit_test(test_describe),
+        cmocka_unit_test(test_bodies),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_durations),
+        cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_output_of_programs),
+        cmocka_unit_test(test_query),
+        cmocka_unit_test(test_describe),
         cmocka_unit_test(test_plain_texts),
     };
 
