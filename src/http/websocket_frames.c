@@ -2,6 +2,7 @@
 /* The frames of one side of a WebSocket (RFC 6455, section 5). */
 #include "http/websocket_frames.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -101,10 +102,19 @@ void websocket_frames_close(struct websocket_frames *f, uint16_t code, const cha
 /* ---- receiving ---- */
 
 /* The peer broke the rules, or memory is short: say so and read no further. */
-static void websocket_frames_refuse(struct websocket_frames *f, uint16_t code)
+static void websocket_frames_refuse(struct websocket_frames *f, uint16_t code, const char *reason)
 {
-    websocket_frames_close(f, code, NULL);
+    websocket_frames_close(f, code, reason);
     f->over = true;
+}
+
+static void websocket_frames_refuse_size(struct websocket_frames *f)
+{
+    char reason[WEBSOCKET_CONTROL_MAX];
+
+    (void)snprintf(reason, sizeof(reason),
+                   "a message here has at most %zu bytes; send it in smaller ones", f->message_max);
+    websocket_frames_refuse(f, TOO_BIG, reason);
 }
 
 /* Of the head, as far as it is known. */
@@ -166,7 +176,7 @@ static void websocket_frames_begin_frame(struct websocket_frames *f)
 
     if (f->head[0] & RESERVED || is_masked != f->is_server
         || !websocket_frames_read_length(f, &f->left) || !websocket_frames_is_in_order(f)) {
-        websocket_frames_refuse(f, PROTOCOL_ERROR);
+        websocket_frames_refuse(f, PROTOCOL_ERROR, "a frame that RFC 6455 forbids");
         return;
     }
     f->in_frame = true;
@@ -183,7 +193,7 @@ static void websocket_frames_begin_frame(struct websocket_frames *f)
         f->is_text = websocket_frames_opcode_of(f) == WEBSOCKET_TEXT;
     }
     if (f->left > f->message_max - f->message.len)
-        websocket_frames_refuse(f, TOO_BIG);
+        websocket_frames_refuse_size(f);
 }
 
 static void websocket_frames_take_payload(struct websocket_frames *f, const char *bytes, size_t len)
@@ -193,7 +203,7 @@ static void websocket_frames_take_payload(struct websocket_frames *f, const char
     strbuf_add(to, bytes, len);
     if (!strbuf_ok(to)) {
         f->out.failed = true;
-        websocket_frames_refuse(f, INTERNAL);
+        websocket_frames_refuse(f, INTERNAL, "out of memory");
         return;
     }
     if (f->is_server)
@@ -217,11 +227,11 @@ static void websocket_frames_take_close(struct websocket_frames *f)
     if (body->len >= 2)
         code = (uint16_t)((unsigned char)body->data[0] << 8 | (unsigned char)body->data[1]);
     if (body->len == 1 || (body->len >= 2 && !websocket_frames_is_code(code))) {
-        websocket_frames_refuse(f, PROTOCOL_ERROR);
+        websocket_frames_refuse(f, PROTOCOL_ERROR, "a close that RFC 6455 forbids");
         return;
     }
     if (body->len > 2 && !utf8_is_valid(body->data + 2, body->len - 2)) {
-        websocket_frames_refuse(f, NOT_UTF8);
+        websocket_frames_refuse(f, NOT_UTF8, "a text that is not UTF-8");
         return;
     }
     f->close_received = true;
@@ -250,7 +260,7 @@ static void websocket_frames_end_frame(struct websocket_frames *f, struct websoc
         return;
     f->in_message = false;
     if (f->is_text && !utf8_is_valid(f->message.data, f->message.len))
-        websocket_frames_refuse(f, NOT_UTF8);
+        websocket_frames_refuse(f, NOT_UTF8, "a text that is not UTF-8");
     else
         *ret = (struct websocket_message){ .is_text = f->is_text,
                                            .bytes = f->message.data,

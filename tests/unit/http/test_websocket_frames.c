@@ -135,7 +135,10 @@ static void test_answers(void **state)
         { "not masked",
           BYTES("\x81\x01"
                 "a"),
-          "", BYTES("\x88\x02\x03\xea"), 1002 },
+          "",
+          BYTES("\x88\x1f\x03\xea"
+                "a frame that RFC 6455 forbids"),
+          1002 },
         { "ping", BYTES("\x89\x82\x01\x01\x01\x01ij"), "", BYTES("\x8a\x02hk"), 0 },
         { "ping within a message",
           BYTES("\x01\x81\0\0\0\0"
