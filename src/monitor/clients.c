@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -71,6 +72,23 @@ void clients_greet(struct clients *clients, int slot, const struct monitor_hello
         clients_drop(clients, slot);
 }
 
+/* The terminal that connected shows why it is closed: with bytes left unread, it would find an
+ * error in place of them.
+ */
+static void clients_refuse(int fd)
+{
+    char text[128], unread[MONITOR_MESSAGE_MAX];
+    int len = snprintf(text, sizeof(text),
+                       "%c\r\naliquot: this program has %d terminals, its limit; close one, then "
+                       "connect again\r\n",
+                       MONITOR_OUTPUT, CLIENTS_MAX);
+
+    (void)shutdown(fd, SHUT_RD);
+    while (recv(fd, unread, sizeof(unread), MSG_DONTWAIT) > 0)
+        ;
+    (void)send(fd, text, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 int clients_accept(struct clients *clients, const struct monitor_hello *hello)
 {
     AQ_CLEANUP(aq_closep) int fd = accept4(clients->listener, NULL, NULL,
@@ -79,8 +97,12 @@ int clients_accept(struct clients *clients, const struct monitor_hello *hello)
 
     while (slot < CLIENTS_MAX && clients->slots[slot].fd >= 0)
         slot++;
-    if (fd < 0 || slot == CLIENTS_MAX || !clients_is_trusted(fd))
+    if (fd < 0 || !clients_is_trusted(fd))
         return -1;
+    if (slot == CLIENTS_MAX) {
+        clients_refuse(fd);
+        return -1;
+    }
     clients->slots[slot] = (struct client){ .fd = AQ_TAKE_FD(fd), .typed = STRBUF_INIT };
     if (hello)
         clients_greet(clients, slot, hello);

@@ -83,6 +83,16 @@ static void web_client_show_title(struct web_client *c)
 
 static void web_client_on_terminal(struct watch *watch, uint32_t events);
 
+static void web_client_refuse_full(struct web_client *c)
+{
+    char text[120];
+
+    (void)snprintf(text, sizeof(text),
+                   "this session has %d web terminals, its limit: close one, then open this again",
+                   WEB_SHELLS_MAX);
+    web_client_refuse(c, text);
+}
+
 static void web_client_start_shell(struct web_client *c, const struct web_message *message)
 {
     static const struct options options = { .socket = -1, .report = -1 };
@@ -97,7 +107,7 @@ static void web_client_start_shell(struct web_client *c, const struct web_messag
     struct command command;
 
     if (*c->shell_count >= WEB_SHELLS_MAX) {
-        web_client_refuse(c, "this session has as many terminals as it can have: close one");
+        web_client_refuse_full(c);
         return;
     }
     if (command_start(&options, &spec, &command, &err) < 0) {

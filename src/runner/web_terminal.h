@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 
-#define WEB_SHELLS_MAX 32 /* at a time: half of the connections that a container has */
+#define WEB_SHELLS_MAX 64 /* at a time: half of the connections that the server takes */
 
 /* Until the process is ended; -errno if it could not begin. */
 int web_terminal_serve(uint16_t port, struct aq_error *err);

@@ -198,8 +198,10 @@ class WebSocket:
         mask = os.urandom(4)
         if len(data) < 126:
             head = struct.pack("!BB", 0x80 | opcode, 0x80 | len(data))
-        else:
+        elif len(data) < 1 << 16:
             head = struct.pack("!BBH", 0x80 | opcode, 0x80 | 126, len(data))
+        else:
+            head = struct.pack("!BBQ", 0x80 | opcode, 0x80 | 127, len(data))
         self.sock.sendall(head + mask + bytes(b ^ mask[i % 4] for i, b in enumerate(data)))
 
     def receive(self):

@@ -288,14 +288,14 @@ def test_slow_readers(cluster, box):
         other.wait("42\r\n")
 
 
-def test_no_more_than_32(cluster, box):
+def test_no_more_than_64(cluster, box):
     with cluster.no_shell_left(), contextlib.ExitStack() as stack:
-        terminals = [stack.enter_context(cluster.open(box)) for _ in range(32)]
+        terminals = [stack.enter_context(cluster.open(box)) for _ in range(64)]
         for terminal in terminals:
             terminal.wait(r"\$ ")
         with cluster.open(box) as one_more:
             assert one_more.wait_end() == (
-                1000, "this session has as many terminals as it can have: close one")
+                1000, "this session has 64 web terminals, its limit: close one, then open this again")
         terminals[0].type("exit\n")
         assert terminals[0].wait_end() == (1000, "the shell has ended with status 0")
         with cluster.open(box) as instead:

@@ -161,8 +161,9 @@ static void attach_on_close(struct websocket *ws, uint16_t code, const struct aq
     a->ws = NULL;
     if (code == WEBSOCKET_NORMAL || code == WEBSOCKET_GOING_AWAY)
         attach_leave(a, 0);
-    else if (err && err->code)
-        attach_leave(a, aq_fail(&a->err, err->code, "session '%s': %s", a->name, err->text));
+    else if (err && err->text[0]) /* a failure, or the manager's reason */
+        attach_leave(a, aq_fail(&a->err, err->code ? err->code : ECONNRESET, "session '%s': %s",
+                                a->name, err->text));
     else
         attach_leave(
             a, aq_fail(&a->err, ECONNRESET, "session '%s': the connection broke off", a->name));

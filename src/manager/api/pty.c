@@ -17,7 +17,7 @@
 #include "manager/api/session_find.h"
 #include "manager/request/streams.h"
 
-#define PTY_MESSAGE_MAX (256 * 1024)
+#define PTY_MESSAGE_MAX (6 << 20) /* 4 MiB that are pasted at once, as base64 */
 
 struct pty {
     struct api *api;
