@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/host_port.h"
 
 #define TABLE_MAX (64u << 20)
 #define STATE_LISTEN 0x0a
@@ -115,7 +116,7 @@ static int port_try_bind(const struct addrinfo *address)
     return bind(fd, address->ai_addr, address->ai_addrlen) < 0 || listen(fd, 1) < 0 ? -errno : 0;
 }
 
-static void port_say_used(const char *host, uint16_t port, const char *owner, const char *option,
+static void port_say_used(const char *address, uint16_t port, const char *owner, const char *option,
                           struct finding *ret)
 {
     char name[32];
@@ -123,14 +124,13 @@ static void port_say_used(const char *host, uint16_t port, const char *owner, co
     bool is_known = port_find_owner(port, &pid, name) == 0;
 
     if (is_known && strcmp(name, owner) == 0) {
-        finding_say(ret, CHECK_OK, "%s:%u is served by %s, process %d", host, port, name, (int)pid);
+        finding_say(ret, CHECK_OK, "%s is served by %s, process %d", address, name, (int)pid);
         return;
     }
     if (is_known)
-        finding_say(ret, CHECK_MISSING, "%s:%u is in use by %s, process %d", host, port, name,
-                    (int)pid);
+        finding_say(ret, CHECK_MISSING, "%s is in use by %s, process %d", address, name, (int)pid);
     else
-        finding_say(ret, CHECK_MISSING, "%s:%u is in use by a program of another user", host, port);
+        finding_say(ret, CHECK_MISSING, "%s is in use by a program of another user", address);
     finding_mean(ret, "%s does not start, unless that is it", owner);
     finding_mend(ret, "%sss -ltnp 'sport = :%u', or another address: %s", is_known ? "" : "sudo ",
                  port, option);
@@ -142,9 +142,10 @@ void port_check(const char *host, uint16_t port, const char *owner, const char *
     const struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
                                     .ai_flags = AI_PASSIVE | AI_NUMERICHOST | AI_NUMERICSERV };
     struct addrinfo *found = NULL;
-    char service[8];
+    char service[8], address[HOST_PORT_MAX];
     int r;
 
+    (void)host_port_write(host, port, address);
     (void)snprintf(service, sizeof(service), "%u", port);
     if (getaddrinfo(strcmp(host, "localhost") == 0 ? "127.0.0.1" : host, service, &hints, &found)) {
         finding_say(ret, CHECK_WARNING, "'%s' is no address, so it was not tried", host);
@@ -153,11 +154,11 @@ void port_check(const char *host, uint16_t port, const char *owner, const char *
     r = port ? port_try_bind(found) : 0;
     freeaddrinfo(found);
     if (r == 0) {
-        finding_say(ret, CHECK_OK, "%s:%u is free", host, port);
+        finding_say(ret, CHECK_OK, "%s is free", address);
     } else if (r == -EADDRINUSE) {
-        port_say_used(host, port, owner, option, ret);
+        port_say_used(address, port, owner, option, ret);
     } else {
-        finding_say(ret, CHECK_MISSING, "%s:%u cannot be had: %s", host, port, strerror(-r));
+        finding_say(ret, CHECK_MISSING, "%s cannot be had: %s", address, strerror(-r));
         finding_mean(ret, "%s does not start", owner);
         finding_mend(ret, "%s, or another address: %s", r == -EACCES ? "sudo" : "ip address",
                      option);

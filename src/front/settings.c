@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/host_port.h"
 #include "http/url.h"
 
 static char *front_default_state(const char *program)
@@ -41,14 +42,13 @@ void front_settings_drop_empty(char **place)
 static int front_check_url(const char *program, struct front_settings *s, struct aq_error *err)
 {
     size_t len = s->public_url ? strlen(s->public_url) : 0;
-    char field[40];
+    char field[40], address[HOST_PORT_MAX];
     struct url url;
 
     s->has_public_url = s->public_url;
     if (!s->public_url) {
-        s->public_url = aq_format(strchr(s->listen.host, ':') ? "%s://[%s]:%u" : "%s://%s:%u",
-                                  s->tls_cert ? "https" : "http", s->listen.host,
-                                  (unsigned)s->listen.port);
+        s->public_url = aq_format("%s://%s", s->tls_cert ? "https" : "http",
+                                  host_port_write(s->listen.host, s->listen.port, address));
         return s->public_url ? 0 : aq_fail_oom(err);
     }
     if (len && s->public_url[len - 1] == '/')

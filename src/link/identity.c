@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/fs.h"
+#include "base/host_port.h"
 #include "link/link.h"
 
 #define JOIN_USEC (30 * USEC_PER_SEC)
@@ -49,9 +50,9 @@ static int link_identity_write_file(const struct link_identity_place *place, con
 static int link_identity_write(const struct link_identity_place *place,
                                const struct link_identity *got, struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *manager = aq_format(strchr(got->manager.host, ':') ? "[%s]:%u\n"
-                                                                                  : "%s:%u\n",
-                                                   got->manager.host, got->manager.port);
+    char address[HOST_PORT_MAX];
+    AQ_CLEANUP(aq_freep) char *manager = aq_format(
+        "%s\n", host_port_write(got->manager.host, got->manager.port, address));
     int r = manager ? fs_mkdirs(place->folder, 0700, err) : aq_fail_oom(err);
 
     if (r == 0)

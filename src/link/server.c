@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/host_port.h"
 #include "base/log.h"
 
 #define GUESTS_MAX 256
@@ -231,14 +232,13 @@ static int server_make_tls(struct link_server *server, const struct link_server_
 static int server_listen(struct link_server *server, const struct link_server_conf *conf,
                          struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *address = aq_format(strchr(conf->host, ':') ? "[%s]:%u" : "%s:%u",
-                                                   conf->host, conf->port);
-    const struct listener_options options = { .address = address, .tls = server->tls };
-    int r;
+    char address[HOST_PORT_MAX];
+    const struct listener_options options = {
+        .address = host_port_write(conf->host, conf->port, address), .tls = server->tls
+    };
+    int r = listener_new(conf->loop, &options, server_on_connection, server, &server->listener,
+                         err);
 
-    if (!address)
-        return aq_fail_oom(err);
-    r = listener_new(conf->loop, &options, server_on_connection, server, &server->listener, err);
     return r < 0 ? (void)aq_error_wrap(err, "agent link"), r : 0;
 }
 

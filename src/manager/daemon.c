@@ -11,6 +11,7 @@
 #include <uv.h>
 
 #include "base/fault.h"
+#include "base/host_port.h"
 #include "base/log.h"
 #include "base/notify.h"
 #include "base/trim.h"
@@ -145,7 +146,7 @@ static int daemon_split_names(struct daemon *d, struct aq_error *err)
 static int daemon_open_core(struct daemon *d, bool dev, struct aq_error *err)
 {
     const struct conf_listen *listen = &d->conf->listen;
-    char address[128];
+    char address[HOST_PORT_MAX];
     struct core_conf conf = {
         .loop = &d->loop,
         .state_dir = d->conf->state_dir,
@@ -167,7 +168,7 @@ static int daemon_open_core(struct daemon *d, bool dev, struct aq_error *err)
     int r = daemon_split_names(d, err);
 
     memcpy(conf.retention_usec, d->conf->retention_usec, sizeof(conf.retention_usec));
-    (void)snprintf(address, sizeof(address), "%s:%u", listen->host, (unsigned)listen->port);
+    (void)host_port_write(listen->host, listen->port, address);
     sched_plugin_set_folder(d->conf->scheduler_plugins);
     conf.link_names = d->name_list;
     conf.link_name_count = d->name_count;
@@ -228,15 +229,16 @@ static int daemon_open_tls(struct daemon *d, struct aq_error *err)
 static int daemon_open_server(struct daemon *d, struct aq_error *err)
 {
     const char *host = d->conf->listen.host;
-    AQ_CLEANUP(aq_freep) char *address = aq_format(strchr(host, ':') ? "[%s]:%u" : "%s:%u", host,
-                                                   (unsigned)d->conf->listen.port);
+    char address[HOST_PORT_MAX], link[HOST_PORT_MAX];
     struct server_options options = { .guard = api_guard, .name_peer = api_name_peer };
-    struct listener_options listen = { .address = address, .insecure = d->conf->insecure };
+    struct listener_options listen = { .address = host_port_write(host, d->conf->listen.port,
+                                                                  address),
+                                       .insecure = d->conf->insecure };
     const struct origin_rules origins = { .allowed = d->conf->allow_origins.items,
                                           .count = d->conf->allow_origins.count,
                                           .is_local = core_is_dev(d->core) };
     struct listener *listener;
-    int r = address ? daemon_open_tls(d, err) : aq_fail_oom(err);
+    int r = daemon_open_tls(d, err);
 
     if (r < 0 || (r = daemon_read_proxies(d, err)) < 0 || (r = daemon_read_networks(d, err)) < 0
         || (r = api_new(d->core, &d->api, err)) < 0
@@ -260,9 +262,9 @@ static int daemon_open_server(struct daemon *d, struct aq_error *err)
     if ((r = server_new(&d->loop, &options, &d->server, err)) < 0
         || (r = server_listen(d->server, &listen, &listener, err)) < 0)
         return r;
-    log_info("serving %s://%s:%u, agents at %s:%u", d->tls ? "https" : "http", host,
-             (unsigned)listener_get_port(listener), d->conf->link.host,
-             (unsigned)core_link_port(d->core));
+    log_info("serving %s://%s, agents at %s", d->tls ? "https" : "http",
+             host_port_write(host, listener_get_port(listener), address),
+             host_port_write(d->conf->link.host, core_link_port(d->core), link));
     return 0;
 }
 

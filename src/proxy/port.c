@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/host_port.h"
 #include "base/log.h"
 #include "http/defer.h"
 #include "http/url.h"
@@ -30,16 +31,13 @@ static void port_on_waiting(struct listener *listener, void *data)
 static int port_listen(struct port *port, struct aq_error *err)
 {
     const struct settings *s = port->proxy->settings;
-    AQ_CLEANUP(aq_freep) char *address = aq_format(strchr(s->common.listen.host, ':') ? "[%s]:%u"
-                                                                                      : "%s:%u",
-                                                   s->common.listen.host, (unsigned)port->number);
-    const struct listener_options options = { .address = address,
+    char address[HOST_PORT_MAX];
+    const struct listener_options options = { .address = host_port_write(s->common.listen.host,
+                                                                         port->number, address),
                                               .tls = port->is_tcp ? NULL : port->proxy->tls,
                                               .insecure = port->is_tcp || s->common.insecure };
 
-    return address ? listener_new(port->proxy->loop, &options, port_on_waiting, port,
-                                  &port->listener, err)
-                   : aq_fail_oom(err);
+    return listener_new(port->proxy->loop, &options, port_on_waiting, port, &port->listener, err);
 }
 
 static void port_free(struct port *port)
@@ -247,16 +245,17 @@ bool port_admits(const struct port *port, const char *address)
 void port_write_url(const struct port *port, struct strbuf *out)
 {
     const struct settings *s = port->proxy->settings;
+    char address[HOST_PORT_MAX];
     struct aq_error err = { 0 };
     struct url url;
 
     if (url_parse(s->common.public_url, &url, &err) < 0)
         return; /* settings_load() has read it */
-    strbuf_addf(out, strchr(url.address.host, ':') ? "%s://[%s]:%u" : "%s://%s:%u",
+    strbuf_addf(out, "%s://%s",
                 port->is_tcp       ? "tcp"
                 : port->proxy->tls ? "https"
                                    : "http",
-                url.address.host, (unsigned)port->number);
+                host_port_write(url.address.host, port->number, address));
 }
 
 /* ---- life ---- */

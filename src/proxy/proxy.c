@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/host_port.h"
 #include "base/log.h"
 #include "http/exposition.h"
 #include "proxy/check.h"
@@ -23,14 +24,12 @@ static int proxy_listen(struct proxy *p, struct aq_error *err)
     const struct tls_options tls = { .is_server = true,
                                      .cert_file = s->common.tls_cert,
                                      .key_file = s->common.tls_key };
-    AQ_CLEANUP(aq_freep) char *address = aq_format(
-        strchr(s->common.listen.host, ':') ? "[%s]:%u" : "%s:%u", s->common.listen.host,
-        (unsigned)s->common.listen.port);
-    struct listener_options options = { .address = address, .insecure = s->common.insecure };
-    int r = address ? 0 : aq_fail_oom(err);
+    char address[HOST_PORT_MAX];
+    struct listener_options options = { .address = host_port_write(s->common.listen.host,
+                                                                   s->common.listen.port, address),
+                                        .insecure = s->common.insecure };
+    int r = s->common.tls_cert ? tls_context_new(&tls, &p->tls, err) : 0;
 
-    if (r == 0 && s->common.tls_cert)
-        r = tls_context_new(&tls, &p->tls, err);
     options.tls = p->tls;
     if (r == 0)
         r = listener_new(p->loop, &options, proxy_on_waiting, p, &p->listener, err);

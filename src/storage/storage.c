@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/fs.h"
+#include "base/host_port.h"
 #include "base/jsonw.h"
 #include "base/log.h"
 #include "http/defer.h"
@@ -120,19 +121,19 @@ static int storage_listen(struct storage *storage, struct aq_error *err)
     const struct tls_options tls = { .is_server = true,
                                      .cert_file = s->tls_cert,
                                      .key_file = s->tls_key };
-    AQ_CLEANUP(aq_freep) char *address = aq_format(strchr(s->listen.host, ':') ? "[%s]:%u"
-                                                                               : "%s:%u",
-                                                   s->listen.host, (unsigned)s->listen.port);
-    struct listener_options listener = { .address = address, .insecure = s->insecure };
+    char address[HOST_PORT_MAX];
+    struct listener_options listener = {
+        .address = host_port_write(s->listen.host, s->listen.port, address), .insecure = s->insecure
+    };
     struct server_options options = { .router = storage->router, .origins = &storage->origins };
-    int r = address ? 0 : aq_fail_oom(err);
+    int r = 0;
 
     storage->origins = (struct origin_rules){ .allowed = origins, .count = 1 };
     options.limits.message = message_limits_default;
     options.limits.message.line_max = TARGET_MAX;
     options.limits.message.head_max = 2 * TARGET_MAX;
     options.limits.connections_max = (unsigned)storage->settings->connections_max;
-    if (r == 0 && s->tls_cert)
+    if (s->tls_cert)
         r = tls_context_new(&tls, &storage->tls, err);
     listener.tls = storage->tls;
     if (r == 0)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/host_port.h"
 #include "base/log.h"
 #include "http/exposition.h"
 #include "http/problem.h"
@@ -159,10 +160,10 @@ static int web_listen(struct web *web, struct aq_error *err)
     const struct tls_options tls = { .is_server = true,
                                      .cert_file = s->tls_cert,
                                      .key_file = s->tls_key };
-    AQ_CLEANUP(aq_freep) char *address = aq_format(strchr(s->listen.host, ':') ? "[%s]:%u"
-                                                                               : "%s:%u",
-                                                   s->listen.host, (unsigned)s->listen.port);
-    struct listener_options listener = { .address = address, .insecure = s->insecure };
+    char address[HOST_PORT_MAX];
+    struct listener_options listener = {
+        .address = host_port_write(s->listen.host, s->listen.port, address), .insecure = s->insecure
+    };
     const struct server_options options = {
         .router = web->router,
         .guard = page_guard,
@@ -170,10 +171,8 @@ static int web_listen(struct web *web, struct aq_error *err)
         .name_peer = web_name_peer,
         .limits = { .connections_max = (unsigned)web->settings->connections_max },
     };
-    int r = address ? 0 : aq_fail_oom(err);
+    int r = s->tls_cert ? tls_context_new(&tls, &web->tls, err) : 0;
 
-    if (r == 0 && s->tls_cert)
-        r = tls_context_new(&tls, &web->tls, err);
     listener.tls = web->tls;
     if (r == 0)
         r = server_new(web->loop, &options, &web->server, err);

@@ -16,6 +16,7 @@
 #include "agent/identity.h"
 #include "agent/runtime/sync_tool.h"
 #include "base/clock.h"
+#include "base/host_port.h"
 #include "check/machine.h"
 #include "link/pki.h"
 
@@ -176,16 +177,17 @@ void doctor_check_manager(void *data, struct finding *ret)
 {
     const struct doctor *d = data;
     struct link_identity identity = { .key = NULL };
+    char address[HOST_PORT_MAX];
     struct aq_error err = { 0 };
 
     if (identity_load(d->settings, &identity, NULL) < 0)
         return; /* doctor_check_identity() has said that */
+    (void)host_port_write(identity.manager.host, identity.manager.port, address);
     if (doctor_connect(&identity.manager, &err) == 0) {
-        finding_say(ret, CHECK_OK, "there is a connection to %s:%u", identity.manager.host,
-                    identity.manager.port);
+        finding_say(ret, CHECK_OK, "there is a connection to %s", address);
     } else {
-        finding_say(ret, CHECK_MISSING, "the manager cannot be reached at %s:%u: %s",
-                    identity.manager.host, identity.manager.port, err.text);
+        finding_say(ret, CHECK_MISSING, "the manager cannot be reached at %s: %s", address,
+                    err.text);
         finding_mean(ret, "no session comes to this machine");
         finding_mend(ret,
                      "systemctl start aliquot-manager there, and let its firewall pass port %u",

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/host_port.h"
 #include "base/list.h"
 #include "cli/client.h"
 #include "http/listener.h"
@@ -198,15 +199,13 @@ static void forward_on_waiting(struct listener *listener, void *data)
 static int forward_listen(struct forward *f, size_t i, struct aq_error *err)
 {
     struct forward_port *port = &f->job->ports[i];
-    bool is_bare_v6 = strchr(f->job->address, ':') && f->job->address[0] != '[';
-    AQ_CLEANUP(aq_freep) char *address = aq_format(is_bare_v6 ? "[%s]:%u" : "%s:%u",
-                                                   f->job->address, port->local);
-    const struct listener_options options = { .address = address, .insecure = true };
+    char address[HOST_PORT_MAX];
+    const struct listener_options options = {
+        .address = host_port_write(f->job->address, port->local, address), .insecure = true
+    };
     struct forward_listener *l = &f->listeners[i];
     int r;
 
-    if (!address)
-        return aq_fail_oom(err);
     *l = (struct forward_listener){ .forward = f, .remote = port->remote };
     r = listener_new(f->loop, &options, forward_on_waiting, l, &l->listener, err);
     if (r == -EADDRINUSE && port->local)

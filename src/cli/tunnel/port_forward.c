@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/host_port.h"
 #include "cli/tunnel/forward.h"
 #include "cli/verbs.h"
 
@@ -28,9 +29,11 @@ static int port_forward_parse(const char *word, struct forward_port *ret, struct
 static int port_forward_on_ready(void *data, struct aq_error *err)
 {
     const struct forward_job *job = data;
+    char address[HOST_PORT_MAX];
 
     for (size_t i = 0; i < job->count; i++)
-        (void)printf("Forwarding from %s:%u -> %u\n", job->address, job->ports[i].local,
+        (void)printf("Forwarding from %s -> %u\n",
+                     host_port_write(job->address, job->ports[i].local, address),
                      job->ports[i].remote);
     return fflush(stdout) < 0 ? aq_fail_errno(err, "standard output") : 0;
 }

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/host_port.h"
 #include "base/utf8.h"
 #include "cli/client.h"
 #include "cli/tunnel/forward.h"
@@ -215,8 +216,10 @@ static int service_app_show(struct cli *cli, const struct follow_session *sessio
 static int service_app_on_ready(void *data, struct aq_error *err)
 {
     const struct service_app *app = data;
-    AQ_CLEANUP(aq_freep) char *url = aq_format("%s://%s:%u", app->is_http ? "http" : "tcp",
-                                               app->address, app->job.ports[0].local);
+    char address[HOST_PORT_MAX];
+    AQ_CLEANUP(aq_freep) char *url = aq_format(
+        "%s://%s", app->is_http ? "http" : "tcp",
+        host_port_write(app->address, app->job.ports[0].local, address));
 
     if (!url)
         return aq_fail_oom(err);

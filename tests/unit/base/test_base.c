@@ -13,6 +13,7 @@
 #include "base/csv.h"
 #include "base/error.h"
 #include "base/fs.h"
+#include "base/host_port.h"
 #include "base/json_scan.h"
 #include "base/jsonw.h"
 #include "base/map.h"
@@ -369,6 +370,30 @@ static void test_utf8_cut(void **state)
     assert_string_equal(err.text, "not 'caf'");
 }
 
+static void test_host_port(void **state)
+{
+    static const struct {
+        const char *host;
+        unsigned port;
+        const char *text;
+    } rows[] = {
+        { "127.0.0.1", 8081, "127.0.0.1:8081" },
+        { "node-1.example", 1, "node-1.example:1" },
+        { "::1", 8082, "[::1]:8082" },
+        { "[::1]", 8082, "[::1]:8082" },
+        { "fe80::1%eth0", 65535, "[fe80::1%eth0]:65535" },
+        { "::", 0, "[::]:0" },
+    };
+    char text[HOST_PORT_MAX], host[300];
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++)
+        assert_string_equal(host_port_write(rows[i].host, rows[i].port, text), rows[i].text);
+    memset(host, 'x', sizeof(host) - 1);
+    host[sizeof(host) - 1] = '\0';
+    assert_string_equal(host_port_write(host, 65535, text) + 257, ":65535");
+}
+
 /* Output of programs as texts of messages and of C: nothing after a NUL is lost. */
 static void test_utf8_text(void **state)
 {
@@ -665,6 +690,7 @@ int main(void)
         cmocka_unit_test(test_ordered_uuid),
         cmocka_unit_test(test_utf8),
         cmocka_unit_test(test_utf8_cut),
+        cmocka_unit_test(test_host_port),
         cmocka_unit_test(test_utf8_text),
         cmocka_unit_test(test_utf8_shown),
         cmocka_unit_test(test_csv),
