@@ -309,6 +309,8 @@ int clock_parse_duration(const char *text, int64_t *ret_usec)
         if (!clock_take_duration(&at, &total))
             return -EINVAL;
     } while (*at);
+    if (total == 0 && strpbrk(text, "123456789"))
+        return -EINVAL; /* 0 often means "no limit", and less than a microsecond does not */
     *ret_usec = total;
     return 0;
 }

@@ -244,3 +244,48 @@ def test_what_clients_say_of_resources(admin, opts):
         "name": "opts-fine", "image": "sh", "dependencies": ["nobody-there"],
         "config": {"resources": {"cpu": "1", "mem": "1g"}, "resource_opts": opts}})
     assert "nobody-there" in reply.json["msg"], reply
+
+
+def with_number(body, number):
+    """Its JSON text, with the number as it is written in place of NUMBER."""
+    return json.dumps(body).replace('"NUMBER"', number).encode()
+
+
+TEMPLATE = json.dumps({"kind": "task_template", "api_version": "v1", "metadata": {"name": "tiny"},
+                       "spec": {"kernel": {"image": "debian:12"},
+                                "resources": {"cpu": "NUMBER"}}}).replace('"NUMBER"', "1e-400")
+
+
+@pytest.mark.parametrize("method, path, body, field", [
+    ("POST", "/session", {"name": "never-made", "image": "sh", "config": {
+        "resources": {"cpu": 1, "cuda.shares": "NUMBER"}}}, "config.resources.cuda.shares"),
+    ("POST", "/aliquot/v1/sessions/_/dry-run", {"name": "never-made", "image": "sh", "config": {
+        "resources": {"cpu": "NUMBER"}}}, "config.resources.cpu"),
+    ("PUT", "/aliquot/v1/resource-presets/tiny", {"resource_slots": {"cpu": "NUMBER"}},
+     "resource_slots.cpu"),
+    ("PATCH", "/aliquot/v1/keypair-policies/default",
+     {"total_resource_slots": {"cpu": "NUMBER"}}, "total_resource_slots.cpu"),
+    ("PUT", "/fair-share/domains/default/default/weight", {"weight": "NUMBER"}, "weight"),
+    ("POST", "/aliquot/v1/templates", {"payload": TEMPLATE}, "payload"),
+])
+def test_an_amount_that_is_nearly_nothing_is_not_nothing(admin, method, path, body, field):
+    for number in ("1e-400", "0.1E-0400", "0." + "0" * 400 + "1"):
+        reply = admin.send(method, path, with_number(body, number))
+        assert reply.status == 400 and field in str(reply.json["data"]), (number, reply)
+
+
+def test_an_amount_that_is_nearly_nothing_by_graphql(admin):
+    reply = admin.gql("mutation($slots: JSONString!) { create_domain(name: \"tiny\", props: {"
+                      "total_resource_slots: $slots}) { ok msg } }", {"slots": '{"cpu": 1e-400}'})
+    done = reply.json["data"]["create_domain"]
+    assert done["ok"] is False and "total_resource_slots" in done["msg"], done
+
+
+@pytest.mark.parametrize("amount", ["1e-400", "1e400", "1e-7", "0x1p-1", "-0", "-1", "1__0", "nan", "",
+                                    "0.0000001"])
+def test_forms_of_amounts_that_are_refused(admin, amount):
+    for given in [json.dumps(amount)] + [amount] * (amount in ("1e400", "1e-7", "-1", "0.0000001")):
+        body = {"name": "never-made", "image": "sh", "config": {"resources": {"cpu": "NUMBER"}}}
+        reply = admin.post("/session", with_number(body, given))
+        assert reply.status == 400, (given, reply)
+        assert given == "1e400" or "config.resources.cpu" in reply.json["data"], reply

@@ -191,6 +191,8 @@ def test_weights_that_cannot_be(admin, fair):
             (f"users/fair/{project}/{user}", dict(body, domain_name="none"), 404),
             (f"users/fair/{project}/{user}", dict(body, weight={}), 400),
             (f"users/fair/{project}/{user}", dict(body, weight="1e9"), 400),
+            (f"users/fair/{project}/{user}", dict(body, weight="1e-400"), 400),
+            (f"users/fair/{project}/{user}", dict(body, weight="0x1p-1"), 400),
             (f"users/fair/{project}/{nobody}", body, 404), (f"users/fair/{nobody}/{user}", body, 404),
             (f"users/fair/{project}/me", body, 400), (f"projects/fair/{nobody}", body, 404),
             ("domains/fair/none", {"weight": 2}, 404), ("domains/fair/default", body, 400),

@@ -139,10 +139,11 @@ json_t *share_spec_read_weight(const json_t *given, const char *field, struct aq
         weight = json_null();
     } else if (json_is_number(given)) {
         weight = json_real(json_number_value(given));
-    } else if (text && *text) {
+    } else if (text && *text && !text[strspn(text, "0123456789.+-eE")]) {
         double value = strtod(text, &end);
+        bool is_lost = value == 0 && strcspn(text, "123456789") < strcspn(text, "eE");
 
-        weight = *end || !isfinite(value) ? NULL : json_real(value);
+        weight = *end || !isfinite(value) || is_lost ? NULL : json_real(value);
     }
     if (!weight)
         api_fail_param(err, field, "is no number");

@@ -164,6 +164,8 @@ static int decode_read_duration(const struct field *field, const json_t *value, 
         return decode_refuse(err, path, "not a duration");
     } else if (is_possible) {
         usec = (int64_t)(seconds * (double)USEC_PER_SEC + 0.5);
+        if (usec == 0 && seconds != 0)
+            return decode_refuse(err, path, "shorter than a microsecond");
     }
     if (!is_possible) {
         snprintf(why, sizeof(why), "not within %lld..%lld seconds", (long long)field->min,

@@ -69,16 +69,83 @@ static bool decode_find_nul(json_t *value, struct strbuf *path)
     return false;
 }
 
-/* Texts are C strings from here on: NUL would cut a name, or a password. */
-static int decode_refuse_nul(const char *text, size_t len, struct aq_error *err)
+/* The member that has a text with NUL is named. */
+static int decode_refuse_member(const char *text, size_t len, const char *why, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
     json_auto_t *tree = json_load_text(text, len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    bool is_found = decode_find_nul(tree, &path) && strbuf_ok(&path) && path.len;
 
-    if (!decode_find_nul(tree, &path) || !strbuf_ok(&path))
-        return decode_refuse_text(err, "has NUL (\\u0000) in a text; remove it");
-    return aq_fail_as(err, EINVAL, "invalid-api-params", path.len ? path.data : "body",
-                      "has NUL (\\u0000); remove it");
+    return aq_fail_as(err, EINVAL, "invalid-api-params", is_found ? path.data : "body", "%s", why);
+}
+
+/* Bytes of the number at the front. */
+static size_t decode_number_len(const char *text, size_t len)
+{
+    size_t n = 0;
+
+    while (n < len && text[n] && strchr("0123456789+-.eE", text[n]))
+        n++;
+    return n;
+}
+
+/* Not zero, but so near to it that a double might be: below 1e-300. */
+static bool decode_is_tiny(const char *text, size_t len)
+{
+    int64_t place = 0, exponent = 0; /* powers of ten: of the first digit but 0, and negative */
+    bool is_behind = false, is_seen = false;
+    size_t at = 0;
+
+    for (; at < len && text[at] != 'e' && text[at] != 'E'; at++) {
+        bool is_digit = text[at] >= '0' && text[at] <= '9';
+
+        if (is_digit && is_behind && !is_seen)
+            place--;
+        else if (is_digit && !is_behind && is_seen)
+            place++;
+        is_behind |= text[at] == '.';
+        is_seen |= is_digit && text[at] != '0';
+    }
+    if (at + 1 < len && text[at + 1] == '-')
+        for (at += 2; at < len && exponent < 1000000; at++)
+            exponent = exponent * 10 + (text[at] - '0');
+    return is_seen && place - exponent < -300;
+}
+
+/* Where such a number is in text that is JSON; *ret_len 0 = nowhere. */
+static size_t decode_find_tiny(const char *text, size_t len, size_t *ret_len)
+{
+    bool in_string = false;
+
+    for (size_t at = 0; at < len; at++) {
+        size_t n = in_string ? 0 : decode_number_len(text + at, len - at);
+
+        if (in_string && text[at] == '\\') {
+            at++;
+        } else if (text[at] == '"') {
+            in_string = !in_string;
+        } else if (n && decode_is_tiny(text + at, n)) {
+            *ret_len = n;
+            return at;
+        } else if (n) {
+            at += n - 1;
+        }
+    }
+    *ret_len = 0;
+    return 0;
+}
+
+/* The tree has 0 in its place, so it is parsed again with a mark there. */
+static int decode_refuse_tiny(const char *text, size_t len, size_t at, size_t number_len,
+                              struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf marked = STRBUF_INIT;
+
+    strbuf_add(&marked, text, at);
+    strbuf_adds(&marked, "\"\\u0000\"");
+    strbuf_add(&marked, text + at + number_len, len - at - number_len);
+    return decode_refuse_member(marked.data, marked.len,
+                                "is too near to 0 for a number; say 0, or a larger one", err);
 }
 
 static int decode_text(const char *text, size_t len, size_t values_max, size_t flags, json_t **ret,
@@ -86,6 +153,7 @@ static int decode_text(const char *text, size_t len, size_t values_max, size_t f
 {
     const struct decode_cost cost = decode_json_cost(text, len);
     char why[sizeof(err->text)];
+    size_t at, number_len;
     json_error_t parse;
     json_t *json;
 
@@ -99,13 +167,18 @@ static int decode_text(const char *text, size_t len, size_t values_max, size_t f
     }
     json = json_load_text(text, len, flags | JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &parse);
     if (json) {
-        *ret = json;
-        return 0;
+        at = decode_find_tiny(text, len, &number_len);
+        if (!number_len) {
+            *ret = json;
+            return 0;
+        }
+        json_decref(json);
+        return decode_refuse_tiny(text, len, at, number_len, err);
     }
     if (json_error_code(&parse) == json_error_out_of_memory)
         return aq_fail_oom(err);
-    if (json_error_code(&parse) == json_error_null_character)
-        return decode_refuse_nul(text, len, err);
+    if (json_error_code(&parse) == json_error_null_character) /* C strings would end there */
+        return decode_refuse_member(text, len, "has NUL (\\u0000); remove it", err);
     snprintf(why, sizeof(why), "not valid JSON: %s at line %d column %d", parse.text, parse.line,
              parse.column);
     return decode_refuse_text(err, why);

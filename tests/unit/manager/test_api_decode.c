@@ -63,6 +63,11 @@ static const struct {
       "config.x.y" },
     { "{\"name\":\"abcd\",\"na\\u0000me\":1}", "body" },
     { "\"\\u0000\"", "body" },
+    { "{\"name\":\"abcd\",\"resources\":{\"cpu\":1e-400}}", "resources.cpu" },
+    { "{\"name\":\"abcd\",\"any\":[0.1e-5, -10.5E-0310]}", "any" },
+    { "{\"name\":\"abcd\",\"any\":\"1e-400\"}", NULL },
+    { "{\"name\":\"abcd\",\"any\":[1e-200, 0e-400, 0.0, 1e10, 100e-302, 12345, \"\\\"\", true]}",
+      NULL },
     { "{\"name\":\"ab\xff"
       "cd\"}",
       "body" },
