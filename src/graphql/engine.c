@@ -31,11 +31,18 @@ static int engine_check_resolvers(const struct gql_conf *conf, struct aq_error *
 
         for (uint32_t f = 0; type->kind == GQL_TYPE_OBJECT && f < type->field_count; f++) {
             const struct gql_field_def *field = &type->fields[f];
+            bool is_int = field->type.type->kind == GQL_TYPE_SCALAR
+                          && field->type.type->scalar == GQL_SCALAR_INT;
+            enum gql_how how = field->id < conf->schema->field_count
+                                   ? conf->resolvers[field->id].how
+                                   : GQL_HOW_CONST;
 
-            if (field->id < conf->schema->field_count
-                && conf->resolvers[field->id].how == GQL_HOW_NONE)
+            if (how == GQL_HOW_NONE)
                 return aq_fail(err, EINVAL, "GraphQL field %s.%s has no resolver", type->name,
                                field->name);
+            if (how == GQL_HOW_INT64 && is_int)
+                return aq_fail(err, EINVAL, "GraphQL field %s.%s is an Int, with 64 bits",
+                               type->name, field->name);
         }
     }
     return 0;

@@ -62,7 +62,7 @@ struct relay_connection *relay_connection_new(struct arena *arena, const char *t
 /* Entries for resolver tables. */
 #define RELAY_EDGES GQL_VALUE_AT(struct relay_connection, edges)
 #define RELAY_PAGE_INFO GQL_SELF
-#define RELAY_COUNT GQL_INT64_AT(struct relay_connection, count)
+#define RELAY_COUNT GQL_COUNT_AT(struct relay_connection, count)
 #define RELAY_NODE GQL_OBJECT_AT(struct relay_edge, node)
 #define RELAY_CURSOR GQL_TEXT_AT(struct relay_edge, cursor)
 #define RELAY_HAS_NEXT_PAGE GQL_BOOL_AT(struct relay_connection, has_next)

@@ -66,7 +66,8 @@ enum gql_how {
     GQL_HOW_BOOL,   /* bool */
     GQL_HOW_INT32,  /* int32_t */
     GQL_HOW_UINT32, /* uint32_t */
-    GQL_HOW_INT64,  /* int64_t */
+    GQL_HOW_INT64,  /* int64_t; not of an Int, which has 32 bits: gql_engine_new() refuses */
+    GQL_HOW_COUNT,  /* int64_t, as gql_int_clamped() */
     GQL_HOW_DOUBLE, /* double */
     GQL_HOW_ENUM,   /* int, index into the enum's values */
     GQL_HOW_UUID,   /* struct uuid, nil = null */
@@ -136,6 +137,7 @@ struct gql_resolver {
 #define GQL_INT32_AT(type, member) GQL_AT(GQL_HOW_INT32, type, member)
 #define GQL_UINT32_AT(type, member) GQL_AT(GQL_HOW_UINT32, type, member)
 #define GQL_INT64_AT(type, member) GQL_AT(GQL_HOW_INT64, type, member)
+#define GQL_COUNT_AT(type, member) GQL_AT(GQL_HOW_COUNT, type, member)
 #define GQL_DOUBLE_AT(type, member) GQL_AT(GQL_HOW_DOUBLE, type, member)
 #define GQL_ENUM_AT(type, member) GQL_AT(GQL_HOW_ENUM, type, member)
 #define GQL_UUID_AT(type, member) GQL_AT(GQL_HOW_UUID, type, member)

@@ -69,6 +69,12 @@ static inline struct gql_value gql_int(int64_t value)
     return (struct gql_value){ .kind = GQL_INT, .integer = value };
 }
 
+/* For Int, which has 32 bits: what is larger or smaller becomes the last number that has room. */
+static inline struct gql_value gql_int_clamped(int64_t value)
+{
+    return gql_int(value > INT32_MAX ? INT32_MAX : value < INT32_MIN ? INT32_MIN : value);
+}
+
 static inline struct gql_value gql_float(double value)
 {
     return (struct gql_value){ .kind = GQL_FLOAT, .real = value };

@@ -425,6 +425,8 @@ static struct gql_value write_read_leaf(struct gql_request *r, const struct plan
         return gql_int(*(const uint32_t *)member);
     case GQL_HOW_INT64:
         return gql_int(*(const int64_t *)member);
+    case GQL_HOW_COUNT:
+        return gql_int_clamped(*(const int64_t *)member);
     case GQL_HOW_DOUBLE:
         return gql_float(*(const double *)member);
     case GQL_HOW_ENUM:

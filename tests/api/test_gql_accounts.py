@@ -254,6 +254,18 @@ def test_a_keypair_policy(admin, fresh):
     refuse(admin, "modify_keypair_resource_policy", "there is no policy", name="none", props={})
 
 
+def test_a_limit_beyond_32_bits_breaks_no_list(admin, fresh):
+    """Int of GraphQL has 32 bits; our own routes show all of it."""
+    assert admin.post(V1 + "/keypair-policies", {
+        "name": fresh, "max_session_lifetime_sec": 36500 * 86400}).status == 201
+    reply = admin.gql("{ keypair_resource_policies { name max_session_lifetime idle_timeout } }")
+    assert not reply.json.get("errors"), reply
+    rows = {row["name"]: row for row in reply.json["data"]["keypair_resource_policies"]}
+    assert rows[fresh]["max_session_lifetime"] == 2**31 - 1
+    assert row(admin, "keypair-policies", "name", fresh)["max_session_lifetime_sec"] == 36500 * 86400
+    accept(admin, "delete_keypair_resource_policy", name=fresh)
+
+
 # ---- resource groups, and who may use them ----
 
 def test_a_resource_group_and_who_may_use_it(admin, fresh):

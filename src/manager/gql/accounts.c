@@ -429,8 +429,9 @@ static struct gql_value gql_accounts_get_policy_hosts(struct gql_get *get, const
 
 static struct gql_value gql_accounts_get_folder_count(struct gql_get *get, const void *parent)
 {
-    return folder_rule_get_limit(get, ((const struct keypair_policy *)parent)->name,
-                                 "max_vfolder_count");
+    const char *policy = ((const struct keypair_policy *)parent)->name;
+
+    return gql_int_clamped(folder_rule_get_limit(get, policy, "max_vfolder_count").integer);
 }
 
 static struct gql_value gql_accounts_get_folder_size(struct gql_get *get, const void *parent)
@@ -497,7 +498,7 @@ const struct gql_entry accounts_entries[] = {
     { POLICY(created_at), GQL_TIME_AT(struct policy_row, created_usec) },
     { POLICY(default_for_unspecified), GQL_GET(gql_accounts_get_unspecified) },
     { POLICY(total_resource_slots), GQL_GET(gql_accounts_get_policy_slots) },
-    { POLICY(max_session_lifetime), GQL_INT64_AT(struct keypair_policy, max_session_lifetime_sec) },
+    { POLICY(max_session_lifetime), GQL_COUNT_AT(struct keypair_policy, max_session_lifetime_sec) },
     { POLICY(max_concurrent_sessions),
       GQL_INT32_AT(struct keypair_policy, max_concurrent_sessions) },
     { POLICY(max_containers_per_session),

@@ -278,7 +278,7 @@ const struct gql_entry folder_entries[] = {
     { FIELD(max_size), GQL_GET(gql_folder_get_max_size) },
     { FIELD(created_at), GQL_TIME_AT(struct folder, created_usec) },
     { FIELD(last_used), GQL_TIME_AT(struct folder, used_usec) },
-    { FIELD(num_files), GQL_INT64_AT(struct folder, files) },
+    { FIELD(num_files), GQL_COUNT_AT(struct folder, files) },
     { FIELD(cur_size), GQL_INT64_AT(struct folder, bytes) },
     { FIELD(cloneable), GQL_BOOL_AT(struct folder, is_cloneable) },
     { FIELD(status), GQL_GET(gql_folder_get_status) },

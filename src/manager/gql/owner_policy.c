@@ -96,7 +96,8 @@ static struct gql_value owner_policy_get_member(struct gql_get *get, const void 
 
     for (size_t i = 0; i < AQ_COUNT(members); i++)
         if (row->has[i] && strcmp(members[i], name) == 0)
-            return gql_int(row->values[i]);
+            return strcmp(name, MEMBER_SIZE) == 0 ? gql_int(row->values[i])
+                                                  : gql_int_clamped(row->values[i]);
     return strcmp(name, MEMBER_SIZE) == 0 ? gql_int(-1) : gql_null();
 }
 

@@ -128,7 +128,7 @@ struct gql_rows_page {
     int64_t total;
 };
 #define GQL_PAGE_ITEMS GQL_VALUE_AT(struct gql_rows_page, items)
-#define GQL_PAGE_TOTAL GQL_INT64_AT(struct gql_rows_page, total)
+#define GQL_PAGE_TOTAL GQL_COUNT_AT(struct gql_rows_page, total)
 
 struct gql_fetch {
     struct gql_call *call;

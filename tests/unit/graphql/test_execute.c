@@ -539,6 +539,23 @@ static void test_missing_resolver(void **state)
     assert_string_equal(err.text, "GraphQL field Dog.barks has no resolver");
 }
 
+static void test_int_of_64_bits(void **state)
+{
+    struct gql_resolver resolvers[ZOO_FIELD_COUNT];
+    struct gql_conf conf = { .schema = &zoo_schema, .resolvers = resolvers };
+    struct gql_engine *engine = NULL;
+    struct aq_error err = { 0 };
+
+    (void)state;
+    memcpy(resolvers, zoo_resolvers, sizeof(resolvers));
+    resolvers[ZOO_FIELD_Cat_lives].how = GQL_HOW_INT64;
+    assert_int_equal(gql_engine_new(&conf, &engine, &err), -EINVAL);
+    assert_string_equal(err.text, "GraphQL field Cat.lives is an Int, with 64 bits");
+    assert_int_equal(gql_int_clamped(INT64_C(36500) * 86400).integer, INT32_MAX);
+    assert_int_equal(gql_int_clamped(INT64_MIN).integer, INT32_MIN);
+    assert_int_equal(gql_int_clamped(-5).integer, -5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -556,6 +573,7 @@ int main(void)
         cmocka_unit_test(test_memory_limit),
         cmocka_unit_test(test_memory_ends_anywhere),
         cmocka_unit_test(test_missing_resolver),
+        cmocka_unit_test(test_int_of_64_bits),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
