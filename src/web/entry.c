@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/json_load.h"
 #include "base/jsonw.h"
+#include "base/utf8.h"
 #include "http/problem.h"
 #include "web/payload.h"
 #include "web/web.h"
@@ -118,16 +119,21 @@ static json_t *entry_read_json(const struct web *web, struct request *req, struc
     size_t len;
     const char *body = request_get_body(req, &len);
     json_t *json = NULL;
+    json_error_t wrong;
 
     if (entry_read_body(web, req, body, len, &buf, &text, &len, err) < 0)
         return NULL;
-    json = json_load_text(text, len, JSON_REJECT_DUPLICATES, NULL);
+    json = json_load_text(text, len, JSON_REJECT_DUPLICATES, &wrong);
     if (buf.len)
         explicit_bzero(buf.data, buf.len);
     if (json_is_object(json))
         return json;
+    if (!json && json_error_code(&wrong) == json_error_null_character)
+        aq_fail_kind(err, EINVAL, "invalid-api-params",
+                     "a text of the request, such as a password, has NUL (\\u0000); remove it");
+    else
+        aq_fail_kind(err, EINVAL, "invalid-api-params", "the body is no JSON object");
     json_decref(json);
-    aq_fail_kind(err, EINVAL, "invalid-api-params", "the body is no JSON object");
     return NULL;
 }
 
@@ -208,21 +214,22 @@ static json_t *entry_make_login(struct entry *entry, const char *password)
 {
     struct web *web = entry->web;
     struct request *req = entry->req;
-    const char *agent = request_get_header(req, "User-Agent");
+    const char *said = request_get_header(req, "User-Agent");
     const char *header = request_get_header(req, "Cookie");
     size_t len = 0;
     const char *device = cookie_find(header, COOKIE_DEVICE, page_is_https(web), &len);
-    char address[CLIENT_ADDRESS_MAX], hash[COOKIE_HASH_MAX];
+    char address[CLIENT_ADDRESS_MAX], hash[COOKIE_HASH_MAX], agent[256];
     json_t *args;
 
+    (void)snprintf(agent, sizeof(agent), "%s", said ? said : "");
+    utf8_make_printable(agent); /* a header may have any bytes, JSON may not */
     client_address_find(stream_get_address(request_get_stream(req)), request_get_head(req),
                         &web->proxies, address);
     cookie_make(entry->cookie);
     (void)cookie_hash(entry->cookie, strlen(entry->cookie), hash);
-    args = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s%, s:I}", "hash", hash, "domain",
+    args = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:I}", "hash", hash, "domain",
                      web->settings->domain, "username", entry->email, "password", password,
-                     "address", address, "agent", agent ? agent : "",
-                     agent ? strnlen(agent, 255) : 0, "lifetime_sec",
+                     "address", address, "agent", agent, "lifetime_sec",
                      (json_int_t)(web->settings->login_usec / USEC_PER_SEC));
     if (device && cookie_check_device(web->secret, entry->email, device, len)) {
         (void)snprintf(entry->device, sizeof(entry->device), "%.*s", (int)len, device);

@@ -64,6 +64,21 @@ def test_empty_login_is_no_failure(browser, body):
     assert (answer.status, answer.slug) == (400, "invalid-api-params")
 
 
+def test_nul_in_a_password_is_refused(browser):
+    """It would end the password there."""
+    answer = browser.login(EMAIL, PASSWORD + "\0other")
+    assert (answer.status, answer.slug) == (400, "invalid-api-params"), answer
+    assert "NUL" in answer.json["msg"] and PASSWORD not in str(answer), answer
+
+
+def test_a_browser_with_an_odd_name(browser):
+    """User-Agent may have any bytes; which a login is told apart by must be text."""
+    for name in ("odd \xff\xfe", "\u00e9".encode().decode("latin-1") * 200):
+        answer = browser.ask("POST", "/server/login", {"username": EMAIL, "password": PASSWORD},
+                             User_Agent=name)
+        assert answer.status == 200 and answer.json["authenticated"], answer
+
+
 def test_hidden_body(cluster, browser):
     body = hide(cluster.origin, {"username": EMAIL, "password": PASSWORD})
     answer = browser.ask("POST", "/server/login", body, X_BackendAI_Encoded="true",
