@@ -263,8 +263,8 @@ struct msg_image_status {
     struct uuid job_id;                /* nil: not ordered, a kernel needs it */
     struct uuid session_id, kernel_id; /* nil: ordered */
     const char *image;
-    const char *state; /* "resolving", "fetching", "unpacking", "ready", "failed"; the last
-                                 two end the job */
+    const char *state; /* "resolving", "retrying", "fetching", "unpacking", "ready", "failed"; the
+                                 last two end the job */
     int64_t done_bytes, total_bytes;
     int64_t freed_bytes; /* remove, collect */
     const char *digest;  /* pull: once ready */

@@ -113,6 +113,10 @@ class Layout:
         (self.path / "blobs/sha256" / digest[7:]).write_bytes(data)
         return digest
 
+    def read(self, digest):
+        """A manifest, an index or a configuration."""
+        return json.loads((self.path / "blobs/sha256" / digest[7:]).read_bytes())
+
     def image(self, tag, layers, how="gzip", architecture="amd64", config=None, diff_ids=None,
               body=None, **run):
         """'layers': tar files, or pairs of a tar file and how it is compressed. 'body': more members

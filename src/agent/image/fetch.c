@@ -120,7 +120,6 @@ static void fetch_begin(struct images *images, struct fetch_command *command, co
         fetch_add(command, "--insecure-policy");
     }
     fetch_add(command, verb);
-    fetch_add(command, "--retry-times=2");
     if (settings->image_auth) {
         fetch_add(command, "--authfile");
         fetch_add(command, settings->image_auth);
@@ -201,6 +200,8 @@ static const struct fetch_complaint {
     { "name unknown", ENOENT, "image-not-found", "not found", "check the repository's name" },
     { "repository not known", ENOENT, "image-not-found", "not found",
       "check the repository's name" },
+    { "status code from registry 404", ENODATA, "image-registry",
+      "the registry lacks a part of the image", "push it again" },
     { "StatusCode: 404", ENOENT, "image-not-found", "not found", "check name and tag" },
     { "no such file or directory", ENOENT, "image-not-found", "not found",
       "check the path on the node" },
@@ -232,6 +233,14 @@ static const struct fetch_complaint {
     { "network is unreachable", EHOSTUNREACH, "image-registry", "no route to the registry",
       REACH_ADVICE },
     { "connection reset", ECONNRESET, "image-registry", "the connection broke", REACH_ADVICE },
+    { "unexpected EOF", EPIPE, "image-registry", "the registry closed the connection early",
+      REACH_ADVICE },
+    { "\": EOF", EPIPE, "image-registry", "the registry closed the connection early",
+      REACH_ADVICE },
+    { "stream error", EPIPE, "image-registry", "the registry closed the connection early",
+      REACH_ADVICE },
+    { "StatusCode: 408", ETIMEDOUT, "image-registry", "the registry does not answer in time",
+      REACH_ADVICE },
     { "timeout", ETIMEDOUT, "image-registry", "the registry does not answer in time",
       REACH_ADVICE },
     { "deadline exceeded", ETIMEDOUT, "image-registry", "the registry does not answer in time",
@@ -346,8 +355,8 @@ void image_hide_failure(const struct images *images, const char *name,
                          name, cause);
     else if (strcmp(kind, "image-registry") == 0 || strcmp(kind, "image-pull-failed") == 0)
         (void)aq_fail_as(ret, EIO, "image-pull-failed", "image",
-                         "image '%.80s' could not be fetched from its registry: check its name; an "
-                         "administrator sees why by 'aliquot image pull'",
+                         "image '%.80s' could not be fetched from its registry; an administrator "
+                         "sees why by 'aliquot image pull'",
                          name);
     else if (strcmp(kind, "image-not-found") == 0)
         (void)aq_fail_as(ret, ENOENT, failure->kind, "image",

@@ -54,7 +54,8 @@ bool image_is_for_files(const struct image *image);
 void image_unref(struct image *image);
 AQ_DEFINE_CLEANUP(struct image, image_unref)
 
-enum image_phase { IMAGE_RESOLVING, IMAGE_FETCHING, IMAGE_UNPACKING };
+/* Retrying: the registry failed, and is asked again after a pause. */
+enum image_phase { IMAGE_RESOLVING, IMAGE_RETRYING, IMAGE_FETCHING, IMAGE_UNPACKING };
 const char *image_phase_name(enum image_phase phase); /* "resolving" … */
 
 struct image_progress {

@@ -154,7 +154,7 @@ int image_record_new_local(const struct reference *ref, const char *state,
 
 const char *image_phase_name(enum image_phase phase)
 {
-    static const char *const names[] = { "resolving", "fetching", "unpacking" };
+    static const char *const names[] = { "resolving", "retrying", "fetching", "unpacking" };
 
     return names[phase];
 }

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 
 #define PULLS_MAX 4 /* at a time; more wait */
@@ -215,6 +216,7 @@ static void pull_on_start(uv_timer_t *timer)
     struct pull *pull = timer->data;
     struct aq_error err = { 0 };
 
+    pull->began_usec = clock_monotonic_usec();
     if (pull_resolve(pull, &err) < 0)
         pull_failed(pull, &err);
 }

@@ -2,8 +2,8 @@
 /* pull.h - one image on its way, from the inside
  *
  * pull_resolve.c asks what the image is, pull_fetch.c fetches what is missing,
- * pull_unpack.c unpacks and publishes it; each begins the next. pull.c is who
- * waits for it, and how it ends. All on the loop of the images, except for what
+ * pull_unpack.c unpacks and publishes it; each begins the next. pull_retry.c repeats a
+ * step that the registry failed. pull.c is who waits for it, and how it ends. All on the loop of the images, except for what
  * pull_work() is given.
  */
 #ifndef AQ_AGENT_IMAGE_PULL_H
@@ -36,7 +36,10 @@ struct pull {
     size_t waiting;              /* of them, to come */
     struct aq_error err;         /* of a layer */
     int tries;
-    int64_t done_bytes, told_bytes, missing_bytes;
+    unsigned failures;                /* of the registry, in a row */
+    int64_t began_usec;               /* monotonic, as all of these */
+    void (*again)(struct pull *pull); /* after the pause that timer measures */
+    int64_t done_bytes, told_bytes, missing_bytes, was_missing_bytes;
     struct image_room room; /* it waits for that */
     int64_t factor;         /* of a blob's size, for what is in it */
     /* in the worker thread */
@@ -45,11 +48,12 @@ struct pull {
     void (*after)(struct pull *pull, const struct aq_error *err);
     struct aq_error work_err;
     struct publication publication;
-    uv_timer_t timer; /* while blobs are fetched */
+    uv_timer_t timer; /* while blobs are fetched, and before another try */
     uv_work_t measuring;
     bool is_measuring;
     int64_t measured_bytes;
-    bool is_too_long; /* by the same measurement */
+    int64_t moved_bytes, moved_usec; /* the last measurement that differed, and when it did */
+    bool is_too_long;                /* by the same measurement */
 };
 
 struct pull_waiter {
@@ -76,6 +80,11 @@ int pull_plan(struct pull *pull, struct aq_error *err);
  * and it is fetched again. -ENOSPC: nothing gives way; 'err' as room_make() has it.
  */
 int pull_make_room(struct pull *pull, struct aq_error *err);
+
+/* The registry failed a step: 'again' is called after a pause, and true is returned. False: the
+ * failure is a lasting one, or it was tried often or long enough, and 'err' says how often.
+ */
+bool pull_retry(struct pull *pull, void (*again)(struct pull *pull), struct aq_error *err);
 
 /* 'fn' in a thread, then 'after' with pull->work_err, unless the pull is over. */
 void pull_work(struct pull *pull, uv_work_cb fn,

@@ -104,11 +104,12 @@ static int pull_directory_prepare_blob(const struct pull_directory *directory,
     return 0;
 }
 
-int pull_directory_prepare(const struct pull_directory *directory, int64_t *ret_missing,
+int pull_directory_prepare(struct pull_directory *directory, int64_t *ret_missing,
                            struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *blobs = aq_format("%s/blobs/sha256", directory->path);
     int64_t missing = 0;
+    size_t count = 0;
     int r = blobs ? fs_mkdirs(blobs, 0700, err) : aq_fail_oom(err);
 
     if (r < 0)
@@ -118,8 +119,10 @@ int pull_directory_prepare(const struct pull_directory *directory, int64_t *ret_
         r = pull_directory_prepare_blob(directory, &directory->layers[i], err);
         if (r < 0)
             return r;
-        if (r > 0)
+        if (r > 0) {
             missing += directory->layers[i].size_bytes;
+            directory->only_missing = count++ ? NULL : &directory->layers[i];
+        }
     }
     AQ_FAULT("agent.image.prepared");
     *ret_missing = missing;

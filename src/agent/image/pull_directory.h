@@ -22,12 +22,13 @@ struct pull_directory {
     bool is_view; /* skopeo copies from a layout of its own in it (oci_layout.h), not by the name */
     struct pull_layer *layers;
     size_t layer_count;
+    const struct pull_layer *only_missing; /* if just one was missing when it was prepared */
 };
 
 /* Make the directory, remove halves of blobs, put placeholders. *ret_missing:
  * bytes to be fetched.
  */
-int pull_directory_prepare(const struct pull_directory *directory, int64_t *ret_missing,
+int pull_directory_prepare(struct pull_directory *directory, int64_t *ret_missing,
                            struct aq_error *err);
 
 /* Bytes of blobs that are there, also of those that are being fetched; never more than all have by

@@ -6,9 +6,11 @@
 #include "agent/image/store_layout.h"
 #include "agent/image/oci_layout.h"
 #include "agent/image/pull.h"
+#include "base/clock.h"
 #include "base/fault.h"
 
 #define MEASURE_MSEC 200
+#define STALL_USEC (300 * USEC_PER_SEC) /* skopeo may write a large layer to disk that long */
 #define UNPACKED_FACTOR 3 /* of a blob's size, for what is in it, until that is known better */
 
 /* ---- room on the disk ---- */
@@ -83,6 +85,34 @@ static void pull_fetch_on_measure(uv_work_t *work)
     pull->measured_bytes = pull_directory_measure(&pull->directory, &pull->is_too_long);
 }
 
+/* Nothing has come for so long that the connection is taken for dead. */
+static bool pull_fetch_is_stalled(struct pull *pull)
+{
+    int64_t now = clock_monotonic_usec();
+
+    if (pull->measured_bytes != pull->moved_bytes) {
+        pull->moved_bytes = pull->measured_bytes;
+        pull->moved_usec = now;
+    }
+    return pull->ref.form == REFERENCE_REGISTRY
+           && now - pull->moved_usec
+                  >= AQ_MIN(STALL_USEC, pull->images->settings->image_timeout_usec / 4);
+}
+
+static void pull_fetch_end_stalled(struct pull *pull)
+{
+    struct aq_error err;
+
+    tool_stop(AQ_TAKE(pull->tool));
+    (void)uv_timer_stop(&pull->timer);
+    (void)aq_fail_as(&err, ETIMEDOUT, "image-registry", "image",
+                     "image '%.80s': the registry has sent nothing for %lld seconds",
+                     pull->ref.text,
+                     (long long)((clock_monotonic_usec() - pull->moved_usec) / USEC_PER_SEC));
+    if (!pull_retry(pull, pull_fetch, &err))
+        pull_failed(pull, &err);
+}
+
 static void pull_fetch_on_measured(uv_work_t *work, int status)
 {
     struct pull *pull = AQ_CONTAINER_OF(work, struct pull, measuring);
@@ -97,7 +127,9 @@ static void pull_fetch_on_measured(uv_work_t *work, int status)
                          "image '%.80s': the registry sends more than its manifest says",
                          pull->ref.text);
         pull_failed(pull, &err);
-    } else if (pull->phase <= IMAGE_FETCHING) {
+    } else if (pull->tool && pull_fetch_is_stalled(pull)) {
+        pull_fetch_end_stalled(pull);
+    } else if (pull->tool) {
         pull_tell(pull, IMAGE_FETCHING, pull->measured_bytes);
     }
 }
@@ -129,8 +161,10 @@ static void pull_fetch_on_fetched(void *data, int status, const char *complaint)
     (void)uv_timer_stop(&pull->timer);
     AQ_FAULT("agent.image.fetched");
     if (status) {
-        if (fetch_failed(&pull->ref, status, complaint, &err) != -ENOSPC
-            || pull_make_room(pull, &err) != -EINPROGRESS)
+        int r = fetch_failed(&pull->ref, status, complaint, &err);
+
+        if (r == -ENOSPC ? pull_make_room(pull, &err) != -EINPROGRESS
+                         : !pull_retry(pull, pull_fetch, &err))
             pull_failed(pull, &err);
         return;
     }
@@ -158,6 +192,9 @@ static void pull_fetch_after_prepare(struct pull *pull, const struct aq_error *f
     AQ_CLEANUP(aq_freep) char *view = NULL;
     struct aq_error err = *failure;
 
+    if (pull->missing_bytes < pull->was_missing_bytes)
+        pull->failures = 0; /* the last try brought a layer */
+    pull->was_missing_bytes = pull->missing_bytes;
     if (!err.code && pull_fetch_find_room(pull, &err) == -EINPROGRESS)
         return;
     if (!err.code && pull->missing_bytes == 0) {
@@ -174,6 +211,7 @@ static void pull_fetch_after_prepare(struct pull *pull, const struct aq_error *f
         pull_failed(pull, &err);
         return;
     }
+    pull->moved_usec = clock_monotonic_usec();
     pull_fetch_on_timer(&pull->timer);
     (void)uv_timer_start(&pull->timer, pull_fetch_on_timer, MEASURE_MSEC, MEASURE_MSEC);
 }

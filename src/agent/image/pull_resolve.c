@@ -133,16 +133,29 @@ static void pull_resolve_go_on(struct pull *pull, struct aq_error *err)
     (void)pull_resolve(pull, err);
 }
 
+static void pull_resolve_again(struct pull *pull)
+{
+    struct aq_error err = { 0 };
+
+    pull_tell(pull, IMAGE_RESOLVING, 0);
+    if (!pull->is_over && pull_resolve(pull, &err) < 0)
+        pull_failed(pull, &err);
+}
+
 static void pull_resolve_on_answered(void *data, int status, const char *complaint)
 {
     struct pull *pull = data;
     struct aq_error err = { 0 };
 
     pull->tool = NULL;
-    if (status)
+    if (status) {
         (void)fetch_failed(&pull->ref, status, complaint, &err);
-    else
+        if (pull_retry(pull, pull_resolve_again, &err))
+            return;
+    } else {
+        pull->failures = 0;
         pull_resolve_go_on(pull, &err);
+    }
     if (err.code)
         pull_failed(pull, &err);
 }

@@ -18,7 +18,7 @@ struct session;
 struct core_image_status {
     const char *agent_id;
     const char *image;
-    const char *state; /* "resolving", "fetching", "unpacking", "ready", "failed" */
+    const char *state; /* "resolving", "retrying", "fetching", "unpacking", "ready", "failed" */
     bool is_final;
     int64_t done_bytes, total_bytes, freed_bytes;
     const char *digest;                  /* NULL unless ready */
@@ -26,7 +26,7 @@ struct core_image_status {
 };
 
 struct core_image_progress {
-    const char *state; /* static: "resolving", "fetching" or "unpacking" */
+    const char *state; /* static: "resolving", "retrying", "fetching" or "unpacking" */
     int64_t done_bytes, total_bytes;
 };
 

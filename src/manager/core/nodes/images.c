@@ -95,7 +95,7 @@ static void images_tell(struct core_image_job *job, const struct core_image_stat
 
 static const char *images_find_state(const char *name)
 {
-    static const char *const states[] = { "resolving", "unpacking" };
+    static const char *const states[] = { "resolving", "retrying", "unpacking" };
 
     for (size_t i = 0; i < AQ_COUNT(states); i++)
         if (strcmp(states[i], name) == 0)
