@@ -196,7 +196,10 @@ static void client_wire_on_end(void *data, const struct aq_error *err)
         return;
     }
     if (!why.code)
-        (void)aq_fail(&why, ECONNRESET, "the server closed the connection without an answer");
+        (void)aq_fail(&why, ECONNRESET,
+                      ex && ex->answered
+                          ? "the server closed the connection in the middle of its answer"
+                          : "the server closed the connection without an answer");
     client_wire_fail(wire, &why);
 }
 

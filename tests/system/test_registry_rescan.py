@@ -162,6 +162,78 @@ def test_registries_that_lie(cluster, answers, word):
     assert names(cluster) == []
 
 
+CUT = (200, {"Content-Length": "1000"}, b'{"repositories": [')
+
+
+def after(faults, answer):
+    """The faults, one each, for those who ask first."""
+    left = list(faults)
+    return lambda _: left.pop(0) if left else answer
+
+
+@pytest.mark.gate
+@pytest.mark.parametrize("faults", [
+    [CUT], [(500, {}, b""), (502, {}, b"")], [(408, {}, b"")],
+    [(429, {"Retry-After": "1"}, b"")], [(429, {"Retry-After": "Fri, 31 Dec 9999 23:59:59 GMT"}, b"")],
+], ids=["cut", "500", "408", "429", "date"])
+def test_answers_that_fail_for_a_while(cluster, faults):
+    """Each kind of request is made again."""
+    config = json.dumps({"architecture": "amd64", "rootfs": {}, "config": {}}).encode()
+    with liar({"/v2/_catalog": after(faults, CATALOGUE), "/v2/a/b/tags/list": after(faults, TAGS),
+               "/v2/a/b/manifests/1": after(faults, body(
+                   {"config": {"digest": sha256(config), "size": 5}, "layers": [{"size": 7}]})),
+               "/v2/a/b/blobs/" + sha256(config): after(faults, (200, {}, config))}) as server:
+        configure(cluster, server.address)
+        code, said = rescan(cluster, server.address)
+        assert code == 0, said
+        assert names(cluster) == [f"{server.address}/a/b:1"]
+        assert len(server.seen) == 4 * (1 + len(faults)), server.seen
+
+
+def test_answers_that_are_always_cut(cluster):
+    """The rescan ends, and says why and after how many tries."""
+    with liar({"/v2/_catalog": CUT}) as server:
+        configure(cluster, server.address)
+        code, said = rescan(cluster, server.address)
+        assert code != 0 and "in the middle of its answer; 4 tries" in said, said
+        assert len(server.seen) == 4, server.seen
+
+
+def test_a_token_that_expires(cluster):
+    """A new one is fetched, also if its service fails once."""
+    config = json.dumps({"architecture": "amd64", "rootfs": {}, "config": {}}).encode()
+    given = []
+
+    def give(_):
+        given.append(f"t{len(given)}")
+        return body({"token": given[-1]})
+
+    def limited(answer, uses):
+        """Takes the token that was given last, for so many requests."""
+        def reply(handler):
+            if uses and given and handler.headers.get("Authorization") == f"Bearer {given[-1]}":
+                uses.pop()
+                return answer
+            uses[:] = [1]
+            return 401, {"WWW-Authenticate": f'Bearer realm="http://{server.address}/token"'}, b""
+        return reply
+
+    uses = []
+    with liar({}) as server:
+        server.answers = {
+            "/token": after([(503, {}, b"")], None), "/v2/_catalog": limited(CATALOGUE, uses),
+            "/v2/a/b/tags/list": limited(TAGS, uses),
+            "/v2/a/b/manifests/1": limited(body(
+                {"config": {"digest": sha256(config), "size": 5}, "layers": [{"size": 7}]}), uses),
+            "/v2/a/b/blobs/" + sha256(config): limited((200, {}, config), uses)}
+        first = server.answers["/token"]
+        server.answers["/token"] = lambda handler: first(handler) or give(handler)
+        configure(cluster, server.address)
+        code, said = rescan(cluster, server.address)
+        assert code == 0 and len(given) == 4, (said, given, server.seen)
+        assert names(cluster) == [f"{server.address}/a/b:1"]
+
+
 def test_what_is_no_image_is_left_out(cluster):
     chart = b'{"name": "chart"}'
     with liar({"/v2/_catalog": body({"repositories": ["a/b", "a/empty", "a/none"]}),

@@ -20,6 +20,10 @@
 #define POLL_MSEC 200 /* between two looks at 'stop' */
 #define REQUEST_MSEC 120000
 #define REDIRECTS_MAX 5
+#define TRIES_MAX 4           /* of one request */
+#define REPEATS_MAX 200       /* of all requests of one client */
+#define PAUSE_MSEC 1000       /* before the second try; doubled before each further one */
+#define PAUSE_MAX_MSEC 60000u /* however long the registry wants */
 #define TOKEN_MAX 16384
 #define TOKEN_BODY_MAX (4 * TOKEN_MAX)
 
@@ -34,6 +38,8 @@ struct registry_client {
     char *authorization; /* the header's value; NULL = none was wanted yet */
     bool is_own_host;    /* of the request under way */
     enum reach own;      /* of the registry's own address */
+    unsigned repeats;    /* tries after the first, of all requests */
+    unsigned wait_sec;   /* Retry-After of the last answer; 0 = none */
 };
 
 /* One request and its answer. */
@@ -107,6 +113,17 @@ static bool registry_client_may_reach(void *data, const struct sockaddr *addr)
 
 /* ---- one request ---- */
 
+/* A date is not read: the pause is ours then. */
+static unsigned registry_client_read_wait(const struct message_head *head)
+{
+    const char *text = message_get_header(head, "Retry-After");
+    unsigned sec = 0;
+
+    for (; text && *text >= '0' && *text <= '9' && sec <= PAUSE_MAX_MSEC / 1000; text++)
+        sec = 10 * sec + (unsigned)(*text - '0');
+    return sec;
+}
+
 static void registry_client_on_done(void *data, const struct client_response *response,
                                     const struct aq_error *err)
 {
@@ -120,6 +137,7 @@ static void registry_client_on_done(void *data, const struct client_response *re
         return;
     }
     fetch->answer->status = response->head->status;
+    fetch->rc->wait_sec = registry_client_read_wait(response->head);
     fetch->answer->has_next = message_get_header(response->head, "Link") != NULL;
     strbuf_add(&fetch->answer->body, response->body, response->body_len);
     challenge = message_get_header(response->head, "WWW-Authenticate");
@@ -213,6 +231,17 @@ static void registry_fetch_done(struct registry_fetch *fetch)
 
 /* ---- logging in ---- */
 
+static int registry_client_fail_status(const char *who, int status, struct aq_error *err)
+{
+    if (status == 429)
+        return aq_fail(err, EAGAIN, "%s wants fewer requests (status 429); try again later", who);
+    if (status == 408 || status >= 500)
+        return aq_fail(err, EREMOTEIO, "%s answers with status %d", who, status);
+    if (status == 401 || status == 403)
+        return aq_fail(err, EACCES, "%s refuses the login (status %d)", who, status);
+    return aq_fail(err, EPROTO, "%s answers with status %d", who, status);
+}
+
 static int registry_client_set_basic(struct registry_client *rc, char **ret, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *pair = NULL, *text = NULL;
@@ -263,7 +292,7 @@ static int registry_client_fetch_token(struct registry_client *rc,
     if (r == 0)
         r = registry_client_send(rc, url, "application/json", basic, TOKEN_BODY_MAX, &fetch, err);
     if (r == 0 && answer.status != 200)
-        r = aq_fail(err, EACCES, "its token service refuses the login (status %d)", answer.status);
+        r = registry_client_fail_status("its token service", answer.status, err);
     if (r == 0)
         r = registry_client_read_token(&answer, ret, err);
     if (basic)
@@ -335,17 +364,10 @@ static int registry_client_try(struct registry_client *rc, char **url, const cha
     return r;
 }
 
-static int registry_client_fail_status(int status, struct aq_error *err)
-{
-    if (status == 401 || status == 403)
-        return aq_fail(err, EACCES, "it refuses the login (status %d)", status);
-    if (status == 429)
-        return aq_fail(err, EAGAIN, "it wants fewer requests (status 429); try again later");
-    return aq_fail(err, EPROTO, "it answers with status %d", status);
-}
-
-int registry_client_get(struct registry_client *rc, const char *path, const char *accept,
-                        size_t body_max, struct registry_answer *ret, struct aq_error *err)
+/* With redirects and a login. */
+static int registry_client_get_once(struct registry_client *rc, const char *path,
+                                    const char *accept, size_t body_max,
+                                    struct registry_answer *ret, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *url = aq_format("%s://%s%s", rc->url.tls ? "https" : "http",
                                                rc->url.authority, path);
@@ -359,12 +381,66 @@ int registry_client_get(struct registry_client *rc, const char *path, const char
         logins += r == 1 && answer.status == 401;
     }
     if (r >= 0 && (r == 1 || (answer.status != 200 && answer.status != 404)))
-        r = registry_client_fail_status(answer.status, err);
+        r = registry_client_fail_status("it", answer.status, err);
     if (r < 0)
         registry_answer_done(&answer);
     else
         *ret = answer;
     return r;
+}
+
+/* ---- once more ---- */
+
+static bool registry_client_is_temporary(int code)
+{
+    switch (code) {
+    case EPIPE:
+    case ECONNRESET:
+    case ECONNREFUSED:
+    case ETIMEDOUT:
+    case EAGAIN:
+    case EREMOTEIO:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static int registry_client_pause(const struct registry_client *rc, unsigned msec,
+                                 struct aq_error *err)
+{
+    for (unsigned slept = 0; slept < msec; slept += POLL_MSEC) {
+        if (atomic_load(rc->conf.stop))
+            return aq_fail(err, ECANCELED, "the manager ends");
+        uv_sleep(POLL_MSEC);
+    }
+    return 0;
+}
+
+int registry_client_get(struct registry_client *rc, const char *path, const char *accept,
+                        size_t body_max, struct registry_answer *ret, struct aq_error *err)
+{
+    for (unsigned tries = 1;; tries++) {
+        unsigned pause_msec = PAUSE_MSEC << (tries - 1);
+        struct aq_error why = { 0 };
+        int r;
+
+        rc->wait_sec = 0;
+        r = registry_client_get_once(rc, path, accept, body_max, ret, &why);
+        if (r >= 0)
+            return r;
+        if (!registry_client_is_temporary(-r)) {
+            *err = why;
+            return r;
+        }
+        if (tries == TRIES_MAX || rc->repeats++ == REPEATS_MAX)
+            return aq_fail(err, why.code, "%.300s; %u tries", why.text, tries);
+        pause_msec = AQ_MIN(AQ_MAX(pause_msec, rc->wait_sec * 1000), PAUSE_MAX_MSEC);
+        log_info("registry %s: %s; trying again in %u seconds", rc->url.authority, why.text,
+                 pause_msec / 1000);
+        if ((r = registry_client_pause(rc, pause_msec, err)) < 0)
+            return r;
+    }
 }
 
 /* ---- begin and end ---- */

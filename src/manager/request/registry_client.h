@@ -39,7 +39,9 @@ void registry_answer_done(struct registry_answer *answer);
 
 /* GET of a path at the registry, "/v2/...". 'accept' is a header's value, or NULL. 0 for the
  * statuses 200 and 404; else -errno with an error that says what it answered. -EACCES, -ECANCELED,
- * -EFBIG past 'body_max' bytes, ...
+ * -EFBIG past 'body_max' bytes, ... An answer that is cut or late, and the statuses 408, 429 and
+ * 5xx, are asked for again, up to four times in all, after pauses which Retry-After may prolong to
+ * a minute.
  */
 int registry_client_get(struct registry_client *rc, const char *path, const char *accept,
                         size_t body_max, struct registry_answer *ret, struct aq_error *err);
