@@ -140,8 +140,18 @@ def signed(layout):
                       (small(layout, "yes"), HERE)])
 
 
+def other_names(layout):
+    """As uname(2) and Windows call them, in the index and in the configurations."""
+    here, there = ({"amd64": ("x86_64", "AMD64"), "arm64": ("aarch64", "ARM64")}[name]
+                   for name in (MACHINE, OTHER))
+    layout.list("t", [(small(layout, "no", architecture=there[0]), {
+        "platform": {"os": "linux", "architecture": there[1]}}),
+        (small(layout, "yes", architecture=here[0]), {
+            "platform": {"os": "Linux", "architecture": here[1]}})])
+
+
 INDEXES = [plain, attested, nested, nested_elsewhere, nested_without_type, single,
-           without_platforms, without_type, variants, extras, signed]
+           without_platforms, without_type, variants, extras, signed, other_names]
 if MACHINE != "amd64":
     INDEXES.remove(variants)
 
@@ -162,6 +172,23 @@ def test_index(layout, store, registry, make):
     (layout.path / "index.json").write_text(json.dumps({"manifests": layout.manifests}))
     assert which(store.get(f"oci:{layout.path}")) == "yes"
     store.check_clean()
+
+
+@pytest.mark.parametrize("name", {"amd64": ["x86_64", "AMD64", "X86_64"],
+                                  "arm64": ["aarch64", "ARM64"]}[MACHINE])
+def test_configuration_with_another_name(layout, store, name):
+    small(layout, "yes", architecture=name)
+    assert which(store.get(layout.reference("image-yes"))) == "yes"
+
+
+def test_unknown_architectures(layout, store):
+    """The error says what the image has, as it has it."""
+    digest = small(layout, "no", architecture="VAX-11")
+    layout.list("t", [(digest, {"platform": {"os": "linux", "architecture": "VAX-11"}})])
+    assert f"is for linux/VAX-11, not for linux/{MACHINE}" in \
+        store.failure(layout.reference("image-no"))
+    assert f"not there for linux/{MACHINE}, only for linux/VAX-11" in \
+        store.failure(layout.reference("t"))
 
 
 def test_manifest_list_of_docker(layout, store, registry):

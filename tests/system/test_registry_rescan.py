@@ -190,6 +190,27 @@ def test_answers_that_fail_for_a_while(cluster, faults):
         assert len(server.seen) == 4 * (1 + len(faults)), server.seen
 
 
+def test_architectures_by_other_names(cluster):
+    """An image's architecture is listed by its name in OCI and in uname(2), whichever it says."""
+    said = {"1": "x86_64", "2": "AMD64", "3": "aarch64", "4": "ARM64", "5": "VAX"}
+    configs = {tag: json.dumps({"architecture": name, "rootfs": {}, "config": {}}).encode()
+               for tag, name in said.items()}
+    with liar({"/v2/_catalog": CATALOGUE,
+               "/v2/a/b/tags/list": body({"name": "a/b", "tags": list(said)}), **{
+                   f"/v2/a/b/manifests/{tag}": body({"config": {"digest": sha256(config)}})
+                   for tag, config in configs.items()}, **{
+                   f"/v2/a/b/blobs/{sha256(config)}": (200, {}, config)
+                   for config in configs.values()}}) as server:
+        configure(cluster, server.address)
+        code, text = rescan(cluster, server.address)
+        assert code == 0, text
+    rows = cluster.client().get("/aliquot/v1/images").json["items"]
+    assert sorted(row["architecture"] for row in rows) == ["VAX", "amd64", "amd64", "arm64", "arm64"]
+    rows = cluster.client().gql("{ images { tag architecture } }").json["data"]["images"]
+    assert {row["tag"]: row["architecture"] for row in rows} == {
+        "1": "x86_64", "2": "x86_64", "3": "aarch64", "4": "aarch64", "5": "VAX"}
+
+
 def test_answers_that_are_always_cut(cluster):
     """The rescan ends, and says why and after how many tries."""
     with liar({"/v2/_catalog": CUT}) as server:

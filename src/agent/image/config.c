@@ -6,6 +6,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "model/architecture.h"
 #include "model/reference.h"
 
 static int image_config_bad(struct aq_error *err, const char *member, const char *why)
@@ -140,6 +141,7 @@ int image_config_parse(const char *json, size_t len, struct image_config *ret, s
     }
     run = json_object_get(root, "config");
     r = image_config_get_text(root, "architecture", &config.arena, &config.architecture, err);
+    config.architecture = architecture_of_image(config.architecture);
     if (r == 0)
         r = image_config_get_text(root, "os", &config.arena, &config.os, err);
     if (r == 0)

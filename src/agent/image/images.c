@@ -8,6 +8,7 @@
 #include "agent/image/images_internal.h"
 #include "base/fs.h"
 #include "base/installed.h"
+#include "model/architecture.h"
 
 #define ENOUGH_NAMES 64
 #define USE_MSEC 2000 /* sessions that come and go within it are told of together, or not at all */
@@ -206,7 +207,7 @@ static char *images_own_architecture(void)
 {
     struct utsname host;
 
-    return strdup(manifest_architecture(uname(&host) == 0 ? host.machine : "x86_64"));
+    return strdup(architecture_of_image(uname(&host) == 0 ? host.machine : "x86_64"));
 }
 
 int images_get(struct images *images, const char *reference, const char *architecture,
@@ -221,7 +222,7 @@ int images_get(struct images *images, const char *reference, const char *archite
     *request = (struct image_request){ .images = images, .events = events, .data = data };
     list_add(&images->requests, &request->link);
     list_init(&request->waiting);
-    request->architecture = architecture ? strdup(manifest_architecture(architecture))
+    request->architecture = architecture ? strdup(architecture_of_image(architecture))
                                          : images_own_architecture();
     r = request->architecture
             ? reference_parse(reference, images->settings->image_registry, &request->ref, err)

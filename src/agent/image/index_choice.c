@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "agent/image/platform.h"
 #include "base/vec.h"
@@ -54,7 +55,7 @@ static int index_choice_score(const struct index_choice *choice, const struct ma
 {
     if (!item->has_platform)
         return 0;
-    if ((item->os[0] && strcmp(item->os, "linux") != 0)
+    if ((item->os[0] && strcasecmp(item->os, "linux") != 0)
         || (item->architecture[0] && strcmp(item->architecture, choice->architecture) != 0))
         return -1;
     if (!item->architecture[0])

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/strbuf.h"
+#include "model/architecture.h"
 
 #define OCI "application/vnd.oci.image."
 #define DOCKER "application/vnd.docker."
@@ -111,11 +112,14 @@ static int manifest_get_layers(const json_t *root, struct manifest *manifest, st
 
 /* ---- an index ---- */
 
-static void manifest_copy_word(const json_t *object, const char *member, char ret[32])
+static void manifest_copy_word(const char *text, char ret[32])
 {
-    const char *text = json_string_value(json_object_get(object, member));
-
     (void)snprintf(ret, 32, "%s", text ? text : "");
+}
+
+static const char *manifest_get_text(const json_t *object, const char *member)
+{
+    return json_string_value(json_object_get(object, member));
 }
 
 static int manifest_copy_annotation(const json_t *item, const char *key, char **ret,
@@ -148,9 +152,10 @@ static int manifest_get_item(const json_t *item, struct manifest_item *place, st
 
     if (r < 0)
         return r;
-    manifest_copy_word(platform, "os", place->os);
-    manifest_copy_word(platform, "architecture", place->architecture);
-    manifest_copy_word(platform, "variant", place->variant);
+    manifest_copy_word(manifest_get_text(platform, "os"), place->os);
+    manifest_copy_word(architecture_of_image(manifest_get_text(platform, "architecture")),
+                       place->architecture);
+    manifest_copy_word(manifest_get_text(platform, "variant"), place->variant);
     place->has_platform = place->os[0] || place->architecture[0];
     place->is_index = type
                       && (strcmp(type, OCI "index.v1+json") == 0
@@ -230,18 +235,4 @@ void manifest_done(struct manifest *manifest)
     free(manifest->items);
     free(manifest->layers);
     *manifest = (struct manifest){ .is_index = false };
-}
-
-const char *manifest_architecture(const char *name)
-{
-    static const char *const names[][2] = {
-        { "x86_64", "amd64" },        { "aarch64", "arm64" }, { "armv7l", "arm" },
-        { "armv6l", "arm" },          { "i386", "386" },      { "i686", "386" },
-        { "loongarch64", "loong64" },
-    };
-
-    for (size_t i = 0; i < AQ_COUNT(names); i++)
-        if (strcmp(name, names[i][0]) == 0)
-            return names[i][1];
-    return name;
 }

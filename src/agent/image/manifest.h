@@ -47,9 +47,4 @@ int manifest_parse(const char *json, size_t len, struct manifest *ret,
                    struct aq_error *err) AQ_UNTRUSTED;
 void manifest_done(struct manifest *manifest);
 
-/* OCI's name of an architecture: uname(2)'s "x86_64" is "amd64". What is not
- * known is itself.
- */
-const char *manifest_architecture(const char *name);
-
 #endif

@@ -2,6 +2,7 @@
 /* What an image is: its manifest, of an index the right one, and its configuration. */
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 
 #include "agent/image/oci_layout.h"
 #include "agent/image/platform.h"
@@ -25,7 +26,7 @@ static int pull_resolve_check_config(struct pull *pull, struct aq_error *err)
         return aq_fail_as(err, EBADMSG, "image-damaged", "image",
                           "image '%.80s': manifest and configuration have not the same layers",
                           pull->ref.text);
-    if ((pull->config.os && strcmp(pull->config.os, "linux") != 0)
+    if ((pull->config.os && strcasecmp(pull->config.os, "linux") != 0)
         || (pull->config.architecture
             && strcmp(pull->config.architecture, pull->architecture) != 0))
         return aq_fail_as(err, EINVAL, "image-architecture", "image",

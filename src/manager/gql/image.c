@@ -13,6 +13,7 @@
 #include "manager/request/image_limits.h"
 #include "manager/view/image_inventory.h"
 #include "manager/gql/image.h"
+#include "model/architecture.h"
 #include "model/reference.h"
 
 #define FIELD(name) SCHEMA_FIELD_Image_##name
@@ -26,17 +27,6 @@ struct limit {
 };
 
 /* ---- parts of a row ---- */
-
-/* Other names of architectures than uname(2)'s are those of OCI. */
-const char *gql_image_machine_of(const char *architecture)
-{
-    static const char *const names[][2] = { { "amd64", "x86_64" }, { "arm64", "aarch64" } };
-
-    for (size_t i = 0; i < AQ_COUNT(names); i++)
-        if (strcmp(architecture, names[i][0]) == 0)
-            return names[i][1];
-    return architecture;
-}
 
 static const char *gql_image_text_in(const json_t *image, const char *key)
 {
@@ -230,7 +220,7 @@ static int gql_image_fill(struct gql_call *call, const json_t *image, const stru
     if (gql_image_fill_names(call->arena, ref, row) < 0)
         return -ENOMEM;
     row->architecture = arena_strdup(
-        call->arena, gql_image_machine_of(gql_image_text_in(image, "architecture")));
+        call->arena, architecture_of_machine(gql_image_text_in(image, "architecture")));
     row->digest = arena_strdup(call->arena, gql_image_text_in(image, "digest"));
     row->fetched_at = arena_strdup(call->arena, gql_image_text_in(image, "fetched_at"));
     if (!row->architecture || !row->digest || !row->fetched_at)
@@ -403,7 +393,7 @@ static int gql_image_find_named(struct gql_call *call, const struct gql_images *
     for (size_t i = 0; i < rows->count && call->results[0].kind == GQL_NULL; i++)
         if (strcmp(rows->items[i].reference, ref.text) == 0
             && (!architecture
-                || strcmp(rows->items[i].architecture, gql_image_machine_of(architecture)) == 0))
+                || strcmp(rows->items[i].architecture, architecture_of_machine(architecture)) == 0))
             call->results[0] = gql_object(&rows->items[i]);
     reference_done(&ref);
     return GQL_DONE;

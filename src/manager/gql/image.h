@@ -37,7 +37,4 @@ const struct image_row *gql_images_find_id(const struct gql_call *call,
 /* Is ALIVE, which all are, among the statuses that are asked for? */
 bool gql_image_asks_alive(struct gql_value statuses);
 
-/* An architecture as uname(2) calls it. */
-const char *gql_image_machine_of(const char *architecture);
-
 #endif

@@ -13,6 +13,7 @@
 #include "manager/view/image_inventory.h"
 #include "manager/gql/image.h"
 #include "manager/gql/image_mutation.h"
+#include "model/architecture.h"
 #include "model/reference.h"
 
 #define COMMAND_LIST_MAX 1000 /* images, and agents, of one mutation */
@@ -322,7 +323,8 @@ static bool image_mutation_has_architecture(const struct mutation_choice *choice
     const char *architecture = json_string_value(json_object_get(image, "architecture"));
 
     return !choice->architecture
-           || strcmp(gql_image_machine_of(architecture ? architecture : ""), choice->architecture)
+           || strcmp(architecture_of_machine(architecture ? architecture : ""),
+                     choice->architecture)
                   == 0;
 }
 

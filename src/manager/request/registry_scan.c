@@ -6,9 +6,11 @@
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/json_load.h"
 #include "manager/request/registry_client.h"
+#include "model/architecture.h"
 #include "model/reference.h"
 
 #define SCAN_PAGE 100 /* names in one answer */
@@ -332,7 +334,8 @@ static int scan_read_image(struct scan *scan, const char *repository, const char
         return r;
     if (config && strcmp(got, config_digest) != 0)
         return aq_fail(err, EPROTO, "a blob is not what its digest says");
-    architecture = json_string_value(json_object_get(config, "architecture"));
+    architecture = architecture_of_image(
+        json_string_value(json_object_get(config, "architecture")));
     if (!architecture || !json_object_get(config, "rootfs"))
         return 0; /* a chart, a signature, ... */
     image = json_pack("{s:s, s:[s], s:s, s:I, s:o}", "digest", digest, "names", name,
@@ -358,7 +361,7 @@ static int scan_read_index(struct scan *scan, const char *repository, const char
         const char *digest = json_string_value(json_object_get(row, "digest"));
         const char *os = json_string_value(json_object_get(json_object_get(row, "platform"), "os"));
 
-        if (r == 0 && digest && digest_is_valid(digest) && (!os || strcmp(os, "linux") == 0))
+        if (r == 0 && digest && digest_is_valid(digest) && (!os || strcasecmp(os, "linux") == 0))
             r = scan_read_manifest(scan, repository, digest, name, true, err);
     }
     return r;

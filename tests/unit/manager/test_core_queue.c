@@ -68,6 +68,30 @@ static struct uuid submit_first(const char *name)
     return a.created.id;
 }
 
+/* Whichever of its names the session and the agent give an architecture. */
+static void test_architecture_names(void **state)
+{
+    struct session_request req = { .name = "amd",
+                                   .type = SESSION_BATCH,
+                                   .spec.image = "sh",
+                                   .spec.command = "true",
+                                   .spec.architecture = "AMD64",
+                                   .access_key = USER_KEY,
+                                   .priority = -1 };
+    struct answer a;
+
+    (void)state;
+    agent_comes("i-001", FOUR_CPUS); /* x86_64 */
+    a = create(&req);
+    assert_int_equal(a.r, 0);
+    assert_int_equal(status_of(&a.created.id), SESSION_SCHEDULED);
+    req.name = "arm";
+    req.spec.architecture = "arm64";
+    a = create(&req);
+    assert_int_equal(a.r, 0);
+    assert_int_equal(status_of(&a.created.id), SESSION_PENDING);
+}
+
 /* What passes made of a session is kept with it, across a restart too. */
 static void test_attempts(void **state)
 {
@@ -294,6 +318,7 @@ int main(void)
         TEST(test_queue_order),
         TEST(test_explain),
         TEST(test_attempts),
+        TEST(test_architecture_names),
         TEST(test_outlook),
         TEST(test_starts_at),
         TEST(test_pending_timeout),

@@ -14,6 +14,7 @@
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/state.h"
+#include "model/architecture.h"
 
 /* ---- resource groups ---- */
 
@@ -193,7 +194,7 @@ static int admission_set_kernels(struct core *core, const struct session *s,
     }
     *subject = (struct sched_session){ .type = s->type,
                                        .priority = s->priority,
-                                       .architecture = spec->architecture,
+                                       .architecture = architecture_of_machine(spec->architecture),
                                        .single_node = !s->is_multi_node,
                                        .kernels = requested,
                                        .kernel_count = s->kernel_count,

@@ -16,6 +16,7 @@
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/session_use.h"
 #include "manager/core/state/state.h"
+#include "model/architecture.h"
 #include "model/measured.h"
 
 /* ---- what is held ---- */
@@ -326,7 +327,7 @@ int session_entry_describe(struct core *core, struct session_entry *l, bool hold
         .type = l->s.type,
         .priority = l->s.priority,
         .starts_usec = l->s.starts_usec,
-        .architecture = l->s.spec->architecture,
+        .architecture = architecture_of_machine(l->s.spec->architecture),
         .single_node = !l->s.is_multi_node,
         .kernels = kernels,
         .dependencies = l->s.dependencies,
