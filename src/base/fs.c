@@ -100,6 +100,52 @@ int fs_write_all(int fd, const void *bytes, size_t len)
     return 0;
 }
 
+#define HOLE_BLOCK 4096 /* as most file systems have them, or a part of theirs */
+
+/* All of a block's part at the offset. 0 or -errno */
+static int fs_write_at(int fd, const char *bytes, size_t len, uint64_t *offset)
+{
+    while (len) {
+        ssize_t put = pwrite(fd, bytes, len, (off_t)*offset);
+
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return -errno;
+        *offset += (uint64_t)put;
+        bytes += put;
+        len -= (size_t)put;
+    }
+    return 0;
+}
+
+int fs_write_sparse(int fd, const void *bytes, size_t len, uint64_t *offset)
+{
+    const char *at = bytes, *end = at + len, *begin = at; /* of what is to be written next */
+    bool is_hole = false;
+    int r = 0;
+
+    while (r == 0 && at < end) {
+        /* a block that comes in two pieces is looked at in two */
+        size_t part = AQ_MIN((size_t)(end - at),
+                             HOLE_BLOCK
+                                 - (size_t)((*offset + (uint64_t)(at - begin)) % HOLE_BLOCK));
+
+        is_hole = !*at && memcmp(at, at + 1, part - 1) == 0;
+        if (is_hole) {
+            r = fs_write_at(fd, begin, (size_t)(at - begin), offset);
+            begin = at + part;
+            *offset += r == 0 ? part : 0;
+        }
+        at += part;
+    }
+    if (r == 0)
+        r = fs_write_at(fd, begin, (size_t)(end - begin), offset);
+    if ((is_hole || r < 0) && ftruncate(fd, (off_t)*offset) < 0 && r == 0)
+        r = -errno;
+    return r;
+}
+
 void fs_try_chown(int fd, uid_t uid)
 {
     int r = fchown(fd, uid, (gid_t)-1);

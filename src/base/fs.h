@@ -71,6 +71,12 @@ void fs_remove_folders(const char *path, const char *kept);
 /* All of it or -errno, EINTR and short writes handled. */
 int fs_write_all(int fd, const void *bytes, size_t len);
 
+/* Write at *offset, from where on the file has no data yet, and leave blocks of zeros out: they
+ * stay holes, and the file ends behind them all the same. *offset grows by what the file has then,
+ * after a failure, too. 0 or -errno. Any thread.
+ */
+int fs_write_sparse(int fd, const void *bytes, size_t len, uint64_t *offset);
+
 /* Give an open file to a user if that is possible; a file from outside of the
  * user namespace keeps its owner.
  */

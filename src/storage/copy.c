@@ -20,28 +20,75 @@
 /* ---- bytes ---- */
 
 /* As copy_file_range(2). */
-static ssize_t copy_by_hand(int from, int to)
+static ssize_t copy_by_hand(int from, int to, uint64_t most)
 {
     char buffer[COPY_BUFFER];
-    ssize_t n = read(from, buffer, sizeof(buffer));
+    ssize_t n = read(from, buffer, AQ_MIN(most, sizeof(buffer)));
 
     return n > 0 && (errno = -fs_write_all(to, buffer, (size_t)n)) != 0 ? -1 : n;
+}
+
+/* So many bytes, or fewer if the file ends. 1; 0 = it has ended; -errno */
+static int copy_data(int from, int to, uint64_t left, bool *by_hand, _Atomic uint64_t *done)
+{
+    ssize_t n = 1;
+
+    while (left && n > 0) {
+        n = *by_hand ? copy_by_hand(from, to, left)
+                     : copy_file_range(from, NULL, to, NULL, AQ_MIN(left, COPY_STEP), 0);
+        if (n < 0 && !*by_hand
+            && (errno == EXDEV || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP)) {
+            n = *by_hand = true;
+            continue;
+        }
+        left -= n > 0 ? (uint64_t)n : 0;
+        if (n > 0 && done)
+            *done += (uint64_t)n;
+    }
+    return n < 0 ? -errno : n > 0;
+}
+
+/* Pass over the hole at the position, if there is one, in both files: *ret_data bytes of data
+ * follow, 0 at the end. 0 or -errno
+ */
+static int copy_skip_hole(int from, int to, uint64_t *ret_data, _Atomic uint64_t *done)
+{
+    off_t at = lseek(from, 0, SEEK_CUR), data = lseek(from, at, SEEK_DATA), hole;
+    off_t next = data < 0 && errno == ENXIO ? lseek(from, 0, SEEK_END) : data;
+
+    if (at < 0 || (next < 0 && errno != EINVAL))
+        return -errno;
+    if (next > at) {
+        off_t end = lseek(to, next - at, SEEK_CUR);
+
+        if (end < 0 || ftruncate(to, end) < 0)
+            return -errno;
+        if (done)
+            *done += (uint64_t)(next - at);
+    }
+    if (next < 0) { /* this file system does not tell where holes are */
+        *ret_data = UINT64_MAX;
+        return 0;
+    }
+    hole = data < 0 ? next : lseek(from, data, SEEK_HOLE);
+    if (hole < 0 || lseek(from, next, SEEK_SET) < 0)
+        return -errno;
+    *ret_data = (uint64_t)(hole - next);
+    return 0;
 }
 
 int copy_bytes(int from, int to, _Atomic uint64_t *done)
 {
     bool by_hand = false;
-    ssize_t n;
+    uint64_t data;
+    int r;
 
     do {
-        n = by_hand ? copy_by_hand(from, to) : copy_file_range(from, NULL, to, NULL, COPY_STEP, 0);
-        if (n < 0 && !by_hand
-            && (errno == EXDEV || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP))
-            n = by_hand = true;
-        else if (n > 0 && done)
-            *done += (uint64_t)n;
-    } while (n > 0);
-    return n < 0 ? -errno : 0;
+        r = copy_skip_hole(from, to, &data, done);
+        if (r == 0 && data)
+            r = copy_data(from, to, data, &by_hand, done);
+    } while (r > 0);
+    return r;
 }
 
 /* ---- trees ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* copy.h - copies of files and whole trees
  *
- * The file system is asked to share the blocks where it can. Blocks for the disk.
+ * The file system is asked to share the blocks where it can. Holes stay holes. Blocks for the disk.
  */
 #ifndef AQ_STORAGE_COPY_H
 #define AQ_STORAGE_COPY_H
@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-/* Append all that follows in one file to another; *done (NULL = nobody asks) grows by what is
+/* Append all that follows in one file to another, which ends at its position; *done (NULL = nobody asks) grows by what is
  * through. 0 or -errno.
  */
 int copy_bytes(int from, int to, _Atomic uint64_t *done);

@@ -120,17 +120,10 @@ int upload_open(int root, const struct token *token, int part, uint64_t size, bo
 
 int upload_write(struct upload *upload, const char *bytes, size_t len, struct aq_error *err)
 {
-    while (len) {
-        ssize_t n = pwrite(upload->fd, bytes, len, (off_t)upload->offset);
+    int r = fs_write_sparse(upload->fd, bytes, len, &upload->offset);
 
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return aq_fail_kind(err, errno, "disk-full", "write: %s", strerror(errno));
-        upload->offset += (uint64_t)n;
-        bytes += n;
-        len -= (size_t)n;
-    }
+    if (r < 0)
+        return aq_fail_kind(err, -r, "disk-full", "write: %s", strerror(-r));
     AQ_FAULT("storage.upload.written");
     return 0;
 }

@@ -25,6 +25,7 @@ struct tree_writer {
     /* the file at hand */
     char path[PATH_MAX]; /* below 'base' */
     int folder, file;
+    uint64_t written;
     char temporary[TREE_WRITER_PART_MAX]; /* its name meanwhile; "" = none */
     mode_t mode, umask;
     struct timespec mtime;
@@ -182,6 +183,7 @@ static int tree_writer_open_file(struct tree_writer *w, struct aq_error *err)
     const char *name;
     int r;
 
+    w->written = 0;
     w->folder = beneath_open_parent(w->base, w->path, w->options.is_wary, true, &name);
     if (w->folder < 0)
         return beneath_fail(err, -w->folder, w->path);
@@ -328,7 +330,7 @@ int tree_writer_begin_file(struct tree_writer *w, struct aq_error *err)
 static int tree_writer_on_bytes(void *data, const char *bytes, size_t len, struct aq_error *err)
 {
     struct tree_writer *w = data;
-    int r = w->file < 0 ? 0 : fs_write_all(w->file, bytes, len);
+    int r = w->file < 0 ? 0 : fs_write_sparse(w->file, bytes, len, &w->written);
 
     return r < 0 ? beneath_fail(err, -r, w->path) : 0;
 }

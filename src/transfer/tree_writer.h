@@ -2,7 +2,7 @@
 /* tree_writer.h - writes what a tar archive has below a folder, and nowhere else
  *
  * A file gets its name when all of it is there; until then it has none, or where the file
- * system cannot do that, one of its own (".aliquot-...") that is removed. Owners are whose
+ * system cannot do that, one of its own (".aliquot-...") that is removed. Blocks of zeros become holes. Owners are whose
  * process it is; of the modes the permissions count as the umask leaves them, of times those of
  * files.
  *

@@ -19,6 +19,7 @@ from client import ADMIN
 from cluster import Cluster, running, wait_for, wait_status
 from images import Layout, archive, file
 from runtimes import settings_of
+from sparse import is_sparse, make_sparse
 from world import BUILD
 
 MIB = 1 << 20
@@ -114,6 +115,22 @@ def test_a_folder_there_and_back(cluster, box, tmp_path):
     assert shell(cluster, box, "stat -c '%u %a' source/program") == b"1000 755\n"
     copy(cluster, f"{box}:source", tmp_path / "back")
     assert tree(tmp_path / "back") == tree(source)
+    shell(cluster, box, "rm -r source")
+
+
+def test_holes_stay_holes(cluster, box, tmp_path):
+    """Zeros take no room where they come to, in a folder, alone and as a stream."""
+    source = make_sparse(tmp_path / "source" / "holes", 12 * MIB)
+    copy(cluster, tmp_path / "source", f"{box}:")
+    copy(cluster, "-", f"{box}:source/stream", data=source.read_bytes())
+    for name in ("holes", "stream"):
+        size, blocks = shell(cluster, box, f"stat -c '%s %b' source/{name}").split()
+        assert int(size) == 12 * MIB and int(blocks) * 512 < MIB, (name, blocks)
+    copy(cluster, f"{box}:source", tmp_path / "back")
+    copy(cluster, f"{box}:source/holes", tmp_path / "back" / "alone")
+    for name in ("holes", "stream", "alone"):
+        there = tmp_path / "back" / name
+        assert there.read_bytes() == source.read_bytes() and is_sparse(there), name
     shell(cluster, box, "rm -r source")
 
 
@@ -268,10 +285,10 @@ def test_a_full_disk_is_named(cluster, box, tmp_path):
     if not containers.can_limit_scratch():
         pytest.skip("what a container writes cannot be limited here")
     shell(cluster, box, "dd if=/dev/zero of=fill bs=1M 2>/dev/null; true")
-    (tmp_path / "data").write_bytes(bytes(8 * MIB))
+    (tmp_path / "data").write_bytes(os.urandom(8 * MIB))
     status, _, said = run(cluster, "cp", tmp_path / "data", f"{box}:")
     assert status != 0 and "disk is full" in said
-    assert put(cluster, box, bytes(8 * MIB), "data", "raw").status == 507
+    assert put(cluster, box, os.urandom(8 * MIB), "data", "raw").status == 507
     shell(cluster, box, "rm fill; test ! -e data")
     assert halves(cluster, box) == []
 

@@ -13,6 +13,7 @@ from client import USER
 from cluster import wait_for
 from cut_relay import CutRelay
 from ports import free_port
+from sparse import is_sparse, make_sparse
 from storage import Stored
 from world import BUILD
 
@@ -110,6 +111,21 @@ def test_a_tree_there_and_back(cluster, do, tmp_path):
     assert do("cp", "-r", "data:source", str(tmp_path / "back"))["unchanged"] == 706
     rows = {row["name"]: row["bytes"] for row in do("du", "data:source")}
     assert rows["big"] == BIG and rows["sub"] == sum(7 * n for n in range(700)) + 1
+
+
+def test_holes_stay_holes(cluster, do, tmp_path):
+    """Of files that go alone and of those that go with others, both ways; sizes are those of all."""
+    made = [make_sparse(tmp_path / "source" / name, size)
+            for name, size in (("large", 40 << 20), ("small", 400 << 10), ("less", 300 << 10))]
+    assert do("cp", "-r", str(tmp_path / "source"), "data:")["bytes"] == \
+        sum(path.stat().st_size for path in made)
+    rows = {row["name"]: row["bytes"] for row in do("du", "data:source")}
+    do("cp", "-r", "data:source", str(tmp_path / "back"))
+    for path in made:
+        assert rows[path.name] == path.stat().st_size
+        for there in (place(cluster) / "source", tmp_path / "back"):
+            assert (there / path.name).read_bytes() == path.read_bytes()
+            assert is_sparse(there / path.name), (there, path.name)
 
 
 def test_links_are_left_out_or_followed(cluster, do, tmp_path):

@@ -233,26 +233,21 @@ static void copy_on_file_head(struct exchange *exchange, const struct message_he
 static void copy_on_file_body(struct exchange *exchange, const char *bytes, size_t len, void *data)
 {
     struct copy_slot *slot = data;
+    uint64_t before = slot->offset;
     struct aq_error err = { 0 };
+    int r;
 
     if (slot->status >= 300) {
         copy_on_body(exchange, bytes, len, data);
         return;
     }
-    while (len && !slot->is_broken) {
-        ssize_t n = pwrite(slot->fd, bytes, len, (off_t)slot->offset);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0) {
-            (void)beneath_fail(&err, errno, copy_slot_item(slot)->to);
-            copy_slot_break(slot, &err);
-            return;
-        }
-        slot->offset += (uint64_t)n;
-        copy_slot_moved(slot, (uint64_t)n);
-        bytes += n;
-        len -= (size_t)n;
+    if (slot->is_broken)
+        return;
+    r = fs_write_sparse(slot->fd, bytes, len, &slot->offset);
+    copy_slot_moved(slot, slot->offset - before);
+    if (r < 0) {
+        (void)beneath_fail(&err, -r, copy_slot_item(slot)->to);
+        copy_slot_break(slot, &err);
     }
 }
 
