@@ -3,6 +3,8 @@
 #ifndef AQ_TRANSFER_TAR_HEADER_H
 #define AQ_TRANSFER_TAR_HEADER_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define TAR_NAME_MAX 100
@@ -15,6 +17,12 @@ struct tar_header {
 };
 _Static_assert(sizeof(struct tar_header) == 512, "a block");
 
+/* Octal text, or GNU's binary form; false if it is neither or too large. */
+bool tar_header_number(const char *field, size_t width, uint64_t *ret);
+bool tar_header_sum_is_right(const struct tar_header *h);
+/* Such a block begins the end of an archive. */
+bool tar_header_is_zero(const char block[sizeof(struct tar_header)]);
+
 #define TAR_FLAG_FILE '0'
 #define TAR_FLAG_LINK '2'
 #define TAR_FLAG_FOLDER '5'
@@ -23,5 +31,6 @@ _Static_assert(sizeof(struct tar_header) == 512, "a block");
 #define TAR_FLAG_GLOBAL 'g'
 #define TAR_FLAG_GNU_NAME 'L'
 #define TAR_FLAG_GNU_TARGET 'K'
+#define TAR_FLAG_GNU_SPARSE 'S'
 
 #endif

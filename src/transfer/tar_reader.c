@@ -82,8 +82,7 @@ int tar_count_entry(struct tar_count *count, const struct tar_limits *limits, ui
 
 /* ---- numbers ---- */
 
-/* Octal text, or GNU's binary form; false if it is neither or too large. */
-static bool tar_reader_number(const char *field, size_t width, uint64_t *ret)
+bool tar_header_number(const char *field, size_t width, uint64_t *ret)
 {
     const unsigned char *at = (const unsigned char *)field;
     uint64_t value = 0;
@@ -109,7 +108,7 @@ static bool tar_reader_number(const char *field, size_t width, uint64_t *ret)
     return true;
 }
 
-static bool tar_reader_sum_is_right(const struct tar_header *h)
+bool tar_header_sum_is_right(const struct tar_header *h)
 {
     const unsigned char *bytes = (const unsigned char *)h;
     size_t from = offsetof(struct tar_header, sum);
@@ -118,7 +117,7 @@ static bool tar_reader_sum_is_right(const struct tar_header *h)
 
     for (size_t i = 0; i < sizeof(*h); i++)
         sum += i >= from && i < from + sizeof(h->sum) ? ' ' : bytes[i];
-    return tar_reader_number(h->sum, sizeof(h->sum), &wanted) && wanted == sum;
+    return tar_header_number(h->sum, sizeof(h->sum), &wanted) && wanted == sum;
 }
 
 static int64_t tar_reader_decimal(const char *text, size_t len, bool *ret_ok)
@@ -276,9 +275,9 @@ static int tar_reader_begin_entry(struct tar_reader *t, const struct tar_header 
         r = tar_reader_header_text(h, false, &t->target, err);
     if (r < 0)
         return r;
-    if (!t->name.len || !tar_reader_number(h->mode, sizeof(h->mode), &mode)
-        || !tar_reader_number(h->mtime, sizeof(h->mtime), &mtime)
-        || (!t->has_size && !tar_reader_number(h->size, sizeof(h->size), &t->size)))
+    if (!t->name.len || !tar_header_number(h->mode, sizeof(h->mode), &mode)
+        || !tar_header_number(h->mtime, sizeof(h->mtime), &mtime)
+        || (!t->has_size && !tar_header_number(h->size, sizeof(h->size), &t->size)))
         return tar_reader_fail(err, "an entry in it has no name, or a number that is none");
     e.type = tar_reader_type(h->flag, &t->name);
     e.name = t->name.data;
@@ -305,7 +304,7 @@ static bool tar_reader_is_meta(char flag)
            || flag == TAR_FLAG_GNU_TARGET;
 }
 
-static bool tar_reader_is_zero(const char block[TAR_BLOCK])
+bool tar_header_is_zero(const char block[TAR_BLOCK])
 {
     for (size_t i = 0; i < TAR_BLOCK; i++)
         if (block[i])
@@ -319,18 +318,18 @@ static int tar_reader_take_header(struct tar_reader *t, struct aq_error *err)
     uint64_t size;
 
     t->block_len = 0;
-    if (tar_reader_is_zero(t->block)) {
+    if (tar_header_is_zero(t->block)) {
         if (++t->zero_blocks == 2)
             t->state = TAR_AT_END;
         return 0;
     }
     t->zero_blocks = 0;
     memcpy(&h, t->block, sizeof(h));
-    if (!tar_reader_sum_is_right(&h))
+    if (!tar_header_sum_is_right(&h))
         return tar_reader_fail(err, "a checksum in it is wrong");
     if (!tar_reader_is_meta(h.flag))
         return tar_reader_begin_entry(t, &h, err);
-    if (!tar_reader_number(h.size, sizeof(h.size), &size) || size > META_MAX)
+    if (!tar_header_number(h.size, sizeof(h.size), &size) || size > META_MAX)
         return tar_reader_fail(err, "the records before an entry are too long");
     t->meta_flag = h.flag;
     strbuf_clear(&t->meta);

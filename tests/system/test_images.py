@@ -17,6 +17,7 @@ import pytest
 from cluster import wait_for
 from images import (OCI, WRONG, Layout, Registry, Store, archive, compress, device, file, folder,
                     hard_link, link, mounted, sha256, small_disk, tree)
+from sparse import make_sparse
 
 for program in ("skopeo", "umoci", "docker-registry"):
     if not shutil.which(program):
@@ -267,9 +268,9 @@ def test_attributes_of_overlayfs_are_dropped(layout, store):
     assert os.listxattr(root + "/x") == ["user.a"] and os.listxattr(root + "/d") == []
 
 
-def sparse(name, size):
-    """A GNU sparse file (PAX 1.0) that is all hole."""
-    data = b"0\n" + bytes(510)
+def sparse(name, size, map_=b"0\n", data=b""):
+    """A GNU sparse file (PAX 1.0), all hole unless there is data."""
+    data = map_.ljust(512, b"\0") + data
     return dict(name="GNUSparseFile.0/" + name, data=data, pax_headers={
         "GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": name,
         "GNU.sparse.realsize": str(size)})
@@ -283,6 +284,42 @@ def test_gigantic_sparse_file(layout, store):
     layout.image("huge", [archive([file("x"), sparse("huge", 1 << 60)])])
     assert "entry 'huge': the files of the layer would be larger" in \
         store.failure(layout.reference("huge"))
+
+
+@pytest.mark.parametrize("form", ["gnu", "0.0", "0.1", "1.0"])
+def test_sparse_files_of_tar(layout, store, tmp_path, form):
+    """Each way of GNU tar to store them: contents and holes stay."""
+    sources = [make_sparse(tmp_path / "source" / "few", 3 << 20), tmp_path / "source" / "many"]
+    with sources[1].open("wb") as made:
+        for number in range(60):  # more than an old header, and one block after it, take
+            made.seek(number * 65536)
+            made.write(os.urandom(100))
+        made.truncate(60 * 65536 + 12345)
+    (tmp_path / "source" / "zend").write_bytes(b"behind them")
+    how = ["--format=gnu"] if form == "gnu" else ["--format=pax", f"--sparse-version={form}"]
+    tar = subprocess.run(["tar", "-c", "--sparse", *how, "-C", tmp_path / "source", "few", "many",
+                          "zend"], check=True, capture_output=True).stdout
+    assert len(tar) < 2 << 20
+    layout.image("t", [tar])
+    root = pathlib.Path(store.get(layout.reference("t"))[0])
+    for source in sources:
+        assert (root / source.name).read_bytes() == source.read_bytes()
+        assert (root / source.name).stat().st_blocks <= source.stat().st_blocks + 8
+    assert (root / "zend").read_bytes() == b"behind them"
+
+
+@pytest.mark.parametrize("map_, stored, words", [
+    (b"1\n0\n1000\n", 500, "names 1000 bytes of data, and 500 are stored"),
+    (b"1\n0\n1000\n", 1001, "names 1000 bytes of data, and 1001 are stored"),
+    (b"2\n0\n500\n499\n500\n", 1000, "overlap or are not in order"),
+    (b"2\n5000\n500\n0\n500\n", 1000, "overlap or are not in order"),
+    (b"2\n0\n500\n20\n10\n", 500, "overlap or are not in order"),
+    (b"1\n9500\n501\n", 501, "goes to byte 10001 of a file of 10000"),
+], ids=["more", "less", "overlap", "order", "nothing-stored", "beyond"])
+def test_maps_of_sparse_files_that_cannot_be(layout, store, map_, stored, words):
+    layout.image("t", [archive([file("x"), sparse("wrong", 10000, map_, bytes(stored)), file("y")])])
+    said = store.failure(layout.reference("t"))
+    assert "entry 'wrong': the map of its holes" in said and words in said, said
 
 
 def test_bomb(layout, store):

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "agent/image/blob_stream.h"
+#include "agent/image/sparse_check.h"
 #include "base/fault.h"
 #include "base/fs.h"
 #include "base/vec.h"
@@ -38,6 +39,8 @@ struct unpacking {
     const struct layer_unpack_limits *limits;
     struct layer_unpack_result result;
     struct aq_error stream_error;
+    struct sparse_check *sparse;
+    struct aq_error sparse_error; /* of an entry that libarchive may not have come to yet */
     int64_t unchecked_bytes, told_bytes;
     struct directory_time *directories;
     size_t directory_count, directory_cap;
@@ -388,6 +391,8 @@ static la_ssize_t layer_unpack_on_read(struct archive *archive, void *data, cons
         u->told_bytes = position;
         u->on_progress(u->data, position);
     }
+    if (got > 0 && !u->sparse_error.code)
+        (void)sparse_check_feed(u->sparse, *ret, (size_t)got, &u->sparse_error);
     return got < 0 ? ARCHIVE_FATAL : got;
 }
 
@@ -419,7 +424,7 @@ static int unpack_all(struct unpacking *u, struct aq_error *err)
         if (r != ARCHIVE_OK && !(r == ARCHIVE_WARN && layer_unpack_is_about_names(u->archive)))
             return layer_unpack_fail_archive(u, err);
         r = unpack_entry(u, entry, err);
-        if (r < 0)
+        if (r < 0 || u->sparse_error.code)
             return r;
     }
     return layer_unpack_set_directory_times(u, err);
@@ -442,15 +447,21 @@ int layer_unpack(int fd, const char *blob_digest, const char *diff_id,
         return r;
     u.stream = stream;
     u.archive = archive_read_new();
-    if (!u.archive || map_sets(&tree->implied, "", tree) < 0)
+    if (sparse_check_new(&u.sparse, NULL) < 0 || !u.archive
+        || map_sets(&tree->implied, "", tree) < 0)
         r = aq_fail_oom(err);
     else
         r = unpack_all(&u, err);
+    if (u.sparse_error.code && (r == 0 || r == -EBADMSG)) {
+        *err = u.sparse_error;
+        r = -err->code;
+    }
     if (r == 0)
         r = blob_stream_verify(stream, blob_digest, diff_id, err);
     if (r == 0)
         *ret = u.result;
     (void)archive_read_free(u.archive);
+    sparse_check_free(u.sparse);
     for (size_t i = 0; i < u.directory_count; i++)
         free(u.directories[i].path);
     free(u.directories);
