@@ -155,10 +155,9 @@ enum folder_permission folder_permission_of(const struct folder *folder,
 enum folder_permission folder_permission_shown(const struct folder *folder,
                                                const struct folder_viewer *who)
 {
-    enum folder_permission permission = folder_permission_of(folder, who);
+    enum folder_permission given = folder_given_permission(folder);
 
-    return folder_is_owner(folder, who) || permission == FOLDER_NONE ? folder->permission
-                                                                     : permission;
+    return folder_is_owner(folder, who) || given == FOLDER_NONE ? folder->permission : given;
 }
 
 bool folder_may(const struct folder *folder, const struct folder_viewer *who, enum folder_op op)

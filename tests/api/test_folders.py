@@ -245,6 +245,20 @@ def test_a_share_overrides_the_permission_of_members(admin, people, storage):
     assert people["stranger"].get(at).status == 404
 
 
+@pytest.mark.parametrize("given", ["ro", "rw", "wd"])
+def test_a_folder_of_a_project_shows_the_permission_it_was_made_with(admin, people, storage, given):
+    """Backend.AI shows its maker and members alike what 'permission' of the request said."""
+    folder = make(admin, group="shelf", permission=given)
+    assert folder["permission"] == given
+    query = "query($id: String!) { vfolder_node(id: $id) { permission } }"
+    for who in (admin, people["member"]):
+        assert who.get(f"/folders/{folder['id']}").json["permission"] == given
+        listed = who.get("/folders?all=true").json
+        assert [row["permission"] for row in listed if row["id"] == folder["id"]] == [given]
+        node = gql(who, query, id=dashed(folder["id"]))["vfolder_node"]
+        assert node["permission"] == given
+
+
 def test_only_administrators_make_folders_of_projects(user, people):
     assert people["member"].post("/folders", {"name": "own", "group": "shelf"}).status == 403
     assert user.post("/folders", {"name": "own", "group": "shelf"}).status == 404

@@ -180,6 +180,36 @@ static void test_permissions(void **state)
     }
 }
 
+/* Administrators may do everything with a project's folder, and are shown what it was given. */
+static void test_permissions_shown(void **state)
+{
+    static const enum folder_permission want[ROLES] = {
+        [OWNER] = FOLDER_READ_ONLY,
+        [GUEST_RO] = FOLDER_READ_ONLY,
+        [GUEST_RW] = FOLDER_READ_WRITE,
+        [GUEST_WD] = FOLDER_WRITE_DELETE,
+        [MEMBER_RO] = FOLDER_READ_ONLY,
+        [MEMBER_RW] = FOLDER_READ_WRITE,
+        [MEMBER_WD] = FOLDER_WRITE_DELETE,
+        [MEMBER_RO_SHARED_WD] = FOLDER_WRITE_DELETE,
+        [SHARED_NO_MEMBER] = FOLDER_READ_WRITE,
+        [STRANGER] = FOLDER_READ_WRITE,
+        [ADMIN_OF_USER] = FOLDER_READ_WRITE,
+        [ADMIN_OF_PROJECT] = FOLDER_READ_WRITE,
+        [ADMIN_ELSEWHERE] = FOLDER_READ_WRITE,
+        [SUPERADMIN_OF_USER] = FOLDER_READ_WRITE,
+        [SUPERADMIN_OF_PROJECT] = FOLDER_READ_WRITE,
+    };
+
+    (void)state;
+    for (enum role role = 0; role < ROLES; role++) {
+        const struct folder_viewer who = viewer_of(role);
+        const struct folder folder = folder_of(role);
+
+        assert_int_equal(folder_permission_shown(&folder, &who), want[role]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -187,6 +217,7 @@ int main(void)
         cmocka_unit_test(test_words),
         cmocka_unit_test(test_rights),
         cmocka_unit_test(test_permissions),
+        cmocka_unit_test(test_permissions_shown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
