@@ -94,6 +94,19 @@ static int folder_rename_at(int from, const char *old, int to, const char *name)
     return renameat(from, old, to, name) < 0 ? -errno : 0;
 }
 
+/* 'dst' is a path for messages. */
+static int folder_fail_move(struct aq_error *err, int code, const char *src, const char *field,
+                            const char *dst)
+{
+    if (code == EEXIST)
+        return aq_fail_field(err, EEXIST, field,
+                             "'%.200s' exists; remove it, or choose another name", dst);
+    if (code == EINVAL)
+        return aq_fail_field(err, EINVAL, field, "the directory '%.200s' cannot move into itself",
+                             src);
+    return folder_fail(err, code, field, dst);
+}
+
 static int folder_move_at(int root, const char *src, int to, const char *name, const char *field,
                           const char *dst, struct aq_error *err)
 {
@@ -105,15 +118,32 @@ static int folder_move_at(int root, const char *src, int to, const char *name, c
     if (from < 0 || fstatat(from, old, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return folder_fail(err, from < 0 ? -from : errno, "src", src);
     r = folder_rename_at(from, old, to, name);
-    return r < 0 ? folder_fail(err, -r, field, dst) : 0;
+    return r < 0 ? folder_fail_move(err, -r, src, field, dst) : 0;
+}
+
+/* Into the directory 'into', at the path 'dst', under its own name. */
+static int folder_move_into(int root, const char *src, int into, const char *dst,
+                            struct aq_error *err)
+{
+    const char *slash = strrchr(src, '/'), *name = slash ? slash + 1 : src;
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s%s%s", dst, *dst ? "/" : "", name);
+
+    if (!path)
+        return aq_fail_oom(err);
+    if (strcmp(path, FOLDER_UPLOADS) == 0)
+        return aq_fail_field(err, EINVAL, "dst", "'%s' is the storage's own", path);
+    return folder_move_at(root, src, into, name, "dst", path, err);
 }
 
 int folder_move(int root, const char *src, const char *dst, struct aq_error *err)
 {
+    AQ_CLEANUP(aq_closep) int into = beneath_open(root, dst, O_PATH | O_DIRECTORY, false);
+    AQ_CLEANUP(aq_closep) int to = -1;
     const char *name;
-    AQ_CLEANUP(aq_closep) int to = beneath_open_parent(root, dst, false, true, &name);
 
-    if (to < 0)
+    if (into >= 0)
+        return folder_move_into(root, src, into, dst, err);
+    if ((to = beneath_open_parent(root, dst, false, true, &name)) < 0)
         return folder_fail(err, -to, "dst", dst);
     return folder_move_at(root, src, to, name, "dst", dst, err);
 }

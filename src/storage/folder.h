@@ -33,10 +33,13 @@ int folder_mkdir(int root, const char *path, bool parents, bool exist_ok, struct
 int folder_list(int root, const char *path, const char *after, size_t limit, struct strbuf *out,
                 struct aq_error *err);
 
-/* -EEXIST if 'dst' is there, -EINVAL into itself. Folders that are missing above it are made. */
+/* As mv(1): where 'dst' is a directory ("" is the folder), 'src' goes into it under its own name.
+ * -EEXIST if the new name is taken, which is never replaced; -EINVAL into itself. Directories that
+ * are missing above 'dst' are made.
+ */
 int folder_move(int root, const char *src, const char *dst, struct aq_error *err);
 
-/* In the same directory. -EINVAL if 'name' is no name. */
+/* In the same directory. -EEXIST if 'name' is taken, also by a directory; -EINVAL for a path. */
 int folder_rename(int root, const char *path, const char *name, struct aq_error *err);
 
 /* -EISDIR for a directory unless 'recursive'. *freed as of tree_remove(). */

@@ -130,7 +130,8 @@ static int op_move(const struct op_args *a, struct strbuf *out, struct aq_error 
 
     (void)out;
     if (r == 0)
-        r = op_path(a->json, "dst", false, dst, err);
+        r = op_text(a->json, "dst", NULL) ? op_path(a->json, "dst", true, dst, err)
+                                          : aq_fail_field(err, EINVAL, "dst", "must be given");
     return r < 0 ? r : folder_move(a->root, src, dst, err);
 }
 

@@ -48,6 +48,11 @@ def test_the_life_of_a_folder(do):
     assert [row["name"] for row in rows(do("files", "data", "-o", "json"))] == ["runs"]
     do("mv", "data", "runs/3", "last")
     assert "last" in do("files", "data")
+    do("mv", "data", "last", "runs")
+    do("mkdir", "data", "last")
+    assert "'runs/last' exists" in do("mv", "data", "last", "runs", status=4)
+    do("mv", "data", "runs/last", "last")
+    assert "last" in do("files", "data", "last")
     do("rm-file", "data", "-r", "last", "runs")
     assert rows(do("files", "data", "-o", "json")) == []
     do("rename", "data", "corpus")

@@ -91,8 +91,10 @@ static int folder_mv(struct cli *cli, void *data, int argc, char **argv, struct 
 const struct cli_verb verb_folder_mv = {
     .name = "folder mv",
     .args = "FOLDER FROM TO",
-    .summary = "Move a file within a folder",
-    .examples = "aliquot folder mv data new.csv old/new.csv",
+    .summary = "Move a file or directory within a folder",
+    .details = "Where TO is a directory, it goes into that; what has the new name already is not\n"
+               "replaced.",
+    .examples = "aliquot folder mv data new.csv old/new.csv\naliquot folder mv data new.csv old",
     .min_args = 3,
     .max_args = 3,
     .run = folder_mv,

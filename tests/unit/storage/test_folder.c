@@ -186,7 +186,6 @@ static void test_operations(void **state)
     make_file(p, "a/file", "four");
     succeed(p, "move", "'src':'a/file','dst':'new/place/file'");
     fail_as(p, "move", "'src':'a/file','dst':'b'", ENOENT, "src");
-    fail_as(p, "move", "'src':'new','dst':'a'", EEXIST, "dst");
     fail_as(p, "move", "'src':'new','dst':'new/place/under'", EINVAL, "dst");
     succeed(p, "rename", "'path':'new/place/file','new_name':'renamed'");
     fail_as(p, "rename", "'path':'new/place/renamed','new_name':'a/b'", EINVAL, "new_name");
@@ -354,6 +353,43 @@ static void test_tokens_are_given_for_what_can_be_done(void **state)
     json_decref(answer);
 }
 
+/* As mv(1): into a directory that is there. Nothing is ever replaced. */
+static void test_moving_into_a_directory(void **state)
+{
+    struct place *p = *state;
+    char link[160];
+
+    succeed(p, "create", "");
+    succeed(p, "mkdir", "'path':'dir/sub','parents':true");
+    make_file(p, "one", "1");
+    make_file(p, "two", "2");
+    succeed(p, "move", "'src':'one','dst':'dir'");
+    assert_true(exists(p, "dir/one"));
+    make_file(p, "one", "other");
+    fail_as(p, "move", "'src':'one','dst':'dir'", EEXIST, "dst");
+    assert_non_null(strstr(p->err.text, "'dir/one' exists"));
+    assert_true(exists(p, "one"));
+    fail_as(p, "move", "'src':'one','dst':'two'", EEXIST, "dst");
+    fail_as(p, "move", "'src':'two','dst':'dir/one'", EEXIST, "dst");
+    succeed(p, "move", "'src':'dir/sub','dst':'.'");
+    assert_true(exists(p, "sub"));
+    succeed(p, "move", "'src':'sub','dst':'dir/'");
+    assert_true(exists(p, "dir/sub"));
+    fail_as(p, "move", "'src':'dir','dst':'dir'", EINVAL, "dst");
+    fail_as(p, "move", "'src':'dir','dst':'dir/sub'", EINVAL, "dst");
+    assert_non_null(strstr(p->err.text, "into itself"));
+    fail_as(p, "move", "'src':'two'", EINVAL, "dst");
+    (void)snprintf(link, sizeof(link), "%s/to", p->folder);
+    assert_int_equal(symlink("dir/sub", link), 0);
+    succeed(p, "move", "'src':'two','dst':'to'");
+    assert_true(exists(p, "dir/sub/two"));
+    succeed(p, "move", "'src':'to','dst':'dir'"); /* the link itself */
+    assert_true(exists(p, "dir/to"));
+    make_file(p, "dir/.aliquot-uploads", "x");
+    fail_as(p, "move", "'src':'dir/.aliquot-uploads','dst':'/'", EINVAL, "dst");
+    fail_as(p, "rename", "'path':'one','new_name':'dir'", EEXIST, "new_name");
+}
+
 static void test_hostile_paths(void **state)
 {
     static const char *const paths[] = { "../x", "a/../../x", "out/x", "up/x", "up", "loop/x" };
@@ -513,6 +549,7 @@ int main(void)
 #ifdef AQ_FAULTS
         cmocka_unit_test_setup_teardown(test_kills, setup, teardown),
 #endif
+        cmocka_unit_test_setup_teardown(test_moving_into_a_directory, setup, teardown),
         cmocka_unit_test_setup_teardown(test_hostile_paths, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_race_of_renames_leads_nowhere, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_wide_folder_is_listed_in_pages, setup, teardown),
