@@ -20,6 +20,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "monitor/monitor_internal.h"
+#include "monitor/node_mounts.h"
 #include "monitor/run_record.h"
 
 #define LISTEN_AGAIN_MSEC 1000
@@ -151,14 +152,25 @@ static void monitor_begin_running(struct monitor *m, bool has_tty, int64_t start
     commands_greet_all(m);
 }
 
+/* The container is complete: its runtime has nothing left to do with the node's files. */
+static void monitor_release_mounts(const struct monitor *m)
+{
+    struct aq_error err = { 0 };
+
+    if (m->mounts >= 0 && node_mounts_release(m->mounts, m->program.sandbox.stage, &err) < 0)
+        log_warning("%s", err.text);
+}
+
 static void monitor_on_runner(struct monitor *m)
 {
     struct runner_hello hello;
     struct runner_report report;
     int r = runner_link_receive(&m->runner, &hello);
 
-    if (r > 0)
+    if (r > 0) {
         monitor_begin_running(m, hello.tty, hello.started_usec);
+        monitor_release_mounts(m);
+    }
     if (r >= 0)
         return;
     aq_closep(&m->runner.connection);

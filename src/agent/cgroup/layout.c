@@ -7,6 +7,7 @@
 
 #include "agent/cgroup/cgroup.h"
 #include "base/fs.h"
+#include "base/mountinfo.h"
 
 /* Their names in version 1 and in version 2 (NULL = needs no controller there). */
 static const struct {
@@ -31,22 +32,6 @@ static bool layout_has_word(const char *text, const char *separators, const char
         text += part;
     }
     return false;
-}
-
-/* mountinfo writes blanks and backslashes as \ooo, see proc(5). */
-static void layout_unescape(char *text)
-{
-    char *out = text;
-
-    for (; *text; text++) {
-        if (text[0] == '\\' && text[1] && text[2] && text[3]) {
-            *out++ = (char)((text[1] - '0') * 64 + (text[2] - '0') * 8 + (text[3] - '0'));
-            text += 3;
-        } else {
-            *out++ = *text;
-        }
-    }
-    *out = '\0';
 }
 
 static unsigned layout_find_v1_controllers(const char *options)
@@ -87,32 +72,20 @@ static void layout_add_inherent(struct cgroup_layout *layout)
     }
 }
 
-/* "36 35 0:31 / /sys/fs/cgroup/memory rw,... - cgroup cgroup rw,memory" */
 static int layout_read_line(char *line, const char *root, struct cgroup_layout *layout)
 {
-    char *fields[6], *at = line, *dash = strstr(line, " - ");
-    char *type, *source, *options;
     struct cgroup_hierarchy *h = &layout->items[layout->count];
+    struct mountinfo mount;
 
-    if (!dash || layout->count == CGROUP_HIERARCHIES_MAX)
+    if (layout->count == CGROUP_HIERARCHIES_MAX || !mountinfo_parse(line, &mount)
+        || (strcmp(mount.type, "cgroup") != 0 && strcmp(mount.type, "cgroup2") != 0))
         return 0;
-    *dash = '\0';
-    for (size_t i = 0; i < AQ_COUNT(fields); i++)
-        if (!(fields[i] = strsep(&at, " ")))
-            return 0;
-    at = dash + 3;
-    type = strsep(&at, " ");
-    source = strsep(&at, " ");
-    options = strsep(&at, " ");
-    if (!source || !options || (strcmp(type, "cgroup") != 0 && strcmp(type, "cgroup2") != 0))
-        return 0;
-    layout_unescape(fields[4]);
-    *h = (struct cgroup_hierarchy){ .mount = aq_format("%s%s", root, fields[4]),
-                                    .is_v2 = strcmp(type, "cgroup2") == 0 };
+    *h = (struct cgroup_hierarchy){ .mount = aq_format("%s%s", root, mount.path),
+                                    .is_v2 = strcmp(mount.type, "cgroup2") == 0 };
     if (!h->mount)
         return -ENOMEM;
     h->controllers = h->is_v2 ? layout_find_v2_controllers(h->mount)
-                              : layout_find_v1_controllers(options);
+                              : layout_find_v1_controllers(mount.options);
     layout->count++;
     return 0;
 }
