@@ -22,14 +22,21 @@
 struct folder_page {
     char **names; /* heap, later sorted */
     size_t count, max;
-    const char *after;
+    char after[NAME_MAX + 1]; /* "" = from the first */
     bool is_root, has_more;
 };
 
-static void folder_page_done(struct folder_page *page)
+static void folder_page_clear(struct folder_page *page)
 {
     for (size_t i = 0; i < page->count; i++)
         free(page->names[i]);
+    page->count = 0;
+    page->has_more = false;
+}
+
+static void folder_page_done(struct folder_page *page)
+{
+    folder_page_clear(page);
     free(page->names);
 }
 
@@ -95,14 +102,15 @@ static int64_t folder_usec(struct statx_timestamp t)
     return t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
-static void folder_write_item(struct jsonw *w, int fd, const char *name)
+/* False if it has gone meanwhile. */
+static bool folder_write_item(struct jsonw *w, int fd, const char *name)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     struct statx st;
 
     if (statx(fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_BASIC_STATS | STATX_BTIME, &st)
         < 0)
-        return; /* it has gone meanwhile */
+        return false;
     jsonw_object_begin(w);
     name_write(name, &text);
     w->out->failed = w->out->failed || text.failed;
@@ -118,23 +126,58 @@ static void folder_write_item(struct jsonw *w, int fd, const char *name)
                      folder_usec(st.stx_mask & STATX_BTIME ? st.stx_btime : st.stx_ctime));
     jsonw_member_int(w, "modified", folder_usec(st.stx_mtime));
     jsonw_object_end(w);
+    return true;
 }
 
-static void folder_page_write(struct folder_page *page, int fd, struct strbuf *out)
+static int folder_page_fill(struct folder_page *page, DIR *dir)
 {
-    struct jsonw w = jsonw_make(out);
-    size_t from = out->len, i;
+    const struct dirent *entry;
+    int r = 0;
 
+    while (r == 0 && (entry = readdir(dir)))
+        r = folder_page_add(page, entry->d_name);
     if (page->count)
         qsort(page->names, page->count, sizeof(*page->names), folder_page_compare);
+    return r;
+}
+
+/* How many items were written; *ret_more whether names are left. */
+static size_t folder_page_write(const struct folder_page *page, int fd, struct jsonw *w,
+                                bool *ret_more)
+{
+    size_t from = w->out->len, written = 0, i;
+
+    for (i = 0; i < page->count && w->out->len - from < LIST_BYTES_MAX; i++)
+        written += folder_write_item(w, fd, page->names[i]);
+    *ret_more = page->has_more || i < page->count;
+    return written;
+}
+
+/* Clients go on after the last item, so there is one as long as names are left: a page whose files
+ * were all removed meanwhile is followed by the next one.
+ */
+static int folder_list_directory(struct folder_page *page, DIR *dir, struct strbuf *out)
+{
+    struct jsonw w = jsonw_make(out);
+    bool has_more = true;
+    size_t written = 0;
+    int r = 0;
+
     jsonw_object_begin(&w);
     jsonw_key(&w, "items");
     jsonw_array_begin(&w);
-    for (i = 0; i < page->count && out->len - from < LIST_BYTES_MAX; i++)
-        folder_write_item(&w, fd, page->names[i]);
+    while (r == 0 && !written && has_more) {
+        if (page->count)
+            strcpy(page->after, page->names[page->count - 1]);
+        folder_page_clear(page);
+        rewinddir(dir);
+        if ((r = folder_page_fill(page, dir)) == 0)
+            written = folder_page_write(page, dirfd(dir), &w, &has_more);
+    }
     jsonw_array_end(&w);
-    jsonw_member_bool(&w, "more", page->has_more || i < page->count);
+    jsonw_member_bool(&w, "more", has_more);
     jsonw_object_end(&w);
+    return r;
 }
 
 /* The page of a path that is no directory: itself. False if it is not there. */
@@ -150,7 +193,7 @@ static bool folder_list_file(int root, const char *path, struct strbuf *out)
     jsonw_object_begin(&w);
     jsonw_key(&w, "items");
     jsonw_array_begin(&w);
-    folder_write_item(&w, parent, name);
+    (void)folder_write_item(&w, parent, name);
     jsonw_array_end(&w);
     jsonw_member_bool(&w, "more", false);
     jsonw_member_bool(&w, "is_file", true);
@@ -161,13 +204,10 @@ static bool folder_list_file(int root, const char *path, struct strbuf *out)
 int folder_list(int root, const char *path, const char *after, size_t limit, struct strbuf *out,
                 struct aq_error *err)
 {
-    char from[NAME_MAX + 1];
     struct folder_page page = { .max = AQ_MAX(AQ_MIN(limit, (size_t)FOLDER_LIST_MAX), (size_t)1),
-                                .after = name_read(after, from, sizeof(from)) ? from : "",
                                 .is_root = !*path };
     int fd = beneath_open(root, path, O_RDONLY | O_DIRECTORY, false), r = 0;
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    const struct dirent *entry;
 
     if (fd == -ENOTDIR && folder_list_file(root, path, out))
         return strbuf_ok(out) ? 0 : aq_fail_oom(err);
@@ -181,11 +221,12 @@ int folder_list(int root, const char *path, const char *after, size_t limit, str
         dir ? (void)closedir(dir) : aq_closep(&fd);
         return aq_fail_oom(err);
     }
-    while (r == 0 && (entry = readdir(dir)))
-        r = folder_page_add(&page, entry->d_name);
-    if (r == 0)
-        folder_page_write(&page, fd, out);
+    if (!name_read(after, page.after, sizeof(page.after)))
+        r = aq_fail_field(err, EINVAL, "after", "must be the name of a file, up to %d bytes",
+                          NAME_MAX);
+    else if (folder_list_directory(&page, dir, out) < 0 || !strbuf_ok(out))
+        r = aq_fail_oom(err);
     folder_page_done(&page);
     (void)closedir(dir);
-    return r < 0 || !strbuf_ok(out) ? aq_fail_oom(err) : 0;
+    return r;
 }

@@ -35,17 +35,17 @@ bool name_read(const char *text, char *ret, size_t size)
 
     for (size_t left = strlen(text), len; left; text += len, left -= len) {
         uint32_t code = 0;
-        bool is_byte;
+        size_t raw_len;
 
         len = AQ_MAX(utf8_decode(text, left, &code), (size_t)1);
-        is_byte = len > 1 && name_stands_for_byte(code);
-        if (at + len >= size)
+        raw_len = len > 1 && name_stands_for_byte(code) ? 1 : len;
+        if (at + raw_len >= size)
             return false;
-        if (is_byte)
-            ret[at++] = (char)(code - NAME_BASE);
+        if (raw_len < len)
+            ret[at] = (char)(code - NAME_BASE);
         else
             memcpy(ret + at, text, len);
-        at += is_byte ? 0 : len;
+        at += raw_len;
     }
     if (at >= size)
         return false;

@@ -11,6 +11,8 @@
 
 #include "base/strbuf.h"
 
+#define NAME_TEXT_MAX(bytes) (3 * (bytes)) /* of a name of so many bytes */
+
 void name_write(const char *raw, struct strbuf *out) AQ_UNTRUSTED;
 
 /* False if it does not fit into 'size' bytes, with the NUL. */

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """'aliquot folder' and what it makes of folders on a storage host."""
 
+import csv
+import io
 import json
 import os
+import threading
+import urllib.parse
 
 import pytest
 
@@ -79,6 +83,89 @@ def test_sharing(do):
     do("share", "data", "admin@lablup.com")
     do("reject", rows(do("invitations", "-o", "json", by=ADMIN))[0]["id"], by=ADMIN)
     assert "no@one" in do("unshare", "data", "no@one", status=5)
+
+
+@pytest.fixture(name="large")
+def large_fixture(do, cluster):
+    """The place of a folder with files for three pages: names that others made, of any bytes."""
+    do("create", "large")
+    id_ = rows(do("info", "large", "-o", "json"))["id"]
+    place = os.fsencode(cluster.volume / id_[:2] / id_[2:4] / id_[4:])
+    odd = [b"\xff" * 255, b"a\nb,\"c\"", b"\xc3\xa4" * 127 + b"\x80"]
+    names = sorted([b"%05d" % number for number in range(24_000)] + odd)
+    for name in names:
+        open(os.path.join(place, name), "wb").close()
+    return place, names
+
+
+def raw(name):
+    """A name as JSON has it, as bytes: those of no UTF-8 are characters from U+EF80 on."""
+    return b"".join(bytes([ord(c) - 0xEF00]) if 0xEF80 <= ord(c) <= 0xEFFF else c.encode()
+                    for c in name)
+
+
+def test_any_number_of_files_is_listed(do, large):
+    _, names = large
+    assert [raw(row["name"]) for row in rows(do("files", "large", "-o", "json"))] == names
+    lines = do("files", "large", "-o", "jsonl").splitlines()
+    assert [raw(json.loads(line)["name"]) for line in lines] == names
+    table = do("files", "large").splitlines()
+    assert len(table) == len(names) + 1 and table[0].split() == ["MODE", "SIZE", "AGE", "NAME"]
+    assert [line.split()[-1] for line in table[1:24_001]] == [f"{n:05d}" for n in range(24_000)]
+    assert table[-3].endswith(' a b,"c"')
+    found = list(csv.DictReader(io.StringIO(do("files", "large", "-o", "csv"))))
+    assert [raw(row["name"]) for row in found] == names
+    backwards = rows(do("files", "large", "-o", "json", "--sort=-name", "--columns", "name"))
+    assert len(backwards) == len(names) and backwards[-1]["name"] == "00000"
+    assert rows(do("files", "large", "00007", "-o", "json"))[0]["name"] == "00007"
+
+
+def test_files_that_stay_are_listed_whatever_is_written_meanwhile(do, large):
+    """Each one once and in order, while others come and go among them."""
+    place, names = large
+    is_over = threading.Event()
+
+    def write():
+        number = 0
+        while not is_over.is_set():
+            path = os.path.join(place, b"%05d-new" % (number % 24_000))
+            os.close(os.open(path, os.O_CREAT | os.O_WRONLY))
+            os.unlink(path)
+            number += 97
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        found = [raw(row["name"]) for row in rows(do("files", "large", "-o", "json"))]
+    finally:
+        is_over.set()
+        writer.join()
+    assert found == sorted(set(found))
+    assert [name for name in found if not name.endswith(b"-new")] == names
+
+
+def test_a_page_whose_files_have_gone_is_not_the_last(do, cluster, large):
+    """Of a page of one file that is removed while it is listed, the next one is the answer."""
+    place, names = large
+    client = cluster.client(USER)
+    is_over = threading.Event()
+
+    def write():
+        path = os.path.join(place, b"00000-new")
+        while not is_over.is_set():
+            os.close(os.open(path, os.O_CREAT | os.O_WRONLY))
+            os.unlink(path)
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        pages = [client.get("/folders/large/files?limit=1&after=00000").json for _ in range(150)]
+    finally:
+        is_over.set()
+        writer.join()
+    assert {page["items"][0]["name"] for page in pages} <= {"00000-new", "00001"}
+    assert all(page["more"] for page in pages)
+    last = client.get("/folders/large/files?limit=1&after=" + urllib.parse.quote("\uefff" * 254)).json
+    assert raw(last["items"][0]["name"]) == names[-1] and not last["more"]
+    assert client.get("/folders/large/files?limit=1&after=" + "x" * 256).status == 400
 
 
 def test_files_lie_where_the_id_says(do, cluster):

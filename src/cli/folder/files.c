@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* "folder": files in a folder: listed, moved and removed. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/folder/folder.h"
 #include "cli/list.h"
 #include "cli/verbs.h"
+
+#define PAGE 10000 /* the most that the manager gives; each page of a directory reads all of it */
 
 static const struct column file_columns[] = {
     { "mode", "MODE", COLUMN_TEXT, 0 },
@@ -17,27 +20,101 @@ static const struct column file_columns[] = {
     COLUMN_END,
 };
 
-static int folder_files(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+/* Pages as they come, so that a directory of any size takes the memory of one; the rows of a list
+ * that is sorted are kept until all are there.
+ */
+struct folder_files {
+    struct cli *cli;
+    json_t *kept;  /* NULL = printed as they come */
+    char *after;   /* the last name of the page before; NULL = this is the first */
+    bool has_rows; /* a page was printed */
+};
+
+/* Pages of one JSON list are parted by commas instead of brackets; all other formats are lines. */
+static int folder_files_print(struct folder_files *files, const json_t *rows, bool is_last,
+                              struct aq_error *err)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf rest = STRBUF_INIT, out = STRBUF_INIT;
-    json_auto_t *answer = NULL;
+    static const char begin[] = "[", end[] = "\n]\n";
+    AQ_CLEANUP(strbuf_donep) struct strbuf page = STRBUF_INIT, out = STRBUF_INIT;
+    struct output output = files->cli->output;
+    bool is_json = output.format == OUTPUT_JSON, is_first = !files->has_rows;
+    bool is_empty = json_array_size(rows) == 0;
+    size_t skip = is_json && !is_first ? strlen(begin) : 0;
+    size_t cut = is_json && !is_last ? strlen(end) : 0;
     int r;
 
-    (void)data;
-    strbuf_adds(&rest, "/files");
-    cli_path_query(&rest, "path", argc > 1 ? argv[1] : ".");
-    if (!strbuf_ok(&rest))
+    output.no_header |= !is_first;
+    if ((r = output_list(&output, file_columns, rows, &page, err)) < 0)
+        return r;
+    if (is_first || !is_empty) {
+        strbuf_adds(&out, skip ? "," : "");
+        strbuf_add(&out, page.data + skip, page.len - skip - cut);
+    } else if (is_json) {
+        strbuf_adds(&out, end); /* the files that were left have gone */
+    }
+    files->has_rows = true;
+    return cli_print(&out, err);
+}
+
+static int folder_files_take(struct folder_files *files, const json_t *answer, bool *ret_more,
+                             struct aq_error *err)
+{
+    json_t *items = json_object_get(answer, "items");
+    size_t count = json_array_size(items);
+    const char *last = count ? json_string_value(
+                           json_object_get(json_array_get(items, count - 1), "name"))
+                             : NULL;
+
+    *ret_more = last && json_is_true(json_object_get(answer, "more"));
+    free(files->after);
+    files->after = last ? strdup(last) : NULL;
+    if (last && !files->after)
         return aq_fail_oom(err);
-    r = folder_call(cli, METHOD_GET, argv[0], rest.data, NULL, &answer, err);
-    if (r == 0)
-        r = output_list(&cli->output, file_columns, json_object_get(answer, "items"), &out, err);
-    return r < 0 ? r : cli_print(&out, err);
+    if (!files->kept)
+        return folder_files_print(files, items, !*ret_more, err);
+    return json_array_extend(files->kept, items) < 0 ? aq_fail_oom(err) : 0;
+}
+
+static int folder_files_read(struct folder_files *files, const char *folder, const char *path,
+                             struct aq_error *err)
+{
+    bool has_more = true;
+    int r = 0;
+
+    while (r == 0 && has_more) {
+        AQ_CLEANUP(strbuf_donep) struct strbuf rest = STRBUF_INIT;
+        json_auto_t *answer = NULL;
+
+        strbuf_addf(&rest, "/files?limit=%d", PAGE);
+        cli_path_query(&rest, "path", path);
+        cli_path_query(&rest, "after", files->after);
+        r = strbuf_ok(&rest)
+                ? folder_call(files->cli, METHOD_GET, folder, rest.data, NULL, &answer, err)
+                : aq_fail_oom(err);
+        if (r == 0)
+            r = folder_files_take(files, answer, &has_more, err);
+    }
+    return r;
+}
+
+static int folder_files(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    struct folder_files files = { .cli = cli, .kept = cli->output.sort ? json_array() : NULL };
+    int r = folder_files_read(&files, argv[0], argc > 1 ? argv[1] : ".", err);
+
+    (void)data;
+    if (r == 0 && files.kept)
+        r = folder_files_print(&files, files.kept, true, err);
+    json_decref(files.kept);
+    free(files.after);
+    return r;
 }
 
 const struct cli_verb verb_folder_files = {
     .name = "folder files",
     .args = "FOLDER [PATH]",
     .summary = "List files of a folder",
+    .details = "By the bytes of their names, however many there are.",
     .examples = "aliquot folder files data\naliquot folder files data runs/3",
     .if_empty = "there are no files",
     .min_args = 1,

@@ -8,6 +8,7 @@
 #include "base/json_load.h"
 #include "manager/api/resources.h"
 #include "manager/request/folder_call.h"
+#include "transfer/name.h"
 
 #define FILES_MAX 1000   /* that are removed or made by one request */
 #define LISTED_MAX 10000 /* entries of a request that does not ask for pages */
@@ -132,7 +133,7 @@ static void folder_on_mkdir(struct request *req, void *data)
 
 static const struct field folder_list_files_fields[] = {
     { "path", FIELD_STR, 0, AT(path), 0, FOLDER_PATH_MAX, .doc = "the whole folder by default" },
-    { "after", FIELD_STR, FIELD_NULLABLE, AT(after), 1, 255,
+    { "after", FIELD_STR, FIELD_NULLABLE, AT(after), 1, NAME_TEXT_MAX(255),
       .doc = "the last name of the page before" },
     { "limit", FIELD_INT, 0, AT(limit), 1, PAGE_MAX,
       .doc = "entries of a page at most; without it all are listed, if they are 10000 at most" },
@@ -465,7 +466,7 @@ static void folder_move_done(struct folder_call *call)
 
 static const struct field folder_rename_file_fields[] = {
     PATH_FIELD("target_path", path),
-    { "new_name", FIELD_STR, FIELD_REQUIRED, AT(new_name), 1, 255 },
+    { "new_name", FIELD_STR, FIELD_REQUIRED, AT(new_name), 1, NAME_TEXT_MAX(255) },
     { "is_dir", FIELD_IGNORED, 0 },
     FIELD_END,
 };

@@ -131,6 +131,9 @@ static void test_names(void **state)
     }
     assert_true(name_read("abc", small, sizeof(small)));
     assert_false(name_read("abcd", small, sizeof(small)));
+    assert_true(name_read("\xee\xbf\xbf\xee\xbf\xbf\xee\xbf\xbf", small, sizeof(small)));
+    assert_string_equal(small, "\xff\xff\xff");
+    assert_false(name_read("abc\xee\xbf\xbf", small, sizeof(small)));
 }
 
 int main(void)
