@@ -62,7 +62,8 @@ struct folder {
     enum folder_status status;
     const char *creator;             /* e-mail */
     int64_t created_usec, used_usec; /* used 0 = never */
-    int64_t files, bytes;            /* when they were counted last */
+    int64_t files, bytes;            /* as they were measured last */
+    int64_t measured_usec;           /* then; 0 = never */
     int64_t bytes_max;               /* 0 = no limit of its own */
     enum folder_permission shared;   /* with who asks */
     bool is_member;                  /* who asks, of its project */

@@ -106,10 +106,14 @@ static int folder_put_row(struct store_tx *tx, const char *text, const struct fo
     sql_put_text(q, folder_permission_name(f->permission));
     sql_put_int(q, f->is_cloneable);
     sql_put_text(q, folder_status_name(f->status));
-    sql_put_int(q, f->files);
-    sql_put_int(q, f->bytes);
     sql_put_int(q, f->bytes_max);
     if (is_new) {
+        sql_put_int(q, f->files);
+        sql_put_int(q, f->bytes);
+        if (f->measured_usec)
+            sql_put_int(q, f->measured_usec);
+        else
+            sql_put_null(q);
         sql_put_text(q, f->host);
         sql_put_text(q, f->creator);
         sql_put_int(q, f->created_usec);
@@ -122,8 +126,8 @@ int folder_insert(struct store_tx *tx, const struct folder *folder, struct aq_er
 {
     return folder_put_row(tx,
                           "INSERT INTO folders (name, user_id, project_id, usage_mode, permission,"
-                          " is_cloneable, status, files, bytes, bytes_max, host, creator,"
-                          " created_at, id) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                          " is_cloneable, status, bytes_max, files, bytes, counted_at, host,"
+                          " creator, created_at, id) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
                           folder, true, err);
 }
 
@@ -132,7 +136,7 @@ int folder_update(struct store_tx *tx, const struct folder *folder, struct aq_er
     return folder_put_row(tx,
                           "UPDATE folders SET name = ?, user_id = ?, project_id = ?,"
                           " usage_mode = ?, permission = ?, is_cloneable = ?, status = ?,"
-                          " files = ?, bytes = ?, bytes_max = ? WHERE id = ?",
+                          " bytes_max = ? WHERE id = ?",
                           folder, false, err);
 }
 
@@ -153,19 +157,21 @@ int folder_remove(struct store_tx *tx, const struct uuid *id, struct aq_error *e
     return r;
 }
 
-int folder_set_counts(struct store_tx *tx, const struct uuid *id, const char *host, int64_t files,
-                      int64_t bytes, struct aq_error *err)
+int folder_set_counts(struct store_tx *tx, const struct folder *folder, struct aq_error *err)
 {
     char text[UUID_TEXT_MAX];
     struct sql_stmt *q;
-    int r = sql_prepare(tx->db, "UPDATE folders SET files = ?, bytes = ? WHERE id = ? AND host = ?",
+    int r = sql_prepare(tx->db,
+                        "UPDATE folders SET files = ?, bytes = ?, counted_at = ?"
+                        " WHERE id = ? AND host = ?",
                         &q, err);
 
     if (r < 0)
         return r;
-    sql_put_int(q, files);
-    sql_put_int(q, bytes);
-    sql_put_uuid(q, id, text);
-    sql_put_text(q, host);
+    sql_put_int(q, folder->files);
+    sql_put_int(q, folder->bytes);
+    sql_put_int(q, folder->measured_usec);
+    sql_put_uuid(q, &folder->id, text);
+    sql_put_text(q, folder->host);
     return sql_run(q, err);
 }

@@ -86,13 +86,12 @@ int folder_check_name(struct store_tx *tx, const struct folder_owner *owner, con
 /* ---- changes ---- */
 
 int folder_insert(struct store_tx *tx, const struct folder *folder, struct aq_error *err);
-/* Owner, name, usage, permission, cloneable, status, and counts as they are in 'folder'. */
+/* Owner, name, usage, permission, cloneable, status and limit as they are in 'folder'. */
 int folder_update(struct store_tx *tx, const struct folder *folder, struct aq_error *err);
 /* The row, with shares and invitations. */
 int folder_remove(struct store_tx *tx, const struct uuid *id, struct aq_error *err);
-/* Nothing happens if it is not on this host. */
-int folder_set_counts(struct store_tx *tx, const struct uuid *id, const char *host, int64_t files,
-                      int64_t bytes, struct aq_error *err);
+/* Files, bytes and when they were measured, of the folder with this id, if it is on this host. */
+int folder_set_counts(struct store_tx *tx, const struct folder *folder, struct aq_error *err);
 
 /* ---- shares ---- */
 

@@ -67,6 +67,7 @@ static int folder_read_row(struct store_tx *tx, struct row *row, void *ret, stru
     f->files = sql_get_int(row->q);
     f->bytes = sql_get_int(row->q);
     f->bytes_max = sql_get_int(row->q);
+    f->measured_usec = sql_get_int(row->q);
     f->user_email = row_text(row);
     f->project_name = row_text(row);
     f->domain = row_text(row);
@@ -77,7 +78,7 @@ static const struct list_table folder_table = {
     .what = "folders",
     .columns = "f.id, f.name, f.host, f.user_id, f.project_id, f.usage_mode, f.permission,"
                " f.is_cloneable, f.status, f.creator, f.created_at, f.used_at, f.files, f.bytes,"
-               " f.bytes_max, u.email, p.name, " FOLDER_DOMAIN,
+               " f.bytes_max, f.counted_at, u.email, p.name, " FOLDER_DOMAIN,
     .from = "folders f LEFT JOIN users u ON u.id = f.user_id"
             " LEFT JOIN projects p ON p.id = f.project_id",
     .order = "f.created_at DESC, f.id",

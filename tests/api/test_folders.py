@@ -317,7 +317,8 @@ def test_up_and_down(user, folder, storage):
     assert user.post(f"{at}/request-download", {"path": "new"}).json["token"] == "down"
     missing = user.post(f"{at}/request-download", {"path": "none"})
     assert (missing.status, missing.slug) == (400, "vfolder-operation-failed")
-    assert user.get(at).json | {"num_files": 2, "used_bytes": 13} == user.get(at).json
+    shown = user.get(at).json
+    assert (shown["num_files"], shown["used_bytes"]) == (2, 13)
 
 
 @pytest.mark.parametrize("error, status, slug", [
@@ -557,6 +558,28 @@ def test_what_is_removed_stays_removed():
             assert dashed(folder["id"]) not in storage.folders
             assert [f["name"] for f in user.get("/folders").json] == ["kept"]
             cluster.stop()
+
+
+def test_what_was_never_measured_is_not_shown_as_empty(user, storage, folder):
+    """A clone has no size until its storage host tells one; a new folder is known to be empty."""
+    def listed(id_):
+        (row,) = [row for row in user.get("/aliquot/v1/folders").json["items"] if row["id"] == id_]
+        node = gql(user, "query($id: String!) { vfolder_node(id: $id) { num_files cur_size } }",
+                   id=dashed(id_))["vfolder_node"]
+        assert node == {"num_files": row["num_files"], "cur_size": row["cur_size"]}
+        return row["num_files"], row["used_bytes"], row["measured_at"]
+
+    assert listed(folder["id"])[:2] == (0, 0) and listed(folder["id"])[2] == folder["created_at"]
+    made = user.post(f"/folders/{folder['name']}/clone", {"target_name": f"k{next(numbers)}"}).json
+    wait_for(lambda: user.get(f"/folders/_/id?name={made['name']}").status == 200
+             and [row["status"] for row in user.get("/aliquot/v1/folders").json["items"]
+                  if row["id"] == made["id"]] == ["ready"], what="the clone")
+    assert listed(made["id"]) == (None, None, None)
+    storage.sizes.append((dashed(made["id"]), 3, 1 << 40))
+    wait_for(lambda: listed(made["id"])[:2] == (3, 1 << 40), what="its size")
+    assert made["created_at"] < listed(made["id"])[2]
+    assert user.post(f"/folders/{made['name']}/rename", {"new_name": f"k{next(numbers)}"}).status == 201
+    assert listed(made["id"])[:2] == (3, 1 << 40)
 
 
 def test_a_clone_tells_how_far_it_is(user, storage, folder):

@@ -26,7 +26,7 @@ class Failed(Exception):
 
 class LinkStorage(LinkAgent):
     """'folders' are the files of each folder: path -> size, None for a directory. 'asked' is what
-    the manager asked: (op, args); 'fails' has an errno's name for each op that is to fail, and
+    the manager asked: (op, args), 'sizes' what it is to be told: (folder, files, bytes); 'fails' has an errno's name for each op that is to fail, and
     'progress' what is said of one before its answer, (done, total), once 'may_say' is set.
     """
 
@@ -34,6 +34,7 @@ class LinkStorage(LinkAgent):
         self.home = tempfile.TemporaryDirectory(prefix="aliquot-storage-")
         self.folders, self.asked, self.fails, self.volumes = {}, [], {}, volumes
         self.progress, self.may_say = {}, threading.Event()
+        self.sizes = []
         self.thread, self.is_over = None, threading.Event()
         self.admin = cluster.client(ADMIN)
         cluster = self.join(cluster, name)
@@ -111,6 +112,10 @@ class LinkStorage(LinkAgent):
                         self.answer(message["request_id"], message["op"],
                                     message["args"])
                 self.said.clear()
+                while self.sizes:
+                    folder, files, size = self.sizes.pop(0)
+                    self.send({"type": "storage.size", "volume": self.volumes[0], "folder": folder,
+                               "files": files, "bytes": size})
                 if time.monotonic() - beat > 2:
                     beat = time.monotonic()
                     self.send(b"")
@@ -142,6 +147,9 @@ class LinkStorage(LinkAgent):
         if path not in self.folders[folder]:
             raise Failed("ENOENT", field, f"there is no '{path}'")
         return path
+
+    def do_recount(self, folder, _):
+        pass
 
     def do_create(self, folder, _):
         if folder in self.folders:

@@ -61,6 +61,7 @@ static const struct column folder_columns[] = {
     { "group_name", "PROJECT", COLUMN_TEXT, COLUMN_MAY_SHRINK },
     { "num_files", "FILES", COLUMN_NUMBER, 0 },
     { "used_bytes", "SIZE", COLUMN_BYTES, 0 },
+    { "measured_at", "MEASURED", COLUMN_TIME, 0 },
     { "host", "HOST", COLUMN_TEXT, COLUMN_IS_WIDE },
     { "usage_mode", "USAGE", COLUMN_TEXT, COLUMN_IS_WIDE },
     { "cloneable", "CLONEABLE", COLUMN_BOOL, COLUMN_IS_WIDE },
@@ -98,7 +99,8 @@ const struct cli_verb verb_folder_ls = {
     .args = "",
     .summary = "List folders that you may use",
     .details = "Your own, those of your projects, and those that others share with you. What is\n"
-               "in the trash has the status delete-pending.",
+               "in the trash has the status delete-pending. FILES and SIZE are as old as MEASURED\n"
+               "says; a folder that was never measured has none.",
     .examples = "aliquot folder ls\naliquot folder ls --filter status=delete-pending",
     .if_empty = "you have no folders; to make one: aliquot folder create NAME",
     .opts = ls_opts,

@@ -163,8 +163,7 @@ static int folder_count_run(struct store_tx *tx, void *data, struct aq_error *er
 {
     const struct folder_call *call = data;
 
-    return folder_set_counts(tx, &call->folder.id, call->folder.host, call->folder.files,
-                             call->folder.bytes, err);
+    return folder_set_counts(tx, &call->folder, err);
 }
 
 static void folder_info_on_counted(void *data, int r, const struct aq_error *err)
@@ -186,6 +185,7 @@ static void folder_info_answered(struct folder_call *call, json_t *answer,
     if (answer) {
         call->folder.files = json_integer_value(json_object_get(answer, "files"));
         call->folder.bytes = json_integer_value(json_object_get(answer, "bytes"));
+        call->folder.measured_usec = clock_realtime_usec();
     }
     if (!answer
         || store_write(core_store(call->api->core), folder_count_run, folder_info_on_counted, call)

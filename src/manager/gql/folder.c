@@ -245,6 +245,23 @@ static struct gql_value gql_folder_get_max_size(struct gql_get *get, const void 
     return bytes ? gql_int((bytes + MIB - 1) / MIB) : gql_null();
 }
 
+/* null of a folder that was never measured */
+static struct gql_value gql_folder_get_files(struct gql_get *get, const void *parent)
+{
+    const struct folder *folder = parent;
+
+    (void)get;
+    return folder->measured_usec ? gql_int(AQ_MIN(folder->files, INT32_MAX)) : gql_null();
+}
+
+static struct gql_value gql_folder_get_bytes(struct gql_get *get, const void *parent)
+{
+    const struct folder *folder = parent;
+
+    (void)get;
+    return folder->measured_usec ? gql_int(folder->bytes) : gql_null();
+}
+
 #define ROOT(name, fn)                                                   \
     {                                                                    \
         SCHEMA_FIELD_Queries_##name, GQL_CALL_COST(fn, GQL_COST_READ, 1) \
@@ -278,8 +295,8 @@ const struct gql_entry folder_entries[] = {
     { FIELD(max_size), GQL_GET(gql_folder_get_max_size) },
     { FIELD(created_at), GQL_TIME_AT(struct folder, created_usec) },
     { FIELD(last_used), GQL_TIME_AT(struct folder, used_usec) },
-    { FIELD(num_files), GQL_COUNT_AT(struct folder, files) },
-    { FIELD(cur_size), GQL_INT64_AT(struct folder, bytes) },
+    { FIELD(num_files), GQL_GET(gql_folder_get_files) },
+    { FIELD(cur_size), GQL_GET(gql_folder_get_bytes) },
     { FIELD(cloneable), GQL_BOOL_AT(struct folder, is_cloneable) },
     { FIELD(status), GQL_GET(gql_folder_get_status) },
 };

@@ -339,10 +339,16 @@ static const char *folder_format_id(const struct uuid *id, char text[UUID_TEXT_M
     return uuid_is_nil(id) ? NULL : uuid_format(id, text);
 }
 
+/* A folder that was never measured is not shown as an empty one. */
+static json_t *folder_show_count(const struct folder *f, int64_t count)
+{
+    return f->measured_usec ? json_integer(count) : json_null();
+}
+
 json_t *folder_show(const struct folder *f, const struct folder_viewer *who)
 {
     char created[CLOCK_ISO_MAX], used[CLOCK_ISO_MAX], user[UUID_TEXT_MAX], project[UUID_TEXT_MAX];
-    char id[UUID_TEXT_MAX], hex[33];
+    char measured[CLOCK_ISO_MAX], id[UUID_TEXT_MAX], hex[33];
     const char *type = uuid_is_nil(&f->project_id) ? "user" : "group";
     size_t n = 0;
 
@@ -353,7 +359,7 @@ json_t *folder_show(const struct folder *f, const struct folder_viewer *who)
     hex[n] = '\0';
     return json_pack(
         "{s:s, s:s, s:s, s:s, s:s, s:b, s:s, s:s?, s:s?, s:s, s:s?, s:s?, s:s, s:s, s:b, s:i, s:o,"
-        " s:I, s:I, s:I, s:I, s:s, s:s, s:s?, s:n}",
+        " s:o, s:o, s:o, s:o, s:s?, s:s, s:s, s:s?, s:n}",
         "id", hex, "name", f->name, "host", f->host, "status", folder_status_name(f->status),
         "usage_mode", folder_usage_name(f->usage), "is_owner", folder_is_owner(f, who),
         "permission", folder_permission_name(folder_permission_shown(f, who)), "user",
@@ -361,8 +367,9 @@ json_t *folder_show(const struct folder *f, const struct folder_viewer *who)
         "creator", f->creator, "user_email", f->user_email, "group_name", f->project_name,
         "ownership_type", type, "type", type, "cloneable", f->is_cloneable, "max_files", 0,
         "max_size", f->bytes_max ? json_integer((f->bytes_max + MIB - 1) / MIB) : json_null(),
-        "numFiles", (json_int_t)f->files, "num_files", (json_int_t)f->files, "used_bytes",
-        (json_int_t)f->bytes, "cur_size", (json_int_t)f->bytes, "created",
+        "numFiles", folder_show_count(f, f->files), "num_files", folder_show_count(f, f->files),
+        "used_bytes", folder_show_count(f, f->bytes), "cur_size", folder_show_count(f, f->bytes),
+        "measured_at", folder_format_time(f->measured_usec, measured), "created",
         folder_format_time(f->created_usec, created), "created_at", created, "last_used",
         folder_format_time(f->used_usec, used), "unmanaged_path");
 }

@@ -192,7 +192,7 @@ static int folder_create_fill(struct folder_call *call, struct aq_error *err)
     folder->is_cloneable = params->is_cloneable;
     folder->status = FOLDER_PERFORMING;
     folder->creator = call->email;
-    folder->created_usec = clock_realtime_usec();
+    folder->created_usec = folder->measured_usec = clock_realtime_usec(); /* it is empty */
     if ((r = folder_check_new_name(call->api, "name", params->name, err)) < 0
         || (r = folder_read_options(folder, params->usage, params->permission, err)) < 0
         || (r = slot_amount_parse(params->quota, strlen(params->quota), SLOT_BYTES, false, "quota",

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/json_load.h"
 #include "base/list.h"
 #include "base/log.h"
@@ -199,16 +200,15 @@ static void storage_hosts_take_hello(struct storage_hosts *hosts, const char *id
 /* ---- what folders hold ---- */
 
 struct storage_size {
-    struct uuid folder;
+    struct folder folder;
     char host[STORAGE_HOST_MAX + 1];
-    int64_t files, bytes;
 };
 
 static int storage_size_run(struct store_tx *tx, void *data, struct aq_error *err)
 {
     const struct storage_size *size = data;
 
-    return folder_set_counts(tx, &size->folder, size->host, size->files, size->bytes, err);
+    return folder_set_counts(tx, &size->folder, err);
 }
 
 static void storage_size_on_kept(void *data, int r, const struct aq_error *err)
@@ -231,9 +231,11 @@ static void storage_hosts_take_size(struct storage_hosts *hosts, const char *id,
         free(size);
         return;
     }
-    size->folder = msg->folder;
-    size->files = msg->files;
-    size->bytes = msg->bytes;
+    size->folder = (struct folder){ .id = msg->folder,
+                                    .host = size->host,
+                                    .files = msg->files,
+                                    .bytes = msg->bytes,
+                                    .measured_usec = clock_realtime_usec() };
     if (store_write(core_store(hosts->core), storage_size_run, storage_size_on_kept, size) < 0)
         free(size);
 }
