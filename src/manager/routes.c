@@ -16,6 +16,7 @@
 #include "manager/request/flushes.h"
 #include "manager/request/storage_hosts.h"
 #include "manager/request/folder_jobs.h"
+#include "manager/request/folder_recount.h"
 #include "manager/request/folder_rights.h"
 #include "manager/request/folder_rules.h"
 #include "manager/request/streams.h"
@@ -163,7 +164,8 @@ int api_new(struct core *core, struct api **ret, struct aq_error *err)
         || !(api->kept_answers = kept_answers_new(core_store(core)))
         || !(api->live = live_feed_new(core)) || !(api->app_proxy = app_proxy_new(api))
         || !(api->storage_hosts = storage_hosts_new(core))
-        || !(api->web_logins = web_logins_new(api)))
+        || !(api->web_logins = web_logins_new(api))
+        || !(api->folder_recount = folder_recount_new(api)))
         return aq_fail_oom(err);
     if ((r = replay_new(0, &api->replay, err)) < 0 || (r = router_new(&api->router, err)) < 0
         || (r = api_add_routes(api, err)) < 0 || (r = gql_new(&api->gql, err)) < 0
@@ -233,6 +235,7 @@ void api_stop(struct api *api)
     callbacks_free(AQ_TAKE(api->callbacks));
     deliveries_stop(api->deliveries);
     folder_jobs_stop(api->folder_jobs);
+    folder_recount_stop(api->folder_recount);
     folder_rights_stop(api->folder_rights);
     rescan_stop(api->rescan);
     if (api->passwords)
@@ -275,6 +278,7 @@ void api_free(struct api *api)
     json_decref(api->presets);
     json_decref(api->folder_rules);
     folder_jobs_free(api->folder_jobs);
+    folder_recount_free(api->folder_recount);
     folder_rights_free(api->folder_rights);
     for (size_t i = 0; i < OWNER_POLICY_KINDS; i++)
         json_decref(api->owner_policies[i]);

@@ -86,9 +86,12 @@ static void asked_run(struct work *work)
 static void asked_on_done(struct work *work)
 {
     struct asked *a = AQ_CONTAINER_OF(work, struct asked, work);
+    struct uuid folder;
 
     if (strcmp(a->op, "purge") == 0 && !a->err.code)
         storage_purge(a->volume);
+    if (op_touches(a->op, a->args, &folder))
+        storage_touch(a->volume, &folder, &a->user);
     asked_answer(a->storage, &a->id, a->err.code ? NULL : a->out.data, &a->err);
     asked_free(a);
 }

@@ -102,8 +102,7 @@ static void manager_tell_size(const struct volume *volume, const struct uuid *fo
                                                    .files = (int64_t)usage->files,
                                                    .bytes = (int64_t)usage->bytes } };
 
-    if (link_client_is_connected(volume->storage->link))
-        (void)link_client_send(volume->storage->link, &msg, NULL);
+    (void)link_client_send(volume->storage->link, &msg, NULL);
 }
 
 static void manager_on_news(void *data)
@@ -111,7 +110,8 @@ static void manager_on_news(void *data)
     struct storage *storage = data;
 
     storage->news = NULL;
-    usage_take_news(storage->usage, manager_tell_size);
+    if (link_client_is_connected(storage->link)) /* else they are told when it is again */
+        usage_take_news(storage->usage, manager_tell_size);
 }
 
 void manager_tell_sizes(struct storage *storage)
@@ -130,6 +130,7 @@ static void manager_on_connected(void *data, const struct msg_welcome *welcome)
     log_info("connected to the manager");
     manager_say_volumes(storage);
     manager_measure(storage);
+    manager_tell_sizes(storage);
     if (!storage->measure)
         storage->measure = defer_call(storage->loop, MEASURE_MSEC, manager_on_measure, storage);
     rights_on_connected(storage->rights);

@@ -182,6 +182,15 @@ static int op_usage(const struct op_args *a, struct strbuf *out, struct aq_error
     return 0;
 }
 
+/* The caller touches the folder: see op_touches(). */
+static int op_recount(const struct op_args *a, struct strbuf *out, struct aq_error *err)
+{
+    (void)a;
+    (void)out;
+    (void)err;
+    return 0;
+}
+
 static int op_write_token(const struct op_args *a, struct token *token, struct strbuf *out,
                           struct aq_error *err)
 {
@@ -272,7 +281,7 @@ static const struct op_type {
     { "list", WORK_SHORT, true, op_list },         { "move", WORK_SHORT, true, op_move },
     { "rename", WORK_SHORT, true, op_rename },     { "delete", WORK_SHORT, true, op_delete },
     { "usage", WORK_SHORT, true, op_usage },       { "upload", WORK_SHORT, true, op_upload },
-    { "download", WORK_SHORT, true, op_download },
+    { "download", WORK_SHORT, true, op_download }, { "recount", WORK_SHORT, false, op_recount },
 };
 
 static const struct op_type *op_find(const char *name)
@@ -290,6 +299,16 @@ enum work_lane_kind op_lane(const char *op, const json_t *args)
     if (strcmp(op, "delete") == 0 && op_flag(args, "recursive"))
         return WORK_TREE;
     return type ? type->lane : WORK_SHORT;
+}
+
+bool op_touches(const char *op, const json_t *args, struct uuid *ret)
+{
+    static const char *const touching[] = { "clone", "delete", "upload", "recount" };
+
+    for (size_t i = 0; i < AQ_COUNT(touching); i++)
+        if (strcmp(op, touching[i]) == 0)
+            return uuid_parse(op_text(args, strcmp(op, "clone") == 0 ? "to" : "id", ""), ret) == 0;
+    return false;
 }
 
 int64_t op_count_age(const char *op, const json_t *args)

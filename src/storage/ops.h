@@ -11,6 +11,7 @@
  * | delete   | files: list of paths, recursive          | {}
  * | clone    | to: id of a folder that is made, quota_bytes | {}, when all is there
  * | usage    |                                          | {"files","bytes"}
+ * | recount  |                                          | {}; measured soon, and told (storage.size)
  * | upload   | path, size, quota_bytes, tree            | {"token","url"}
  * | download | path, archive, tree                      | {"token","url"}
  *
@@ -35,6 +36,9 @@ int op_run(struct volume *volume, const char *op, const json_t *args, struct op_
 
 /* Which lane it is for. */
 enum work_lane_kind op_lane(const char *op, const json_t *args);
+
+/* The folder whose files it may change, or that is to be measured; false = none. */
+bool op_touches(const char *op, const json_t *args, struct uuid *ret);
 
 /* How old a count of the folder may be that it needs (usage.h); -1 = it needs none. The folder is
  * held while it runs.

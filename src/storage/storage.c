@@ -17,6 +17,7 @@
 #include "storage/upload.h"
 
 #define SWEEP_MSEC (60u * 60 * 1000) /* between looks for uploads that were given up */
+#define RECOUNT_MSEC 1000            /* between looks for folders to be measured */
 #define GRACE_MSEC 8000              /* for requests under way at the end */
 #define TARGET_MAX 16384             /* of a request: a token has a path in it */
 
@@ -75,6 +76,24 @@ static void storage_on_sweep(void *data)
         storage_purge(&storage->volumes[i]);
     }
     storage->sweep = defer_call(storage->loop, SWEEP_MSEC, storage_on_sweep, storage);
+}
+
+static void storage_on_recount(void *data)
+{
+    struct storage *storage = data;
+
+    storage->recount = usage_count_touched(storage->usage)
+                           ? defer_call(storage->loop, RECOUNT_MSEC, storage_on_recount, storage)
+                           : NULL;
+}
+
+void storage_touch(struct volume *volume, const struct uuid *folder, const struct uuid *user)
+{
+    struct storage *storage = volume->storage;
+
+    usage_touch(storage->usage, volume, folder, user);
+    if (!storage->recount && !storage->is_closing)
+        storage->recount = defer_call(storage->loop, RECOUNT_MSEC, storage_on_recount, storage);
 }
 
 /* ---- HTTP ---- */
@@ -254,6 +273,9 @@ static void storage_close(void *self)
     defer_cancel(AQ_TAKE(storage->sweep));
     defer_cancel(AQ_TAKE(storage->measure));
     defer_cancel(AQ_TAKE(storage->news));
+    defer_cancel(AQ_TAKE(storage->recount));
+    if (storage->usage)
+        usage_table_stop(storage->usage);
     link_client_free(AQ_TAKE(storage->link));
     if (storage->server && !storage->is_draining)
         server_stop(storage->server, 0, storage_on_stopped, storage);

@@ -51,6 +51,7 @@ struct storage {
     struct defer *sweep;             /* the next time */
     struct defer *measure;           /* the same for the volumes' room */
     struct defer *news;              /* the same for sizes of folders; NULL = there are none */
+    struct defer *recount;           /* the same for folders to count; NULL = there are none */
     struct list uploads;             /* struct tus: requests that write */
     struct list waiting;             /* the same: that wait for the end of one of these */
     struct list asked;               /* struct asked: what the manager waits for */
@@ -71,6 +72,9 @@ struct volume *storage_find_volume(const struct storage *storage, const char *na
 
 /* Remove in the background what was dropped in the volume. */
 void storage_purge(struct volume *volume);
+
+/* A folder was, or may have been, changed for this user: its size is measured soon. */
+void storage_touch(struct volume *volume, const struct uuid *folder, const struct uuid *user);
 
 /* Something has ended that the storage's own end waits for. */
 void storage_settle(struct storage *storage);

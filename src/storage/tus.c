@@ -72,6 +72,8 @@ static struct storage_transfer tus_free(struct tus *t)
     struct storage *storage = t->storage;
     struct storage_transfer left = { storage, t->req, t->share };
 
+    if (t->root >= 0 && t->method != METHOD_HEAD)
+        storage_touch(t->volume, &t->token.folder_id, token_user(&t->token));
     right_use_end(&t->use);
     list_remove(&t->link);
     aq_closep(&t->root);
@@ -466,6 +468,8 @@ static void tus_begin(struct tus *t)
     if (t->method == METHOD_PATCH)
         list_add(&t->storage->uploads, &t->link);
     t->is_writing = true;
+    if (t->method != METHOD_HEAD) /* so that the size runs along while it comes */
+        storage_touch(t->volume, &t->token.folder_id, token_user(&t->token));
     if (storage_hold_usage(t->volume, &t->token, &t->hold, tus_on_counted, &t->err) != 0)
         tus_open(t);
 }

@@ -46,6 +46,8 @@ static struct storage_transfer unpack_free(struct unpack *u)
 {
     struct storage_transfer left = { u->storage, u->req, u->share };
 
+    if (u->base >= 0)
+        storage_touch(u->volume, &u->token.folder_id, token_user(&u->token));
     right_use_end(&u->use);
     tree_writer_free(u->writer);
     tar_reader_free(u->reader);
@@ -273,6 +275,7 @@ static void unpack_on_ready(struct right_use *use)
 {
     struct unpack *u = AQ_CONTAINER_OF(use, struct unpack, use);
 
+    storage_touch(u->volume, &u->token.folder_id, token_user(&u->token));
     u->is_writing = true; /* until what the folder holds is known */
     if (storage_hold_usage(u->volume, &u->token, &u->hold, unpack_on_counted, &u->err) != 0)
         unpack_open(u);

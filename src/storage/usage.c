@@ -11,6 +11,8 @@
 
 #define FOLDERS_MAX 10000 /* that are remembered, besides those that are held */
 #define PAUSE_FACTOR 20   /* a folder is counted in the background for 1/20 of the time at most */
+#define PAUSE_USEC (5 * USEC_PER_SEC) /* between two counts of a folder that is written to */
+#define COUNTING_MAX 8                /* at a time, while touched folders begin to be counted */
 
 struct usage_entry {
     struct uuid folder;
@@ -18,6 +20,8 @@ struct usage_entry {
     int64_t bytes, least, most;       /* now; since the count under way began */
     int64_t counted_usec, spent_usec; /* monotonic; what the last count took */
     bool is_known, is_news;
+    bool is_touched; /* since the last count began; who is to count for it */
+    struct uuid toucher;
     size_t holds;
     /* the count: */
     struct usage_table *table;
@@ -34,6 +38,7 @@ struct usage_table {
     uv_mutex_t lock;    /* of the entries' sizes, and of the map */
     struct map folders; /* id -> struct usage_entry */
     bool has_news;      /* one of the entries is */
+    bool is_stopped;
     size_t counting;
     struct usage_counts counts;
 };
@@ -48,13 +53,13 @@ struct usage_table *usage_table_new(void)
     return NULL;
 }
 
-/* All but those that somebody holds, or that are being counted. */
+/* All but those that somebody holds, or that are being counted or to be counted. */
 static void usage_forget(struct usage_table *table)
 {
     for (size_t i = table->folders.count; i-- > 0;) {
         struct usage_entry *entry = table->folders.entries[i].value;
 
-        if (entry->holds || entry->is_counting)
+        if (entry->holds || entry->is_counting || (entry->is_touched && !table->is_stopped))
             continue;
         (void)map_remove(&table->folders, entry->folder.bytes, sizeof(entry->folder.bytes));
         free(entry);
@@ -65,6 +70,7 @@ void usage_table_free(struct usage_table *table)
 {
     if (!table)
         return;
+    table->is_stopped = true;
     usage_forget(table);
     map_done(&table->folders);
     uv_mutex_destroy(&table->lock);
@@ -245,13 +251,14 @@ static int usage_begin(struct usage_entry *entry, const struct uuid *user, struc
     uv_mutex_lock(&entry->table->lock);
     entry->least = entry->most = entry->bytes;
     uv_mutex_unlock(&entry->table->lock);
-    entry->stop = false;
+    entry->stop = entry->table->is_stopped;
     entry->err = (struct aq_error){ 0 };
     r = work_submit(&entry->volume->lanes[WORK_COUNT], &entry->work, user, usage_run,
                     usage_on_counted, err);
     if (r < 0)
         return r;
     entry->is_counting = true;
+    entry->is_touched = false;
     entry->table->counting++;
     entry->table->counts.begun++;
     return 0;
@@ -295,7 +302,7 @@ static void usage_on_counted(struct work *work)
         entry->counted_usec = clock_monotonic_usec();
     }
     /* somebody came after those for whom it was stopped had gone */
-    if (err.code != ECANCELED || list_is_empty(&entry->waiting)
+    if (err.code != ECANCELED || entry->table->is_stopped || list_is_empty(&entry->waiting)
         || usage_begin(entry, &user, &err) < 0)
         usage_tell(entry, err.code ? &err : NULL);
     entry->holds--;
@@ -386,4 +393,47 @@ void usage_release(struct usage_table *table, struct usage_hold *hold)
         return; /* it looks at that between two files */
     usage_end(entry);
     table->counts.dropped++;
+}
+
+/* ---- folders that were touched ---- */
+
+void usage_touch(struct usage_table *table, struct volume *volume, const struct uuid *folder,
+                 const struct uuid *user)
+{
+    struct usage_entry *entry = usage_get_entry(table, folder);
+
+    if (!entry)
+        return;
+    entry->volume = volume;
+    entry->is_touched = true;
+    entry->toucher = *user;
+}
+
+static bool usage_is_due(const struct usage_entry *entry)
+{
+    int64_t pause = AQ_MAX(PAUSE_USEC, PAUSE_FACTOR * entry->spent_usec);
+
+    return !entry->is_counting
+           && (!entry->is_known || clock_monotonic_usec() - entry->counted_usec > pause);
+}
+
+bool usage_count_touched(struct usage_table *table)
+{
+    bool is_left = false;
+
+    for (size_t i = 0; i < table->folders.count && !table->is_stopped; i++) {
+        struct usage_entry *entry = table->folders.entries[i].value;
+
+        if (entry->is_touched && table->counting < COUNTING_MAX && usage_is_due(entry))
+            entry->is_background = usage_begin(entry, &entry->toucher, NULL) == 0;
+        is_left |= entry->is_touched;
+    }
+    return is_left;
+}
+
+void usage_table_stop(struct usage_table *table)
+{
+    table->is_stopped = true;
+    for (size_t i = 0; i < table->folders.count; i++)
+        ((struct usage_entry *)table->folders.entries[i].value)->stop = true;
 }

@@ -58,6 +58,18 @@ void usage_release(struct usage_table *table, struct usage_hold *hold);
 /* Of a folder that is held. False if it is not known. */
 bool usage_read(struct usage_table *table, const struct uuid *folder, struct tree_usage *ret);
 
+/* The folder was, or may have been, changed: it is counted soon, for this user, if
+ * usage_count_touched() is called from time to time. Without memory it is not. Loop's thread.
+ */
+void usage_touch(struct usage_table *table, struct volume *volume, const struct uuid *folder,
+                 const struct uuid *user);
+/* Begin counts of touched folders, few at a time, and of one folder at a bounded rate. False if
+ * none is left to be begun. Loop's thread.
+ */
+bool usage_count_touched(struct usage_table *table);
+/* Counts that are under way end, and none begins any more. */
+void usage_table_stop(struct usage_table *table);
+
 /* Bytes are about to be written: -EDQUOT if they do not fit into a quota (0 = none), else they count
  * at once.
  */

@@ -116,6 +116,19 @@ def test_one_node_writes_what_the_other_reads(cluster, folder):
     assert ended(cluster, read).split() == ["3000", ".aliquot-uploads"] and not model.exists()
 
 
+def test_what_a_session_wrote_is_measured(cluster, folder):
+    """The storage host does not see it come; the manager has the folder measured."""
+    folder("data")
+
+    def listed():
+        (row,) = [row for row in cluster.client().get("/aliquot/v1/folders").json["items"]
+                  if row["name"] == "data"]
+        return row["num_files"], row["used_bytes"]
+    ended(cluster, mounting(cluster, "head -c 5000000 /dev/zero > data/a; echo b > data/b",
+                            ("data", "data")))
+    wait_for(lambda: listed() == (2, 5_000_002), 90, lambda: f"its size: {listed()}")
+
+
 def test_every_container_of_a_session_has_them(cluster, folder):
     place = folder("data")
     session = mounting(cluster, "until [ -e data/go ]; do sleep 0.1; done", ("data", "data"),

@@ -177,6 +177,40 @@ def test_files_lie_where_the_id_says(do, cluster):
     assert rows(do("info", "data", "-o", "json"))["used_bytes"] == 100
 
 
+def test_sizes_of_a_list_follow_what_arrives(do, cluster):
+    """Nobody asks for a count: what is sent, removed and cloned is measured by the storage host."""
+    def listed(name):
+        (row,) = [row for row in rows(do("ls", "-o", "json")) if row["name"] == name]
+        return row["num_files"], row["used_bytes"], row["measured_at"]
+
+    def awaits(name, *size):
+        wait_for(lambda: listed(name)[:2] == size, 60, lambda: f"{size}: {listed(name)}")
+        return listed(name)[2]
+
+    do("create", "data", "--cloneable")
+    at = awaits("data", 0, 0)
+    source = cluster.folder / "sent"
+    source.mkdir()
+    for number in range(30):
+        (source / str(number)).write_bytes(b"x" * 1000)
+    (source / "large").write_bytes(b"y" * 3_000_000)
+    do("cp", "-r", source, "data:in")
+    at, before = awaits("data", 31, 3_030_000), at
+    assert at > before
+    do("rm-file", "data", "in/large", "in/0")
+    awaits("data", 29, 29_000)
+    do("clone", "data", "copy")
+    awaits("copy", 29, 29_000)
+    assert "MEASURED" in do("ls").splitlines()[0]
+    (source / "late").write_bytes(b"z" * 500)
+    do("cp", source / "late", "copy:late")
+    cluster.programs["manager"].kill()  # before it was told
+    cluster.programs["manager"].start()
+    wait_for(cluster.is_serving, 60, "the manager")
+    wait_for(lambda: cluster.client().get("/folders/_/hosts").json["allowed"], 60, "the storage host")
+    awaits("copy", 30, 29_500)
+
+
 def test_a_clone_is_waited_for(do, cluster):
     do("create", "source", "--cloneable")
     id_ = rows(do("info", "source", "-o", "json"))["id"]

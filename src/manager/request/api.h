@@ -26,6 +26,7 @@
 struct gql_engine;
 struct flush_queue;
 struct folder_jobs;
+struct folder_recount;
 struct folder_rights;
 struct kept_answers;
 struct live_feed;
@@ -96,6 +97,7 @@ struct api {
     int64_t owner_policies_since_usec;          /* the same: since when there is 'default' */
     json_t *folder_rules;                       /* folder_rules.h */
     struct folder_jobs *folder_jobs;
+    struct folder_recount *folder_recount;
     struct folder_rights *folder_rights;
     bool has_automatic_folders; /* any there is, or was, whose name begins with a dot: else sessions
                                    are made without asking the store for them */

@@ -11,8 +11,7 @@ struct folder_mounted {
     char session[SESSION_NAME_MAX + 1];
 };
 
-/* One that waits does not hold a folder: it looks at it again before it starts. */
-static const struct folder_mounts *folder_mounts_of(const struct session *s)
+const struct folder_mounts *folder_mounts_of(const struct session *s)
 {
     static const struct folder_mounts none;
 
