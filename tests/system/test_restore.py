@@ -80,7 +80,16 @@ def test_nothing_is_killed(cluster):
     assert all(o["state"] == "RUNNING" and o["agents"] == "agent" for o in found.values())
     later = submit(client, "later", cpu="1", wait="PENDING", command="true")
     why = cluster.cli("session", "why", later)
-    assert "aliquot admin orphan finish" in why.stdout, why
+    assert "aliquot admin orphan finish" in why.stdout and "starts at" not in why.stdout, why
+    assert "in the queue" not in why.stdout and "number" not in why.stdout, why
+    explained = client.get(f"{SESSIONS}/{later}/why").json["explanation"]
+    assert explained["kind"] == "restored" and explained["position"] is None, explained
+    assert explained["start"] == "not-in-queue" and explained["starts_by"] is None, explained
+    unfit = cluster.cli("doctor", "cluster", "-o", "json")
+    found = {f["id"]: f for f in json.loads(unfit.stdout)}["cluster.restore"]
+    assert unfit.returncode == 9 and found["level"] == "missing", found
+    assert "3 containers" in found["meaning"], found
+    assert found["remedy"].endswith("aliquot admin orphan finish"), found
     refused = cluster.cli("admin", "orphan", "finish")
     assert refused.returncode != 0 and "3 containers" in refused.stderr, refused
     done = cluster.cli("admin", "orphan", "adopt", "--all")
@@ -96,6 +105,8 @@ def test_nothing_is_killed(cluster):
     done = cluster.cli("admin", "orphan", "finish")
     assert done.returncode == 0, done
     assert client.get(ORPHANS).json == {"backup_made_at": None, "items": []}
+    found = json.loads(cluster.cli("doctor", "cluster", "-o", "json").stdout)
+    assert {f["id"]: f["level"] for f in found}["cluster.restore"] == "ok", found
     wait_status(client, later, "TERMINATED")
     for session in (made["newer"], queued, known):
         assert client.delete(f"/session/{session}?forced=true").status < 300

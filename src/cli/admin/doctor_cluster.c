@@ -131,6 +131,50 @@ static void doctor_check_status(void *data, struct finding *ret)
     json_decref(health);
 }
 
+/* Containers that are newer than the backup; -1 = not known: only superadmins may list them. */
+static int doctor_count_newer(struct doctor_cluster *c)
+{
+    json_t *answer = NULL;
+    int count = 0;
+    const json_t *item;
+    size_t i;
+
+    if (cli_call(c->cli, METHOD_GET, "/aliquot/v1/orphans", NULL, &answer, NULL) < 0)
+        return -1;
+    json_array_foreach(json_object_get(answer, "items"), i, item)
+        count += (int)json_integer_value(json_object_get(item, "containers"));
+    json_decref(answer);
+    return count;
+}
+
+static void doctor_check_restore(void *data, struct finding *ret)
+{
+    struct doctor_cluster *c = data;
+    json_t *health = json_loadb(c->health.body.data, c->health.body.len, 0, NULL);
+    const char *made = json_string_value(json_object_get(health, "backup_made_at"));
+    int newer = c->is_reached && made ? doctor_count_newer(c) : -1;
+
+    if (c->is_reached && made) {
+        finding_say(ret, CHECK_MISSING,
+                    "the cluster was restored from a backup of %s, and the "
+                    "restore is not finished",
+                    made);
+        if (newer >= 0)
+            finding_mean(ret,
+                         "no session starts; %d containers on agents are newer than the "
+                         "backup and keep their cores, memory and GPUs",
+                         newer);
+        else
+            finding_mean(ret, "no session starts");
+        finding_mend(ret, "%saliquot admin orphan finish",
+                     newer ? "aliquot admin orphan ls; aliquot admin orphan adopt --all, or end; "
+                           : "");
+    } else if (c->is_reached) {
+        finding_say(ret, CHECK_OK, "no restore is unfinished");
+    }
+    json_decref(health);
+}
+
 /* The manager's clock, from "Date: ..." of its answer; 0 = it has none. */
 static int64_t doctor_read_date(const struct client_reply *reply)
 {
@@ -189,6 +233,7 @@ static const struct check doctor_cluster_checks[] = {
     { "cluster.version", "cluster", "version", doctor_check_version },
     { "cluster.database", "cluster", "database", doctor_check_database },
     { "cluster.status", "cluster", "status", doctor_check_status },
+    { "cluster.restore", "cluster", "restore", doctor_check_restore },
     { "cluster.clock", "cluster", "clock", doctor_check_difference },
     { "cluster.login", "cluster", "login", doctor_check_login },
     { .id = NULL },

@@ -205,8 +205,8 @@ static int pending_reason_backoff(const struct session_entry *l, struct strbuf *
 /* No session is started until an administrator has finished that. */
 static int pending_reason_restored(struct strbuf *text, struct strbuf *json)
 {
-    static const char sentence[] = "The manager was restored from a backup: sessions start when an "
-                                   "administrator has said 'aliquot admin orphan finish'.";
+    static const char sentence[] = "The manager was restored from a backup: no session starts "
+                                   "until an administrator runs 'aliquot admin orphan finish'.";
 
     if (text)
         strbuf_adds(text, sentence);
@@ -301,7 +301,7 @@ static int pending_reason_add_estimate(const struct core *core, const struct ses
     AQ_CLEANUP(strbuf_donep) struct strbuf members = STRBUF_INIT;
     struct jsonw w = jsonw_make(&members);
 
-    if (text)
+    if (text && !core->orphans.restored_usec)
         start_estimate_write_text(core, l->resource_group, estimate, text);
     jsonw_object_begin(&w);
     core_write_start_estimate(estimate, &w);

@@ -160,6 +160,10 @@ int core_get_start_estimate(struct core *core, const struct uuid *session_id,
 
     if (!l || l->s.status != SESSION_PENDING)
         return -ENOENT;
+    if (core->orphans.restored_usec) { /* no pass runs, so no plan holds */
+        start_estimate_fill(l, NULL, ret);
+        return 0;
+    }
     plan = l->resource_group->plan;
     item = start_estimate_find_item(plan, l->s.row);
     if (!plan || clock_monotonic_usec() >= plan->until_usec
@@ -175,10 +179,13 @@ int start_estimate_what_if(struct core *core, struct session_entry *l,
                            struct core_start_estimate *ret)
 {
     struct sched_start_estimate *planned;
-    int r = sched_sync_what_if(core, l, PLAN_WORK_MAX / (l->resource_group->node_count + 1) + 1,
-                               &planned);
+    int r;
 
     *ret = (struct core_start_estimate){ .start = SCHED_START_RULED_OUT };
+    if (core->orphans.restored_usec)
+        return 0;
+    r = sched_sync_what_if(core, l, PLAN_WORK_MAX / (l->resource_group->node_count + 1) + 1,
+                           &planned);
     for (int i = 0; i < r; i++) {
         bool is_queued = planned[i].start != SCHED_START_RULED_OUT;
         struct plan_item item;
