@@ -7,12 +7,14 @@ import { hasEnded } from "./model";
 import { isLoggedIn, liveAddress, manager, onExpired } from "./server";
 
 const ENDED_KEPT = 200;
+// The manager sends something every five seconds: two such messages may be late.
+const SILENT_MSEC = 12000;
 const ENDED_FIELDS =
   "id,name,type,status,result,exit_code,reason,priority,image,user,group,resource_group,cluster_size," +
   "requested_slots,agents,created_at,status_changed,starts_at";
 
 interface Message {
-  type: "hello" | "snapshot" | "change" | "error";
+  type: "hello" | "snapshot" | "change" | "alive" | "error";
   topic?: "map" | "sessions" | "queue";
   set?: Record<string, object>;
   gone?: string[];
@@ -35,6 +37,7 @@ export const lostAt = signal<number | null>(null);
 const topics = { map: nodes, sessions, queue: waiting };
 let socket: WebSocket | undefined;
 let again: number | undefined;
+let silence: number | undefined;
 let delay = 0;
 
 function keepEnded(rows: Iterable<Session>): void {
@@ -100,6 +103,7 @@ function hear(text: string): void {
 
 async function onClosed(): Promise<void> {
   socket = undefined;
+  window.clearTimeout(silence);
   lostAt.value ??= Date.now();
   // Who is not logged in any more is not let in again, and is told so.
   const authenticated = await isLoggedIn().catch(() => true);
@@ -111,12 +115,28 @@ async function onClosed(): Promise<void> {
   again = window.setTimeout(follow, delay * (0.75 + Math.random() / 2));
 }
 
+// A manager that has stopped closes nothing: its connection stays open, and a new one is never accepted.
+function watch(watched: WebSocket): void {
+  window.clearTimeout(silence);
+  silence = window.setTimeout(() => {
+    if (socket !== watched) return;
+    lostAt.value ??= Date.now() - SILENT_MSEC;
+    void onClosed();
+    watched.close();
+  }, SILENT_MSEC);
+}
+
 export function follow(): void {
   if (socket) return;
   window.clearTimeout(again);
   const fresh = new WebSocket(liveAddress());
   socket = fresh;
-  fresh.onmessage = (event) => hear(event.data as string);
+  watch(fresh);
+  fresh.onmessage = (event) => {
+    if (socket !== fresh) return;
+    watch(fresh);
+    hear(event.data as string);
+  };
   fresh.onclose = () => {
     if (socket === fresh) void onClosed();
   };
@@ -133,6 +153,7 @@ export function forget(): void {
   const old = socket;
   socket = undefined;
   window.clearTimeout(again);
+  window.clearTimeout(silence);
   old?.close();
   who.value = null;
   lostAt.value = null;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests to the web server, which signs them for the manager.
 
+const ANSWER_MSEC = 12000; // in which the web server says who is logged in
+
 /** What a server has refused, in its own words. */
 export class Refusal extends Error {
   constructor(
@@ -44,7 +46,7 @@ export async function ask(
   try {
     reply = await fetch(path, options);
   } catch (error) {
-    if (signal?.aborted) throw error;
+    if ((error as Error).name === "AbortError") throw error;
     throw new Refusal(0, "unreachable", "", "The server cannot be reached.");
   }
   if (reply.ok) return reply;
@@ -73,7 +75,8 @@ interface LoginReply {
 }
 
 export async function isLoggedIn(): Promise<boolean> {
-  return (await json<LoginReply>("POST", "/server/login-check", {})).authenticated;
+  const signal = AbortSignal.timeout(ANSWER_MSEC);
+  return (await json<LoginReply>("POST", "/server/login-check", {}, signal)).authenticated;
 }
 
 /** "" when it has let in, else why not. */

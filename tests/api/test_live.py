@@ -96,6 +96,17 @@ def test_a_session_from_begin_to_end(user, name):
         tab.until(lambda tab: session not in tab.rows["sessions"])
 
 
+def test_a_quiet_feed_is_alive(user):
+    """Who follows what does not change hears all the same that the manager is there."""
+    with live(user, ["queue"]) as tab:
+        assert tab.receive()["type"] == "snapshot"
+        heard = [time.monotonic()]
+        for _ in range(2):
+            assert tab.receive() == {"type": "alive"}
+            heard.append(time.monotonic())
+        assert heard[2] - heard[1] >= 4, heard  # no more often than it takes
+
+
 def test_why_it_waits(user, waiting):
     with live(user, ["queue"]) as tab:
         session = waiting(user)

@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 import pathlib
+import signal
 import sys
 
 import pytest
@@ -393,6 +394,21 @@ def test_the_manager_goes_and_comes(browser, cluster):
     cluster.programs["manager"].start()
     page.wait_for("document.querySelector('.notice') === null")
     wait_text(page, "ready", ".map")
+
+
+def test_the_manager_stops_without_a_word(browser, cluster):
+    """A stopped process keeps its connections; the page says all the same that it hears nothing."""
+    page = logged_in(browser, cluster)
+    wait_text(page, "live", ".bar .link")
+    manager = cluster.programs["manager"]
+    manager.signal(signal.SIGSTOP)
+    try:
+        page.wait_for("document.querySelector('.bar .link').textContent === 'not connected'", 60)
+        wait_text(page, "There has been no connection to the manager since")
+    finally:
+        manager.signal(signal.SIGCONT)
+    page.wait_for("document.querySelector('.bar .link').textContent === 'live'", 120)
+    page.wait_for("document.querySelector('[role=alert]') === null")
 
 
 def test_each_time_it_is_loaded(browser, cluster):

@@ -3,7 +3,7 @@
  *
  * In:  {"subscribe": ["map", "sessions", "queue"], "all": false}
  * Out: {"type": "hello", …} first, {"type": "snapshot" or "change", "topic", …} of live_rows.h,
- *      {"type": "error", "field", "message"}
+ *      {"type": "error", "field", "message"}, {"type": "alive"} after five seconds without another
  *
  * Changes are merged for a quarter of a second. A tab that reads slowly is given nothing more until
  * it has taken what it was given, and then the newest.
@@ -26,6 +26,7 @@
 #define LIVE_ASKED_MAX 4096           /* bytes of a message of the browser */
 #define LIVE_MESSAGE_MAX (256 * 1024) /* about; of ours */
 #define LIVE_TABS_MAX 64              /* of one user */
+#define LIVE_ALIVE_USEC (5 * USEC_PER_SEC)
 
 struct live_feed {
     struct live_views views;
@@ -38,6 +39,7 @@ struct live_tab {
     struct api *api;
     struct request *req;  /* until the websocket owns it */
     struct websocket *ws; /* NULL before open */
+    int64_t sent_usec;    /* monotonic: of the last message */
     struct api_stream right;
     struct flush flush;
     struct uuid user_id;
@@ -143,6 +145,22 @@ static bool live_tab_is_as_before(const struct live_tab *tab, const struct user 
            && strcmp(user->domain ? user->domain : "", tab->domain ? tab->domain : "") == 0;
 }
 
+static int live_tab_send(struct live_tab *tab, const char *text, size_t len)
+{
+    tab->sent_usec = clock_monotonic_usec();
+    return websocket_send(tab->ws, true, text, len);
+}
+
+/* Pages do not see pings: without a message they cannot tell a quiet manager from a stopped one. */
+static int live_tab_send_alive(struct live_tab *tab)
+{
+    static const char alive[] = "{\"type\":\"alive\"}";
+
+    if (websocket_get_queued(tab->ws) || clock_monotonic_usec() - tab->sent_usec < LIVE_ALIVE_USEC)
+        return 0;
+    return live_tab_send(tab, alive, sizeof(alive) - 1);
+}
+
 /* What has changed, while the connection takes it. */
 static void live_tab_write(struct live_tab *tab)
 {
@@ -156,9 +174,11 @@ static void live_tab_write(struct live_tab *tab)
             r = live_rows_write(&tab->views[i]->rows, live_topic_name((enum live_topic)i),
                                 LIVE_MESSAGE_MAX, &tab->places[i], &text);
             if (r == 0 && text)
-                r = websocket_send(tab->ws, true, text->data, text->len);
+                r = live_tab_send(tab, text->data, text->len);
         } while (r == 0 && text);
     }
+    if (r == 0)
+        r = live_tab_send_alive(tab);
     if (r < 0)
         websocket_close(tab->ws, WEBSOCKET_INTERNAL, "the manager has no memory");
 }
@@ -311,7 +331,7 @@ static void live_tab_send_hello(struct live_tab *tab)
     jsonw_member_bool(&w, "is_admin", principal_may(tab->role, API_ADMIN));
     jsonw_object_end(&w);
     if (strbuf_ok(&out))
-        (void)websocket_send(tab->ws, true, out.data, out.len);
+        (void)live_tab_send(tab, out.data, out.len);
 }
 
 static void live_tab_open(struct live_tab *tab)
