@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/uuid.h"
+#include "cli/silence.h"
 #include "http/sign.h"
 #include "http/version.h"
 
@@ -380,6 +381,21 @@ static int client_on_copy(void *data, const char *bytes, size_t len)
     return fs_write_all(STDOUT_FILENO, bytes, len);
 }
 
+/* A body on its way to who asked for it. */
+struct client_flow {
+    client_sync_body_fn *on_body;
+    void *data;
+    struct silence silence;
+};
+
+static int client_on_flow(void *data, const char *bytes, size_t len)
+{
+    struct client_flow *flow = data;
+
+    silence_broken(&flow->silence);
+    return flow->on_body(flow->data, bytes, len);
+}
+
 int cli_stream(struct cli *cli, enum method method, const char *path, const json_t *body,
                client_sync_body_fn *on_body, void *data, struct aq_error *err)
 {
@@ -387,6 +403,7 @@ int cli_stream(struct cli *cli, enum method method, const char *path, const json
     AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT;
     AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
     struct client_request request = { .method = method, .body_max = UINT64_MAX };
+    struct client_flow flow = { .on_body = on_body, .data = data };
     struct client_reply reply = CLIENT_REPLY_INIT;
     int r = client_need(cli, err);
 
@@ -401,7 +418,10 @@ int cli_stream(struct cli *cli, enum method method, const char *path, const json
     request.headers = headers.data;
     request.body = text;
     request.body_len = text ? strlen(text) : 0;
-    r = client_sync_stream(cli->client->sync, &request, on_body, data, &reply, err);
+    silence_begin(&flow.silence, cli, client_sync_get_loop(cli->client->sync),
+                  client_sync_get_client(cli->client->sync));
+    r = client_sync_stream(cli->client->sync, &request, client_on_flow, &flow, &reply, err);
+    silence_end(&flow.silence);
     if (r >= 0)
         client_note_stale(cli, &reply);
     if (r < 0)

@@ -18,6 +18,7 @@
 #define KEY_FIRST 0x10  /* Ctrl-P */
 #define KEY_SECOND 0x11 /* Ctrl-Q */
 #define INPUT_MAX 4096
+#define PING_MSEC 10000 /* who types is not left alone with a manager that has stopped */
 
 struct attach_run {
     struct cli *cli;
@@ -262,7 +263,7 @@ static int attach_connect_to(struct attach_run *a, const char *id, struct aq_err
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
     AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT;
     AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
-    const struct websocket_options options = { .message_max = 0 };
+    const struct websocket_options options = { .ping_msec = PING_MSEC };
     struct client_request request = { .method = METHOD_GET };
     int r;
 

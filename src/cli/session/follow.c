@@ -17,6 +17,7 @@
 #define POLL_BLIND_USEC (USEC_PER_SEC / 2) /* while none do */
 #define POLL_NEW_USEC USEC_PER_SEC         /* what happened to new ones before we listened */
 #define LOST_USEC (300 * USEC_PER_SEC)     /* without the manager before giving up */
+#define ANSWER_MSEC 10000                  /* a manager that has stopped keeps its connections */
 
 void follow_fail(struct follow *f)
 {
@@ -163,7 +164,7 @@ void follow_ask(struct followed *item)
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
     AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT;
     AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
-    struct client_request request = { .method = METHOD_GET };
+    struct client_request request = { .method = METHOD_GET, .answer_msec = ANSWER_MSEC };
     struct follow *f = item->all;
 
     item->ask_again = item->asking != NULL;

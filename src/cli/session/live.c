@@ -11,6 +11,7 @@
 #include "cli/output/table.h"
 
 #define ANSWER_MAX (64 << 20)
+#define ANSWER_MSEC 10000 /* a manager that has stopped keeps its connections */
 #define COLUMNS_MAX 16
 #define COLUMNS_KEPT 4 /* names are cut rather than that one of these is left out */
 
@@ -66,7 +67,9 @@ static void live_send(struct live *l)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT;
     AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
-    struct client_request request = { .method = METHOD_GET, .body_max = ANSWER_MAX };
+    struct client_request request = { .method = METHOD_GET,
+                                      .body_max = ANSWER_MAX,
+                                      .answer_msec = ANSWER_MSEC };
 
     l->is_wanted = false;
     l->next_usec = clock_monotonic_usec() + l->interval_usec;
