@@ -238,10 +238,11 @@ static void agent_on_connected(void *data, const struct msg_welcome *welcome)
 {
     struct agent_daemon *agent = data;
     int64_t skew = welcome->at_usec ? clock_realtime_usec() - welcome->at_usec : 0;
-    int64_t usec = agent->settings->heartbeat_usec ? agent->settings->heartbeat_usec
-                                                   : welcome->heartbeat_usec;
+    int64_t own = agent->settings->heartbeat_usec;
+    int64_t wanted = welcome->heartbeat_usec > 0 ? welcome->heartbeat_usec : HEARTBEAT_USEC;
 
-    agent->heartbeat_usec = AQ_MIN(usec > 0 ? usec : HEARTBEAT_USEC, HEARTBEAT_MAX_USEC);
+    /* the manager counts an agent as lost that reports less often than it asked for */
+    agent->heartbeat_usec = AQ_MIN(own ? AQ_MIN(own, wanted) : wanted, HEARTBEAT_MAX_USEC);
     log_info("connected to the manager (version %s)",
              welcome->version ? welcome->version : "unknown");
     if (skew > 5 * USEC_PER_SEC || skew < -5 * USEC_PER_SEC)

@@ -28,8 +28,8 @@
 #define LINK_FRAME_MAX (4u << 20)
 #define LINK_QUEUE_MAX_BYTES (64u << 20) /* unacknowledged, per peer */
 #define LINK_PORT 8082
-#define LINK_PING_USEC (5 * USEC_PER_SEC)
-#define LINK_DEAD_USEC (15 * USEC_PER_SEC)
+#define LINK_PING_USEC (3 * USEC_PER_SEC)
+#define LINK_DEAD_USEC (10 * USEC_PER_SEC)
 
 /* ---- streams, on both sides ---- */
 
@@ -67,8 +67,8 @@ struct link_server_conf {
     struct pki_ca *ca;       /* borrowed for the server's life */
     const char *cert, *key;  /* PEM, of pki_issue_server() */
     struct uuid incarnation; /* of this manager process */
-    int64_t ping_usec;       /* keep-alive interval; 0 = 5 s */
-    int64_t dead_usec;       /* silence that ends a connection; 0 = 15 s */
+    int64_t ping_usec;       /* keep-alive interval; 0 = 3 s */
+    int64_t dead_usec;       /* silence that ends a connection; 0 = 10 s */
 };
 
 struct link_server_ops {
@@ -142,7 +142,7 @@ struct link_client_conf {
     const char *ca, *cert, *key; /* PEM */
     const char *agent_id;
     struct uuid incarnation;
-    int64_t ping_usec, dead_usec;           /* 0 = 5 s, 15 s */
+    int64_t ping_usec, dead_usec;           /* 0 = 3 s, 10 s */
     int64_t retry_min_usec, retry_max_usec; /* jittered back-off; 0 = 200 ms, 10 s */
 };
 

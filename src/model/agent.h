@@ -21,8 +21,7 @@ struct agent {
     struct slots available; /* what it offers: capacity less reservations */
     char *devices;          /* JSON description of devices, from the agent */
     int64_t first_contact_usec, status_changed_usec;
-    int64_t last_seen_usec; /* memory only, monotonic clock; 0 = not since start */
-    int64_t lost_usec;      /* 0 = not lost */
+    int64_t lost_usec; /* 0 = not lost */
 };
 
 void agent_done(struct agent *a);

@@ -3,6 +3,7 @@
 told, and when it goes on nobody was lost."""
 
 import contextlib
+import datetime
 import os
 import select
 import signal
@@ -12,6 +13,7 @@ import time
 import pytest
 
 from cluster import Cluster, batch, wait_for, wait_status
+from cut_relay import CutRelay
 from world import BUILD
 
 
@@ -88,3 +90,59 @@ def test_who_waits_for_an_end_is_told(cluster, session):
             wait_said(process, "the manager does not answer")
         cluster.client().send("DELETE", f"/session/{session}")
         process.wait(60)
+
+
+def test_no_agent_is_lost_when_it_goes_on(cluster, session):
+    """Agents were not silent while the manager did not listen; their sessions run on."""
+    before = cluster.agent()
+    with stopped(cluster):
+        time.sleep(30)
+    end = time.monotonic() + 15
+    while time.monotonic() < end:
+        agent = cluster.client().get("/aliquot/v1/agents/agent").json
+        assert agent["status"] == "ALIVE" and agent["lost_at"] is None, agent
+        time.sleep(0.2)
+    assert cluster.agent()["status_changed"] == before["status_changed"]
+    wait_for(lambda: cluster.agent()["connected"], 30, "the agent")
+    assert cluster.client().get(f"/aliquot/v1/sessions/{session}").json["status"] == "RUNNING"
+
+
+def heard_ago(cluster):
+    agent = cluster.client().get("/aliquot/v1/agents/agent").json
+    heard = datetime.datetime.fromisoformat(agent["last_contact"].replace("Z", "+00:00"))
+    return (datetime.datetime.now(datetime.timezone.utc) - heard).total_seconds(), agent
+
+
+def test_a_cut_cable_is_a_lost_agent():
+    """Its bytes stop, nothing is closed: LOST within the default timeout and a heartbeat or two."""
+    with Cluster(LC_ALL="C.UTF-8") as cluster, \
+            contextlib.closing(CutRelay(int(cluster.link.rsplit(":", 1)[1]))) as relay:
+        cluster.start_manager()
+        cluster.start_agent(ALIQUOT_MANAGER_ADDRESS=f"127.0.0.1:{relay.port}")
+        wait_for(lambda: heard_ago(cluster)[0] < 4, 30, "heartbeats")
+        relay.hold = relay.carried
+        wait_for(lambda: heard_ago(cluster)[1]["status"] == "LOST", 40, "the loss")
+        ago, agent = heard_ago(cluster)
+        assert 9 <= ago < 25 and agent["lost_at"], (ago, agent)
+        listed = cluster.cli("agent", "ls").stdout
+        assert "LOST" in listed and "HEARD" in listed, listed
+        relay.hold = None
+        wait_for(lambda: heard_ago(cluster)[1]["status"] == "ALIVE", 60, "it to be back")
+        cluster.stop()
+
+
+def test_nothing_is_placed_where_heartbeats_are_missing():
+    """Long before an agent is LOST, and while its connection is there."""
+    with Cluster(ALIQUOT_AGENTS_HEARTBEAT="1s", ALIQUOT_AGENTS_TIMEOUT="1h") as cluster:
+        cluster.start_manager()
+        cluster.start_agent()
+        client = cluster.client()
+        cluster.programs["agent"].signal(signal.SIGSTOP)
+        wait_for(lambda: heard_ago(cluster)[0] > 4, 30, "silence")
+        made = client.post("/session", batch("late", "true", image="process")).json["sessionId"]
+        time.sleep(2)
+        assert client.get(f"/aliquot/v1/sessions/{made}").json["status"] == "PENDING"
+        assert heard_ago(cluster)[1]["status"] == "ALIVE"
+        cluster.programs["agent"].signal(signal.SIGCONT)
+        wait_status(client, made, "TERMINATED")
+        cluster.stop()

@@ -26,6 +26,7 @@ static const struct column agent_columns[] = {
     { "addr", "ADDRESS", COLUMN_TEXT, COLUMN_IS_WIDE },
     { "region", "REGION", COLUMN_TEXT, COLUMN_IS_EXTRA },
     { "drain_reason", "DRAINED", COLUMN_TEXT, COLUMN_MAY_SHRINK | COLUMN_IS_WIDE },
+    { "last_contact", "HEARD", COLUMN_TIME, 0 },
     { "first_contact", "AGE", COLUMN_TIME, 0 },
     { "status_changed", "CHANGED", COLUMN_TIME, COLUMN_IS_EXTRA },
     { "lost_at", "LOST", COLUMN_TIME, COLUMN_IS_EXTRA },

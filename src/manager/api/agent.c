@@ -57,6 +57,7 @@ static void agent_write(const struct api_list *list, const struct store_page *pa
         api_write_raw(w, "devices", agent->devices);
     }
     api_write_time(w, "first_contact", agent->first_contact_usec);
+    api_write_time(w, "last_contact", core_agent_contact_usec(list->api->core, agent->id));
     api_write_time(w, "status_changed", agent->status_changed_usec);
     api_write_time(w, "lost_at", agent->lost_usec);
     jsonw_member_str(w, "runtime", core_agent_get_runtime(list->api->core, agent->id, &notes));

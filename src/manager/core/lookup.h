@@ -40,6 +40,8 @@ const struct agent *core_find_agent(const struct core *core, const char *id);
 const struct agent *core_get_agent(const struct core *core, size_t i);
 /* Not before core_find_agent() finds it, though it may be stored, and be read, earlier. */
 bool core_agent_is_connected(const struct core *core, const char *id);
+/* When its last message came (wall clock); 0 = none since the manager's start. */
+int64_t core_agent_contact_usec(const struct core *core, const char *id);
 /* How it runs kernels, as it said when it greeted; NULL = not known. '*ret_notes' likewise. */
 const char *core_agent_get_runtime(const struct core *core, const char *id, const char **ret_notes);
 /* JSON of its accelerator plugins, as it said last; NULL = not known. */

@@ -20,6 +20,7 @@
 #include "manager/core/nodes/agent_service_internal.h"
 #include "manager/core/nodes/images_internal.h"
 #include "manager/core/nodes/inventory.h"
+#include "manager/core/nodes/liveness.h"
 #include "manager/core/nodes/orphans.h"
 #include "manager/core/nodes/fronts_internal.h"
 #include "manager/core/retention/retention_job.h"
@@ -181,7 +182,8 @@ static void core_apply_defaults(struct core_conf *conf)
     if (!conf->heartbeat_usec)
         conf->heartbeat_usec = 3 * USEC_PER_SEC;
     if (!conf->agent_timeout_usec)
-        conf->agent_timeout_usec = 40 * USEC_PER_SEC;
+        conf->agent_timeout_usec = 10 * USEC_PER_SEC;
+    conf->agent_timeout_usec = AQ_MAX(conf->agent_timeout_usec, 2 * conf->heartbeat_usec);
     if (!conf->kill_grace_usec)
         conf->kill_grace_usec = 10 * USEC_PER_SEC;
     if (!conf->attempts_age_usec)
@@ -249,8 +251,7 @@ int core_start(struct core *core, struct aq_error *err)
         return r;
     core->is_started = true;
     core->ticked_usec = clock_monotonic_usec();
-    for (size_t i = 0; i < core->agent_count; i++)
-        core->agents_sorted[i]->heard_usec = core->ticked_usec;
+    liveness_forgive(core, core->ticked_usec);
     (void)uv_timer_start(&core->tick, turn_on_tick, TICK_USEC / USEC_PER_MSEC,
                          TICK_USEC / USEC_PER_MSEC);
     core_schedule_turn(core);

@@ -11,7 +11,7 @@
 
 void connection_lost(struct core *core, struct agent_entry *a)
 {
-    a->is_connected = a->is_synced = false;
+    a->is_connected = a->is_synced = a->is_late = false;
     images_fail_jobs(core, a);
     agent_service_lost(core, a);
     resize_lost(core, a);

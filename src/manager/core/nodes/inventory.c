@@ -15,6 +15,7 @@
 #include "manager/core/nodes/images_internal.h"
 #include "manager/core/nodes/inventory.h"
 #include "manager/core/nodes/join.h"
+#include "manager/core/nodes/liveness.h"
 #include "manager/core/nodes/orphans.h"
 #include "manager/core/nodes/registration.h"
 #include "manager/core/nodes/fronts_internal.h"
@@ -322,8 +323,8 @@ static void inventory_on_connected(void *data, const char *agent_id, const struc
     a->incarnation = *incarnation;
     a->is_connected = true;
     a->is_synced = false;
+    liveness_hear(core, a);
     sched_sync_mark_agent(core, a);
-    a->heard_usec = clock_monotonic_usec();
     log_limited(&a->log, LOG_LEVEL_INFO, "agent '%s' is connected", agent_id);
     registration_save(core, a);
 }
@@ -338,8 +339,7 @@ static void inventory_on_message(void *data, const char *agent_id, const struct 
         return;
     }
     a = agent_entry_add(core, agent_id);
-    a->heard_usec = clock_monotonic_usec();
-    a->a.last_seen_usec = a->heard_usec;
+    liveness_hear(core, a);
     if (msg->type == MSG_HEARTBEAT)
         inventory_handle_heartbeat(core, a, &msg->heartbeat);
     else if (msg->type == MSG_KERNEL_STATUS)

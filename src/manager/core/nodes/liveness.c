@@ -8,12 +8,46 @@
 #include "manager/core/commit/proposal.h"
 #include "manager/core/nodes/agent_service_internal.h"
 #include "manager/core/nodes/liveness.h"
+#include "manager/core/scheduling/queue.h"
+#include "manager/core/scheduling/sched_sync.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/state.h"
 
 /* A tick this late means that this process slept: nobody was silent then. */
 #define TICK_LATE_USEC (3 * USEC_PER_SEC)
+/* Agents try to connect again after ten seconds at most (link/client.c). */
+#define RETURN_USEC (15 * USEC_PER_SEC)
+
+void liveness_hear(struct core *core, struct agent_entry *a)
+{
+    a->heard_usec = clock_monotonic_usec();
+    a->contact_usec = clock_realtime_usec();
+    if (!a->is_late)
+        return;
+    a->is_late = false;
+    sched_sync_mark_agent(core, a);
+    queue_agent_changed(
+        core, resource_group_entry_get(core, a->a.resource_group ? a->a.resource_group : ""));
+}
+
+void liveness_forgive(struct core *core, int64_t now)
+{
+    int64_t more = AQ_MAX(RETURN_USEC - core->conf.agent_timeout_usec, 0);
+
+    for (size_t i = 0; i < core->agent_count; i++)
+        core->agents_sorted[i]->heard_usec = now + more;
+}
+
+/* Until it is heard of again. */
+static void liveness_check_late(struct core *core, struct agent_entry *a, int64_t now)
+{
+    if (a->is_late || !a->is_synced || now - a->heard_usec < 2 * core->conf.heartbeat_usec)
+        return;
+    a->is_late = true;
+    sched_sync_mark_agent(core, a);
+    queue_agent_closed(core, a);
+}
 
 static void liveness_on_lost_saved(void *data, int r, const struct aq_error *err)
 {
@@ -51,6 +85,7 @@ static void liveness_check(struct core *core, struct agent_entry *a, int64_t now
 
     if (!a->is_known)
         return;
+    liveness_check_late(core, a, now);
     if (a->a.status == AGENT_ALIVE && now - a->heard_usec >= core->conf.agent_timeout_usec)
         liveness_lose(core, a);
     if (a->a.status == AGENT_LOST && !a->loss_handled && now - a->lost_usec >= grace) {
@@ -65,11 +100,8 @@ void liveness_tick(struct core *core, int64_t now)
 
     agent_service_tick(core, now);
     core->ticked_usec = now;
-    for (size_t i = 0; i < core->agent_count; i++) {
-        struct agent_entry *a = core->agents_sorted[i];
-
-        if (late > TICK_LATE_USEC)
-            a->heard_usec += late;
-        liveness_check(core, a, now);
-    }
+    if (late > TICK_LATE_USEC)
+        liveness_forgive(core, now);
+    for (size_t i = 0; i < core->agent_count; i++)
+        liveness_check(core, core->agents_sorted[i], now);
 }

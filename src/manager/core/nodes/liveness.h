@@ -5,7 +5,16 @@
 
 #include <stdint.h>
 
+struct agent_entry;
 struct core;
+
+/* It has connected or sent a message just now. */
+void liveness_hear(struct core *core, struct agent_entry *a);
+
+/* No agent is LOST before all have had the time to connect again: this process has just started,
+ * or was stopped itself.
+ */
+void liveness_forgive(struct core *core, int64_t now);
 
 /* Each second: agents that are silent for too long are LOST. 'now' is monotonic. */
 void liveness_tick(struct core *core, int64_t now);

@@ -121,8 +121,8 @@ int agent_entry_free_slots(struct agent_entry *a, const struct slots **ret)
 
 bool agent_entry_is_ready(const struct agent_entry *a)
 {
-    return a->is_known && a->is_connected && a->is_synced && a->a.status == AGENT_ALIVE
-           && a->a.schedulable;
+    return a->is_known && a->is_connected && a->is_synced && !a->is_late
+           && a->a.status == AGENT_ALIVE && a->a.schedulable;
 }
 
 bool agent_entry_is_given_up(const struct core *core, const char *id, bool forced)

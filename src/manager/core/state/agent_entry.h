@@ -29,7 +29,9 @@ struct agent_entry {
     bool is_unsaved;              /* its row could not be written: again with the next heartbeat */
     bool is_saving;
     struct uuid incarnation; /* of the connection */
-    int64_t heard_usec;      /* monotonic */
+    int64_t heard_usec;      /* monotonic, of its last message; later where it is given time */
+    int64_t contact_usec;    /* wall clock, of its last message; 0 = none since the start */
+    bool is_late;            /* a heartbeat is missing: nothing is placed on it */
     int64_t lost_usec;       /* monotonic, when it was found LOST; 0 = it is not */
     bool loss_handled;       /* the policy for lost agents was applied */
     bool has_registration;
@@ -85,7 +87,7 @@ int agent_entry_free_slots(struct agent_entry *a, const struct slots **ret);
  */
 bool agent_entry_is_given_up(const struct core *core, const char *id, bool forced);
 
-/* It may be given kernels: ALIVE, connected, its inventory known, not draining. */
+/* It may be given kernels: ALIVE, connected, its inventory known, not late, not draining. */
 bool agent_entry_is_ready(const struct agent_entry *a);
 
 /* Look at the sessions of all its kernels again. */

@@ -140,6 +140,13 @@ bool core_agent_is_connected(const struct core *core, const char *id)
     return a && a->is_known && a->is_connected;
 }
 
+int64_t core_agent_contact_usec(const struct core *core, const char *id)
+{
+    const struct agent_entry *a = agent_entry_find(core, id);
+
+    return a ? a->contact_usec : 0;
+}
+
 const char *core_agent_get_runtime(const struct core *core, const char *id, const char **ret_notes)
 {
     const struct agent_entry *a = agent_entry_find(core, id);
