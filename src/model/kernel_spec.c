@@ -14,13 +14,28 @@
     }
 
 static const struct spec_field kernel_spec_fields[] = {
-    FIELD(session_name, SPEC_TEXT),   FIELD(session_type, SPEC_TEXT), FIELD(role, SPEC_TEXT),
-    FIELD(index, SPEC_NUMBER),        FIELD(rank, SPEC_NUMBER),       FIELD(hostname, SPEC_TEXT),
-    FIELD(cluster_size, SPEC_NUMBER), FIELD(replicas, SPEC_TEXT),     FIELD(hosts, SPEC_TEXT),
-    FIELD(access_key, SPEC_TEXT),     FIELD(user_id, SPEC_TEXT),      FIELD(user_email, SPEC_TEXT),
-    FIELD(user_name, SPEC_TEXT),      FIELD(group_id, SPEC_TEXT),     FIELD(slots, SPEC_JSON),
-    FIELD(devices, SPEC_JSON),        FIELD(cwd, SPEC_TEXT),          FIELD(ssh_seed, SPEC_TEXT),
-    FIELD(ssh_public_key, SPEC_TEXT), FIELD(dotfiles, SPEC_JSON),     { .key = NULL },
+    FIELD(session_name, SPEC_TEXT),
+    FIELD(session_type, SPEC_TEXT),
+    FIELD(role, SPEC_TEXT),
+    FIELD(index, SPEC_NUMBER),
+    FIELD(rank, SPEC_NUMBER),
+    FIELD(hostname, SPEC_TEXT),
+    FIELD(cluster_size, SPEC_NUMBER),
+    FIELD(replicas, SPEC_TEXT),
+    FIELD(hosts, SPEC_TEXT),
+    FIELD(access_key, SPEC_TEXT),
+    FIELD(user_id, SPEC_TEXT),
+    FIELD(user_email, SPEC_TEXT),
+    FIELD(user_name, SPEC_TEXT),
+    FIELD(group_id, SPEC_TEXT),
+    FIELD(slots, SPEC_JSON),
+    FIELD(devices, SPEC_JSON),
+    FIELD(cwd, SPEC_TEXT),
+    FIELD(ssh_seed, SPEC_TEXT),
+    FIELD(ssh_public_key, SPEC_TEXT),
+    FIELD(dotfiles, SPEC_JSON),
+    FIELD(resource_group, SPEC_TEXT),
+    { .key = NULL },
 };
 
 /* What is no JSON would poison the whole connection. */

@@ -20,6 +20,7 @@ struct kernel_spec {
     const char *hosts;    /* "main1,sub1,sub2" */
     const char *access_key, *user_id, *user_email, *user_name;
     const char *group_id; /* of its project */
+    const char *resource_group;
     const char *slots;    /* JSON {"cpu":"1","mem":"1073741824"} */
     const char *devices;  /* JSON as kernel_status.alloc, of slots of which the scheduler chose the
                              one device that gives all; NULL = which ones is up to the agent */

@@ -3,13 +3,15 @@
 
 import hashlib
 import json
+import os
 import socket
 import subprocess
+import time
 from typing import NamedTuple
 
 import pytest
 
-from cluster import Cluster, wait_status
+from cluster import Cluster, wait_for, wait_status
 from world import BUILD
 
 pytestmark = pytest.mark.gate
@@ -226,11 +228,17 @@ def slurm_of(cluster, done):
 
 def test_a_script_finds_the_variables_of_slurm(cluster, submit, tmp_path):
     done = submit("#!/bin/sh\n#SBATCH -J 'my job' -A default -p default\n"
-                  "#SBATCH -n 2 -c 1 --mem-per-cpu=32M\n" + SHOW)
+                  "#SBATCH -n 2 -c 1 --mem-per-cpu=32M -t 60\n" + SHOW)
     found = slurm_of(cluster, done)
     assert found.pop("SLURM_TASK_PID").isdecimal()
     session = session_of(done)
+    start, end = int(found.pop("SLURM_JOB_START_TIME")), int(found.pop("SLURM_JOB_END_TIME"))
+    assert abs(start - time.time()) < 600 and end - start == 3600, (start, end)
+    assert found.pop("SLURM_JOB_UID").isdecimal() and found.pop("SLURM_JOB_GID").isdecimal()
+    assert found.pop("SLURM_JOB_GROUP")
     assert found == {
+        "SLURM_CLUSTER_NAME": "aliquot", "SLURM_GTIDS": "0",
+        "SLURM_PRIO_PROCESS": str(os.nice(0)),
         "SLURM_JOB_ID": session, "SLURM_JOBID": session, "SLURM_JOB_NAME": "my job",
         "SLURM_JOB_ACCOUNT": "default", "SLURM_JOB_PARTITION": "default",
         "SLURM_JOB_USER": "admin", "SLURM_SUBMIT_DIR": str(tmp_path),
@@ -261,9 +269,39 @@ def test_no_variable_of_slurm_is_wrong(cluster, submit, tmp_path):
     found = slurm_of(cluster, submit(script, options=("-r", "cpu=1", "--name", "other")))
     assert found["SLURM_CPUS_ON_NODE"] == "1" and "SLURM_CPUS_PER_TASK" not in found, found
     assert found["SLURM_MEM_PER_NODE"] == "64" and found["SLURM_NTASKS"] == "7", found
-    assert found["SLURM_JOB_NAME"] == "other" and "SLURM_JOB_PARTITION" not in found, found
+    assert found["SLURM_JOB_NAME"] == "other" and found["SLURM_JOB_PARTITION"] == "default", found
     assert "SLURM_ARRAY_JOB_ID" not in found and "SLURM_JOB_GPUS" not in found
+    assert "SLURM_JOB_END_TIME" not in found and "SLURM_RESTART_COUNT" not in found
     assert "SLURM" not in output_of(cluster, submit("#!/bin/sh\nenv | grep ^SLURM || true\n"))
+
+
+def test_what_no_line_asks_for_is_as_the_session_has_it(cluster, submit):
+    """sbatch always sets these, whatever was asked for."""
+    first = submit("#!/bin/sh\n#SBATCH -J first\ntrue\n")
+    done = submit(f"#!/bin/sh\n#SBATCH -J bare -d afterok:{session_of(first)}\n" + SHOW)
+    found, has = slurm_of(cluster, done), info_of(cluster, done)["requested_slots"]
+    assert found["SLURM_CPUS_ON_NODE"] == found["SLURM_JOB_CPUS_PER_NODE"] == has["cpu"], (found, has)
+    assert int(found["SLURM_MEM_PER_NODE"]) == int(has["mem"]) >> 20, (found, has)
+    assert found["SLURM_JOB_PARTITION"] == "default", found
+    assert found["SLURM_JOB_DEPENDENCY"] == f"afterok:{session_of(first)}", found
+    assert "SLURM_GPUS_ON_NODE" not in found and "SLURM_JOB_GPUS" not in found, found
+
+
+def test_several_nodes_that_ask_for_nothing(cluster, submit):
+    done = submit("#!/bin/sh\n#SBATCH -N 2\necho \"$SLURM_JOB_CPUS_PER_NODE\" $SLURM_GTIDS\nsleep 2\n")
+    session = session_of(done)
+    wait_status(cluster.client(), session, "TERMINATED")
+    assert cluster.cli("logs", "--kernel", "sub1", session).stdout == "1(x2) 1\n"
+
+
+def test_a_restarted_script_knows_how_often(cluster, submit, tmp_path):
+    done = submit("#!/bin/sh\n#SBATCH -J again\necho \"count ${SLURM_RESTART_COUNT-unset}\"\n"
+                  f"test -n \"$SLURM_RESTART_COUNT\" || {{ touch {tmp_path}/ran; exec sleep 1000; }}\n")
+    client, session = cluster.client(), session_of(done)
+    wait_for((tmp_path / "ran").exists, 60, "its first run")
+    assert client.send("PATCH", f"/session/{session}").status < 300
+    wait_status(client, session, "TERMINATED")
+    assert cluster.cli("logs", session).stdout.endswith("count 1\n")
 
 
 def test_a_script_may_go_where_it_was_submitted(cluster, submit, tmp_path):

@@ -182,9 +182,9 @@ def test_gpus_are_what_the_cluster_offers(script, mode, slot):
     with Cluster() as cluster:
         start(cluster, f'allocation_mode = "{mode}"\n' + TWO_GPUS)
         path = script("#!/bin/sh\n" + SMALL + "#SBATCH --gres=gpu:2\n"
-                      "echo ${SLURM_GPUS_ON_NODE-unset}\n")
-        for name, words, wanted, said in (("both", (), {slot: "2"}, "2\n"),
-                                          ("half", ("-r", slot + "=1"), {slot: "1"}, "unset\n")):
+                      "echo ${SLURM_GPUS_ON_NODE-unset} $SLURM_JOB_GPUS\n")
+        for name, words, wanted, said in (("both", (), {slot: "2"}, "2 0,1\n"),
+                                          ("half", ("-r", slot + "=1"), {slot: "1"}, "1 0\n")):
             done = submit(cluster, "--wait", "--name", name, *words, path)
             assert done.returncode == 0, done
             shown = json.loads(cluster.cli("session", "info", name, "-o", "json").stdout)

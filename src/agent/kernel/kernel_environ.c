@@ -4,9 +4,11 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "accelhost/gpu_variables.h"
+#include "base/json_load.h"
 #include "base/strbuf.h"
 #include "model/device_variable.h"
 
@@ -162,6 +164,34 @@ static void kernel_environ_set_devices(struct environ *env,
     env->failed |= own_count == 0;
 }
 
+/* The amount of a slot if it is a whole number; 0 = it is not, or it has none. */
+static int64_t kernel_environ_amount(const json_t *slots, const char *slot)
+{
+    const char *text = json_string_value(json_object_get(slots, slot));
+    char *end = NULL;
+    int64_t amount = text ? strtoll(text, &end, 10) : 0;
+
+    return text && !*end && amount > 0 ? amount : 0;
+}
+
+/* What batch systems tell their jobs, for scripts that were written for those: "submit" makes
+ * variables of Slurm of them.
+ */
+static void kernel_environ_set_job(struct environ *env, const struct msg_kernel_create *create,
+                                   const struct kernel_program_context *place)
+{
+    json_auto_t *slots = json_load_string(create->spec.slots, 0);
+    int64_t cpus = kernel_environ_amount(slots, "cpu"), mem = kernel_environ_amount(slots, "mem");
+
+    kernel_environ_set_optional(env, "ALIQUOT_RESOURCE_GROUP", create->spec.resource_group);
+    if (cpus)
+        kernel_environ_set_number(env, "ALIQUOT_CPUS", cpus);
+    if (mem)
+        kernel_environ_set_number(env, "ALIQUOT_MEMORY", mem);
+    if (place->attempt > 1)
+        kernel_environ_set_number(env, "ALIQUOT_RESTARTS", place->attempt - 1);
+}
+
 static void kernel_environ_set_identity(struct environ *env, const struct msg_kernel_create *create,
                                         const struct kernel_program_context *place)
 {
@@ -228,6 +258,7 @@ const char *const *kernel_environ_make(const struct msg_kernel_create *create,
     kernel_environ_drop_foreign_devices(&env, place);
     kernel_environ_set_devices(&env, place->attachment);
     kernel_environ_set_identity(&env, create, place);
+    kernel_environ_set_job(&env, create, place);
     if (place->environ)
         kernel_environ_set_container(&env, place);
     if (env.failed || !arena_append(arena, &env.items, &env.count, &end, sizeof(end)))

@@ -59,9 +59,10 @@ static int kernel_start_specify(const struct local_kernel *k, struct places *pla
     const struct agent_daemon *agent = k->agent;
     const struct settings *settings = agent->settings;
     const struct kernel_spec *spec = kernel_get_spec(k);
-    const struct kernel_program_context place = kernel_program_host_context(settings, places->work,
-                                                                            &k->attachment);
+    struct kernel_program_context place = kernel_program_host_context(settings, places->work,
+                                                                      &k->attachment);
 
+    place.attempt = k->attempt;
     places->cwd = aq_format("%s%s%s", places->work, spec->cwd ? "/" : "",
                             spec->cwd ? spec->cwd : "");
     *ret = (struct runtime_spec){

@@ -5,8 +5,10 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/utf8.h"
 #include "model/slot.h"
 
@@ -25,8 +27,32 @@ static const struct {
     { "SLURM_NODEID", "$BACKENDAI_CLUSTER_LOCAL_RANK" },
     { "SLURM_PROCID", "$BACKENDAI_CLUSTER_LOCAL_RANK" },
     { "SLURM_LOCALID", "0" },
+    { "SLURM_GTIDS", "$BACKENDAI_CLUSTER_LOCAL_RANK" },
     { "SLURM_TASK_PID", "$$" },
+    { "SLURM_CLUSTER_NAME", "aliquot" },
 };
+
+/* The same, where the session may lack them: the image a program, an older agent a variable. A
+ * variable whose value is empty is not set.
+ */
+static const struct {
+    const char *name, *expression;
+} job_environ_optional[] = {
+    { "SLURM_JOB_UID", "$(id -u 2>/dev/null)" },
+    { "SLURM_JOB_GID", "$(id -g 2>/dev/null)" },
+    { "SLURM_JOB_GROUP", "$(id -gn 2>/dev/null)" },
+    { "SLURM_JOB_START_TIME", "$(date +%s 2>/dev/null)" },
+    { "SLURM_RESTART_COUNT", "$ALIQUOT_RESTARTS" },
+};
+
+#define CPUS_PER_NODE                                                \
+    "$(test -z \"$ALIQUOT_CPUS\" || { printf %s \"$ALIQUOT_CPUS\"; " \
+    "test \"$BACKENDAI_CLUSTER_SIZE\" -le 1 || printf '(x%s)' \"$BACKENDAI_CLUSTER_SIZE\"; })"
+
+/* "0,1": the program sees its GPUs by these numbers, whichever they are on the node. */
+#define GPU_NUMBERS                                                                         \
+    "$(c= i=0; while test \"$i\" -lt \"${GPU_COUNT:-0}\"; do printf '%s%s' \"$c\" \"$i\"; " \
+    "c=, i=$((i + 1)); done)"
 
 /* Does the user set it? */
 static bool job_environ_is_given(const struct job_facts *facts, const char *name)
@@ -160,8 +186,60 @@ static void job_environ_directory(const struct job_facts *facts, struct strbuf *
                      "export SLURM_SUBMIT_DIR\n");
 }
 
+static void job_environ_optional_one(const struct job_facts *facts, const char *name,
+                                     const char *expression, struct strbuf *out)
+{
+    if (!job_environ_is_given(facts, name))
+        strbuf_addf(out, "%s=\"%s\"; test -n \"$%s\" && export %s || unset %s\n", name, expression,
+                    name, name, name);
+}
+
+/* Amounts and resource group that the request does not name, as the session has them. */
+static void job_environ_granted(const struct job_facts *facts, struct strbuf *out)
+{
+    const struct slurm_amounts *a = &facts->slurm->amounts;
+
+    if (!job_environ_find_amount(facts->spec, "cpu", SLOT_COUNT)) {
+        job_environ_optional_one(facts, "SLURM_CPUS_ON_NODE", "$ALIQUOT_CPUS", out);
+        job_environ_optional_one(facts, "SLURM_JOB_CPUS_PER_NODE", CPUS_PER_NODE, out);
+    }
+    if (!job_environ_find_amount(facts->spec, "mem", SLOT_BYTES) && !a->mem_per_cpu_bytes
+        && !a->mem_per_gpu_bytes)
+        job_environ_optional_one(facts, "SLURM_MEM_PER_NODE",
+                                 "${ALIQUOT_MEMORY:+$((ALIQUOT_MEMORY >> 20))}", out);
+    if (!facts->has_slurm_gpus)
+        job_environ_optional_one(facts, "SLURM_GPUS_ON_NODE", "${GPU_COUNT#0}", out);
+    job_environ_optional_one(facts, "SLURM_JOB_GPUS", GPU_NUMBERS, out);
+    if (!facts->partition)
+        job_environ_optional_one(facts, "SLURM_JOB_PARTITION", "$ALIQUOT_RESOURCE_GROUP", out);
+}
+
+static void job_environ_times(const struct job_facts *facts, struct strbuf *out)
+{
+    int64_t limit = facts->spec->timeout.value / USEC_PER_SEC;
+    char expression[96];
+
+    (void)snprintf(expression, sizeof(expression),
+                   "${SLURM_JOB_START_TIME:+$((SLURM_JOB_START_TIME + %" PRId64 "))}", limit);
+    if (limit) /* else it has none */
+        job_environ_optional_one(facts, "SLURM_JOB_END_TIME", expression, out);
+}
+
+/* "afterok:ID:ID" */
+static void job_environ_dependency(const struct job_facts *facts, struct strbuf *out)
+{
+    const struct cli_list *after = &facts->spec->after;
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+
+    strbuf_adds(&text, "afterok");
+    for (size_t i = 0; i < after->count; i++)
+        strbuf_addf(&text, ":%s", after->items[i]);
+    job_environ_text(facts, "SLURM_JOB_DEPENDENCY", after->count ? text.data : NULL, out);
+}
+
 void job_environ_write(const struct job_facts *facts, struct strbuf *out)
 {
+    char priority[16];
     char host[HOST_NAME_MAX + 1] = "";
 
     job_environ_directory(facts, out);
@@ -178,6 +256,14 @@ void job_environ_write(const struct job_facts *facts, struct strbuf *out)
         job_environ_text(facts, "SLURM_SUBMIT_HOST", host, out);
     job_environ_text(facts, "SLURM_JOB_ACCOUNT", facts->account, out);
     job_environ_text(facts, "SLURM_JOB_PARTITION", facts->partition, out);
+    (void)snprintf(priority, sizeof(priority), "%d", getpriority(PRIO_PROCESS, 0));
+    job_environ_text(facts, "SLURM_PRIO_PROCESS", priority, out);
+    job_environ_dependency(facts, out);
     job_environ_amounts(facts, out);
     strbuf_addc(out, '\n');
+    for (size_t i = 0; i < AQ_COUNT(job_environ_optional); i++)
+        job_environ_optional_one(facts, job_environ_optional[i].name,
+                                 job_environ_optional[i].expression, out);
+    job_environ_times(facts, out);
+    job_environ_granted(facts, out);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* job_environ.h - the variables that Slurm gives a job, as far as their values are known
  *
- * Some are known here, others are taken in the session from what it has (BACKENDAI_...). A
- * variable whose value is not known is not set, and none that the user sets.
+ * Some are known here, others are taken in the session from what it has (BACKENDAI_...,
+ * ALIQUOT_...). A variable whose value is not known is not set, and none that the user sets.
  */
 #ifndef AQ_CLI_SUBMIT_JOB_ENVIRON_H
 #define AQ_CLI_SUBMIT_JOB_ENVIRON_H

@@ -134,6 +134,7 @@ static int agent_command_fill_spec(struct core *core, const struct session_entry
         .access_key = l->s.access_key,
         .user_id = arena_strdup(&core->scratch, uuid_format(&l->s.user_id, text)),
         .group_id = arena_strdup(&core->scratch, uuid_format(&l->s.project_id, text)),
+        .resource_group = l->s.resource_group,
         .user_email = owner ? owner->email : NULL,
         .user_name = owner ? owner->username : NULL,
         .slots = arena_strdup(&core->scratch, slots.data),
