@@ -21,8 +21,10 @@
 struct pods {
     const struct settings *settings;
     struct kube_watch *watch;
-    struct map by_uid; /* the pods, which it owns */
-    struct map uids;   /* "namespace/name" -> the pod */
+    struct map by_uid;                    /* the pods, which it owns */
+    struct map uids;                      /* "namespace/name" -> the pod */
+    struct node_pod *gone[PODS_GONE_MAX]; /* a ring */
+    size_t next_gone;
     bool are_known, is_failing;
     void (*on_changed)(void *data);
     void *data;
@@ -248,14 +250,14 @@ static void pod_free(struct node_pod *pod)
 }
 AQ_DEFINE_CLEANUP(struct node_pod, pod_free)
 
-static void pods_forget(struct pods *pods, const char *key)
+/* NULL if there is none; the caller's. */
+static struct node_pod *pods_take(struct pods *pods, const char *key)
 {
     struct node_pod *pod = map_removes(&pods->uids, key);
 
-    if (!pod)
-        return;
-    (void)map_removes(&pods->by_uid, pod->uid);
-    pod_free(pod);
+    if (pod)
+        (void)map_removes(&pods->by_uid, pod->uid);
+    return pod;
 }
 
 static void pods_on_object(void *data, const char *key, const json_t *object)
@@ -265,7 +267,7 @@ static void pods_on_object(void *data, const char *key, const json_t *object)
     struct aq_error err = { 0 };
     int r = pod ? pods_read(object, pods->settings, pod, &err) : aq_fail_oom(&err);
 
-    pods_forget(pods, key);
+    pod_free(pods_take(pods, key));
     if (r == 0 && map_gets(&pods->by_uid, pod->uid))
         r = aq_fail(&err, EPROTO, "the uid of another pod");
     if (r == 0
@@ -283,8 +285,13 @@ static void pods_on_object(void *data, const char *key, const json_t *object)
 static void pods_on_gone(void *data, const char *key)
 {
     struct pods *pods = data;
+    struct node_pod *pod = pods_take(pods, key);
 
-    pods_forget(pods, key);
+    if (pod) {
+        pod_free(pods->gone[pods->next_gone]);
+        pods->gone[pods->next_gone] = pod;
+        pods->next_gone = (pods->next_gone + 1) % PODS_GONE_MAX;
+    }
     pods->on_changed(pods->data);
 }
 
@@ -344,6 +351,8 @@ void pods_free(struct pods *pods)
     kube_watch_free(pods->watch);
     for (size_t i = 0; i < pods->uids.count; i++)
         pod_free(pods->uids.entries[i].value);
+    for (size_t i = 0; i < PODS_GONE_MAX; i++)
+        pod_free(pods->gone[i]);
     map_done(&pods->uids);
     map_done(&pods->by_uid);
     free(pods);
@@ -370,4 +379,9 @@ const struct node_pod *pods_find_named(const struct pods *pods, const char *name
 const struct node_pod *pods_at(const struct pods *pods, size_t i)
 {
     return i < pods->uids.count ? pods->uids.entries[i].value : NULL;
+}
+
+const struct node_pod *pods_gone_at(const struct pods *pods, size_t i)
+{
+    return i < PODS_GONE_MAX ? pods->gone[i] : NULL;
 }

@@ -64,6 +64,10 @@ const struct node_pod *pods_find_named(const struct pods *pods, const char *name
 /* for (size_t i = 0; (pod = pods_at(pods, i)); i++) */
 const struct node_pod *pods_at(const struct pods *pods, size_t i);
 
+/* The same for those that have gone last: a kubelet may be behind, and still admit them. */
+#define PODS_GONE_MAX 32
+const struct node_pod *pods_gone_at(const struct pods *pods, size_t i);
+
 const struct node_container *pod_container_by_id(const struct node_pod *pod, const char *id);
 const struct node_container *pod_container_by_name(const struct node_pod *pod, const char *name);
 

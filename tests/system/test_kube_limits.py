@@ -536,16 +536,13 @@ def test_what_a_pod_leaves_is_known_before_the_kubelet_says_so(order, amounts):
 def test_the_card_that_the_scheduler_has_named_is_preferred():
     with running(devices=2) as node:
         books = Books(node)
-        # of two that ask for as much, the one that was bound first; each container's both resources
-        placed(node, "b", 0, 20)
-        placed(node, "a", 1, 10)
+        # of two that a kubelet lists, the one that was bound first; each container's both resources
+        later = placed(node, "b", 0, 20)
+        first = placed(node, "a", 1, 10)
         third = placed(node, "c", 1, 30, memory=7, compute=0)
         wait_for(lambda: "aliquot/cards" in node.annotations, node.said)
-        for first, second in ((MEMORY, COMPUTE), (COMPUTE, MEMORY)):
-            size = {MEMORY: 2, COMPUTE: 20}
-            named = DEVICE % (1 if first is MEMORY else 0)
-            assert books.card(first, size[first]) == named
-            assert books.card(second, size[second]) == named
+        assert books.admit(first, (MEMORY, COMPUTE)) == [DEVICE % 1]
+        assert books.admit(later, (COMPUTE, MEMORY)) == [DEVICE % 0]
         # a card that has too little left, whatever was named: none here has 7
         with pytest.raises(grpc.RpcError):
             books.take(MEMORY, 7)

@@ -49,6 +49,7 @@ static struct given_part *devices_part_of(struct device_list *list, struct devic
 static int devices_add_id(struct device_list *list, struct device_holder *holder, bool is_memory,
                           const char *id)
 {
+    struct given_units *units;
     struct given_part *part;
     uint32_t unit;
     size_t len;
@@ -56,6 +57,10 @@ static int devices_add_id(struct device_list *list, struct device_holder *holder
     if (!device_id_read(id, &len, &unit))
         return 0;
     if (!(part = devices_part_of(list, holder, id, len)))
+        return -ENOMEM;
+    units = is_memory ? &part->memory_units : &part->compute_units;
+    if (!arena_append(&list->arena, &units->items, &units->count, &(uint16_t){ (uint16_t)unit },
+                      sizeof(*units->items)))
         return -ENOMEM;
     if (is_memory) {
         part->memory++;
@@ -89,6 +94,14 @@ const struct device_holder *device_list_find(const struct device_list *list, con
     return NULL;
 }
 
+bool device_list_has_pod(const struct device_list *list, const char *namespace, const char *pod)
+{
+    for (size_t i = 0; i < list->pod_count; i++)
+        if (strcmp(list->pods[i].name, pod) == 0 && strcmp(list->pods[i].namespace, namespace) == 0)
+            return true;
+    return false;
+}
+
 /* ---- PodResources ---- */
 
 static int devices_add_container(const Podresources__PodResources *pod,
@@ -116,10 +129,17 @@ static int devices_read_answer(const Podresources__ListPodResourcesResponse *ans
 {
     int r = 0;
 
-    for (size_t i = 0; i < answer->n_pods; i++)
-        for (size_t k = 0; r == 0 && k < answer->pods[i]->n_containers; k++)
-            r = devices_add_container(answer->pods[i], answer->pods[i]->containers[k], settings,
-                                      list);
+    for (size_t i = 0; r == 0 && i < answer->n_pods; i++) {
+        const Podresources__PodResources *pod = answer->pods[i];
+        struct device_pod listed = { .namespace = arena_strdup(&list->arena, pod->namespace_),
+                                     .name = arena_strdup(&list->arena, pod->name) };
+
+        if (!listed.namespace || !listed.name
+            || !arena_append(&list->arena, &list->pods, &list->pod_count, &listed, sizeof(listed)))
+            r = -ENOMEM;
+        for (size_t k = 0; r == 0 && k < pod->n_containers; k++)
+            r = devices_add_container(pod, pod->containers[k], settings, list);
+    }
     return r;
 }
 

@@ -13,10 +13,16 @@
 #include "k8s/device_id.h"
 #include "k8s/settings.h"
 
+struct given_units {
+    uint16_t *items; /* their numbers */
+    size_t count;
+};
+
 struct given_part {
     char card[DEVICE_CARD_MAX + 1];
     uint32_t memory, compute; /* units of it */
     uint32_t last;            /* the highest number among those of memory */
+    struct given_units memory_units, compute_units;
 };
 
 struct device_holder {
@@ -27,9 +33,16 @@ struct device_holder {
     size_t part_count;
 };
 
+/* A pod for which the kubelet keeps devices, or is about to choose them. */
+struct device_pod {
+    const char *namespace, *name;
+};
+
 struct device_list {
     struct device_holder *items; /* PodResources first */
     size_t count;
+    struct device_pod *pods; /* of PodResources */
+    size_t pod_count;
     struct arena arena; /* owns all of it */
 };
 void device_list_done(struct device_list *list);
@@ -38,6 +51,9 @@ void device_list_done(struct device_list *list);
 const struct device_holder *device_list_find(const struct device_list *list, const char *uid,
                                              const char *namespace, const char *pod,
                                              const char *container);
+
+/* Does PodResources list the pod? The kubelet's record may still have others, which hold nothing. */
+bool device_list_has_pod(const struct device_list *list, const char *namespace, const char *pod);
 
 /* 'list' is borrowed; NULL if the kubelet does not say, 'err' has why. */
 typedef void devices_done_fn(void *data, const struct device_list *list,

@@ -260,8 +260,7 @@ static void allocate_decide(struct resource *resource, struct grpc_call *call, c
 
     node_note_wake(plugin->note);
     if (r == 0)
-        wanted_give(&plugin->wanted, limits_pods(plugin->limits), resource->kind, (uint32_t)count,
-                    now);
+        wanted_give(&plugin->wanted, resource->kind, card->id);
     if (r == -EAGAIN)
         allocation_settle(resource, call, ids, count);
     else if (r < 0)

@@ -28,17 +28,6 @@ struct card *cards_find(const struct cards *cards, const char *id, size_t len)
     return NULL;
 }
 
-void cards_free_unheld(struct cards *cards)
-{
-    for (size_t i = 0; i < cards->count; i++)
-        for (size_t kind = 0; kind < RESOURCE_KINDS; kind++) {
-            struct card *card = &cards->items[i];
-            uint32_t held = AQ_MIN(card->held[kind], card->units[kind]);
-
-            card->free[kind] = AQ_MAX(card->free[kind], card->units[kind] - held);
-        }
-}
-
 static enum slot_type card_slot_type(const struct accel_plugin *plugin, const char *name)
 {
     for (size_t i = 0; i < plugin->slot_count; i++)

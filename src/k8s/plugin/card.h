@@ -18,7 +18,6 @@ struct card {
     bool is_healthy;
     uint32_t units[RESOURCE_KINDS];
     uint32_t free[RESOURCE_KINDS]; /* as last heard of the kubelet, less what was given since */
-    uint32_t held[RESOURCE_KINDS]; /* by pods that are not over, as PodResources said last */
     struct accel_attachment attachment; /* what a container needs for it, as the plugin said ... */
     int64_t attached_usec;              /* ... at this monotonic time; 0 = never */
 };
@@ -40,11 +39,6 @@ struct card_units {
 int cards_read(const struct accel *accel, const struct card_units *units, struct cards *cards,
                struct aq_error *err);
 void cards_done(struct cards *cards);
-
-/* Is free what no container holds: the kubelet does not say so before it asks for more. To be called
- * where it has given nothing since it was asked for what is held.
- */
-void cards_free_unheld(struct cards *cards);
 
 /* NULL if there is none. */
 struct card *cards_find(const struct cards *cards, const char *id, size_t len);

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/jsonw.h"
 #include "base/log.h"
+#include "base/map.h"
 #include "k8s/api_server.h"
 #include "k8s/event.h"
 
@@ -179,19 +180,6 @@ static int node_note_patch(struct node_note *note, struct aq_error *err)
                         &note->patching, err);
 }
 
-/* A container that was given something just before is not in the list yet. */
-static void node_note_hear(struct node_note *note, const struct device_list *list)
-{
-    struct plugin_daemon *plugin = note->plugin;
-    struct cards *cards = &plugin->placement.cards;
-
-    wanted_set_held(&plugin->wanted, cards, limits_pods(plugin->limits), list);
-    if (note->begun_usec - plugin->placement.usec >= SETTLE_MSEC * 1000)
-        cards_free_unheld(cards);
-    else
-        note->is_stale = true;
-}
-
 static void node_note_on_devices(void *data, const struct device_list *list,
                                  const struct aq_error *err)
 {
@@ -200,7 +188,6 @@ static void node_note_on_devices(void *data, const struct device_list *list,
 
     note->asking = NULL;
     if (list && pods_are_known(limits_pods(note->plugin->limits))) {
-        node_note_hear(note, list);
         strbuf_clear(&note->sending);
         node_note_write(note, list, &note->sending);
         if (!strbuf_ok(&note->sending))

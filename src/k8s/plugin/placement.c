@@ -122,6 +122,8 @@ static const struct card *placement_choose(const struct placement *p, enum resou
 {
     const struct card *partner = placement_partner(p, kind, now_usec), *best = NULL;
 
+    if (wish->partner && (partner = cards_find(&p->cards, wish->partner, strlen(wish->partner))))
+        return partner;
     for (size_t i = 0; i < p->cards.count; i++) {
         const struct card *card = &p->cards.items[i];
 
@@ -154,6 +156,19 @@ static bool placement_take(const struct placement *p, enum resource_kind kind,
     return count == size;
 }
 
+/* What the next Allocate is, if the container is known. */
+static void placement_announce(struct placement *p, enum resource_kind kind,
+                               const struct placement_wish *wish)
+{
+    p->next.is_known = wish->partner != NULL;
+    p->next.kind = kind;
+    if (!wish->partner)
+        return;
+    p->next.is_all = wish->partner[0]
+                     || placement_units(wish->waiting[0], placement_other(kind)) == 0;
+    (void)snprintf(p->next.card, sizeof(p->next.card), "%s", wish->partner);
+}
+
 int placement_prefer(struct placement *p, enum resource_kind kind,
                      const struct placement_wish *wish, int64_t now_usec, char **ret,
                      struct aq_error *err)
@@ -162,6 +177,7 @@ int placement_prefer(struct placement *p, enum resource_kind kind,
     const struct card *card = NULL;
     int r = placement_count(p, kind, wish, err);
 
+    placement_announce(p, kind, wish);
     if (r == 0)
         r = placement_kept(p, kind, wish, &card, err);
     if (r < 0)
@@ -220,24 +236,29 @@ static struct card *placement_read(const struct placement *p, enum resource_kind
 int placement_accept(struct placement *p, enum resource_kind kind, char *const *ids, size_t count,
                      int64_t now_usec, const struct card **ret, struct aq_error *err)
 {
-    const struct card *partner = placement_partner(p, kind, now_usec);
+    bool is_known = p->next.is_known && p->next.kind == kind;
+    const struct card *partner = is_known
+                                     ? cards_find(&p->cards, p->next.card, strlen(p->next.card))
+                                     : placement_partner(p, kind, now_usec);
+    bool is_other = !is_known && p->is_pair; /* what has the partner may be another container */
     struct card *card = placement_read(p, kind, ids, count, err);
 
     if (!card)
         return -err->code;
     if (!card->is_healthy)
         return aq_fail(err, ENODEV, "card %s is unhealthy", card->id);
-    if (partner && partner != card && !p->is_certain)
+    if (partner && partner != card && !is_known && !p->is_certain)
         return aq_fail(err, EAGAIN, "it is not known what else the container of '%s' has", p->id);
-    if (partner && partner != card && !p->is_pair)
+    if (partner && partner != card && !is_other)
         return aq_fail(err, EXDEV,
                        "%s on card %s and %s on card %s cannot be one container's: "
                        "%s has too little of %s left",
-                       kind_names[p->kind], partner->id, kind_names[kind], card->id, partner->id,
-                       kind_names[kind]);
+                       kind_names[placement_other(kind)], partner->id, kind_names[kind], card->id,
+                       partner->id, kind_names[kind]);
     card->free[kind] -= (uint32_t)AQ_MIN(count, (size_t)card->free[kind]);
-    p->is_pair = partner == card && !p->is_pair;
-    p->is_certain = false;
+    p->is_pair = is_known ? p->next.is_all : partner == card && !p->is_pair;
+    p->is_certain = is_known && p->next.is_all;
+    p->next.is_known = false;
     p->kind = kind;
     p->usec = now_usec;
     memcpy(p->card, card->id, sizeof(p->card));
@@ -258,4 +279,5 @@ void placement_settle(struct placement *p, const char *id, enum placement_last l
 void placement_forget(struct placement *p)
 {
     p->card[0] = '\0';
+    p->next.is_known = false;
 }

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* placement.h - on which card the ids of a container lie
  *
- * The kubelet asks for each resource of a container apart, in any order, and does not say for
- * which container. But it asks for one container after the other: what comes next of the other
- * resource is of the same container, if that has both. So the second of the two goes to the card
- * of the first, and is refused on another.
+ * The kubelet asks for each resource of a container apart, in any order, and both have to be of one card.
+ * Where it is known for which container it asks (wanted.h), the first resource goes to the card that the
+ * scheduler has named if that has room for both, and the second to the card of the first.
  *
- * A container that has one resource alone, directly before one whose other resource is asked first,
- * looks as if both calls were for one. So what comes next goes to the same card wherever there is
- * room; where there is not, PodResources says what the last container has, and its pod whether it asks
- * for the other. Only where that pod is not known the next may be refused without need.
- *
- * A first resource goes to a card with room for the second of every container that may be meant, or of
- * the likeliest. Pure: no input, no output.
+ * Where it is not known, the order of calls says it: the kubelet asks for one container after the other,
+ * so what comes next of the other resource is of the same container, if that has both. A container that
+ * has one resource alone, directly before one whose other resource is asked first, looks as if both calls
+ * were for one. So what comes next goes to the same card wherever there is room; where there is not,
+ * PodResources says what the last container has, and its pod whether it asks for the other. Only where
+ * that pod is not known the next may be refused without need. Pure: no input, no output.
  */
 #ifndef AQ_K8S_PLUGIN_PLACEMENT_H
 #define AQ_K8S_PLUGIN_PLACEMENT_H
@@ -31,6 +29,12 @@ struct placement {
     bool is_pair;                   /* it was the second of a container, as it seems */
     bool is_certain;                /* or not: it is so */
     int64_t usec;                   /* monotonic, of that */
+    struct {
+        bool is_known;
+        bool is_all; /* the container has all that it asks for then */
+        enum resource_kind kind;
+        char card[DEVICE_CARD_MAX + 1]; /* of its other resource; "" = it has none */
+    } next;                             /* of the Allocate that a wish announces */
 };
 
 void placement_done(struct placement *placement);
@@ -46,10 +50,14 @@ struct placement_wish {
     int32_t size;
     const struct node_container *const *waiting; /* which may be meant, the likeliest first */
     size_t waiting_count;
+    /* The card of the other resource of waiting[0], which is meant for certain; "" = it has none yet. NULL =
+     * it is not certain which container is meant.
+     */
+    const char *partner;
 };
 
 /* Ids of one card for a container: 'ret' has room for 'size' texts, which are those of the wish. The
- * card of the ids to keep; else one that has the other resource, too, for all that may be meant, or
+ * card of the ids to keep; else the partner's; else one that has the other resource, too, for all that may be meant, or
  * for the likeliest, and of those the one that the scheduler has named; else that of the container's
  * other resource; else one that has of the other resource, and of those the one with the least left
  * over. -EINVAL for a wish that cannot be, -ENOSPC if no card has so many, -ENOMEM.

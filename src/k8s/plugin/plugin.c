@@ -115,7 +115,6 @@ static void plugin_end(void *data)
         resource_done(&plugin->resources[i]);
     node_note_free(plugin->note);
     limits_free(plugin->limits);
-    wanted_done(&plugin->wanted);
     accel_free(plugin->accel);
     placement_done(&plugin->placement);
     node_files_done(&plugin->files);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plugin_internal.h - inside the device plugin: plugin.c, resource.c, allocate.c */
+/* plugin_internal.h - inside the device plugin: plugin.c, resource.c, preference.c, allocate.c */
 #ifndef AQ_K8S_PLUGIN_PLUGIN_INTERNAL_H
 #define AQ_K8S_PLUGIN_PLUGIN_INTERNAL_H
 
@@ -68,6 +68,12 @@ int resource_check(struct resource *resource, struct aq_error *err);
 
 /* Tell the kubelet of the cards as they are now. */
 void resource_tell(const struct resource *resource);
+
+/* ---- preference.c ---- */
+
+/* Answer a GetPreferredAllocation of this resource. */
+void resource_prefer(struct resource *resource, struct grpc_call *call,
+                     const ProtobufCMessage *request);
 
 /* ---- allocate.c ---- */
 

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "k8s/plugin/plugin_internal.h"
 #include "kube/deviceplugin.pb-c.h"
@@ -137,51 +136,9 @@ enum grpc_status resource_status(const struct aq_error *err)
 }
 
 static void resource_on_preferred(void *data, struct grpc_call *call,
-                                  const ProtobufCMessage *message)
+                                  const ProtobufCMessage *request)
 {
-    const V1beta1__PreferredAllocationRequest *request = (const void *)message;
-    V1beta1__PreferredAllocationResponse response = V1BETA1__PREFERRED_ALLOCATION_RESPONSE__INIT;
-    V1beta1__ContainerPreferredAllocationResponse part =
-        V1BETA1__CONTAINER_PREFERRED_ALLOCATION_RESPONSE__INIT;
-    V1beta1__ContainerPreferredAllocationResponse *parts[] = { &part };
-    const V1beta1__ContainerPreferredAllocationRequest *of;
-    const struct node_container *waiting[WANTED_MAX];
-    struct resource *resource = data;
-    struct plugin_daemon *plugin = resource->plugin;
-    int64_t now = clock_monotonic_usec();
-    AQ_CLEANUP(aq_freep) char **ids = NULL;
-    struct placement_wish wish;
-    struct aq_error err = { 0 };
-
-    if (request->n_container_requests != 1) {
-        grpc_call_fail(call, GRPC_INVALID_ARGUMENT, "not the ids of one container");
-        return;
-    }
-    of = request->container_requests[0];
-    wish = (struct placement_wish){ .available = of->available_ids,
-                                    .available_count = of->n_available_ids,
-                                    .must = of->must_include_ids,
-                                    .must_count = of->n_must_include_ids,
-                                    .size = of->allocation_size,
-                                    .waiting = waiting };
-    if (wish.size > 0)
-        wish.waiting_count = wanted_find(&plugin->wanted, limits_pods(plugin->limits),
-                                         resource->kind, (uint32_t)wish.size, now, waiting);
-    ids = calloc(wish.available_count + 1, sizeof(*ids));
-    if (!ids)
-        (void)aq_fail_oom(&err);
-    else
-        (void)placement_prefer(&plugin->placement, resource->kind, &wish, now, ids, &err);
-    if (err.code) {
-        log_warning("%s: %s", resource->name, err.text);
-        grpc_call_fail(call, resource_status(&err), err.text);
-        return;
-    }
-    part.ids = ids;
-    part.n_ids = (size_t)wish.size;
-    response.container_responses = parts;
-    response.n_container_responses = 1;
-    grpc_call_reply(call, &response.base);
+    resource_prefer(data, call, request);
 }
 
 static void resource_on_allocate(void *data, struct grpc_call *call,

@@ -5,177 +5,150 @@
 #include <stdio.h>
 #include <string.h>
 
-#define GIVEN_MSEC 10000 /* then it was not admitted, and is waited for again */
-#define GIVEN_MAX 1024
-
-struct wanted_one {
-    const struct node_pod *pod;
-    const struct node_container *of; /* NULL = none */
-};
-
 static void wanted_key(const struct node_pod *pod, const struct node_container *of,
                        char ret[WANTED_KEY_SIZE])
 {
     (void)snprintf(ret, WANTED_KEY_SIZE, "%s/%s", pod->uid, of->name);
 }
 
-void wanted_done(struct wanted *wanted)
+/* ---- which container ---- */
+
+/* The card on which it has units of this resource, or NULL. */
+static const char *wanted_card(const struct wanted *wanted, const struct device_list *list,
+                               const struct node_pod *pod, const struct node_container *of,
+                               enum resource_kind kind)
 {
-    map_done(&wanted->held);
-    map_done(&wanted->given);
+    const struct device_holder *holder = device_list_find(list, pod->uid, pod->namespace, pod->name,
+                                                          of->name);
+    char key[WANTED_KEY_SIZE];
+
+    for (size_t i = 0; holder && i < holder->part_count; i++)
+        if (kind == RESOURCE_MEMORY ? holder->parts[i].memory : holder->parts[i].compute)
+            return holder->parts[i].card;
+    wanted_key(pod, of, key);
+    return kind == wanted->kind && strcmp(key, wanted->last) == 0 ? wanted->card : NULL;
 }
 
-/* ---- what the kubelet says ---- */
-
-static void wanted_count(struct cards *cards, const struct device_holder *holder)
+/* The first container of the pod that lacks something, if it may be asked for with 'size' units. One that
+ * has been started lacks nothing, whatever its kubelet says.
+ */
+static bool wanted_look(const struct wanted *wanted, const struct device_list *list,
+                        const struct node_pod *pod, enum resource_kind kind, uint32_t size,
+                        struct wanted_container *ret)
 {
-    for (size_t i = 0; i < holder->part_count; i++) {
-        const struct given_part *part = &holder->parts[i];
-        struct card *card = cards_find(cards, part->card, strlen(part->card));
+    enum resource_kind other = placement_other(kind);
 
-        if (!card)
+    for (size_t i = 0; i < pod->container_count; i++) {
+        const struct node_container *of = &pod->containers[i];
+        bool asks = placement_units(of, kind) > 0, asks_other = placement_units(of, other) > 0;
+        const char *card, *other_card;
+
+        if ((!asks && !asks_other) || of->id[0])
             continue;
-        card->held[RESOURCE_MEMORY] += part->memory;
-        card->held[RESOURCE_COMPUTE] += part->compute;
+        card = wanted_card(wanted, list, pod, of, kind);
+        other_card = wanted_card(wanted, list, pod, of, other);
+        if ((card || !asks) && (other_card || !asks_other))
+            continue;
+        if (card || placement_units(of, kind) != size)
+            return false;
+        *ret = (struct wanted_container){ .pod = pod, .container = of };
+        (void)snprintf(ret->card, sizeof(ret->card), "%s", other_card ? other_card : "");
+        return true;
     }
+    return false;
 }
 
-void wanted_set_held(struct wanted *wanted, struct cards *cards, const struct pods *pods,
-                     const struct device_list *list)
+/* Put the pod's container, if it is one that may be asked for, where it belongs among the others. */
+static void wanted_add(const struct wanted *wanted, const struct device_list *list,
+                       const struct node_pod *pod, enum resource_kind kind, uint32_t size,
+                       struct wanted_container ret[WANTED_MAX], size_t *count)
+{
+    struct wanted_container one;
+    size_t at = *count;
+
+    if (pod->is_over || !device_list_has_pod(list, pod->namespace, pod->name)
+        || !wanted_look(wanted, list, pod, kind, size, &one))
+        return;
+    while (at > 0 && !ret[at - 1].card[0] && (one.card[0] || pod->bound < ret[at - 1].pod->bound))
+        at--;
+    if (at == WANTED_MAX)
+        return;
+    *count = AQ_MIN(*count + 1, (size_t)WANTED_MAX);
+    memmove(&ret[at + 1], &ret[at], (*count - at - 1) * sizeof(*ret));
+    ret[at] = one;
+}
+
+size_t wanted_find(struct wanted *wanted, const struct pods *pods, const struct device_list *list,
+                   enum resource_kind kind, uint32_t size, struct wanted_container ret[WANTED_MAX])
 {
     const struct node_pod *pod;
-    char key[WANTED_KEY_SIZE];
-
-    map_done(&wanted->held);
-    for (size_t i = 0; i < cards->count; i++)
-        memset(cards->items[i].held, 0, sizeof(cards->items[i].held));
-    for (size_t i = 0; (pod = pods_at(pods, i)); i++)
-        for (size_t k = 0; k < pod->container_count; k++) {
-            const struct device_holder *holder = device_list_find(
-                list, pod->uid, pod->namespace, pod->name, pod->containers[k].name);
-
-            if (!holder)
-                continue;
-            if (!pod->is_over)
-                wanted_count(cards, holder);
-            wanted_key(pod, &pod->containers[k], key);
-            if (map_sets(&wanted->held, key, wanted) < 0)
-                return;
-        }
-}
-
-/* ---- who waits ---- */
-
-static bool wanted_was_given(const struct wanted *wanted, const char *key, int64_t now_usec)
-{
-    uintptr_t given = (uintptr_t)map_gets(&wanted->given, key);
-
-    return given && (uintptr_t)(now_usec / 1000) - given <= GIVEN_MSEC;
-}
-
-static bool wanted_is_waiting(const struct wanted *wanted, const struct wanted_one *one,
-                              int64_t now_usec)
-{
-    char key[WANTED_KEY_SIZE];
-
-    wanted_key(one->pod, one->of, key);
-    return !one->pod->is_over && !one->of->is_running && !map_gets(&wanted->held, key)
-           && !wanted_was_given(wanted, key, now_usec);
-}
-
-/* The container of the last call, if this one is for its other resource: who seemed to be it, or else
- * another that asks for both amounts.
- */
-static struct wanted_one wanted_second(const struct wanted *wanted, const struct pods *pods,
-                                       enum resource_kind kind, uint32_t size, int64_t now_usec)
-{
-    struct wanted_one found = { .of = NULL }, one;
-    char key[WANTED_KEY_SIZE];
-
-    if (kind == wanted->kind || !wanted_was_given(wanted, wanted->last, now_usec))
-        return found;
-    for (size_t i = 0; (one.pod = pods_at(pods, i)); i++)
-        for (size_t k = 0; k < one.pod->container_count; k++) {
-            bool is_last, is_both;
-
-            one.of = &one.pod->containers[k];
-            wanted_key(one.pod, one.of, key);
-            is_last = strcmp(key, wanted->last) == 0;
-            is_both = placement_units(one.of, kind) == size
-                      && placement_units(one.of, wanted->kind) == wanted->size;
-            if (is_last && (is_both || !placement_units(one.of, kind)))
-                return is_both ? one : (struct wanted_one){ .of = NULL };
-            if (is_both && !found.of && wanted_is_waiting(wanted, &one, now_usec))
-                found = one;
-        }
-    return found;
-}
-
-/* Those that wait for so much, in the order in which they were bound; the last ones do not matter. */
-static size_t wanted_list(const struct wanted *wanted, const struct pods *pods,
-                          enum resource_kind kind, uint32_t size, int64_t now_usec,
-                          struct wanted_one ret[WANTED_MAX])
-{
-    struct wanted_one one;
     size_t count = 0;
 
-    for (size_t i = 0; (one.pod = pods_at(pods, i)); i++)
-        for (size_t k = 0; k < one.pod->container_count; k++) {
-            size_t at = count;
+    for (size_t i = 0; (pod = pods_at(pods, i)); i++)
+        wanted_add(wanted, list, pod, kind, size, ret, &count);
+    for (size_t i = 0; !count && (pod = pods_gone_at(pods, i)); i++)
+        wanted_add(wanted, list, pod, kind, size, ret, &count);
+    wanted->next[0] = '\0';
+    if (count == 0)
+        return 0;
+    wanted_key(ret[0].pod, ret[0].container, wanted->next);
+    return ret[0].card[0] ? 1 : count; /* one that was rejected holds nothing */
+}
 
-            one.of = &one.pod->containers[k];
-            while (at > 0 && one.pod->bound < ret[at - 1].pod->bound)
-                at--;
-            if (at == WANTED_MAX || placement_units(one.of, kind) != size
-                || !wanted_is_waiting(wanted, &one, now_usec))
-                continue;
-            count = AQ_MIN(count + 1, (size_t)WANTED_MAX);
-            memmove(&ret[at + 1], &ret[at], (count - at - 1) * sizeof(*ret));
-            ret[at] = one;
-        }
-    return count;
+void wanted_give(struct wanted *wanted, enum resource_kind kind, const char *card)
+{
+    memcpy(wanted->last, wanted->next, sizeof(wanted->last));
+    wanted->next[0] = '\0';
+    wanted->kind = kind;
+    (void)snprintf(wanted->card, sizeof(wanted->card), "%s", card);
 }
 
 void wanted_forget(struct wanted *wanted)
 {
-    wanted->last[0] = '\0';
+    wanted->next[0] = wanted->last[0] = '\0';
 }
 
-size_t wanted_find(const struct wanted *wanted, const struct pods *pods, enum resource_kind kind,
-                   uint32_t size, int64_t now_usec, const struct node_container *ret[WANTED_MAX])
-{
-    struct wanted_one list[WANTED_MAX];
-    size_t count;
+/* ---- what is free ---- */
 
-    if (wanted_second(wanted, pods, kind, size, now_usec).of)
-        return 0;
-    count = wanted_list(wanted, pods, kind, size, now_usec, list);
-    for (size_t i = 0; i < count; i++)
-        ret[i] = list[i].of;
-    return count;
+/* The record keeps pods that have ended until it is written again. */
+static bool wanted_is_held(const struct pods *pods, const struct device_list *list,
+                           const struct device_holder *holder)
+{
+    const struct node_pod *pod = holder->uid ? pods_find(pods, holder->uid) : NULL;
+
+    return !holder->uid || (pod && device_list_has_pod(list, pod->namespace, pod->name));
 }
 
-void wanted_give(struct wanted *wanted, const struct pods *pods, enum resource_kind kind,
-                 uint32_t size, int64_t now_usec)
+/* Containers of a pod may have the same unit one after the other. */
+static void wanted_mark(const struct given_units *units, bool taken[DEVICE_UNITS_MAX + 1])
 {
-    struct wanted_one list[WANTED_MAX];
-    struct wanted_one one = wanted_second(wanted, pods, kind, size, now_usec);
-    bool is_second = one.of != NULL;
-    char key[WANTED_KEY_SIZE];
+    for (size_t i = 0; i < units->count; i++)
+        if (units->items[i] <= DEVICE_UNITS_MAX)
+            taken[units->items[i]] = true;
+}
 
-    if (is_second)
-        (void)map_removes(&wanted->given, wanted->last);
-    else if (wanted_list(wanted, pods, kind, size, now_usec, list))
-        one = list[0];
-    wanted_forget(wanted);
-    if (!one.of)
-        return;
-    if (wanted->given.count >= GIVEN_MAX)
-        map_done(&wanted->given);
-    wanted_key(one.pod, one.of, key);
-    if (map_sets(&wanted->given, key, (void *)(uintptr_t)(now_usec / 1000)) < 0 || is_second)
-        return;
-    memcpy(wanted->last, key, sizeof(key));
-    wanted->kind = kind;
-    wanted->size = size;
+static void wanted_count_free(struct card *card, enum resource_kind kind, const struct pods *pods,
+                              const struct device_list *list)
+{
+    bool taken[DEVICE_UNITS_MAX + 1] = { false };
+
+    for (size_t i = 0; i < list->count; i++) {
+        const struct device_holder *holder = &list->items[i];
+
+        for (size_t k = 0; k < holder->part_count; k++)
+            if (strcmp(holder->parts[k].card, card->id) == 0 && wanted_is_held(pods, list, holder))
+                wanted_mark(kind == RESOURCE_MEMORY ? &holder->parts[k].memory_units
+                                                    : &holder->parts[k].compute_units,
+                            taken);
+    }
+    card->free[kind] = card->units[kind];
+    for (uint32_t unit = 0; unit < card->units[kind]; unit++)
+        card->free[kind] -= taken[unit];
+}
+
+void wanted_set_free(struct cards *cards, const struct pods *pods, const struct device_list *list)
+{
+    for (size_t i = 0; i < cards->count; i++)
+        for (size_t kind = 0; kind < RESOURCE_KINDS; kind++)
+            wanted_count_free(&cards->items[i], (enum resource_kind)kind, pods, list);
 }

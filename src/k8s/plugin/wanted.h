@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wanted.h - which containers the kubelet may be asking for
+/* wanted.h - for which container the kubelet asks, and what cards have free meanwhile
  *
- * The kubelet does not say for which one it asks: one that is bound here, has no devices yet and asks
- * for as much. Of several the one that was bound first is the likeliest, and of a pod's its first. What
- * is found is a guess, and what annotations say a wish: whether a card has so much is placement.h's
- * business.
+ * The kubelet's calls do not name the container. But PodResources lists the pod that the kubelet is about
+ * to admit, without the devices that it does not have yet, and pods are admitted one at a time, their
+ * containers in order. So the first container that still lacks a resource it asks for is the one. Older
+ * kubelets (before 1.34) also list pods that they have rejected, until the API server has heard so: of
+ * several the one that was bound first is the likeliest.
+ *
+ * What is found is exact only while the kubelet waits for the answer to a call. Pure.
  */
 #ifndef AQ_K8S_PLUGIN_WANTED_H
 #define AQ_K8S_PLUGIN_WANTED_H
 
-#include "base/map.h"
 #include "k8s/limits/devices.h"
 #include "k8s/plugin/placement.h"
 #include "k8s/pods.h"
@@ -17,32 +19,35 @@
 #define WANTED_MAX 32 /* containers that are looked at, of those that wait */
 #define WANTED_KEY_SIZE (POD_UID_MAX + CONTAINER_NAME_MAX + 2)
 
-/* Zero-initialise. */
-struct wanted {
-    struct map held;            /* "UID/CONTAINER" of those that have devices, as last heard */
-    struct map given;           /* of those that seem to have been given some, and when, in ms */
-    char last[WANTED_KEY_SIZE]; /* of who may be about to get its other resource; "" = nobody */
-    enum resource_kind kind;    /* of that, what it has got ... */
-    uint32_t size;              /* ... so much of it */
+struct wanted_container {
+    const struct node_pod *pod;
+    const struct node_container *container;
+    char card[DEVICE_CARD_MAX + 1]; /* of its other resource; "" = it has none of that */
 };
 
-void wanted_done(struct wanted *wanted);
-
-/* What the kubelet says now; of cards too. */
-void wanted_set_held(struct wanted *wanted, struct cards *cards, const struct pods *pods,
-                     const struct device_list *list);
-
-/* The containers that may be asked for with 'size' units, the likeliest first. None if it is the second
- * resource of the last, or of one that is not known yet. Good until the loop runs again.
+/* Neither PodResources nor the kubelet's record has what an init container was given of its first
+ * resource while it is asked for the second. Zero-initialise.
  */
-size_t wanted_find(const struct wanted *wanted, const struct pods *pods, enum resource_kind kind,
-                   uint32_t size, int64_t now_usec, const struct node_container *ret[WANTED_MAX]);
+struct wanted {
+    char next[WANTED_KEY_SIZE];     /* "UID/CONTAINER" of the last question; "" = not known */
+    char last[WANTED_KEY_SIZE];     /* of the last Allocate; "" = not known */
+    enum resource_kind kind;        /* of that ... */
+    char card[DEVICE_CARD_MAX + 1]; /* ... and its card */
+};
 
-/* So much was given, to whom wanted_find() says. */
-void wanted_give(struct wanted *wanted, const struct pods *pods, enum resource_kind kind,
-                 uint32_t size, int64_t now_usec);
+/* The containers that may be asked for with 'size' units, the likeliest first; one alone is certain.
+ * Good until the loop runs again.
+ */
+size_t wanted_find(struct wanted *wanted, const struct pods *pods, const struct device_list *list,
+                   enum resource_kind kind, uint32_t size, struct wanted_container ret[WANTED_MAX]);
 
-/* What is given next is no second resource. */
+/* Units of this card were given to the container that was found last. */
+void wanted_give(struct wanted *wanted, enum resource_kind kind, const char *card);
+
+/* The kubelet begins again. */
 void wanted_forget(struct wanted *wanted);
+
+/* Free of each card is what no container holds. */
+void wanted_set_free(struct cards *cards, const struct pods *pods, const struct device_list *list);
 
 #endif

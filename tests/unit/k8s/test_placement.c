@@ -17,6 +17,8 @@ struct scene {
     bool taken[3][2][100]; /* the kubelet's books */
     const struct node_container *waiting[3];
     size_t waiting_count;
+    const char *partner;
+    bool next_is_asked_only; /* no Allocate follows */
     int64_t now;
 };
 
@@ -46,10 +48,12 @@ static char *new_id(const struct scene *s, size_t card, uint32_t unit)
 static int take(struct scene *s, enum resource_kind kind, int32_t size)
 {
     char *ids[300], *chosen[300];
-    struct placement_wish wish = {
-        .available = ids, .size = size, .waiting = s->waiting, .waiting_count = s->waiting_count
-    };
-    const struct card *card;
+    struct placement_wish wish = { .available = ids,
+                                   .size = size,
+                                   .waiting = s->waiting,
+                                   .waiting_count = s->waiting_count,
+                                   .partner = s->partner };
+    const struct card *card = &s->cards[0];
     struct aq_error err = { 0 };
     int r;
 
@@ -58,7 +62,7 @@ static int take(struct scene *s, enum resource_kind kind, int32_t size)
             if (!s->taken[i][kind][unit])
                 ids[wish.available_count++] = new_id(s, i, unit);
     r = placement_prefer(&s->placement, kind, &wish, s->now, chosen, &err);
-    if (r == 0)
+    if (r == 0 && !s->next_is_asked_only)
         r = placement_accept(&s->placement, kind, chosen, (size_t)size, s->now, &card, &err);
     for (int32_t i = 0; r == 0 && i < size; i++) {
         size_t len;
@@ -199,23 +203,54 @@ static void test_a_card_has_both_for_those_that_may_be_meant(void **state)
     assert_int_equal(take_first(&s, M, 2, &named, &small), 2);
 }
 
-static void test_what_no_container_holds_is_free(void **state)
+/* The kubelet asks for a container that is known, which has the other resource on 'partner' ("": on none). */
+static int take_known(struct scene *s, enum resource_kind kind, int32_t size,
+                      const struct node_container *of, const char *partner)
 {
+    int r;
+
+    s->waiting[0] = of;
+    s->waiting_count = 1;
+    s->partner = partner;
+    r = take(s, kind, size);
+    s->waiting_count = 0;
+    s->partner = NULL;
+    return r;
+}
+
+static void test_a_known_container_is_not_taken_for_the_last(void **state)
+{
+    const struct node_container named = { .memory = 5, .compute = 50, .card = "GPU_2" };
+    const struct node_container other = { .memory = 5, .compute = 50, .card = "GPU_1" };
+    const struct node_container alone = { .compute = 10, .card = "GPU_0" };
     struct scene s;
 
     (void)state;
-    scene_init(&s, 8, 16, 24);
-    s.cards[0].free[M] = 0;
-    s.cards[0].held[M] = 5;
-    s.cards[1].free[M] = 15; /* what has just been heard of the kubelet is more */
-    s.cards[1].held[M] = 16;
-    s.cards[2].held[M] = 99; /* by two, one after the other */
-    s.cards[2].free[C] = 0;
-    cards_free_unheld(&s.placement.cards);
-    assert_int_equal(s.cards[0].free[M], 3);
-    assert_int_equal(s.cards[1].free[M], 15);
-    assert_int_equal(s.cards[2].free[M], 24);
-    assert_int_equal(s.cards[2].free[C], 100);
+    scene_init(&s, 8, 8, 8);
+    assert_int_equal(take_known(&s, C, 50, &named, ""), 2);
+    assert_int_equal(take_known(&s, M, 5, &named, "GPU_2"), 2);
+    assert_int_equal(take_known(&s, M, 5, &other, ""), 1);
+    /* that one was not admitted: what comes next is another's */
+    assert_int_equal(take_known(&s, C, 10, &alone, ""), 0);
+    assert_int_equal(take_known(&s, M, 5, &other, "GPU_1"), -ENOSPC); /* 3 are left there */
+    assert_int_equal(take_known(&s, M, 5, &other, ""), 0);
+}
+
+static void test_a_kubelet_that_takes_another_card_than_the_partner_s_is_refused(void **state)
+{
+    const struct node_container of = { .memory = 5, .compute = 50 };
+    char id[] = "GPU_1_0", *ids[] = { id };
+    const struct card *card;
+    struct aq_error err = { 0 };
+    struct scene s;
+
+    (void)state;
+    scene_init(&s, 8, 8, 8);
+    assert_int_equal(take_known(&s, C, 50, &of, ""), 0);
+    s.next_is_asked_only = true;
+    assert_int_equal(take_known(&s, M, 5, &of, "GPU_0"), 0);
+    assert_int_equal(placement_accept(&s.placement, M, ids, 1, s.now, &card, &err), -EXDEV);
+    assert_non_null(strstr(err.text, "compute on card GPU_0 and memory on card GPU_1"));
 }
 
 static void test_what_is_to_be_kept_decides(void **state)
@@ -284,7 +319,8 @@ int main(void)
         cmocka_unit_test(test_a_card_that_has_none_of_the_other_is_the_last_choice),
         cmocka_unit_test(test_memory_alone_is_another_container_s_next),
         cmocka_unit_test(test_a_card_has_both_for_those_that_may_be_meant),
-        cmocka_unit_test(test_what_no_container_holds_is_free),
+        cmocka_unit_test(test_a_known_container_is_not_taken_for_the_last),
+        cmocka_unit_test(test_a_kubelet_that_takes_another_card_than_the_partner_s_is_refused),
         cmocka_unit_test(test_what_is_to_be_kept_decides),
         cmocka_unit_test(test_ids),
     };
