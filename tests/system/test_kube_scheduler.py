@@ -406,7 +406,7 @@ def test_binds_that_come_to_nothing():
         it.wait_used(20, 0)
         it.api.refusals.append((500, "InternalError", "etcd is away"))
         assert "etcd is away" in it.bind(one, "n")
-        assert it.used() == (0, 0)
+        assert it.used() == (20, 0)  # it may be bound all the same
         assert it.filter(one)["NodeNames"] == ["n"]
         assert it.filter(three)["NodeNames"] == []
         wrong = {"metadata": {**one["metadata"], "uid": "another"}}

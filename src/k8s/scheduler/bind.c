@@ -108,6 +108,15 @@ static void bind_undo(struct scheduler_daemon *scheduler, const char *uid)
     scheduler->bind_failures++;
 }
 
+/* Did the API server reject the Binding? Else it may be in effect, or take effect later: an answer that is
+ * lost, or a write to etcd that timed out.
+ */
+static bool bind_is_refused(const struct aq_error *err)
+{
+    return err->code == EINVAL || err->code == EACCES || err->code == EPERM || err->code == ENOENT
+           || err->code == EEXIST || err->code == ESTALE;
+}
+
 static void bind_on_answer(void *data, const json_t *answer, const struct aq_error *err)
 {
     struct bind *bind = data;
@@ -121,7 +130,11 @@ static void bind_on_answer(void *data, const json_t *answer, const struct aq_err
         scheduler->bound++;
         log_info("pod %s is bound to %s", bind->pod, bind->node);
     } else {
-        bind_undo(scheduler, bind->uid);
+        if (bind_is_refused(err))
+            bind_undo(scheduler, bind->uid);
+        else
+            scheduler
+                ->bind_failures++; /* the assumption stays until it ends, or is decided again */
         log_warning("pod %s is not bound to %s: %s", bind->pod, bind->node, err->text);
     }
     req = bind->req;
