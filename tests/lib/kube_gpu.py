@@ -64,13 +64,13 @@ while True:
 class GpuNode:
     """A node of a cluster, its cards, and the plugin as a program on it."""
 
-    def __init__(self, node, version="12.8"):
+    def __init__(self, node, version="12.8", cards=CARDS_OF_NODE):
         self.node = node
         wait_for(lambda: not any(map(node.allocatable, ROOM)), 60, "an earlier plugin to go")
-        first = CARDS_OF_NODE * (node.number - 1)
-        self.cards = [DEVICE % number for number in range(first, first + CARDS_OF_NODE)]
+        first = cards * (node.number - 1)
+        self.cards = [DEVICE % number for number in range(first, first + cards)]
         self.card = Card(version, within=node.folder, processors=80, memory=f"{CARD_GIB}G",
-                         devices=first + CARDS_OF_NODE)
+                         devices=first + cards)
         os.chmod(self.card.folder, 0o755)
         mock = node.folder / "mock.toml"
         mock.write_text(self.mock_text((BUILD / "simgpu" / version).resolve(), self.card.path))

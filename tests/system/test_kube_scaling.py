@@ -126,7 +126,7 @@ listen = "off"
         for (uid, name), resources in given.items():
             cards = {id.rpartition("_")[0] for ids in resources.values() for id in ids}
             promised = json.loads(known[uid]["metadata"]["annotations"]["aliquot/placement"])
-            assert cards == {promised[name]}, (name, cards, promised, known[uid]["metadata"]["name"], resources, self.said()[-3000:])
+            assert cards == {promised[name]}, (name, cards, promised)
 
     def end(self):
         self.is_ending.set()
