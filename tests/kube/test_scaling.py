@@ -77,6 +77,16 @@ class Scaled:
                 and "deletionTimestamp" not in pod["metadata"]]
 
 
+@pytest.fixture
+def deploy(pods):
+    """Makes Deployments that go before their pods."""
+    made = []
+    yield lambda *words, **spec: made.append(Scaled(pods, *words, **spec)) or made[-1]
+    for each in made:
+        pods.api.delete(DEPLOYMENT, each.name, pods.name)
+    wait_for(lambda: not any(each.all() for each in made), 120, "the pods of Deployments to go")
+
+
 def rejected(pods):
     """Those that have failed for another reason than their programs."""
     return {pod["metadata"]["name"]: pod["status"].get("message", shown(pod))
@@ -107,24 +117,22 @@ def rounds(pods, scaled, between=lambda number: None):
         assert not rejected(pods), f"round {number}: {rejected(pods)}"
 
 
-def test_a_deployment_is_scaled_quickly(gpu, pods):
-    scaled = Scaled(pods, "half", container("sleep 600", limits=slice_of(5, 50)))
+def test_a_deployment_is_scaled_quickly(gpu, pods, deploy):
+    scaled = deploy("half", container("sleep 600", limits=slice_of(5, 50)))
     rounds(pods, [scaled])
     wait_for(lambda: len(scaled.running()) == CARDS, 60, lambda: [shown(pod) for pod in scaled.all()])
     check_promises(gpu, scaled.running())
-    scaled.scale(0)
-    wait_for(lambda: not scaled.all(), 60, "its pods to go")
 
 
-def test_programs_are_killed_while_deployments_are_scaled(gpu, kube, pods):
+def test_programs_are_killed_while_deployments_are_scaled(gpu, kube, pods, deploy):
     """Of pods that have several containers, or one that runs before. Kubernetes itself rejects pods that
     come while a kubelet has no plugin: so they come after it knows ours again."""
     scaled = [
-        Scaled(pods, "two", container("sleep 600", "a", limits=slice_of(3, 20)),
+        deploy("two", container("sleep 600", "a", limits=slice_of(3, 20)),
                container("sleep 600", "b", limits=slice_of(2, 40))),
-        Scaled(pods, "prepared", container("sleep 600", limits=slice_of(2, 30)),
+        deploy("prepared", container("sleep 600", limits=slice_of(2, 30)),
                initContainers=[container("true", "before", limits=slice_of(4, 60))]),
-        Scaled(pods, "alone", container("sleep 600", limits=slice_of(3)))]
+        deploy("alone", container("sleep 600", limits=slice_of(3)))]
 
     def kill(number):
         victims = {4: kube.components["extender"], 9: gpu.plugin,

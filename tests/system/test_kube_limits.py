@@ -536,13 +536,13 @@ def test_what_a_pod_leaves_is_known_before_the_kubelet_says_so(order, amounts):
 def test_the_card_that_the_scheduler_has_named_is_preferred():
     with running(devices=2) as node:
         books = Books(node)
-        # of two that a kubelet lists, the one that was bound first; each container's both resources
+        # of two that a kubelet lists, the one that was bound last: it has rejected the other
         later = placed(node, "b", 0, 20)
         first = placed(node, "a", 1, 10)
         third = placed(node, "c", 1, 30, memory=7, compute=0)
         wait_for(lambda: "aliquot/cards" in node.annotations, node.said)
-        assert books.admit(first, (MEMORY, COMPUTE)) == [DEVICE % 1]
         assert books.admit(later, (COMPUTE, MEMORY)) == [DEVICE % 0]
+        assert books.admit(first, (MEMORY, COMPUTE)) == [DEVICE % 1]
         # a card that has too little left, whatever was named: none here has 7
         with pytest.raises(grpc.RpcError):
             books.take(MEMORY, 7)

@@ -69,7 +69,7 @@ static void wanted_add(const struct wanted *wanted, const struct device_list *li
     if (pod->is_over || !device_list_has_pod(list, pod->namespace, pod->name)
         || !wanted_look(wanted, list, pod, kind, size, &one))
         return;
-    while (at > 0 && !ret[at - 1].card[0] && (one.card[0] || pod->bound < ret[at - 1].pod->bound))
+    while (at > 0 && !ret[at - 1].card[0] && (one.card[0] || pod->bound > ret[at - 1].pod->bound))
         at--;
     if (at == WANTED_MAX)
         return;

@@ -4,8 +4,8 @@
  * The kubelet's calls do not name the container. But PodResources lists the pod that the kubelet is about
  * to admit, without the devices that it does not have yet, and pods are admitted one at a time, their
  * containers in order. So the first container that still lacks a resource it asks for is the one. Older
- * kubelets (before 1.34) also list pods that they have rejected, until the API server has heard so: of
- * several the one that was bound first is the likeliest.
+ * kubelets (before 1.34) also list pods that they have rejected, until the API server has heard so. One
+ * that has half of what it asks for is not among those; else the one that was bound last is the likeliest.
  *
  * What is found is exact only while the kubelet waits for the answer to a call. Pure.
  */
