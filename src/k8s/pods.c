@@ -202,6 +202,7 @@ int pods_read(const json_t *object, const struct settings *settings, struct node
     ret->namespace = arena_strdup(&ret->arena, pod_text(meta, "namespace"));
     ret->name = arena_strdup(&ret->arena, pod_text(meta, "name"));
     ret->bound = strtoull(pod_text(annotations, TIMESTAMP), NULL, 10);
+    ret->is_leaving = pod_text(meta, "deletionTimestamp")[0] != '\0';
     ret->is_over = strcmp(phase, "Succeeded") == 0 || strcmp(phase, "Failed") == 0;
     r = ret->uid && ret->namespace && ret->name ? 0 : -ENOMEM;
     if (r == 0)

@@ -40,6 +40,7 @@ struct node_pod {
     const char *uid, *namespace, *name;
     uint64_t bound;                    /* when, as the scheduler says; 0 = it does not */
     bool is_over;                      /* all of its containers have ended for good */
+    bool is_leaving;                   /* it was deleted, its containers are to end */
     bool is_asking;                    /* a container asks for memory of a card */
     struct node_container *containers; /* init and ephemeral ones, too */
     size_t container_count;

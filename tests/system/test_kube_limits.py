@@ -553,3 +553,20 @@ def test_the_card_that_the_scheduler_has_named_is_preferred():
         node.kubelet.pods[("default", "c")] = {"train": {MEMORY: node.ids(0, 2, 4)}}
         third.show()
         wait_for(lambda: node.reasons("c") == ["AliquotOtherCard"], node.said)
+
+
+def test_a_new_pod_is_not_taken_for_one_that_lacks_devices_still():
+    """The kubelet had not admitted it when it was deleted; or was started again, after its program ended."""
+    with running(devices=2) as node:
+        books = Books(node)
+        new, deleted, ended = placed(node, "new", 1, 10), placed(node, "deleted", 0, 20), \
+            placed(node, "ended", 0, 30)
+        deleted.object["metadata"]["deletionTimestamp"] = "2026-11-01T00:00:00Z"
+        ended.object["status"]["containerStatuses"] = [
+            {"name": "train", "containerID": "containerd://" + "e" * 64, "state": {"terminated": {}}}]
+        for pod in (deleted, ended):
+            pod.show()
+        wait_for(lambda: "aliquot/cards" in node.annotations, node.said)
+        assert books.admit(new, (COMPUTE, MEMORY)) == [DEVICE % 1]
+        for pod in (ended, deleted):
+            assert books.admit(pod, (MEMORY, COMPUTE)) == [DEVICE % 0]

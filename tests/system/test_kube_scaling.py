@@ -157,7 +157,7 @@ def test_pods_of_a_deployment_that_is_scaled_quickly_are_all_admitted():
                 it.remove(pod)
             it.check()
         wait_for(lambda: not it.pods(), "the last to go")
-        assert it.kubelet.admitted > ROUNDS
+        assert it.kubelet.admitted > ROUNDS // 2
 
 
 KINDS = [
@@ -198,4 +198,4 @@ def test_pods_of_all_kinds_and_programs_that_are_killed(seed):
         for pod in it.pods():
             it.remove(pod)
         wait_for(lambda: not it.pods(), "the last to go")
-        assert it.kubelet.admitted > ROUNDS
+        assert it.kubelet.admitted > ROUNDS // 2

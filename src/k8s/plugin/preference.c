@@ -16,6 +16,7 @@
 
 #define PREFERENCE_AGAIN_MSEC 20
 #define PREFERENCE_WAIT_USEC (INT64_C(2) * 1000000)
+#define PREFERENCE_LATE_USEC (INT64_C(200) * 1000) /* the watch has told of what is new by then */
 
 struct preference {
     struct resource *resource;
@@ -24,7 +25,7 @@ struct preference {
     char **available, **must;
     size_t available_count, must_count;
     int32_t size;
-    int64_t until_usec;
+    int64_t begun_usec;
     struct devices_request *asking;
     uv_timer_t timer; /* its closing frees all this */
 };
@@ -112,15 +113,16 @@ static void preference_on_devices(void *data, const struct device_list *list,
     struct plugin_daemon *plugin = preference->resource->plugin;
     const struct pods *pods = limits_pods(plugin->limits);
     struct wanted_container found[WANTED_MAX];
+    int64_t waited = clock_monotonic_usec() - preference->begun_usec;
     size_t count = 0;
 
     preference->asking = NULL;
     if (list) {
         wanted_set_free(&plugin->placement.cards, pods, list);
         count = wanted_find(&plugin->wanted, pods, list, preference->resource->kind,
-                            (uint32_t)preference->size, found);
+                            (uint32_t)preference->size, waited >= PREFERENCE_LATE_USEC, found);
     }
-    if (!count && pods_are_known(pods) && clock_monotonic_usec() < preference->until_usec) {
+    if (!count && pods_are_known(pods) && waited < PREFERENCE_WAIT_USEC) {
         (void)uv_timer_start(&preference->timer, preference_on_again, PREFERENCE_AGAIN_MSEC, 0);
         return;
     }
@@ -177,7 +179,7 @@ void resource_prefer(struct resource *resource, struct grpc_call *call,
     preference->resource = resource;
     preference->call = call;
     preference->size = of->allocation_size;
-    preference->until_usec = clock_monotonic_usec() + PREFERENCE_WAIT_USEC;
+    preference->begun_usec = clock_monotonic_usec();
     if (preference_copy(&preference->arena, of->available_ids, of->n_available_ids,
                         &preference->available, &preference->available_count)
             < 0

@@ -29,36 +29,40 @@ static const char *wanted_card(const struct wanted *wanted, const struct device_
     return kind == wanted->kind && strcmp(key, wanted->last) == 0 ? wanted->card : NULL;
 }
 
-/* The first container of the pod that lacks something, if it may be asked for with 'size' units. One that
- * has been started lacks nothing, whatever its kubelet says.
+/* The first container of the pod that lacks something; one that was started before only where no new one
+ * does. False if there is none, or it does not ask for 'size' units.
  */
 static bool wanted_look(const struct wanted *wanted, const struct device_list *list,
                         const struct node_pod *pod, enum resource_kind kind, uint32_t size,
                         struct wanted_container *ret)
 {
     enum resource_kind other = placement_other(kind);
+    bool is_found = false, has_kind = false;
 
-    for (size_t i = 0; i < pod->container_count; i++) {
+    for (size_t i = 0; i < pod->container_count && (!is_found || ret->container->id[0]); i++) {
         const struct node_container *of = &pod->containers[i];
-        bool asks = placement_units(of, kind) > 0, asks_other = placement_units(of, other) > 0;
-        const char *card, *other_card;
+        const char *card = wanted_card(wanted, list, pod, of, kind);
+        const char *other_card = wanted_card(wanted, list, pod, of, other);
 
-        if ((!asks && !asks_other) || of->id[0])
+        if ((is_found && of->id[0])
+            || ((card || !placement_units(of, kind))
+                && (other_card || !placement_units(of, other))))
             continue;
-        card = wanted_card(wanted, list, pod, of, kind);
-        other_card = wanted_card(wanted, list, pod, of, other);
-        if ((card || !asks) && (other_card || !asks_other))
-            continue;
-        if (card || placement_units(of, kind) != size)
-            return false;
-        *ret = (struct wanted_container){ .pod = pod, .container = of };
+        is_found = true;
+        has_kind = card != NULL;
+        *ret = (struct wanted_container){
+            .pod = pod,
+            .container = of,
+            .rank = other_card                     ? WANTED_SECOND
+                    : of->id[0] || pod->is_leaving ? WANTED_OLD
+                                                   : WANTED_NEW,
+        };
         (void)snprintf(ret->card, sizeof(ret->card), "%s", other_card ? other_card : "");
-        return true;
     }
-    return false;
+    return is_found && !has_kind && placement_units(ret->container, kind) == size;
 }
 
-/* Put the pod's container, if it is one that may be asked for, where it belongs among the others. */
+/* Put the pod's container, if it may be asked for, where it belongs among the others. */
 static void wanted_add(const struct wanted *wanted, const struct device_list *list,
                        const struct node_pod *pod, enum resource_kind kind, uint32_t size,
                        struct wanted_container ret[WANTED_MAX], size_t *count)
@@ -69,7 +73,9 @@ static void wanted_add(const struct wanted *wanted, const struct device_list *li
     if (pod->is_over || !device_list_has_pod(list, pod->namespace, pod->name)
         || !wanted_look(wanted, list, pod, kind, size, &one))
         return;
-    while (at > 0 && !ret[at - 1].card[0] && (one.card[0] || pod->bound > ret[at - 1].pod->bound))
+    while (at > 0
+           && (one.rank < ret[at - 1].rank
+               || (one.rank == ret[at - 1].rank && pod->bound > ret[at - 1].pod->bound)))
         at--;
     if (at == WANTED_MAX)
         return;
@@ -79,20 +85,23 @@ static void wanted_add(const struct wanted *wanted, const struct device_list *li
 }
 
 size_t wanted_find(struct wanted *wanted, const struct pods *pods, const struct device_list *list,
-                   enum resource_kind kind, uint32_t size, struct wanted_container ret[WANTED_MAX])
+                   enum resource_kind kind, uint32_t size, bool is_late,
+                   struct wanted_container ret[WANTED_MAX])
 {
     const struct node_pod *pod;
-    size_t count = 0;
+    size_t count = 0, same = 0;
 
     for (size_t i = 0; (pod = pods_at(pods, i)); i++)
         wanted_add(wanted, list, pod, kind, size, ret, &count);
     for (size_t i = 0; !count && (pod = pods_gone_at(pods, i)); i++)
         wanted_add(wanted, list, pod, kind, size, ret, &count);
     wanted->next[0] = '\0';
-    if (count == 0)
+    if (count == 0 || (ret[0].rank == WANTED_OLD && !is_late))
         return 0;
     wanted_key(ret[0].pod, ret[0].container, wanted->next);
-    return ret[0].card[0] ? 1 : count; /* one that was rejected holds nothing */
+    while (same < count && ret[same].rank == ret[0].rank)
+        same++;
+    return same;
 }
 
 void wanted_give(struct wanted *wanted, enum resource_kind kind, const char *card)
