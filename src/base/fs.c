@@ -65,6 +65,11 @@ uint64_t fs_size_freed(int folder, const char *name)
                : 0;
 }
 
+bool fs_is_out_of_room(int code)
+{
+    return code == ENOSPC || code == EDQUOT || code == EROFS;
+}
+
 char *fs_find_existing(const char *path)
 {
     char *at = strdup(path), *slash;

@@ -29,6 +29,11 @@ mode_t fs_umask(void);
  */
 uint64_t fs_size_freed(int folder, const char *name);
 
+/* Is 'code', a positive errno, that of a file system that takes no more: full, over a quota or
+ * read-only? What fails with it may succeed later without a change of settings.
+ */
+bool fs_is_out_of_room(int code);
+
 /* Replace the file: temporary file, fsync, rename, fsync of the directory.
  * After success the new contents survive a power failure; after failure the
  * old ones are untouched.

@@ -252,22 +252,18 @@ int pki_request_new(const char *agent_id, char **ret_key, char **ret_csr, struct
 int pki_revoke(struct pki_ca *ca, const char *serial, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    int r;
 
     if (!serial[0] || strlen(serial) >= PKI_SERIAL_MAX
         || serial[strspn(serial, "0123456789abcdef")] != '\0')
         return aq_fail_field(err, EINVAL, "serial", "'%s' is not a serial number", serial);
     if (pki_is_revoked(ca, serial))
         return 0;
+    if (map_sets(&ca->revoked, serial, ca) < 0)
+        return aq_fail_oom(err);
     for (size_t i = 0; i < ca->revoked.count; i++)
         strbuf_addf(&text, "%s\n", ca->revoked.entries[i].key);
-    strbuf_addf(&text, "%s\n", serial);
-    if (!strbuf_ok(&text))
-        return aq_fail_oom(err);
-    r = pki_write_file(ca, "revoked", text.data, 0644, err);
-    if (r == 0 && map_sets(&ca->revoked, serial, ca) < 0)
-        r = aq_fail_oom(err); /* not yet refused: the next try writes it once more */
-    return r;
+    return strbuf_ok(&text) ? pki_write_file(ca, "revoked", text.data, 0644, err)
+                            : aq_fail_oom(err);
 }
 
 bool pki_is_revoked(const struct pki_ca *ca, const char *serial)

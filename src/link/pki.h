@@ -56,7 +56,9 @@ int pki_issue_agent(struct pki_ca *ca, const char *csr, const char *agent_id, in
 /* The agent's side: a fresh key and the request for it. Caller frees both. */
 int pki_request_new(const char *agent_id, char **ret_key, char **ret_csr, struct aq_error *err);
 
-/* Never accept this serial number again; durable when it returns 0. Once is enough. */
+/* Never accept this serial number again; durable when it returns 0. After a failure to write the
+ * file, -ENOSPC and others, it holds until this process ends. Once is enough.
+ */
 int pki_revoke(struct pki_ca *ca, const char *serial, struct aq_error *err);
 bool pki_is_revoked(const struct pki_ca *ca, const char *serial);
 

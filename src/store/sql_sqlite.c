@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "store/sql.h"
 #include "store/sqlite_wal.h"
 
@@ -41,6 +42,24 @@ static sqlite3_stmt *sql_sqlite_stmt_of(const struct sql_stmt *stmt)
     return ((const struct sqlite_stmt *)stmt)->q;
 }
 
+static const char *sql_sqlite_get_path(sqlite3 *db)
+{
+    const char *path = sqlite3_db_filename(db, "main");
+
+    return path ? path : "";
+}
+
+/* SQLite has a code of its own for a full disk, not for a quota, nor for an index of the log
+ * that does not fit.
+ */
+static bool sql_sqlite_is_full(sqlite3 *db, int code)
+{
+    int cause = db ? sqlite3_system_errno(db) : 0;
+
+    return (code & 0xff) == SQLITE_FULL
+           || ((code & 0xff) == SQLITE_IOERR && (cause == ENOSPC || cause == EDQUOT));
+}
+
 /* Fill 'err' from the connection's last error. */
 static int sql_sqlite_fail(sqlite3 *db, struct aq_error *err)
 {
@@ -51,6 +70,11 @@ static int sql_sqlite_fail(sqlite3 *db, struct aq_error *err)
         return aq_fail(err, ENOENT, "the database has no row that this one refers to");
     if (code == SQLITE_IOERR_NOMEM)
         return aq_fail_oom(err);
+    if (sql_sqlite_is_full(db, code))
+        return aq_fail(err, ENOSPC,
+                       "the file system of the database '%s' is full or over a quota; free space "
+                       "there and try again",
+                       sql_sqlite_get_path(db));
     switch (code & 0xff) {
     case SQLITE_CONSTRAINT:
         return aq_fail(err,
@@ -58,8 +82,6 @@ static int sql_sqlite_fail(sqlite3 *db, struct aq_error *err)
                            ? EEXIST
                            : EINVAL,
                        "%s", text);
-    case SQLITE_FULL:
-        return aq_fail(err, ENOSPC, "the database's disk is full; free space and try again");
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         return aq_fail(err, EBUSY,
@@ -74,9 +96,9 @@ static int sql_sqlite_fail(sqlite3 *db, struct aq_error *err)
                        text);
     case SQLITE_READONLY:
         return aq_fail(err, EROFS,
-                       "the database cannot be written (%s); check its owner and the "
-                       "file system",
-                       text);
+                       "the database '%s' cannot be written (%s); check its owner and whether "
+                       "the file system is mounted read-only",
+                       sql_sqlite_get_path(db), text);
     case SQLITE_CANTOPEN:
         return aq_fail(err, EACCES, "the database cannot be opened (%s); check path and owner",
                        text);
@@ -171,28 +193,59 @@ static void sql_sqlite_init_library(void)
     (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); /* counters behind a lock nobody reads */
 }
 
-static int sql_sqlite_open(const struct sql_conf *conf, struct sql **ret, struct aq_error *err)
+/* Is there no room for the index of the log? It is a file of 32 KiB. */
+static bool sql_sqlite_lacks_index(sqlite3 *db, const char *where)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    int code = sqlite3_extended_errcode(db);
+    AQ_CLEANUP(aq_freep) char *index = aq_format("%s-shm", where);
+
+    return code == SQLITE_IOERR_SHMSIZE || code == SQLITE_IOERR_SHMMAP
+           || ((code & 0xff) == SQLITE_CANTOPEN && index && !sqlite_wal_has_room_for(index));
+}
+
+static int sql_sqlite_open_in(const char *layer, const struct sql_conf *conf, struct sql **ret,
+                              bool *ret_lacks_index, struct aq_error *err)
+{
     int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE;
     struct sqlite *s = calloc(1, sizeof(*s));
     int r;
 
     if (!s)
         return aq_fail_oom(err);
-    (void)pthread_once(&once, sql_sqlite_init_library);
     if (!conf->read_only)
         flags |= SQLITE_OPEN_CREATE;
-    r = sqlite3_open_v2(conf->where, &s->db, flags, sqlite_wal_layer()) == SQLITE_OK
+    r = sqlite3_open_v2(conf->where, &s->db, flags, layer) == SQLITE_OK
             ? sql_sqlite_set_up(s, conf, err)
             : sql_sqlite_fail(s->db, err);
     if (r < 0) {
+        *ret_lacks_index = s->db && sql_sqlite_lacks_index(s->db, conf->where);
         (void)aq_error_wrap(err, "'%s'", conf->where);
         sql_sqlite_close(&s->sql);
         return r;
     }
     *ret = &s->sql;
     return 0;
+}
+
+/* Without room for the index of the log, the writer keeps it in memory. Readers of this process
+ * share it; SQLite's lock keeps other processes out, as they would make an index of their own.
+ */
+static int sql_sqlite_open(const struct sql_conf *conf, struct sql **ret, struct aq_error *err)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    bool lacks_index = false;
+    int r;
+
+    (void)pthread_once(&once, sql_sqlite_init_library);
+    r = sql_sqlite_open_in(sqlite_wal_layer(), conf, ret, &lacks_index, err);
+    if (r == 0 || conf->read_only || !lacks_index)
+        return r;
+    r = sql_sqlite_open_in(sqlite_wal_exclusive_layer(), conf, ret, &lacks_index, err);
+    if (r == 0)
+        log_warning("database '%s': there is no room for the file '%s-shm'; it is kept in memory, "
+                    "and other programs cannot open the database until the next start",
+                    conf->where, conf->where);
+    return r;
 }
 
 static bool sql_sqlite_is_in_transaction(struct sql *sql)

@@ -343,7 +343,8 @@ static struct store *store_new(const struct store_conf *conf)
     st->wake = conf->wake;
     st->lost = conf->lost;
     st->wake_data = conf->wake_data;
-    st->lock_fd = -1;
+    st->lock_fd = st->file_lock_fd = -1;
+    reserve_init(&st->reserve);
     st->write_wanted = SIZE_MAX;
     list_init(&st->writes);
     list_init(&st->reads);
@@ -406,16 +407,24 @@ void store_close(struct store *store)
     sql_close(store->tx.db);
     strbuf_done(&store->risks);
     seal_free(store->seal);
-    if (store->lock_fd >= 0 && store->thread_count)
-        (void)!ftruncate(store->lock_fd, 0); /* a clean end */
+    aq_closep(&store->file_lock_fd);
+    reserve_done(&store->reserve);
+    if (store->thread_count)
+        store_open_mark_clean(store);
     aq_closep(&store->lock_fd);
     (void)pthread_mutex_destroy(&store->writing);
     (void)pthread_mutex_destroy(&store->lock);
     (void)pthread_cond_destroy(&store->write_queued);
     (void)pthread_cond_destroy(&store->read_queued);
     (void)pthread_cond_destroy(&store->finished_some);
+    free(store->reserve_path);
     free(store->where);
     free(store);
+}
+
+bool store_needs_room(struct store *store)
+{
+    return reserve_is_short(&store->reserve);
 }
 
 int store_derive(const struct store *store, const char *purpose, char ret[65], struct aq_error *err)

@@ -73,6 +73,11 @@ const char *store_get_risks(const struct store *store);
  */
 int64_t store_get_away_usec(const struct store *store);
 
+/* Is the disk of a database in a file so full that only ends of sessions and the like should be
+ * written? False of a server. Any thread.
+ */
+bool store_needs_room(struct store *store);
+
 /* 64 hexadecimal digits that only the database's key file and 'purpose' decide. */
 int store_derive(const struct store *store, const char *purpose, char ret[65],
                  struct aq_error *err);

@@ -7,6 +7,7 @@
 
 #include "base/list.h"
 #include "store/lease.h"
+#include "store/reserve.h"
 #include "store/store.h"
 #include "store/transaction.h"
 
@@ -19,7 +20,10 @@ struct store {
     void (*wake)(void *data);
     void (*lost)(void *data, const struct aq_error *err);
     void *wake_data;
-    int lock_fd;
+    int lock_fd;      /* of "PATH.lock"; -1 = of a server, or it could not be made */
+    int file_lock_fd; /* of the database; closed after its connections: see store_open.c */
+    char *reserve_path;
+    struct reserve reserve;
     struct seal *seal;
     struct store_tx tx; /* of the writer */
     struct lease lease; /* of a server */
@@ -62,5 +66,8 @@ void *reader_loop(void *data);
  * case.
  */
 int store_open_database(struct store *st, const struct store_conf *conf, struct aq_error *err);
+
+/* Note in the lock file that the database was closed in order. */
+void store_open_mark_clean(struct store *st);
 
 #endif

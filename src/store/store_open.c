@@ -22,32 +22,75 @@
 /* After an unclean end every page is checked, unless that takes too long. */
 #define CHECK_FILE_MAX_BYTES ((off_t)64 << 20)
 
-/* The lock file holds the owner's pid while the store is open: what is left in
- * it tells of an unclean end.
+/* A byte beyond those that SQLite locks. */
+#define FILE_LOCK_AT ((off_t)0x40000000 + 65536)
+/* One length, so that writing on a full disk needs no block that the file does not have. */
+#define LOCK_MARK_MAX 32
+#define LOCK_MARK_FORMAT "%-30s\n"
+#define LOCK_CLEAN "clean end"
+
+/* ---- locks ----
+ *
+ * Two locks keep a second manager out, each for as long as this process lives: one on the file
+ * PATH.lock, and one on a byte of the database itself, which is all there is if the disk has no
+ * room for PATH.lock. Both are always tried, so that it does not matter which of two managers
+ * found room. PATH.lock also has the owner's process id, and LOCK_CLEAN after an orderly end:
+ * a start that finds anything else, or nothing, checks the database's pages. If the disk is too
+ * full to replace LOCK_CLEAN, the file is emptied.
  */
+
+static int store_open_mark_lock(int fd, const char *text)
+{
+    char mark[LOCK_MARK_MAX];
+    int len = snprintf(mark, sizeof(mark), LOCK_MARK_FORMAT, text);
+    int r = pwrite(fd, mark, (size_t)len, 0) == len ? 0 : -errno;
+
+    return r == 0 || ftruncate(fd, 0) < 0 ? r : 0;
+}
+
+void store_open_mark_clean(struct store *st)
+{
+    if (st->lock_fd >= 0)
+        (void)store_open_mark_lock(st->lock_fd, LOCK_CLEAN);
+}
+
+static int store_open_fail_taken(const struct store *st, const char *mark, struct aq_error *err)
+{
+    char owner[64] = "another process";
+
+    if (atol(mark) > 0)
+        (void)snprintf(owner, sizeof(owner), "process %ld", atol(mark));
+    return aq_fail(err, EBUSY,
+                   "%s has the database '%s' open; stop it first, or "
+                   "give this one another --state folder",
+                   owner, st->where);
+}
+
 static int store_open_take_lock(struct store *st, bool *ret_was_unclean, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s.lock", st->where);
-    char pid[32] = "";
-    ssize_t got;
+    char mark[LOCK_MARK_MAX] = "", pid[24];
+    int r;
 
     if (!path)
         return aq_fail_oom(err);
+    *ret_was_unclean = true;
     st->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (st->lock_fd < 0 && errno == EROFS)
+        st->lock_fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (st->lock_fd < 0 && fs_is_out_of_room(errno))
+        return 0; /* store_open_lock_file() keeps others out */
     if (st->lock_fd < 0)
         return aq_fail_errno(err, "open '%s'", path);
-    got = pread(st->lock_fd, pid, sizeof(pid) - 1, 0);
+    (void)!pread(st->lock_fd, mark, sizeof(mark) - 1, 0);
     if (flock(st->lock_fd, LOCK_EX | LOCK_NB) < 0)
-        return aq_fail(err, EBUSY,
-                       "process %ld has the database '%s' open; stop it first, or "
-                       "give this one another --state folder",
-                       atol(pid), st->where);
-    *ret_was_unclean = got > 0;
-    (void)snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
-    if (ftruncate(st->lock_fd, 0) < 0
-        || pwrite(st->lock_fd, pid, strlen(pid), 0) != (ssize_t)strlen(pid))
-        return aq_fail_errno(err, "write '%s'", path);
-    return 0;
+        return store_open_fail_taken(st, mark, err);
+    *ret_was_unclean = strncmp(mark, LOCK_CLEAN, strlen(LOCK_CLEAN)) != 0;
+    (void)snprintf(pid, sizeof(pid), "%ld", (long)getpid());
+    r = store_open_mark_lock(st->lock_fd, pid);
+    return r == 0 || fs_is_out_of_room(-r) || r == -EBADF
+               ? 0
+               : aq_fail(err, -r, "write '%s': %s", path, strerror(-r));
 }
 
 static int store_open_make_folder(const char *path, struct aq_error *err)
@@ -60,16 +103,22 @@ static int store_open_make_folder(const char *path, struct aq_error *err)
     return folder ? fs_mkdirs(folder, 0700, err) : aq_fail_oom(err);
 }
 
-/* Make the file, so that it is nobody else's to read, or tell how large it is. */
-static int store_open_make_file(const char *path, off_t *ret_size, struct aq_error *err)
+/* Make the file, so that it is nobody else's to read, lock it, and tell how large it is. It
+ * stays open until SQLite has closed it: closing it sooner would drop SQLite's own locks.
+ */
+static int store_open_lock_file(struct store *st, off_t *ret_size, struct aq_error *err)
 {
-    AQ_CLEANUP(aq_closep) int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    struct stat st;
+    struct flock lock = { .l_type = F_WRLCK, .l_start = FILE_LOCK_AT, .l_len = 1 };
+    struct stat file;
 
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return aq_fail_errno(err, "open the database '%s'", path);
-    *ret_size = st.st_size;
-    return 0;
+    st->file_lock_fd = open(st->where, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (st->file_lock_fd < 0 || fstat(st->file_lock_fd, &file) < 0)
+        return aq_fail_errno(err, "open the database '%s'", st->where);
+    *ret_size = file.st_size;
+    if (fcntl(st->file_lock_fd, F_OFD_SETLK, &lock) == 0)
+        return 0;
+    return errno == EAGAIN || errno == EACCES ? store_open_fail_taken(st, "", err)
+                                              : aq_fail_errno(err, "lock '%s'", st->where);
 }
 
 static int store_open_check_file(struct store *st, struct aq_error *err)
@@ -136,16 +185,19 @@ static int store_open_file(struct store *st, const char *key_path, struct aq_err
     off_t size = 0;
     int r;
 
-    if (!key_path && !own_key_path)
+    st->reserve_path = aq_format("%s.reserve", st->where);
+    if ((!key_path && !own_key_path) || !st->reserve_path)
         return aq_fail_oom(err);
     if ((r = store_open_make_folder(st->where, err)) < 0
         || (r = store_open_take_lock(st, &was_unclean, err)) < 0
-        || (r = store_open_make_file(st->where, &size, err)) < 0
+        || (r = store_open_lock_file(st, &size, err)) < 0
         || (r = seal_open(key_path ? key_path : own_key_path, size == 0, &st->seal, err)) < 0
         || (r = sql_open(st->engine, &sql, &st->tx.db, err)) < 0)
         return r;
-    if (was_unclean && size <= CHECK_FILE_MAX_BYTES)
+    if (was_unclean && size && size <= CHECK_FILE_MAX_BYTES)
         r = store_open_check_file(st, err);
+    if (r == 0)
+        reserve_fill(&st->reserve, st->reserve_path);
     return r;
 }
 
@@ -231,6 +283,7 @@ int store_open_database(struct store *st, const struct store_conf *conf, struct 
     if (r < 0)
         return r;
     st->tx.seal = st->seal;
+    st->tx.reserve = &st->reserve;
     st->tx.next_seq = &st->next_seq;
     st->tx.next_event = &st->next_event;
     st->tx.has_dotfiles = &st->has_dotfiles;

@@ -14,6 +14,7 @@ struct lease;
 struct store_tx {
     struct sql *db;
     const struct seal *seal;
+    struct reserve *reserve;    /* of a writer; NULL = none */
     struct lease *lease;        /* NULL = the database is a file, or only read */
     int64_t *next_seq;          /* of sessions; NULL on a read-only connection */
     int64_t *next_event;        /* number of the next row of session_events; likewise */

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "store/lease.h"
+#include "store/reserve.h"
 
 /* How long a commit waits for a server that is away. */
 #define WRITER_AWAY_USEC (30 * USEC_PER_SEC)
@@ -232,6 +233,33 @@ static int writer_wait(struct store_tx *tx, struct list *pieces, int r, struct a
     return r;
 }
 
+/* ---- a full disk ---- */
+
+static bool writer_creates_session(struct list *pieces)
+{
+    LIST_FOREACH(link, pieces) {
+        const struct event_batch *batch = LIST_ENTRY(link, struct piece, link)->batch;
+
+        for (size_t i = 0; batch && i < batch->count; i++)
+            if (batch->events[i].kind == EVENT_SESSION_CREATED)
+                return true;
+    }
+    return false;
+}
+
+/* With what the reserve gives up, part by part. New sessions do not get any. */
+static int writer_try_with_reserve(struct store_tx *tx, struct list *pieces, int r,
+                                   struct aq_error *err)
+{
+    while (r == -ENOSPC && tx->reserve && writer_can_repeat(pieces)
+           && !writer_creates_session(pieces) && reserve_release(tx->reserve)) {
+        writer_reset(pieces);
+        *err = (struct aq_error){ 0 };
+        r = writer_try(tx, pieces, NULL, NULL, err);
+    }
+    return r;
+}
+
 static int writer_run_or_wait(struct store_tx *tx, struct list *pieces, writer_more_fn *more,
                               void *data, struct aq_error *err)
 {
@@ -244,6 +272,8 @@ static int writer_run_or_wait(struct store_tx *tx, struct list *pieces, writer_m
         r = writer_wait(tx, NULL, -EHOSTDOWN, err);
     if (r == 0)
         r = writer_try(tx, pieces, more, data, err);
+    if (r == -ENOSPC)
+        r = writer_try_with_reserve(tx, pieces, r, err);
     if (r < 0)
         r = writer_wait(tx, pieces, r, err);
     if (r < 0 && tx->lease)

@@ -16,6 +16,7 @@ import pytest
 from client import sse_events
 from cluster import ENDED, Cluster, batch, wait_for, wait_status
 from ports import free_port
+from small_disk import fill, small_disk
 from world import processes_of
 
 pytestmark = pytest.mark.engines
@@ -57,28 +58,6 @@ def check_works(cluster, name="afterwards"):
 
 
 # ---- disks ----
-
-@contextlib.contextmanager
-def small_disk(folder, size):
-    """A file system of its own; yields the file that fills it up."""
-    folder.mkdir()
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "aliquot", folder],
-                          capture_output=True, text=True)
-    if done.returncode:
-        pytest.skip("a file system cannot be mounted here: " + done.stderr.strip())
-    try:
-        yield folder / "filler"
-    finally:
-        subprocess.run(["umount", "--lazy", folder], check=True)
-
-
-def fill(file):
-    with contextlib.suppress(OSError), file.open("wb", buffering=0) as out:
-        for size in (1 << 16, 1):
-            with contextlib.suppress(OSError):
-                while out.write(bytes(size)):
-                    pass
-
 
 @pytest.mark.file_database
 def test_full_disk_of_the_store(cluster):

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/fs.h"
 #include "base/log.h"
 #include "link/pki.h"
 #include "manager/core/accounts/access.h"
@@ -77,11 +78,13 @@ static char *core_state_path(const struct core *core, const char *name)
 }
 
 /* The database has the last word on what is revoked: the file that the link
- * reads may lack what was revoked just before a crash.
+ * reads may lack what was revoked just before a crash, or when its disk was full.
  */
 static int core_revoke_again(void *data, const struct agent_cert *cert)
 {
-    return pki_revoke(data, cert->serial, NULL);
+    int r = pki_revoke(data, cert->serial, NULL);
+
+    return fs_is_out_of_room(-r) ? 0 : r;
 }
 
 static int core_read_revoked(struct store_tx *tx, void *data, struct aq_error *err)
@@ -393,6 +396,7 @@ void core_free(struct core *core)
     image_requirements_free(core);
     series_free(core);
     bus_free(core);
+    clock_adjustment_done(core);
     slot_types_unref(core->types);
     pki_ca_free(core->ca);
     free(core->link_cert);

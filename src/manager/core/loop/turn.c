@@ -11,6 +11,7 @@
 #include "manager/core/retention/retention_job.h"
 #include "manager/core/scheduling/attempts.h"
 #include "manager/core/scheduling/pass.h"
+#include "manager/core/state/clock_adjustment.h"
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/durable.h"
 #include "manager/core/state/state.h"
@@ -78,6 +79,7 @@ void turn_on_tick(uv_timer_t *timer)
 {
     struct core *core = timer->data;
 
+    clock_adjustment_tick(core, clock_monotonic_usec());
     liveness_tick(core, clock_monotonic_usec());
     series_tick(core);
     attempts_tick(core, clock_monotonic_usec());

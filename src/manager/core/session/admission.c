@@ -239,6 +239,11 @@ int admission_check(struct core *core, struct session *s, const char *resource_g
     struct admission_hold hold;
     int r;
 
+    if (store_needs_room(core->store))
+        return aq_fail(err, ENOSPC,
+                       "the file system of the manager's state folder '%s' is full: sessions can "
+                       "be ended, but none are created until space is freed there",
+                       core->conf.state_dir);
     admission_set_policy(core, s, &a);
     r = admission_set_kernels(core, s, &subject, &a);
     if (r == 0)

@@ -12,11 +12,17 @@
  *
  * From the age of whatever is older than a jump, the jump is taken off; so
  * nothing ends too early, though perhaps, by as much as a jump, too late.
+ *
+ * A start that finds no room for the file goes on with the one it has read, and
+ * writes it when there is room. If it never does, the next start sees the jumps of
+ * both intervals as one, dated later, which errs to the same side. Only a jump that
+ * is followed by a reboot before there was room goes unnoticed.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -29,6 +35,7 @@
 #define JUMP_USEC (10 * USEC_PER_SEC) /* less is the clock being set right */
 #define START_GRACE_USEC (60 * USEC_PER_SEC)
 #define FILE_MAX 8192
+#define RETRY_USEC (5 * USEC_PER_SEC)
 
 static void clock_adjustment_read_boot_id(char id[BOOT_ID_MAX])
 {
@@ -92,6 +99,7 @@ int clock_adjustment_begin(struct core *core, const char *path, struct aq_error 
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     char boot_id[BOOT_ID_MAX];
+    int r;
 
     core->started_usec = clock_monotonic_usec();
     clock_adjustment_read_boot_id(boot_id);
@@ -105,7 +113,34 @@ int clock_adjustment_begin(struct core *core, const char *path, struct aq_error 
                     core->jumps[i].gained_usec);
     if (!strbuf_ok(&text))
         return aq_fail_oom(err);
-    return fs_write_atomic(AT_FDCWD, path, text.data, text.len, 0600, err);
+    r = fs_write_atomic(AT_FDCWD, path, text.data, text.len, 0600, err);
+    if (r == 0 || !fs_is_out_of_room(-r))
+        return r;
+    log_warning("%s; free space there. The manager serves what it has, and tries again", err->text);
+    core->clock_text = strbuf_steal(&text);
+    core->clock_path = strdup(path);
+    return core->clock_text && core->clock_path ? 0 : aq_fail_oom(err);
+}
+
+void clock_adjustment_tick(struct core *core, int64_t now_usec)
+{
+    struct aq_error err;
+
+    if (!core->clock_text || now_usec < core->clock_retry_usec)
+        return;
+    core->clock_retry_usec = now_usec + RETRY_USEC;
+    if (fs_write_atomic(AT_FDCWD, core->clock_path, core->clock_text, strlen(core->clock_text),
+                        0600, &err)
+        < 0)
+        return;
+    log_info("'%s' is written: there is room again", core->clock_path);
+    clock_adjustment_done(core);
+}
+
+void clock_adjustment_done(struct core *core)
+{
+    free(AQ_TAKE(core->clock_text));
+    free(AQ_TAKE(core->clock_path));
 }
 
 int64_t clock_adjustment_since(const struct core *core, int64_t changed_usec)

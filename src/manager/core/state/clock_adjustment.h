@@ -10,9 +10,14 @@ struct core;
 struct session_entry;
 
 /* Before anything is loaded: see how the clocks went since the last start,
- * which 'path' tells, and leave there what the next one needs.
+ * which 'path' tells, and leave there what the next one needs. Without room for it,
+ * clock_adjustment_tick() does so later.
  */
 int clock_adjustment_begin(struct core *core, const char *path, struct aq_error *err);
+
+/* Write what the start found no room for; now and then, until it is written. */
+void clock_adjustment_tick(struct core *core, int64_t now_usec);
+void clock_adjustment_done(struct core *core);
 
 /* The monotonic time at which a status was applied that is dated by the wall clock. */
 int64_t clock_adjustment_since(const struct core *core, int64_t changed_usec);

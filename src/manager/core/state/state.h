@@ -78,7 +78,9 @@ struct wall_jump {
 };
 
 struct core {
-    int64_t started_usec; /* monotonic */
+    int64_t started_usec;          /* monotonic */
+    char *clock_text, *clock_path; /* not written yet; NULL = it is */
+    int64_t clock_retry_usec;      /* monotonic */
     struct wall_jump jumps[WALL_JUMPS_MAX];
     size_t jump_count;
     struct core_conf conf;

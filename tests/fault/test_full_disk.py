@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that start while the file system of their state folder takes no more: they serve what they
+have, end what runs, and go on without another start once there is room."""
+
+import shutil
+import sqlite3
+
+import pytest
+
+from cluster import ENDED, Cluster, batch, wait_for, wait_status
+from ports import free_port
+from small_disk import fill, small_disk, take_inodes
+
+HASTY = {"ALIQUOT_AGENTS_HEARTBEAT": "1s", "ALIQUOT_MANAGER_HEARTBEAT": "0.2s",
+         "ALIQUOT_SESSIONS_KILL_GRACE": "0.3s", "ALIQUOT_RESOURCE_CPUS": "4"}
+
+
+@pytest.fixture
+def cluster():
+    with Cluster(**HASTY) as cluster:
+        yield cluster
+
+
+def submit(client, name, command):
+    reply = client.post("/session", batch(name, command))
+    assert reply.status == 201, reply
+    return reply.json["sessionId"]
+
+
+def run_two(cluster):
+    """Sessions that run, in a new cluster."""
+    cluster.start_manager()
+    cluster.start_agent()
+    client = cluster.client()
+    first, second = (submit(client, name, "sleep 1000") for name in ("first", "second"))
+    for session in (first, second):
+        wait_status(client, session, "RUNNING")
+    return first, second
+
+
+def end(client, name):
+    reply = client.send("DELETE", f"/session/{name}?forced=true")
+    assert reply.status == 200, reply
+
+
+def check_works(cluster):
+    """A program runs once there is room, nothing is left over, both audits are clean."""
+    client = cluster.client()
+    reply = wait_for(lambda: (lambda got: got if got.status == 201 else None)(
+        client.post("/session", batch("afterwards", "echo works"))), 30, "a session to be created")
+    assert wait_status(client, reply.json["sessionId"], *ENDED)["result"] == "SUCCESS"
+    cluster.check_nothing_left()
+    cluster.check_audits()
+    cluster.stop()
+
+
+# ---- the manager ----
+
+def check_creates_nothing(cluster):
+    reply = cluster.client().post("/session", batch("unlucky", "true"))
+    assert reply.status == 503, reply
+    text = reply.body.decode()
+    assert str(cluster.folder / "manager") in text and "free" in text, text
+
+
+@pytest.mark.file_database
+@pytest.mark.parametrize("how", ["kill", "stop"])
+def test_a_manager_starts_on_a_full_disk_and_ends_sessions(cluster, how):
+    with small_disk(cluster.folder / "manager", "6m") as filler:
+        first, second = run_two(cluster)
+        client = cluster.client()
+        fill(filler)
+        end(client, "first")
+        getattr(cluster.programs["manager"], how)()
+        fill(filler)
+        cluster.start_manager()
+        assert "No space left" in cluster.log_of("manager")
+        assert {session["id"] for session in cluster.sessions()} == {first, second}
+        wait_status(client, first, "TERMINATED")
+        check_creates_nothing(cluster)
+        wait_for(cluster.agent, 30, "the agent to be back")
+        assert client.get(f"/aliquot/v1/sessions/{second}/why").status == 200
+        end(client, "second")
+        wait_status(client, second, "TERMINATED")
+        check_creates_nothing(cluster)
+        cluster.programs["manager"].kill()
+        fill(filler)
+        cluster.start_manager()
+        assert client.get("/aliquot/v1/sessions/" + second).json["status"] == "TERMINATED"
+        clock = cluster.folder / "manager" / "clock"
+        before = clock.read_text()
+        filler.unlink()
+        wait_for(lambda: clock.read_text() != before, 30, "the clocks to be noted")
+        check_works(cluster)
+
+
+@pytest.mark.file_database
+@pytest.mark.parametrize("lacks_lock", [False, True])
+def test_a_manager_starts_without_inodes(cluster, lacks_lock):
+    """The log of the database and its index cannot be made, nor the lock if it was lost."""
+    folder = cluster.folder / "manager"
+    with small_disk(folder, "8m", "nr_inodes=200"):
+        first, second = run_two(cluster)
+        client = cluster.client()
+        cluster.programs["manager"].stop()
+        assert not list(folder.glob("aliquot.db-*"))
+        if lacks_lock:
+            (folder / "aliquot.db.lock").unlink()
+        taken = take_inodes(folder)
+        cluster.start_manager()
+        assert {session["id"] for session in cluster.live_sessions()} == {first, second}
+        check_creates_nothing(cluster)
+        assert client.send("DELETE", "/session/first?forced=true").status == 503
+        with pytest.raises(sqlite3.OperationalError, match="locked"):  # its index would be another one
+            sqlite3.connect(folder / "aliquot.db", timeout=0.1).execute("SELECT 1 FROM sessions")
+        shutil.rmtree(taken)
+        refused = cluster.run("aliquot-manager", "--dev", "--state", folder, "--listen",
+                              f"127.0.0.1:{free_port()}", "--link", f"127.0.0.1:{free_port()}")
+        assert refused.returncode == 1 and "has the database" in refused.stderr, refused
+        end(client, "first")
+        wait_status(client, first, "TERMINATED")
+        cluster.programs["manager"].kill()
+        cluster.start_manager()
+        assert client.get("/aliquot/v1/sessions/" + first).json["status"] == "TERMINATED"
+        end(client, "second")
+        wait_status(client, second, "TERMINATED")
+        check_works(cluster)
