@@ -19,6 +19,7 @@
 #include "agent/kernel/services.h"
 #include "agent/settings/image_registries.h"
 #include "agent/settings/net_settings.h"
+#include "agent/settings/state_room.h"
 #include "agent/runtime/oci.h"
 #include "agent/ssh/ssh.h"
 #include "agent/metrics/stats_collector.h"
@@ -55,6 +56,21 @@ static const char *agent_describe_slots(struct agent_daemon *agent)
     return agent->resources.slots_json;
 }
 
+/* Nothing can be started on a full disk. A quota shows only when something is written. */
+static const char *agent_find_refusal(struct agent_daemon *agent)
+{
+    struct disk_job job = { .action = DISK_TRY };
+
+    agent->refusal = (struct aq_error){ 0 };
+    if (state_room_is_short(agent->settings->state, &agent->refusal))
+        return agent->refusal.text;
+    if (!disk_worker_lacks_room(agent->disk))
+        return NULL;
+    (void)disk_worker_add(agent->disk, &job, NULL);
+    state_room_explain(agent->settings->state, false, &agent->refusal);
+    return agent->refusal.text;
+}
+
 static void agent_send_heartbeat(struct agent_daemon *agent)
 {
     struct msg_kernel_status *kernels = calloc(agent->kernels.count + 1, sizeof(*kernels));
@@ -65,6 +81,7 @@ static void agent_send_heartbeat(struct agent_daemon *agent)
                        .received_seq = (int64_t)agent->last_seq,
                        .at_usec = clock_realtime_usec(),
                        .is_draining = agent->is_draining,
+                       .refusal = agent_find_refusal(agent),
                        .slots = agent_describe_slots(agent),
                        .devices = agent->has_new_devices ? agent->resources.devices_json : NULL,
                        .plugins = agent->has_new_devices ? agent->resources.plugins_json : NULL,
@@ -359,22 +376,35 @@ static int agent_connect_link(struct agent_daemon *agent, struct aq_error *err)
 
 /* ---- life ---- */
 
+/* A second agent is kept out by the file "lock", and by the folder itself: that is all there is
+ * if the disk has no room for the file. Both are tried, so that it does not matter which of two
+ * agents found room. A network file system may not lock folders; then only the file counts.
+ */
 static int agent_take_lock(struct agent_daemon *agent, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *path = settings_path(agent->settings, "lock");
-    int r = path ? fs_mkdirs(agent->settings->state, 0700, err) : aq_fail_oom(err);
+    const char *state = agent->settings->state;
+    int r = path ? fs_mkdirs(state, 0700, err) : aq_fail_oom(err);
+    bool is_taken;
 
     if (r < 0)
         return r;
     agent->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (agent->lock < 0)
+    if (agent->lock < 0 && errno == EROFS)
+        agent->lock = open(path, O_RDONLY | O_CLOEXEC);
+    if (agent->lock < 0 && !fs_is_out_of_room(errno) && errno != ENOENT)
         return aq_fail_errno(err, "open '%s'", path);
-    if (flock(agent->lock, LOCK_EX | LOCK_NB) < 0) {
-        aq_closep(&agent->lock);
-        return aq_fail(err, EBUSY, "another agent runs on the state folder '%s'",
-                       agent->settings->state);
-    }
-    return 0;
+    agent->folder_lock = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (agent->folder_lock < 0)
+        return aq_fail_errno(err, "open '%s'", state);
+    is_taken = agent->lock >= 0 && flock(agent->lock, LOCK_EX | LOCK_NB) < 0;
+    if (!is_taken && flock(agent->folder_lock, LOCK_EX | LOCK_NB) < 0)
+        is_taken = errno == EWOULDBLOCK || agent->lock < 0;
+    if (!is_taken)
+        return 0;
+    aq_closep(&agent->lock);
+    aq_closep(&agent->folder_lock);
+    return aq_fail(err, EBUSY, "another agent runs on the state folder '%s'", state);
 }
 
 /* Programs run in work directories below the state directory: another user must be
@@ -530,6 +560,7 @@ int agent_new(uv_loop_t *loop, const struct settings *settings,
                                     .events = events,
                                     .data = data,
                                     .lock = -1,
+                                    .folder_lock = -1,
                                     .uid = (uid_t)-1,
                                     .gid = (gid_t)-1,
                                     .incarnation = uuid_random(),
@@ -620,9 +651,10 @@ void agent_free(struct agent_daemon *agent)
     accel_free(AQ_TAKE(agent->accel));
     claims_free(AQ_TAKE(agent->claims));
     resources_done(&agent->resources);
-    if (agent->containers && agent->lock >= 0)
+    if (agent->containers && agent->folder_lock >= 0)
         oci_host_remove_directories(runtime_oci_host(agent->containers));
     aq_closep(&agent->lock);
+    aq_closep(&agent->folder_lock);
     (void)uv_timer_stop(&agent->shutdown_poll);
     uv_close((uv_handle_t *)&agent->heartbeat, agent_on_heartbeat_closed);
 }

@@ -61,7 +61,9 @@ struct agent_daemon {
     const struct agent_events *events;
     void *data;
     int lock;
-    uid_t uid; /* of programs; (uid_t)-1 = our own */
+    int folder_lock;
+    struct aq_error refusal; /* why no new kernel is taken; its text is sent */
+    uid_t uid;               /* of programs; (uid_t)-1 = our own */
     gid_t gid;
     struct uuid incarnation;
     int64_t started_usec;

@@ -233,6 +233,7 @@ struct msg_heartbeat {
     int64_t received_seq; /* messages up to here are in the inventory below */
     int64_t at_usec;
     bool is_draining;
+    const char *refusal;               /* why no new kernel should be sent; NULL = it takes them */
     const char *slots;                 /* as in hello */
     const char *devices;               /* as in hello; NULL = as they were */
     const char *volumes;               /* as in hello; NULL = as they were */

@@ -128,6 +128,7 @@ static const struct message_field heartbeat_fields[] = {
     MEMBER(msg_heartbeat, received_seq, MESSAGE_FIELD_INT),
     MEMBER(msg_heartbeat, at_usec, MESSAGE_FIELD_INT),
     MEMBER(msg_heartbeat, is_draining, MESSAGE_FIELD_BOOL),
+    MEMBER(msg_heartbeat, refusal, MESSAGE_FIELD_STR),
     MEMBER(msg_heartbeat, slots, MESSAGE_FIELD_JSON),
     MEMBER(msg_heartbeat, devices, MESSAGE_FIELD_JSON),
     MEMBER(msg_heartbeat, volumes, MESSAGE_FIELD_JSON),

@@ -354,8 +354,10 @@ static void monitor_watch_runner(struct monitor *m)
 static int monitor_run_program(struct monitor *m, struct aq_error *err)
 {
     bool has_runner = m->program.sandbox.has_runner;
-    int r = run_record_mark_started(m->directory, err);
+    int r;
 
+    run_record_reserve_exit(m->directory);
+    r = run_record_mark_started(m->directory, err);
     if (r < 0)
         return r;
     r = monitor_open_sources(m, err);

@@ -15,6 +15,8 @@
 #include "base/fs.h"
 #include "base/jsonw.h"
 
+#define EXIT_BYTES 4096 /* more than any exit record has */
+
 int run_record_mark_started(int directory, struct aq_error *err)
 {
     AQ_FAULT("monitor.started.before");
@@ -22,6 +24,15 @@ int run_record_mark_started(int directory, struct aq_error *err)
         return aq_fail_errno(err, "make 'started'");
     AQ_FAULT("monitor.started.made");
     return 0;
+}
+
+void run_record_reserve_exit(int directory)
+{
+    AQ_CLEANUP(aq_closep) int fd = openat(directory, "exit.tmp",
+                                          O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+    if (fd >= 0)
+        (void)posix_fallocate(fd, 0, EXIT_BYTES);
 }
 
 int64_t run_record_get_started(int directory)
@@ -43,7 +54,7 @@ static int64_t timeval_usec(struct timeval tv)
     return (int64_t)tv.tv_sec * USEC_PER_SEC + tv.tv_usec;
 }
 
-/* Into exit.tmp, which a directory that is used again still has: no file is made. */
+/* Into exit.tmp, which has its room already: no file is made, and no block taken. */
 static int run_record_write_file(int directory, const struct strbuf *text, struct aq_error *err)
 {
     int r = fs_overwrite(directory, "exit.tmp", text->data, text->len, 0600, err);

@@ -11,6 +11,9 @@
 /* Let 'program' become 'started'. -EEXIST if that is there already. */
 int run_record_mark_started(int directory, struct aq_error *err);
 
+/* Take the room that exit.json will need, so that a full disk does not lose it; best effort. */
+void run_record_reserve_exit(int directory);
+
 /* When 'started' got its name, in wall-clock microseconds; 0 if it is not there. */
 int64_t run_record_get_started(int directory);
 

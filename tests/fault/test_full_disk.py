@@ -10,6 +10,7 @@ import pytest
 from cluster import ENDED, Cluster, batch, wait_for, wait_status
 from ports import free_port
 from small_disk import fill, small_disk, take_inodes
+from world import BUILD
 
 HASTY = {"ALIQUOT_AGENTS_HEARTBEAT": "1s", "ALIQUOT_MANAGER_HEARTBEAT": "0.2s",
          "ALIQUOT_SESSIONS_KILL_GRACE": "0.3s", "ALIQUOT_RESOURCE_CPUS": "4"}
@@ -125,3 +126,91 @@ def test_a_manager_starts_without_inodes(cluster, lacks_lock):
         end(client, "second")
         wait_status(client, second, "TERMINATED")
         check_works(cluster)
+
+
+# ---- an agent ----
+
+def is_refusing(cluster):
+    shown = cluster.agent()
+    return shown if shown.get("schedulable") is False else None
+
+
+@pytest.mark.parametrize("how", ["kill", "stop"])
+def test_an_agent_starts_on_a_full_disk_and_ends_sessions(cluster, how):
+    state = cluster.folder / "agent"
+    with small_disk(state, "4m") as filler:
+        first, second = run_two(cluster)
+        client = cluster.client()
+        fill(filler)
+        getattr(cluster.programs["agent"], how)()
+        fill(filler)
+        cluster.start_agent()
+        shown = wait_for(lambda: is_refusing(cluster), 30, "the agent to take no sessions")
+        assert str(state) in shown["drain_reason"] and "free space" in shown["drain_reason"], shown
+        said = cluster.cli("agent", "info", "agent", "-o", "json")
+        assert str(state) in said.stdout, said
+        waiting = submit(client, "waiting", "echo later")
+        why = client.get(f"/aliquot/v1/sessions/{waiting}/why")
+        assert str(state) in why.json["text"], why
+        end(client, "first")
+        assert wait_status(client, first, *ENDED)["status"] == "TERMINATED"
+        assert client.get("/aliquot/v1/sessions/" + second).json["status"] == "RUNNING"
+        assert "no monitor could be started" not in cluster.log_of("agent")
+        fill(filler)
+        cluster.programs["agent"].kill()
+        cluster.start_agent()
+        filler.unlink()
+        assert wait_status(client, waiting, *ENDED)["result"] == "SUCCESS"
+        assert client.get("/aliquot/v1/sessions/" + second).json["status"] == "RUNNING"
+        assert cluster.agent()["schedulable"]
+        end(client, "second")
+        wait_status(client, second, "TERMINATED")
+        check_works(cluster)
+
+
+def test_a_program_that_ends_on_a_full_disk_keeps_its_exit_code(cluster):
+    with small_disk(cluster.folder / "agent", "4m") as filler:
+        cluster.start_manager()
+        cluster.start_agent()
+        client = cluster.client()
+        go = cluster.folder / "go"
+        session = submit(client, "seven", f"until test -e {go}; do sleep 0.1; done; exit 7")
+        wait_status(client, session, "RUNNING")
+        fill(filler)
+        go.touch()
+        shown = wait_status(client, session, *ENDED)
+        assert (shown["result"], shown["exit_code"]) == ("FAILURE", 7), shown
+        filler.unlink()
+        check_works(cluster)
+
+
+def test_a_second_agent_is_kept_out_without_a_lock_file(cluster):
+    state = cluster.folder / "agent"
+    with small_disk(state, "4m", "nr_inodes=200"):
+        cluster.start_manager()
+        cluster.start_agent()
+        cluster.programs["agent"].stop()
+        (state / "lock").unlink()
+        taken = take_inodes(state)
+        cluster.start_agent()
+        wait_for(lambda: is_refusing(cluster), 30, "the agent to take no sessions")
+        shutil.rmtree(taken)
+        refused = cluster.run("aliquot-agent", "--state", state, ALIQUOT_ID="agent")
+        assert refused.returncode == 1 and "another agent runs" in refused.stderr, refused
+        wait_for(lambda: cluster.agent().get("schedulable"), 30, "the agent to take sessions")
+        check_works(cluster)
+
+
+def test_a_relative_state_folder_is_seen_from_everywhere(cluster):
+    """Programs of sessions have another working directory, and so have the agent's helpers."""
+    cluster.start_manager()
+    cluster.join()
+    cluster.start_program("agent", "env", "-C", cluster.folder, BUILD / "aliquot-agent", "--state",
+                          "agent", ALIQUOT_ID="agent")
+    wait_for(lambda: cluster.agent().get("connected"), 60, "the agent")
+    client = cluster.client()
+    session = submit(client, "where", "pwd")
+    assert wait_status(client, session, *ENDED)["result"] == "SUCCESS"
+    log = client.get(f"/aliquot/v1/sessions/{session}/logs")
+    assert str(cluster.folder / "agent") in log.body.decode(), log
+    check_works(cluster)

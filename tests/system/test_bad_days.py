@@ -13,7 +13,6 @@ import uuid
 
 import pytest
 
-from client import sse_events
 from cluster import ENDED, Cluster, batch, wait_for, wait_status
 from ports import free_port
 from small_disk import fill, small_disk
@@ -81,16 +80,12 @@ def test_full_disk_of_an_agent(cluster):
         cluster.start_agent()
         client = cluster.client()
         fill(filler)
-        session = submit(client, "unlucky", "echo $RANDOM")
-        sock, file, _ = client.stream("/events/session?sessionId=" + session, timeout=60)
-        told = [event for event, _ in sse_events(file)]
-        sock.close()
-        assert told[-2:] == ["session_terminated", "server_close"], told
-        shown = wait_status(client, session, *ENDED)
-        assert (shown["status"], shown["reason"]) == ("ERROR", "failed-to-create"), shown
-        why = client.get(f"/aliquot/v1/sessions/{shown['id']}/why")
-        assert "No space left" in why.body.decode(), why
+        wait_for(lambda: cluster.agent().get("schedulable") is False, 30, "it to take no sessions")
+        session = submit(client, "patient", "echo $RANDOM")
+        why = client.get(f"/aliquot/v1/sessions/{session}/why")
+        assert f"'{cluster.folder}/agent' is full" in why.json["text"], why
         filler.unlink()
+        assert wait_status(client, session, *ENDED)["result"] == "SUCCESS"
         check_works(cluster)
 
 

@@ -105,6 +105,11 @@ static int accepted_log_append(struct accepted_log *a, bool durable, struct aq_e
     return 0;
 }
 
+bool accepted_log_is_behind(const struct accepted_log *accepted)
+{
+    return accepted->is_torn;
+}
+
 int accepted_log_note(struct accepted_log *accepted, const struct uuid *id, int64_t attempt,
                       struct aq_error *err)
 {
@@ -230,14 +235,20 @@ static int accepted_log_conclude(struct accepted_log *a, const struct uuid *id,
                                                         accepted_log_get(a, id))
                                             : NULL;
     AQ_CLEANUP(aq_freep) char *path = run ? aq_format("%s/exit.json", run) : NULL;
+    AQ_CLEANUP(aq_freep) char *reserved = run ? aq_format("%s/exit.tmp", run) : NULL;
     int r;
 
-    if (!path || exit_file_write(id, MONITOR_LOST, "the machine was restarted", &text) < 0)
+    if (!path || !reserved
+        || exit_file_write(id, MONITOR_LOST, "the machine was restarted", &text) < 0)
         return aq_fail_oom(err);
     if (exit_file_is_of(run, id))
         return 0;
     r = fs_mkdirs(run, 0700, err);
-    return r < 0 ? r : fs_write_quick(AT_FDCWD, path, text.data, text.len, 0600, err);
+    if (r == 0) /* into what the monitor has kept for it: the disk may be full */
+        r = fs_overwrite(AT_FDCWD, reserved, text.data, text.len, 0600, err);
+    if (r == 0 && rename(reserved, path) < 0)
+        r = aq_fail_errno(err, "make '%s'", path);
+    return r;
 }
 
 /* Nothing that was requested before still runs or may be started. */
@@ -279,8 +290,11 @@ int accepted_log_open(const char *state, struct accepted_log **ret, struct aq_er
         r = accepted_log_conclude_all(a, err);
     else if (r == 0)
         accepted_log_drop_forgotten(a);
-    if (r == 0)
-        r = accepted_log_write_anew(a, err);
+    if (r == 0 && fs_is_out_of_room(-(r = accepted_log_write_anew(a, err)))) {
+        log_warning("%s; nothing is started until there is room", err->text);
+        a->is_torn = true;
+        r = 0;
+    }
     if (r < 0)
         accepted_log_free(a);
     else

@@ -14,7 +14,12 @@
  *   ID ATTEMPT    a command was taken; the largest attempt counts
  *   ID 0          the kernel is forgotten
  *
- * A last line without its end was never acknowledged. Belongs to one thread at
+ * A last line without its end was never acknowledged.
+ *
+ * Without room for a new file, a start goes on with the one that is there: it has every command
+ * that was accepted, and commands are refused until a new one was written. After a restart of
+ * the machine it keeps the former BOOT, so that a further start concludes once more what that
+ * ended; only if the conclusions themselves find no room does the start fail. Belongs to one thread at
  * a time.
  */
 #ifndef AQ_AGENT_DISK_ACCEPTED_LOG_H
@@ -30,7 +35,7 @@ struct accepted_log;
 
 /* Read the file below the state directory (a path), compare it with the directories
  * below its kernels/, conclude what a restart of the machine ended, and begin
- * a new file.
+ * a new file; without room for it, the next accepted_log_write() does.
  */
 int accepted_log_open(const char *state, struct accepted_log **ret, struct aq_error *err);
 /* NULL is fine. */
@@ -39,6 +44,9 @@ void accepted_log_free(struct accepted_log *accepted);
 /* Note an attempt, or with 0 that the kernel is forgotten. -ENOMEM. */
 int accepted_log_note(struct accepted_log *accepted, const struct uuid *id, int64_t attempt,
                       struct aq_error *err);
+
+/* Is there something that could not be written? */
+bool accepted_log_is_behind(const struct accepted_log *accepted);
 
 /* Write down what was noted; with 'durable' also wait for the disk. After a
  * failure the next call writes everything from memory.

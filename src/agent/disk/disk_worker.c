@@ -5,11 +5,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "agent/disk/accepted_log.h"
 #include "agent/disk/kernel_directory.h"
+#include "base/fs.h"
 #include "base/list.h"
 
 struct disk_worker_entry {
@@ -27,6 +29,7 @@ struct disk_worker {
     struct list running; /* the batch in the worker thread */
     uv_work_t work;
     bool is_busy, is_closing;
+    atomic_bool lacks_room; /* the last write failed for lack of it */
 };
 
 /* ---- paths ---- */
@@ -92,6 +95,8 @@ static int disk_worker_perform(struct disk_worker *disk, struct disk_job *job, s
         return kernel_directory_forget(&disk->directories, job, err);
     case DISK_PRUNE:
         return kernel_directory_prune(&disk->directories, job, err);
+    case DISK_TRY:
+        return kernel_directories_try_room(&disk->directories, err);
     }
     return 0;
 }
@@ -131,16 +136,21 @@ static void disk_worker_reject_commands(struct disk_worker *disk, const struct a
 static void disk_on_work(uv_work_t *work)
 {
     struct disk_worker *disk = work->data;
-    bool has_commands = false;
+    bool has_commands = false, lacks_room = false;
     struct aq_error err = { 0 };
+    int r;
 
-    LIST_FOREACH(it, &disk->running)
-        has_commands = disk_worker_perform_noted(disk,
-                                                 LIST_ENTRY(it, struct disk_worker_entry, link))
-                       || has_commands;
+    LIST_FOREACH(it, &disk->running) {
+        struct disk_worker_entry *q = LIST_ENTRY(it, struct disk_worker_entry, link);
+
+        has_commands = disk_worker_perform_noted(disk, q) || has_commands;
+        lacks_room = lacks_room || fs_is_out_of_room(q->err.code);
+    }
     /* one flush for all of them */
-    if (accepted_log_write(disk->accepted, has_commands, &err) < 0 && has_commands)
+    r = accepted_log_write(disk->accepted, has_commands, &err);
+    if (r < 0 && has_commands)
         disk_worker_reject_commands(disk, &err);
+    atomic_store(&disk->lacks_room, lacks_room || fs_is_out_of_room(-r));
 }
 
 /* ---- on the loop ---- */
@@ -228,11 +238,18 @@ int disk_worker_new(uv_loop_t *loop, const char *state, struct disk_worker **ret
         r = accepted_log_open(state, &disk->accepted, err);
     if (r == 0 && !(disk->state = strdup(state)))
         r = aq_fail_oom(err);
+    if (r == 0)
+        atomic_init(&disk->lacks_room, accepted_log_is_behind(disk->accepted));
     if (r < 0)
         disk_release(disk);
     else
         *ret = disk;
     return r;
+}
+
+bool disk_worker_lacks_room(const struct disk_worker *disk)
+{
+    return atomic_load(&disk->lacks_room);
 }
 
 void disk_worker_free(struct disk_worker *disk)

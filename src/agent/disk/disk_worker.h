@@ -41,6 +41,7 @@ enum disk_action {
     DISK_CONCLUDE, /* record that the attempt ends without having been started */
     DISK_FORGET,   /* keep the log, remove the directory */
     DISK_PRUNE,    /* remove what is kept of a forgotten kernel */
+    DISK_TRY,      /* see whether there is room, and write what there was none for */
 };
 
 struct disk_job {
@@ -73,6 +74,9 @@ AQ_DEFINE_CLEANUP(struct disk_worker, disk_worker_free)
 int disk_worker_add(struct disk_worker *disk, struct disk_job *job, struct aq_error *err);
 /* Free what a job owns that was not added. */
 void disk_job_done(struct disk_job *job);
+
+/* Did the last job fail because the file system was full, over a quota or read-only? */
+bool disk_worker_lacks_room(const struct disk_worker *disk);
 
 /* "STATE/kernels/ID/rest" and so on; caller frees, NULL = no memory. */
 char *disk_worker_kernel_path(const struct disk_worker *disk, const struct uuid *id,

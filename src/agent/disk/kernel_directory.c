@@ -36,11 +36,16 @@ static int kernel_directory_open(const char *state, const char *name, mode_t mod
     return *ret < 0 || fchmod(*ret, mode) < 0 ? aq_fail_errno(err, "open '%s'", path) : 0;
 }
 
+static bool kernel_directory_strip(int at, const char *path, const char *const *except);
+
+#define TRIED_BYTES 65536
+
 int kernel_directories_open(struct kernel_directories *directories, const char *state,
                             struct aq_error *err)
 {
+    static const char *const none[] = { NULL };
     AQ_CLEANUP(aq_freep) char *spares = aq_format("%s/spares", state);
-    int r = spares ? fs_remove_tree(AT_FDCWD, spares, err) : aq_fail_oom(err);
+    int r = spares ? 0 : aq_fail_oom(err);
 
     *directories = (struct kernel_directories){ .kernels = -1, .logs = -1, .spares = -1 };
     if (r == 0)
@@ -49,6 +54,18 @@ int kernel_directories_open(struct kernel_directories *directories, const char *
         r = kernel_directory_open(state, "logs", 0700, &directories->logs, err);
     if (r == 0)
         r = kernel_directory_open(state, "spares", 0700, &directories->spares, err);
+    /* The folder itself stays: a full disk may have no room for another one. */
+    if (r == 0 && !kernel_directory_strip(AT_FDCWD, spares, none))
+        r = aq_fail(err, EIO, "the folder '%s' cannot be emptied; remove what is in it", spares);
+    return r;
+}
+
+int kernel_directories_try_room(struct kernel_directories *directories, struct aq_error *err)
+{
+    static const char bytes[TRIED_BYTES];
+    int r = fs_overwrite(directories->spares, "room", bytes, sizeof(bytes), 0600, err);
+
+    (void)unlinkat(directories->spares, "room", 0);
     return r;
 }
 

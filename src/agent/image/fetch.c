@@ -20,12 +20,15 @@
 
 int fetch_write_registries(struct images *images, struct aq_error *err)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT, former = STRBUF_INIT;
     AQ_CLEANUP(aq_freep) char *path = images_path(images, "registries.conf");
 
     image_registries_write(images->settings, &text);
     if (!path || !strbuf_ok(&text))
         return aq_fail_oom(err);
+    if (text.len && fs_read(AT_FDCWD, path, text.len, &former, NULL) == 0
+        && strcmp(former.data, text.data) == 0)
+        return 0; /* the disk may be full */
     return text.len ? fs_write_quick(AT_FDCWD, path, text.data, text.len, 0600, err)
                     : fs_remove_tree(AT_FDCWD, path, err);
 }

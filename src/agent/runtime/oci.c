@@ -18,6 +18,7 @@
 #include "agent/runtime/runner_client.h"
 #include "agent/runtime/sealed.h"
 #include "agent/runtime/sync_tool.h"
+#include "agent/settings/state_room.h"
 #include "base/fault.h"
 #include "base/fs.h"
 #include "base/log.h"
@@ -575,7 +576,8 @@ int runtime_new_oci(uv_loop_t *loop, const struct settings *settings, const char
     if (r == 0)
         r = oci_host_init(&rt->host, settings, err);
     if (r == 0 && !rt->host.scratch_template) /* then it is in the state directory */
-        r = overlay_check(settings->state, err);
+        r = overlay_check(
+            state_room_is_short(settings->state, NULL) ? settings->run : settings->state, err);
     if (r == 0)
         r = oci_choose(rt, settings, err);
     if (r < 0) {

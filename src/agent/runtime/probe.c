@@ -10,6 +10,7 @@
 #include "agent/runtime/exit_file.h"
 #include "agent/runtime/oci.h"
 #include "agent/runtime/sync_tool.h"
+#include "agent/settings/state_room.h"
 #include "base/fs.h"
 #include "base/uuid.h"
 #include "monitor/protocol.h"
@@ -93,9 +94,14 @@ static int probe_run_in(struct oci_runtime *rt, const char *directory, struct aq
     return r < 0 ? r : runtime_probe_evaluate(directory, err);
 }
 
+/* Below the run folder, which is in memory, if the state folder has no room: containers that run
+ * there are kept, and what the probe finds holds when there is room again.
+ */
 int oci_probe(struct oci_runtime *rt, const struct settings *settings, struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *directory = aq_format("%s/probe", settings->state);
+    const char *place = state_room_is_short(settings->state, NULL) ? settings->run
+                                                                   : settings->state;
+    AQ_CLEANUP(aq_freep) char *directory = aq_format("%s/probe.%s", place, settings->id);
     int r;
 
     if (!directory)

@@ -33,6 +33,7 @@ static void agent_write(const struct api_list *list, const struct store_page *pa
     const struct slot_types *types = core_slot_types(list->api->core);
     const struct principal *who = api_principal(list->req);
     const struct agent *agent = &page->agents[i].agent;
+    const char *refusal = core_agent_get_refusal(list->api->core, agent->id);
 
     jsonw_object_begin(w);
     jsonw_member_str(w, "id", agent->id);
@@ -43,8 +44,8 @@ static void agent_write(const struct api_list *list, const struct store_page *pa
     jsonw_member_str(w, "architecture", agent->architecture);
     jsonw_member_str(w, "version", agent->version);
     jsonw_member_str(w, "addr", agent->addr);
-    jsonw_member_bool(w, "schedulable", agent->schedulable);
-    jsonw_member_str(w, "drain_reason", agent->drain_reason);
+    jsonw_member_bool(w, "schedulable", agent->schedulable && !refusal);
+    jsonw_member_str(w, "drain_reason", agent->schedulable ? refusal : agent->drain_reason);
     jsonw_key(w, "available_slots");
     slots_write_json(&agent->available, types, w);
     jsonw_key(w, "occupied_slots");

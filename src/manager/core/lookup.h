@@ -44,6 +44,8 @@ bool core_agent_is_connected(const struct core *core, const char *id);
 int64_t core_agent_contact_usec(const struct core *core, const char *id);
 /* How it runs kernels, as it said when it greeted; NULL = not known. '*ret_notes' likewise. */
 const char *core_agent_get_runtime(const struct core *core, const char *id, const char **ret_notes);
+/* Why it takes no new sessions now, as it said last; NULL = it takes them, or is not connected. */
+const char *core_agent_get_refusal(const struct core *core, const char *id);
 /* JSON of its accelerator plugins, as it said last; NULL = not known. */
 const char *core_agent_get_plugins(const struct core *core, const char *id);
 /* JSON list of the hosts of folders that it mounts, likewise. */

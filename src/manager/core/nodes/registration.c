@@ -389,12 +389,28 @@ static int registration_set_volumes(struct agent_entry *a, const char *text)
 }
 
 /* Sessions may have waited for them. */
-static void registration_note_volumes(struct core *core, struct agent_entry *a)
+static void registration_note_place(struct core *core, struct agent_entry *a)
 {
     if (!a->is_known || !a->a.resource_group)
         return;
     sched_sync_mark_agent(core, a);
     queue_agent_changed(core, resource_group_entry_get(core, a->a.resource_group));
+}
+
+/* E.g. because its disk is full; nothing of it is kept. */
+static void registration_take_refusal(struct core *core, struct agent_entry *a, const char *text)
+{
+    bool refused = a->refusal != NULL;
+
+    if (registration_same_texts(a->refusal, text) || registration_set_text(&a->refusal, text) < 0)
+        return;
+    if (text)
+        log_limited(&a->log, LOG_LEVEL_WARNING, "agent '%s' takes no new sessions: %s", a->a.id,
+                    text);
+    else
+        log_limited(&a->log, LOG_LEVEL_INFO, "agent '%s' takes sessions again", a->a.id);
+    if (refused != (text != NULL))
+        registration_note_place(core, a);
 }
 
 int registration_take(struct core *core, struct agent_entry *a, const struct msg_hello *hello,
@@ -445,7 +461,8 @@ void registration_update(struct core *core, struct agent_entry *a, const struct 
         (void)registration_set_text(&a->plugins, m->plugins); /* only shown */
     if (m->volumes && !registration_same_texts(a->volumes_text, m->volumes)
         && registration_set_volumes(a, m->volumes) == 0)
-        registration_note_volumes(core, a);
+        registration_note_place(core, a);
+    registration_take_refusal(core, a, m->refusal);
     if (!a->has_registration || (!has_slots && !has_devices))
         return;
     if (has_slots && registration_read_slots(a, m->slots, NULL, NULL, core->types, &err) < 0)

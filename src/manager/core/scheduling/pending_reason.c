@@ -20,6 +20,8 @@
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
 
+#define REFUSALS_SHOWN 8 /* agents; more say the same */
+
 struct snapshot {
     struct sched_snapshot snap;
     struct sched_agent *agents;
@@ -293,6 +295,38 @@ static void pending_reason_add_members(struct strbuf *json, const struct strbuf 
     strbuf_add(json, members->data + 1, members->len - 1);
 }
 
+/* Agents of its resource group that would count if they took sessions. */
+static void pending_reason_add_refusals(const struct core *core, const struct session_entry *l,
+                                        struct strbuf *text, struct strbuf *json)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf members = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&members);
+    size_t count = 0;
+
+    jsonw_object_begin(&w);
+    jsonw_key(&w, "refusals");
+    jsonw_array_begin(&w);
+    for (size_t i = 0; i < core->agent_count; i++) {
+        const struct agent_entry *a = core->agents_sorted[i];
+
+        if (!a->refusal || !a->is_connected || !a->a.resource_group
+            || strcmp(a->a.resource_group, l->resource_group->g.name) != 0)
+            continue;
+        if (count++ >= REFUSALS_SHOWN)
+            break;
+        if (text)
+            strbuf_addf(text, "\nAgent '%s' takes no new sessions: %s.", a->a.id, a->refusal);
+        jsonw_object_begin(&w);
+        jsonw_member_str(&w, "agent", a->a.id);
+        jsonw_member_str(&w, "text", a->refusal);
+        jsonw_object_end(&w);
+    }
+    jsonw_array_end(&w);
+    jsonw_object_end(&w);
+    if (json && count)
+        pending_reason_add_members(json, &members);
+}
+
 static int pending_reason_add_estimate(const struct core *core, const struct session_entry *l,
                                        const struct core_start_estimate *estimate,
                                        struct strbuf *text, struct strbuf *json,
@@ -338,6 +372,8 @@ int core_explain(struct core *core, const struct uuid *session_id, struct strbuf
         return aq_fail(err, ENOENT, "no such session waits in a queue");
     is_estimated = core_get_start_estimate(core, session_id, &estimate) == 0; /* else not now */
     r = pending_reason_explain(core, l, is_estimated ? &estimate : NULL, text, json, err);
+    if (r == 0)
+        pending_reason_add_refusals(core, l, text, json);
     if (r == 0 && is_estimated)
         r = pending_reason_add_estimate(core, l, &estimate, text, json, err);
     return r < 0 ? r : pending_reason_check(text, json, err);

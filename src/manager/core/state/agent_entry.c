@@ -93,6 +93,7 @@ void agent_entry_drop(struct core *core, struct agent_entry *a)
     free(a->images);
     free(a->runtime);
     free(a->runtime_notes);
+    free(a->refusal);
     free(a->plugins);
     free(a->volumes_text);
     free(a->volumes.items);
@@ -122,7 +123,7 @@ int agent_entry_free_slots(struct agent_entry *a, const struct slots **ret)
 bool agent_entry_is_ready(const struct agent_entry *a)
 {
     return a->is_known && a->is_connected && a->is_synced && !a->is_late
-           && a->a.status == AGENT_ALIVE && a->a.schedulable;
+           && a->a.status == AGENT_ALIVE && a->a.schedulable && !a->refusal;
 }
 
 bool agent_entry_is_given_up(const struct core *core, const char *id, bool forced)

@@ -47,6 +47,7 @@ struct agent_entry {
     struct agent_devices *devices;             /* agent_devices.c; NULL = not looked at yet */
     bool devices_changed, devices_stale;       /* other devices; other holders */
     char *images;                              /* JSON, as it said; NULL = not yet */
+    char *refusal;                             /* why it takes no kernels now; NULL = it does */
     char *runtime, *runtime_notes;             /* as it greeted; NULL = it said none */
     struct agent_measured *measured;           /* NULL = it said nothing yet */
     char *plugins;                             /* JSON, as it said; NULL = not yet */
@@ -87,7 +88,9 @@ int agent_entry_free_slots(struct agent_entry *a, const struct slots **ret);
  */
 bool agent_entry_is_given_up(const struct core *core, const char *id, bool forced);
 
-/* It may be given kernels: ALIVE, connected, its inventory known, not late, not draining. */
+/* It may be given kernels: ALIVE, connected, its inventory known, not late, not draining, and
+ * it did not refuse them.
+ */
 bool agent_entry_is_ready(const struct agent_entry *a);
 
 /* Look at the sessions of all its kernels again. */

@@ -155,6 +155,13 @@ const char *core_agent_get_runtime(const struct core *core, const char *id, cons
     return a ? a->runtime : NULL;
 }
 
+const char *core_agent_get_refusal(const struct core *core, const char *id)
+{
+    const struct agent_entry *a = agent_entry_find(core, id);
+
+    return a && a->is_connected ? a->refusal : NULL;
+}
+
 const char *core_agent_get_plugins(const struct core *core, const char *id)
 {
     const struct agent_entry *a = agent_entry_find(core, id);
