@@ -112,6 +112,11 @@ int conf_load_text(const struct conf_item *items, const char *name, const char *
 /* Release what the target owns and zero all its items. */
 void conf_done(const struct conf_item *items, void *target);
 
+/* The path from the root, of one that may be relative to the working directory: it goes to other
+ * processes and outlives a change of it. Caller frees; NULL = no memory or no such directory.
+ */
+char *conf_absolute_path(const char *path);
+
 /* Set one item from text as an environment variable would. -EINVAL. */
 int conf_set(const struct conf_item *item, const char *text, void *target,
              struct aq_error *err) AQ_UNTRUSTED;

@@ -4,10 +4,13 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "conf/conf.h"
 #include "conf/tables.h"
 
 static void *conf_value_member(const struct conf_item *item, void *target)
@@ -165,6 +168,15 @@ static int conf_value_set_number(const struct conf_item *item, const char *text,
     }
     *(int64_t *)conf_value_member(item, target) = value;
     return 0;
+}
+
+char *conf_absolute_path(const char *path)
+{
+    AQ_CLEANUP(aq_freep) char *here = path[0] == '/' ? NULL : getcwd(NULL, 0);
+
+    if (path[0] == '/')
+        return strdup(path);
+    return here ? aq_format("%s/%s", here, path) : NULL;
 }
 
 static int conf_value_set_text(const struct conf_item *item, const char *text, void *target,

@@ -64,8 +64,10 @@ static int front_check_url(const char *program, struct front_settings *s, struct
 static int front_finish(const char *program, const struct conf_item *items, const char *state,
                         const char *listen, struct front_settings *s, struct aq_error *err)
 {
-    int r = front_set(&s->state, state, err);
+    AQ_CLEANUP(aq_freep) char *absolute = state ? conf_absolute_path(state) : NULL;
     char field[40];
+    int r = state && !absolute ? aq_fail_errno(err, "find the folder '%s'", state)
+                               : front_set(&s->state, absolute, err);
 
     (void)snprintf(field, sizeof(field), "%s.tls-cert", program);
     front_settings_drop_empty(&s->public_url);

@@ -311,7 +311,7 @@ static int settings_fill_in(struct settings *settings, const char *state, unsign
 
     if (state) {
         free(settings->state);
-        settings->state = strdup(state);
+        settings->state = conf_absolute_path(state);
     } else if (!settings->state) {
         AQ_CLEANUP(aq_freep) char *base = fs_state_dir();
 
