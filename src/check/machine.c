@@ -87,7 +87,10 @@ static void machine_say_unwritable(const char *path, const char *owner, int code
                                    struct finding *ret)
 {
     finding_say(ret, CHECK_MISSING, "%s cannot be written: %s", path, strerror(code));
-    finding_mean(ret, "%s does not start", owner);
+    finding_mean(ret,
+                 fs_is_out_of_room(code) ? "%s serves what it has, and takes nothing new"
+                                         : "%s does not start",
+                 owner);
     if (code == ENOSPC || code == EDQUOT)
         finding_mend(ret, "df -h %s", path);
     else if (code == EROFS)

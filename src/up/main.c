@@ -17,7 +17,6 @@
 #include "base/installed.h"
 #include "base/log.h"
 #include "base/strbuf.h"
-#include "conf/conf.h"
 #include "up/node.h"
 #include "up/up.h"
 
@@ -110,12 +109,16 @@ static int up_parse(int argc, char **argv, struct up_options *o, const char **ag
 /* --dev has a state of its own, so that it never touches a real cluster's. */
 static char *up_choose_state(const struct up_options *o)
 {
-    AQ_CLEANUP(aq_freep) char *base = NULL;
+    AQ_CLEANUP(aq_freep) char *here = NULL;
 
-    if (o->state_dir)
-        return conf_absolute_path(o->state_dir);
-    base = fs_state_dir();
-    return base ? aq_format("%s/%s", base, o->is_dev ? "dev" : "up") : NULL;
+    if (!o->state_dir) {
+        here = fs_state_dir();
+        return here ? aq_format("%s/%s", here, o->is_dev ? "dev" : "up") : NULL;
+    }
+    if (o->state_dir[0] == '/')
+        return strdup(o->state_dir);
+    here = getcwd(NULL, 0);
+    return here ? aq_format("%s/%s", here, o->state_dir) : NULL;
 }
 
 /* Each is a package of its own. */
