@@ -76,8 +76,6 @@ static int store_open_take_lock(struct store *st, bool *ret_was_unclean, struct 
         return aq_fail_oom(err);
     *ret_was_unclean = true;
     st->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (st->lock_fd < 0 && errno == EROFS)
-        st->lock_fd = open(path, O_RDONLY | O_CLOEXEC);
     if (st->lock_fd < 0 && fs_is_out_of_room(errno))
         return 0; /* store_open_lock_file() keeps others out */
     if (st->lock_fd < 0)
@@ -88,9 +86,8 @@ static int store_open_take_lock(struct store *st, bool *ret_was_unclean, struct 
     *ret_was_unclean = strncmp(mark, LOCK_CLEAN, strlen(LOCK_CLEAN)) != 0;
     (void)snprintf(pid, sizeof(pid), "%ld", (long)getpid());
     r = store_open_mark_lock(st->lock_fd, pid);
-    return r == 0 || fs_is_out_of_room(-r) || r == -EBADF
-               ? 0
-               : aq_fail(err, -r, "write '%s': %s", path, strerror(-r));
+    return r == 0 || fs_is_out_of_room(-r) ? 0
+                                           : aq_fail(err, -r, "write '%s': %s", path, strerror(-r));
 }
 
 static int store_open_make_folder(const char *path, struct aq_error *err)
@@ -112,6 +109,11 @@ static int store_open_lock_file(struct store *st, off_t *ret_size, struct aq_err
     struct stat file;
 
     st->file_lock_fd = open(st->where, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (st->file_lock_fd < 0 && errno == EROFS)
+        return aq_fail(err, EROFS,
+                       "the database '%s' is on a file system that is mounted read-only; remount "
+                       "it writable",
+                       st->where);
     if (st->file_lock_fd < 0 || fstat(st->file_lock_fd, &file) < 0)
         return aq_fail_errno(err, "open the database '%s'", st->where);
     *ret_size = file.st_size;

@@ -19,7 +19,7 @@
  * Without room for a new file, a start goes on with the one that is there: it has every command
  * that was accepted, and commands are refused until a new one was written. After a restart of
  * the machine it keeps the former BOOT, so that a further start concludes once more what that
- * ended; only if the conclusions themselves find no room does the start fail. Belongs to one thread at
+ * ended. If the conclusions themselves find no room, the start fails. Belongs to one thread at
  * a time.
  */
 #ifndef AQ_AGENT_DISK_ACCEPTED_LOG_H
