@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/utf8.h"
 #include "runner/app_definition.h"
 #include "runner/app_text.h"
 
@@ -181,7 +182,7 @@ static int app_actions_expand_all(const json_t *list, const json_t *variables, c
 static int app_actions_run_command(const json_t *args, const json_t *variables, json_t **ret,
                                    struct aq_error *err)
 {
-    struct strbuf texts[2] = { STRBUF_INIT, STRBUF_INIT };
+    struct strbuf texts[2] = { STRBUF_INIT, STRBUF_INIT }, said[2] = { STRBUF_INIT, STRBUF_INIT };
     const json_t *command = json_object_get(args, "command");
     char *argv[APP_DEFINITION_ITEMS_MAX + 1] = { NULL };
     int r = app_actions_expand_all(command, variables, argv, err);
@@ -194,11 +195,14 @@ static int app_actions_run_command(const json_t *args, const json_t *variables, 
         for (int i = 0; i < 2; i++)
             if (texts[i].len)
                 (void)fs_write_all(STDOUT_FILENO, texts[i].data, texts[i].len);
-    if (r == 0) /* what is not UTF-8 is left out as a whole */
-        *ret = json_pack("{s:s#,s:s#}", "out", texts[0].len ? texts[0].data : "", texts[0].len,
-                         "err", texts[1].len ? texts[1].data : "", texts[1].len);
-    strbuf_done(&texts[0]);
-    strbuf_done(&texts[1]);
+    for (int i = 0; i < 2; i++) {
+        utf8_write_text(texts[i].data, texts[i].len, &said[i]);
+        strbuf_done(&texts[i]);
+    }
+    if (r == 0)
+        *ret = json_pack("{s:s,s:s}", "out", said[0].data, "err", said[1].data);
+    strbuf_done(&said[0]);
+    strbuf_done(&said[1]);
     for (size_t i = 0; argv[i]; i++)
         free(argv[i]);
     return r;

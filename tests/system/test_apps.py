@@ -71,7 +71,9 @@ DEFINITIONS = {
     "late": {"command": ["python3", "/app/web.py", "{ports[0]}", "--late", "2"]},
     "forks": {"command": ["python3", "/app/web.py", "{ports[0]}", "--fork"]},
     "dies": {"command": ["python3", "/app/web.py", "{ports[0]}", "--status", "3"]},
-    "nul": {"command": "printf 'about \\000 to serve\\377'", "shell": "sh"},
+    "nul": {"prestart": [{"action": "run_command", "ref": "said", "args": {
+                "command": ["sh", "-c", "printf 'made\\000\\377'"]}}],
+            "command": "printf 'about \\000 to serve\\377 {said[out]}'", "shell": "sh"},
     "nothing": {"command": ["no-such-program"]},
     "bad": {"command": 5},
 }
@@ -251,7 +253,7 @@ def test_those_that_do_not_listen(cluster, box):
     for app, told in (("never", "does not listen on port 8001 of 127.0.0.1 after 1 seconds"),
                       ("dies", "exit status 3 and does not listen on port 8004; it wrote last: "
                                "about to serve"),
-                      ("nul", "it wrote last: about \ufffd to serve\ufffd"),
+                      ("nul", "it wrote last: about \ufffd to serve\ufffd made\ufffd\ufffd"),
                       ("nothing", "execute 'no-such-program': No such file"),
                       ("bad", "'command'")):
         status, slug, text = refusal(proxy(cluster, app))
