@@ -117,10 +117,10 @@ int cli_confirm(bool yes, struct aq_error *err, const char *fmt, ...) AQ_PRINTF(
  */
 int cli_read_file(const char *path, size_t limit, struct strbuf *out, struct aq_error *err);
 
-#define CLI_LINE_MAX 256
+#define CLI_LINE_MAX 4096 /* as much as a terminal takes */
 
 /* Read a line from standard input, without echo if it is a secret. 'prompt'
- * names it, on a terminal and in errors.
+ * names it, on a terminal and in errors. One that is longer, or has NUL, is refused (-EINVAL).
  */
 int cli_read_line(const char *prompt, bool is_secret, char line[CLI_LINE_MAX],
                   struct aq_error *err);

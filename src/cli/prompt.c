@@ -68,15 +68,32 @@ static char *prompt_read_secret(const char *prompt, char line[CLI_LINE_MAX])
     return got;
 }
 
+/* A password that is cut at NUL, or at the buffer's end, would be another one. */
+static int prompt_check_whole(const char *prompt, const char line[CLI_LINE_MAX],
+                              struct aq_error *err)
+{
+    const char *end = memrchr(line, '\0', CLI_LINE_MAX); /* behind it is only what was put there */
+
+    if (strlen(line) < (size_t)(end - line))
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "the %s has NUL; remove it", prompt);
+    if (end == line + CLI_LINE_MAX - 1 && !strchr(line, '\n'))
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "the %s is longer than %d bytes", prompt,
+                            CLI_LINE_MAX - 2);
+    return 0;
+}
+
 int cli_read_line(const char *prompt, bool is_secret, char line[CLI_LINE_MAX], struct aq_error *err)
 {
     char *got;
+    int r;
 
+    memset(line, '\n', CLI_LINE_MAX);
     if (isatty(STDIN_FILENO) && !is_secret)
         (void)fprintf(stderr, "%s: ", prompt);
     got = is_secret ? prompt_read_secret(prompt, line) : fgets(line, CLI_LINE_MAX, stdin);
     if (!got || !strcspn(line, "\r\n"))
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "no %s was given", prompt);
+    r = prompt_check_whole(prompt, line, err);
     line[strcspn(line, "\r\n")] = '\0';
-    return 0;
+    return r;
 }

@@ -309,6 +309,15 @@ def test_wrong_key_is_denied(cluster):
 
 # ---- people and machines ----
 
+@pytest.mark.parametrize("password, why", [("long enough\0other", "has NUL"),
+                                           ("x" * 5000, "is longer than 4094 bytes")])
+def test_a_password_is_not_cut(cluster, password, why):
+    done = cluster.run("admin", "user", "create", "cut@example.com", "--password-stdin",
+                       input=password + "\n")
+    assert done.returncode == 2 and why in done.stderr and "xxx" not in done.stderr, done
+    assert "cut@example.com" not in cluster("admin", "user", "ls")
+
+
 def test_a_user_changes_the_password(cluster):
     cluster("admin", "user", "create", "changer@example.com", "--password-stdin",
             input="long enough\n")
