@@ -285,8 +285,9 @@ static void exec_on_close(struct websocket *ws, uint16_t code, const struct aq_e
     (void)code;
     e->ws = NULL;
     if (e->is_over)
-        return;              /* what was said last counts */
-    if (err && err->text[0]) /* a failure, or the manager's reason */
+        return; /* what was said last counts */
+    /* a failure, or the manager's reason */
+    if (err && err->text[0])
         exec_leave(e, aq_fail(&e->err, err->code ? err->code : ECONNRESET, "session '%s': %s",
                               e->name, err->text));
     else

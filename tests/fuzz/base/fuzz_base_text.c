@@ -83,7 +83,7 @@ static void check_shown(const char *text)
         __builtin_trap();
 }
 
-static void check_text(const uint8_t *data, size_t size)
+static void check_written(const uint8_t *data, size_t size)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
 
@@ -100,7 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct uuid id;
     int64_t usec, again;
 
-    check_text(data, size);
+    check_written(data, size);
     if (size >= sizeof(text))
         return 0;
     memcpy(text, data, size);
