@@ -187,11 +187,12 @@ def test_lasting_failures_are_not_tried_again(layout, store, registry):
     assert registry.gets.count("forbidden") == 1, registry.gets
 
 
-def test_silence(layout, store, registry):
+@pytest.mark.parametrize("part", ["manifest", "layer"])
+def test_silence(layout, store, registry, part):
     """The connection stays, and nothing comes."""
     layers, _, _ = make(layout)
-    store.settings["pull-timeout"] = "12s"
-    registry.faults[layers[0]] = [("hold", 100000)]
+    store.settings["pull-timeout"] = "20s"
+    registry.faults["t" if part == "manifest" else layers[0]] = [("hold", 100)]
     states, found = pull(store, registry.name("t"))
     check_whole(found)
     assert "retrying" in states, states

@@ -14,6 +14,7 @@
 #include "base/fs.h"
 
 #define ARGS_MAX 24
+#define INSPECT_USEC (600 * USEC_PER_SEC) /* with pauses that the registry asks skopeo for */
 #define POLICY_DEFAULT "/etc/containers/policy.json"
 
 /* ---- registries.conf ---- */
@@ -111,10 +112,13 @@ static void fetch_add_file(struct images *images, struct fetch_command *command,
 static void fetch_begin(struct images *images, struct fetch_command *command, const char *verb)
 {
     const struct settings *settings = images->settings;
+    bool is_small = strcmp(verb, "inspect") == 0;
+    int64_t limit_usec = is_small ? AQ_MIN(INSPECT_USEC, settings->image_timeout_usec / 4)
+                                  : settings->image_timeout_usec;
 
     fetch_add(command, settings->image_skopeo ? settings->image_skopeo : "skopeo");
     fetch_add_owned(command, aq_format("--command-timeout=%llds",
-                                       (long long)(settings->image_timeout_usec / USEC_PER_SEC)));
+                                       (long long)AQ_MAX(limit_usec / USEC_PER_SEC, 1)));
     fetch_add_file(images, command, "--registries-conf", "registries.conf");
     if (settings->image_policy) {
         fetch_add(command, "--policy");
