@@ -164,8 +164,7 @@ int api_new(struct core *core, struct api **ret, struct aq_error *err)
         || !(api->kept_answers = kept_answers_new(core_store(core)))
         || !(api->live = live_feed_new(core)) || !(api->app_proxy = app_proxy_new(api))
         || !(api->storage_hosts = storage_hosts_new(core))
-        || !(api->web_logins = web_logins_new(api))
-        || !(api->folder_recount = folder_recount_new(api)))
+        || !(api->web_logins = web_logins_new(api)))
         return aq_fail_oom(err);
     if ((r = replay_new(0, &api->replay, err)) < 0 || (r = router_new(&api->router, err)) < 0
         || (r = api_add_routes(api, err)) < 0 || (r = gql_new(&api->gql, err)) < 0
@@ -176,6 +175,7 @@ int api_new(struct core *core, struct api **ret, struct aq_error *err)
         || (r = folder_rules_load(api, err)) < 0
         || (r = folder_rights_new(api, &api->folder_rights, err)) < 0
         || (r = folder_jobs_new(api, &api->folder_jobs, err)) < 0
+        || (r = folder_recount_new(api, &api->folder_recount, err)) < 0
         || (r = api_open_audit(api, err)) < 0)
         return r;
     *ret = AQ_TAKE(api);

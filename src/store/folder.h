@@ -51,6 +51,9 @@ int store_list_folders(struct store_tx *tx, const struct folder_list *list,
 /* Rows of these states in all the cluster, the oldest first, for work that goes on. */
 int folder_list_unfinished(struct store_tx *tx, struct store_page **ret, struct aq_error *err);
 
+/* Ready ones of all the cluster whose files were never measured. */
+int folder_list_unmeasured(struct store_tx *tx, struct store_page **ret, struct aq_error *err);
+
 /* Those that the viewer may see and that are shared with somebody. */
 int folder_list_shared(struct store_tx *tx, const struct folder_list *list, struct store_page **ret,
                        struct aq_error *err);

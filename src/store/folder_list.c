@@ -222,6 +222,16 @@ int folder_list_unfinished(struct store_tx *tx, struct store_page **ret, struct 
     return list_run(tx, &folder_table, &(struct store_query){ .limit = 0 }, &extra, ret, err);
 }
 
+int folder_list_unmeasured(struct store_tx *tx, struct store_page **ret, struct aq_error *err)
+{
+    static const struct list_extra extra = {
+        .where = "f.counted_at IS NULL AND f.status = 'ready'",
+        .order = "f.created_at, f.id",
+    };
+
+    return list_run(tx, &folder_table, &(struct store_query){ .limit = 0 }, &extra, ret, err);
+}
+
 /* ---- one ---- */
 
 /* Of several with one name: own ones before those of projects, and these before shared ones;

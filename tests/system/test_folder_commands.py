@@ -12,6 +12,7 @@ import pytest
 
 from client import ADMIN, USER
 from cluster import wait_for
+from database import sql
 from storage import Stored
 
 
@@ -209,6 +210,24 @@ def test_sizes_of_a_list_follow_what_arrives(do, cluster):
     wait_for(cluster.is_serving, 60, "the manager")
     wait_for(lambda: cluster.client().get("/folders/_/hosts").json["allowed"], 60, "the storage host")
     awaits("copy", 30, 29_500)
+
+
+def test_what_was_never_measured_is_at_the_start(do, cluster):
+    """As with a manager that kept no time of a measurement: nothing is shown until there is one."""
+    do("create", "data")
+    id_ = rows(do("info", "data", "-o", "json"))["id"]
+    place = cluster.volume / id_[:2] / id_[2:4] / id_[4:]
+    (place / "made here").write_bytes(os.urandom(100))
+    cluster.programs["manager"].stop()
+    sql(cluster, "UPDATE folders SET counted_at = NULL, files = 0, bytes = 0 WHERE name = 'data'")
+    cluster.programs["manager"].start()
+    wait_for(cluster.is_serving, 60, "the manager")
+
+    def shown():
+        (row,) = rows(do("ls", "-o", "json"))
+        return row["num_files"], row["used_bytes"]
+    assert shown() in ((None, None), (1, 100))
+    wait_for(lambda: shown() == (1, 100), 60, "its size")
 
 
 def test_a_clone_is_waited_for(do, cluster):

@@ -28,16 +28,15 @@ struct folder_recount {
     unsigned ticks;
 };
 
-static void recount_mark(struct folder_recount *recount, const struct folder_mount *mount)
+static void recount_mark(struct folder_recount *recount, const struct uuid *id, const char *host)
 {
     struct recount_folder *folder;
 
-    if (mount->is_read_only || strlen(mount->host) > FOLDER_HOST_MAX
-        || map_get(&recount->folders, mount->folder.bytes, sizeof(mount->folder.bytes))
+    if (strlen(host) > FOLDER_HOST_MAX || map_get(&recount->folders, id->bytes, sizeof(id->bytes))
         || !(folder = calloc(1, sizeof(*folder))))
         return;
-    folder->id = mount->folder;
-    strcpy(folder->host, mount->host);
+    folder->id = *id;
+    strcpy(folder->host, host);
     if (map_set(&recount->folders, folder->id.bytes, sizeof(folder->id.bytes), folder) < 0)
         free(folder);
 }
@@ -45,7 +44,8 @@ static void recount_mark(struct folder_recount *recount, const struct folder_mou
 static void recount_mark_all(struct folder_recount *recount, const struct folder_mounts *mounts)
 {
     for (size_t i = 0; i < mounts->count; i++)
-        recount_mark(recount, &mounts->items[i]);
+        if (!mounts->items[i].is_read_only)
+            recount_mark(recount, &mounts->items[i].folder, mounts->items[i].host);
 }
 
 /* core_event_fn */
@@ -95,21 +95,34 @@ static void recount_on_tick(void *data)
     defer_start(recount->timer, TICK_MSEC);
 }
 
-struct folder_recount *folder_recount_new(struct api *api)
+/* store_tx_fn */
+static int recount_find_unmeasured(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    return folder_list_unmeasured(tx, data, err);
+}
+
+int folder_recount_new(struct api *api, struct folder_recount **ret, struct aq_error *err)
 {
     struct folder_recount *recount = calloc(1, sizeof(*recount));
+    AQ_CLEANUP(store_page_freep) struct store_page *page = NULL;
+    const struct folder *rows;
+    int r;
 
     if (!recount)
-        return NULL;
+        return aq_fail_oom(err);
+    *ret = recount;
     recount->api = api;
     recount->timer = defer_new(core_loop(api->core), recount_on_tick, recount);
     recount->subscriber = core_subscribe(api->core, NULL, recount_on_event, recount);
-    if (!recount->timer || !recount->subscriber) {
-        folder_recount_free(recount);
-        return NULL;
-    }
+    if (!recount->timer || !recount->subscriber)
+        return aq_fail_oom(err);
+    if ((r = store_call(core_store(api->core), recount_find_unmeasured, &page, err)) < 0)
+        return r;
+    rows = page->rows;
+    for (size_t i = 0; i < page->count; i++)
+        recount_mark(recount, &rows[i].id, rows[i].host);
     defer_start(recount->timer, TICK_MSEC);
-    return recount;
+    return 0;
 }
 
 void folder_recount_stop(struct folder_recount *recount)
