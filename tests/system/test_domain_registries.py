@@ -36,6 +36,12 @@ def test_images_of_other_registries_are_not_shown():
         [kept] = cluster.client(ADMIN).get("/aliquot/v1/domains?filter=name==%22default%22"
                                            ).json["items"]
         assert kept["registries"] == ["quay.io"], kept
-        assert cluster.client(ADMIN).send("PATCH", path, {"registries": []}).json["registries"] == []
+        cluster.cli("admin", "domain", "set", "default", "--registries", "quay.io",
+                    "--registries", "docker.io")
+        [kept] = cluster.client(ADMIN).get("/aliquot/v1/domains").json["items"]
+        assert kept["registries"] == ["quay.io", "docker.io"], kept
+        cluster.cli("admin", "domain", "set", "default", "--registries", "any")
+        [kept] = cluster.client(ADMIN).get("/aliquot/v1/domains").json["items"]
+        assert kept["registries"] == [], kept
         agent.close()
         cluster.stop()

@@ -409,7 +409,7 @@ ACCOUNT_VERB(keypair, "keypair rm", "ACCESS-KEY", "Remove a keypair", NULL, 0, 1
 struct project_opts {
     const char *domain, *name, *description;
     int is_active;
-    struct cli_list total_slots;
+    struct cli_list total_slots, registries;
 };
 
 /* clang-format off */
@@ -422,7 +422,12 @@ struct project_opts {
       "all that its sessions may hold at a time" }
 /* clang-format on */
 
-static const struct cli_opt domain_opts[] = { PROJECT_CHANGES, CLI_OPT_END };
+static const struct cli_opt domain_opts[] = {
+    PROJECT_CHANGES,
+    { 0, "registries", CLI_LIST, offsetof(struct project_opts, registries), "HOST[:PORT]",
+      "use images of this registry alone; repeatable; any is of all" },
+    CLI_OPT_END,
+};
 static const struct cli_opt project_create_opts[] = {
     { 0, "domain", CLI_STR, offsetof(struct project_opts, domain), "DOMAIN",
       "default: the configured one" },

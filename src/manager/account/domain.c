@@ -20,7 +20,7 @@ struct domain_params {
     { "total_slots|total_resource_slots", FIELD_OBJECT, 0, offsetof(struct domain_params, total_slots),   \
       .doc = "missing slots are unlimited" },                                                      \
     { "registries|allowed_docker_registries", FIELD_JSON, 0, offsetof(struct domain_params, registries), \
-      .doc = "list of the registries whose images its sessions may use; [] = all" }
+      .doc = "list of the registries whose images its sessions may use; [] or [\"any\"] = all" }
 /* clang-format on */
 
 const struct field account_domain_create[] = {
@@ -63,6 +63,9 @@ static char *domain_read_registries(struct account_row *row, const json_t *list)
                        REGISTRIES_MAX);
         return NULL;
     }
+    if (json_array_size(list) == 1 && json_is_string(json_array_get(list, 0))
+        && strcmp(json_string_value(json_array_get(list, 0)), "any") == 0)
+        return NULL;
     json_array_foreach(list, i, item) {
         AQ_CLEANUP(aq_freep) char *name = NULL;
         struct aq_error why = { 0 };

@@ -176,7 +176,9 @@ static int prop_check(const struct prop_rule *rule, const char *kept, const stru
     if (rule->how == PROP_ONLY && !prop_is(value, rule->as))
         return api_fail_param(err, rule->name, "not supported: %s", rule->why);
     if (rule->how == PROP_KEPT && kept && strcmp(value->text, kept) != 0)
-        return api_fail_param(err, rule->name, "is '%.64s' and cannot be changed", kept);
+        return api_fail_param(err, rule->name,
+                              "is '%.64s' and cannot be changed; leave it out, or create another",
+                              kept);
     if (rule->how == PROP_UNLIMITED && strcmp(value->text, "UNLIMITED") != 0
         && strcmp(value->text, "LIMITED") != 0)
         return api_fail_param(err, rule->name, "must be LIMITED or UNLIMITED");
