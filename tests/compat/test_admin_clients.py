@@ -32,9 +32,11 @@ def test_domain(cluster, bai, name):
     assert name in bai.does("admin", "domain", "list")
     assert "exists already" in bai.fails("admin", "domain", "add", name)
     bai.does("admin", "domain", "update", name, "--description", "Better",
-             "--total-resource-slots", '{"cpu": "8"}')
+             "--total-resource-slots", '{"cpu": "8"}', "--allowed-docker-registries", "quay.io")
+    bai.does("admin", "domain", "update", name, "--description", "Best")
     shown = row(cluster, "domains", "name", name)
-    assert (shown["description"], shown["total_slots"]) == ("Better", {"cpu": "8"})
+    assert (shown["description"], shown["total_slots"], shown["registries"]) == (
+        "Best", {"cpu": "8"}, ["quay.io"])
     assert "cannot be changed" in bai.fails("admin", "domain", "update", name, "--new-name", "x")
     bai.does("admin", "domain", "delete", name)
     assert row(cluster, "domains", "name", name)["is_active"] is False
@@ -72,8 +74,8 @@ def test_user(cluster, bai, name):
     assert email in bai.does("admin", "user", "add", "default", email, "long enough", "-u", name,
                              "-n", "A B")
     assert name in bai.does("admin", "user", "info", "-e", email)
-    [listed] = [user for user in bai.json("admin", "user", "list")["items"]
-                if user["email"] == email]
+    listed = bai.json("admin", "user", "list")["items"][0]
+    assert listed["email"] == email, "the newest comes first"
     assert listed["full_name"] == "A B" and listed["status"] == "active"
     key = row(cluster, "keypairs", "user", email)
     assert key["policy"] == "default"
@@ -142,12 +144,14 @@ def test_scaling_group(cluster, bai, version, name):
     group, admin = ("admin", "scaling-group"), cluster.client(ADMIN)
     usable = lambda: {"name": name} in admin.get("/scaling-groups?group=default").json[  # noqa: E731
         "scaling_groups"]
-    assert name in bai.does(*group, "add", name, "--driver", "static", "--scheduler", "fifo")
+    assert name in bai.does(*group, "add", name, "--driver", "static", "--scheduler", "fifo",
+                            "--driver-opts", '{"x": 1}')
     assert name in bai.does(*group, "list")
     assert "fifo" in bai.does(*group, "info", name)
     bai.does(*group, "update", name, "-d", "Night", "--scheduler", "drf")
     saved = row(cluster, "resource-groups", "name", name)
-    assert (saved["description"], saved["scheduler"]) == ("Night", "drf")
+    assert (saved["description"], saved["scheduler"], saved["driver_opts"]) == (
+        "Night", "drf", {"x": 1})
     assert "success" in bai.does(*group, "associate-scaling" + end, name, "default") and usable()
     dissociate = (*group, "dissociate-scaling" + end, name, "default")
     if version in OLD:

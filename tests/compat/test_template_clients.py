@@ -76,6 +76,21 @@ def test_the_life_of_a_template(user):
     assert "no task templates" in user.does("session-template", "list")
 
 
+def test_a_list_of_templates(cluster, user):
+    """As a manager of Backend.AI takes them: from 26 on a list, before that below a name."""
+    template = {"kind": "taskTemplate", "api_version": "6", "metadata": {"name": "python"},
+                "spec": {"kernel": {"image": "process", "environ": {}}, "mounts": {},
+                         "resources": {"cpu": "1", "mem": "64m"}}}
+    entries = [{"name": "listed", "type": "TASK", "is_active": True, "template": template}]
+    for text in json.dumps(entries), json.dumps({"session_templates": entries}):
+        made = create(user, text)
+        shown = user.does("session-template", "get", "-f", "json", made)
+        assert json.loads(shown[shown.index("{"):])["name"] == "listed"
+        user.says("session-template", "update", made, answer=text.replace("listed", "changed"))
+        assert "changed" in user.does("session-template", "list")
+        user.says("session-template", "delete", "-f", made)
+
+
 LIBRARY = """
 import sys
 from ai.backend.client.session import Session
