@@ -45,7 +45,7 @@ struct gql_value gql_group_options_get(struct gql_get *get, const void *parent)
 {
     const struct resource_group *group = parent;
     const struct core *core = ((const struct gql_context *)get->context)->api->core;
-    json_auto_t *opts = json_load_string(group->scheduler_opts, 0);
+    json_auto_t *opts = json_load_string(group->scheduler_opts ? group->scheduler_opts : "{}", 0);
     AQ_CLEANUP(aq_freep) char *text = NULL;
     struct core_scheduling scheduling;
 
