@@ -46,7 +46,7 @@ static void test_requests(void **state)
     REFUSED(req.domain = "elsewhere", EINVAL, "domain");
     REFUSED(req.group = "elsewhere", EINVAL, "group");
     REFUSED(req.resource_group = "elsewhere", ENOENT, "scalingGroup");
-    REFUSED(req.cluster_size = 65, EINVAL, "clusterSize");
+    REFUSED(req.cluster_size = 65, EDQUOT, "clusterSize");
     REFUSED(req.priority = 101, EINVAL, "priority");
     REFUSED(req.resources = negative, EINVAL, "config.resources.cpu");
     REFUSED(req.resources = unknown, EINVAL, "config.resources.xpu");
