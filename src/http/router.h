@@ -40,6 +40,7 @@ struct route {
     uint64_t body_max; /* 0 = the server's limit */
     struct route_answer answer;
     const char *body_types; /* of ROUTE_STREAM_BODY, as route_answer.types */
+    unsigned list_max;      /* the body may be a list of so many objects as well; 0 = it may not */
 };
 
 #define ROUTER_PARAMS_MAX 8

@@ -89,7 +89,7 @@ def parameters_of(operation):
     """{name: (aliases, is required, schema)} of an operation's query, or of its JSON body."""
     content = operation.get("requestBody", {}).get("content", {}).get("application/json")
     if content:
-        return members_of(content["schema"])
+        return members_of(content["schema"].get("anyOf", [content["schema"]])[0])
     return {p["name"]: (p.get("x-aliases", []), p["required"], p["schema"])
             for p in operation["parameters"] if p["in"] == "query"}
 
@@ -108,10 +108,12 @@ def compare(there, params, where):
     assert set(there) == {param["name"] for param in params}, where
     for param in params:
         aliases, is_required, schema = there[param["name"]]
+        is_filled = param["name"] == "image" and "template" in there
         here = (*where, param["name"])
         types = schema.get("type", [])
         types = [types] if isinstance(types, str) else types
-        assert (aliases, is_required) == (param["aliases"], param["required"]), here
+        assert aliases == param["aliases"], here
+        assert is_required == (param["required"] and not is_filled), here
         assert types[:1] == [KINDS[k] for k in [param["type"]] if k in KINDS], here
         if types:
             assert ("null" in types) == param["nullable"], here
@@ -145,6 +147,16 @@ def test_bodies(operations, routes):
             assert not content, key
         names = [p["name"] for p in operations[key]["parameters"] if p["in"] == "header"]
         assert names == ["Idempotency-Key"] * route["idempotency_key"], key
+
+
+def test_sessions_are_made_one_at_a_time_or_as_a_list(operations):
+    lists = {path: schema["anyOf"] for (_, path), operation in operations.items()
+             for body in operation.get("requestBody", {}).get("content", {}).values()
+             if "anyOf" in (schema := body.get("schema", {}))}
+    assert list(lists) == ["/aliquot/v1/sessions"]
+    one, several = lists["/aliquot/v1/sessions"]
+    assert several == {"type": "array", "minItems": 1, "maxItems": 1000, "items": one}
+    assert one["required"] == ["name"], "a template may have the image"
 
 
 def test_what_needs_no_signature_says_so(cluster, document, operations):

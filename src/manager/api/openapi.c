@@ -52,7 +52,7 @@ static void openapi_write_query(const struct field *table, struct jsonw *w)
 {
     for (const struct field *field = table; field && field->names; field++) {
         openapi_begin_parameter(field->names, strcspn(field->names, "|"), "query",
-                                field->flags & FIELD_REQUIRED, w);
+                                field_schema_is_required(field), w);
         field_schema_write_notes(field, w);
         jsonw_key(w, "schema");
         field_schema_write_value(field, w);
@@ -90,8 +90,8 @@ static void openapi_write_parameters(const struct route *route, struct jsonw *w)
 
 /* ---- bodies ---- */
 
-/* "content" with each of the media types "a|b"; their schema is the table's, if there is one. */
-static void openapi_write_content(const char *types, const struct field *table, struct jsonw *w)
+/* "content" with each of the media types "a|b". */
+static void openapi_write_content(const char *types, struct jsonw *w)
 {
     size_t len;
 
@@ -101,19 +101,37 @@ static void openapi_write_content(const char *types, const struct field *table, 
         len = strcspn(type, "|");
         jsonw_keyn(w, type, len);
         jsonw_object_begin(w);
-        if (table) {
-            jsonw_key(w, "schema");
-            field_schema_write_object(table, w);
-        }
         jsonw_object_end(w);
     }
+    jsonw_object_end(w);
+}
+
+/* An object of the route's fields, or where the route takes one, a list of them. */
+static void openapi_write_json_body(const struct route *route, struct jsonw *w)
+{
+    if (!route->list_max) {
+        field_schema_write_object(route->body, w);
+        return;
+    }
+    jsonw_object_begin(w);
+    jsonw_key(w, "anyOf");
+    jsonw_array_begin(w);
+    field_schema_write_object(route->body, w);
+    jsonw_object_begin(w);
+    jsonw_member_str(w, "type", "array");
+    jsonw_member_int(w, "minItems", 1);
+    jsonw_member_int(w, "maxItems", route->list_max);
+    jsonw_key(w, "items");
+    field_schema_write_object(route->body, w);
+    jsonw_object_end(w);
+    jsonw_array_end(w);
     jsonw_object_end(w);
 }
 
 static bool openapi_has_required(const struct field *table)
 {
     for (; table->names; table++)
-        if (table->flags & FIELD_REQUIRED)
+        if (field_schema_is_required(table))
             return true;
     return false;
 }
@@ -127,10 +145,18 @@ static void openapi_write_body(const struct route *route, struct jsonw *w)
     jsonw_key(w, "requestBody");
     jsonw_object_begin(w);
     jsonw_member_bool(w, "required", is_stream || openapi_has_required(route->body));
-    if (is_stream)
-        openapi_write_content(route->body_types, NULL, w);
-    else
-        openapi_write_content("application/json", route->body, w);
+    if (is_stream) {
+        openapi_write_content(route->body_types, w);
+    } else {
+        jsonw_key(w, "content");
+        jsonw_object_begin(w);
+        jsonw_key(w, "application/json");
+        jsonw_object_begin(w);
+        jsonw_key(w, "schema");
+        openapi_write_json_body(route, w);
+        jsonw_object_end(w);
+        jsonw_object_end(w);
+    }
     jsonw_object_end(w);
 }
 
@@ -189,7 +215,7 @@ static void openapi_write_success(const struct route *route, int status, struct 
     jsonw_object_begin(w);
     jsonw_member_str(w, "description", status == 101 ? "A WebSocket" : status_text(status));
     if (status != 101 && status != 204 && *types)
-        openapi_write_content(types, NULL, w);
+        openapi_write_content(types, w);
     jsonw_object_end(w);
 }
 

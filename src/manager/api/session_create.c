@@ -518,7 +518,8 @@ const struct route session_create_routes[] = {
       session_fields, "Make a session of several roles, as a cluster's template says",
       .answer = { 201, 200 } },
     { METHOD_POST, "/aliquot/v1/sessions", CREATE_ROLE, session_create_on_create_batch,
-      session_fields, "Queue one session or a list of sessions", .answer = { 201 } },
+      session_fields, "Queue one session or a list of sessions", .answer = { 201 },
+      .list_max = SEVERAL_MAX },
     { METHOD_POST, "/aliquot/v1/sessions/_/dry-run", API_USER, session_create_on_dry_run,
       session_fields, "Say what would become of a session, and make none" },
 };

@@ -73,7 +73,7 @@ const struct field session_fields[] = {
     { "template|template_id|templateId", FIELD_IGNORED, 0,
       .doc = "name or id of a template, whose members count where the request says nothing" },
     { "name|clientSessionToken", FIELD_STR, FIELD_REQUIRED, AT(request.name), 1, 64 },
-    { "image|lang", FIELD_STR, FIELD_REQUIRED, AT(request.spec.image), 1, 512 },
+    { "image|lang", FIELD_STR, FIELD_REQUIRED | FIELD_FILLED, AT(request.spec.image), 1, 512 },
     { "architecture|arch", FIELD_STR, FIELD_NULLABLE, AT(request.spec.architecture), 1, 32 },
     { "type|sessionType", FIELD_STR, 0, AT(type), 1, 16, .doc = "interactive or batch" },
     { "group|groupName|group_name", FIELD_STR, FIELD_NULLABLE, AT(group), 1, 64,

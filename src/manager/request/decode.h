@@ -59,6 +59,7 @@ enum field_type {
 #define FIELD_SECRET (1u << 2) /* documented as such; errors never repeat a value anyway */
 #define FIELD_LINE (1u << 3)   /* FIELD_STR, a name: every character is shown (utf8_is_shown()) */
 #define FIELD_LINES (1u << 4)  /* FIELD_STR, a text: no control characters but line ends and tabs */
+#define FIELD_FILLED (1u << 5) /* with FIELD_REQUIRED: a template may have it instead */
 
 struct field {
     const char *names; /* "name|clientSessionToken": the first is the one we say */

@@ -6,6 +6,11 @@
 
 #define UTF8_BYTES_MAX 4 /* of one character: the tables count bytes, schemas characters */
 
+bool field_schema_is_required(const struct field *field)
+{
+    return (field->flags & (FIELD_REQUIRED | FIELD_FILLED)) == FIELD_REQUIRED;
+}
+
 /* One type, or with null: ["string", "null"]. 'other' is a second type or NULL. */
 static void field_schema_write_type(const struct field *field, const char *type, const char *other,
                                     struct jsonw *w)
@@ -97,7 +102,7 @@ static void field_schema_write_members(const struct field *table, struct jsonw *
         field_schema_write_kind(field, w);
         field_schema_write_notes(field, w);
         jsonw_object_end(w);
-        has_required = has_required || field->flags & FIELD_REQUIRED;
+        has_required = has_required || field_schema_is_required(field);
     }
     jsonw_object_end(w);
     jsonw_member_bool(w, "additionalProperties", false);
@@ -106,7 +111,7 @@ static void field_schema_write_members(const struct field *table, struct jsonw *
     jsonw_key(w, "required");
     jsonw_array_begin(w);
     for (const struct field *field = table; field->names; field++)
-        if (field->flags & FIELD_REQUIRED)
+        if (field_schema_is_required(field))
             jsonw_strn(w, field->names, strcspn(field->names, "|"));
     jsonw_array_end(w);
 }

@@ -10,6 +10,9 @@
 #include "base/jsonw.h"
 #include "manager/request/decode.h"
 
+/* Whether a request must have the field. */
+bool field_schema_is_required(const struct field *field);
+
 /* A schema of the value of one field, without its notes. */
 void field_schema_write_value(const struct field *field, struct jsonw *w);
 
