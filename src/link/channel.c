@@ -175,6 +175,8 @@ static void channel_on_read(void *data, const char *bytes, size_t len)
     ssize_t n;
 
     ch->heard_usec = clock_monotonic_usec();
+    if (ch->peer)
+        ch->peer->heard_usec = ch->heard_usec;
     strbuf_add(&ch->in, bytes, len);
     if (!strbuf_ok(&ch->in)) {
         channel_end(ch, "out of memory");

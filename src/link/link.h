@@ -103,6 +103,8 @@ AQ_DEFINE_CLEANUP(struct link_server, link_server_free)
 
 uint16_t link_server_port(const struct link_server *server);
 bool link_server_is_connected(const struct link_server *server, const char *agent_id);
+/* When bytes came last from it, monotonic; 0 = none yet. */
+int64_t link_server_heard_usec(const struct link_server *server, const char *agent_id);
 size_t link_server_connection_count(const struct link_server *server);
 
 /* Queue a message. Reliable ones wait for a reconnect of the same

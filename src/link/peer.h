@@ -23,6 +23,7 @@ struct link_peer {
     uint64_t acked_seq;     /* the other side has handled all up to here */
     uint64_t delivered_seq; /* the other side's messages handed up so far */
     uint64_t handled_seq;   /* of these, what we have acknowledged; <= delivered_seq */
+    int64_t heard_usec;     /* monotonic: when bytes came last; 0 = none since the reset */
     struct log_budget log;  /* for what it causes; stays when all else is forgotten */
 };
 

@@ -221,6 +221,13 @@ bool link_server_is_connected(const struct link_server *server, const char *agen
     return agent && agent->channel;
 }
 
+int64_t link_server_heard_usec(const struct link_server *server, const char *agent_id)
+{
+    const struct link_agent *agent = map_gets(&server->agents, agent_id);
+
+    return agent ? agent->peer.heard_usec : 0;
+}
+
 int link_server_send(struct link_server *server, const char *agent_id, const struct message *msg,
                      struct aq_error *err)
 {

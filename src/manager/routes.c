@@ -102,6 +102,7 @@ static int api_add_routes(struct api *api, struct aq_error *err)
         { share_spec_routes, share_spec_route_count },
         { audit_routes, audit_route_count },
         { orphan_routes, orphan_route_count },
+        { service_routes, service_route_count },
         { retention_routes, retention_route_count },
         { audit_log_routes, audit_log_route_count },
         { config_routes, config_route_count },

@@ -4,7 +4,9 @@ told, and when it goes on nobody was lost."""
 
 import contextlib
 import datetime
+import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -14,6 +16,7 @@ import pytest
 
 from cluster import Cluster, batch, wait_for, wait_status
 from cut_relay import CutRelay
+from storage import Stored
 from world import BUILD
 
 
@@ -145,4 +148,35 @@ def test_nothing_is_placed_where_heartbeats_are_missing():
         assert heard_ago(cluster)[1]["status"] == "ALIVE"
         cluster.programs["agent"].signal(signal.SIGCONT)
         wait_status(client, made, "TERMINATED")
+        cluster.stop()
+
+
+def contacts(cluster):
+    """Findings of the doctor: of agents, and of storage hosts, proxies and web servers."""
+    found = {f["id"]: f for f in json.loads(cluster.cli("doctor", "cluster", "-o", "json").stdout)}
+    return found["cluster.agents"], found["cluster.services"]
+
+
+def test_the_doctor_tells_when_each_was_heard_last():
+    with Stored(ALIQUOT_AGENTS_HEARTBEAT="1s") as cluster:
+        cluster.start_manager()
+        agents, services = contacts(cluster)
+        assert "none has joined" in agents["text"] and "none has" in services["text"]
+        cluster.start_agent()
+        cluster.start_storage()
+        agents, services = contacts(cluster)
+        assert agents["level"] == "ok" and re.search(r"agent 'agent' heard \d s ago", agents["text"]), agents
+        assert services["level"] == "ok", services
+        assert re.search(r"storage '\w+' heard \d+ s ago", services["text"]), services
+        for name in ("agent", "storage"):
+            cluster.programs[name].signal(signal.SIGSTOP)
+        wait_for(lambda: {f["level"] for f in contacts(cluster)} == {"warning"}, 60, "both to be away")
+        agents, services = contacts(cluster)
+        assert re.search(r"1 of 1 agents are away: agent 'agent' \(LOST\) heard \d+ s ago",
+                         agents["text"]), agents
+        assert re.search(r"storage '\w+' \(not connected\) heard 1\d s ago", services["text"]), services
+        assert "systemctl restart" in services["remedy"] and "agent ls" in agents["remedy"]
+        for name in ("agent", "storage"):
+            cluster.programs[name].signal(signal.SIGCONT)
+        wait_for(lambda: {f["level"] for f in contacts(cluster)} == {"ok"}, 60, "both to be back")
         cluster.stop()

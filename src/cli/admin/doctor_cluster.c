@@ -8,6 +8,7 @@
 #include "check/check.h"
 #include "cli/client.h"
 #include "cli/admin/doctor.h"
+#include "cli/output/output.h"
 
 #define ANSWER_SEC "5"
 #define DIFFERENCE_SEC 5 /* from here on it is said */
@@ -175,6 +176,101 @@ static void doctor_check_restore(void *data, struct finding *ret)
     json_decref(health);
 }
 
+/* ---- contacts ---- */
+
+/* "12 s ago" */
+static void doctor_write_heard(const json_t *item, struct strbuf *out)
+{
+    const char *text = json_string_value(json_object_get(item, "last_contact"));
+    int64_t usec;
+
+    if (!text || clock_parse_date(text, &usec) < 0) {
+        strbuf_adds(out, "not heard since the manager's start");
+        return;
+    }
+    strbuf_adds(out, "heard ");
+    cell_write_span(AQ_MAX(clock_realtime_usec() - usec, 0), out);
+    strbuf_adds(out, " ago");
+}
+
+/* An agent that is drained, or is no agent and has no status, is not away for that. */
+static bool doctor_is_away(const json_t *item)
+{
+    const char *status = json_string_value(json_object_get(item, "status"));
+
+    return !json_is_true(json_object_get(item, "connected"))
+           || (status && strcmp(status, "ALIVE") != 0);
+}
+
+/* Those that are away, or all if none is; how many are away, -1 = this user may not see them. */
+static int doctor_list_contacts(struct doctor_cluster *c, const char *path, const char *noun,
+                                struct strbuf *out, size_t *ret_count)
+{
+    json_t *answer = NULL, *items;
+    const json_t *item;
+    int away = 0;
+    size_t i;
+
+    if (!c->is_reached || cli_call(c->cli, METHOD_GET, path, NULL, &answer, NULL) < 0)
+        return -1;
+    items = json_object_get(answer, "items");
+    *ret_count = json_array_size(items);
+    json_array_foreach(items, i, item)
+        away += doctor_is_away(item);
+    json_array_foreach(items, i, item) {
+        const char *kind = json_string_value(json_object_get(item, "kind"));
+        const char *name = json_string_value(json_object_get(item, noun ? "id" : "name"));
+        const char *status = json_string_value(json_object_get(item, "status"));
+
+        if ((away && !doctor_is_away(item)) || out->len > 200)
+            continue;
+        strbuf_addf(out, "%s%s '%s' ", out->len ? ", " : "", noun ? noun : kind, name);
+        if (doctor_is_away(item))
+            strbuf_addf(out, "(%s) ",
+                        status && strcmp(status, "ALIVE") != 0 ? status : "not connected");
+        doctor_write_heard(item, out);
+    }
+    json_decref(answer);
+    return away;
+}
+
+static void doctor_check_agents(void *data, struct finding *ret)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf list = STRBUF_INIT;
+    size_t count = 0;
+    int away = doctor_list_contacts(data, "/aliquot/v1/agents?limit=1000", "agent", &list, &count);
+
+    if (away < 0)
+        return;
+    if (away == 0) {
+        finding_say(ret, CHECK_OK, "agents: %zu, %s", count, count ? list.data : "none has joined");
+        return;
+    }
+    finding_say(ret, CHECK_WARNING, "%d of %zu agents are away: %s", away, count, list.data);
+    finding_mean(ret, "nothing starts there; what runs there goes on if the machine does");
+    finding_mend(ret, "aliquot agent ls; on the agent's machine: aliquot doctor agent; "
+                      "systemctl restart aliquot-agent");
+}
+
+static void doctor_check_services(void *data, struct finding *ret)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf list = STRBUF_INIT;
+    size_t count = 0;
+    int away = doctor_list_contacts(data, "/aliquot/v1/services", NULL, &list, &count);
+
+    if (away < 0)
+        return;
+    if (away == 0) {
+        finding_say(ret, CHECK_OK, "storage hosts, proxies and web servers: %s",
+                    count ? list.data : "none has connected");
+        return;
+    }
+    finding_say(ret, CHECK_WARNING, "%d of %zu services are away: %s", away, count, list.data);
+    finding_mean(ret, "files of folders, apps or the web pages that it serves cannot be reached");
+    finding_mend(ret, "on its machine: systemctl restart aliquot-storage, aliquot-proxy or "
+                      "aliquot-web");
+}
+
 /* The manager's clock, from "Date: ..." of its answer; 0 = it has none. */
 static int64_t doctor_read_date(const struct client_reply *reply)
 {
@@ -234,6 +330,8 @@ static const struct check doctor_cluster_checks[] = {
     { "cluster.database", "cluster", "database", doctor_check_database },
     { "cluster.status", "cluster", "status", doctor_check_status },
     { "cluster.restore", "cluster", "restore", doctor_check_restore },
+    { "cluster.agents", "cluster", "agents", doctor_check_agents },
+    { "cluster.services", "cluster", "services", doctor_check_services },
     { "cluster.clock", "cluster", "clock", doctor_check_difference },
     { "cluster.login", "cluster", "login", doctor_check_login },
     { .id = NULL },

@@ -71,6 +71,7 @@ API_ROUTES(share_spec);
 API_ROUTES(audit);
 API_ROUTES(audit_log);
 API_ROUTES(orphan);
+API_ROUTES(service);
 API_ROUTES(retention);
 API_ROUTES(statistics);
 API_ROUTES(live);

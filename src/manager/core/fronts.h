@@ -42,6 +42,19 @@ int core_open_front_stream(struct core *core, const char *id, struct msg_stream_
                            const struct link_stream_ops *ops, void *data, struct link_stream **ret,
                            struct aq_error *err);
 
+struct core_front_contact {
+    enum front_kind kind;
+    const char *name, *url; /* of its last connection */
+    bool is_connected;
+    int64_t heard_usec; /* wall clock: when bytes came last from it */
+};
+
+/* All that have connected since the manager's start, in no order. */
+void core_each_front(const struct core *core,
+                     void (*fn)(void *data, const struct core_front_contact *contact), void *data);
+/* "proxy", "storage", "web" */
+const char *core_front_kind_name(enum front_kind kind);
+
 /* The URL at which clients reach the daemon; NULL = it is not connected. 'id' NULL = the first of
  * the kind by name. Borrowed until the loop runs again.
  */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "http/url.h"
 #include "manager/core/nodes/fronts_internal.h"
@@ -13,6 +14,7 @@
 
 struct front {
     struct uuid incarnation;
+    int64_t heard_usec; /* wall clock, before it was lost */
     char url[FRONT_URL_MAX + 1];
 };
 
@@ -108,6 +110,7 @@ int fronts_take_hello(struct core *core, const struct msg_hello *hello, struct a
             return aq_fail_oom(err);
         }
     }
+    free(map_removes(&core->fronts.gone, hello->agent_id));
     front->incarnation = hello->incarnation;
     memcpy(front->url, hello->addr, strlen(hello->addr) + 1);
     log_info("'%s' is connected; clients reach it at %s", hello->agent_id, front->url);
@@ -131,6 +134,22 @@ void fronts_take_message(struct core *core, const char *id, const struct message
         ops->on_message(core->fronts.data[kind], id, msg);
 }
 
+/* By the wall clock. */
+static int64_t front_heard_usec(const struct core *core, const char *id)
+{
+    int64_t heard = core->link ? link_server_heard_usec(core->link, id) : 0;
+
+    return heard ? clock_realtime_usec() - (clock_monotonic_usec() - heard) : 0;
+}
+
+/* Until it connects again: for who asks what became of it. */
+static void front_keep(struct core *core, const char *id, struct front *front)
+{
+    front->heard_usec = front_heard_usec(core, id);
+    if (map_sets(&core->fronts.gone, id, front) < 0)
+        free(front);
+}
+
 void fronts_lost(struct core *core, const char *id, const struct uuid *incarnation, const char *why)
 {
     const struct front *front = map_gets(&core->fronts.connected, id);
@@ -138,7 +157,8 @@ void fronts_lost(struct core *core, const char *id, const struct uuid *incarnati
     if (!front || !uuid_equals(&front->incarnation, incarnation))
         return;
     log_info("'%s' is disconnected: %s", id, why);
-    fronts_forget(core, id);
+    front_keep(core, id, map_removes(&core->fronts.connected, id));
+    front_tell_lost(core, id);
 }
 
 void fronts_forget(struct core *core, const char *id)
@@ -148,13 +168,53 @@ void fronts_forget(struct core *core, const char *id)
     if (front)
         front_tell_lost(core, id);
     free(front);
+    free(map_removes(&core->fronts.gone, id));
+}
+
+static void front_free_all(struct map *fronts)
+{
+    for (size_t i = 0; i < fronts->count; i++)
+        free(fronts->entries[i].value);
+    map_done(fronts);
 }
 
 void fronts_free(struct core *core)
 {
-    for (size_t i = 0; i < core->fronts.connected.count; i++)
-        free(core->fronts.connected.entries[i].value);
-    map_done(&core->fronts.connected);
+    front_free_all(&core->fronts.connected);
+    front_free_all(&core->fronts.gone);
+}
+
+/* ---- contacts ---- */
+
+const char *core_front_kind_name(enum front_kind kind)
+{
+    return front_types[kind].name;
+}
+
+static void front_write(const struct map *fronts, size_t i, bool is_connected, int64_t heard_usec,
+                        void (*fn)(void *data, const struct core_front_contact *contact),
+                        void *data)
+{
+    const char *id = fronts->entries[i].key;
+    const struct front *front = fronts->entries[i].value;
+    enum front_kind kind = front_kind_of(id);
+    const struct core_front_contact contact = { kind, core_front_name(kind, id), front->url,
+                                                is_connected, heard_usec };
+
+    fn(data, &contact);
+}
+
+void core_each_front(const struct core *core,
+                     void (*fn)(void *data, const struct core_front_contact *contact), void *data)
+{
+    const struct map *connected = &core->fronts.connected, *gone = &core->fronts.gone;
+
+    for (size_t i = 0; i < connected->count; i++)
+        front_write(connected, i, true, front_heard_usec(core, connected->entries[i].key), fn,
+                    data);
+    for (size_t i = 0; i < gone->count; i++)
+        front_write(gone, i, false, ((const struct front *)gone->entries[i].value)->heard_usec, fn,
+                    data);
 }
 
 void core_set_front_ops(struct core *core, enum front_kind kind, const struct core_front_ops *ops,

@@ -145,6 +145,7 @@ struct core {
     struct list claims; /* accounts/claims.c */
     struct {
         struct map connected; /* id -> struct front */
+        struct map gone;      /* the same, of those that have not come back */
         const struct core_front_ops *ops[FRONT_KINDS];
         void *data[FRONT_KINDS];
     } fronts;                      /* nodes/fronts.c */
