@@ -193,7 +193,7 @@ static void doctor_write_heard(const json_t *item, struct strbuf *out)
     strbuf_adds(out, " ago");
 }
 
-/* An agent that is drained, or is no agent and has no status, is not away for that. */
+/* Agents are away unless they are ALIVE; services have no status. */
 static bool doctor_is_away(const json_t *item)
 {
     const char *status = json_string_value(json_object_get(item, "status"));
