@@ -86,6 +86,8 @@ void open_core(void)
     world.conf.loop = &world.loop;
     world.conf.state_dir = world.dir;
     world.conf.dev = true;
+    world.conf.heartbeat_usec = 20 * USEC_PER_SEC; /* time passes in large steps here */
+    world.conf.agent_timeout_usec = 40 * USEC_PER_SEC;
     if (core_new(&world.conf, &world.core, &err) < 0 || core_start(world.core, &err) < 0)
         fail_msg("%s", err.text);
     world.core->send = keep_sent;
