@@ -80,7 +80,7 @@ static int copy_skip_hole(int from, int to, uint64_t *ret_data, _Atomic uint64_t
 int copy_bytes(int from, int to, _Atomic uint64_t *done)
 {
     bool by_hand = false;
-    uint64_t data;
+    uint64_t data = 0;
     int r;
 
     do {
