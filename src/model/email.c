@@ -39,10 +39,10 @@ int email_check_new(const char *text, struct aq_error *err)
         return aq_fail_field(err, EINVAL, "email",
                              "not an e-mail address; write NAME@DOMAIN, where NAME does not begin "
                              "with '-'");
-    domain = email_span(text + local + 1, EMAIL_LETTERS ".-");
+    domain = email_span(text + local + 1, EMAIL_LETTERS "._-");
     if (!domain || text[local + 1 + domain])
         return aq_fail_field(err, EINVAL, "email",
-                             "not an e-mail address; use letters, digits, '.' and '-' behind the "
-                             "'@'");
+                             "not an e-mail address; use letters, digits, '.', '_' and '-' behind "
+                             "the '@'");
     return 0;
 }

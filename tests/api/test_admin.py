@@ -3,6 +3,8 @@
 
 import subprocess
 
+import pytest
+
 from client import Client
 from cluster import batch, wait_status
 from world import BUILD
@@ -90,6 +92,17 @@ def test_users(admin, nobody):
     admin.send("PATCH", "/aliquot/v1/users/new@lablup.com", {"status": "inactive"})
     assert theirs.get("/auth?echo=x").json["msg"] == "Access key not found"
     assert nobody.post("/auth/authorize", login).status == 401
+
+
+@pytest.mark.parametrize("email", ("ann@lab_one.example", "b.o'b+1=x/y%z@labs-2.example"))
+def test_addresses_of_users(admin, email):
+    assert admin.post("/aliquot/v1/users", {"email": email, "domain": "default"}).status == 201
+
+
+@pytest.mark.parametrize("email", ("ann@lab one.example", "ann@lab;one", "-ann@lab", "ann@", "a$b@lab"))
+def test_addresses_that_no_user_has(admin, email):
+    refused = admin.post("/aliquot/v1/users", {"email": email, "domain": "default"})
+    assert refused.slug == "invalid-api-params" and list(refused.json["data"]) == ["email"], refused
 
 
 def test_keypairs(admin, user):
