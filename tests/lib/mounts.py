@@ -28,9 +28,9 @@ class Mounted(Stored):
     def start_mounting(self, name="agent", **settings):
         self.start_agent(name, **{"ALIQUOT_FOLDERS_VOLUMES": f"{HOST}={self.volume}", **settings})
 
-    def folder_of(self, name):
+    def folder_of(self, name, **more):
         """Make a folder: its id."""
-        reply = self.client().post("/folders", {"name": name, "host": HOST})
+        reply = self.client().post("/folders", {"name": name, "host": HOST, **more})
         assert reply.status == 201, reply
         return uuid.UUID(hex=reply.json["id"])
 

@@ -22,6 +22,7 @@ from bare_root import Root  # noqa: E402
 CONSTRAINTS = "cython<3\nsetuptools<70\nyarl<1.10\nmultidict<6.1\n"
 
 NEWEST = "26.9.6"  # needs the Python of Debian 13
+WITHOUT_WHEEL = ("temporenc~=0.1.0", "pytest-dependency>=0.6.0")  # the second is the tester's
 MAIN = "from ai.backend.cli.loader import load_entry_points; load_entry_points()()"
 TREE = """
 import click
@@ -119,21 +120,33 @@ def install_in_root(version, folder):
         fetched.missing("a root of Debian 13", f"{e}: {e.last_lines}")
     install_programs(root)
     make_venv(folder)
-    forms = [f"--platform={name}" for name in ("manylinux2014_x86_64", "manylinux_2_28_x86_64")]
-    # temporenc has no wheel
-    pip(folder, "wheel", "--use-pep517", "--no-deps", "-w", str(folder / "wheels"),
-        "temporenc~=0.1.0")
-    pip(folder, "install", "--target", str(folder / "root/client"), "--ignore-requires-python",
+    install_into(folder, "client", f"backend.ai-client=={version}", *WITHOUT_WHEEL[:1])
+
+
+def install_into(folder, name, package, *needed):
+    """A package, and what it needs: of 'needed' there is no wheel, so one is made."""
+    forms = [f"--platform={form}" for form in ("manylinux2014_x86_64", "manylinux_2_28_x86_64")]
+    pip(folder, "wheel", "--use-pep517", "--no-deps", "-w", str(folder / "wheels"), *needed)
+    pip(folder, "install", "--target", str(folder / "root" / name), "--ignore-requires-python",
         "--python-version=3.13", "--implementation=cp", "--abi=cp313", "--abi=abi3", "--abi=none",
-        *forms, "--only-binary=:all:", "--find-links", str(folder / "wheels"),
-        f"backend.ai-client=={version}")
+        *forms, "--only-binary=:all:", "--find-links", str(folder / "wheels"), package)
 
 
-def python_of(folder, home="/root"):
+def install_tester(version):
+    """Backend.AI's own tester, in the root of the client; the folder of that."""
+    folder = install(version)
+    with fetched.folder(f"testers/{folder.name}") as (_, is_new):
+        if is_new or not (folder / "root/tester").exists():
+            shutil.rmtree(folder / "root/tester", ignore_errors=True)
+            install_into(folder, "tester", f"backend.ai-test=={version}", *WITHOUT_WHEEL)
+    return folder
+
+
+def python_of(folder, home="/root", packages="client"):
     """The words that start the client's interpreter, in the network of the tests."""
     if (folder / "root").exists():
-        return ["chroot", folder / "root", "/usr/bin/env", "PYTHONPATH=/client", f"HOME={home}",
-                "python3"]
+        return ["chroot", folder / "root", "/usr/bin/env", f"PYTHONPATH=/{packages}",
+                f"HOME={home}", "python3"]
     return [folder / "venv/bin/python"]
 
 
