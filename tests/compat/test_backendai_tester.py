@@ -41,7 +41,7 @@ name = "default"
 name = "{image}"
 architecture = "x86_64"
 [context.sse]
-timeout = 60.0
+timeout = 30.0
 [context.batch-session]
 startup-command = "ls -la"
 batch-timeout = 60.0
