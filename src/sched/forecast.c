@@ -311,12 +311,26 @@ static void forecast_leave_reserved(struct forecast *p, struct sched_entry *e)
     (void)forecast_unreserve(p, e, e->req_count, INT64_MAX);
 }
 
+/* When what is free changes for the last time. */
+static int64_t forecast_last_change(const struct forecast *p)
+{
+    int64_t last = p->now_usec;
+
+    for (uint32_t i = 0; i < p->node_count; i++) {
+        const struct availability *l = &p->timelines[p->by_id[i]];
+
+        if (l->count)
+            last = AQ_MAX(last, l->steps[l->count - 1].from_usec);
+    }
+    return last;
+}
+
 int forecast_schedule(struct forecast *p, struct sched_entry *e, bool only_now, int64_t *ret_usec)
 {
     const struct cluster *c = &p->s->cluster;
     int r;
     const struct placement_constraints *constraints = entry_constraints(p->s, e, p->arena, &r);
-    int64_t at = p->now_usec, next = at;
+    int64_t at = p->now_usec, next = at, last = forecast_last_change(p);
     uint32_t node = CLUSTER_NONE;
     bool is_full = false;
 
@@ -339,6 +353,8 @@ int forecast_schedule(struct forecast *p, struct sched_entry *e, bool only_now, 
             return 0;
         }
         r = forecast_reserve_all(p, e, constraints, at, &next);
+        if (next != at && at >= last)
+            next = INT64_MAX; /* else one part after the other would be tried, without end */
         if (r < 0 || next == at || next == INT64_MAX)
             break;
     }
