@@ -115,6 +115,19 @@ def wait_for_place(client, session, position, length):
     return wait_for(look, what=lambda: f"place {position} of {length}: {why()}")
 
 
+def test_parts_that_have_no_room_together(admin, user, name):
+    """Beside a session without a known end, of which each part alone would have room."""
+    agent = admin.get("/aliquot/v1/agents").json["items"][0]
+    config = {"resources": {"cpu": str(int(agent["available_slots"]["cpu"]) - 1), "mem": "64m"}}
+    assert user.post("/session", batch(f"{name[:40]}-a", "sleep 60", config=config)).status == 201
+    wait_status(user, f"{name[:40]}-a", "RUNNING")
+    two = user.post("/session", batch(f"{name[:40]}-b", "true", cluster_size=2, batch_timeout=60))
+    assert two.status == 201, two
+    wait_for_place(user, two.json["sessionId"], 1, 1)
+    for last in "ba":
+        assert user.delete(f"/session/{name[:40]}-{last}").status == 200
+
+
 def test_place_in_the_queue(admin, user, name):
     """In REST, GraphQL and as an event: who is where, and until when it starts."""
     agent = admin.get("/aliquot/v1/agents").json["items"][0]
