@@ -121,7 +121,8 @@ def test_parts_that_have_no_room_together(admin, user, name):
     config = {"resources": {"cpu": str(int(agent["available_slots"]["cpu"]) - 1), "mem": "64m"}}
     assert user.post("/session", batch(f"{name[:40]}-a", "sleep 60", config=config)).status == 201
     wait_status(user, f"{name[:40]}-a", "RUNNING")
-    two = user.post("/session", batch(f"{name[:40]}-b", "true", cluster_size=2, batch_timeout=60))
+    two = user.post("/session", batch(f"{name[:40]}-b", "true", cluster_size=2, batch_timeout=60,
+                                        cluster_mode="multi-node"))
     assert two.status == 201, two
     wait_for_place(user, two.json["sessionId"], 1, 1)
     for last in "ba":
