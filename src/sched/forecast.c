@@ -371,12 +371,14 @@ int forecast_reserve_earliest(struct forecast *p, struct sched_entry *e, int64_t
 {
     int r;
     const struct placement_constraints *constraints = entry_constraints(p->s, e, p->arena, &r);
-    int64_t at, next = from_usec;
+    int64_t at, next = from_usec, last = forecast_last_change(p);
 
     do {
         at = next;
         if (r == 0)
             r = forecast_reserve_all(p, e, constraints, at, &next);
+        if (next != at && at >= last)
+            next = INT64_MAX;
     } while (r == 0 && next != at && next != INT64_MAX);
     *ret_usec = next;
     return r;
