@@ -311,18 +311,45 @@ static void forecast_leave_reserved(struct forecast *p, struct sched_entry *e)
     (void)forecast_unreserve(p, e, e->req_count, INT64_MAX);
 }
 
-/* When what is free changes for the last time. */
-static int64_t forecast_last_change(const struct forecast *p)
+/* When what is free changes next after 'usec', INT64_MAX if never. What was reserved and given back
+ * has left steps that change nothing.
+ */
+static int64_t forecast_next_change(const struct forecast *p, int64_t usec)
 {
-    int64_t last = p->now_usec;
+    int64_t next = INT64_MAX;
 
     for (uint32_t i = 0; i < p->node_count; i++) {
         const struct availability *l = &p->timelines[p->by_id[i]];
+        size_t size = (p->s->cluster.width + p->s->cluster.nodes[p->by_id[i]].device_count)
+                      * sizeof(l->steps[0].free[0]);
 
-        if (l->count)
-            last = AQ_MAX(last, l->steps[l->count - 1].from_usec);
+        for (uint32_t k = 1; k < l->count && l->steps[k].from_usec < next; k++)
+            if (l->steps[k].from_usec > usec
+                && memcmp(l->steps[k].free, l->steps[k - 1].free, size) != 0)
+                next = l->steps[k].from_usec;
     }
-    return last;
+    return next;
+}
+
+/* All requirements at the earliest time from 'from_usec' on. A time that is too early is followed by
+ * the next change: until then nothing else could be found.
+ */
+int forecast_reserve_earliest(struct forecast *p, struct sched_entry *e, int64_t from_usec,
+                              int64_t *ret_usec)
+{
+    int r;
+    const struct placement_constraints *constraints = entry_constraints(p->s, e, p->arena, &r);
+    int64_t at = from_usec, next = at;
+
+    while (r == 0 && at != INT64_MAX) {
+        r = forecast_reserve_all(p, e, constraints, at, &next);
+        if (r < 0 || next == at)
+            break;
+        at = forecast_next_change(p, at);
+        at = at == INT64_MAX ? at : AQ_MAX(at, next);
+    }
+    *ret_usec = at;
+    return r;
 }
 
 int forecast_schedule(struct forecast *p, struct sched_entry *e, bool only_now, int64_t *ret_usec)
@@ -330,7 +357,7 @@ int forecast_schedule(struct forecast *p, struct sched_entry *e, bool only_now, 
     const struct cluster *c = &p->s->cluster;
     int r;
     const struct placement_constraints *constraints = entry_constraints(p->s, e, p->arena, &r);
-    int64_t at = p->now_usec, next = at, last = forecast_last_change(p);
+    int64_t at = p->now_usec;
     uint32_t node = CLUSTER_NONE;
     bool is_full = false;
 
@@ -346,41 +373,17 @@ int forecast_schedule(struct forecast *p, struct sched_entry *e, bool only_now, 
                               e->reqs[0]->fits[c->nodes[node].state].device, &e->holds[0]);
         return r < 0 ? r : forecast_hold_now(p, e);
     }
-    while (r == 0) {
-        at = next;
-        if (only_now && at > p->now_usec) {
-            *ret_usec = INT64_MAX;
-            return 0;
-        }
-        r = forecast_reserve_all(p, e, constraints, at, &next);
-        if (next != at && at >= last)
-            next = INT64_MAX; /* else one part after the other would be tried, without end */
-        if (r < 0 || next == at || next == INT64_MAX)
-            break;
+    if (r == 0 && only_now) {
+        r = forecast_reserve_all(p, e, constraints, p->now_usec, &at);
+        at = at == p->now_usec ? at : INT64_MAX;
+    } else if (r == 0) {
+        r = forecast_reserve_earliest(p, e, p->now_usec, &at);
     }
-    if (r == 0 && next != INT64_MAX && at <= p->now_usec)
+    if (r == 0 && at <= p->now_usec)
         r = forecast_hold_now(p, e);
-    if (r < 0 || next == INT64_MAX || at > p->now_usec)
+    if (r < 0 || at > p->now_usec)
         forecast_leave_reserved(p, e);
-    *ret_usec = next;
-    return r;
-}
-
-int forecast_reserve_earliest(struct forecast *p, struct sched_entry *e, int64_t from_usec,
-                              int64_t *ret_usec)
-{
-    int r;
-    const struct placement_constraints *constraints = entry_constraints(p->s, e, p->arena, &r);
-    int64_t at, next = from_usec, last = forecast_last_change(p);
-
-    do {
-        at = next;
-        if (r == 0)
-            r = forecast_reserve_all(p, e, constraints, at, &next);
-        if (next != at && at >= last)
-            next = INT64_MAX;
-    } while (r == 0 && next != at && next != INT64_MAX);
-    *ret_usec = next;
+    *ret_usec = at;
     return r;
 }
 

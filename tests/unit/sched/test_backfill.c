@@ -101,6 +101,29 @@ static void test_backfill_gang_and_overdue(void **state)
     end();
 }
 
+/* Two parts of a second each, of which each alone has room beside what runs for a year, or without
+ * a known end: the search goes from change to change.
+ */
+static void test_backfill_gang_beside_far_end(void **state)
+{
+    (void)state;
+    for (int way = 0; way < 2; way++) {
+        int64_t year = way ? 0 : 365 * 24 * 3600;
+
+        begin(&sched_fifo, &sched_concentrated);
+        world.snap.options.backfill = true;
+        (void)agent("a", "cpu=1");
+        (void)runs("a", "cpu=1", 0, year);
+        session("cpu=1")->lifetime_usec = USEC_PER_SEC;
+        world.sessions[0].single_node = false;
+        kernel("cpu=1");
+        run_at(1);
+        assert_int_equal(verdict_of(0), SCHED_NO_ROOM);
+        assert_int_equal(outcome_of(0)->starts_usec, year * USEC_PER_SEC);
+        end();
+    }
+}
+
 /* Whole devices in the future: two halves on different devices are no place. */
 static void test_backfill_devices(void **state)
 {
@@ -798,6 +821,7 @@ int main(void)
         cmocka_unit_test(test_plan_of_ends),
         cmocka_unit_test(test_backfill_depth),
         cmocka_unit_test(test_backfill_gang_and_overdue),
+        cmocka_unit_test(test_backfill_gang_beside_far_end),
         cmocka_unit_test(test_backfill_devices),
         cmocka_unit_test(test_backfill_chosen_device),
         cmocka_unit_test(test_never),
