@@ -188,6 +188,8 @@ def test_large_request_lets_others_start_first(admin, user, name):
                         and said, what="the room to be promised")
         assert told["explanation"]["kind"] == "behind"
         assert told["explanation"]["promised_to"] == head
+        assert f"kept for session '{name[:40]}-head' ({head})" in told["text"]
+        assert "--timeout" not in told["text"]  # a limit would not let it start
         assert "There is room; it starts" not in told["text"]
         assert "resources that become free are kept for it" in why(user, head)["text"]
         assert user.delete("/session/" + holds).status == 200

@@ -109,7 +109,8 @@ struct core_start_estimate {
     enum sched_verdict verdict; /* of the last pass that looked at it */
     uint32_t tries;             /* passes that looked at it in vain, since this manager's start */
     bool is_due, has_claim;     /* it has waited for backfill_max_wait; resources are kept for it */
-    bool is_promised;           /* it has room now, where another session before it is to start */
+    bool is_promised;           /* it fits now on an agent where a session before it is to start */
+    bool is_kept;               /* is_promised: that session has a claim; a limit does not help */
     struct uuid promised_to;    /* is_promised: that session */
 };
 /* -ENOENT if it is not PENDING. -EAGAIN, -ENOMEM: it has no position and no start yet. */

@@ -20,7 +20,7 @@
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
 
-#define REFUSALS_SHOWN 8 /* agents; more say the same */
+#define REFUSALS_SHOWN 8 /* agents; further ones are left out */
 
 struct snapshot {
     struct sched_snapshot snap;
@@ -138,7 +138,7 @@ static int pending_reason_behind(const struct session_entry *l, struct strbuf *t
                     "room.",
                     b->s.name, uuid_format(&b->s.id, id));
     else
-        strbuf_adds(&sentence, "It waits its turn: there is room, but it is promised to sessions "
+        strbuf_adds(&sentence, "It waits its turn: resources are free, but reserved for sessions "
                                "before it.");
     if (text)
         strbuf_add(text, sentence.data, sentence.len);
@@ -230,7 +230,7 @@ static int pending_reason_check(const struct strbuf *text, const struct strbuf *
     return (text && !strbuf_ok(text)) || (json && !strbuf_ok(json)) ? aq_fail_oom(err) : 0;
 }
 
-/* Is there room that a pass keeps from it? Without an estimate the last pass's verdict tells. */
+/* Are resources free that a pass reserves for others? Without an estimate, as the last pass decided. */
 static bool pending_reason_is_behind(const struct session_entry *l,
                                      const struct core_start_estimate *estimate)
 {
@@ -241,7 +241,7 @@ static bool pending_reason_is_behind(const struct session_entry *l,
     return estimate ? estimate->is_promised : l->queue.verdict == SCHED_NO_ROOM;
 }
 
-/* estimate: NULL = not known. */
+/* 'estimate' may be NULL: not known. */
 static int pending_reason_explain(struct core *core, struct session_entry *l,
                                   const struct core_start_estimate *estimate, struct strbuf *text,
                                   struct strbuf *json, struct aq_error *err)
@@ -295,7 +295,7 @@ static void pending_reason_add_members(struct strbuf *json, const struct strbuf 
     strbuf_add(json, members->data + 1, members->len - 1);
 }
 
-/* Agents of its resource group that would count if they took sessions. */
+/* The agents of its resource group that refuse new sessions, and why. */
 static void pending_reason_add_refusals(const struct core *core, const struct session_entry *l,
                                         struct strbuf *text, struct strbuf *json)
 {

@@ -154,6 +154,7 @@ int core_get_start_estimate(struct core *core, const struct uuid *session_id,
                             struct core_start_estimate *ret)
 {
     struct session_entry *l = session_entry_find(core, session_id);
+    const struct session_entry *to = NULL;
     const struct plan_item *item;
     const struct plan *plan;
     int r = 0;
@@ -172,7 +173,20 @@ int core_get_start_estimate(struct core *core, const struct uuid *session_id,
         item = start_estimate_find_item(l->resource_group->plan, l->s.row);
     }
     start_estimate_fill(l, item, ret);
+    if (ret->is_promised && (to = session_entry_find(core, &ret->promised_to)))
+        item = start_estimate_find_item(l->resource_group->plan, to->s.row);
+    ret->is_kept = to && item && item->has_claim;
     return r;
+}
+
+static bool start_estimate_has_claim(const struct sched_start_estimate *planned, int count,
+                                     uint32_t handle)
+{
+    for (int i = 0; i < count; i++) {
+        if (planned[i].handle == handle)
+            return planned[i].has_claim;
+    }
+    return false;
 }
 
 int start_estimate_what_if(struct core *core, struct session_entry *l,
@@ -196,6 +210,7 @@ int start_estimate_what_if(struct core *core, struct session_entry *l,
         item = start_estimate_make_item(l->resource_group, &planned[i],
                                         is_queued ? ret->length : 0);
         start_estimate_fill_item(&item, ret);
+        ret->is_kept = start_estimate_has_claim(planned, r, planned[i].promised);
     }
     arena_clear(&core->scratch, 1 << 16);
     return AQ_MIN(r, 0);
@@ -214,7 +229,7 @@ const char *core_start_name(enum sched_start start)
     return names[start];
 }
 
-/* What backfill makes of it, while its start is not known. */
+/* How backfill treats a session whose start is not known. */
 static void start_estimate_say_claim(const struct resource_group_entry *g,
                                      const struct core_start_estimate *o, struct strbuf *text)
 {
@@ -228,8 +243,11 @@ static void start_estimate_say_claim(const struct resource_group_entry *g,
                     "that become free are kept for it.",
                     max_wait_sec);
     else if (o->is_due)
-        strbuf_adds(text, " Resources are being kept for other sessions that have waited too long, "
-                          "and then for it.");
+        strbuf_addf(text,
+                    " It has waited for more than %" PRId64 " s (backfill-max-wait-sec), but "
+                    "resources are kept for other sessions that have waited too long; it takes its "
+                    "turn after them.",
+                    max_wait_sec);
     else
         strbuf_addf(text,
                     " Sessions behind it may start first until it has waited for %" PRId64 " s "
@@ -237,7 +255,7 @@ static void start_estimate_say_claim(const struct resource_group_entry *g,
                     max_wait_sec);
 }
 
-/* For whom the room is that it has. */
+/* Names the session that an earlier start would delay. */
 static void start_estimate_say_promised(const struct core *core,
                                         const struct core_start_estimate *o, struct strbuf *text)
 {
@@ -246,12 +264,20 @@ static void start_estimate_say_promised(const struct core *core,
 
     if (!o->is_promised || !to)
         return;
-    strbuf_addf(text, " There is room on an agent where session '%s' (%s) is to start", to->s.name,
-                uuid_format(&o->promised_to, id));
-    strbuf_adds(text, o->start == SCHED_START_AT
-                          ? ", which it would delay."
-                          : ", which it would delay: it has no time limit (--timeout), or too "
-                            "long a one.");
+    (void)uuid_format(&o->promised_to, id);
+    if (o->is_kept)
+        strbuf_addf(text,
+                    " It fits on an agent whose resources are kept for session '%s' (%s), which "
+                    "has waited too long.",
+                    to->s.name, id);
+    else
+        strbuf_addf(text,
+                    " It fits on an agent where session '%s' (%s) is to start, and would delay "
+                    "that session%s.",
+                    to->s.name, id,
+                    o->start == SCHED_START_AT
+                        ? ""
+                        : ": it has no time limit (--timeout), or one that ends after that start");
 }
 
 static void start_estimate_say_start(const struct core_start_estimate *o, struct strbuf *text)
