@@ -381,7 +381,7 @@ static int client_on_copy(void *data, const char *bytes, size_t len)
     return fs_write_all(STDOUT_FILENO, bytes, len);
 }
 
-/* A body on its way to who asked for it. */
+/* A body on its way to the caller. */
 struct client_flow {
     client_sync_body_fn *on_body;
     void *data;

@@ -68,16 +68,17 @@ static char *prompt_read_secret(const char *prompt, char line[CLI_LINE_MAX])
     return got;
 }
 
-/* A password that is cut at NUL, or at the buffer's end, would be another one. */
+/* A password must not be cut, at NUL or at the end of the buffer. */
 static int prompt_check_whole(const char *prompt, const char line[CLI_LINE_MAX],
                               struct aq_error *err)
 {
     const char *end = memrchr(line, '\0', CLI_LINE_MAX); /* behind it is only what was put there */
 
     if (strlen(line) < (size_t)(end - line))
-        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "the %s has NUL; remove it", prompt);
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "the %s contains NUL; remove it", prompt);
     if (end == line + CLI_LINE_MAX - 1 && !strchr(line, '\n'))
-        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "the %s is longer than %d bytes", prompt,
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "the %s is longer than %d bytes; use a shorter one", prompt,
                             CLI_LINE_MAX - 2);
     return 0;
 }

@@ -4,7 +4,7 @@
 
 #include "cli/client.h"
 
-#define ASK_MSEC 10000 /* between questions, and for each answer */
+#define ASK_MSEC 10000 /* between requests, and for each reply */
 
 static void silence_note(struct silence *s, const struct aq_error *err)
 {

@@ -2,8 +2,8 @@
 /* silence.h - tell the user when a manager that they follow does not answer
  *
  * A manager that has stopped, or whose machine is cut off, ends no connection: a log without new
- * lines looks the same. While the stream is silent the manager is asked every ten seconds whether
- * it is there; a note says when it does not answer, and when it answers again.
+ * lines looks the same. While the stream is silent, a request is sent to the manager every ten
+ * seconds; a note is printed when it does not answer, and when it answers again.
  */
 #ifndef AQ_CLI_SILENCE_H
 #define AQ_CLI_SILENCE_H

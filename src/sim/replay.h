@@ -19,7 +19,7 @@ struct replay {
     const struct sequencer_ops *order;
     bool backfill;
     uint32_t retries_to_skip;
-    uint32_t unlimited_pct; /* of 100 sessions, those without a time limit: by 'seed' */
+    uint32_t unlimited_pct; /* percentage of sessions without a time limit, drawn by 'seed' */
     int64_t max_wait_sec;   /* sched_options.max_wait_usec */
 };
 

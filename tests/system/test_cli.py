@@ -309,7 +309,7 @@ def test_wrong_key_is_denied(cluster):
 
 # ---- people and machines ----
 
-@pytest.mark.parametrize("password, why", [("long enough\0other", "has NUL"),
+@pytest.mark.parametrize("password, why", [("long enough\0other", "contains NUL"),
                                            ("x" * 5000, "is longer than 4094 bytes")])
 def test_a_password_is_not_cut(cluster, password, why):
     done = cluster.run("admin", "user", "create", "cut@example.com", "--password-stdin",

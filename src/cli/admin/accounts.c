@@ -44,6 +44,7 @@ static const struct column domain_columns[] = {
     { "name", "NAME", COLUMN_TEXT, COLUMN_IS_NAME },
     { "is_active", "ACTIVE", COLUMN_BOOL, 0 },
     { "total_slots", "LIMITS", COLUMN_SLOTS, 0 },
+    { "registries", "REGISTRIES", COLUMN_NAMES, 0 },
     { "description", "DESCRIPTION", COLUMN_TEXT, COLUMN_MAY_SHRINK },
     COLUMN_END,
 };
@@ -425,7 +426,7 @@ struct project_opts {
 static const struct cli_opt domain_opts[] = {
     PROJECT_CHANGES,
     { 0, "registries", CLI_LIST, offsetof(struct project_opts, registries), "HOST[:PORT]",
-      "use images of this registry alone; repeatable; any is of all" },
+      "allow images of this registry only; repeatable; any = all" },
     CLI_OPT_END,
 };
 static const struct cli_opt project_create_opts[] = {
@@ -484,7 +485,7 @@ static const struct cli_opt resource_group_opts[] = {
       "so many of those who wait get a time to start; 0 = all" },
     { 0, "backfill-max-wait-sec", CLI_DURATION,
       offsetof(struct resource_group_opts, backfill_max_wait_sec), "TIME",
-      "keep resources for a session without a known start that has waited so long; 0 = never" },
+      "keep resources for a session without a start time that has waited this long; 0 = never" },
     { 0, "allow-fractional-resource-fragmentation", CLI_CHOICE,
       offsetof(struct resource_group_opts, allow_fragmentation), "yes|no",
       "amounts of devices may be split, unless a session says otherwise" },

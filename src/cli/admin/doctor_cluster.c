@@ -171,7 +171,7 @@ static void doctor_check_restore(void *data, struct finding *ret)
                      newer ? "aliquot admin orphan ls; aliquot admin orphan adopt --all, or end; "
                            : "");
     } else if (c->is_reached) {
-        finding_say(ret, CHECK_OK, "no restore is unfinished");
+        finding_say(ret, CHECK_OK, "no unfinished restore");
     }
     json_decref(health);
 }
@@ -193,7 +193,7 @@ static void doctor_write_heard(const json_t *item, struct strbuf *out)
     strbuf_adds(out, " ago");
 }
 
-/* Agents are away unless they are ALIVE; services have no status. */
+/* Agents are away unless they are connected and ALIVE; services have no status. */
 static bool doctor_is_away(const json_t *item)
 {
     const char *status = json_string_value(json_object_get(item, "status"));
@@ -202,7 +202,9 @@ static bool doctor_is_away(const json_t *item)
            || (status && strcmp(status, "ALIVE") != 0);
 }
 
-/* Those that are away, or all if none is; how many are away, -1 = this user may not see them. */
+/* List the contacts that are away, or all if none is. Returns how many are away; -1 = this user may
+ * not see them.
+ */
 static int doctor_list_contacts(struct doctor_cluster *c, const char *path, const char *noun,
                                 struct strbuf *out, size_t *ret_count)
 {
@@ -243,11 +245,13 @@ static void doctor_check_agents(void *data, struct finding *ret)
     if (away < 0)
         return;
     if (away == 0) {
-        finding_say(ret, CHECK_OK, "agents: %zu, %s", count, count ? list.data : "none has joined");
+        finding_say(ret, CHECK_OK, "%zu connected%s%s", count,
+                    count ? ": " : "; no agent has joined", count ? list.data : "");
         return;
     }
-    finding_say(ret, CHECK_WARNING, "%d of %zu agents are away: %s", away, count, list.data);
-    finding_mean(ret, "nothing starts there; what runs there goes on if the machine does");
+    finding_say(ret, CHECK_WARNING, "%d of %zu agents lost or not connected: %s", away, count,
+                list.data);
+    finding_mean(ret, "no session starts there; running sessions continue if the machine does");
     finding_mend(ret, "aliquot agent ls; on the agent's machine: aliquot doctor agent; "
                       "systemctl restart aliquot-agent");
 }
@@ -261,13 +265,13 @@ static void doctor_check_services(void *data, struct finding *ret)
     if (away < 0)
         return;
     if (away == 0) {
-        finding_say(ret, CHECK_OK, "storage hosts, proxies and web servers: %s",
-                    count ? list.data : "none has connected");
+        finding_say(ret, CHECK_OK, "%s",
+                    count ? list.data : "no storage host, proxy or web server has connected");
         return;
     }
-    finding_say(ret, CHECK_WARNING, "%d of %zu services are away: %s", away, count, list.data);
-    finding_mean(ret, "files of folders, apps or the web pages that it serves cannot be reached");
-    finding_mend(ret, "on its machine: systemctl restart aliquot-storage, aliquot-proxy or "
+    finding_say(ret, CHECK_WARNING, "%d of %zu services not connected: %s", away, count, list.data);
+    finding_mean(ret, "folders, apps or web pages that they serve cannot be reached");
+    finding_mend(ret, "on their machines: systemctl restart aliquot-storage, aliquot-proxy or "
                       "aliquot-web");
 }
 

@@ -50,7 +50,7 @@ static int folder_files_print(struct folder_files *files, const json_t *rows, bo
         strbuf_adds(&out, skip ? "," : "");
         strbuf_add(&out, page.data + skip, page.len - skip - cut);
     } else if (is_json) {
-        strbuf_adds(&out, end); /* the files that were left have gone */
+        strbuf_adds(&out, end); /* the remaining files were removed meanwhile */
     }
     files->has_rows = true;
     return cli_print(&out, err);
@@ -114,7 +114,7 @@ const struct cli_verb verb_folder_files = {
     .name = "folder files",
     .args = "FOLDER [PATH]",
     .summary = "List files of a folder",
-    .details = "By the bytes of their names, however many there are.",
+    .details = "Sorted by the bytes of their names; a directory of any size is listed in full.",
     .examples = "aliquot folder files data\naliquot folder files data runs/3",
     .if_empty = "there are no files",
     .min_args = 1,
@@ -169,8 +169,9 @@ const struct cli_verb verb_folder_mv = {
     .name = "folder mv",
     .args = "FOLDER FROM TO",
     .summary = "Move a file or directory within a folder",
-    .details = "Where TO is a directory, it goes into that; what has the new name already is not\n"
-               "replaced.",
+    .details =
+        "If TO is a directory, the file is moved into it. An existing file of the new name is\n"
+        "not replaced.",
     .examples = "aliquot folder mv data new.csv old/new.csv\naliquot folder mv data new.csv old",
     .min_args = 3,
     .max_args = 3,

@@ -99,8 +99,8 @@ const struct cli_verb verb_folder_ls = {
     .args = "",
     .summary = "List folders that you may use",
     .details = "Your own, those of your projects, and those that others share with you. What is\n"
-               "in the trash has the status delete-pending. FILES and SIZE are as old as MEASURED\n"
-               "says; a folder that was never measured has none.",
+               "in the trash has the status delete-pending. MEASURED is how long\n"
+               "ago FILES and SIZE were measured; all three are empty if a folder never was.",
     .examples = "aliquot folder ls\naliquot folder ls --filter status=delete-pending",
     .if_empty = "you have no folders; to make one: aliquot folder create NAME",
     .opts = ls_opts,

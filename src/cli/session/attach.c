@@ -18,7 +18,7 @@
 #define KEY_FIRST 0x10  /* Ctrl-P */
 #define KEY_SECOND 0x11 /* Ctrl-Q */
 #define INPUT_MAX 4096
-#define PING_MSEC 10000 /* who types is not left alone with a manager that has stopped */
+#define PING_MSEC 10000 /* so that a manager that has stopped is noticed while the user types */
 
 struct attach_run {
     struct cli *cli;

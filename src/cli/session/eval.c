@@ -105,7 +105,7 @@ static int eval_answer(struct cli *cli, const char *name, json_t **result, struc
     int r = cli_read_line("", is_password, line, err);
 
     if (r == 0 && !utf8_is_valid(line, strlen(line)))
-        return aq_fail(err, EINVAL, "the line of input is not UTF-8 text");
+        return aq_fail(err, EINVAL, "the line of input is not UTF-8 text; convert it");
     return r < 0 ? r
                  : eval_call(cli, name,
                              json_pack("{s:s, s:O, s:s}", "mode", "input", "runId",
@@ -152,9 +152,9 @@ static int eval_read(const struct eval_opts *opts, const char *given, struct str
         strbuf_adds(code, given);
     r = given ? 0 : cli_read_file(opts->file ? opts->file : "-", CODE_MAX, code, err);
     if (r == -EFBIG)
-        return aq_fail(err, EINVAL, "code of more than %d KiB; send it as a file", CODE_MAX >> 10);
+        return aq_fail(err, EINVAL, "the code exceeds %d KiB; upload it as a file", CODE_MAX >> 10);
     if (r == 0 && (memchr(code->data, '\0', code->len) || !utf8_is_valid(code->data, code->len)))
-        return aq_fail(err, EINVAL, "the code is not UTF-8 text, or holds NUL");
+        return aq_fail(err, EINVAL, "the code is not UTF-8 text, or contains NUL; convert it");
     return r < 0 ? r : strbuf_ok(code) ? 0 : aq_fail_oom(err);
 }
 
