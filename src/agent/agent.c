@@ -56,7 +56,7 @@ static const char *agent_describe_slots(struct agent_daemon *agent)
     return agent->resources.slots_json;
 }
 
-/* Nothing can be started on a full disk. A quota shows only when something is written. */
+/* A full disk refuses starts. A quota shows only in a failed write. */
 static const char *agent_find_refusal(struct agent_daemon *agent)
 {
     struct disk_job job = { .action = DISK_TRY };
@@ -376,9 +376,9 @@ static int agent_connect_link(struct agent_daemon *agent, struct aq_error *err)
 
 /* ---- life ---- */
 
-/* A second agent is kept out by the file "lock", and by the folder itself: that is all there is
- * if the disk has no room for the file. Both are tried, so that it does not matter which of two
- * agents found room. A network file system may not lock folders; then only the file counts.
+/* A second agent is kept out by locks on the file "lock" and on the folder itself, which is the only
+ * one if the disk has no room for the file. Both are always tried, because the other agent may have
+ * found room, or not. A network file system may not lock folders; then only the file counts.
  */
 static int agent_take_lock(struct agent_daemon *agent, struct aq_error *err)
 {

@@ -126,7 +126,7 @@ static int fs_write_at(int fd, const char *bytes, size_t len, uint64_t *offset)
 
 int fs_write_sparse(int fd, const void *bytes, size_t len, uint64_t *offset)
 {
-    const char *at = bytes, *end = at + len, *begin = at; /* of what is to be written next */
+    const char *at = bytes, *end = at + len, *begin = at; /* of the bytes to be written next */
     bool is_hole = false;
     int r = 0;
 

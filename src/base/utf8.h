@@ -39,7 +39,7 @@ size_t utf8_fit(const char *text, size_t len, size_t width);
  * shows it as it is. Control characters (C0, DEL, C1), marks that change the direction of text, and
  * characters without width are not shown; joiners (U+200C, U+200D) are between characters beyond
  * ASCII, and one selector (U+FE0E, U+FE0F) behind such a character, as in Persian words and emoji.
- * Both look around in text[0 .. len).
+ * Both read the neighbours in text[0 .. len).
  */
 size_t utf8_next(const char *text, size_t len, size_t at, uint32_t *ret_code,
                  bool *ret_is_shown) AQ_UNTRUSTED;

@@ -88,7 +88,7 @@ static void machine_say_unwritable(const char *path, const char *owner, int code
 {
     finding_say(ret, CHECK_MISSING, "%s cannot be written: %s", path, strerror(code));
     finding_mean(ret,
-                 fs_is_out_of_room(code) ? "%s serves what it has, and takes nothing new"
+                 fs_is_out_of_room(code) ? "%s serves stored data, but creates nothing"
                                          : "%s does not start",
                  owner);
     if (code == ENOSPC || code == EDQUOT)

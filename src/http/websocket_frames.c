@@ -113,7 +113,8 @@ static void websocket_frames_refuse_size(struct websocket_frames *f)
     char reason[WEBSOCKET_CONTROL_MAX];
 
     (void)snprintf(reason, sizeof(reason),
-                   "a message here has at most %zu bytes; send it in smaller ones", f->message_max);
+                   "the message exceeds %zu bytes, the limit here; send smaller ones",
+                   f->message_max);
     websocket_frames_refuse(f, TOO_BIG, reason);
 }
 
@@ -176,7 +177,7 @@ static void websocket_frames_begin_frame(struct websocket_frames *f)
 
     if (f->head[0] & RESERVED || is_masked != f->is_server
         || !websocket_frames_read_length(f, &f->left) || !websocket_frames_is_in_order(f)) {
-        websocket_frames_refuse(f, PROTOCOL_ERROR, "a frame that RFC 6455 forbids");
+        websocket_frames_refuse(f, PROTOCOL_ERROR, "the frame violates RFC 6455");
         return;
     }
     f->in_frame = true;
@@ -227,11 +228,11 @@ static void websocket_frames_take_close(struct websocket_frames *f)
     if (body->len >= 2)
         code = (uint16_t)((unsigned char)body->data[0] << 8 | (unsigned char)body->data[1]);
     if (body->len == 1 || (body->len >= 2 && !websocket_frames_is_code(code))) {
-        websocket_frames_refuse(f, PROTOCOL_ERROR, "a close that RFC 6455 forbids");
+        websocket_frames_refuse(f, PROTOCOL_ERROR, "the close frame violates RFC 6455");
         return;
     }
     if (body->len > 2 && !utf8_is_valid(body->data + 2, body->len - 2)) {
-        websocket_frames_refuse(f, NOT_UTF8, "a text that is not UTF-8");
+        websocket_frames_refuse(f, NOT_UTF8, "the text is not valid UTF-8");
         return;
     }
     f->close_received = true;
@@ -260,7 +261,7 @@ static void websocket_frames_end_frame(struct websocket_frames *f, struct websoc
         return;
     f->in_message = false;
     if (f->is_text && !utf8_is_valid(f->message.data, f->message.len))
-        websocket_frames_refuse(f, NOT_UTF8, "a text that is not UTF-8");
+        websocket_frames_refuse(f, NOT_UTF8, "the text is not valid UTF-8");
     else
         *ret = (struct websocket_message){ .is_text = f->is_text,
                                            .bytes = f->message.data,

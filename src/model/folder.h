@@ -99,8 +99,8 @@ bool folder_is_admin(const struct folder *folder, const struct folder_viewer *wh
 enum folder_permission folder_permission_of(const struct folder *folder,
                                             const struct folder_viewer *who);
 
-/* The permission that answers show: that of a share, else the folder's own, which was given when it
- * was made. Owners and administrators see the folder's own as well, although they may do more.
+/* The permission that replies show: that of a share, else the folder's own, which was set when it was
+ * created. Owners and administrators see the folder's own as well, although they may do more.
  */
 enum folder_permission folder_permission_shown(const struct folder *folder,
                                                const struct folder_viewer *who);

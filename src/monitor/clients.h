@@ -16,7 +16,7 @@
 #include "base/strbuf.h"
 #include "monitor/protocol.h"
 
-#define CLIENTS_MAX 128 /* one more is told so, as output, and closed */
+#define CLIENTS_MAX 128 /* a further one gets a message as output and is closed */
 
 struct client {
     int fd; /* -1 = free */

@@ -7,12 +7,12 @@
  * on others.
  *
  * The agents are those where it would start first if each session without a lifetime ran
- * as long again as it has run: those that have run longest are the least likely to end soon. They
- * stay the same, as a claim that moves would lose what has become free, and are chosen again after
- * max_wait_usec, or when one of them cannot hold it any more.
+ * as long again as it has run: those that have run longest are the least likely to end soon. The
+ * choice is kept, because a claim that moves would lose resources that have become free, and is made
+ * again after max_wait_usec, or when one of the agents can no longer hold the session.
  *
- * Resources that are kept idle are the price. So there is at most one claim for ten agents, or
- * one, and a session whose claim has led to nothing for max_wait_usec gives way to others that
+ * Claims cost idle resources. So there is at most one claim per ten agents, and at least one may
+ * exist; a session whose claim has led to nothing for max_wait_usec gives way to others that
  * have waited as long.
  */
 #include <errno.h>
@@ -72,7 +72,7 @@ static void claim_apply(struct forecast *p, const struct sched_entry *e)
     }
 }
 
-/* A claim without agents: there are none that would do. */
+/* A claim without agents: no agents can hold the session. */
 static int claim_choose(struct forecast *p, struct sched_entry *e)
 {
     struct forecast *likely = forecast_new(p->s, p->now_usec, true, p->arena);

@@ -49,7 +49,7 @@ static inline int64_t forecast_time_add(int64_t a, int64_t b)
  */
 int forecast_reserve_earliest(struct forecast *p, struct sched_entry *e, int64_t from_usec,
                               int64_t *ret_usec);
-/* 'e', which waits, is to start on 'node' some time. */
+/* Note that the waiting 'e' is to start on 'node' some time. */
 void forecast_mark_promised(struct forecast *p, uint32_t node, const struct sched_entry *e);
 
 /* ---- availability.c ---- */

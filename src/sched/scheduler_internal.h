@@ -317,8 +317,8 @@ void claim_free(struct room_claim *claim);
 /* Has 'e' waited so long that resources are to be kept for it? */
 bool claim_is_due(const struct sched *s, const struct sched_entry *e, int64_t now_usec);
 /* Keep what 'e' claims from those behind it in 'forecast'; may_choose: agents are chosen if none
- * are, or those chosen no longer do. Else one for which none are chosen yet counts as one that has
- * them: a pass chooses when somebody has room. 1, 0 = there are none, or too many have claims;
+ * are, or those chosen can no longer hold it. Otherwise a claim without chosen agents counts as one
+ * that has them: a pass chooses when resources are free. 1, 0 = there are none, or too many have claims;
  * -ENOMEM.
  */
 int claim_keep(struct forecast *forecast, struct sched_entry *e, bool may_choose);

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-/* Append all that follows in one file to another, which ends at its position; *done (NULL = nobody asks) grows by what is
+/* Append all that follows in one file to another, which ends at its position; *done (may be NULL) grows by what is
  * through. 0 or -errno.
  */
 int copy_bytes(int from, int to, _Atomic uint64_t *done);

@@ -102,7 +102,7 @@ static int folder_fail_move(struct aq_error *err, int code, const char *src, con
         return aq_fail_field(err, EEXIST, field,
                              "'%.200s' exists; remove it, or choose another name", dst);
     if (code == EINVAL)
-        return aq_fail_field(err, EINVAL, field, "the directory '%.200s' cannot move into itself",
+        return aq_fail_field(err, EINVAL, field, "cannot move the directory '%.200s' into itself",
                              src);
     return folder_fail(err, code, field, dst);
 }
@@ -131,7 +131,8 @@ static int folder_move_into(int root, const char *src, int into, const char *dst
     if (!path)
         return aq_fail_oom(err);
     if (strcmp(path, FOLDER_UPLOADS) == 0)
-        return aq_fail_field(err, EINVAL, "dst", "'%s' is the storage's own", path);
+        return aq_fail_field(err, EINVAL, "dst",
+                             "'%s' is reserved for uploads; choose another name", path);
     return folder_move_at(root, src, into, name, "dst", path, err);
 }
 

@@ -20,7 +20,7 @@ struct usage_entry {
     int64_t bytes, least, most;       /* now; since the count under way began */
     int64_t counted_usec, spent_usec; /* monotonic; what the last count took */
     bool is_known, is_news;
-    bool is_touched; /* since the last count began; who is to count for it */
+    bool is_touched; /* since the last count began, for the user toucher */
     struct uuid toucher;
     size_t holds;
     /* the count: */

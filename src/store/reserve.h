@@ -3,8 +3,8 @@
  *
  * A file beside the database holds blocks that nothing else can take. When a commit finds the
  * disk full, the file gives up a part of them, and the commit is tried again: sessions can be
- * ended on a full disk. Whoever creates sessions asks reserve_is_short() first, so that they
- * do not use it up. It is filled again once there is room.
+ * ended on a full disk. Callers that create sessions check reserve_is_short() first, so that
+ * new sessions do not use it up. It is filled again once there is room.
  *
  * Best effort: on a file system that moves blocks when they are overwritten (btrfs, ZFS) or
  * that has no inode left, commits fail as they would without it.

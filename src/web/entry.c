@@ -129,10 +129,11 @@ static json_t *entry_read_json(const struct web *web, struct request *req, struc
     if (json_is_object(json))
         return json;
     if (!json && json_error_code(&wrong) == json_error_null_character)
-        aq_fail_kind(err, EINVAL, "invalid-api-params",
-                     "a text of the request, such as a password, has NUL (\\u0000); remove it");
+        aq_fail_kind(
+            err, EINVAL, "invalid-api-params",
+            "a text of the request, such as a password, contains NUL (\\u0000); remove it");
     else
-        aq_fail_kind(err, EINVAL, "invalid-api-params", "the body is no JSON object");
+        aq_fail_kind(err, EINVAL, "invalid-api-params", "the request body is not a JSON object");
     json_decref(json);
     return NULL;
 }

@@ -153,7 +153,7 @@ def test_a_list_of_several_is_made_whole_or_not(user, newer, name):
     more = user.post(SESSIONS, {"payload": json.dumps([entry(name + "-a"), entry(name + "-b")])})
     assert more.json["name"] == name + "-b", more
     refused = user.send("PUT", f"{SESSIONS}/{made.json[0]['id']}", {"payload": json.dumps(several)})
-    assert "has 3 templates; send the one to replace" in refused.json["data"]["payload"]
+    assert "has 3 templates; send exactly one" in refused.json["data"]["payload"]
 
 
 def test_an_entry_names_its_project_and_owner(user, admin, domain_admin, other, name):

@@ -240,7 +240,7 @@ def test_full_disk(machine):
     assert status == UNFIT
     for name in ("manager", "agent"):
         check(found[name + ".state"], "missing", "cannot be written: No space left on device",
-              f"aliquot-{name} serves what it has, and takes nothing new",
+              f"aliquot-{name} serves stored data, but creates nothing",
               f"df -h {machine.folder}/{name}")
     assert found["containers.runtime"]["level"] == "ok", found["containers.runtime"]
 

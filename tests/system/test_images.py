@@ -314,7 +314,7 @@ def test_sparse_files_of_tar(layout, store, tmp_path, form):
     (b"2\n0\n500\n499\n500\n", 1000, "overlap or are not in order"),
     (b"2\n5000\n500\n0\n500\n", 1000, "overlap or are not in order"),
     (b"2\n0\n500\n20\n10\n", 500, "overlap or are not in order"),
-    (b"1\n9500\n501\n", 501, "goes to byte 10001 of a file of 10000"),
+    (b"1\n9500\n501\n", 501, "ends at byte 10001 of a file of 10000"),
 ], ids=["more", "less", "overlap", "order", "nothing-stored", "beyond"])
 def test_maps_of_sparse_files_that_cannot_be(layout, store, map_, stored, words):
     layout.image("t", [archive([file("x"), sparse("wrong", 10000, map_, bytes(stored)), file("y")])])

@@ -574,7 +574,7 @@ def test_users_are_told_why(place):
             (registry.name("broken"), "an error of its own", "503"),
             (NOBODY + "/a:1", "connection refused", "dial tcp " + NOBODY),
             ("nosuch.invalid/a:1", "no such host", "lookup nosuch.invalid"),
-            ("127.0.0.1:1/a:1", "an administrator sees why by", "connection refused"),
+            ("127.0.0.1:1/a:1", "an administrator can find the cause by", "connection refused"),
             (layout.reference("none"), "no image in the layout has this name", "it has:")]:
         name = "why-" + words.split()[-1].strip("()")
         done = cluster.cli("run", "-r", "cpu=1", "-r", "mem=64m", "--name", name, "--image", image,

@@ -96,7 +96,7 @@ def test_a_paste_in_one_message(cluster):
     while opcode != 8:
         opcode, payload = terminal.receive()
     assert (int.from_bytes(payload[:2], "big"), payload[2:].decode()) \
-        == (1009, "a message here has at most 6291456 bytes; send it in smaller ones")
+        == (1009, "the message exceeds 6291456 bytes, the limit here; send smaller ones")
     terminal.close()
 
 

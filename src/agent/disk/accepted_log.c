@@ -291,7 +291,7 @@ int accepted_log_open(const char *state, struct accepted_log **ret, struct aq_er
     else if (r == 0)
         accepted_log_drop_forgotten(a);
     if (r == 0 && fs_is_out_of_room(-(r = accepted_log_write_anew(a, err)))) {
-        log_warning("%s; nothing is started until there is room", err->text);
+        log_warning("%s; starts are refused until space is freed", err->text);
         a->is_torn = true;
         r = 0;
     }

@@ -16,10 +16,9 @@
  *
  * A last line without its end was never acknowledged.
  *
- * Without room for a new file, a start goes on with the one that is there: it has every command
- * that was accepted, and commands are refused until a new one was written. After a restart of
- * the machine it keeps the former BOOT, so that a further start concludes once more what that
- * ended. If the conclusions themselves find no room, the start fails. Belongs to one thread at
+ * Without room for a new file, a start keeps the existing one, which has every accepted command,
+ * and commands are refused until a new one is written. After a restart of the machine the file
+ * keeps the former BOOT, so that a further start concludes once more what the restart ended. If the conclusions themselves find no room, the start fails. Belongs to one thread at
  * a time.
  */
 #ifndef AQ_AGENT_DISK_ACCEPTED_LOG_H
@@ -45,7 +44,7 @@ void accepted_log_free(struct accepted_log *accepted);
 int accepted_log_note(struct accepted_log *accepted, const struct uuid *id, int64_t attempt,
                       struct aq_error *err);
 
-/* Is there something that could not be written? */
+/* Is there a record that could not be written? */
 bool accepted_log_is_behind(const struct accepted_log *accepted);
 
 /* Write down what was noted; with 'durable' also wait for the disk. After a

@@ -56,7 +56,7 @@ int kernel_directories_open(struct kernel_directories *directories, const char *
         r = kernel_directory_open(state, "spares", 0700, &directories->spares, err);
     /* The folder itself stays: a full disk may have no room for another one. */
     if (r == 0 && !kernel_directory_strip(AT_FDCWD, spares, none))
-        r = aq_fail(err, EIO, "the folder '%s' cannot be emptied; remove what is in it", spares);
+        r = aq_fail(err, EIO, "cannot empty the folder '%s'; remove its contents", spares);
     return r;
 }
 

@@ -363,7 +363,7 @@ void image_hide_failure(const struct images *images, const char *name,
     else if (strcmp(kind, "image-registry") == 0 || strcmp(kind, "image-pull-failed") == 0)
         (void)aq_fail_as(ret, EIO, "image-pull-failed", "image",
                          "image '%.80s' could not be fetched from its registry; an administrator "
-                         "sees why by 'aliquot image pull'",
+                         "can find the cause by 'aliquot image pull'",
                          name);
     else if (strcmp(kind, "image-not-found") == 0)
         (void)aq_fail_as(ret, ENOENT, failure->kind, "image",

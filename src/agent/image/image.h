@@ -54,7 +54,7 @@ bool image_is_for_files(const struct image *image);
 void image_unref(struct image *image);
 AQ_DEFINE_CLEANUP(struct image, image_unref)
 
-/* Retrying: the registry failed, and is asked again after a pause. */
+/* Retrying: the registry failed; the step is repeated after a pause. */
 enum image_phase { IMAGE_RESOLVING, IMAGE_RETRYING, IMAGE_FETCHING, IMAGE_UNPACKING };
 const char *image_phase_name(enum image_phase phase); /* "resolving" … */
 

@@ -3,7 +3,7 @@
  *
  * pull_resolve.c asks what the image is, pull_fetch.c fetches what is missing,
  * pull_unpack.c unpacks and publishes it; each begins the next. pull_retry.c repeats a
- * step that the registry failed. pull.c is who waits for it, and how it ends. All on the loop of the images, except for what
+ * step that the registry failed. pull.c has the waiting callers and the end of a pull. All on the loop of the images, except for what
  * pull_work() is given.
  */
 #ifndef AQ_AGENT_IMAGE_PULL_H
@@ -81,8 +81,8 @@ int pull_plan(struct pull *pull, struct aq_error *err);
  */
 int pull_make_room(struct pull *pull, struct aq_error *err);
 
-/* The registry failed a step: 'again' is called after a pause, and true is returned. False: the
- * failure is a lasting one, or it was tried often or long enough, and 'err' says how often.
+/* The registry failed a step. True: 'again' is called after a pause. False: the failure is permanent,
+ * or tries or time are used up, and 'err' says how many tries there were.
  */
 bool pull_retry(struct pull *pull, void (*again)(struct pull *pull), struct aq_error *err);
 

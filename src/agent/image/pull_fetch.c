@@ -85,7 +85,7 @@ static void pull_fetch_on_measure(uv_work_t *work)
     pull->measured_bytes = pull_directory_measure(&pull->directory, &pull->is_too_long);
 }
 
-/* Nothing has come for so long that the connection is taken for dead. */
+/* No byte has arrived for so long that the connection counts as dead. */
 static bool pull_fetch_is_stalled(struct pull *pull)
 {
     int64_t now = clock_monotonic_usec();

@@ -9,8 +9,8 @@
 
 #define PAUSE_MSEC 1000 /* before the second try; doubled before each further one */
 
-/* Tries in a row which bring no further layer. What is wrong with the name, the login or the
- * image is the same at every try.
+/* Tries in a row without a further complete layer. A wrong name, login or image fails in the same way
+ * at every try.
  */
 static unsigned pull_retry_max(const struct pull *pull, const struct aq_error *err)
 {
@@ -39,7 +39,7 @@ static void pull_retry_on_timer(uv_timer_t *timer)
     pull->again(pull);
 }
 
-/* How far it came: of the one layer that was missing, or of all layers. */
+/* Adds the number of tries and the bytes received, of the one missing layer or of all layers. */
 static void pull_retry_give_up(const struct pull *pull, struct aq_error *err)
 {
     int64_t all = pull->manifest.size_bytes, done = pull->measured_bytes;

@@ -97,7 +97,7 @@ static int sparse_check_add(struct sparse_check *c, uint64_t offset, uint64_t le
                             struct aq_error *err)
 {
     if (offset > SIZE_MAX_OF_FILE || len > SIZE_MAX_OF_FILE - offset)
-        return sparse_check_fail(c, "goes beyond the largest file", err);
+        return sparse_check_fail(c, "exceeds the largest size of a file", err);
     if (offset < c->end)
         return sparse_check_fail(c, "has parts that overlap or are not in order", err);
     c->count++;
@@ -106,15 +106,15 @@ static int sparse_check_add(struct sparse_check *c, uint64_t offset, uint64_t le
     return 0;
 }
 
-/* The map is complete; so many bytes of data follow. */
+/* The map is complete; 'stored' bytes of data follow. */
 static int sparse_check_judge(struct sparse_check *c, uint64_t stored, struct aq_error *err)
 {
     char why[120];
 
     if (c->has_count && c->count != c->wanted_count)
-        return sparse_check_fail(c, "has not as many parts as it says", err);
+        return sparse_check_fail(c, "has a different number of parts than it states", err);
     if (c->has_real_size && c->end > c->real_size)
-        (void)snprintf(why, sizeof(why), "goes to byte %llu of a file of %llu",
+        (void)snprintf(why, sizeof(why), "ends at byte %llu of a file of %llu",
                        (unsigned long long)c->end, (unsigned long long)c->real_size);
     else if (c->sum != stored)
         (void)snprintf(why, sizeof(why), "names %llu bytes of data, and %llu are stored",
@@ -173,14 +173,15 @@ static int sparse_check_take_list(struct sparse_check *c, const char *text, size
         size_t word = (size_t)((comma ? comma : end) - text);
 
         if (!sparse_check_number(text, word, &value))
-            return sparse_check_fail(c, "has a number that is none", err);
+            return sparse_check_fail(c, "contains an invalid number", err);
         if (is_length)
             r = sparse_check_add(c, c->offset, value, err);
         c->offset = value;
         is_length = !is_length;
         text += word + (comma != NULL);
     }
-    return r == 0 && is_length ? sparse_check_fail(c, "ends with half a part", err) : r;
+    return r == 0 && is_length ? sparse_check_fail(c, "ends with an offset without a length", err)
+                               : r;
 }
 
 static int sparse_check_take_record(struct sparse_check *c, const char *key, const char *value,
@@ -216,7 +217,7 @@ static int sparse_check_take_record(struct sparse_check *c, const char *key, con
     }
     return is_number || strncmp(key, "GNU.", 4) != 0
                ? 0
-               : sparse_check_fail(c, "has a number that is none", err);
+               : sparse_check_fail(c, "contains an invalid number", err);
 }
 
 /* "LENGTH KEY=VALUE\n", the length of all of it. */
@@ -255,7 +256,7 @@ static int sparse_check_take_parts(struct sparse_check *c, const struct sparse_p
 
         if (!tar_header_number(parts[i].offset, sizeof(parts[i].offset), &offset)
             || !tar_header_number(parts[i].len, sizeof(parts[i].len), &len))
-            return sparse_check_fail(c, "has a number that is none", err);
+            return sparse_check_fail(c, "contains an invalid number", err);
         r = sparse_check_add(c, offset, len, err);
     }
     return r;
@@ -304,7 +305,7 @@ static int sparse_check_end_line(struct sparse_check *c, struct aq_error *err)
     int r = 0;
 
     if (!c->is_comment && !c->line_len)
-        return sparse_check_fail(c, "has a number that is none", err);
+        return sparse_check_fail(c, "contains an invalid number", err);
     if (!c->is_comment) {
         if (!c->lines++)
             c->wanted_count = c->number;
@@ -339,7 +340,7 @@ static int sparse_check_take_map(struct sparse_check *c, char byte, struct aq_er
     if (c->is_comment)
         return 0;
     if (byte < '0' || byte > '9' || c->number > SIZE_MAX_OF_FILE / 10 - 1)
-        return sparse_check_fail(c, "has a number that is none", err);
+        return sparse_check_fail(c, "contains an invalid number", err);
     c->number = c->number * 10 + (uint64_t)(byte - '0');
     return 0;
 }

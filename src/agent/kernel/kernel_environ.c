@@ -164,7 +164,7 @@ static void kernel_environ_set_devices(struct environ *env,
     env->failed |= own_count == 0;
 }
 
-/* The amount of a slot if it is a whole number; 0 = it is not, or it has none. */
+/* The amount of a slot if it is a whole number; 0 = it is not, or there is none. */
 static int64_t kernel_environ_amount(const json_t *slots, const char *slot)
 {
     const char *text = json_string_value(json_object_get(slots, slot));
@@ -174,9 +174,7 @@ static int64_t kernel_environ_amount(const json_t *slots, const char *slot)
     return text && !*end && amount > 0 ? amount : 0;
 }
 
-/* What batch systems tell their jobs, for scripts that were written for those: "submit" makes
- * variables of Slurm of them.
- */
+/* Facts that batch systems give to their jobs: "aliquot submit" makes variables of Slurm of them. */
 static void kernel_environ_set_job(struct environ *env, const struct msg_kernel_create *create,
                                    const struct kernel_program_context *place)
 {

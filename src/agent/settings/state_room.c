@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <sys/statvfs.h>
 
-/* What a start writes, and the records of ends that may come meanwhile. */
+/* Room for the files of a start, and for records of kernels that end meanwhile. */
 #define SHORT_BYTES (1u << 20)
 #define SHORT_INODES 16
 

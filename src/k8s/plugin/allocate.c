@@ -282,5 +282,5 @@ void resource_allocate(struct resource *resource, struct grpc_call *call,
         allocate_decide(resource, call, request->container_requests[0]->ids,
                         request->container_requests[0]->n_ids);
     else
-        grpc_call_fail(call, GRPC_INVALID_ARGUMENT, "not the ids of one container");
+        grpc_call_fail(call, GRPC_INVALID_ARGUMENT, "expected the ids of one container");
 }

@@ -127,9 +127,9 @@ static void preference_on_devices(void *data, const struct device_list *list,
         return;
     }
     if (!count && pods_are_known(pods))
-        log_warning("%s: it is not known for which container the kubelet asks for %d: %s",
+        log_warning("%s: cannot tell for which container the kubelet requests %d units: %s",
                     preference->resource->name, (int)preference->size,
-                    list ? "no pod of the API server waits for so many" : err->text);
+                    list ? "no pod of the API server waits for that number" : err->text);
     preference_decide(preference, found, count);
 }
 
@@ -166,7 +166,7 @@ void resource_prefer(struct resource *resource, struct grpc_call *call,
     struct preference *preference;
 
     if (request->n_container_requests != 1) {
-        grpc_call_fail(call, GRPC_INVALID_ARGUMENT, "not the ids of one container");
+        grpc_call_fail(call, GRPC_INVALID_ARGUMENT, "expected the ids of one container");
         return;
     }
     of = request->container_requests[0];

@@ -72,7 +72,7 @@ static char *domain_read_registries(struct account_row *row, const json_t *list)
 
         if (!json_is_string(item) || registry_name_read(json_string_value(item), &name, &why) < 0) {
             api_fail_param(&row->err, "registries",
-                           "'%.100s' is not a registry; give HOST[:PORT] as in the names of images",
+                           "'%.100s' is not a registry; give HOST[:PORT], as image names have it",
                            json_is_string(item) ? json_string_value(item) : "");
             strbuf_done(&text);
             return NULL;

@@ -41,7 +41,7 @@ struct resource_group_params {
     { "backfill_reservations", FIELD_INT, 0, offsetof(struct resource_group_params, backfill_reservations), 0,    \
       COUNT_MAX, .doc = "that many get a time to start; 0 = all" },                                \
     { "backfill_max_wait_sec", FIELD_INT, 0, offsetof(struct resource_group_params, backfill_max_wait_sec), 0,    \
-      INT64_C(1) << 30, .doc = "resources are kept for a session that has waited so long and has no known start; 0 = never" }, \
+      INT64_C(1) << 30, .doc = "resources are kept for a session without a start time that has waited this long; 0 = never" }, \
     { RESOURCE_OPTS_SPLITTING, FIELD_MAYBE, 0, offsetof(struct resource_group_params, splitting),   \
       .doc = "whether amounts of devices may be split, of sessions that do not say it" },          \
     { "allowed_session_types", FIELD_STR_LIST, 0,                                                  \

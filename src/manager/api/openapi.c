@@ -65,8 +65,9 @@ static void openapi_write_idempotency_key(struct jsonw *w)
     static const char name[] = "Idempotency-Key";
 
     openapi_begin_parameter(name, sizeof(name) - 1, "header", false, w);
-    jsonw_member_str(w, "description",
-                     "names the request: sent again, it gets the first answer and makes nothing");
+    jsonw_member_str(
+        w, "description",
+        "identifies the request: a repetition with the same key gets the first reply and creates nothing");
     jsonw_key(w, "schema");
     jsonw_object_begin(w);
     jsonw_member_str(w, "type", "string");
@@ -169,7 +170,8 @@ static const struct {
 } openapi_errors[] = {
     { 400, "BadRequest", "A parameter is missing, unknown or has a wrong value: `data` names it." },
     { 401, "Unauthorized", "The signature is missing or wrong, or the caller may not do this." },
-    { 404, "NotFound", "An object that the path names does not exist, or not for the caller." },
+    { 404, "NotFound",
+      "An object that the path names does not exist, or the caller may not see it." },
     { 413, "TooLarge", "The body is too large." },
     { 422, "KeyReused", "The Idempotency-Key was used for another request." },
     { 429, "TooMany", "The caller has sent too many requests, or has too many under way." },
@@ -329,12 +331,12 @@ static void openapi_write_problem(const char *name, const char *text, struct jso
 static void openapi_write_components(struct jsonw *w)
 {
     static const char schemas[] =
-        "{\"Problem\":{\"type\":\"object\",\"description\":\"An error, as RFC 7807 has it\","
+        "{\"Problem\":{\"type\":\"object\",\"description\":\"An error as a problem document (RFC 9457)\","
         "\"required\":[\"type\",\"title\",\"error_code\"],\"properties\":{"
         "\"type\":{\"type\":\"string\",\"format\":\"uri\"},\"title\":{\"type\":\"string\"},"
         "\"error_code\":{\"type\":\"string\"},"
-        "\"msg\":{\"type\":\"string\",\"description\":\"what failed, with the value and what to "
-        "do\"},\"data\":{\"description\":\"for 400, an object of the wrong parameters and what is "
+        "\"msg\":{\"type\":\"string\",\"description\":\"what failed, with the wrong value and "
+        "the remedy\"},\"data\":{\"description\":\"for 400, an object of the wrong parameters and what is "
         "wrong with each\"}}}}";
     static const char security[] =
         "{\"signature\":{\"type\":\"http\",\"scheme\":\"BackendAI\",\"description\":"

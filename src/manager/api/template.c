@@ -476,7 +476,7 @@ static int template_read_owner(const struct template_call *call, const char *tex
     if (who->role == ROLE_ADMIN
         && (user->role == ROLE_SUPERADMIN || !user->domain || strcmp(user->domain, who->domain)))
         return aq_fail_kind(err, EPERM, "generic-forbidden",
-                            "user_uuid: the user is of another domain or a superadmin");
+                            "user_uuid: the user belongs to another domain or is a superadmin");
     row->user_id = user->id;
     row->domain = arena_strdup(request_get_arena(call->req),
                                user->domain ? user->domain : "default");
@@ -534,7 +534,7 @@ static int template_read_payload(struct template_call *call, struct aq_error *er
     if (request_get_method(call->req) == METHOD_POST)
         return template_build_rows(call, err);
     if (call->parsed_count > 1)
-        return api_fail_param(err, "payload", "has %zu templates; send the one to replace",
+        return api_fail_param(err, "payload", "has %zu templates; send exactly one",
                               call->parsed_count);
     return template_set_parsed(call, &call->row, call->parsed, err);
 }

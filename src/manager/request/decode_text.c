@@ -145,7 +145,7 @@ static int decode_refuse_tiny(const char *text, size_t len, size_t at, size_t nu
     strbuf_adds(&marked, "\"\\u0000\"");
     strbuf_add(&marked, text + at + number_len, len - at - number_len);
     return decode_refuse_member(marked.data, marked.len,
-                                "is too near to 0 for a number; say 0, or a larger one", err);
+                                "is too close to 0; give 0 or a larger number", err);
 }
 
 static int decode_text(const char *text, size_t len, size_t values_max, size_t flags, json_t **ret,
@@ -178,7 +178,7 @@ static int decode_text(const char *text, size_t len, size_t values_max, size_t f
     if (json_error_code(&parse) == json_error_out_of_memory)
         return aq_fail_oom(err);
     if (json_error_code(&parse) == json_error_null_character) /* C strings would end there */
-        return decode_refuse_member(text, len, "has NUL (\\u0000); remove it", err);
+        return decode_refuse_member(text, len, "contains NUL (\\u0000); remove it", err);
     snprintf(why, sizeof(why), "not valid JSON: %s at line %d column %d", parse.text, parse.line,
              parse.column);
     return decode_refuse_text(err, why);

@@ -234,7 +234,8 @@ static void registry_fetch_done(struct registry_fetch *fetch)
 static int registry_client_fail_status(const char *who, int status, struct aq_error *err)
 {
     if (status == 429)
-        return aq_fail(err, EAGAIN, "%s wants fewer requests (status 429); try again later", who);
+        return aq_fail(err, EAGAIN, "%s limits the rate of requests (status 429); try again later",
+                       who);
     if (status == 408 || status >= 500)
         return aq_fail(err, EREMOTEIO, "%s answers with status %d", who, status);
     if (status == 401 || status == 403)

@@ -159,7 +159,7 @@ static void test_old(void **state)
     old(PARTS({ 0, 512 }, { 4096, 100 }), 5000, 613);
     bad("names 612 bytes of data, and 613 are stored");
     old(PARTS({ 0, 512 }, { 4096, 100 }), 4195, 612);
-    bad("goes to byte 4196 of a file of 4195");
+    bad("ends at byte 4196 of a file of 4195");
     old(PARTS({ 0, 512 }, { 511, 100 }), 5000, 612);
     bad("overlap or are not in order");
     old(PARTS({ 4096, 100 }, { 0, 100 }), 5000, 200);
@@ -194,8 +194,8 @@ static void test_records(void **state)
         { { "GNU.sparse.size=5000", "GNU.sparse.numblocks=3", "GNU.sparse.offset=0",
             "GNU.sparse.numbytes=512" },
           512,
-          "has not as many parts as it says" },
-        { { "GNU.sparse.offset=x" }, 512, "has a number that is none" },
+          "has a different number of parts than it states" },
+        { { "GNU.sparse.offset=x" }, 512, "contains an invalid number" },
         /* 0.1 */
         { { "GNU.sparse.size=5000", "GNU.sparse.numblocks=2", "GNU.sparse.map=0,512,4096,100" },
           612,
@@ -204,17 +204,19 @@ static void test_records(void **state)
         { { "GNU.sparse.map=5000,0", "GNU.sparse.size=5000" }, 0, NULL },
         { { "GNU.sparse.map=0,512,4096,100", "GNU.sparse.size=4000" },
           612,
-          "goes to byte 4196 of a file of 4000" },
+          "ends at byte 4196 of a file of 4000" },
         { { "GNU.sparse.map=0,512,500,100", "GNU.sparse.size=5000" }, 612, "overlap" },
         { { "GNU.sparse.map=0,512,4096,100", "GNU.sparse.size=5000" },
           1000,
           "names 612 bytes of data, and 1000 are stored" },
-        { { "GNU.sparse.map=0,512,4096", "GNU.sparse.size=5000" }, 512, "ends with half a part" },
-        { { "GNU.sparse.map=0,,4096,1", "GNU.sparse.size=5000" }, 1, "has a number that is none" },
-        { { "GNU.sparse.map=0,9223372036854775808" }, 1, "has a number that is none" },
+        { { "GNU.sparse.map=0,512,4096", "GNU.sparse.size=5000" },
+          512,
+          "ends with an offset without a length" },
+        { { "GNU.sparse.map=0,,4096,1", "GNU.sparse.size=5000" }, 1, "contains an invalid number" },
+        { { "GNU.sparse.map=0,9223372036854775808" }, 1, "contains an invalid number" },
         { { "GNU.sparse.map=9000000000000000000,900000000000000000" },
           1,
-          "goes beyond the largest file" },
+          "exceeds the largest size of a file" },
         /* a map that is none, and its size by a record */
         { { "size=612", "GNU.sparse.map=0,512,4096,100", "GNU.sparse.size=5000" }, 612, NULL },
         { { "path=a", "mtime=1.5" }, 612, NULL },
@@ -267,17 +269,17 @@ static void test_newest(void **state)
     newest("5000", "2\n0\n512\n4096\n100\n", 613);
     bad("names 612 bytes of data, and 613 are stored");
     newest("4000", "2\n0\n512\n4096\n100\n", 612);
-    bad("goes to byte 4196 of a file of 4000");
+    bad("ends at byte 4196 of a file of 4000");
     newest("5000", "2\n0\n512\n511\n100\n", 612);
     bad("overlap or are not in order");
     newest("5000", "2\n4096\n100\n0\n512\n", 612);
     bad("overlap or are not in order");
     newest("5000", "2\n0\n-1\n", 612);
-    bad("has a number that is none");
+    bad("contains an invalid number");
     newest("5000", "1\n\n1\n", 1);
-    bad("has a number that is none");
+    bad("contains an invalid number");
     newest("5000", "9\n0\n1\n", 0);
-    bad("has a number that is none"); /* the padding */
+    bad("contains an invalid number"); /* the padding */
     newest("5000", "", 0);
     bad("is missing");
 }

@@ -181,7 +181,7 @@ static void test_too_big(void **state)
     RUN_UNTIL(&net, asked.closed && served.closed);
     assert_int_equal(asked.code, WEBSOCKET_TOO_BIG);
     assert_string_equal(asked.err.text,
-                        "a message here has at most 10 bytes; send it in smaller ones");
+                        "the message exceeds 10 bytes, the limit here; send smaller ones");
     assert_int_equal(served.messages, 1);
     down();
 }
@@ -193,7 +193,7 @@ static void test_not_utf8(void **state)
     assert_int_equal(websocket_send(asked.ws, true, "\xff\xfe", 2), 0);
     RUN_UNTIL(&net, asked.closed && served.closed);
     assert_int_equal(asked.code, 1007);
-    assert_string_equal(asked.err.text, "a text that is not UTF-8");
+    assert_string_equal(asked.err.text, "the text is not valid UTF-8");
     down();
 }
 

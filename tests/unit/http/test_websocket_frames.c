@@ -136,8 +136,8 @@ static void test_answers(void **state)
           BYTES("\x81\x01"
                 "a"),
           "",
-          BYTES("\x88\x1f\x03\xea"
-                "a frame that RFC 6455 forbids"),
+          BYTES("\x88\x1d\x03\xea"
+                "the frame violates RFC 6455"),
           1002 },
         { "ping", BYTES("\x89\x82\x01\x01\x01\x01ij"), "", BYTES("\x8a\x02hk"), 0 },
         { "ping within a message",

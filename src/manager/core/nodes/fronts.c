@@ -142,7 +142,7 @@ static int64_t front_heard_usec(const struct core *core, const char *id)
     return heard ? clock_realtime_usec() - (clock_monotonic_usec() - heard) : 0;
 }
 
-/* Until it connects again: for who asks what became of it. */
+/* Kept until it connects again, so that it is listed as not connected. */
 static void front_keep(struct core *core, const char *id, struct front *front)
 {
     front->heard_usec = front_heard_usec(core, id);

@@ -397,7 +397,7 @@ static void registration_note_place(struct core *core, struct agent_entry *a)
     queue_agent_changed(core, resource_group_entry_get(core, a->a.resource_group));
 }
 
-/* E.g. because its disk is full; nothing of it is kept. */
+/* An agent refuses kernels, for example, while its disk is full. The refusal is not stored. */
 static void registration_take_refusal(struct core *core, struct agent_entry *a, const char *text)
 {
     bool refused = a->refusal != NULL;

@@ -116,7 +116,7 @@ int clock_adjustment_begin(struct core *core, const char *path, struct aq_error 
     r = fs_write_atomic(AT_FDCWD, path, text.data, text.len, 0600, err);
     if (r == 0 || !fs_is_out_of_room(-r))
         return r;
-    log_warning("%s; free space there. The manager serves what it has, and tries again", err->text);
+    log_warning("%s; free space there. The manager keeps running and will retry", err->text);
     core->clock_text = strbuf_steal(&text);
     core->clock_path = strdup(path);
     return core->clock_text && core->clock_path ? 0 : aq_fail_oom(err);
@@ -133,7 +133,7 @@ void clock_adjustment_tick(struct core *core, int64_t now_usec)
                         0600, &err)
         < 0)
         return;
-    log_info("'%s' is written: there is room again", core->clock_path);
+    log_info("wrote '%s' after space was freed", core->clock_path);
     clock_adjustment_done(core);
 }
 

@@ -15,7 +15,7 @@ struct session_entry;
  */
 int clock_adjustment_begin(struct core *core, const char *path, struct aq_error *err);
 
-/* Write what the start found no room for; now and then, until it is written. */
+/* Retry the write for which the start found no room, now and then, until it succeeds. */
 void clock_adjustment_tick(struct core *core, int64_t now_usec);
 void clock_adjustment_done(struct core *core);
 
