@@ -193,7 +193,9 @@ static void sql_sqlite_init_library(void)
     (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); /* counters behind a lock nobody reads */
 }
 
-/* Is there no room for the index of the log? It is a file of 32 KiB. */
+/* Is there no room for the index of the log? It is a file of 32 KiB. Of the first connection alone:
+ * to close the file drops the locks that others of this process have on it.
+ */
 static bool sql_sqlite_lacks_index(sqlite3 *db, const char *where)
 {
     int code = sqlite3_extended_errcode(db);
@@ -218,7 +220,7 @@ static int sql_sqlite_open_in(const char *layer, const struct sql_conf *conf, st
             ? sql_sqlite_set_up(s, conf, err)
             : sql_sqlite_fail(s->db, err);
     if (r < 0) {
-        *ret_lacks_index = s->db && sql_sqlite_lacks_index(s->db, conf->where);
+        *ret_lacks_index = s->db && !conf->read_only && sql_sqlite_lacks_index(s->db, conf->where);
         (void)aq_error_wrap(err, "'%s'", conf->where);
         sql_sqlite_close(&s->sql);
         return r;
@@ -238,7 +240,7 @@ static int sql_sqlite_open(const struct sql_conf *conf, struct sql **ret, struct
 
     (void)pthread_once(&once, sql_sqlite_init_library);
     r = sql_sqlite_open_in(sqlite_wal_layer(), conf, ret, &lacks_index, err);
-    if (r == 0 || conf->read_only || !lacks_index)
+    if (r == 0 || !lacks_index)
         return r;
     r = sql_sqlite_open_in(sqlite_wal_exclusive_layer(), conf, ret, &lacks_index, err);
     if (r == 0)

@@ -440,6 +440,44 @@ static void test_copy_with_pauses(void **state)
     assert_true(later > rows);
 }
 
+/* ---- locks of this process ---- */
+
+#define INDEX_LOCK 128 /* the byte that each process with the index open has locked */
+
+static bool is_index_locked(int fd)
+{
+    struct flock lock = { .l_type = F_WRLCK, .l_start = INDEX_LOCK, .l_len = 1 };
+
+    assert_int_equal(fcntl(fd, F_OFD_GETLK, &lock), 0);
+    return lock.l_type != F_UNLCK;
+}
+
+/* A connection that cannot be opened leaves the others their locks on the log's index: without
+ * them another program would begin the index anew.
+ */
+static void test_failed_reader(void **state)
+{
+    struct bench *b = *state;
+    AQ_CLEANUP(aq_freep) char *log = aq_format("%s-wal", b->path),
+                              *away = aq_format("%s/w", b->dir);
+    AQ_CLEANUP(aq_freep) char *index = aq_format("%s-shm", b->path);
+    const struct sql_conf conf = { .where = b->path, .read_only = true };
+    int fd = open(index, O_RDWR | O_CLOEXEC);
+    struct aq_error err = { 0 };
+    struct sql *reader;
+
+    assert_true(fd >= 0 && is_index_locked(fd));
+    assert_int_equal(rename(log, away), 0);
+    assert_int_equal(mkdir(log, 0700), 0);
+    assert_int_equal(sql_open(&sql_sqlite, &conf, &reader, &err), -EACCES);
+    assert_true(is_index_locked(fd));
+    assert_int_equal(rmdir(log), 0);
+    assert_int_equal(rename(away, log), 0);
+    bench_close(b);
+    aq_closep(&fd); /* last: it drops the locks */
+    bench_open(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -448,11 +486,12 @@ int main(void)
         /* about files */
         cmocka_unit_test_setup_teardown(test_full_disk, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_second_manager, bench_setup, bench_teardown),
+        cmocka_unit_test_setup_teardown(test_failed_reader, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_locked, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_damage, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_backup, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_copy_with_pauses, bench_setup, bench_teardown),
     };
 
-    return BENCH_RUN(tests, 6);
+    return BENCH_RUN(tests, 7);
 }
