@@ -258,6 +258,7 @@ static int usage_begin(struct usage_entry *entry, const struct uuid *user, struc
     if (r < 0)
         return r;
     entry->is_counting = true;
+    entry->is_background = entry->is_touched;
     entry->is_touched = false;
     entry->table->counting++;
     entry->table->counts.begun++;

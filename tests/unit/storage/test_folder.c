@@ -539,6 +539,39 @@ static void test_a_deep_tree_is_removed(void **state)
     aq_closep(&root);
 }
 
+/* A folder that something arrived in is counted, also when those who asked meanwhile have gone. */
+static void test_a_touched_folder_is_counted(void **state)
+{
+    struct place *p = *state;
+    struct usage_hold first = { .entry = NULL }, second = { .entry = NULL };
+    struct tree_usage usage;
+    struct uuid id, other, user;
+    uv_loop_t loop;
+
+    succeed(p, "create", "");
+    make_file(p, "file", "four");
+    assert_int_equal(uuid_parse(ID, &id), 0);
+    assert_int_equal(uuid_parse(COPY, &other), 0);
+    assert_int_equal(uuid_parse(USER, &user), 0);
+    assert_int_equal(uv_loop_init(&loop), 0);
+    work_lanes_init(p->volume.lanes, &loop);
+    p->volume.lanes[WORK_COUNT].active_max = 1; /* so that the second waits */
+    first.data = second.data = p;
+    usage_touch(p->storage.usage, &p->volume, &id, &user);
+    assert_int_equal(
+        usage_hold(p->storage.usage, &p->volume, &other, &user, USAGE_NOW, &first, on_ready, NULL),
+        0);
+    assert_int_equal(
+        usage_hold(p->storage.usage, &p->volume, &id, &user, USAGE_NOW, &second, on_ready, NULL),
+        0);
+    usage_release(p->storage.usage, &second);
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    assert_true(usage_read(p->storage.usage, &id, &usage));
+    assert_int_equal(usage.bytes, 4);
+    usage_release(p->storage.usage, &first);
+    assert_int_equal(uv_loop_close(&loop), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -549,6 +582,7 @@ int main(void)
 #ifdef AQ_FAULTS
         cmocka_unit_test_setup_teardown(test_kills, setup, teardown),
 #endif
+        cmocka_unit_test_setup_teardown(test_a_touched_folder_is_counted, setup, teardown),
         cmocka_unit_test_setup_teardown(test_moving_into_a_directory, setup, teardown),
         cmocka_unit_test_setup_teardown(test_hostile_paths, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_race_of_renames_leads_nowhere, setup, teardown),
