@@ -233,7 +233,7 @@ static int sparse_check_take_records(struct sparse_check *c, struct aq_error *er
 
         if (!space || !sparse_check_number(at, (size_t)(space - at), &len)
             || len < (uint64_t)(space - at) + 3 || len > (uint64_t)(end - at)
-            || !(equals = memchr(space, '=', (size_t)(at + len - space)))) {
+            || !(equals = memchr(space, '=', (size_t)(at + len - 1 - space)))) {
             c->state = SPARSE_OFF;
             return 0;
         }

@@ -312,6 +312,19 @@ static int done(void **state)
     return 0;
 }
 
+/* The line ends with "=": it is no record, and what is behind it is not looked at. */
+static void test_record_without_value(void **state)
+{
+    static const char record[] = "18 GNU.sparse.map=";
+
+    (void)state;
+    assert_int_equal(strlen(record), 18);
+    header(TAR_FLAG_PAX, "pax", strlen(record));
+    strbuf_adds(&tar, record);
+    zeros(tar_padding(strlen(record)));
+    good();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -319,6 +332,7 @@ int main(void)
         cmocka_unit_test(test_records),
         cmocka_unit_test(test_newest),
         cmocka_unit_test(test_what_cannot_be_followed),
+        cmocka_unit_test(test_record_without_value),
     };
 
     return cmocka_run_group_tests_name("agent/sparse_check", tests, NULL, done);
