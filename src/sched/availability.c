@@ -14,7 +14,7 @@
 
 /* ---- steps ---- */
 
-static size_t availability_step_size(const struct forecast *p, uint32_t node)
+size_t availability_step_size(const struct forecast *p, uint32_t node)
 {
     return p->s->cluster.width + p->s->cluster.nodes[node].device_count;
 }

@@ -262,6 +262,38 @@ int forecast_select_node(struct forecast *p, const struct sched_entry *e, uint32
     return 0;
 }
 
+/* The first time after 'at' at which an agent has more or less free; INT64_MAX = never. Where what
+ * was reserved has been given back, a step begins that changes nothing.
+ */
+static int64_t forecast_next_change(const struct forecast *p, int64_t at)
+{
+    int64_t next = INT64_MAX;
+
+    for (uint32_t i = 0; i < p->node_count; i++) {
+        const struct availability *l = &p->timelines[p->by_id[i]];
+        size_t size = availability_step_size(p, p->by_id[i]) * sizeof(*l->steps->free);
+
+        for (uint32_t k = 1; k < l->count && l->steps[k].from_usec < next; k++)
+            if (l->steps[k].from_usec > at
+                && memcmp(l->steps[k].free, l->steps[k - 1].free, size) != 0)
+                next = l->steps[k].from_usec;
+    }
+    return next;
+}
+
+/* All fit at 'at' but requirement 'q', for which 'found' is the earliest time beside them. That may
+ * be the end of the session's own other parts, which go along with it, however late it starts.
+ */
+static int64_t forecast_next_try(struct forecast *p, const struct sched_entry *e, uint32_t q,
+                                 const struct placement_constraints *constraints, int64_t at,
+                                 int64_t found)
+{
+    if (q > 0)
+        (void)forecast_earliest_node(p, e->reqs[q], constraints,
+                                     forecast_duration(e->lifetime_usec), at, false, &found);
+    return found > at ? found : forecast_next_change(p, at);
+}
+
 /* All requirements at 'at', or none: then *ret is when to try next. */
 static int forecast_reserve_all(struct forecast *p, struct sched_entry *e,
                                 const struct placement_constraints *constraints, int64_t at,
@@ -274,8 +306,10 @@ static int forecast_reserve_all(struct forecast *p, struct sched_entry *e,
                                                e->req_count == 1, &found);
 
         if (node == CLUSTER_NONE || found > at) {
-            *ret = found;
-            return forecast_unreserve(p, e, q, at) < 0 ? -ENOMEM : 0;
+            if (forecast_unreserve(p, e, q, at) < 0)
+                return -ENOMEM;
+            *ret = forecast_next_try(p, e, q, constraints, at, found);
+            return 0;
         }
         if (availability_take(p, node, e->reqs[q], forecast_duration(e->lifetime_usec), at, -1,
                               &e->holds[q])
@@ -311,44 +345,19 @@ static void forecast_leave_reserved(struct forecast *p, struct sched_entry *e)
     (void)forecast_unreserve(p, e, e->req_count, INT64_MAX);
 }
 
-/* When what is free changes next after 'usec', INT64_MAX if never. What was reserved and given back
- * has left steps that change nothing.
- */
-static int64_t forecast_next_change(const struct forecast *p, int64_t usec)
-{
-    int64_t next = INT64_MAX;
-
-    for (uint32_t i = 0; i < p->node_count; i++) {
-        const struct availability *l = &p->timelines[p->by_id[i]];
-        size_t size = (p->s->cluster.width + p->s->cluster.nodes[p->by_id[i]].device_count)
-                      * sizeof(l->steps[0].free[0]);
-
-        for (uint32_t k = 1; k < l->count && l->steps[k].from_usec < next; k++)
-            if (l->steps[k].from_usec > usec
-                && memcmp(l->steps[k].free, l->steps[k - 1].free, size) != 0)
-                next = l->steps[k].from_usec;
-    }
-    return next;
-}
-
-/* All requirements at the earliest time from 'from_usec' on. A time that is too early is followed by
- * the next change: until then nothing else could be found.
- */
 int forecast_reserve_earliest(struct forecast *p, struct sched_entry *e, int64_t from_usec,
                               int64_t *ret_usec)
 {
     int r;
     const struct placement_constraints *constraints = entry_constraints(p->s, e, p->arena, &r);
-    int64_t at = from_usec, next = at;
+    int64_t at, next = from_usec;
 
-    while (r == 0 && at != INT64_MAX) {
-        r = forecast_reserve_all(p, e, constraints, at, &next);
-        if (r < 0 || next == at)
-            break;
-        at = forecast_next_change(p, at);
-        at = at == INT64_MAX ? at : AQ_MAX(at, next);
-    }
-    *ret_usec = at;
+    do {
+        at = next;
+        if (r == 0)
+            r = forecast_reserve_all(p, e, constraints, at, &next);
+    } while (r == 0 && next != at && next != INT64_MAX);
+    *ret_usec = next;
     return r;
 }
 

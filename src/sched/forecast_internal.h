@@ -56,6 +56,8 @@ void forecast_mark_promised(struct forecast *p, uint32_t node, const struct sche
 
 /* Every agent with what it has free now, forever. 0 or -ENOMEM, as the others. */
 int availability_init(struct forecast *p);
+/* Amounts in a step of the agent's timeline. */
+size_t availability_step_size(const struct forecast *p, uint32_t node);
 /* Add (1) or take (-1) what 'req' asks for during [from, to); 'from' is not before now. */
 int availability_add(struct forecast *p, uint32_t node, const struct slot_request *req,
                      const struct device_part *parts, uint32_t part_count, int64_t from, int64_t to,

@@ -102,6 +102,32 @@ static void test_large_request(void **state)
     end_claims();
 }
 
+/* Two parts, of which there is room for one: each try finds room for the other when the first has
+ * ended, and that ends with the session. It has no time, and the pass comes to an end.
+ */
+static void test_two_parts(void **state)
+{
+    uint32_t holds, both;
+    struct sched_session *s;
+
+    (void)state;
+    begin_claims((const char *const[]){ "cpu=4" }, 1);
+    holds = add("cpu=2", 0);
+    pass_at(10);
+    s = session("cpu=2");
+    kernel("cpu=2");
+    s->single_node = false;
+    s->lifetime_usec = 20 * USEC_PER_SEC;
+    assert_int_equal(sched_add(sched, s, &both, NULL), 0);
+    pass_at(20);
+    assert_false(is_running(both));
+    assert_int_equal(estimate_of(both, 20).start, SCHED_START_OPEN);
+    assert_int_equal(sched_drop(sched, holds), 0);
+    pass_at(30);
+    assert_true(is_running(both));
+    end_claims();
+}
+
 /* One millisecond before the hour is over nothing is kept; with 0 never. */
 static void test_bound(void **state)
 {
@@ -338,10 +364,15 @@ static void test_no_starvation(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_large_request),     cmocka_unit_test(test_bound),
-        cmocka_unit_test(test_wait_before),       cmocka_unit_test(test_choice),
-        cmocka_unit_test(test_agent_leaves),      cmocka_unit_test(test_devices),
-        cmocka_unit_test(test_claims_take_turns), cmocka_unit_test(test_number_of_claims),
+        cmocka_unit_test(test_two_parts),
+        cmocka_unit_test(test_large_request),
+        cmocka_unit_test(test_bound),
+        cmocka_unit_test(test_wait_before),
+        cmocka_unit_test(test_choice),
+        cmocka_unit_test(test_agent_leaves),
+        cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_claims_take_turns),
+        cmocka_unit_test(test_number_of_claims),
         cmocka_unit_test(test_no_starvation),
     };
 
