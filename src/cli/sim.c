@@ -30,7 +30,7 @@ static const struct cli_opt sim_opts[] = {
     { 0, "unlimited", CLI_STR, offsetof(struct sim_opts, unlimited), "PCT",
       "with --time: percentage of sessions without a time limit; default 0" },
     { 0, "max-wait", CLI_STR, offsetof(struct sim_opts, max_wait), "SEC",
-      "with +backfill: keep resources for a session that has waited this long; default 3600" },
+      "with +backfill: after it resources are kept; default 3600, 0 = never" },
     { 0, "order", CLI_STR, offsetof(struct sim_opts, order), "O,...",
       "with --time: fifo, lifo, drf, fair-share, each also +backfill; all" },
     { 0, "svg", CLI_STR, offsetof(struct sim_opts, svg), "FILE", "draw the figures" },

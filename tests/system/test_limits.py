@@ -132,7 +132,7 @@ WRONG = [  # body, what the refusal names
     (text_of(config={"resources": {}})[:-1] + b', "config": {}}', "body"),
     (text_of().replace(b"wellnamed", b"well\xff\xfenamed"), "body"),
     (text_of().replace(b"wellnamed", b"well\\ud800named"), "body"),
-    (text_of().replace(b"wellnamed", b"well\\u0000named"), "body"),
+    (text_of().replace(b"wellnamed", b"well\\u0000named"), "name"),
     (text_of()[:-1] + b', "config2": ' + DEEP.encode() + b"}", "body"),
     (text_of().replace(b'"64m"', DEEP.encode()), "body"),
     (b'{"config":' * 10000 + b"1" + b"}" * 10000, "body"),

@@ -9,6 +9,7 @@
 #include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +17,19 @@
 #include "base/fs.h"
 
 /* ---- the directory ---- */
+
+/* A running agent has the lock on the folder itself. 0 or -errno */
+static int doctor_lock_directory(struct doctor *d)
+{
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s.lock", d->trial_directory);
+    struct stat st;
+
+    d->trial_lock = path ? open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600) : -1;
+    if (d->trial_lock < 0 || flock(d->trial_lock, LOCK_EX | LOCK_NB) < 0
+        || fstat(d->trial_lock, &st) < 0)
+        return -errno;
+    return st.st_nlink ? 0 : -EWOULDBLOCK; /* the check that has just ended has removed it */
+}
 
 /* What a check that was killed has left goes first. */
 static int doctor_make_directory(struct doctor *d, struct aq_error *err)
@@ -25,11 +39,13 @@ static int doctor_make_directory(struct doctor *d, struct aq_error *err)
 
     if (r < 0)
         return r;
-    d->trial_lock = open(d->settings->state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (d->trial_lock < 0 || flock(d->trial_lock, LOCK_EX | LOCK_NB) < 0)
-        return errno == EWOULDBLOCK
+    if ((r = doctor_lock_directory(d)) < 0) {
+        aq_closep(&d->trial_lock);
+        return r == -EWOULDBLOCK
                    ? aq_fail(err, EBUSY, "another check is at work in %s", d->settings->state)
-                   : aq_fail_errno(err, "open %s", d->settings->state);
+                   : aq_fail(err, -r, "cannot create %s.lock: %s", d->trial_directory,
+                             strerror(-r));
+    }
     (void)fs_remove_tree(AT_FDCWD, d->trial_directory, NULL);
     return fs_mkdirs(d->trial_directory, 0700, err);
 }
@@ -60,8 +76,13 @@ void doctor_end_trial(struct doctor *d)
         oci_host_done(&d->host);
     if (run) /* whatever a trial that failed has left there, too */
         (void)fs_remove_tree(AT_FDCWD, run, NULL);
-    if (d->trial_lock >= 0)
+    if (d->trial_lock >= 0) {
+        AQ_CLEANUP(aq_freep) char *lock = aq_format("%s.lock", d->trial_directory);
+
         (void)fs_remove_tree(AT_FDCWD, d->trial_directory, NULL);
+        if (lock)
+            (void)unlink(lock);
+    }
     if (d->kept)
         fs_remove_folders(d->settings->state, d->kept);
     if (d->kept_run)

@@ -485,7 +485,7 @@ static const struct cli_opt resource_group_opts[] = {
       "so many of those who wait get a time to start; 0 = all" },
     { 0, "backfill-max-wait-sec", CLI_DURATION,
       offsetof(struct resource_group_opts, backfill_max_wait_sec), "TIME",
-      "keep resources for a session without a start time that has waited this long; 0 = never" },
+      "keep resources for a session that waits longer; 0 = never" },
     { 0, "allow-fractional-resource-fragmentation", CLI_CHOICE,
       offsetof(struct resource_group_opts, allow_fragmentation), "yes|no",
       "amounts of devices may be split, unless a session says otherwise" },
