@@ -56,7 +56,8 @@ def test_users(admin):
     assert column(admin, "users", "email", filter={"created_at": {"before": "2001-01-01T00:00:00Z"}}
                   ) == []
     for sign in ("%", "_", '"', "\\"):  # they mean themselves
-        assert column(admin, "users", "email", filter={"email": {"contains": sign}}) == [], sign
+        found = column(admin, "users", "email", filter={"email": {"contains": sign}})
+        assert all(sign in email for [email] in found), (sign, found)
 
 
 def test_what_needs_quotes(admin):

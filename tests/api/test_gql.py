@@ -154,7 +154,8 @@ def test_accounts(admin, user, domain_admin):
     columns = "user_id user_info { full_name } access_key secret_key is_active is_admin " \
         "created_at last_used resource_policy rate_limit concurrency_used"
     types = "$is_active: Boolean, $domain_name: String, $filter: String, $order: String"
-    page = list_of(admin, "keypair_list", columns, {"is_active": True}, types)
+    page = list_of(admin, "keypair_list", columns, {
+        "is_active": True, "filter": f'access_key == "{ADMIN[0]}"'}, types)
     assert page["items"] and all("full_name" in k["user_info"] for k in page["items"])
     own = [k for k in page["items"] if k["access_key"] == ADMIN[0]][0]
     assert own["created_at"] <= own["last_used"]
