@@ -72,7 +72,7 @@ static void claim_apply(struct forecast *p, const struct sched_entry *e)
     }
 }
 
-/* A claim without agents: no agents can hold the session. */
+/* Replaces the claim of 'e'. It gets no agents if none could hold the session. 0 or -ENOMEM. */
 static int claim_choose(struct forecast *p, struct sched_entry *e)
 {
     struct forecast *likely = forecast_new(p->s, p->now_usec, true, p->arena);

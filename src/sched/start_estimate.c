@@ -5,7 +5,7 @@
  * (forecast.c): each session gets its earliest time beside those before it.
  * Where nothing may pass a session that waits for resources, none behind it starts
  * earlier. The end of a session without a lifetime is not known, in a pass as here,
- * so a time that is told is one that lifetimes promise.
+ * so a start time rests on lifetimes alone.
  */
 #include <errno.h>
 

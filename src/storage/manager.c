@@ -110,7 +110,7 @@ static void manager_on_news(void *data)
     struct storage *storage = data;
 
     storage->news = NULL;
-    if (link_client_is_connected(storage->link)) /* else they are told when it is again */
+    if (link_client_is_connected(storage->link)) /* else on_connected sends it */
         usage_take_news(storage->usage, manager_tell_size);
 }
 

@@ -244,8 +244,8 @@ static int sql_sqlite_open(const struct sql_conf *conf, struct sql **ret, struct
         return r;
     r = sql_sqlite_open_in(sqlite_wal_exclusive_layer(), conf, ret, &lacks_index, err);
     if (r == 0)
-        log_warning("database '%s': there is no room for the file '%s-shm'; it is kept in memory, "
-                    "and other programs cannot open the database until the next start",
+        log_warning("database '%s': cannot create '%s-shm' on a full file system; its contents are "
+                    "in memory, and other programs cannot open the database until the next start",
                     conf->where, conf->where);
     return r;
 }

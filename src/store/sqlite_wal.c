@@ -17,7 +17,7 @@
 
 struct wal_file {
     sqlite3_file file;   /* first */
-    sqlite3_file *below; /* without methods as long as there is no room for the file */
+    sqlite3_file *below; /* without methods until the file could be created */
     sqlite3_vfs *usual;
     const char *name; /* SQLite's */
     int flags;

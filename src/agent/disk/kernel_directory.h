@@ -23,7 +23,7 @@ struct kernel_directories {
     uint64_t last_name;
 };
 
-/* Write and remove a file of 64 KiB: fails if there is no room for it. */
+/* Write and remove a file of 64 KiB: tells whether the file system takes new data. */
 int kernel_directories_try_room(struct kernel_directories *directories, struct aq_error *err);
 
 /* Make what is missing below 'state'; whatever spares/ had is removed. */
