@@ -8,6 +8,8 @@ import { followTheme } from "./theme";
 
 const FONT_KEY = "aliquot-terminal-font-size";
 const FONT_USUAL = 14;
+// Rows as high as the font's own box clip what lies below the letters: DejaVu's underscores.
+const LINE_HEIGHT = 1.2;
 
 function find<T extends Element>(selector: string): T {
   const element = document.querySelector<T>(selector);
@@ -44,6 +46,7 @@ const terminal = new Terminal({
   minimumContrastRatio: 4.5,
   fontFamily: 'ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace',
   fontSize: readFontSize(),
+  lineHeight: LINE_HEIGHT,
   scrollback: 10000,
 });
 let connection: Connection | undefined;

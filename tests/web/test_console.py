@@ -233,6 +233,41 @@ def test_a_folder(browser, cluster):
     assert not page.problems()
 
 
+def drawn_pixels(page, row):
+    """How many pixels of a row of the terminal differ from its ground, as the page is drawn."""
+    clip = page.evaluate(f"""(() => {{
+        const it = document.querySelectorAll('.xterm-rows > div')[{row}].getBoundingClientRect();
+        return {{x: Math.ceil(it.x), y: Math.ceil(it.y), width: 120, height: Math.floor(it.height)}}; }})()""")
+    kept = KEPT / "terminal-row.png"
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    page.screenshot({"path": str(kept), "clip": clip})
+    return page.evaluate(f"""createImageBitmap(new Blob([Uint8Array.from({list(kept.read_bytes())})]))
+        .then((image) => {{
+            const canvas = new OffscreenCanvas(image.width, image.height);
+            const drawn = canvas.getContext('2d');
+            drawn.drawImage(image, 0, 0);
+            const {{ data }} = drawn.getImageData(0, 0, image.width, image.height);
+            let count = 0;
+            for (let at = 0; at < data.length; at += 4) if (Math.abs(data[at] - data[0]) > 40) count++;
+            return count; }})""")
+
+
+@pytest.mark.parametrize("size", ["wide", "narrow"])
+def test_terminal_shows_underscores(browser, cluster, size):
+    """Each row of underscores has a line that is drawn, at the usual size of the letters."""
+    session = made(cluster, USER, "shell-2", config={"resources": {"cpu": "1", "mem": "64m"}})
+    wait_status(cluster.client(USER), session, "RUNNING")
+    page = logged_in(browser, cluster, size=size, colorScheme="light")
+    see(page, session)
+    page.wait_for("document.querySelector('.apps button') !== null")
+    tab = terminal(page, "stty -echo; printf '\\033[?25l\\033[2J\\033[H________\\n        \\n________\\n'; sleep 60")
+    rows = "[...document.querySelectorAll('.xterm-rows > div')].map((row) => row.textContent.trim())"
+    tab.wait_for(f"{rows}.slice(0, 4).join('|') === '________||________|'")
+    under, spaces, again = (drawn_pixels(tab, row) for row in range(3))
+    assert spaces == 0 and under == again
+    assert under >= 50, "eight letters have at least one row of pixels"
+
+
 def test_terminal_when_the_manager_was_killed(browser, cluster):
     """Why it ended is said, and Enter opens another."""
     session = made(cluster, USER, "shell-1", config={"resources": {"cpu": "1", "mem": "64m"}})
