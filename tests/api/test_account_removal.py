@@ -154,7 +154,7 @@ def test_a_purge_takes_along_what_is_attached(admin, name):
     reply = purge(admin, "/domains/whole")
     assert reply.status == 400 and "whole@lablup.com" in reply.json["msg"], reply
     gone = purge(admin, "/users/whole@lablup.com").json
-    assert (gone["keypairs"], gone["memberships"], gone["resource_group_access"]) == (1, 1, 1)
+    assert (gone["keypairs"], gone["memberships"], gone["resource_group_access"]) == (2, 1, 1)
     assert key not in names(admin, "/keypairs", "access_key")
     gone = purge(admin, "/domains/whole").json
     assert (gone["projects"], gone["resource_group_access"]) == (1, 2)

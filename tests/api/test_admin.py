@@ -84,14 +84,47 @@ def test_users(admin, nobody):
     assert admin.send("PATCH", "/aliquot/v1/users/who@lablup.com", {"role": "user"}).status == 404
     login = {"type": "keypair", "domain": "default", "username": "new@lablup.com",
              "password": "very secret"}
-    assert nobody.post("/auth/authorize", login).status == 401, "no keypair yet"
-    key = admin.post("/aliquot/v1/keypairs", {"user": "new@lablup.com"}).json
-    assert nobody.post("/auth/authorize", login).json["data"]["access_key"] == key["access_key"]
+    key = nobody.post("/auth/authorize", login).json["data"]
     theirs = Client(admin.address, (key["access_key"], key["secret_key"]))
     assert theirs.get("/auth?echo=x").status == 200
     admin.send("PATCH", "/aliquot/v1/users/new@lablup.com", {"status": "inactive"})
     assert theirs.get("/auth?echo=x").json["msg"] == "Access key not found"
     assert nobody.post("/auth/authorize", login).status == 401
+
+
+def keypairs(admin, email):
+    return [row for row in admin.get("/aliquot/v1/keypairs?limit=1000").json["items"]
+            if row["user"] == email]
+
+
+@pytest.mark.parametrize("role, is_admin", (("user", False), ("admin", True)))
+def test_a_new_user_has_one_keypair_and_logs_in(admin, nobody, role, is_admin):
+    email = f"first-{role}@lablup.com"
+    made = admin.post("/aliquot/v1/users", {"email": email, "domain": "default", "role": role,
+                                            "password": "very secret"})
+    assert made.status == 201, made
+    [key] = keypairs(admin, email)
+    assert (key["policy"], key["is_active"], key["is_admin"]) == ("default", True, is_admin)
+    login = nobody.post("/auth/authorize", {"type": "keypair", "domain": "default",
+                                            "username": email, "password": "very secret"})
+    assert login.status == 200 and login.json["data"]["access_key"] == key["access_key"]
+    theirs = Client(admin.address, (key["access_key"], login.json["data"]["secret_key"]))
+    assert theirs.get("/auth?echo=x").status == 200
+
+
+def test_a_user_without_a_keypair_is_told_that_with_the_password_only(cluster, admin, nobody):
+    email = "keyless@lablup.com"
+    login = {"type": "keypair", "domain": "default", "username": email, "password": "very secret"}
+    admin.post("/aliquot/v1/users", {"email": email, "domain": "default", "password": "very secret"})
+    [key] = keypairs(admin, email)
+    assert admin.delete("/aliquot/v1/keypairs/" + key["access_key"]).status == 204
+    refused = nobody.post("/auth/authorize", login)
+    assert (refused.status, refused.slug) == (401, "auth-failed")
+    assert "No API keypairs found" in refused.json["msg"], refused.json
+    assert "aliquot admin keypair create" in refused.json["msg"]
+    wrong = nobody.post("/auth/authorize", {**login, "password": "wrong"})
+    assert wrong.json["msg"] == "User credential mismatch."
+    assert f"aliquot admin keypair create {email}" in cluster.log_of("manager")
 
 
 @pytest.mark.parametrize("email", ("ann@lab_one.example", "b.o'b+1=x/y%z@labs-2.example"))

@@ -102,7 +102,9 @@ def test_users_keypairs_and_passwords(admin, audited):
     fine(admin.send("DELETE", f"{V1}/keypairs/{key['access_key']}"))
     fine(admin.send("DELETE", f"{V1}/users/{email}", {}))
     news = audited()
-    created, keypair, modified, password, ssh, limit, removed, deleted = news
+    created, first, keypair, modified, password, ssh, limit, removed, deleted = news
+    assert first["action"] == "create-keypair"
+    assert first["object_id"] != keypair["object_id"]
     assert created["detail"]["after"] == {
         "email": email, "username": email, "full_name": None, "description": None,
         "domain": "default", "role": "user", "status": "active", "projects": ["default"],

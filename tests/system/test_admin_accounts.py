@@ -90,7 +90,6 @@ def test_rm_hides_and_restore_undoes_it(admin, noun, name, create):
 
 def test_a_purge_asks(admin):
     admin("user", "create", "asked@example.com")
-    admin("keypair", "create", "asked@example.com")
     plan = json.loads(admin("user", "rm", "--purge", "--dry-run", "asked@example.com", "-o", "json"))
     assert (plan["keypairs"], plan["memberships"], plan["status"]) == (1, 1, "purged")
     done = admin.run("user", "rm", "--purge", "asked@example.com")

@@ -131,8 +131,14 @@ static void account_save_row(struct account_change *change, struct request *req,
 void account_create(struct api *api, struct request *req, const struct account_resource *resource)
 {
     struct account_change *change = account_begin(api, req, resource->kind);
+    struct aq_error err = { 0 };
 
-    if (change && account_apply_body(change, req, NULL))
+    if (!change || !account_apply_body(change, req, NULL))
+        return;
+    /* Logins and clients use a keypair, so a user has one from the start. */
+    if (resource->kind == &account_user && account_change_add_keypair(change, NULL, &err) < 0)
+        account_end(change, req, &err);
+    else
         account_save_row(change, req, resource, 201);
 }
 

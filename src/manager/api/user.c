@@ -85,7 +85,7 @@ ACCOUNT_REMOVAL_HANDLERS(user)
 const struct route user_routes[] = {
     { METHOD_GET, "/aliquot/v1/users", API_ADMIN, user_on_list, account_page_fields, "List users" },
     { METHOD_POST, "/aliquot/v1/users", API_SUPERADMIN, user_on_create, account_user_create,
-      "Make a user", .answer = { 201 } },
+      "Make a user, with a keypair of the policy 'default'", .answer = { 201 } },
     { METHOD_PATCH, "/aliquot/v1/users/{key}", API_SUPERADMIN, user_on_change, account_user_change,
       "Change a user, named by e-mail or id" },
     ACCOUNT_REMOVAL_ROUTES(user, "/aliquot/v1/users/{key}", "a user"),

@@ -146,6 +146,23 @@ static const char *login_must_change(const struct login *login, const struct use
     return login_is_expired(login) ? "the password is too old" : NULL;
 }
 
+/* The password is right, but requests are signed by keypairs, and the user has none. */
+static void login_refuse_without_key(struct login *login)
+{
+    struct aq_error err = { 0 };
+
+    log_warning(
+        "login of '%.80s' from %s refused: the user has no active keypair; make one: aliquot "
+        "admin keypair create %.80s",
+        login->email, login->address, login->email);
+    aq_fail_kind(
+        &err, EACCES, "auth-failed",
+        "No API keypairs found: user '%.80s' has no active keypair; an administrator makes "
+        "one with 'aliquot admin keypair create'",
+        login->email);
+    login_refuse(login, &err);
+}
+
 const struct keypair *login_admit(struct login *login, const struct user **ret_user,
                                   struct login_failures *ret_failed)
 {
@@ -164,8 +181,15 @@ const struct keypair *login_admit(struct login *login, const struct user **ret_u
         login_refuse(login, &err);
         return NULL;
     }
-    if (!user || user->status != USER_ACTIVE || !key || !key->is_active) {
+    if (!user || user->status != USER_ACTIVE) {
+        if (user)
+            log_info("user '%.80s' gave the right password, but is %s", login->email,
+                     user_status_name(user->status));
         login_fail(login);
+        return NULL;
+    }
+    if (!key || !key->is_active) {
+        login_refuse_without_key(login);
         return NULL;
     }
     login_succeed(login, ret_failed);
