@@ -72,7 +72,7 @@ static void main_on_signal(uv_signal_t *handle, int signum)
 
     if (uv_is_closing((uv_handle_t *)handle))
         return;
-    log_info("signal %d: the agent stops, kernels run on", signum);
+    log_info("signal %d: the agent stops, its sessions keep running", signum);
     main_stop(program);
 }
 

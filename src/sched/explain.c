@@ -411,7 +411,8 @@ static int explain_room(struct explanation *e, enum sched_verdict *ret_verdict)
             strbuf_adds(&e->text, "It waits aside, and holds up nobody, for an agent that could "
                                   "hold it: those that take sessions now could not even if "
                                   "they were empty. ");
-        strbuf_addf(&e->text, "%zu requirement(s) could not be placed:", failed);
+        strbuf_addf(&e->text, "%zu requirement%s could not be placed:", failed,
+                    failed == 1 ? "" : "s");
         strbuf_add(&e->text, rest.data, rest.len);
     } else {
         strbuf_adds(&e->text, "There is room; it starts with the next pass.");

@@ -120,7 +120,7 @@ static void test_explanations(void **state)
     (void)agent("small", "cpu=1 mem=8192");
     (void)agent("close", "cpu=3 mem=8192");
     (void)session("cpu=4 mem=4096");
-    EXPLAINED("no-room", "1 requirement(s) could not be placed:", "cpu: missing=1 on close",
+    EXPLAINED("no-room", "1 requirement could not be placed:", "cpu: missing=1 on close",
               "slots=cpu=4");
     end();
 

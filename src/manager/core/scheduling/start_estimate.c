@@ -303,7 +303,7 @@ static void start_estimate_say_start(const struct core_start_estimate *o, struct
         strbuf_adds(text, "When it starts is not known: too many are before it.");
         break;
     case SCHED_START_RULED_OUT:
-        strbuf_adds(text, "It is not in the queue: room alone would not start it.");
+        strbuf_adds(text, "It is blocked by a limit or a condition, not by a lack of room.");
         break;
     }
 }
