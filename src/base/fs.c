@@ -273,9 +273,13 @@ static int fs_remove_children(int dirfd, const char *path, struct aq_error *err)
 
 int fs_remove_tree(int dirfd, const char *path, struct aq_error *err)
 {
+    struct stat st;
     int r;
 
     if (unlinkat(dirfd, path, 0) == 0 || errno == ENOENT)
+        return 0;
+    /* A read-only file system says so of names that do not exist, too. */
+    if (errno == EROFS && fstatat(dirfd, path, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
         return 0;
     if (errno != EISDIR && errno != EPERM)
         return aq_fail_errno(err, "remove '%s'", path);

@@ -99,6 +99,7 @@ static const struct {
     { EHOSTDOWN, "service-unavailable" }, { EOWNERDEAD, "service-unavailable" },
     { EALREADY, "service-unavailable" },  { ENOSYS, "not-implemented" },
     { ENOTSUP, "not-implemented" },       { ENOTCONN, "service-unavailable" },
+    { EROFS, "service-unavailable" },
 };
 
 const struct problem_type *problem_find(const char *slug)

@@ -83,7 +83,8 @@ static void daemon_on_database_lost(void *data, const struct aq_error *err)
     if (d->is_stopping)
         return;
     d->is_stopping = true;
-    notify_send("STOPPING=1");
+    if (err->code != ERESTART)
+        notify_send("STOPPING=1");
     server_stop(d->server, STOP_GRACE_MSEC, daemon_on_server_stopped, d);
 }
 

@@ -119,11 +119,15 @@ static bool manager_is_loopback(const char *host)
 
 static int manager_serve(const struct manager_conf *conf, bool dev, struct aq_error *err)
 {
+    int r;
+
     if (dev && (!manager_is_loopback(conf->listen.host) || !manager_is_loopback(conf->link.host)))
         return aq_fail_field(err, EINVAL, "--dev",
                              "the keys of --dev are published: listen on "
                              "127.0.0.1 or ::1 only");
-    return daemon_run(conf, dev, err);
+    while ((r = daemon_run(conf, dev, err)) == -ERESTART)
+        log_info("%s", err->text);
+    return r;
 }
 
 static int manager_write_sample(struct aq_error *err)

@@ -79,6 +79,7 @@ static int reader_open(struct store *st, struct sql **db, struct aq_error *err)
 {
     const struct sql_conf conf = { .where = st->where,
                                    .read_only = true,
+                                   .is_frozen = st->is_frozen,
                                    .cache_bytes = CACHE_BYTES };
     int r = *db ? 0 : sql_open(st->engine, &conf, db, err);
 

@@ -74,14 +74,14 @@ bool reserve_release(struct reserve *reserve)
     return is_released;
 }
 
-bool reserve_is_short(struct reserve *reserve)
+int reserve_find_lack(struct reserve *reserve)
 {
-    bool is_short;
+    int code;
 
     (void)pthread_mutex_lock(&reserve->lock);
     if (reserve->code && clock_monotonic_usec() - reserve->tried_usec >= RETRY_USEC)
         reserve_try_fill(reserve);
-    is_short = fs_is_out_of_room(reserve->code);
+    code = fs_is_out_of_room(reserve->code) ? reserve->code : 0;
     (void)pthread_mutex_unlock(&reserve->lock);
-    return is_short;
+    return code;
 }

@@ -3,7 +3,7 @@
  *
  * A file beside the database holds blocks that nothing else can take. When a commit finds the
  * disk full, the file gives up a part of them, and the commit is tried again: sessions can be
- * ended on a full disk. Callers that create sessions check reserve_is_short() first, so that
+ * ended on a full disk. Callers that create sessions check reserve_find_lack() first, so that
  * new sessions do not use it up. It is filled again once there is room.
  *
  * Best effort: on a file system that moves blocks when they are overwritten (btrfs, ZFS) or
@@ -26,7 +26,7 @@ struct reserve {
     int64_t tried_usec; /* monotonic */
 };
 
-/* Without a file it is never short. */
+/* Without a file it lacks nothing. */
 void reserve_init(struct reserve *reserve);
 /* Make and fill the file at 'path', which must outlive the reserve. */
 void reserve_fill(struct reserve *reserve, const char *path);
@@ -36,7 +36,9 @@ void reserve_done(struct reserve *reserve);
 /* Give up a part of it: true if there is room now that was not there before. Any thread. */
 bool reserve_release(struct reserve *reserve);
 
-/* Is a part of it missing? Tries to fill it first, ten times a second at most. Any thread. */
-bool reserve_is_short(struct reserve *reserve);
+/* Why a part of it is missing: ENOSPC, EDQUOT or EROFS; 0 = none is. Tries to fill it first, ten
+ * times a second at most. Any thread.
+ */
+int reserve_find_lack(struct reserve *reserve);
 
 #endif

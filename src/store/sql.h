@@ -39,6 +39,7 @@ struct sql_stmt;
 struct sql_conf {
     const char *where; /* a file, or postgresql://... */
     bool read_only;
+    bool is_frozen;     /* a file on a file system that nothing can be written to */
     bool is_foreign;    /* another program's: a server of any version and encoding */
     size_t cache_bytes; /* of pages kept in memory */
 };

@@ -60,6 +60,14 @@ static bool sql_sqlite_is_full(sqlite3 *db, int code)
            || ((code & 0xff) == SQLITE_IOERR && (cause == ENOSPC || cause == EDQUOT));
 }
 
+static int sql_sqlite_fail_read_only(sqlite3 *db, const char *text, struct aq_error *err)
+{
+    return aq_fail(err, EROFS,
+                   "nothing was changed: the database '%s' cannot be written (%s); check its "
+                   "owner and whether the file system is mounted read-only",
+                   sql_sqlite_get_path(db), text);
+}
+
 /* Fill 'err' from the connection's last error. */
 static int sql_sqlite_fail(sqlite3 *db, struct aq_error *err)
 {
@@ -75,6 +83,8 @@ static int sql_sqlite_fail(sqlite3 *db, struct aq_error *err)
                        "the file system of the database '%s' is full or over a quota; free space "
                        "there and try again",
                        sql_sqlite_get_path(db));
+    if ((code & 0xff) == SQLITE_IOERR && sqlite3_system_errno(db) == EROFS)
+        return sql_sqlite_fail_read_only(db, strerror(EROFS), err);
     switch (code & 0xff) {
     case SQLITE_CONSTRAINT:
         return aq_fail(err,
@@ -95,10 +105,7 @@ static int sql_sqlite_fail(sqlite3 *db, struct aq_error *err)
                        "a backup, or salvage it with sqlite3's .recover",
                        text);
     case SQLITE_READONLY:
-        return aq_fail(err, EROFS,
-                       "the database '%s' cannot be written (%s); check its owner and whether "
-                       "the file system is mounted read-only",
-                       sql_sqlite_get_path(db), text);
+        return sql_sqlite_fail_read_only(db, text, err);
     case SQLITE_CANTOPEN:
         return aq_fail(err, EACCES, "the database cannot be opened (%s); check path and owner",
                        text);
@@ -168,6 +175,10 @@ static int sql_sqlite_set_up(struct sqlite *s, const struct sql_conf *conf, stru
     (void)sqlite3_extended_result_codes(s->db, 1);
     (void)sqlite3_busy_timeout(s->db, BUSY_TIMEOUT_MSEC);
     (void)sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    if (conf->is_frozen) {
+        (void)sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+        (void)sqlite3_exec(s->db, "PRAGMA locking_mode=EXCLUSIVE", NULL, NULL, NULL);
+    }
     /* LIKE tells case apart, as in PostgreSQL. */
     r = sql_sqlite_run_script(&s->sql, "PRAGMA case_sensitive_like=ON; PRAGMA temp_store=MEMORY",
                               err);
@@ -208,13 +219,14 @@ static bool sql_sqlite_lacks_index(sqlite3 *db, const char *where)
 static int sql_sqlite_open_in(const char *layer, const struct sql_conf *conf, struct sql **ret,
                               bool *ret_lacks_index, struct aq_error *err)
 {
-    int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE;
+    int flags = SQLITE_OPEN_NOMUTEX;
     struct sqlite *s = calloc(1, sizeof(*s));
     int r;
 
     if (!s)
         return aq_fail_oom(err);
-    if (!conf->read_only)
+    flags |= conf->is_frozen ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
+    if (!conf->read_only && !conf->is_frozen)
         flags |= SQLITE_OPEN_CREATE;
     r = sqlite3_open_v2(conf->where, &s->db, flags, layer) == SQLITE_OK
             ? sql_sqlite_set_up(s, conf, err)
@@ -239,6 +251,8 @@ static int sql_sqlite_open(const struct sql_conf *conf, struct sql **ret, struct
     int r;
 
     (void)pthread_once(&once, sql_sqlite_init_library);
+    if (conf->is_frozen)
+        return sql_sqlite_open_in(sqlite_wal_frozen_layer(), conf, ret, &lacks_index, err);
     r = sql_sqlite_open_in(sqlite_wal_layer(), conf, ret, &lacks_index, err);
     if (r == 0 || !lacks_index)
         return r;

@@ -231,7 +231,8 @@ static struct wal_layer {
     sqlite3_vfs layer;
     int registered;
 } wal_layers[] = { { .name = "aliquot", .registered = SQLITE_ERROR },
-                   { .name = "aliquot-excl", .above = "unix-excl", .registered = SQLITE_ERROR } };
+                   { .name = "aliquot-excl", .above = "unix-excl", .registered = SQLITE_ERROR },
+                   { .name = "aliquot-none", .above = "unix-none", .registered = SQLITE_ERROR } };
 
 static void sqlite_wal_register_layers(void)
 {
@@ -267,4 +268,9 @@ const char *sqlite_wal_layer(void)
 const char *sqlite_wal_exclusive_layer(void)
 {
     return sqlite_wal_find_layer(1);
+}
+
+const char *sqlite_wal_frozen_layer(void)
+{
+    return sqlite_wal_find_layer(2);
 }

@@ -28,6 +28,11 @@ const char *sqlite_wal_layer(void);
  */
 const char *sqlite_wal_exclusive_layer(void);
 
+/* The same above "unix-none", which takes no locks: for a file that nothing can write to. With
+ * locking_mode=EXCLUSIVE each connection has an index of its own in memory.
+ */
+const char *sqlite_wal_frozen_layer(void);
+
 /* Make the file at 'path' unless it is there: false if the file system has no room for it. Any
  * other failure counts as true: opening it says more.
  */

@@ -422,9 +422,14 @@ void store_close(struct store *store)
     free(store);
 }
 
-bool store_needs_room(struct store *store)
+int store_find_lack(struct store *store)
 {
-    return reserve_is_short(&store->reserve);
+    return reserve_find_lack(&store->reserve);
+}
+
+bool store_is_frozen(const struct store *store)
+{
+    return store->is_frozen;
 }
 
 int store_derive(const struct store *store, const char *purpose, char ret[65], struct aq_error *err)

@@ -74,9 +74,14 @@ const char *store_get_risks(const struct store *store);
 int64_t store_get_away_usec(const struct store *store);
 
 /* Is the disk of a database in a file so full that only ends of sessions and the like should be
- * written? False of a server. Any thread.
+ * written? 0 = no, or a server; else ENOSPC, EDQUOT, or EROFS: nothing can be written. Any thread.
  */
-bool store_needs_room(struct store *store);
+int store_find_lack(struct store *store);
+
+/* Was the file system of a database in a file read-only when it was opened? It is read until it is
+ * opened again; writes fail with -EROFS. Any thread.
+ */
+bool store_is_frozen(const struct store *store);
 
 /* 64 hexadecimal digits that only the database's key file and 'purpose' decide. */
 int store_derive(const struct store *store, const char *purpose, char ret[65],

@@ -22,6 +22,7 @@ struct store {
     void *wake_data;
     int lock_fd;      /* of "PATH.lock"; -1 = of a server, or it could not be made */
     int file_lock_fd; /* of the database; closed after its connections: see store_open.c */
+    bool is_frozen;   /* a file on a read-only file system */
     char *reserve_path;
     struct reserve reserve;
     struct seal *seal;

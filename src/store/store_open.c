@@ -37,6 +37,10 @@
  * found room. PATH.lock also has the owner's process id, and LOCK_CLEAN after an orderly end:
  * a start that finds anything else, or nothing, checks the database's pages. If the disk is too
  * full to replace LOCK_CLEAN, the file is emptied.
+ *
+ * A file system that is read-only (as ext4 becomes after an error, with files still open for
+ * writing) shows in the first write, to PATH.lock. The database is frozen then: it is read without
+ * SQLite's locks and without an index of the log on disk, until the manager opens it again.
  */
 
 static int store_open_mark_lock(int fd, const char *text)
@@ -76,6 +80,11 @@ static int store_open_take_lock(struct store *st, bool *ret_was_unclean, struct 
         return aq_fail_oom(err);
     *ret_was_unclean = true;
     st->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (st->lock_fd < 0 && errno == EROFS) {
+        st->is_frozen = true;
+        st->lock_fd = open(path, O_RDONLY | O_CLOEXEC);
+        errno = EROFS;
+    }
     if (st->lock_fd < 0 && fs_is_out_of_room(errno))
         return 0; /* store_open_lock_file() keeps others out */
     if (st->lock_fd < 0)
@@ -85,7 +94,8 @@ static int store_open_take_lock(struct store *st, bool *ret_was_unclean, struct 
         return store_open_fail_taken(st, mark, err);
     *ret_was_unclean = strncmp(mark, LOCK_CLEAN, strlen(LOCK_CLEAN)) != 0;
     (void)snprintf(pid, sizeof(pid), "%ld", (long)getpid());
-    r = store_open_mark_lock(st->lock_fd, pid);
+    r = st->is_frozen ? 0 : store_open_mark_lock(st->lock_fd, pid);
+    st->is_frozen |= r == -EROFS;
     return r == 0 || fs_is_out_of_room(-r) ? 0
                                            : aq_fail(err, -r, "write '%s': %s", path, strerror(-r));
 }
@@ -105,14 +115,17 @@ static int store_open_make_folder(const char *path, struct aq_error *err)
  */
 static int store_open_lock_file(struct store *st, off_t *ret_size, struct aq_error *err)
 {
-    struct flock lock = { .l_type = F_WRLCK, .l_start = FILE_LOCK_AT, .l_len = 1 };
+    struct flock lock = { .l_type = st->is_frozen ? F_RDLCK : F_WRLCK,
+                          .l_start = FILE_LOCK_AT,
+                          .l_len = 1 };
     struct stat file;
 
-    st->file_lock_fd = open(st->where, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (st->file_lock_fd < 0 && errno == EROFS)
+    st->file_lock_fd = open(
+        st->where, st->is_frozen ? O_RDONLY | O_CLOEXEC : O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (st->file_lock_fd < 0 && st->is_frozen)
         return aq_fail(err, EROFS,
-                       "the database '%s' is on a file system that is mounted read-only; remount "
-                       "it writable",
+                       "the database '%s' cannot be made on a file system that is mounted "
+                       "read-only; remount it writable",
                        st->where);
     if (st->file_lock_fd < 0 || fstat(st->file_lock_fd, &file) < 0)
         return aq_fail_errno(err, "open the database '%s'", st->where);
@@ -181,7 +194,7 @@ static int store_open_read_next(struct store *st, struct aq_error *err)
 
 static int store_open_file(struct store *st, const char *key_path, struct aq_error *err)
 {
-    const struct sql_conf sql = { .where = st->where, .cache_bytes = WRITER_CACHE_BYTES };
+    struct sql_conf sql = { .where = st->where, .cache_bytes = WRITER_CACHE_BYTES };
     AQ_CLEANUP(aq_freep) char *own_key_path = key_path ? NULL : aq_format("%s.key", st->where);
     bool was_unclean = false;
     off_t size = 0;
@@ -193,9 +206,15 @@ static int store_open_file(struct store *st, const char *key_path, struct aq_err
     if ((r = store_open_make_folder(st->where, err)) < 0
         || (r = store_open_take_lock(st, &was_unclean, err)) < 0
         || (r = store_open_lock_file(st, &size, err)) < 0
-        || (r = seal_open(key_path ? key_path : own_key_path, size == 0, &st->seal, err)) < 0
-        || (r = sql_open(st->engine, &sql, &st->tx.db, err)) < 0)
+        || (r = seal_open(key_path ? key_path : own_key_path, size == 0, &st->seal, err)) < 0)
         return r;
+    sql.is_frozen = st->is_frozen;
+    if ((r = sql_open(st->engine, &sql, &st->tx.db, err)) < 0)
+        return r;
+    if (st->is_frozen)
+        log_warning("the file system of the database '%s' is mounted read-only; stored data is "
+                    "served, but nothing can be changed; remount it writable",
+                    st->where);
     if (was_unclean && size && size <= CHECK_FILE_MAX_BYTES)
         r = store_open_check_file(st, err);
     if (r == 0)

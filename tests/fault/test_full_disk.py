@@ -9,7 +9,7 @@ import pytest
 
 from cluster import ENDED, Cluster, batch, wait_for, wait_status
 from ports import free_port
-from small_disk import fill, remount, small_disk, take_inodes
+from small_disk import fill, small_disk, take_inodes
 from world import BUILD
 
 HASTY = {"ALIQUOT_AGENTS_HEARTBEAT": "1s", "ALIQUOT_MANAGER_HEARTBEAT": "0.2s",
@@ -126,21 +126,6 @@ def test_a_manager_starts_without_inodes(cluster, lacks_lock):
         end(client, "second")
         wait_status(client, second, "TERMINATED")
         check_works(cluster)
-
-
-@pytest.mark.file_database
-def test_a_manager_on_a_read_only_file_system_says_what_to_do(cluster):
-    folder = cluster.folder / "manager"
-    with small_disk(folder, "8m"):
-        cluster.start_manager()
-        cluster.programs["manager"].stop()
-        remount(folder, "ro")
-        refused = cluster.run("aliquot-manager", "--dev", "--state", folder, "--listen",
-                              f"127.0.0.1:{free_port()}", "--link", f"127.0.0.1:{free_port()}")
-        assert refused.returncode == 1 and "remount it writable" in refused.stderr, refused
-        remount(folder, "rw")
-        cluster.start_manager()
-        cluster.stop()
 
 
 # ---- an agent ----

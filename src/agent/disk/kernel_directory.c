@@ -33,7 +33,9 @@ static int kernel_directory_open(const char *state, const char *name, mode_t mod
     if (r < 0)
         return r;
     *ret = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return *ret < 0 || fchmod(*ret, mode) < 0 ? aq_fail_errno(err, "open '%s'", path) : 0;
+    if (*ret < 0 || (fchmod(*ret, mode) < 0 && errno != EROFS))
+        return aq_fail_errno(err, "open '%s'", path);
+    return 0;
 }
 
 static bool kernel_directory_strip(int at, const char *path, const char *const *except);

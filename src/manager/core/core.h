@@ -43,7 +43,9 @@ struct core_conf {
     const char *state_dir; /* holds aliquot.db, its key, and ca/ */
     const char *database;  /* URI of a server in place of aliquot.db; NULL = the file */
     const char *address;   /* of this manager, for another one that finds it there */
-    void (*lost)(void *data, const struct aq_error *err); /* as of struct store_conf; NULL = log */
+    void (*lost)(void *data, const struct aq_error *err); /* as of struct store_conf; NULL = log.
+                    Also -ERESTART: the database's file system was read-only at the start, and
+                    can be written now */
     void *lost_data;
     const char *link_host;         /* where agents connect to; NULL = no listener (tests) */
     uint16_t link_port;            /* 0 = any free one, see core_link_port() */

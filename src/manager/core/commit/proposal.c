@@ -15,6 +15,7 @@
 #include "manager/core/state/state.h"
 
 #define RETRY_USEC USEC_PER_SEC
+#define REFUSAL_LOG_USEC (60 * USEC_PER_SEC)
 #define STALE_RETRY_USEC (5 * USEC_PER_SEC)
 
 struct proposal {
@@ -128,11 +129,13 @@ static void proposal_give_back(struct core *core, struct durable *d, int result)
 static void proposal_count_result(struct core *core, int result, const struct aq_error *err)
 {
     core->counts.commits++;
-    if (result == -ESTALE)
+    if (result == -ESTALE) {
         core->counts.stale++;
-    else if (result < 0)
-        log_warning("the store refused a change, trying again in %lld s: %s",
+    } else if (result < 0 && clock_monotonic_usec() >= core->refusal_log_usec) {
+        log_warning("the store refused a change, trying again every %lld s: %s",
                     (long long)(RETRY_USEC / USEC_PER_SEC), err->text);
+        core->refusal_log_usec = clock_monotonic_usec() + REFUSAL_LOG_USEC;
+    }
 }
 
 static void proposal_apply_batch(struct core *core, struct event_batch *batch)

@@ -150,7 +150,8 @@ static int core_open_state(struct core *core, struct aq_error *err)
     if ((r = store_open(&conf, &core->store, err)) < 0
         || (r = clock_adjustment_begin(core, times, err)) < 0)
         return r;
-    if (core->conf.dev && (r = store_init_dev(core->store, err)) < 0)
+    if (core->conf.dev && !store_is_frozen(core->store)
+        && (r = store_init_dev(core->store, err)) < 0)
         return r;
     if ((r = store_load(core->store, core_load_event, core, err)) < 0
         || (r = store_call(core->store, store_read_last_event, &core->last_event, err)) < 0

@@ -75,11 +75,23 @@ static void turn_arm_alarm(struct core *core)
     (void)uv_timer_start(&core->alarm, turn_on_alarm, (uint64_t)wait, 0);
 }
 
+/* The database was opened while its file system was read-only: it has to be opened again. */
+static void turn_thaw_database(struct core *core)
+{
+    struct aq_error err;
+
+    (void)aq_fail(&err, ERESTART, "opening the database again: '%s' can be written",
+                  core->conf.state_dir);
+    if (core->conf.lost)
+        core->conf.lost(core->conf.lost_data, &err);
+}
+
 void turn_on_tick(uv_timer_t *timer)
 {
     struct core *core = timer->data;
 
-    clock_adjustment_tick(core, clock_monotonic_usec());
+    if (clock_adjustment_tick(core, clock_monotonic_usec()) && store_is_frozen(core->store))
+        turn_thaw_database(core);
     liveness_tick(core, clock_monotonic_usec());
     series_tick(core);
     attempts_tick(core, clock_monotonic_usec());

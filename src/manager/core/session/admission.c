@@ -230,6 +230,25 @@ static int admission_decide(struct core *core, const struct admission *a, struct
     return s->resource_group ? 0 : aq_fail_oom(err);
 }
 
+static int admission_check_room(struct core *core, struct aq_error *err)
+{
+    int lack = store_find_lack(core->store);
+
+    if (lack == EROFS)
+        return aq_fail(err, EROFS,
+                       "the file system of the manager's state folder '%s' is mounted read-only: "
+                       "running sessions continue, but nothing can be created, changed or ended "
+                       "until it is remounted writable",
+                       core->conf.state_dir);
+    if (lack)
+        return aq_fail(err, ENOSPC,
+                       "the file system of the manager's state folder '%s' is full or over a "
+                       "quota: sessions can be ended, but none are created until space is freed "
+                       "there",
+                       core->conf.state_dir);
+    return 0;
+}
+
 int admission_check(struct core *core, struct session *s, const char *resource_group,
                     struct admission_queue *queue, struct admission_hold *ret_hold,
                     struct aq_error *err)
@@ -239,11 +258,9 @@ int admission_check(struct core *core, struct session *s, const char *resource_g
     struct admission_hold hold;
     int r;
 
-    if (store_needs_room(core->store))
-        return aq_fail(err, ENOSPC,
-                       "the file system of the manager's state folder '%s' is full: sessions can "
-                       "be ended, but none are created until space is freed there",
-                       core->conf.state_dir);
+    r = admission_check_room(core, err);
+    if (r < 0)
+        return r;
     admission_set_policy(core, s, &a);
     r = admission_set_kernels(core, s, &subject, &a);
     if (r == 0)

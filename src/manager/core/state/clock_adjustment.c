@@ -116,25 +116,27 @@ int clock_adjustment_begin(struct core *core, const char *path, struct aq_error 
     r = fs_write_atomic(AT_FDCWD, path, text.data, text.len, 0600, err);
     if (r == 0 || !fs_is_out_of_room(-r))
         return r;
-    log_warning("%s; free space there. The manager keeps running and will retry", err->text);
+    log_warning("%s; %s. The manager keeps running and will retry", err->text,
+                r == -EROFS ? "remount the file system writable" : "free space there");
     core->clock_text = strbuf_steal(&text);
     core->clock_path = strdup(path);
     return core->clock_text && core->clock_path ? 0 : aq_fail_oom(err);
 }
 
-void clock_adjustment_tick(struct core *core, int64_t now_usec)
+bool clock_adjustment_tick(struct core *core, int64_t now_usec)
 {
     struct aq_error err;
 
     if (!core->clock_text || now_usec < core->clock_retry_usec)
-        return;
+        return false;
     core->clock_retry_usec = now_usec + RETRY_USEC;
     if (fs_write_atomic(AT_FDCWD, core->clock_path, core->clock_text, strlen(core->clock_text),
                         0600, &err)
         < 0)
-        return;
-    log_info("wrote '%s' after space was freed", core->clock_path);
+        return false;
+    log_info("wrote '%s': its file system can be written again", core->clock_path);
     clock_adjustment_done(core);
+    return true;
 }
 
 void clock_adjustment_done(struct core *core)

@@ -81,6 +81,7 @@ struct core {
     int64_t started_usec;          /* monotonic */
     char *clock_text, *clock_path; /* not written yet; NULL = it is */
     int64_t clock_retry_usec;      /* monotonic */
+    int64_t refusal_log_usec;      /* monotonic; the next refused change may be logged then */
     struct wall_jump jumps[WALL_JUMPS_MAX];
     size_t jump_count;
     struct core_conf conf;
