@@ -90,7 +90,8 @@ void turn_on_tick(uv_timer_t *timer)
 {
     struct core *core = timer->data;
 
-    if (clock_adjustment_tick(core, clock_monotonic_usec()) && store_is_frozen(core->store))
+    clock_adjustment_tick(core, clock_monotonic_usec());
+    if (store_is_frozen(core->store) && !core->clock_text) /* the state folder can be written */
         turn_thaw_database(core);
     liveness_tick(core, clock_monotonic_usec());
     series_tick(core);

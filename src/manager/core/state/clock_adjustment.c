@@ -123,20 +123,19 @@ int clock_adjustment_begin(struct core *core, const char *path, struct aq_error 
     return core->clock_text && core->clock_path ? 0 : aq_fail_oom(err);
 }
 
-bool clock_adjustment_tick(struct core *core, int64_t now_usec)
+void clock_adjustment_tick(struct core *core, int64_t now_usec)
 {
     struct aq_error err;
 
     if (!core->clock_text || now_usec < core->clock_retry_usec)
-        return false;
+        return;
     core->clock_retry_usec = now_usec + RETRY_USEC;
     if (fs_write_atomic(AT_FDCWD, core->clock_path, core->clock_text, strlen(core->clock_text),
                         0600, &err)
         < 0)
-        return false;
+        return;
     log_info("wrote '%s': its file system can be written again", core->clock_path);
     clock_adjustment_done(core);
-    return true;
 }
 
 void clock_adjustment_done(struct core *core)

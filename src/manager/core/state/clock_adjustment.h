@@ -15,8 +15,8 @@ struct session_entry;
  */
 int clock_adjustment_begin(struct core *core, const char *path, struct aq_error *err);
 
-/* Retry the write for which the start found no room, now and then, until it succeeds: true then. */
-bool clock_adjustment_tick(struct core *core, int64_t now_usec);
+/* Retry the write for which the start found no room, now and then, until it succeeds. */
+void clock_adjustment_tick(struct core *core, int64_t now_usec);
 void clock_adjustment_done(struct core *core);
 
 /* The monotonic time at which a status was applied that is dated by the wall clock. */
