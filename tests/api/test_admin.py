@@ -112,7 +112,7 @@ def test_a_new_user_has_one_keypair_and_logs_in(admin, nobody, role, is_admin):
     assert theirs.get("/auth?echo=x").status == 200
 
 
-def test_a_user_without_a_keypair_is_told_that_with_the_password_only(cluster, admin, nobody):
+def test_a_login_without_a_keypair_names_the_remedy_after_the_right_password(cluster, admin, nobody):
     email = "keyless@lablup.com"
     login = {"type": "keypair", "domain": "default", "username": email, "password": "very secret"}
     admin.post("/aliquot/v1/users", {"email": email, "domain": "default", "password": "very secret"})
