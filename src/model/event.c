@@ -40,6 +40,10 @@ static void event_done(struct event *e)
     case EVENT_DOMAIN_SAVED:
         domain_done(&e->domain);
         break;
+    case EVENT_DOMAIN_RENAMED:
+        free(e->domain_renamed.from);
+        free(e->domain_renamed.to);
+        break;
     case EVENT_PROJECT_SAVED:
         project_done(&e->project);
         break;

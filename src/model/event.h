@@ -36,6 +36,7 @@ enum event_kind {
     EVENT_AGENT_REMOVED,     /* agent_id */
     EVENT_SLOT_TYPE_KNOWN,   /* slot_type */
     EVENT_DOMAIN_SAVED,
+    EVENT_DOMAIN_RENAMED, /* domain_renamed: in all rows that hold the name */
     EVENT_PROJECT_SAVED,
     EVENT_USER_SAVED,
     EVENT_KEYPAIR_SAVED,
@@ -142,6 +143,9 @@ struct event {
             enum slot_type type;
         } slot_type;
         struct domain domain;
+        struct {
+            char *from, *to; /* owned by the event */
+        } domain_renamed;
         struct project project;
         struct {
             struct user user;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "store/query.h"
 #include "store/store_internal.h"
 
 static const char *const dotfile_kinds[] = {
@@ -98,8 +99,10 @@ int dotfile_create(struct store_tx *tx, const struct dotfile_owner *owner,
                    const struct dotfile *file, struct aq_error *err)
 {
     struct sql_stmt *q;
-    int r = dotfile_check_room(tx, owner, file, err);
+    int r = owner->kind == DOTFILE_DOMAIN ? store_check_domain(tx, owner->name, err) : 0;
 
+    if (r == 0)
+        r = dotfile_check_room(tx, owner, file, err);
     if (r < 0
         || (r = dotfile_prepare(tx,
                                 "INSERT INTO dotfiles (kind, owner, path, permission, data)"

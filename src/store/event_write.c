@@ -42,6 +42,8 @@ static int event_write_rows(struct store_tx *tx, struct event *e, struct aq_erro
         return slot_type_save(tx, e, err);
     case EVENT_DOMAIN_SAVED:
         return domain_save(tx, e, err);
+    case EVENT_DOMAIN_RENAMED:
+        return domain_rename(tx, e, err);
     case EVENT_PROJECT_SAVED:
         return project_save(tx, e, err);
     case EVENT_USER_SAVED:

@@ -190,8 +190,10 @@ int template_insert(struct store_tx *tx, const struct template_row *row, struct 
 {
     char id[UUID_TEXT_MAX], user[UUID_TEXT_MAX], project[UUID_TEXT_MAX];
     struct sql_stmt *q;
-    int r = template_check_room(tx, row, err);
+    int r = store_check_domain(tx, row->domain, err);
 
+    if (r == 0)
+        r = template_check_room(tx, row, err);
     if (r < 0
         || (r = sql_prepare(tx->db,
                             "INSERT INTO session_templates (id, kind, name, user_id, project_id,"

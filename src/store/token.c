@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "store/query.h"
 #include "store/token.h"
 #include "store/transaction.h"
 
@@ -207,7 +208,10 @@ int resource_group_allow(struct store_tx *tx, const char *resource_group, enum a
                          const char *whom, struct aq_error *err)
 {
     struct sql_stmt *q;
-    int r = sql_prepare(tx->db,
+    int r = kind == ALLOW_DOMAIN ? store_check_domain(tx, whom, err) : 0;
+
+    if (r == 0)
+        r = sql_prepare(tx->db,
                         "INSERT INTO resource_group_access (resource_group, kind, whom)"
                         " VALUES (?,?,?) ON CONFLICT DO NOTHING",
                         &q, err);

@@ -63,7 +63,7 @@ int setting_remove(struct store_tx *tx, const char *key, struct aq_error *err);
 #define SETTING_RESTORED "manager.restored"
 
 /* Let a domain (name), project (id) or keypair (access key) use a resource
- * group. Saying it twice is fine.
+ * group. Saying it twice is fine. -EBUSY: store_check_domain().
  */
 enum allow_kind { ALLOW_DOMAIN, ALLOW_PROJECT, ALLOW_KEYPAIR };
 int resource_group_allow(struct store_tx *tx, const char *resource_group, enum allow_kind kind,

@@ -59,6 +59,8 @@ int agent_remove(struct store_tx *tx, const struct event *e, struct aq_error *er
 int slot_type_save(struct store_tx *tx, const struct event *e, struct aq_error *err);
 
 int domain_save(struct store_tx *tx, const struct event *e, struct aq_error *err);
+/* -ENOENT, -EEXIST "name": the name is in use, or that of a purged domain. */
+int domain_rename(struct store_tx *tx, const struct event *e, struct aq_error *err);
 int project_save(struct store_tx *tx, const struct event *e, struct aq_error *err);
 int user_save(struct store_tx *tx, const struct event *e, struct aq_error *err);
 int keypair_save(struct store_tx *tx, const struct event *e, struct aq_error *err);

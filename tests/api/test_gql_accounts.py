@@ -70,7 +70,8 @@ def test_a_domain_from_its_creation_to_its_end(admin, fresh):
                   props={"name": fresh, "total_resource_slots": "{}", "description": None})
     assert done["domain"] == {"total_resource_slots": "{}"}
     assert row(admin, "domains", "name", fresh)["description"] == "Dept"
-    refuse(admin, "modify_domain", "cannot be changed", name=fresh, props={"name": "other"})
+    refuse(admin, "modify_domain", "name: a domain 'default' exists already", name=fresh,
+           props={"name": "default"})
     accept(admin, "delete_domain", name=fresh)
     assert row(admin, "domains", "name", fresh)["is_active"] is False
     refuse(admin, "create_domain", "restore or purge it", name=fresh, props={})

@@ -37,7 +37,11 @@ def test_domain(cluster, bai, name):
     shown = row(cluster, "domains", "name", name)
     assert (shown["description"], shown["total_slots"], shown["registries"]) == (
         "Best", {"cpu": "8"}, ["quay.io"])
-    assert "cannot be changed" in bai.fails("admin", "domain", "update", name, "--new-name", "x")
+    bai.does("admin", "domain", "update", name, "--new-name", name + "-new")
+    assert row(cluster, "domains", "name", name) is None
+    assert row(cluster, "domains", "name", name + "-new")["description"] == "Best"
+    assert "cannot be renamed" in bai.fails("admin", "domain", "update", "default", "--new-name", "x")
+    bai.does("admin", "domain", "update", name + "-new", "--new-name", name)
     bai.does("admin", "domain", "delete", name)
     assert row(cluster, "domains", "name", name)["is_active"] is False
     bai.does("admin", "domain", "purge", name, answer=YES)

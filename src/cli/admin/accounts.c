@@ -423,10 +423,17 @@ struct project_opts {
       "all that its sessions may hold at a time" }
 /* clang-format on */
 
-static const struct cli_opt domain_opts[] = {
-    PROJECT_CHANGES,
-    { 0, "registries", CLI_LIST, offsetof(struct project_opts, registries), "HOST[:PORT]",
-      "allow images of this registry only; repeatable; any = all" },
+#define DOMAIN_CHANGES                                                                       \
+    PROJECT_CHANGES,                                                                         \
+    {                                                                                        \
+        0, "registries", CLI_LIST, offsetof(struct project_opts, registries), "HOST[:PORT]", \
+            "allow images of this registry only; repeatable; any = all"                      \
+    }
+
+static const struct cli_opt domain_create_opts[] = { DOMAIN_CHANGES, CLI_OPT_END };
+static const struct cli_opt domain_set_opts[] = {
+    { 0, "name", CLI_STR, offsetof(struct project_opts, name), "NAME", "a new name" },
+    DOMAIN_CHANGES,
     CLI_OPT_END,
 };
 static const struct cli_opt project_create_opts[] = {
@@ -442,9 +449,9 @@ static const struct cli_opt project_set_opts[] = {
 };
 
 LS_VERB(domain, "domain", "List domains", ls_opts);
-ACCOUNT_VERB(domain, "domain create", "NAME", "Make a domain", domain_opts,
+ACCOUNT_VERB(domain, "domain create", "NAME", "Make a domain", domain_create_opts,
              sizeof(struct project_opts), 1, create, "aliquot admin domain create physics");
-ACCOUNT_VERB(domain, "domain set", "DOMAIN", "Change a domain", domain_opts,
+ACCOUNT_VERB(domain, "domain set", "DOMAIN", "Change a domain", domain_set_opts,
              sizeof(struct project_opts), 1, set,
              "aliquot admin domain set physics --total-slots cpu=64,mem=256g");
 LS_VERB(project, "project", "List projects", ls_opts);

@@ -174,6 +174,8 @@ int account_change_row(struct account_change *change, const char *key, const jso
                 == 0)
         && account_find_old(&row, kind) == 0)
         kind->fill(&row);
+    if (!row.err.code && kind->follow)
+        kind->follow(change, &row);
     if (!row.err.code)
         kind->select(&row, &change->query);
     if (row.err.code) {
@@ -199,6 +201,7 @@ static void account_on_saved(void *data, int r, const struct aq_error *err)
     struct account_change *change = data;
 
     AQ_FAULT("api.accounts.durable");
+    folder_rules_renamed(change->api, &change->rules, r);
     change->done(change->data, r, err);
 }
 

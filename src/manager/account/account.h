@@ -10,6 +10,7 @@
 #define AQ_MANAGER_ACCOUNT_ACCOUNT_H
 
 #include "manager/request/api.h"
+#include "manager/request/folder_rules.h"
 #include "store/password.h"
 #include "store/query.h"
 
@@ -24,6 +25,8 @@ struct account_row {
     const char *password; /* of a user: to be hashed before the row is saved; NULL = none */
     struct aq_error err;  /* set by whatever fails */
 };
+
+struct account_change;
 
 struct account_kind {
     const char *object; /* "domain", as in "No such domain." */
@@ -40,6 +43,8 @@ struct account_kind {
     /* The living row that a new one would collide with, or NULL. */
     const void *(*find_same)(const struct core *core, const void *params);
     void (*fill)(struct account_row *row);
+    /* Add the events that the row's needs beside it; NULL = none. Before select(). */
+    void (*follow)(struct account_change *change, struct account_row *row);
     /* Select the row that was saved; texts from the row's arena. */
     void (*select)(struct account_row *row, struct store_query *query);
 };
@@ -49,6 +54,10 @@ struct account_kind {
     extern const struct field account_##name##_create[]; \
     extern const struct field account_##name##_change[]
 ACCOUNT_KIND(domain);
+/* account_kind.follow of domains: if the row has another name than before, it is changed wherever
+ * it is kept.
+ */
+void account_rename_domain_row(struct account_change *change, struct account_row *row);
 ACCOUNT_KIND(project);
 ACCOUNT_KIND(user);
 ACCOUNT_KIND(keypair);
@@ -84,7 +93,8 @@ struct account_change {
     struct store_query query;  /* selects the row of account_change_row() */
 
     struct audit_who by;
-    const char *password; /* to be hashed first */
+    const char *password;             /* to be hashed first */
+    struct folder_rules_rename rules; /* of a domain that is renamed */
     char hash[PASSWORD_HASH_MAX];
     core_done_fn done;
     void *data;

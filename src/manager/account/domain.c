@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Domains: what can be given, and what becomes of it. */
+#include <errno.h>
 #include <string.h>
 
 #include "manager/account/account.h"
 #include "manager/request/registry_logins.h"
+#include "manager/request/signup.h"
 
 #define REGISTRIES_MAX 100
 
@@ -29,7 +31,12 @@ const struct field account_domain_create[] = {
     FIELD_END,
 };
 
-const struct field account_domain_change[] = { CHANGES, FIELD_END };
+const struct field account_domain_change[] = {
+    { "name", FIELD_STR, FIELD_LINE, offsetof(struct domain_params, name), 1, 64,
+      .doc = "a new name" },
+    CHANGES,
+    FIELD_END,
+};
 
 static const void *domain_find(const struct core *core, const char *key)
 {
@@ -83,12 +90,35 @@ static char *domain_read_registries(struct account_row *row, const json_t *list)
     return text.len ? strbuf_steal(&text) : NULL;
 }
 
+static void domain_check_name(struct account_row *row, const char *old, const char *name)
+{
+    const struct signup *signup = row->api->signup;
+    const struct domain *other = core_find_domain(row->api->core, name);
+
+    if (strcmp(old, "default") == 0)
+        api_fail_param(&row->err, "name",
+                       "the domain 'default' cannot be renamed, because users and sessions without "
+                       "a domain belong to it; create another domain instead");
+    else if (signup && strcmp(signup_get_rules(signup)->domain, old) == 0)
+        api_fail_param(
+            &row->err, "name",
+            "new users are put into '%.64s' by 'domain' of [signup] in manager.toml; set "
+            "another domain there and restart the manager first",
+            old);
+    else if (other)
+        aq_fail_as(&row->err, EEXIST, "invalid-api-params", "name",
+                   "a domain '%.64s' exists already%s; choose another name", name,
+                   other->is_active ? "" : ", but is out of use");
+}
+
 static void domain_fill(struct account_row *row)
 {
     const struct domain_params *params = row->params;
     const struct domain *old = row->old;
     struct domain *domain = &row->event->domain;
 
+    if (old && params->name && strcmp(params->name, old->name) != 0)
+        domain_check_name(row, old->name, params->name);
     domain->name = account_text(row, params->name, old ? old->name : NULL);
     domain->description = account_text(row, params->description, old ? old->description : NULL);
     domain->is_active = account_bool(params->is_active, old ? old->is_active : true);
@@ -115,5 +145,6 @@ const struct account_kind account_domain = {
     .find = domain_find,
     .find_same = domain_find_same,
     .fill = domain_fill,
+    .follow = account_rename_domain_row,
     .select = domain_select_row,
 };

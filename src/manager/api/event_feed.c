@@ -140,6 +140,13 @@ static void event_feed_close(struct event_feed *feed, const char *reason)
     event_feed_end(feed);
 }
 
+/* Without a last event, by which clients know that they may connect again. */
+static void event_feed_break_off(struct event_feed *feed)
+{
+    (void)event_feed_write(feed);
+    event_feed_end(feed);
+}
+
 /* The follower has lost the right to it. */
 static void event_feed_on_forbidden(void *data, const struct aq_error *err)
 {
@@ -155,6 +162,17 @@ bool event_feed_is_visible(const struct event_feed *feed, const struct session *
            && (!feed->name || strcmp(s->name, feed->name) == 0)
            && (uuid_is_nil(&feed->session_id) || uuid_equals(&s->id, &feed->session_id))
            && (uuid_is_nil(&feed->project_id) || uuid_equals(&s->project_id, &feed->project_id));
+}
+
+/* A feed of everybody's sessions follows an administrator, whose role and domain may change. */
+static bool event_feed_is_as_before(const struct event_feed *feed)
+{
+    const struct principal *who = api_principal(feed->req);
+    const struct user *user = core_find_user(feed->api->core, &who->user_id);
+
+    return feed->access_key[0]
+           || (user && user->role == who->role
+               && (!feed->domain || (user->domain && strcmp(user->domain, feed->domain) == 0)));
 }
 
 static bool event_feed_is_in_scope(const struct event_feed *feed, const struct core_event *event)
@@ -258,6 +276,10 @@ static void event_feed_on_event(void *data, const struct core_event *event)
 {
     struct event_feed *feed = data;
 
+    if (!event_feed_is_as_before(feed)) {
+        event_feed_break_off(feed);
+        return;
+    }
     if (!event_feed_is_visible(feed, event->session))
         return;
     if (event->number && feed->is_behind) {
@@ -371,6 +393,10 @@ static void event_feed_go_on(struct event_feed *feed)
 
 static void event_feed_take_page(struct event_feed *feed, const struct session_event_page *page)
 {
+    if (!event_feed_is_as_before(feed)) {
+        event_feed_break_off(feed);
+        return;
+    }
     if (!page->is_known)
         event_feed_tell_gap(feed, page->is_old ? "the id is too old" : "the id is not known");
     for (size_t i = 0; i < page->count; i++)

@@ -112,6 +112,8 @@ static const char *account_mutation_rules_name(const struct account_mutation *m,
     const struct project *project;
 
     *ret_kind = m->noun->kind == &account_domain ? FOLDER_RULES_DOMAIN : FOLDER_RULES_POLICY;
+    if (m->noun->kind == &account_domain)
+        return m->change->query.name; /* it may have been renamed */
     if (m->noun->kind != &account_project)
         return key;
     *ret_kind = FOLDER_RULES_PROJECT;
@@ -165,8 +167,6 @@ static int account_mutation_create_row(struct account_mutation *m, struct aq_err
 
 static const char *account_mutation_domain(const struct account_kind *kind, const void *row)
 {
-    if (kind == &account_domain)
-        return ((const struct domain *)row)->name;
     if (kind == &account_user)
         return ((const struct user *)row)->domain;
     return kind == &account_project ? ((const struct project *)row)->domain : NULL;

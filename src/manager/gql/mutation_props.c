@@ -61,7 +61,6 @@ static const struct prop_rule prop_rules[] = {
     { .name = "max_session_lifetime", .how = PROP_AS, .as = "max_session_lifetime_sec" },
     { .name = "max_vfolder_count", .how = PROP_IGNORED },
     { .name = "max_vfolder_size", .how = PROP_IGNORED },
-    { .name = "name", .how = PROP_KEPT, .kind = &account_domain },
     { .name = "resource_policy",
       .how = PROP_ONLY,
       .as = "default",

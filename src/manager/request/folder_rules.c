@@ -8,15 +8,30 @@
 
 #include "manager/request/object_setting.h"
 #include "manager/request/owner_policies.h"
+#include "store/query.h"
 
 #define RULES_MAX 10000
 #define RULES_KEY_MAX 320
 #define RULES_HOSTS_MAX 100
 #define RULES_HOSTS "allowed_vfolder_hosts"
 
-static const struct object_setting folder_rules_setting = {
-    .name = "folders.rules", .kind = "folder-rules", .title = "folder rules", .max = RULES_MAX
-};
+#define RULES_DOMAIN "domain/"
+
+/* On the store's thread: a domain may have been renamed since the request was decoded. */
+static int folder_rules_check_owner(struct store_tx *tx, const json_t *all, const char *key,
+                                    struct aq_error *err)
+{
+    size_t len = strlen(RULES_DOMAIN);
+
+    (void)all;
+    return strncmp(key, RULES_DOMAIN, len) == 0 ? store_check_domain(tx, key + len, err) : 0;
+}
+
+static const struct object_setting folder_rules_setting = { .name = "folders.rules",
+                                                            .kind = "folder-rules",
+                                                            .title = "folder rules",
+                                                            .max = RULES_MAX,
+                                                            .check = folder_rules_check_owner };
 
 int folder_rules_load(struct api *api, struct aq_error *err)
 {
@@ -84,6 +99,40 @@ int folder_rules_change(struct api *api, enum folder_rules_kind kind, const char
     return object_setting_change(core_store(api->core), &folder_rules_setting, &api->folder_rules,
                                  OBJECT_SETTING_MERGE, folder_rules_key(kind, name, key), rules, by,
                                  done, data, err);
+}
+
+int folder_rules_rename(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    struct folder_rules_rename *rename = data;
+    char from[RULES_KEY_MAX], to[RULES_KEY_MAX];
+    json_auto_t *all = NULL;
+    json_t *rules;
+    int r = object_setting_read(tx, folder_rules_setting.name, &all, err);
+
+    json_decref(AQ_TAKE(rename->fresh)); /* of a transaction that was tried before */
+    if (r < 0)
+        return r;
+    rules = json_object_get(all, folder_rules_key(FOLDER_RULES_DOMAIN, rename->from, from));
+    folder_rules_key(FOLDER_RULES_DOMAIN, rename->to, to);
+    if (!rules && !json_object_get(all, to))
+        return 0;
+    (void)json_object_del(all, to); /* of a domain that had the name before */
+    if (rules && json_object_set(all, to, rules) < 0)
+        return aq_fail_oom(err);
+    (void)json_object_del(all, from);
+    return object_setting_write(tx, folder_rules_setting.name, all, &rename->fresh, err);
+}
+
+void folder_rules_renamed(struct api *api, struct folder_rules_rename *rename, int r)
+{
+    json_t *fresh = AQ_TAKE(rename->fresh);
+
+    if (r == 0 && fresh) {
+        json_decref(api->folder_rules);
+        api->folder_rules = fresh;
+    } else {
+        json_decref(fresh);
+    }
 }
 
 /* ---- what they say ---- */

@@ -23,10 +23,23 @@ int folder_rules_load(struct api *api, struct aq_error *err);
 const json_t *folder_rules_get(const struct api *api, enum folder_rules_kind kind,
                                const char *name);
 
-/* Set the members of 'rules', which is taken. 'done' once it is durable; -EINVAL names a member. */
+/* Set the members of 'rules', which is taken. 'done' once it is durable; -EINVAL names a member.
+ * -EBUSY "conflict": the domain was renamed or purged meanwhile.
+ */
 int folder_rules_change(struct api *api, enum folder_rules_kind kind, const char *name,
                         json_t *rules, const struct audit_who *by, store_done_fn done, void *data,
                         struct aq_error *err);
+
+/* The rules of a domain under another name. */
+struct folder_rules_rename {
+    const char *from, *to; /* borrowed */
+    json_t *fresh;         /* all rules afterwards; NULL = nothing has changed */
+};
+
+/* event.rows_added.write of a struct folder_rules_rename. */
+int folder_rules_rename(struct store_tx *tx, void *data, struct aq_error *err);
+/* It is durable, or was not written (r < 0): 'fresh' is taken. Loop's thread. */
+void folder_rules_renamed(struct api *api, struct folder_rules_rename *rename, int r);
 
 /* Who asks, and whose folder it is, or will be: the project's (NULL = a user's). */
 struct folder_place {

@@ -260,6 +260,20 @@ static account_audit_write_fn *account_audit_name_purge(struct account_audit *a)
     return account_audit_name_other(a, "resource-group", purge->name, account_audit_write_rgroup);
 }
 
+/* The row that becomes this one: it may get the name with the same batch. */
+static const struct domain *account_audit_old_domain(const struct core *core,
+                                                     const struct event_batch *batch,
+                                                     const char *name)
+{
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct event *e = &batch->events[i];
+
+        if (e->kind == EVENT_DOMAIN_RENAMED && strcmp(e->domain_renamed.to, name) == 0)
+            return core_find_domain(core, e->domain_renamed.from);
+    }
+    return core_find_domain(core, name);
+}
+
 /* NULL: of another kind. */
 static account_audit_write_fn *account_audit_name(struct account_audit *a,
                                                   const struct event_batch *batch)
@@ -269,7 +283,7 @@ static account_audit_write_fn *account_audit_name(struct account_audit *a,
     switch (e->kind) {
     case EVENT_DOMAIN_SAVED:
         a->new = &e->domain;
-        a->old = core_find_domain(a->core, e->domain.name);
+        a->old = account_audit_old_domain(a->core, batch, e->domain.name);
         return account_audit_name_other(a, "domain", e->domain.name, account_audit_write_domain);
     case EVENT_PROJECT_SAVED:
         a->new = &e->project;

@@ -7,8 +7,10 @@
 #include "base/log.h"
 #include "manager/core/accounts/access.h"
 #include "manager/core/accounts/accounts.h"
+#include "manager/core/scheduling/fair_share.h"
 #include "manager/core/scheduling/queue.h"
 #include "manager/core/scheduling/sched_sync.h"
+#include "manager/core/state/account.h"
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
@@ -114,6 +116,45 @@ void core_set_fifo_retries(struct core *core, uint32_t count)
         sched_sync_invalidate(g);
         queue_capacity_freed(core, g);
     }
+}
+
+/* ---- a renamed domain ---- */
+
+static void accounts_replace_domain(char **text, const char *from, const char *to)
+{
+    if (!*text || strcmp(*text, from) != 0)
+        return;
+    free(*text);
+    if (!(*text = strdup(to)))
+        core_die("a domain's name");
+}
+
+static void accounts_rename_domain(struct core *core, const char *from, const char *to)
+{
+    struct domain *d = map_removes(&core->domains, from);
+
+    accounts_replace_domain(&d->name, from, to);
+    if (map_sets(&core->domains, to, d) < 0)
+        core_die("a domain");
+    for (size_t i = 0; i < core->projects.count; i++)
+        accounts_replace_domain(&((struct project *)core->projects.entries[i].value)->domain, from,
+                                to);
+    for (size_t i = 0; i < core->users.count; i++)
+        accounts_replace_domain(&((struct user *)core->users.entries[i].value)->domain, from, to);
+    account_rename_domain(core, from, to);
+    LIST_FOREACH(link, &core->sessions) {
+        struct session_entry *l = LIST_ENTRY(link, struct session_entry, all_link);
+
+        if (strcmp(l->s.domain, from) == 0 && session_entry_rename_domain(core, l, to) < 0)
+            core_die("a session's domain");
+    }
+    for (size_t i = 0; i < core->resource_groups.count; i++) {
+        struct resource_group_entry *g = core->resource_groups.entries[i].value;
+
+        fair_share_rename_domain(g, from, to);
+        sched_sync_invalidate(g); /* its owners have the domain in their keys */
+    }
+    access_forget(core);
 }
 
 /* ---- purged ---- */
@@ -272,6 +313,9 @@ void accounts_apply(struct core *core, struct event *e)
     case EVENT_DOMAIN_SAVED:
         accounts_swap_in(&core->domains, e->domain.name, strlen(e->domain.name), &e->domain,
                          sizeof(e->domain));
+        break;
+    case EVENT_DOMAIN_RENAMED:
+        accounts_rename_domain(core, e->domain_renamed.from, e->domain_renamed.to);
         break;
     case EVENT_PROJECT_SAVED:
         accounts_swap_in(&core->projects, e->project.id.bytes, sizeof(e->project.id.bytes),

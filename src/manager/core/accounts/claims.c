@@ -52,6 +52,36 @@ static bool claims_purges(const struct event_purge *purge, const struct event *e
     return false;
 }
 
+/* Does the event write one of the names of a domain that is renamed? A resource group may have a
+ * weight for the domain, so it counts whatever it has; renamings are rare, so all collide.
+ */
+static bool claims_renames(const struct event *rename, const struct event *e)
+{
+    const char *from = rename->domain_renamed.from, *to = rename->domain_renamed.to;
+    const char *name = NULL;
+
+    switch (e->kind) {
+    case EVENT_DOMAIN_SAVED:
+        name = e->domain.name;
+        break;
+    case EVENT_PROJECT_SAVED:
+        name = e->project.domain;
+        break;
+    case EVENT_USER_SAVED:
+        name = e->user.user.domain;
+        break;
+    case EVENT_ACCOUNT_PURGED:
+        name = e->purge_account.kind == PURGE_DOMAIN ? e->purge_account.name : NULL;
+        break;
+    case EVENT_DOMAIN_RENAMED:
+    case EVENT_RESOURCE_GROUP_SAVED:
+        return true;
+    default:
+        break;
+    }
+    return claims_are_same(name, from) || claims_are_same(name, to);
+}
+
 static bool claims_are_one_user(const struct user *a, const struct user *b)
 {
     return uuid_equals(&a->id, &b->id) || claims_are_same(a->email, b->email)
@@ -73,6 +103,8 @@ static bool claims_meet(const struct event *a, const struct event *b)
 {
     if (claims_is_keypair(a) && claims_is_keypair(b))
         return strcmp(a->keypair.access_key, b->keypair.access_key) == 0;
+    if (a->kind == EVENT_DOMAIN_RENAMED || b->kind == EVENT_DOMAIN_RENAMED)
+        return a->kind == EVENT_DOMAIN_RENAMED ? claims_renames(a, b) : claims_renames(b, a);
     if (a->kind != b->kind)
         return (a->kind == EVENT_ACCOUNT_PURGED && claims_purges(&a->purge_account, b))
                || (b->kind == EVENT_ACCOUNT_PURGED && claims_purges(&b->purge_account, a));

@@ -300,6 +300,7 @@ void apply_event(struct core *core, struct event *e)
         apply_slot_type(core, e);
         break;
     case EVENT_DOMAIN_SAVED:
+    case EVENT_DOMAIN_RENAMED:
     case EVENT_PROJECT_SAVED:
     case EVENT_USER_SAVED:
     case EVENT_KEYPAIR_SAVED:

@@ -85,6 +85,16 @@ void fair_share_add(struct session_entry *l, size_t rank, int64_t from_usec, int
         core_die("what a session used");
 }
 
+void fair_share_rename_domain(struct resource_group_entry *g, const char *from, const char *to)
+{
+    struct fair_share *u = g->fair_share;
+
+    if (u
+        && (usage_ledger_rename_domain(&u->past, from, to) < 0
+            || usage_ledger_rename_domain(&u->recent, from, to) < 0))
+        core_die("what a domain used");
+}
+
 /* What runs, as if it ended now. */
 static int fair_share_add_running(struct core *core, struct resource_group_entry *g,
                                   int64_t now_usec, struct map *ledger)

@@ -23,6 +23,8 @@ void fair_share_free(struct fair_share *u);
 bool fair_share_is_ready(struct core *core, struct resource_group_entry *g);
 /* A kernel of 'l' gave back what it held since 'from_usec' (wall clock). */
 void fair_share_add(struct session_entry *l, size_t rank, int64_t from_usec, int64_t until_usec);
+/* A domain is renamed. Its owners are named again when the scheduler is rebuilt. */
+void fair_share_rename_domain(struct resource_group_entry *g, const char *from, const char *to);
 /* Tell the group's scheduler the factors of its owners, if it was told long ago. */
 int fair_share_push(struct core *core, struct resource_group_entry *g);
 /* Whom an owner's number of the group's scheduler stands for. 0 or -ENOMEM. */

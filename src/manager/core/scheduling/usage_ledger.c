@@ -98,3 +98,31 @@ int usage_ledger_add(struct map *ledger, const struct usage_ledger_holder *h, bo
     }
     return 0;
 }
+
+int usage_ledger_rename_domain(struct map *ledger, const char *from, const char *to)
+{
+    char key[USAGE_LEDGER_KEY_MAX];
+    size_t len = usage_ledger_key(&(struct usage_ledger_holder){ .domain = from }, CORE_FAIR_DOMAIN,
+                                  false, key);
+    struct usage_ledger_line *own = map_remove(ledger, key, len);
+
+    if (own) {
+        len = usage_ledger_key(&(struct usage_ledger_holder){ .domain = to }, CORE_FAIR_DOMAIN,
+                               false, key);
+        assert(!map_get(ledger, key, len));
+        if (map_set(ledger, key, len, own) < 0)
+            return -ENOMEM;
+    }
+    for (size_t i = 0; i < ledger->count; i++) {
+        struct usage_ledger_line *line = ledger->entries[i].value;
+        char *domain;
+
+        if (strcmp(line->domain, from) != 0)
+            continue;
+        if (!(domain = strdup(to)))
+            return -ENOMEM;
+        free(line->domain);
+        line->domain = domain;
+    }
+    return 0;
+}

@@ -45,6 +45,11 @@ size_t usage_ledger_key(const struct usage_ledger_holder *h, enum core_fair_leve
 int usage_ledger_add(struct map *ledger, const struct usage_ledger_holder *h, bool with_group,
                      const char *slot, int64_t amount, int64_t from_usec, int64_t until_usec);
 
+/* A domain is renamed. 'ledger' is a book of one group, and has no line of the new name. 0 or
+ * -ENOMEM.
+ */
+int usage_ledger_rename_domain(struct map *ledger, const char *from, const char *to);
+
 /* Contents and map. */
 void usage_ledger_done(struct map *ledger);
 

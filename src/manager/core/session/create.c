@@ -175,6 +175,11 @@ static void create_on_refused(struct create_creation *c, int result, const struc
     c->err = *err;
     c->at = c->count;
     create_take_back(c);
+    if (result == -ENOENT) /* of what was found when the request came */
+        result = aq_fail_kind(
+            &c->err, EBUSY, "conflict",
+            "the domain, the project or the user was renamed or removed while the "
+            "session was being created; repeat the request");
     if (result == -EEXIST && (result = create_find_namesake(c)) == 0)
         create_commit(c);
     else

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "manager/core/state/account.h"
+#include "manager/core/state/deferred.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
 
@@ -38,6 +39,41 @@ struct account *account_get(struct core *core, enum sched_account_kind kind, con
     list_init(&account->resource_groups);
     list_init(&account->parked);
     return account;
+}
+
+/* Under the name that it has. */
+static void account_put(struct core *core, struct account *account)
+{
+    char key[ACCOUNT_KEY_MAX];
+    size_t len = account_key(account->kind, account->name, key);
+
+    if (map_set(&core->accounts, key, len, account) < 0)
+        core_die("an account");
+}
+
+/* An account of the new name may be left from a domain that had it before: it has no sessions, but
+ * resource groups refer to it, so the two exchange their names.
+ */
+void account_rename_domain(struct core *core, const char *from, const char *to)
+{
+    char key[ACCOUNT_KEY_MAX];
+    struct account *account = map_remove(&core->accounts, key,
+                                         account_key(SCHED_DOMAIN, from, key));
+    struct account *other = map_remove(&core->accounts, key, account_key(SCHED_DOMAIN, to, key));
+    char *name;
+
+    if (account) {
+        if (!(name = other ? AQ_TAKE(other->name) : strdup(to)))
+            core_die("an account");
+        if (other)
+            other->name = account->name;
+        else
+            free(account->name);
+        account->name = name;
+        account_put(core, account);
+    }
+    if (other)
+        account_put(core, other);
 }
 
 void account_free(struct account *account)

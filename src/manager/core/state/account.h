@@ -31,6 +31,9 @@ struct account {
 /* The account of that kind and name, made if there is none. NULL if memory is short. */
 struct account *account_get(struct core *core, enum sched_account_kind kind, const char *name);
 
+/* A domain is renamed: its account is found by the new name only. */
+void account_rename_domain(struct core *core, const char *from, const char *to);
+
 /* Its limits now; false if it has none. */
 bool account_limits(const struct core *core, const struct account *account,
                     struct sched_account *ret);

@@ -134,6 +134,20 @@ int session_entry_rename(struct core *core, struct session_entry *l, const char 
     return 0;
 }
 
+int session_entry_rename_domain(struct core *core, struct session_entry *l, const char *name)
+{
+    int64_t bytes = (int64_t)strlen(name) - (int64_t)strlen(l->s.domain);
+    char *domain = strdup(name);
+
+    if (!domain)
+        return -ENOMEM;
+    free(l->s.domain);
+    l->s.domain = domain;
+    l->bytes += bytes;
+    session_bytes_add(core, l->accounts[SCHED_USER], bytes);
+    return 0;
+}
+
 static int entry_find_accounts(struct core *core, struct session_entry *l)
 {
     char user[UUID_TEXT_MAX], group[UUID_TEXT_MAX];

@@ -157,6 +157,9 @@ void session_entry_forget_start(struct session_entry *l);
 /* The memory, and all that it owns; it is in no list any more. NULL is not allowed. */
 void session_entry_free(struct session_entry *l);
 
+/* Its domain is renamed; account_rename_domain() comes with it. -ENOMEM, and nothing has changed. */
+int session_entry_rename_domain(struct core *core, struct session_entry *l, const char *name);
+
 /* Another name ('name' is copied), unique for its user. 0 or -ENOMEM, and nothing has changed. */
 int session_entry_rename(struct core *core, struct session_entry *l, const char *name);
 
