@@ -5,6 +5,7 @@ import contextlib
 import itertools
 import json
 import sqlite3
+import subprocess
 import threading
 import time
 import urllib.parse
@@ -117,27 +118,41 @@ def dotfiles(domain):
     return ok(domain.client.get("/domain-config/dotfiles" + where))
 
 
-def holders(own, name):
-    """Columns of the database with this name in them, but for what the audit log says was done."""
+def query(own, text):
+    """Rows of the manager's database, as texts where it is on a server."""
+    server = own.env.get("ALIQUOT_MANAGER_DATABASE")
+    if server:
+        done = subprocess.run(["psql", "-qAtX", "-F", "\t", server, "-c", text], check=True,
+                              capture_output=True, text=True)
+        return [tuple(line.split("\t")) for line in done.stdout.splitlines()]
     path = next((own.folder / "manager").glob("*.db"))
     with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
-        columns = [(table, column[1])
-                   for table, in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-                   for column in db.execute(f"PRAGMA table_info({table})")]
-        return [f"{table}.{column}" for table, column in columns
-                if (table, column) not in SAID
-                and db.execute(f"SELECT 1 FROM {table} WHERE instr(CAST({column} AS TEXT), ?)"
-                               " LIMIT 1", (name,)).fetchone()]
+        return db.execute(text).fetchall()
+
+
+def columns(own):
+    if own.env.get("ALIQUOT_MANAGER_DATABASE"):
+        return query(own, "SELECT table_name, column_name FROM information_schema.columns"
+                          " WHERE table_schema = 'public' AND table_name NOT LIKE 'present%'")
+    return [(table, column[1])
+            for table, in query(own, "SELECT name FROM sqlite_master WHERE type = 'table'")
+            for column in query(own, f"PRAGMA table_info({table})")]
+
+
+def holders(own, name):
+    """Columns of the database with this name in them, but for what the audit log says was done."""
+    find = "strpos" if own.env.get("ALIQUOT_MANAGER_DATABASE") else "instr"
+    return [row[0] for row in query(own, " UNION ALL ".join(
+        f"SELECT '{table}.{column}' WHERE EXISTS (SELECT 1 FROM {table} WHERE"
+        f" {find}(CAST({column} AS TEXT), '{name}') > 0)"
+        for table, column in columns(own) if (table, column) not in SAID))]
 
 
 def strangers(own):
     """Rows of the database that name a domain that is not there."""
-    path = next((own.folder / "manager").glob("*.db"))
-    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
-        known = {name for name, in db.execute("SELECT name FROM domains")}
-        return [(table, name) for table, column in COLUMNS
-                for name, in db.execute(f"SELECT DISTINCT {column} FROM {table}")
-                if name is not None and name not in known]
+    return query(own, " UNION ALL ".join(
+        f"SELECT '{table.split()[0]}', {column} FROM (SELECT {column} FROM {table}) rows"
+        f" WHERE {column} NOT IN (SELECT name FROM domains)" for table, column in COLUMNS))
 
 
 def check_all(domain, boss, running, waiting):
@@ -383,8 +398,6 @@ def test_writers_during_renames(own, boss, domain):
         thread.name for thread in threads}, replies
     assert strangers(own) == []
     own.check_audits()
-    path = next((own.folder / "manager").glob("*.db"))
-    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
-        rules, = db.execute("SELECT value FROM settings WHERE key = 'folders.rules'").fetchone()
+    (rules,), = query(own, "SELECT value FROM settings WHERE key = 'folders.rules'")
     other = names[domain.name == names[0]]
     assert f"domain/{other}" not in json.loads(rules), rules
