@@ -296,5 +296,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_refused, bench_setup, bench_teardown),
     };
 
+    if (!bench_is_server()) {
+        (void)fputs("these tests need a PostgreSQL server: ./check postgres starts one\n", stderr);
+        return EXIT_FAILURE;
+    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
