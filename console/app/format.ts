@@ -103,7 +103,7 @@ export function logText(text: string): string {
 /** Why a session waits. Of requirements that fit nowhere, what is missing is enough; "why" has all. */
 export function reason(text: string | null): string {
   const missing = [...(text ?? "").matchAll(/^ +- (.*)$/gm)].map(([, line = ""]) => line);
-  return plain(missing.join("\n") || text).replace(/missing=(\S+) on/g, "$1 missing on");
+  return plain(missing.join("\n") || text);
 }
 
 /** As text is ordered by machines: for times, ids and numbers of long lists. */

@@ -124,6 +124,16 @@ char *clock_format_utc(int64_t usec, char buf[CLOCK_ISO_MAX])
     return buf;
 }
 
+char *clock_format_local(int64_t usec, char buf[CLOCK_ISO_MAX])
+{
+    time_t seconds = (time_t)(usec / USEC_PER_SEC);
+    struct tm tm;
+
+    if (!localtime_r(&seconds, &tm) || !strftime(buf, CLOCK_ISO_MAX, "%Y-%m-%d %H:%M:%S", &tm))
+        return clock_format_iso(usec, buf);
+    return buf;
+}
+
 /* Read exactly 'digits' digits within [min, max] and step over them. */
 static bool clock_take_number(const char **at, int digits, int min, int max, int *ret)
 {

@@ -42,6 +42,9 @@ char *clock_format_iso(int64_t usec, char buf[CLOCK_ISO_MAX]);
 /* "2026-11-21T01:02:03.456789Z": always as long, for the beginnings of lines. */
 char *clock_format_utc(int64_t usec, char buf[CLOCK_ISO_MAX]);
 
+/* "2026-11-21 02:02:03" in the time zone of this process. */
+char *clock_format_local(int64_t usec, char buf[CLOCK_ISO_MAX]);
+
 /* Read ISO 8601 (T or space, optional fraction, Z or +hh[:]mm or none = UTC)
  * or RFC 1123 ("Sat, 21 Nov 2026 01:02:03 GMT"). Returns 0 or -EINVAL.
  */

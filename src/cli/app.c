@@ -8,7 +8,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -19,6 +18,7 @@
 #include "cli/cli.h"
 #include "cli/client.h"
 #include "cli/help.h"
+#include "cli/output/prose.h"
 #include "cli/spelling.h"
 #include "cli/welcome.h"
 #include "http/problem.h"
@@ -60,12 +60,15 @@ void cli_hint(struct cli *cli, const char *fmt, ...)
 static void AQ_PRINTF(1, 0) app_vsay(const char *fmt, va_list args)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    AQ_CLEANUP(strbuf_donep) struct strbuf line = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf shown = STRBUF_INIT, line = STRBUF_INIT;
 
     strbuf_vaddf(&text, fmt, args);
-    utf8_write_printable(text.data, text.len, &line);
-    strbuf_addc(&line, '\n');
-    (void)fputs(strbuf_ok(&text) && strbuf_ok(&line) ? line.data : "aliquot: memory is short\n",
+    prose_localize(text.data ? text.data : "", clock_realtime_usec(), &shown);
+    utf8_write_printable(shown.data, shown.len, &line);
+    strbuf_truncate(&shown, 0);
+    prose_wrap(line.data ? line.data : "", prose_terminal_width(STDERR_FILENO), &shown);
+    strbuf_addc(&shown, '\n');
+    (void)fputs(strbuf_ok(&text) && strbuf_ok(&shown) ? shown.data : "aliquot: memory is short\n",
                 stderr);
 }
 
@@ -125,6 +128,8 @@ int cli_print(const struct strbuf *text, struct aq_error *err)
         text = &shown;
     }
     r = strbuf_ok(text) ? fs_write_all(STDOUT_FILENO, text->data, text->len) : -ENOMEM;
+    if (r == -EPIPE)
+        exit(CLI_EXIT_BROKEN_PIPE); /* the reader has enough, as 'head' has */
     return r < 0 ? aq_fail(err, -r, "cannot write the result: %s", strerror(-r)) : 0;
 }
 
@@ -134,7 +139,6 @@ static void output_init(struct output *o, const struct cli_globals *g)
 {
     bool is_terminal = isatty(STDOUT_FILENO);
     const char *no_colour = getenv("NO_COLOR"), *term = getenv("TERM");
-    struct winsize size;
 
     (void)setlocale(LC_CTYPE, "");
     *o = (struct output){
@@ -147,9 +151,8 @@ static void output_init(struct output *o, const struct cli_globals *g)
                       && !(term && strcmp(term, "dumb") == 0)),
         .ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0,
         .now_usec = clock_realtime_usec(),
+        .width = prose_terminal_width(STDOUT_FILENO),
     };
-    if (is_terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
-        o->width = size.ws_col;
 }
 
 /* What usually helps with what the manager has answered. */
@@ -325,7 +328,7 @@ static int app_welcome(struct cli *cli, struct aq_error *err)
     if (welcome_is_stranger(cli))
         welcome_write(cli, &out);
     else
-        help_overview(&out);
+        help_groups(&out);
     return cli_print(&out, err);
 }
 

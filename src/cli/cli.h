@@ -32,6 +32,7 @@ enum cli_exit {
     CLI_EXIT_TIME_LIMIT = 124,
     CLI_EXIT_OWN = 125,
     CLI_EXIT_INTERRUPTED = 130,
+    CLI_EXIT_BROKEN_PIPE = 141,
 };
 
 struct cli_exit_status {

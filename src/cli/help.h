@@ -32,6 +32,8 @@ const char *verb_next_word(const struct cli_verb *verb, int words, char *const a
  */
 int verb_fail_unknown(int argc, char *const argv[], struct aq_error *err);
 
+/* The groups of commands, in about twenty lines; all commands. */
+void help_groups(struct strbuf *out);
 void help_overview(struct strbuf *out);
 void help_noun(int words, char *const argv[], struct strbuf *out);
 void help_verb(const struct cli_verb *verb, struct strbuf *out);

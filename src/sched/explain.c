@@ -221,7 +221,7 @@ static void explain_write_devices(const struct explanation *e, const struct slot
     jsonw_object_end(e->json);
 }
 
-/* "cpu: missing=3 on i-1: needs 4, 1 is free" */
+/* "cpu: 3 missing on i-1: needs 4, 1 is free" */
 static void explain_slot(struct explanation *e, const struct slot_request *req, uint32_t node,
                          size_t column, const struct shortage *s)
 {
@@ -237,7 +237,7 @@ static void explain_slot(struct explanation *e, const struct slot_request *req, 
                     slot_amount_format(s->finest, type, have), agent);
         return;
     }
-    strbuf_addf(&e->text, "\n  - %s: missing=%s on %s: ", name,
+    strbuf_addf(&e->text, "\n  - %s: %s missing on %s: ", name,
                 slot_amount_humanize(s->missing, type, missing), agent);
     if (req->kernels > 1)
         strbuf_addf(&e->text, "its %" PRIu32 " containers together need ", req->kernels);
@@ -266,7 +266,7 @@ static void explain_missing(struct explanation *e, const struct slot_request *re
             explain_slot(e, req, node, i, &s[i]);
         }
     if (explain_have(e, node, c->columns) < req->kernels)
-        strbuf_addf(&e->text, "\n  - containers: missing=%" PRId64 " on %s",
+        strbuf_addf(&e->text, "\n  - containers: %" PRId64 " missing on %s",
                     req->kernels - explain_have(e, node, c->columns), c->nodes[node].id);
     jsonw_member_str(e->json, "nearest", c->nodes[node].id);
     explain_write_amounts(e, "missing", missing);
@@ -351,9 +351,12 @@ static void explain_requirement(struct explanation *e, size_t i)
     size_t seen;
     uint32_t nearest = explain_find_nearest(e, req, &seen);
 
-    strbuf_addf(&e->text, "\n- requirement #%zu (containers=%" PRIu32 ", arch=%s, slots=", i + 1,
-                req->kernels, e->session->architecture ? e->session->architecture : "any");
+    strbuf_addf(&e->text, "\n- requirement #%zu (", i + 1);
     explain_add_amounts(e, req->amounts);
+    if (e->session->architecture)
+        strbuf_addf(&e->text, ", architecture %s", e->session->architecture);
+    if (req->kernels > 1)
+        strbuf_addf(&e->text, ", %" PRIu32 " containers on one agent", req->kernels);
     strbuf_addf(&e->text, "): no agents passed the '%s' filter",
                 nearest != CLUSTER_NONE                ? "resource"
                 : !explain_is_mounted(e, req->volumes) ? "volume"

@@ -68,7 +68,7 @@ def test_demo_shares_of_two_cards(result):
 
 def test_demo_the_third_waits_and_then_runs(result):
     assert result["queue"]["first"] == ["RUNNING", "RUNNING", "PENDING"]
-    assert "cuda.shares: missing=1" in result["queue"]["why"]
+    assert "cuda.shares: 1 missing" in result["queue"]["why"]
     assert result["queue"]["after"] == "RUNNING"
     assert result["queue"]["drained"]["succeeded"] == result["queue"]["drained"]["sessions"]
 

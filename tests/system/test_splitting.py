@@ -193,7 +193,7 @@ def test_why_says_what_one_card_lacks(cluster):
     fill(cluster, "0.7", "0.9")
     waits = submit(cluster, "waits", "0.4")
     told = reason(cluster, waits)["explanation"]
-    assert "cuda.shares: missing=0.1 on a: " + SHORT in told["text"]
+    assert "cuda.shares: 0.1 missing on a: " + SHORT in told["text"]
     asked = told["requirements"][0]
     assert asked["missing"] == {"cuda.shares": "0.1"}
     assert asked["devices"] == [{
@@ -237,9 +237,9 @@ def test_why_of_one_agent_and_of_a_cluster(cluster):
 
 
 @pytest.mark.parametrize("slot, taken, amount, says", [
-    ("cuda.device", "1", "2", "missing=1 on b: needs 2 whole devices; 1 of 2 is free"),
-    ("cuda.device", "2", "1", "missing=1 on b: needs 1 whole device; none of 2 is free"),
-    ("cuda.device:10g-mig", "1", "1", "missing=1 on b: needs 1 whole device; none of 1 is free"),
+    ("cuda.device", "1", "2", "1 missing on b: needs 2 whole devices; 1 of 2 is free"),
+    ("cuda.device", "2", "1", "1 missing on b: needs 1 whole device; none of 2 is free"),
+    ("cuda.device:10g-mig", "1", "1", "1 missing on b: needs 1 whole device; none of 1 is free"),
 ])
 def test_why_of_whole_devices(cluster, slot, taken, amount, says):
     run(cluster, "first", taken, slot=slot)

@@ -249,7 +249,7 @@ def test_three_on_two(cluster, page):
     wait_until(page, "no-available-instances")
     wait_for(lambda: page.isVisible("[id='0-power']"), 60, "the list")
     page.click("mwc-icon-button[icon='help']")
-    wait_until(page, "cuda.shares: missing=1")
+    wait_until(page, "cuda.shares: 1 missing")
     page.click("#status-detail-dialog mwc-icon-button[icon='close']")
     end_first(page)
     wait_for(lambda: cluster.statuses() == ["RUNNING", "RUNNING"], 60, cluster.statuses)

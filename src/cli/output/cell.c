@@ -59,6 +59,17 @@ static void cell_write_time(const struct output *o, const char *text, struct str
     }
 }
 
+static void cell_write_clock(const struct output *o, const char *text, struct strbuf *out)
+{
+    char local[CLOCK_ISO_MAX];
+    int64_t at;
+
+    if (clock_parse_date(text, &at) < 0)
+        cell_write_clean(o, text, strlen(text), out);
+    else
+        strbuf_adds(out, clock_format_local(at, local));
+}
+
 static bool cell_write_slots(const json_t *value, struct strbuf *out)
 {
     AQ_CLEANUP(slots_donep) struct slots slots = { .items = NULL };
@@ -98,6 +109,17 @@ static void cell_write_load(const struct output *o, const json_t *load, struct s
     cell_write_clean(o, json_string_value(text), json_string_length(text), out);
 }
 
+/* Backend.AI's names that say nothing to users. */
+static void cell_write_reason(const struct output *o, const json_t *reason, struct strbuf *out)
+{
+    const char *text = json_string_value(reason);
+
+    if (strcmp(text, "predicate-checks-failed") == 0)
+        strbuf_adds(out, "limit-or-condition");
+    else
+        cell_write_clean(o, text, json_string_length(reason), out);
+}
+
 static void cell_write_json(const struct output *o, const json_t *value, struct strbuf *out)
 {
     char *text = json_dumps(value, OUTPUT_JSON_FLAGS | JSON_COMPACT);
@@ -118,6 +140,10 @@ void cell_write(const struct output *o, const struct column *column, const json_
         strbuf_addc(out, '-');
     else if (column->kind == COLUMN_TIME && json_is_string(value))
         cell_write_time(o, json_string_value(value), out);
+    else if (column->kind == COLUMN_CLOCK && json_is_string(value))
+        cell_write_clock(o, json_string_value(value), out);
+    else if (column->kind == COLUMN_REASON && json_is_string(value))
+        cell_write_reason(o, value, out);
     else if (column->kind == COLUMN_BYTES && json_is_integer(value))
         strbuf_adds(out, slot_amount_humanize(json_integer_value(value), SLOT_BYTES, amount));
     else if (json_is_boolean(value))

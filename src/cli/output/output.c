@@ -14,6 +14,8 @@
 #include "cli/output/row_order.h"
 #include "cli/output/table.h"
 
+#define KNOWN_MAX 220 /* bytes of a list of columns in an error */
+
 struct chosen {
     const struct column *columns[OUTPUT_COLUMNS_MAX];
     size_t count;
@@ -36,17 +38,23 @@ int output_fail_unknown_column(const struct column *columns, const char *option,
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf known = STRBUF_INIT;
     struct suggest suggest = suggest_for(name, len);
+    size_t left = 0;
 
     for (const struct column *c = columns; c->title; c++) {
         suggest_offer(&suggest, c->key);
-        strbuf_addf(&known, "%s%s", c == columns ? "" : ", ", c->key);
+        if (known.len + strlen(c->key) < KNOWN_MAX)
+            strbuf_addf(&known, "%s%s", c == columns ? "" : ", ", c->key);
+        else
+            left++;
     }
+    if (left)
+        strbuf_addf(&known, " and %zu more, all members of -o json", left);
     if (suggest.best)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                             "%s: there is no column '%.*s'; did you mean '%s'?", option, (int)len,
                             name, suggest.best);
     return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "%s: there is no column '%.*s'; there are: %s",
-                        option, (int)len, name, known.data);
+                        option, (int)AQ_MIN(len, (size_t)40), name, known.data);
 }
 
 /* "access-key", "access_key" and "ACCESS-KEY" are the same. */

@@ -33,17 +33,19 @@ enum column_kind {
     COLUMN_NUMBER, /* right-aligned */
     COLUMN_BYTES,  /* "2 GiB" */
     COLUMN_TIME,   /* ISO 8601 text -> "3 min" */
+    COLUMN_CLOCK,  /* the same -> "2026-11-21 02:02:03", local time */
     COLUMN_SLOTS,  /* {"cpu":"1","mem":"1073741824"} -> "cpu=1 mem=1 GiB" */
     COLUMN_STATUS, /* coloured by its word */
     COLUMN_BOOL,   /* "yes", "no" */
     COLUMN_NAMES,  /* an array of objects with "name", of text or of integers -> "a, b" */
+    COLUMN_REASON, /* why a session is in its state, in words */
     COLUMN_LOAD,   /* {"part":0.25,"text":"0.5/2"} -> "[##......] 0.5/2", coloured by the part */
 };
 
 enum {
     COLUMN_IS_NAME = 1u << 0,    /* what -o name prints */
     COLUMN_IS_WIDE = 1u << 1,    /* left out of the narrow table */
-    COLUMN_MAY_SHRINK = 1u << 2, /* cut when the terminal is too narrow */
+    COLUMN_MAY_SHRINK = 1u << 2, /* takes several lines when the terminal is too narrow */
     COLUMN_IS_EXTRA = 1u << 3,   /* only in records and where --columns names it */
     COLUMN_IS_NESTED = 1u << 4,  /* of the former, not in records for users */
     COLUMN_IS_LONG = 1u << 5,    /* of any length: makes the manager's pages short */
@@ -73,6 +75,7 @@ struct output {
     bool colour;
     bool ascii;       /* no characters beyond ASCII */
     int width;        /* columns of the terminal; 0 = no limit */
+    bool is_screen;   /* each row takes one line: what may shrink is cut */
     int64_t now_usec; /* what relative times are relative to */
 };
 

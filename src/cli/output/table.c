@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "base/utf8.h"
+#include "cli/output/prose.h"
 #include "cli/output/resource_usage.h"
 
 #define SHRUNK_MIN 8
@@ -76,6 +77,7 @@ struct table {
     struct cell *cells; /* by row, of which the header is the first */
     size_t rows, room;
     size_t *widths; /* per column, as shown */
+    size_t *least;  /* per column: the width of what must stay in one line */
     struct table_repeat *repeats;
     struct json_span *values; /* of the row that is being added */
     bool failed;
@@ -92,6 +94,7 @@ void table_free(struct table *t)
     free(t->keys);
     free(t->cells);
     free(t->widths);
+    free(t->least);
     free(t->repeats);
     free(t->values);
     free(t);
@@ -116,12 +119,26 @@ static struct cell *table_add_row(struct table *t)
     return &t->cells[t->rows++ * t->count];
 }
 
+/* Does the column take several lines when the terminal is too narrow? */
+static bool table_wraps(const struct table *t, size_t c)
+{
+    const struct column *column = t->columns[c];
+
+    return column->flags & COLUMN_MAY_SHRINK || column->kind == COLUMN_SLOTS
+           || column->kind == COLUMN_NAMES;
+}
+
 /* The cell of what was added to the text since 'start'. */
 static struct cell table_make_cell(struct table *t, size_t c, size_t start, const char *colour)
 {
-    size_t len = t->text.len - start, width = utf8_width(t->text.data + start, len);
+    const char *text = t->text.data + start;
+    size_t len = t->text.len - start, width = utf8_width(text, len);
+    size_t least = t->output->is_screen && table_wraps(t, c)   ? AQ_MIN(width, (size_t)SHRUNK_MIN)
+                   : table_wraps(t, c) && t->output->width > 0 ? prose_longest_word(text, len)
+                                                               : width;
 
     t->widths[c] = AQ_MAX(t->widths[c], width);
+    t->least[c] = AQ_MAX(t->least[c], least);
     return (struct cell){ start, (uint32_t)len, (uint32_t)width,
                           t->output->colour ? colour : NULL };
 }
@@ -150,9 +167,10 @@ struct table *table_new(const struct output *o, const struct column *const *colu
     t->columns = calloc(count + 1, sizeof(struct column *));
     t->keys = calloc(count + 1, sizeof(*t->keys));
     t->widths = calloc(count + 1, sizeof(*t->widths));
+    t->least = calloc(count + 1, sizeof(*t->least));
     t->repeats = calloc(count + 1, sizeof(*t->repeats));
     t->values = calloc(count + 1, sizeof(*t->values));
-    if (!t->columns || !t->keys || !t->widths || !t->repeats || !t->values) {
+    if (!t->columns || !t->keys || !t->widths || !t->least || !t->repeats || !t->values) {
         table_free(t);
         return NULL;
     }
@@ -245,26 +263,28 @@ bool table_add_text(struct table *t, struct json_span row)
 
 /* ---- the whole ---- */
 
-static void table_shrink(struct table *t)
+/* Take columns from the widest that has more than it needs. Does the table fit then? */
+static bool table_shrink(struct table *t)
 {
     size_t total = t->count ? (t->count - 1) * GAP : 0;
 
+    if (t->output->width == 0 || (t->output->format == OUTPUT_WIDE && !t->output->is_screen))
+        return true;
     for (size_t c = 0; c < t->count; c++)
         total += t->widths[c];
-    while (t->output->width > 0 && total > (size_t)t->output->width) {
+    while (total > (size_t)t->output->width) {
         size_t widest = t->count;
 
-        for (size_t c = 0; c < t->count; c++) {
-            if (!(t->columns[c]->flags & COLUMN_MAY_SHRINK) || t->widths[c] <= SHRUNK_MIN)
-                continue;
-            if (widest == t->count || t->widths[c] > t->widths[widest])
+        for (size_t c = 0; c < t->count; c++)
+            if (t->widths[c] > t->least[c]
+                && (widest == t->count || t->widths[c] > t->widths[widest]))
                 widest = c;
-        }
         if (widest == t->count)
-            return;
+            return false;
         t->widths[widest]--;
         total--;
     }
+    return true;
 }
 
 static void table_pad(size_t width, struct strbuf *out)
@@ -276,42 +296,96 @@ static void table_pad(size_t width, struct strbuf *out)
     strbuf_add(out, blanks, width);
 }
 
-static void table_write_padded(const struct table *t, size_t c, const struct cell *cell,
-                               struct strbuf *out)
+/* A piece of a cell that takes 'taken' columns; 'mark' says that the rest is cut off. */
+static void table_write_piece(const struct table *t, size_t c, const struct cell *cell,
+                              const char *text, size_t len, const char *mark, struct strbuf *out)
 {
     bool is_right = t->columns[c]->kind == COLUMN_NUMBER || t->columns[c]->kind == COLUMN_BYTES;
-    size_t width = t->widths[c], taken = cell->width, len = cell->len;
-    const char *text = t->text.data + cell->at, *mark = "";
-    bool is_last = c + 1 == t->count;
+    size_t taken = utf8_width(text, len) + (mark[0] != '\0');
+    size_t rest = t->widths[c] > taken ? t->widths[c] - taken : 0;
+    const char *colour = len ? cell->colour : NULL;
 
-    if (taken > width) {
-        len = utf8_fit(text, len, width - 1);
-        taken = utf8_width(text, len) + 1;
-        mark = t->output->ascii ? "~" : "\xe2\x80\xa6";
-    }
     if (is_right)
-        table_pad(width - taken, out);
-    if (cell->colour)
-        strbuf_adds(out, cell->colour);
+        table_pad(rest, out);
+    strbuf_adds(out, colour ? colour : "");
     strbuf_add(out, text, len);
     strbuf_adds(out, mark);
-    if (cell->colour)
-        strbuf_adds(out, TABLE_COLOUR_END);
-    if (!is_last)
-        table_pad((is_right ? 0 : width - taken) + GAP, out);
+    strbuf_adds(out, colour ? TABLE_COLOUR_END : "");
+    if (c + 1 < t->count)
+        table_pad((is_right ? 0 : rest) + GAP, out);
+}
+
+/* One line of a row: of each cell what follows the 'done' bytes of it. False when all is written. */
+static bool table_write_line(const struct table *t, const struct cell *cells, size_t *done,
+                             struct strbuf *out)
+{
+    const char *cut = t->output->ascii ? "~" : "\xe2\x80\xa6";
+    bool is_more = false, is_first = true;
+
+    for (size_t c = 0; c < t->count; c++) {
+        const char *text = t->text.data + cells[c].at + done[c], *mark = "";
+        size_t len = cells[c].len - done[c], shown = len, next = len;
+
+        if (t->output->is_screen && cells[c].width > t->widths[c]) {
+            shown = utf8_fit(text, len, t->widths[c] - 1);
+            mark = cut;
+        } else if (done[c] || cells[c].width > t->widths[c]) {
+            shown = len ? prose_fit(text, len, t->widths[c], &next) : 0;
+        }
+        is_first = is_first && !done[c];
+        table_write_piece(t, c, &cells[c], text, shown, mark, out);
+        done[c] += next;
+        is_more = is_more || done[c] < cells[c].len;
+    }
+    while ((is_more || !is_first) && out->data[out->len - 1] == ' ')
+        strbuf_truncate(out, out->len - 1);
+    strbuf_addc(out, '\n');
+    return is_more;
+}
+
+static void table_write_row(const struct table *t, size_t r, size_t *done, struct strbuf *out)
+{
+    memset(done, 0, t->count * sizeof(*done));
+    while (table_write_line(t, &t->cells[r * t->count], done, out))
+        ;
+}
+
+/* Where not even the words fit beside each other: a line for each cell, as records have it. */
+static void table_write_block(const struct table *t, size_t r, struct strbuf *out)
+{
+    size_t width = 0;
+
+    for (size_t c = 0; c < t->count; c++)
+        width = AQ_MAX(width, strlen(t->columns[c]->title));
+    for (size_t c = 0; c < t->count; c++) {
+        const struct cell *cell = &t->cells[r * t->count + c];
+
+        if (!t->output->no_header)
+            strbuf_addf(out, "%-*s  ", (int)width, t->columns[c]->title);
+        strbuf_adds(out, cell->colour ? cell->colour : "");
+        strbuf_add(out, t->text.data + cell->at, cell->len);
+        strbuf_adds(out, cell->colour ? TABLE_COLOUR_END : "");
+        strbuf_addc(out, '\n');
+    }
 }
 
 void table_end(struct table *t, struct strbuf *out)
 {
-    if (t->failed || !strbuf_ok(&t->text)) {
+    AQ_CLEANUP(aq_freep) size_t *done = calloc(t->count + 1, sizeof(*done));
+    bool fits;
+
+    if (t->failed || !done || !strbuf_ok(&t->text)) {
         out->failed = true;
         return;
     }
-    table_shrink(t);
-    for (size_t r = t->output->no_header ? 1 : 0; r < t->rows; r++) {
-        for (size_t c = 0; c < t->count; c++)
-            table_write_padded(t, c, &t->cells[r * t->count + c], out);
-        strbuf_addc(out, '\n');
+    fits = table_shrink(t) || t->output->is_screen;
+    for (size_t r = t->output->no_header || !fits ? 1 : 0; r < t->rows; r++) {
+        if (fits) {
+            table_write_row(t, r, done, out);
+            continue;
+        }
+        strbuf_adds(out, r > 1 ? "\n" : "");
+        table_write_block(t, r, out);
     }
 }
 
@@ -331,6 +405,13 @@ void table_write(const struct output *o, const struct column *const *columns, si
     table_end(t, out);
 }
 
+static bool table_is_empty(const json_t *value)
+{
+    return !value || json_is_null(value) || (json_is_string(value) && !json_string_length(value))
+           || ((json_is_array(value) || json_is_object(value)) && !json_array_size(value)
+               && !json_object_size(value));
+}
+
 void table_write_record(const struct output *o, const struct column *const *columns, size_t count,
                         const json_t *row, struct strbuf *out)
 {
@@ -341,6 +422,9 @@ void table_write_record(const struct output *o, const struct column *const *colu
     for (size_t c = 0; c < count; c++) {
         const json_t *value = json_object_get(row, columns[c]->key);
         const char *colour = o->colour ? table_value_colour(columns[c], value) : NULL;
+
+        if (!o->columns && table_is_empty(value))
+            continue;
 
         if (!o->no_header)
             strbuf_addf(out, "%-*s  ", (int)width, columns[c]->title);

@@ -7,8 +7,10 @@
 #include "cli/output/output.h"
 
 /* A header line unless o->no_header, then a line for each row of the array.
- * Columns are as wide as their contents; if the terminal is too narrow, those
- * that may shrink are cut, widest first.
+ * Columns are as wide as their contents; if the terminal is too narrow, those that may shrink,
+ * amounts and lists of names take several lines, broken at words, the widest first. Where the
+ * words do not fit beside each other either, each row is written as a record, with a blank line
+ * between. -o wide has no limit of width.
  */
 void table_write(const struct output *o, const struct column *const *columns, size_t count,
                  const json_t *rows, struct strbuf *out);
@@ -26,7 +28,7 @@ bool table_add_text(struct table *t, struct json_span row);
 /* Write them all; without memory for them 'out' has failed. */
 void table_end(struct table *t, struct strbuf *out);
 
-/* One line "TITLE  value" for each column. */
+/* One line "TITLE  value" for each column; empty members only where --columns names them. */
 void table_write_record(const struct output *o, const struct column *const *columns, size_t count,
                         const json_t *row, struct strbuf *out);
 

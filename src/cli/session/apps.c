@@ -28,6 +28,21 @@ static const struct column session_traffic_columns[] = {
     COLUMN_END,
 };
 
+/* Users read what a port is for; machine formats keep the protocol's name. */
+static void session_apps_name_protocols(const struct output *o, const json_t *apps)
+{
+    const json_t *app;
+    size_t i;
+
+    json_array_foreach(apps, i, app) {
+        json_t *protocol = json_object_get(app, "protocol");
+        const char *name = json_string_value(protocol);
+
+        if (name && output_is_human(o) && strcmp(name, "preopen") == 0)
+            (void)json_string_set(protocol, "tcp (opened by you)");
+    }
+}
+
 static int session_apps_get(struct cli *cli, const char *name, json_t **ret, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
@@ -55,6 +70,7 @@ int session_apps_print(struct cli *cli, const json_t *session, struct aq_error *
     plain.sort = NULL;
     if (session_apps_get(cli, id, &apps, &ignored) == 0 && json_array_size(apps)) {
         strbuf_addc(&out, '\n');
+        session_apps_name_protocols(&plain, apps);
         r = output_list(&plain, session_apps_columns, apps, &out, err);
     }
     json_decref(apps);
@@ -79,8 +95,10 @@ int session_traffic_print(struct cli *cli, const json_t *session, struct aq_erro
 int session_apps_show(struct cli *cli, const json_t *apps, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    int r = output_list(&cli->output, session_apps_columns, apps, &out, err);
+    int r;
 
+    session_apps_name_protocols(&cli->output, apps);
+    r = output_list(&cli->output, session_apps_columns, apps, &out, err);
     if (r == 0 && json_array_size(apps) == 0)
         cli_note(cli, "the session has no apps; images name them, or have their programs");
     return r < 0 ? r : cli_print(&out, err);
@@ -93,7 +111,7 @@ static int session_apps(struct cli *cli, void *data, int argc, char **argv, stru
 
     (void)data;
     (void)argc;
-    r = r < 0 ? aq_error_wrap(err, "session '%s'", argv[0]) : session_apps_show(cli, apps, err);
+    r = r < 0 ? session_wrap_error(err, argv[0]) : session_apps_show(cli, apps, err);
     json_decref(apps);
     return r;
 }

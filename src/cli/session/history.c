@@ -4,25 +4,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "cli/client.h"
 #include "cli/list.h"
 #include "cli/session/session.h"
 #include "cli/output/resource_usage.h"
 #include "cli/verbs.h"
+#include "model/status.h"
 
 static const struct column change_columns[] = {
-    { "at", "AGE", COLUMN_TIME, 0 },
+    { "at", "TIME", COLUMN_CLOCK, 0 },
     { "kernel", "KERNEL", COLUMN_TEXT, 0 },
     { "status", "STATUS", COLUMN_STATUS, COLUMN_IS_NAME },
-    { "reason", "REASON", COLUMN_TEXT, COLUMN_MAY_SHRINK },
+    { "lasted", "LASTED", COLUMN_TEXT, 0 },
+    { "reason", "REASON", COLUMN_REASON, COLUMN_MAY_SHRINK },
     COLUMN_END,
 };
 
 static const struct column attempt_columns[] = {
-    { "first_at", "SINCE", COLUMN_TIME, 0 },
-    { "last_at", "LAST", COLUMN_TIME, 0 },
-    { "attempts", "ATTEMPTS", COLUMN_NUMBER, 0 },
-    { "kind", "ANSWER", COLUMN_TEXT, COLUMN_IS_NAME },
+    { "first_at", "FIRST TRY", COLUMN_CLOCK, 0 },
+    { "last_at", "LAST TRY", COLUMN_CLOCK, 0 },
+    { "attempts", "TRIES", COLUMN_NUMBER, 0 },
+    { "kind", "RESULT", COLUMN_TEXT, COLUMN_IS_NAME },
     { "detail", "DETAIL", COLUMN_TEXT, COLUMN_IS_EXTRA },
     COLUMN_END,
 };
@@ -44,7 +47,7 @@ static int history_get(struct cli *cli, const char *name, json_t **ret, struct a
 
     session_path(cli, &path, name, "/history");
     r = cli_call(cli, METHOD_GET, path.data, NULL, ret, err);
-    return r < 0 ? aq_error_wrap(err, "session '%s'", name) : 0;
+    return r < 0 ? session_wrap_error(err, name) : 0;
 }
 
 static int history_print_rows(struct cli *cli, const struct column *columns, const json_t *rows,
@@ -57,6 +60,45 @@ static int history_print_rows(struct cli *cli, const struct column *columns, con
 }
 
 /* ---- history ---- */
+
+/* The state that follows this one, of the same kernel or of the session; NULL = it is the last. */
+static const json_t *history_next_state(const json_t *states, size_t at)
+{
+    const json_t *kernel = json_object_get(json_array_get(states, at), "kernel");
+
+    for (size_t i = at + 1; i < json_array_size(states); i++) {
+        const json_t *state = json_array_get(states, i);
+
+        if (json_equal(json_object_get(state, "kernel"), kernel))
+            return state;
+    }
+    return NULL;
+}
+
+/* How long each state lasted, up to now for the one that lasts; nothing for an end. */
+static void history_add_durations(const struct output *o, const json_t *states)
+{
+    json_t *state;
+    size_t i;
+
+    json_array_foreach(states, i, state) {
+        AQ_CLEANUP(strbuf_donep) struct strbuf lasted = STRBUF_INIT;
+        const char *name = json_string_value(json_object_get(state, "status"));
+        const char *at = json_string_value(json_object_get(state, "at"));
+        const json_t *next = history_next_state(states, i);
+        const char *until = json_string_value(json_object_get(next, "at"));
+        enum session_status status = SESSION_PENDING;
+        int64_t begin, end = o->now_usec;
+
+        if (!at || clock_parse_date(at, &begin) < 0 || (until && clock_parse_date(until, &end) < 0))
+            continue;
+        if (!next && name && session_status_parse(name, &status) == 0
+            && session_is_terminal(status))
+            continue;
+        cell_write_span(AQ_MAX(end - begin, INT64_C(0)), &lasted);
+        (void)json_object_set_new(state, "lasted", json_string(lasted.data));
+    }
+}
 
 static int history_print(struct cli *cli, const json_t *past, struct aq_error *err)
 {
@@ -71,6 +113,7 @@ static int history_print(struct cli *cli, const json_t *past, struct aq_error *e
                                      { "scheduling", "SCHEDULING", COLUMN_TEXT, COLUMN_IS_NESTED },
                                      COLUMN_END },
             past, err);
+    history_add_durations(&cli->output, json_object_get(past, "items"));
     r = history_print_rows(cli, change_columns, json_object_get(past, "items"), err);
     if (r < 0 || json_array_size(attempts) == 0)
         return r;
@@ -96,8 +139,9 @@ const struct cli_verb verb_session_history = {
     .name = "session history",
     .args = "SESSION",
     .summary = "Show every state of a session, and what the scheduler made of it",
-    .details = "The second table has a line for each run of attempts with the same answer:\n"
-               "since when, the last time, and how often.",
+    .details = "When each state began, by the clock of this machine, and how long it lasted. The\n"
+               "second table has a line for each run of the scheduler's tries with the same\n"
+               "result.",
     .examples = "aliquot session history train-3fa2b1\n"
                 "aliquot session history train-3fa2b1 -o json",
     .min_args = 1,

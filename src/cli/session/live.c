@@ -136,6 +136,7 @@ struct output live_output(const struct live *l)
     struct output o = l->cli->output;
 
     o.width = l->screen.columns;
+    o.is_screen = true;
     return o;
 }
 

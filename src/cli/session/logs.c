@@ -95,7 +95,7 @@ static int logs_run(struct cli *cli, void *data, int argc, char **argv, struct a
     cli_path_query(&path, "since", opts->since);
     cli_path_query(&path, "timestamps", opts->timestamps ? "true" : NULL);
     r = opts->grep ? logs_filter(cli, opts, path.data, err) : cli_copy(cli, path.data, err);
-    return r < 0 ? aq_error_wrap(err, "session '%s'", argv[0]) : 0;
+    return r < 0 ? session_wrap_error(err, argv[0]) : 0;
 }
 
 #define LOGS_DETAILS                                                                \

@@ -40,7 +40,7 @@ const struct column session_columns[] = {
     { "scheduled_at", "SCHEDULED", COLUMN_TIME, COLUMN_IS_EXTRA },
     { "terminated_at", "ENDED", COLUMN_TIME, COLUMN_IS_EXTRA },
     { "last_access", "LAST-ACCESS", COLUMN_TIME, COLUMN_IS_EXTRA },
-    { "reason", "REASON", COLUMN_TEXT, COLUMN_MAY_SHRINK },
+    { "reason", "REASON", COLUMN_REASON, COLUMN_MAY_SHRINK },
     { "text", "TEXT", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED | COLUMN_IS_LONG },
     { "mounts", "MOUNTS", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED | COLUMN_IS_LONG },
     { "app_traffic", "APP-TRAFFIC", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
@@ -56,7 +56,7 @@ static const struct column kernel_columns[] = {
     { "exit_code", "EXIT", COLUMN_NUMBER, 0 },
     { "requested_slots", "RESOURCES", COLUMN_SLOTS, 0 },
     { "ports", "PORTS", COLUMN_TEXT, COLUMN_MAY_SHRINK },
-    { "reason", "REASON", COLUMN_TEXT, COLUMN_MAY_SHRINK },
+    { "reason", "REASON", COLUMN_REASON, COLUMN_MAY_SHRINK },
     COLUMN_END,
 };
 
@@ -90,6 +90,14 @@ void session_old_path(const struct cli *cli, struct strbuf *path, const char *na
     session_add_path(cli, path, "/session/", name, rest);
 }
 
+int session_wrap_error(struct aq_error *err, const char *name)
+{
+    AQ_CLEANUP(aq_freep) char *quoted = aq_format("'%s'", name);
+
+    return quoted && strstr(err->text, quoted) ? -err->code
+                                               : aq_error_wrap(err, "session '%s'", name);
+}
+
 int session_get(struct cli *cli, const char *name, json_t **ret, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
@@ -97,7 +105,7 @@ int session_get(struct cli *cli, const char *name, json_t **ret, struct aq_error
 
     session_path(cli, &path, name, "");
     r = cli_call(cli, METHOD_GET, path.data, NULL, ret, err);
-    return r < 0 ? aq_error_wrap(err, "session '%s'", name) : 0;
+    return r < 0 ? session_wrap_error(err, name) : 0;
 }
 
 /* What following it needs. */
@@ -432,7 +440,7 @@ static int session_rename(struct cli *cli, void *data, int argc, char **argv, st
     r = body ? cli_call(cli, METHOD_PATCH, path.data, body, NULL, err)
              : aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "the new name is not UTF-8");
     json_decref(body);
-    return r < 0 ? aq_error_wrap(err, "session '%s'", argv[0]) : 0;
+    return r < 0 ? session_wrap_error(err, argv[0]) : 0;
 }
 
 const struct cli_verb verb_session_rename = {
@@ -477,7 +485,7 @@ static int session_resize(struct cli *cli, void *data, int argc, char **argv, st
     session_path(cli, &path, argv[0], "");
     r = cli_call(cli, METHOD_PATCH, path.data, body, NULL, err);
     json_decref(body);
-    return r < 0 ? aq_error_wrap(err, "session '%s'", argv[0]) : 0;
+    return r < 0 ? session_wrap_error(err, argv[0]) : 0;
 }
 
 const struct cli_verb verb_session_resize = {
@@ -505,7 +513,7 @@ static int session_restart(struct cli *cli, void *data, int argc, char **argv, s
                      "what has ended does not start again: see what runs by 'aliquot ps', make "
                      "a new session by 'aliquot run' or 'aliquot session create'");
         if (r < 0)
-            r = aq_error_wrap(err, "session '%s'", argv[i]);
+            r = session_wrap_error(err, argv[i]);
     }
     return r;
 }

@@ -25,6 +25,9 @@ void session_old_path(const struct cli *cli, struct strbuf *path, const char *na
 void session_list_path(const struct cli *cli, struct strbuf *path, const char *status, bool ended,
                        bool everyone);
 
+/* Put "session 'NAME': " before the error, unless its text names the session already. */
+int session_wrap_error(struct aq_error *err, const char *name);
+
 /* Read one session by name, id or the beginning of an id. */
 int session_get(struct cli *cli, const char *name, json_t **ret, struct aq_error *err);
 

@@ -4,6 +4,7 @@
 
 #include "cli/client.h"
 #include "cli/list.h"
+#include "cli/output/prose.h"
 #include "cli/session/session.h"
 #include "cli/verbs.h"
 #include "model/session.h"
@@ -12,7 +13,7 @@
 
 static const struct column why_columns[] = {
     { "status", "STATUS", COLUMN_STATUS, COLUMN_IS_NAME },
-    { "reason", "REASON", COLUMN_TEXT, 0 },
+    { "reason", "REASON", COLUMN_REASON, 0 },
     { "text", "TEXT", COLUMN_TEXT, COLUMN_IS_NESTED },
     { "explanation", "EXPLANATION", COLUMN_TEXT, COLUMN_IS_NESTED },
     COLUMN_END,
@@ -20,12 +21,15 @@ static const struct column why_columns[] = {
 
 int session_print_text(struct cli *cli, const json_t *answer, struct aq_error *err)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT, local = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf shown = STRBUF_INIT;
     const struct column line = { "", "", COLUMN_TEXT, 0 };
     const char *text = json_string_value(json_object_get(answer, "text"));
 
     if (!text || !output_is_human(&cli->output) || cli->output.columns)
         return 0;
+    prose_localize(text, cli->output.now_usec, &local);
+    text = local.data ? local.data : "";
     while (*text) {
         size_t len = strcspn(text, "\n");
         json_t *piece = json_stringn_nocheck(text, len);
@@ -36,7 +40,8 @@ int session_print_text(struct cli *cli, const json_t *answer, struct aq_error *e
         json_decref(piece);
         text += len + (text[len] == '\n');
     }
-    return cli_print(&out, err);
+    prose_wrap(out.data ? out.data : "", cli->output.width, &shown);
+    return cli_print(&shown, err);
 }
 
 /* ---- what the manager says nothing of, as the session shows it ---- */
@@ -145,7 +150,7 @@ static int why_run(struct cli *cli, void *data, int argc, char **argv, struct aq
     else if (r == 0 && output_is_human(&cli->output) && !cli->output.columns)
         r = why_print_rest(cli, argv[0], answer, err);
     json_decref(answer);
-    return r < 0 ? aq_error_wrap(err, "session '%s'", argv[0]) : 0;
+    return r < 0 ? session_wrap_error(err, argv[0]) : 0;
 }
 
 const struct cli_verb verb_session_why = {

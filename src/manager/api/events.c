@@ -56,7 +56,7 @@ static void events_on_ended_read(void *data, int r, const struct aq_error *err)
     if (r < 0)
         failed = *err;
     else if (!feed->ended->count)
-        problem_no_such(&failed, "session", "no session of this owner has this id");
+        problem_no_such(&failed, "session", "there is no session with this id, or it is not yours");
     else
         (void)event_feed_begin(feed, &failed);
     if (!failed.code)

@@ -35,7 +35,7 @@ static void session_find_write_match(const struct request *req, const struct ses
 }
 
 /* The one that was found, or NULL after an answer that says why not. */
-static const struct session *session_find_pick(struct request *req,
+static const struct session *session_find_pick(struct request *req, const char *access_key,
                                                const struct session *const *found, size_t count)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf data = STRBUF_INIT;
@@ -45,8 +45,10 @@ static const struct session *session_find_pick(struct request *req,
     if (count == 1)
         return found[0];
     if (count == 0) {
-        problem_no_such(&err, "session", "no session of this owner matches '%.100s'",
-                        request_get_param(req, "name"));
+        bool is_own = strcmp(access_key, api_principal(req)->access_key) == 0;
+
+        problem_no_such(&err, "session", "%s no session '%.100s'",
+                        is_own ? "you have" : "this owner has", request_get_param(req, "name"));
         request_fail(req, &err);
         return NULL;
     }
@@ -90,7 +92,7 @@ const struct session *session_find_live(const struct api *api, struct request *r
     }
     count = core_match_sessions(api->core, owner->access_key, request_get_param(req, "name"),
                                 found);
-    return session_find_pick(req, found, count);
+    return session_find_pick(req, owner->access_key, found, count);
 }
 
 /* ---- also among the dead ---- */
@@ -186,7 +188,8 @@ static void session_find_on_searched(void *data, int r, const struct aq_error *e
     newest = session_find_newest_of_name(page, request_get_param(search->req, "name"));
     for (; count < page->count && count < CORE_MATCH_MAX; count++)
         found[count] = &page->sessions[count].session;
-    if (newest < page->count || session_find_pick(search->req, found, count)) {
+    if (newest < page->count
+        || session_find_pick(search->req, search->query.access_key, found, count)) {
         const struct session_row *row = &page->sessions[newest < page->count ? newest : 0];
 
         session_view_note_seen(search->api->core, api_principal(search->req), row);
@@ -239,7 +242,7 @@ static int session_find_prepare(const struct api *api, struct session_find_searc
     search->is_prefix = count > 0 && session_find_is_name_prefix(found[0], text);
     if (count == 0 || (count > 1 && search->is_prefix))
         return 0;
-    live = session_find_pick(search->req, found, count);
+    live = session_find_pick(search->req, search->query.access_key, found, count);
     *ret_answered = !live;
     if (live)
         search->id = live->id;

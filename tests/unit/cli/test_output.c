@@ -3,12 +3,15 @@
 
 #include <errno.h>
 #include <locale.h>
+#include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fs.h"
 #include "cli/opt.h"
 #include "cli/output/output.h"
+#include "cli/output/prose.h"
 #include "cli/output/table.h"
 #include "model/status.h"
 
@@ -127,11 +130,48 @@ static void test_table_width(void **state)
     o.columns = "name,reason";
     o.width = 15;
     o.ascii = true;
-    expect_list(&o, "NAME   REASON\nbeta   -\nalpha  no ?[31~\n");
-    o.width = 10; /* nothing shrinks below 8 */
+    expect_list(&o, "NAME   REASON\nbeta   -\nalpha  no\n       ?[31m,\n       \"room\"\n");
+    o.width = 10; /* the words do not fit beside each other */
+    expect_list(&o, "NAME    beta\nREASON  -\n\nNAME    alpha\nREASON  no ?[31m, \"room\"\n");
+    o.format = OUTPUT_WIDE;
+    expect_list(&o, "NAME   REASON\nbeta   -\nalpha  no ?[31m, \"room\"\n");
+    o.is_screen = true; /* a line for each row */
+    o.format = OUTPUT_TABLE;
+    o.width = 15;
     expect_list(&o, "NAME   REASON\nbeta   -\nalpha  no ?[31~\n");
     o.ascii = false;
     expect_list(&o, "NAME   REASON\nbeta   -\nalpha  no ?[31\xe2\x80\xa6\n");
+}
+
+static void test_prose(void **state)
+{
+    static const struct {
+        const char *text;
+        int width;
+        const char *lines;
+    } cases[] = {
+        { "one two three", 0, "one two three" },
+        { "one two three", 8, "one two\nthree" },
+        { "a-long-name b", 4, "a-long-name\nb" },
+        { "  - needs 4 of 8 GiB\nend", 16, "  - needs 4 of\n    8 GiB\nend" },
+        { "", 8, "" },
+    };
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(cases); i++) {
+        strbuf_clear(&out);
+        prose_wrap(cases[i].text, cases[i].width, &out);
+        assert_row(strcmp(out.len ? out.data : "", cases[i].lines) == 0, "%s: %s", cases[i].text,
+                   out.len ? out.data : "");
+    }
+    assert_int_equal(setenv("TZ", "CET-1", 1), 0);
+    tzset();
+    strbuf_clear(&out);
+    prose_localize("at 2026-11-21T00:09:00Z (2026-11-20T23:59:50.5+00:00), not 2026-11-21",
+                   INT64_C(1795219200) * USEC_PER_SEC, &out);
+    assert_string_equal(out.data, "at 2026-11-21 01:09:00 (in 9 min) 2026-11-21 00:59:50 (9 s ago)"
+                                  ", not 2026-11-21");
 }
 
 static void test_machine(void **state)
@@ -435,6 +475,7 @@ int main(void)
         cmocka_unit_test(test_stream),
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_table_width),
+        cmocka_unit_test(test_prose),
         cmocka_unit_test(test_machine),
         cmocka_unit_test(test_every_state_has_a_colour),
         cmocka_unit_test(test_record),

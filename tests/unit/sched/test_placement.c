@@ -213,25 +213,25 @@ static void test_devices_explained(void **state)
         { "cuda.shares=0.4",
           { .3, .3 },
           false,
-          "missing=0.1 on i-1: needs 0.4 of one device; the most that is free on one is 0.3 (gpu-0); "
+          "0.1 missing on i-1: needs 0.4 of one device; the most that is free on one is 0.3 (gpu-0); "
           "0.6" ALLOW },
         { "cuda.shares=0.4",
           { .1, .2 },
           false,
-          "missing=0.2 on i-1: needs 0.4 of one device; the most that is free on one is 0.2 "
+          "0.2 missing on i-1: needs 0.4 of one device; the most that is free on one is 0.2 "
           "(gpu-1)\n" },
         { "cuda.shares=0.4",
           { .1, .2 },
           true,
-          "missing=0.1 on i-1: needs 0.4, also in parts; 0.3 is free on its 2 devices together\n" },
+          "0.1 missing on i-1: needs 0.4, also in parts; 0.3 is free on its 2 devices together\n" },
         { "cuda.shares=0.4",
           { 0, 0 },
           false,
-          "missing=0.4 on i-1: needs 0.4 of one device; nothing is free on any of 2\n" },
+          "0.4 missing on i-1: needs 0.4 of one device; nothing is free on any of 2\n" },
         { "cuda.shares=1.4",
           { .7, .5, .4 },
           false,
-          "missing=0.2 on i-1: needs 0.7 of each of 2 devices; 1 of 3 has as much free, the next "
+          "0.2 missing on i-1: needs 0.7 of each of 2 devices; 1 of 3 has as much free, the next "
           "has 0.5 (gpu-1); 1.6" ALLOW },
         { "cuda.shares=2", { .9, 1, .3 }, false, "needs 2 whole devices; 1 of 3 is free\n" },
     };
@@ -278,7 +278,7 @@ static void test_nearest_by_devices(void **state)
     (void)session("cuda.shares=0.4");
     world.snap.types = world.types;
     (void)sched_explain(&world.snap, 0, &world.arena, &text, NULL, NULL);
-    assert_non_null(strstr(text.data, "cuda.shares: missing=0.05 on i-2: needs 0.4 of one device"));
+    assert_non_null(strstr(text.data, "cuda.shares: 0.05 missing on i-2: needs 0.4 of one device"));
     end();
 }
 
@@ -299,7 +299,7 @@ static void test_limits_explained(void **state)
     world.snap.types = world.types;
     (void)sched_explain(&world.snap, 0, &world.arena, &text, NULL, NULL);
     assert_non_null(strstr(text.data, "only agents that it names count: i-1, i-9"));
-    assert_non_null(strstr(text.data, "cpu: missing=3 on i-1: needs 4, 1 is free"));
+    assert_non_null(strstr(text.data, "cpu: 3 missing on i-1: needs 4, 1 is free"));
     end();
 
     strbuf_clear(&text);
@@ -313,7 +313,7 @@ static void test_limits_explained(void **state)
     (void)sched_explain(&world.snap, 0, &world.arena, &text, NULL, NULL);
     assert_row(strstr(text.data, "amounts are what its other containers would leave") != NULL, "%s",
                text.data);
-    assert_non_null(strstr(text.data, "missing=0.2 on i-1: needs 0.6 of one device; the most that "
+    assert_non_null(strstr(text.data, "0.2 missing on i-1: needs 0.6 of one device; the most that "
                                       "is free on one is 0.4"));
     end();
 }

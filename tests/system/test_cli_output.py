@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the command line writes, on terminals of several widths and into pipes."""
+
+import json
+import os
+import re
+import subprocess
+import time
+
+import pytest
+
+from cluster import Cluster, wait_for
+from terminal import Terminal
+from world import BUILD
+
+ALIQUOT = str(BUILD / "aliquot")
+LONG = "a-name-of-a-session-that-is-rather-long"
+SMALL = ("-r", "cpu=1", "-r", "mem=32m")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with Cluster(TERM="xterm", LC_ALL="C.UTF-8", NO_COLOR="1", TZ="UTC-2") as cluster:
+        cluster.start_manager()
+        cluster.start_agent()
+        assert cluster.cli("run", *SMALL, "--name", LONG, "true").returncode == 0
+        for more in (["-t", "large", "-r", "cpu=1000", "--wait-for-capacity"],
+                     ["-t", "later", *SMALL, "--starts-at", "1h"]):
+            assert cluster.cli("session", "create", *more, "--", "true").returncode == 0
+        wait_for(lambda: all(json.loads(cluster.cli("session", "info", name, "-o", "json").stdout)[
+            "reason"] for name in ("large", "later")))
+        yield cluster
+        cluster.stop()
+
+
+def on_terminal(cluster, columns, *words):
+    shown = Terminal(ALIQUOT, *words, env={**cluster.env, **cluster.cli_env()}, columns=columns)
+    return shown.read_all().decode().replace("\r", "")
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80])
+@pytest.mark.parametrize("words", [("ps", "--all"), ("session", "why", "large"),
+                                   ("session", "info", "nobody"), ("ps", "--columns", "bogus"),
+                                   ("session", "history", LONG), ("config", "show")])
+def test_lines_end_at_words(cluster, columns, words):
+    """All words arrive whole, and only a word that is longer than the terminal leaves its line."""
+    narrow = on_terminal(cluster, columns, *words)
+    done = cluster.cli(*words)
+    ages = r"\b\d+ (s|min)\b"  # pass between the two
+    said = re.sub(ages, "", done.stdout + done.stderr).split()
+    assert sorted(set(re.sub(ages, "", narrow).split())) == sorted(set(said))
+    for line in narrow.splitlines():
+        assert len(line) <= columns or len(line.split()) <= 2, line
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80])
+def test_wide_has_no_width(cluster, columns):
+    rows = on_terminal(cluster, columns, "ps", "--all", "-o", "wide").splitlines()
+    assert len(rows) == 4 and rows[0].split()[-1] == "REASON", rows
+
+
+def test_history_has_times_and_durations(cluster):
+    lines = cluster.cli("session", "history", LONG).stdout.splitlines()
+    assert lines[0].split() == ["TIME", "KERNEL", "STATUS", "LASTED", "REASON"]
+    assert re.search(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +- +PENDING +\d+ s ", lines[1]), lines
+    tries = lines.index("") + 1
+    assert re.split("  +", lines[tries]) == ["FIRST TRY", "LAST TRY", "TRIES", "RESULT"]
+    rows = json.loads(cluster.cli("session", "history", LONG, "-o", "json").stdout)["items"]
+    local = time.gmtime(time.mktime(time.strptime(rows[0]["at"][:19], "%Y-%m-%dT%H:%M:%S")) + 7200)
+    assert lines[1].startswith(time.strftime("%Y-%m-%d %H:%M:%S", local))
+
+
+def test_times_in_sentences_are_local(cluster):
+    said = cluster.cli("session", "why", "later").stdout
+    assert re.search(r"Before start time \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(in \d+ min\)", said), said
+    assert "+00:00" not in said and "limit-or-condition" in said
+
+
+def test_records_leave_out_what_is_empty(cluster):
+    agent = cluster.cli("agent", "ls", "-o", "name").stdout.strip()
+    shown = cluster.cli("agent", "info", agent).stdout
+    assert not [line for line in shown.splitlines() if line.endswith("  -")], shown
+    assert "DRAINED" not in shown and "STATUS" in shown
+    assert cluster.cli("agent", "info", agent, "--columns", "drain_reason").stdout.startswith(
+        "DRAINED  -\n")
+
+
+def test_sentences_of_the_scheduler(cluster):
+    said = cluster.cli("session", "why", "large").stdout
+    assert "1 requirement could not be placed" in said and "cpu: " in said, said
+    assert not re.search(r"missing=|containers=|arch=any|requirement\(s\)", said), said
+
+
+def test_a_session_that_is_not_there_is_named_once(cluster):
+    said = cluster.cli("session", "info", "nobody").stderr
+    assert said.startswith("aliquot: you have no session 'nobody'\n"), said
+
+
+def test_a_reader_that_has_enough(cluster):
+    reader, writer = os.pipe()
+    os.close(reader)
+    for words in (["ps", "--all"], ["help"], ["agent", "ls", "-o", "json"]):
+        done = subprocess.run([ALIQUOT, *words], env={**cluster.env, **cluster.cli_env()},
+                              stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+        assert done.returncode in (141, -13) and done.stderr == "", (words, done)
+    os.close(writer)
+
+
+def test_columns_are_listed_whole(cluster):
+    said = cluster.cli("ps", "--columns", "bogus").stderr.splitlines()[0]
+    listed, more = said.split("there are: ")[1].split(" and ")
+    known = list(json.loads(cluster.cli("session", "info", LONG, "-o", "json").stdout))
+    assert set(listed.split(", ")) <= set(known) and re.match(r"\d+ more", more), said
+
+
+def test_the_bare_command_is_a_page(cluster):
+    groups = cluster.cli().stdout.splitlines()
+    assert len(groups) <= 22 and any("aliquot help" in line for line in groups)
+    assert len(cluster.cli("help").stdout.splitlines()) > 60
