@@ -254,6 +254,7 @@ int main(int argc, char **argv)
     else
         r = manager_run(argc - optind, argv + optind, &o, &err);
     if (r < 0)
-        log_error("%s%s%s", err.field, err.field[0] ? ": " : "", err.text);
+        log_error("%s%s%s", strstr(err.text, err.field) ? "" : err.field,
+                  strstr(err.text, err.field) ? "" : ": ", err.text);
     return r == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

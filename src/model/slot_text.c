@@ -24,11 +24,22 @@ static void slot_text_list_types(const struct slot_types *types, char *buf, size
     }
 }
 
-/* Only of what somebody may have meant. */
+/* "gpu" is no slot, and one letter from "cpu": the parts of a GPU are meant, or a whole one. */
+static bool slot_text_is_gpu(const char *name)
+{
+    return strncasecmp(name, "gpu", 3) == 0 || strncasecmp(name, "nvidia", 6) == 0;
+}
+
+/* Only of what somebody may have meant; of accelerators the first. */
 static const char *slot_text_find_near(const char *name, const struct slot_types *types)
 {
     struct suggest suggest = suggest_for(name, strlen(name));
 
+    for (size_t i = 0; slot_text_is_gpu(name) && i < slot_types_count(types); i++)
+        if (strchr(slot_types_name(types, i, NULL), '.'))
+            return slot_types_name(types, i, NULL);
+    if (slot_text_is_gpu(name))
+        return NULL;
     for (size_t i = 0; i < slot_types_count(types); i++)
         suggest_offer(&suggest, slot_types_name(types, i, NULL));
     return suggest.best;
@@ -48,6 +59,11 @@ static int slot_text_fail_unknown(const char *name, const struct slot_types *typ
                              "shmem is not a slot; give it in resource_opts instead");
     slot_text_list_types(types, known, sizeof(known));
     near = slot_text_find_near(name, types);
+    if (!near && slot_text_is_gpu(name))
+        return aq_fail_field(err, EINVAL, name,
+                             "unknown slot type '%.64s'; GPUs are asked for as cuda.shares or "
+                             "cuda.device, which no agent has; known are %s",
+                             name, known);
     return aq_fail_field(err, EINVAL, name, "unknown slot type '%.64s'; %s%s%sknown are %s", name,
                          near ? "did you mean '" : "", near ? near : "", near ? "'? " : "", known);
 }

@@ -105,10 +105,14 @@ const struct cli_verb verb_admin_backup = {
         "manager.toml. create takes a file's name or a folder's, in which --keep removes all\n"
         "but the newest. verify reads all of it and audits the ledger. restore puts it where\n"
         "--state and --database say, where no cluster is yet; --passphrase-file names a file\n"
-        "whose first line seals it, else the terminal is asked.",
-    .examples = "aliquot admin backup create /var/backups/aliquot --keep 14\n"
-                "aliquot admin backup verify cluster.backup\n"
-                "aliquot admin backup restore cluster.backup --state /var/lib/aliquot/manager",
+        "whose first line seals it, else the terminal is asked.\n\n"
+        "create needs --state unless the manager's state folder is the default one; that of\n"
+        "'aliquot up --state DIR' is DIR/manager.",
+    .examples =
+        "aliquot admin backup create /var/backups/aliquot --keep 14\n"
+        "aliquot admin backup create cluster.backup --state ~/.local/state/aliquot/dev/manager\n"
+        "aliquot admin backup verify cluster.backup\n"
+        "aliquot admin backup restore cluster.backup --state /var/lib/aliquot/manager",
     .min_args = 2,
     .max_args = -1,
     .flags = CLI_NO_CONFIG | CLI_STOP_AT_FIRST,
