@@ -39,7 +39,7 @@ const struct cli_opt cli_global_opts[] = {
       "no notes and no progress; of lists the ids alone" },
     { 0, "endpoint", CLI_STR, offsetof(struct cli_globals, endpoint), "URL",
       "address of the manager" },
-    { 0, "profile", CLI_STR, offsetof(struct cli_globals, profile), "NAME",
+    { 0, "profile", CLI_STR, offsetof(struct cli_globals, profile), "PROFILE",
       "profile that 'aliquot login' wrote" },
     { 0, "owner", CLI_STR, offsetof(struct cli_globals, owner), "ACCESS-KEY",
       "act on sessions of this keypair (administrators)" },
@@ -160,6 +160,8 @@ static const char *app_answer_hint(const struct aq_error *err, enum cli_exit sta
 {
     if (strcmp(err->kind, "server-frozen") == 0)
         return "a superadmin ends this: aliquot admin unfreeze";
+    if (status == CLI_EXIT_DENIED && strcmp(err->field, PROBLEM_FIELD_ROLE) == 0)
+        return "see who you are: aliquot whoami; nodes that you may use: aliquot nodes";
     if (status == CLI_EXIT_DENIED)
         return "see who you are: aliquot whoami; log in: aliquot login";
     if (status == CLI_EXIT_NOT_FOUND && strcmp(err->field, "session") == 0)

@@ -180,13 +180,14 @@ int cli_fail_status(const struct cli *cli, int status, const char *body, size_t 
     const char *msg = json_string_value(json_object_get(problem, "msg"));
     const struct problem_type *known = slug ? problem_find(slug + 1) : NULL;
     const json_t *data = json_object_get(problem, "data");
+    bool is_role = title && strcmp(title, PROBLEM_TITLE_ROLE) == 0;
     int code = client_error_code(status, slug);
 
     if (known && strcmp(known->slug, "invalid-api-params") == 0)
         client_error_describe_fields(cli->verb, data, &fields);
     if (fields.len)
         aq_fail(err, code, "%s", fields.data);
-    else if (msg && known && client_error_is_said(known->slug))
+    else if (msg && known && (is_role || client_error_is_said(known->slug)))
         aq_fail(err, code, "%s", msg);
     else if (title && msg)
         aq_fail(err, code, "%s (%s)", msg, title);
@@ -197,6 +198,8 @@ int cli_fail_status(const struct cli *cli, int status, const char *body, size_t 
     if (err) {
         err->kind = known ? known->slug : NULL;
         client_error_set_field(cli->verb, fields.len ? data : NULL, title, err);
+        if (is_role)
+            (void)snprintf(err->field, sizeof(err->field), "%s", PROBLEM_FIELD_ROLE);
     }
     json_decref(problem);
     return -code;

@@ -8,6 +8,8 @@
 #include "cli/client.h"
 #include "model/status.h"
 
+#define COMPLETE_PROFILE "PROFILE" /* in usages: a profile of this user */
+
 /* The statuses of those that live follow. */
 #define COMPLETE_LIVE_PATH "/aliquot/v1/sessions?limit=100&status="
 
@@ -50,7 +52,7 @@ bool complete_names_has(const char *word, size_t len)
     for (size_t i = 0; i < AQ_COUNT(complete_sources); i++)
         if (complete_names_is(&complete_sources[i], word, len))
             return true;
-    return false;
+    return len == strlen(COMPLETE_PROFILE) && memcmp(word, COMPLETE_PROFILE, len) == 0;
 }
 
 /* A name with control characters would be taken for several, or steer the terminal; one that begins
@@ -120,6 +122,20 @@ static void complete_names_read(struct cli *cli, const struct complete_source *s
     json_decref(answer);
 }
 
+static void complete_names_of_profiles(struct cli *cli, const char *prefix, const char *typed,
+                                       struct strbuf *out)
+{
+    json_t *profiles = NULL, *settings;
+    const char *name;
+
+    if (cli_profiles_read(&cli->config, &profiles, NULL) < 0)
+        return;
+    json_object_foreach(profiles, name, settings)
+        complete_names_offer(prefix, typed, name, "",
+                             json_string_value(json_object_get(settings, "endpoint")), out);
+    json_decref(profiles);
+}
+
 void complete_names(struct cli *cli, const char *word, const char *prefix, const char *typed,
                     struct strbuf *out)
 {
@@ -127,6 +143,8 @@ void complete_names(struct cli *cli, const char *word, const char *prefix, const
 
     if (cli_config_load(&cli->config, cli->globals.endpoint, cli->globals.profile, NULL) < 0)
         return;
+    if (strcmp(word, COMPLETE_PROFILE) == 0)
+        complete_names_of_profiles(cli, prefix, typed, out);
     for (size_t i = 0; i < AQ_COUNT(complete_sources); i++)
         if (complete_names_is(&complete_sources[i], word, len)
             && (out->len == before || strcmp(word, "IMAGE") == 0))

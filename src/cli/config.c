@@ -115,7 +115,8 @@ int cli_config_load(struct cli_config *config, const char *endpoint, const char 
     json_t *root = NULL;
     int r;
 
-    *config = (struct cli_config){ .path = folder ? aq_format("%s/profiles.json", folder) : NULL };
+    *config = (struct cli_config){ .path = folder ? aq_format("%s/profiles.json", folder) : NULL,
+                                   .is_chosen = wanted != NULL };
     if (!config->path)
         return aq_fail_oom(err);
     r = config_read_profiles(config->path, &root, err);
@@ -167,15 +168,85 @@ int cli_profile_save(const struct cli_config *config, const json_t *settings, st
         profiles = json_object();
         r = json_object_set_new(root, "profiles", profiles);
     }
-    if (r == 0 && settings)
+    if (r == 0)
         r = json_object_set(profiles, config->profile, (json_t *)settings);
-    else if (r == 0)
-        (void)json_object_del(profiles, config->profile);
-    if (r == 0 && settings)
+    if (r == 0)
         r = json_object_set_new(root, "current", json_string(config->profile));
     r = r < 0 ? aq_fail_oom(err) : config_write_profiles(config->path, root, err);
     json_decref(root);
     return r;
+}
+
+int cli_profiles_read(const struct cli_config *config, json_t **ret, struct aq_error *err)
+{
+    json_t *root = NULL, *profiles;
+    int r = config_read_profiles(config->path, &root, err);
+
+    if (r < 0)
+        return r;
+    profiles = json_object_get(root, "profiles");
+    *ret = json_is_object(profiles) ? json_incref(profiles) : json_object();
+    json_decref(root);
+    return 0;
+}
+
+static int config_fail_no_profile(const json_t *profiles, const char *name, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf known = STRBUF_INIT;
+    const char *key;
+    json_t *settings;
+
+    json_object_foreach((json_t *)(uintptr_t)profiles, key, settings)
+        if (known.len < 200)
+            strbuf_addf(&known, "%s%.60s", known.len ? ", " : "; there are: ", key);
+    return aq_fail(err, ENOENT, "there is no profile '%.60s'%s", name, known.len ? known.data : "");
+}
+
+/* Change the file for a profile that it has: 'is_use' makes it the current one, else it is removed. */
+static int config_edit_profile(const struct cli_config *config, const char *name, bool is_use,
+                               struct aq_error *err)
+{
+    json_t *root = NULL, *profiles;
+    const char *current;
+    int r = config_read_profiles(config->path, &root, err);
+
+    if (r < 0)
+        return r;
+    profiles = json_object_get(root, "profiles");
+    current = json_string_value(json_object_get(root, "current"));
+    if (!json_object_get(profiles, name))
+        r = config_fail_no_profile(profiles, name, err);
+    else if (is_use)
+        (void)json_object_set_new(root, "current", json_string(name));
+    else if (current && strcmp(current, name) == 0)
+        (void)json_object_del(root, "current");
+    if (r == 0 && !is_use)
+        (void)json_object_del(profiles, name);
+    if (r == 0)
+        r = config_write_profiles(config->path, root, err);
+    json_decref(root);
+    return r;
+}
+
+int cli_profile_use(const struct cli_config *config, const char *name, struct aq_error *err)
+{
+    return config_edit_profile(config, name, true, err);
+}
+
+int cli_profile_remove(const struct cli_config *config, const char *name, struct aq_error *err)
+{
+    return config_edit_profile(config, name, false, err);
+}
+
+int cli_profile_rename(struct cli_config *config, const char *name, struct aq_error *err)
+{
+    char *copy = strdup(name);
+
+    if (!copy)
+        return aq_fail_oom(err);
+    free(config->profile);
+    config->profile = copy;
+    return 0;
 }
 
 int cli_profile_change(const struct cli_config *config, const json_t *changes, struct aq_error *err)

@@ -43,6 +43,7 @@ struct cli_config {
     const char *origins[SETTING_COUNT]; /* static text or the variable's name */
     char *profile;                      /* its name */
     char *path;                         /* of the file of profiles */
+    bool is_chosen;                     /* by --profile or ALIQUOT_PROFILE */
 };
 
 /* Read everything. 'endpoint' and 'profile' are the options' values or NULL. */
@@ -55,11 +56,24 @@ static inline const char *cli_config_get(const struct cli_config *config, enum c
     return config->values[s];
 }
 
-/* Replace the profile 'config->profile' in the file; 'settings' is an object
- * of keys from cli_settings[], NULL removes the profile. The file has mode
- * 0600 and is replaced whole.
+/* Replace the profile 'config->profile' in the file and use it from now on; 'settings' is an
+ * object of keys from cli_settings[]. The file has mode 0600 and is replaced whole.
  */
 int cli_profile_save(const struct cli_config *config, const json_t *settings, struct aq_error *err);
+
+/* All profiles as the file has them: an object of objects of settings, the caller's. */
+int cli_profiles_read(const struct cli_config *config, json_t **ret, struct aq_error *err);
+
+/* Make the profile the one that is used without --profile and ALIQUOT_PROFILE; -ENOENT, with the
+ * names that there are.
+ */
+int cli_profile_use(const struct cli_config *config, const char *name, struct aq_error *err);
+
+/* Remove it; -ENOENT likewise. If it was the one in use, none is. */
+int cli_profile_remove(const struct cli_config *config, const char *name, struct aq_error *err);
+
+/* Take this name for the profile from now on, without reading its settings. */
+int cli_profile_rename(struct cli_config *config, const char *name, struct aq_error *err);
 
 /* Change settings of the profile: an object of keys, null takes one out. The
  * others stay.

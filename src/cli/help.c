@@ -185,6 +185,7 @@ void help_overview(struct strbuf *out)
     help_write_summaries(out, "SSH keys", "ssh-key ");
     help_write_summaries(out, "Agents", "agent ");
     help_write_summaries(out, "Administration", "admin ");
+    help_write_summaries(out, "Profiles", "profile ");
     help_write_summaries(out, "Configuration", "config ");
     strbuf_adds(out, "\nMore: aliquot COMMAND --help; aliquot help TOPIC, with the topics\n ");
     for (const char *const *t = help_topics; *t; t++)

@@ -26,8 +26,7 @@ static int list_adapt_rows(json_t *rows, list_row_fn *adapt, struct aq_error *er
     return 0;
 }
 
-/* The ids alone, as "docker ps -q" has them; names where there are no ids. */
-static void list_choose_ids(struct cli *cli, const struct column *columns)
+void list_choose_ids(struct cli *cli, const struct column *columns)
 {
     const struct column *id = output_find_column(columns, "id", 2);
 

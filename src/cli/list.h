@@ -32,6 +32,9 @@ struct list_opts {
  */
 typedef int list_row_fn(json_t *row);
 
+/* With --quiet show the ids alone, as "docker ps -q" does; names where there are no ids. */
+void list_choose_ids(struct cli *cli, const struct column *columns);
+
 /* GET 'path' (with or without a query), show the rows. Without rows a note says
  * what would fill the list: the command's 'if_empty'. --quiet shows ids alone.
  */

@@ -144,6 +144,34 @@ static int login_by_name(struct cli *cli, const struct login_opts *opts, const c
                              : login_use_keypair(cli, opts, name, ret, err);
 }
 
+/* Another cluster is another profile: one that has this address, else one named after its host.
+ * The profile in use keeps its keys.
+ */
+static int login_choose_profile(struct cli *cli, const char *url, const struct url *parsed,
+                                struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *name = aq_format("%s:%u", parsed->address.host,
+                                                (unsigned)parsed->address.port);
+    json_t *profiles = NULL, *settings;
+    const char *key, *found = NULL, *own;
+    int r = cli->config.is_chosen ? 0 : cli_profiles_read(&cli->config, &profiles, err);
+
+    if (r < 0 || cli->config.is_chosen)
+        return r;
+    own = json_string_value(
+        json_object_get(json_object_get(profiles, cli->config.profile), "endpoint"));
+    json_object_foreach(profiles, key, settings) {
+        const char *endpoint = json_string_value(json_object_get(settings, "endpoint"));
+
+        if (endpoint && strcmp(endpoint, url) == 0)
+            found = key;
+    }
+    if (own && strcmp(own, url) != 0)
+        r = name ? cli_profile_rename(&cli->config, found ? found : name, err) : aq_fail_oom(err);
+    json_decref(profiles);
+    return r;
+}
+
 /* The URL, if the first argument is one, goes before what is configured. */
 static int login_take_url(struct cli *cli, int *argc, char ***argv, struct aq_error *err)
 {
@@ -171,7 +199,7 @@ static int login_take_url(struct cli *cli, int *argc, char ***argv, struct aq_er
     cli->config.origins[SETTING_ENDPOINT] = "argument";
     (*argv)++;
     (*argc)--;
-    return 0;
+    return login_choose_profile(cli, url, &parsed, err);
 }
 
 static int login_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
@@ -215,11 +243,13 @@ const struct cli_verb verb_login = {
     .name = "login",
     .args = "[URL] [E-MAIL | ACCESS-KEY]",
     .summary = "Log in and remember the keypair in a profile",
-    .details = "Asks for what is not given: e-mail and password, or access key and secret key,\n"
-               "and tries them. URL is the manager's address; the profile keeps it. The keypair\n"
-               "goes to a file that only you can read; passwords are not kept. --profile gives\n"
-               "the profile a name of its own. Logins with a wrong password since your last one\n"
-               "are told, and so is the administrators' announcement.",
+    .details =
+        "Asks for what is not given: e-mail and password, or access key and secret key,\n"
+        "and tries them. URL is the manager's address; the profile keeps it. The keypair\n"
+        "goes to a file that only you can read; passwords are not kept. Another cluster\n"
+        "gets a profile of its own, named after its host or by --profile; 'aliquot\n"
+        "profile use' switches between them. Logins with a wrong password since your last one\n"
+        "are told, and so is the administrators' announcement.",
     .examples = "aliquot login --dev\n"
                 "aliquot login https://cluster.example.com\n"
                 "aliquot login https://cluster.example.com me@example.com\n"
@@ -234,10 +264,13 @@ const struct cli_verb verb_login = {
 static int login_logout_run(struct cli *cli, void *data, int argc, char **argv,
                             struct aq_error *err)
 {
+    int r;
+
     (void)data;
     (void)argc;
     (void)argv;
-    return cli_profile_save(&cli->config, NULL, err);
+    r = cli_profile_remove(&cli->config, cli->config.profile, err);
+    return r == -ENOENT ? 0 : r; /* there is nothing to forget */
 }
 
 const struct cli_verb verb_logout = {

@@ -5,12 +5,12 @@
 
 #include "cli/cli.h"
 
-/* up.c, admin/doctor.c, admin/fair_share.c, gpu.c, sim.c, login.c, help.c, complete.c,
+/* up.c, nodes.c, profile.c, admin/doctor.c, admin/fair_share.c, gpu.c, sim.c, login.c, help.c, complete.c,
  * config_commands.c, announcement.c
  */
 extern const struct cli_verb verb_up;
 extern const struct cli_verb verb_doctor;
-extern const struct cli_verb verb_fair_share;
+extern const struct cli_verb verb_fair_share, verb_nodes;
 extern const struct cli_verb verb_gpu_run;
 extern const struct cli_verb verb_gpu_top;
 extern const struct cli_verb verb_sim;
@@ -20,6 +20,7 @@ extern const struct cli_verb verb_announcement, verb_admin_announcement_set,
 extern const struct cli_verb verb_ssh_key_show, verb_ssh_key_create, verb_ssh_key_set,
     verb_ssh_key_rm;
 extern const struct cli_verb verb_version, verb_help, verb_completion;
+extern const struct cli_verb verb_profile_ls, verb_profile_use, verb_profile_rm;
 extern const struct cli_verb verb_config_show, verb_config_set, verb_config_unset;
 
 /* session/: apps.c, create.c, session.c, rm.c, logs.c, wait.c, why.c, top.c, stats.c, history.c, attach.c,

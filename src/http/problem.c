@@ -147,8 +147,11 @@ static void problem_write_title(struct jsonw *w, const struct problem_type *type
     if (problem_is_type(type, "object-not-found") && err->field[0]) {
         (void)snprintf(title, sizeof(title), "No such %s.", err->field);
         jsonw_member_str(w, "title", title);
-    } else
+    } else if (strcmp(err->field, PROBLEM_FIELD_ROLE) == 0) {
+        jsonw_member_str(w, "title", PROBLEM_TITLE_ROLE);
+    } else {
         jsonw_member_str(w, "title", type->title);
+    }
 }
 
 void problem_write(struct strbuf *out, const struct aq_error *err, const char *data)

@@ -40,4 +40,10 @@ void problem_write(struct strbuf *out, const struct aq_error *err, const char *d
  */
 int problem_no_such(struct aq_error *err, const char *object, const char *fmt, ...) AQ_PRINTF(3, 4);
 
+/* The field of an error that the caller's role causes, and the title of its problem: the key is
+ * good, whatever the kind says, which is Backend.AI's.
+ */
+#define PROBLEM_FIELD_ROLE "role of the caller"
+#define PROBLEM_TITLE_ROLE "The role is not sufficient."
+
 #endif

@@ -98,6 +98,7 @@ static int api_add_routes(struct api *api, struct aq_error *err)
         { preset_routes, preset_route_count },
         { resource_group_routes, resource_group_route_count },
         { fair_share_routes, fair_share_route_count },
+        { nodes_routes, nodes_route_count },
         { shares_routes, shares_route_count },
         { share_spec_routes, share_spec_route_count },
         { audit_routes, audit_route_count },

@@ -61,7 +61,7 @@ def user(cluster):
 
 @pytest.mark.gate
 @pytest.mark.parametrize("theirs, ours", [
-    ("nodes", "agent ls"), ("images", "image ls"), ("queue", "ps"), ("agent list", "agent ls"),
+    ("images", "image ls"), ("queue", "ps"), ("agent list", "agent ls"),
     ("inspect lives", "session info lives"), ("history ended-well", "session history ended-well"),
     ("session show lives", "session info lives"), ("config get", "config show"),
 ])
@@ -79,9 +79,9 @@ def test_stop_ends_a_session(user, word):
 
 
 @pytest.mark.parametrize("typed, ours", [
-    ("squeue", "ps"), ("sinfo", "agent ls"), ("scancel 7", "rm"), ("srun hostname", "run"),
+    ("squeue", "ps"), ("sinfo", "nodes"), ("scancel 7", "rm"), ("srun hostname", "run"),
     ("salloc", "session create"), ("sbatch job.sh", "submit"), ("get pods", "ps"),
-    ("get nodes", "agent ls"), ("describe pod x", "session info"), ("describe node x", "agent info"),
+    ("get nodes", "nodes"), ("describe pod x", "session info"), ("describe node x", "agent info"),
     ("delete pod x", "rm"), ("container ls", "ps"), ("container logs x", "logs"),
     ("scontrol show node x", "agent info"), ("scontrol show jobs", "ps"), ("sacct -j 7", "session history"),
     ("srun --pty bash", "run -it"), ("sesion ls", "session"), ("tpo", "top"),

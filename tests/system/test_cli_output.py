@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from client import ADMIN, USER
 from cluster import Cluster, wait_for
 from terminal import Terminal
 from world import BUILD
@@ -117,3 +118,53 @@ def test_the_bare_command_is_a_page(cluster):
     groups = cluster.cli().stdout.splitlines()
     assert len(groups) <= 22 and any("aliquot help" in line for line in groups)
     assert len(cluster.cli("help").stdout.splitlines()) > 60
+
+
+# ---- who may do what, and where ----
+
+def test_a_user_is_told_the_role_and_the_list_of_nodes(cluster):
+    done = cluster.run("aliquot", "agent", "ls", **cluster.cli_env(USER))
+    assert done.returncode == 6 and "role 'admin' or 'superadmin'" in done.stderr, done
+    assert "aliquot nodes" in done.stderr and "log in" not in done.stderr
+    nodes = cluster.run("aliquot", "nodes", **cluster.cli_env(USER)).stdout.splitlines()
+    assert nodes[0].split() == ["NODE", "RESOURCE-GROUP", "STATUS", "SCHEDULABLE", "FREE", "TOTAL"]
+    assert re.search(r"default +ALIVE +yes +cpu=\d+", nodes[1]), nodes
+
+
+def test_gpu_is_not_taken_for_cpu(cluster):
+    said = cluster.cli("run", "-r", "gpu=1", "--", "true").stderr
+    assert "cuda.shares" in said and "did you mean 'cpu'" not in said, said
+
+
+def test_profiles_are_kept_side_by_side(cluster, tmp_path):
+    """A file of before has one profile; the login to another address makes a second."""
+    file = tmp_path / "aliquot/profiles.json"
+    keys = {"access_key": ADMIN[0], "secret_key": ADMIN[1]}
+    endpoint = cluster.cli_env()["ALIQUOT_ENDPOINT"]
+    other = endpoint.replace("127.0.0.1", "127.0.0.2")
+    file.parent.mkdir()
+    file.touch(0o600)
+    file.write_text(json.dumps({"current": "default", "profiles": {
+        "default": {**keys, "endpoint": other, "image": "mine"}}}))
+    bare = {"XDG_CONFIG_HOME": str(tmp_path), "HOME": str(tmp_path)}
+
+    def aliquot(*words, **more):
+        return subprocess.run([ALIQUOT, *words], env={**cluster.env, **bare, **more}, text=True,
+                              capture_output=True, input=ADMIN[1] + "\n", timeout=60, check=False)
+
+    assert aliquot("login", endpoint, "--access-key", ADMIN[0], "--password-stdin").returncode == 0
+    name = endpoint.split("//")[1]
+    assert aliquot("profile", "ls", "-o", "name").stdout.split() == ["default", name]
+    assert [line[0] for line in aliquot("profile", "ls", "--no-header").stdout.splitlines()] == [" ", "*"]
+    kept = json.loads(file.read_text())["profiles"]
+    assert kept["default"] == {**keys, "endpoint": other, "image": "mine"}
+    assert kept[name]["endpoint"] == endpoint and aliquot("whoami").returncode == 0
+    assert aliquot("profile", "use", "default").returncode == 0
+    assert json.loads(file.read_text())["current"] == "default"
+    assert aliquot("ps").returncode == 8 and aliquot("ps", "--profile", name).returncode == 0
+    assert aliquot("ps", ALIQUOT_PROFILE=name).returncode == 0
+    assert aliquot("completion", "words", "--", "profile", "use", "d").stdout == f"default\t{other}\n"
+    assert "there are: default, " + name in aliquot("profile", "use", "nowhere").stderr
+    assert ADMIN[1] not in aliquot("profile", "ls", "-o", "json").stdout
+    assert aliquot("profile", "rm", "default").returncode == 0
+    assert list(json.loads(file.read_text())["profiles"]) == [name]

@@ -66,6 +66,7 @@ API_ROUTES(policy);
 API_ROUTES(preset);
 API_ROUTES(resource_group);
 API_ROUTES(fair_share);
+API_ROUTES(nodes);
 API_ROUTES(shares);
 API_ROUTES(share_spec);
 API_ROUTES(audit);

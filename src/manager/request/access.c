@@ -236,6 +236,14 @@ static int access_count_request(const struct api *api, struct request *req,
     return 0;
 }
 
+/* The key is good, and the role is not enough: Backend.AI's kind, and what is needed. */
+static int access_fail_role(enum api_role need, enum user_role have, struct aq_error *err)
+{
+    return aq_fail_as(err, EACCES, "auth-failed", PROBLEM_FIELD_ROLE,
+                      "this is for the role '%s%s', and yours is '%s'", api_role_name(need),
+                      need == API_ADMIN ? "' or 'superadmin" : "", user_role_name(have));
+}
+
 static int access_check_route(const struct api *api, struct request *req, const struct route *route,
                               struct principal *who, struct aq_error *err)
 {
@@ -254,7 +262,7 @@ static int access_check_route(const struct api *api, struct request *req, const 
         return aq_fail_oom(err);
     if (!principal_may(user->role, route->role & API_ROLE_MASK)) {
         access_note_denied(api, req, route);
-        return aq_fail_kind(err, EACCES, "auth-failed", "Unauthorized access");
+        return access_fail_role(route->role & API_ROLE_MASK, user->role, err);
     }
     if (api->settings.is_frozen && (route->role & API_FREEZABLE))
         return aq_fail_kind(err, EAGAIN, "server-frozen",

@@ -43,13 +43,23 @@ static void expect(const char *endpoint, const char *profile, const char *want, 
 
 static void save(const char *profile, const char *endpoint)
 {
-    json_t *settings = endpoint ? json_pack("{s:s}", "endpoint", endpoint) : NULL;
+    json_t *settings = json_pack("{s:s}", "endpoint", endpoint);
     struct cli_config config;
     struct aq_error err = { 0 };
 
     assert_int_equal(cli_config_load(&config, NULL, profile, &err), 0);
     assert_row(cli_profile_save(&config, settings, &err) == 0, "%s", err.text);
     json_decref(settings);
+    cli_config_done(&config);
+}
+
+static void remove_profile(const char *name, int want)
+{
+    struct cli_config config;
+    struct aq_error err = { 0 };
+
+    assert_int_equal(cli_config_load(&config, NULL, NULL, &err), 0);
+    assert_row(cli_profile_remove(&config, name, &err) == want, "%s", err.text);
     cli_config_done(&config);
 }
 
@@ -80,7 +90,8 @@ static void test_profiles(void **state)
     expect(NULL, "one", "http://one", "profile");
     assert_int_equal(setenv("ALIQUOT_PROFILE", "one", 1), 0);
     expect(NULL, NULL, "http://one", "profile");
-    save("one", NULL);
+    remove_profile("one", 0);
+    remove_profile("one", -ENOENT);
     expect(NULL, NULL, "http://127.0.0.1:8081", "default");
     (void)snprintf(path, sizeof(path), "%s/aliquot/profiles.json", folder);
     assert_int_equal(stat(path, &st), 0);
