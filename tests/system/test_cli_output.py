@@ -120,6 +120,20 @@ def test_the_bare_command_is_a_page(cluster):
     assert len(cluster.cli("help").stdout.splitlines()) > 60
 
 
+def test_where_files_go_is_said_to_people(cluster):
+    """Once for a session that people work in, not for batch sessions, scripts and --quiet."""
+    note = "the session's home directory is deleted when it ends"
+    create = ("session", "create", *SMALL)
+    try:
+        assert on_terminal(cluster, 200, *create, "-t", "told").count(note) == 1
+        for name, words in (("quiet", ["--quiet"]), ("rows", ["-o", "json"]), ("batch", ["--", "true"])):
+            shown = on_terminal(cluster, 200, *create, "-t", name, *words)
+            assert note not in shown and "error" not in shown, shown
+        assert note not in cluster.cli(*create, "-t", "piped").stderr
+    finally:
+        cluster.cli("rm", "--wait", "--yes", "told", "quiet", "rows", "piped")
+
+
 # ---- who may do what, and where ----
 
 def test_a_user_is_told_the_role_and_the_list_of_nodes(cluster):

@@ -216,6 +216,14 @@ static int create_on_terminal(struct cli *cli, const json_t *created, const stru
     return r < 0 ? r : status;
 }
 
+void create_note_files(const struct cli *cli, const struct spec_opts *spec)
+{
+    if (isatty(STDERR_FILENO) && output_is_human(&cli->output) && !spec->mounts.count
+        && !spec->template)
+        cli_note(cli, "the session's home directory is deleted when it ends; to keep files, mount "
+                      "a folder: 'aliquot folder create NAME', then -v NAME here");
+}
+
 /* ---- only asking ---- */
 
 static const struct column dry_run_columns[] = {
@@ -405,6 +413,8 @@ static int create_run(struct cli *cli, void *data, int argc, char **argv, struct
         r = create_all(cli, &request, &created, err);
     if (r == 0)
         r = create_print(cli, created, err);
+    if (r == 0 && !is_batch)
+        create_note_files(cli, &opts->spec);
     json_decref(created);
     return r;
 }

@@ -118,6 +118,8 @@ static int notebook_run(struct cli *cli, void *data, int argc, char **argv, stru
     if (r == 0)
         r = create_await(cli, created, &opts->spec, &session, err);
     json_decref(created);
+    if (r == 0)
+        create_note_files(cli, &opts->spec);
     return r < 0 ? r : notebook_reach(cli, &session, err);
 }
 
@@ -134,9 +136,11 @@ const struct cli_verb verb_notebook = {
                "else Jupyter Notebook, prints its address and opens that in a browser, by\n"
                "xdg-open or BROWSER. The address is the cluster's proxy's, good once within a\n"
                "minute, and the browser may come back afterwards; without a proxy it is one of\n"
-               "this machine, until Ctrl-C. The session goes on until 'aliquot rm'.\n\n"
+               "this machine, until Ctrl-C. The session goes on until 'aliquot rm'; its home\n"
+               "directory is deleted then, what is in folders (-v FOLDER) stays.\n\n"
                "The image has to have the program jupyter-lab or jupyter-notebook.",
     .examples = "aliquot notebook quay.io/jupyter/scipy-notebook\n"
+                "aliquot notebook -v work quay.io/jupyter/scipy-notebook\n"
                 "aliquot notebook -t lab -r cpu=2 -r mem=8g -r cuda.shares=0.25 IMAGE",
     .opts = notebook_options,
     .opts_size = sizeof(struct notebook_opts),
