@@ -61,6 +61,23 @@ def test_a_new_user_joins_the_default_project(admin):
     assert shown[0]["projects"] == []
 
 
+def test_a_user_made_with_a_password_logs_in(admin):
+    made = subprocess.run([ALIQUOT, "admin", "user", "create", "eve@example.com",
+                           "--password-stdin"], env=admin.env, input="long enough\n",
+                          capture_output=True, text=True, timeout=60)
+    assert made.returncode == 0 and "no password" not in made.stderr, made
+    env = {name: text for name, text in admin.env.items() if not name.endswith("_KEY")}
+    done = subprocess.run([ALIQUOT, "login", admin.env["ALIQUOT_ENDPOINT"], "eve@example.com",
+                           "--profile", "eve", "--password-stdin"], env=env, input="long enough\n",
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done
+    asked = subprocess.run([ALIQUOT, "whoami", "--profile", "eve", "-o", "json"], env=env,
+                           capture_output=True, text=True, timeout=60)
+    assert json.loads(asked.stdout)["user_id"] == "eve@example.com", asked
+    without = admin.run("user", "create", "mute@example.com")
+    assert "aliquot admin user set mute@example.com --password-stdin" in without.stderr, without
+
+
 def test_group_is_another_word_for_project(admin):
     assert admin("group", "ls") == admin("project", "ls")
     admin("group", "create", "spelled")

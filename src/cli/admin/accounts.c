@@ -232,12 +232,17 @@ static bool accounts_flag_is_set(const struct cli_opt *opts, const void *target,
     return opt && *(const bool *)((const char *)target + opt->offset);
 }
 
-/* Say what a new user needs who is in no project. */
-static void accounts_note_projects(const struct cli *cli, const json_t *row)
+/* Say what a new user lacks: a password to log in with, a project to run sessions in. */
+static void accounts_note_missing(const struct cli *cli, const json_t *row, bool has_password)
 {
     const json_t *projects = json_object_get(row, "projects");
     const char *email = json_string_value(json_object_get(row, "email"));
 
+    if (email && json_is_array(projects) && !has_password)
+        cli_note(cli,
+                 "%s has no password and cannot log in; set one: "
+                 "aliquot admin user set %s --password-stdin",
+                 email, email);
     if (email && json_is_array(projects) && json_array_size(projects) == 0)
         cli_note(cli,
                  "%s is in no project and cannot create sessions; add one: "
@@ -266,7 +271,7 @@ static int accounts_save(struct cli *cli, void *data, enum method method, const 
     if (r == 0)
         r = record_print(cli, noun->columns, row, err);
     if (r == 0 && key)
-        accounts_note_projects(cli, row);
+        accounts_note_missing(cli, row, json_object_get(body, "password") != NULL);
     json_decref(body);
     json_decref(row);
     return r;
@@ -354,7 +359,7 @@ static const struct cli_opt user_create_opts[] = {
 static const struct cli_opt user_set_opts[] = { USER_CHANGES, CLI_OPT_END };
 
 LS_VERB(user, "user", "List users", ls_opts);
-ACCOUNT_VERB(user, "user create", "E-MAIL", "Make a user", user_create_opts,
+ACCOUNT_VERB(user, "user create", "E-MAIL", "Make a user, with a keypair", user_create_opts,
              sizeof(struct user_opts), 1, create,
              "aliquot admin user create ann@example.com --password-stdin");
 ACCOUNT_VERB(user, "user set", "E-MAIL", "Change a user", user_set_opts, sizeof(struct user_opts),
