@@ -76,6 +76,25 @@ static void on_answer_all(struct request *req, void *data)
     request_reply_empty(req, 200);
 }
 
+/* The handler fails with this as its client hangs up. */
+static void on_gone_failing(struct request *req, void *data)
+{
+    struct aq_error err = { 0 };
+
+    f.gone++;
+    aq_fail(&err, *(const int *)data, "the reason");
+    request_fail(req, &err);
+}
+
+static void on_log(struct request *req, void *data)
+{
+    static const int gone = EPIPE, broken = EIO;
+
+    (void)data;
+    request_set_gone(req, on_gone_failing,
+                     (void *)(uintptr_t)(request_get_method(req) == METHOD_GET ? &gone : &broken));
+}
+
 static void on_twice(struct request *req, void *data)
 {
     (void)data;
@@ -103,6 +122,8 @@ static const struct route routes[] = {
     { METHOD_GET, "/wait", 0, on_wait, NULL, "Wait", 0, 0 },
     { METHOD_POST, "/wait", 0, on_wait, NULL, "Wait", 0, 0 },
     { METHOD_GET, "/all", 0, on_answer_all, NULL, "Answer all", 0, 0 },
+    { METHOD_GET, "/log", 0, on_log, NULL, "Fail once the client has gone", 0, 0 },
+    { METHOD_POST, "/log", 0, on_log, NULL, "Fail for another reason", 0, 0 },
     { METHOD_GET, "/twice", 0, on_twice, NULL, "Answer twice", 0, 0 },
     { METHOD_POST, "/upload", 0, on_wait, NULL, "Read later", ROUTE_STREAM_BODY, 100 },
 };
@@ -217,6 +238,33 @@ static void test_clients_that_leave(void **state)
     assert_int_equal(f.answered, 2 * CROWD - 1);
 }
 
+/* How many bytes the log gets while the client hangs up. */
+static off_t hang_up_logged(size_t client)
+{
+    FILE *log = tmpfile();
+    int kept = dup(STDERR_FILENO);
+    off_t size;
+
+    assert_non_null(log);
+    assert_true(dup2(fileno(log), STDERR_FILENO) >= 0);
+    loopback_hang_up(f.crowd[client]);
+    size = lseek(fileno(log), 0, SEEK_END);
+    assert_true(dup2(kept, STDERR_FILENO) >= 0);
+    (void)close(kept);
+    (void)fclose(log);
+    return size;
+}
+
+static void test_clients_that_leave_are_no_error(void **state)
+{
+    (void)state;
+    say(0, GET("/log"));
+    say(1, POST("/log", "0"));
+    assert_int_equal(hang_up_logged(0), 0);
+    assert_true(hang_up_logged(1) > 0);
+    assert_int_equal(f.gone, 2);
+}
+
 /* The server drops all connections, and each handler that hears of it ends the others. */
 static void test_stop_with_handlers_that_end_others(void **state)
 {
@@ -289,6 +337,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_next_request_runs_later, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_answered_by_another_handler, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_clients_that_leave, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_clients_that_leave_are_no_error, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_stop_with_handlers_that_end_others, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_second_answer_is_dropped, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_body_comes_later, set_up, tear_down),
