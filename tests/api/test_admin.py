@@ -143,10 +143,12 @@ def test_keypairs(admin, user):
     assert made.status == 201
     key = made.json
     assert len(key["access_key"]) == 20 and len(key["secret_key"]) == 40
+    listed = admin.get("/aliquot/v1/keypairs").json["items"]
+    assert [{**k, "secret_key": key["secret_key"]} for k in listed
+            if k["access_key"] == key["access_key"]] == [key]
+    assert key["created_at"] and key["last_used"] is None
     theirs = Client(user.address, (key["access_key"], key["secret_key"]))
     assert theirs.get("/auth?echo=x").status == 200
-    listed = admin.get("/aliquot/v1/keypairs").json["items"]
-    assert key["access_key"] in [k["access_key"] for k in listed]
     assert not any("secret_key" in k for k in listed)
     path = "/aliquot/v1/keypairs/" + key["access_key"]
     assert admin.send("PATCH", path, {"is_active": False}).json["is_active"] is False
