@@ -447,17 +447,19 @@ static void explain_dependencies(struct explanation *e, enum sched_verdict verdi
     strbuf_addc(&e->text, ')');
 }
 
-static void explain_quota(struct explanation *e, uint32_t account)
+static void explain_quota(struct explanation *e, const struct sched_account *named,
+                          uint32_t account)
 {
     static const char *const names[] = { [SCHED_KEYPAIR] = "keypair",
                                          [SCHED_USER] = "user",
-                                         [SCHED_PROJECT] = "group",
+                                         [SCHED_PROJECT] = "project",
                                          [SCHED_DOMAIN] = "domain" };
     const struct cluster *cluster = &e->s->cluster;
     const struct account_state *a = &e->s->accounts[account];
     char used[AMOUNT_TEXT_MAX], wanted[AMOUNT_TEXT_MAX], limit[AMOUNT_TEXT_MAX];
 
-    strbuf_addf(&e->text, "Your %s resource quota is exceeded.", names[a->kind]);
+    strbuf_addf(&e->text, "The limit of %s %s is exceeded.", names[a->kind],
+                named->label ? named->label : named->name);
     for (size_t c = 0; c < cluster->columns; c++) {
         int64_t max = account_limit(a, c), more = entry_amount(e->entry, c);
 
@@ -492,7 +494,7 @@ static int explain_verdict(struct explanation *e, const struct sched_snapshot *s
                     snap->accounts[account].max_sessions);
         break;
     case SCHED_QUOTA:
-        explain_quota(e, account);
+        explain_quota(e, &snap->accounts[account], account);
         break;
     case SCHED_NO_ROOM:
     case SCHED_NO_AGENT:

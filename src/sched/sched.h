@@ -69,6 +69,7 @@ enum sched_account_kind {
 struct sched_account {
     enum sched_account_kind kind;
     const char *name;
+    const char *label; /* its name for users; NULL = 'name' */
     const struct slots *limits;
     bool missing_is_zero; /* a slot that limits do not name may not be used at all */
     int64_t max_sessions; /* <= 0 = no limit */

@@ -344,10 +344,10 @@ def test_limits_of_a_user(admin, user, name):
 
     def why():
         return second.get(f"/aliquot/v1/sessions/{waits}/why").json["text"]
-    wait_for(lambda: "Your user resource quota is exceeded.\n- cpu: used 1 + requested 1 > limit 1"
+    wait_for(lambda: "The limit of user user@lablup.com is exceeded.\n- cpu: used 1 + requested 1 > limit 1"
              in why(), what=why)
     tried = dry_run(user, batch(name[:40] + "-3", "true")).json
-    assert "Your user resource quota is exceeded." in tried["text"]
+    assert "The limit of user user@lablup.com is exceeded." in tried["text"]
     assert admin.send("PATCH", path, {"total_slots": {}, "max_concurrent_sessions": 1}).status == 200
     wait_for(lambda: "You cannot run more than 1 concurrent sessions" in why(), what=why)
     assert admin.send("PATCH", path, {"max_concurrent_sessions": 0}).status == 200

@@ -190,7 +190,7 @@ static void a_user_has_limits_of_their_own(void **state)
     third = must("third", (struct wanted){ .slots = "{\"cpu\":\"1\"}", .key = SECOND_KEY });
     other = must("other", (struct wanted){ .slots = "{\"cpu\":\"4\"}", .key = ADMIN_KEY });
     assert_int_equal(status_of(&first), SESSION_SCHEDULED);
-    assert_waits(&second, "Your user resource quota is exceeded.\n"
+    assert_waits(&second, "The limit of user user@lablup.com is exceeded.\n"
                           "- cpu: used 3 + requested 2 > limit 3");
     assert_int_equal(status_of(&third), SESSION_SCHEDULED); /* who waits is in nobody's way */
     assert_int_equal(status_of(&other), SESSION_SCHEDULED);

@@ -164,12 +164,14 @@ static void test_explanations(void **state)
 
     begin(&sched_fifo, &sched_concentrated);
     (void)agent("x", "cpu=8");
-    world.accounts[0] = (struct sched_account){
-        .kind = SCHED_PROJECT, .name = "g", .limits = own("cpu=10"), .used = own("cpu=7")
-    };
+    world.accounts[0] = (struct sched_account){ .kind = SCHED_PROJECT,
+                                                .name = "g",
+                                                .label = "lasers",
+                                                .limits = own("cpu=10"),
+                                                .used = own("cpu=7") };
     world.snap.account_count = 1;
     session("cpu=4")->accounts[SCHED_PROJECT] = 0;
-    EXPLAINED("quota", "Your group resource quota is exceeded.",
+    EXPLAINED("quota", "The limit of project lasers is exceeded.",
               "- cpu: used 7 + requested 4 > limit 10");
     end();
 

@@ -108,11 +108,13 @@ bool account_limits(const struct core *core, const struct account *account,
         break;
     case SCHED_USER:
         user = uuid_parse(account->name, &id) == 0 ? core_find_user(core, &id) : NULL;
+        limits.label = user ? user->email : NULL;
         limits.limits = user ? &user->total_slots : NULL;
         limits.max_sessions = user ? user->max_concurrent_sessions : 0;
         break;
     case SCHED_PROJECT:
         project = uuid_parse(account->name, &id) == 0 ? core_find_project(core, &id) : NULL;
+        limits.label = project ? project->name : NULL;
         limits.limits = project ? &project->total_slots : NULL;
         break;
     case SCHED_DOMAIN:
