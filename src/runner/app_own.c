@@ -13,13 +13,16 @@
 #include "base/cleanup.h"
 #include "model/service_port.h"
 
-/* Of notebook 6 and of jupyter_server, each of which passes over what it does not know. */
+/* Options of notebook 6 and of jupyter_server, each of which ignores those of the other. Beside the
+ * globs that Jupyter hides from its list of files is the session's private key.
+ */
 #define JUPYTER(program)                                                                        \
     "{\"command\":[\"" program "\",\"--no-browser\",\"--allow-root\",\"--ip=127.0.0.1\","       \
     "\"--port={ports[0]}\",\"--NotebookApp.port_retries=0\",\"--ServerApp.port_retries=0\","    \
     "\"--NotebookApp.token=\",\"--NotebookApp.password=\",\"--NotebookApp.allow_remote_access=" \
     "True\",\"--ServerApp.token=\",\"--ServerApp.password=\","                                  \
-    "\"--ServerApp.allow_remote_access=True\"]}"
+    "\"--ServerApp.allow_remote_access=True\",\"--ContentsManager.hide_globs=['__pycache__',"   \
+    "'*.pyc','*.pyo','.DS_Store','*~','id_container']\"]}"
 
 const struct app_own app_own_table[] = {
     { "jupyter", 8080, "jupyter-notebook", JUPYTER("jupyter-notebook") },

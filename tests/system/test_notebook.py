@@ -42,6 +42,8 @@ _ = plt.plot([1, 4, 9])"""
 # Before, a cell is not run, and nobody says so.
 CONNECTED = """fetch("/api/kernels").then((reply) => reply.json()).then((kernels) =>
   kernels.some((kernel) => kernel.connections && kernel.execution_state === "idle"))"""
+FILES = """fetch("/api/contents").then((reply) => reply.json()).then((folder) =>
+  folder.content.map((file) => file.name))"""
 SEEN = """() => [...document.querySelectorAll(".jp-OutputArea-output img")].some((image) => {
   const canvas = new OffscreenCanvas(image.naturalWidth, image.naturalHeight);
   const context = canvas.getContext("2d");
@@ -131,6 +133,11 @@ def test_jupyterlab(cluster, browser, lab):
     place = page.url()
     assert re.match(rf"http://jupyterlab--[0-9a-f]{{32}}\.localhost:{cluster.port}/lab", place), place
     assert "token" not in place
+    for name in ("id_container", "id_other"):
+        (cluster.folder / name).touch()
+        assert cluster.cli("cp", cluster.folder / name, f"lab:{name}").returncode == 0
+    listed = page.evaluate(FILES)
+    assert "id_other" in listed and "id_container" not in listed, "the session's private key"
     new_notebook(page)
     run_cell(page, PLOT)
     page.wait_for(SEEN)
