@@ -2,6 +2,7 @@
 /* Commands on agents: ls, info, set, drain, undrain, rm, revoke, token, join. */
 #include <errno.h>
 
+#include "base/host_port.h"
 #include "cli/admin/agent_picture.h"
 #include "cli/client.h"
 #include "cli/list.h"
@@ -315,19 +316,32 @@ static const struct cli_opt token_opts[] = {
     CLI_OPT_END,
 };
 
+/* The command for the new machine: with the address on which the link listens or, if that is any,
+ * the host by which the manager was reached here.
+ */
 static void agent_note_join(struct cli *cli, const json_t *answer, const struct token_opts *opts)
 {
+    const char *host = json_string_value(json_object_get(answer, "link_host"));
+    char link[HOST_PORT_MAX];
     struct url url;
 
-    if (url_parse(cli_client_endpoint(cli), &url, NULL) == 0)
-        cli_note(cli, "\nOn the new machine:\n  %s join %s:%lld %s",
-                 opts->proxy     ? "aliquot-proxy"
-                 : opts->storage ? "aliquot-storage"
-                 : opts->web     ? "aliquot-web"
-                                 : "aliquot agent",
-                 url.address.host,
-                 (long long)json_integer_value(json_object_get(answer, "link_port")),
-                 json_string_value(json_object_get(answer, "token")));
+    if (url_parse(cli_client_endpoint(cli), &url, NULL) < 0)
+        return;
+    if (host)
+        (void)snprintf(url.address.host, sizeof(url.address.host), "%s", host);
+    host_port_write(url.address.host,
+                    (unsigned)json_integer_value(json_object_get(answer, "link_port")), link);
+    cli_note(cli, "\nOn the new machine:\n  %s join %s %s",
+             opts->proxy     ? "aliquot-proxy"
+             : opts->storage ? "aliquot-storage"
+             : opts->web     ? "aliquot-web"
+                             : "aliquot agent",
+             link, json_string_value(json_object_get(answer, "token")));
+    if (address_is_local(&url.address))
+        cli_note(cli,
+                 "%s is reached from the manager's machine only; for others, let the link "
+                 "listen on another address: [link] listen of manager.toml",
+                 link);
 }
 
 static int agent_token(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)

@@ -257,6 +257,7 @@ static void agent_on_token_made(void *data, int r, const struct aq_error *err, c
     jsonw_object_begin(&w);
     jsonw_member_str(&w, "token", token);
     api_write_time(&w, "expires_at", reply->expires_usec);
+    jsonw_member_str(&w, "link_host", core_link_host(reply->api->core));
     jsonw_member_int(&w, "link_port", core_link_port(reply->api->core));
     jsonw_object_end(&w);
     request_reply_json(reply->req, 201, &out);

@@ -78,6 +78,11 @@ void core_free(struct core *core);
 AQ_DEFINE_CLEANUP(struct core, core_free)
 
 uint16_t core_link_port(const struct core *core);
+
+/* The name or address on which agents reach the link; NULL = it listens on all addresses of the
+ * machine, or not at all. Valid as long as the core.
+ */
+const char *core_link_host(const struct core *core);
 /* Are the published development users let in? */
 bool core_is_dev(const struct core *core);
 struct store *core_store(struct core *core);

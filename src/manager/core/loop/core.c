@@ -415,6 +415,13 @@ uint16_t core_link_port(const struct core *core)
     return core->link ? link_server_port(core->link) : 0;
 }
 
+const char *core_link_host(const struct core *core)
+{
+    const char *host = core->conf.link_host;
+
+    return host && strcmp(host, "0.0.0.0") != 0 && strcmp(host, "::") != 0 ? host : NULL;
+}
+
 bool core_is_dev(const struct core *core)
 {
     return core->conf.dev;

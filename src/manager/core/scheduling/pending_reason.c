@@ -223,6 +223,60 @@ static int pending_reason_restored(struct strbuf *text, struct strbuf *json)
     return 0;
 }
 
+/* Why the group has no agent to place anything on, and who changes that. */
+static void pending_reason_say_no_agents(const struct core *core,
+                                         const struct resource_group_entry *g,
+                                         struct strbuf *sentence)
+{
+    size_t known = 0, drained = 0, unheard = 0;
+
+    for (size_t i = 0; i < core->agent_count; i++) {
+        const struct agent_entry *a = core->agents_sorted[i];
+
+        if (!a->is_known || !a->a.resource_group || strcmp(a->a.resource_group, g->g.name) != 0)
+            continue;
+        known++;
+        if (a->a.status != AGENT_ALIVE || !a->is_connected || a->is_late)
+            unheard++;
+        else if (!a->a.schedulable)
+            drained++;
+    }
+    if (core->agent_count == 0)
+        strbuf_adds(sentence, "It waits for an agent: no machine has joined the cluster. An "
+                              "administrator lets one join: 'aliquot agent token' prints the "
+                              "command for it.");
+    else if (known == 0)
+        strbuf_addf(sentence,
+                    "It waits for an agent: resource group '%s' has none. Choose another with "
+                    "--resource-group, or let an administrator move an agent: aliquot agent set "
+                    "--resource-group %s AGENT.",
+                    g->g.name, g->g.name);
+    else
+        strbuf_addf(sentence,
+                    "It waits for an agent: of %zu in resource group '%s', %zu are drained, %zu "
+                    "are not connected and %zu take no new sessions for another reason.",
+                    known, g->g.name, drained, unheard, known - drained - unheard);
+}
+
+static int pending_reason_no_agents(const struct core *core, const struct resource_group_entry *g,
+                                    struct strbuf *text, struct strbuf *json)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf sentence = STRBUF_INIT;
+
+    pending_reason_say_no_agents(core, g, &sentence);
+    if (text)
+        strbuf_add(text, sentence.data, sentence.len);
+    if (json) {
+        struct jsonw w = jsonw_make(json);
+
+        jsonw_object_begin(&w);
+        jsonw_member_str(&w, "kind", sched_verdict_name(SCHED_NO_AGENT));
+        jsonw_member_str(&w, "text", sentence.data);
+        jsonw_object_end(&w);
+    }
+    return strbuf_ok(&sentence) ? 0 : -ENOMEM;
+}
+
 /* What was cut short is no answer. */
 static int pending_reason_check(const struct strbuf *text, const struct strbuf *json,
                                 struct aq_error *err)
@@ -265,6 +319,8 @@ static int pending_reason_explain(struct core *core, struct session_entry *l,
     arena_clear(&core->scratch, 1 << 16);
     if (r == SCHED_PLACED && pending_reason_is_behind(l, estimate))
         r = pending_reason_behind(l, text, json);
+    else if (r == SCHED_NO_AGENT && s.snap.agent_count == 0)
+        r = pending_reason_no_agents(core, l->resource_group, text, json);
     else if (r >= 0) {
         if (text)
             strbuf_add(text, t.data, t.len);

@@ -316,6 +316,8 @@ void start_estimate_write_text(const struct core *core, const struct resource_gr
     if (o->position)
         strbuf_addf(text, "It is number %zu of %zu that wait for room in resource group '%s'. ",
                     o->position, o->length, g->g.name);
+    if (g->node_count == 0)
+        return; /* no agent that a start could be estimated on */
     start_estimate_say_start(o, text);
     start_estimate_say_promised(core, o, text);
     if (o->start == SCHED_START_OPEN)
