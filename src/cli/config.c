@@ -20,9 +20,9 @@ const struct cli_setting_info cli_settings[SETTING_COUNT] = {
     [SETTING_SECRET_KEY] = { "secret_key", "ALIQUOT_SECRET_KEY", "BACKEND_SECRET_KEY", NULL,
                              "secret half of the keypair", true },
     [SETTING_DOMAIN] = { "domain", "ALIQUOT_DOMAIN", "BACKEND_DOMAIN", "default",
-                         "domain of new sessions and of logins", false },
-    [SETTING_GROUP] = { "group", "ALIQUOT_GROUP", "BACKEND_GROUP", "default",
-                        "project of new sessions", false },
+                         "domain of logins and, if it is set, of new sessions", false },
+    [SETTING_GROUP] = { "group", "ALIQUOT_GROUP", "BACKEND_GROUP", NULL,
+                        "project of new sessions; 'default' or your only one if not set", false },
     [SETTING_RESOURCE_GROUP] = { "resource_group", "ALIQUOT_RESOURCE_GROUP", NULL, NULL,
                                  "resource group of new sessions; any that is allowed if not set",
                                  false },
@@ -141,6 +141,13 @@ void cli_config_done(struct cli_config *config)
     free(config->profile);
     free(config->path);
     *config = (struct cli_config){ .path = NULL };
+}
+
+const char *cli_config_get_chosen(const struct cli_config *config, enum cli_setting s)
+{
+    const char *origin = config->origins[s];
+
+    return origin && strcmp(origin, "default") == 0 ? NULL : config->values[s];
 }
 
 static int config_write_profiles(const char *path, const json_t *root, struct aq_error *err)

@@ -56,6 +56,9 @@ static inline const char *cli_config_get(const struct cli_config *config, enum c
     return config->values[s];
 }
 
+/* The same without the default, which is not sent where the manager has a better one; NULL. */
+const char *cli_config_get_chosen(const struct cli_config *config, enum cli_setting s);
+
 /* Replace the profile 'config->profile' in the file and use it from now on; 'settings' is an
  * object of keys from cli_settings[]. The file has mode 0600 and is replaced whole.
  */

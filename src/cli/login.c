@@ -8,6 +8,7 @@
 #include "cli/announcement.h"
 #include "cli/client.h"
 #include "cli/list.h"
+#include "cli/project.h"
 #include "cli/verbs.h"
 #include "http/url.h"
 
@@ -291,12 +292,13 @@ static const struct column self_columns[] = {
     { "resource_policy", "POLICY", COLUMN_TEXT, 0 },
     { "domain", "DOMAIN", COLUMN_TEXT, 0 },
     { "group", "PROJECT", COLUMN_TEXT, 0 },
+    { "projects", "PROJECTS", COLUMN_NAMES, 0 },
     { "endpoint", "ENDPOINT", COLUMN_TEXT, 0 },
     { "profile", "PROFILE", COLUMN_TEXT, 0 },
     COLUMN_END,
 };
 
-/* What the manager says about the caller's keypair. */
+/* What the manager says about the caller's keypair, with the user as "user". */
 static int login_read_self(struct cli *cli, json_t **ret, struct aq_error *err)
 {
     json_t *body, *answer = NULL, *role = NULL, *keypair;
@@ -305,7 +307,8 @@ static int login_read_self(struct cli *cli, json_t **ret, struct aq_error *err)
     if (!cli_config_get(&cli->config, SETTING_ACCESS_KEY))
         return aq_fail_kind(err, EACCES, "auth-failed", "you are not logged in");
     body = json_pack("{s:s}", "query",
-                     "query { keypair { user_id access_key is_admin resource_policy } }");
+                     "query { keypair { user_id access_key is_admin resource_policy } "
+                     "user { " PROJECT_USER_FIELDS " } }");
     r = cli_call(cli, METHOD_POST, "/admin/gql", body, &answer, err);
     if (r == 0)
         r = cli_call(cli, METHOD_GET, "/auth/role", NULL, &role, err);
@@ -319,6 +322,8 @@ static int login_read_self(struct cli *cli, json_t **ret, struct aq_error *err)
         if (global && domain && strcmp(global, "user") == 0)
             global = domain;
         (void)json_object_set_new(keypair, "role", json_string(global));
+        (void)json_object_set(keypair, "user",
+                              json_object_get(json_object_get(answer, "data"), "user"));
         *ret = json_incref(keypair);
     }
     json_decref(body);
@@ -327,10 +332,52 @@ static int login_read_self(struct cli *cli, json_t **ret, struct aq_error *err)
     return r;
 }
 
+/* The user's domain and projects, and the project that a session gets that names none. */
+static void login_add_projects(struct cli *cli, json_t *self)
+{
+    const json_t *user = json_object_get(self, "user"), *group;
+    const char *domain = cli_config_get_chosen(&cli->config, SETTING_DOMAIN);
+    const char *project = project_choose(cli, user);
+    json_t *names = json_array();
+    size_t i;
+
+    if (!domain)
+        domain = json_string_value(json_object_get(user, "domain_name"));
+    json_array_foreach(json_object_get(user, "groups"), i, group)
+        (void)json_array_append(names, json_object_get(group, "name"));
+    (void)json_object_set_new(
+        self, "domain",
+        json_string(domain ? domain : cli_config_get(&cli->config, SETTING_DOMAIN)));
+    (void)json_object_set_new(self, "group", project ? json_string(project) : json_null());
+    (void)json_object_set_new(self, "projects", names);
+    (void)json_object_del(self, "user");
+}
+
+/* A project that sessions cannot have fails their creation; the way out is said here already. */
+static void login_note_project(const struct cli *cli, const json_t *self, bool is_usable)
+{
+    const char *project = json_string_value(json_object_get(self, "group"));
+
+    if (!is_usable && project)
+        cli_note(cli,
+                 "you are not in project '%s', so no session can start in it; choose one of yours: "
+                 "aliquot config set group PROJECT",
+                 project);
+    else if (json_array_size(json_object_get(self, "projects")) == 0 && !is_usable)
+        cli_note(cli,
+                 "you are in no project, so no session can start; ask an administrator to "
+                 "run: aliquot admin project add-user PROJECT %s",
+                 json_string_value(json_object_get(self, "user_id")));
+    else if (!project)
+        cli_note(cli, "several projects are yours; name one with each session (--group PROJECT), "
+                      "or once: aliquot config set group PROJECT");
+}
+
 static int login_whoami_run(struct cli *cli, void *data, int argc, char **argv,
                             struct aq_error *err)
 {
-    static const enum cli_setting settings[] = { SETTING_DOMAIN, SETTING_GROUP, SETTING_ENDPOINT };
+    const char *project;
+    bool is_usable;
     json_t *self = NULL;
     int r = login_read_self(cli, &self, err);
 
@@ -339,11 +386,15 @@ static int login_whoami_run(struct cli *cli, void *data, int argc, char **argv,
     (void)argv;
     if (r < 0)
         return r;
-    for (size_t i = 0; i < AQ_COUNT(settings); i++)
-        (void)json_object_set_new(self, cli_settings[settings[i]].key,
-                                  json_string(cli_config_get(&cli->config, settings[i])));
+    project = project_choose(cli, json_object_get(self, "user"));
+    is_usable = project && project_is_usable(json_object_get(self, "user"), project);
+    login_add_projects(cli, self);
+    (void)json_object_set_new(self, "endpoint",
+                              json_string(cli_config_get(&cli->config, SETTING_ENDPOINT)));
     (void)json_object_set_new(self, "profile", json_string(cli->config.profile));
     r = record_print(cli, self_columns, self, err);
+    if (r == 0 && output_is_human(&cli->output))
+        login_note_project(cli, self, is_usable);
     json_decref(self);
     return r;
 }

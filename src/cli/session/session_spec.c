@@ -401,7 +401,7 @@ static int spec_set_plain(const struct cli *cli, const struct spec_opts *spec, j
 
     return spec_set_str(body, "template", spec->template) | spec_set_str(body, "image", image)
            | spec_set_str(body, "group", group)
-           | spec_set_str(body, "domain", cli_config_get(&cli->config, SETTING_DOMAIN))
+           | spec_set_str(body, "domain", cli_config_get_chosen(&cli->config, SETTING_DOMAIN))
            | spec_set_str(body, "owner_access_key", cli->globals.owner)
            | spec_set_str(body, "input", spec->input)
            | spec_set_str(body, "starts_at", spec->starts_at) | spec_set_str(body, "tag", spec->tag)

@@ -9,6 +9,7 @@
 #include "base/uuid.h"
 #include "base/vec.h"
 #include "cli/client.h"
+#include "cli/project.h"
 #include "cli/session/create.h"
 #include "cli/submit/batch_script.h"
 #include "cli/submit/job_command.h"
@@ -47,12 +48,14 @@ struct submit {
     char gpus[64];                        /* "cuda.device=2" of the #SBATCH lines, or "" */
     struct submit_opts lines[2], *merged; /* of #SBATCH and #ALIQUOT; the command line's */
     struct strbuf command;
+    char *project; /* of the session, if no option names one; NULL = unknown */
 };
 
 static void submit_done(struct submit *s)
 {
     strbuf_done(&s->text);
     strbuf_done(&s->command);
+    free(s->project);
     batch_script_done(&s->script);
     slurm_options_done(&s->slurm);
     for (size_t i = 0; i < AQ_COUNT(s->lines); i++)
@@ -356,7 +359,7 @@ static void submit_write_environ(struct submit *s)
         .name = spec->name    ? spec->name
                 : s->has_file ? s->name
                               : NULL,
-        .account = spec->group ? spec->group : cli_config_get(&s->cli->config, SETTING_GROUP),
+        .account = spec->group ? spec->group : s->project,
         .partition = spec->resource_group ? spec->resource_group
                                           : cli_config_get(&s->cli->config, SETTING_RESOURCE_GROUP),
         .spec = spec,
@@ -472,6 +475,8 @@ static int submit_prepare(struct submit *s, int argc, char **argv, struct aq_err
         r = submit_merge(s, s->merged, &s->lines[0], err);
     if (r == 0)
         r = create_check_count(&s->merged->count, err);
+    if (r == 0 && s->slurm.is_found && !s->merged->spec.group && !s->merged->spec.template)
+        r = project_find(s->cli, &s->project, err); /* SLURM_JOB_ACCOUNT has it */
     return r == 0 ? submit_write_command(s, argc, argv, err) : r;
 }
 

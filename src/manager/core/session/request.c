@@ -16,6 +16,7 @@
 #define SYSTEM_MEMORY (INT64_C(256) << 20)
 #define SYSTEM_CORES_MAX 4 /* no limit of the owner counts them */
 #define SYSTEM_GIB_MAX 4
+#define PROJECTS_SHOWN 8              /* in an error; further ones are counted */
 #define MEMORY_MIN (INT64_C(1) << 20) /* no program starts in less */
 
 /* ---- type, times, sizes ---- */
@@ -124,6 +125,35 @@ static const struct project *core_request_find_project(const struct core *core,
     return g && strcmp(g->domain, domain) == 0 ? g : NULL;
 }
 
+/* Says which projects of the domain the user may name instead. */
+static int request_fail_project(const struct core *core, const struct user *u, const char *domain,
+                                const char *name, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf yours = STRBUF_INIT;
+    size_t count = 0;
+
+    for (size_t i = 0; i < u->project_count; i++) {
+        const struct project *g = core_find_project(core, &u->project_ids[i]);
+
+        if (!g || !g->is_active || strcmp(g->domain, domain) != 0)
+            continue;
+        if (count++ < PROJECTS_SHOWN)
+            strbuf_addf(&yours, "%s%.40s", yours.len ? ", " : "", g->name);
+    }
+    if (count > PROJECTS_SHOWN)
+        strbuf_addf(&yours, " and %zu more", count - PROJECTS_SHOWN);
+    if (count == 0)
+        return aq_fail_field(err, EINVAL, "group",
+                             "Invalid group: '%s' is not one of yours; you are in no project: ask "
+                             "an administrator to add you to one",
+                             name ? name : "default");
+    if (name)
+        return aq_fail_field(err, EINVAL, "group",
+                             "Invalid group: '%s' is not one of yours; name one of %s", name,
+                             yours.data);
+    return aq_fail_field(err, EINVAL, "group", "no project was named; name one of %s", yours.data);
+}
+
 static int core_request_find_owner(const struct core *core, const struct session_request *req,
                                    struct session *s, struct aq_error *err)
 {
@@ -143,8 +173,7 @@ static int core_request_find_owner(const struct core *core, const struct session
         return aq_fail_field(err, EINVAL, "domain", "Invalid domain: '%s' is not one of yours",
                              domain);
     if (!g || !g->is_active || !core_request_is_member(u, &g->id))
-        return aq_fail_field(err, EINVAL, "group", "Invalid group: '%s' is not one of yours",
-                             req->group ? req->group : "default");
+        return request_fail_project(core, u, domain, req->group, err);
     s->user_id = u->id;
     s->project_id = g->id;
     memcpy(s->access_key, k->access_key, sizeof(s->access_key));
