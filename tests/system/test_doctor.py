@@ -441,6 +441,13 @@ def test_shown_to_accounts(machine):
     assert "\033[32m✓ ok     \033[0m  " in done.stdout
 
 
+def test_each_part_has_a_heading(machine):
+    parts = ["manager", "agent", "gpu", "proxy", "storage", "web", "cluster"]
+    done = run(machine, [BUILD / "aliquot", "doctor", *parts])
+    headings = [line for line in done.stdout.splitlines()[:-1] if line and line[0] != " "]
+    assert [line.rpartition(" (")[2] for line in headings] == [f"{part})" for part in parts], done
+
+
 @pytest.mark.gate
 def test_formats(machine):
     for words, text in ((["-o", "name"], "manager.state\n"), (["-o", "yaml"], "- id: manager.state"),

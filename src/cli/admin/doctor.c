@@ -11,7 +11,7 @@
 #include "cli/verbs.h"
 
 #define PROGRAM_MSEC 120000 /* a trial container has 20 s, and is tried three times at most */
-#define PARTS_MAX 6
+#define PARTS_MAX 8
 
 struct doctor_opts {
     const char *config;

@@ -22,6 +22,8 @@ static const struct {
     { "containers", "To run sessions in containers" },
     { "gpu", "To give GPUs to sessions" },
     { "proxy", "To show apps to browsers" },
+    { "storage", "To keep folders and move their files" },
+    { "web", "To serve the console to browsers" },
     { "cluster", "To use the cluster that you are logged in to" },
 };
 
