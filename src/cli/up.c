@@ -8,7 +8,7 @@
 struct up_opts {
     bool dev;
     const char *state;
-    struct cli_int port, link_port, proxy_port, storage_port, web_port;
+    struct cli_int offset, port, link_port, proxy_port, storage_port, web_port;
     const char *static_dir;
     struct cli_list agents;
 };
@@ -18,15 +18,17 @@ static const struct cli_opt up_opts[] = {
       "stock development users and keys, on loopback" },
     { 0, "state", CLI_STR, offsetof(struct up_opts, state), "DIR",
       "where everything is kept; asked for again, it goes on from there" },
+    { 0, "port-offset", CLI_INT, offsetof(struct up_opts, offset), "N",
+      "added to all default ports, for a second cluster" },
     { 0, "port", CLI_INT, offsetof(struct up_opts, port), "N", "of the API; default 8081" },
     { 0, "link-port", CLI_INT, offsetof(struct up_opts, link_port), "N",
       "for agents; default 8082" },
     { 0, "proxy-port", CLI_INT, offsetof(struct up_opts, proxy_port), "N",
-      "for apps in the browser; default 5050, with --port none" },
+      "for apps in the browser; default 5050, with --port alone none" },
     { 0, "storage-port", CLI_INT, offsetof(struct up_opts, storage_port), "N",
-      "for files of folders; default 6021, with --port none" },
+      "for files of folders; default 6021, with --port alone none" },
     { 0, "web-port", CLI_INT, offsetof(struct up_opts, web_port), "N",
-      "for pages in the browser; default 8090, with --port none" },
+      "for pages in the browser; default 8090, with --port alone none" },
     { 0, "static", CLI_STR, offsetof(struct up_opts, static_dir), "DIR",
       "files of Backend.AI's WebUI, which it serves in place of the console" },
     { 0, "agent", CLI_LIST, offsetof(struct up_opts, agents), "FILE",
@@ -40,16 +42,17 @@ static int up_run(struct cli *cli, void *data, int argc, char **argv, struct aq_
     char program[] = "aliquot-up", dev[] = "--dev", state[] = "--state", port[] = "--port",
          link_port[] = "--link-port", proxy_port[] = "--proxy-port",
          storage_port[] = "--storage-port", web_port[] = "--web-port", static_dir[] = "--static",
-         agent[] = "--agent", numbers[5][24];
+         agent[] = "--agent", offset[] = "--port-offset", numbers[6][24];
     const struct {
         char *option;
         const struct cli_int *value;
-    } ports[AQ_COUNT(numbers)] = { { port, &opts->port },
+    } ports[AQ_COUNT(numbers)] = { { offset, &opts->offset },
+                                   { port, &opts->port },
                                    { link_port, &opts->link_port },
                                    { proxy_port, &opts->proxy_port },
                                    { storage_port, &opts->storage_port },
                                    { web_port, &opts->web_port } };
-    AQ_CLEANUP(aq_freep) char **args = calloc(18 + 2 * opts->agents.count, sizeof(*args));
+    AQ_CLEANUP(aq_freep) char **args = calloc(20 + 2 * opts->agents.count, sizeof(*args));
     size_t count = 0;
 
     (void)cli;
@@ -92,6 +95,7 @@ const struct cli_verb verb_up = {
         "sessions, too. The state stays: the next 'aliquot up' goes on from there.",
     .examples = "aliquot up --dev\n"
                 "aliquot up --state ~/cluster --port 9000\n"
+                "aliquot up --dev --state second --port-offset 100\n"
                 "aliquot up --dev --agent first.toml --agent second.toml",
     .opts = up_opts,
     .opts_size = sizeof(struct up_opts),

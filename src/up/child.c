@@ -118,20 +118,22 @@ static bool child_is_private(const char *variable)
     return false;
 }
 
-/* Our environment without what is private to us, and with NOTIFY_SOCKET=path. */
-static char **child_make_env(const char *notify_path)
+/* Our environment without what is private to us, with the spec's variable and NOTIFY_SOCKET=path. */
+static char **child_make_env(const struct child_spec *spec, const char *notify_path)
 {
     size_t count = 0, used = 0;
     char **env;
 
     while (environ[count])
         count++;
-    env = calloc(count + 2, sizeof(*env));
+    env = calloc(count + 3, sizeof(*env));
     if (!env)
         return NULL;
     for (size_t i = 0; i < count; i++)
         if (!child_is_private(environ[i]))
             env[used++] = environ[i];
+    if (spec->variable)
+        env[used++] = spec->variable;
     env[used] = aq_format("NOTIFY_SOCKET=%s", notify_path);
     if (!env[used]) {
         free(env);
@@ -153,7 +155,7 @@ int child_start(struct child *child, struct aq_error *err)
     AQ_CLEANUP(aq_closep) int log_fd = open(child->spec->log_path,
                                             O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     AQ_CLEANUP(aq_closep) int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    char **env = child_make_env(child->notify.sun_path);
+    char **env = child_make_env(child->spec, child->notify.sun_path);
     pid_t parent = getpid(), pid;
 
     if (log_fd < 0 || null_fd < 0 || !env) {

@@ -22,6 +22,7 @@ struct child_spec {
     char *const *argv;       /* argv[0] is the path; NULL-terminated */
     const char *log_path;    /* appended to */
     const char *notify_path; /* of the socket that it notifies; rebuilt */
+    char *variable;          /* "NAME=value", in its environment besides ours; NULL = none */
 };
 
 struct child;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* aliquot-up: manager and agents on this machine, started and watched over.
  *
- *     aliquot-up [--dev] [--state DIR] [--port N] [--link-port N] [--proxy-port N]
- *                [--storage-port N] [--web-port N] [--static DIR] [--agent FILE]...
+ *     aliquot-up [--dev] [--state DIR] [--port-offset N] [--port N] [--link-port N]
+ *                [--proxy-port N] [--storage-port N] [--web-port N] [--static DIR]
+ *                [--agent FILE]...
  */
 #include <errno.h>
 #include <getopt.h>
@@ -25,25 +26,28 @@
 #define PROXY_PORT_DEFAULT 5050
 #define STORAGE_PORT_DEFAULT 6021
 #define WEB_PORT_DEFAULT 8090
+#define OFFSET_MAX 50000 /* no port exceeds 65535 */
 
-static int up_parse_port(const char *text, uint16_t *ret)
+/* A port, or what is added to ports: a number from 1 to 'max'. */
+static int up_parse_number(const char *text, long max, uint16_t *ret)
 {
     char *end;
-    long port = strtol(text, &end, 10);
+    long number = strtol(text, &end, 10);
 
-    if (*text == '\0' || *end || port < 1 || port > 65535)
+    if (*text == '\0' || *end || number < 1 || number > max)
         return -EINVAL;
-    *ret = (uint16_t)port;
+    *ret = (uint16_t)number;
     return 0;
 }
 
 static int up_usage(const char *text)
 {
-    (void)fprintf(stderr,
-                  "%s\nUsage: aliquot up [--dev] [--state DIR] [--port N] [--link-port N] "
-                  "[--proxy-port N] [--storage-port N] [--web-port N] [--static DIR] "
-                  "[--agent FILE]...\n",
-                  text);
+    (void)fprintf(
+        stderr,
+        "%s\nUsage: aliquot up [--dev] [--state DIR] [--port-offset N] [--port N] "
+        "[--link-port N] [--proxy-port N] [--storage-port N] [--web-port N] [--static DIR] "
+        "[--agent FILE]...\n",
+        text);
     return 2;
 }
 
@@ -64,6 +68,7 @@ static int up_parse(int argc, char **argv, struct up_options *o, const char **ag
     static const struct option known[] = {
         { "dev", no_argument, NULL, 'd' },
         { "state", required_argument, NULL, 's' },
+        { "port-offset", required_argument, NULL, 'o' },
         { "port", required_argument, NULL, 'p' },
         { "link-port", required_argument, NULL, 'l' },
         { "proxy-port", required_argument, NULL, 'x' },
@@ -81,15 +86,17 @@ static int up_parse(int argc, char **argv, struct up_options *o, const char **ag
             o->is_dev = true;
         else if (letter == 's')
             o->state_dir = optarg;
-        else if (letter == 'p' && up_parse_port(optarg, &o->port) < 0)
+        else if (letter == 'o' && up_parse_number(optarg, OFFSET_MAX, &o->offset) < 0)
+            return up_usage("--port-offset is a number from 1 to 50000");
+        else if (letter == 'p' && up_parse_number(optarg, UINT16_MAX, &o->port) < 0)
             return up_usage("--port is a number from 1 to 65535");
-        else if (letter == 'l' && up_parse_port(optarg, &o->link_port) < 0)
+        else if (letter == 'l' && up_parse_number(optarg, UINT16_MAX, &o->link_port) < 0)
             return up_usage("--link-port is a number from 1 to 65535");
-        else if (letter == 'x' && up_parse_port(optarg, &o->proxy_port) < 0)
+        else if (letter == 'x' && up_parse_number(optarg, UINT16_MAX, &o->proxy_port) < 0)
             return up_usage("--proxy-port is a number from 1 to 65535");
-        else if (letter == 'f' && up_parse_port(optarg, &o->storage_port) < 0)
+        else if (letter == 'f' && up_parse_number(optarg, UINT16_MAX, &o->storage_port) < 0)
             return up_usage("--storage-port is a number from 1 to 65535");
-        else if (letter == 'w' && up_parse_port(optarg, &o->web_port) < 0)
+        else if (letter == 'w' && up_parse_number(optarg, UINT16_MAX, &o->web_port) < 0)
             return up_usage("--web-port is a number from 1 to 65535");
         else if (letter == 't' && up_find_static(optarg, &o->static_dir) < 0)
             return up_usage("--static is a directory with the files of Backend.AI's WebUI; "
@@ -129,25 +136,40 @@ static bool up_has(const char *name)
     return program;
 }
 
+/* A port that was not given is the default one, moved by the offset. A --port alone is that of a
+ * cluster of which only the manager and the agents are wanted.
+ */
+static void up_choose_ports(struct up_options *o)
+{
+    bool has_fronts = !o->port || o->port == PORT_DEFAULT || o->offset;
+    const struct {
+        uint16_t *port, usual;
+        const char *program; /* NULL = the manager */
+    } ports[] = { { &o->link_port, LINK_PORT_DEFAULT, NULL },
+                  { &o->proxy_port, PROXY_PORT_DEFAULT, "aliquot-proxy" },
+                  { &o->storage_port, STORAGE_PORT_DEFAULT, "aliquot-storage" },
+                  { &o->web_port, WEB_PORT_DEFAULT, "aliquot-web" } };
+
+    if (!has_fronts && !o->link_port)
+        o->link_port = (uint16_t)(o->port + 1);
+    if (!o->port)
+        o->port = (uint16_t)(PORT_DEFAULT + o->offset);
+    for (size_t i = 0; i < AQ_COUNT(ports); i++)
+        if (!*ports[i].port && has_fronts && (!ports[i].program || up_has(ports[i].program)))
+            *ports[i].port = (uint16_t)(ports[i].usual + o->offset);
+}
+
 int main(int argc, char **argv)
 {
     const char *agents[NODES_MAX];
-    struct up_options options = { .port = PORT_DEFAULT, .agents = agents };
+    struct up_options options = { .agents = agents };
     AQ_CLEANUP(aq_freep) char *state = NULL;
     struct aq_error err = { 0 };
     int r = up_parse(argc, argv, &options, agents);
 
     if (r >= 0)
         return r;
-    if (!options.link_port)
-        options.link_port = options.port == PORT_DEFAULT ? LINK_PORT_DEFAULT
-                                                         : (uint16_t)(options.port + 1);
-    if (!options.proxy_port && options.port == PORT_DEFAULT && up_has("aliquot-proxy"))
-        options.proxy_port = PROXY_PORT_DEFAULT;
-    if (!options.storage_port && options.port == PORT_DEFAULT && up_has("aliquot-storage"))
-        options.storage_port = STORAGE_PORT_DEFAULT;
-    if (!options.web_port && options.port == PORT_DEFAULT && up_has("aliquot-web"))
-        options.web_port = WEB_PORT_DEFAULT;
+    up_choose_ports(&options);
     state = up_choose_state(&options);
     options.state_dir = state;
     log_init("up", LOG_LEVEL_INFO);

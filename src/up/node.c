@@ -17,9 +17,15 @@
 static char config_flag[] = "--config", state_flag[] = "--state", shared_flag[] = "--shared",
             dev_flag[] = "--dev", listen_flag[] = "--listen", volume_flag[] = "--volume";
 
-const struct node_front node_proxy = { "proxy", "main", "apps " },
-                        node_storage = { "storage", "local", "files" },
-                        node_web = { "web", "main", "web  " };
+const struct node_front node_proxy = { "proxy", "main", "apps ", 5051 },
+                        node_storage = { "storage", "local", "files", 6023 },
+                        node_web = { "web", "main", "web  ", 8093 };
+
+void node_choose_metrics(char *ret, size_t size, unsigned port)
+{
+    if (!getenv("ALIQUOT_METRICS_LISTEN"))
+        (void)snprintf(ret, size, "ALIQUOT_METRICS_LISTEN=127.0.0.1:%u", port);
+}
 
 /* The program and the options that every call of it has; returns their count. */
 static int up_put_options(struct node *node, const struct paths *paths, char **argv)
@@ -59,7 +65,8 @@ static int up_name_places(struct node *node, const struct paths *paths, struct a
     if (!node->state || !node->log || !node->notify)
         return aq_fail_oom(err);
     (void)up_put_options(node, paths, node->argv);
-    node->spec = (struct child_spec){ node->name, node->argv, node->log, node->notify };
+    node->spec = (struct child_spec){ node->name, node->argv, node->log, node->notify,
+                                      node->metrics[0] ? node->metrics : NULL };
     return fs_mkdirs(node->state, 0700, err);
 }
 
@@ -79,11 +86,13 @@ int node_init(struct node *node, size_t index, const char *config, bool is_dev,
 }
 
 int node_init_front(struct node *node, const struct node_front *front, uint16_t port,
-                    const struct paths *paths, struct aq_error *err)
+                    uint16_t offset, const struct paths *paths, struct aq_error *err)
 {
     *node = (struct node){ .front = front };
     (void)snprintf(node->name, sizeof(node->name), "%s", front->program);
     (void)snprintf(node->listen, sizeof(node->listen), "127.0.0.1:%u", (unsigned)port);
+    if (offset) /* agents choose a free port themselves */
+        node_choose_metrics(node->metrics, sizeof(node->metrics), front->metrics + offset);
     return up_name_places(node, paths, err);
 }
 

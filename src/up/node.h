@@ -18,6 +18,7 @@ struct node_front {
     const char *program; /* "proxy": aliquot-proxy, and its folder */
     const char *name;    /* in the cluster: the default of its settings */
     const char *shown;   /* in the welcome */
+    uint16_t metrics;    /* the port of /metrics: the default of its settings */
 };
 extern const struct node_front node_proxy, node_storage, node_web;
 
@@ -30,7 +31,8 @@ struct node {
     char *state, *log, *notify;
     char *argv[10];
     struct child_spec spec;
-    char name[16]; /* "agent", "agent2" */
+    char name[16];    /* "agent", "agent2" */
+    char metrics[64]; /* a variable of its environment; empty = none */
     struct child *child;
 };
 
@@ -40,9 +42,15 @@ struct node {
  */
 int node_init(struct node *node, size_t index, const char *config, bool is_dev,
               const struct paths *paths, struct aq_error *err);
-/* A front daemon, which listens on this port of 127.0.0.1; likewise. */
+/* A front daemon, which listens on this port of 127.0.0.1; likewise. An offset other than 0 is
+ * added to the port of its /metrics.
+ */
 int node_init_front(struct node *node, const struct node_front *front, uint16_t port,
-                    const struct paths *paths, struct aq_error *err);
+                    uint16_t offset, const struct paths *paths, struct aq_error *err);
+/* Write the variable by which a daemon serves /metrics on this port of 127.0.0.1 to 'ret', unless
+ * the environment has it already.
+ */
+void node_choose_metrics(char *ret, size_t size, unsigned port);
 /* The child must be gone (child_free(), then the loop has run). */
 void node_done(struct node *node);
 

@@ -38,7 +38,7 @@ int port_wait(uint16_t port, const char *option, struct aq_error *err)
     if (r == -EADDRINUSE)
         return aq_fail(err, EADDRINUSE,
                        "another program listens on 127.0.0.1:%u ('ss -ltnp' says "
-                       "which): end it, or choose another %s",
+                       "which): end it, or choose another %s; --port-offset 100 moves all ports",
                        port, option);
     if (r < 0) {
         errno = -r;

@@ -26,8 +26,11 @@
 #define SESSIONS_MSEC 20000 /* for their end when --dev stops */
 #define STOP_MSEC 10000
 #define DEATHS_MAX 5 /* before it has ever served */
+#define MANAGER_METRICS_PORT 8083
 
 /* Published for development; the manager accepts it with --dev only. */
+#define DEV_EMAIL "admin@lablup.com"
+#define DEV_PASSWORD "wJalrXUt"
 #define DEV_ACCESS_KEY "AKIAIOSFODNN7EXAMPLE"
 #define DEV_SECRET_KEY "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 
@@ -42,6 +45,7 @@ struct up {
     size_t node_count;
     char endpoint[64], link[64];
     char *manager_argv[12];
+    char manager_metrics[64]; /* a variable of its environment; empty = none */
     int lock_fd;
     bool was_up, is_stopping, is_manager_stopping;
     int r;
@@ -102,6 +106,19 @@ static size_t up_count_agents(const struct up_options *o)
     return AQ_MAX(o->agent_count, (size_t)1);
 }
 
+/* Who may log in to the web page. */
+static void up_print_login(const struct up *up)
+{
+    if (up->options->web_port && up->options->is_dev)
+        (void)printf("In the browser: http://127.0.0.1:%u\n\n"
+                     "  e-mail   %s\n"
+                     "  password %s\n\n",
+                     up->options->web_port, DEV_EMAIL, DEV_PASSWORD);
+    else if (up->options->web_port)
+        (void)printf("In the browser: http://127.0.0.1:%u, with that e-mail and password.\n\n",
+                     up->options->web_port);
+}
+
 static void up_print_welcome(const struct up *up)
 {
     size_t agents = up_count_agents(up->options);
@@ -116,6 +133,10 @@ static void up_print_welcome(const struct up *up)
                  "  logs     %s, %s%s\n\n",
                  up->paths.state, up->paths.manager_log, up->nodes[0].log,
                  up->node_count > 1 ? " ..." : "");
+    if (!up->options->is_dev)
+        (void)printf("The administrator's e-mail, password and keypair are in %s.\n\n",
+                     up->paths.credentials);
+    up_print_login(up);
     if (up->options->is_dev)
         (void)printf("In another terminal:\n\n"
                      "  aliquot login --dev --endpoint %s\n"
@@ -129,13 +150,12 @@ static void up_print_welcome(const struct up *up)
                      up->endpoint, warning_of_sessions(true), up->endpoint, DEV_ACCESS_KEY,
                      DEV_SECRET_KEY);
     else
-        (void)printf("The administrator's e-mail, password and keypair are in %s.\n\n"
+        (void)printf("In another terminal:\n\n"
                      "  aliquot login --endpoint %s\n"
                      "  aliquot run%s -r cpu=1 -r mem=256m -- echo hello\n\n"
                      "%s"
                      "Ctrl-C ends manager and agents; sessions go on.\n",
-                     up->paths.credentials, up->endpoint,
-                     geteuid() == 0 ? " --image debian:stable-slim" : "",
+                     up->endpoint, geteuid() == 0 ? " --image debian:stable-slim" : "",
                      warning_of_sessions(false));
     (void)fflush(stdout);
 }
@@ -307,7 +327,9 @@ static int up_take_lock(struct up *up, struct aq_error *err)
     if (flock(up->lock_fd, LOCK_EX | LOCK_NB) == 0)
         return 0;
     aq_closep(&up->lock_fd);
-    return aq_fail(err, EBUSY, "another 'aliquot up', process %lld, has '%s'; end that one",
+    return aq_fail(err, EBUSY,
+                   "another 'aliquot up', process %lld, has '%s'; end that one, or start a second "
+                   "cluster with another --state and --port-offset 100",
                    up_find_owner(up), up->paths.state);
 }
 
@@ -409,8 +431,12 @@ static void up_describe_manager(struct up *up)
     up->manager_argv[n++] = up->link;
     if (up->options->is_dev)
         up->manager_argv[n++] = dev;
+    if (up->options->offset)
+        node_choose_metrics(up->manager_metrics, sizeof(up->manager_metrics),
+                            MANAGER_METRICS_PORT + up->options->offset);
     up->manager_spec = (struct child_spec){ "manager", up->manager_argv, up->paths.manager_log,
-                                            up->paths.manager_notify };
+                                            up->paths.manager_notify,
+                                            up->manager_metrics[0] ? up->manager_metrics : NULL };
 }
 
 static void up_watch_signal(struct up *up, uv_signal_t *handle, uv_signal_cb on_signal, int signum)
@@ -442,7 +468,7 @@ static int up_make_children(struct up *up, struct aq_error *err)
     for (size_t i = 0; r == 0 && i < AQ_COUNT(fronts); i++)
         if (fronts[i].port)
             r = node_init_front(&up->nodes[up->node_count++], fronts[i].front, fronts[i].port,
-                                &up->paths, err);
+                                o->offset, &up->paths, err);
     for (size_t i = 0; r == 0 && i < up->node_count; i++)
         r = child_new(&up->loop, &up->nodes[i].spec, &ops, up, &up->nodes[i].child, err);
     return r;

@@ -19,6 +19,7 @@ struct up_options {
     bool is_dev;
     const char *state_dir; /* absolute */
     uint16_t port, link_port;
+    uint16_t offset;           /* of a second cluster, added to the ports of /metrics; 0 = none */
     uint16_t proxy_port;       /* 0 = no proxy */
     uint16_t storage_port;     /* 0 = no storage host */
     uint16_t web_port;         /* 0 = no web server */

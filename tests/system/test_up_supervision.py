@@ -265,7 +265,8 @@ def test_levels_are_for_the_journal(tmp_path, program):
         assert f"{name}: " in said and (": error: " in said) != is_journal, said
 
 
-@pytest.mark.parametrize("options", [["--port", "0"], ["--port", "x"], ["--static", "/"], ["--nonsense"], ["word"]])
+@pytest.mark.parametrize("options", [["--port", "0"], ["--port", "x"], ["--port-offset", "0"],
+                                     ["--port-offset", "50001"], ["--static", "/"], ["--nonsense"], ["word"]])
 def test_mistakes_on_the_command_line(cluster, options):
     cluster.start(*options)
     _, err = cluster.up.communicate(timeout=60)
