@@ -291,8 +291,8 @@ static void browser_route(struct browser *b)
         browser_add_slash(b);
     else if (!browser_has_right(b, head))
         browser_refuse(b, 401,
-                       "open the app from the console or by 'aliquot app': this browser "
-                       "has no right to it, or has had it for too long");
+                       "This browser is not logged in to the app, or its login has expired. Open "
+                       "the app from the console, or run 'aliquot app SESSION APP'.");
     else if (browser_is_foreign(b, head))
         browser_refuse(b, 403, "a page of another server asks for this");
     else if (connections_take_user(b->proxy, b->cookie.access_key, &b->user, &err) < 0)

@@ -68,9 +68,12 @@ void browser_show(struct browser *b, int status, const char *headers, const char
 
     strbuf_adds(&page, "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">"
                        "<meta name=\"viewport\" content=\"width=device-width\">"
-                       "<title>Aliquot</title><body><p>");
+                       "<title>Aliquot</title><style>"
+                       ":root{color-scheme:light dark;font:1rem/1.5 system-ui,sans-serif}"
+                       "body{max-width:36rem;margin:18vh auto;padding:0 1rem}"
+                       "</style><main><h1>aliquot</h1><p>");
     reply_add_escaped(&page, text);
-    strbuf_adds(&page, "</p></body></html>\n");
+    strbuf_adds(&page, "</p></main></html>\n");
     browser_reply(b, status, headers, "text/html; charset=utf-8", page.data);
 }
 
