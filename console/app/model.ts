@@ -92,6 +92,19 @@ export function hasEnded(session: Session): boolean {
   return ENDED.includes(session.status);
 }
 
+/** A user has ended it, so its exit code says how that was done and nothing of its program. */
+export function isEndedByUser({ reason }: Session): boolean {
+  return reason === "user-requested" || reason === "force-terminated";
+}
+
+const SIGNALS: Record<number, string> = { 1: "SIGHUP", 2: "SIGINT", 6: "SIGABRT", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM" };
+
+/** "129 (SIGHUP)": shells add a signal's number to 128. */
+export function exitText(code: number): string {
+  const signal = code > 128 && code <= 192 ? (SIGNALS[code - 128] ?? `signal ${code - 128}`) : "";
+  return signal ? `${code} (${signal})` : String(code);
+}
+
 export type Shape = "open" | "quarter" | "full" | "half" | "square" | "failed" | "dash";
 
 /** It has its place and does not run yet. */
@@ -126,7 +139,7 @@ export function stateOf(session: Session): { word: string; shape: Shape } {
     case "CANCELLED":
       return { word: "cancelled", shape: "dash" };
     case "TERMINATED":
-      if (session.result === "FAILURE")
+      if (session.result === "FAILURE" && !isEndedByUser(session))
         return { word: session.exit_code ? `failed (${session.exit_code})` : "failed", shape: "failed" };
       return { word: "ended", shape: "square" };
     case "PULLING":

@@ -33,13 +33,18 @@ export function Age({ from }: { from: string | null }) {
 
 // ---- what was said last ----
 
-const said = signal<{ text: string; isBad: boolean } | null>(null);
+const said = signal<{ text: ReadonlySignal<string>; isBad: boolean } | null>(null);
 let silence: number | undefined;
 
-export function say(text: string, isBad = false): void {
-  said.value = { text, isBad };
+/** A signal says something else when that has changed. */
+export function say(text: string | ReadonlySignal<string>, isBad = false): void {
+  said.value = { text: typeof text === "string" ? signal(text) : text, isBad };
   window.clearTimeout(silence);
   silence = window.setTimeout(() => (said.value = null), isBad ? 12000 : 5000);
+}
+
+function Text({ of }: { of: ReadonlySignal<string> }) {
+  return <>{use(of)}</>;
 }
 
 export function Said() {
@@ -48,7 +53,7 @@ export function Said() {
     <div class="said" role="status">
       {last && (
         <p class={last.isBad ? "bad" : ""}>
-          {last.text}
+          <Text of={last.text} />
           <button type="button" class="plain" onClick={() => (said.value = null)} aria-label="Hide">
             ×
           </button>
@@ -132,11 +137,35 @@ async function copy(command: string): Promise<void> {
 }
 
 /** Each action can be had as a command. */
-export function Copy({ command, label = "Copy as command" }: { command: string; label?: string }) {
+export function Copy({
+  command,
+  children = "Copy as command",
+}: {
+  command: string;
+  children?: ComponentChildren;
+}) {
   return (
     <button type="button" class="plain copy" title={command} onClick={() => void copy(command)}>
-      {label}
+      {children}
     </button>
+  );
+}
+
+/** Several commands, by what they do, in one menu. */
+export function Commands({ commands }: { commands: readonly (readonly [string, string])[] }) {
+  return (
+    <details class="commands">
+      <summary>Copy as command</summary>
+      <ul>
+        {commands.map(([what, command]) => (
+          <li key={what}>
+            <Copy command={command}>
+              <span>{what}</span> <code>{command}</code>
+            </Copy>
+          </li>
+        ))}
+      </ul>
+    </details>
   );
 }
 

@@ -1,101 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // One session beside the list: what it is, its log, its apps, its end.
+import { computed } from "@preact/signals-core";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { type App, Apps, appTitle, useApps } from "./apps";
 import { age, bytes, number, plain, quote, reason, slots, time } from "./format";
 import { ended, sessions, waiting, who } from "./live";
 import { LogView } from "./log";
 import type { Session } from "./model";
-import { hasEnded, isStarting, pullText, stateOf } from "./model";
-import { cardShare, Copy, failure, Meter, now, percent, say, share, State, use } from "./parts";
+import { exitText, hasEnded, isEndedByUser, isStarting, pullText, stateOf } from "./model";
+import { cardShare, Commands, failure, Meter, now, percent, say, share, State, use } from "./parts";
 import { go, place } from "./place";
 import { manager } from "./server";
 import { cpuShare } from "./sessions";
 
-/** As a command finds it: a name means a live session of one's own. */
-function called(session: Session): string {
-  return quote(session.user === who.value?.user && !hasEnded(session) ? session.name : session.id);
-}
-
-interface App {
-  name: string;
-  protocol: string;
-  state?: string;
-  why?: string;
-}
-
 interface Why {
   reason: string | null;
   text: string | null;
-}
-
-// ---- apps, in tabs of their own ----
-
-/** A tab has to be opened before the answer is there: a browser allows it by a click alone. */
-async function openApp(session: Session, app: string): Promise<void> {
-  const tab = window.open("about:blank", "_blank");
-  if (tab) tab.opener = null;
-  try {
-    const started = await manager.post<{ token: string | null; wsproxy_addr: string | null }>(
-      `/session/${session.id}/start-service`,
-      { app },
-    );
-    if (!started.token || !started.wsproxy_addr) throw new Error("No proxy is connected that leads to apps.");
-    const query = new URLSearchParams({ token: started.token, session_id: session.id, app });
-    const address = `${started.wsproxy_addr}/v2/proxy/auth?${query}`;
-    if (tab) tab.location.replace(address);
-    else location.assign(address);
-  } catch (error) {
-    tab?.close();
-    say(failure(error), true);
-  }
-}
-
-const APP_NAMES: Record<string, string> = {
-  ttyd: "Terminal",
-  jupyter: "Jupyter",
-  jupyterlab: "JupyterLab",
-  vscode: "VS Code",
-  tensorboard: "TensorBoard",
-};
-const IN_BROWSER = ["http", "https", "preopen"];
-
-function Apps({ session }: { session: Session }) {
-  const [apps, setApps] = useState<App[] | null>(null);
-  useEffect(() => {
-    const gone = new AbortController();
-    setApps(null);
-    if (session.status === "RUNNING")
-      manager.get<App[]>(`/stream/session/${session.id}/apps`, gone.signal).then(setApps, () => setApps([]));
-    return () => gone.abort();
-  }, [session.id, session.status]);
-  const shown = (apps ?? [{ name: "ttyd", protocol: "http" }]).filter((app) =>
-    IN_BROWSER.includes(app.protocol),
-  );
-  shown.sort((a, b) => Number(b.name === "ttyd") - Number(a.name === "ttyd"));
-  return (
-    <ul class="apps" aria-label="Apps">
-      {shown.map((app) => (
-        <li key={app.name}>
-          <button
-            type="button"
-            title={plain(app.why) || undefined}
-            data-key={app.name === "ttyd" ? "t" : undefined}
-            onClick={() => void openApp(session, app.name)}
-          >
-            {APP_NAMES[app.name] ?? plain(app.name)}
-          </button>
-          <Copy
-            label="copy"
-            command={
-              app.name === "ttyd"
-                ? `aliquot session attach ${called(session)}`
-                : `aliquot app ${called(session)} ${quote(app.name)}`
-            }
-          />
-        </li>
-      ))}
-    </ul>
-  );
 }
 
 // ---- the end ----
@@ -108,7 +28,8 @@ function End({ session }: { session: Session }) {
     ask(false);
     try {
       await manager.remove("/aliquot/v1/sessions", { sessions: [session.id], forced });
-      say(`${session.name} is being ended.`);
+      const { id, name } = session;
+      say(computed(() => (ended.value.has(id) ? `${name} has ended.` : `${name} is being ended.`)));
     } catch (error) {
       say(failure(error), true);
     }
@@ -135,7 +56,6 @@ function End({ session }: { session: Session }) {
           Kill
         </button>
       )}
-      {who.value?.is_admin && <Copy command={`aliquot session rm --force ${called(session)}`} label="copy" />}
       <button type="button" ref={keep} onClick={() => ask(false)}>
         Keep
       </button>
@@ -240,10 +160,19 @@ function Uses({ session }: { session: Session }) {
   );
 }
 
+/** What "status_changed" is the time of. */
+function changeName(session: Session): string {
+  if (hasEnded(session)) return "Ended";
+  if (session.status === "RUNNING") return "Running since";
+  return stateOf(session).shape === "open" ? "Waiting since" : "Status since";
+}
+
 function Summary({ session }: { session: Session }) {
+  const ago = age(session.status_changed, use(now));
+  const how = hasEnded(session) ? (isEndedByUser(session) ? " ago, on request" : " ago") : "";
   const rows: [string, string][] = [
     ["Image", plain(session.image)],
-    ["Has", slots(session.requested_slots)],
+    ["Resources", slots(session.requested_slots)],
     ["Kernels", session.cluster_size > 1 ? number(session.cluster_size) : ""],
     ["Node", session.agents.map(plain).join(", ")],
     ["Type", session.type],
@@ -251,11 +180,11 @@ function Summary({ session }: { session: Session }) {
     ["Project", plain(session.group)],
     ["Resource group", plain(session.resource_group)],
     ["Priority", session.priority === 10 ? "" : number(session.priority)],
-    ["Made", time(session.created_at)],
+    ["Created", time(session.created_at)],
     ["Starts", session.starts_at ? time(session.starts_at) : ""],
-    ["Since", `${time(session.status_changed)} (${age(session.status_changed, use(now))})`],
-    ["Exit code", session.exit_code === null ? "" : String(session.exit_code)],
-    ["Id", session.id],
+    [changeName(session), `${time(session.status_changed)} (${ago}${how})`],
+    ["Exit code", session.exit_code === null ? "" : exitText(session.exit_code)],
+    ["ID", session.id],
   ];
   return (
     <dl>
@@ -271,11 +200,65 @@ function Summary({ session }: { session: Session }) {
   );
 }
 
+// ---- all of it ----
+
+/** As a command finds it: a name means a live session of one's own. */
+function called(session: Session): string {
+  return quote(session.user === who.value?.user && !hasEnded(session) ? session.name : session.id);
+}
+
+/** What can be done with it here, as commands. */
+function commandsOf(session: Session, apps: readonly App[]): [string, string][] {
+  const it = called(session);
+  const all: [string, string][] = [
+    ["Show", `aliquot session info ${quote(session.id)}`],
+    ["Log", `aliquot logs --follow ${it}`],
+  ];
+  for (const app of apps)
+    all.push([
+      appTitle(app),
+      app.name === "ttyd" ? `aliquot session attach ${it}` : `aliquot app ${it} ${quote(app.name)}`,
+    ]);
+  if (!hasEnded(session)) all.push(["End", `aliquot session rm ${it}`]);
+  if (!hasEnded(session) && who.value?.is_admin) all.push(["Kill", `aliquot session rm --force ${it}`]);
+  return all;
+}
+
 const TABS = ["summary", "log"] as const;
+
+function Found({ session }: { session: Session }) {
+  const [tab, setTab] = useState<(typeof TABS)[number]>("summary");
+  const apps = useApps(session);
+  return (
+    <>
+      <Reason session={session} />
+      {isStarting(session) && <Start session={session} />}
+      {apps.length > 0 && <Apps session={session} apps={apps} />}
+      {session.status === "RUNNING" && <Uses session={session} />}
+      <div class="choice tabs" role="group" aria-label="What is shown">
+        {TABS.map((each) => (
+          <button
+            key={each}
+            type="button"
+            aria-pressed={tab === each}
+            data-key={each === "log" ? "l" : "s"}
+            onClick={() => setTab(each)}
+          >
+            {each}
+          </button>
+        ))}
+      </div>
+      {tab === "summary" ? <Summary session={session} /> : <LogView session={session} />}
+      <footer>
+        {!hasEnded(session) && <End session={session} />}
+        <Commands commands={commandsOf(session, apps)} />
+      </footer>
+    </>
+  );
+}
 
 export function Peek({ id }: { id: string }) {
   const session = use(sessions).get(id) ?? use(ended).get(id);
-  const [tab, setTab] = useState<(typeof TABS)[number]>("summary");
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     heading.current?.focus({ preventScroll: true });
@@ -296,40 +279,7 @@ export function Peek({ id }: { id: string }) {
         </button>
       </header>
       {!session && <p class="empty">It is not among the sessions that are shown here.</p>}
-      {session && (
-        <>
-          <Reason session={session} />
-          {isStarting(session) && <Start session={session} />}
-          {session.status === "RUNNING" && <Apps session={session} />}
-          {session.status === "RUNNING" && <Uses session={session} />}
-          <div class="choice tabs" role="group" aria-label="What is shown">
-            {TABS.map((each) => (
-              <button
-                key={each}
-                type="button"
-                aria-pressed={tab === each}
-                data-key={each === "log" ? "l" : "s"}
-                onClick={() => setTab(each)}
-              >
-                {each}
-              </button>
-            ))}
-          </div>
-          {tab === "summary" ? <Summary session={session} /> : <LogView session={session} />}
-          <footer>
-            {!hasEnded(session) && <End session={session} />}
-            {!hasEnded(session) && (
-              <Copy command={`aliquot session rm ${called(session)}`} label="Copy end as command" />
-            )}
-            {tab === "log" && (
-              <Copy command={`aliquot logs --follow ${called(session)}`} label="Copy log as command" />
-            )}
-            {tab === "summary" && (
-              <Copy command={`aliquot session info ${quote(session.id)}`} label="Copy as command" />
-            )}
-          </footer>
-        </>
-      )}
+      {session && <Found session={session} />}
     </aside>
   );
 }

@@ -101,9 +101,10 @@ def see(page, session, tab="s"):
     page.keyboard.press(tab)
 
 
-def commands(page, selector):
-    """What its buttons copy."""
-    return page.evaluate(f"[...document.querySelectorAll('{selector} .copy')].map((it) => it.title)")
+def commands(page, selector=".peek"):
+    """{what it does: what its button copies}"""
+    return page.evaluate(f"Object.fromEntries([...document.querySelectorAll('{selector} .copy')]"
+                         ".map((it) => [(it.querySelector('span') ?? it).textContent, it.title]))")
 
 
 def terminal(page, *typed):
@@ -166,31 +167,29 @@ def test_each_action_as_a_command(browser, cluster):
     page = logged_in(browser, cluster)
     launch(page, "shell", name="copied", command='for i in 1 2 3; do echo "it\'s $i"; done',
            more={"#amount-mem": "64m"})
-    [create] = commands(page, ".actions")
+    create = commands(page, ".actions")["Copy as command"]
     page.keyboard.press("Escape")
     page.keyboard.press("2")
     cluster.type(create)
     page.click("text=ended")
     page.click("text=copied")
     wait_text(page, "ended", ".peek header")
-    [info] = commands(page, ".peek footer")
-    assert '"copied"' in cluster.type(f"{info} -o json")
+    assert sorted(commands(page)) == ["Log", "Show"]
+    assert '"copied"' in cluster.type(f"{commands(page)['Show']} -o json")
     page.keyboard.press("l")
     wait_text(page, "it's 3", ".log")
-    [log] = commands(page, ".peek footer")
-    assert cluster.type(log).splitlines() == ["it's 1", "it's 2", "it's 3"]
+    assert cluster.type(commands(page)["Log"]).splitlines() == ["it's 1", "it's 2", "it's 3"]
 
     session = made(cluster, USER, "stays", config={"resources": {"cpu": "1", "mem": "64m"}})
     wait_status(cluster.client(USER), session, "RUNNING")
     see(page, session)
-    page.wait_for("document.querySelectorAll('.apps .copy').length > 0")
-    app = commands(page, ".apps")[0]
+    wait_text(page, "Terminal", ".apps")
+    app = commands(page)["Terminal"]
     typed = Terminal("/bin/sh", "-c", app, env={**cluster.env, **cluster.cli_env(USER),
                                                 "PATH": f"{BUILD}:/usr/bin:/bin"})
     typed.send(b"echo $((6*7))-is-it; exit\n")
     typed.expect(b"42-is-it")
-    [end, _] = commands(page, ".peek footer")
-    cluster.type(end)
+    cluster.type(commands(page)["End"])
     wait_text(page, "ended", ".peek header")
     assert not page.problems()
 
@@ -224,7 +223,7 @@ def test_a_folder(browser, cluster):
     page.fill(".folder:nth-child(1) input:not([type])", "/in")
     page.click(".folder:nth-child(1) [type=checkbox]")
     wait_text(page, "starts at once", ".answer")
-    assert "--mount data:/in:ro --mount other" in commands(page, ".actions")[0]
+    assert "--mount data:/in:ro --mount other" in commands(page, ".actions")["Copy as command"]
     page.click(".launch button.main")
     wait_text(page, "failed (2)", ".peek header")
     page.keyboard.press("l")

@@ -38,6 +38,48 @@ def browser_fixture(cluster):
         yield browser
 
 
+@pytest.mark.parametrize("kind", ["interactive", "batch"])
+def test_an_end_that_was_asked_for(browser, cluster, kind):
+    """It is no failure, and nothing says that it is being ended once it has."""
+    more = {"startupCommand": "exec sleep 1000"} if kind == "batch" else {}
+    session = made(cluster, USER, f"cut-{kind}", config=SMALL, **more)
+    wait_status(cluster.client(USER), session, "RUNNING")
+    page = logged_in(browser, cluster)
+    page.evaluate(f"location.hash = '#/sessions/{session}'")
+    wait_text(page, "Running since", ".peek dl")
+    page.keyboard.press("x")
+    page.keyboard.press("y")
+    page.wait_for("document.querySelector('.said')?.innerText.includes('ended')")
+    wait_text(page, "Ended", ".peek dl")
+    assert "is being ended" not in text(page, ".said")
+    assert text(page, ".peek .state") == "ended"
+    assert "on request" in text(page, ".peek dl")
+    assert " (SIG" in text(page, ".peek dl")
+    assert not page.problems()
+
+
+def test_ports_have_names(browser, cluster):
+    """One to which nobody listens is grey and says so; once somebody does, it is not."""
+    cluster.layout.image("ports", [python_layer(), archive([folder("tmp", mode=0o1777)])],
+                         Labels={"ai.backend.service-ports": "9000:preopen:9000,9001:preopen:9001"})
+    serve = "import http.server as h; h.test(h.SimpleHTTPRequestHandler, port=9000)"
+    session = made(cluster, USER, "ports", "ports", config=SMALL, startupCommand=f"python3 -c '{serve}'")
+    wait_status(cluster.client(USER), session, "RUNNING")
+    page = logged_in(browser, cluster)
+    see(page, session)
+    shown = "[...document.querySelectorAll('.apps button')].map((it) => [it.innerText, it.ariaDisabled]).join()"
+    page.wait_for(f"{shown} === 'Terminal,false,Port 9000,false,Port 9001,true'")
+    page.click(".apps [aria-disabled=true]", {"force": True})
+    wait_text(page, "Nothing listens on port 9001 yet.", ".said")
+    assert page.opened() == []
+    assert page.evaluate("document.querySelectorAll('.apps .copy').length") == 0
+    assert commands(page)["Port 9000"] == "aliquot app ports 9000"
+    page.click(".commands summary")
+    page.wait_for("document.querySelector('.commands code').checkVisibility()")
+    assert page.violations() == []
+    assert not page.problems()
+
+
 def test_the_page_of_a_lost_cookie(browser, cluster):
     session = made(cluster, USER, "apart", config=SMALL)
     for scheme in ("light", "dark"):
