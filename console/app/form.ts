@@ -129,6 +129,11 @@ export function formatMount({ folder, target, isReadOnly }: Mount): string {
   return [folder, target, isReadOnly ? "ro" : ""].filter(Boolean).join(":");
 }
 
+/** On the first host that its owner may use. */
+export async function makeFolder(name: string): Promise<void> {
+  await manager.post("/folders", { name });
+}
+
 function mountsOf(form: Form): object {
   const mounts = form.mounts.map(parseMount).filter(({ folder }) => folder);
   if (!mounts.length) return {};

@@ -3,13 +3,12 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { formatAmount, parseAmount, stopAt, stopsOf } from "./amount";
 import { bytes, number, plain, reason, slotName } from "./format";
-import type { Choices, Form, Mount, Range, Trial } from "./form";
+import { Folders } from "./folders";
+import type { Choices, Form, Range, Trial } from "./form";
 import {
   command,
   COUNT_MAX,
-  formatMount,
   launch,
-  parseMount,
   readChoices,
   readForm,
   slotsOf,
@@ -114,70 +113,6 @@ function useTrial(form: Form, isReady: boolean): Trial | null {
   return trial;
 }
 
-function Folder({ text, names, set }: { text: string; names: string[]; set: (text: string | null) => void }) {
-  const mount = parseMount(text);
-  const change = (part: Partial<Mount>) => set(formatMount({ ...mount, ...part }));
-  return (
-    <div class="folder">
-      <select
-        aria-label="Folder"
-        value={mount.folder}
-        onChange={(event) => change({ folder: event.currentTarget.value })}
-      >
-        {[...new Set([mount.folder, ...names])].map((name) => (
-          <option key={name} value={name}>
-            {plain(name)}
-          </option>
-        ))}
-      </select>
-      <input
-        aria-label={`Where ${mount.folder} is mounted`}
-        placeholder={`/home/work/${mount.folder}`}
-        value={mount.target}
-        autocomplete="off"
-        spellcheck={false}
-        onInput={(event) => change({ target: event.currentTarget.value.trim() })}
-      />
-      <label>
-        <input
-          type="checkbox"
-          checked={mount.isReadOnly}
-          onChange={(event) => change({ isReadOnly: event.currentTarget.checked })}
-        />{" "}
-        read-only
-      </label>
-      <button type="button" class="plain" aria-label={`Leave ${mount.folder} out`} onClick={() => set(null)}>
-        ×
-      </button>
-    </div>
-  );
-}
-
-function Folders({ mounts, names, set }: { mounts: string[]; names: string[]; set: (mounts: string[]) => void }) {
-  const used = mounts.map((text) => parseMount(text).folder);
-  const left = names.filter((name) => !used.includes(name));
-  return (
-    <div class="field">
-      <span>Folders</span>
-      <div class="folders">
-        {mounts.map((text, i) => (
-          <Folder
-            key={i}
-            text={text}
-            names={left}
-            set={(now) => set(mounts.flatMap((old, k) => (k !== i ? [old] : now === null ? [] : [now])))}
-          />
-        ))}
-        {left[0] !== undefined && (
-          <button type="button" id="mount" onClick={() => set([...mounts, left[0] ?? ""])}>
-            Mount a folder
-          </button>
-        )}
-      </div>
-    </div>
-  );
-}
-
 export function LaunchScreen() {
   const form = readForm(use(place).query);
   const [choices, setChoices] = useState<Choices>({ images: [], groups: [], folders: [], presets: [] });
@@ -191,7 +126,22 @@ export function LaunchScreen() {
   );
 
   useEffect(() => {
-    readChoices().then(setChoices, (error) => say(failure(error), true));
+    let timer = 0;
+    let isGone = false;
+    const read = () =>
+      readChoices().then(
+        (found) => !isGone && setChoices(found),
+        (error) => {
+          if (isGone) return;
+          say(failure(error), true);
+          timer = window.setTimeout(read, LATER);
+        },
+      );
+    void read();
+    return () => {
+      isGone = true;
+      window.clearTimeout(timer);
+    };
   }, []);
 
   async function submit(event: Event): Promise<void> {
@@ -245,22 +195,25 @@ export function LaunchScreen() {
         </div>
       )}
       <div class="field">
-        <span>Runs</span>
-        <div class="choice" role="group" aria-label="Runs">
+        <span>Type</span>
+        <div class="choice" role="group" aria-label="Type">
           <button
             type="button"
             aria-pressed={form.type === "interactive"}
             onClick={() => change({ type: "interactive" })}
           >
-            until it is ended
+            interactive
           </button>
           <button
             type="button"
             aria-pressed={form.type === "batch"}
             onClick={() => change({ type: "batch" })}
           >
-            a command
+            batch
           </button>
+          <span class="dim">
+            {form.type === "batch" ? "runs one command, then ends" : "runs until you end it"}
+          </span>
         </div>
       </div>
       {form.type === "batch" && (
@@ -317,7 +270,7 @@ export function LaunchScreen() {
         </div>
       )}
       <fieldset>
-        <legend>Gets</legend>
+        <legend>Resources</legend>
         {Object.entries(slots).map(([slot, range]) => (
           <Amount
             key={slot}
@@ -328,22 +281,28 @@ export function LaunchScreen() {
           />
         ))}
       </fieldset>
-      {choices.folders.length + form.mounts.length > 0 && (
-        <Folders mounts={form.mounts} names={choices.folders} set={(mounts) => change({ mounts })} />
-      )}
+      <Folders
+        mounts={form.mounts}
+        names={choices.folders}
+        set={(mounts) => change({ mounts })}
+        onMade={(name) => {
+          setChoices({ ...choices, folders: [...choices.folders, name].sort() });
+          change({ mounts: [...form.mounts, name] });
+        }}
+      />
       <div class="field">
         <label for="name">Name</label>
         <input
           id="name"
           value={form.name}
-          placeholder="made if empty"
+          placeholder="optional"
           pattern="[A-Za-z0-9_][A-Za-z0-9_.\-]*[A-Za-z0-9_]"
           autocomplete="off"
           onInput={(event) => change({ name: event.currentTarget.value.trim() })}
         />
       </div>
       <div class="field">
-        <label for="count">How many</label>
+        <label for="count">Count</label>
         <input
           id="count"
           type="number"

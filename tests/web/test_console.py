@@ -78,7 +78,7 @@ def launch(page, image, **fields):
     page.wait_for("document.querySelector('.launch .chips button') !== null")
     page.fill("#image", image)
     if "command" in fields:
-        page.click("text=a command")
+        page.click("text=batch")
     for selector, value in fields.pop("more", {}).items():
         page.fill(selector, value)
     for name, value in fields.items():

@@ -38,6 +38,68 @@ def browser_fixture(cluster):
         yield browser
 
 
+def test_a_new_folder_keeps_files(browser, cluster):
+    """Somebody without folders reads that files go with a session, and makes a folder that stays."""
+    client = cluster.client(USER)
+    for each in client.get("/folders").json:
+        assert client.delete(f"/folders/{each['id']}").status == 204
+    page = logged_in(browser, cluster)
+    launch(page, "shell", name="writes", command="echo remembered > kept/note", more={"#amount-mem": "64m"})
+    wait_text(page, "The home directory is deleted when the session ends.", ".launch")
+    assert page.evaluate("document.querySelector('#mount')") is None
+    page.click("#new-folder")
+    page.keyboard.type("kept")
+    assert commands(page, ".folders") == {"Copy as command": "aliquot folder create kept"}
+    page.keyboard.press("Enter")
+    page.wait_for("document.querySelector('.folder select')?.value === 'kept'")
+    assert "--mount kept" in commands(page, ".actions")["Copy as command"]
+    wait_text(page, "starts at once", ".answer")
+    page.click(".launch button.main")
+    wait_text(page, "ended", ".peek header")
+
+    launch(page, "shell", name="reads", command="cat kept/note", more={"#amount-mem": "64m"})
+    page.click("#mount")
+    page.click(".launch button.main")
+    wait_text(page, "reads", ".peek header")
+    wait_text(page, "ended", ".peek header")
+    page.keyboard.press("l")
+    wait_text(page, "remembered", ".log")
+    assert not page.problems()
+
+
+def test_a_folder_that_is_refused(browser, cluster):
+    page = logged_in(browser, cluster)
+    launch(page, "shell")
+    page.click("#new-folder")
+    page.fill("#folder", "a/b")
+    page.keyboard.press("Enter")
+    page.wait_for("document.querySelector('.said .bad') !== null")
+    assert page.evaluate("document.querySelector('#folder').value") == "a/b", "it can be mended"
+    page.click("text=Cancel")
+    page.wait_for("document.querySelector('#folder') === null")
+
+
+def test_choices_are_asked_for_again(browser, cluster):
+    """One request that fails leaves the form without images only until the next."""
+    page = logged_in(browser, cluster)
+    page.evaluate("""(() => { const real = fetch; let failed = 0; window.fetch = (path, options) =>
+        String(path).includes('image-aliases') && !failed++ ? Promise.reject(new TypeError()) : real(path, options);
+        })()""")
+    page.keyboard.press("n")
+    wait_text(page, "The server cannot be reached.", ".said")
+    page.wait_for("document.querySelector('.launch .chips button')?.textContent === 'lab'")
+
+
+def test_words_of_the_launch_form(browser, cluster):
+    page = logged_in(browser, cluster)
+    page.keyboard.press("n")
+    wait_text(page, "Resources", ".launch legend")
+    wait_text(page, "runs until you end it", ".launch")
+    page.click("text=batch")
+    wait_text(page, "runs one command, then ends", ".launch")
+    assert page.evaluate("document.querySelector('#name').placeholder") == "optional"
+
+
 @pytest.mark.parametrize("kind", ["interactive", "batch"])
 def test_an_end_that_was_asked_for(browser, cluster, kind):
     """It is no failure, and nothing says that it is being ended once it has."""
