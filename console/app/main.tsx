@@ -10,7 +10,7 @@ import { Login } from "./login";
 import { MapScreen } from "./map";
 import { Empty, failure, Said, say, use } from "./parts";
 import { Peek } from "./peek";
-import { address, go, place } from "./place";
+import { address, go, place, replace } from "./place";
 import { queued, QueueScreen } from "./queue";
 import { isLoggedIn, logOut, onExpired } from "./server";
 import { SessionsScreen, shownSessions } from "./sessions";
@@ -49,18 +49,27 @@ function step(by: number): void {
     ? queued(waiting.value.values(), sessions.value).map(({ row }) => row.id)
     : shownSessions(sessions.value.values(), ended.value.values(), query).map((row) => row.id);
   const next = rows[Math.max(0, Math.min(rows.length - 1, rows.indexOf(id) + by))];
-  if (next) go(inQueue ? "queue" : "sessions", next, query);
+  const to = inQueue ? "queue" : "sessions";
+  // From one session to the next it replaces the place, so that "back" leads out of all of them.
+  if (next) (id && screen === to ? replace : go)(to, next, query);
+}
+
+/** The focus goes along once the screen is drawn. */
+function show(screen: string, focus: string): void {
+  if (place.value.screen !== screen) go(screen);
+  setTimeout(() => document.querySelector<HTMLElement>(focus)?.focus({ preventScroll: true }));
 }
 
 function press(key: string): boolean {
   if (key === "?") areKeysShown.value = !areKeysShown.value;
   else if (key === "Escape" && areKeysShown.value) areKeysShown.value = false;
-  else if (key in SCREEN_KEYS) go(SCREEN_KEYS[key] ?? "map");
-  else if (key === "j" || key === "k") step(key === "j" ? 1 : -1);
-  else if (key === "/") {
-    if (place.value.screen !== "sessions") go("sessions");
-    setTimeout(() => document.querySelector<HTMLElement>("#filter")?.focus());
-  } else {
+  else if (key === "n") show("launch", "#image");
+  else if (key in SCREEN_KEYS) {
+    go(SCREEN_KEYS[key] ?? "map");
+    show(place.value.screen, ".screen");
+  } else if (key === "j" || key === "k") step(key === "j" ? 1 : -1);
+  else if (key === "/") show("sessions", "#filter");
+  else {
     const button = document.querySelector<HTMLElement>(`[data-key="${key}"]`);
     button?.click();
     return button !== null;
@@ -68,7 +77,7 @@ function press(key: string): boolean {
   return true;
 }
 
-const SCREEN_KEYS: Record<string, string> = { "1": "map", "2": "sessions", "3": "queue", n: "launch" };
+const SCREEN_KEYS: Record<string, string> = { "1": "map", "2": "sessions", "3": "queue" };
 
 document.addEventListener("keydown", (event) => {
   if (!isIn.value || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -176,7 +185,9 @@ function Console() {
       <Bar />
       <Lost />
       <main class={id ? "with-peek" : ""}>
-        <div class="screen">{shown ? shown.draw() : <Empty>There is no such screen.</Empty>}</div>
+        <div class="screen" tabIndex={-1}>
+          {shown ? shown.draw() : <Empty>There is no such screen.</Empty>}
+        </div>
         {id && <Peek id={id} />}
       </main>
       <Keys />

@@ -28,9 +28,13 @@ export function go(screen: string, id = "", query: URLSearchParams | string = ""
   place.value = read(); // the next key may come before the event
 }
 
-/** The same place with another query, without a step in the history. */
-export function amend(query: URLSearchParams): void {
-  const { screen, id } = place.value;
+/** Another place in place of this one in the history. */
+export function replace(screen: string, id: string, query: URLSearchParams): void {
   history.replaceState(null, "", address(screen, id, query));
   place.value = { screen, id, query };
+}
+
+/** The same place with another query, without a step in the history. */
+export function amend(query: URLSearchParams): void {
+  replace(place.value.screen, place.value.id, query);
 }

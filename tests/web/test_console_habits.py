@@ -100,6 +100,32 @@ def test_words_of_the_launch_form(browser, cluster):
     assert page.evaluate("document.querySelector('#name').placeholder") == "optional"
 
 
+def test_keys_and_the_history(browser, cluster):
+    """Steps from session to session are one step in the history, and keys take the focus along."""
+    for i in range(4):
+        made(cluster, USER, f"one-{i}", config=SMALL)
+    page = logged_in(browser, cluster)
+    page.click("nav a:nth-child(2)")
+    page.wait_for("document.querySelectorAll('.rows .row').length === 4")
+    before = page.evaluate("history.length")
+    for key in "jjjkk":
+        page.keyboard.press(key)
+    wait_text(page, "one-3", ".peek h2")
+    assert page.evaluate("history.length") == before + 1
+    page.evaluate("history.back()")
+    page.wait_for("document.querySelector('.peek') === null && location.hash === '#/sessions'")
+
+    page.click("nav a:nth-child(2)")
+    page.keyboard.press("n")
+    page.wait_for("document.activeElement.id === 'image'")
+    assert page.evaluate("document.activeElement.value") == ""
+    page.keyboard.press("Escape")
+    page.click("nav a:nth-child(2)")
+    page.keyboard.press("3")
+    page.wait_for("document.activeElement.className === 'screen'")
+    assert not page.problems()
+
+
 @pytest.mark.parametrize("kind", ["interactive", "batch"])
 def test_an_end_that_was_asked_for(browser, cluster, kind):
     """It is no failure, and nothing says that it is being ended once it has."""
