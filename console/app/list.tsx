@@ -7,12 +7,12 @@ import { address, go } from "./place";
 
 const HEAD = 32;
 const ROW = 32;
-const NOTE = 48;
+const NOTE = 28;
 const AROUND = 20; // rows above and below, for who scrolls quickly
 
 export interface Column<T> {
   title: string;
-  /** "wide" and "wider" are left out where there is no room. */
+  /** Its width; "wide", "wider" and "widest" are left out where there is no room. */
   kind?: string;
   cell: (row: T) => ComponentChildren;
 }
@@ -51,7 +51,7 @@ function useWindow(count: number, height: number, chosen: number) {
   return { box, first: Math.min(range[0], count), last: Math.min(range[1], count) };
 }
 
-/** The second column is the name, which leads to the session; 'note' is a line below each row. */
+/** The second column is the name, which leads to the session; 'note' is a line below each row; the peek has all of it. */
 export function List<T extends Listed>({
   label,
   screen,
@@ -117,8 +117,8 @@ export function List<T extends Listed>({
             </tr>
             {note && (
               <tr class="why">
-                <td colSpan={columns.length}>
-                  <div>{note(row)}</div>
+                <td>
+                  <div>{note(row).replaceAll("\n", "; ")}</div>
                 </td>
               </tr>
             )}

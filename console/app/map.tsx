@@ -35,7 +35,7 @@ function PartBar({
   const used = node.part_use[part.kernel];
   const util = cardShare(used, "util");
   const mem = cardShare(used, "mem");
-  const says = `${part.amount} of ${card.amount}: ${holder(session)}; computes ${percent(util)}, memory ${percent(mem)}`;
+  const says = `${part.amount} of ${card.amount}: ${holder(session)}; GPU use ${percent(util)}, memory use ${percent(mem)}`;
   const style = { width: `${(Number(part.amount) / Number(card.amount)) * 100}%` };
   const fill = (
     <>
@@ -167,9 +167,7 @@ export function MapScreen() {
       ))}
       <p class="legend">
         <span class="part own">yours</span> <span class="part">others'</span> <span class="bar">free</span>
-        <span>
-          The number is what is free. A part is filled as it is used now: above computing, below memory.
-        </span>
+        <span>Left number: card, right number: free. Upper bar: GPU use, lower bar: memory use.</span>
       </p>
     </section>
   );

@@ -34,13 +34,13 @@ function starts(row: Waiting): string {
 }
 
 const COLUMNS: Column<Both>[] = [
-  { title: "Place", cell: ({ row }) => (row.position ? `${row.position}/${row.queue_length}` : "–") },
+  { title: "Place", kind: "short", cell: ({ row }) => (row.position ? `${row.position}/${row.queue_length}` : "–") },
   { title: "Name", cell: ({ session }) => session.name },
-  { title: "Asks for", kind: "amounts", cell: ({ session }) => slots(session.requested_slots) },
+  { title: "Resources", kind: "amounts", cell: ({ session }) => slots(session.requested_slots) },
   { title: "Resource group", kind: "wide", cell: ({ session }) => plain(session.resource_group) },
-  { title: "Starts", kind: "wide", cell: ({ row }) => starts(row) },
+  { title: "Starts", kind: "wide start", cell: ({ row }) => starts(row) },
   { title: "User", kind: "wide", cell: ({ session }) => plain(session.user) },
-  { title: "Waits", kind: "age", cell: ({ session }) => <Age from={session.created_at} /> },
+  { title: "Waiting", kind: "age", cell: ({ session }) => <Age from={session.created_at} /> },
 ];
 
 export function QueueScreen() {

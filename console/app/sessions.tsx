@@ -48,13 +48,13 @@ function Uses({ session }: { session: Session }) {
 }
 
 const COLUMNS: Column<Listed>[] = [
-  { title: "State", cell: ({ session }) => <State {...stateOf(session)} /> },
+  { title: "State", kind: "status", cell: ({ session }) => <State {...stateOf(session)} /> },
   { title: "Name", cell: ({ session }) => session.name },
   { title: "Image", kind: "wider", cell: ({ session }) => image(session.image) },
-  { title: "Has", kind: "amounts", cell: ({ session }) => slots(session.requested_slots) },
-  { title: "Uses now", kind: "wide use", cell: ({ session }) => <Uses session={session} /> },
-  { title: "User", kind: "wider", cell: ({ session }) => plain(session.user) },
-  { title: "Node", kind: "wider", cell: ({ session }) => session.agents.map(plain).join(", ") },
+  { title: "Resources", kind: "amounts", cell: ({ session }) => slots(session.requested_slots) },
+  { title: "Usage", kind: "wide use", cell: ({ session }) => <Uses session={session} /> },
+  { title: "User", kind: "widest", cell: ({ session }) => plain(session.user) },
+  { title: "Node", kind: "widest node", cell: ({ session }) => session.agents.map(plain).join(", ") },
   {
     title: "Since",
     kind: "age",

@@ -168,6 +168,49 @@ def test_ports_have_names(browser, cluster):
     assert not page.problems()
 
 
+def test_nothing_scrolls_sideways(browser, cluster):
+    """Long names are cut, also beside a session's pane and on a telephone."""
+    session = made(cluster, ADMIN, LONG, config={"resources": {
+        "cpu": "1", "mem": "64m", "cuda.shares": "0.5"}})
+    wait_status(cluster.client(), session, "RUNNING")
+    made(cluster, USER, "waits", wait_for_capacity=True, config={"resources": {"cpu": "1000", "mem": "64m"}})
+    for size in ("desk", "narrow"):
+        page = logged_in(browser, cluster, EMAIL, PASSWORD, size)
+        for place in ("map", "sessions", "queue", f"map/{session}", f"sessions/{session}"):
+            page.evaluate(f"location.hash = '#/{place}'")
+            page.wait_for(f"document.querySelector('.peek') {'!==' if '/' in place else '==='} null")
+            assert all(width <= 0 for width in page.evaluate(SIDEWAYS)), (size, place)
+    assert not page.problems()
+
+
+def test_the_map_at_each_width(browser, cluster):
+    """Rows of cards are full, and the name of a resource group is a line."""
+    columns = "getComputedStyle(document.querySelector('.map .cards > div')).gridTemplateColumns.split(' ').length"
+    session = made(cluster, USER, "opens", config=SMALL)
+    page = logged_in(browser, cluster, size="desk")
+    assert page.evaluate(columns) == 4
+    assert "Upper bar: GPU use, lower bar: memory use." in text(page, ".legend")
+    page.evaluate(f"location.hash = '#/map/{session}'")
+    page.wait_for(f"{columns} === 2")
+    page = logged_in(browser, cluster, size="narrow")
+    assert page.evaluate(columns) == 1
+    assert page.evaluate("document.querySelector('.map caption').offsetHeight") < 40
+
+
+def test_a_row_of_the_queue(browser, cluster):
+    """The reason is one line, and as wide as the row."""
+    made(cluster, USER, "waits", wait_for_capacity=True, config={"resources": {"cpu": "1000", "mem": "64m"}})
+    for size in SIZES:
+        page = logged_in(browser, cluster, size=size)
+        page.keyboard.press("3")
+        wait_text(page, "missing", ".queue .why")
+        row, note, width = page.evaluate("""['.row', '.why div', '.rows'].map((selector) =>
+            document.querySelector('.queue ' + selector).getBoundingClientRect())
+            .map((it, i) => i < 2 ? it.height : it.width - document.querySelector('.why div').offsetWidth)""")
+        assert row <= 61 and note < 24, size
+        assert width <= 32, size
+
+
 def test_the_page_of_a_lost_cookie(browser, cluster):
     session = made(cluster, USER, "apart", config=SMALL)
     for scheme in ("light", "dark"):
