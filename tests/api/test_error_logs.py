@@ -122,18 +122,18 @@ def test_they_go_with_their_user(admin, name):
 
 
 def test_command_line(cluster, admin):
-    for number in range(2):
+    for number in range(3):
         report(admin, message=f"typed {number}")
     ls = ("admin", "error-log", "ls")
     newest, older = json.loads(cluster.cli(
         *ls, "-n", "2", "-o", "json", "--columns", "log_id,created_at,message,traceback").stdout)
-    assert (newest["message"], older["message"]) == ("typed 1", "typed 0")
+    assert (newest["message"], older["message"]) == ("typed 2", "typed 1")
     assert newest["created_at"].startswith("20") and newest["traceback"] == "at line 1"
     shown = cluster.cli(*ls, "-n", "1", "--page", "2")
-    assert "typed 0" in shown.stdout and "the next: --page 3" in shown.stderr + shown.stdout
+    assert "typed 1" in shown.stdout and "the next: --page 3" in shown.stderr + shown.stdout
     assert cluster.cli("admin", "error-log", "clear", newest["log_id"],
                        older["log_id"]).returncode == 0
-    assert not named(admin, "typed 1") and not named(admin, "typed 0")
+    assert not named(admin, "typed 2") and not named(admin, "typed 1")
     again = cluster.cli("admin", "error-log", "clear", newest["log_id"])
     assert again.returncode == 5 and "there is no such error log" in again.stderr
     for words in (("-n", "0"), ("-n", "101"), ("--page", "0")):
