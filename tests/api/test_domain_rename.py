@@ -394,6 +394,7 @@ def test_writers_during_renames(own, boss, domain):
         thread.join()
     assert renamed == 20
     assert {status for _, status in replies} <= {200, 201, 204, 400, 404, 409}, replies
+    assert ("session", 404) not in replies, replies["session", 404]
     assert {kind for kind, status in replies if status < 300} == {
         thread.name for thread in threads}, replies
     assert strangers(own) == []

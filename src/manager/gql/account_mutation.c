@@ -123,7 +123,9 @@ static const char *account_mutation_rules_name(const struct account_mutation *m,
     return project ? uuid_format(&project->id, id) : NULL;
 }
 
-/* The rules of its folders follow the row. */
+/* The rules of its folders follow the row, queued in the same turn: no renaming of the domain
+ * comes between.
+ */
 static void account_mutation_on_saved(void *data, int r, const struct aq_error *err)
 {
     struct account_mutation *m = data;

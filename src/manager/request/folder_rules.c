@@ -8,30 +8,15 @@
 
 #include "manager/request/object_setting.h"
 #include "manager/request/owner_policies.h"
-#include "store/query.h"
 
 #define RULES_MAX 10000
 #define RULES_KEY_MAX 320
 #define RULES_HOSTS_MAX 100
 #define RULES_HOSTS "allowed_vfolder_hosts"
 
-#define RULES_DOMAIN "domain/"
-
-/* On the store's thread: a domain may have been renamed since the request was decoded. */
-static int folder_rules_check_owner(struct store_tx *tx, const json_t *all, const char *key,
-                                    struct aq_error *err)
-{
-    size_t len = strlen(RULES_DOMAIN);
-
-    (void)all;
-    return strncmp(key, RULES_DOMAIN, len) == 0 ? store_check_domain(tx, key + len, err) : 0;
-}
-
-static const struct object_setting folder_rules_setting = { .name = "folders.rules",
-                                                            .kind = "folder-rules",
-                                                            .title = "folder rules",
-                                                            .max = RULES_MAX,
-                                                            .check = folder_rules_check_owner };
+static const struct object_setting folder_rules_setting = {
+    .name = "folders.rules", .kind = "folder-rules", .title = "folder rules", .max = RULES_MAX
+};
 
 int folder_rules_load(struct api *api, struct aq_error *err)
 {

@@ -23,9 +23,7 @@ int folder_rules_load(struct api *api, struct aq_error *err);
 const json_t *folder_rules_get(const struct api *api, enum folder_rules_kind kind,
                                const char *name);
 
-/* Set the members of 'rules', which is taken. 'done' once it is durable; -EINVAL names a member.
- * -EBUSY "conflict": the domain was renamed or purged meanwhile.
- */
+/* Set the members of 'rules', which is taken. 'done' once it is durable; -EINVAL names a member. */
 int folder_rules_change(struct api *api, enum folder_rules_kind kind, const char *name,
                         json_t *rules, const struct audit_who *by, store_done_fn done, void *data,
                         struct aq_error *err);

@@ -77,13 +77,11 @@ int notifications_seal(const struct notifications *n, const char *field, const c
 }
 
 /* Each rule has its channel. */
-static int notifications_check(struct store_tx *tx, const json_t *all, const char *member,
-                               struct aq_error *err)
+static int notifications_check(const json_t *all, const char *member, struct aq_error *err)
 {
     const char *id;
     json_t *rule;
 
-    (void)tx;
     json_object_foreach((json_t *)(uintptr_t)all, id, rule) {
         const char *channel = notification_text(rule, "channel_id");
 

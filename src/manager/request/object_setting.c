@@ -161,7 +161,7 @@ static int object_setting_write_change(struct store_tx *tx, void *data, struct a
     if (r == 0)
         r = object_setting_apply(change, object, after, err);
     if (r == 0 && change->setting->check)
-        r = change->setting->check(tx, object, change->member, err);
+        r = change->setting->check(object, change->member, err);
     if (r == 0)
         r = object_setting_write(tx, change->setting->name, object, &change->fresh, err);
     return r < 0 ? r : object_setting_note(tx, change, before, after, err);

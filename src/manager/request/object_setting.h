@@ -40,7 +40,7 @@ struct object_setting {
     const char *title; /* what is missing, "resource preset" */
     size_t max;        /* members */
     /* May all be so once 'member' has changed? NULL = yes. On the store's thread. */
-    int (*check)(struct store_tx *tx, const json_t *all, const char *member, struct aq_error *err);
+    int (*check)(const json_t *all, const char *member, struct aq_error *err);
     /* What the audit log shows of a member, the caller's, NULL if memory is short; NULL = all. */
     json_t *(*show)(const json_t *value);
 };

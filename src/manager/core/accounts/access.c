@@ -58,9 +58,11 @@ int access_read(struct store_tx *tx, const struct session *s, struct allowed **r
 {
     AQ_CLEANUP(store_page_freep) struct store_page *page = NULL;
     struct allowed *a;
-    int r = store_list_allowed_resource_groups(tx, s->domain, &s->project_id, s->access_key, &page,
-                                               err);
+    int r = store_check_domain(tx, s->domain, err);
 
+    if (r == 0)
+        r = store_list_allowed_resource_groups(tx, s->domain, &s->project_id, s->access_key, &page,
+                                               err);
     if (r < 0)
         return r;
     if (!(a = calloc(1, sizeof(*a)))

@@ -26,7 +26,7 @@ struct allowed {
 /* NULL if it has to be read first. */
 const struct allowed *access_find(const struct core *core, const struct session *s);
 
-/* On a thread of the store. */
+/* On a thread of the store. -EBUSY "conflict": the domain was renamed meanwhile. */
 int access_read(struct store_tx *tx, const struct session *s, struct allowed **ret,
                 struct aq_error *err);
 
