@@ -27,9 +27,9 @@ CHANGES = {
         "create-domain", '(name: "new", props: {description: "A"}) { ok msg }',
         'domain(name: "new") { description }', {"description": "A"}),
     "modify_domain": (
-        "modify-domain", r'(name: "new", props: {description: "B", total_resource_slots:'
-        r' "{\"cpu\":\"8\"}"}) { ok msg }',
-        'domain(name: "new") { description total_resource_slots }',
+        "modify-domain", r'(name: "new", props: {name: "newer", description: "B",'
+        r' total_resource_slots: "{\"cpu\":\"8\"}"}) { ok msg }',
+        'domain(name: "newer") { description total_resource_slots }',
         {"description": "B", "total_resource_slots": '{"cpu":"8"}'}),
     "create_user_resource_policy": (
         "create-user-policy", '(name: "new", props: {max_vfolder_count: 3}) { ok msg }',
