@@ -9,9 +9,9 @@
 #include <strings.h>
 
 #include "base/json_load.h"
-#include "manager/request/registry_client.h"
 #include "model/architecture.h"
 #include "model/reference.h"
+#include "registry/registry_client.h"
 
 #define SCAN_PAGE 100 /* names in one answer */
 #define SCAN_REPOSITORIES_MAX 2000

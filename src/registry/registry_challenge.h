@@ -4,8 +4,8 @@
  * The value of a WWW-Authenticate header as registries write it: one challenge,
  * Basic realm="..." or Bearer realm="URL",service="...",scope="...". Pure.
  */
-#ifndef AQ_MANAGER_REQUEST_REGISTRY_CHALLENGE_H
-#define AQ_MANAGER_REQUEST_REGISTRY_CHALLENGE_H
+#ifndef AQ_REGISTRY_REGISTRY_CHALLENGE_H
+#define AQ_REGISTRY_REGISTRY_CHALLENGE_H
 
 #include <stdbool.h>
 

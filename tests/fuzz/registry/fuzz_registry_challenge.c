@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "manager/request/registry_challenge.h"
+#include "registry/registry_challenge.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,8 +6,8 @@
  * metadata services and, from elsewhere than the registry's own host, of more private networks
  * than the registry's own are not connected to.
  */
-#ifndef AQ_MANAGER_REQUEST_REGISTRY_CLIENT_H
-#define AQ_MANAGER_REQUEST_REGISTRY_CLIENT_H
+#ifndef AQ_REGISTRY_REGISTRY_CLIENT_H
+#define AQ_REGISTRY_REGISTRY_CLIENT_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

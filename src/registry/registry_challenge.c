@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The value of a WWW-Authenticate header of a container registry. */
-#include "manager/request/registry_challenge.h"
+#include "registry/registry_challenge.h"
 
 #include <errno.h>
 #include <stdlib.h>

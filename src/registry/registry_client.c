@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading from one container registry. */
-#include "manager/request/registry_client.h"
+#include "registry/registry_client.h"
 
 #include <errno.h>
 #include <sodium.h>
@@ -13,7 +13,7 @@
 #include "http/client_sync.h"
 #include "http/network.h"
 #include "http/tls.h"
-#include "manager/request/registry_challenge.h"
+#include "registry/registry_challenge.h"
 
 #define CONNECT_MSEC 10000
 #define ANSWER_MSEC 30000
