@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <sodium.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -42,10 +43,18 @@ struct registry_client {
     unsigned wait_sec;   /* Retry-After of the last answer; 0 = none */
 };
 
+/* The headers of a request, and where its answer goes. */
+struct registry_wish {
+    const char *accept, *range; /* values of headers; NULL = none */
+    size_t body_max;
+    const struct registry_reader *reader; /* NULL = the body is collected */
+};
+
 /* One request and its answer. */
 struct registry_fetch {
     struct registry_client *rc;
     struct registry_answer *answer;
+    const struct registry_reader *reader;
     struct exchange *exchange;
     char *challenge, *location;
     uint64_t until_msec;
@@ -124,28 +133,61 @@ static unsigned registry_client_read_wait(const struct message_head *head)
     return sec;
 }
 
-static void registry_client_on_done(void *data, const struct client_response *response,
-                                    const struct aq_error *err)
+static bool registry_client_is_redirect(int status)
+{
+    return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+}
+
+static void registry_client_break_off(struct registry_fetch *fetch)
+{
+    exchange_cancel(AQ_TAKE(fetch->exchange));
+    fetch->is_over = true;
+}
+
+static void registry_client_on_head(struct exchange *ex, const struct message_head *head,
+                                    void *data)
 {
     struct registry_fetch *fetch = data;
-    const char *challenge, *location;
+    const char *challenge = message_get_header(head, "WWW-Authenticate");
+    const char *location = message_get_header(head, "Location");
+    bool is_last = head->status != 401 && !registry_client_is_redirect(head->status);
 
-    fetch->is_over = true;
-    fetch->exchange = NULL;
-    if (!response) {
-        fetch->err = *err;
+    (void)ex;
+    fetch->answer->status = head->status;
+    fetch->rc->wait_sec = registry_client_read_wait(head);
+    fetch->answer->has_next = message_get_header(head, "Link") != NULL;
+    if ((challenge && !(fetch->challenge = strdup(challenge)))
+        || (location && !(fetch->location = strdup(location))))
+        aq_fail_oom(&fetch->err);
+    /* the bodies of redirects and refusals are not read */
+    if (fetch->reader
+        && (!is_last || fetch->reader->on_head(fetch->reader->data, head, &fetch->err) < 0))
+        registry_client_break_off(fetch);
+}
+
+static void registry_client_on_body(struct exchange *ex, const char *bytes, size_t len, void *data)
+{
+    struct registry_fetch *fetch = data;
+
+    (void)ex;
+    if (!fetch->reader) {
+        strbuf_add(&fetch->answer->body, bytes, len);
         return;
     }
-    fetch->answer->status = response->head->status;
-    fetch->rc->wait_sec = registry_client_read_wait(response->head);
-    fetch->answer->has_next = message_get_header(response->head, "Link") != NULL;
-    strbuf_add(&fetch->answer->body, response->body, response->body_len);
-    challenge = message_get_header(response->head, "WWW-Authenticate");
-    location = message_get_header(response->head, "Location");
-    if ((challenge && !(fetch->challenge = strdup(challenge)))
-        || (location && !(fetch->location = strdup(location)))
-        || (response->body_len && !strbuf_ok(&fetch->answer->body)))
-        aq_fail_oom(&fetch->err);
+    fetch->until_msec = uv_now(client_sync_get_loop(fetch->rc->sync)) + REQUEST_MSEC;
+    if (fetch->reader->on_body(fetch->reader->data, bytes, len, &fetch->err) < 0)
+        registry_client_break_off(fetch);
+}
+
+static void registry_client_on_end(struct exchange *ex, const struct aq_error *err, void *data)
+{
+    struct registry_fetch *fetch = data;
+
+    (void)ex;
+    fetch->is_over = true;
+    fetch->exchange = NULL;
+    if (err->code)
+        fetch->err = *err;
 }
 
 static void registry_client_on_poll(uv_timer_t *poll)
@@ -155,21 +197,23 @@ static void registry_client_on_poll(uv_timer_t *poll)
 
     if (fetch->is_over || (!atomic_load(fetch->rc->conf.stop) && !is_late))
         return;
-    exchange_cancel(AQ_TAKE(fetch->exchange));
-    fetch->is_over = true;
+    registry_client_break_off(fetch);
     if (is_late)
         aq_fail(&fetch->err, ETIMEDOUT, "it has not answered in whole after %d seconds",
                 REQUEST_MSEC / 1000);
     else
-        aq_fail(&fetch->err, ECANCELED, "the manager ends");
+        aq_fail(&fetch->err, ECANCELED, "the program ends");
 }
 
 static int registry_client_wait(struct registry_client *rc, const struct client_request *request,
                                 struct registry_fetch *fetch, struct aq_error *err)
 {
+    static const struct exchange_ops ops = { .on_head = registry_client_on_head,
+                                             .on_body = registry_client_on_body,
+                                             .on_end = registry_client_on_end };
     struct client *client = client_sync_get_client(rc->sync);
     uv_loop_t *loop = client_sync_get_loop(rc->sync);
-    int r = client_fetch(client, request, registry_client_on_done, fetch, &fetch->exchange, err);
+    int r = client_send(client, request, &ops, fetch, &fetch->exchange, err);
 
     if (r < 0)
         return r;
@@ -180,6 +224,8 @@ static int registry_client_wait(struct registry_client *rc, const struct client_
     while (!fetch->is_over)
         (void)uv_run(loop, UV_RUN_ONCE);
     (void)uv_timer_stop(&rc->poll);
+    if (!fetch->err.code && !strbuf_ok(&fetch->answer->body))
+        aq_fail_oom(&fetch->err);
     if (fetch->err.code)
         *err = fetch->err;
     return -fetch->err.code;
@@ -191,8 +237,8 @@ static bool registry_client_is_own(const struct registry_client *rc, const struc
            && url->address.port == rc->url.address.port;
 }
 
-static int registry_client_send(struct registry_client *rc, const char *url, const char *accept,
-                                const char *authorization, size_t body_max,
+static int registry_client_send(struct registry_client *rc, const char *url,
+                                const struct registry_wish *wish, const char *authorization,
                                 struct registry_fetch *fetch, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
@@ -204,17 +250,22 @@ static int registry_client_send(struct registry_client *rc, const char *url, con
     if (parsed.address.is_unix || (rc->url.tls && !parsed.tls))
         return aq_fail(err, EPROTO, "it sends clients to an address without TLS");
     rc->is_own_host = registry_client_is_own(rc, &parsed);
-    strbuf_adds(&headers, "User-Agent: aliquot-manager\r\n");
-    if (accept)
-        strbuf_addf(&headers, "Accept: %s\r\n", accept);
+    strbuf_adds(&headers, "User-Agent: aliquot\r\n");
+    if (wish->accept)
+        strbuf_addf(&headers, "Accept: %s\r\n", wish->accept);
+    if (wish->range)
+        strbuf_addf(&headers, "Range: %s\r\n", wish->range);
+    if (wish->reader)
+        strbuf_adds(&headers, "Accept-Encoding: identity\r\n");
     if (authorization)
         strbuf_addf(&headers, "Authorization: %s\r\n", authorization);
+    fetch->reader = wish->reader;
     r = strbuf_ok(&headers) ? registry_client_wait(rc,
                                                    &(struct client_request){
                                                        .method = METHOD_GET,
                                                        .url = url,
                                                        .headers = headers.data,
-                                                       .body_max = body_max,
+                                                       .body_max = wish->body_max,
                                                    },
                                                    fetch, err)
                             : aq_fail_oom(err);
@@ -231,7 +282,7 @@ static void registry_fetch_done(struct registry_fetch *fetch)
 
 /* ---- logging in ---- */
 
-static int registry_client_fail_status(const char *who, int status, struct aq_error *err)
+int registry_client_fail_status(const char *who, int status, struct aq_error *err)
 {
     if (status == 429)
         return aq_fail(err, EAGAIN, "%s limits the rate of requests (status 429); try again later",
@@ -283,6 +334,8 @@ static int registry_client_fetch_token(struct registry_client *rc,
                                        const struct registry_challenge *challenge, char **ret,
                                        struct aq_error *err)
 {
+    static const struct registry_wish wish = { .accept = "application/json",
+                                               .body_max = TOKEN_BODY_MAX };
     AQ_CLEANUP(aq_freep) char *url = registry_challenge_url(challenge), *basic = NULL;
     struct registry_answer answer = { .body = STRBUF_INIT };
     struct registry_fetch fetch = { .rc = rc, .answer = &answer };
@@ -291,7 +344,7 @@ static int registry_client_fetch_token(struct registry_client *rc,
     if (r == 0 && rc->conf.username && rc->conf.password)
         r = registry_client_set_basic(rc, &basic, err);
     if (r == 0)
-        r = registry_client_send(rc, url, "application/json", basic, TOKEN_BODY_MAX, &fetch, err);
+        r = registry_client_send(rc, url, &wish, basic, &fetch, err);
     if (r == 0 && answer.status != 200)
         r = registry_client_fail_status("its token service", answer.status, err);
     if (r == 0)
@@ -325,11 +378,6 @@ static int registry_client_log_in(struct registry_client *rc, const char *text,
 
 /* ---- requests ---- */
 
-static bool registry_client_is_redirect(int status)
-{
-    return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
-}
-
 /* Where the answer says that it is: of the registry's host, or a whole URL. */
 static int registry_client_follow(const struct registry_client *rc, const char *location,
                                   char **url, struct aq_error *err)
@@ -347,15 +395,14 @@ static int registry_client_follow(const struct registry_client *rc, const char *
 }
 
 /* One try: 1 = once more, with what '*url' and the login are now. */
-static int registry_client_try(struct registry_client *rc, char **url, const char *accept,
-                               size_t body_max, struct registry_answer *answer,
+static int registry_client_try(struct registry_client *rc, char **url,
+                               const struct registry_wish *wish, struct registry_answer *answer,
                                struct aq_error *err)
 {
     struct registry_fetch fetch = { .rc = rc, .answer = answer };
     struct url parsed;
     bool is_own = url_parse(*url, &parsed, NULL) == 0 && registry_client_is_own(rc, &parsed);
-    int r = registry_client_send(rc, *url, accept, is_own ? rc->authorization : NULL, body_max,
-                                 &fetch, err);
+    int r = registry_client_send(rc, *url, wish, is_own ? rc->authorization : NULL, &fetch, err);
 
     if (r == 0 && answer->status == 401 && is_own)
         r = registry_client_log_in(rc, fetch.challenge, err) < 0 ? -err->code : 1;
@@ -367,8 +414,8 @@ static int registry_client_try(struct registry_client *rc, char **url, const cha
 
 /* With redirects and a login. */
 static int registry_client_get_once(struct registry_client *rc, const char *path,
-                                    const char *accept, size_t body_max,
-                                    struct registry_answer *ret, struct aq_error *err)
+                                    const struct registry_wish *wish, struct registry_answer *ret,
+                                    struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *url = aq_format("%s://%s%s", rc->url.tls ? "https" : "http",
                                                rc->url.authority, path);
@@ -378,10 +425,12 @@ static int registry_client_get_once(struct registry_client *rc, const char *path
 
     for (unsigned tries = 0; r == 1 && tries <= REDIRECTS_MAX && logins < 2; tries++) {
         registry_answer_done(&answer);
-        r = registry_client_try(rc, &url, accept, body_max, &answer, err);
+        r = registry_client_try(rc, &url, wish, &answer, err);
         logins += r == 1 && answer.status == 401;
     }
-    if (r >= 0 && (r == 1 || (answer.status != 200 && answer.status != 404)))
+    if (r >= 0
+        && (r == 1 || answer.status == 401
+            || (!wish->reader && answer.status != 200 && answer.status != 404)))
         r = registry_client_fail_status("it", answer.status, err);
     if (r < 0)
         registry_answer_done(&answer);
@@ -412,7 +461,7 @@ static int registry_client_pause(const struct registry_client *rc, unsigned msec
 {
     for (unsigned slept = 0; slept < msec; slept += POLL_MSEC) {
         if (atomic_load(rc->conf.stop))
-            return aq_fail(err, ECANCELED, "the manager ends");
+            return aq_fail(err, ECANCELED, "the program ends");
         uv_sleep(POLL_MSEC);
     }
     return 0;
@@ -421,13 +470,15 @@ static int registry_client_pause(const struct registry_client *rc, unsigned msec
 int registry_client_get(struct registry_client *rc, const char *path, const char *accept,
                         size_t body_max, struct registry_answer *ret, struct aq_error *err)
 {
+    const struct registry_wish wish = { .accept = accept, .body_max = body_max };
+
     for (unsigned tries = 1;; tries++) {
         unsigned pause_msec = PAUSE_MSEC << (tries - 1);
         struct aq_error why = { 0 };
         int r;
 
         rc->wait_sec = 0;
-        r = registry_client_get_once(rc, path, accept, body_max, ret, &why);
+        r = registry_client_get_once(rc, path, &wish, ret, &why);
         if (r >= 0)
             return r;
         if (!registry_client_is_temporary(-r)) {
@@ -442,6 +493,21 @@ int registry_client_get(struct registry_client *rc, const char *path, const char
         if ((r = registry_client_pause(rc, pause_msec, err)) < 0)
             return r;
     }
+}
+
+int registry_client_read(struct registry_client *rc, const char *path, uint64_t from,
+                         const struct registry_reader *reader, struct aq_error *err)
+{
+    struct registry_answer answer = { .body = STRBUF_INIT };
+    struct registry_wish wish = { .body_max = SIZE_MAX, .reader = reader };
+    char range[40];
+    int r;
+
+    (void)snprintf(range, sizeof(range), "bytes=%llu-", (unsigned long long)from);
+    wish.range = from ? range : NULL;
+    r = registry_client_get_once(rc, path, &wish, &answer, err);
+    registry_answer_done(&answer);
+    return r;
 }
 
 /* ---- begin and end ---- */
