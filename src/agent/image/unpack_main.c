@@ -20,6 +20,7 @@
 
 #include "agent/image/store_layout.h"
 #include "agent/image/layer_unpack.h"
+#include "agent/image/tool_report.h"
 #include "base/fault.h"
 #include "base/fs.h"
 #include "base/jsonw.h"
@@ -211,18 +212,6 @@ static int unpack_main_parse_options(int argc, char **argv, struct unpack_main_j
                : -EINVAL;
 }
 
-/* One line, whatever the names in it are. */
-static void unpack_main_report(const struct aq_error *err)
-{
-    char text[sizeof(err->text)];
-
-    (void)strcpy(text, err->text);
-    for (char *at = text; *at; at++)
-        if ((unsigned char)*at < 0x20 || *at == 0x7f)
-            *at = '?';
-    (void)printf("failed %d %s %s\n", err->code, err->field[0] ? err->field : "-", text);
-}
-
 int main(int argc, char **argv)
 {
     struct unpack_main_job job = { .limits = { .bytes_max = INT64_MAX, .entries_max = INT64_MAX },
@@ -240,7 +229,7 @@ int main(int argc, char **argv)
     (void)umask(0);
     r = unpack(&job, &err);
     if (r < 0)
-        unpack_main_report(&err);
+        tool_report(&err);
     else
         (void)puts("done");
     aq_closep(&job.layers_fd);
