@@ -317,7 +317,8 @@ class Store:
         self.config = self.path / "agent.toml"
         self.env = dict(os.environ)
         self.settings = {"allow": "* host oci:/ oci-archive:/ docker-archive:/ rootfs:/",
-                         "keep-free": "1", "unpack": str(BUILD / "aliquot-unpack"), **settings}
+                         "keep-free": "1", "unpack": str(BUILD / "aliquot-unpack"),
+                         "fetch": str(BUILD / "aliquot-fetch"), **settings}
 
     def command(self, verb, *args):
         self.config.write_text("[image]\n" + "".join(

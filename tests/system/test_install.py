@@ -20,7 +20,7 @@ CHART = ROOT / "packaging/helm/aliquot"
 PLACES = [
     "bin/aliquot", "bin/backend.ai", "bin/aliquot-agent", "bin/aliquot-manager",
     *(f"libexec/aliquot/aliquot-{name}" for name in
-      ("accel", "gpu", "gpu-probe", "monitor", "runner", "sim", "unpack", "up")),
+      ("accel", "fetch", "gpu", "gpu-probe", "monitor", "runner", "sim", "unpack", "up")),
     *(f"{LIBRARIES}/aliquot-accel-{name}.so" for name in ("cuda", "generic", "mock", "rocm")),
     f"{LIBRARIES}/aliquot-postgres.so", f"{LIBRARIES}/aliquot-tls.so",
     f"{LIBRARIES}/libaliquot-gpu.so",

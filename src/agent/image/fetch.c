@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fetch.c - runs skopeo for manifests, configurations and blobs, and explains its failures */
+/* fetch.c - runs skopeo and aliquot-fetch, and explains their failures */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -109,6 +109,16 @@ static void fetch_add_file(struct images *images, struct fetch_command *command,
     }
 }
 
+static void fetch_add_logins(struct images *images, struct fetch_command *command)
+{
+    if (images->settings->image_auth) {
+        fetch_add(command, "--authfile");
+        fetch_add(command, images->settings->image_auth);
+    } else {
+        fetch_add_file(images, command, "--authfile", FETCH_LOGINS);
+    }
+}
+
 static void fetch_begin(struct images *images, struct fetch_command *command, const char *verb)
 {
     const struct settings *settings = images->settings;
@@ -127,12 +137,7 @@ static void fetch_begin(struct images *images, struct fetch_command *command, co
         fetch_add(command, "--insecure-policy");
     }
     fetch_add(command, verb);
-    if (settings->image_auth) {
-        fetch_add(command, "--authfile");
-        fetch_add(command, settings->image_auth);
-    } else {
-        fetch_add_file(images, command, "--authfile", FETCH_LOGINS);
-    }
+    fetch_add_logins(images, command);
 }
 
 static int fetch_run(struct images *images, struct fetch_command *command,
@@ -185,6 +190,27 @@ int fetch_blobs(struct images *images, const struct reference *ref, const char *
     fetch_add_owned(&command,
                     view ? aq_format("oci:%s:image", view) : fetch_source_of(ref, digest));
     fetch_add_owned(&command, aq_format("oci:%s:image", directory));
+    return fetch_run(images, &command, events, data, ret, err);
+}
+
+int fetch_layers(struct images *images, const struct reference *ref, const char *directory,
+                 const struct tool_events *events, void *data, struct tool **ret,
+                 struct aq_error *err)
+{
+    int64_t limit_sec = images->settings->image_timeout_usec / USEC_PER_SEC;
+    struct fetch_command command = { .count = 0 };
+
+    fetch_add(&command, images->fetch_program);
+    fetch_add_owned(&command, aq_format("--timeout=%lld", (long long)AQ_MAX(limit_sec, 1)));
+    if (image_registries_may_lack_tls(images->settings, ref))
+        fetch_add(&command, "--insecure");
+    fetch_add_logins(images, &command);
+    fetch_add(&command, "--registry");
+    fetch_add(&command, ref->registry);
+    fetch_add(&command, "--repository");
+    fetch_add(&command, ref->repository);
+    fetch_add(&command, "--directory");
+    fetch_add(&command, directory);
     return fetch_run(images, &command, events, data, ret, err);
 }
 
@@ -304,6 +330,20 @@ int fetch_failed(const struct reference *ref, int status, const char *complaint,
     return aq_fail_as(err, EIO, "image-pull-failed", "image",
                       "image '%.80s' could not be fetched: %.180s%s", ref->text, text,
                       status > 128 ? " (skopeo was killed)" : "");
+}
+
+int fetch_fail_code(const struct reference *ref, int code, const char *text, struct aq_error *err)
+{
+    if (code == EBADMSG)
+        return aq_fail_as(err, code, "image-damaged", "image", "image '%.80s': %.230s", ref->text,
+                          text);
+    for (size_t i = 0; i < AQ_COUNT(complaints); i++)
+        if (complaints[i].code == code)
+            return aq_fail_as(err, code, complaints[i].kind, "image",
+                              "image '%.80s': %s: %s (%.130s)", ref->text, complaints[i].cause,
+                              complaints[i].advice, text);
+    return aq_fail_as(err, code, "image-pull-failed", "image",
+                      "image '%.80s' could not be fetched: %.180s", ref->text, text);
 }
 
 /* ---- what users are told ---- */

@@ -357,6 +357,7 @@ void images_let_go(struct images *images)
     layers_done(images);
     free(images->directory);
     free(images->unpack_program);
+    free(images->fetch_program);
     free(images);
 }
 
@@ -365,12 +366,12 @@ static void images_on_closed(uv_handle_t *handle)
     images_let_go(handle->data);
 }
 
-static char *images_find_unpack(const struct settings *settings)
+/* 'set' is the path in the settings, or NULL. */
+static char *images_find_program(const char *set, const char *name)
 {
-    char *found = settings->image_unpack ? strdup(settings->image_unpack)
-                                         : installed_find("aliquot-unpack");
+    char *found = set ? strdup(set) : installed_find(name);
 
-    return found ? found : strdup("aliquot-unpack");
+    return found ? found : strdup(name);
 }
 
 static int images_make_directories(struct images *images, struct aq_error *err)
@@ -391,7 +392,7 @@ static int images_load(struct images *images, struct aq_error *err)
 {
     int r;
 
-    if (!images->directory || !images->unpack_program)
+    if (!images->directory || !images->unpack_program || !images->fetch_program)
         return aq_fail_oom(err);
     /* overlayfs parts directories by ':' and options by ','; skopeo parts by ':', too */
     if (strpbrk(images->directory, ":,\\\""))
@@ -425,7 +426,8 @@ int images_new(uv_loop_t *loop, const struct settings *settings, struct images *
     list_init(&images->waiting);
     images->directory = settings->image_directory ? strdup(settings->image_directory)
                                                   : settings_path(settings, "images");
-    images->unpack_program = images_find_unpack(settings);
+    images->unpack_program = images_find_program(settings->image_unpack, "aliquot-unpack");
+    images->fetch_program = images_find_program(settings->image_fetch, "aliquot-fetch");
     images->soon.data = images->unpack_soon.data = images->gc_timer.data = images;
     images->use_timer.data = images;
     (void)uv_timer_init(loop, &images->soon);

@@ -20,7 +20,7 @@ struct images {
     const struct settings *settings;
     uint32_t pull_group; /* of processes that fetch; 0 = as ours */
     char *directory;     /* store_layout.h */
-    char *unpack_program;
+    char *unpack_program, *fetch_program;
     struct map records; /* digest -> struct image_record, one reference each */
     struct map names;   /* image_name_key() -> struct image_name */
     struct map layers;  /* diff-id -> struct image_layer */
@@ -210,6 +210,12 @@ int fetch_config(struct images *images, const struct reference *ref, const char 
 int fetch_blobs(struct images *images, const struct reference *ref, const char *digest,
                 const char *view, const char *directory, const struct tool_events *events,
                 void *data, struct tool **ret, struct aq_error *err);
+/* aliquot-fetch for the missing layers of the directory of a pull (pull_directory.h). */
+int fetch_layers(struct images *images, const struct reference *ref, const char *directory,
+                 const struct tool_events *events, void *data, struct tool **ret,
+                 struct aq_error *err);
+/* Fill 'err' for a failure with this code; 'text' is from the program. */
+int fetch_fail_code(const struct reference *ref, int code, const char *text, struct aq_error *err);
 /* What skopeo's complaint means. */
 int fetch_failed(const struct reference *ref, int status, const char *complaint,
                  struct aq_error *err);

@@ -70,6 +70,7 @@ static void pull_on_timer_closed(uv_handle_t *handle)
     image_config_done(&pull->config);
     strbuf_done(&pull->manifest_text);
     strbuf_done(&pull->config_text);
+    strbuf_done(&pull->report);
     free(pull->directory.path);
     free(pull->directory.layers);
     free(pull->architecture);
@@ -261,6 +262,7 @@ static int pull_new(struct images *images, struct image_request *request, char *
     index_choice_init(&pull->choice, pull->architecture, pull->ref.name, platform_level());
     strbuf_init(&pull->manifest_text);
     strbuf_init(&pull->config_text);
+    strbuf_init(&pull->report);
     list_init(&pull->requests);
     list_init(&pull->room.link);
     (void)uv_timer_init(images->loop, &pull->timer);

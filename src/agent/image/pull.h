@@ -3,7 +3,7 @@
  *
  * pull_resolve.c asks what the image is, pull_fetch.c fetches what is missing,
  * pull_unpack.c unpacks and publishes it; each begins the next. pull_retry.c repeats a
- * step that the registry failed. pull.c has the waiting callers and the end of a pull. All on the loop of the images, except for what
+ * step that the registry failed, pull_continue.c goes on with layers that were cut. pull.c has the waiting callers and the end of a pull. All on the loop of the images, except for what
  * pull_work() is given.
  */
 #ifndef AQ_AGENT_IMAGE_PULL_H
@@ -37,9 +37,14 @@ struct pull {
     struct aq_error err;         /* of a layer */
     int tries;
     unsigned failures;                /* of the registry, in a row */
+    bool was_cut;                     /* a try to fetch layers failed */
+    bool is_copied;                   /* skopeo has ended successfully */
+    bool is_declined;                 /* aliquot-fetch cannot be used for this registry */
+    struct strbuf report;             /* output of aliquot-fetch */
     int64_t began_usec;               /* monotonic, as all of these */
     void (*again)(struct pull *pull); /* after the pause that timer measures */
     int64_t done_bytes, told_bytes, missing_bytes, was_missing_bytes;
+    size_t was_missing_count;
     struct image_room room; /* it waits for that */
     int64_t factor;         /* of a blob's size, for what is in it */
     /* in the worker thread */
@@ -71,6 +76,13 @@ void pull_fetch_once(struct pull *pull);
 void pull_unpack(struct pull *pull);
 /* 'is_new': the image itself is to be published, too; else only its name. */
 void pull_publish(struct pull *pull, bool is_new);
+
+/* Start aliquot-fetch for the missing layers; pull_fetch_copy() follows. Errors as tool_start(). */
+void pull_continue(struct pull *pull, struct aq_error *err);
+/* Start skopeo for what is missing, then pull_unpack(). Errors as tool_start(). */
+void pull_fetch_copy(struct pull *pull, struct aq_error *err);
+/* The step failed: it is repeated, room is made, or the pull ends with 'err'. */
+void pull_fetch_failed(struct pull *pull, struct aq_error *err);
 
 /* What is to be fetched, now that the configuration is known. The pull is a user
  * of each layer from here on, so nobody removes them. -ENOMEM.

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "base/fs.h"
 
 #define PART_PREFIX "oci-put-blob"         /* how skopeo names a blob that it is fetching */
+#define KEPT_LEAST (64 << 10)              /* bytes that are worth another request */
 #define NOT_LAYERS_MAX (INT64_C(16) << 20) /* configuration and manifest, which it fetches, too */
 
 char *pull_directory_blob_path(const struct pull_directory *directory, const char *digest)
@@ -39,26 +41,101 @@ static bool pull_directory_is_placeholder(const struct stat *st)
     return (st->st_mode & 0777) == 0;
 }
 
-/* Bytes in halves of blobs; with 'remove' they go. */
-static int64_t pull_directory_sum_parts(const struct pull_directory *directory, bool remove)
+/* ---- partial files ---- */
+
+static bool pull_directory_begins(const char *name, const char *prefix)
+{
+    return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+/* Calls 'fn' for each file of the directory whose name begins with 'prefix'. */
+static void pull_directory_each(const struct pull_directory *directory, const char *prefix,
+                                void (*fn)(int dirfd, const char *name, int64_t *sum), int64_t *sum)
 {
     DIR *dir = opendir(directory->path);
     struct dirent *entry;
-    int64_t sum = 0;
-    struct stat st;
 
-    while (dir && (entry = readdir(dir))) {
-        if (strncmp(entry->d_name, PART_PREFIX, strlen(PART_PREFIX)) != 0)
-            continue;
-        if (remove)
-            (void)unlinkat(dirfd(dir), entry->d_name, 0);
-        else if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
-            sum += st.st_size;
-    }
+    while (dir && (entry = readdir(dir)))
+        if (pull_directory_begins(entry->d_name, prefix))
+            fn(dirfd(dir), entry->d_name, sum);
     if (dir)
         (void)closedir(dir);
+}
+
+static void pull_directory_add_size(int dirfd, const char *name, int64_t *sum)
+{
+    struct stat st;
+
+    if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        *sum += st.st_size;
+}
+
+static void pull_directory_remove_part(int dirfd, const char *name, int64_t *sum)
+{
+    (void)sum;
+    (void)unlinkat(dirfd, name, 0);
+}
+
+static void pull_directory_link_part(int dirfd, const char *name, int64_t *sum)
+{
+    char kept[256 + sizeof(PULL_KEPT_PREFIX)];
+
+    (void)sum;
+    (void)snprintf(kept, sizeof(kept), PULL_KEPT_PREFIX "%s", name);
+    (void)linkat(dirfd, name, dirfd, kept, 0);
+}
+
+/* The other name of the file may be that of a complete blob; and a few bytes are not worth it. */
+static void pull_directory_sift_kept(int dirfd, const char *name, int64_t *sum)
+{
+    struct stat st;
+
+    if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return;
+    if (st.st_nlink > 1 || st.st_size < KEPT_LEAST)
+        (void)unlinkat(dirfd, name, 0);
+    else
+        *sum += st.st_size;
+}
+
+void pull_directory_keep_parts(const struct pull_directory *directory)
+{
+    pull_directory_each(directory, PART_PREFIX, pull_directory_link_part, NULL);
+}
+
+/* Bytes in what is left of earlier tries, after the useless was removed. */
+static int64_t pull_directory_sift_parts(const struct pull_directory *directory)
+{
+    int64_t sum = 0;
+
+    if (directory->keeps_parts)
+        pull_directory_keep_parts(directory);
+    pull_directory_each(directory, PART_PREFIX, pull_directory_remove_part, NULL);
+    if (directory->keeps_parts) {
+        pull_directory_each(directory, PULL_KEPT_PREFIX, pull_directory_sift_kept, &sum);
+        pull_directory_each(directory, PULL_PART_PREFIX, pull_directory_add_size, &sum);
+    } else {
+        pull_directory_each(directory, PULL_KEPT_PREFIX, pull_directory_remove_part, NULL);
+        pull_directory_each(directory, PULL_PART_PREFIX, pull_directory_remove_part, NULL);
+    }
     return sum;
 }
+
+int pull_directory_write_missing(const struct pull_directory *directory, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/" PULL_MISSING_FILE, directory->path);
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+
+    for (size_t i = 0; i < directory->layer_count; i++)
+        if (!directory->layers[i].is_here)
+            strbuf_addf(&text, "%s %lld\n", directory->layers[i].digest,
+                        (long long)directory->layers[i].size_bytes);
+    if (!path || !strbuf_ok(&text))
+        return aq_fail_oom(err);
+    return fs_write_quick(AT_FDCWD, path, text.data ? text.data : "", text.len, 0600, err);
+}
+
+/* ---- measuring and preparing ---- */
 
 int64_t pull_directory_measure(const struct pull_directory *directory, bool *ret_too_many)
 {
@@ -74,7 +151,8 @@ int64_t pull_directory_measure(const struct pull_directory *directory, bool *ret
             sum += directory->layers[i].size_bytes;
     }
     /* after the blobs: one that is renamed meanwhile is missed, not counted twice */
-    sum += pull_directory_sum_parts(directory, false);
+    pull_directory_each(directory, PART_PREFIX, pull_directory_add_size, &sum);
+    pull_directory_each(directory, PULL_PART_PREFIX, pull_directory_add_size, &sum);
     *ret_too_many = sum > all + NOT_LAYERS_MAX;
     return AQ_MIN(sum, all);
 }
@@ -96,6 +174,13 @@ static int pull_directory_prepare_blob(const struct pull_directory *directory,
             return aq_fail_errno(err, "remove '%s'", path);
         is_there = false;
     }
+    if (is_there || layer->is_here) {
+        AQ_CLEANUP(aq_freep) char *part = aq_format("%s/" PULL_PART_PREFIX "%s", directory->path,
+                                                    layout_digest_hex(layer->digest));
+
+        if (part)
+            (void)unlink(part);
+    }
     if (is_there || !layer->is_here)
         return !is_there;
     fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0);
@@ -108,13 +193,12 @@ int pull_directory_prepare(struct pull_directory *directory, int64_t *ret_missin
                            struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *blobs = aq_format("%s/blobs/sha256", directory->path);
-    int64_t missing = 0;
+    int64_t missing = 0, parts;
     size_t count = 0;
     int r = blobs ? fs_mkdirs(blobs, 0700, err) : aq_fail_oom(err);
 
     if (r < 0)
         return r;
-    (void)pull_directory_sum_parts(directory, true);
     for (size_t i = 0; i < directory->layer_count; i++) {
         r = pull_directory_prepare_blob(directory, &directory->layers[i], err);
         if (r < 0)
@@ -124,7 +208,10 @@ int pull_directory_prepare(struct pull_directory *directory, int64_t *ret_missin
             directory->only_missing = count++ ? NULL : &directory->layers[i];
         }
     }
+    parts = pull_directory_sift_parts(directory);
+    directory->has_parts = parts > 0;
+    directory->missing_count = count;
     AQ_FAULT("agent.image.prepared");
-    *ret_missing = missing;
+    *ret_missing = AQ_MAX(missing - parts, 0);
     return 0;
 }

@@ -6,11 +6,13 @@
 #include "agent/image/store_layout.h"
 #include "agent/image/oci_layout.h"
 #include "agent/image/pull.h"
+#include "agent/settings/image_registries.h"
 #include "base/clock.h"
 #include "base/fault.h"
 
 #define MEASURE_MSEC 200
-#define STALL_USEC (300 * USEC_PER_SEC) /* skopeo may write a large layer to disk that long */
+#define STALL_USEC (300 * USEC_PER_SEC)    /* skopeo may write a large layer to disk that long */
+#define PROGRESS_BYTES (INT64_C(16) << 20) /* of a try that is not a failure in a row */
 #define UNPACKED_FACTOR 3 /* of a blob's size, for what is in it, until that is known better */
 
 /* ---- room on the disk ---- */
@@ -82,6 +84,8 @@ static void pull_fetch_on_measure(uv_work_t *work)
 {
     struct pull *pull = AQ_CONTAINER_OF(work, struct pull, measuring);
 
+    if (pull->directory.keeps_parts)
+        pull_directory_keep_parts(&pull->directory);
     pull->measured_bytes = pull_directory_measure(&pull->directory, &pull->is_too_long);
 }
 
@@ -99,6 +103,14 @@ static bool pull_fetch_is_stalled(struct pull *pull)
                   >= AQ_MIN(STALL_USEC, pull->images->settings->image_timeout_usec / 4);
 }
 
+void pull_fetch_failed(struct pull *pull, struct aq_error *err)
+{
+    pull->was_cut |= err->code != ENOSPC;
+    if (err->code == ENOSPC ? pull_make_room(pull, err) != -EINPROGRESS
+                            : !pull_retry(pull, pull_fetch, err))
+        pull_failed(pull, err);
+}
+
 static void pull_fetch_end_stalled(struct pull *pull)
 {
     struct aq_error err;
@@ -109,8 +121,7 @@ static void pull_fetch_end_stalled(struct pull *pull)
                      "image '%.80s': the registry has sent nothing for %lld seconds",
                      pull->ref.text,
                      (long long)((clock_monotonic_usec() - pull->moved_usec) / USEC_PER_SEC));
-    if (!pull_retry(pull, pull_fetch, &err))
-        pull_failed(pull, &err);
+    pull_fetch_failed(pull, &err);
 }
 
 static void pull_fetch_on_measured(uv_work_t *work, int status)
@@ -145,13 +156,6 @@ static void pull_fetch_on_timer(uv_timer_t *timer)
                         pull_fetch_on_measured);
 }
 
-static void pull_fetch_on_no_output(void *data, const char *bytes, size_t len)
-{
-    (void)data;
-    (void)bytes;
-    (void)len;
-}
-
 static void pull_fetch_on_fetched(void *data, int status, const char *complaint)
 {
     struct pull *pull = data;
@@ -161,13 +165,11 @@ static void pull_fetch_on_fetched(void *data, int status, const char *complaint)
     (void)uv_timer_stop(&pull->timer);
     AQ_FAULT("agent.image.fetched");
     if (status) {
-        int r = fetch_failed(&pull->ref, status, complaint, &err);
-
-        if (r == -ENOSPC ? pull_make_room(pull, &err) != -EINPROGRESS
-                         : !pull_retry(pull, pull_fetch, &err))
-            pull_failed(pull, &err);
+        (void)fetch_failed(&pull->ref, status, complaint, &err);
+        pull_fetch_failed(pull, &err);
         return;
     }
+    pull->is_copied = true;
     pull_tell(pull, IMAGE_FETCHING, pull->manifest.size_bytes);
     pull_unpack(pull);
 }
@@ -180,33 +182,73 @@ static void pull_fetch_on_prepare(uv_work_t *work)
     int r = view ? pull_directory_prepare(&pull->directory, &pull->missing_bytes, &pull->work_err)
                  : aq_fail_oom(&pull->work_err);
 
+    if (r == 0 && pull->directory.keeps_parts)
+        r = pull_directory_write_missing(&pull->directory, &pull->work_err);
     if (r == 0 && pull->directory.is_view)
         (void)oci_layout_make_view(pull->ref.path, pull->digest, pull->manifest_text.len, view,
                                    &pull->work_err);
 }
 
-static void pull_fetch_after_prepare(struct pull *pull, const struct aq_error *failure)
+static void pull_fetch_on_no_output(void *data, const char *bytes, size_t len)
+{
+    (void)data;
+    (void)bytes;
+    (void)len;
+}
+
+void pull_fetch_copy(struct pull *pull, struct aq_error *err)
 {
     static const struct tool_events events = { .on_output = pull_fetch_on_no_output,
                                                .on_end = pull_fetch_on_fetched };
     AQ_CLEANUP(aq_freep) char *view = NULL;
+
+    if (pull->directory.is_view && !(view = pull_directory_view_path(&pull->directory))) {
+        (void)aq_fail_oom(err);
+        return;
+    }
+    (void)fetch_blobs(pull->images, &pull->ref, pull->digest, view, pull->directory.path, &events,
+                      pull, &pull->tool, err);
+}
+
+/* Tries that bring a layer, or so many bytes of one, begin the count of failures again. */
+static void pull_fetch_count(struct pull *pull)
+{
+    if (pull->directory.missing_count < pull->was_missing_count
+        || pull->missing_bytes <= pull->was_missing_bytes - PROGRESS_BYTES)
+        pull->failures = 0;
+    else if (pull->was_missing_count)
+        return;
+    pull->was_missing_bytes = pull->missing_bytes;
+    pull->was_missing_count = pull->directory.missing_count;
+}
+
+/* Blobs alone are not enough: skopeo has to check the node's policy before they are unpacked. */
+static bool pull_fetch_is_complete(const struct pull *pull)
+{
+    if (pull->is_copied)
+        return pull->directory.missing_count == 0;
+    for (size_t i = 0; i < pull->directory.layer_count; i++)
+        if (!pull->directory.layers[i].is_here)
+            return false;
+    return true;
+}
+
+static void pull_fetch_after_prepare(struct pull *pull, const struct aq_error *failure)
+{
     struct aq_error err = *failure;
 
-    if (pull->missing_bytes < pull->was_missing_bytes)
-        pull->failures = 0; /* the last try brought a layer */
-    pull->was_missing_bytes = pull->missing_bytes;
+    pull_fetch_count(pull);
     if (!err.code && pull_fetch_find_room(pull, &err) == -EINPROGRESS)
         return;
-    if (!err.code && pull->missing_bytes == 0) {
+    if (!err.code && pull_fetch_is_complete(pull)) {
         pull_unpack(pull);
         return;
     }
-    if (!err.code && pull->directory.is_view
-        && !(view = pull_directory_view_path(&pull->directory)))
-        (void)aq_fail_oom(&err);
-    if (!err.code)
-        (void)fetch_blobs(pull->images, &pull->ref, pull->digest, view, pull->directory.path,
-                          &events, pull, &pull->tool, &err);
+    if (!err.code && pull->directory.keeps_parts && pull->directory.missing_count
+        && (pull->was_cut || pull->directory.has_parts))
+        pull_continue(pull, &err);
+    else if (!err.code)
+        pull_fetch_copy(pull, &err);
     if (err.code) {
         pull_failed(pull, &err);
         return;
@@ -222,6 +264,9 @@ void pull_fetch(struct pull *pull)
         pull->directory.layers[i].is_here = ((struct image_layer *)map_gets(
                                                  &pull->images->layers, pull->config.diff_ids[i]))
                                                 ->is_here;
+    pull->directory.keeps_parts = pull->ref.form == REFERENCE_REGISTRY && !pull->is_declined
+                                  && !image_registries_has_mirror(pull->images->settings,
+                                                                  &pull->ref);
     pull->phase = IMAGE_FETCHING;
     pull->told_bytes = -1;
     pull_work(pull, pull_fetch_on_prepare, pull_fetch_after_prepare);

@@ -9,7 +9,7 @@
 
 #define PAUSE_MSEC 1000 /* before the second try; doubled before each further one */
 
-/* Tries in a row without a further complete layer. A wrong name, login or image fails in the same way
+/* Tries in a row that brought little (pull_fetch_count()). A wrong name, login or image fails in the same way
  * at every try.
  */
 static unsigned pull_retry_max(const struct pull *pull, const struct aq_error *err)

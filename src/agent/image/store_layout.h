@@ -14,6 +14,7 @@
  *   names/HEX               "DIGEST\nNAME\n": what a name means; HEX is of the name's sha256
  *   files/                  the empty root of sessions for files
  *   pulls/HEX/              a pull that was begun: an OCI layout with the blobs so far
+ *                           (pull_directory.h)
  *   registries.conf         made from the settings at each start
  *   .new-…, .gone-…         being made or removed; of no meaning
  *

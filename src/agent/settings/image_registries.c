@@ -185,3 +185,29 @@ void image_registries_write(const struct settings *settings, struct strbuf *out)
             image_registries_write_registry(settings, mirrors->items[i], len, out);
     }
 }
+
+/* ---- one image ---- */
+
+/* Does an entry of the list, up to its "=" if it has one, begin the name as registries.conf has it? */
+static bool image_registries_have(const struct conf_list *list, const struct reference *ref)
+{
+    AQ_CLEANUP(aq_freep) char *name = aq_format("%s/%s", ref->registry, ref->repository);
+
+    for (size_t i = 0; name && i < list->count; i++) {
+        size_t len = strcspn(list->items[i], "=");
+
+        if (strncmp(name, list->items[i], len) == 0 && strchr("/:", name[len]))
+            return true;
+    }
+    return false;
+}
+
+bool image_registries_has_mirror(const struct settings *settings, const struct reference *ref)
+{
+    return image_registries_have(&settings->image_mirrors, ref);
+}
+
+bool image_registries_may_lack_tls(const struct settings *settings, const struct reference *ref)
+{
+    return image_registries_have(&settings->image_insecure, ref);
+}

@@ -5,6 +5,7 @@
 #define AQ_AGENT_SETTINGS_IMAGE_REGISTRIES_H
 
 #include "agent/settings/settings.h"
+#include "model/reference.h"
 
 /* Every value of allow, mirrors and insecure. -EINVAL with the key as field
  * ("image.mirrors") and the value in the text.
@@ -22,5 +23,9 @@ void image_registries_each(const struct settings *settings, image_registries_fn 
  * both are empty.
  */
 void image_registries_write(const struct settings *settings, struct strbuf *out);
+
+/* Whether 'mirrors' or 'insecure' have an entry for the image, which is one of a registry. */
+bool image_registries_has_mirror(const struct settings *settings, const struct reference *ref);
+bool image_registries_may_lack_tls(const struct settings *settings, const struct reference *ref);
 
 #endif

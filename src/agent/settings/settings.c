@@ -107,6 +107,8 @@ const struct conf_item settings_items[] = {
       "The program skopeo; from PATH by default" },
     { "image", "unpack", CONF_PATH, AT(image_unpack), NULL, 0, 0, 0,
       "The program aliquot-unpack; beside the agent by default" },
+    { "image", "fetch", CONF_PATH, AT(image_fetch), NULL, 0, 0, 0,
+      "The program aliquot-fetch; beside the agent by default" },
 
     { "folders", "volumes", CONF_LIST, AT(volumes), NULL, 0, 0, 0,
       "Volumes of storage hosts whose folders sessions may mount: local:volume1=/srv/folders" },

@@ -32,7 +32,7 @@ struct settings {
     struct conf_list image_mirrors;  /* "REGISTRY=MIRROR" */
     struct conf_list image_insecure; /* registries and mirrors */
     char *image_auth, *image_policy;
-    char *image_skopeo, *image_unpack;
+    char *image_skopeo, *image_unpack, *image_fetch;
     int64_t image_timeout_usec, image_jobs, image_layer_max, image_entries_max;
     int64_t image_keep_free; /* 0 = as much as the next scratch space needs */
     int64_t image_keep_usec, image_keep_bytes, image_user_share; /* percent */

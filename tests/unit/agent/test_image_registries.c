@@ -129,13 +129,50 @@ static void test_where_they_are(void **state)
     settings_done(&settings);
 }
 
+/* Entries begin the name of an image as in containers-registries.conf(5): at a '/' or ':'. */
+static void test_one_image(void **state)
+{
+    static const struct {
+        const char *image;
+        bool has_mirror, may_lack_tls;
+    } images[] = {
+        { "own:5000/a", false, true },
+        { "own:5001/a", false, false },
+        { "plain.example/a", false, true },
+        { "plain.example:5000/a", false, true },
+        { "plain.example2/a", false, false },
+        { "reg.example/team/a", false, true },
+        { "reg.example/teams/a", false, false },
+        { "docker.io/library/a", true, false },
+        { "quay.io/a", true, true },
+        { "m1.example:5000/a", false, false },
+    };
+    struct settings settings = { .state = NULL };
+
+    (void)state;
+    assert_int_equal(load("[image]\n"
+                          "mirrors = [\"docker.io=m1.example:5000\", \"quay.io=q\"]\n"
+                          "insecure = [\"own:5000\", \"plain.example\", \"reg.example/team\","
+                          " \"quay.io\"]\n",
+                          &settings, NULL),
+                     0);
+    for (size_t i = 0; i < AQ_COUNT(images); i++) {
+        AQ_CLEANUP(reference_done) struct reference ref = { 0 };
+
+        assert_int_equal(reference_parse(images[i].image, NULL, &ref, NULL), 0);
+        assert_row(image_registries_has_mirror(&settings, &ref) == images[i].has_mirror
+                       && image_registries_may_lack_tls(&settings, &ref) == images[i].may_lack_tls,
+                   "%s", images[i].image);
+    }
+    settings_done(&settings);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_registries),
-        cmocka_unit_test(test_no_registries),
-        cmocka_unit_test(test_where_they_are),
+        cmocka_unit_test(test_values),        cmocka_unit_test(test_registries),
+        cmocka_unit_test(test_no_registries), cmocka_unit_test(test_where_they_are),
+        cmocka_unit_test(test_one_image),
     };
 
     return cmocka_run_group_tests_name("agent/image_lists", tests, NULL, NULL);
