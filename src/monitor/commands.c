@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/utf8.h"
 #include "monitor/monitor_internal.h"
@@ -224,13 +225,18 @@ void commands_listen_if_needed(struct monitor *m)
 {
     struct aq_error err = { 0 };
 
+    int64_t now_usec = clock_monotonic_usec();
+
     if (m->clients.listener >= 0
-        || (!m->program.tty && !input_is_awaited(&m->input) && clients_has_any(&m->clients)))
+        || (!m->program.tty && !input_is_awaited(&m->input) && clients_has_any(&m->clients)
+            && now_usec < m->listen_usec))
         return;
+    m->listen_usec = now_usec + LISTEN_MSEC * USEC_PER_MSEC;
     if (clients_open(&m->clients, &err) == 0)
         monitor_watch(m, m->clients.listener, SOURCE_LISTENER);
-    else
+    else if (!m->has_warned)
         log_warning("%s", err.text);
+    m->has_warned = m->clients.listener < 0;
 }
 
 /* Takes all of 'fds'. */

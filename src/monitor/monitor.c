@@ -23,7 +23,6 @@
 #include "monitor/node_mounts.h"
 #include "monitor/run_record.h"
 
-#define LISTEN_AGAIN_MSEC 1000
 #define TYPE_AGAIN_MSEC 50 /* a terminal that discards a line too long has room, and wakes nobody */
 
 void monitor_watch(struct monitor *m, int fd, uint32_t source)
@@ -197,7 +196,7 @@ static int monitor_wait_msec(const struct monitor *m)
 {
     if (m->is_terminal_full)
         return TYPE_AGAIN_MSEC;
-    return clients_has_any(&m->clients) || m->clients.listener >= 0 ? -1 : LISTEN_AGAIN_MSEC;
+    return m->clients.listener >= 0 ? -1 : LISTEN_MSEC;
 }
 
 static void monitor_loop(struct monitor *m)
@@ -381,6 +380,7 @@ static int monitor_run_program(struct monitor *m, struct aq_error *err)
     input_open(&m->input, AQ_TAKE_FD(m->child.feed), m->program.input_sec);
     if (m->input.timer >= 0)
         monitor_watch(m, m->input.timer, SOURCE_INPUT_TIMER);
+    m->listen_usec = clock_monotonic_usec() + LISTEN_MSEC * USEC_PER_MSEC;
     commands_listen_if_needed(m); /* a client that hears of the start may connect */
     monitor_watch_first(m);
     if (!sandbox_is_used(&m->program.sandbox))
@@ -417,6 +417,9 @@ static int monitor_take_directory(struct monitor *m, const char *directory, stru
     if (m->directory < 0 || fchdir(m->directory) < 0)
         return aq_fail_errno(err, "open '%s'", directory);
     m->lock = openat(m->directory, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    /* The lock says whether another monitor lives, also on a file system that became read-only. */
+    if (m->lock < 0 && errno == EROFS)
+        m->lock = openat(m->directory, "lock", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (m->lock < 0)
         return aq_fail_errno(err, "open '%s/lock'", directory);
     if (flock(m->lock, LOCK_EX | LOCK_NB) < 0)

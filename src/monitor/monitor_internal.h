@@ -45,12 +45,16 @@ struct monitor {
     bool is_running, has_tty;       /* as told to clients */
     bool is_terminal_full;          /* and somebody who types waits for it */
     int64_t started_usec;
-    bool is_ended; /* the program itself; 'status' is of waitpid() */
+    int64_t listen_usec; /* monotonic: when to listen, or to try it again */
+    bool has_warned;     /* that it cannot listen */
+    bool is_ended;       /* the program itself; 'status' is of waitpid() */
     int status;
     const char *reason; /* why it was ended, NULL = it was not */
     bool kill_next;     /* what the timer is for: SIGKILL, else the run time */
     bool has_grace;     /* SIGTERM was sent and SIGKILL is to come */
 };
+
+#define LISTEN_MSEC 1000
 
 /* Have monitor_loop() told when the descriptor is readable (of SOURCE_INPUT: writable). */
 void monitor_watch(struct monitor *m, int fd, uint32_t source);
@@ -74,8 +78,9 @@ void commands_type_on(struct monitor *m);
 /* Tell connected clients that the program runs. */
 void commands_greet_all(struct monitor *m);
 
-/* Listen while somebody may have to reach us. Nobody else can without the socket: if there
- * is no room for it now, monitor_loop() tries again.
+/* Listen while somebody may have to reach us, and at latest LISTEN_MSEC after the start: a disk that
+ * fails later does not take another socket, and the next agent would lose the program. Short programs
+ * do without. If there is no room for the socket, monitor_loop() tries again.
  */
 void commands_listen_if_needed(struct monitor *m);
 

@@ -14,8 +14,8 @@
  *   log, log.1    the program's output: newer and older half of a ring
  *   times times.1 when it was written (log_times.h)
  *   monitor.sock  SOCK_SEQPACKET, the messages below, host byte order. There
- *                 unless only the connection that is given is needed: with a
- *                 terminal or input, and as long as nobody is connected
+ *                 from the start with a terminal or input, at once if nobody is
+ *                 connected, and else after a second
  *   runner.sock   the runner listens there (runner/protocol.h): process 1 of a container,
  *                 else one that is started for the first command (command_runner.h)
  *   exit.json     the exit record, whole before GONE is sent. It outlives every

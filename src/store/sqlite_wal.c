@@ -57,6 +57,23 @@ static bool sqlite_wal_is_there(sqlite3_file *file, int without, int *ret)
     return *ret == SQLITE_OK;
 }
 
+/* SQLite reports a quota, and a file system that became read-only, as an I/O error. A commit that
+ * fails with one loses its errno, so they become the codes of a full disk and a read-only database.
+ */
+static int sqlite_wal_judge(sqlite3_file *below, int r)
+{
+    int cause = 0;
+
+    if ((r & 0xff) == SQLITE_IOERR)
+        (void)below->pMethods->xFileControl(below, SQLITE_FCNTL_LAST_ERRNO, &cause);
+    return cause == EDQUOT ? SQLITE_FULL : cause == EROFS ? SQLITE_READONLY : r;
+}
+
+static int sqlite_wal_write_below(sqlite3_file *below, const void *bytes, int len, sqlite3_int64 at)
+{
+    return sqlite_wal_judge(below, below->pMethods->xWrite(below, bytes, len, at));
+}
+
 /* What cannot be written is given up: SQLite gives the commit up, too. */
 static int sqlite_wal_flush(sqlite3_file *file)
 {
@@ -64,7 +81,7 @@ static int sqlite_wal_flush(sqlite3_file *file)
     int len = wal->len;
 
     wal->len = 0;
-    return len ? wal->below->pMethods->xWrite(wal->below, wal->bytes, len, wal->at) : SQLITE_OK;
+    return len ? sqlite_wal_write_below(wal->below, wal->bytes, len, wal->at) : SQLITE_OK;
 }
 
 static int sqlite_wal_on_write(sqlite3_file *file, const void *bytes, int len, sqlite3_int64 at)
@@ -82,7 +99,7 @@ static int sqlite_wal_on_write(sqlite3_file *file, const void *bytes, int len, s
     if (!wal->bytes && !(wal->bytes = malloc(JOIN_MAX)))
         return SQLITE_IOERR_NOMEM;
     if (len > JOIN_MAX)
-        return wal->below->pMethods->xWrite(wal->below, bytes, len, at);
+        return sqlite_wal_write_below(wal->below, bytes, len, at);
     if (wal->len == 0)
         wal->at = at;
     memcpy(wal->bytes + wal->len, bytes, (size_t)len);
@@ -106,13 +123,13 @@ static int sqlite_wal_on_read(sqlite3_file *file, void *bytes, int len, sqlite3_
 
 static int sqlite_wal_on_sync(sqlite3_file *file, int flags)
 {
+    sqlite3_file *below = sqlite_wal_below(file);
     int r;
 
     if (!sqlite_wal_is_there(file, SQLITE_OK, &r))
         return r;
     r = sqlite_wal_flush(file);
-    return r == SQLITE_OK ? sqlite_wal_below(file)->pMethods->xSync(sqlite_wal_below(file), flags)
-                          : r;
+    return r == SQLITE_OK ? sqlite_wal_judge(below, below->pMethods->xSync(below, flags)) : r;
 }
 
 static int sqlite_wal_on_truncate(sqlite3_file *file, sqlite3_int64 size)

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from small_disk import remount, small_disk
-from test_full_disk import batch, check_works, cluster, end, is_refusing, run_two, submit
+from small_disk import failing_disk, remount, small_disk
+from test_full_disk import batch, check_runs, check_works, cluster, end, is_refusing, run_two, submit
 from cluster import wait_for, wait_status
 
 
@@ -17,7 +17,7 @@ def refused(reply, folder):
 
 
 def check_reads(cluster, client, sessions):
-    assert {s["id"] for s in cluster.sessions()} == set(sessions)
+    assert {s["id"] for s in cluster.live_sessions()} == set(sessions)
     for session in sessions:
         assert client.get("/aliquot/v1/sessions/" + session).json["status"] == "RUNNING"
         assert client.get(f"/aliquot/v1/sessions/{session}/why").status == 200
@@ -87,3 +87,67 @@ def test_an_agent_starts_on_a_read_only_file_system(cluster):
         remount(state, "rw")
         wait_for(lambda: cluster.agent().get("schedulable"), 30, "the agent to take sessions")
         check_works(cluster)
+
+
+# ---- ext4 after an I/O error: files that are open for writing stay open, writes fail ----
+
+@pytest.mark.file_database
+def test_a_running_manager_serves_what_is_stored_when_its_disk_fails(cluster):
+    folder = cluster.folder / "manager"
+    with failing_disk(folder) as disk:
+        sessions = run_two(cluster)
+        client = cluster.client()
+        brief = submit(client, "brief", "sleep 1")
+        wait_status(client, brief, "RUNNING")
+        disk.fail()
+        for how in ("run on", "kill", "stop"):
+            if how != "run on":
+                getattr(cluster.programs["manager"], how)()
+                cluster.start_manager()
+                wait_for(lambda: cluster.agent().get("connected"), 30, "the agent")
+            refused(client.post("/session", batch("third", "true")), folder)
+            refused(client.send("DELETE", "/session/first?forced=true"), folder)
+            check_reads(cluster, client, {*sessions, brief})
+        cluster.programs["manager"].stop()
+        disk.repair()
+        cluster.start_manager()
+        assert wait_status(client, brief, "TERMINATED")["result"] == "SUCCESS"
+        check_reads(cluster, client, sessions)
+        for name, session in zip(("first", "second"), sessions):
+            end(client, name)
+            wait_status(client, session, "TERMINATED")
+        check_runs(cluster)
+        cluster.check_audits()
+        cluster.stop()
+    cluster.check_nothing_left()
+
+
+def test_a_running_agent_takes_no_sessions_when_its_disk_fails(cluster):
+    """Nothing has to be started to see it; its sessions continue, and can be ended."""
+    state = cluster.folder / "agent"
+    with failing_disk(state) as disk:
+        first, second = run_two(cluster)
+        client = cluster.client()
+        wait_for(lambda: len(list(state.glob("kernels/*/run/1/monitor.sock"))) == 2, 30, "the sockets")
+        disk.fail()
+        for how in ("run on", "kill"):
+            if how == "kill":
+                cluster.programs["agent"].kill()
+                cluster.start_agent()
+            shown = wait_for(lambda: is_refusing(cluster), 30, "the agent to take no sessions")
+            assert "mounted read-only" in shown["drain_reason"] and str(state) in shown["drain_reason"], shown
+        waiting = submit(client, "waiting", "echo later")
+        assert str(state) in client.get(f"/aliquot/v1/sessions/{waiting}/why").json["text"]
+        for session in (first, second):
+            assert client.get("/aliquot/v1/sessions/" + session).json["status"] == "RUNNING"
+        for name, session in zip(("first", "second"), (first, second)):
+            end(client, name)
+            wait_status(client, session, "TERMINATED")
+        cluster.programs["agent"].stop()
+        disk.repair()
+        cluster.start_agent()
+        assert wait_status(client, waiting, "TERMINATED")["result"] == "SUCCESS"
+        check_runs(cluster)
+        cluster.check_audits()
+        cluster.stop()
+    cluster.check_nothing_left()

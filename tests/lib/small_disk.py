@@ -2,6 +2,8 @@
 """A small file system of its own, which a test fills up."""
 
 import contextlib
+import pathlib
+import shutil
 import subprocess
 
 import pytest
@@ -42,3 +44,70 @@ def take_inodes(folder):
         for number in range(1 << 20):
             (kept / str(number)).touch()
     return kept
+
+
+# ---- file systems on a loop device, whose image is in memory ----
+
+class LoopDisk:
+    """A file system on a loop device, which the test's root mounts at 'folder'."""
+
+    def __init__(self, folder, image, options):
+        self.folder, self.image, self.options = folder, image, options
+
+    def mount(self):
+        done = subprocess.run(["mount", "-o", self.options, self.image, self.folder], capture_output=True,
+                              text=True)
+        if done.returncode:
+            pytest.skip("a loop device cannot be mounted here: " + done.stderr.strip())
+
+    def unmount(self):
+        subprocess.run(["umount", "--lazy", self.folder], check=True)
+
+    def fail(self):
+        """The kernel's reaction to an I/O error: files that are open for writing stay open."""
+        device = subprocess.run(["findmnt", "-no", "SOURCE", self.folder], check=True,
+                                capture_output=True, text=True).stdout.strip()
+        trigger = pathlib.Path("/sys/fs/ext4") / pathlib.Path(device).name / "trigger_fs_error"
+        trigger.write_text("1")
+
+    def repair(self):
+        """Mount what is stored as after a reboot. It is a copy, because other mount namespaces of
+        this machine may hold the file system that failed."""
+        self.unmount()
+        self.image = shutil.copy(self.image, self.image.with_name("repaired"))
+        self.mount()
+
+    def limit(self, size):
+        """A quota for the contents, "none" for none. What is there stays."""
+        subprocess.run(["btrfs", "qgroup", "limit", size, self.folder], check=True)
+
+
+@contextlib.contextmanager
+def loop_disk(folder, size, options, *make):
+    if not shutil.which(make[0]):
+        pytest.skip(f"no {make[0]}: install the packages e2fsprogs and btrfs-progs")
+    with small_disk(folder.with_name(folder.name + "-image"), str(3 * size)) as image:
+        with image.open("wb") as file:
+            file.truncate(size)
+        subprocess.run([*make, image], check=True, stdout=subprocess.DEVNULL)
+        folder.mkdir()
+        disk = LoopDisk(folder, image, options)
+        disk.mount()
+        folder.chmod(0o700)
+        try:
+            yield disk
+        finally:
+            disk.unmount()
+
+
+def failing_disk(folder):
+    """ext4, for LoopDisk.fail()."""
+    return loop_disk(folder, 24 << 20, "loop,errors=remount-ro", "mkfs.ext4", "-q", "-F")
+
+
+@contextlib.contextmanager
+def quota_disk(folder):
+    """btrfs, whose quotas the kernel enforces, for LoopDisk.limit()."""
+    with loop_disk(folder, 128 << 20, "loop", "mkfs.btrfs", "-q", "-M") as disk:
+        subprocess.run(["btrfs", "quota", "enable", folder], check=True)
+        yield disk

@@ -199,12 +199,20 @@ def own_network():
         space.close()
 
 
+def unmount_below(folder):
+    """Mounts of a test that was killed; a loop device goes with its file system."""
+    points = [line.split()[4] for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines()]
+    for point in reversed([point for point in points if point.startswith(folder + "/")]):
+        subprocess.run(["umount", "--lazy", point], check=False)
+
+
 def reap():
     """Wait for the end of the test, however it comes."""
     folder = sys.stdin.readline().strip()
     sys.stdin.read()
     end_processes(folder)
     if not os.environ.get("ALIQUOT_TEST_KEEP"):
+        unmount_below(folder)
         shutil.rmtree(folder, ignore_errors=True)
 
 
