@@ -65,9 +65,22 @@ uint64_t fs_size_freed(int folder, const char *name)
                : 0;
 }
 
+bool fs_is_full(int code)
+{
+    return code == ENOSPC || code == EDQUOT;
+}
+
 bool fs_is_out_of_room(int code)
 {
-    return code == ENOSPC || code == EDQUOT || code == EROFS;
+    return fs_is_full(code) || code == EROFS;
+}
+
+const char *fs_explain(int code)
+{
+    return fs_is_full(code)
+               ? "the file system is full or over a quota; free space there and try again"
+           : code == EROFS ? "the file system is mounted read-only; remount it writable"
+                           : strerror(code);
 }
 
 char *fs_find_existing(const char *path)

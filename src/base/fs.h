@@ -34,6 +34,12 @@ uint64_t fs_size_freed(int folder, const char *name);
  */
 bool fs_is_out_of_room(int code);
 
+/* The same without read-only: ENOSPC or EDQUOT. */
+bool fs_is_full(int code);
+
+/* strerror(), or for fs_is_out_of_room() the state of the file system and the remedy. Any thread. */
+const char *fs_explain(int code);
+
 /* Replace the file: temporary file, fsync, rename, fsync of the directory.
  * After success the new contents survive a power failure; after failure the
  * old ones are untouched.

@@ -91,7 +91,7 @@ static void machine_say_unwritable(const char *path, const char *owner, int code
                  fs_is_out_of_room(code) ? "%s serves stored data, but creates nothing"
                                          : "%s does not start",
                  owner);
-    if (code == ENOSPC || code == EDQUOT)
+    if (fs_is_full(code))
         finding_mend(ret, "df -h %s", path);
     else if (code == EROFS)
         finding_mend(ret, "mount -o remount,rw PATH, or another folder: %s --state FOLDER", owner);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
@@ -15,6 +16,7 @@
 #include "link/link.h"
 
 #define JOIN_USEC (30 * USEC_PER_SEC)
+#define ROOM_BYTES 16384 /* of all files together */
 
 /* "scheme://host:port/" -> host and port. */
 static int link_identity_parse_url(const char *url, struct conf_listen *ret, struct aq_error *err)
@@ -53,7 +55,7 @@ static int link_identity_write(const struct link_identity_place *place,
     char address[HOST_PORT_MAX];
     AQ_CLEANUP(aq_freep) char *manager = aq_format(
         "%s\n", host_port_write(got->manager.host, got->manager.port, address));
-    int r = manager ? fs_mkdirs(place->folder, 0700, err) : aq_fail_oom(err);
+    int r = manager ? 0 : aq_fail_oom(err);
 
     if (r == 0)
         r = link_identity_write_file(place, "manager", "", manager, 0644, err);
@@ -89,6 +91,24 @@ static int link_identity_ask(const struct link_identity_place *place, const stru
                              JOIN_USEC, &got->cert, &got->ca, err);
 }
 
+/* Files that do not fit would cost the token, which is good for one join. */
+static int link_identity_try_room(const struct link_identity_place *place, struct aq_error *err)
+{
+    static const char bytes[ROOM_BYTES];
+    struct aq_error why = { 0 };
+    AQ_CLEANUP(aq_freep) char *path = link_identity_path(place, "room", "");
+    int r = path ? fs_mkdirs(place->folder, 0700, &why) : aq_fail_oom(&why);
+
+    if (r == 0)
+        r = fs_write_quick(AT_FDCWD, path, bytes, sizeof(bytes), 0600, &why);
+    if (r == 0)
+        (void)unlink(path);
+    if (r < 0 && fs_is_out_of_room(-r))
+        return aq_fail(err, -r, "cannot join; cannot write to '%s': %s", place->folder,
+                       fs_explain(-r));
+    return r < 0 ? aq_fail(err, -r, "%s", why.text) : 0;
+}
+
 int link_identity_join(const struct link_identity_place *place, const char *url, const char *text,
                        bool machine, struct aq_error *err)
 {
@@ -102,6 +122,8 @@ int link_identity_join(const struct link_identity_place *place, const char *url,
                           "(aliquot agent token), and check this machine's clock");
     if (r == 0)
         r = link_identity_parse_url(url, &got.manager, err);
+    if (r == 0)
+        r = link_identity_try_room(place, err);
     if (r == 0)
         r = link_identity_ask(place, &token, machine, &got, err);
     AQ_FAULT("link.join.received");

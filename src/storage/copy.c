@@ -193,6 +193,14 @@ static int copy_next(struct copy *copy)
     return S_ISLNK(st.st_mode) ? copy_link(from, level->to, entry->d_name) : 0;
 }
 
+/* -EDQUOT is for 'most': a quota of the file system counts as a full one. */
+static int copy_next_or_full(struct copy *copy)
+{
+    int r = copy_next(copy);
+
+    return r == -EDQUOT ? -ENOSPC : r;
+}
+
 int copy_tree(int from, int to, const char *omitted, uint64_t most, _Atomic uint64_t *done,
               struct aq_error *err)
 {
@@ -206,8 +214,11 @@ int copy_tree(int from, int to, const char *omitted, uint64_t most, _Atomic uint
     copy->done = done;
     r = copy_enter(copy, openat(from, ".", flags), openat(to, ".", flags));
     while (r == 0 && copy->depth)
-        r = most && *done > most ? -EDQUOT : copy_next(copy);
+        r = most && *done > most ? -EDQUOT : copy_next_or_full(copy);
     while (copy->depth)
         copy_leave(copy);
-    return r < 0 ? aq_fail(err, -r, "copy the folder: %s", strerror(-r)) : 0;
+    if (r == -EDQUOT)
+        return aq_fail(err, EDQUOT, "the copy of the folder may have %llu bytes, and has more",
+                       (unsigned long long)most);
+    return r < 0 ? aq_fail(err, -r, "copy the folder: %s", fs_explain(-r)) : 0;
 }

@@ -107,7 +107,7 @@ void storage_fail(struct storage *storage, struct request *req, const struct aq_
     } known[] = {
         { EACCES, 403 }, { EINVAL, 400 }, { ENAMETOOLONG, 400 }, { ENOTDIR, 400 }, { EISDIR, 400 },
         { EEXIST, 409 }, { ENOENT, 404 }, { EDQUOT, 413 },       { EFBIG, 413 },   { ENOSPC, 507 },
-        { EROFS, 403 },  { EPERM, 403 },  { EAGAIN, 503 },       { ENOMEM, 503 },  { EBUSY, 409 },
+        { EROFS, 507 },  { EPERM, 403 },  { EAGAIN, 503 },       { ENOMEM, 503 },  { EBUSY, 409 },
         { ELOOP, 400 },  { ENODEV, 503 }, { ECONNRESET, 400 },
     };
     size_t i = 0;

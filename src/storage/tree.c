@@ -164,7 +164,7 @@ int tree_remove(int parent, const char *name, uint64_t *freed, struct aq_error *
     }
     if (freed)
         *freed += t->freed;
-    return r < 0 ? aq_fail(err, -r, "remove '%.200s': %s", name, strerror(-r)) : 0;
+    return r < 0 ? aq_fail(err, -r, "remove '%.200s': %s", name, fs_explain(-r)) : 0;
 }
 
 /* ---- counting ---- */

@@ -212,7 +212,7 @@ static void tus_run_write(struct work *work)
 
     if (usage_take(usage, &t->token.folder_id, t->token.quota_bytes, t->flush.len, &t->err) < 0)
         return;
-    (void)upload_write(&t->upload, t->flush.data, t->flush.len, &t->err);
+    (void)upload_write(&t->upload, &t->token, t->flush.data, t->flush.len, &t->err);
     usage_give(usage, &t->token.folder_id, end - t->upload.offset);
 }
 

@@ -142,7 +142,7 @@ static void unpack_run_sync(struct work *work)
     AQ_CLEANUP(aq_closep) int fd = openat(u->base, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     if (tar_reader_finish(u->reader, &u->err) == 0 && (fd < 0 || syncfs(fd) < 0))
-        (void)aq_fail_errno(&u->err, "write the files");
+        (void)beneath_fail(&u->err, errno, *u->token.path ? u->token.path : ".");
     AQ_FAULT("storage.unpack.synced");
 }
 

@@ -118,12 +118,13 @@ int upload_open(int root, const struct token *token, int part, uint64_t size, bo
     return r == -ENOENT && !make ? 0 : upload_fail(err, -r, token);
 }
 
-int upload_write(struct upload *upload, const char *bytes, size_t len, struct aq_error *err)
+int upload_write(struct upload *upload, const struct token *token, const char *bytes, size_t len,
+                 struct aq_error *err)
 {
     int r = fs_write_sparse(upload->fd, bytes, len, &upload->offset);
 
     if (r < 0)
-        return aq_fail_kind(err, -r, "disk-full", "write: %s", strerror(-r));
+        return upload_fail(err, -r, token);
     AQ_FAULT("storage.upload.written");
     return 0;
 }

@@ -32,8 +32,9 @@ struct upload {
 int upload_open(int root, const struct token *token, int part, uint64_t size, bool make,
                 struct upload *ret, struct aq_error *err);
 
-/* -ENOSPC, -EDQUOT, -errno; what was written before the failure counts. */
-int upload_write(struct upload *upload, const char *bytes, size_t len, struct aq_error *err);
+/* -ENOSPC (also for a quota of the file system), -errno; bytes written before the failure count. */
+int upload_write(struct upload *upload, const struct token *token, const char *bytes, size_t len,
+                 struct aq_error *err);
 
 /* What has come is on disk afterwards, and if that is all, the whole file has its name. */
 int upload_sync(int root, const struct token *token, int part, struct upload *upload,

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fault.h"
+#include "base/fs.h"
 #include "base/strbuf.h"
 #include "storage/copy.h"
 #include "storage/tree.h"
@@ -103,6 +104,12 @@ int volume_mark(const struct volume_dir *volume, struct aq_error *err)
     return root < 0 ? root : volume_make_mark(root, volume, err);
 }
 
+/* A quota of the file system becomes ENOSPC: EDQUOT is for the quota of a folder. */
+static int volume_fail(struct aq_error *err, int code, const char *what)
+{
+    return aq_fail(err, fs_is_full(code) ? ENOSPC : code, "%s: %s", what, fs_explain(code));
+}
+
 static int volume_fail_absent(struct aq_error *err)
 {
     return aq_fail(err, ENOENT, "the folder is not on this volume");
@@ -153,7 +160,7 @@ int volume_create_folder(const struct volume_dir *volume, const struct uuid *id,
         r = volume_make(root, path);
     if (r == -EEXIST)
         return aq_fail(err, EEXIST, "the folder is on this volume already");
-    return r < 0 ? aq_fail(err, -r, "make the folder: %s", strerror(-r)) : 0;
+    return r < 0 ? volume_fail(err, -r, "make the folder") : 0;
 }
 
 int volume_drop_folder(const struct volume_dir *volume, const struct uuid *id, struct aq_error *err)
@@ -167,7 +174,7 @@ int volume_drop_folder(const struct volume_dir *volume, const struct uuid *id, s
     (void)volume_layout_path(id, path);
     (void)snprintf(name, sizeof(name), PURGE_PREFIX "%s", uuid_format(&unique, text));
     if (renameat(root, path, root, name) < 0)
-        return errno == ENOENT ? 0 : aq_fail_errno(err, "drop the folder");
+        return errno == ENOENT ? 0 : volume_fail(err, errno, "drop the folder");
     if (fsync(root) < 0)
         return aq_fail_errno(err, "the volume '%s'", volume->path);
     AQ_FAULT("storage.folder.dropped");
@@ -201,17 +208,17 @@ static int volume_copy(int root, int from, const char *name, const struct uuid *
 
     if (mkdirat(root, name, FOLDER_MODE) < 0
         || (copy = openat(root, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0)
-        return aq_fail_errno(err, "make the folder");
+        return volume_fail(err, errno, "make the folder");
     if ((r = copy_tree(from, copy, FOLDER_UPLOADS, quota, done, err)) < 0)
         return r;
     if (syncfs(copy) < 0)
-        return aq_fail_errno(err, "copy the folder");
+        return volume_fail(err, errno, "copy the folder");
     AQ_FAULT("storage.clone.copied");
     (void)volume_layout_path(to, path);
     r = -ENOENT;
     for (int i = 0; r == -ENOENT && i < TRIES; i++)
         r = volume_place(root, name, path);
-    return r < 0 ? aq_fail(err, -r, "make the folder: %s", strerror(-r)) : 0;
+    return r < 0 ? volume_fail(err, -r, "make the folder") : 0;
 }
 
 int volume_clone_folder(const struct volume_dir *volume, const struct uuid *id,

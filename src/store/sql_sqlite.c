@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fs.h"
 #include "base/log.h"
 #include "store/sql.h"
 #include "store/sqlite_wal.h"
@@ -56,8 +57,7 @@ static bool sql_sqlite_is_full(sqlite3 *db, int code)
 {
     int cause = db ? sqlite3_system_errno(db) : 0;
 
-    return (code & 0xff) == SQLITE_FULL
-           || ((code & 0xff) == SQLITE_IOERR && (cause == ENOSPC || cause == EDQUOT));
+    return (code & 0xff) == SQLITE_FULL || ((code & 0xff) == SQLITE_IOERR && fs_is_full(cause));
 }
 
 static int sql_sqlite_fail_read_only(sqlite3 *db, const char *text, struct aq_error *err)
@@ -212,7 +212,9 @@ static bool sql_sqlite_lacks_index(sqlite3 *db, const char *where)
     int code = sqlite3_extended_errcode(db);
     AQ_CLEANUP(aq_freep) char *index = aq_format("%s-shm", where);
 
+    /* A file that is there already is truncated first; a quota may refuse even that (btrfs). */
     return code == SQLITE_IOERR_SHMSIZE || code == SQLITE_IOERR_SHMMAP
+           || code == SQLITE_IOERR_SHMOPEN
            || ((code & 0xff) == SQLITE_CANTOPEN && index && !sqlite_wal_has_room_for(index));
 }
 

@@ -11,6 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/fs.h"
+
 int beneath_clean(const char *raw, char out[PATH_MAX], struct aq_error *err)
 {
     const char *path = raw;
@@ -121,10 +123,9 @@ int beneath_fail(struct aq_error *err, int code, const char *path)
     case ENOENT:
         return aq_fail_kind(err, code, "no-such-file", "there is no '%.200s'", path);
     case ENOSPC:
-    case EDQUOT:
-        return aq_fail_kind(err, code, "disk-full", "'%.200s' does not fit: the disk is full",
-                            path);
+    case EDQUOT: /* of the file system; a limit of ours is not enforced here */
+        return aq_fail_kind(err, ENOSPC, "disk-full", "'%.200s': %s", path, fs_explain(code));
     default:
-        return aq_fail_kind(err, code, "file-failed", "'%.200s': %s", path, strerror(code));
+        return aq_fail_kind(err, code, "file-failed", "'%.200s': %s", path, fs_explain(code));
     }
 }

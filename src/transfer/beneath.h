@@ -32,7 +32,9 @@ int beneath_open_parent(int root, const char *path, bool no_links, bool make,
 /* The folder at a clean path, made with all above it. -errno. */
 int beneath_make(int root, const char *path, bool no_links);
 
-/* Fill 'err' for a path whose call failed with this positive errno: names it, and a kind. */
+/* Fill 'err' for a path whose call failed with this positive errno: names it, and a kind. A quota of
+ * the file system becomes ENOSPC.
+ */
 int beneath_fail(struct aq_error *err, int code, const char *path);
 
 #endif

@@ -343,7 +343,7 @@ static int up_open_state(struct up *up, struct aq_error *err)
         r = up_take_lock(up, &why);
     if (r == 0)
         r = up_write_info(up, &why);
-    if (r == -ENOSPC || r == -EDQUOT)
+    if (fs_is_full(-r))
         return aq_fail(err, -r, "%s; free some space there, or choose another --state", why.text);
     if (r < 0)
         return aq_fail(err, -r, "%s; choose another --state", why.text);

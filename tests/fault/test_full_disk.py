@@ -9,7 +9,7 @@ import pytest
 
 from cluster import ENDED, Cluster, batch, wait_for, wait_status
 from ports import free_port
-from small_disk import fill, small_disk, take_inodes
+from small_disk import fill, quota_disk, small_disk, take_inodes
 from world import BUILD
 
 HASTY = {"ALIQUOT_AGENTS_HEARTBEAT": "1s", "ALIQUOT_MANAGER_HEARTBEAT": "0.2s",
@@ -37,6 +37,11 @@ def run_two(cluster):
     for session in (first, second):
         wait_status(client, session, "RUNNING")
     return first, second
+
+
+def wait_for_sockets(state):
+    """By which the next agent reaches two sessions: they are made a second after the start."""
+    wait_for(lambda: len(list(state.glob("kernels/*/run/1/monitor.sock"))) == 2, 30, "the sockets")
 
 
 def end(client, name):
@@ -133,7 +138,61 @@ def test_a_manager_starts_without_inodes(cluster, lacks_lock):
         check_works(cluster)
 
 
+@pytest.mark.file_database
+def test_a_manager_over_a_quota(cluster):
+    """Sessions run on and stored data is served, also by the next manager; all goes on with a quota."""
+    with quota_disk(cluster.folder / "manager") as disk:
+        first, second = run_two(cluster)
+        client = cluster.client()
+        disk.limit("1")
+        for how in ("run on", "kill"):
+            if how == "kill":
+                cluster.programs["manager"].kill()
+                cluster.start_manager()
+                wait_for(cluster.agent, 30, "the agent to be back")
+            wait_for(lambda: client.post("/session", batch("unlucky", "true")).status == 503, 30, "a refusal")
+            check_creates_nothing(cluster)
+            for session in (first, second):
+                assert client.get("/aliquot/v1/sessions/" + session).json["status"] == "RUNNING"
+        disk.limit("none")
+        wait_for(lambda: client.post("/session", batch("lucky", "true")).status == 201, 30, "room")
+        for name, session in (("first", first), ("second", second)):
+            end(client, name)
+            wait_status(client, session, "TERMINATED")
+        check_runs(cluster)
+        cluster.check_audits()
+        cluster.stop()
+    cluster.check_nothing_left()
+
+
 # ---- an agent ----
+
+def test_an_agent_over_a_quota(cluster):
+    """statvfs() does not show it. Its sessions run on, and can be ended."""
+    state = cluster.folder / "agent"
+    with quota_disk(state) as disk:
+        first, second = run_two(cluster)
+        client = cluster.client()
+        wait_for_sockets(state)
+        disk.limit("1")
+        submit(client, "unlucky", "true")
+        shown = wait_for(lambda: is_refusing(cluster), 30, "the agent to take no sessions")
+        assert "over a quota" in shown["drain_reason"] and str(state) in shown["drain_reason"], shown
+        cluster.programs["agent"].kill()
+        cluster.start_agent()
+        for session in (first, second):
+            assert client.get("/aliquot/v1/sessions/" + session).json["status"] == "RUNNING"
+        end(client, "first")
+        wait_status(client, first, "TERMINATED")
+        disk.limit("none")
+        wait_for(lambda: cluster.agent().get("schedulable"), 30, "the agent to take sessions")
+        end(client, "second")
+        wait_status(client, second, "TERMINATED")
+        check_runs(cluster)
+        cluster.check_audits()
+        cluster.stop()
+    cluster.check_nothing_left()
+
 
 def is_refusing(cluster):
     shown = cluster.agent()

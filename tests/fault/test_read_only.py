@@ -6,7 +6,7 @@ import time
 import pytest
 
 from small_disk import failing_disk, remount, small_disk
-from test_full_disk import batch, check_runs, check_works, cluster, end, is_refusing, run_two, submit
+from test_full_disk import batch, check_runs, check_works, cluster, end, is_refusing, run_two, submit, wait_for_sockets
 from cluster import wait_for, wait_status
 
 
@@ -128,7 +128,7 @@ def test_a_running_agent_takes_no_sessions_when_its_disk_fails(cluster):
     with failing_disk(state) as disk:
         first, second = run_two(cluster)
         client = cluster.client()
-        wait_for(lambda: len(list(state.glob("kernels/*/run/1/monitor.sock"))) == 2, 30, "the sockets")
+        wait_for_sockets(state)
         disk.fail()
         for how in ("run on", "kill"):
             if how == "kill":

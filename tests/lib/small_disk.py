@@ -77,10 +77,6 @@ class LoopDisk:
         self.image = shutil.copy(self.image, self.image.with_name("repaired"))
         self.mount()
 
-    def limit(self, size):
-        """A quota for the contents, "none" for none. What is there stays."""
-        subprocess.run(["btrfs", "qgroup", "limit", size, self.folder], check=True)
-
 
 @contextlib.contextmanager
 def loop_disk(folder, size, options, *make):
@@ -105,9 +101,26 @@ def failing_disk(folder):
     return loop_disk(folder, 24 << 20, "loop,errors=remount-ro", "mkfs.ext4", "-q", "-F")
 
 
+class Quota:
+    def __init__(self, pool):
+        self.pool = pool
+
+    def limit(self, size):
+        """In bytes, or "none". Stored data stays, and nothing can be added beyond the limit."""
+        subprocess.run(["btrfs", "qgroup", "limit", size, "0/256", self.pool], check=True)
+
+
 @contextlib.contextmanager
 def quota_disk(folder):
-    """btrfs, whose quotas the kernel enforces, for LoopDisk.limit()."""
-    with loop_disk(folder, 128 << 20, "loop", "mkfs.btrfs", "-q", "-M") as disk:
-        subprocess.run(["btrfs", "quota", "enable", folder], check=True)
-        yield disk
+    """Mounted at 'folder': btrfs, whose quotas each kernel with btrfs enforces."""
+    pool = folder.with_name(folder.name + "-pool")
+    with loop_disk(pool, 128 << 20, "loop", "mkfs.btrfs", "-q", "-M"):
+        for words in (["quota", "enable", pool], ["subvolume", "create", pool / "first"]):
+            subprocess.run(["btrfs", *words], check=True, stdout=subprocess.DEVNULL)
+        folder.mkdir(mode=0o700)
+        subprocess.run(["mount", "--bind", pool / "first", folder], check=True)
+        folder.chmod(0o700)
+        try:
+            yield Quota(pool)
+        finally:
+            subprocess.run(["umount", "--lazy", folder], check=True)

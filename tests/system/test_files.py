@@ -287,7 +287,7 @@ def test_a_full_disk_is_named(cluster, box, tmp_path):
     shell(cluster, box, "dd if=/dev/zero of=fill bs=1M 2>/dev/null; true")
     (tmp_path / "data").write_bytes(os.urandom(8 * MIB))
     status, _, said = run(cluster, "cp", tmp_path / "data", f"{box}:")
-    assert status != 0 and "disk is full" in said
+    assert status != 0 and "the file system is full" in said
     assert put(cluster, box, os.urandom(8 * MIB), "data", "raw").status == 507
     shell(cluster, box, "rm fill; test ! -e data")
     assert halves(cluster, box) == []

@@ -33,8 +33,8 @@ static int kernel_directory_open(const char *state, const char *name, mode_t mod
     if (r < 0)
         return r;
     *ret = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    /* An earlier start has set the mode if the file system is read-only now. */
-    if (*ret < 0 || (fchmod(*ret, mode) < 0 && errno != EROFS))
+    /* An earlier start has set the mode if nothing can be written now. */
+    if (*ret < 0 || (fchmod(*ret, mode) < 0 && !fs_is_out_of_room(errno)))
         return aq_fail_errno(err, "open '%s'", path);
     return 0;
 }

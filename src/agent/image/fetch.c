@@ -246,6 +246,8 @@ static const struct fetch_complaint {
     { "rejected by policy", EPERM, "image-registry", "the node's policy for signatures rejects it",
       "policy in [image] of agent.toml" },
     { "no space left", ENOSPC, "image-no-space", "the disk is full", "make room or remove images" },
+    { "disk quota exceeded", ENOSPC, "image-no-space", "a quota of the disk is exceeded",
+      "raise it or remove images" },
     { "toomanyrequests", EBUSY, "image-registry", "the registry limits how often it is asked",
       "try later; " LOGIN_ADVICE },
     { "too many requests", EBUSY, "image-registry", "the registry limits how often it is asked",

@@ -6,6 +6,7 @@
 
 #include "agent/image/store_layout.h"
 #include "agent/image/pull.h"
+#include "base/fs.h"
 #include "base/log.h"
 
 #define TRIES_MAX 2 /* of fetching, if a blob turns out to be wrong */
@@ -21,7 +22,7 @@ static void pull_unpack_after_layers(struct pull *pull)
         pull_publish(pull, true);
         return;
     }
-    if (err.code == ENOSPC && pull_make_room(pull, &pull->err) == -EINPROGRESS)
+    if (fs_is_full(err.code) && pull_make_room(pull, &pull->err) == -EINPROGRESS)
         return;
     if (is_wrong && ++pull->tries < TRIES_MAX) {
         log_warning("image %s: %s; fetching again", pull->ref.text, err.text);
@@ -31,9 +32,9 @@ static void pull_unpack_after_layers(struct pull *pull)
     (void)aq_error_wrap(&pull->err, "image '%.80s'", pull->ref.text);
     (void)snprintf(pull->err.field, sizeof(pull->err.field), "image");
     if (!pull->err.kind)
-        pull->err.kind = err.code == ENOSPC ? "image-no-space"
-                         : is_wrong         ? "image-damaged"
-                                            : "image-unpack-failed";
+        pull->err.kind = fs_is_full(err.code) ? "image-no-space"
+                         : is_wrong           ? "image-damaged"
+                                              : "image-unpack-failed";
     pull_failed(pull, &pull->err);
 }
 
@@ -124,9 +125,9 @@ static void pull_unpack_after_publish(struct pull *pull, const struct aq_error *
         (void)index_read_record(images, layout_digest_hex(pull->digest), &record, &err);
     if (!err.code && index_bind(images, pull->ref.text, pull->architecture, record) < 0)
         (void)aq_fail_oom(&err);
-    if (err.code == ENOSPC && pull->waiters && pull_make_room(pull, &err) == -EINPROGRESS)
+    if (fs_is_full(err.code) && pull->waiters && pull_make_room(pull, &err) == -EINPROGRESS)
         return;
-    if (err.code == ENOSPC && !err.kind) {
+    if (fs_is_full(err.code) && !err.kind) {
         (void)aq_error_wrap(&err, "image '%.80s'", pull->ref.text);
         err.kind = "image-no-space";
     }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/fs.h"
 #include "base/utf8.h"
 #include "cli/folder/copy_run.h"
 #include "cli/folder/folder.h"
@@ -182,7 +183,7 @@ static bool copy_fail(struct copy_slot *slot, const struct aq_error *err)
     struct aq_error why = *err;
 
     copy_slot_uncount(slot);
-    if (why.code == ENOSPC || why.code == EDQUOT || why.code == ENOMEM) {
+    if (fs_is_full(why.code) || why.code == ENOMEM) {
         copy_leave(slot->run, &why);
         return false;
     }

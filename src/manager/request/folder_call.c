@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/fs.h"
 #include "base/json_load.h"
 
 #define MIB 1048576
@@ -209,7 +210,7 @@ struct aq_error folder_storage_error(const struct aq_error *err)
             known.kind = "vfolder-operation-failed";
         break;
     default:
-        if (!known.kind && err->code != EDQUOT && err->code != ENOSPC)
+        if (!known.kind && !fs_is_out_of_room(err->code))
             known.kind = "storage-proxy-error";
     }
     return known;
