@@ -4,10 +4,17 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdint.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
 
 #include "base/fs.h"
 #include "base/installed.h"
 #include "base/strbuf.h"
+
+/* Database, its reserve, logs, and a first session. */
+#define NEW_MIB 16u
+#define NEW_INODES 100
 
 static int paths_find_program(const char *name, char **ret, struct aq_error *err)
 {
@@ -19,6 +26,36 @@ static int paths_find_program(const char *name, char **ret, struct aq_error *err
                        "install or build it",
                        name);
     *ret = path;
+    return 0;
+}
+
+int paths_check_room(const struct paths *paths, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *key = aq_format("%s/aliquot.db.key", paths->manager_state);
+    AQ_CLEANUP(aq_freep) char *folder = fs_find_existing(paths->state);
+    struct statvfs fs;
+    uint64_t free_mib;
+
+    if (!key || !folder)
+        return aq_fail_oom(err);
+    if (access(key, F_OK) == 0 || statvfs(folder, &fs) < 0)
+        return 0;
+    if (fs.f_flag & ST_RDONLY)
+        return aq_fail(err, EROFS,
+                       "the file system of '%s' is mounted read-only; remount it writable, or "
+                       "choose another --state",
+                       paths->state);
+    free_mib = (uint64_t)fs.f_bavail * fs.f_frsize >> 20;
+    if (free_mib < NEW_MIB)
+        return aq_fail(err, ENOSPC,
+                       "a new cluster needs %u MiB, but the file system of '%s' has %llu MiB free; "
+                       "free some space there, or choose another --state",
+                       NEW_MIB, paths->state, (unsigned long long)free_mib);
+    if (fs.f_files && fs.f_favail < NEW_INODES)
+        return aq_fail(err, ENOSPC,
+                       "a new cluster needs %u inodes, but the file system of '%s' has %llu free; "
+                       "remove files there, or choose another --state",
+                       NEW_INODES, paths->state, (unsigned long long)fs.f_favail);
     return 0;
 }
 

@@ -22,6 +22,10 @@ struct paths_wanted {
 /* Name everything, and find the programs beside this one; of some, only what is wanted. */
 int paths_init(struct paths *paths, const char *state_dir, const struct paths_wanted *wanted,
                struct aq_error *err);
+/* -ENOSPC or -EROFS if a cluster is to be made where it does not fit. To be checked before anything
+ * is written: a cluster that is half made may lack its administrator.
+ */
+int paths_check_room(const struct paths *paths, struct aq_error *err);
 /* Make the state directory and the manager's in it (0700). */
 int paths_make_folders(const struct paths *paths, struct aq_error *err);
 void paths_done(struct paths *paths);

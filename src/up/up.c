@@ -337,8 +337,11 @@ static int up_take_lock(struct up *up, struct aq_error *err)
 static int up_open_state(struct up *up, struct aq_error *err)
 {
     struct aq_error why = { 0 };
-    int r = paths_make_folders(&up->paths, &why);
+    int r = paths_check_room(&up->paths, err);
 
+    if (r < 0)
+        return r;
+    r = paths_make_folders(&up->paths, &why);
     if (r == 0)
         r = up_take_lock(up, &why);
     if (r == 0)

@@ -2,6 +2,8 @@
 """Programs that start while the file system of their state folder takes no more: they serve what they
 have, end what runs, and go on without another start once there is room."""
 
+import contextlib
+import json
 import shutil
 import sqlite3
 
@@ -9,7 +11,7 @@ import pytest
 
 from cluster import ENDED, Cluster, batch, wait_for, wait_status
 from ports import free_port
-from small_disk import fill, quota_disk, small_disk, take_inodes
+from small_disk import fill, quota_disk, remount, small_disk, take_inodes
 from world import BUILD
 
 HASTY = {"ALIQUOT_AGENTS_HEARTBEAT": "1s", "ALIQUOT_MANAGER_HEARTBEAT": "0.2s",
@@ -278,3 +280,35 @@ def test_a_relative_state_folder_is_seen_from_everywhere(cluster):
     log = client.get(f"/aliquot/v1/sessions/{session}/logs")
     assert str(cluster.folder / "agent") in log.body.decode(), log
     check_works(cluster)
+
+
+# ---- all in one ----
+
+def agents_of(state):
+    with contextlib.suppress(FileNotFoundError):
+        pids = json.loads((state / "up.json").read_text())["agent_pids"]
+        return pids and all(pids)
+
+@pytest.mark.parametrize("options", [(), ("--dev",)])
+@pytest.mark.parametrize("lack", ["space", "some", "inodes", "read-only"])
+def test_up_makes_no_cluster_that_does_not_fit(cluster, lack, options):
+    """One error with the remedy, nothing is left there; afterwards the same command makes one."""
+    size, more = ("2m", []) if lack == "some" else ("64m", ["nr_inodes=200"] if lack == "inodes" else [])
+    with small_disk(cluster.folder / "disk", size, *more) as filler:
+        state = filler.parent / "state"
+        words = [BUILD / "aliquot-up", "--state", state, "--port", str(cluster.address[1]), "--link-port",
+                 cluster.link.partition(":")[2], *options]
+        taken = {"space": fill, "inodes": lambda file: take_inodes(file.parent), "some": lambda _: None,
+                 "read-only": lambda file: remount(file.parent, "ro")}[lack](filler)
+        done = cluster.run(words[0].name, *words[1:])
+        lines = done.stderr.strip().splitlines()
+        assert done.returncode == 1 and len(lines) == 1 and "or choose another --state" in lines[0], done
+        assert not state.exists()
+        if lack in ("space", "inodes"):
+            shutil.rmtree(taken) if taken else filler.unlink()
+        else:
+            remount(filler.parent, "rw,size=64m")
+        cluster.start_program("up", *words)
+        wait_for(lambda: agents_of(state), 60, "the agent, which joins with the administrator's keys")
+        cluster.programs["up"].stop()
+        cluster.check_nothing_left()

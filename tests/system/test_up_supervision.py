@@ -309,12 +309,12 @@ def mounted(options, folder, then=""):
 
 def test_state_on_a_full_disk(cluster):
     said = cluster.fail("--dev", inside=mounted("-o size=4k", cluster.state, FILL))
-    assert "No space left on device; free some space there, or choose another --state" in said
+    assert "has 0 MiB free; free some space there, or choose another --state" in said
 
 
 def test_state_that_cannot_be_written(cluster):
     said = cluster.fail("--dev", inside=mounted("-o ro", cluster.state))
-    assert "Read-only file system; choose another --state" in said
+    assert "mounted read-only; remount it writable, or choose another --state" in said
 
 
 def test_state_of_somebody_else(cluster):
