@@ -87,15 +87,16 @@ export function Apps({ session, apps }: { session: Session; apps: readonly App[]
   return (
     <ul class="apps" aria-label="Apps">
       {apps.map((app) => {
-        const why = isSilent(app) ? `Nothing listens on port ${app.ports[0] ?? app.name} yet.` : plain(app.why);
+        const silent = isSilent(app);
+        const why = silent ? `Nothing listens on port ${app.ports[0] ?? app.name} yet.` : plain(app.why);
         return (
           <li key={app.name}>
             <button
               type="button"
               title={why || undefined}
-              aria-disabled={isSilent(app)}
+              aria-disabled={silent}
               data-key={app.name === "ttyd" ? "t" : undefined}
-              onClick={() => (isSilent(app) ? say(why) : void openApp(session, app.name))}
+              onClick={() => (silent ? say(why) : void openApp(session, app.name))}
             >
               {appTitle(app)}
             </button>

@@ -149,7 +149,7 @@ export function LaunchScreen() {
     setBusy(true);
     try {
       const ids = await launch(form);
-      say(form.count > 1 ? `${form.count} sessions were made.` : "The session was made.");
+      say(form.count > 1 ? `${form.count} sessions were created.` : "The session was created.");
       go("sessions", form.count > 1 ? "" : ids[0]);
     } catch (error) {
       say(failure(error), true);
@@ -296,7 +296,7 @@ export function LaunchScreen() {
           id="name"
           value={form.name}
           placeholder="optional"
-          pattern="[A-Za-z0-9_][A-Za-z0-9_.\-]*[A-Za-z0-9_]"
+          aria-invalid={trial?.field === "name"}
           autocomplete="off"
           onInput={(event) => change({ name: event.currentTarget.value.trim() })}
         />

@@ -8,6 +8,7 @@ import { ask } from "./server";
 
 const TAIL = 1000;
 const CHARACTERS_MAX = 1 << 19;
+const END = "End of the log.";
 
 async function follow(id: string, signal: AbortSignal, take: (text: string) => void): Promise<void> {
   const reply = await ask(
@@ -44,7 +45,7 @@ export function LogView({ session }: { session: Session }) {
       raw = (raw + more).slice(-CHARACTERS_MAX);
       frame ||= requestAnimationFrame(draw);
     }).then(
-      () => setNote("The end."),
+      () => setNote(END),
       (error) => !gone.signal.aborted && setNote(failure(error)),
     );
     return () => {
@@ -69,7 +70,7 @@ export function LogView({ session }: { session: Session }) {
       >
         {text}
       </pre>
-      {(!text || note === "The end.") && <p class="dim">{note}</p>}
+      {(!text || note === END) && <p class="dim">{note}</p>}
     </>
   );
 }

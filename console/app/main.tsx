@@ -165,12 +165,20 @@ function Lost() {
   if (!lost) return null;
   return (
     <p class="notice" role="alert">
-      There has been no connection to the manager since {time(new Date(lost).toISOString())}
-      {isShown && ": this is what was known then"}. It is tried again.{" "}
+      No connection to the manager since {time(new Date(lost).toISOString())}
+      {isShown && "; the last known state is shown"}. Retrying…{" "}
       <button type="button" onClick={follow}>
         Try now
       </button>
     </p>
+  );
+}
+
+function Unknown() {
+  return (
+    <Empty>
+      There is no such screen. <a href={address("map")}>Map</a>
+    </Empty>
   );
 }
 
@@ -186,7 +194,7 @@ function Console() {
       <Lost />
       <main class={id ? "with-peek" : ""}>
         <div class="screen" tabIndex={-1}>
-          {shown ? shown.draw() : <Empty>There is no such screen.</Empty>}
+          {shown ? shown.draw() : <Unknown />}
         </div>
         {id && <Peek id={id} />}
       </main>
@@ -226,7 +234,7 @@ function begin(): void {
   isLoggedIn().then(
     (inside) => (inside ? enter() : (isIn.value = false)),
     (error) => {
-      unknown.value = `${failure(error).replace(/[.]?$/, ".")} It is tried again.`;
+      unknown.value = `${failure(error).replace(/[.]?$/, ".")} Retrying…`;
       setTimeout(begin, 3000);
     },
   );

@@ -97,7 +97,14 @@ export function isEndedByUser({ reason }: Session): boolean {
   return reason === "user-requested" || reason === "force-terminated";
 }
 
-const SIGNALS: Record<number, string> = { 1: "SIGHUP", 2: "SIGINT", 6: "SIGABRT", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM" };
+const SIGNALS: Record<number, string> = {
+  1: "SIGHUP",
+  2: "SIGINT",
+  6: "SIGABRT",
+  9: "SIGKILL",
+  11: "SIGSEGV",
+  15: "SIGTERM",
+};
 
 /** "129 (SIGHUP)": shells add a signal's number to 128. */
 export function exitText(code: number): string {

@@ -34,17 +34,18 @@ function End({ session }: { session: Session }) {
       say(failure(error), true);
     }
   }
+  const verb = session.status === "PENDING" || isStarting(session) ? "Cancel" : "End";
   if (!isAsking)
     return (
       <button type="button" class="danger" data-key="x" onClick={() => ask(true)}>
-        {session.status === "PENDING" || isStarting(session) ? "Cancel…" : "End…"}
+        {verb}…
       </button>
     );
   return (
-    <span class="confirm" role="group" aria-label={`End ${session.name}?`}>
-      End {session.name}?
+    <span class="confirm" role="group" aria-label={`${verb} ${session.name}?`}>
+      {verb} {session.name}?
       <button type="button" class="danger" data-key="y" onClick={() => void end(false)}>
-        End
+        {verb}
       </button>
       {who.value?.is_admin && (
         <button
@@ -126,7 +127,7 @@ function Start({ session }: { session: Session }) {
         {pull ? `The image: ${stage}` : `It is ${stage}`}
         {pull && pull.total_bytes > 0 && `, ${bytes(pull.done_bytes)} of ${bytes(pull.total_bytes)}`}, for{" "}
         {age(session.status_changed, use(now))}.
-        {usual !== null && ` Starts with this image took ${number(Math.max(0.1, usual))} s as a rule.`}
+        {usual !== null && ` Sessions with this image usually start in ${number(Math.max(0.1, usual))} s.`}
       </p>
       {pull && <progress max={pull.total_bytes || undefined} value={pull.done_bytes} aria-label={stage} />}
     </div>

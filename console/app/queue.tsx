@@ -48,7 +48,7 @@ export function QueueScreen() {
   const withUser = use(everyone);
   const rows = queued(use(waiting).values(), use(sessions));
   if (!use(isLoaded)) return <Empty>Asking the manager…</Empty>;
-  if (!rows.length) return <Empty>Nothing waits.</Empty>;
+  if (!rows.length) return <Empty>The queue is empty.</Empty>;
   return (
     <section class="queue" aria-label="Queue">
       <List

@@ -2,6 +2,7 @@
 // Requests to the web server, which signs them for the manager.
 
 const ANSWER_MSEC = 12000; // in which the web server says who is logged in
+const MISMATCH = "User credential mismatch."; // in the words of Backend.AI, which its clients read
 
 /** What a server has refused, in its own words. */
 export class Refusal extends Error {
@@ -83,9 +84,9 @@ export async function isLoggedIn(): Promise<boolean> {
 export async function logIn(username: string, password: string): Promise<string> {
   try {
     const reply = await json<LoginReply>("POST", "/server/login", { username, password });
-    return reply.authenticated
-      ? ""
-      : (reply.data?.details ?? reply.data?.title ?? "Wrong e-mail address or password.");
+    if (reply.authenticated) return "";
+    const why = reply.data?.details ?? reply.data?.title ?? MISMATCH;
+    return why === MISMATCH ? "Wrong e-mail address or password." : why;
   } catch (error) {
     return error instanceof Refusal ? error.message : String(error);
   }

@@ -149,6 +149,8 @@ export function SessionsScreen() {
             "Asking the manager…"
           ) : query.get("filter") ? (
             "Nothing matches."
+          ) : query.get("show") === "ended" ? (
+            "No session has ended yet."
           ) : (
             <>
               Nothing runs here. <a href={address("launch")}>Launch a session</a>

@@ -100,6 +100,18 @@ def test_words_of_the_launch_form(browser, cluster):
     assert page.evaluate("document.querySelector('#name').placeholder") == "optional"
 
 
+def test_a_name_that_is_refused(browser, cluster):
+    """The form says why, in place of the browser's bubble, and marks the field."""
+    page = logged_in(browser, cluster)
+    launch(page, "shell", name="a name", more={"#amount-mem": "64m"})
+    wait_text(page, "refused the name may have letters", ".answer")
+    assert page.evaluate("document.querySelector('#name').ariaInvalid") == "true"
+    page.click(".launch button.main")
+    wait_text(page, "the name may have letters", ".said .bad")
+    page.fill("#name", "a-name")
+    wait_text(page, "starts at once", ".answer")
+
+
 def test_keys_and_the_history(browser, cluster):
     """Steps from session to session are one step in the history, and keys take the focus along."""
     for i in range(4):
