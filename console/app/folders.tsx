@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Folders that a new session mounts, and a new one among them.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { plain, quote } from "./format";
 import type { Mount } from "./form";
 import { formatMount, makeFolder, parseMount } from "./form";
@@ -50,7 +50,7 @@ function NewFolder({ onMade, onEnd }: { onMade: (name: string) => void; onEnd: (
   const [name, setName] = useState("");
   const [isBusy, setBusy] = useState(false);
   const input = useRef<HTMLInputElement>(null);
-  useEffect(() => input.current?.focus(), []);
+  useLayoutEffect(() => input.current?.focus(), []);
   async function make(): Promise<void> {
     setBusy(true);
     try {

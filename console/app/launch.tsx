@@ -237,7 +237,7 @@ export function LaunchScreen() {
             value={form.group}
             onChange={(event) => change({ group: event.currentTarget.value })}
           >
-            <option value="">any that may be used</option>
+            <option value="">any</option>
             {choices.groups.map((name) => (
               <option key={name}>{name}</option>
             ))}

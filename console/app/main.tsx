@@ -93,6 +93,9 @@ function Keys() {
   if (!use(areKeysShown)) return null;
   return (
     <div class="keys" role="dialog" aria-label="Keys">
+      <button type="button" class="plain" aria-label="Close" onClick={() => (areKeysShown.value = false)}>
+        ×
+      </button>
       <dl>
         {KEYS.map(([key, what]) => (
           <div key={key}>

@@ -48,6 +48,7 @@ def test_a_new_folder_keeps_files(browser, cluster):
     wait_text(page, "The home directory is deleted when the session ends.", ".launch")
     assert page.evaluate("document.querySelector('#mount')") is None
     page.click("#new-folder")
+    page.wait_for("document.activeElement.id === 'folder'")
     page.keyboard.type("kept")
     assert commands(page, ".folders") == {"Copy as command": "aliquot folder create kept"}
     page.keyboard.press("Enter")
@@ -135,6 +136,9 @@ def test_keys_and_the_history(browser, cluster):
     page.click("nav a:nth-child(2)")
     page.keyboard.press("3")
     page.wait_for("document.activeElement.className === 'screen'")
+    page.keyboard.press("?")
+    page.click(".keys [aria-label=Close]")
+    page.wait_for("document.querySelector('.keys') === null")
     assert not page.problems()
 
 
@@ -219,8 +223,11 @@ def test_a_row_of_the_queue(browser, cluster):
         row, note, width = page.evaluate("""['.row', '.why div', '.rows'].map((selector) =>
             document.querySelector('.queue ' + selector).getBoundingClientRect())
             .map((it, i) => i < 2 ? it.height : it.width - document.querySelector('.why div').offsetWidth)""")
-        assert row <= 61 and note < 24, size
-        assert width <= 32, size
+        assert row <= 61 and note < 28, size
+        assert width == 0, size
+    page.click(".queue .why")
+    page.wait_for("""['.chosen', '.chosen .why div'].map((selector) =>
+        getComputedStyle(document.querySelector(selector)).backgroundColor).every((it, _, all) => it === all[0])""")
 
 
 def test_the_page_of_a_lost_cookie(browser, cluster):
