@@ -15,6 +15,7 @@ import pytest
 from cluster import Cluster, batch, wait_for, wait_status
 from ports import free_port
 from postgres import USER, Server
+from small_disk import fill, remount, small_disk
 from world import BUILD, Space
 
 SESSIONS = "/aliquot/v1/sessions"
@@ -143,6 +144,38 @@ def test_no_room_for_the_log():
             assert names == {*acknowledged, *(f"later-{number}" for number in range(8))}, refused
             cluster.check_audits()
             cluster.stop()
+
+
+@pytest.mark.parametrize("how", ["full", "read-only"])
+def test_a_state_folder_that_takes_no_data(server, how):
+    """Only the clock is noted there: sessions are created and ended, also by the next manager."""
+    with Cluster(ALIQUOT_MANAGER_DATABASE=server.uri("cluster")) as cluster, \
+            small_disk(cluster.folder / "manager", "2m", "mode=700") as filler:
+        cluster.start_manager()
+        cluster.start_agent()
+        client = cluster.client()
+        runs = submit(client, "runs", "sleep 600")
+        wait_status(client, runs, "RUNNING")
+        cluster.programs["manager"].kill()
+        if how == "full":
+            fill(filler)
+        else:
+            remount(filler.parent, "ro")
+        cluster.start_manager()
+        remedy = "free space there" if how == "full" else "remount the file system writable"
+        assert remedy in cluster.log_of("manager")
+        wait_for(lambda: cluster.agent().get("connected"), 60, "the agent")
+        assert wait_status(client, submit(client, "more"), "TERMINATED")["result"] == "SUCCESS"
+        assert client.send("DELETE", "/session/runs?forced=true").status == 200
+        wait_status(client, runs, "TERMINATED")
+        if how == "full":
+            filler.unlink()
+        else:
+            remount(filler.parent, "rw")
+        wait_for(lambda: "its file system can be written again" in cluster.log_of("manager"), 60,
+                 "the clock to be noted")
+        cluster.check_audits()
+        cluster.stop()
 
 
 # ---- another clock ----
