@@ -6,7 +6,9 @@
 #include "base/strbuf.h"
 #include "cli/cli.h"
 
-/* Does the word of a usage ("SESSION", "SLOT=AMOUNT") stand for names of the manager or of profiles? */
+/* Does the word of a usage ("SESSION", "SLOT=AMOUNT") stand for names of the manager or for
+ * profiles?
+ */
 bool complete_names_has(const char *word, size_t len);
 
 /* A line "PREFIX NAME tab MEANING" for each name for 'word' that begins with

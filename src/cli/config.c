@@ -209,7 +209,7 @@ static int config_fail_no_profile(const json_t *profiles, const char *name, stru
     return aq_fail(err, ENOENT, "there is no profile '%.60s'%s", name, known.len ? known.data : "");
 }
 
-/* Change the file for a profile that it has: 'is_use' makes it the current one, else it is removed. */
+/* Make the profile the current one ('is_use') or remove it, in the file. */
 static int config_edit_profile(const struct cli_config *config, const char *name, bool is_use,
                                struct aq_error *err)
 {

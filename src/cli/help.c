@@ -159,17 +159,17 @@ void help_groups(struct strbuf *out)
     strbuf_adds(out, "Usage: aliquot COMMAND [OPTIONS] [ARGS]\n\n"
                      "Sessions with exact shares of CPUs, memory and GPUs.\n\n"
                      "  start work      run, submit, notebook, session create\n"
-                     "  see it          ps, logs, top, session why, session info\n"
+                     "  follow it       ps, logs, top, session why, session info\n"
                      "  enter it        exec, session attach, ssh, cp, port-forward, app\n"
                      "  end it          rm\n"
                      "  keep files      folder create, folder cp, folder ls\n"
-                     "  know the room   nodes, image ls, fair-share\n"
+                     "  see resources   nodes, image ls, fair-share\n"
                      "  log in          login, whoami, profile ls, profile use, logout\n"
                      "  a cluster here  up, doctor\n"
                      "  administration  agent ls, admin user ls, admin resource-group ls\n\n"
                      "Begin with:\n"
                      "  aliquot run -r cpu=1 -r mem=1g -- echo hello\n\n"
-                     "All commands: aliquot help. One of them: aliquot COMMAND --help.\n");
+                     "All commands: aliquot help. One command: aliquot COMMAND --help.\n");
 }
 
 void help_overview(struct strbuf *out)

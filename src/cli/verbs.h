@@ -5,8 +5,8 @@
 
 #include "cli/cli.h"
 
-/* up.c, nodes.c, profile.c, admin/doctor.c, admin/fair_share.c, gpu.c, sim.c, login.c, help.c, complete.c,
- * config_commands.c, announcement.c
+/* up.c, nodes.c, profile.c, admin/doctor.c, admin/fair_share.c, gpu.c, sim.c, login.c, help.c,
+ * complete.c, config_commands.c, announcement.c
  */
 extern const struct cli_verb verb_up;
 extern const struct cli_verb verb_doctor;

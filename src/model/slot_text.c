@@ -61,8 +61,8 @@ static int slot_text_fail_unknown(const char *name, const struct slot_types *typ
     near = slot_text_find_near(name, types);
     if (!near && slot_text_is_gpu(name))
         return aq_fail_field(err, EINVAL, name,
-                             "unknown slot type '%.64s'; GPUs are asked for as cuda.shares or "
-                             "cuda.device, which no agent has; known are %s",
+                             "unknown slot type '%.64s'; GPUs are cuda.shares or cuda.device, "
+                             "which no agent offers; known are %s",
                              name, known);
     return aq_fail_field(err, EINVAL, name, "unknown slot type '%.64s'; %s%s%sknown are %s", name,
                          near ? "did you mean '" : "", near ? near : "", near ? "'? " : "", known);

@@ -315,7 +315,7 @@ static void table_write_piece(const struct table *t, size_t c, const struct cell
         table_pad((is_right ? 0 : rest) + GAP, out);
 }
 
-/* One line of a row: of each cell what follows the 'done' bytes of it. False when all is written. */
+/* One line of a row: of each cell what follows its 'done' bytes. False when all is written. */
 static bool table_write_line(const struct table *t, const struct cell *cells, size_t *done,
                              struct strbuf *out)
 {
@@ -425,7 +425,6 @@ void table_write_record(const struct output *o, const struct column *const *colu
 
         if (!o->columns && table_is_empty(value))
             continue;
-
         if (!o->no_header)
             strbuf_addf(out, "%-*s  ", (int)width, columns[c]->title);
         strbuf_adds(out, colour ? colour : "");

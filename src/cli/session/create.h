@@ -37,7 +37,7 @@ int create_follow(struct cli *cli, const json_t *created, const struct spec_opts
 int create_await(struct cli *cli, const json_t *created, const struct spec_opts *spec,
                  struct follow_session *ret, struct aq_error *err);
 
-/* A note on terminals, for a session without folders: its files end with it, a folder keeps them. */
+/* Say on a terminal that the files of a session without folders are deleted when it ends. */
 void create_note_files(const struct cli *cli, const struct spec_opts *spec);
 
 #endif

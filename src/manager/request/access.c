@@ -240,7 +240,7 @@ static int access_count_request(const struct api *api, struct request *req,
 static int access_fail_role(enum api_role need, enum user_role have, struct aq_error *err)
 {
     return aq_fail_as(err, EACCES, "auth-failed", PROBLEM_FIELD_ROLE,
-                      "this is for the role '%s%s', and yours is '%s'", api_role_name(need),
+                      "this request requires the role '%s%s'; yours is '%s'", api_role_name(need),
                       need == API_ADMIN ? "' or 'superadmin" : "", user_role_name(have));
 }
 
