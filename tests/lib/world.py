@@ -43,7 +43,7 @@ def why_not_built():
     if (BUILD / "aliquot").exists():
         return ""
     return (f"there are no programs in {BUILD}: run './check SUITE', which builds what it tests, "
-            "or 'meson setup build && ninja -C build'")
+            "or 'meson setup -Dtests=enabled build && ninja -C build all test-programs'")
 
 
 def processes_of(folder):

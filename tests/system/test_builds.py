@@ -3,6 +3,7 @@
 another checkout has left are mended; mistakes in sources are only shown."""
 
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -175,3 +176,18 @@ def test_fuzzer_that_is_not_built():
                           text=True, capture_output=True)
     assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
     assert "there is no no-such-fuzzer in" in done.stderr and "'./check fuzz' builds" in done.stderr
+
+
+def test_programs_alone_are_built_unless_tests_are_asked_for(tmp_path):
+    """A newcomer's 'meson setup build && ninja -C build'; both only say what they would build."""
+    steps = {}
+    for option in ("", "-Dtests=enabled"):
+        build = tmp_path / f"build{option}"
+        words = filter(None, ["-Dconsole=disabled", option])
+        commands.run(["meson", "setup", build, TOOLS.parent, *words], "meson setup")
+        steps[option] = commands.run(["ninja", "-C", build, "-n", "-v"], "ninja -n")
+        done = subprocess.run(["ninja", "-C", build, "-t", "query", "tests/http_server"],
+                              capture_output=True, text=True)
+        assert (done.returncode == 0) == bool(option), done
+    theirs = re.findall(r"-o ((?:tests|bench)/\S+|oom_\S+)", steps[""])
+    assert not theirs and re.search(r"-o aliquot-manager ", steps[""]), theirs
