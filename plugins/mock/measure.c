@@ -63,7 +63,7 @@ static void mock_sample(struct mock *mock, const struct mock_device *device, siz
         break;
     default:
         *capacity = 120;
-        *value = fmin(*capacity, mock_around(mock, 90, 20));
+        *value = mock_around(mock, 60, 5); /* six deviations at most: 30 to 90 */
     }
 }
 

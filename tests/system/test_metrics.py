@@ -65,6 +65,17 @@ def test_promtool(cluster):
     wait_for(lambda: session not in fetch(cluster.ports["agent"]), 30, "its series to go")
 
 
+def test_mock_devices_are_as_warm_as_real_ones(cluster):
+    seen = set()
+
+    def look():
+        seen.update(re.findall(r'"cuda_temperature".*value_type="current"} (\S+)',
+                               fetch(cluster.ports["agent"])))
+        return len(seen) >= 20
+    wait_for(look, 60, "temperatures")
+    assert all(30 <= float(value) <= 90 for value in seen), seen
+
+
 def test_agents_of_one_machine_have_a_port_each():
     """Unless the settings say which."""
     with Cluster(ALIQUOT_RESOURCE_CPUS="2", **QUICK) as cluster:
