@@ -224,6 +224,7 @@ struct msg_kernel_status { /* also one element of the heartbeat's inventory */
      * as is known
      */
     const char *limit_violation;
+    bool bootstrap;  /* CREATING, and its bootstrap script runs */
     int64_t at_usec; /* when the state began */
 };
 

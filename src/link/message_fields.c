@@ -109,6 +109,7 @@ static const struct message_field kernel_status_fields[] = {
     MEMBER(msg_kernel_status, error_kind, MESSAGE_FIELD_STR),
     MEMBER(msg_kernel_status, error_field, MESSAGE_FIELD_STR),
     MEMBER(msg_kernel_status, error_text, MESSAGE_FIELD_STR),
+    MEMBER(msg_kernel_status, bootstrap, MESSAGE_FIELD_BOOL),
     { "misuse", MESSAGE_FIELD_STR, offsetof(struct msg_kernel_status, limit_violation), false,
       NULL },
     MEMBER(msg_kernel_status, at_usec, MESSAGE_FIELD_INT),

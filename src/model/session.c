@@ -26,6 +26,13 @@ void session_done(struct session *s)
     *s = (struct session){ 0 };
 }
 
+bool session_reason_is_bootstrap(const char *reason)
+{
+    return reason
+           && (strcmp(reason, REASON_BOOTSTRAP_FAILED) == 0
+               || strcmp(reason, REASON_BOOTSTRAP_TIMEOUT) == 0);
+}
+
 const char *cluster_mode_name(bool is_multi_node)
 {
     return is_multi_node ? "multi-node" : "single-node";

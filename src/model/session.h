@@ -32,6 +32,7 @@
     "gpu-out-of-memory"                /* ours: failed right after its slice was full */
 #define REASON_GPU_MISUSE "gpu-misuse" /* ours: its agent stops who gets past a slice of a GPU */
 #define REASON_BOOTSTRAP_FAILED "bootstrap-failed" /* ours: the script before its program */
+#define REASON_BOOTSTRAP_TIMEOUT "bootstrap-timeout"
 #define REASON_TASK_TIMEOUT "task-timeout"
 #define REASON_EXEC_TIMEOUT "exec-timeout"
 #define REASON_PENDING_TIMEOUT "pending-timeout"
@@ -117,6 +118,9 @@ struct session {
 const char *cluster_mode_name(bool is_multi_node);
 /* 0 or -EINVAL. */
 int cluster_mode_parse(const char *text, bool *ret_is_multi_node);
+
+/* True for the reasons of a bootstrap script that failed or took too long; false for NULL. */
+bool session_reason_is_bootstrap(const char *reason);
 
 /* Contents only. */
 void session_done(struct session *s);

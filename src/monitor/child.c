@@ -19,6 +19,7 @@
 #include "base/fault.h"
 #include "base/fs.h"
 #include "monitor/cgroup.h"
+#include "monitor/protocol.h"
 #include "monitor/rootfs.h"
 
 #define ERROR_FD_FIRST 16
@@ -41,6 +42,7 @@ struct child_plumbing {
     int parent_in, child_in;   /* pipe, without a terminal; parent_in -1 = the input is empty */
     int parent_out, child_out; /* pipe or terminal, of either side */
     int error_read, error_write;
+    int bootstrap_read, bootstrap_write; /* -1 = none */
 };
 
 static int child_open_terminal(const struct program *p, struct child_plumbing *pl,
@@ -62,6 +64,22 @@ static int child_open_terminal(const struct program *p, struct child_plumbing *p
     return 0;
 }
 
+/* Containers use the pipe of the runner instead. */
+static int child_open_bootstrap(const struct program *p, struct child_plumbing *pl,
+                                struct aq_error *err)
+{
+    int pair[2];
+
+    if (!p->has_bootstrap || sandbox_is_used(&p->sandbox))
+        return 0;
+    if (pipe2(pair, O_CLOEXEC) < 0)
+        return aq_fail_errno(err, "pipe");
+    pl->bootstrap_read = pair[0];
+    pl->bootstrap_write = fcntl(pair[1], F_DUPFD_CLOEXEC, ERROR_FD_FIRST);
+    aq_closep(&pair[1]);
+    return pl->bootstrap_write < 0 ? aq_fail_errno(err, "pipe") : 0;
+}
+
 static int child_open_plumbing(const struct program *p, struct child_plumbing *pl,
                                struct aq_error *err)
 {
@@ -75,6 +93,8 @@ static int child_open_plumbing(const struct program *p, struct child_plumbing *p
     aq_closep(&pair[1]);
     if (pl->error_write < 0)
         return aq_fail_errno(err, "pipe");
+    if (child_open_bootstrap(p, pl, err) < 0)
+        return -err->code;
     if (p->tty)
         return child_open_terminal(p, pl, err);
     if (pipe2(pair, O_CLOEXEC) < 0)
@@ -100,6 +120,8 @@ static void child_plumbing_close(struct child_plumbing *pl)
     aq_closep(&pl->child_out);
     aq_closep(&pl->error_read);
     aq_closep(&pl->error_write);
+    aq_closep(&pl->bootstrap_read);
+    aq_closep(&pl->bootstrap_write);
 }
 
 /* ---- in the child, between fork and exec ---- */
@@ -115,6 +137,8 @@ static const char *child_set_descriptors(const struct program *p, const struct c
     if (dup2(input, STDIN_FILENO) < 0 || dup2(pl->child_out, STDOUT_FILENO) < 0
         || dup2(pl->child_out, STDERR_FILENO) < 0)
         return "standard descriptors";
+    if (pl->bootstrap_write >= 0 && dup2(pl->bootstrap_write, MONITOR_BOOTSTRAP_FD) < 0)
+        return "descriptor of the bootstrap script";
     return NULL;
 }
 
@@ -261,7 +285,7 @@ int child_raise_program(int fd)
 int child_start(const struct program *program, int executable, const struct runner_link *runner,
                 struct child *ret, struct aq_error *err)
 {
-    struct child_plumbing pl = { -1, -1, -1, -1, -1, -1 };
+    struct child_plumbing pl = { -1, -1, -1, -1, -1, -1, -1, -1 };
     struct birth birth = { .monitor = getpid(), .executable = executable };
     pid_t pid = -1;
     int r = child_open_plumbing(program, &pl, err);
@@ -284,6 +308,7 @@ int child_start(const struct program *program, int executable, const struct runn
     if (pl.parent_in >= 0)
         (void)fcntl(pl.parent_in, F_SETFL, O_NONBLOCK);
     ret->feed = AQ_TAKE_FD(pl.parent_in);
+    ret->bootstrap = AQ_TAKE_FD(pl.bootstrap_read);
     child_plumbing_close(&pl);
     return 0;
 }

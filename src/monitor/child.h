@@ -14,10 +14,12 @@
 #include "monitor/runner_link.h"
 
 struct child {
-    pid_t pid;  /* leader of its own session and process group */
-    int output; /* pipe or terminal, not blocking */
-    int input;  /* the terminal, or -1 */
-    int feed;   /* what is written to it is standard input, without a terminal; or -1 */
+    pid_t pid;     /* leader of its own session and process group */
+    int output;    /* pipe or terminal, not blocking */
+    int input;     /* the terminal, or -1 */
+    int feed;      /* what is written to it is standard input, without a terminal; or -1 */
+    int bootstrap; /* a byte comes when the bootstrap script has succeeded; -1 = there is none, or
+                      the runner says it */
 };
 
 /* The same descriptor, out of the way of those that the program gets; -1 stays -1. */

@@ -279,7 +279,8 @@ static struct monitor_hello commands_make_hello(const struct monitor *m)
         .type = MONITOR_HELLO,
         .protocol = MONITOR_PROTOCOL,
         .tty = m->has_tty,
-        .is_over = m->runner.is_over,
+        .flags = (uint8_t)((m->runner.is_over ? MONITOR_HELLO_OVER : 0)
+                           | (m->has_booted ? 0 : MONITOR_HELLO_BOOTSTRAP)),
         .pid = m->child.pid,
         .started_usec = m->started_usec,
     };

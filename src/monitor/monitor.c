@@ -79,7 +79,8 @@ static void monitor_on_timer(struct monitor *m)
         m->has_grace = false;
         monitor_kill_program(m);
     } else {
-        monitor_end_program(m, MONITOR_TIMEOUT, m->program.grace_usec);
+        monitor_end_program(m, m->has_booted ? MONITOR_TIMEOUT : MONITOR_BOOTSTRAP_TIMEOUT,
+                            m->program.grace_usec);
     }
 }
 
@@ -142,12 +143,36 @@ static void monitor_on_command(struct monitor *m)
         (void)epoll_ctl(m->epoll, EPOLL_CTL_DEL, m->commands.listener, NULL);
 }
 
-/* The program runs: connected clients are told. */
+/* The program runs, or the bootstrap script before it: connected clients are told. */
 static void monitor_begin_running(struct monitor *m, bool has_tty, int64_t started_usec)
 {
     m->is_running = true;
     m->has_tty = has_tty;
     m->started_usec = started_usec;
+    commands_greet_all(m);
+}
+
+/* Times that count from the start of the program itself. */
+static void monitor_begin_program(struct monitor *m)
+{
+    m->has_booted = true;
+    input_open(&m->input, AQ_TAKE_FD(m->child.feed), m->program.input_sec);
+    if (m->input.timer >= 0)
+        monitor_watch(m, m->input.timer, SOURCE_INPUT_TIMER);
+    if (!m->reason) /* else the timer is for SIGKILL */
+        monitor_set_timer(m, m->program.timeout_usec, false);
+}
+
+/* End of file without a byte means that the script failed. */
+static void monitor_on_bootstrap(struct monitor *m)
+{
+    char byte;
+    bool has_succeeded = read(m->child.bootstrap, &byte, 1) == 1;
+
+    aq_closep(&m->child.bootstrap);
+    if (!has_succeeded)
+        return;
+    monitor_begin_program(m);
     commands_greet_all(m);
 }
 
@@ -167,6 +192,8 @@ static void monitor_on_runner(struct monitor *m)
     int r = runner_link_receive(&m->runner, &hello);
 
     if (r > 0) {
+        if (!m->has_booted && !(hello.flags & RUNNER_HELLO_BOOTSTRAP))
+            monitor_begin_program(m);
         monitor_begin_running(m, hello.tty, hello.started_usec);
         monitor_release_mounts(m);
     }
@@ -236,6 +263,9 @@ static void monitor_loop(struct monitor *m)
                 break;
             case SOURCE_INPUT_TIMER:
                 input_close(&m->input);
+                break;
+            case SOURCE_BOOTSTRAP:
+                monitor_on_bootstrap(m);
                 break;
             default:
                 commands_on_client(m, (int)(events[i].data.u32 - SOURCE_CLIENT), events[i].events);
@@ -377,9 +407,12 @@ static int monitor_run_program(struct monitor *m, struct aq_error *err)
     monitor_watch(m, m->signals, SOURCE_SIGNAL);
     monitor_watch(m, m->child.output, SOURCE_OUTPUT);
     monitor_watch(m, m->timer, SOURCE_TIMER);
-    input_open(&m->input, AQ_TAKE_FD(m->child.feed), m->program.input_sec);
-    if (m->input.timer >= 0)
-        monitor_watch(m, m->input.timer, SOURCE_INPUT_TIMER);
+    if (!m->program.has_bootstrap)
+        monitor_begin_program(m);
+    else if (m->program.bootstrap_usec)
+        monitor_set_timer(m, m->program.bootstrap_usec, false);
+    if (m->child.bootstrap >= 0)
+        monitor_watch(m, m->child.bootstrap, SOURCE_BOOTSTRAP);
     m->listen_usec = clock_monotonic_usec() + LISTEN_MSEC * USEC_PER_MSEC;
     commands_listen_if_needed(m); /* a client that hears of the start may connect */
     monitor_watch_first(m);
@@ -389,8 +422,6 @@ static int monitor_run_program(struct monitor *m, struct aq_error *err)
         monitor_watch_runner(m);
     else
         monitor_begin_running(m, m->child.input >= 0, run_record_get_started(m->directory));
-    if (m->program.timeout_usec)
-        monitor_set_timer(m, m->program.timeout_usec, false);
     monitor_loop(m);
     return monitor_finish(m, err);
 }
@@ -450,7 +481,7 @@ int monitor_run(const char *directory, int client, int program, struct aq_error 
                          .timer = -1,
                          .memory = -1,
                          .mounts = -1,
-                         .child = { .output = -1, .input = -1, .feed = -1 },
+                         .child = { .output = -1, .input = -1, .feed = -1, .bootstrap = -1 },
                          .input = { .pipe = -1, .timer = -1, .slot = -1 },
                          .executable = -1,
                          .clients = { .listener = -1 },

@@ -26,6 +26,7 @@ enum {
     SOURCE_COMMAND,     /* somebody wants a further command run */
     SOURCE_INPUT,       /* its pipe has room */
     SOURCE_INPUT_TIMER, /* nobody came to give any */
+    SOURCE_BOOTSTRAP,   /* the bootstrap script has ended */
     SOURCE_CLIENT
 };
 
@@ -43,6 +44,7 @@ struct monitor {
     struct command_runner commands; /* without a container */
     int kept[MONITOR_KEPT];         /* of the agent, which may end before us; -1 = none */
     bool is_running, has_tty;       /* as told to clients */
+    bool has_booted;                /* its bootstrap script has succeeded, or there is none */
     bool is_terminal_full;          /* and somebody who types waits for it */
     int64_t started_usec;
     int64_t listen_usec; /* monotonic: when to listen, or to try it again */

@@ -176,6 +176,9 @@ static int monitor_program_set_number(struct program *p, const char *key, uint64
         p->timeout_usec = (int64_t)n;
     } else if (strcmp(key, "grace_usec") == 0) {
         p->grace_usec = (int64_t)n;
+    } else if (strcmp(key, "bootstrap_usec") == 0) {
+        p->has_bootstrap = true;
+        p->bootstrap_usec = (int64_t)n;
     } else if (strcmp(key, "runner") == 0) {
         p->sandbox.has_runner = n != 0;
     } else if (strcmp(key, "relays") == 0) {

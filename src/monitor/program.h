@@ -22,7 +22,9 @@ struct program {
     uint16_t rows, cols;
     uint64_t log_max;
     int64_t timeout_usec, grace_usec;
-    int64_t input_sec; /* 0 = there is no standard input */
+    bool has_bootstrap;
+    int64_t bootstrap_usec; /* 0 = no limit */
+    int64_t input_sec;      /* 0 = there is no standard input */
     struct {
         int resource;
         struct rlimit value;

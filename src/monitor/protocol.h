@@ -43,6 +43,10 @@
  *   log_max           bytes of the ring [10485760]
  *   timeout_usec      run time after which it is terminated [0 = none]
  *   grace_usec        between SIGTERM and SIGKILL then [10000000]
+ *   bootstrap_usec    the program begins with a bootstrap script, and writes a byte to descriptor
+ *                     MONITOR_BOOTSTRAP_FD when that has succeeded. Clients hear that it runs, with
+ *                     MONITOR_HELLO_BOOTSTRAP, and once more then; timeout_usec and 'input' count
+ *                     from there. Terminated if the script takes longer; 0 = it may
  *   rlimit_NAME       as, core, data, fsize, memlock, nofile, nproc, stack;
  *                     a number or "unlimited"
  * 
@@ -90,7 +94,9 @@
 #define MONITOR_INPUT_MAX 8192    /* bytes of input in it */
 #define MONITOR_REPLAY_MAX 65536  /* bytes of earlier output that ATTACH shows */
 #define MONITOR_KEPT 2            /* descriptors of KEEP */
-#define MONITOR_EXIT_BUSY 75      /* exit status: another monitor has the directory */
+#define MONITOR_BOOTSTRAP_FD 3    /* of a program that begins with a bootstrap script */
+#define BOOTSTRAP_FD_TEXT "3"
+#define MONITOR_EXIT_BUSY 75 /* exit status: another monitor has the directory */
 
 /* "reason" in exit.json */
 #define MONITOR_EXITED "exited"
@@ -98,12 +104,14 @@
 #define MONITOR_TERMINATED "terminated"       /* TERMINATE was asked for before it ended */
 #define MONITOR_OUT_OF_MEMORY "out-of-memory" /* failed, and Linux killed at its memory limit */
 #define MONITOR_TIMEOUT "task-timeout"
+#define MONITOR_BOOTSTRAP_TIMEOUT "bootstrap-timeout"
 #define MONITOR_NOT_STARTED "failed-to-start" /* "text" says why */
 #define MONITOR_LOST "monitor-lost"
 
 enum monitor_message {
     /* from the monitor */
-    MONITOR_HELLO = 'h',  /* struct monitor_hello, first on every connection */
+    MONITOR_HELLO = 'h',  /* struct monitor_hello, first on every connection; again when the
+                             bootstrap script has succeeded */
     MONITOR_OUTPUT = 'o', /* type byte, then output; to attached clients */
     MONITOR_SKIPPED =
         's', /* type byte: output was left out, the client is too slow; the newest follows */
@@ -124,11 +132,15 @@ enum monitor_message {
                                 finds them in /proc/PID/fd */
 };
 
+/* Process 1 of the container had ended before it was looked at: its program ran, and its socket
+ * belongs to another process now.
+ */
+#define MONITOR_HELLO_OVER 1u
+#define MONITOR_HELLO_BOOTSTRAP 2u /* the bootstrap script has not succeeded yet */
+
 struct monitor_hello {
-    uint8_t type, protocol, tty;
-    uint8_t is_over; /* process 1 of the container had ended before it was looked at: its program
-                        ran, and its socket belongs to another process now */
-    int32_t pid;     /* of the program */
+    uint8_t type, protocol, tty, flags;
+    int32_t pid; /* of the program */
     int64_t started_usec;
 };
 

@@ -26,6 +26,7 @@
 struct command_plumbing {
     int ours[3], theirs[3]; /* standard input, output, error */
     int start_read, start_write;
+    int bootstrap_read, bootstrap_write; /* -1 = none */
 };
 
 static void command_plumbing_close(struct command_plumbing *pl)
@@ -36,6 +37,8 @@ static void command_plumbing_close(struct command_plumbing *pl)
     }
     aq_closep(&pl->start_read);
     aq_closep(&pl->start_write);
+    aq_closep(&pl->bootstrap_read);
+    aq_closep(&pl->bootstrap_write);
 }
 
 /* By descriptors: the directory /dev/pts may show another instance. */
@@ -106,11 +109,33 @@ static int command_open_socket(int socket, struct command_plumbing *pl, struct a
     return 0;
 }
 
+/* Out of the way of the descriptor that the program gets. */
+static int command_raise_fd(int fd, int above)
+{
+    int raised = fcntl(fd, F_DUPFD_CLOEXEC, above + 1);
+
+    aq_closep(&fd);
+    return raised;
+}
+
+static int command_open_bootstrap(int fd, struct command_plumbing *pl, struct aq_error *err)
+{
+    int r = command_open_pipe(&pl->bootstrap_read, &pl->bootstrap_write, err);
+
+    if (r < 0)
+        return r;
+    pl->start_write = command_raise_fd(pl->start_write, fd);
+    pl->bootstrap_write = command_raise_fd(pl->bootstrap_write, fd);
+    return pl->start_write < 0 || pl->bootstrap_write < 0 ? aq_fail_errno(err, "pipe") : 0;
+}
+
 static int command_open_plumbing(const struct options *o, const struct command_spec *spec,
                                  struct command_plumbing *pl, struct aq_error *err)
 {
     int r = command_open_pipe(&pl->start_read, &pl->start_write, err);
 
+    if (r == 0 && spec->has_bootstrap)
+        r = command_open_bootstrap(o->bootstrap, pl, err);
     if (r < 0 || spec->streams == COMMAND_INHERITS)
         return r;
     if (spec->streams == COMMAND_TERMINAL)
@@ -125,7 +150,7 @@ static int command_open_plumbing(const struct options *o, const struct command_s
 
 /* ---- in the child, between fork and exec ---- */
 
-static const char *command_set_descriptors(const struct command_spec *spec,
+static const char *command_set_descriptors(const struct options *o, const struct command_spec *spec,
                                            const struct command_plumbing *pl)
 {
     if (setsid() < 0)
@@ -135,6 +160,8 @@ static const char *command_set_descriptors(const struct command_spec *spec,
     for (int i = 0; i < 3; i++)
         if (pl->theirs[i] >= 0 && dup2(pl->theirs[i], i) < 0)
             return "standard descriptors";
+    if (pl->bootstrap_write >= 0 && dup2(pl->bootstrap_write, o->bootstrap) < 0)
+        return "descriptor of the bootstrap script";
     return NULL;
 }
 
@@ -194,7 +221,7 @@ static void command_execute_shell(void)
 static const char *command_execute(const struct options *o, const struct command_spec *spec,
                                    const struct command_plumbing *pl)
 {
-    const char *cwd = spec->cwd ? spec->cwd : o->cwd, *step = command_set_descriptors(spec, pl);
+    const char *cwd = spec->cwd ? spec->cwd : o->cwd, *step = command_set_descriptors(o, spec, pl);
     size_t devices = command_count_devices();
 
     command_reset_signals();
@@ -238,7 +265,7 @@ __attribute__((noreturn)) static void command_become(const struct options *o,
 int command_start(const struct options *options, const struct command_spec *spec,
                   struct command *ret, struct aq_error *err)
 {
-    struct command_plumbing pl = { { -1, -1, -1 }, { -1, -1, -1 }, -1, -1 };
+    struct command_plumbing pl = { { -1, -1, -1 }, { -1, -1, -1 }, -1, -1, -1, -1 };
     int r = command_open_plumbing(options, spec, &pl, err);
     pid_t pid = -1;
 
@@ -260,6 +287,7 @@ int command_start(const struct options *options, const struct command_spec *spec
             .input = AQ_TAKE_FD(pl.ours[0]),
             .output = AQ_TAKE_FD(pl.ours[1]),
             .errors = AQ_TAKE_FD(pl.ours[2]),
+            .bootstrap = AQ_TAKE_FD(pl.bootstrap_read),
         };
     }
     command_plumbing_close(&pl);

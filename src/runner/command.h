@@ -27,7 +27,8 @@ struct command_spec {
     const char *cwd; /* NULL = as in the options */
     enum command_streams streams;
     uint16_t rows, cols;
-    int socket; /* of COMMAND_SOCKET; stays the caller's */
+    int socket;         /* of COMMAND_SOCKET; stays the caller's */
+    bool has_bootstrap; /* it gets options->bootstrap */
 };
 
 /* Our ends, not blocking, -1 = none. A terminal is 'input', 'output' a
@@ -37,6 +38,7 @@ struct command {
     pid_t pid;
     int start; /* command_read_start() when it can be read */
     int input, output, errors;
+    int bootstrap; /* a byte comes when its bootstrap script has succeeded */
 };
 
 /* What a child tells that cannot become the program. */

@@ -537,7 +537,8 @@ static void connection_greet(struct runner_connection *c)
         .type = RUNNER_HELLO,
         .protocol = RUNNER_PROTOCOL,
         .tty = p->replay != NULL,
-        .is_idle = p->pid == 0,
+        .flags = (uint8_t)((p->pid == 0 ? RUNNER_HELLO_IDLE : 0)
+                           | (p->is_bootstrapping ? RUNNER_HELLO_BOOTSTRAP : 0)),
         .pid = p->pid,
         .started_usec = p->started_usec,
     };
@@ -575,6 +576,16 @@ void connections_open(struct runner *r)
         return;
     watch_init(&r->listener, r->epoll, r->options.socket, connection_on_listener, r);
     watch_want(&r->listener, EPOLLIN);
+}
+
+void connections_greet(struct runner *r)
+{
+    LIST_FOREACH(it, &r->connections) {
+        struct runner_connection *c = LIST_ENTRY(it, struct runner_connection, link);
+
+        if (c->role == ROLE_NONE)
+            connection_greet(c);
+    }
 }
 
 void connections_reaped(struct runner *r, pid_t pid, int status)

@@ -67,6 +67,9 @@ static int options_set_option(struct options *o, const char *name, const char *v
     } else if (strcmp(name, "--report") == 0) {
         r = options_set_number(value, STDERR_FILENO + 1, INT32_MAX, &n);
         o->report = (int)n;
+    } else if (strcmp(name, "--bootstrap") == 0) {
+        r = options_set_number(value, STDERR_FILENO + 1, 9, &n); /* one digit, as shells want */
+        o->bootstrap = (int)n;
     } else if (strcmp(name, "--uid") == 0) {
         r = options_set_number(value, 0, UINT32_MAX - 1, &n);
         o->uid = (uid_t)n;
@@ -107,7 +110,7 @@ static int options_set_option(struct options *o, const char *name, const char *v
 
 int options_parse(int argc, char **argv, struct options *ret, struct aq_error *err)
 {
-    struct options o = { .socket = -1, .report = -1, .argv = argv + argc };
+    struct options o = { .socket = -1, .report = -1, .bootstrap = -1, .argv = argv + argc };
     int at = 1;
 
     for (; at < argc && strncmp(argv[at], "--", 2) == 0; at += 2) {

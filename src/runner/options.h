@@ -13,6 +13,7 @@
 
 struct options {
     int socket, report; /* -1 = none */
+    int bootstrap; /* descriptor of the program, for the end of its bootstrap script; -1 = none */
     bool has_uid, has_gid, has_oom_score, tty;
     uid_t uid;
     gid_t gid;

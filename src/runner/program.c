@@ -57,6 +57,21 @@ static void runner_program_on_start(struct watch *watch, uint32_t events)
     }
 }
 
+/* End of file without a byte means that the script failed. */
+static void program_on_bootstrap(struct watch *watch, uint32_t events)
+{
+    struct runner *r = watch->owner;
+    char byte;
+    bool has_succeeded = read(watch->fd, &byte, 1) == 1;
+
+    (void)events;
+    watch_close(watch);
+    if (!has_succeeded)
+        return;
+    r->program.is_bootstrapping = false;
+    connections_greet(r);
+}
+
 /* ---- the terminal's output: kept, passed on, shown ---- */
 
 /* Bytes now, 0 = none now, or forever (then the watch is closed). */
@@ -146,6 +161,7 @@ void program_start(struct runner *r)
         .streams = r->options.tty ? COMMAND_TERMINAL : COMMAND_INHERITS,
         .rows = r->options.rows,
         .cols = r->options.cols,
+        .has_bootstrap = r->options.bootstrap >= 0,
     };
     struct aq_error err = { 0 };
     struct command command;
@@ -174,6 +190,9 @@ void program_start(struct runner *r)
     r->program.pid = command.pid;
     watch_init(&r->program.start, r->epoll, command.start, runner_program_on_start, r);
     watch_want(&r->program.start, EPOLLIN);
+    r->program.is_bootstrapping = command.bootstrap >= 0;
+    watch_init(&r->program.bootstrap, r->epoll, command.bootstrap, program_on_bootstrap, r);
+    watch_want(&r->program.bootstrap, EPOLLIN);
 }
 
 /* An interactive shell minds SIGHUP only, a stopped program nothing. */
@@ -239,6 +258,7 @@ int program_finish(struct runner *r)
     watch_close(&p->terminal);
     watch_close(&p->standard);
     watch_close(&p->start);
+    watch_close(&p->bootstrap);
     program_write_report(r);
     free(AQ_TAKE(p->replay));
     return WIFSIGNALED(p->status) ? 128 + WTERMSIG(p->status) : WEXITSTATUS(p->status);

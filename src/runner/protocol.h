@@ -7,7 +7,7 @@
  *
  *   aliquot-runner [--socket FD] [--report FD] [--uid N] [--gid N]
  *                  [--groups N,N...] [--cwd DIR] [--tty ROWSxCOLS]
- *                  [--oom-score N] [--check FILE]
+ *                  [--oom-score N] [--check FILE] [--bootstrap FD]
  *                  [--home FOLDER [--home-from FOLDER] [--dotfiles FOLDER]]
  *                  [--ssh FOLDER [--ssh-for files] [--ssh-idle SECONDS]]
  *                  [--] [PROGRAM ARGUMENT...]
@@ -21,7 +21,9 @@
  * program gets a terminal of the container's own /dev/pts, whose output goes
  * to the runner's standard output and to attached connections; else its
  * standard output and error are the runner's. --oom-score is what programs
- * get in /proc/self/oom_score_adj [0 if the runner's own is below].
+ * get in /proc/self/oom_score_adj [0 if the runner's own is below]. With --bootstrap
+ * PROGRAM begins with a bootstrap script, and writes a byte to its descriptor FD when that
+ * has succeeded; the monitor hears HELLO once more then.
  *
  * The runner ends when the program does, with its exit code, 128+n after
  * signal n, 127 if there is no such program and 126 if it cannot be executed;
@@ -91,9 +93,12 @@ enum runner_message {
     RUNNER_SIGNAL = 'K',    /* struct runner_signal: to the command, else to the program */
 };
 
+#define RUNNER_HELLO_IDLE 1u      /* there is no program, only commands */
+#define RUNNER_HELLO_BOOTSTRAP 2u /* the bootstrap script has not succeeded yet */
+
 struct runner_hello {
-    uint8_t type, protocol, tty, is_idle; /* idle: there is no program, only commands */
-    int32_t pid;                          /* of the program, as the container counts; 0 = idle */
+    uint8_t type, protocol, tty, flags;
+    int32_t pid; /* of the program, as the container counts; 0 = idle */
     int64_t started_usec;
 };
 

@@ -131,7 +131,10 @@ int runner_run(const struct options *options, struct aq_error *err)
         .signals = WATCH_CLOSED,
         .listener = WATCH_CLOSED,
         .ssh = { .listener = WATCH_CLOSED },
-        .program = { .start = WATCH_CLOSED, .terminal = WATCH_CLOSED, .standard = WATCH_CLOSED },
+        .program = { .start = WATCH_CLOSED,
+                     .bootstrap = WATCH_CLOSED,
+                     .terminal = WATCH_CLOSED,
+                     .standard = WATCH_CLOSED },
     };
     int result;
 

@@ -22,10 +22,11 @@ struct runner_program {
     bool is_ended;
     int status; /* of waitpid() */
     struct rusage usage;
+    bool is_bootstrapping; /* its bootstrap script has not succeeded yet */
     int64_t started_usec;
     int failure; /* errno of a start that failed, with 'text' */
     char text[RUNNER_TEXT_MAX];
-    struct watch start, terminal,
+    struct watch start, bootstrap, terminal,
         standard;          /* 'standard': the runner's standard output, when full */
     struct replay *replay; /* with a terminal */
 };
@@ -103,6 +104,9 @@ int program_finish(struct runner *runner);
 /* ---- connection.c ---- */
 
 void connections_open(struct runner *runner);
+
+/* Say HELLO again to those who have asked for nothing yet: the bootstrap script has succeeded. */
+void connections_greet(struct runner *runner);
 
 /* 'pid' has ended, which may have been a command. */
 void connections_reaped(struct runner *runner, pid_t pid, int status);

@@ -95,7 +95,7 @@ static void web_client_refuse_full(struct web_client *c)
 
 static void web_client_start_shell(struct web_client *c, const struct web_message *message)
 {
-    static const struct options options = { .socket = -1, .report = -1 };
+    static const struct options options = { .socket = -1, .report = -1, .bootstrap = -1 };
     static char *argv[] = { NULL };
     const struct command_spec spec = {
         .argv = argv,

@@ -95,8 +95,6 @@ RACES = {
     f"{SIZES}(creation_batch_session_success(_from_template)?|session_dependency_graph_retriever)":
         ("Unexpected final status: RUNNING",
          "the tester wants a batch session to have ended when its creation is answered"),
-    f"{SIZES}creation_interactive_session_success_with_bootstrap_script":
-        ("Expected files", "a session runs while its bootstrap script does"),
     f"{SIZES}session_container_log_retriever":
         ("log_retriever.py.*AssertionError", "the first line of the log comes a moment later"),
     "creation_interactive_session_with_vfolder_(uuid|name)_mounts":

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/utf8.h"
 #include "monitor/log_ring.h"
 
@@ -74,4 +75,15 @@ bool bootstrap_has_failed(const char *run_directory, int exit_code, struct strbu
     strbuf_addf(why, "the bootstrap script failed with exit status %d", exit_code);
     bootstrap_add_lines(log.data, (size_t)(line - log.data), why);
     return true;
+}
+
+void bootstrap_describe_timeout(const char *run_directory, int64_t limit_usec, struct strbuf *why)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf log = STRBUF_INIT;
+
+    bootstrap_read_log(run_directory, &log);
+    strbuf_addf(why,
+                "the bootstrap script took longer than %.3g s, the bootstrap-timeout of its agent",
+                (double)limit_usec / USEC_PER_SEC);
+    bootstrap_add_lines(log.data, log.len, why);
 }

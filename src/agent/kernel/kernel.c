@@ -84,6 +84,7 @@ void kernel_describe(const struct local_kernel *k, struct msg_kernel_status *ret
         .error_field = k->error_field,
         .error_text = k->error_text,
         .limit_violation = k->limit_violations,
+        .bootstrap = k->is_bootstrapping,
         .at_usec = k->at_usec,
     };
     kernel_describe_resizing(k, ret);
@@ -100,6 +101,7 @@ void kernel_report(const struct local_kernel *k)
 void kernel_enter(struct local_kernel *k, enum msg_kernel_state state, int64_t at_usec)
 {
     k->state = state;
+    k->is_bootstrapping = false;
     k->at_usec = at_usec ? at_usec : clock_realtime_usec();
     kernel_report(k);
 }
@@ -162,6 +164,18 @@ int kernel_take_spec(struct local_kernel *k, struct aq_error *err)
     return 0;
 }
 
+static void kernel_on_bootstrap(void *data)
+{
+    struct local_kernel *k = data;
+
+    if (!k->is_attached) /* an agent before us started it */
+        prerequisites_adopt_slice(k);
+    if (k->state != MSG_KERNEL_CREATING || k->run_attempt != k->attempt)
+        return;
+    k->is_bootstrapping = true;
+    kernel_report(k);
+}
+
 static void kernel_on_running(void *data, int64_t started_usec)
 {
     struct local_kernel *k = data;
@@ -179,7 +193,8 @@ static void kernel_on_ended(void *data, const struct runtime_exit *exit)
 }
 
 const struct runtime_events kernel_run_events = { .on_running = kernel_on_running,
-                                                  .on_ended = kernel_on_ended };
+                                                  .on_ended = kernel_on_ended,
+                                                  .on_bootstrap = kernel_on_bootstrap };
 
 /* ---- shutdown ---- */
 
@@ -190,6 +205,8 @@ static const char *kernel_reason_of(const struct local_kernel *k, const struct r
         return k->reason ? k->reason : REASON_USER_REQUESTED;
     if (strcmp(exit->reason, MONITOR_TIMEOUT) == 0)
         return REASON_TASK_TIMEOUT;
+    if (strcmp(exit->reason, MONITOR_BOOTSTRAP_TIMEOUT) == 0)
+        return REASON_BOOTSTRAP_TIMEOUT;
     if (strcmp(exit->reason, MONITOR_OUT_OF_MEMORY) == 0)
         return REASON_OUT_OF_MEMORY;
     if (strcmp(exit->reason, MONITOR_LOST) == 0)
@@ -211,32 +228,37 @@ static bool kernel_was_gpu_full(const struct local_kernel *k, const struct runti
     return has_failed && k->slice && gpu_slice_was_full(k->slice, why);
 }
 
-/* It ended before its program was started, by the script that comes first. */
-static bool kernel_has_bootstrap_failed(const struct local_kernel *k,
-                                        const struct runtime_exit *exit, struct strbuf *why)
+/* The reason if the bootstrap script ended the kernel before its program started, else NULL. */
+static const char *kernel_find_bootstrap_failure(const struct local_kernel *k,
+                                                 const struct runtime_exit *exit,
+                                                 struct strbuf *why)
 {
+    bool is_late = strcmp(exit->reason, MONITOR_BOOTSTRAP_TIMEOUT) == 0;
     AQ_CLEANUP(aq_freep) char *directory = NULL;
 
     if (!kernel_get_spec(k)->session.bootstrap || exit->code == 0
-        || (strcmp(exit->reason, MONITOR_EXITED) != 0
+        || (!is_late && strcmp(exit->reason, MONITOR_EXITED) != 0
             && strcmp(exit->reason, MONITOR_OUT_OF_MEMORY) != 0))
-        return false;
+        return NULL;
     directory = disk_worker_run_path(k->agent->disk, &k->id,
                                      k->run_attempt ? k->run_attempt : k->attempt);
-    if (!directory || !bootstrap_has_failed(directory, exit->code, why))
-        return false;
+    if (directory && is_late)
+        bootstrap_describe_timeout(directory, k->agent->settings->bootstrap_usec, why);
+    else if (!directory || !bootstrap_has_failed(directory, exit->code, why))
+        return NULL;
     if (exit->was_short_of_memory)
         strbuf_addf(why, "\n%s", exit->text);
-    return true;
+    return is_late ? REASON_BOOTSTRAP_TIMEOUT : REASON_BOOTSTRAP_FAILED;
 }
 
 static void kernel_conclude(struct local_kernel *k, const struct runtime_exit *exit)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf why = STRBUF_INIT;
     bool never_ran = strcmp(exit->reason, MONITOR_NOT_STARTED) == 0;
-    const char *reason = kernel_has_bootstrap_failed(k, exit, &why) ? REASON_BOOTSTRAP_FAILED
-                         : kernel_was_gpu_full(k, exit, &why)       ? REASON_GPU_OUT_OF_MEMORY
-                                                                    : kernel_reason_of(k, exit);
+    const char *bootstrap = kernel_find_bootstrap_failure(k, exit, &why);
+    const char *reason = bootstrap                            ? bootstrap
+                         : kernel_was_gpu_full(k, exit, &why) ? REASON_GPU_OUT_OF_MEMORY
+                                                              : kernel_reason_of(k, exit);
 
     if (reason != k->reason)
         kernel_set_text(&k->reason, reason);
@@ -244,8 +266,8 @@ static void kernel_conclude(struct local_kernel *k, const struct runtime_exit *e
     k->exit_code = exit->code;
     if (never_ran && !k->error_kind)
         k->error_kind = REASON_FAILED_TO_START;
-    if (strcmp(reason, REASON_BOOTSTRAP_FAILED) == 0)
-        k->error_kind = REASON_BOOTSTRAP_FAILED;
+    if (bootstrap)
+        k->error_kind = bootstrap;
     if (!k->error_text)
         kernel_set_text(&k->error_text, why.len ? why.data : exit->text);
     if (!k->error_kind && exit->was_short_of_memory)

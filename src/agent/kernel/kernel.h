@@ -49,8 +49,9 @@ struct local_kernel {
     struct accel_call *attaching;       /* the plugins are being asked */
     bool is_describing;                 /* and what they said is being written */
     bool is_attached;
-    char *alloc;      /* JSON of the latest grant, for reports */
-    char *slots_text; /* JSON of what it holds, if that has parts of GPUs; NULL = not told */
+    bool is_bootstrapping; /* CREATING, and the bootstrap script runs */
+    char *alloc;           /* JSON of the latest grant, for reports */
+    char *slots_text;      /* JSON of what it holds, if that has parts of GPUs; NULL = not told */
     struct resizing *resizing; /* other amounts that it is to hold, or may; resize.c */
     struct runtime_kernel *run;
     bool has_exit;

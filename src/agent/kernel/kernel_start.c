@@ -88,6 +88,8 @@ static void kernel_start_specify_limits(const struct local_kernel *k, const stru
     spec->directory = places->run;
     spec->timeout_usec = kernel_get_spec(k)->session.batch_timeout_usec;
     spec->grace_usec = TIMEOUT_GRACE_USEC;
+    spec->has_bootstrap = kernel_get_spec(k)->session.bootstrap != NULL;
+    spec->bootstrap_usec = k->agent->settings->bootstrap_usec;
     spec->log_max = (uint64_t)k->agent->settings->log_bytes;
     spec->memory_bytes = (uint64_t)slots_get(&k->slots, slot_name_intern("mem", 3));
 }

@@ -42,7 +42,8 @@ struct monitored_kernel {
     uv_timer_t timer;        /* its closing frees all this */
     int tries;               /* of reaching a monitor in a row */
     bool is_running, is_over, has_tty, is_ended, wants_end;
-    pid_t pid; /* of the program, once it runs */
+    bool has_begun; /* on_running() was called */
+    pid_t pid;      /* of the program, once it runs */
     int64_t grace_usec;
 };
 
@@ -111,17 +112,22 @@ static void monitored_send_wish(struct monitored_kernel *k)
 
 static void monitored_on_hello(struct monitored_kernel *k, const struct monitor_hello *hello)
 {
-    bool is_first = !k->is_running;
+    bool is_bootstrapping = hello->flags & MONITOR_HELLO_BOOTSTRAP, is_first = !k->is_running;
 
     k->is_running = true;
-    k->is_over = hello->is_over;
+    k->is_over = hello->flags & MONITOR_HELLO_OVER;
     k->has_tty = hello->tty;
     k->pid = hello->pid;
     k->tries = 0;
     if (k->wants_end)
         monitored_send_wish(k);
-    if (is_first)
+    if (is_bootstrapping) {
+        if (is_first && k->events->on_bootstrap)
+            k->events->on_bootstrap(k->data);
+    } else if (!k->has_begun) {
+        k->has_begun = true;
         k->events->on_running(k->data, hello->started_usec);
+    }
 }
 
 static void monitored_on_packet(void *data, const char *packet, size_t len)

@@ -22,6 +22,7 @@
 #include "base/fault.h"
 #include "base/fs.h"
 #include "base/log.h"
+#include "monitor/protocol.h"
 
 #define RUNNER_INSIDE "/opt/kernel/aliquot-runner"
 #define WHY_MAX 140
@@ -141,7 +142,7 @@ static const char *const *oci_runner_argv(struct oci_draft *d)
 
     while (d->spec->argv[count])
         count++;
-    argv = arena_array(&d->arena, count + 30, sizeof(*argv));
+    argv = arena_array(&d->arena, count + 34, sizeof(*argv));
     if (!argv)
         return NULL;
     argv[n++] = RUNNER_INSIDE;
@@ -161,6 +162,7 @@ static const char *const *oci_runner_argv(struct oci_draft *d)
     }
     argv[n++] = "--cwd";
     argv[n++] = d->spec->cwd;
+    n += oci_put_option(argv + n, "--bootstrap", d->spec->has_bootstrap ? BOOTSTRAP_FD_TEXT : NULL);
     n += oci_put_option(argv + n, "--check", c->check);
     n += oci_put_option(argv + n, "--home-from", c->home_from);
     n += oci_put_option(argv + n, "--dotfiles", c->dotfiles);

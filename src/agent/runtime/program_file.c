@@ -55,6 +55,8 @@ int program_file_text(const struct runtime_spec *spec, struct strbuf *out, struc
     }
     program_file_put_number(out, "timeout_usec", (uint64_t)spec->timeout_usec);
     program_file_put_number(out, "grace_usec", (uint64_t)spec->grace_usec);
+    if (spec->has_bootstrap)
+        program_file_put_number(out, "bootstrap_usec", (uint64_t)spec->bootstrap_usec);
     program_file_put_number(out, "log_max", spec->log_max);
     program_file_put_limits(out, spec);
     return strbuf_ok(out) ? 0 : aq_fail_oom(err);

@@ -39,10 +39,12 @@ struct runtime_spec {
     bool has_ids;
     uid_t uid;
     gid_t gid;
-    int64_t timeout_usec;                   /* 0 = none */
-    int64_t grace_usec;                     /* after the timeout */
-    uint64_t log_max;                       /* bytes */
-    uint64_t memory_bytes;                  /* 0 = no limit */
+    int64_t timeout_usec;   /* 0 = none */
+    int64_t grace_usec;     /* after the timeout */
+    bool has_bootstrap;     /* argv begins with a bootstrap script (monitor/protocol.h) */
+    int64_t bootstrap_usec; /* for the script; 0 = no limit */
+    uint64_t log_max;       /* bytes */
+    uint64_t memory_bytes;  /* 0 = no limit */
     uint64_t processes_max, files_max;      /* 0 = no limit */
     const struct container_spec *container; /* NULL = a process of the node */
     const int *kept;   /* MONITOR_KEPT descriptors for the monitor to hold; borrowed as long as
@@ -66,6 +68,8 @@ struct runtime_events {
      * the program is left.
      */
     void (*on_ended)(void *data, const struct runtime_exit *exit);
+    /* At most once, before on_running(): the bootstrap script runs. NULL = not wanted. */
+    void (*on_bootstrap)(void *data);
 };
 
 struct runtime_terminal_ops {

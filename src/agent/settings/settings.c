@@ -72,6 +72,8 @@ const struct conf_item settings_items[] = {
       "Limit of open files of each process; 0 = the agent's own" },
     { "process", "log-size", CONF_SIZE, AT(log_bytes), "10m", 64 << 10, INT64_C(1) << 40, 0,
       "The newest output kept of each kernel" },
+    { "process", "bootstrap-timeout", CONF_DURATION, AT(bootstrap_usec), "2h", 0, 365 * DAY_USEC, 0,
+      "Longest time of a bootstrap script, also in a container; 0 = any" },
 
     { "image", "registry", CONF_STR, AT(image_registry), "docker.io", 0, 0, 0,
       "Registry of images that are named without one" },

@@ -25,7 +25,7 @@ struct settings {
     char *monitor; /* path of aliquot-monitor; NULL = beside the agent */
     char *shell;   /* of interactive kernels; NULL = bash, else sh */
     char *user;    /* whom programs run as; NULL = the agent's own user */
-    int64_t processes_max, files_max, log_bytes;
+    int64_t processes_max, files_max, log_bytes, bootstrap_usec;
     char *image_registry;            /* of names without one */
     struct conf_list image_allow;    /* patterns of reference_is_allowed() */
     char *image_directory;           /* NULL = STATE/images */

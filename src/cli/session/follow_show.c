@@ -13,6 +13,8 @@ static const char *follow_stage_word(const struct followed *item)
         return "waiting";
     case SESSION_PULLING:
         return "fetching the image";
+    case SESSION_CREATING:
+        return "bootstrap script running";
     case SESSION_RUNNING:
     case SESSION_RUNNING_DEGRADED:
         return "";

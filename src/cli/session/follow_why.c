@@ -118,6 +118,8 @@ static const struct {
     const char *reason, *text;
 } follow_ends[] = {
     { REASON_TASK_TIMEOUT, "its --timeout was over" },
+    { REASON_BOOTSTRAP_FAILED, "its bootstrap script failed" },
+    { REASON_BOOTSTRAP_TIMEOUT, "its bootstrap script took too long" },
     { REASON_EXEC_TIMEOUT, "code that it ran took longer than its cluster allows" },
     { REASON_OUT_OF_MEMORY, "its memory was used up" },
     { REASON_GPU_OUT_OF_MEMORY, "the memory of its GPU slice was used up" },

@@ -249,9 +249,10 @@ static void logs_open_stream(struct logs_reader *reader, const char *agent_id)
 
 /* ---- which kernel, and has it begun ---- */
 
+/* A kernel in CREATING runs its bootstrap script, whose output is in the log. */
 static bool kernel_has_begun(enum kernel_status status)
 {
-    return status >= KERNEL_RUNNING;
+    return status >= KERNEL_CREATING;
 }
 
 static void logs_on_event(void *data, const struct core_event *event)

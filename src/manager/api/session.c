@@ -124,6 +124,8 @@ static void session_on_why_pending_found(struct request *req, const struct sessi
         request_fail(req, &err);
         return;
     }
+    if (s->status == SESSION_CREATING && !text.len)
+        strbuf_adds(&text, "Its bootstrap script runs; 'aliquot logs' shows what it has written.");
     session_reply_why_pending(req, s, text.len ? text.data : NULL, s->status_data);
 }
 

@@ -62,6 +62,7 @@ static void run_checked(struct scene *s, bool tty, const char *check, char **arg
 {
     struct options o = { .socket = s->listener,
                          .report = s->report,
+                         .bootstrap = -1,
                          .argv = argv,
                          .tty = tty,
                          .rows = 24,
@@ -456,7 +457,7 @@ static void test_without_program(void **state)
 
     run_nothing(s);
     fd = connect_runner(s, &hello);
-    assert_true(hello.is_idle && hello.pid == 0 && !hello.tty);
+    assert_true(hello.flags == RUNNER_HELLO_IDLE && hello.pid == 0 && !hello.tty);
     aq_closep(&fd);
     fd = start_shell(s, 0, "echo $EXTRA; pwd");
     assert_int_equal(await_exec(fd, &output, &output), 0);
@@ -610,7 +611,7 @@ static void test_terminal_of_the_program(void **state)
               "read line; exit 4");
     await_output(s, "started");
     fd = connect_runner(s, &hello);
-    assert_true(hello.tty && hello.pid > 1 && !hello.is_idle);
+    assert_true(hello.tty && hello.pid > 1 && hello.flags == 0);
     send_bytes(fd, RUNNER_ATTACH, NULL, 0);
     assert_int_equal(send(fd, &size, sizeof(size), 0), sizeof(size));
     send_bytes(fd, RUNNER_INPUT, "words\nmore\n", 11);

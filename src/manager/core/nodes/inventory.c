@@ -37,13 +37,13 @@
 static const char *inventory_known_reason(const char *text)
 {
     static const char *const known[] = {
-        REASON_USER_REQUESTED,      REASON_FORCE_TERMINATED, REASON_SELF_TERMINATED,
-        REASON_TASK_FINISHED,       REASON_TASK_FAILED,      REASON_TASK_TIMEOUT,
-        REASON_FAILED_TO_CREATE,    REASON_FAILED_TO_START,  REASON_HANG_TIMEOUT,
-        REASON_RESTARTING,          REASON_AGENT_LOST,       REASON_NOT_FOUND_IN_MANAGER,
-        REASON_CONTAINER_NOT_FOUND, REASON_MONITOR_LOST,     REASON_OUT_OF_MEMORY,
-        REASON_GPU_OUT_OF_MEMORY,   REASON_GPU_MISUSE,       REASON_AGENT_REMOVED,
-        REASON_BOOTSTRAP_FAILED,    REASON_EXEC_TIMEOUT
+        REASON_USER_REQUESTED,      REASON_FORCE_TERMINATED,  REASON_SELF_TERMINATED,
+        REASON_TASK_FINISHED,       REASON_TASK_FAILED,       REASON_TASK_TIMEOUT,
+        REASON_FAILED_TO_CREATE,    REASON_FAILED_TO_START,   REASON_HANG_TIMEOUT,
+        REASON_RESTARTING,          REASON_AGENT_LOST,        REASON_NOT_FOUND_IN_MANAGER,
+        REASON_CONTAINER_NOT_FOUND, REASON_MONITOR_LOST,      REASON_OUT_OF_MEMORY,
+        REASON_GPU_OUT_OF_MEMORY,   REASON_GPU_MISUSE,        REASON_AGENT_REMOVED,
+        REASON_BOOTSTRAP_FAILED,    REASON_BOOTSTRAP_TIMEOUT, REASON_EXEC_TIMEOUT
     };
 
     for (size_t i = 0; text && i < AQ_COUNT(known); i++)
@@ -69,9 +69,9 @@ static bool inventory_is_transient_error(const char *kind)
 
 /* ---- facts ---- */
 
-static enum fact fact_of(enum msg_kernel_state state)
+static enum fact fact_of(const struct msg_kernel_status *m)
 {
-    switch (state) {
+    switch (m->state) {
     case MSG_KERNEL_RUNNING:
         return FACT_RUNNING;
     case MSG_KERNEL_TERMINATED:
@@ -83,7 +83,7 @@ static enum fact fact_of(enum msg_kernel_state state)
     case MSG_KERNEL_TERMINATING:
         break;
     }
-    return FACT_CREATING;
+    return m->bootstrap ? FACT_BOOTSTRAPPING : FACT_CREATING;
 }
 
 /* Facts only move forward, whatever order reports come in. */
@@ -113,7 +113,7 @@ static bool inventory_take_texts(const struct kernel_entry *f, const struct msg_
 /* Its agent says what the script wrote last. */
 static bool inventory_has_bootstrap_failed(const struct kernel_entry *f)
 {
-    return f->fact == FACT_ENDED && f->reason && strcmp(f->reason, REASON_BOOTSTRAP_FAILED) == 0;
+    return f->fact == FACT_ENDED && session_reason_is_bootstrap(f->reason);
 }
 
 /* A process of it was killed, which its reason does not say. */
@@ -138,7 +138,7 @@ static void inventory_take_fact(struct core *core, struct agent_entry *a, struct
                                 size_t rank, const struct msg_kernel_status *m)
 {
     struct kernel_entry *f = &l->kernels[rank];
-    enum fact heard = fact_of(m->state);
+    enum fact heard = fact_of(m);
     char *alloc, *ports;
 
     if (!inventory_is_news(f->fact, heard) || !inventory_take_texts(f, m, &alloc, &ports))

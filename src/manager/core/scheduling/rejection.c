@@ -60,7 +60,7 @@ static void rejection_add_sentence(const json_t *error, struct strbuf *text)
     const char *what = repr ? repr : name ? name : "no reason was given";
 
     rejection_begin_line(text);
-    if (name && strcmp(name, REASON_BOOTSTRAP_FAILED) == 0)
+    if (session_reason_is_bootstrap(name))
         strbuf_addf(text, "On agent '%s' %s", agent ? agent : "", what);
     else if (agent)
         strbuf_addf(text, "Agent '%s' could not start it: %s", agent, what);

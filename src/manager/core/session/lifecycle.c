@@ -126,14 +126,16 @@ static void lifecycle_follow_start(struct core *core, struct session_entry *l, s
     if (f->fact == FACT_RUNNING || f->fact == FACT_ENDED) {
         if (k->status != KERNEL_RUNNING)
             lifecycle_begin_kernel(core, l, rank);
-    } else if (f->fact == FACT_CREATING && k->status == KERNEL_SCHEDULED) {
+    } else if ((f->fact == FACT_CREATING && k->status == KERNEL_SCHEDULED)
+               || (f->fact == FACT_BOOTSTRAPPING && k->status != KERNEL_CREATING)) {
         if (now - l->since_usec >= LINGER_USEC)
-            (void)proposal_add_kernel_status(core, l, rank, KERNEL_PREPARING, NULL);
+            (void)proposal_add_kernel_status(
+                core, l, rank, f->fact == FACT_CREATING ? KERNEL_PREPARING : KERNEL_CREATING, NULL);
         else
             durable_wake_at(core, &l->durable, l->since_usec + LINGER_USEC);
     } else if (k->status != KERNEL_RUNNING
                && (f->sent_usec == 0 || now - f->sent_usec >= RESEND_USEC)
-               && f->fact != FACT_CREATING) {
+               && f->fact != FACT_CREATING && f->fact != FACT_BOOTSTRAPPING) {
         agent_command_create(core, l, rank);
     }
 }
@@ -147,8 +149,14 @@ static bool lifecycle_kernel_has_begun(const struct session_entry *l, size_t ran
 
 static void lifecycle_starting(struct core *core, struct session_entry *l, int64_t now)
 {
-    bool all_begun = true, any_creating = false;
+    bool all_begun = true, any_creating = false, any_bootstrapping = false;
+    const struct kernel_entry *main = &l->kernels[0];
     struct event *e;
+
+    if (main->fact == FACT_ENDED && session_reason_is_bootstrap(main->reason)) {
+        termination_begin(core, l, main->reason, RESULT_FAILURE, main->error);
+        return;
+    }
 
     for (size_t i = 0; i < l->s.kernel_count; i++) {
         if (l->kernels[i].fact == FACT_ERROR) {
@@ -161,6 +169,7 @@ static void lifecycle_starting(struct core *core, struct session_entry *l, int64
             return;
         }
         any_creating |= l->kernels[i].fact == FACT_CREATING;
+        any_bootstrapping |= l->kernels[i].fact == FACT_BOOTSTRAPPING;
         all_begun &= lifecycle_kernel_has_begun(l, i);
     }
     if (!all_begun && retry_expired(core, l, now))
@@ -170,9 +179,12 @@ static void lifecycle_starting(struct core *core, struct session_entry *l, int64
     if (all_begun) {
         if ((e = proposal_add_session_status(core, l, SESSION_RUNNING, NULL)))
             e->session_status.has_retry = l->s.retry.attempts != 0; /* forgotten */
-    } else if (any_creating && l->s.status == SESSION_SCHEDULED
-               && now - l->since_usec >= LINGER_USEC)
-        proposal_add_session_status(core, l, SESSION_PREPARING, NULL);
+    } else if (now - l->since_usec >= LINGER_USEC) {
+        if (any_bootstrapping && l->s.status != SESSION_CREATING)
+            proposal_add_session_status(core, l, SESSION_CREATING, NULL);
+        else if (any_creating && l->s.status == SESSION_SCHEDULED)
+            proposal_add_session_status(core, l, SESSION_PREPARING, NULL);
+    }
 }
 
 /* ---- RUNNING ---- */
@@ -196,7 +208,7 @@ static const char *lifecycle_finish_reason(const struct session_entry *l,
         *ret_result = ok ? RESULT_SUCCESS : RESULT_FAILURE;
     if (main->fact == FACT_ABSENT)
         return REASON_CONTAINER_NOT_FOUND;
-    if (main->reason && strcmp(main->reason, REASON_BOOTSTRAP_FAILED) == 0)
+    if (session_reason_is_bootstrap(main->reason))
         *ret_result = RESULT_FAILURE; /* whatever its type: its program never ran */
     if (main->reason && strcmp(main->reason, REASON_SELF_TERMINATED) != 0)
         return main->reason;

@@ -98,13 +98,16 @@ static void retry_write_expired(const struct session_entry *l, const struct retr
     jsonw_object_end(&w);
 }
 
-/* The first that does not run yet; kernel_count = all do. */
+/* The first that is neither running nor at its bootstrap script, whose time its agent limits;
+ * kernel_count = there is none.
+ */
 static size_t retry_find_late(const struct session_entry *l)
 {
     size_t rank = 0;
 
     while (rank < l->s.kernel_count
-           && (l->kernels[rank].fact == FACT_RUNNING || l->kernels[rank].fact == FACT_ENDED))
+           && (l->kernels[rank].fact == FACT_BOOTSTRAPPING || l->kernels[rank].fact == FACT_RUNNING
+               || l->kernels[rank].fact == FACT_ENDED))
         rank++;
     return rank;
 }
@@ -115,11 +118,21 @@ static bool retry_is_starting(enum session_status s)
            || s == SESSION_PREPARED || s == SESSION_CREATING;
 }
 
+static bool retry_is_bootstrapping(const struct session_entry *l)
+{
+    for (size_t i = 0; i < l->s.kernel_count; i++)
+        if (l->kernels[i].fact == FACT_BOOTSTRAPPING)
+            return retry_is_starting(l->s.status) || l->s.status == SESSION_RESTARTING;
+    return false;
+}
+
 int64_t retry_deadline(const struct session_entry *l, int64_t deadline_usec)
 {
     int64_t pull = l->resource_group->scheduling.retry[RETRY_PRECONDITION].timeout_usec;
     int64_t start = l->resource_group->scheduling.retry[RETRY_START].timeout_usec;
 
+    if (retry_is_bootstrapping(l))
+        return 0;
     if (deadline_usec == 0 || !retry_is_starting(l->s.status)
         || (pull <= deadline_usec && start <= deadline_usec))
         return deadline_usec;

@@ -8,6 +8,7 @@
 #include "manager/core/session/control.h"
 #include "manager/core/session/limit_violation.h"
 #include "manager/core/session/termination.h"
+#include "manager/core/state/agent_entry.h"
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/session_entry.h"
 
@@ -70,8 +71,11 @@ bool termination_may_reschedule(const struct session_entry *l)
 
 bool termination_agents_are_connected(const struct core *core, const struct session_entry *l)
 {
-    for (size_t i = 0; i < l->s.kernel_count; i++)
-        if (l->s.kernels[i].agent_id && !core_agent_is_connected(core, l->s.kernels[i].agent_id))
+    for (size_t i = 0; i < l->s.kernel_count; i++) {
+        const char *id = l->s.kernels[i].agent_id;
+
+        if (id && (!core_agent_is_connected(core, id) || !agent_entry_find(core, id)->is_synced))
             return false;
+    }
     return true;
 }

@@ -31,7 +31,7 @@ void termination_begin(struct core *core, struct session_entry *l, const char *r
 /* A kernel that has ended cannot start again: then the session cannot either. */
 bool termination_may_reschedule(const struct session_entry *l);
 
-/* Those that its kernels are on. */
+/* All agents of its kernels are connected and have reported which kernels run there. */
 bool termination_agents_are_connected(const struct core *core, const struct session_entry *l);
 
 #endif

@@ -30,7 +30,15 @@ struct resource_group_entry;
 struct session_use_entry;
 
 /* What the kernel's agent last said about its present attempt. */
-enum fact { FACT_NONE, FACT_CREATING, FACT_RUNNING, FACT_ENDED, FACT_ERROR, FACT_ABSENT };
+enum fact {
+    FACT_NONE,
+    FACT_CREATING,
+    FACT_BOOTSTRAPPING, /* its bootstrap script runs */
+    FACT_RUNNING,
+    FACT_ENDED,
+    FACT_ERROR,
+    FACT_ABSENT
+};
 
 struct kernel_entry {
     struct session_entry *entry;   /* that it belongs to */
