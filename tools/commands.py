@@ -64,11 +64,18 @@ def finish(process):
             _running.pop(process, None)
 
 
-def run(command, what, remedy="", **options):
+def run(command, what, remedy="", on_line=None, **options):
     """Run a command to its end; returns what it said on both streams. Raises Failed if its exit
-    status is not 0. 'remedy' is a text, or a function that makes one of the output."""
-    output, status = finish(start(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT, **options))
+    status is not 0. 'remedy' is a text, or a function that makes one of the output; on_line() is
+    called with each line as it comes."""
+    process = start(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT, **options)
+    said = []
+    for line in process.stdout if on_line else ():
+        said.append(line)
+        on_line(line)
+    output, status = finish(process)
+    output = "".join(said) + output
     if status:
         raise Failed(f"{what} failed", output, remedy(output) if callable(remedy) else remedy)
     return output

@@ -73,6 +73,11 @@ def test_demo_the_third_waits_and_then_runs(result):
     assert result["queue"]["drained"]["succeeded"] == result["queue"]["drained"]["sessions"]
 
 
+def test_demo_console_and_folders(result):
+    assert result["console"] is True
+    assert result["folders"]["mean"] in ("170.0", None)  # None: no file system for it
+
+
 def test_demo_slices_of_a_simulated_card(result):
     assert [(of["sees_mib"], of["error"]) for of in result["gpu_slices"]] == [(2048, 2)] * 2
     assert all(1700 < of["got_mib"] <= 2048 for of in result["gpu_slices"])

@@ -132,6 +132,16 @@ def test_demo_without_a_network(demo):
     assert "Debian's package servers cannot be reached: check the network" in said
 
 
+def test_demo_says_what_it_does_for_an_image(demo):
+    """It takes more than a minute for one."""
+    demo.fake("mmdebstrap", "echo 'I: extracting archives...'; exec sleep infinity")
+    process = demo.start()
+    demo.wait_for(process, "image with Python 3.9: extracting archives...")
+    process.send_signal(signal.SIGTERM)
+    process.wait(60)
+    demo.check_nothing_left()
+
+
 def test_demo_without_space_for_images(demo):
     said = demo.fail(inside=mounted(f'mount -t tmpfs -o size=1m small "{demo.cache}"\n',
                                     demo.folder / "unused"))

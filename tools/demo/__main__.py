@@ -63,14 +63,18 @@ def pull(cluster, references):
 def show(cluster, references):
     image = references["3.11"]
     result = {}
-    screen.title("Fractions of two GPUs (document 001)")
+    screen.title("Fractions of two GPUs")
     result["gpu_alloc_map"] = scenes.gpu_alloc_map(cluster, image)
-    screen.title("A queue (document 002)")
+    screen.title("A queue")
     result["queue"] = scenes.queue(cluster, image)
-    screen.title("Slices of a GPU that is not there (document 002)")
+    screen.title("Slices of a simulated GPU")
     result["gpu_slices"] = scenes.gpu_slices(cluster, image)
     screen.title("Python versions side by side")
     result["runtimes"] = scenes.runtimes(cluster, references)
+    screen.title("The console, in the browser")
+    result["console"] = scenes.log_in(cluster)
+    screen.title("Data in folders")
+    result["folders"] = scenes.data_folders(cluster, image)
     screen.title("Batch programs")
     result["batch"] = scenes.batch(cluster, image)
     screen.title("A notebook")
@@ -88,9 +92,11 @@ def stay(cluster, references):
     aliquot = shlex.quote(str(cluster.build / "aliquot"))
     screen.note(f"export ALIQUOT_ENDPOINT={cluster.endpoint}\n"
                 f"{aliquot} login --dev --endpoint {cluster.endpoint}\n"
-                f"{aliquot} agent info first\n"
+                f"{aliquot} agent info {clusters.AGENTS[0]}\n"
                 f"{aliquot} {shlex.join(scenes.notebook_words(references[images.NOTEBOOK]))}"
                 "   # Jupyter in your browser\n"
+                f"{aliquot} folder ls\n"
+                f"In the browser: {cluster.console}, e-mail {scenes.EMAIL}, password {scenes.PASSWORD}\n"
                 f"state and logs: {cluster.state}")
     with contextlib.suppress(KeyboardInterrupt):
         cluster.up.wait()
@@ -125,7 +131,8 @@ def main():
             registry.push(layout, version)
         cluster = stack.enter_context(clusters.Cluster(state.folder, build, registry.address))
         cluster.start()
-        screen.good(f"a manager and two agents at {cluster.endpoint}")
+        screen.good(f"a manager and two agents at {cluster.endpoint}, a console at "
+                    f"{cluster.console}")
         references = {version: registry.reference(version) for version in layouts}
         pull(cluster, references)
         result = show(cluster, references)

@@ -15,7 +15,8 @@ from folders import try_lock
 from ports import free_port
 
 SIMULATED = "GPU-513a5f0e-7721-4b6c-9d10-000000000000"  # the first device of each such card
-AGENTS = ("first", "second")
+AGENTS = ("gpu01", "gpu02")
+SHARED = "shared-gpus"  # the resource group of the second agent
 STOP_SEC = 60
 NEEDED = """they need root with all capabilities, overlayfs, and cgroups that can be written
 (in docker: --privileged); 'aliquot doctor containers' says what is missing and how to mend it.
@@ -80,7 +81,7 @@ class Cluster:
     def __init__(self, state, build, registry):
         self.state, self.build, self.registry = state, build, registry
         self.log = state / "up.log"
-        self.endpoint, self.proxy, self.up = None, None, None
+        self.endpoint, self.proxy, self.console, self.up = None, None, None, None
 
     # ---- starting and ending ----
 
@@ -99,12 +100,15 @@ class Cluster:
                       "processors=108"], "making a simulated GPU")
         return SIMULATOR.format(folder=quote(self.build / "simgpu" / "12.8"), card=quote(card))
 
-    def launch(self, port, link_port, proxy_port):
+    def launch(self, port, link_port):
+        proxy_port, storage_port, web_port = free_port(), free_port(), free_port()
         self.endpoint = f"http://127.0.0.1:{port}"
+        self.console = f"http://127.0.0.1:{web_port}"
         self.proxy = ("127.0.0.1", proxy_port)
         words = [self.build / "aliquot", "up", "--dev", "--state", self.state / "up",
                  "--port", str(port), "--link-port", str(link_port),
-                 "--proxy-port", str(proxy_port)]
+                 "--proxy-port", str(proxy_port), "--storage-port", str(storage_port),
+                 "--web-port", str(web_port)]
         for name in AGENTS:
             words += ["--agent", self.state / f"{name}.toml"]
         with self.log.open("w") as log:
@@ -113,18 +117,18 @@ class Cluster:
 
     def start(self):
         known = "c59395cd-ac91-4cd3-a1b0-3d2568aa2d0"
-        # Document 001: two cards of 1 fGPU, one at each NUMA node. Document 002: a card of
-        # 8 GB that the administrator makes 2 fGPU.
-        self.write_agent("first", "default", [
+        # Two cards of 1 fGPU, one at each NUMA node, and a card of 8 GB that its administrator
+        # makes 2 fGPU.
+        self.write_agent(AGENTS[0], "default", [
             {"uuid": f"{known}{n + 1}", "model": "CUDA GPU", "node": n, "memory": "2G"}
             for n in range(2)], "2G", 108)
-        self.write_agent("second", "halves", [
+        self.write_agent(AGENTS[1], SHARED, [
             {"uuid": SIMULATED, "model": "CUDA GPU", "node": 0, "memory": "8G"}],
             "4G", 54, self.make_card())
-        self.launch(free_port(), free_port(), free_port())
-        self.wait(lambda: self.call("admin", "resource-group", "create", "halves").returncode == 0,
+        self.launch(free_port(), free_port())
+        self.wait(lambda: self.call("admin", "resource-group", "create", SHARED).returncode == 0,
                   "the manager")
-        self.run("admin", "resource-group", "allow", "halves", "--domain", "default")
+        self.run("admin", "resource-group", "allow", SHARED, "--domain", "default")
         self.wait_ready()
         self.wait(lambda: len(self.json("agent", "ls")) == 2, "two agents")
         self.check_containers()
@@ -136,7 +140,7 @@ class Cluster:
         self.wait(lambda: "is ready" in self.log.read_text(), "the cluster")
 
     def check_containers(self):
-        info = self.json("agent", "info", "first")
+        info = self.json("agent", "info", AGENTS[0])
         notes = info["runtime_notes"] or ""
         if info["runtime"] == "process":
             raise Failed("this machine cannot run the demo's containers", notes, NEEDED)
@@ -159,7 +163,7 @@ class Cluster:
             info = json.loads((self.state / "up" / "up.json").read_text())
         except FileNotFoundError:
             return  # it was stopped in order
-        self.launch(*(info[key].rpartition(":")[2] for key in ("endpoint", "link")), free_port())
+        self.launch(*(info[key].rpartition(":")[2] for key in ("endpoint", "link")))
         self.wait_ready()
         self.stop()
 
@@ -179,10 +183,10 @@ class Cluster:
         self.stop()
 
     def pids(self):
-        """{"manager": pid, "first": pid, "second": pid}"""
+        """{"manager": pid, and of each agent by its name}"""
         info = json.loads((self.state / "up" / "up.json").read_text())
         return {"manager": info["manager_pid"],
-                **dict(zip(("first", "second"), info["agent_pids"]))}
+                **dict(zip(AGENTS, info["agent_pids"]))}
 
     # ---- the command line, as a user has it ----
 

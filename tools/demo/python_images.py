@@ -20,6 +20,7 @@ import tempfile
 import time
 
 import commands
+import screen
 from folders import cache_dir
 from ports import free_port
 
@@ -41,6 +42,12 @@ def bootstrap_remedy(output):
     return "tools/install-packages demo installs what it needs"
 
 
+def show_step(version, line):
+    """What mmdebstrap does now, which takes a minute or more in all."""
+    if line.startswith("I: "):
+        screen.note(f"image with Python {version}: {line[3:].strip()}")
+
+
 def bootstrap(version, target):
     """Write the root file system of an image to the file 'target'. mmdebstrap has processes and
     mounts in namespaces that end with it, however it ends: a SIGTERM it answers after minutes."""
@@ -51,6 +58,7 @@ def bootstrap(version, target):
                   "mmdebstrap", "--variant=extract", f"--include={packages}", *excluded, release,
                   target],
                  f"making a root file system of Debian {release}", bootstrap_remedy,
+                 on_line=lambda line: show_step(version, line),
                  ended_by=signal.SIGKILL, start_new_session=True,
                  env={**os.environ, "TMPDIR": str(target.parent)})
 
@@ -90,6 +98,7 @@ def compress(source, target):
 
 
 def write_layout(tar, folder, version):
+    screen.note(f"image with Python {version}: packing {tar.stat().st_size >> 20} MiB")
     layout, packed = Layout(folder), folder / "layer"
     diff_id = compress(tar, packed)
     layer = layout.add("application/vnd.oci.image.layer.v1.tar+gzip", packed)

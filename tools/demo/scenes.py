@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scenes: each does what a requirement document describes and looks at what came of it."""
+"""The scenes: each does what users do and looks at what came of it."""
 
 import datetime
 import http.client
@@ -13,7 +13,7 @@ import urllib.parse
 
 import screen
 from client import Client
-from cluster import ENDED
+from cluster import AGENTS, ENDED, SHARED
 from commands import Failed
 
 TRAINING = """\
@@ -30,6 +30,11 @@ print("Python %d.%d loss %.4f" % (*sys.version_info[:2], loss))
 """
 COUNTING = "import time\nn = 0\nwhile True:\n    n += 1\n    print(n, flush=True)\n    time.sleep(0.2)\n"
 QUEUE = 24
+EMAIL, PASSWORD = "admin@lablup.com", "wJalrXUt"  # of every cluster for development
+AVERAGING = """\
+rows = [float(line) for line in open("/home/work/survey/heights.csv")]
+open("/home/work/results/mean.txt", "w").write("%s\\n" % (sum(rows) / len(rows)))
+"""
 FILLING = """\
 import ctypes, time
 cuda = ctypes.CDLL("libcuda.so.1")
@@ -69,26 +74,26 @@ def graphql(cluster, query, **variables):
 
 
 def gpu_alloc_map(cluster, image):
-    """Document 001: 0.2 of the second card, then 0.6 of each."""
-    for name, share in (("small", "0.2"), ("large", "1.2")):
+    """0.2 of the second card, then 0.6 of each."""
+    for name, share in (("preprocess", "0.2"), ("finetune", "1.2")):
         create(cluster, name, image, "-r", "mem=2g", "-r", f"cuda.shares={share}")
         cluster.wait_status(name, "RUNNING")
     query = "query ($agent_id: String!) { agent(agent_id: $agent_id) { gpu_alloc_map } }"
-    shown = json.loads(graphql(cluster, query, agent_id="first")["agent"]["gpu_alloc_map"])
+    shown = json.loads(graphql(cluster, query, agent_id=AGENTS[0])["agent"]["gpu_alloc_map"])
     by_card = {uuid[-2:]: amount for uuid, amount in shown.items()}
     screen.note(json.dumps(shown))
     expect(by_card == {"02": "0.80", "01": "0.60"}, "0.80 of the second card and 0.60 of the first")
-    screen.note(cluster.run("agent", "info", "first"))
-    end(cluster, "small", "large")
+    screen.note(cluster.run("agent", "info", AGENTS[0]))
+    end(cluster, "preprocess", "finetune")
     return shown
 
 
 def queue(cluster, image):
-    """Document 002: three sessions of 1 fGPU on 2 fGPU; then a queue that fills and drains."""
-    names = [f"third-{n}" for n in (1, 2, 3)]
+    """Three sessions of 1 fGPU on 2 fGPU; then a queue that fills and drains."""
+    names = [f"train-{n}" for n in (1, 2, 3)]
     for name in names:
         create(cluster, name, image, "-r", "mem=256m", "-r", "cuda.shares=1",
-               "--resource-group", "halves")
+               "--resource-group", SHARED)
     for name in names[:2]:
         cluster.wait_status(name, "RUNNING")
     first = [cluster.status(name) for name in names]
@@ -104,11 +109,11 @@ def queue(cluster, image):
 
 def drain(cluster, image):
     """QUEUE sessions of which only some have room; how many have succeeded."""
-    cluster.run("run", "-d", "-n", str(QUEUE), "--name", "queue", "--image", image, "-r", "cpu=1",
+    cluster.run("run", "-d", "-n", str(QUEUE), "--name", "sweep", "--image", image, "-r", "cpu=1",
                 "-r", "mem=1g", "--", "python3", "-c", "import time; time.sleep(0.3)")
     highest = 0
     while True:
-        rows = [row for row in cluster.json("ps", "--all") if row["name"].startswith("queue")]
+        rows = [row for row in cluster.json("ps", "--all") if row["name"].startswith("sweep")]
         done = sum(row["status"] in ENDED for row in rows)
         highest = max(highest, sum(row["status"] == "PENDING" for row in rows))
         screen.bar("queue", done, QUEUE, " sessions")
@@ -122,11 +127,11 @@ def drain(cluster, image):
 
 
 def gpu_slices(cluster, image):
-    """Document 002: a card of 8 GB is 2 fGPU, and 0.5 fGPU sees 2 GB. The card is simulated."""
-    names = [f"slice-{n}" for n in (1, 2)]
+    """A card of 8 GB is 2 fGPU, and 0.5 fGPU sees 2 GB. The card is simulated."""
+    names = [f"inference-{n}" for n in (1, 2)]
     for name in names:
         words = ["run", "-d", "--name", name, "--image", image, "-r", "cpu=1", "-r", "mem=256m",
-                 "-r", "cuda.shares=0.5", "--resource-group", "halves", "--", "python3", "-c"]
+                 "-r", "cuda.shares=0.5", "--resource-group", SHARED, "--", "python3", "-c"]
         screen.command([*words, "..."])
         cluster.run(*words, FILLING)
     said = []
@@ -155,6 +160,39 @@ def runtimes(cluster, references):
         expect(process.returncode == 0 and f"Python {version} loss 0.0" in said[version],
                f"Python {version}: {said[version] or 'nothing'}")
     return said
+
+
+def log_in(cluster):
+    """As the page of the console does it; whether the server let us in."""
+    host, port = cluster.console.removeprefix("http://").split(":")
+    link = http.client.HTTPConnection(host, int(port), timeout=60)
+    link.request("POST", "/server/login", json.dumps({"username": EMAIL, "password": PASSWORD}),
+                 {"Content-Type": "application/json"})
+    is_in = json.loads(link.getresponse().read())["authenticated"]
+    expect(is_in, f"{cluster.console} lets {EMAIL} in, password {PASSWORD}")
+    return is_in
+
+
+def data_folders(cluster, image):
+    """A table goes into a folder, and what a session makes of it comes out of another one."""
+    table, said = cluster.state / "heights.csv", cluster.state / "mean.txt"
+    table.write_text("".join(f"{height}\n" for height in range(150, 191)))
+    for words in (["folder", "create", "survey"], ["folder", "create", "results"],
+                  ["folder", "cp", str(table), "survey:"]):
+        screen.command(words)
+        cluster.run(*words)
+    expect("heights.csv" in cluster.run("folder", "files", "survey"), "the file is in the folder")
+    if not cluster.json("agent", "info", AGENTS[0])["volumes"]:
+        screen.note("this machine's file system cannot be mounted into containers "
+                    "('aliquot doctor containers')")
+        return {"mean": None}
+    words = ["run", "-q", "--name", "average", "--image", image, "-r", "cpu=1", "-r", "mem=128m",
+             "-v", "survey:ro", "-v", "results", "--", "python3", "-c"]
+    screen.command([*words, "..."])
+    cluster.run(*words, AVERAGING)
+    cluster.run("folder", "cp", "results:mean.txt", str(said))
+    expect(said.read_text() == "170.0\n", "a session read one folder and wrote its result to another")
+    return {"mean": said.read_text().strip()}
 
 
 def batch(cluster, image):
@@ -186,7 +224,7 @@ def output(cluster, name):
 
 def recovery(cluster, image):
     """kill -9 of agent and manager under running sessions."""
-    names = [f"steady-{n}" for n in (1, 2)]
+    names = [f"simulation-{n}" for n in (1, 2)]
     for name in names:
         cluster.run("run", "-d", "--name", name, "--image", image, "-r", "cpu=1", "-r", "mem=128m",
                     "-r", "cuda.shares=0.3", "--", "python3", "-c", COUNTING)
@@ -196,11 +234,11 @@ def recovery(cluster, image):
     before = {name: len(output(cluster, name)) for name in names}
     old = cluster.pids()
     started = time.monotonic()
-    for who in ("first", "manager"):
+    for who in (AGENTS[0], "manager"):
         os.kill(old[who], signal.SIGKILL)
         screen.note(f"kill -9 {who} (pid {old[who]})")
     cluster.wait(lambda: all(p and p != old[w] for w, p in cluster.pids().items()
-                             if w in ("first", "manager")), "both to be restarted")
+                             if w in (AGENTS[0], "manager")), "both to be restarted")
     cluster.wait(lambda: cluster.call("ps").returncode == 0, "the manager")
     cluster.wait(lambda: all(row["status"] == "ALIVE" for row in cluster.json("agent", "ls")),
                  "the agents")
