@@ -223,9 +223,8 @@ static void commands_on_packet(struct monitor *m, int slot, const char *packet, 
 
 void commands_listen_if_needed(struct monitor *m)
 {
-    struct aq_error err = { 0 };
-
     int64_t now_usec = clock_monotonic_usec();
+    struct aq_error err = { 0 };
 
     if (m->clients.listener >= 0
         || (!m->program.tty && !input_is_awaited(&m->input) && clients_has_any(&m->clients)
