@@ -27,6 +27,7 @@ export interface Choices {
 
 export interface Trial {
   isGood: boolean;
+  word: string;
   field: string;
   text: string;
 }
@@ -185,18 +186,32 @@ function freshName(): string {
   return `s-${crypto.getRandomValues(new Uint32Array(1))[0]?.toString(36).padStart(7, "0")}`;
 }
 
+interface Forecast {
+  text: string;
+  count: number;
+  starts_now: number;
+  explanation: { kind: string; never?: boolean; image_to_fetch?: string };
+}
+
+function forecastWord({ count, starts_now, explanation }: Forecast): string {
+  if (explanation.never) return "would never start";
+  if (starts_now < count) return starts_now ? `${starts_now} of ${count} start at once` : "would wait";
+  return explanation.image_to_fetch ? "starts once its image is there" : "starts at once";
+}
+
 export async function tryOut(form: Form, signal: AbortSignal): Promise<Trial> {
   try {
     const path = "/aliquot/v1/sessions/_/dry-run";
-    const said = await manager.post<{ text: string; explanation: { kind: string } }>(
+    const said = await manager.post<Forecast>(
       path,
-      body(form, form.name || freshName()),
+      { ...body(form, form.name || freshName()), count: form.count },
       signal,
     );
-    return { isGood: said.explanation.kind === "placed", field: "", text: said.text };
+    const isGood = said.starts_now === said.count && !said.explanation.image_to_fetch;
+    return { isGood, word: forecastWord(said), field: "", text: said.text };
   } catch (error) {
     if (error instanceof Refusal)
-      return { isGood: false, field: error.field || "image", text: error.message };
+      return { isGood: false, word: "refused", field: error.field || "image", text: error.message };
     throw error;
   }
 }

@@ -71,12 +71,12 @@ function Answer({ trial, isReady }: { trial: Trial | null; isReady: boolean }) {
   if (trial.field)
     return (
       <p class="answer bad">
-        <State word="refused" shape="failed" /> {plain(trial.text)}
+        <State word={trial.word} shape="failed" /> {plain(trial.text)}
       </p>
     );
   return (
     <p class="answer">
-      {trial.isGood ? <State word="starts at once" shape="full" /> : <State word="would wait" shape="open" />}
+      <State word={trial.word} shape={trial.isGood ? "full" : "open"} />
       {!trial.isGood && <span> {reason(trial.text)}</span>}
     </p>
   );

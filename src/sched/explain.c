@@ -472,6 +472,23 @@ static void explain_quota(struct explanation *e, const struct sched_account *nam
     }
 }
 
+/* A request above the limit waits in vain: no session of the account that ends makes it smaller. */
+static void explain_never(struct explanation *e, uint32_t account)
+{
+    for (size_t c = 0; c < e->s->cluster.columns; c++) {
+        int64_t max = account_limit(&e->s->accounts[account], c), more = entry_amount(e->entry, c);
+
+        if (more <= 0 || max == AMOUNT_INFINITE || more <= max)
+            continue;
+        strbuf_addf(&e->text,
+                    "\nIt never starts: it requests more %s than this limit allows at all. Request "
+                    "less, or let an administrator raise the limit.",
+                    e->s->cluster.names[c]);
+        jsonw_member_bool(e->json, "never", true);
+        return;
+    }
+}
+
 static int explain_verdict(struct explanation *e, const struct sched_snapshot *snap,
                            enum sched_verdict *verdict, uint32_t account)
 {
@@ -495,6 +512,7 @@ static int explain_verdict(struct explanation *e, const struct sched_snapshot *s
         break;
     case SCHED_QUOTA:
         explain_quota(e, &snap->accounts[account], account);
+        explain_never(e, account);
         break;
     case SCHED_NO_ROOM:
     case SCHED_NO_AGENT:
@@ -517,6 +535,19 @@ static struct cluster_device *explain_reserve_devices(const struct explanation *
     return arena_array(e->arena, most + 1, sizeof(struct cluster_device));
 }
 
+/* The sessions before 'index' start, as far as they fit. */
+static int explain_start_before(struct sched *s, const struct sched_snapshot *snap, uint32_t index,
+                                struct arena *arena, struct aq_error *err)
+{
+    struct sched_result result;
+    uint32_t handle;
+    int r = 0;
+
+    for (uint32_t i = 0; i < index && r == 0; i++)
+        r = sched_add(s, &snap->sessions[i], &handle, err);
+    return r < 0 || index == 0 ? r : sched_pass(s, snap->now_usec, arena, &result, err);
+}
+
 int sched_explain(const struct sched_snapshot *snap, uint32_t index, struct arena *arena,
                   struct strbuf *text, struct strbuf *json, struct aq_error *err)
 {
@@ -533,6 +564,8 @@ int sched_explain(const struct sched_snapshot *snap, uint32_t index, struct aren
     uint32_t account, handle;
     int r = sched_from_snapshot(snap, &s, err);
 
+    if (r == 0)
+        r = explain_start_before(s, snap, index, arena, err);
     if (r == 0)
         r = sched_add(s, e.session, &handle, err);
     if (r < 0)

@@ -260,10 +260,11 @@ struct sched_result {
 int sched_run(const struct sched_snapshot *snap, struct arena *arena, struct sched_result *ret,
               struct aq_error *err);
 
-/* Say why session 'index', looked at by itself, does not start: a sentence or
+/* Say why session 'index', after the sessions before it have started as far as they fit, does not
+ * start: a sentence or
  * list for users into 'text', and an object {"kind", "text", "requirements":
  * [{"slots", "agents", "nearest", "missing", "devices"}], "account", "dependencies",
- * "starts_at"} into 'json'; either may be NULL. "devices" has those slots of which
+ * "starts_at", "never": true if no end of other sessions helps it} into 'json'; either may be NULL. "devices" has those slots of which
  * the nearest agent's devices lack something: {"slot", "may_split", "parts", "each",
  * "ready", "usable", "most", "device", "together"}, as struct shortage has it. Returns the verdict (PLACED: it
  * could start now), or -ENOMEM.

@@ -8,7 +8,9 @@ import re
 
 import pytest
 
-from cluster import Cluster
+from client import USER, WebSocket
+from cluster import Cluster, batch, wait_for, wait_status
+from link_agent import LinkAgent
 from world import Space
 
 SMALL = ("-r", "cpu=1", "-r", "mem=32m")
@@ -157,3 +159,118 @@ def test_a_script_of_slurm_has_the_project_as_its_account(with_agent, people):
     person = people["one"]
     fine(person("submit", "--wait", script))
     assert "account optics" in fine(person("logs", "account"))
+
+
+# ---- forecasts ----
+
+@pytest.fixture(name="played")
+def played_fixture():
+    """A cluster whose agent is the test: 3 cores, one image, and nothing runs."""
+    with Cluster(ALIQUOT_AGENTS_HEARTBEAT="300s", ALIQUOT_AGENTS_TIMEOUT="1h", NO_COLOR="1") as cluster:
+        cluster.start_manager()
+        cluster.join("played")
+        agent = LinkAgent(cluster, "played")
+        assert agent.connect(agent.hello(slots={"cpu": ["count", "3"], "mem": ["bytes", "8589934592"]}))
+        agent.send({"type": "heartbeat", "incarnation": agent.incarnation, "seq": 1, "kernels": []})
+        agent.send({"type": "image.list", "images": [
+            {"digest": "sha256:1", "names": ["docker.io/library/python:3"], "size_bytes": 1,
+             "architecture": "x86_64", "labels": {}}]})
+        wait_for(lambda: "python:3" in fine(cluster.cli("image", "ls")), what="the agent's image")
+        yield cluster
+        agent.close()
+        cluster.stop()
+
+
+def forecast(cluster, **more):
+    body = {**batch("forecast", "true"), "image": "python:3", **more}
+    reply = cluster.client(USER).post("/aliquot/v1/sessions/_/dry-run", body)
+    assert reply.status == 200, reply
+    return reply.json
+
+
+def test_a_forecast_of_several_counts_those_that_fit(played):
+    said = fine(played.cli("run", "--dry-run", "--image", "python:3", "--count", "5", *SMALL, "true"))
+    assert "3 of 5 sessions would start now" in said and "cpu: 1 missing on played" in said, said
+    found = forecast(played, count=5)
+    assert (found["count"], found["starts_now"], found["explanation"]["kind"]) == (5, 3, "no-room")
+    assert (found["explanation"]["position"], found["explanation"]["queue_length"]) == (1, 2)
+    found = forecast(played, count=3)
+    assert found["starts_now"] == 3 and found["explanation"]["kind"] == "placed"
+    assert found["text"] == "All 3 sessions fit and start with the next pass."
+    assert forecast(played)["text"] == "There is room; it starts with the next pass."
+    assert played.cli("ps", "--all", "-o", "name").stdout == ""
+
+
+@pytest.mark.parametrize("count", [0, -1, 1001, "2", 1.5, None, True])
+def test_a_forecast_is_of_a_number_of_sessions(played, count):
+    reply = played.client(USER).post("/aliquot/v1/sessions/_/dry-run",
+                                     {**batch("forecast", "true"), "count": count})
+    assert reply.status == 400 and "from 1 to 1000" in reply.json["data"]["count"], reply
+
+
+def test_a_forecast_keeps_to_limits(played):
+    """As many as a limit allows start, and a request above one never does."""
+    admin = ("admin", "policy", "set", "default")
+    fine(played.cli(*admin, "--max-concurrent-sessions", "2"))
+    found = forecast(played, count=3)
+    assert (found["starts_now"], found["explanation"]["kind"]) == (2, "concurrency")
+    fine(played.cli(*admin, "--max-concurrent-sessions", "0", "--total-slots", "cpu=2"))
+    found = forecast(played, count=3)
+    assert (found["starts_now"], found["explanation"]["kind"]) == (2, "quota")
+    assert "never" not in found["explanation"] and "never" not in found["text"]
+    found = forecast(played, config={"resources": {"cpu": "3", "mem": "64m"}})
+    assert (found["starts_now"], found["explanation"]["never"]) == (0, True)
+    assert "limit 2" in found["text"] and "It never starts" in found["text"], found
+    done = played.cli("run", "--dry-run", "--image", "python:3", "-r", "cpu=3", "true")
+    assert "It never starts: it requests more cpu than this limit allows" in fine(done)
+
+
+def test_a_forecast_names_an_image_that_no_agent_has(played):
+    done = played.cli("run", "--dry-run", "--image", "registry.example.org/nosuch:1", *SMALL, "true")
+    assert "has the image 'registry.example.org/nosuch:1'" in fine(done)
+    assert "fetches it from 'registry.example.org' first" in done.stdout
+    found = forecast(played, image="nosuch:1")["explanation"]
+    assert found["image_to_fetch"] == "docker.io/library/nosuch:1"
+    for known in ("python:3", "docker.io/library/python:3", "process", "host"):
+        assert "image_to_fetch" not in forecast(played, image=known)["explanation"], known
+
+
+def test_a_session_behind_another_reads_that_it_waits_its_turn(played):
+    """Without backfill no pass looks at the second one in the queue: it has words all the same."""
+    fine(played.cli("admin", "resource-group", "set", "default", "--backfill", "no"))
+    user = played.client(USER)
+
+    def make(name, cpu):
+        return user.post("/session", batch(name, "true", config={
+            "resources": {"cpu": cpu, "mem": "64m"}})).json["sessionId"]
+
+    wait_status(user, make("holds", "2"), "SCHEDULED", "PREPARING", "PULLING", "PREPARED", "CREATING")
+    first, second = make("first", "3"), make("second", "1")
+    feed = WebSocket(user, "/aliquot/v1/live")
+    feed.send(json.dumps({"subscribe": ["queue"]}))
+    texts = {}
+
+    def read():
+        opcode, payload = feed.receive()
+        if opcode == 9:
+            feed.send(payload, opcode=10)
+        elif opcode == 1:
+            for session, row in json.loads(payload).get("set", {}).items():
+                texts[session] = row.get("text", texts.get(session))
+        return texts.get(first) and texts.get(second)
+    wait_for(read, what=lambda: f"both to have words: {texts}")
+    assert "cpu: " in texts[first] and texts[second].startswith("It waits its turn"), texts
+    said = fine(played.run("aliquot", "session", "why", second, **played.cli_env(USER)))
+    assert "session 'first'" in said and "is before it" in said, said
+
+
+def test_agents_that_take_nothing_are_counted(played):
+    fine(played.cli("admin", "resource-group", "create", "bare"))
+    fine(played.cli("admin", "resource-group", "allow", "bare", "--domain", "default"))
+    bare = fine(played.cli("run", "--dry-run", "--resource-group", "bare", *SMALL, "true"))
+    assert "resource group 'bare' has none" in bare and "--resource-group" in bare, bare
+    fine(played.cli("agent", "drain", "played"))
+    said = fine(played.cli("run", "--dry-run", *SMALL, "true"))
+    assert "none in resource group 'default' takes new sessions (drained: 1, not connected: 0" in said, said
+    for text in (bare, said):
+        assert "filter" not in text and "blocked by a limit" not in text, text

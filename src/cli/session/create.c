@@ -237,9 +237,11 @@ static int create_dry_run(struct cli *cli, const struct create_request *request,
                           struct aq_error *err)
 {
     json_t *body = NULL, *answer = NULL;
-    int r = spec_to_json(cli, request->spec, request->is_batch, request->argc, request->argv, 0,
-                         &body, err);
+    int r = spec_to_json(cli, request->spec, request->is_batch, request->argc, request->argv,
+                         request->count ? 1 : 0, &body, err);
 
+    if (r == 0 && request->count)
+        (void)json_object_set_new(body, "count", json_integer((json_int_t)request->count));
     if (r == 0)
         r = cli_call(cli, METHOD_POST, "/aliquot/v1/sessions/_/dry-run", body, &answer, err);
     if (r == 0)

@@ -475,10 +475,24 @@ static void session_create_on_dry_run_done(void *data, int r, const struct aq_er
     }
     jsonw_object_begin(&w);
     jsonw_member_str(&w, "resource_group", trial->resource_group);
+    jsonw_member_int(&w, "count", (int64_t)trial->count);
+    jsonw_member_int(&w, "starts_now", (int64_t)trial->started);
     jsonw_member_str(&w, "text", trial->text);
     api_write_raw(&w, "explanation", trial->json);
     jsonw_object_end(&w);
     request_reply_json(data, 200, &out);
+}
+
+/* How many sessions are tried: a member beside those of one session. */
+static int session_create_take_count(json_t *tree, size_t *ret, struct aq_error *err)
+{
+    const json_t *count = json_object_get(tree, "count");
+
+    if (count && (json_integer_value(count) < 1 || json_integer_value(count) > SEVERAL_MAX))
+        return api_fail_param(err, "count", "must be a number from 1 to %d", SEVERAL_MAX);
+    *ret = count ? (size_t)json_integer_value(count) : 1;
+    (void)json_object_del(tree, "count");
+    return 0;
 }
 
 static void session_create_on_dry_run_params(struct request *req, void *data, json_t *tree,
@@ -487,15 +501,18 @@ static void session_create_on_dry_run_params(struct request *req, void *data, js
     struct session_params params;
     struct api *api = data;
     struct aq_error err = { 0 };
-    int r = tree ? session_params_read(api, req, tree, &params, &err) : -failed->code;
+    size_t count = 1;
+    int r = tree ? session_create_take_count(tree, &count, &err) : -failed->code;
 
+    if (r == 0)
+        r = session_params_read(api, req, tree, &params, &err);
     json_decref(tree);
     if (r < 0) {
         request_fail(req, tree ? &err : failed);
         return;
     }
     params.request.reuse = false;
-    core_dry_run_session(api->core, &params.request, session_create_on_dry_run_done, req);
+    core_dry_run_session(api->core, &params.request, count, session_create_on_dry_run_done, req);
     session_params_done(&params);
 }
 
@@ -521,6 +538,8 @@ const struct route session_create_routes[] = {
       session_fields, "Queue one session or a list of sessions", .answer = { 201 },
       .list_max = SEVERAL_MAX },
     { METHOD_POST, "/aliquot/v1/sessions/_/dry-run", API_USER, session_create_on_dry_run,
-      session_fields, "Say what would become of a session, and make none" },
+      session_fields,
+      "Say what would become of a session, or of as many as the member count says, and make "
+      "none" },
 };
 API_ROUTES_END(session_create);

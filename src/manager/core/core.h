@@ -198,16 +198,19 @@ void core_create_sessions(struct core *core, const struct session_request *const
                           size_t count, const struct core_answered *answered,
                           const struct audit_who *by, core_create_fn done, void *data);
 
-/* What would become of a session if it were made now. */
+/* What would become of sessions that are alike if they were made now. */
 struct core_dry_run {
     const char *resource_group;
-    const char *text, *json; /* as core_explain() */
+    const char *text, *json; /* as core_explain(), of the first that does not start now */
+    size_t count, started;   /* how many were tried, and would start now */
 };
 /* Errors are those of creating it; on success 'trial' lives until the callback returns. */
 typedef void (*core_dry_run_fn)(void *data, int r, const struct aq_error *err,
                                 const struct core_dry_run *trial);
-/* Go the way of core_create_sessions() up to the commit, and make nothing. */
-void core_dry_run_session(struct core *core, const struct session_request *request,
+/* Go the way of core_create_sessions() with 'count' times the request up to the commit, and make
+ * nothing.
+ */
+void core_dry_run_session(struct core *core, const struct session_request *request, size_t count,
                           core_dry_run_fn done, void *data);
 
 typedef void (*core_done_fn)(void *data, int r, const struct aq_error *err);

@@ -297,7 +297,7 @@ void live_text_write_waiting(struct core *core, const struct session *s, struct 
                              struct strbuf *measured)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    struct core_start_estimate estimate;
+    struct core_start_estimate estimate = { .position = 0 };
     struct jsonw w = jsonw_make(fixed), place = jsonw_make(measured);
 
     jsonw_object_begin(&place);
@@ -307,6 +307,8 @@ void live_text_write_waiting(struct core *core, const struct session *s, struct 
     jsonw_object_begin(&w);
     if (s->status_data)
         core_status_text(s->status_data, &text);
+    if (!text.len && estimate.verdict == SCHED_BEHIND && estimate.position > 1)
+        strbuf_adds(&text, "It waits its turn: sessions before it wait for room.");
     fixed->failed |= !strbuf_ok(&text);
     jsonw_member_str(&w, "reason", s->reason);
     jsonw_member_str(&w, "text", text.len ? text.data : NULL);

@@ -134,7 +134,7 @@ static struct answer ask(const char *name, struct wanted w)
     size_t before = world.core->sessions_by_id.count;
     struct answer tried = { 0 }, a;
 
-    core_dry_run_session(world.core, &req, on_tried, &tried);
+    core_dry_run_session(world.core, &req, 1, on_tried, &tried);
     settle();
     assert_true(tried.came);
     assert_int_equal(world.core->sessions_by_id.count, before);

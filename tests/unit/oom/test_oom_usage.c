@@ -311,7 +311,7 @@ static void try_it(const struct session_request *req)
 {
     struct answer a = { 0 };
 
-    core_dry_run_session(world.core, req, on_dry_run, &a);
+    core_dry_run_session(world.core, req, 1, on_dry_run, &a);
     settle();
     oom_says("dry run", &a);
 }

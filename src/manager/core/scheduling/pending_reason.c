@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/jsonw.h"
+#include "manager/core/scheduling/group_agents.h"
 #include "manager/core/scheduling/pending_reason.h"
 #include "manager/core/scheduling/rejection.h"
 #include "manager/core/scheduling/reservation.h"
@@ -19,6 +20,7 @@
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
+#include "model/reference.h"
 
 #define REFUSALS_SHOWN 8 /* agents; further ones are left out */
 
@@ -103,7 +105,8 @@ static int pending_reason_add_session(struct core *core, struct snapshot *s,
     return 0;
 }
 
-static int snapshot_begin(struct core *core, const struct resource_group_entry *g,
+/* 'count': sessions that will be added. */
+static int snapshot_begin(struct core *core, const struct resource_group_entry *g, size_t count,
                           struct snapshot *s)
 {
     struct arena *arena = &core->scratch;
@@ -113,7 +116,7 @@ static int snapshot_begin(struct core *core, const struct resource_group_entry *
                                 .types = core->types,
                             } };
     s->snap.options = g->scheduling.options;
-    s->sessions = arena_array(arena, 1, sizeof(*s->sessions));
+    s->sessions = arena_array(arena, count, sizeof(*s->sessions));
     s->accounts = arena_array(arena, SCHED_ACCOUNT_KINDS + 1, sizeof(*s->accounts));
     s->owners = arena_array(arena, SCHED_ACCOUNT_KINDS + 1, sizeof(struct account *));
     if (!s->sessions || !s->accounts || !s->owners)
@@ -121,6 +124,38 @@ static int snapshot_begin(struct core *core, const struct resource_group_entry *
     s->snap.sessions = s->sessions;
     s->snap.accounts = s->accounts;
     return pending_reason_add_agents(core, g, s);
+}
+
+/* The group now, and 'count' sessions like 'l' that wait there alone. */
+static int snapshot_of_copies(struct core *core, struct session_entry *l, size_t count,
+                              struct snapshot *s)
+{
+    int r = snapshot_begin(core, l->resource_group, count, s);
+
+    if (r == 0)
+        r = pending_reason_add_session(core, s, l);
+    for (; r == 0 && s->snap.session_count < count; s->snap.session_count++) {
+        s->sessions[s->snap.session_count] = s->sessions[0];
+        s->sessions[s->snap.session_count].row += (int64_t)s->snap.session_count;
+    }
+    return r;
+}
+
+/* How many of the sessions fit together, whatever waits before them. -ENOMEM. */
+static int pending_reason_count_fits(struct core *core, struct session_entry *l, size_t count,
+                                     size_t *ret, struct aq_error *err)
+{
+    struct sched_result result = { .count = 0 };
+    struct snapshot s;
+    int r = snapshot_of_copies(core, l, count, &s);
+
+    *ret = 0;
+    if (r == 0)
+        r = sched_run(&s.snap, &core->scratch, &result, err);
+    for (size_t i = 0; r == 0 && i < result.count; i++)
+        *ret += result.outcomes[i].verdict == SCHED_PLACED;
+    arena_clear(&core->scratch, 1 << 16);
+    return r;
 }
 
 /* ---- explanations ---- */
@@ -223,47 +258,12 @@ static int pending_reason_restored(struct strbuf *text, struct strbuf *json)
     return 0;
 }
 
-/* Why the group has no agent to place anything on, and who changes that. */
-static void pending_reason_say_no_agents(const struct core *core,
-                                         const struct resource_group_entry *g,
-                                         struct strbuf *sentence)
-{
-    size_t known = 0, drained = 0, unheard = 0;
-
-    for (size_t i = 0; i < core->agent_count; i++) {
-        const struct agent_entry *a = core->agents_sorted[i];
-
-        if (!a->is_known || !a->a.resource_group || strcmp(a->a.resource_group, g->g.name) != 0)
-            continue;
-        known++;
-        if (a->a.status != AGENT_ALIVE || !a->is_connected || a->is_late)
-            unheard++;
-        else if (!a->a.schedulable)
-            drained++;
-    }
-    if (core->agent_count == 0)
-        strbuf_adds(sentence, "It waits for an agent: no machine has joined the cluster. An "
-                              "administrator lets one join: 'aliquot agent token' prints the "
-                              "command for it.");
-    else if (known == 0)
-        strbuf_addf(sentence,
-                    "It waits for an agent: resource group '%s' has none. Choose another with "
-                    "--resource-group, or let an administrator move an agent: aliquot agent set "
-                    "--resource-group %s AGENT.",
-                    g->g.name, g->g.name);
-    else
-        strbuf_addf(sentence,
-                    "It waits for an agent: of %zu in resource group '%s', %zu are drained, %zu "
-                    "are not connected and %zu take no new sessions for another reason.",
-                    known, g->g.name, drained, unheard, known - drained - unheard);
-}
-
 static int pending_reason_no_agents(const struct core *core, const struct resource_group_entry *g,
                                     struct strbuf *text, struct strbuf *json)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf sentence = STRBUF_INIT;
 
-    pending_reason_say_no_agents(core, g, &sentence);
+    group_agents_say_none(core, g, &sentence);
     if (text)
         strbuf_add(text, sentence.data, sentence.len);
     if (json) {
@@ -295,48 +295,68 @@ static bool pending_reason_is_behind(const struct session_entry *l,
     return estimate ? estimate->is_promised : l->queue.verdict == SCHED_NO_ROOM;
 }
 
-/* 'estimate' may be NULL: not known. */
-static int pending_reason_explain(struct core *core, struct session_entry *l,
-                                  const struct core_start_estimate *estimate, struct strbuf *text,
-                                  struct strbuf *json, struct aq_error *err)
+/* As the scheduler sees it against what there is now. */
+static int pending_reason_explain_now(struct core *core, struct session_entry *l, size_t before,
+                                      const struct core_start_estimate *estimate,
+                                      struct strbuf *text, struct strbuf *json,
+                                      enum sched_verdict *ret_verdict, struct aq_error *err)
 {
     struct snapshot s;
     AQ_CLEANUP(strbuf_donep) struct strbuf t = STRBUF_INIT;
     AQ_CLEANUP(strbuf_donep) struct strbuf j = STRBUF_INIT;
-    int r;
+    int r = snapshot_of_copies(core, l, before + 1, &s);
 
-    if (core->orphans.restored_usec)
-        return pending_reason_restored(text, json);
-    if (l->preemption.is_preempting)
-        return pending_reason_preempting(l, text, json);
-    if (l->retry.backoff_usec > clock_monotonic_usec())
-        return pending_reason_backoff(l, text, json) < 0 ? aq_fail_oom(err) : 0;
-    r = snapshot_begin(core, l->resource_group, &s);
     if (r == 0)
-        r = pending_reason_add_session(core, &s, l);
-    if (r == 0)
-        r = sched_explain(&s.snap, 0, &core->scratch, &t, &j, err);
+        r = sched_explain(&s.snap, (uint32_t)before, &core->scratch, &t, &j, err);
     arena_clear(&core->scratch, 1 << 16);
-    if (r == SCHED_PLACED && pending_reason_is_behind(l, estimate))
+    if (r < 0)
+        return r;
+    *ret_verdict = (enum sched_verdict)r;
+    if (r == SCHED_PLACED && pending_reason_is_behind(l, estimate)) {
+        *ret_verdict = SCHED_BEHIND;
         r = pending_reason_behind(l, text, json);
-    else if (r == SCHED_NO_AGENT && s.snap.agent_count == 0)
+    } else if (r == SCHED_NO_AGENT && s.snap.agent_count == 0) {
         r = pending_reason_no_agents(core, l->resource_group, text, json);
-    else if (r >= 0) {
+    } else {
         if (text)
             strbuf_add(text, t.data, t.len);
         if (json)
             strbuf_add(json, j.data, j.len);
         r = 0;
     }
-    if (r == 0)
-        r = rejection_append(l->s.status_data, text, json);
-    return r < 0 ? aq_fail_oom(err) : pending_reason_check(text, json, err);
+    return r < 0 ? r : rejection_append(l->s.status_data, text, json);
+}
+
+/* Of one that comes after 'before' sessions like it, which start first. 'estimate' may be NULL: not
+ * known. The verdict, as far as the scheduler has one, else SCHED_PREEMPTING.
+ */
+static int pending_reason_explain(struct core *core, struct session_entry *l, size_t before,
+                                  const struct core_start_estimate *estimate, struct strbuf *text,
+                                  struct strbuf *json, struct aq_error *err)
+{
+    enum sched_verdict verdict = SCHED_PREEMPTING;
+    int r;
+
+    if (core->orphans.restored_usec)
+        r = pending_reason_restored(text, json);
+    else if (l->preemption.is_preempting)
+        r = pending_reason_preempting(l, text, json);
+    else if (l->retry.backoff_usec > clock_monotonic_usec())
+        r = pending_reason_backoff(l, text, json);
+    else
+        r = pending_reason_explain_now(core, l, before, estimate, text, json, &verdict, err);
+    if (r < 0)
+        return aq_fail_oom(err);
+    r = pending_reason_check(text, json, err);
+    return r < 0 ? r : (int)verdict;
 }
 
 int pending_reason_write(struct core *core, struct session_entry *l, struct strbuf *text,
                          struct strbuf *json, struct aq_error *err)
 {
-    return pending_reason_explain(core, l, NULL, text, json, err);
+    int r = pending_reason_explain(core, l, 0, NULL, text, json, err);
+
+    return AQ_MIN(r, 0);
 }
 
 /* More members into an object that is text already. */
@@ -404,16 +424,71 @@ static int pending_reason_add_estimate(const struct core *core, const struct ses
     return 0;
 }
 
-int pending_reason_what_if(struct core *core, struct session_entry *l, struct strbuf *text,
-                           struct strbuf *json, struct aq_error *err)
+/* What a forecast cannot know: whether a registry has the image that an agent is to fetch. */
+static void pending_reason_add_image(const struct core *core, const struct session_entry *l,
+                                     struct strbuf *text, struct strbuf *json)
 {
-    struct core_start_estimate estimate;
-    bool is_estimated = start_estimate_what_if(core, l, &estimate) == 0;
-    int r = pending_reason_explain(core, l, is_estimated ? &estimate : NULL, text, json, err);
+    AQ_CLEANUP(strbuf_donep) struct strbuf members = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&members);
+    struct reference ref = { .text = NULL };
 
-    if (r == 0 && is_estimated)
-        r = pending_reason_add_estimate(core, l, &estimate, text, json, err);
-    return r < 0 ? r : pending_reason_check(text, json, err);
+    if (strcmp(l->s.image, IMAGE_OF_PROCESSES) == 0
+        || reference_parse(l->s.image, NULL, &ref, NULL) < 0)
+        return;
+    if (ref.form == REFERENCE_REGISTRY
+        && !group_agents_have_image(core, l->resource_group, ref.text)) {
+        strbuf_addf(text,
+                    "\nNo agent of resource group '%s' has the image '%s': its agent fetches it "
+                    "from '%s' first, and the session fails if it is not there.",
+                    l->resource_group->g.name, l->s.image, ref.registry);
+        jsonw_object_begin(&w);
+        jsonw_member_str(&w, "image_to_fetch", ref.text);
+        jsonw_object_end(&w);
+        pending_reason_add_members(json, &members);
+    }
+    reference_done(&ref);
+}
+
+/* How many start, before the reason why others do not. */
+static void pending_reason_say_count(size_t started, size_t count, struct strbuf *text)
+{
+    if (started == count)
+        strbuf_addf(text, "All %zu sessions fit and start with the next pass.", count);
+    else if (started == 0)
+        strbuf_addf(text, "None of the %zu sessions would start now. The first one:\n", count);
+    else
+        strbuf_addf(text, "%zu of %zu sessions would start now. The next one:\n", started, count);
+}
+
+int pending_reason_what_if(struct core *core, struct session_entry *l, size_t count,
+                           size_t *ret_started, struct strbuf *text, struct strbuf *json,
+                           struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf why = STRBUF_INIT;
+    struct core_start_estimate estimate;
+    bool is_estimated;
+    size_t fits;
+    int r = pending_reason_count_fits(core, l, count, &fits, err);
+
+    if (r < 0)
+        return r;
+    is_estimated = start_estimate_what_if(core, l, count, fits, ret_started, &estimate) == 0;
+    if (!is_estimated)
+        *ret_started = fits;
+    r = pending_reason_explain(core, l, AQ_MIN(*ret_started, count - 1),
+                               is_estimated ? &estimate : NULL, &why, json, err);
+    if (r >= 0 && is_estimated) {
+        estimate.verdict = (enum sched_verdict)r;
+        r = pending_reason_add_estimate(core, l, &estimate, &why, json, err);
+    }
+    if (r < 0)
+        return r;
+    if (count > 1)
+        pending_reason_say_count(*ret_started, count, text);
+    if (count == 1 || *ret_started < count)
+        strbuf_add(text, why.data, why.len);
+    pending_reason_add_image(core, l, text, json);
+    return pending_reason_check(text, json, err);
 }
 
 int core_explain(struct core *core, const struct uuid *session_id, struct strbuf *text,
@@ -427,10 +502,12 @@ int core_explain(struct core *core, const struct uuid *session_id, struct strbuf
     if (!l || l->s.status != SESSION_PENDING)
         return aq_fail(err, ENOENT, "no such session waits in a queue");
     is_estimated = core_get_start_estimate(core, session_id, &estimate) == 0; /* else not now */
-    r = pending_reason_explain(core, l, is_estimated ? &estimate : NULL, text, json, err);
-    if (r == 0)
-        pending_reason_add_refusals(core, l, text, json);
-    if (r == 0 && is_estimated)
+    r = pending_reason_explain(core, l, 0, is_estimated ? &estimate : NULL, text, json, err);
+    if (r < 0)
+        return r;
+    pending_reason_add_refusals(core, l, text, json);
+    estimate.verdict = (enum sched_verdict)r;
+    if (is_estimated)
         r = pending_reason_add_estimate(core, l, &estimate, text, json, err);
     return r < 0 ? r : pending_reason_check(text, json, err);
 }

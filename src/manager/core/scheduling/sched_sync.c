@@ -271,11 +271,12 @@ int sched_sync_push(struct core *core, struct resource_group_entry *g)
     return r;
 }
 
-int sched_sync_what_if(struct core *core, struct session_entry *l, size_t max,
-                       struct sched_start_estimate **ret)
+int sched_sync_what_if(struct core *core, struct session_entry *l, uint32_t *handles, size_t count,
+                       size_t max, struct sched_start_estimate **ret)
 {
     struct resource_group_entry *g = l->resource_group;
     struct sched_session session;
+    size_t added = 0;
     int r = sched_sync_push(core, g);
 
     if (r == 0)
@@ -284,12 +285,16 @@ int sched_sync_what_if(struct core *core, struct session_entry *l, size_t max,
         r = sched_sync_push_accounts(core, g);
     if (r < 0)
         return r;
-    session.row = INT64_MAX;
-    if ((r = sched_add_what_if(g->sched, &session, &l->sched.handle, NULL)) < 0)
-        return r;
-    r = sched_estimate_starts(g->sched, clock_realtime_usec(), max, &core->scratch, ret);
-    if (sched_drop(g->sched, l->sched.handle) < 0)
-        sched_sync_invalidate(g);
+    session.row = INT64_MAX - (int64_t)count;
+    for (; added < count && r == 0; added += r == 0) {
+        session.row++;
+        r = sched_add_what_if(g->sched, &session, &handles[added], NULL);
+    }
+    if (r == 0)
+        r = sched_estimate_starts(g->sched, clock_realtime_usec(), max, &core->scratch, ret);
+    while (added > 0)
+        if (sched_drop(g->sched, handles[--added]) < 0)
+            sched_sync_invalidate(g);
     return r;
 }
 

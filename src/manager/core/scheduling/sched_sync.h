@@ -59,11 +59,11 @@ void sched_sync_remove_agent(struct agent_entry *a);
 /* The account's limits have changed. */
 void sched_sync_mark_account(struct account *account);
 
-/* The plan of the group's queue as if 'l', which is not in it, came last of its
- * priority; l->handle tells it. Lives in core->scratch. The count, -EAGAIN, -ENOMEM.
+/* The plan of the group's queue as if 'count' sessions like 'l', which is not in it, came last of
+ * their priority; handles[count] tells them. Lives in core->scratch. The length, -EAGAIN, -ENOMEM.
  */
-int sched_sync_what_if(struct core *core, struct session_entry *l, size_t max,
-                       struct sched_start_estimate **ret);
+int sched_sync_what_if(struct core *core, struct session_entry *l, uint32_t *handles, size_t count,
+                       size_t max, struct sched_start_estimate **ret);
 
 /* Passes that looked at the session in vain. */
 uint32_t sched_sync_tries(const struct session_entry *l);

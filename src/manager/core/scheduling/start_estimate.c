@@ -189,29 +189,52 @@ static bool start_estimate_has_claim(const struct sched_start_estimate *planned,
     return false;
 }
 
-int start_estimate_what_if(struct core *core, struct session_entry *l,
-                           struct core_start_estimate *ret)
+static bool start_estimate_is_among(const uint32_t *handles, size_t count, uint32_t handle)
 {
+    for (size_t i = 0; i < count; i++)
+        if (handles[i] == handle)
+            return true;
+    return false;
+}
+
+int start_estimate_what_if(struct core *core, struct session_entry *l, size_t count, size_t most,
+                           size_t *ret_started, struct core_start_estimate *ret)
+{
+    uint32_t *handles = arena_array(&core->scratch, count, sizeof(*handles));
+    size_t seen = 0, started = 0;
     struct sched_start_estimate *planned;
     int r;
 
     *ret = (struct core_start_estimate){ .start = SCHED_START_RULED_OUT };
+    *ret_started = 0;
     if (core->orphans.restored_usec)
         return 0;
-    r = sched_sync_what_if(core, l, PLAN_WORK_MAX / (l->resource_group->node_count + 1) + 1,
-                           &planned);
+    r = handles
+            ? sched_sync_what_if(core, l, handles, count,
+                                 PLAN_WORK_MAX / (l->resource_group->node_count + 1) + 1, &planned)
+            : -ENOMEM;
     for (int i = 0; i < r; i++) {
         bool is_queued = planned[i].start != SCHED_START_RULED_OUT;
         struct plan_item item;
 
         ret->length += is_queued;
-        if (planned[i].handle != l->sched.handle)
-            continue;
+        if (started < seen || !start_estimate_is_among(handles, count, planned[i].handle))
+            continue; /* the one that does not start now was found, or it is none of them */
+        seen++;
+        if (start_estimate_is_among(handles, count, planned[i].promised))
+            planned[i].promised = SCHED_NO_SESSION;
+        started += started < most && planned[i].start == SCHED_START_AT
+                   && planned[i].starts_usec <= clock_realtime_usec();
         item = start_estimate_make_item(l->resource_group, &planned[i],
                                         is_queued ? ret->length : 0);
         start_estimate_fill_item(&item, ret);
         ret->is_kept = start_estimate_has_claim(planned, r, planned[i].promised);
     }
+    if (started < count && ret->position) { /* those that start do not wait beside it */
+        ret->position -= started;
+        ret->length -= started;
+    }
+    *ret_started = started;
     arena_clear(&core->scratch, 1 << 16);
     return AQ_MIN(r, 0);
 }
@@ -311,13 +334,16 @@ static void start_estimate_say_start(const struct core_start_estimate *o, struct
 void start_estimate_write_text(const struct core *core, const struct resource_group_entry *g,
                                const struct core_start_estimate *o, struct strbuf *text)
 {
+    bool is_now = o->verdict == SCHED_PLACED && o->start == SCHED_START_AT
+                  && o->starts_usec <= clock_realtime_usec();
+
+    if (is_now || o->verdict == SCHED_NO_AGENT || o->verdict == SCHED_NO_CAPACITY)
+        return; /* the explanation says it: with the next pass, or no agent to estimate it on */
     if (text->len)
         strbuf_addc(text, '\n');
     if (o->position)
         strbuf_addf(text, "It is number %zu of %zu that wait for room in resource group '%s'. ",
                     o->position, o->length, g->g.name);
-    if (g->node_count == 0)
-        return; /* no agent that a start could be estimated on */
     start_estimate_say_start(o, text);
     start_estimate_say_promised(core, o, text);
     if (o->start == SCHED_START_OPEN)

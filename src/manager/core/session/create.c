@@ -47,6 +47,7 @@ struct create_creation {
     core_create_fn done;
     core_dry_run_fn dry_run_done;         /* instead: nothing is to be made */
     struct strbuf text, json;             /* of the trial */
+    size_t started;                       /* likewise */
     const struct core_answered *answered; /* NULL = the answer is not kept */
     struct audit_by by;
     void *data;
@@ -97,9 +98,9 @@ static void create_answer(struct create_creation *c, int r)
     if (r < 0)
         create_name_draft(c);
     if (c->dry_run_done)
-        c->dry_run_done(
-            c->data, r, r < 0 ? &c->err : NULL,
-            &(struct core_dry_run){ c->drafts[0].resource_group, c->text.data, c->json.data });
+        c->dry_run_done(c->data, r, r < 0 ? &c->err : NULL,
+                        &(struct core_dry_run){ c->drafts[0].resource_group, c->text.data,
+                                                c->json.data, c->count, c->started });
     else
         c->done(c->data, r, r < 0 ? &c->err : NULL, created);
     create_creation_free(c);
@@ -272,7 +273,7 @@ static int create_fill_batch(struct create_creation *c)
     return create_fill_entries(c) < 0 ? -ENOMEM : create_fill_answer(c);
 }
 
-/* What would become of it. */
+/* What would become of them. */
 static int create_try_out(struct create_creation *c)
 {
     struct create_draft *d = &c->drafts[0];
@@ -280,7 +281,7 @@ static int create_try_out(struct create_creation *c)
     int r = l ? 0 : aq_fail_oom(&c->err);
 
     if (r == 0)
-        r = pending_reason_what_if(c->core, l, &c->text, &c->json, &c->err);
+        r = pending_reason_what_if(c->core, l, c->count, &c->started, &c->text, &c->json, &c->err);
     free(AQ_TAKE(d->resource_group));
     if (r == 0 && !(d->resource_group = strdup(l->resource_group->g.name)))
         r = aq_fail_oom(&c->err);
@@ -448,17 +449,21 @@ static void create_oom(void (*done)(void), void *data, int r, const struct aq_er
     ((core_create_fn)done)(data, r, err, NULL);
 }
 
-void core_dry_run_session(struct core *core, const struct session_request *request,
+void core_dry_run_session(struct core *core, const struct session_request *request, size_t count,
                           core_dry_run_fn done, void *data)
 {
-    struct create_creation *c = create_creation_new(core, 1, data);
+    AQ_CLEANUP(aq_freep) const struct session_request **requests = calloc(count, sizeof(*requests));
+    struct create_creation *c = create_creation_new(core, count, data);
 
-    if (!c) {
+    if (!c || !requests) {
+        free(c);
         core_defer_oom(core, create_try_oom, (void (*)(void))done, data);
         return;
     }
+    for (size_t i = 0; i < count; i++)
+        requests[i] = request;
     c->dry_run_done = done;
-    create_start(c, &request);
+    create_start(c, requests);
 }
 
 void core_create_sessions(struct core *core, const struct session_request *const *requests,
