@@ -204,7 +204,20 @@ static bool clock_to_usec(struct tm *tm, int fraction, int zone_minutes, int64_t
     return true;
 }
 
-static bool clock_parse_iso(const char *at, int64_t *ret_usec)
+/* The same in the time zone of this process. */
+static bool clock_local_to_usec(struct tm *tm, int fraction, int64_t *ret_usec)
+{
+    struct tm checked = *tm;
+
+    tm->tm_isdst = -1; /* as that day has it */
+    if (!clock_to_usec(&checked, 0, 0, ret_usec))
+        return false;
+    *ret_usec = (int64_t)mktime(tm) * USEC_PER_SEC + fraction;
+    return true;
+}
+
+/* 'is_local': what has no zone is in that of this process, else in UTC. */
+static bool clock_parse_iso(const char *at, bool is_local, int64_t *ret_usec)
 {
     int year, month, fraction = 0, zone = 0;
     struct tm tm = { 0 };
@@ -220,11 +233,13 @@ static bool clock_parse_iso(const char *at, int64_t *ret_usec)
     if (clock_take_char(&at, ":")
         && (!clock_take_number(&at, 2, 0, 60, &tm.tm_sec) || !clock_take_fraction(&at, &fraction)))
         return false;
+    is_local = is_local && !*at;
     if (!clock_take_zone(&at, &zone) || *at)
         return false;
     tm.tm_year = year - 1900;
     tm.tm_mon = month - 1;
-    return clock_to_usec(&tm, fraction, zone, ret_usec);
+    return is_local ? clock_local_to_usec(&tm, fraction, ret_usec)
+                    : clock_to_usec(&tm, fraction, zone, ret_usec);
 }
 
 static bool clock_parse_rfc1123(const char *at, int64_t *ret_usec)
@@ -256,14 +271,24 @@ static bool clock_parse_rfc1123(const char *at, int64_t *ret_usec)
     return clock_to_usec(&tm, 0, 0, ret_usec);
 }
 
-int clock_parse_date(const char *text, int64_t *ret_usec)
+static int clock_parse_any_date(const char *text, bool is_local, int64_t *ret_usec)
 {
     int64_t usec;
 
-    if (!clock_parse_iso(text, &usec) && !clock_parse_rfc1123(text, &usec))
+    if (!clock_parse_iso(text, is_local, &usec) && !clock_parse_rfc1123(text, &usec))
         return -EINVAL;
     *ret_usec = usec;
     return 0;
+}
+
+int clock_parse_date(const char *text, int64_t *ret_usec)
+{
+    return clock_parse_any_date(text, false, ret_usec);
+}
+
+int clock_parse_local_date(const char *text, int64_t *ret_usec)
+{
+    return clock_parse_any_date(text, true, ret_usec);
 }
 
 static int64_t clock_unit_usec(char unit)

@@ -64,8 +64,8 @@ def test_fields_that_no_session_has(user):
         refused = user.get(path + fields.replace(" ", "%20"))
         assert (refused.status, refused.slug) == (400, "invalid-api-params"), refused
         said = refused.json["data"]["fields"]
-        assert said.startswith(f"'{wrong}' is none of id, name, "), said
-        assert said.endswith(", kernels"), said
+        assert said.startswith(f"'{wrong}' is none of id,name,"), said
+        assert said.endswith(",kernels"), said
 
 
 def test_long_pages_are_of_short_rows(user):

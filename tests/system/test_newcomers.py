@@ -3,8 +3,10 @@
 and whether a session would start."""
 
 import contextlib
+import datetime
 import json
 import re
+import time
 
 import pytest
 
@@ -274,3 +276,65 @@ def test_agents_that_take_nothing_are_counted(played):
     assert "none in resource group 'default' takes new sessions (drained: 1, not connected: 0" in said, said
     for text in (bare, said):
         assert "filter" not in text and "blocked by a limit" not in text, text
+
+
+# ---- times ----
+
+def local(seconds):
+    """A date of the cluster's time zone, nine hours east of UTC, without saying so."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time.time() + 9 * 3600 + seconds))
+
+
+def seconds_until(iso):
+    return datetime.datetime.fromisoformat(iso).timestamp() - time.time()
+
+
+def test_a_start_without_a_zone_is_local(with_agent):
+    """--starts-at is read as sbatch's --begin, and shown by the local clock."""
+    cluster = with_agent
+    done = cluster.cli("session", "create", "-t", "soon", *SMALL, "--starts-at", local(3600), "--", "true")
+    fine(done)
+    assert re.search(r"starts at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(in (59|60) min\)", done.stderr), done
+    shown = json.loads(fine(cluster.cli("session", "info", "soon", "-o", "json")))
+    assert 3000 < seconds_until(shown["starts_at"]) <= 3600, shown["starts_at"]
+    assert re.search(r"^STARTS +in 59 min$", fine(cluster.cli("session", "info", "soon")), re.M)
+    zoned = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 7200))
+    fine(cluster.cli("session", "create", "-t", "zoned", *SMALL, "--starts-at", zoned, "--", "true"))
+    shown = json.loads(fine(cluster.cli("session", "info", "zoned", "-o", "json")))
+    assert 6600 < seconds_until(shown["starts_at"]) <= 7200, shown["starts_at"]
+    fine(cluster.cli("rm", "--yes", "soon", "zoned"))
+
+
+def test_lists_since_a_date_without_a_zone_are_local(with_agent):
+    cluster = with_agent
+    fine(cluster.cli("admin", "project", "create", "dated"))
+    words = ("admin", "audit-log", "--object", "dated", "-o", "name")
+    everything = fine(cluster.cli(*words))
+    assert everything
+    assert fine(cluster.cli(*words, "--since", local(-600))) == everything
+    assert fine(cluster.cli(*words, "--since", local(600))) == ""
+    assert fine(cluster.cli(*words, "--until", local(600))) == everything
+    assert fine(cluster.cli(*words, "--until", local(-600))) == ""
+    day = time.strftime("%Y-%m-%d", time.gmtime(time.time() + 9 * 3600))
+    for given in (day, day.replace("-", "")):
+        used = json.loads(fine(cluster.cli("admin", "usage", "--since", given, "-o", "json")))
+        note = cluster.cli("admin", "usage", "--since", given).stderr
+        assert used == [] or f"held from {day} 00:00" in note, note
+
+
+def test_a_time_limit_is_shown_with_what_is_left(with_agent):
+    cluster = with_agent
+    fine(cluster.cli("run", "-d", "--name", "limited", *SMALL, "--timeout", "1h30m", "sleep 600"))
+    fine(cluster.cli("run", "-d", "--name", "later", *SMALL, "--timeout", "90s", "--starts-at", "1h", "true"))
+    wait_status(cluster.client(), "limited", "RUNNING")
+    info = fine(cluster.cli("session", "info", "limited"))
+    assert re.search(r"^TIME-LIMIT +1h30m$", info, re.M), info
+    assert re.search(r"^ENDS-BY +in (89|90) min|^ENDS-BY +in 1 h$", info, re.M), info
+    found = json.loads(fine(cluster.cli("session", "info", "limited", "-o", "json")))
+    assert found["timeout_sec"] == 5400 and 5000 < seconds_until(found["ends_by"]) <= 5400
+    said = fine(cluster.cli("session", "why", "limited"))
+    assert re.search(r"Its time limit of 1h30m ends at \d{4}-\S+ \d\d:\d\d:\d\d \(in ", said), said
+    assert "Its time limit is 1m30s from its start on." in fine(cluster.cli("session", "why", "later"))
+    fine(cluster.cli("run", "--name", "endless", *SMALL, "true"))
+    assert "TIME-LIMIT" not in fine(cluster.cli("session", "info", "endless"))
+    fine(cluster.cli("rm", "--yes", "limited", "later"))

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "cli/client.h"
 #include "cli/list.h"
+#include "cli/local_date.h"
 #include "cli/verbs.h"
 
 struct audit_log_opts {
@@ -14,7 +15,7 @@ struct audit_log_opts {
 
 static const struct cli_opt opts[] = {
     { 0, "since", CLI_STR, offsetof(struct audit_log_opts, since), "TIME",
-      "only from then on: a date, Unix time, or how long ago" },
+      "only from then on: a local date, Unix time, or how long ago" },
     { 0, "user", CLI_STR, offsetof(struct audit_log_opts, user), "E-MAIL",
       "only of this user, or of this name that was tried" },
     { 0, "action", CLI_STR, offsetof(struct audit_log_opts, action), "ACTION",
@@ -56,8 +57,9 @@ static int audit_log_check_time(const char *option, const char *text, struct aq_
     if (!text || clock_parse_since(text, &usec, &ago_usec) == 0)
         return 0;
     return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
-                        "%s takes a date such as 2026-11-23T02:00:00Z, Unix time in seconds, or "
-                        "how long ago, such as 10m, not '%.60s'",
+                        "%s takes a date such as '2026-11-23 02:00', which is local time, or "
+                        "2026-11-23T02:00:00Z, Unix time in seconds, or how long ago, such as "
+                        "10m, not '%.60s'",
                         option, text);
 }
 
@@ -65,6 +67,7 @@ static int audit_log_run(struct cli *cli, void *data, int argc, char **argv, str
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
     const struct audit_log_opts *given = data;
+    char since[CLOCK_ISO_MAX], until[CLOCK_ISO_MAX];
 
     (void)argc;
     (void)argv;
@@ -72,8 +75,8 @@ static int audit_log_run(struct cli *cli, void *data, int argc, char **argv, str
         || audit_log_check_time("--until", given->until, err) < 0)
         return -err->code;
     strbuf_adds(&path, "/aliquot/v1/audit-log");
-    cli_path_query(&path, "since", given->since);
-    cli_path_query(&path, "until", given->until);
+    cli_path_query(&path, "since", local_date_resolve(given->since, since));
+    cli_path_query(&path, "until", local_date_resolve(given->until, until));
     cli_path_query(&path, "user", given->user);
     cli_path_query(&path, "action", given->action);
     cli_path_query(&path, "object", given->object);

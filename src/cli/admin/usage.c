@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "cli/client.h"
+#include "cli/local_date.h"
 #include "cli/verbs.h"
 
 struct usage_opts {
@@ -14,7 +15,7 @@ static const struct cli_opt opts[] = {
     { 0, "month", CLI_STR, offsetof(struct usage_opts, month), "YYYY-MM",
       "a month of UTC; default: the current one" },
     { 0, "since", CLI_STR, offsetof(struct usage_opts, since), "TIME",
-      "in place of a month: from this day of UTC, time, or how long ago" },
+      "in place of a month: from this local day or time, or how long ago" },
     { 0, "until", CLI_STR, offsetof(struct usage_opts, until), "TIME",
       "to the end of this day, or to this time; default: now" },
     { 0, "by", CLI_CHOICE, offsetof(struct usage_opts, by), "domain|project|user|resource-group",
@@ -69,6 +70,8 @@ static int usage_print(struct cli *cli, int by, const json_t *answer, struct aq_
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     const char *from = json_string_value(json_object_get(answer, "from"));
     const char *until = json_string_value(json_object_get(answer, "until"));
+    char local_from[CLOCK_ISO_MAX], local_until[CLOCK_ISO_MAX];
+    int64_t from_usec, until_usec;
     const json_t *items = json_object_get(answer, "items");
     int r = output_list(&cli->output, columns[by], items, &out, err);
 
@@ -76,8 +79,12 @@ static int usage_print(struct cli *cli, int by, const json_t *answer, struct aq_
         r = cli_print(&out, err);
     if (r == 0 && json_array_size(items) == 0 && output_is_human(&cli->output))
         cli_note(cli, "%s", cli->verb->if_empty);
-    else if (r == 0 && from && until && output_is_human(&cli->output))
-        cli_note(cli, "held from %.16s to %.16s, UTC", from, until);
+    else if (r == 0 && from && until && output_is_human(&cli->output)
+             && clock_parse_date(from, &from_usec) == 0
+             && clock_parse_date(until, &until_usec) == 0)
+        cli_note(cli, "held from %.16s to %.16s, local time",
+                 clock_format_local(from_usec, local_from),
+                 clock_format_local(until_usec, local_until));
     return r;
 }
 
@@ -86,6 +93,7 @@ static int usage_run(struct cli *cli, void *data, int argc, char **argv, struct 
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
     const struct usage_opts *given = data;
     int by = given->by ? given->by - 1 : BY_PROJECT, r;
+    char since[CLOCK_ISO_MAX], until[CLOCK_ISO_MAX];
     json_t *answer = NULL;
 
     (void)argc;
@@ -93,8 +101,8 @@ static int usage_run(struct cli *cli, void *data, int argc, char **argv, struct 
     strbuf_adds(&path, "/aliquot/v1/usage");
     cli_path_query(&path, "by", words[by]);
     cli_path_query(&path, "month", given->month);
-    cli_path_query(&path, "since", given->since);
-    cli_path_query(&path, "until", given->until);
+    cli_path_query(&path, "since", local_date_resolve(given->since, since));
+    cli_path_query(&path, "until", local_date_resolve_end(given->until, until));
     cli_path_query(&path, "domain", given->domain);
     cli_path_query(&path, "project", given->project);
     cli_path_query(&path, "user", given->user);

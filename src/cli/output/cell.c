@@ -45,6 +45,20 @@ void cell_write_span(int64_t usec, struct strbuf *out)
     strbuf_adds(out, units[i].unit);
 }
 
+void cell_write_duration(int64_t sec, struct strbuf *out)
+{
+    static const struct {
+        int64_t sec;
+        char unit;
+    } units[] = { { 86400, 'd' }, { 3600, 'h' }, { 60, 'm' }, { 1, 's' } };
+
+    if (sec <= 0)
+        strbuf_adds(out, "0s");
+    for (size_t i = 0; i < AQ_COUNT(units); sec %= units[i++].sec)
+        if (sec >= units[i].sec)
+            strbuf_addf(out, "%lld%c", (long long)(sec / units[i].sec), units[i].unit);
+}
+
 static void cell_write_time(const struct output *o, const char *text, struct strbuf *out)
 {
     int64_t at;
@@ -142,6 +156,8 @@ void cell_write(const struct output *o, const struct column *column, const json_
         cell_write_time(o, json_string_value(value), out);
     else if (column->kind == COLUMN_CLOCK && json_is_string(value))
         cell_write_clock(o, json_string_value(value), out);
+    else if (column->kind == COLUMN_SPAN && json_is_integer(value))
+        cell_write_duration(json_integer_value(value), out);
     else if (column->kind == COLUMN_REASON && json_is_string(value))
         cell_write_reason(o, value, out);
     else if (column->kind == COLUMN_BYTES && json_is_integer(value))

@@ -33,6 +33,7 @@ enum column_kind {
     COLUMN_NUMBER, /* right-aligned */
     COLUMN_BYTES,  /* "2 GiB" */
     COLUMN_TIME,   /* ISO 8601 text -> "3 min" */
+    COLUMN_SPAN,   /* seconds -> "1h30m" */
     COLUMN_CLOCK,  /* the same -> "2026-11-21 02:02:03", local time */
     COLUMN_SLOTS,  /* {"cpu":"1","mem":"1073741824"} -> "cpu=1 mem=1 GiB" */
     COLUMN_STATUS, /* coloured by its word */
@@ -138,6 +139,9 @@ void yaml_write(const json_t *value, struct strbuf *out);
 /* The value of a column as users read it; "-" for null. No control characters. */
 void cell_write(const struct output *o, const struct column *column, const json_t *value,
                 struct strbuf *out);
+
+/* "1d2h", "1h30m", "90" s as "1m30s": the whole of a span of time, as options take it. */
+void cell_write_duration(int64_t sec, struct strbuf *out);
 
 /* "8 s", "3 min", "5 h", "12 d" for a span of time. */
 void cell_write_span(int64_t usec, struct strbuf *out);

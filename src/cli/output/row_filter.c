@@ -122,7 +122,7 @@ static int row_filter_read_number(struct row_filter_condition *c, struct aq_erro
     } else if (clock_parse_duration(c->value, &usec) == 0) {
         c->is_age = true;
         c->number = (double)usec;
-    } else if (clock_parse_date(c->value, &usec) == 0) {
+    } else if (clock_parse_local_date(c->value, &usec) == 0) {
         c->number = (double)usec;
     }
     if (c->op >= ROW_FILTER_GREATER && isnan(c->number))

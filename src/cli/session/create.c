@@ -148,6 +148,23 @@ int create_print(struct cli *cli, const json_t *created, struct aq_error *err)
     return r < 0 ? r : cli_print(&out, err);
 }
 
+void create_note_start(struct cli *cli, const struct spec_opts *spec)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf left = STRBUF_INIT;
+    int64_t now = cli->output.now_usec, at, delay;
+    char local[CLOCK_ISO_MAX];
+
+    if (!spec->starts_at || !output_is_human(&cli->output))
+        return;
+    if (clock_parse_local_date(spec->starts_at, &at) < 0) {
+        if (clock_parse_duration(spec->starts_at, &delay) < 0)
+            return;
+        at = now + delay;
+    }
+    cell_write_span(AQ_MAX(at - now, 0), &left);
+    cli_note(cli, "starts at %s (in %s) at the earliest", clock_format_local(at, local), left.data);
+}
+
 /* ---- following ---- */
 
 static int create_read(const struct cli *cli, const json_t *item, const struct spec_opts *spec,
@@ -342,6 +359,8 @@ static int create_run_session(struct cli *cli, void *data, int argc, char **argv
     opts->spec.input = create_run_choose_input(opts);
     if (r == 0)
         r = create_all(cli, &request, &created, err);
+    if (r == 0)
+        create_note_start(cli, &opts->spec);
     if (r == 0 && opts->detach)
         r = create_print(cli, created, err);
     else if (r == 0 && opts->tty)
@@ -413,6 +432,8 @@ static int create_run(struct cli *cli, void *data, int argc, char **argv, struct
         return create_dry_run(cli, &request, err);
     if (r == 0)
         r = create_all(cli, &request, &created, err);
+    if (r == 0)
+        create_note_start(cli, &opts->spec);
     if (r == 0)
         r = create_print(cli, created, err);
     if (r == 0 && !is_batch)

@@ -26,6 +26,9 @@ int create_all(struct cli *cli, struct create_request *request, json_t **ret, st
 /* An error of kind usage if --count is out of range. */
 int create_check_count(const struct cli_int *count, struct aq_error *err);
 
+/* Say by the local clock when a session starts that --starts-at delays, and in how long. */
+void create_note_start(struct cli *cli, const struct spec_opts *spec);
+
 /* The list in the format that was asked for. */
 int create_print(struct cli *cli, const json_t *created, struct aq_error *err);
 

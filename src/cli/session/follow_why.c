@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/utf8.h"
+#include "cli/output/prose.h"
 #include "cli/session/follow_internal.h"
 #include "model/session.h"
 
@@ -47,12 +48,17 @@ static void follow_write_missing(const json_t *explanation, struct strbuf *out)
 }
 
 /* The last line of the explanation says most; those of lists begin with a dash. */
-static void follow_write_sentence(const char *text, struct strbuf *out)
+static void follow_write_sentence(const struct follow *f, const char *text, struct strbuf *out)
 {
     const char *last = strrchr(text, '\n');
 
     text = last ? last + 1 : text;
-    strbuf_adds(out, text + strspn(text, " -"));
+    text += strspn(text, " -");
+    if (f->progress
+            .is_terminal) /* elsewhere each change is a line, and what is left of a time changes */
+        prose_localize(text, clock_realtime_usec(), out);
+    else
+        strbuf_adds(out, text);
 }
 
 static void follow_write_why(const struct followed *item, const json_t *answer, struct strbuf *out)
@@ -65,7 +71,7 @@ static void follow_write_why(const struct followed *item, const json_t *answer, 
 
     follow_write_missing(explanation, out);
     if (!out->len && text)
-        follow_write_sentence(text, out);
+        follow_write_sentence(item->all, text, out);
     if (words) /* of the agent that could not start it */
         strbuf_addf(out, "%s%s", out->len ? " " : "", words);
     /* elsewhere than on a terminal each change is a line of its own */

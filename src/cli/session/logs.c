@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "cli/local_date.h"
 #include "cli/client.h"
 #include "cli/session/log_filter.h"
 #include "cli/session/session.h"
@@ -26,7 +27,7 @@ static const struct cli_opt logs_opts[] = {
     { 0, "grep", CLI_STR, offsetof(struct logs_opts, grep), "PATTERN",
       "only lines that match this extended regular expression" },
     { 0, "since", CLI_STR, offsetof(struct logs_opts, since), "TIME",
-      "only lines printed since then: a date, Unix time, or how long ago" },
+      "only lines since then: a local date, Unix time, or how long ago" },
     { 't', "timestamps", CLI_FLAG, offsetof(struct logs_opts, timestamps), NULL,
       "before each line when it was printed, in UTC" },
     CLI_OPT_END,
@@ -44,8 +45,9 @@ static int logs_check_since(const char *since, struct aq_error *err)
     if (!since || clock_parse_since(since, &usec, &ago_usec) == 0)
         return 0;
     return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
-                        "--since takes a date such as 2026-11-23T02:00:00Z, Unix time in seconds, "
-                        "or how long ago, such as 10m, not '%.60s'",
+                        "--since takes a date such as '2026-11-23 02:00', which is local time, or "
+                        "2026-11-23T02:00:00Z, Unix time in seconds, or how long ago, such as "
+                        "10m, not '%.60s'",
                         since);
 }
 
@@ -78,7 +80,7 @@ static int logs_run(struct cli *cli, void *data, int argc, char **argv, struct a
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
     const struct logs_opts *opts = data;
-    char tail[24];
+    char tail[24], since[CLOCK_ISO_MAX];
     bool is_only_new = opts->tail.is_set && opts->tail.value == 0;
     int r = logs_check_since(opts->since, err);
 
@@ -92,16 +94,16 @@ static int logs_run(struct cli *cli, void *data, int argc, char **argv, struct a
     cli_path_query(&path, "follow", opts->follow ? "true" : NULL);
     cli_path_query(&path, "tail", opts->tail.is_set ? tail : NULL);
     cli_path_query(&path, "kernel", opts->kernel);
-    cli_path_query(&path, "since", opts->since);
+    cli_path_query(&path, "since", local_date_resolve(opts->since, since));
     cli_path_query(&path, "timestamps", opts->timestamps ? "true" : NULL);
     r = opts->grep ? logs_filter(cli, opts, path.data, err) : cli_copy(cli, path.data, err);
     return r < 0 ? session_wrap_error(err, argv[0]) : 0;
 }
 
-#define LOGS_DETAILS                                                                \
-    "When a line was printed is recorded by its node, to a few milliseconds: by\n"  \
-    "the time at which its first byte came. --since takes a date\n"                 \
-    "(2026-11-23T02:00:00Z; UTC unless it says otherwise), Unix time in seconds,\n" \
+#define LOGS_DETAILS                                                                     \
+    "When a line was printed is recorded by its node, to a few milliseconds: by\n"       \
+    "the time at which its first byte came. --since takes a date\n"                      \
+    "('2026-11-23 02:00', local time, or 2026-11-23T02:00:00Z), Unix time in seconds,\n" \
     "or how long ago (10m, 1h30m)."
 
 const struct cli_verb verb_session_logs = {

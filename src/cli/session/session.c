@@ -37,6 +37,8 @@ const struct column session_columns[] = {
     { "created_at", "AGE", COLUMN_TIME, 0 },
     { "status_changed", "CHANGED", COLUMN_TIME, COLUMN_IS_WIDE },
     { "starts_at", "STARTS", COLUMN_TIME, COLUMN_IS_EXTRA },
+    { "timeout_sec", "TIME-LIMIT", COLUMN_SPAN, COLUMN_IS_EXTRA | COLUMN_IS_LONG },
+    { "ends_by", "ENDS-BY", COLUMN_TIME, COLUMN_IS_EXTRA | COLUMN_IS_LONG },
     { "scheduled_at", "SCHEDULED", COLUMN_TIME, COLUMN_IS_EXTRA },
     { "terminated_at", "ENDED", COLUMN_TIME, COLUMN_IS_EXTRA },
     { "last_access", "LAST-ACCESS", COLUMN_TIME, COLUMN_IS_EXTRA },

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/uuid.h"
+#include "cli/local_date.h"
 
 #define SPEC_UNITLESS_DIGITS 6 /* up to 999999 bytes */
 
@@ -398,13 +399,15 @@ static int spec_set_plain(const struct cli *cli, const struct spec_opts *spec, j
 {
     const char *group = spec_usual(cli, spec, spec->group, SETTING_GROUP);
     const char *image = spec_usual(cli, spec, spec->image, SETTING_IMAGE);
+    char starts[CLOCK_ISO_MAX];
 
     return spec_set_str(body, "template", spec->template) | spec_set_str(body, "image", image)
            | spec_set_str(body, "group", group)
            | spec_set_str(body, "domain", cli_config_get_chosen(&cli->config, SETTING_DOMAIN))
            | spec_set_str(body, "owner_access_key", cli->globals.owner)
            | spec_set_str(body, "input", spec->input)
-           | spec_set_str(body, "starts_at", spec->starts_at) | spec_set_str(body, "tag", spec->tag)
+           | spec_set_str(body, "starts_at", local_date_resolve(spec->starts_at, starts))
+           | spec_set_str(body, "tag", spec->tag)
            | spec_set_str(body, "callback_url", spec->callback_url)
            | spec_set_int(body, "priority", &spec->priority)
            | spec_set_int(body, "job_priority", &spec->job_priority)

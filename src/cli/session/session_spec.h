@@ -61,7 +61,7 @@ struct spec_opts {
     { 0, "wait-for-capacity", CLI_FLAG, offsetof(type, spec.waits_for_capacity), NULL,             \
       "may ask for more than any agent has, and waits for one" },                                  \
     { 0, "starts-at", CLI_STR, offsetof(type, spec.starts_at), "TIME",                             \
-      "not before this date, or this long from now" },                                             \
+      "not before this date (local time), or this long from now" },                                             \
     { 0, "after", CLI_LIST, offsetof(type, spec.after), "SESSION",                                 \
       "only after this one has succeeded; repeatable" },                                           \
     { 0, "timeout", CLI_DURATION, offsetof(type, spec.timeout), "TIME",                            \

@@ -44,6 +44,28 @@ int session_print_text(struct cli *cli, const json_t *answer, struct aq_error *e
     return cli_print(&shown, err);
 }
 
+/* Its time limit, and what is left of it; none without one. */
+static int why_print_limit(struct cli *cli, const json_t *of, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf limit = STRBUF_INIT, out = STRBUF_INIT;
+    const json_t *seconds = json_object_get(of, "timeout_sec");
+    const char *ends_by = json_string_value(json_object_get(of, "ends_by"));
+    json_t *text;
+    int r;
+
+    if (!json_is_number(seconds))
+        return 0;
+    cell_write_duration((int64_t)json_number_value(seconds), &limit);
+    if (ends_by)
+        strbuf_addf(&out, "Its time limit of %s ends at %s.", limit.data, ends_by);
+    else
+        strbuf_addf(&out, "Its time limit is %s from its start on.", limit.data);
+    text = json_pack("{s:s}", "text", out.data);
+    r = session_print_text(cli, text, err);
+    json_decref(text);
+    return r;
+}
+
 /* ---- what the manager says nothing of, as the session shows it ---- */
 
 static void why_write_agents(const json_t *kernels, struct strbuf *out)
@@ -118,9 +140,23 @@ static int why_print_rest(struct cli *cli, const char *name, const json_t *answe
         why_write_end(session, &out);
     text = json_pack("{s:s}", "text", out.len ? out.data : "");
     r = session_print_text(cli, text, err);
+    if (r == 0 && !session_is_terminal(status))
+        r = why_print_limit(cli, session, err);
     json_decref(text);
     json_decref(session);
     return r;
+}
+
+/* What the manager says, and the limit of a session that has not ended. */
+static int why_print_text(struct cli *cli, const json_t *answer, struct aq_error *err)
+{
+    const char *name = json_string_value(json_object_get(answer, "status"));
+    enum session_status status;
+    int r = session_print_text(cli, answer, err);
+
+    if (r < 0 || !name || session_status_parse(name, &status) < 0 || session_is_terminal(status))
+        return r;
+    return why_print_limit(cli, answer, err);
 }
 
 struct why_opts {
@@ -146,7 +182,7 @@ static int why_run(struct cli *cli, void *data, int argc, char **argv, struct aq
     session_path(cli, &path, argv[0], "/why");
     r = record_show(cli, path.data, why_columns, NULL, &answer, err);
     if (r == 0 && json_is_string(json_object_get(answer, "text")))
-        r = session_print_text(cli, answer, err);
+        r = why_print_text(cli, answer, err);
     else if (r == 0 && output_is_human(&cli->output) && !cli->output.columns)
         r = why_print_rest(cli, argv[0], answer, err);
     json_decref(answer);

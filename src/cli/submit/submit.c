@@ -494,6 +494,8 @@ static int submit_run(struct cli *cli, void *data, int argc, char **argv, struct
             r = submit_blame(&s, err);
     }
     if (r == 0)
+        create_note_start(cli, &opts->spec);
+    if (r == 0)
         r = submit_print(&s, created, err);
     if (r == 0 && opts->wait)
         r = create_follow(cli, created, &opts->spec, 0, err);

@@ -99,6 +99,10 @@ static void session_reply_why_pending(struct request *req, const struct session 
     jsonw_member_str(&w, "reason", s->reason);
     jsonw_member_str(&w, "text", text);
     api_write_raw(&w, "explanation", explanation);
+    jsonw_key(&w, "timeout_sec");
+    session_view_write_timeout(s, &w);
+    jsonw_key(&w, "ends_by");
+    session_view_write_ends_by(s, &w);
     jsonw_object_end(&w);
     request_reply_json(req, 200, &out);
 }

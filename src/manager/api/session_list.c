@@ -98,8 +98,8 @@ static int session_list_read_fields(const struct session_list_params *params, st
         return r;
     if (params->page.limit > API_LIST_MAX && !session_view_is_short(list->fields))
         return api_fail_param(err, "limit",
-                              "at most %d, unless 'fields' leaves out text, wait_for_capacity and "
-                              "kernels",
+                              "at most %d, unless 'fields' leaves out text, wait_for_capacity, "
+                              "timeout_sec, ends_by and kernels",
                               API_LIST_MAX);
     session_view_apply_fields(list->fields, &list->query);
     return 0;

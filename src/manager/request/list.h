@@ -59,7 +59,7 @@ struct api_list {
     int status;         /* 0 = 200 */
     const struct api_list_form *form; /* NULL = JSON; else 'write' appends to w->out */
     bool is_search;  /* the total is a member of "pagination", with limit and offset */
-    uint32_t fields; /* members that 'write' writes; its own bits */
+    uint64_t fields; /* members that 'write' writes; its own bits */
     struct store_page *page;
 
     struct turn turn;

@@ -271,7 +271,7 @@ void live_text_write_session(const struct core *core, const struct session *s, s
     char number[PART_NUMBER_MAX];
     struct kernel_row main;
     struct session_row row;
-    uint32_t fields = 0;
+    uint64_t fields = 0;
 
     (void)session_view_read_fields(SESSION_MEMBERS, &fields, NULL);
     if (session_view_fill_live(s, &main, &row)) {

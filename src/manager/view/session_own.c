@@ -161,6 +161,40 @@ static void session_own_write_wait_for_capacity(const struct session_own *own, s
     jsonw_bool(w, spec && spec->waits_for_capacity);
 }
 
+void session_view_write_timeout(const struct session *session, struct jsonw *w)
+{
+    int64_t usec = session->spec ? session->spec->batch_timeout_usec : 0;
+
+    if (!usec)
+        jsonw_null(w);
+    else if (usec % USEC_PER_SEC)
+        jsonw_double(w, (double)usec / (double)USEC_PER_SEC);
+    else
+        jsonw_int(w, usec / USEC_PER_SEC);
+}
+
+void session_view_write_ends_by(const struct session *session, struct jsonw *w)
+{
+    int64_t usec = session->spec ? session->spec->batch_timeout_usec : 0;
+    bool is_running = session->status == SESSION_RUNNING
+                      || session->status == SESSION_RUNNING_DEGRADED;
+    char iso[CLOCK_ISO_MAX];
+
+    jsonw_str(w, usec && is_running && session->running_usec
+                     ? clock_format_iso(session->running_usec + usec, iso)
+                     : NULL);
+}
+
+static void session_own_write_timeout(const struct session_own *own, struct jsonw *w)
+{
+    session_view_write_timeout(&own->row->session, w);
+}
+
+static void session_own_write_ends_by(const struct session_own *own, struct jsonw *w)
+{
+    session_view_write_ends_by(&own->row->session, w);
+}
+
 static void session_own_write_mounts(const struct session_own *own, struct jsonw *w)
 {
     static const struct folder_mounts none;
@@ -271,6 +305,8 @@ static const struct session_own_member {
     { "created_at", .time = ROW(session.created_usec) },
     { "status_changed", .time = ROW(session.status_changed_usec) },
     { "starts_at", .time = ROW(session.starts_usec), .needs = OWN_NEEDS_REST },
+    { "timeout_sec", .write = session_own_write_timeout, .needs = OWN_NEEDS_TEXTS },
+    { "ends_by", .write = session_own_write_ends_by, .needs = OWN_NEEDS_TEXTS | OWN_NEEDS_REST },
     { "scheduled_at", .time = ROW(scheduled_usec), .needs = OWN_NEEDS_SCHEDULED },
     { "terminated_at", .time = ROW(terminated_usec), .needs = OWN_NEEDS_REST },
     { "last_access", .write = session_own_write_last_access, .needs = OWN_NEEDS_REST },
@@ -296,13 +332,13 @@ static void session_own_write_member(const struct session_own *own,
 }
 
 void session_view_own(const struct principal *who, const struct core *core,
-                      const struct session_row *row, uint32_t fields, struct jsonw *w)
+                      const struct session_row *row, uint64_t fields, struct jsonw *w)
 {
     struct session_own own = { .who = who, .core = core, .row = row };
 
     jsonw_object_begin(w);
     for (size_t i = 0; i < AQ_COUNT(session_own_members); i++)
-        if (fields & (1u << i))
+        if (fields & (UINT64_C(1) << i))
             session_own_write_member(&own, &session_own_members[i], w);
     jsonw_object_end(w);
 }
@@ -314,14 +350,14 @@ static int session_own_fail_unknown(const char *name, size_t len, struct aq_erro
     AQ_CLEANUP(strbuf_donep) struct strbuf known = STRBUF_INIT;
 
     for (size_t i = 0; i < AQ_COUNT(session_own_members); i++)
-        strbuf_addf(&known, "%s%s", i ? ", " : "", session_own_members[i].name);
+        strbuf_addf(&known, "%s%s", i ? "," : "", session_own_members[i].name);
     return api_fail_param(err, "fields", "'%.*s' is none of %s", (int)AQ_MIN(len, 15), name,
                           known.data); /* an error has room for so much */
 }
 
-int session_view_read_fields(const char *text, uint32_t *ret, struct aq_error *err)
+int session_view_read_fields(const char *text, uint64_t *ret, struct aq_error *err)
 {
-    uint32_t fields = 0;
+    uint64_t fields = 0;
 
     for (const char *at = text; at;) {
         size_t len = strcspn(at, ","), i = 0;
@@ -332,29 +368,29 @@ int session_view_read_fields(const char *text, uint32_t *ret, struct aq_error *e
             i++;
         if (i == AQ_COUNT(session_own_members))
             return session_own_fail_unknown(at, len, err);
-        fields |= 1u << i;
+        fields |= UINT64_C(1) << i;
         at = at[len] ? at + len + 1 : NULL;
     }
     *ret = fields;
     return 0;
 }
 
-static unsigned session_own_needs(uint32_t fields)
+static unsigned session_own_needs(uint64_t fields)
 {
     unsigned needs = 0;
 
     for (size_t i = 0; i < AQ_COUNT(session_own_members); i++)
-        if (fields & (1u << i))
+        if (fields & (UINT64_C(1) << i))
             needs |= session_own_members[i].needs;
     return needs;
 }
 
-bool session_view_is_short(uint32_t fields)
+bool session_view_is_short(uint64_t fields)
 {
     return !(session_own_needs(fields) & OWN_NEEDS_TEXTS);
 }
 
-void session_view_apply_fields(uint32_t fields, struct store_query *query)
+void session_view_apply_fields(uint64_t fields, struct store_query *query)
 {
     unsigned needs = session_own_needs(fields);
 

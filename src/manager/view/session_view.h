@@ -10,27 +10,33 @@
 const char *session_view_status(const struct principal *who, enum session_status status);
 const char *kernel_view_status(const struct principal *who, enum kernel_status status);
 
+/* "timeout_sec": how long its program may run, null = without limit; "ends_by": when that is over,
+ * null unless it runs. 'session' has its spec.
+ */
+void session_view_write_timeout(const struct session *session, struct jsonw *w);
+void session_view_write_ends_by(const struct session *session, struct jsonw *w);
+
 /* GET /session/{name} of Backend.AI. */
 void session_view_info(const struct principal *who, const struct slot_types *types,
                        const struct session_row *row, struct jsonw *w);
 
 /* Members of our own form (docs/rest.md), a bit for each. */
-#define SESSION_FIELDS_ALL UINT32_MAX
+#define SESSION_FIELDS_ALL UINT64_MAX
 
 /* "name,status" as bits. -EINVAL with the known names, field "fields". */
-int session_view_read_fields(const char *text, uint32_t *ret, struct aq_error *err) AQ_UNTRUSTED;
+int session_view_read_fields(const char *text, uint64_t *ret, struct aq_error *err) AQ_UNTRUSTED;
 
 /* Whether rows of these members have a bounded size: none is a text that users
  * or programs make as long as they like.
  */
-bool session_view_is_short(uint32_t fields);
+bool session_view_is_short(uint64_t fields);
 
 /* Have the query read what these members need, no more. */
-void session_view_apply_fields(uint32_t fields, struct store_query *query);
+void session_view_apply_fields(uint64_t fields, struct store_query *query);
 
 /* These members of our own form, of a row that was read for them. */
 void session_view_own(const struct principal *who, const struct core *core,
-                      const struct session_row *row, uint32_t fields, struct jsonw *w);
+                      const struct session_row *row, uint64_t fields, struct jsonw *w);
 
 /* The row of a session that lives as memory has it, without names of user and project: its
  * kernels are 'main', or free() them. False without memory.
