@@ -82,7 +82,8 @@ static void pull_directory_link_part(int dirfd, const char *name, int64_t *sum)
 
     (void)sum;
     (void)snprintf(kept, sizeof(kept), PULL_KEPT_PREFIX "%s", name);
-    (void)linkat(dirfd, name, dirfd, kept, 0);
+    if (linkat(dirfd, name, dirfd, kept, 0) < 0)
+        return; /* it has the second name already, or skopeo has removed it */
 }
 
 /* The other name of the file may be that of a complete blob; and a few bytes are not worth it. */
