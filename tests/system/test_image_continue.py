@@ -289,3 +289,18 @@ def test_session(layout):
             assert shown["result"] != "SUCCESS" and wrong[:19] in json.dumps(shown), shown
     finally:
         registry.stop()
+
+
+def test_policy_is_checked_for_layers_of_another_image(layout, store, registry, tmp_path):
+    """All layers are unpacked already: the policy rejects the other image nevertheless."""
+    tar = archive([file("file0", os.urandom(300000))])
+    layout.image("good", [tar], architecture=MACHINE)
+    layout.image("bad", [tar], architecture=MACHINE, Env=["LD_PRELOAD=/evil.so"])
+    store.get(f"{registry.address}/good/a:good")
+    (tmp_path / "policy.json").write_text(json.dumps({
+        "default": [{"type": "reject"}],
+        "transports": {"docker": {f"{registry.address}/good": [{"type": "insecureAcceptAnything"}]}}}))
+    store.settings["signature-policy"] = str(tmp_path / "policy.json")
+    said = store.failure(f"{registry.address}/bad/a:bad")
+    assert "policy" in said, said
+    assert len(store.entries("images")) == 1, store.entries("images")

@@ -222,17 +222,6 @@ static void pull_fetch_count(struct pull *pull)
     pull->was_missing_count = pull->directory.missing_count;
 }
 
-/* Blobs alone are not enough: skopeo has to check the node's policy before they are unpacked. */
-static bool pull_fetch_is_complete(const struct pull *pull)
-{
-    if (pull->is_copied)
-        return pull->directory.missing_count == 0;
-    for (size_t i = 0; i < pull->directory.layer_count; i++)
-        if (!pull->directory.layers[i].is_here)
-            return false;
-    return true;
-}
-
 static void pull_fetch_after_prepare(struct pull *pull, const struct aq_error *failure)
 {
     struct aq_error err = *failure;
@@ -240,7 +229,10 @@ static void pull_fetch_after_prepare(struct pull *pull, const struct aq_error *f
     pull_fetch_count(pull);
     if (!err.code && pull_fetch_find_room(pull, &err) == -EINPROGRESS)
         return;
-    if (!err.code && pull_fetch_is_complete(pull)) {
+    /* Blobs alone are not enough: skopeo has to check the node's policy, also where each layer is
+     * already unpacked for another image.
+     */
+    if (!err.code && pull->is_copied && pull->directory.missing_count == 0) {
         pull_unpack(pull);
         return;
     }
