@@ -171,6 +171,7 @@ static int storage_add_volume(struct storage *storage, const char *item, struct 
     volume->storage = storage;
     volume->dir.path = settings_volume_path(item);
     (void)snprintf(volume->name, sizeof(volume->name), "%.*s", (int)strcspn(item, ":"), item);
+    volume->dir.name = volume->name;
     work_lanes_init(volume->lanes, storage->loop);
     if (!(volume->dir.seen = settings_volume_seen(storage->settings, item)))
         return aq_fail_oom(err);

@@ -66,7 +66,7 @@ static int volume_make_mark(int root, const struct volume_dir *volume, struct aq
     if (!volume_has_mark(root)) {
         if (volume_was_seen(volume))
             return aq_fail(err, ENODEV, "the volume '%s' has no %s: perhaps it is not mounted",
-                           volume->path, VOLUME_MARK);
+                           volume->name, VOLUME_MARK);
         mark = openat(root, VOLUME_MARK, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
         if (mark < 0)
             return aq_fail_errno(err, "mark the volume '%s'", volume->path);
@@ -85,15 +85,18 @@ static int volume_open(const struct volume_dir *volume, struct aq_error *err)
     struct stat st;
 
     if (root < 0 && errno != ENOENT)
-        return aq_fail_errno(err, "the volume '%s'", volume->path);
+        return aq_fail_errno(err, "the volume '%s'", volume->name);
     if (root < 0)
-        return aq_fail(err, ENODEV, "the volume '%s' is not there", volume->path);
+        return aq_fail(err, ENODEV, "the volume '%s' is not there", volume->name);
     if (volume_make_mark(root, volume, &why) == -ENODEV)
         return aq_fail(err, ENODEV, "%s", why.text);
     if (fstat(root, &st) < 0)
-        return aq_fail_errno(err, "the volume '%s'", volume->path);
-    if (volume_judge_mode(volume->path, &st, &why) < 0)
-        return aq_fail(err, ENODEV, "%s", why.text);
+        return aq_fail_errno(err, "the volume '%s'", volume->name);
+    if (volume_judge_mode(volume->path, &st, NULL) < 0)
+        return aq_fail(err, ENODEV,
+                       "the volume '%s' can be entered by other users of its storage host; an "
+                       "administrator finds the remedy by 'aliquot-storage check storage'",
+                       volume->name);
     return AQ_TAKE_FD(root);
 }
 
@@ -176,7 +179,7 @@ int volume_drop_folder(const struct volume_dir *volume, const struct uuid *id, s
     if (renameat(root, path, root, name) < 0)
         return errno == ENOENT ? 0 : volume_fail(err, errno, "drop the folder");
     if (fsync(root) < 0)
-        return aq_fail_errno(err, "the volume '%s'", volume->path);
+        return aq_fail_errno(err, "the volume '%s'", volume->name);
     AQ_FAULT("storage.folder.dropped");
     for (int i = 0; i < 2; i++) { /* what it lay in, if nothing else does */
         *strrchr(path, '/') = '\0';

@@ -16,6 +16,7 @@
 #include "base/uuid.h"
 
 struct volume_dir {
+    const char *name; /* errors have it, as users see them */
     const char *path;
     const char *seen; /* a file elsewhere: the mark has been seen at the path */
 };

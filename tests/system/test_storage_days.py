@@ -164,6 +164,30 @@ def test_a_volume_that_vanishes(tmp_path):
             subprocess.run(["umount", "-l", cluster.volume], check=False)
 
 
+@pytest.mark.parametrize("state", ["absent", "a file", "entered by others"])
+def test_users_read_no_path_of_the_storage_host(state):
+    """Errors name the volume, whoever sends them: the manager, or the storage host itself."""
+    with Stored() as cluster:
+        cluster.start_manager()
+        cluster.start_storage()
+        user = cluster.client(USER)
+        wait_for(lambda: create(user, "kept").status == 201, what="a folder")
+        begun = user.post("/folders/kept/request-upload", {"path": "file", "size": len(DATA)}).json
+        if state == "entered by others":
+            cluster.volume.chmod(0o755)
+        else:
+            cluster.volume.rename(cluster.folder / "elsewhere")
+            if state == "a file":
+                cluster.volume.touch()
+        status, _, said = cluster.patch("/upload?token=" + begun["token"], DATA, 0)
+        replies = [create(user, "new"), user.get("/folders/kept/files?path=."),
+                   user.post("/folders/kept/mkdir", {"path": "sub"})]
+        for code, text in [(status, said.decode()), *((each.status, str(each.json)) for each in replies)]:
+            assert code >= 400 and "the volume 'volume1'" in text, (code, text)
+            assert str(cluster.folder) not in text, (code, text)
+        cluster.stop()
+
+
 def test_a_volume_that_hangs_keeps_nobody_waiting(tmp_path):
     """Requests on folders of other volumes are answered, and those on its own, once it is back."""
     with Stored() as cluster:

@@ -107,7 +107,7 @@ static void fuzz_op(const char *op, const char *args)
     static struct settings settings;
     static struct storage storage = { .settings = &settings };
     static struct volume volume = { .storage = &storage,
-                                    .dir = { .path = "/nonexistent", .seen = "/nonexistent" } };
+                                    .dir = { "v", "/nonexistent", "/nonexistent" } };
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     json_t *tree = json_load_string(args, 0);
 
