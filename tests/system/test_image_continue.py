@@ -2,6 +2,7 @@
 """A layer whose download was cut continues where it stopped."""
 
 import base64
+import errno
 import json
 import os
 import re
@@ -161,6 +162,22 @@ def test_more_bytes_than_the_manifest_says(layout, store, registry):
     registry.wrong[layer] = data + bytes(1 << 20)
     said = store.failure(registry.name("t"))
     assert said.startswith("image-damaged ") and f"more than the {len(data)} bytes" in said, said
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
+def test_full_disk(layout, store, registry, tmp_path, code):
+    """Also under a quota, unused images give way; without any, the failure is told as for skopeo."""
+    layout.image("old", [archive([file("old", os.urandom(1000))])], architecture=MACHINE)
+    store.get(registry.name("old"))
+    [layer], _ = make(layout)
+    registry.faults[layer] = [("cut", HALF)] * 2
+    program = tmp_path / "fetch"
+    program.write_text(f"#!/bin/sh\necho failed {code} - layer {layer[:19]}: it does not fit\nexit 1\n")
+    program.chmod(0o755)
+    store.settings["fetch"] = str(program)
+    said = store.failure(registry.name("t"))
+    assert said.startswith("image-no-space "), said
+    assert not store.images(), store.images()
 
 
 def test_after_the_agent_was_killed(layout, store, registry):

@@ -336,6 +336,8 @@ int fetch_failed(const struct reference *ref, int status, const char *complaint,
 
 int fetch_fail_code(const struct reference *ref, int code, const char *text, struct aq_error *err)
 {
+    if (fs_is_full(code))
+        code = ENOSPC;
     if (code == EBADMSG)
         return aq_fail_as(err, code, "image-damaged", "image", "image '%.80s': %.230s", ref->text,
                           text);
