@@ -245,15 +245,27 @@ int cli_profile_remove(const struct cli_config *config, const char *name, struct
     return config_edit_profile(config, name, false, err);
 }
 
-int cli_profile_rename(struct cli_config *config, const char *name, struct aq_error *err)
+int cli_profile_switch(struct cli_config *config, const char *name, struct aq_error *err)
 {
     char *copy = strdup(name);
+    json_t *root = NULL;
+    int r = copy ? config_read_profiles(config->path, &root, err) : aq_fail_oom(err);
 
-    if (!copy)
-        return aq_fail_oom(err);
+    if (r < 0) {
+        free(copy);
+        return r;
+    }
     free(config->profile);
     config->profile = copy;
-    return 0;
+    for (int s = 0; r == 0 && s < SETTING_COUNT; s++) {
+        if (s == SETTING_ENDPOINT)
+            continue;
+        free(AQ_TAKE(config->values[s]));
+        r = config_load_setting(config, s, NULL,
+                                json_object_get(json_object_get(root, "profiles"), name), err);
+    }
+    json_decref(root);
+    return r;
 }
 
 int cli_profile_change(const struct cli_config *config, const json_t *changes, struct aq_error *err)

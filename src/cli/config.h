@@ -75,8 +75,10 @@ int cli_profile_use(const struct cli_config *config, const char *name, struct aq
 /* Remove it; -ENOENT likewise. If it was the one in use, none is. */
 int cli_profile_remove(const struct cli_config *config, const char *name, struct aq_error *err);
 
-/* Take this name for the profile from now on, without reading its settings. */
-int cli_profile_rename(struct cli_config *config, const char *name, struct aq_error *err);
+/* Take this profile, which may not be there yet, from now on: its settings in place of those of the
+ * other, but for the endpoint, which stays. -errno as cli_config_load().
+ */
+int cli_profile_switch(struct cli_config *config, const char *name, struct aq_error *err);
 
 /* Change settings of the profile: an object of keys, null takes one out. The
  * others stay.

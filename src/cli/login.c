@@ -146,7 +146,7 @@ static int login_by_name(struct cli *cli, const struct login_opts *opts, const c
 }
 
 /* Another cluster is another profile: one that has this address, else one named after its host.
- * The profile in use keeps its keys.
+ * The profile in use keeps its keys, and its settings, such as skip_verify, are not for this cluster.
  */
 static int login_choose_profile(struct cli *cli, const char *url, const struct url *parsed,
                                 struct aq_error *err)
@@ -168,7 +168,7 @@ static int login_choose_profile(struct cli *cli, const char *url, const struct u
             found = key;
     }
     if (own && strcmp(own, url) != 0)
-        r = name ? cli_profile_rename(&cli->config, found ? found : name, err) : aq_fail_oom(err);
+        r = name ? cli_profile_switch(&cli->config, found ? found : name, err) : aq_fail_oom(err);
     json_decref(profiles);
     return r;
 }

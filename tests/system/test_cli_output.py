@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the command line writes, on terminals of several widths and into pipes."""
 
+import http.server
 import json
 import os
 import re
+import ssl
 import subprocess
+import threading
 import time
 
 import pytest
@@ -182,3 +185,47 @@ def test_profiles_are_kept_side_by_side(cluster, tmp_path):
     assert ADMIN[1] not in aliquot("profile", "ls", "-o", "json").stdout
     assert aliquot("profile", "rm", "default").returncode == 0
     assert list(json.loads(file.read_text())["profiles"]) == [name]
+
+
+def test_login_elsewhere_does_not_take_settings_of_another_profile(tmp_path):
+    """One cluster's certificate is not verified: the password for another goes to nobody unverified."""
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                    "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=other",
+                    "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", tmp_path / "key.pem",
+                    "-out", tmp_path / "cert.pem"], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
+    seen = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            seen.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_error(500)
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"https://127.0.0.1:{server.server_address[1]}"
+    file = tmp_path / "aliquot/profiles.json"
+    file.parent.mkdir()
+    file.touch(0o600)
+
+    def login(**profiles):
+        file.write_text(json.dumps({"current": "lab", "profiles": profiles}))
+        return subprocess.run([ALIQUOT, "login", url, "me@example.com", "--password-stdin"], text=True,
+                              env={"XDG_CONFIG_HOME": str(tmp_path), "HOME": str(tmp_path)},
+                              capture_output=True, input="S3cret-words\n", timeout=60, check=False)
+    try:
+        lab = {"endpoint": "https://127.0.0.2:1", "skip_verify": "yes", "domain": "labs"}
+        done = login(lab=lab)
+        assert done.returncode and "certificate" in done.stderr and not seen, (done, seen)
+        # its own profile says so, or has its authority
+        for own in {"skip_verify": "yes"}, {"ca_file": str(tmp_path / "cert.pem")}:
+            assert login(lab={**lab, "skip_verify": "no"}, own={"endpoint": url, **own}).returncode
+            assert json.loads(seen.pop())["domain"] == "default" and not seen
+    finally:
+        server.shutdown()
+        server.server_close()
