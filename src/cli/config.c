@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "base/fs.h"
@@ -163,7 +164,27 @@ static int config_write_profiles(const char *path, const json_t *root, struct aq
     return r < 0 ? r : fs_write_atomic(AT_FDCWD, path, text, strlen(text), 0600, err);
 }
 
-int cli_profile_save(const struct cli_config *config, const json_t *settings, struct aq_error *err)
+/* To be held from reading the file until it is replaced, else one of two logins at once is lost. -1
+ * where the file system has no such locks.
+ */
+static int config_lock(const struct cli_config *config)
+{
+    AQ_CLEANUP(aq_freep) char *folder = strdup(config->path);
+    int fd = -1;
+
+    if (folder) {
+        *strrchr(folder, '/') = '\0';
+        (void)fs_mkdirs(folder, 0700, NULL);
+        fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    }
+    if (fd >= 0)
+        (void)flock(fd, LOCK_EX);
+    return fd;
+}
+
+/* With the lock. */
+static int config_save(const struct cli_config *config, const json_t *settings,
+                       struct aq_error *err)
 {
     json_t *root = NULL, *profiles;
     int r = config_read_profiles(config->path, &root, err);
@@ -213,6 +234,7 @@ static int config_fail_no_profile(const json_t *profiles, const char *name, stru
 static int config_edit_profile(const struct cli_config *config, const char *name, bool is_use,
                                struct aq_error *err)
 {
+    AQ_CLEANUP(aq_closep) int lock = config_lock(config);
     json_t *root = NULL, *profiles;
     const char *current;
     int r = config_read_profiles(config->path, &root, err);
@@ -270,6 +292,7 @@ int cli_profile_switch(struct cli_config *config, const char *name, struct aq_er
 
 int cli_profile_change(const struct cli_config *config, const json_t *changes, struct aq_error *err)
 {
+    AQ_CLEANUP(aq_closep) int lock = config_lock(config);
     json_t *root = NULL, *settings, *value;
     const char *key;
     int r = config_read_profiles(config->path, &root, err);
@@ -285,7 +308,7 @@ int cli_profile_change(const struct cli_config *config, const json_t *changes, s
             r = aq_fail_oom(err);
     }
     if (r == 0)
-        r = settings ? cli_profile_save(config, settings, err) : aq_fail_oom(err);
+        r = settings ? config_save(config, settings, err) : aq_fail_oom(err);
     json_decref(settings);
     json_decref(root);
     return r;

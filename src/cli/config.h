@@ -59,11 +59,6 @@ static inline const char *cli_config_get(const struct cli_config *config, enum c
 /* The same without the default, which is not sent where the manager has a better one; NULL. */
 const char *cli_config_get_chosen(const struct cli_config *config, enum cli_setting s);
 
-/* Replace the profile 'config->profile' in the file and use it from now on; 'settings' is an
- * object of keys from cli_settings[]. The file has mode 0600 and is replaced whole.
- */
-int cli_profile_save(const struct cli_config *config, const json_t *settings, struct aq_error *err);
-
 /* All profiles as the file has them: an object of objects of settings, the caller's. */
 int cli_profiles_read(const struct cli_config *config, json_t **ret, struct aq_error *err);
 
@@ -80,8 +75,9 @@ int cli_profile_remove(const struct cli_config *config, const char *name, struct
  */
 int cli_profile_switch(struct cli_config *config, const char *name, struct aq_error *err);
 
-/* Change settings of the profile: an object of keys, null takes one out. The
- * others stay.
+/* Change settings of the profile 'config->profile' in the file, and use it from now on: an object of
+ * keys from cli_settings[], null takes one out. The others stay. The file has mode 0600 and is
+ * replaced whole; changes by several programs at once come one after the other.
  */
 int cli_profile_change(const struct cli_config *config, const json_t *changes,
                        struct aq_error *err);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the command line writes, on terminals of several widths and into pipes."""
 
+import contextlib
 import http.server
 import json
 import os
@@ -185,6 +186,23 @@ def test_profiles_are_kept_side_by_side(cluster, tmp_path):
     assert ADMIN[1] not in aliquot("profile", "ls", "-o", "json").stdout
     assert aliquot("profile", "rm", "default").returncode == 0
     assert list(json.loads(file.read_text())["profiles"]) == [name]
+
+
+def test_logins_at_once(cluster, tmp_path):
+    """Each leaves its profile."""
+    words = [ALIQUOT, "login", cluster.cli_env()["ALIQUOT_ENDPOINT"], "--access-key", ADMIN[0],
+             "--password-stdin", "--profile"]
+    names = [f"profile{number}" for number in range(12)]
+    env = {**cluster.env, "XDG_CONFIG_HOME": str(tmp_path), "HOME": str(tmp_path)}
+    with contextlib.ExitStack() as stack:
+        logins = [stack.enter_context(subprocess.Popen([*words, name], env=env, text=True,
+                                                       stdin=subprocess.PIPE,
+                                                       stderr=subprocess.PIPE)) for name in names]
+        for login in logins:
+            login.stdin.write(ADMIN[1] + "\n")
+            login.stdin.close()
+        assert [login.wait(60) for login in logins] == [0] * len(names)
+    assert sorted(json.loads((tmp_path / "aliquot/profiles.json").read_text())["profiles"]) == sorted(names)
 
 
 def test_login_elsewhere_does_not_take_settings_of_another_profile(tmp_path):

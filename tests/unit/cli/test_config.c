@@ -48,7 +48,7 @@ static void save(const char *profile, const char *endpoint)
     struct aq_error err = { 0 };
 
     assert_int_equal(cli_config_load(&config, NULL, profile, &err), 0);
-    assert_row(cli_profile_save(&config, settings, &err) == 0, "%s", err.text);
+    assert_row(cli_profile_change(&config, settings, &err) == 0, "%s", err.text);
     json_decref(settings);
     cli_config_done(&config);
 }
