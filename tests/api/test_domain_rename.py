@@ -335,6 +335,48 @@ def test_events_of_a_renamed_domain(boss, domain):
         ok(domain.client.delete(f"/session/{session}"))
 
 
+@pytest.mark.parametrize("kind", ["list", "gql", "usage"])
+def test_requests_that_wait_see_no_other_domain(boss, domain, kind):
+    """One of a user runs at a time. Another domain has the name when the turn of the others comes."""
+    other = Domain(boss)
+    for number in range(20):
+        ok(other.client.post("/session", {**batch(f"other{number}", "true"), "group": "lab",
+                                          "config": {"resources": {"cpu": "1000", "mem": "64m"}},
+                                          "wait_for_capacity": True}))
+        ok(domain.client.post("/session", {**batch(f"own{number}", "true"), "group": "lab",
+                                           "config": {"resources": {"cpu": "1000", "mem": "64m"}},
+                                           "wait_for_capacity": True}))
+    asks = {"list": lambda: domain.admin.get(V1 + "/sessions?all=true&limit=1000"),
+            "gql": lambda: domain.admin.gql("{compute_session_list(limit: 100, offset: 0)"
+                                            "{items {name created_user_email}}}"),
+            "usage": lambda: domain.admin.get(V1 + "/usage?by=project")}
+    name, others, replies = domain.name, other.name, []
+
+    def ask():
+        for _ in range(3):
+            replies.append(asks[kind]())
+
+    for number in range(30):
+        threads = [threading.Thread(target=ask) for _ in range(16)]
+        for thread in threads:
+            thread.start()
+        wait_for(lambda: len(replies) > 48 * number, 30, "a reply")
+        for each, to in ((domain, f"{name}-{number}"), (other, name)):
+            assert each.rename(to).status == 200
+        for thread in threads:
+            thread.join()
+        for each, to in ((other, others), (domain, name)):
+            assert each.rename(to).status == 200
+        assert {reply.status for reply in replies} <= {200, 409}, replies
+        foreign = [reply for reply in replies
+                   if b"other0" in reply.body or other.project.encode() in reply.body]
+        assert not foreign, foreign[0]
+        if any(reply.status == 409 for reply in replies):
+            break
+    else:
+        pytest.fail("no request waited while the domain was renamed")
+
+
 def test_writers_during_renames(own, boss, domain):
     """None leaves a row with a name that the domain no longer has."""
     names, over = [domain.name, domain.name + "-b"], threading.Event()

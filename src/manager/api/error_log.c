@@ -223,9 +223,11 @@ static void error_log_on_turn(struct turn *turn)
     struct store *store = core_store(list->api->core);
     struct aq_error err = { 0 };
 
-    if ((list->marks ? store_write(store, error_log_read, error_log_on_read, list)
-                     : store_read(store, error_log_read, error_log_on_read, list))
-        < 0)
+    if (api_check_caller(list->api, list->req, &err) < 0)
+        error_log_on_read(list, -err.code, &err);
+    else if ((list->marks ? store_write(store, error_log_read, error_log_on_read, list)
+                          : store_read(store, error_log_read, error_log_on_read, list))
+             < 0)
         error_log_on_read(list, aq_fail_oom(&err), &err);
 }
 

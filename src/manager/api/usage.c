@@ -281,7 +281,9 @@ static void usage_on_turn(struct turn *turn)
     struct usage_report *report = AQ_CONTAINER_OF(turn, struct usage_report, turn);
     struct aq_error err = { 0 };
 
-    if (store_read(core_store(report->api->core), usage_read, usage_on_read, report) < 0)
+    if (api_check_caller(report->api, report->req, &err) < 0)
+        usage_finish(report, -err.code, &err);
+    else if (store_read(core_store(report->api->core), usage_read, usage_on_read, report) < 0)
         usage_finish(report, aq_fail_oom(&err), &err);
 }
 

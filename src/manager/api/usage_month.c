@@ -153,7 +153,10 @@ static void usage_month_on_turn(struct turn *turn)
     struct usage_month *month = AQ_CONTAINER_OF(turn, struct usage_month, turn);
     struct aq_error err = { 0 };
 
-    if (store_read(core_store(month->api->core), usage_month_read, usage_month_on_read, month) < 0)
+    if (api_check_caller(month->api, month->req, &err) < 0)
+        usage_month_on_read(month, -err.code, &err);
+    else if (store_read(core_store(month->api->core), usage_month_read, usage_month_on_read, month)
+             < 0)
         usage_month_on_read(month, aq_fail_oom(&err), &err);
 }
 

@@ -183,7 +183,9 @@ static void usage_total_on_turn(struct turn *turn)
     struct usage_totals *t = AQ_CONTAINER_OF(turn, struct usage_totals, turn);
     struct aq_error err = { 0 };
 
-    if (store_read(core_store(t->api->core), usage_total_read, usage_total_on_read, t) < 0)
+    if (api_check_caller(t->api, t->req, &err) < 0)
+        usage_total_on_read(t, -err.code, &err);
+    else if (store_read(core_store(t->api->core), usage_total_read, usage_total_on_read, t) < 0)
         usage_total_on_read(t, aq_fail_oom(&err), &err);
 }
 

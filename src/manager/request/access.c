@@ -270,6 +270,20 @@ static int access_check_route(const struct api *api, struct request *req, const 
     return access_count_request(api, req, key, err);
 }
 
+int api_check_caller(const struct api *api, const struct request *req, struct aq_error *err)
+{
+    const struct principal *who = api_principal(req);
+    const struct user *user = core_find_user(api->core, &who->user_id);
+
+    if (!who->access_key[0]
+        || (user && user->status == USER_ACTIVE && user->role == who->role
+            && strcmp(user->domain ? user->domain : "", who->domain ? who->domain : "") == 0))
+        return 0;
+    return aq_fail_kind(err, EBUSY, "conflict",
+                        "your role, your domain or its name was changed while the request waited; "
+                        "repeat it");
+}
+
 /* A user, whatever the key; without one the network that the request comes from. */
 static int access_count_client(const struct api *api, struct request *req,
                                const struct principal *who, struct aq_error *err)

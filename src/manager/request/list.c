@@ -205,6 +205,10 @@ static void api_list_read(struct turn *turn)
     struct api_list *list = LIST_ENTRY(&turn->link, struct api_list, turn.link);
     struct aq_error err = { 0 };
 
+    if (api_check_caller(list->api, list->req, &err) < 0) {
+        api_list_finish(list, &err);
+        return;
+    }
     if (list->make) {
         api_list_on_page(list, list->make(list, &list->page, &err), &err);
         return;
