@@ -185,11 +185,17 @@ static void connection_break_off(struct connection *conn, const struct aq_error 
 
 void connection_call_handler(struct connection *conn)
 {
+    const struct server *server = conn->server;
     struct request *req = &conn->req;
+    struct aq_error err = { .code = 0 };
 
     conn->state = CONNECTION_HANDLER;
     server_set_timer(conn, TIMER_NONE);
     AQ_FAULT("http.request.complete");
+    if (server->recheck && server->recheck(req, req->match.route, server->guard_data, &err) < 0) {
+        request_fail(req, &err);
+        return;
+    }
     req->match.route->handler(req, req->match.data);
 }
 

@@ -54,6 +54,7 @@ int server_new(uv_loop_t *loop, const struct server_options *options, struct ser
     }
     server->router = options->router;
     server->guard = options->guard;
+    server->recheck = options->recheck;
     server->guard_data = options->guard_data;
     server->name_peer = options->name_peer;
     server->origins = options->origins;

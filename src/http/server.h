@@ -69,10 +69,14 @@ typedef bool server_name_peer_fn(const char *address, char ret[SERVER_PEER_MAX],
 
 struct server_options {
     struct server_limits limits;
-    const struct router *router;    /* must outlive the server */
-    server_guard_fn *guard;         /* may be NULL */
+    const struct router *router; /* must outlive the server */
+    server_guard_fn *guard;      /* may be NULL */
+    /* Likewise before the handler, with the whole body: a client may have taken long to send it. With
+     * ROUTE_STREAM_BODY it has not. May be NULL.
+     */
+    server_guard_fn *recheck;
     server_name_peer_fn *name_peer; /* may be NULL: places are not counted by address */
-    void *guard_data;               /* of both */
+    void *guard_data;               /* of all three */
     /* Borrowed, looked at for each request; NULL = no page but the server's own reads answers */
     const struct origin_rules *origins;
 };

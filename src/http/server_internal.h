@@ -109,7 +109,7 @@ struct ready {
 struct server {
     uv_loop_t *loop;
     const struct router *router;
-    server_guard_fn *guard;
+    server_guard_fn *guard, *recheck;
     void *guard_data;
     const struct origin_rules *origins; /* NULL = none */
     server_name_peer_fn *name_peer;     /* NULL = places are not counted by address */

@@ -231,7 +231,9 @@ static int daemon_open_server(struct daemon *d, struct aq_error *err)
 {
     const char *host = d->conf->listen.host;
     char address[HOST_PORT_MAX], link[HOST_PORT_MAX];
-    struct server_options options = { .guard = api_guard, .name_peer = api_name_peer };
+    struct server_options options = { .guard = api_guard,
+                                      .recheck = api_guard_again,
+                                      .name_peer = api_name_peer };
     struct listener_options listen = { .address = host_port_write(host, d->conf->listen.port,
                                                                   address),
                                        .insecure = d->conf->insecure };

@@ -273,15 +273,16 @@ static int access_check_route(const struct api *api, struct request *req, const 
 int api_check_caller(const struct api *api, const struct request *req, struct aq_error *err)
 {
     const struct principal *who = api_principal(req);
+    const struct keypair *key = core_find_keypair(api->core, who->access_key);
     const struct user *user = core_find_user(api->core, &who->user_id);
 
     if (!who->access_key[0]
-        || (user && user->status == USER_ACTIVE && user->role == who->role
+        || (key && key->is_active && user && user->status == USER_ACTIVE && user->role == who->role
             && strcmp(user->domain ? user->domain : "", who->domain ? who->domain : "") == 0))
         return 0;
     return aq_fail_kind(err, EBUSY, "conflict",
-                        "your role, your domain or its name was changed while the request waited; "
-                        "repeat it");
+                        "your key, your role, your domain or its name was changed while the "
+                        "request waited; repeat it");
 }
 
 /* A user, whatever the key; without one the network that the request comes from. */
@@ -336,6 +337,13 @@ int api_guard(struct request *req, const struct route *route, void *data, struct
     else
         access_add_rate_headers(req, ANONYMOUS_RATE_LIMIT, ANONYMOUS_RATE_LIMIT);
     return r < 0 ? r : access_count_client(api, req, who, err);
+}
+
+int api_guard_again(struct request *req, const struct route *route, void *data,
+                    struct aq_error *err)
+{
+    (void)route;
+    return api_check_caller(data, req, err);
 }
 
 int api_owner(const struct api *api, const struct request *req, const char *owner_access_key,

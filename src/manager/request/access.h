@@ -47,8 +47,8 @@ struct principal {
 };
 
 const struct principal *api_principal(const struct request *req);
-/* For a request that has waited: -EBUSY "conflict" unless its caller still has the role and the domain
- * of then. Another domain may have the name by now.
+/* For a request that has waited: -EBUSY "conflict" unless its caller still has the key, the role and
+ * the domain of then. Another domain may have the name by now.
  */
 int api_check_caller(const struct api *api, const struct request *req, struct aq_error *err);
 /* Who asks, for the audit log; borrowed until the request ends. The answer says by what id the
@@ -86,6 +86,9 @@ int api_find_project(const struct api *api, const struct request *req, const cha
  * 0 with the request's data set to its struct principal, or why it is refused.
  */
 int api_guard(struct request *req, const struct route *route, void *data, struct aq_error *err);
+/* Its recheck: api_check_caller(). */
+int api_guard_again(struct request *req, const struct route *route, void *data,
+                    struct aq_error *err);
 
 /* Whose places connections of the HTTP server take, for server_options: a trusted proxy's and
  * those of the machine's own sockets are not counted. 'data' is the struct api.
