@@ -194,3 +194,20 @@ def test_nothing_new_in_a_removed_domain(admin):
     for path, body in (("/users", {"email": "shut@lablup.com"}), ("/groups", {"name": "shut"})):
         reply = admin.post(V1 + path, {**body, "domain": "shut"})
         assert reply.slug == "invalid-api-params" and "not in use" in str(reply.json), reply
+
+
+def test_a_keypair_outlives_its_sessions(admin, name):
+    """Sessions are found by their keypair: none is left that nobody can name."""
+    made = admin.post(f"{V1}/keypairs", {"user": "user@lablup.com"}).json
+    path = f"{V1}/keypairs/{made['access_key']}"
+    theirs = Client(admin.address, (made["access_key"], made["secret_key"]))
+    session = waiting(theirs, name)
+    refused = admin.delete(path)
+    assert refused.status == 400 and f"live sessions such as {name}" in refused.json["msg"], refused
+    reply = admin.gql("mutation($key: String!) { delete_keypair(access_key: $key) { ok msg } }",
+                      {"key": made["access_key"]})
+    answer = reply.json["data"]["delete_keypair"]
+    assert answer["ok"] is False and "end them first, or deactivate" in answer["msg"], answer
+    assert theirs.delete(f"/session/{session}").status == 200
+    assert admin.delete(path).status == 204
+    assert admin.delete(path).status == 404

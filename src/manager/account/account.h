@@ -135,7 +135,7 @@ int account_change_add_keypair(struct account_change *change, const struct accou
  */
 int account_change_ssh_key(struct account_change *change, const char *access_key,
                            const char *public_key, struct aq_error *err);
-/* Remove a keypair for good. */
+/* Remove a keypair for good. -ENOENT, -EBUSY while sessions of it are live. */
 int account_change_remove_keypair(struct account_change *change, const char *access_key,
                                   struct aq_error *err);
 

@@ -200,14 +200,32 @@ int account_change_ssh_key(struct account_change *change, const char *access_key
     return row.err.code ? aq_fail_oom(err) : 0;
 }
 
+/* Sessions are found by their keypair, so that none may outlive it. Those that end already are no
+ * hindrance.
+ */
+static int keypair_check_sessions(const struct core *core, const char *access_key,
+                                  struct aq_error *err)
+{
+    for (const struct session *s = NULL; (s = core_next_session(core, s));)
+        if (s->status != SESSION_TERMINATING && strcmp(s->access_key, access_key) == 0)
+            return aq_fail_kind(err, EBUSY, "generic-bad-request",
+                                "keypair '%.64s' is used by live sessions such as %.40s; "
+                                "end them first, or deactivate the keypair",
+                                access_key, s->name);
+    return 0;
+}
+
 int account_change_remove_keypair(struct account_change *change, const char *access_key,
                                   struct aq_error *err)
 {
     const struct keypair *key = core_find_keypair(change->api->core, access_key);
     struct event *event;
+    int r;
 
     if (!key)
         return problem_no_such(err, "keypair", "there is no keypair '%.64s'", access_key);
+    if ((r = keypair_check_sessions(change->api->core, key->access_key, err)) < 0)
+        return r;
     event = event_batch_add(change->batch, EVENT_KEYPAIR_REMOVED, clock_realtime_usec());
     if (!event)
         return aq_fail_oom(err);
