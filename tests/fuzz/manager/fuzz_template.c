@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Templates of sessions and clusters: one that is taken asks for something, in commands of which no
- * part of the text is one; one that is not is refused with its place. Kernels' roles and dotfiles
- * are read from what the manager sends.
+/* Templates of sessions and clusters, one by one and in lists: one that is taken asks for something,
+ * in commands of which no part of the text is one; one that is not is refused with its place. The
+ * text that is kept of a list's entry is the same template. Kernels' roles and dotfiles are read
+ * from what the manager sends.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -34,6 +35,21 @@ static void require_quoted(const char *script)
     require(!is_open);
 }
 
+static void check_kept(const struct template_parsed *entry)
+{
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    struct template_parsed *all = NULL;
+    size_t len = strlen(entry->text), count = 0;
+    struct aq_error err = { 0 };
+
+    if (len > TEMPLATE_BYTES_MAX)
+        return;
+    require(template_parse(TEMPLATE_SESSION, entry->text, len, &arena, &all, &count, &err) == 0);
+    require(count == 1 && strcmp(all->name, entry->name) == 0
+            && json_equal(all->json, entry->json));
+    template_parsed_free(all, count);
+}
+
 static void check_template(const char *text, size_t size, enum template_kind kind)
 {
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
@@ -52,6 +68,8 @@ static void check_template(const char *text, size_t size, enum template_kind kin
         require(all[i].name && all[i].name[0] && all[i].json && all[i].text);
         if (all[i].kind != TEMPLATE_SESSION)
             continue;
+        if (all[i].text != text)
+            check_kept(&all[i]);
         strbuf_clear(&clone);
         request = template_request(all[i].json, &clone, &err);
         require(request && json_object_get(request, "image") && strbuf_ok(&clone));
@@ -87,6 +105,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memcpy(text, data, size);
     text[size] = '\0';
     check_template(text, size, TEMPLATE_ANY);
+    check_template(text, size, TEMPLATE_SESSION);
     check_template(text, size, TEMPLATE_CLUSTER);
     check_kernel(text);
     (void)yaml_find(text, size, "spec.nodes.1.role");
