@@ -5,8 +5,10 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/suggest.h"
+#include "cli/output/prose.h"
 #include "cli/spelling.h"
 #include "cli/verbs.h"
 
@@ -123,18 +125,27 @@ int verb_fail_unknown(int argc, char *const argv[], struct aq_error *err)
 
 /* ---- help ---- */
 
+/* The rest of a line, whose text begins at 'margin' and goes on there in the next lines. */
+static void help_write_text(struct strbuf *out, size_t margin, const char *text)
+{
+    prose_wrap_behind(text, margin, prose_terminal_width(STDOUT_FILENO), out);
+    strbuf_addc(out, '\n');
+}
+
 /* Several commands of a deeper noun as one line: "admin user ls, create, set".
  * Returns the last of them.
  */
 static const struct cli_verb *const *help_write_group(struct strbuf *out,
                                                       const struct cli_verb *const *v)
 {
+    AQ_CLEANUP(strbuf_donep) struct strbuf names = STRBUF_INIT;
     size_t len = (size_t)(strrchr((*v)->name, ' ') - (*v)->name) + 1;
 
-    strbuf_addf(out, "  %s", (*v)->name);
+    strbuf_adds(&names, (*v)->name);
     while (v[1] && strncmp(v[1]->name, v[0]->name, len) == 0)
-        strbuf_addf(out, ", %s", (*++v)->name + len);
-    strbuf_addc(out, '\n');
+        strbuf_addf(&names, ", %s", (*++v)->name + len);
+    strbuf_adds(out, "  ");
+    help_write_text(out, 2 + len, names.data);
     return v;
 }
 
@@ -147,10 +158,12 @@ static void help_write_summaries(struct strbuf *out, const char *title, const ch
     for (const struct cli_verb *const *v = cli_verbs; *v; v++) {
         if (strncmp((*v)->name, noun, len) != 0 || ((*v)->flags & CLI_HIDDEN))
             continue;
-        if (!strchr((*v)->name + len, ' '))
-            strbuf_addf(out, "  %-20s %s\n", (*v)->name, (*v)->summary);
-        else if (len)
+        if (!strchr((*v)->name + len, ' ')) {
+            strbuf_addf(out, "  %-20s ", (*v)->name);
+            help_write_text(out, 23, (*v)->summary);
+        } else if (len) {
             v = help_write_group(out, v);
+        }
     }
 }
 
@@ -217,9 +230,10 @@ static void help_write_options(const char *title, const struct cli_opt *opts, st
             strbuf_addf(out, " %s", opts->arg);
         width = out->len - start;
         if (width > 30)
-            strbuf_addf(out, "\n%32s%s\n", "", opts->help);
+            strbuf_addf(out, "\n%32s", "");
         else
-            strbuf_addf(out, "%*s%s\n", (int)(32 - width), "", opts->help);
+            strbuf_addf(out, "%*s", (int)(32 - width), "");
+        help_write_text(out, 32, opts->help);
     }
 }
 
@@ -251,14 +265,18 @@ const char *const help_topics[] = { "exit-codes", "environment", "output",
 static void help_topic_exit_codes(struct strbuf *out)
 {
     strbuf_adds(out, "Exit statuses of aliquot:\n\n");
-    for (const struct cli_exit_status *s = cli_exit_statuses; s->meaning; s++)
-        strbuf_addf(out, "  %3d  %s\n", (int)s->status, s->meaning);
+    for (const struct cli_exit_status *s = cli_exit_statuses; s->meaning; s++) {
+        strbuf_addf(out, "  %3d  ", (int)s->status);
+        help_write_text(out, 7, s->meaning);
+    }
     strbuf_adds(out, "\n'aliquot run' and 'aliquot session wait' otherwise exit as the session's\n"
                      "program did; 128+N stands for its end by signal N.\n");
 }
 
 static void help_topic_environment(struct strbuf *out)
 {
+    AQ_CLEANUP(strbuf_donep) struct strbuf meaning = STRBUF_INIT;
+
     strbuf_adds(out, "A setting comes from the first of: option, ALIQUOT_ variable, BACKEND_\n"
                      "variable, profile, default. 'aliquot config show' tells which.\n\n");
     for (int i = 0; i < SETTING_COUNT; i++) {
@@ -267,8 +285,11 @@ static void help_topic_environment(struct strbuf *out)
         strbuf_addf(out, "  %s\n", s->env);
         if (s->backend_env)
             strbuf_addf(out, "  %s\n", s->backend_env);
-        strbuf_addf(out, "        %s%s%s\n", s->meaning, s->fallback ? "; default: " : "",
+        strbuf_addf(out, "%8s", "");
+        strbuf_addf(&meaning, "%s%s%s", s->meaning, s->fallback ? "; default: " : "",
                     s->fallback ? s->fallback : "");
+        help_write_text(out, 8, meaning.data);
+        strbuf_clear(&meaning);
     }
     strbuf_adds(out, "  ALIQUOT_PROFILE\n        name of the profile that 'aliquot login' wrote\n"
                      "  NO_COLOR\n        no colours, unless --color=always\n");

@@ -48,14 +48,22 @@ def on_terminal(cluster, columns, *words):
                                    ("session", "info", "nobody"), ("ps", "--columns", "bogus"),
                                    ("session", "history", LONG), ("config", "show")])
 def test_lines_end_at_words(cluster, columns, words):
-    """All words arrive whole, and only a word that is longer than the terminal leaves its line."""
+    """All words arrive whole, but reasons broken after a hyphen, and only a word that is longer
+    than the terminal leaves its line."""
     narrow = on_terminal(cluster, columns, *words)
     done = cluster.cli(*words)
     ages = r"\b\d+ (s|min)\b"  # pass between the two
-    said = re.sub(ages, "", done.stdout + done.stderr).split()
-    assert sorted(set(re.sub(ages, "", narrow).split())) == sorted(set(said))
+    narrow_words, said = (set(re.split(r"\s+|(?<=-)(?=\w)", re.sub(ages, "", shown).strip()))
+                          for shown in (narrow, done.stdout + done.stderr))
+    assert sorted(narrow_words) == sorted(said)
     for line in narrow.splitlines():
         assert len(line) <= columns or len(line.split()) <= 2, line
+
+
+@pytest.mark.parametrize("words", [("help",), ("session",), ("admin",), ("session", "ls", "--help"),
+                                   ("help", "exit-codes"), ("help", "environment")])
+def test_lines_of_help_end_at_words(cluster, words):
+    test_lines_end_at_words(cluster, 80, words)
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80])

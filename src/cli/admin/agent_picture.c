@@ -6,8 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/output/prose.h"
 #include "model/slot.h"
 
+#define TITLE_WIDTH 14
 #define BAR_WIDTH 40
 #define NODES_MAX 64
 #define HOLDERS_MAX 62
@@ -125,15 +127,25 @@ static void bar_add_reserved(struct bar *bar, int64_t reserved)
         bar->cells[k - 1] = '-';
 }
 
-static void picture_write_line(const struct bar *bar, enum slot_type type, const char *title,
-                               int64_t used, struct strbuf *out)
+static void picture_write_title(const char *title, struct strbuf *out)
+{
+    strbuf_addf(out, "  %-*.*s ", TITLE_WIDTH, TITLE_WIDTH, title);
+}
+
+static void picture_write_bar(const struct bar *bar, enum slot_type type, int64_t used,
+                              struct strbuf *out)
 {
     char text[AMOUNT_TEXT_MAX], total[AMOUNT_TEXT_MAX];
 
-    strbuf_adds(out, "  ");
-    strbuf_addf(out, "%-14.14s [%s] %s of %s", title, bar->cells,
-                slot_amount_humanize(used, type, text),
+    strbuf_addf(out, "[%s] %s of %s", bar->cells, slot_amount_humanize(used, type, text),
                 slot_amount_humanize(bar->total, type, total));
+}
+
+/* The bar and what follows it, below the bar's begin where the terminal is narrow. */
+static void picture_end_line(const struct output *o, const struct strbuf *line, struct strbuf *out)
+{
+    prose_wrap_behind(line->data ? line->data : "", TITLE_WIDTH + 3, o->width, out);
+    strbuf_addc(out, '\n');
 }
 
 /* ---- devices ---- */
@@ -166,9 +178,10 @@ static void picture_write_facts(const json_t *device, struct strbuf *out)
 }
 
 /* A share counts against the whole; what is not offered is 'x'. */
-static void picture_write_accelerator(const json_t *device, struct legend *legend,
-                                      struct strbuf *out)
+static void picture_write_accelerator(const struct output *o, const json_t *device,
+                                      struct legend *legend, struct strbuf *out)
 {
+    AQ_CLEANUP(strbuf_donep) struct strbuf line = STRBUF_INIT;
     const char *status = picture_text_of(device, "status"), *id = picture_text_of(device, "id");
     bool is_out = status[0] && strcmp(status, "degraded") != 0;
     int64_t reserved = picture_amount_of(device, "reserved", picture_type_of(device));
@@ -183,11 +196,12 @@ static void picture_write_accelerator(const json_t *device, struct legend *legen
     bar_add_reserved(&bar, reserved);
     (void)snprintf(title, sizeof(title), "%s%s", len > 14 ? ".." : "",
                    id + (len > 14 ? len - 12 : 0));
-    picture_write_line(&bar, picture_type_of(device), title,
-                       picture_amount_of(device, "used", picture_type_of(device)), out);
-    strbuf_addf(out, " %s", picture_text_of(device, "slot"));
-    picture_write_facts(device, out);
-    strbuf_addc(out, '\n');
+    picture_write_title(title, out);
+    picture_write_bar(&bar, picture_type_of(device),
+                      picture_amount_of(device, "used", picture_type_of(device)), &line);
+    strbuf_addf(&line, " %s", picture_text_of(device, "slot"));
+    picture_write_facts(device, &line);
+    picture_end_line(o, &line, out);
 }
 
 static int picture_numa_node_of(const json_t *device)
@@ -217,9 +231,11 @@ static int picture_last_numa_node(const json_t *devices, const char *slot)
 }
 
 /* All cores, or the memory, of one NUMA node in one bar. */
-static void picture_write_sum(const json_t *devices, int node, const char *slot, const char *title,
-                              struct legend *legend, struct strbuf *out)
+static void picture_write_sum(const struct output *o, const json_t *devices, int node,
+                              const char *slot, const char *title, struct legend *legend,
+                              struct strbuf *out)
 {
+    AQ_CLEANUP(strbuf_donep) struct strbuf line = STRBUF_INIT;
     enum slot_type type = slot_type_guess(slot);
     int64_t total = 0, used = 0, reserved = 0;
     int last = picture_last_numa_node(devices, slot);
@@ -245,14 +261,15 @@ static void picture_write_sum(const json_t *devices, int node, const char *slot,
             && strcmp(picture_text_of(device, "slot"), slot) == 0)
             bar_add_holders(&bar, device, legend);
     bar_add_reserved(&bar, reserved);
-    picture_write_line(&bar, type, title, used, out);
+    picture_write_title(title, out);
+    picture_write_bar(&bar, type, used, &line);
     if (reserved)
-        strbuf_addf(out, ", %s reserved", slot_amount_humanize(reserved, type, text));
-    strbuf_addc(out, '\n');
+        strbuf_addf(&line, ", %s reserved", slot_amount_humanize(reserved, type, text));
+    picture_end_line(o, &line, out);
 }
 
-static void picture_write_numa_node(const json_t *devices, int node, bool is_named,
-                                    struct legend *legend, struct strbuf *out)
+static void picture_write_numa_node(const struct output *o, const json_t *devices, int node,
+                                    bool is_named, struct legend *legend, struct strbuf *out)
 {
     const json_t *device;
     size_t i;
@@ -263,9 +280,9 @@ static void picture_write_numa_node(const json_t *devices, int node, bool is_nam
         strbuf_adds(out, "any NUMA node\n");
     json_array_foreach(devices, i, device)
         if (picture_numa_node_of(device) == node && picture_is_accelerator(device))
-            picture_write_accelerator(device, legend, out);
-    picture_write_sum(devices, node, "cpu", "cores", legend, out);
-    picture_write_sum(devices, node, "mem", "memory", legend, out);
+            picture_write_accelerator(o, device, legend, out);
+    picture_write_sum(o, devices, node, "cpu", "cores", legend, out);
+    picture_write_sum(o, devices, node, "mem", "memory", legend, out);
 }
 
 static size_t picture_find_numa_nodes(const json_t *devices, int nodes[NODES_MAX])
@@ -316,12 +333,11 @@ void agent_picture_write(const struct output *o, const json_t *agent, struct str
     int nodes[NODES_MAX];
     size_t count = picture_find_numa_nodes(devices, nodes);
 
-    (void)o;
     if (count == 0)
         return;
     strbuf_addc(out, '\n');
     for (size_t i = 0; i < count; i++)
-        picture_write_numa_node(devices, nodes[i], count > 1, &legend, out);
+        picture_write_numa_node(o, devices, nodes[i], count > 1, &legend, out);
     picture_write_plugins(json_object_get(agent, "plugins"), out);
     strbuf_adds(out, "\n  . free  - reserved  x not offered");
     for (size_t i = 0; i < legend.count; i++) {

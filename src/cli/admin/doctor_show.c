@@ -3,7 +3,10 @@
 #include <string.h>
 
 #include "cli/admin/doctor.h"
+#include "cli/output/prose.h"
 #include "cli/output/table.h"
+
+#define DOCTOR_MARGIN 13 /* columns before the text of a finding */
 
 static const struct doctor_level {
     const char *name, *sign, *ascii, *colour, *plural;
@@ -52,30 +55,42 @@ static void doctor_show_heading(const char *part, struct strbuf *out)
             strbuf_addf(out, "%s (%s)\n", doctor_headings[i].heading, part);
 }
 
-/* Texts come from other programs: they must not steer the terminal. */
-static void doctor_show_line(const struct output *o, const char *head, const json_t *text,
-                             struct strbuf *out)
+/* Texts come from other programs: they must not steer the terminal. What continues the text
+ * stands at 'margin'.
+ */
+static void doctor_show_text(const struct output *o, const char *head, size_t margin,
+                             const json_t *text, struct strbuf *out)
 {
     static const struct column plain = { "text", "", COLUMN_TEXT, 0 };
+    AQ_CLEANUP(strbuf_donep) struct strbuf shown = STRBUF_INIT;
 
-    strbuf_adds(out, head);
-    cell_write(o, &plain, text, out);
+    strbuf_adds(&shown, head);
+    cell_write(o, &plain, text, &shown);
+    prose_wrap_behind(shown.data ? shown.data : "", margin, o->width, out);
     strbuf_addc(out, '\n');
+}
+
+/* A line below the first one of a finding. */
+static void doctor_show_more(const struct output *o, const char *label, const json_t *text,
+                             struct strbuf *out)
+{
+    strbuf_addf(out, "%*s%-7s", DOCTOR_MARGIN, "", label);
+    doctor_show_text(o, "", DOCTOR_MARGIN + 7, text, out);
 }
 
 static void doctor_show_one(const struct output *o, const json_t *finding, struct strbuf *out)
 {
     const struct doctor_level *level = &doctor_levels[doctor_find_level(finding)];
-    AQ_CLEANUP(aq_freep) char *head = aq_format(
-        "  %s%s %-7s%s  %s: ", o->colour ? level->colour : "",
-        o->ascii ? level->ascii : level->sign, level->name, o->colour ? TABLE_COLOUR_END : "",
-        doctor_text(finding, "title"));
+    AQ_CLEANUP(aq_freep) char *title = aq_format("%s: ", doctor_text(finding, "title"));
 
-    doctor_show_line(o, head ? head : "", json_object_get(finding, "text"), out);
+    strbuf_addf(out, "  %s%s %-7s%s  ", o->colour ? level->colour : "",
+                o->ascii ? level->ascii : level->sign, level->name,
+                o->colour ? TABLE_COLOUR_END : "");
+    doctor_show_text(o, title, DOCTOR_MARGIN, json_object_get(finding, "text"), out);
     if (doctor_text(finding, "meaning")[0])
-        doctor_show_line(o, "             means: ", json_object_get(finding, "meaning"), out);
+        doctor_show_more(o, "means:", json_object_get(finding, "meaning"), out);
     if (doctor_text(finding, "remedy")[0])
-        doctor_show_line(o, "             mend:  ", json_object_get(finding, "remedy"), out);
+        doctor_show_more(o, "mend:", json_object_get(finding, "remedy"), out);
 }
 
 /* Clock and limits are of the machine, and every part needs them: once is enough. */

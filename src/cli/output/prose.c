@@ -92,13 +92,11 @@ static size_t prose_margin(const char *line, size_t len)
     return AQ_MIN(margin, len);
 }
 
-static void prose_wrap_line(const char *line, size_t len, size_t width, struct strbuf *out)
+static void prose_wrap_words(const char *line, size_t len, size_t margin, size_t width,
+                             struct strbuf *out)
 {
-    size_t margin = prose_margin(line, len), next;
+    size_t next;
 
-    strbuf_add(out, line, margin);
-    line += margin;
-    len -= margin;
     while (len) {
         size_t fits = prose_fit(line, len, width > margin ? width - margin : 1, &next);
 
@@ -108,6 +106,22 @@ static void prose_wrap_line(const char *line, size_t len, size_t width, struct s
         if (len)
             strbuf_addf(out, "\n%*s", (int)margin, "");
     }
+}
+
+static void prose_wrap_line(const char *line, size_t len, size_t width, struct strbuf *out)
+{
+    size_t margin = prose_margin(line, len);
+
+    strbuf_add(out, line, margin);
+    prose_wrap_words(line + margin, len - margin, margin, width, out);
+}
+
+void prose_wrap_behind(const char *text, size_t margin, int width, struct strbuf *out)
+{
+    if (width > 0)
+        prose_wrap_words(text, strlen(text), margin, (size_t)width, out);
+    else
+        strbuf_adds(out, text);
 }
 
 void prose_wrap(const char *text, int width, struct strbuf *out)

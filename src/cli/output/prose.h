@@ -13,6 +13,11 @@
  */
 void prose_wrap(const char *text, int width, struct strbuf *out);
 
+/* The same behind 'margin' columns that are already written: what continues a line stands below
+ * the first word of 'text', which has no newlines.
+ */
+void prose_wrap_behind(const char *text, size_t margin, int width, struct strbuf *out);
+
 /* Bytes of 'text', len > 0, for a line of 'width' columns: up to a blank or the end, at least one
  * word. *ret_next gets where the next line begins, len = nowhere.
  */

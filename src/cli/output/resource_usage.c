@@ -158,10 +158,13 @@ void usage_write_timeline(const struct output *o, const double *values, size_t c
     }
 }
 
-/* As it fits a terminal: wide ones take 100 columns for a line of two. */
+/* As it fits a terminal: a line has two of them, and one below NARROW columns. */
 static void usage_line_bar(const struct output *o, double part, struct strbuf *out)
 {
-    int width = o->width == 0 || o->width >= 100 ? USAGE_BAR_WIDTH : o->width >= NARROW ? 12 : 8;
+    int width = o->width == 0 || o->width >= 100 ? USAGE_BAR_WIDTH
+                : o->width >= 90                 ? 12
+                : o->width >= NARROW             ? 6
+                                                 : 8;
 
     strbuf_adds(out, o->colour ? usage_colour(part) : "");
     usage_bar(part, width, out);

@@ -128,13 +128,48 @@ static bool table_wraps(const struct table *t, size_t c)
            || column->kind == COLUMN_NAMES;
 }
 
+/* The longest part of a reason, "no-available-instances", that stays on one line. */
+static size_t table_longest_part(const char *text, size_t len)
+{
+    size_t longest = 0, part = 0;
+
+    for (size_t at = 0; at < len; at++) {
+        part = text[at] == ' ' ? 0 : part + 1;
+        longest = AQ_MAX(longest, part);
+        if (text[at] == '-')
+            part = 0;
+    }
+    return longest;
+}
+
+/* The fewest columns that a cell of several lines takes. */
+static size_t table_least_width(const struct table *t, size_t c, const char *text, size_t len)
+{
+    return t->columns[c]->kind == COLUMN_REASON ? table_longest_part(text, len)
+                                                : prose_longest_word(text, len);
+}
+
+/* Bytes for one line of a cell; a reason that is too long is broken after a hyphen. */
+static size_t table_fit(const struct table *t, size_t c, const char *text, size_t len,
+                        size_t *ret_next)
+{
+    size_t fits = prose_fit(text, len, t->widths[c], ret_next);
+
+    if (t->columns[c]->kind != COLUMN_REASON || fits <= t->widths[c])
+        return fits;
+    for (size_t at = t->widths[c]; at > 0; at--)
+        if (text[at - 1] == '-')
+            return *ret_next = at;
+    return fits;
+}
+
 /* The cell of what was added to the text since 'start'. */
 static struct cell table_make_cell(struct table *t, size_t c, size_t start, const char *colour)
 {
     const char *text = t->text.data + start;
     size_t len = t->text.len - start, width = utf8_width(text, len);
     size_t least = t->output->is_screen && table_wraps(t, c)   ? AQ_MIN(width, (size_t)SHRUNK_MIN)
-                   : table_wraps(t, c) && t->output->width > 0 ? prose_longest_word(text, len)
+                   : table_wraps(t, c) && t->output->width > 0 ? table_least_width(t, c, text, len)
                                                                : width;
 
     t->widths[c] = AQ_MAX(t->widths[c], width);
@@ -330,7 +365,7 @@ static bool table_write_line(const struct table *t, const struct cell *cells, si
             shown = utf8_fit(text, len, t->widths[c] - 1);
             mark = cut;
         } else if (done[c] || cells[c].width > t->widths[c]) {
-            shown = len ? prose_fit(text, len, t->widths[c], &next) : 0;
+            shown = len ? table_fit(t, c, text, len, &next) : 0;
         }
         is_first = is_first && !done[c];
         table_write_piece(t, c, &cells[c], text, shown, mark, out);

@@ -143,6 +143,28 @@ static void test_table_width(void **state)
     expect_list(&o, "NAME   REASON\nbeta   -\nalpha  no ?[31\xe2\x80\xa6\n");
 }
 
+/* A word of a reason takes several lines before the table becomes blocks. */
+static void test_narrow_reason(void **state)
+{
+    static const struct column narrow[] = { { "name", "NAME", COLUMN_TEXT, 0 },
+                                            { "why", "REASON", COLUMN_REASON, COLUMN_MAY_SHRINK },
+                                            COLUMN_END };
+    struct output o = make_output(OUTPUT_TABLE);
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    json_t *rows = json_pack("[{s:s,s:s}]", "name", "one", "why", "no-available-instances");
+    struct aq_error err = { 0 };
+
+    (void)state;
+    o.width = 20;
+    assert_int_equal(output_list(&o, narrow, rows, &out, &err), 0);
+    assert_string_equal(out.data, "NAME  REASON\none   no-available-\n      instances\n");
+    o.width = 15;
+    strbuf_clear(&out);
+    assert_int_equal(output_list(&o, narrow, rows, &out, &err), 0);
+    assert_string_equal(out.data, "NAME    one\nREASON  no-available-instances\n");
+    json_decref(rows);
+}
+
 static void test_prose(void **state)
 {
     static const struct {
@@ -165,6 +187,10 @@ static void test_prose(void **state)
         assert_row(strcmp(out.len ? out.data : "", cases[i].lines) == 0, "%s: %s", cases[i].text,
                    out.len ? out.data : "");
     }
+    strbuf_clear(&out);
+    strbuf_adds(&out, "  ls  ");
+    prose_wrap_behind("List the sessions", 6, 16, &out);
+    assert_string_equal(out.data, "  ls  List the\n      sessions");
     assert_int_equal(setenv("TZ", "CET-1", 1), 0);
     tzset();
     strbuf_clear(&out);
@@ -475,6 +501,7 @@ int main(void)
         cmocka_unit_test(test_stream),
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_table_width),
+        cmocka_unit_test(test_narrow_reason),
         cmocka_unit_test(test_prose),
         cmocka_unit_test(test_machine),
         cmocka_unit_test(test_every_state_has_a_colour),
