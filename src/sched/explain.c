@@ -411,9 +411,9 @@ static int explain_room(struct explanation *e, enum sched_verdict *ret_verdict)
         strbuf_add(&rest, e->text.data + mark, e->text.len - mark);
         strbuf_truncate(&e->text, mark);
         if (*ret_verdict == SCHED_NO_CAPACITY)
-            strbuf_adds(&e->text, "It waits aside, and holds up nobody, for an agent that could "
-                                  "hold it: those that take sessions now could not even if "
-                                  "they were empty. ");
+            strbuf_adds(&e->text, "It waits aside, without blocking others, for an agent that "
+                                  "could hold it: the agents that take sessions now could not, "
+                                  "even if they were empty. ");
         strbuf_addf(&e->text, "%zu requirement%s could not be placed:", failed,
                     failed == 1 ? "" : "s");
         strbuf_add(&e->text, rest.data, rest.len);

@@ -22,6 +22,14 @@ static bool follow_is_of_one_device(const json_t *requirement)
            && json_integer_value(json_object_get(device, "parts")) == 1;
 }
 
+/* Could no agent hold it even if it were empty? */
+static bool follow_lacks_capacity(const json_t *explanation)
+{
+    const char *kind = json_string_value(json_object_get(explanation, "kind"));
+
+    return kind && strcmp(kind, "no-capacity") == 0;
+}
+
 /* "it needs cpu=1 mem=32 MiB more on node-1": what is short where it is nearest to fit; nothing if the
  * manager does not say.
  */
@@ -38,6 +46,8 @@ static void follow_write_missing(const json_t *explanation, struct strbuf *out)
 
         if (!json_object_size(missing))
             continue;
+        if (follow_lacks_capacity(explanation))
+            strbuf_adds(out, "no agent that takes sessions now could hold it: ");
         strbuf_adds(out, "it needs ");
         cell_write(&plain, &slots, missing, out);
         if (agent)

@@ -361,10 +361,12 @@ static void who_waits_for_an_agent_that_is_gone_holds_up_nobody(void **state)
         small = must("small", (struct wanted){ .slots = "{\"cpu\":\"8\"}" });
         assert_int_equal(status_of(&small), SESSION_PENDING);
         if (is_drained) {
-            drain_agent("b", true, NULL, &a);
+            drain_agent("b", true, "new disks", &a);
             settle();
+            assert_waits(&large, "take no new sessions now: b (drained: new disks).");
         } else {
             agent_goes("b");
+            assert_waits(&large, "take no new sessions now: b (not connected).");
         }
         assert_int_equal(status_of(&small), SESSION_SCHEDULED);
         assert_int_equal(status_of(&large), SESSION_PENDING);

@@ -10,6 +10,8 @@
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/state.h"
 
+#define ABSENT_MAX 4 /* agents named of those that take no sessions */
+
 static bool group_agents_has(const struct resource_group_entry *g, const struct agent_entry *a)
 {
     return a->a.resource_group && strcmp(a->a.resource_group, g->g.name) == 0;
@@ -46,6 +48,38 @@ void group_agents_say_none(const struct core *core, const struct resource_group_
                     "It waits for an agent: none in resource group '%s' takes new sessions "
                     "(drained: %zu, not connected: %zu, for another reason: %zu).",
                     g->g.name, drained, unheard, known - drained - unheard);
+}
+
+/* Why the agent takes no new sessions; NULL = it takes them. */
+static const char *group_agents_absence(const struct agent_entry *a)
+{
+    if (a->a.status != AGENT_ALIVE || !a->is_connected || a->is_late)
+        return "not connected";
+    if (!a->a.schedulable)
+        return "drained";
+    return agent_entry_is_ready(a) ? NULL : "not ready";
+}
+
+void group_agents_say_absent(const struct core *core, const struct resource_group_entry *g,
+                             struct strbuf *text)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < core->agent_count; i++) {
+        const struct agent_entry *a = core->agents_sorted[i];
+        const char *why = a->is_known && group_agents_has(g, a) ? group_agents_absence(a) : NULL;
+
+        if (!why || ++count > ABSENT_MAX)
+            continue;
+        strbuf_addf(text, "%s%s (%s",
+                    count == 1 ? "\nAgents that take no new sessions now: " : ", ", a->a.id, why);
+        if (!a->a.schedulable && a->a.drain_reason)
+            strbuf_addf(text, ": %s", a->a.drain_reason);
+        strbuf_addc(text, ')');
+    }
+    if (count > ABSENT_MAX)
+        strbuf_addf(text, " and %zu more", count - ABSENT_MAX);
+    strbuf_adds(text, count ? "." : "");
 }
 
 bool group_agents_have_image(const struct core *core, const struct resource_group_entry *g,

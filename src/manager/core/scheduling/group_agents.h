@@ -13,6 +13,12 @@ struct strbuf;
 void group_agents_say_none(const struct core *core, const struct resource_group_entry *g,
                            struct strbuf *sentence);
 
+/* Append a line with the agents of the group that take no new sessions now, and why; nothing if
+ * there are none.
+ */
+void group_agents_say_absent(const struct core *core, const struct resource_group_entry *g,
+                             struct strbuf *text);
+
 /* Does a ready agent of the group have the image, or run all sessions as processes of its machine?
  * 'image' is canonical.
  */

@@ -322,6 +322,8 @@ static int pending_reason_explain_now(struct core *core, struct session_entry *l
             strbuf_add(text, t.data, t.len);
         if (json)
             strbuf_add(json, j.data, j.len);
+        if (text && r == SCHED_NO_CAPACITY)
+            group_agents_say_absent(core, l->resource_group, text);
         r = 0;
     }
     return r < 0 ? r : rejection_append(l->s.status_data, text, json);
