@@ -13,6 +13,7 @@
 #include "cli/verbs.h"
 
 #define VERBS_MAX 128
+#define HELP_WIDTH 90 /* longer lines are hard to read */
 
 /* ---- finding commands ---- */
 
@@ -132,6 +133,26 @@ static void help_write_text(struct strbuf *out, size_t margin, const char *text)
     strbuf_addc(out, '\n');
 }
 
+/* Lines of a paragraph are joined and broken for the terminal; those that begin with a blank, as
+ * of tables, stay lines of their own.
+ */
+static void help_write_details(struct strbuf *out, const char *details)
+{
+    int width = AQ_MIN(prose_terminal_width(STDOUT_FILENO), HELP_WIDTH);
+    AQ_CLEANUP(strbuf_donep) struct strbuf joined = STRBUF_INIT;
+
+    for (const char *line = details, *end; *line; line = *end ? end + 1 : end) {
+        bool is_prose = *line != ' ' && *line != '\n';
+
+        end = line + strcspn(line, "\n");
+        strbuf_add(&joined, line, (size_t)(end - line));
+        if (*end)
+            strbuf_addc(&joined, width && is_prose && end[1] != ' ' && end[1] != '\n' ? ' ' : '\n');
+    }
+    prose_wrap(joined.data ? joined.data : "", width, out);
+    strbuf_addc(out, '\n');
+}
+
 /* Several commands of a deeper noun as one line: "admin user ls, create, set".
  * Returns the last of them.
  */
@@ -239,8 +260,16 @@ static void help_write_options(const char *title, const struct cli_opt *opts, st
 
 void help_verb(const struct cli_verb *verb, struct strbuf *out)
 {
-    strbuf_addf(out, "Usage: aliquot %s [OPTIONS]%s%s\n\n%s.\n", verb->name,
-                verb->args[0] ? " " : "", verb->args, verb->summary);
+    AQ_CLEANUP(strbuf_donep) struct strbuf line = STRBUF_INIT;
+
+    strbuf_addf(&line, "aliquot %s [OPTIONS]%s%s", verb->name, verb->args[0] ? " " : "",
+                verb->args);
+    strbuf_adds(out, "Usage: ");
+    help_write_text(out, strlen("Usage: "), line.data);
+    strbuf_addc(out, '\n');
+    strbuf_clear(&line);
+    strbuf_addf(&line, "%s.", verb->summary);
+    help_write_text(out, 0, line.data);
     if (verb->examples) {
         strbuf_adds(out, "\nExamples:\n");
         for (const char *at = verb->examples; *at;) {
@@ -250,8 +279,10 @@ void help_verb(const struct cli_verb *verb, struct strbuf *out)
             at += len + (at[len] != '\0');
         }
     }
-    if (verb->details)
-        strbuf_addf(out, "\n%s\n", verb->details);
+    if (verb->details) {
+        strbuf_addc(out, '\n');
+        help_write_details(out, verb->details);
+    }
     if (verb->opts)
         help_write_options("Options", verb->opts, out);
     help_write_options("Options of every command", cli_global_opts, out);

@@ -61,6 +61,7 @@ def test_lines_end_at_words(cluster, columns, words):
 
 
 @pytest.mark.parametrize("words", [("help",), ("session",), ("admin",), ("session", "ls", "--help"),
+                                   ("admin", "usage", "--help"), ("admin", "freeze", "--help"),
                                    ("help", "exit-codes"), ("help", "environment")])
 def test_lines_of_help_end_at_words(cluster, words):
     test_lines_end_at_words(cluster, 80, words)

@@ -202,7 +202,7 @@ def test_sizes_of_a_list_follow_what_arrives(do, cluster):
     awaits("data", 29, 29_000)
     do("clone", "data", "copy")
     awaits("copy", 29, 29_000)
-    assert "MEASURED" in do("ls").splitlines()[0]
+    assert "MEASURED" in do("ls", "-o", "wide").splitlines()[0]
     (source / "late").write_bytes(b"z" * 500)
     do("cp", source / "late", "copy:late")
     cluster.programs["manager"].kill()  # before it was told

@@ -56,12 +56,12 @@ static const struct column folder_columns[] = {
     { "name", "NAME", COLUMN_TEXT, COLUMN_IS_NAME },
     { "status", "STATUS", COLUMN_STATUS, 0 },
     { "permission", "PERMISSION", COLUMN_TEXT, 0 },
-    { "is_owner", "MINE", COLUMN_BOOL, 0 },
+    { "is_owner", "MINE", COLUMN_BOOL, COLUMN_IS_WIDE },
     { "user_email", "USER", COLUMN_TEXT, COLUMN_MAY_SHRINK },
     { "group_name", "PROJECT", COLUMN_TEXT, COLUMN_MAY_SHRINK },
     { "num_files", "FILES", COLUMN_NUMBER, 0 },
     { "used_bytes", "SIZE", COLUMN_BYTES, 0 },
-    { "measured_at", "MEASURED", COLUMN_TIME, 0 },
+    { "measured_at", "MEASURED", COLUMN_TIME, COLUMN_IS_WIDE },
     { "host", "HOST", COLUMN_TEXT, COLUMN_IS_WIDE },
     { "usage_mode", "USAGE", COLUMN_TEXT, COLUMN_IS_WIDE },
     { "cloneable", "CLONEABLE", COLUMN_BOOL, COLUMN_IS_WIDE },
@@ -98,9 +98,10 @@ const struct cli_verb verb_folder_ls = {
     .name = "folder ls",
     .args = "",
     .summary = "List folders that you may use",
-    .details = "Your own, those of your projects, and those that others share with you. What is\n"
-               "in the trash has the status delete-pending. MEASURED is how long\n"
-               "ago FILES and SIZE were measured; all three are empty if a folder never was.",
+    .details =
+        "Your own, those of your projects, and those that others share with you. What is\n"
+        "in the trash has the status delete-pending. MEASURED, with -o wide,\n"
+        "is how long ago FILES and SIZE were measured; all three are empty if a folder never was.",
     .examples = "aliquot folder ls\naliquot folder ls --filter status=delete-pending",
     .if_empty = "you have no folders; to make one: aliquot folder create NAME",
     .opts = ls_opts,
