@@ -145,31 +145,63 @@ static int login_by_name(struct cli *cli, const struct login_opts *opts, const c
                              : login_use_keypair(cli, opts, name, ret, err);
 }
 
-/* Another cluster is another profile: one that has this address, else one named after its host.
- * The profile in use keeps its keys, and its settings, such as skip_verify, are not for this cluster.
- */
-static int login_choose_profile(struct cli *cli, const char *url, const struct url *parsed,
-                                struct aq_error *err)
+static const char *login_text_of(const json_t *settings, const char *key)
 {
-    AQ_CLEANUP(aq_freep) char *name = aq_format("%s:%u", parsed->address.host,
-                                                (unsigned)parsed->address.port);
-    json_t *profiles = NULL, *settings;
-    const char *key, *found = NULL, *own;
-    int r = cli->config.is_chosen ? 0 : cli_profiles_read(&cli->config, &profiles, err);
+    const char *text = json_string_value(json_object_get(settings, key));
 
+    return text ? text : "";
+}
+
+/* Another cluster is another profile: one that has this address, and this access key if it is known
+ * already (else NULL), else one named after the host. *ret, to be freed, is NULL where the profile
+ * in use is of this address or was named.
+ */
+static int login_find_profile(const struct cli *cli, const char *used, const char *access_key,
+                              char **ret, struct aq_error *err)
+{
+    const char *url = cli_config_get(&cli->config, SETTING_ENDPOINT), *key, *found = NULL, *own;
+    json_t *profiles = NULL, *settings;
+    struct url parsed;
+    int r = url_parse(url, &parsed, err);
+
+    if (r == 0 && !cli->config.is_chosen)
+        r = cli_profiles_read(&cli->config, &profiles, err);
     if (r < 0 || cli->config.is_chosen)
         return r;
-    own = json_string_value(
-        json_object_get(json_object_get(profiles, cli->config.profile), "endpoint"));
-    json_object_foreach(profiles, key, settings) {
-        const char *endpoint = json_string_value(json_object_get(settings, "endpoint"));
-
-        if (endpoint && strcmp(endpoint, url) == 0)
+    own = login_text_of(json_object_get(profiles, used), "endpoint");
+    json_object_foreach(profiles, key, settings)
+        if (strcmp(login_text_of(settings, "endpoint"), url) == 0
+            && (!access_key || strcmp(login_text_of(settings, "access_key"), access_key) == 0))
             found = key;
-    }
-    if (own && strcmp(own, url) != 0)
-        r = name ? cli_profile_switch(&cli->config, found ? found : name, err) : aq_fail_oom(err);
+    if (own[0] && strcmp(own, url) != 0)
+        *ret = found ? strdup(found)
+                     : aq_format("%s:%u", parsed.address.host, (unsigned)parsed.address.port);
     json_decref(profiles);
+    return 0;
+}
+
+/* Log in with the settings, such as skip_verify, of a profile of this address: those of the profile
+ * in use are another cluster's.
+ */
+static int login_take_settings(struct cli *cli, const char *used, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *name = NULL;
+    int r = login_find_profile(cli, used, NULL, &name, err);
+
+    return r == 0 && name ? cli_profile_switch(&cli->config, name, err) : r;
+}
+
+/* Keep the keys in the profile of this account, not in another account's at the same address. */
+static int login_take_account(struct cli *cli, const char *used, const json_t *keys,
+                              struct aq_error *err)
+{
+    char *name = NULL;
+    int r = login_find_profile(cli, used, login_text_of(keys, "access_key"), &name, err);
+
+    if (name) {
+        free(cli->config.profile);
+        cli->config.profile = name;
+    }
     return r;
 }
 
@@ -177,8 +209,6 @@ static int login_choose_profile(struct cli *cli, const char *url, const struct u
 static int login_take_url(struct cli *cli, int *argc, char ***argv, struct aq_error *err)
 {
     char *url = *argc ? (*argv)[0] : NULL;
-    struct url parsed;
-    int r;
 
     if (!url || strchr(url, '@') || !strpbrk(url, ":/."))
         return *argc > 1 ? aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
@@ -190,9 +220,6 @@ static int login_take_url(struct cli *cli, int *argc, char ***argv, struct aq_er
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                             "'%.100s' is no URL; did you mean 'aliquot login https://%.100s'?", url,
                             url);
-    r = url_parse(url, &parsed, err);
-    if (r < 0)
-        return r;
     free(cli->config.values[SETTING_ENDPOINT]);
     cli->config.values[SETTING_ENDPOINT] = strdup(url);
     if (!cli->config.values[SETTING_ENDPOINT])
@@ -200,16 +227,19 @@ static int login_take_url(struct cli *cli, int *argc, char ***argv, struct aq_er
     cli->config.origins[SETTING_ENDPOINT] = "argument";
     (*argv)++;
     (*argc)--;
-    return login_choose_profile(cli, url, &parsed, err);
+    return 0;
 }
 
 static int login_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
+    AQ_CLEANUP(aq_freep) char *used = aq_format("%s", cli->config.profile);
     const struct login_opts *opts = data;
     json_t *keys = NULL, *self = NULL;
     const char *endpoint;
     int r = login_take_url(cli, &argc, &argv, err);
 
+    if (r == 0)
+        r = login_take_settings(cli, used, err);
     if (r < 0)
         return r;
     endpoint = cli_config_get(&cli->config, SETTING_ENDPOINT);
@@ -225,6 +255,8 @@ static int login_run(struct cli *cli, void *data, int argc, char **argv, struct 
         r = login_take_keys(cli, keys, err);
     if (r == 0)
         r = login_read_self(cli, &self, err);
+    if (r == 0)
+        r = login_take_account(cli, used, keys, err);
     if (r == 0 && json_object_set_new(keys, "endpoint", json_string(endpoint)) < 0)
         r = aq_fail_oom(err);
     if (r == 0)
@@ -244,13 +276,12 @@ const struct cli_verb verb_login = {
     .name = "login",
     .args = "[URL] [E-MAIL | ACCESS-KEY]",
     .summary = "Log in and remember the keypair in a profile",
-    .details =
-        "Asks for what is not given: e-mail and password, or access key and secret key,\n"
-        "and tries them. URL is the manager's address; the profile keeps it. The keypair\n"
-        "goes to a file that only you can read; passwords are not kept. Another cluster\n"
-        "gets a profile of its own, named after its host or by --profile; 'aliquot\n"
-        "profile use' switches between them. Logins with a wrong password since your last one\n"
-        "are told, and so is the administrators' announcement.",
+    .details = "Asks for what is not given: e-mail and password, or access key and secret key,\n"
+               "and tries them. URL is the manager's address; the profile keeps it. The keypair\n"
+               "goes to a file that only you can read; passwords are not kept. Another cluster\n"
+               "gets a profile of its own, named after its host or by --profile; 'aliquot\n"
+               "profile use' switches between them. A login shows how many logins with a wrong\n"
+               "password there were since your last one, and the administrators' announcement.",
     .examples = "aliquot login --dev\n"
                 "aliquot login https://cluster.example.com\n"
                 "aliquot login https://cluster.example.com me@example.com\n"

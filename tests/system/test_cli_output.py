@@ -163,7 +163,8 @@ def test_gpu_is_not_taken_for_cpu(cluster):
     assert "cuda.shares" in said and "did you mean 'cpu'" not in said, said
 
 
-def test_profiles_are_kept_side_by_side(cluster, tmp_path):
+@pytest.mark.parametrize("how", ["argument", "--endpoint", "ALIQUOT_ENDPOINT"])
+def test_profiles_are_kept_side_by_side(cluster, tmp_path, how):
     """A file of before has one profile; the login to another address makes a second."""
     file = tmp_path / "aliquot/profiles.json"
     keys = {"access_key": ADMIN[0], "secret_key": ADMIN[1]}
@@ -179,7 +180,10 @@ def test_profiles_are_kept_side_by_side(cluster, tmp_path):
         return subprocess.run([ALIQUOT, *words], env={**cluster.env, **bare, **more}, text=True,
                               capture_output=True, input=ADMIN[1] + "\n", timeout=60, check=False)
 
-    assert aliquot("login", endpoint, "--access-key", ADMIN[0], "--password-stdin").returncode == 0
+    words = {"argument": [endpoint], "--endpoint": [how, endpoint]}.get(how, [])
+    variables = {how: endpoint} if how == "ALIQUOT_ENDPOINT" else {}
+    assert aliquot("login", *words, "--access-key", ADMIN[0], "--password-stdin",
+                   **variables).returncode == 0
     name = endpoint.split("//")[1]
     assert aliquot("profile", "ls", "-o", "name").stdout.split() == ["default", name]
     assert [line[0] for line in aliquot("profile", "ls", "--no-header").stdout.splitlines()] == [" ", "*"]
@@ -190,6 +194,14 @@ def test_profiles_are_kept_side_by_side(cluster, tmp_path):
     assert json.loads(file.read_text())["current"] == "default"
     assert aliquot("ps").returncode == 8 and aliquot("ps", "--profile", name).returncode == 0
     assert aliquot("ps", ALIQUOT_PROFILE=name).returncode == 0
+    changed = json.loads(file.read_text())
+    changed["profiles"][name]["access_key"] = USER[0]
+    changed["profiles"]["admin"] = {**keys, "endpoint": endpoint}
+    file.write_text(json.dumps(changed))
+    assert aliquot("login", *words, "--access-key", ADMIN[0], "--password-stdin",
+                   **variables).returncode == 0
+    assert json.loads(file.read_text()) == {**changed, "current": "admin"}
+    assert aliquot("profile", "rm", "admin").returncode == 0
     assert aliquot("completion", "words", "--", "profile", "use", "d").stdout == f"default\t{other}\n"
     assert "there are: default, " + name in aliquot("profile", "use", "nowhere").stderr
     assert ADMIN[1] not in aliquot("profile", "ls", "-o", "json").stdout
