@@ -201,13 +201,13 @@ def test_lines_of_a_terminal_with_i(cluster):
 
 @pytest.mark.parametrize("cluster", ("crun", "runc"), indirect=True)  # a process needs no image
 def test_a_start_that_failed_says_why(cluster):
-    """In one line, with a terminal or without."""
+    """In one line, which a terminal has broken between words."""
     wrong = ("-q", "--name", "not-here", "--image", "rootfs:/no/such")
     says = b"'not-here' is ERROR without having run: Agent 'agent' could not start it: image"
     done = run(cluster, *wrong, "true")
     assert done.returncode == 125 and says in done.stderr.splitlines()[0], done
     person = terminal(cluster, "-it", *wrong, "true")
-    person.expect(says)
+    person.expect(b"'not-here' is ERROR without having run: Agent 'agent' could not\r\nstart it: image")
     assert person.wait() == 125
 
 
