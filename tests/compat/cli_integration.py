@@ -10,6 +10,7 @@ import sys
 
 import pexpect
 import pytest
+from faker import Faker
 
 from ai.backend.test.utils import cli
 
@@ -37,6 +38,7 @@ class Patient:
 def main(output):
     os.chdir(os.environ["HOME"])
     cli.pexpect = Patient
+    Faker.seed(1)  # the same users in each run
     tests = importlib.resources.files("ai.backend.test") / "cli_integration"
     with open(output, "w", encoding="utf-8") as file:
         return pytest.main(["-p", "no:cacheprovider", str(tests)], plugins=[Exporter(file)])

@@ -135,7 +135,7 @@ def cluster_fixture(image):
         made.folder_of("model", usage_mode="model")
         Session(made, "true", image=image).wait("TERMINATED")  # the image is known from here on
         yield made
-        for session in made.live_sessions():  # of specs that have failed
+        for session in made.live_sessions():  # of what has failed
             made.client().send("DELETE", f"/session/{session['id']}?forced=true"
                                f"&owner_access_key={session['access_key']}")
         made.check_nothing_left(60)
@@ -221,7 +221,7 @@ LISTED_TESTS = {
 
 @pytest.fixture(name="terminals")
 def terminals_fixture():
-    """A function that gives a command its own terminals below a root: tests type at them."""
+    """A mount namespace, in which a root has terminals of its own: the tests type at them."""
     space = Space(mounts=True, network=False)
     yield space
     space.close()
