@@ -230,6 +230,19 @@ static int config_fail_no_profile(const json_t *profiles, const char *name, stru
     return aq_fail(err, ENOENT, "there is no profile '%.60s'%s", name, known.len ? known.data : "");
 }
 
+int cli_profile_check(const struct cli_config *config, struct aq_error *err)
+{
+    json_t *profiles;
+    int r = config->is_chosen ? cli_profiles_read(config, &profiles, err) : 0;
+
+    if (r < 0 || !config->is_chosen)
+        return r;
+    if (!json_object_get(profiles, config->profile))
+        r = config_fail_no_profile(profiles, config->profile, err);
+    json_decref(profiles);
+    return r;
+}
+
 /* Make the profile the current one ('is_use') or remove it, in the file. */
 static int config_edit_profile(const struct cli_config *config, const char *name, bool is_use,
                                struct aq_error *err)

@@ -62,6 +62,11 @@ const char *cli_config_get_chosen(const struct cli_config *config, enum cli_sett
 /* All profiles as the file has them: an object of objects of settings, the caller's. */
 int cli_profiles_read(const struct cli_config *config, json_t **ret, struct aq_error *err);
 
+/* -ENOENT, with the names that there are, if --profile or ALIQUOT_PROFILE names a profile that is
+ * not in the file.
+ */
+int cli_profile_check(const struct cli_config *config, struct aq_error *err);
+
 /* Make the profile the one that is used without --profile and ALIQUOT_PROFILE; -ENOENT, with the
  * names that there are.
  */

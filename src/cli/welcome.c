@@ -62,7 +62,10 @@ void welcome_explain(struct cli *cli, struct aq_error *err)
 
     if (!welcome_is_stranger(cli))
         return;
-    if (is_refused) {
+    if (cli_profile_check(&cli->config, err) < 0) {
+        cli_hint(cli, "log in for it: aliquot login --profile %s; others: aliquot profile ls",
+                 cli->config.profile);
+    } else if (is_refused) {
         aq_fail(err, EACCES, "you are not logged in to %s", endpoint);
         cli_hint(cli,
                  "log in: aliquot login; if 'aliquot up --dev' started it: aliquot login --dev");

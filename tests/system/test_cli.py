@@ -369,6 +369,8 @@ def test_accounts(cluster):
             "default")
     assert cluster.run("ps", "--profile", "ann").returncode == 6
     cluster("login", "--dev", "--profile", "default")
+    missing = cluster.run("ps", "--profile", "anne")
+    assert missing.returncode == 5 and "there is no profile 'anne'; there are: " in missing.stderr
 
 
 def test_agents(cluster):
