@@ -475,15 +475,18 @@ static void explain_quota(struct explanation *e, const struct sched_account *nam
 /* A request above the limit waits in vain: no session of the account that ends makes it smaller. */
 static void explain_never(struct explanation *e, uint32_t account)
 {
+    char limit[AMOUNT_TEXT_MAX];
+
     for (size_t c = 0; c < e->s->cluster.columns; c++) {
         int64_t max = account_limit(&e->s->accounts[account], c), more = entry_amount(e->entry, c);
 
         if (more <= 0 || max == AMOUNT_INFINITE || more <= max)
             continue;
         strbuf_addf(&e->text,
-                    "\nIt never starts: it requests more %s than this limit allows at all. Request "
-                    "less, or let an administrator raise the limit.",
-                    e->s->cluster.names[c]);
+                    "\nIt never starts: the limit allows %s=%s at most. Request less, or let an "
+                    "administrator raise the limit.",
+                    e->s->cluster.names[c],
+                    slot_amount_humanize(max, explain_type_of(e, c), limit));
         jsonw_member_bool(e->json, "never", true);
         return;
     }

@@ -224,7 +224,7 @@ def test_a_forecast_keeps_to_limits(played):
     assert (found["starts_now"], found["explanation"]["never"]) == (0, True)
     assert "limit 2" in found["text"] and "It never starts" in found["text"], found
     done = played.cli("run", "--dry-run", "--image", "python:3", "-r", "cpu=3", "true")
-    assert "It never starts: it requests more cpu than this limit allows" in fine(done)
+    assert "It never starts: the limit allows cpu=2 at most. Request less" in fine(done)
 
 
 def test_a_forecast_names_an_image_that_no_agent_has(played):

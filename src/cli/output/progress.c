@@ -36,6 +36,7 @@ static void progress_draw(struct progress *p)
     AQ_CLEANUP(strbuf_donep) struct strbuf line = STRBUF_INIT;
     int64_t now = clock_monotonic_usec();
     size_t fits, width;
+    bool is_cut;
     struct winsize size;
 
     strbuf_addf(&line, "%s %s",
@@ -46,8 +47,12 @@ static void progress_draw(struct progress *p)
         cell_write_span(now - p->since_usec, &line);
     }
     width = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1u : 79;
-    fits = utf8_fit(line.data, line.len, width);
-    (void)fprintf(stderr, "\r%.*s\033[K", (int)fits, line.data);
+    is_cut = utf8_width(line.data, line.len) > width;
+    fits = utf8_fit(line.data, line.len, is_cut ? width - 1 : width);
+    (void)fprintf(stderr, "\r%.*s%s\033[K", (int)fits, line.data,
+                  !is_cut       ? ""
+                  : p->is_ascii ? "~"
+                                : "\xe2\x80\xa6");
     (void)fflush(stderr);
     p->is_drawn = true;
     p->drawn_usec = now;

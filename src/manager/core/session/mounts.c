@@ -54,7 +54,8 @@ int mounts_draft_new(const struct core *core, const struct session *s,
     if (wanted->count && is_process)
         return aq_fail_field(
             err, EINVAL, "mounts",
-            "the image 'process' is no container, and has no folders: name another");
+            "sessions without an image are processes of the node, which mount no folders; name an "
+            "image (--image IMAGE)");
     if (is_process || (!wanted->count && !wanted->is_automatic))
         return 0;
     if (!(draft = calloc(1, sizeof(*draft))) || !(draft->owner = mounts_owner_new(core, s))) {
