@@ -369,6 +369,8 @@ def test_accounts(cluster):
             "default")
     assert cluster.run("ps", "--profile", "ann").returncode == 6
     cluster("login", "--dev", "--profile", "default")
+    again = cluster.run("admin", "user", "create", "ann@example.com", "--domain", "physics")
+    assert again.returncode and again.stderr == "aliquot: this user exists already\n"
     missing = cluster.run("ps", "--profile", "anne")
     assert missing.returncode == 5 and "there is no profile 'anne'; there are: " in missing.stderr
 
