@@ -100,10 +100,21 @@ export function logText(text: string): string {
   );
 }
 
-/** Why a session waits. Of requirements that fit nowhere, what is missing is enough; "why" has all. */
+/** Why a session waits, in one line. Of requirements that fit nowhere, what is missing and the agents
+ * that take no sessions are enough; "why" has all.
+ */
 export function reason(text: string | null): string {
-  const missing = [...(text ?? "").matchAll(/^ +- (.*)$/gm)].map(([, line = ""]) => line);
-  return plain(missing.join("\n") || text);
+  const lines = (text ?? "").split("\n");
+  const isMissing = lines.some((line) => /^ +- /.test(line));
+  const said = isMissing ? lines.filter((line) => /^( +- |Agents that take no )/.test(line)) : lines;
+  return plain(
+    said
+      .map((line) => line.replace(/^ *- /, ""))
+      .reduce((whole, line) => {
+        const end = /[.:;]$/.test(whole) ? "" : /^[A-Z]/.test(line) ? "." : ";";
+        return `${whole}${end} ${line}`;
+      }),
+  );
 }
 
 /** As text is ordered by machines: for times, ids and numbers of long lists. */

@@ -65,8 +65,9 @@ function amountText(slot: string, value: number): string {
   return slot === "mem" ? bytes(value) : number(value);
 }
 
-function Answer({ trial, isReady }: { trial: Trial | null; isReady: boolean }) {
-  if (!isReady) return <p class="answer dim">Choose an image to see when it would start.</p>;
+function Answer({ trial, form }: { trial: Trial | null; form: Form }) {
+  if (!form.image) return <p class="answer dim">Choose an image to see when it would start.</p>;
+  if (!isComplete(form)) return <p class="answer dim">Enter a command to see when it would start.</p>;
   if (!trial) return <p class="answer dim">Asking the scheduler…</p>;
   if (trial.field)
     return (
@@ -84,6 +85,10 @@ function Answer({ trial, isReady }: { trial: Trial | null; isReady: boolean }) {
 
 const SOON = 300; // ms after the last change of the form, or of what is free
 const LATER = 5000; // of what holds it up not all is seen here
+
+function isComplete(form: Form): boolean {
+  return form.image !== "" && (form.type !== "batch" || form.command !== "");
+}
 
 function useTrial(form: Form, isReady: boolean): Trial | null {
   const [trial, setTrial] = useState<Trial | null>(null);
@@ -117,7 +122,7 @@ export function LaunchScreen() {
   const form = readForm(use(place).query);
   const [choices, setChoices] = useState<Choices>({ images: [], groups: [], folders: [], presets: [] });
   const [isBusy, setBusy] = useState(false);
-  const isReady = form.image !== "" && (form.type !== "batch" || form.command !== "");
+  const isReady = isComplete(form);
   const trial = useTrial(form, isReady);
   const change = (part: Partial<Form>) => amend(writeForm({ ...readForm(place.value.query), ...part }));
   const slots = slotsOf(
@@ -166,6 +171,7 @@ export function LaunchScreen() {
           id="image"
           list="images"
           value={form.image}
+          placeholder="such as python:3.12"
           required
           autocomplete="off"
           spellcheck={false}
@@ -313,7 +319,7 @@ export function LaunchScreen() {
         />
       </div>
       <div aria-live="polite">
-        <Answer trial={trial} isReady={isReady} />
+        <Answer trial={trial} form={form} />
       </div>
       <div class="actions">
         <button type="submit" class="main" disabled={isBusy || !isReady}>

@@ -118,7 +118,7 @@ export function List<T extends Listed>({
             {note && (
               <tr class="why">
                 <td>
-                  <div>{note(row).replaceAll("\n", "; ")}</div>
+                  <div>{note(row)}</div>
                 </td>
               </tr>
             )}

@@ -68,6 +68,34 @@ def test_a_new_folder_keeps_files(browser, cluster):
     assert not page.problems()
 
 
+def test_the_form_says_what_it_lacks(browser, cluster):
+    page = logged_in(browser, cluster)
+    page.keyboard.press("n")
+    wait_text(page, "Choose an image to see when it would start.", ".answer")
+    page.click("text=batch")
+    page.fill("#image", "shell")
+    wait_text(page, "Enter a command to see when it would start.", ".answer")
+    assert page.evaluate("document.querySelector('.launch button.main').disabled")
+    page.fill("#command", "true")
+    wait_text(page, "starts at once", ".answer")
+    assert not page.problems()
+
+
+def test_a_limit_is_explained_in_sentences(browser, cluster):
+    """The lines of an explanation are joined as sentences are."""
+    for words in (("create", "small", "--total-slots", "cpu=1"),
+                  ("add-user", "small", "user@lablup.com")):
+        assert cluster.cli("admin", "project", *words).returncode == 0
+    session = made(cluster, USER, "above-limit", group="small",
+                   config={"resources": {"cpu": "2", "mem": "64m"}})
+    page = logged_in(browser, cluster)
+    page.keyboard.press("3")
+    wait_text(page, "The limit of project small is exceeded. cpu: used 0 + requested 2 > limit 1. "
+              "It never starts: the limit allows cpu=1 at most.", ".queue .why")
+    assert cluster.client(USER).delete(f"/session/{session}").status == 200
+    assert not page.problems()
+
+
 def test_a_folder_that_is_refused(browser, cluster):
     page = logged_in(browser, cluster)
     launch(page, "shell")
