@@ -134,7 +134,7 @@ def test_an_afternoon(browser, cluster):
 
     launch(page, "python", name="train", count="3", more={SHARES: "1", "#amount-mem": "256m"})
     assert text(page, ".chips").split()[:3] == ["lab", "python", "shell"]
-    wait_text(page, "starts at once", ".answer")
+    wait_text(page, "2 of 3 start at once", ".answer")
     page.click(".launch button.main")
     page.wait_for(f"{STATES} === 'waiting,running,running'")
     page.keyboard.press("1")
