@@ -31,7 +31,9 @@ static void storage_check_certificate(void *data, struct finding *ret)
 static void storage_check_one(const struct settings *s, const char *item, struct finding *ret)
 {
     AQ_CLEANUP(aq_freep) char *seen = settings_volume_seen(s, item);
-    const struct volume_dir volume = { .path = settings_volume_path(item), .seen = seen };
+    const struct volume_dir volume = { .name = item,
+                                       .path = settings_volume_path(item),
+                                       .seen = seen };
     struct aq_error err = { 0 };
 
     if (seen && volume_check_mode(&volume, &err) < 0) {

@@ -106,8 +106,9 @@ static void fuzz_op(const char *op, const char *args)
 {
     static struct settings settings;
     static struct storage storage = { .settings = &settings };
-    static struct volume volume = { .storage = &storage,
-                                    .dir = { "v", "/nonexistent", "/nonexistent" } };
+    static struct volume volume = {
+        .storage = &storage, .dir = { .name = "v", .path = "/nonexistent", .seen = "/nonexistent" }
+    };
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     json_t *tree = json_load_string(args, 0);
 

@@ -54,7 +54,7 @@ static int setup(void **state)
     p->storage.is_closing = true; /* no manager is told */
     p->volume = (struct volume){ .storage = &p->storage,
                                  .name = "volume1",
-                                 .dir = { p->path, p->seen } };
+                                 .dir = { .name = "v", .path = p->path, .seen = p->seen } };
     assert_non_null(p->storage.usage);
     *state = p;
     return 0;

@@ -165,7 +165,7 @@ static struct place *place_new(void)
     p->storage.is_closing = true; /* no manager is told */
     p->volume = (struct volume){ .storage = &p->storage,
                                  .name = "volume1",
-                                 .dir = { p->path, p->seen } };
+                                 .dir = { .name = "v", .path = p->path, .seen = p->seen } };
     work_lanes_init(p->volume.lanes, &p->loop);
     return p;
 }

@@ -194,7 +194,8 @@ static int setup(void **state)
     list_init(&storage.waiting);
     quota_init(&storage.users, 16, 0);
     quota_init(&storage.folders, 16, 0);
-    volume = (struct volume){ .storage = &storage, .dir = { folder_path, seen } };
+    volume = (struct volume){ .storage = &storage,
+                              .dir = { .name = "v", .path = folder_path, .seen = seen } };
     work_lanes_init(volume.lanes, uv_default_loop());
     if (volume_mark(&volume.dir, &err) < 0
         || volume_create_folder(&volume.dir, &token.folder_id, &err) < 0)
