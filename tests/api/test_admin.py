@@ -241,3 +241,14 @@ def test_resources(user):
 
 def test_audit(admin):
     assert admin.get("/aliquot/v1/audit").json == {"clean": True, "findings": []}
+
+
+def test_who_takes_the_own_right_is_answered(admin):
+    """The change is done, and said to be; the next request is refused."""
+    email = "steps-down@lablup.com"
+    admin.post("/aliquot/v1/users", {"email": email, "domain": "default", "role": "superadmin"})
+    key = admin.post("/aliquot/v1/keypairs", {"user": email}).json
+    own = Client(admin.address, (key["access_key"], key["secret_key"]))
+    reply = own.send("PATCH", "/aliquot/v1/users/" + email, {"role": "user"})
+    assert reply.status == 200 and reply.json["role"] == "user", reply
+    assert own.send("PATCH", "/aliquot/v1/users/" + email, {"role": "superadmin"}).status == 401

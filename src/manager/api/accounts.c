@@ -125,6 +125,7 @@ static void account_save_row(struct account_change *change, struct request *req,
     reply->write = resource->write;
     reply->one_of = resource->kind->object;
     reply->status = status;
+    reply->is_answer = true;
     account_save(change, req, account_on_saved, reply);
 }
 

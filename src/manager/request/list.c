@@ -205,7 +205,7 @@ static void api_list_read(struct turn *turn)
     struct api_list *list = LIST_ENTRY(&turn->link, struct api_list, turn.link);
     struct aq_error err = { 0 };
 
-    if (api_check_caller(list->api, list->req, &err) < 0) {
+    if (!list->is_answer && api_check_caller(list->api, list->req, &err) < 0) {
         api_list_finish(list, &err);
         return;
     }

@@ -57,6 +57,7 @@ struct api_list {
                   struct jsonw *w);
     const char *one_of; /* "agent instance": the reply is the first row, or 404 without one */
     int status;         /* 0 = 200 */
+    bool is_answer;     /* to a change that is saved: also where it took the caller's own right */
     const struct api_list_form *form; /* NULL = JSON; else 'write' appends to w->out */
     bool is_search;  /* the total is a member of "pagination", with limit and offset */
     uint64_t fields; /* members that 'write' writes; its own bits */
