@@ -76,8 +76,8 @@ def files_of(folder, tests):
 
 
 def tests_of(suite):
-    """The unit tests of one of meson's suites: "threads" runs under the thread sanitizer, too,
-    "memory" without any."""
+    """The unit tests of one of meson's suites: "threads" runs under the thread sanitizer,
+    too."""
     def need(folder):
         return files_of(folder, [test for test in introspect(folder, "tests")
                                  if suite in " ".join(test["suite"])])
@@ -196,8 +196,7 @@ def unit_part(part, names):
                        suite, names, part="" if part == "asan" else f"{part}:")
 
 
-UNIT_PARTS = {"asan": ("build-asan", "unit"), "tsan": ("build-tsan", "threads"),
-              "memory": ("build", "memory")}
+UNIT_PARTS = {"asan": ("build-asan", "unit"), "tsan": ("build-tsan", "threads")}
 
 
 def unit(names):

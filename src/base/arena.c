@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
 #else
@@ -57,8 +59,10 @@ static struct arena_block *arena_add_block(struct arena *arena, size_t size)
     if (want < size)
         want = size;
     b = malloc(sizeof(*b) + want);
-    if (!b)
+    if (!b) {
+        memory_is_short();
         return NULL;
+    }
     b->size = want;
     b->used = 0;
     b->next = arena->head;
@@ -73,8 +77,10 @@ void *arena_alloc(struct arena *arena, size_t size)
     size_t rounded;
     void *p;
 
-    if (size > SIZE_MAX / 2)
+    if (size > SIZE_MAX / 2) {
+        memory_is_short();
         return NULL;
+    }
     rounded = (size + align - 1) & ~(align - 1);
     if (arena->limit && rounded > arena->limit - AQ_MIN(arena->used, arena->limit))
         return NULL;
@@ -91,9 +97,7 @@ void *arena_alloc(struct arena *arena, size_t size)
 
 void *arena_array(struct arena *arena, size_t count, size_t size)
 {
-    if (size && count > SIZE_MAX / size)
-        return NULL;
-    return arena_alloc(arena, count * size);
+    return arena_alloc(arena, size && count > SIZE_MAX / size ? SIZE_MAX : count * size);
 }
 
 /* An array whose 'count' is 0 or a power of two is full, and moves to twice the room. */

@@ -3,11 +3,12 @@
 #include "base/json_load.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/memory.h"
 
 /* The lexer's buffer doubles from 16 bytes on. If it cannot, it gets the first sizes of that
  * from here: that a number's digit was lost is an assertion of jansson's.
@@ -36,8 +37,11 @@ static void *json_load_alloc(size_t size)
 {
     void *p = malloc(size);
 
-    if (p || !state.is_loading)
+    if (p)
         return p;
+    memory_is_short();
+    if (!state.is_loading)
+        return NULL;
     state.was_short = true;
     return json_load_take_reserve(size);
 }
@@ -48,16 +52,13 @@ static void json_load_release(void *p)
         free(p);
 }
 
-static void json_load_set_allocator(void)
+static void __attribute__((constructor)) json_load_set_allocator(void)
 {
     json_set_alloc_funcs(json_load_alloc, json_load_release);
 }
 
 static void json_load_begin(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-    (void)pthread_once(&once, json_load_set_allocator);
     state.was_short = false;
     state.is_loading = true;
 }

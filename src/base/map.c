@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/memory.h"
 #include "base/vec.h"
 
 static uint64_t key0, key1;
@@ -94,13 +95,11 @@ void *map_get(const struct map *map, const void *key, size_t key_len)
     return map->index[slot] ? map->entries[map->index[slot] - 1].value : NULL;
 }
 
-static int map_grow_index(struct map *map)
+static void map_grow_index(struct map *map)
 {
     size_t size = map->index_size ? map->index_size * 2 : 16;
-    uint32_t *index = calloc(size, sizeof(*index));
+    uint32_t *index = aq_alloc_array(size, sizeof(*index));
 
-    if (!index)
-        return -ENOMEM;
     for (size_t i = 0; i < map->count; i++) {
         size_t slot = map->entries[i].hash & (size - 1);
 
@@ -111,7 +110,6 @@ static int map_grow_index(struct map *map)
     free(map->index);
     map->index = index;
     map->index_size = size;
-    return 0;
 }
 
 int map_set(struct map *map, const void *key, size_t key_len, void *value)
@@ -122,22 +120,18 @@ int map_set(struct map *map, const void *key, size_t key_len, void *value)
 
     if (key_len >= UINT32_MAX || map->count >= UINT32_MAX - 1)
         return -ENOMEM;
-    if (map->count * 4 >= map->index_size * 3 && map_grow_index(map) < 0)
-        return -ENOMEM;
+    if (map->count * 4 >= map->index_size * 3)
+        map_grow_index(map);
     slot = map_find_slot(map, key, key_len, hash);
     if (map->index[slot]) {
         map->entries[map->index[slot] - 1].value = value;
         return 0;
     }
-    if (!vec_grow(&map->entries, &map->cap, map->count + 1, sizeof(*map->entries)))
-        return -ENOMEM;
+    vec_grow(&map->entries, &map->cap, map->count + 1, sizeof(*map->entries));
     e = &map->entries[map->count];
     *e = (struct map_entry){ .value = value, .hash = hash, .key_len = (uint32_t)key_len };
-    e->key = malloc(key_len + 1);
-    if (!e->key)
-        return -ENOMEM;
+    e->key = aq_alloc(key_len + 1);
     memcpy(e->key, key, key_len);
-    e->key[key_len] = '\0';
     map->index[slot] = (uint32_t)++map->count;
     return 0;
 }

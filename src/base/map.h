@@ -41,15 +41,15 @@ void map_done(struct map *map);
 /* NULL if absent. */
 void *map_get(const struct map *map, const void *key, size_t key_len);
 
-/* Set or replace. Returns 0 or -ENOMEM. */
-int map_set(struct map *map, const void *key, size_t key_len, void *value) AQ_MUST_CHECK;
+/* Set or replace. 0; -ENOMEM for a key or a count of 4 Gi. */
+int map_set(struct map *map, const void *key, size_t key_len, void *value);
 
 /* Remove and return the value, NULL if absent. */
 void *map_remove(struct map *map, const void *key, size_t key_len);
 
 /* The same with NUL-terminated keys. */
 void *map_gets(const struct map *map, const char *key);
-int map_sets(struct map *map, const char *key, void *value) AQ_MUST_CHECK;
+int map_sets(struct map *map, const char *key, void *value);
 void *map_removes(struct map *map, const char *key);
 
 /* for (size_t i = 0; i < map.count; i++) use(map.entries[i].key, map.entries[i].value); */

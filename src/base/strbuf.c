@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 char strbuf_empty[1];
 
 void strbuf_init(struct strbuf *sb)
@@ -33,6 +35,7 @@ bool strbuf_reserve(struct strbuf *sb, size_t more)
     char *grown;
 
     if (sb->failed || more > SIZE_MAX / 4 - sb->len) {
+        memory_is_short();
         sb->failed = true;
         return false;
     }
@@ -43,6 +46,7 @@ bool strbuf_reserve(struct strbuf *sb, size_t more)
         cap *= 2;
     grown = realloc(sb->cap ? sb->data : NULL, cap);
     if (!grown) {
+        memory_is_short();
         sb->failed = true;
         return false;
     }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* strbuf.h - a growing string, always NUL-terminated
  *
- * A failed allocation is remembered: later calls do nothing and strbuf_ok()
- * is false, so a chain of appends needs one check at its end. The contents
- * are borrowed until the next append; strbuf_steal() hands them over.
+ * The contents are borrowed until the next append; strbuf_steal() hands them over.
+ *
+ * After memory_recover() a failed allocation is remembered: later calls do nothing and
+ * strbuf_ok() is false, so a chain of appends needs one check at its end. Other programs
+ * have ended by then (base/memory.h).
  */
 #ifndef AQ_BASE_STRBUF_H
 #define AQ_BASE_STRBUF_H

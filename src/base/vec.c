@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 bool vec_grow(void *items, size_t *cap, size_t need, size_t size)
 {
     size_t grown = *cap ? *cap : 8;
@@ -13,17 +15,14 @@ bool vec_grow(void *items, size_t *cap, size_t need, size_t size)
 
     if (need <= *cap)
         return true;
-    while (grown < need) {
-        if (grown > SIZE_MAX / 2)
-            return false;
+    while (grown < need && grown <= SIZE_MAX / 2)
         grown *= 2;
-    }
-    if (grown > SIZE_MAX / size)
-        return false;
     memcpy(&old, items, sizeof(old));
-    new = realloc(old, grown * size);
-    if (!new)
+    new = grown < need || grown > SIZE_MAX / size ? NULL : realloc(old, grown * size);
+    if (!new) {
+        memory_is_short();
         return false;
+    }
     memcpy(items, &new, sizeof(new));
     *cap = grown;
     return true;

@@ -5,8 +5,7 @@
  * 'size_t count', 'size_t cap'. vec_grow() makes room for one more; the owner
  * frees items. No wrapper type, so elements keep their type.
  *
- *     if (!vec_grow(&list->items, &list->cap, list->count + 1, sizeof(*list->items)))
- *         return aq_fail_oom(err);
+ *     vec_grow(&list->items, &list->cap, list->count + 1, sizeof(*list->items));
  *     list->items[list->count++] = item;
  */
 #ifndef AQ_BASE_VEC_H
@@ -16,7 +15,7 @@
 #include <stddef.h>
 
 /* Let *items (a pointer to any object pointer) hold at least 'need' elements
- * of 'size' bytes. Returns false, with nothing changed, if memory is short.
+ * of 'size' bytes. False, with nothing changed, only after memory_recover().
  */
 bool vec_grow(void *items, size_t *cap, size_t need, size_t size);
 

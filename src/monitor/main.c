@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "monitor/monitor.h"
 #include "monitor/volume_probe.h"
 
@@ -16,6 +17,7 @@ int main(int argc, char **argv)
     struct aq_error err = { 0 };
     int client = argc >= 3 ? atoi(argv[2]) : -1, program = argc == 4 ? atoi(argv[3]) : -1, r;
 
+    memory_recover();
     if (argc == 2 && strcmp(argv[1], "--version") == 0) {
         (void)printf("aliquot-monitor %s\n", ALIQUOT_VERSION);
         return 0;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "runner/execute.h"
 #include "runner/files_shell.h"
 #include "runner/runner.h"
@@ -71,6 +72,7 @@ int main(int argc, char **argv)
     struct options options;
     int r;
 
+    memory_recover();
     if (argc == 2 && strcmp(argv[1], "--version") == 0) {
         (void)dprintf(STDOUT_FILENO, "aliquot-runner %s\n", ALIQUOT_VERSION);
         return 0;

@@ -17,6 +17,7 @@
 #include "base/json_scan.h"
 #include "base/jsonw.h"
 #include "base/map.h"
+#include "base/memory.h"
 #include "base/shell_word.h"
 #include "base/strbuf.h"
 #include "base/utf8.h"
@@ -100,6 +101,7 @@ static void test_strbuf(void **state)
     strbuf_add_size(&sb, 0);
     assert_string_equal(sb.data, "256 MiB1536 KiB0 KiB");
     strbuf_done(&sb);
+    memory_recover();
     assert_false(strbuf_reserve(&sb, SIZE_MAX / 2));
     strbuf_adds(&sb, "ignored after a failure");
     assert_null(strbuf_steal(&sb));
@@ -198,6 +200,7 @@ static void test_arena(void **state)
         assert_int_equal(p[i - 1], 0);
         memset(p, 0xff, i);
     }
+    memory_recover();
     assert_null(arena_array(&arena, SIZE_MAX / 2, 4));
     for (size_t i = 0; i < 1000; i++)
         assert_true(arena_append(&arena, &numbers, &count, &i, sizeof(i)));
