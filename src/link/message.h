@@ -476,7 +476,7 @@ struct msg_storage_cancel {
 
 struct msg_web_ask {
     struct uuid request_id;
-    const char *op;   /* "login", "find" ...: src/manager/api/web_logins.c */
+    const char *op;   /* "login", "find" ...: src/manager/login/web_logins.c */
     const char *args; /* JSON object */
 };
 

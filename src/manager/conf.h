@@ -4,9 +4,9 @@
 #define AQ_MANAGER_CONF_H
 
 #include "conf/conf.h"
-#include "manager/request/api.h"
-#include "manager/request/password_rules.h"
-#include "manager/request/signup.h"
+#include "manager/call/api.h"
+#include "manager/login/password_rules.h"
+#include "manager/login/signup.h"
 #include "store/retention.h"
 
 struct manager_conf {

@@ -2,7 +2,7 @@
 /* routes.h - the manager's HTTP interface: REST (api/) and GraphQL (gql/)
  *
  * The routes are static tables, a file per resource; the role column of each
- * row decides who may call it, in one place (request/access.c), and its body
+ * row decides who may call it, in one place (call/caller.c), and its body
  * column is the table that decodes its parameters. GET /aliquot/v1/routes writes the
  * same rows as documentation.
  */
@@ -13,7 +13,7 @@
 #include "http/router.h"
 #include "http/server.h"
 #include "manager/core/core.h"
-#include "manager/request/access.h"
+#include "manager/call/caller.h"
 #include "http/client_address.h"
 
 struct api;
@@ -49,7 +49,7 @@ void api_stop(struct api *api);
 void api_free(struct api *api);
 AQ_DEFINE_CLEANUP(struct api, api_free)
 
-/* For server_options, with api_guard() (request/access.h) and the api itself as guard_data. */
+/* For server_options, with api_guard() (call/caller.h) and the api itself as guard_data. */
 const struct router *api_get_router(const struct api *api);
 
 #endif

@@ -4,7 +4,7 @@
  * One struct from the request to the container: REST decodes into it, the manager keeps it, the
  * store writes it once as JSON, kernel.create carries what concerns the agent. The table in
  * session_spec.c says of each member what it is called there and how large it may be. A new member
- * takes a line there, a name in manager/api/session_params.c, and the code that uses it.
+ * takes a line there, a name in manager/session/session_params.c, and the code that uses it.
  *
  * What the store searches by, or what changes while a session lives, is in struct session instead:
  * name, type, priority, when it starts, slots. Pure; all texts are UTF-8.

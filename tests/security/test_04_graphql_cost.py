@@ -100,7 +100,7 @@ def test_a_page_of_nodes_with_what_hangs_on_them_is_served(cluster):
 
 def test_a_list_with_all_fields_is_served_whole(cluster):
     user = cluster.client(USER)
-    schema = pathlib.Path(__file__).resolve().parents[2] / "src/manager/gql/schema.graphql"
+    schema = pathlib.Path(__file__).resolve().parents[2] / "src/manager/call/graphql/schema.graphql"
 
     def fields(type_name):
         body = schema.read_text().split(f"type {type_name} {{")[1].split("}")[0]

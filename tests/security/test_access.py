@@ -38,7 +38,7 @@ def test_every_route_asks_for_the_role_that_was_reviewed():
 
 def read_schema():
     """{type: {field: (arguments, type of the value)}} of the schema's object types."""
-    text = (HERE.parents[1] / "src/manager/gql/schema.graphql").read_text()
+    text = (HERE.parents[1] / "src/manager/call/graphql/schema.graphql").read_text()
     types = {}
     for name, body in re.findall(r"^type (\w+)[\w ]* \{(.*?)\}", text, re.S | re.M):
         body = re.sub(r'"(\\.|[^"\\])*"', "", body)
@@ -167,7 +167,7 @@ def inputs_of(text):
 
 
 def test_every_mutation_is_refused_to_whom_was_reviewed():
-    text = (HERE.parents[1] / "src/manager/gql/schema.graphql").read_text()
+    text = (HERE.parents[1] / "src/manager/call/graphql/schema.graphql").read_text()
     values = {"String": '"none"', "UUID": '"00000000-0000-0000-0000-000000000001"',
               "[String]": '["none"]', "JSONString": '"{}"',
               "Boolean": "true", "ContainerRegistryTypeField": '"none"', **inputs_of(text),

@@ -15,7 +15,7 @@ from runtimes import settings_of
 
 TYPED = b"".join(b"%07d\n" % number for number in range(125_000))
 PIECE = 40_000  # bytes a message
-PASTED_MAX = 4 << 20  # bytes at once, PTY_MESSAGE_MAX of src/manager/api/pty.c as base64
+PASTED_MAX = 4 << 20  # bytes at once, PTY_MESSAGE_MAX of src/manager/stream/pty_rest.c as base64
 TERMINALS_MAX = 127  # CLIENTS_MAX of src/monitor/clients.h, without the agent
 READS_LATE = ("stty raw -echo; echo rea''dy; until test -e go; do sleep 0.1; done; "
               f"head -c {len(TYPED)} | sha256sum; stty sane\n")

@@ -21,8 +21,8 @@ def unanswered(text):
 def test_documents(version, documents):
     graphql_js.install()
     said = re.search(r'MANAGER_COMPATIBLE "([\d.]+)"',
-                     (ROOT / "src/manager/api/hello.c").read_text())
-    done = subprocess.run(["node", "documents.mjs", ROOT / "src/manager/gql/schema.graphql", said[1],
+                     (ROOT / "src/manager/cluster/hello_rest.c").read_text())
+    done = subprocess.run(["node", "documents.mjs", ROOT / "src/manager/call/graphql/schema.graphql", said[1],
                            webui.install(version)], cwd=graphql_js.HERE, capture_output=True,
                           text=True)
     assert done.returncode == 0, done.stderr[-3000:]

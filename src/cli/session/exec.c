@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A command in a session: standard input, output and errors, or a
- * terminal, over a WebSocket (manager/api/exec.c says what goes over it).
+ * terminal, over a WebSocket (manager/stream/exec_rest.c says what goes over it).
  */
 #include <errno.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* follow_input.c - our standard input for the program of a session that is followed
  *
- * Given once the session runs, over a WebSocket (manager/api/exec.c). What was read here is
+ * Given once the session runs, over a WebSocket (manager/stream/exec_rest.c). What was read here is
  * not kept: if the connection is lost, or the session restarts, the program did not
  * get it all, and this command says so and does not succeed.
  */

@@ -18,7 +18,7 @@
 
 #define STANDARD_INPUT_MAX 16384
 #define STANDARD_INPUT_HELD_MAX 4096 /* bytes of the piece; as runner/protocol.h has it */
-#define STANDARD_INPUT_CHANNEL 0     /* as manager/api/exec.c numbers them */
+#define STANDARD_INPUT_CHANNEL 0     /* as manager/stream/exec_rest.c numbers them */
 
 /* 'message' is the channel's byte and what was read, as a WebSocket carries it; it lives
  * until the function returns. 'len' 0: the input has ended. Not called from within

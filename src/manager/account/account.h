@@ -9,8 +9,8 @@
 #ifndef AQ_MANAGER_ACCOUNT_ACCOUNT_H
 #define AQ_MANAGER_ACCOUNT_ACCOUNT_H
 
-#include "manager/request/api.h"
-#include "manager/request/folder_rules.h"
+#include "manager/call/api.h"
+#include "manager/folder/folder_rules.h"
 #include "store/password.h"
 #include "store/query.h"
 

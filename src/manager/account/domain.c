@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "manager/account/account.h"
-#include "manager/request/registry_logins.h"
-#include "manager/request/signup.h"
+#include "manager/image/registry_logins.h"
+#include "manager/login/signup.h"
 
 #define REGISTRIES_MAX 100
 

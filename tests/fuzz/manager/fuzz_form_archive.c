@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "manager/api/form_archive.h"
+#include "manager/stream/form_archive.h"
 #include "transfer/tar.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

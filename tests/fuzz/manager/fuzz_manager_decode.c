@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "manager/api/usage_time.h"
+#include "manager/usage/usage_time.h"
 #include "http/client_address.h"
-#include "manager/request/decode.h"
-#include "manager/request/repeat.h"
-#include "manager/view/session_view.h"
+#include "manager/call/decode.h"
+#include "manager/call/repeat.h"
+#include "manager/session/session_view.h"
 #include "store/password.h"
 
 #define DAY (INT64_C(86400) * 1000000)

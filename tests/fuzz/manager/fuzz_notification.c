@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "manager/request/notification_message.h"
+#include "manager/notification/notification_message.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/yaml_load.h"
-#include "manager/request/template.h"
-#include "manager/request/template_git.h"
+#include "manager/template/template.h"
+#include "manager/template/template_git.h"
 #include "model/cluster_role.h"
 #include "model/dotfile.h"
 

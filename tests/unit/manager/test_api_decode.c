@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/strbuf.h"
-#include "manager/request/decode.h"
+#include "manager/call/decode.h"
 
 struct params {
     const char *name, *tag;

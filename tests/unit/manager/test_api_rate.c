@@ -2,7 +2,7 @@
 #include "testing.h"
 
 #include "base/clock.h"
-#include "manager/request/rate_limit.h"
+#include "manager/call/rate_limit.h"
 
 static void test_window(void **state)
 {

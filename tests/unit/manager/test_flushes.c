@@ -4,7 +4,7 @@
 
 #include <uv.h>
 
-#include "manager/request/flushes.h"
+#include "manager/call/flushes.h"
 
 #define COUNT 100
 

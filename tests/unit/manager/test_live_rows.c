@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "manager/view/live_rows.h"
+#include "manager/live/live_rows.h"
 #include "random.h"
 
 static void set(struct live_rows *rows, const char *key, const char *fixed, const char *measured)

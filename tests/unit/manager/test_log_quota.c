@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "manager/request/log_quota.h"
+#include "manager/stream/log_quota.h"
 
 static void test_so_many_of_a_user_and_agent(void **state)
 {

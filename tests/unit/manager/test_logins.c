@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 #include "http/client_address.h"
-#include "manager/request/login_limit.h"
-#include "manager/request/password_queue.h"
+#include "manager/login/login_limit.h"
+#include "manager/login/password_queue.h"
 
 #define SEC USEC_PER_SEC
 #define START (1000 * SEC)

@@ -9,8 +9,8 @@
 
 #include "base/arena.h"
 #include "http/sse.h"
-#include "manager/request/api.h"
-#include "manager/request/tasks.h"
+#include "manager/call/api.h"
+#include "manager/call/tasks.h"
 
 #define FOLLOWERS 4
 

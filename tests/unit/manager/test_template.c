@@ -6,9 +6,9 @@
 
 #include "base/json_load.h"
 #include "base/yaml_load.h"
-#include "manager/api/session_params.h"
-#include "manager/request/template.h"
-#include "manager/request/template_git.h"
+#include "manager/session/session_params.h"
+#include "manager/template/template.h"
+#include "manager/template/template_git.h"
 
 #define HEAD "kind: task_template\nmetadata:\n  name: one\nspec:\n  kernel:\n"
 #define CLUSTER "kind: cluster_template\nmetadata: {name: c}\nspec:\n  nodes:\n"

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* POST /admin/gql: the schema of schema.graphql over memory and store. */
+#include "manager/call/graphql/gql.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_load.h"
+#include "manager/call/graphql/resolve.h"
+#include "manager/event/subscription_gql.h"
+#include "manager/call/turns.h"
+
+/* ---- the engine ---- */
+
+/* A list of 100 sessions with all fields and those of their kernels costs 21,000. */
+#define COST_MAX 300000
+#define REPLY_MAX (8 << 20)
+#define MEMORY_MAX (32 << 20)
+
+static struct gql_resolver resolvers[SCHEMA_FIELD_COUNT];
+
+static void gql_add_entries(const struct gql_entry *entries, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        resolvers[entries[i].field] = entries[i].resolver;
+}
+
+/* Types of the same objects: what the second has no resolver for is as in the first. */
+static const uint32_t same_objects[][2] = {
+    { SCHEMA_TYPE_Agent, SCHEMA_TYPE_AgentNode },
+    { SCHEMA_TYPE_Agent, SCHEMA_TYPE_AgentSummary },
+    { SCHEMA_TYPE_Domain, SCHEMA_TYPE_DomainNode },
+    { SCHEMA_TYPE_Group, SCHEMA_TYPE_GroupNode },
+    { SCHEMA_TYPE_User, SCHEMA_TYPE_UserNode },
+    { SCHEMA_TYPE_ScalingGroup, SCHEMA_TYPE_ScalingGroupNode },
+    { SCHEMA_TYPE_Image, SCHEMA_TYPE_ImageNode },
+    { SCHEMA_TYPE_ComputeSession, SCHEMA_TYPE_ComputeSessionNode },
+    { SCHEMA_TYPE_ComputeSessionNode, SCHEMA_TYPE_ComputeSession },
+    { SCHEMA_TYPE_ComputeContainer, SCHEMA_TYPE_KernelNode },
+    { SCHEMA_TYPE_ContainerRegistryNode, SCHEMA_TYPE_ContainerRegistryConfig },
+    { SCHEMA_TYPE_VirtualFolder, SCHEMA_TYPE_VirtualFolderNode },
+    { SCHEMA_TYPE_UserResourcePolicy, SCHEMA_TYPE_ProjectResourcePolicy },
+};
+
+static void gql_share_resolvers(const struct gql_type *from, const struct gql_type *to)
+{
+    for (uint32_t i = 0; i < to->field_count; i++) {
+        struct gql_resolver *resolver = &resolvers[to->fields[i].id];
+        const char *name = to->fields[i].name;
+        const struct gql_field_def *same = gql_field_find(from, name, strlen(name));
+
+        if (resolver->how == GQL_HOW_NONE && same)
+            *resolver = resolvers[same->id];
+    }
+}
+
+/* How a scalar of texts is read. */
+static const char *gql_parse_text(struct arena *arena, const struct gql_value *in,
+                                  struct gql_value *ret)
+{
+    (void)arena;
+    if (in->kind != GQL_STRING || strlen(in->text) != in->count)
+        return "it is a text";
+    *ret = *in;
+    return NULL;
+}
+
+static const struct gql_scalar texts[] = {
+    { "GlobalIDField", gql_parse_text },
+    { "ScopeField", gql_parse_text },
+    { "AgentPermissionField", gql_parse_text },
+    { "DomainPermissionValueField", gql_parse_text },
+    { "GroupPermissionField", gql_parse_text },
+    { "ImagePermissionValueField", gql_parse_text },
+    { "SessionPermissionValueField", gql_parse_text },
+    { "VFolderPermissionValueField", gql_parse_text },
+    { "ContainerRegistryTypeField", gql_parse_text },
+    { NULL, NULL },
+};
+
+int gql_new(struct gql_engine **ret, struct aq_error *err)
+{
+    static const struct gql_limits standard = GQL_LIMITS_DEFAULT;
+    struct gql_conf conf = {
+        .schema = &schema_schema,
+        .resolvers = resolvers,
+        .scalars = texts,
+        .limits = standard,
+        .is_lenient = true, /* Backend.AI's web UI drops fields that are newer than
+                                              the manager, and not their fragments */
+        .cache_documents = 256,
+    };
+
+    conf.limits.cost = COST_MAX;
+    conf.limits.reply = REPLY_MAX;
+    conf.limits.memory = MEMORY_MAX;
+    gql_add_entries(node_entries, node_entry_count);
+    gql_add_entries(node_related_entries, node_related_entry_count);
+    gql_add_entries(agent_entries, agent_entry_count);
+    gql_add_entries(session_entries, session_entry_count);
+    gql_add_entries(session_node_entries, session_node_entry_count);
+    gql_add_entries(session_mutation_entries, session_mutation_entry_count);
+    gql_add_entries(session_total_entries, session_total_entry_count);
+    gql_add_entries(kernel_entries, kernel_entry_count);
+    gql_add_entries(user_entries, user_entry_count);
+    gql_add_entries(user_v2_entries, user_v2_entry_count);
+    gql_add_entries(user_v2_mutation_entries, user_v2_mutation_entry_count);
+    gql_add_entries(resource_group_v2_entries, resource_group_v2_entry_count);
+    gql_add_entries(policy_v2_entries, policy_v2_entry_count);
+    gql_add_entries(session_v2_entries, session_v2_entry_count);
+    gql_add_entries(session_queue_entries, session_queue_entry_count);
+    gql_add_entries(keypair_entries, keypair_entry_count);
+    gql_add_entries(audit_entries, audit_entry_count);
+    gql_add_entries(login_entries, login_entry_count);
+    gql_add_entries(accounts_entries, accounts_entry_count);
+    gql_add_entries(image_entries, image_entry_count);
+    gql_add_entries(image_node_entries, image_node_entry_count);
+    gql_add_entries(image_mutation_entries, image_mutation_entry_count);
+    gql_add_entries(preset_entries, preset_entry_count);
+    gql_add_entries(registry_entries, registry_entry_count);
+    gql_add_entries(owner_policy_entries, owner_policy_entry_count);
+    gql_add_entries(account_mutation_entries, account_mutation_entry_count);
+    gql_add_entries(folder_entries, folder_entry_count);
+    gql_add_entries(folder_v2_entries, folder_v2_entry_count);
+    gql_add_entries(storage_volume_entries, storage_volume_entry_count);
+    gql_add_entries(quota_scope_entries, quota_scope_entry_count);
+    gql_add_entries(access_mutation_entries, access_mutation_entry_count);
+    gql_add_entries(subscription_entries, subscription_entry_count);
+    for (size_t i = 0; i < AQ_COUNT(same_objects); i++)
+        gql_share_resolvers(schema_schema.types[same_objects[i][0] - 1],
+                            schema_schema.types[same_objects[i][1] - 1]);
+    return gql_engine_new(&conf, ret, err);
+}
+
+/* ---- requests ---- */
+
+struct gql_run {
+    struct gql_context context; /* first */
+    struct turn turn;
+    struct gql_request *paused; /* goes on at its turn */
+    struct uuid user_id;
+    bool has_turn;
+    bool is_legacy; /* bare data, errors as a problem */
+};
+
+static void gql_run_free(struct gql_run *run)
+{
+    for (struct gql_page *kept = run->context.pages; kept; kept = kept->next)
+        store_page_free(kept->page);
+    slot_types_unref(run->context.types); /* NULL before its turn */
+    strbuf_done(&run->context.out);
+    if (run->has_turn)
+        turns_leave(run->context.api->turns, &run->user_id);
+    free(run);
+}
+
+/* {"data": X} without its wrapping, or the errors as a graphql-error. */
+static void gql_reply_legacy(struct request *req, const struct strbuf *out)
+{
+    json_auto_t *reply = json_load_text(out->data, out->len, 0, NULL);
+    const json_t *errors = json_object_get(reply, "errors");
+    AQ_CLEANUP(aq_freep) char *text = NULL;
+    struct aq_error err = { 0 };
+
+    text = json_dump_text(errors ? errors : json_object_get(reply, "data"), JSON_COMPACT);
+    if (!text)
+        aq_fail_oom(&err);
+    else if (errors)
+        aq_fail_kind(&err, EINVAL, "graphql-error", "the query failed");
+    if (err.code)
+        request_fail_data(req, &err, text);
+    else
+        request_reply(req, 200, "application/json", text, strlen(text));
+}
+
+static void gql_run_fail(struct gql_run *run, const struct aq_error *err)
+{
+    struct gql_feed *feed = run->context.feed;
+    struct request *req = run->context.req;
+
+    gql_run_free(run);
+    if (feed)
+        gql_feed_fail(feed, err);
+    else
+        request_fail(req, err);
+}
+
+static void gql_on_executed(void *data, const struct gql_result *result)
+{
+    struct gql_run *run = data;
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = run->context.out;
+    struct gql_feed *feed = run->context.feed;
+    struct request *req = run->context.req;
+    bool is_legacy = run->is_legacy;
+    struct aq_error err = { 0 };
+
+    strbuf_init(&run->context.out);
+    if (result->code < 0) {
+        aq_fail_oom(&err);
+        gql_run_fail(run, &err);
+        return;
+    }
+    gql_run_free(run); /* the user's next request may take its turn, and nobody finds the run */
+    if (feed)
+        gql_feed_take(feed, &out);
+    else if (is_legacy)
+        gql_reply_legacy(req, &out);
+    else
+        request_reply_json(req, 200, &out);
+}
+
+static void gql_run_resume(struct turn *turn)
+{
+    struct gql_run *run = LIST_ENTRY(&turn->link, struct gql_run, turn.link);
+
+    gql_resume(run->paused);
+}
+
+static void gql_run_pause(void *context, struct gql_request *request)
+{
+    struct gql_run *run = context;
+
+    run->paused = request;
+    run->turn.fn = gql_run_resume;
+    turns_wait(run->context.api->turns, &run->turn);
+}
+
+static int gql_run_parse(const struct gql_context *context, json_t **ret, struct aq_error *err)
+{
+    return context->feed ? gql_feed_parse(context->feed, ret, err)
+                         : api_parse(context->req, ret, err);
+}
+
+/* The user's turn has come: the body is parsed now and not before. */
+static void gql_run_start(struct turn *turn)
+{
+    struct gql_run *run = LIST_ENTRY(&turn->link, struct gql_run, turn.link);
+    struct gql_context *context = &run->context;
+    struct gql_params params = { 0 };
+    json_auto_t *body = NULL;
+    struct aq_error err = { 0 };
+
+    run->has_turn = true;
+    if (request_is_gone(context->req))
+        aq_fail(&err, EPIPE, "the client has gone");
+    if (err.code || api_check_caller(context->api, context->req, &err) < 0
+        || gql_run_parse(context, &body, &err) < 0
+        || gql_params_from_json(body, &params, &err) < 0) {
+        gql_run_fail(run, &err);
+        return;
+    }
+    context->types = slot_types_ref(core_slot_types(context->api->core));
+    params.context = context;
+    params.pause = gql_run_pause;
+    (void)gql_execute(context->api->gql, &params, &context->out, gql_on_executed, run);
+}
+
+/* 'feed' NULL: answered by one reply. */
+static void gql_run_begin(struct request *req, struct api *api, struct gql_feed *feed,
+                          bool is_legacy)
+{
+    struct gql_run *run = calloc(1, sizeof(*run));
+    struct aq_error err = { 0 };
+
+    if (!run) {
+        aq_fail_oom(&err);
+        if (feed)
+            gql_feed_fail(feed, &err);
+        else
+            request_fail(req, &err);
+        return;
+    }
+    run->is_legacy = is_legacy;
+    run->user_id = api_principal(req)->user_id;
+    run->turn.fn = gql_run_start;
+    run->context = (struct gql_context){
+        .api = api, .req = req, .who = api_principal(req), .feed = feed, .out = STRBUF_INIT
+    };
+    if (turns_enter(api->turns, request_get_loop(req), &run->user_id, &run->turn, &err) < 0)
+        gql_run_fail(run, &err);
+}
+
+static void gql_feed_run(struct gql_feed *feed)
+{
+    gql_run_begin(gql_feed_request(feed), gql_feed_api(feed), feed, false);
+}
+
+static void gql_on_request(struct request *req, void *data)
+{
+    struct gql_feed *feed;
+    struct aq_error err = { 0 };
+
+    if (gql_feed_new(data, req, gql_feed_run, &feed, &err) < 0)
+        request_fail(req, &err);
+    else
+        gql_run_begin(req, data, feed, false);
+}
+
+static void gql_on_legacy_request(struct request *req, void *data)
+{
+    gql_run_begin(req, data, NULL, true);
+}
+
+struct documented {
+    const char *query;
+};
+
+static const struct field gql_fields[] = {
+    { "query", FIELD_STR, FIELD_REQUIRED, offsetof(struct documented, query), 1, 1 << 20 },
+    { "variables", FIELD_OBJECT, FIELD_NULLABLE },
+    { "operationName|operation_name", FIELD_STR, FIELD_NULLABLE },
+    FIELD_END,
+};
+
+const struct route gql_routes[] = {
+    { METHOD_POST, "/admin/gql", API_USER, gql_on_request, gql_fields, "Run a GraphQL request",
+      .answer = { .types = "application/json|text/event-stream" } },
+    { METHOD_POST, "/admin/graphql", API_USER, gql_on_legacy_request, gql_fields,
+      "Run a GraphQL request as before v6.20210815: bare data, errors as a problem" },
+};
+API_ROUTES_END(gql);

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* resolve.h - what resolvers share */
+#ifndef AQ_MANAGER_CALL_GRAPHQL_RESOLVE_H
+#define AQ_MANAGER_CALL_GRAPHQL_RESOLVE_H
+
+#include "graphql/graphql.h"
+#include "manager/call/api.h"
+#include "schema.h"
+#include "store/query.h"
+
+struct folder_list;
+struct gql_feed;
+struct gql_images;
+
+/* Of one request: gql_call.context and gql_get.context. */
+struct gql_context {
+    struct api *api;
+    struct request *req;
+    const struct principal *who;
+    struct gql_feed *feed;    /* where events are the answer, else NULL */
+    struct slot_types *types; /* as known when the request came: they stay the same for it */
+    struct strbuf out;
+    struct gql_page *pages;             /* what replies point into; freed at the end */
+    size_t kept_bytes;                  /* of these */
+    struct gql_read *reads, *last_read; /* what is read when the read under way is done */
+    bool is_reading, is_full;
+    const struct gql_images *images; /* of kernels; NULL until one is asked for */
+    bool has_listed_live;            /* once a request: it looks at all that live, in this turn */
+    struct aq_error read_err;        /* why nothing more is read */
+};
+
+struct gql_read;
+
+struct gql_page {
+    struct store_page *page;
+    struct gql_page *next;
+};
+
+/* One line of the resolver table. */
+struct gql_entry {
+    uint32_t field; /* SCHEMA_FIELD_... */
+    struct gql_resolver resolver;
+};
+
+#define GQL_ENTRIES(name)                           \
+    extern const struct gql_entry name##_entries[]; \
+    extern const size_t name##_entry_count
+#define GQL_ENTRIES_END(name) const size_t name##_entry_count = AQ_COUNT(name##_entries)
+
+GQL_ENTRIES(node);
+GQL_ENTRIES(node_related);
+GQL_ENTRIES(agent);
+GQL_ENTRIES(session);
+GQL_ENTRIES(session_node);
+GQL_ENTRIES(session_mutation);
+GQL_ENTRIES(session_total);
+GQL_ENTRIES(kernel);
+GQL_ENTRIES(user);
+GQL_ENTRIES(user_v2);
+GQL_ENTRIES(user_v2_mutation);
+GQL_ENTRIES(resource_group_v2);
+GQL_ENTRIES(policy_v2);
+GQL_ENTRIES(session_v2);
+GQL_ENTRIES(session_queue);
+GQL_ENTRIES(keypair);
+GQL_ENTRIES(login);
+GQL_ENTRIES(audit);
+GQL_ENTRIES(accounts);
+GQL_ENTRIES(image);
+GQL_ENTRIES(image_node);
+GQL_ENTRIES(image_mutation);
+GQL_ENTRIES(preset);
+GQL_ENTRIES(registry);
+GQL_ENTRIES(owner_policy);
+GQL_ENTRIES(account_mutation);
+GQL_ENTRIES(access_mutation);
+GQL_ENTRIES(folder);
+GQL_ENTRIES(folder_v2);
+GQL_ENTRIES(storage_volume);
+GQL_ENTRIES(quota_scope);
+GQL_ENTRIES(subscription);
+
+/* For gql_limits.cost, beside those of resolver.h: a query of the store; a change of it; a walk
+ * over all sessions or images in memory; and how many rows a list is reckoned to have that is
+ * whole.
+ */
+#define GQL_COST_READ 100
+#define GQL_COST_WRITE 1000
+#define GQL_COST_WALK 2000
+#define GQL_ROWS_WHOLE 20
+
+/* Resolvers that give the same to every object. */
+/* clang-format off */
+#define GQL_FIXED_TEXT(literal)                                                                    \
+    { .how = GQL_HOW_CONST,                                                                        \
+      .value = { .kind = GQL_STRING, .count = sizeof(literal) - 1, .text = (literal) } }
+/* clang-format on */
+/* clang-format off */
+#define GQL_FIXED_INT(number)                                                                      \
+    { .how = GQL_HOW_CONST, .value = { .kind = GQL_INT, .integer = (number) } }
+/* clang-format on */
+#define GQL_FIXED_BOOL(yes)                                                  \
+    {                                                                        \
+        .how = GQL_HOW_CONST, .value = {.kind = GQL_BOOL, .boolean = (yes) } \
+    }
+#define GQL_FIXED_EMPTY                                    \
+    {                                                      \
+        .how = GQL_HOW_CONST, .value = {.kind = GQL_LIST } \
+    }
+
+/* ---- reading rows ---- */
+
+typedef int gql_list_fn(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
+                        struct aq_error *err);
+
+enum gql_shape {
+    GQL_ONE,        /* the first row or null */
+    GQL_MANY,       /* a list of rows */
+    GQL_PAGE,       /* {items, total_count} */
+    GQL_CONNECTION, /* of Relay: the query has a range */
+};
+
+struct gql_node;
+
+/* What a GQL_PAGE field gives to the type's resolvers. */
+struct gql_rows_page {
+    struct gql_value items;
+    int64_t total;
+};
+#define GQL_PAGE_ITEMS GQL_VALUE_AT(struct gql_rows_page, items)
+#define GQL_PAGE_TOTAL GQL_COUNT_AT(struct gql_rows_page, total)
+
+struct gql_fetch {
+    struct gql_call *call;
+    enum gql_shape shape;
+    uint32_t type;               /* GQL_ONE where the schema says an interface; 0 = as declared */
+    const struct gql_node *node; /* GQL_CONNECTION */
+    size_t row_size;
+    gql_list_fn *list;
+    struct store_query query;
+    const char *find;                  /* sessions: store_find_sessions() of this text instead */
+    const struct folder_list *folders; /* these, by store_list_folders(), instead */
+    bool nothing;  /* the arguments exclude each other, or memory knows of none: no rows */
+    int64_t total; /* without limit and offset, if memory knows it; else -1 */
+    void (*on_read)(const struct gql_fetch *fetch); /* looks at the page first; NULL = nobody */
+    struct store_page *page;                        /* set while it runs */
+};
+
+/* In the request's arena; NULL after the call has been failed. */
+struct gql_fetch *gql_fetch_new(struct gql_call *call, enum gql_shape shape, gql_list_fn *list,
+                                size_t row_size);
+/* limit ('limit_max' at most), offset, filter and order: the first four arguments of every X_list.
+ * Without an order, query.order stays as the caller set it.
+ */
+#define GQL_PAGE_MAX 100
+int gql_fetch_page_args(struct gql_fetch *fetch, int64_t limit_max, struct aq_error *err);
+/* Read on a thread of the store, fill the one result of a root field. Returns
+ * what the resolver returns.
+ */
+int gql_fetch_start(struct gql_fetch *fetch);
+/* Fail the call with the error; returns what the resolver returns. */
+int gql_fetch_fail(struct gql_fetch *fetch, const struct aq_error *err);
+
+/* Read from the store when what the request reads already is done, so that one request has
+ * one of the store's threads at most. Returns what the resolver returns; 'done' is called
+ * unless the call was failed.
+ */
+int gql_read(struct gql_call *call, store_tx_fn fn, store_done_fn done, void *data);
+
+/* All pages of one request together. */
+#define GQL_KEPT_MAX (32 << 20)
+/* In the function of gql_read(): let the query read what there is room for. -EMSGSIZE: none. */
+int gql_set_room(const struct gql_context *context, struct store_query *query,
+                 struct aq_error *err);
+
+/* Keep the page until the reply is written; frees it on -ENOMEM. */
+int gql_keep(struct gql_context *context, struct arena *arena, struct store_page *page);
+
+/* ---- who may see what ---- */
+
+/* Restrict to what the caller may see: a user to the own key or id, a domain's
+ * administrator to the domain.
+ */
+void gql_scope(const struct gql_context *context, struct store_query *query);
+/* 0, or -EPERM with the text that clients know. */
+int gql_need(const struct gql_context *context, enum api_role role, struct aq_error *err);
+
+/* ---- arguments and values ---- */
+
+/* NULL if it was not given. */
+const char *gql_arg_text(const struct gql_call *call, unsigned index);
+/* A member of an input object; null if either was not given, or the field or type has none. */
+struct gql_value gql_arg_member(const struct gql_call *call, const char *arg, const char *member);
+/* 1, -1 or 0 = not given, as store_query.is_active */
+int gql_arg_active(const struct gql_call *call, unsigned index);
+
+/* The slots as JSON text in the arena. */
+struct gql_value gql_slots(struct gql_get *get, const struct slots *slots);
+/* The words of a text that are parted by any of 'separators', as a list; copied. */
+struct gql_value gql_words(struct arena *arena, const char *text, const char *separators);
+/* Clients know by a UUID what has a name alone: the same name has the same one. */
+struct uuid gql_uuid_of_name(const char *name);
+/* Copy into the arena. */
+struct gql_value gql_copy(struct gql_get *get, const char *text);
+
+/* scheduler_opts of a resource group, the parent, with the members that it does not set. */
+struct gql_value gql_group_options_get(struct gql_get *get, const void *parent);
+
+#endif

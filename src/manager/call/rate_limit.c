@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How many requests a key may make in 15 minutes. */
+#include "manager/call/rate_limit.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/map.h"
+
+struct window {
+    int64_t began_usec, count;
+};
+
+struct rate_limiter {
+    struct map windows; /* access key -> struct window */
+};
+
+struct rate_limiter *rate_limiter_new(void)
+{
+    return calloc(1, sizeof(struct rate_limiter));
+}
+
+void rate_limiter_free(struct rate_limiter *rate)
+{
+    if (!rate)
+        return;
+    for (size_t i = 0; i < rate->windows.count; i++)
+        free(rate->windows.entries[i].value);
+    map_done(&rate->windows);
+    free(rate);
+}
+
+static struct window *rate_limiter_find_window(struct rate_limiter *rate, const char *access_key,
+                                               int64_t now_usec)
+{
+    struct window *window = map_gets(&rate->windows, access_key);
+
+    if (window)
+        return window;
+    if (!(window = malloc(sizeof(*window))))
+        return NULL;
+    *window = (struct window){ .began_usec = now_usec };
+    if (map_sets(&rate->windows, access_key, window) < 0) {
+        free(window);
+        return NULL;
+    }
+    return window;
+}
+
+int64_t rate_limiter_count(struct rate_limiter *rate, const char *access_key, int64_t limit,
+                           int64_t now_usec)
+{
+    struct window *window = rate_limiter_find_window(rate, access_key, now_usec);
+
+    if (!window)
+        return -1;
+    if (now_usec - window->began_usec >= RATE_WINDOW_SEC * USEC_PER_SEC)
+        *window = (struct window){ .began_usec = now_usec };
+    return limit - ++window->count;
+}

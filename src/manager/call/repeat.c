@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests that are sent again because their answer was lost. */
+#include "manager/call/repeat.h"
+
+#include <errno.h>
+#include <nettle/sha2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "manager/call/kept_answers.h"
+
+#define HEADER "Idempotency-Key"
+#define DIGEST_MAX (2 * SHA256_DIGEST_SIZE + 1)
+
+struct repeat {
+    struct api *api;
+    struct request *req;
+    const struct repeat_handler *handler;
+    const char *key; /* the client's, or "~" and the signature */
+    bool is_named;   /* by the client */
+    bool is_seen;    /* the signature was accepted before */
+    bool was_read;   /* and found or not */
+    char digest[DIGEST_MAX];
+    struct aq_error err; /* why it failed; err.code 0 = it was not made yet */
+    const char *err_data;
+    struct request_answer answer;
+};
+
+static struct repeat *repeat_of(struct request *req)
+{
+    return api_principal(req)->repeat;
+}
+
+/* ---- the head ---- */
+
+int repeat_read_key(const char *header, char ret[REPEAT_KEY_MAX + 1], struct aq_error *err)
+{
+    static const char allowed[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._:+/=";
+    size_t len = strlen(header);
+    bool is_quoted = len >= 2 && header[0] == '"' && header[len - 1] == '"';
+
+    len -= is_quoted ? 2 : 0;
+    header += is_quoted;
+    if (len == 0 || len > REPEAT_KEY_MAX || strspn(header, allowed) < len)
+        return api_fail_param(err, HEADER,
+                              "must be 1 to %d letters, digits and - . _ : + / =, such as a UUID",
+                              REPEAT_KEY_MAX);
+    memcpy(ret, header, len);
+    ret[len] = '\0';
+    return 0;
+}
+
+int repeat_admit(struct request *req, const struct route *route, struct principal *who,
+                 struct aq_error *err)
+{
+    const char *header = request_get_header(req, HEADER);
+    bool is_kept = route->role & API_ANSWERED_ONCE;
+    char key[REPEAT_KEY_MAX + 1] = "";
+    struct repeat *repeat;
+    int r;
+
+    if (header && !is_kept)
+        return api_fail_param(err, HEADER,
+                              "is not taken here: no answer of this route is kept; leave it out");
+    if (!is_kept)
+        return 0;
+    if (header && (r = repeat_read_key(header, key, err)) < 0)
+        return r;
+    repeat = arena_alloc(request_get_arena(req), sizeof(*repeat));
+    if (!repeat || (header && !(repeat->key = arena_strdup(request_get_arena(req), key))))
+        return aq_fail_oom(err);
+    repeat->is_named = header != NULL;
+    who->repeat = repeat;
+    return 0;
+}
+
+#define SIGNATURE_PART 16 /* bytes, of the requests of one keypair and microsecond */
+
+/* The date comes first, so that what is made together lies together. */
+int repeat_admit_signature(const struct api *api, struct request *req, struct principal *who,
+                           const struct sign_claim *claim, int seen, struct aq_error *err)
+{
+    struct repeat *repeat = who->repeat;
+    char key[2 + 16 + 2 * SIGNATURE_PART];
+    int len;
+
+    if (!repeat || (seen < 0 && seen != -EEXIST))
+        return seen;
+    repeat->is_seen = seen == -EEXIST;
+    if (repeat->is_seen && !kept_answers_may_repeat(api->kept_answers, claim->signature))
+        return seen;
+    if (repeat->key)
+        return 0;
+    len = snprintf(key, sizeof(key), "~%014llx", (unsigned long long)claim->date_usec);
+    for (size_t i = 0; i < SIGNATURE_PART; i++)
+        len += snprintf(key + len, sizeof(key) - (size_t)len, "%02x", claim->signature[i]);
+    repeat->key = arena_strdup(request_get_arena(req), key);
+    return repeat->key ? 0 : aq_fail_oom(err);
+}
+
+/* ---- the answer of before ---- */
+
+void repeat_mark(struct request *req)
+{
+    request_add_header(req, "Idempotent-Replayed", "true");
+}
+
+void repeat_reply(struct request *req, const struct request_answer *answer)
+{
+    repeat_mark(req);
+    request_reply(req, answer->status, "application/json", answer->body, strlen(answer->body));
+}
+
+static void repeat_refuse_other(const struct repeat *repeat)
+{
+    struct aq_error err;
+
+    if (repeat->is_named)
+        aq_fail_as(&err, EINVAL, "idempotency-key-reused", HEADER,
+                   "the " HEADER " '%.40s' was used for another request; "
+                   "a new request needs a new key",
+                   repeat->key);
+    else
+        aq_fail_kind(&err, EEXIST, "auth-failed",
+                     "This signed request was already made; sign it again");
+    request_fail(repeat->req, &err);
+}
+
+static void repeat_on_found(struct repeat *repeat)
+{
+    if (strcmp(repeat->answer.digest, repeat->digest) != 0)
+        repeat_refuse_other(repeat);
+    else if (repeat->handler->again)
+        repeat->handler->again(repeat->req, repeat->api, &repeat->answer);
+    else
+        repeat_reply(repeat->req, &repeat->answer);
+}
+
+static void repeat_on_none(struct repeat *repeat)
+{
+    struct aq_error err;
+
+    if (repeat->is_seen) {
+        aq_fail_kind(&err, EEXIST, "auth-failed",
+                     "This signed request was already made; sign it again");
+        request_fail(repeat->req, &err);
+    } else if (repeat->err.code) {
+        request_fail_data(repeat->req, &repeat->err, repeat->err_data);
+    } else {
+        repeat->handler->make(repeat->req, repeat->api);
+    }
+}
+
+/* store_tx_fn */
+static int repeat_find(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    struct repeat *repeat = data;
+
+    return request_answer_find(tx, api_principal(repeat->req)->access_key, repeat->key,
+                               &repeat->answer, err);
+}
+
+/* store_done_fn */
+static void repeat_on_read(void *data, int r, const struct aq_error *err)
+{
+    struct repeat *repeat = data;
+    struct request_answer answer = repeat->answer; /* the request may end meanwhile */
+
+    repeat->was_read = true;
+    if (r < 0)
+        request_fail(repeat->req, err);
+    else if (r > 0)
+        repeat_on_found(repeat);
+    else
+        repeat_on_none(repeat);
+    request_answer_done(&answer);
+}
+
+static void repeat_read(struct repeat *repeat)
+{
+    if (store_read(core_store(repeat->api->core), repeat_find, repeat_on_read, repeat) < 0)
+        request_fail(repeat->req, &(struct aq_error){ .code = ENOMEM });
+}
+
+/* ---- requests ---- */
+
+static void repeat_set_digest(struct repeat *repeat)
+{
+    const char *texts[] = { method_name(request_get_method(repeat->req)),
+                            request_get_target(repeat->req) };
+    uint8_t digest[SHA256_DIGEST_SIZE];
+    struct sha256_ctx sha;
+    const char *body;
+    size_t len;
+
+    body = request_get_body(repeat->req, &len);
+    sha256_init(&sha);
+    for (size_t i = 0; i < AQ_COUNT(texts); i++)
+        sha256_update(&sha, strlen(texts[i]) + 1, (const uint8_t *)texts[i]);
+    sha256_update(&sha, len, (const uint8_t *)body);
+    sha256_digest(&sha, sizeof(digest), digest);
+    for (size_t i = 0; i < sizeof(digest); i++)
+        (void)snprintf(repeat->digest + 2 * i, 3, "%02x", digest[i]);
+}
+
+void repeat_start(struct api *api, struct request *req, const struct repeat_handler *handler)
+{
+    struct repeat *repeat = repeat_of(req);
+
+    repeat->api = api;
+    repeat->req = req;
+    repeat->handler = handler;
+    repeat_set_digest(repeat);
+    if (repeat->is_seen
+        || (repeat->is_named
+            && kept_answers_know(api->kept_answers, api_principal(req)->access_key, repeat->key)))
+        repeat_read(repeat);
+    else
+        handler->make(req, api);
+}
+
+void repeat_fill(struct request *req, struct core_answered *ret)
+{
+    const struct repeat *repeat = repeat_of(req);
+
+    ret->access_key = api_principal(req)->access_key;
+    ret->request_key = repeat->key;
+    ret->digest = repeat->digest;
+    ret->always = repeat->is_named;
+}
+
+void repeat_note_answered(struct api *api, struct request *req)
+{
+    kept_answers_add(api->kept_answers, api_principal(req)->access_key, repeat_of(req)->key);
+}
+
+/* Signatures that were accepted are remembered, but by the manager that accepted them. */
+static bool repeat_may_be_kept(const struct repeat *repeat)
+{
+    return repeat->is_named
+           || clock_monotonic_usec() - repeat->api->started_usec < 2 * SIGN_WINDOW_USEC;
+}
+
+void repeat_fail(struct api *api, struct request *req, const struct aq_error *err, const char *data)
+{
+    struct repeat *repeat = repeat_of(req);
+
+    if (err->code != EALREADY && (repeat->was_read || !repeat_may_be_kept(repeat))) {
+        request_fail_data(req, err, data);
+        return;
+    }
+    repeat->api = api;
+    repeat->err = *err;
+    if (data && !(repeat->err_data = arena_strdup(request_get_arena(req), data)))
+        repeat->err = (struct aq_error){ .code = ENOMEM };
+    repeat_read(repeat);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* config_change.h - changes of the configuration tree
+ *
+ * A change is written whole or not at all, with its entry in the audit log; then the keys
+ * that mean something take effect.
+ * Loop's thread only.
+ */
+#ifndef AQ_MANAGER_CLUSTER_CONFIG_CHANGE_H
+#define AQ_MANAGER_CLUSTER_CONFIG_CHANGE_H
+
+#include "manager/call/api.h"
+#include "manager/cluster/config_audit.h"
+#include "store/config_entries.h"
+
+#define CONFIG_NAMED_MAX 100 /* keys without effect that a result names */
+
+struct config_result {
+    size_t added, changed, same, removed;
+    size_t without_effect;
+    json_t *named; /* array of these keys */
+};
+
+/* 'result' is there when r is 0. */
+typedef void config_done_fn(void *data, const struct config_result *result, int r,
+                            const struct aq_error *err);
+
+/* From config_change_new(), filled by the caller. Keys are as config_key_add() writes them. */
+struct config_change {
+    char *from; /* removed; NULL = nothing */
+    bool below; /* with what is below it */
+    char *to;   /* it goes there with what is below it; NULL = nowhere */
+    struct config_entries puts;
+    char *object; /* the key of what is changed, which must be there; NULL = of nothing */
+    bool is_new;  /* it must not be there */
+    bool dry_run; /* find out what would be, and change nothing */
+
+    /* config_change.c's own */
+    struct api *api;
+    struct config_settings settings; /* afterwards */
+    struct config_audit audit;
+    struct config_result result;
+    config_done_fn *done;
+    void *data;
+};
+
+/* By who asks. NULL if memory is short. */
+struct config_change *config_change_new(struct api *api, struct request *req);
+void config_change_free(struct config_change *change);
+AQ_DEFINE_CLEANUP(struct config_change, config_change_free)
+
+/* Takes the change, also if it fails. 0, or -ENOMEM and 'done' is not called. Results: -EINVAL
+ * names a key with a value that it cannot have, -E2BIG, -ENOENT nothing to be moved, or no such object, -EEXIST there is one.
+ */
+int config_change_start(struct config_change *change, config_done_fn *done, void *data,
+                        struct aq_error *err);
+
+/* Set a single key. */
+int config_change_put(struct api *api, struct request *req, const char *key, const char *value,
+                      config_done_fn *done, void *data, struct aq_error *err);
+
+/* What the tree says takes effect; blocks. Before the first change. */
+int config_load(struct api *api, struct aq_error *err);
+
+/* api->origins from api->own_origins and the tree. */
+void config_apply_origins(struct api *api);
+
+#endif

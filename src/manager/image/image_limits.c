@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Limits of images: one setting in the store, a copy in memory, and what the core checks. */
+#include "manager/image/image_limits.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_load.h"
+#include "manager/image/image_aliases.h"
+#include "manager/call/object_setting.h"
+#include "model/reference.h"
+
+#define SETTING_LIMITS "image.limits"
+#define LABEL "ai.backend.resource."
+
+/* ---- the setting ---- */
+
+/* Tell the core of one image; NULL = nothing is set any more. */
+static int image_limits_tell(struct api *api, const char *image, const json_t *limits)
+{
+    AQ_CLEANUP(slots_donep) struct slots min = { 0 }, max = { 0 };
+
+    if (limits
+        && (slots_from_json(json_object_get(limits, "min"), NULL, &min, NULL) == -ENOMEM
+            || slots_from_json(json_object_get(limits, "max"), NULL, &max, NULL) == -ENOMEM))
+        return -ENOMEM;
+    return core_set_image_limits(api->core, image, &min, &max);
+}
+
+int image_limits_load(struct api *api, struct aq_error *err)
+{
+    int r = object_setting_load(core_store(api->core), SETTING_LIMITS, &api->image_limits, err);
+    const char *image;
+    json_t *limits;
+
+    json_object_foreach(api->image_limits, image, limits)
+        if (r == 0 && image_limits_tell(api, image, limits) < 0)
+            r = aq_fail_oom(err);
+    return r;
+}
+
+const json_t *image_limits_all(const struct api *api)
+{
+    return api->image_limits;
+}
+
+/* ---- what is shown ---- */
+
+/* {SLOT: {"min": ...}}: 'amount' as 'bound' of 'slot'. */
+static int image_limits_put(json_t *to, const char *slot, const char *bound, const json_t *amount)
+{
+    json_t *limits = json_object_get(to, slot);
+
+    if (!limits && json_object_set_new(to, slot, limits = json_object()) < 0)
+        return -ENOMEM;
+    return json_object_set(limits, bound, (json_t *)(uintptr_t)amount);
+}
+
+json_t *image_limits_shown(const struct api *api, const char *image, const json_t *labels)
+{
+    const json_t *set = json_object_get(api->image_limits, image);
+    json_t *shown = json_object(), *value, *amounts;
+    const char *key, *bound;
+    int r = shown ? 0 : -ENOMEM;
+
+    json_object_foreach((json_t *)(uintptr_t)labels, key, value) {
+        const char *rest = strncmp(key, LABEL, strlen(LABEL)) == 0 ? key + strlen(LABEL) : "";
+
+        if (r == 0 && strncmp(rest, "min.", 4) == 0)
+            r = image_limits_put(shown, rest + 4, "min", value);
+        else if (r == 0 && strncmp(rest, "max.", 4) == 0)
+            r = image_limits_put(shown, rest + 4, "max", value);
+    }
+    json_object_foreach((json_t *)(uintptr_t)set, bound, amounts)
+        json_object_foreach(amounts, key, value)
+            if (r == 0)
+                r = image_limits_put(shown, key, bound, value);
+    if (r == 0)
+        return shown;
+    json_decref(shown);
+    return NULL;
+}
+
+/* ---- changing them ---- */
+
+struct image_limits_change {
+    struct api *api;
+    char *image;            /* canonical */
+    json_t *limits, *fresh; /* NULL = none any more; all limits afterwards, by name */
+    struct audit_who by;
+    store_done_fn done;
+    void *data;
+};
+
+static void image_limits_change_free(struct image_limits_change *change)
+{
+    json_decref(change->limits);
+    json_decref(change->fresh);
+    free(change->image);
+    free(change);
+}
+
+static int image_limits_change_object(const struct image_limits_change *change, json_t *all,
+                                      struct aq_error *err)
+{
+    if (!change->limits) {
+        (void)json_object_del(all, change->image);
+        return 0;
+    }
+    if (!json_object_get(all, change->image) && json_object_size(all) >= IMAGE_LIMITS_MAX)
+        return aq_fail_field(err, E2BIG, "image",
+                             "limits are set for %d images already; take those of another away",
+                             IMAGE_LIMITS_MAX);
+    return json_object_set(all, change->image, change->limits) == 0 ? 0 : aq_fail_oom(err);
+}
+
+/* On the store's thread, which sees every change that was queued before. */
+static int image_limits_write_change(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    json_auto_t *all = NULL, *before = NULL;
+    struct image_limits_change *change = data;
+    int r = object_setting_read(tx, SETTING_LIMITS, &all, err);
+
+    before = json_incref(json_object_get(all, change->image));
+    if (r == 0)
+        r = image_limits_change_object(change, all, err);
+    if (r == 0)
+        r = object_setting_write(tx, SETTING_LIMITS, all, &change->fresh, err);
+    if (r < 0 || before == change->limits || json_equal(before, change->limits))
+        return r; /* failed, or as it was */
+    return object_setting_audit(tx, &change->by, "image-limits", change->image, before,
+                                change->limits, err);
+}
+
+static void image_limits_on_written(void *data, int r, const struct aq_error *err)
+{
+    struct image_limits_change *change = data;
+    struct api *api = change->api;
+    struct aq_error late = { 0 };
+
+    if (r == 0) {
+        json_decref(api->image_limits);
+        api->image_limits = AQ_TAKE(change->fresh);
+        if (image_limits_tell(api, change->image, change->limits) < 0)
+            r = aq_fail_oom(&late); /* it is stored; asked for again, it counts */
+    }
+    change->done(change->data, r, r < 0 && late.code ? &late : err);
+    image_limits_change_free(change);
+}
+
+/* {"min": {...}, "max": {...}}; *ret is NULL for none. */
+static int image_limits_describe(const struct api *api, const struct slots *min,
+                                 const struct slots *max, json_t **ret)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    const struct slot_types *types = core_slot_types(api->core);
+    struct jsonw w = jsonw_make(&text);
+
+    *ret = NULL;
+    if (!min->count && !max->count)
+        return 0;
+    jsonw_object_begin(&w);
+    jsonw_key(&w, "min");
+    slots_write_json(min, types, &w);
+    jsonw_key(&w, "max");
+    slots_write_json(max, types, &w);
+    jsonw_object_end(&w);
+    *ret = strbuf_ok(&text) ? json_load_string(text.data, 0) : NULL;
+    return *ret ? 0 : -ENOMEM;
+}
+
+static int image_limits_check(const struct api *api, const char *image, const struct slots *min,
+                              const struct slots *max, struct reference *ref, struct aq_error *err)
+{
+    struct aq_error why = { 0 };
+    int r = reference_parse(image_aliases_resolve(api, image), NULL, ref, &why);
+
+    if (r < 0)
+        return r == -ENOMEM ? aq_fail_oom(err) : api_fail_param(err, "image", "%s", why.text);
+    for (size_t i = 0; i < min->count; i++)
+        if (slots_has(max, min->items[i].name)
+            && slots_get(max, min->items[i].name) < min->items[i].amount) {
+            reference_done(ref);
+            return api_fail_param(err, min->items[i].name, "the least is more than the most");
+        }
+    return 0;
+}
+
+int image_limits_set(struct api *api, const char *image, const struct slots *min,
+                     const struct slots *max, const struct audit_who *by, store_done_fn done,
+                     void *data, struct aq_error *err)
+{
+    struct image_limits_change *change;
+    struct reference ref;
+    int r = image_limits_check(api, image, min, max, &ref, err);
+
+    if (r < 0)
+        return r;
+    if ((change = calloc(1, sizeof(*change)))) {
+        change->api = api;
+        change->by = *by;
+        change->done = done;
+        change->data = data;
+        change->image = strdup(ref.text);
+    }
+    reference_done(&ref);
+    if (!change || !change->image || image_limits_describe(api, min, max, &change->limits) < 0
+        || store_write(core_store(api->core), image_limits_write_change, image_limits_on_written,
+                       change)
+               < 0) {
+        if (change)
+            image_limits_change_free(change);
+        return aq_fail_oom(err);
+    }
+    return 0;
+}

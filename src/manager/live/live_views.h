@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* live_views.h - what readers of the live feed see, kept once for all who see the same
+ *
+ * A view is a topic as somebody may see it: all sessions, a domain's or a keypair's; the nodes of
+ * some resource groups. While anybody reads it, changes of sessions are taken over by the next
+ * tick, and what nobody announces (what is measured, agents, places in the queue) by going
+ * through the rows once in eight ticks. Everything here belongs to the loop's thread.
+ */
+#ifndef AQ_MANAGER_LIVE_LIVE_VIEWS_H
+#define AQ_MANAGER_LIVE_LIVE_VIEWS_H
+
+#include "manager/call/api.h"
+#include "manager/live/live_rows.h"
+
+enum live_topic { LIVE_MAP, LIVE_SESSIONS, LIVE_QUEUE, LIVE_TOPICS };
+
+/* "map" … */
+const char *live_topic_name(enum live_topic topic);
+/* -EINVAL if it is none. */
+int live_topic_parse(const char *name, enum live_topic *ret);
+
+/* Whose: copied. */
+struct live_scope {
+    const char *access_key; /* of sessions and of what waits; NULL = anybody's */
+    const char *domain;     /* likewise */
+    const char *groups;     /* of nodes: "\n" around each resource group; NULL = all */
+};
+
+struct live_view {
+    struct list link;
+    enum live_topic topic;
+    char *access_key, *domain, *groups;
+    size_t readers;
+    size_t cursor; /* where the round goes on */
+    uint64_t told; /* the version that readers could see before this tick */
+    struct live_rows rows;
+};
+
+struct live_views {
+    struct core *core;
+    struct list list;
+    unsigned ticks;
+    struct core_subscriber *subscriber; /* while there is any view */
+    struct map changed;                 /* ids of sessions, as bytes */
+    bool has_lost; /* memory was short: 'changed' is not all, and readers begin again */
+};
+
+void live_views_init(struct live_views *views, struct core *core);
+void live_views_done(struct live_views *views); /* after the last reader */
+
+/* The view of this topic and scope, with its rows; NULL without memory. */
+struct live_view *live_views_join(struct live_views *views, enum live_topic topic,
+                                  const struct live_scope *scope);
+void live_views_leave(struct live_views *views, struct live_view *view); /* NULL is fine */
+
+/* Take over what has changed. -ENOMEM: rows may be missing, try again later. */
+int live_views_tick(struct live_views *views);
+
+#endif

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Channels and rules of notifications, and what they make of sessions that start and end. */
+#include "manager/notification/notifications.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/utf8.h"
+#include "http/problem.h"
+#include "store/config_entries.h"
+
+#define SETTING_NOTIFICATIONS "notifications"
+#define SUBJECT_MAX 200 /* bytes */
+
+struct notifications {
+    struct core *core;
+    struct deliveries *deliveries;
+    struct core_subscriber *subscriber;
+    json_t *all;
+};
+
+static const char *notification_text(const json_t *object, const char *key)
+{
+    return json_string_value(json_object_get(object, key));
+}
+
+/* ---- the setting ---- */
+
+const json_t *notifications_all(const struct notifications *n)
+{
+    return n->all;
+}
+
+bool notification_is(const json_t *row, enum notification_kind kind)
+{
+    return json_object_get(row, kind == NOTIFICATION_CHANNEL ? "channel_type" : "rule_type");
+}
+
+int notifications_find(const struct notifications *n, enum notification_kind kind, const char *id,
+                       const json_t **ret, struct aq_error *err)
+{
+    *ret = json_object_get(n->all, id);
+    if (notification_is(*ret, kind))
+        return 0;
+    return kind == NOTIFICATION_CHANNEL
+               ? problem_no_such(err, "notification channel", "there is no channel '%.64s'", id)
+               : problem_no_such(err, "notification rule", "there is no rule '%.64s'", id);
+}
+
+json_t *notification_show(const json_t *row)
+{
+    json_t *shown = json_deep_copy(row), *spec = json_object_get(shown, "spec"), *value;
+    const char *name;
+    bool failed = !shown;
+
+    (void)json_object_del(json_object_get(spec, "auth"), "password");
+    json_object_foreach(json_object_get(spec, "headers"), name, value)
+        failed |= json_object_set_new(json_object_get(spec, "headers"), name, json_null()) < 0;
+    if (failed)
+        json_decref(shown);
+    return failed ? NULL : shown;
+}
+
+int notifications_seal(const struct notifications *n, const char *field, const char *text,
+                       json_t **ret, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *sealed = NULL;
+    struct aq_error why = { 0 };
+    int r = setting_secret_seal(core_store(n->core), text, &sealed, &why);
+
+    if (r < 0 && r != -ENOMEM)
+        return aq_fail_as(err, EINVAL, "invalid-api-params", field, "%.200s", why.text);
+    return r == 0 && (*ret = json_string(sealed)) ? 0 : aq_fail_oom(err);
+}
+
+/* Each rule has its channel. */
+static int notifications_check(const json_t *all, const char *member, struct aq_error *err)
+{
+    const char *id;
+    json_t *rule;
+
+    json_object_foreach((json_t *)(uintptr_t)all, id, rule) {
+        const char *channel = notification_text(rule, "channel_id");
+
+        if (!channel || notification_is(json_object_get(all, channel), NOTIFICATION_CHANNEL))
+            continue;
+        if (strcmp(id, member) == 0)
+            return aq_fail_as(err, EINVAL, "invalid-api-params", "channel_id",
+                              "there is no notification channel '%.64s'", channel);
+        return aq_fail_kind(err, EEXIST, "generic-bad-request",
+                            "the rule '%.64s' uses the channel; delete it first",
+                            notification_text(rule, "name"));
+    }
+    return 0;
+}
+
+int notifications_change(struct notifications *n, enum notification_kind kind,
+                         enum object_setting_how how, const char *id, json_t *value,
+                         const struct audit_who *by, store_done_fn done, void *data,
+                         struct aq_error *err)
+{
+    static const struct object_setting settings[] = {
+        [NOTIFICATION_CHANNEL] = { SETTING_NOTIFICATIONS, "notification-channel",
+                                   "notification channel", NOTIFICATIONS_MAX, notifications_check,
+                                   notification_show },
+        [NOTIFICATION_RULE] = { SETTING_NOTIFICATIONS, "notification-rule", "notification rule",
+                                NOTIFICATIONS_MAX, notifications_check, notification_show },
+    };
+
+    return object_setting_change(core_store(n->core), &settings[kind], &n->all, how, id, value, by,
+                                 done, data, err);
+}
+
+/* ---- what is sent ---- */
+
+/* Append "Name: value" lines of a channel's own, which are sealed. */
+static int notification_add_headers(const struct notifications *n, const json_t *headers,
+                                    struct strbuf *out, struct aq_error *err)
+{
+    const char *name;
+    json_t *sealed;
+
+    json_object_foreach((json_t *)(uintptr_t)headers, name, sealed) {
+        AQ_CLEANUP(aq_freep) char *value = NULL;
+        int r = setting_secret_reveal(core_store(n->core), json_string_value(sealed), &value, err);
+
+        if (r < 0)
+            return r;
+        strbuf_addf(out, "%s: %s\r\n", name, value);
+        explicit_bzero(value, strlen(value));
+    }
+    return 0;
+}
+
+static int notification_fill_http(const struct notifications *n, const json_t *spec,
+                                  const char *text, struct delivery *d, struct aq_error *err)
+{
+    struct strbuf headers = STRBUF_INIT;
+    json_t *status;
+    size_t i;
+    int r;
+
+    d->method = strcmp(notification_text(spec, "method"), "GET") == 0 ? METHOD_GET : METHOD_POST;
+    d->answer_msec = (unsigned)json_integer_value(json_object_get(spec, "timeout")) * 1000;
+    json_array_foreach(json_object_get(spec, "success_status_codes"), i, status)
+        if (d->status_count < DELIVERY_STATUSES_MAX)
+            d->statuses[d->status_count++] = json_integer_value(status);
+    strbuf_adds(&headers, "User-Agent: aliquot-manager\r\n");
+    if (d->method == METHOD_POST)
+        strbuf_addf(&headers, "Content-Type: %s\r\n", notification_text(spec, "content_type"));
+    r = notification_add_headers(n, json_object_get(spec, "headers"), &headers, err);
+    d->headers = strbuf_steal(&headers);
+    d->url = strdup(notification_text(spec, "url"));
+    if (r == 0 && d->method == METHOD_POST && !(d->body = strdup(text)))
+        return aq_fail_oom(err);
+    return r < 0 ? r : d->headers && d->url ? 0 : aq_fail_oom(err);
+}
+
+/* One line of it, the first. */
+static char *notification_make_subject(const char *text)
+{
+    size_t len = AQ_MIN(strcspn(text, "\r\n"), SUBJECT_MAX);
+    char *subject = strndup(text, len);
+
+    if (!subject)
+        return NULL;
+    utf8_drop_partial(subject);
+    for (char *p = subject; *p; p++)
+        if (iscntrl((unsigned char)*p))
+            *p = ' ';
+    return subject;
+}
+
+static int notification_fill_login(const struct notifications *n, const json_t *auth,
+                                   struct smtp_mail *mail, struct aq_error *err)
+{
+    if (!json_is_object(auth))
+        return 0;
+    if (!(mail->username = strdup(notification_text(auth, "username"))))
+        return aq_fail_oom(err);
+    return setting_secret_reveal(core_store(n->core), notification_text(auth, "password"),
+                                 &mail->password, err);
+}
+
+static int notification_fill_mail(const struct notifications *n, const json_t *spec,
+                                  const char *subject, const char *text, struct smtp_mail *mail,
+                                  struct aq_error *err)
+{
+    const json_t *smtp = json_object_get(spec, "smtp"), *message = json_object_get(spec, "message");
+    const json_t *to = json_object_get(message, "to_emails");
+    json_t *one;
+    size_t i;
+
+    (void)snprintf(mail->server.host, sizeof(mail->server.host), "%s",
+                   notification_text(smtp, "host"));
+    mail->server.port = (uint16_t)json_integer_value(json_object_get(smtp, "port"));
+    mail->use_tls = json_is_true(json_object_get(smtp, "use_tls"));
+    mail->timeout_msec = (unsigned)json_integer_value(json_object_get(smtp, "timeout")) * 1000;
+    mail->from = strdup(notification_text(message, "from_email"));
+    mail->subject = notification_make_subject(subject);
+    mail->text = strdup(text);
+    mail->to = calloc(json_array_size(to), sizeof(*mail->to));
+    if (!mail->from || !mail->subject || !mail->text || !mail->to)
+        return aq_fail_oom(err);
+    json_array_foreach((json_t *)(uintptr_t)to, i, one)
+        if (!(mail->to[mail->to_count++] = strdup(json_string_value(one))))
+            return aq_fail_oom(err);
+    return notification_fill_login(n, json_object_get(spec, "auth"), mail, err);
+}
+
+/* 'subject' NULL = the first line of the text. */
+static int notification_make(const struct notifications *n, const json_t *channel,
+                             const char *subject, const char *text, struct delivery **ret,
+                             struct aq_error *err)
+{
+    AQ_CLEANUP(delivery_freep) struct delivery *d = calloc(1, sizeof(*d));
+    const json_t *spec = json_object_get(channel, "spec");
+    int r;
+
+    if (!d
+        || !(d->title = aq_format("notification channel '%s'", notification_text(channel, "name"))))
+        return aq_fail_oom(err);
+    if (strlen(text) > NOTIFICATION_TEXT_MAX)
+        return aq_fail(err, E2BIG, "the message has more than %u bytes", NOTIFICATION_TEXT_MAX);
+    if (strcmp(notification_text(channel, "channel_type"), "webhook") == 0)
+        r = notification_fill_http(n, spec, text, d, err);
+    else if (!(d->mail = calloc(1, sizeof(*d->mail))))
+        r = aq_fail_oom(err);
+    else
+        r = notification_fill_mail(n, spec, subject ? subject : text, text, d->mail, err);
+    if (r == 0)
+        *ret = AQ_TAKE(d);
+    return r;
+}
+
+/* What a rule says of the values; its text is appended to 'text'. */
+static int notification_make_of_rule(const struct notifications *n, const json_t *rule,
+                                     const struct notification_values *values, struct strbuf *text,
+                                     struct delivery **ret, struct aq_error *err)
+{
+    const json_t *channel = json_object_get(n->all, notification_text(rule, "channel_id"));
+    const json_t *spec = json_object_get(channel, "spec");
+    const char *type = notification_text(spec, "content_type");
+    const char *title = notification_text(json_object_get(spec, "message"), "subject_template");
+    AQ_CLEANUP(strbuf_donep) struct strbuf subject = STRBUF_INIT;
+
+    notification_template_render(notification_text(rule, "message_template"), values,
+                                 type && strstr(type, "json"), text);
+    if (title)
+        notification_template_render(title, values, false, &subject);
+    if (!strbuf_ok(text) || !strbuf_ok(&subject))
+        return aq_fail_oom(err);
+    return notification_make(n, channel, title ? subject.data : NULL, text->data, ret, err);
+}
+
+int notifications_test(struct notifications *n, const json_t *channel, const char *text,
+                       delivery_done_fn done, void *data, struct aq_error *err)
+{
+    struct delivery *delivery;
+    int r = notification_make(n, channel, NULL, text, &delivery, err);
+
+    return r < 0 ? r : deliveries_try(n->deliveries, delivery, done, data, err);
+}
+
+int notifications_test_rule(struct notifications *n, const json_t *rule,
+                            const struct notification_values *values, struct strbuf *text,
+                            delivery_done_fn done, void *data, struct aq_error *err)
+{
+    struct delivery *delivery;
+    int r = notification_make_of_rule(n, rule, values, text, &delivery, err);
+
+    return r < 0 ? r : deliveries_try(n->deliveries, delivery, done, data, err);
+}
+
+/* ---- events ---- */
+
+/* NULL = no rule is of it. */
+static const char *notification_type_of(const struct core_event *event)
+{
+    if (event->kernel)
+        return NULL;
+    if (strcmp(event->name, "session_started") == 0)
+        return "session.started";
+    return strcmp(event->name, "session_terminated") == 0
+                   || strcmp(event->name, "session_cancelled") == 0
+               ? "session.terminated"
+               : NULL;
+}
+
+static void notifications_tell(const struct notifications *n, const json_t *rule,
+                               const struct notification_values *values)
+{
+    const char *channel_id = notification_text(rule, "channel_id");
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct delivery *delivery;
+    struct aq_error err = { 0 };
+    struct uuid owner;
+
+    if (!json_is_true(json_object_get(json_object_get(n->all, channel_id), "enabled"))
+        || uuid_parse(channel_id, &owner) < 0)
+        return;
+    if (notification_make_of_rule(n, rule, values, &text, &delivery, &err) == 0)
+        deliveries_add(n->deliveries, &owner, delivery);
+    else
+        log_warning("notification rule '%s' told nobody: %s", notification_text(rule, "name"),
+                    err.text);
+}
+
+static void notifications_on_event(void *data, const struct core_event *event)
+{
+    const char *type = notification_type_of(event), *id;
+    const struct notifications *n = data;
+    char session_id[UUID_TEXT_MAX], status[32] = "";
+    struct notification_values values;
+    json_t *rule;
+
+    if (!type || json_object_size(n->all) == 0)
+        return;
+    (void)snprintf(status, sizeof(status), "%s", session_status_name(event->session->status));
+    for (char *p = status; *p; p++)
+        *p = (char)tolower((unsigned char)*p);
+    values = (struct notification_values){ {
+        [NOTIFICATION_SESSION_ID] = uuid_format(&event->session->id, session_id),
+        [NOTIFICATION_SESSION_NAME] = event->session->name,
+        [NOTIFICATION_SESSION_TYPE] = session_type_name(event->session->type),
+        [NOTIFICATION_CLUSTER_MODE] = cluster_mode_name(event->session->is_multi_node),
+        [NOTIFICATION_STATUS] = status,
+        [NOTIFICATION_TERMINATION_REASON] = event->reason,
+    } };
+    json_object_foreach(n->all, id, rule)
+        if (notification_is(rule, NOTIFICATION_RULE)
+            && strcmp(notification_text(rule, "rule_type"), type) == 0
+            && json_is_true(json_object_get(rule, "enabled")))
+            notifications_tell(n, rule, &values);
+}
+
+/* ---- beginning and end ---- */
+
+int notifications_new(struct core *core, struct deliveries *deliveries, struct notifications **ret,
+                      struct aq_error *err)
+{
+    struct notifications *n = calloc(1, sizeof(*n));
+    int r;
+
+    if (!n)
+        return aq_fail_oom(err);
+    n->core = core;
+    n->deliveries = deliveries;
+    r = object_setting_load(core_store(core), SETTING_NOTIFICATIONS, &n->all, err);
+    if (r == 0 && !(n->subscriber = core_subscribe(core, NULL, notifications_on_event, n)))
+        r = aq_fail_oom(err);
+    if (r == 0)
+        *ret = n;
+    else
+        notifications_free(n);
+    return r;
+}
+
+void notifications_stop(struct notifications *n)
+{
+    if (n->subscriber)
+        core_unsubscribe(n->core, AQ_TAKE(n->subscriber));
+}
+
+void notifications_free(struct notifications *n)
+{
+    if (!n)
+        return;
+    notifications_stop(n);
+    json_decref(n->all);
+    free(n);
+}

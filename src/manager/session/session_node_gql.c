@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ComputeSession as a node, and what it is related to. The objects are struct session_row. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/map.h"
+#include "manager/session/kernel_gql.h"
+#include "manager/call/graphql/node.h"
+
+#define FIELD(name) SCHEMA_FIELD_ComputeSessionNode_##name
+#define AT(how, member) GQL_##how##_AT(struct session_row, member)
+
+static const char *gql_session_id_of(const void *row, char scratch[64])
+{
+    return uuid_format(&((const struct session_row *)row)->session.id, scratch);
+}
+
+static int gql_session_narrow_node(struct gql_fetch *fetch, const char *id, struct aq_error *err)
+{
+    fetch->query.with_kernels = true;
+    gql_scope(fetch->call->context, &fetch->query);
+    return gql_node_set_id(fetch, id, err);
+}
+
+const struct gql_node session_node = {
+    .type = SCHEMA_TYPE_ComputeSessionNode,
+    .id_of = gql_session_id_of,
+    .list = store_list_sessions,
+    .row_size = sizeof(struct session_row),
+    .narrow = gql_session_narrow_node,
+    .permissions = &session_permissions,
+};
+
+/* ---- dependencies: known as long as the session lives ---- */
+
+struct dependencies {
+    struct gql_call *call;
+    bool is_list; /* or a connection */
+    bool is_full; /* there are more than are read */
+    struct uuid *ids;
+    uint32_t *parents; /* whose each of the ids is */
+    struct store_query query;
+    struct store_page *page;
+};
+
+static int gql_session_read_dependencies(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    struct dependencies *deps = data;
+    int r = gql_set_room(deps->call->context, &deps->query, err);
+
+    return r < 0 ? r : store_list_sessions(tx, &deps->query, &deps->page, err);
+}
+
+static const struct session_row *gql_session_find_row(const struct store_page *page,
+                                                      const struct uuid *id)
+{
+    for (size_t i = 0; page && i < page->count; i++)
+        if (uuid_equals(&page->sessions[i].session.id, id))
+            return &page->sessions[i];
+    return NULL;
+}
+
+/* What is related to one parent. */
+static struct gql_value gql_session_rows_of(const struct dependencies *deps, uint32_t parent)
+{
+    struct session_row *rows = arena_array(deps->call->arena, deps->query.id_count + 1,
+                                           sizeof(*rows));
+    uint32_t found = 0;
+
+    if (!rows)
+        return gql_error(deps->call->arena, "out of memory");
+    for (size_t i = 0; i < deps->query.id_count; i++) {
+        const struct session_row *row = deps->parents[i] == parent
+                                            ? gql_session_find_row(deps->page, &deps->ids[i])
+                                            : NULL;
+
+        if (row)
+            rows[found++] = *row;
+    }
+    return deps->is_list ? gql_rows_of(deps->call->arena, rows, found, sizeof(*rows))
+                         : gql_node_connect(deps->call, &session_node, rows, sizeof(*rows), found);
+}
+
+static void gql_session_fill_related(const struct dependencies *deps)
+{
+    for (uint32_t i = 0; i < deps->call->count; i++)
+        deps->call->results[i] = gql_session_rows_of(deps, i);
+}
+
+static void gql_session_on_dependencies(void *data, int r, const struct aq_error *err)
+{
+    struct dependencies *deps = data;
+    struct gql_call *call = deps->call;
+
+    if (r < 0)
+        gql_call_fail(call, "%s", err->text);
+    else if (gql_keep(call->context, call->arena, deps->page) < 0)
+        gql_call_fail(call, "out of memory");
+    else
+        gql_session_fill_related(deps);
+    gql_call_done(call);
+}
+
+static void gql_session_add_id(struct dependencies *deps, uint32_t parent, const struct uuid *id)
+{
+    if ((deps->is_full = deps->query.id_count == STORE_IDS_MAX))
+        return;
+    deps->parents[deps->query.id_count] = parent;
+    deps->ids[deps->query.id_count++] = *id;
+}
+
+static const struct core *gql_session_core_of(const struct gql_call *call)
+{
+    return ((const struct gql_context *)call->context)->api->core;
+}
+
+static const struct uuid *gql_session_parent(const struct gql_call *call, uint32_t i)
+{
+    return &((const struct session_row *)call->parents[i])->session.id;
+}
+
+/* What the parents wait for. */
+static int gql_session_add_dependees(struct dependencies *deps)
+{
+    const struct core *core = gql_session_core_of(deps->call);
+
+    for (uint32_t i = 0; i < deps->call->count; i++) {
+        const struct session *live = core_find_session(core, gql_session_parent(deps->call, i));
+
+        for (size_t d = 0; live && d < live->dependency_count; d++)
+            gql_session_add_id(deps, i, &live->dependencies[d].id);
+    }
+    return 0;
+}
+
+/* What waits for the parents, by one walk of all sessions. */
+static int gql_session_add_dependents(struct dependencies *deps)
+{
+    const struct core *core = gql_session_core_of(deps->call);
+    struct map parents = MAP_INIT; /* id -> which parent, counted from 1 */
+    int r = 0;
+
+    for (uint32_t i = 0; r == 0 && i < deps->call->count; i++)
+        r = map_set(&parents, gql_session_parent(deps->call, i)->bytes, sizeof(struct uuid),
+                    (void *)(uintptr_t)(i + 1));
+    for (const struct session *s = core_next_session(core, NULL); r == 0 && s;
+         s = core_next_session(core, s))
+        for (size_t d = 0; d < s->dependency_count; d++) {
+            uintptr_t parent = (uintptr_t)map_get(&parents, s->dependencies[d].id.bytes,
+                                                  sizeof(struct uuid));
+
+            if (parent)
+                gql_session_add_id(deps, (uint32_t)parent - 1, &s->id);
+        }
+    map_done(&parents);
+    return r;
+}
+
+static int gql_session_relate(struct gql_call *call, int (*add)(struct dependencies *deps),
+                              bool is_list)
+{
+    struct dependencies *deps = arena_alloc(call->arena, sizeof(*deps));
+
+    if (!deps || !(deps->parents = arena_array(call->arena, STORE_IDS_MAX, sizeof(*deps->parents)))
+        || !(deps->ids = arena_array(call->arena, STORE_IDS_MAX, sizeof(*deps->ids))))
+        return gql_call_fail(call, "out of memory");
+    deps->call = call;
+    deps->is_list = is_list;
+    deps->query.ids = deps->ids;
+    if (add(deps) < 0)
+        return gql_call_fail(call, "out of memory");
+    if (deps->is_full)
+        return gql_call_fail(call, "%s: there are more than %d: ask for fewer sessions",
+                             call->field->name, STORE_IDS_MAX);
+    if (deps->query.id_count)
+        return gql_read(call, gql_session_read_dependencies, gql_session_on_dependencies, deps);
+    gql_session_fill_related(deps);
+    return GQL_DONE;
+}
+
+static int gql_session_dependencies(struct gql_call *call)
+{
+    return gql_session_relate(call, gql_session_add_dependees, true);
+}
+
+static int gql_session_dependees(struct gql_call *call)
+{
+    return gql_session_relate(call, gql_session_add_dependees, false);
+}
+
+static int gql_session_dependents(struct gql_call *call)
+{
+    return gql_session_relate(call, gql_session_add_dependents, false);
+}
+
+/* ---- when they were placed: a read of its own, as few ask for it ---- */
+
+struct placements {
+    struct gql_call *call;
+    struct store_query query;
+    struct store_page *page;
+};
+
+static int gql_session_read_placements(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    struct placements *placed = data;
+    int r = gql_set_room(placed->call->context, &placed->query, err);
+
+    return r < 0 ? r : store_list_sessions(tx, &placed->query, &placed->page, err);
+}
+
+static struct gql_value gql_session_time(struct arena *arena, int64_t usec)
+{
+    char text[CLOCK_ISO_MAX];
+    const char *copy = usec ? arena_strdup(arena, clock_format_iso(usec, text)) : NULL;
+
+    return usec && !copy ? gql_error(arena, "out of memory") : gql_text(copy);
+}
+
+static void gql_session_on_placements(void *data, int r, const struct aq_error *err)
+{
+    AQ_CLEANUP(store_page_freep) struct store_page *page = NULL;
+    struct placements *placed = data;
+    struct gql_call *call = placed->call;
+
+    page = r < 0 ? NULL : placed->page;
+    if (r < 0)
+        gql_call_fail(call, "%s", err->text);
+    for (uint32_t i = 0; page && i < call->count; i++) {
+        const struct session_row *row = gql_session_find_row(page, gql_session_parent(call, i));
+
+        call->results[i] = gql_session_time(call->arena, row ? row->scheduled_usec : 0);
+    }
+    gql_call_done(call);
+}
+
+static int gql_session_scheduled(struct gql_call *call)
+{
+    struct placements *placed = arena_alloc(call->arena, sizeof(*placed));
+    struct uuid *ids = arena_array(call->arena, call->count, sizeof(*ids));
+
+    if (!placed || !ids)
+        return gql_call_fail(call, "out of memory");
+    if (call->count > STORE_IDS_MAX)
+        return gql_call_fail(call, "%s: of %d sessions at most", call->field->name, STORE_IDS_MAX);
+    for (uint32_t i = 0; i < call->count; i++)
+        ids[i] = *gql_session_parent(call, i);
+    *placed = (struct placements){ .call = call,
+                                   .query = { .ids = ids,
+                                              .id_count = call->count,
+                                              .detail = STORE_SESSION_BARE,
+                                              .with_scheduled = true } };
+    return gql_read(call, gql_session_read_placements, gql_session_on_placements, placed);
+}
+
+static struct gql_value gql_session_get_full_name(struct gql_get *get, const void *parent)
+{
+    const struct core *core = ((const struct gql_context *)get->context)->api->core;
+    const struct user *user = core_find_user(
+        core, &((const struct session_row *)parent)->session.user_id);
+
+    return gql_copy(get, user ? user->full_name : NULL);
+}
+
+/* ---- its kernels ---- */
+
+static int gql_session_kernel_nodes(struct gql_call *call)
+{
+    for (uint32_t i = 0; i < call->count; i++)
+        call->results[i] = gql_kernel_nodes(call, call->parents[i]);
+    return GQL_DONE;
+}
+
+/* Each agent once. */
+static struct gql_value gql_session_get_agents(struct gql_get *get, const void *parent)
+{
+    const struct session_row *row = parent;
+    size_t count = row->kernels ? row->kernel_count : 0;
+    struct gql_value *ids = arena_array(get->arena, count + 1, sizeof(*ids));
+    uint32_t found = 0;
+
+    if (!ids)
+        return gql_error(get->arena, "out of memory");
+    for (size_t k = 0; k < count; k++) {
+        const char *id = row->kernels[k].kernel.agent_id;
+        uint32_t i = 0;
+
+        while (id && i < found && strcmp(ids[i].text, id) != 0)
+            i++;
+        if (id && i == found)
+            ids[found++] = gql_text(id);
+    }
+    return gql_list(ids, found);
+}
+
+static struct gql_value gql_session_get_folders(struct gql_get *get, const void *parent)
+{
+    const struct session_spec *spec = ((const struct session_row *)parent)->session.spec;
+    size_t count = spec ? spec->mounts.count : 0;
+    struct gql_value *ids = arena_array(get->arena, count + 1, sizeof(*ids));
+    char id[UUID_TEXT_MAX];
+
+    if (!ids)
+        return gql_error(get->arena, "out of memory");
+    for (size_t i = 0; i < count; i++)
+        ids[i] = gql_copy(get, uuid_format(&spec->mounts.items[i].folder, id));
+    return gql_list(ids, (uint32_t)count);
+}
+
+static struct gql_value gql_session_get_images(struct gql_get *get, const void *parent)
+{
+    const char *image = ((const struct session_row *)parent)->session.image;
+    struct gql_value *items = arena_alloc(get->arena, sizeof(*items));
+
+    if (!items)
+        return gql_error(get->arena, "out of memory");
+    *items = gql_text(image);
+    return gql_list(items, image ? 1 : 0);
+}
+
+/* As the scheduler's plan has it, which is made once for all of a group. */
+static struct gql_value gql_session_get_position(struct gql_get *get, const void *parent)
+{
+    const struct gql_context *context = get->context;
+    const struct session *s = &((const struct session_row *)parent)->session;
+    struct core_start_estimate estimate;
+
+    if (s->status != SESSION_PENDING
+        || core_get_start_estimate(context->api->core, &s->id, &estimate) < 0
+        || estimate.position == 0)
+        return gql_null();
+    return gql_int((int64_t)estimate.position - 1);
+}
+
+static struct gql_value gql_session_get_type(struct gql_get *get, const void *parent)
+{
+    (void)get;
+    return gql_text(session_type_name(((const struct session_row *)parent)->session.type));
+}
+
+const struct gql_entry session_node_entries[] = {
+    { SCHEMA_FIELD_ComputeSession_dependencies,
+      GQL_CALL_COST(gql_session_dependencies, GQL_COST_READ, 4) },
+    { SCHEMA_FIELD_ComputeSession_full_name, GQL_GET(gql_session_get_full_name) },
+    { FIELD(scheduled_at), GQL_CALL_COST(gql_session_scheduled, GQL_COST_READ / 10, 1) },
+    { FIELD(abusing_reports), GQL_FIXED_EMPTY },
+    { FIELD(row_id), AT(UUID, session.id) },
+    { FIELD(project_id), AT(UUID, session.project_id) },
+    { FIELD(type), GQL_GET(gql_session_get_type) },
+    { FIELD(commit_status), GQL_ALWAYS_NULL },
+    { FIELD(queue_position), GQL_GET_COST(gql_session_get_position, GQL_COST_TEXT) },
+    { FIELD(agent_ids), GQL_GET_COST(gql_session_get_agents, GQL_COST_MADE) },
+    { SCHEMA_FIELD_ComputeSession_agents, GQL_GET_COST(gql_session_get_agents, GQL_COST_MADE) },
+    { FIELD(vfolder_mounts), GQL_GET_COST(gql_session_get_folders, GQL_COST_MADE) },
+    { FIELD(image_references), GQL_GET(gql_session_get_images) },
+    { FIELD(kernel_nodes), GQL_CALL_COST(gql_session_kernel_nodes, 1, 4) },
+    { FIELD(dependees), GQL_CALL_COST(gql_session_dependees, GQL_COST_READ, 4) },
+    { FIELD(dependents), GQL_CALL_COST(gql_session_dependents, GQL_COST_WALK / GQL_ROWS_WHOLE, 4) },
+};
+GQL_ENTRIES_END(session_node);

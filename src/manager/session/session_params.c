@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What POST /session takes. */
+#include "manager/session/session_params.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json_load.h"
+#include "manager/notification/deliveries.h"
+#include "manager/image/image_aliases.h"
+#include "model/resource_opts.h"
+
+#define AT(member) offsetof(struct session_params, member)
+
+_Static_assert(sizeof(enum maybe) == sizeof(enum splitting)
+                   && (int)MAYBE_UNSET == (int)SPLITTING_UNSAID
+                   && (int)MAYBE_FALSE == (int)SPLITTING_FORBIDDEN
+                   && (int)MAYBE_TRUE == (int)SPLITTING_ALLOWED,
+               "a FIELD_MAYBE is read into a splitting");
+
+static const struct field resource_opts_fields[] = {
+    { "shmem", FIELD_SCALAR, FIELD_NULLABLE, AT(request.spec.shmem), 1, 64,
+      .doc = "shared memory, of what is asked for as mem; a size such as \"64m\", or bytes" },
+    { RESOURCE_OPTS_SPLITTING, FIELD_MAYBE, FIELD_NULLABLE, AT(request.spec.splitting),
+      .doc = "whether an amount of devices may be split where it does not fit on one; default: as "
+             "the resource group says, else false" },
+    FIELD_END,
+};
+
+static const struct field config_fields[] = {
+    { "resources", FIELD_OBJECT, FIELD_NULLABLE, AT(resources),
+      .doc = "slots, e.g. {\"cpu\": \"1\", \"mem\": \"1g\"}" },
+    { "resource_opts|resourceOpts", FIELD_STRUCT, FIELD_NULLABLE, .sub = resource_opts_fields },
+    { "environ", FIELD_PAIRS, FIELD_NULLABLE, AT(request.spec.environ), 0, SESSION_VARIABLES_MAX },
+    { "scaling_group|scalingGroup", FIELD_STR, FIELD_NULLABLE, AT(request.resource_group), 1, 64,
+      .doc = "resource group; default: the first one allowed" },
+    { "agent_list|agentList", FIELD_STR_LIST, FIELD_NULLABLE, AT(request.spec.agents), 0, 1000,
+      .doc = "ids of agents to choose from; superadmins only" },
+    { "agent_selection_policy|agentSelectionPolicy", FIELD_WORD, FIELD_NULLABLE,
+      AT(request.spec.agents_preferred), .words = "strict|preferred",
+      .doc = "strict: only those agents; preferred: others if none of them has room" },
+    { "mounts", FIELD_STR_LIST, FIELD_NULLABLE, AT(mounts.names), 0, FOLDER_MOUNTS_MAX,
+      .doc = "names of folders, each perhaps with a directory in it: \"data/sub\"" },
+    { "mount_map|mountMap", FIELD_PAIRS, FIELD_NULLABLE, AT(mounts.targets), 0, FOLDER_MOUNTS_MAX,
+      .doc = "where, by what mounts says; relative is below /home/work, default /home/work/NAME" },
+    { "mount_ids|mountIds", FIELD_STR_LIST, FIELD_NULLABLE, AT(mounts.ids), 0, FOLDER_MOUNTS_MAX,
+      .doc = "the same by ids" },
+    { "mount_id_map|mountIdMap", FIELD_PAIRS, FIELD_NULLABLE, AT(mounts.id_targets), 0,
+      FOLDER_MOUNTS_MAX },
+    { "mount_options|mountOptions", FIELD_OBJECT, FIELD_NULLABLE, AT(mounts.options),
+      .doc = "by name or id: {\"permission\": ro or rw, \"subpath\": a directory in it}" },
+    { "auto_mount|autoMount", FIELD_BOOL, 0, AT(request.mounts.is_automatic),
+      .doc = "whether folders whose names begin with a dot are mounted, too; default true" },
+    { "preopen_ports|preopenPorts", FIELD_PORT_LIST, FIELD_NULLABLE, AT(request.spec.ports), 1024,
+      65535, .doc = "of the container, to be reached by ports of its node" },
+    { "attach_network", FIELD_UNSUPPORTED },
+    FIELD_END,
+};
+
+static const struct field group_fields[] = {
+    { "name", FIELD_STR, FIELD_REQUIRED | FIELD_LINE, AT(request.spec.session_group), 1, 64,
+      .doc = "of the owner's sessions that keep apart or together" },
+    { "direction", FIELD_WORD, 0, AT(request.spec.packs), .words = "spread|pack",
+      .doc = "spread (default) or pack" },
+    { "enforcement", FIELD_WORD, 0, AT(request.spec.group_is_strict), .words = "preferred|strict",
+      .doc = "preferred (default), or strict: waits rather" },
+    FIELD_END,
+};
+
+const struct field session_fields[] = {
+    { "template|template_id|templateId", FIELD_IGNORED, 0,
+      .doc = "name or id of a template, whose members count where the request says nothing" },
+    { "name|clientSessionToken", FIELD_STR, FIELD_REQUIRED, AT(request.name), 1, 64 },
+    { "image|lang", FIELD_STR, FIELD_REQUIRED | FIELD_FILLED, AT(request.spec.image), 1, 512 },
+    { "architecture|arch", FIELD_STR, FIELD_NULLABLE, AT(request.spec.architecture), 1, 32 },
+    { "type|sessionType", FIELD_STR, 0, AT(type), 1, 16, .doc = "interactive or batch" },
+    { "group|groupName|group_name", FIELD_STR, FIELD_NULLABLE, AT(group), 1, 64,
+      .doc = "project; default: \"default\", or the only one" },
+    { "domain|domainName|domain_name", FIELD_STR, FIELD_NULLABLE, AT(domain), 1, 64,
+      .doc = "default: the owner's" },
+    { "config", FIELD_STRUCT, 0, .sub = config_fields },
+    { "clusterSize|cluster_size", FIELD_INT, 0, AT(cluster_size), 1, 1024 },
+    { "clusterMode|cluster_mode", FIELD_WORD, 0, AT(request.multi_node),
+      .words = "single-node|multi-node", .doc = "single-node or multi-node" },
+    { "roles", FIELD_JSON, FIELD_NULLABLE, AT(roles),
+      .doc = "kernels beside main1 that run something else: a list of {\"role\", \"count\", "
+             "\"image\", \"startupCommand\", \"bootstrap_script\", \"environ\", "
+             "\"resources\"}" },
+    { "enqueueOnly|enqueue_only", FIELD_BOOL, 0, AT(enqueue_only) },
+    { "maxWaitSeconds|max_wait_seconds", FIELD_INT, 0, AT(max_wait_sec), 0, 86400 },
+    { "reuseIfExists|reuse", FIELD_BOOL, 0, AT(request.reuse) },
+    { "startupCommand|startup_command", FIELD_STR, FIELD_NULLABLE, AT(request.spec.command), 0,
+      SESSION_COMMAND_MAX, .doc = "what a batch session runs" },
+    { "input", FIELD_STR, FIELD_NULLABLE, AT(request.spec.input), 1, 16,
+      .doc =
+          "standard input of the startupCommand: stream, which comes over .../exec, or terminal; "
+          "batch only; default empty" },
+    { "bootstrap_script|bootstrapScript", FIELD_STR, FIELD_NULLABLE, AT(request.spec.bootstrap), 0,
+      SESSION_BOOTSTRAP_MAX },
+    { "starts_at|startsAt", FIELD_STR, FIELD_NULLABLE, AT(starts_at), 1, 64,
+      .doc = "a date, or a duration from now; batch only" },
+    { "batch_timeout|batchTimeout", FIELD_DURATION, FIELD_NULLABLE,
+      AT(request.spec.batch_timeout_usec), 0, INT64_C(31536000),
+      .doc = "seconds, or a text such as 1h30m; 0 = no limit; batch only" },
+    { "dependencies", FIELD_STR_LIST, FIELD_NULLABLE, AT(dependencies), 0, 256,
+      .doc = "ids or names of sessions that must succeed first" },
+    { "priority", FIELD_INT, FIELD_NULLABLE, AT(priority), 0, 100 },
+    { "job_priority|jobPriority", FIELD_INT, FIELD_NULLABLE, AT(request.spec.job_priority), 0, 100,
+      .doc = "it may preempt preemptible sessions with a lower one" },
+    { "is_movable|isMovable", FIELD_BOOL, 0, AT(request.spec.is_movable),
+      .doc = "it may be stopped and started again on another agent" },
+    { "is_preemptible|isPreemptible", FIELD_BOOL, 0, AT(request.spec.is_preemptible),
+      .doc = "it may be preempted" },
+    { "wait_for_capacity|waitForCapacity", FIELD_BOOL, 0, AT(request.spec.waits_for_capacity),
+      .doc = "it may ask for more than any agent has, and waits for one" },
+    { "session_group|sessionGroup", FIELD_STRUCT, 0, .sub = group_fields },
+    { "tag", FIELD_STR, FIELD_NULLABLE | FIELD_LINE, AT(request.spec.tag), 0, 64 },
+    { "callback_url|callbackUrl|callbackURL", FIELD_STR, FIELD_NULLABLE,
+      AT(request.spec.callback_url), 0, DELIVERY_URL_MAX,
+      .doc = "is told what happens to the session, by POST" },
+    { "owner_access_key", FIELD_STR, FIELD_NULLABLE, AT(owner_access_key), 1, 64 },
+    FIELD_END,
+};
+
+static int session_params_read_type(struct session_params *params, struct aq_error *err)
+{
+    struct session_request *request = &params->request;
+
+    if (params->type && session_type_parse(params->type, &request->type) < 0)
+        return api_fail_param(err, "type", "'%s' is no session type: interactive, batch, system",
+                              params->type);
+    if (request->type == SESSION_INFERENCE)
+        return api_fail_param(err, "type", "sessions of type %s are not made by this request",
+                              params->type);
+    if (request->type == SESSION_SYSTEM)
+        request->mounts.is_automatic = false; /* it shows what it was asked for */
+    request->cluster_size = (uint32_t)params->cluster_size;
+    request->priority = (int)params->priority;
+    return 0;
+}
+
+/* What only batch sessions may and must say. */
+static int session_params_read_batch(struct session_params *params, struct aq_error *err)
+{
+    struct session_request *request = &params->request;
+    bool is_batch = request->type == SESSION_BATCH;
+    int64_t delay;
+
+    if (request->spec.command && !*request->spec.command)
+        request->spec.command = NULL;
+    if (request->spec.bootstrap && !*request->spec.bootstrap)
+        request->spec.bootstrap = NULL;
+    if (is_batch && !request->spec.command)
+        return api_fail_param(err, "startupCommand", "is required for a batch session");
+    if (!is_batch && params->starts_at)
+        return api_fail_param(err, "starts_at", "is for batch sessions only");
+    if (!is_batch && request->spec.batch_timeout_usec)
+        return api_fail_param(err, "batch_timeout", "is for batch sessions only");
+    if (!params->starts_at || clock_parse_date(params->starts_at, &request->starts_usec) == 0)
+        return 0;
+    if (clock_parse_duration(params->starts_at, &delay) < 0
+        || delay > INT64_C(3650) * 86400 * USEC_PER_SEC)
+        return api_fail_param(err, "starts_at", "is neither a date nor a duration such as 10m");
+    request->starts_usec = clock_realtime_usec() + delay;
+    return 0;
+}
+
+static int session_params_read_owner(const struct api *api, struct request *req,
+                                     struct session_params *params, struct aq_error *err)
+{
+    const struct keypair *owner;
+    int r;
+
+    if ((r = api_owner(api, req, params->owner_access_key, &owner, err)) < 0)
+        return r;
+    params->request.access_key = arena_strdup(request_get_arena(req), owner->access_key);
+    params->request.group = params->group;
+    params->request.domain = params->domain;
+    params->request.dependencies = params->dependencies.items;
+    params->request.dependency_count = params->dependencies.count;
+    if (!params->request.access_key)
+        return aq_fail_oom(err);
+    if (params->request.spec.agents.count && !principal_is_superadmin(api_principal(req)))
+        return aq_fail_kind(err, EPERM, "insufficient-privilege",
+                            "only superadmins may choose agents");
+    return 0;
+}
+
+/* Clients name every slot that they have heard of, mostly with 0: what no
+ * agent offers is fine as long as nothing of it is wanted.
+ */
+static bool session_params_is_unknown_zero(const struct slot_types *types, const char *name,
+                                           const json_t *amount)
+{
+    const char *interned = slot_name_find(name, strlen(name));
+    enum slot_type type;
+
+    if (interned && slot_types_find(types, interned, &type) == 0)
+        return false;
+    return json_is_null(amount) || (json_is_number(amount) && json_number_value(amount) == 0)
+           || (json_is_string(amount) && strcmp(json_string_value(amount), "0") == 0);
+}
+
+/* Where in the request the amount is that was refused. */
+static void session_params_place_slot(struct aq_error *err)
+{
+    char slot[sizeof(err->field)];
+
+    if (!err->field[0])
+        return;
+    memcpy(slot, err->field, sizeof(slot));
+    (void)snprintf(err->field, sizeof(err->field), "config.resources.%.60s", slot);
+}
+
+static int session_params_read_slots(const struct api *api, const json_t *resources,
+                                     struct slots *ret, struct aq_error *err)
+{
+    AQ_CLEANUP(slot_types_unrefp) struct slot_types *types = slot_types_ref(
+        core_slot_types(api->core));
+    json_auto_t *wanted = resources ? json_copy((json_t *)(uintptr_t)resources) : json_object();
+    const json_t *amount;
+    const char *name;
+    void *next;
+    int r;
+
+    if (!wanted)
+        return aq_fail_oom(err);
+    json_object_foreach_safe(wanted, next, name,
+                             amount) if (session_params_is_unknown_zero(types, name, amount))
+        json_object_del(wanted, name);
+    r = slots_from_json(wanted, types, ret, err);
+    if (r == -EINVAL && err) {
+        session_params_place_slot(err);
+        err->kind = "invalid-api-params";
+    }
+    return r;
+}
+
+/* ---- kernels beside main1 ---- */
+
+struct session_params_role {
+    struct cluster_role role;
+    const json_t *resources;
+};
+
+#define ROLE_AT(member) offsetof(struct session_params_role, member)
+static const struct field role_fields[] = {
+    { "role", FIELD_STR, FIELD_REQUIRED, ROLE_AT(role.name), 1, 15 },
+    { "count", FIELD_INT, 0, ROLE_AT(role.count), 1, 1000 },
+    { "image", FIELD_STR, FIELD_REQUIRED, ROLE_AT(role.image), 1, 512 },
+    { "startupCommand", FIELD_STR, FIELD_NULLABLE, ROLE_AT(role.command), 1, SESSION_COMMAND_MAX },
+    { "bootstrap_script", FIELD_STR, FIELD_NULLABLE, ROLE_AT(role.bootstrap), 1,
+      SESSION_BOOTSTRAP_MAX },
+    { "environ", FIELD_PAIRS, FIELD_NULLABLE, ROLE_AT(role.environ), 0, SESSION_VARIABLES_MAX },
+    { "resources", FIELD_OBJECT, FIELD_NULLABLE, ROLE_AT(resources) },
+    FIELD_END,
+};
+
+static int session_params_read_role(const struct api *api, struct request *req,
+                                    const json_t *object, struct session_request_role *ret,
+                                    struct aq_error *err)
+{
+    struct session_params_role role = { .role.count = 1 };
+    char field[sizeof(err->field)];
+    int r = decode_object(role_fields, object, request_get_arena(req), &role, err);
+
+    if (r < 0) {
+        memcpy(field, err->field, sizeof(field));
+        (void)snprintf(err->field, sizeof(err->field), "roles.%.60s", field);
+        return r;
+    }
+    role.role.image = image_aliases_resolve(api, role.role.image);
+    ret->role = role.role;
+    return session_params_read_slots(api, role.resources, &ret->resources, err);
+}
+
+static int session_params_read_roles(const struct api *api, struct request *req,
+                                     struct session_params *params, struct aq_error *err)
+{
+    size_t count = json_array_size(params->roles);
+    struct session_request_role *roles = arena_array(request_get_arena(req), count + 1,
+                                                     sizeof(*roles));
+    int64_t kernels = 1;
+    int r = 0;
+
+    if (!roles)
+        return aq_fail_oom(err);
+    if ((params->roles && !json_is_array(params->roles)) || count > CLUSTER_ROLES_MAX)
+        return api_fail_param(err, "roles", "must be a list of at most %d roles",
+                              CLUSTER_ROLES_MAX);
+    params->request.roles = roles;
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        r = session_params_read_role(api, req, json_array_get(params->roles, i), &roles[i], err);
+        params->request.role_count++;
+        kernels += roles[i].role.count;
+    }
+    if (count && params->cluster_size == 1)
+        params->request.cluster_size = (uint32_t)kernels;
+    return r;
+}
+
+static int session_params_check_callback(const struct api *api, struct session_params *params,
+                                         struct aq_error *err)
+{
+    const char **url = &params->request.spec.callback_url;
+
+    if (*url && !**url)
+        *url = NULL;
+    if (!*url)
+        return 0;
+    return deliveries_check_url(api->deliveries, "callback_url", *url, err);
+}
+
+int session_params_read(const struct api *api, struct request *req, const json_t *object,
+                        struct session_params *ret, struct aq_error *err)
+{
+    struct session_params params = { .request = { .reuse = true,
+                                                  .mounts = { .is_automatic = true } },
+                                     .cluster_size = 1,
+                                     .priority = -1 };
+    int r;
+
+    if ((r = decode_object(session_fields, object, request_get_arena(req), &params, err)) < 0
+        || (r = session_params_read_type(&params, err)) < 0
+        || (r = session_params_read_batch(&params, err)) < 0
+        || (r = session_params_read_owner(api, req, &params, err)) < 0
+        || (r = session_params_check_callback(api, &params, err)) < 0
+        || (r = session_mounts_read(api, req, &params.mounts, &params.request.mounts, err)) < 0
+        || (r = session_params_read_slots(api, params.resources, &params.request.resources, err))
+               < 0)
+        return r;
+    if ((r = session_params_read_roles(api, req, &params, err)) < 0) {
+        session_params_done(&params);
+        return r;
+    }
+    params.request.spec.image = image_aliases_resolve(api, params.request.spec.image);
+    *ret = params;
+    return 0;
+}
+
+void session_params_done(struct session_params *params)
+{
+    slots_done(&params->request.resources);
+    for (size_t i = 0; i < params->request.role_count; i++)
+        slots_done((struct slots *)(uintptr_t)&params->request.roles[i].resources);
+}

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See app_proxy.h. */
+#include "manager/stream/app_proxy.h"
+
+#include <errno.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "manager/stream/app_connection.h"
+#include "manager/stream/apps.h"
+#include "manager/call/streams.h"
+#include "model/session_feature.h"
+#include "store/app_token.h"
+
+struct app_proxy {
+    struct api *api;
+    struct list streams; /* struct app_stream */
+};
+
+struct app_stream {
+    struct list link;
+    struct app_proxy *of;
+    char proxy[AGENT_ID_MAX + 1];
+    struct uuid request_id, kernel_id;
+    struct app_connection *app;
+    struct link_stream *to; /* the proxy; NULL before the app listens */
+    struct pump pump;
+    struct api_stream right;
+};
+
+static void app_proxy_refuse(const struct app_proxy *of, const char *proxy,
+                             const struct uuid *request_id, const struct aq_error *err)
+{
+    struct message msg = { .type = MSG_APP_REFUSED,
+                           .app_refused = { .request_id = *request_id,
+                                            .kind = err->kind ? err->kind : "service-unavailable",
+                                            .text = err->text } };
+
+    (void)core_send_front(of->api->core, proxy, &msg, NULL);
+}
+
+/* ---- who may ---- */
+
+static bool app_proxy_is_administrator(const struct user *user, const struct session *session)
+{
+    const struct principal who = { .role = user->role, .domain = user->domain };
+
+    return principal_sees_domain(&who, session->domain);
+}
+
+/* For good: an app that comes again and again need not. */
+static int app_proxy_say_ended(struct aq_error *err)
+{
+    return aq_fail_kind(err, ENOENT, "session-ended", "the session has ended");
+}
+
+/* The session, if it lives and the user of this key may use this app of it. */
+static const struct session *app_proxy_find(const struct app_proxy *of, const struct uuid *id,
+                                            const char *app, const char *access_key,
+                                            struct aq_error *err)
+{
+    const struct core *core = of->api->core;
+    const struct session *session = core_find_session(core, id);
+    const char *why = api_stream_why_not(core, access_key);
+    const struct keypair *key = core_find_keypair(core, access_key);
+    const struct user *user = key ? core_find_user(core, &key->user_id) : NULL;
+    bool is_ssh = strcmp(app, "sshd") == 0;
+
+    if (!session)
+        (void)app_proxy_say_ended(err);
+    else if (why || !user)
+        (void)aq_fail_kind(err, EACCES, "auth-failed", "%s", why ? why : "the user was removed");
+    else if (!uuid_equals(&session->user_id, &user->id)
+             && !app_proxy_is_administrator(user, session))
+        (void)aq_fail_kind(err, EACCES, "generic-forbidden", "the session is somebody else's");
+    else if (app_question_check_name(app, err) == 0
+             && session_feature_check(session->type, is_ssh ? SESSION_SSH : SESSION_APPS, err) == 0)
+        return session;
+    return NULL;
+}
+
+/* ---- a stream ---- */
+
+static void app_stream_free(struct app_stream *st)
+{
+    list_remove(&st->link);
+    api_stream_close(&st->right);
+    app_connection_free(st->app);
+    link_stream_close(st->to);
+    pump_done(&st->pump);
+    free(st);
+}
+
+static void app_stream_refuse(void *data, const struct aq_error *err)
+{
+    struct app_stream *st = data;
+
+    if (!st->to)
+        app_proxy_refuse(st->of, st->proxy, &st->request_id, err);
+    app_stream_free(st);
+}
+
+static void app_stream_on_open(void *data, struct link_stream *stream)
+{
+    struct app_stream *st = data;
+
+    (void)stream;
+    if (pump_open(&st->pump, PUMP_CLIENT) < 0)
+        app_stream_free(st);
+}
+
+static void app_stream_on_data(void *data, struct link_stream *stream, const char *bytes,
+                               size_t len)
+{
+    struct app_stream *st = data;
+    int r = app_connection_give(st->app, bytes, len);
+
+    (void)stream;
+    if (r < 0 && r != -EPIPE) /* of its end it is told */
+        app_stream_free(st);
+}
+
+static void app_stream_on_drain(void *data, struct link_stream *stream)
+{
+    struct app_stream *st = data;
+
+    (void)stream;
+    pump_drained(&st->pump, PUMP_CLIENT);
+}
+
+static void app_stream_on_close(void *data, struct link_stream *stream, const struct aq_error *err)
+{
+    struct app_stream *st = data;
+
+    (void)stream;
+    (void)err;
+    st->to = NULL;
+    app_stream_free(st);
+}
+
+static const struct link_stream_ops app_stream_link_ops = {
+    .on_open = app_stream_on_open,
+    .on_data = app_stream_on_data,
+    .on_drain = app_stream_on_drain,
+    .on_close = app_stream_on_close,
+};
+
+/* The app listens: the proxy is asked to fetch its bytes. */
+static int app_stream_offer(struct app_stream *st, struct aq_error *err)
+{
+    struct msg_stream_open open = { .kind = "app",
+                                    .request_id = st->request_id,
+                                    .kernel_id = st->kernel_id };
+    int r = core_open_front_stream(st->of->api->core, st->proxy, &open, &app_stream_link_ops, st,
+                                   &st->to, err);
+
+    if (r == 0)
+        pump_join(&st->pump, PUMP_CLIENT, &link_stream_pump, st->to);
+    return r;
+}
+
+static bool app_stream_on_ready(void *data)
+{
+    struct app_stream *st = data;
+    struct aq_error err = { 0 };
+
+    if (app_stream_offer(st, &err) == 0)
+        return true;
+    app_stream_refuse(st, &err);
+    return false;
+}
+
+static void app_stream_on_bytes(void *data, const char *bytes, size_t len)
+{
+    struct app_stream *st = data;
+
+    if (pump_give(&st->pump, PUMP_KERNEL, bytes, len) < 0)
+        app_stream_free(st);
+}
+
+/* Before the proxy has connected it hears the reason, if there is one. */
+static void app_stream_on_closed(void *data, bool is_unheard, const char *text)
+{
+    struct app_stream *st = data;
+    struct aq_error err = { 0 };
+
+    if (is_unheard && !st->pump.ends[PUMP_CLIENT].is_open) {
+        (void)aq_fail_kind(&err, EAGAIN, "app-failed", "%s", text);
+        app_proxy_refuse(st->of, st->proxy, &st->request_id, &err);
+    }
+    app_stream_free(st);
+}
+
+static const struct app_connection_ops app_stream_app_ops = {
+    .on_ready = app_stream_on_ready,
+    .on_bytes = app_stream_on_bytes,
+    .on_refused = app_stream_refuse,
+    .on_closed = app_stream_on_closed,
+};
+
+static int app_stream_open(struct app_proxy *of, struct app_stream *st,
+                           const struct session *session, const struct msg_app_connect *want,
+                           struct aq_error *err)
+{
+    const struct app_params params = { .app = want->app };
+    uint16_t port = apps_find_port(session, want->app, 0);
+    int r = 0;
+
+    if (session->status == SESSION_TERMINATING)
+        return app_proxy_say_ended(err);
+    if (session->kernel_count == 0)
+        return aq_fail_kind(err, EAGAIN, "generic-bad-request", "the session is not running");
+    st->kernel_id = session->kernels[0].id;
+    if (api_stream_open(of->api, want->access_key, &st->right, app_stream_refuse, st) < 0)
+        return aq_fail_oom(err);
+    r = app_connection_open(of->api->core, session, &params, port, &st->pump, &app_stream_app_ops,
+                            st, &st->app, err);
+    return r == 0 && port ? app_stream_offer(st, err) : r;
+}
+
+static void app_proxy_connect(struct app_proxy *of, const char *proxy,
+                              const struct msg_app_connect *want)
+{
+    struct aq_error err = { 0 };
+    const struct session *session = app_proxy_find(of, &want->session_id, want->app,
+                                                   want->access_key, &err);
+    struct app_stream *st = session ? calloc(1, sizeof(*st)) : NULL;
+
+    if (session && !st)
+        (void)aq_fail_oom(&err);
+    if (st) {
+        st->of = of;
+        st->request_id = want->request_id;
+        (void)snprintf(st->proxy, sizeof(st->proxy), "%s", proxy);
+        pump_init(&st->pump);
+        list_add(&of->streams, &st->link);
+        if (app_stream_open(of, st, session, want, &err) == 0)
+            return;
+        app_stream_free(st);
+    }
+    app_proxy_refuse(of, proxy, &want->request_id, &err);
+}
+
+static void app_proxy_check(const struct app_proxy *of, const char *proxy,
+                            const struct msg_app_connect *want)
+{
+    struct aq_error err = { 0 };
+
+    if (!app_proxy_find(of, &want->session_id, want->app, want->access_key, &err))
+        app_proxy_refuse(of, proxy, &want->request_id, &err);
+}
+
+/* ---- tokens ---- */
+
+struct app_token_work {
+    struct app_proxy *of;
+    char text[APP_TOKEN_TEXT_MAX];
+    unsigned char hash[APP_TOKEN_HASH_SIZE];
+    struct app_token token;
+    int64_t now_usec;
+    app_token_fn *done; /* of one that is made */
+    void *data;
+    char proxy[AGENT_ID_MAX + 1]; /* of one that is redeemed */
+    struct uuid request_id;
+};
+
+static void app_token_hash(struct app_token_work *work)
+{
+    unsigned len = 0;
+
+    (void)EVP_Digest(work->text, strlen(work->text), work->hash, &len, EVP_sha256(), NULL);
+    work->now_usec = clock_realtime_usec();
+}
+
+static int app_token_write(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    const struct app_token_work *work = data;
+
+    return app_token_create(tx, work->hash, &work->token, work->now_usec, err);
+}
+
+static void app_token_on_written(void *data, int r, const struct aq_error *err)
+{
+    struct app_token_work *work = data;
+
+    work->done(work->data, r, err, r < 0 ? NULL : work->text);
+    free(work);
+}
+
+int app_proxy_make_token(struct api *api, const struct uuid *session, const char *app,
+                         const char *access_key, app_token_fn *done, void *data,
+                         struct aq_error *err)
+{
+    struct app_token_work *work = calloc(1, sizeof(*work));
+
+    if (!work)
+        return aq_fail_oom(err);
+    for (size_t i = 0; i < 2; i++) {
+        struct uuid random = uuid_random();
+
+        for (size_t k = 0; k < sizeof(random.bytes); k++)
+            (void)snprintf(work->text + 32 * i + 2 * k, 3, "%02x", random.bytes[k]);
+    }
+    app_token_hash(work);
+    work->token.session_id = *session;
+    work->token.expires_usec = work->now_usec + APP_TOKEN_USEC;
+    (void)snprintf(work->token.app, sizeof(work->token.app), "%s", app);
+    (void)snprintf(work->token.access_key, sizeof(work->token.access_key), "%s", access_key);
+    work->done = done;
+    work->data = data;
+    if (store_write(core_store(api->core), app_token_write, app_token_on_written, work) == 0)
+        return 0;
+    free(work);
+    return aq_fail_oom(err);
+}
+
+static int app_token_take(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    struct app_token_work *work = data;
+
+    return app_token_use(tx, work->hash, work->now_usec, &work->token, err);
+}
+
+static void app_token_on_taken(void *data, int r, const struct aq_error *err)
+{
+    struct app_token_work *work = data;
+    const struct app_token *token = &work->token;
+    struct aq_error why = r < 0 ? *err : (struct aq_error){ 0 };
+    struct message msg = { .type = MSG_APP_REDEEMED,
+                           .app_redeemed = { .request_id = work->request_id,
+                                             .session_id = token->session_id,
+                                             .app = token->app,
+                                             .access_key = token->access_key } };
+
+    if (r < 0 || !app_proxy_find(work->of, &token->session_id, token->app, token->access_key, &why))
+        app_proxy_refuse(work->of, work->proxy, &work->request_id, &why);
+    else
+        (void)core_send_front(work->of->api->core, work->proxy, &msg, NULL);
+    free(work);
+}
+
+static int app_token_look(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    const struct app_token_work *work = data;
+
+    return app_token_check(tx, work->hash, work->now_usec, err);
+}
+
+/* Anybody may send a token: only one that is good has the thread that writes. */
+static void app_token_on_looked(void *data, int r, const struct aq_error *err)
+{
+    struct app_token_work *work = data;
+    struct aq_error oom = { 0 };
+
+    if (r == 0
+        && store_write(core_store(work->of->api->core), app_token_take, app_token_on_taken, work)
+               == 0)
+        return;
+    if (r == 0)
+        (void)aq_fail_oom(&oom);
+    app_proxy_refuse(work->of, work->proxy, &work->request_id, r < 0 ? err : &oom);
+    free(work);
+}
+
+static void app_proxy_redeem(struct app_proxy *of, const char *proxy,
+                             const struct msg_app_redeem *want)
+{
+    struct app_token_work *work = calloc(1, sizeof(*work));
+    struct aq_error err = { 0 };
+
+    if (work) {
+        work->of = of;
+        work->request_id = want->request_id;
+        (void)snprintf(work->proxy, sizeof(work->proxy), "%s", proxy);
+        (void)snprintf(work->text, sizeof(work->text), "%s", want->token);
+        app_token_hash(work);
+        if (store_read(core_store(of->api->core), app_token_look, app_token_on_looked, work) == 0)
+            return;
+        free(work);
+    }
+    (void)aq_fail_oom(&err);
+    app_proxy_refuse(of, proxy, &want->request_id, &err);
+}
+
+/* ---- life ---- */
+
+static void app_proxy_on_message(void *data, const char *proxy, const struct message *msg)
+{
+    if (msg->type == MSG_APP_CONNECT)
+        app_proxy_connect(data, proxy, &msg->app_connect);
+    else if (msg->type == MSG_APP_CHECK)
+        app_proxy_check(data, proxy, &msg->app_connect);
+    else
+        app_proxy_redeem(data, proxy, &msg->app_redeem);
+}
+
+struct app_proxy *app_proxy_new(struct api *api)
+{
+    static const struct core_front_ops ops = { .on_message = app_proxy_on_message };
+    struct app_proxy *of = calloc(1, sizeof(*of));
+
+    if (!of)
+        return NULL;
+    of->api = api;
+    list_init(&of->streams);
+    core_set_front_ops(api->core, FRONT_PROXY, &ops, of);
+    return of;
+}
+
+void app_proxy_stop(struct app_proxy *of)
+{
+    core_set_front_ops(of->api->core, FRONT_PROXY, NULL, NULL);
+    while (!list_is_empty(&of->streams))
+        app_stream_free(LIST_ENTRY(of->streams.next, struct app_stream, link));
+}
+
+void app_proxy_free(struct app_proxy *of)
+{
+    if (of)
+        app_proxy_stop(of);
+    free(of);
+}

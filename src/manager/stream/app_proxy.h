@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* app_proxy.h - what proxies ask of the manager (core/fronts.h), and the tokens that lead there
+ *
+ * A user gets a token for an app of a session, and shows it to a proxy with the browser. The proxy
+ * has it redeemed, once and within a minute, and learns for whom it is. For each connection it
+ * then asks for a stream to the app: whether the session lives and this user may use it is looked
+ * at each time, and while the stream lasts. So a proxy never knows an address.
+ */
+#ifndef AQ_MANAGER_STREAM_APP_PROXY_H
+#define AQ_MANAGER_STREAM_APP_PROXY_H
+
+#include "manager/call/api.h"
+
+struct app_proxy;
+
+/* Answers the core's proxies from now on; NULL = no memory. */
+struct app_proxy *app_proxy_new(struct api *api);
+/* End all streams and answer nobody any more. */
+void app_proxy_stop(struct app_proxy *proxy);
+/* NULL is fine. */
+void app_proxy_free(struct app_proxy *proxy);
+
+#define APP_TOKEN_USEC (60 * USEC_PER_SEC)
+#define APP_TOKEN_TEXT_MAX 65
+
+/* 'token' is borrowed, NULL unless r is 0. */
+typedef void app_token_fn(void *data, int r, const struct aq_error *err, const char *token);
+/* Durable when 'done' says it. -ENOMEM: 'done' is not called. */
+int app_proxy_make_token(struct api *api, const struct uuid *session, const char *app,
+                         const char *access_key, app_token_fn *done, void *data,
+                         struct aq_error *err);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* export_rest.h - reports that administrators fetch as CSV: which there are, and what a request for
+ * one says
+ *
+ * Searches of Backend.AI 26, which answer with JSON, have the same filters and orders: they are
+ * reports with these alone.
+ */
+#ifndef AQ_MANAGER_USAGE_EXPORT_REST_H
+#define AQ_MANAGER_USAGE_EXPORT_REST_H
+
+#include "manager/call/list.h"
+
+/* How the text of a field is made from its place in a row. */
+enum export_kind {
+    EXPORT_STRING,   /* const char *, NULL is empty */
+    EXPORT_CHARS,    /* char[] */
+    EXPORT_UUID,     /* nil is empty */
+    EXPORT_TIME,     /* int64_t, microseconds, 0 is empty */
+    EXPORT_BOOL,     /* bool */
+    EXPORT_INT,      /* int64_t */
+    EXPORT_FUNCTION, /* 'text' */
+};
+
+struct export_field {
+    const char *key, *name, *description;
+    enum export_kind kind;
+    size_t offset;
+    void (*text)(const struct api *api, const void *row, struct strbuf *out);
+    const char *order; /* what the lists' order language calls it; NULL = not to be ordered by */
+};
+
+enum export_test {
+    EXPORT_TEXT,  /* {"contains": "a"}: the tests of a text */
+    EXPORT_ANY,   /* ["a", "b"]: one of these */
+    EXPORT_RANGE, /* {"after": date, "before": date}, both included */
+    EXPORT_FLAG,  /* true or false */
+};
+
+/* What a report can be narrowed by. */
+struct export_filter {
+    const char *key;   /* "user.email" is the member 'email' of 'user' */
+    const char *field; /* of the lists' filter language */
+    enum export_test test;
+};
+
+struct export_report {
+    const char *key, *name, *description;
+    const struct export_field *fields;
+    size_t field_count;
+    const struct export_filter *filters;
+    size_t filter_count;
+    size_t row_size;
+    int (*list)(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
+                struct aq_error *err);
+};
+
+extern const struct export_report export_reports[];
+extern const size_t export_report_count;
+
+/* NULL = there is none of that name. */
+const struct export_report *export_find_report(const char *key);
+
+/* The request's 'filter' and 'order' in the languages of lists; NULL = none. What is not known
+ * or of a wrong type is -EINVAL and named ("filter.email.contains").
+ */
+int export_read_filter(const struct export_report *report, const json_t *filter, struct strbuf *out,
+                       struct aq_error *err) AQ_UNTRUSTED;
+int export_read_order(const struct export_report *report, const json_t *order, struct strbuf *out,
+                      struct aq_error *err) AQ_UNTRUSTED;
+/* Both into the query, as texts in the arena. */
+int export_read_query(const struct export_report *report, const json_t *filter, const json_t *order,
+                      struct arena *arena, struct store_query *query, struct aq_error *err);
+
+#endif
