@@ -10,12 +10,12 @@
 
 #include "base/arena.h"
 #include "base/jsonw.h"
+#include "base/memory.h"
 #include "store/audit_log.h"
 #include "store/query.h"
 #include "store/token.h"
 #include "manager/core/accounts/access.h"
 #include "manager/core/state/agent_entry.h"
-#include "manager/core/state/deferred.h"
 #include "manager/core/state/state.h"
 
 static void access_format_key(const struct session *s, char key[ACCESS_KEY_TEXT_MAX])
@@ -65,30 +65,21 @@ int access_read(struct store_tx *tx, const struct session *s, struct allowed **r
                                                err);
     if (r < 0)
         return r;
-    if (!(a = calloc(1, sizeof(*a)))
-        || !(a->names = calloc(AQ_MAX(page->count, 1), sizeof(*a->names)))) {
-        free(a);
-        return aq_fail_oom(err);
-    }
+    a = aq_alloc(sizeof(*a));
+    a->names = aq_alloc_array(page->count, sizeof(*a->names));
     for (size_t i = 0; i < page->count; i++)
-        if (!(a->names[a->count++] = strdup(page->resource_groups[i].resource_group.name))) {
-            allowed_free(a);
-            return aq_fail_oom(err);
-        }
+        a->names[a->count++] = aq_strdup(page->resource_groups[i].resource_group.name);
     *ret = a;
     return 0;
 }
 
-int access_keep(struct core *core, const struct session *s, struct allowed *a)
+void access_keep(struct core *core, const struct session *s, struct allowed *a)
 {
     char key[ACCESS_KEY_TEXT_MAX];
 
     access_format_key(s, key);
     allowed_free(map_removes(&core->access, key));
-    if (map_sets(&core->access, key, a) == 0)
-        return 0;
-    allowed_free(a);
-    return -ENOMEM;
+    map_sets(&core->access, key, a);
 }
 
 void access_forget(struct core *core)
@@ -165,8 +156,6 @@ static int access_write_entry(struct store_tx *tx, const struct access_change *c
     for (size_t i = 0; i < wanted->count; i++)
         strbuf_addf(&names, "%s%s", i ? "," : "", wanted->resource_groups[i]);
     access_write_whom(wanted, &whom);
-    if (!strbuf_ok(&names) || !strbuf_ok(&whom))
-        return aq_fail_oom(err);
     return audit_log_add_change(
         tx, &change->by.who,
         &(struct audit_change){
@@ -201,42 +190,30 @@ static void access_on_changed(void *data, int r, const struct aq_error *err)
     access_change_free(change);
 }
 
-static bool access_keep_text(struct arena *arena, const char **text)
+static void access_keep_text(struct arena *arena, const char **text)
 {
-    return !*text || (*text = arena_strdup(arena, *text));
-}
-
-static bool access_keep_wanted(struct access_change *change)
-{
-    struct core_access_change *wanted = &change->wanted;
-    const char **names = arena_array(&change->arena, wanted->count + 1, sizeof(*names));
-
-    for (size_t i = 0; names && i < wanted->count; i++)
-        if (!(names[i] = arena_strdup(&change->arena, wanted->resource_groups[i])))
-            return false;
-    wanted->resource_groups = names;
-    return names && access_keep_text(&change->arena, &wanted->domain)
-           && access_keep_text(&change->arena, &wanted->project_id)
-           && access_keep_text(&change->arena, &wanted->access_key);
+    if (*text)
+        *text = arena_strdup(arena, *text);
 }
 
 void core_change_access(struct core *core, const struct core_access_change *wanted,
                         const struct audit_who *by, core_done_fn done, void *data)
 {
-    struct access_change *change = calloc(1, sizeof(*change));
+    struct access_change *change = aq_alloc(sizeof(*change));
+    const char **names;
 
-    if (change) {
-        *change = (struct access_change){ .core = core,
-                                          .wanted = *wanted,
-                                          .arena = ARENA_INIT,
-                                          .by = audit_by_copy(by),
-                                          .done = done,
-                                          .data = data };
-        if (access_keep_wanted(change)
-            && store_write(core->store, access_write_change, access_on_changed, change) == 0)
-            return;
-        access_change_free(change);
-    }
-    core_defer(core, done, data, -ENOMEM,
-               &(struct aq_error){ .code = ENOMEM, .text = "out of memory" });
+    *change = (struct access_change){ .core = core,
+                                      .wanted = *wanted,
+                                      .arena = ARENA_INIT,
+                                      .by = audit_by_copy(by),
+                                      .done = done,
+                                      .data = data };
+    names = arena_array(&change->arena, wanted->count, sizeof(*names));
+    for (size_t i = 0; i < wanted->count; i++)
+        names[i] = arena_strdup(&change->arena, wanted->resource_groups[i]);
+    change->wanted.resource_groups = names;
+    access_keep_text(&change->arena, &change->wanted.domain);
+    access_keep_text(&change->arena, &change->wanted.project_id);
+    access_keep_text(&change->arena, &change->wanted.access_key);
+    store_write(core->store, access_write_change, access_on_changed, change);
 }

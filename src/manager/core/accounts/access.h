@@ -34,6 +34,6 @@ int access_read(struct store_tx *tx, const struct session *s, struct allowed **r
 bool access_is_same(const struct session *a, const struct session *b);
 
 /* Takes 'a'. */
-int access_keep(struct core *core, const struct session *s, struct allowed *a);
+void access_keep(struct core *core, const struct session *s, struct allowed *a);
 
 #endif

@@ -423,8 +423,7 @@ void core_adopt_orphan(struct core *core, const struct uuid *session_id, const s
     if (r == 0) {
         const struct session s = l ? l->s : a->batch->events[0].session; /* the events may move */
 
-        if (session_audit_created(core, a->batch, &s, "adopt-session", by) < 0)
-            r = aq_fail_oom(&err);
+        session_audit_created(core, a->batch, &s, "adopt-session", by);
     }
     if (r < 0) {
         if (a)

@@ -38,8 +38,8 @@ static void session_audit_write_owner(const struct session *s, const struct audi
         jsonw_member_str(w, "access_key", s->access_key);
 }
 
-int session_audit_created(const struct core *core, struct event_batch *batch,
-                          const struct session *s, const char *action, const struct audit_who *by)
+void session_audit_created(const struct core *core, struct event_batch *batch,
+                           const struct session *s, const char *action, const struct audit_who *by)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf after = STRBUF_INIT;
     struct jsonw w = jsonw_make(&after);
@@ -47,7 +47,7 @@ int session_audit_created(const struct core *core, struct event_batch *batch,
     struct audit_change change;
 
     if (!by)
-        return 0;
+        return;
     change = session_audit_change(s, action, id);
     jsonw_object_begin(&w);
     session_audit_write_owner(s, by, &w);
@@ -60,5 +60,5 @@ int session_audit_created(const struct core *core, struct event_batch *batch,
     slots_write_json(&s->kernels[0].requested, core->types, &w);
     jsonw_object_end(&w);
     change.after = after.data;
-    return strbuf_ok(&after) ? event_batch_audit(batch, by, &change) : -ENOMEM;
+    event_batch_audit(batch, by, &change);
 }

@@ -12,10 +12,9 @@ struct core;
 struct audit_change session_audit_change(const struct session *s, const char *action,
                                          char id[UUID_TEXT_MAX]);
 
-/* Add the entry of a new session to the batch that makes it. Nothing if 'by' is NULL. -ENOMEM. */
-int session_audit_created(const struct core *core, struct event_batch *batch,
-                          const struct session *s, const char *action,
-                          const struct audit_who *by) AQ_MUST_CHECK;
+/* Add the entry of a new session to the batch that makes it. Nothing if 'by' is NULL. */
+void session_audit_created(const struct core *core, struct event_batch *batch,
+                           const struct session *s, const char *action, const struct audit_who *by);
 
 /* {"resources": {...}} */
 void session_audit_write_slots(const struct core *core, const struct slots *slots,
