@@ -115,8 +115,6 @@ static int announcement_set(struct cli *cli, void *data, int argc, char **argv,
         return r;
     while (text.len && strchr(" \t\r\n", text.data[text.len - 1]))
         strbuf_truncate(&text, text.len - 1);
-    if (!strbuf_ok(&text))
-        return aq_fail_oom(err);
     if (!text.len) {
         cli_hint(cli, "to clear the announcement: aliquot admin announcement clear");
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "the text is empty");

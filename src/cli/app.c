@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/jsonw.h"
+#include "base/memory.h"
 #include "base/utf8.h"
 #include "cli/announcement.h"
 #include "cli/cli.h"
@@ -68,8 +69,7 @@ static void AQ_PRINTF(1, 0) app_vsay(const char *fmt, va_list args)
     strbuf_truncate(&shown, 0);
     prose_wrap(line.data ? line.data : "", prose_terminal_width(STDERR_FILENO), &shown);
     strbuf_addc(&shown, '\n');
-    (void)fputs(strbuf_ok(&text) && strbuf_ok(&shown) ? shown.data : "aliquot: memory is short\n",
-                stderr);
+    (void)fputs(shown.data, stderr);
 }
 
 static void AQ_PRINTF(1, 2) app_say(const char *fmt, ...)
@@ -123,11 +123,10 @@ int cli_print(const struct strbuf *text, struct aq_error *err)
     int r;
 
     if (isatty(STDOUT_FILENO)) {
-        shown.failed = !strbuf_ok(text);
         app_write_for_terminal(text, &shown);
         text = &shown;
     }
-    r = strbuf_ok(text) ? fs_write_all(STDOUT_FILENO, text->data, text->len) : -ENOMEM;
+    r = fs_write_all(STDOUT_FILENO, text->data, text->len);
     if (r == -EPIPE)
         exit(CLI_EXIT_BROKEN_PIPE); /* the reader has enough, as 'head' has */
     return r < 0 ? aq_fail(err, -r, "cannot write the result: %s", strerror(-r)) : 0;
@@ -289,12 +288,10 @@ static int app_print_help(const struct cli_verb *verb, int noun_words, char **ar
 static int app_run_verb(struct cli *cli, int argc, char **argv, struct aq_error *err)
 {
     const struct cli_verb *verb = cli->verb;
-    AQ_CLEANUP(aq_freep) void *opts = calloc(1, verb->opts_size + 1);
+    AQ_CLEANUP(aq_freep) void *opts = aq_alloc(verb->opts_size + 1);
     struct cli_opt_set sets[] = { { verb->opts, opts }, { cli_global_opts, &cli->globals } };
     int count, r;
 
-    if (!opts)
-        return aq_fail_oom(err);
     r = cli_opts_parse(sets, AQ_COUNT(sets), verb->flags & CLI_STOP_AT_FIRST, argc, argv, &count,
                        err);
     if (r < 0)

@@ -34,8 +34,7 @@ static void background_show(struct background_watch *w, const json_t *event)
                            json_integer_value(json_object_get(event, "current_progress")), total,
                            &text);
     }
-    if (strbuf_ok(&text))
-        progress_stage(&w->progress, text.data);
+    progress_stage(&w->progress, text.data);
 }
 
 static int background_on_event(void *data, const struct sse_event *event)
@@ -90,8 +89,6 @@ int background_task_follow(struct cli *cli, const char *id, char message[BACKGRO
     message[0] = '\0';
     strbuf_adds(&path, "/events/background-task?task_id=");
     url_encode(&path, id);
-    if (!strbuf_ok(&path))
-        return aq_fail_oom(err);
     progress_init(&w.progress, cli->globals.quiet, cli->output.ascii);
     do {
         if (tries)

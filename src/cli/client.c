@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/fs.h"
+#include "base/memory.h"
 #include "base/uuid.h"
 #include "cli/silence.h"
 #include "http/sign.h"
@@ -54,7 +55,7 @@ static unsigned client_seconds_to_msec(const char *text)
 }
 
 /* Take the next endpoint of the list; -ENOENT when there is none. */
-static int client_next_endpoint(struct cli_client *client, struct aq_error *err)
+static int client_next_endpoint(struct cli_client *client)
 {
     size_t len;
 
@@ -64,10 +65,8 @@ static int client_next_endpoint(struct cli_client *client, struct aq_error *err)
         return -ENOENT;
     len = strcspn(client->rest, ", ");
     free(client->endpoint);
-    client->endpoint = strndup(client->rest, len);
+    client->endpoint = aq_strndup(client->rest, len);
     client->rest += len;
-    if (!client->endpoint)
-        return aq_fail_oom(err);
     while (len && client->endpoint[len - 1] == '/')
         client->endpoint[--len] = '\0';
     return 0;
@@ -95,14 +94,12 @@ static int client_make(struct cli *cli, struct aq_error *err)
         .connections_max = CONNECTIONS_MAX,
     };
     AQ_CLEANUP(tls_context_freep) struct tls_context *tls = NULL;
-    struct cli_client *client = calloc(1, sizeof(*client));
+    struct cli_client *client = aq_alloc(sizeof(*client));
     int r;
 
-    if (!client)
-        return aq_fail_oom(err);
     cli->client = client;
     client->rest = cli_config_get(config, SETTING_ENDPOINT);
-    r = client_next_endpoint(client, err);
+    r = client_next_endpoint(client);
     if (r == -ENOENT)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "the endpoint is empty");
     if (r == 0 && strncasecmp(client->endpoint, "https:", 6) == 0)
@@ -170,7 +167,6 @@ static int client_prepare(struct cli *cli, enum method method, const char *path,
                           struct aq_error *err)
 {
     const char *domain = cli_config_get(&cli->config, SETTING_DOMAIN);
-    int r;
 
     strbuf_addf(url, "%s%s", cli->client->endpoint, path);
     strbuf_addf(headers, "User-Agent: aliquot/%s\r\n", ALIQUOT_VERSION);
@@ -180,10 +176,7 @@ static int client_prepare(struct cli *cli, enum method method, const char *path,
         strbuf_addf(headers, "Idempotency-Key: %s\r\n", cli->client->once);
     if (domain && !strpbrk(domain, "\r\n"))
         strbuf_addf(headers, "X-BackendAI-Domain: %s\r\n", domain);
-    r = client_write_signature(cli, method, url->data, content_type, headers, err);
-    if (r < 0)
-        return r;
-    return strbuf_ok(url) && strbuf_ok(headers) ? 0 : aq_fail_oom(err);
+    return client_write_signature(cli, method, url->data, content_type, headers, err);
 }
 
 int cli_request_prepare(struct cli *cli, enum method method, const char *path, bool is_websocket,
@@ -194,10 +187,8 @@ int cli_request_prepare(struct cli *cli, enum method method, const char *path, b
     if (r == 0)
         r = client_prepare(cli, method, path, NULL, url, headers, err);
     if (r == 0 && is_websocket && strncasecmp(url->data, "http", 4) == 0) {
-        AQ_CLEANUP(aq_freep) char *rest = strdup(url->data + 4);
+        AQ_CLEANUP(aq_freep) char *rest = aq_strdup(url->data + 4);
 
-        if (!rest)
-            return aq_fail_oom(err);
         strbuf_clear(url);
         strbuf_addf(url, "ws%s", rest);
     }
@@ -273,9 +264,9 @@ int cli_fetch_body(struct cli *cli, enum method method, const char *path, const 
         return r;
     do
         r = client_fetch_once(cli, method, path, body, on_body, data, reply, err);
-    while (client_is_unreachable(r) && client_next_endpoint(cli->client, err) == 0);
+    while (client_is_unreachable(r) && client_next_endpoint(cli->client) == 0);
     cli->client->rest = NULL;
-    return r < 0 && r != -ENOMEM && r != -EINVAL ? cli_fail_connection(cli, err) : r;
+    return r < 0 && r != -EINVAL ? cli_fail_connection(cli, err) : r;
 }
 
 int cli_fetch(struct cli *cli, enum method method, const char *path, const char *body,
@@ -303,11 +294,8 @@ static int client_fetch_success(struct cli *cli, enum method method, const char 
                                 struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
-    int r;
+    int r = cli_fetch(cli, method, path, text, reply, err);
 
-    if (body && !text)
-        return aq_fail_oom(err);
-    r = cli_fetch(cli, method, path, text, reply, err);
     return r < 0 ? r : cli_check_status(cli, reply, err);
 }
 
@@ -407,8 +395,6 @@ int cli_stream(struct cli *cli, enum method method, const char *path, const json
     struct client_reply reply = CLIENT_REPLY_INIT;
     int r = client_need(cli, err);
 
-    if (r == 0 && body && !text)
-        r = aq_fail_oom(err);
     if (r == 0)
         r = client_prepare(cli, method, path, body ? "application/json" : "text/plain", &url,
                            &headers, err);

@@ -19,7 +19,7 @@ static int client_list_on_page(void *data, const char *bytes, size_t len)
     struct client_list_page *page = data;
 
     strbuf_add(&page->text, bytes, len);
-    if (page->result == 0 && strbuf_ok(&page->text))
+    if (page->result == 0)
         page->result = page->take(page->data, page->text.data, page->text.len, false, page->rows,
                                   page->total, &page->err);
     return 0;
@@ -27,8 +27,6 @@ static int client_list_on_page(void *data, const char *bytes, size_t len)
 
 static int client_list_finish_page(struct client_list_page *page, struct aq_error *err)
 {
-    if (!strbuf_ok(&page->text))
-        return aq_fail_oom(err);
     if (page->result == 0)
         return page->take(page->data, page->text.data, page->text.len, true, page->rows,
                           page->total, err);
@@ -48,8 +46,6 @@ static int client_list_fetch_page(struct cli *cli, const char *path, size_t want
 
     strbuf_addf(&full, "%s%climit=%zu&offset=%zu", path, strchr(path, '?') ? '&' : '?', wanted,
                 offset);
-    if (!strbuf_ok(&full))
-        return aq_fail_oom(err);
     r = cli_fetch_body(cli, METHOD_GET, full.data, NULL, client_list_on_page, &page, &reply, err);
     if (r == 0)
         r = cli_check_status(cli, &reply, err);
@@ -90,7 +86,6 @@ static int client_list_take_rows(void *data, const char *text, size_t len, bool 
     json_error_t where;
     json_t *page = is_whole ? json_loadb(text, len, JSON_DECODE_ANY, &where) : NULL;
     json_t *items = json_object_get(page, "items");
-    int r = 0;
 
     if (!is_whole)
         return 0;
@@ -98,19 +93,16 @@ static int client_list_take_rows(void *data, const char *text, size_t len, bool 
         return cli_fail_answer(all->cli, where.text, err);
     *ret_rows = json_array_size(items);
     *ret_total = (size_t)json_integer_value(json_object_get(page, "total"));
-    if (json_array_extend(all->rows, items) < 0 && *ret_rows)
-        r = aq_fail_oom(err);
+    (void)json_array_extend(all->rows, items);
     json_decref(page);
-    return r;
+    return 0;
 }
 
 int cli_call_list(struct cli *cli, const char *path, size_t page, size_t limit, json_t **ret,
                   size_t *ret_total, struct aq_error *err)
 {
     struct client_list_rows all = { cli, json_array() };
-    int r = all.rows ? cli_call_pages(cli, path, page, limit, client_list_take_rows, &all,
-                                      ret_total, err)
-                     : aq_fail_oom(err);
+    int r = cli_call_pages(cli, path, page, limit, client_list_take_rows, &all, ret_total, err);
 
     if (r < 0)
         json_decref(all.rows);

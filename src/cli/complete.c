@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "cli/complete_names.h"
 #include "cli/complete_scripts.h"
 #include "cli/help.h"
@@ -146,7 +147,7 @@ static const struct cli_opt *complete_find_attached(const struct cli_verb *verb,
                                                     const char **ret_value)
 {
     const char *sign = strncmp(typed, "--", 2) == 0 ? strchr(typed, '=') : NULL;
-    AQ_CLEANUP(aq_freep) char *word = sign ? strndup(typed, (size_t)(sign - typed)) : NULL;
+    AQ_CLEANUP(aq_freep) char *word = sign ? aq_strndup(typed, (size_t)(sign - typed)) : NULL;
 
     if (!word)
         return NULL;
@@ -220,10 +221,9 @@ static int complete_print_words(struct cli *cli, int argc, char **argv, struct a
     if (argc > 0)
         complete_words(&c, argc, argv);
     if (c.names_of) {
-        AQ_CLEANUP(aq_freep) char *word = strndup(c.names_of, c.names_len);
+        AQ_CLEANUP(aq_freep) char *word = aq_strndup(c.names_of, c.names_len);
 
-        if (word)
-            complete_names(cli, word, c.prefix.data, c.typed, &out);
+        complete_names(cli, word, c.prefix.data, c.typed, &out);
     }
     strbuf_done(&c.prefix);
     return cli_print(&out, err);

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/fs.h"
+#include "base/memory.h"
 
 #define PROFILES_MAX_BYTES (256u << 10)
 
@@ -54,10 +55,7 @@ static int config_read_profiles(const char *path, json_t **ret, struct aq_error 
     if (stat(path, &st) < 0) {
         if (errno != ENOENT && errno != ENOTDIR)
             return aq_fail_errno(err, "stat '%s'", path);
-        root = json_object();
-        if (!root)
-            return aq_fail_oom(err);
-        *ret = root;
+        *ret = json_object();
         return 0;
     }
     if (st.st_mode & (S_IRWXG | S_IRWXO))
@@ -84,8 +82,8 @@ static const char *config_find_env(const char *name)
 }
 
 /* The first source that has the setting. */
-static int config_load_setting(struct cli_config *config, enum cli_setting s, const char *option,
-                               const json_t *profile, struct aq_error *err)
+static void config_load_setting(struct cli_config *config, enum cli_setting s, const char *option,
+                                const json_t *profile)
 {
     const struct cli_setting_info *info = &cli_settings[s];
     const char *value = option;
@@ -99,12 +97,9 @@ static int config_load_setting(struct cli_config *config, enum cli_setting s, co
         config->origins[s] = "profile";
     if (!value && (value = info->fallback))
         config->origins[s] = "default";
-    if (!value) {
+    if (!value)
         config->origins[s] = "";
-        return 0;
-    }
-    config->values[s] = strdup(value);
-    return config->values[s] ? 0 : aq_fail_oom(err);
+    config->values[s] = aq_strdup(value);
 }
 
 int cli_config_load(struct cli_config *config, const char *endpoint, const char *profile,
@@ -116,23 +111,19 @@ int cli_config_load(struct cli_config *config, const char *endpoint, const char 
     json_t *root = NULL;
     int r;
 
-    *config = (struct cli_config){ .path = folder ? aq_format("%s/profiles.json", folder) : NULL,
+    *config = (struct cli_config){ .path = aq_format("%s/profiles.json", folder),
                                    .is_chosen = wanted != NULL };
-    if (!config->path)
-        return aq_fail_oom(err);
     r = config_read_profiles(config->path, &root, err);
     if (r < 0)
         return r;
     if (!wanted)
         wanted = json_string_value(json_object_get(root, "current"));
-    config->profile = strdup(wanted ? wanted : "default");
-    if (!config->profile)
-        r = aq_fail_oom(err);
-    settings = r == 0 ? json_object_get(json_object_get(root, "profiles"), config->profile) : NULL;
-    for (int s = 0; r == 0 && s < SETTING_COUNT; s++)
-        r = config_load_setting(config, s, s == SETTING_ENDPOINT ? endpoint : NULL, settings, err);
+    config->profile = aq_strdup(wanted ? wanted : "default");
+    settings = json_object_get(json_object_get(root, "profiles"), config->profile);
+    for (int s = 0; s < SETTING_COUNT; s++)
+        config_load_setting(config, s, s == SETTING_ENDPOINT ? endpoint : NULL, settings);
     json_decref(root);
-    return r;
+    return 0;
 }
 
 void cli_config_done(struct cli_config *config)
@@ -154,11 +145,9 @@ const char *cli_config_get_chosen(const struct cli_config *config, enum cli_sett
 static int config_write_profiles(const char *path, const json_t *root, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *text = json_dumps(root, JSON_INDENT(2));
-    AQ_CLEANUP(aq_freep) char *folder = strdup(path);
+    AQ_CLEANUP(aq_freep) char *folder = aq_strdup(path);
     int r;
 
-    if (!text || !folder)
-        return aq_fail_oom(err);
     *strrchr(folder, '/') = '\0';
     r = fs_mkdirs(folder, 0700, err);
     return r < 0 ? r : fs_write_atomic(AT_FDCWD, path, text, strlen(text), 0600, err);
@@ -169,14 +158,12 @@ static int config_write_profiles(const char *path, const json_t *root, struct aq
  */
 static int config_lock(const struct cli_config *config)
 {
-    AQ_CLEANUP(aq_freep) char *folder = strdup(config->path);
-    int fd = -1;
+    AQ_CLEANUP(aq_freep) char *folder = aq_strdup(config->path);
+    int fd;
 
-    if (folder) {
-        *strrchr(folder, '/') = '\0';
-        (void)fs_mkdirs(folder, 0700, NULL);
-        fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    }
+    *strrchr(folder, '/') = '\0';
+    (void)fs_mkdirs(folder, 0700, NULL);
+    fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0)
         (void)flock(fd, LOCK_EX);
     return fd;
@@ -194,13 +181,14 @@ static int config_save(const struct cli_config *config, const json_t *settings,
     profiles = json_object_get(root, "profiles");
     if (!json_is_object(profiles)) {
         profiles = json_object();
-        r = json_object_set_new(root, "profiles", profiles);
+        (void)json_object_set_new(root, "profiles", profiles);
     }
+    if (json_object_set(profiles, config->profile, (json_t *)settings) < 0)
+        r = aq_fail_field(err, EINVAL, "profile", "the name of the profile is not UTF-8");
     if (r == 0)
-        r = json_object_set(profiles, config->profile, (json_t *)settings);
+        (void)json_object_set_new(root, "current", json_string(config->profile));
     if (r == 0)
-        r = json_object_set_new(root, "current", json_string(config->profile));
-    r = r < 0 ? aq_fail_oom(err) : config_write_profiles(config->path, root, err);
+        r = config_write_profiles(config->path, root, err);
     json_decref(root);
     return r;
 }
@@ -282,25 +270,22 @@ int cli_profile_remove(const struct cli_config *config, const char *name, struct
 
 int cli_profile_switch(struct cli_config *config, const char *name, struct aq_error *err)
 {
-    char *copy = strdup(name);
     json_t *root = NULL;
-    int r = copy ? config_read_profiles(config->path, &root, err) : aq_fail_oom(err);
+    int r = config_read_profiles(config->path, &root, err);
 
-    if (r < 0) {
-        free(copy);
+    if (r < 0)
         return r;
-    }
     free(config->profile);
-    config->profile = copy;
-    for (int s = 0; r == 0 && s < SETTING_COUNT; s++) {
+    config->profile = aq_strdup(name);
+    for (int s = 0; s < SETTING_COUNT; s++) {
         if (s == SETTING_ENDPOINT)
             continue;
         free(AQ_TAKE(config->values[s]));
-        r = config_load_setting(config, s, NULL,
-                                json_object_get(json_object_get(root, "profiles"), name), err);
+        config_load_setting(config, s, NULL,
+                            json_object_get(json_object_get(root, "profiles"), name));
     }
     json_decref(root);
-    return r;
+    return 0;
 }
 
 int cli_profile_change(const struct cli_config *config, const json_t *changes, struct aq_error *err)
@@ -317,11 +302,10 @@ int cli_profile_change(const struct cli_config *config, const json_t *changes, s
     json_object_foreach((json_t *)(uintptr_t)changes, key, value) {
         if (json_is_null(value))
             (void)json_object_del(settings, key);
-        else if (json_object_set(settings, key, value) < 0)
-            r = aq_fail_oom(err);
+        else
+            (void)json_object_set(settings, key, value);
     }
-    if (r == 0)
-        r = settings ? config_save(config, settings, err) : aq_fail_oom(err);
+    r = config_save(config, settings, err);
     json_decref(settings);
     json_decref(root);
     return r;

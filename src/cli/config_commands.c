@@ -20,7 +20,7 @@ static int config_show_run(struct cli *cli, void *data, int argc, char **argv, s
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     json_t *rows = json_array();
-    int r = 0;
+    int r;
 
     (void)data;
     (void)argc;
@@ -33,11 +33,13 @@ static int config_show_run(struct cli *cli, void *data, int argc, char **argv, s
                                   json_pack("{s:s, s:s?, s:s, s:s}", "setting", cli_settings[s].key,
                                             "value", shown, "origin", cli->config.origins[s],
                                             "meaning", cli_settings[s].meaning))
-            < 0)
-            r = aq_fail_oom(err);
+            < 0) {
+            json_decref(rows);
+            return aq_fail(err, EINVAL, "the value of '%s' is not UTF-8; change it",
+                           cli_settings[s].key);
+        }
     }
-    if (r == 0)
-        r = output_list(&cli->output, config_columns, rows, &out, err);
+    r = output_list(&cli->output, config_columns, rows, &out, err);
     if (r == 0)
         r = cli_print(&out, err);
     if (r == 0)

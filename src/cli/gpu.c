@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "cli/verbs.h"
 
 struct gpu_opts {
@@ -58,11 +59,9 @@ static void gpu_add_flag(struct args *args, const char *option, bool is_set)
 static int gpu_exec(const char *verb, const struct gpu_opts *opts, int argc, char **argv,
                     struct aq_error *err)
 {
-    struct args args = { .list = calloc((size_t)argc + 16, sizeof(char *)) };
+    struct args args = { .list = aq_alloc_array((size_t)argc + 16, sizeof(char *)) };
     int r;
 
-    if (!args.list)
-        return aq_fail_oom(err);
     gpu_add(&args, "aliquot-gpu");
     gpu_add(&args, verb);
     gpu_add_value(&args, "--memory", opts->memory);

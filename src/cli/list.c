@@ -15,17 +15,6 @@
 
 #define LIMIT_DEFAULT 1000
 
-static int list_adapt_rows(json_t *rows, list_row_fn *adapt, struct aq_error *err)
-{
-    json_t *row;
-    size_t i;
-
-    json_array_foreach(rows, i, row)
-        if (adapt && adapt(row) < 0)
-            return aq_fail_oom(err);
-    return 0;
-}
-
 void list_choose_ids(struct cli *cli, const struct column *columns)
 {
     const struct column *id = output_find_column(columns, "id", 2);
@@ -168,7 +157,7 @@ static int list_write_stream(struct cli *cli, const struct list_source *source, 
         table_end(stream.table, out);
     table_free(stream.table);
     *ret_shown = stream.shown;
-    return r == 0 && !strbuf_ok(out) ? aq_fail_oom(err) : r;
+    return r;
 }
 
 /* ---- all rows, then what is shown of them ---- */
@@ -179,15 +168,18 @@ static int list_write_rows(struct cli *cli, const struct list_source *source,
                            struct aq_error *err)
 {
     bool filters = list_has_own_filter(opts);
-    json_t *rows = NULL;
+    json_t *rows = NULL, *row;
+    size_t i;
     int r = cli_call_list(cli, source->path.data, source->page, filters ? 0 : limit, &rows,
                           ret_total, err);
 
     if (r < 0)
         return r;
     cli->output.now_usec = clock_realtime_usec();
-    r = list_adapt_rows(rows, source->adapt, err);
-    if (r == 0 && filters)
+    json_array_foreach(rows, i, row)
+        if (source->adapt)
+            source->adapt(row);
+    if (filters)
         r = list_filter_rows(cli, opts, columns, limit, rows, ret_total, err);
     if (r == 0)
         r = output_list(&cli->output, columns, rows, out, err);
@@ -262,8 +254,6 @@ static int list_source_add_fields(const struct cli *cli, const struct list_opts 
         is_short = is_short && !(columns[i].flags & COLUMN_IS_LONG);
         is_nested = is_nested || columns[i].flags & COLUMN_IS_NESTED;
     }
-    if (!strbuf_ok(&fields))
-        return aq_fail_oom(err);
     cli_path_query(&source->path, "fields", fields.data);
     if (!is_nested)
         source->adapt = NULL;
@@ -278,8 +268,6 @@ static int list_run(struct cli *cli, const struct list_source *source, const str
                               (long)(opts->watch.value % USEC_PER_SEC) * 1000 };
     int r;
 
-    if (!strbuf_ok(&source->path))
-        return aq_fail_oom(err);
     for (;;) {
         r = list_show_once(cli, source, opts, columns, err);
         if (r < 0 || !opts->watch.is_set)
@@ -328,10 +316,9 @@ int record_show(struct cli *cli, const char *path, const struct column *columns,
 
     if (r < 0)
         return r;
-    if (adapt && adapt(row) < 0)
-        r = aq_fail_oom(err);
-    if (r == 0)
-        r = record_print(cli, columns, row, err);
+    if (adapt)
+        adapt(row);
+    r = record_print(cli, columns, row, err);
     if (r == 0 && ret_row)
         *ret_row = json_incref(row);
     json_decref(row);

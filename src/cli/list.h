@@ -27,10 +27,8 @@ struct list_opts {
       "show it again after so long, until Ctrl-C" }
 /* clang-format on */
 
-/* Change nested members of a row as it came into what the columns show; may be NULL. 0 or
- * -ENOMEM.
- */
-typedef int list_row_fn(json_t *row);
+/* Change nested members of a row as it came into what the columns show; may be NULL. */
+typedef void list_row_fn(json_t *row);
 
 /* With --quiet show the ids alone, as "docker ps -q" does; names where there are no ids. */
 void list_choose_ids(struct cli *cli, const struct column *columns);

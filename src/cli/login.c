@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "cli/announcement.h"
 #include "cli/client.h"
 #include "cli/list.h"
@@ -108,11 +109,11 @@ static int login_use_stock_keypair(const char *endpoint, json_t **ret, struct aq
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                             "--dev is for a manager on loopback, and %s is none", endpoint);
     *ret = json_pack("{s:s, s:s}", "access_key", DEV_ACCESS_KEY, "secret_key", DEV_SECRET_KEY);
-    return *ret ? 0 : aq_fail_oom(err);
+    return 0;
 }
 
 /* Let the requests from now on be signed with these keys. */
-static int login_take_keys(struct cli *cli, const json_t *keys, struct aq_error *err)
+static void login_take_keys(struct cli *cli, const json_t *keys)
 {
     static const enum cli_setting settings[] = { SETTING_ACCESS_KEY, SETTING_SECRET_KEY };
 
@@ -120,11 +121,8 @@ static int login_take_keys(struct cli *cli, const json_t *keys, struct aq_error 
         const char *value = json_string_value(json_object_get(keys, cli_settings[settings[i]].key));
 
         free(cli->config.values[settings[i]]);
-        cli->config.values[settings[i]] = strdup(value ? value : "");
-        if (!cli->config.values[settings[i]])
-            return aq_fail_oom(err);
+        cli->config.values[settings[i]] = aq_strdup(value ? value : "");
     }
-    return 0;
 }
 
 static int login_read_self(struct cli *cli, json_t **ret, struct aq_error *err);
@@ -174,7 +172,7 @@ static int login_find_profile(const struct cli *cli, const char *used, const cha
             && (!access_key || strcmp(login_text_of(settings, "access_key"), access_key) == 0))
             found = key;
     if (own[0] && strcmp(own, url) != 0)
-        *ret = found ? strdup(found)
+        *ret = found ? aq_strdup(found)
                      : aq_format("%s:%u", parsed.address.host, (unsigned)parsed.address.port);
     json_decref(profiles);
     return 0;
@@ -221,9 +219,7 @@ static int login_take_url(struct cli *cli, int *argc, char ***argv, struct aq_er
                             "'%.100s' is no URL; did you mean 'aliquot login https://%.100s'?", url,
                             url);
     free(cli->config.values[SETTING_ENDPOINT]);
-    cli->config.values[SETTING_ENDPOINT] = strdup(url);
-    if (!cli->config.values[SETTING_ENDPOINT])
-        return aq_fail_oom(err);
+    cli->config.values[SETTING_ENDPOINT] = aq_strdup(url);
     cli->config.origins[SETTING_ENDPOINT] = "argument";
     (*argv)++;
     (*argc)--;
@@ -252,13 +248,13 @@ static int login_run(struct cli *cli, void *data, int argc, char **argv, struct 
                                            : NULL,
                           &keys, err);
     if (r == 0)
-        r = login_take_keys(cli, keys, err);
+        login_take_keys(cli, keys);
     if (r == 0)
         r = login_read_self(cli, &self, err);
     if (r == 0)
         r = login_take_account(cli, used, keys, err);
     if (r == 0 && json_object_set_new(keys, "endpoint", json_string(endpoint)) < 0)
-        r = aq_fail_oom(err);
+        r = aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "the endpoint is not UTF-8");
     if (r == 0)
         r = cli_profile_change(&cli->config, keys, err);
     if (r == 0) {

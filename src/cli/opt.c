@@ -108,10 +108,15 @@ static int opt_store_number(const struct cli_opt *opt, const char *value, struct
     return 0;
 }
 
+void cli_list_add(struct cli_list *list, const char *item)
+{
+    vec_grow(&list->items, &list->cap, list->count + 1, sizeof(*list->items));
+    list->items[list->count++] = item;
+}
+
 static int opt_store(const struct cli_opt *opt, void *base, const char *value, struct aq_error *err)
 {
     void *target = (char *)base + opt->offset;
-    struct cli_list *list = target;
 
     switch (opt->type) {
     case CLI_FLAG:
@@ -126,9 +131,7 @@ static int opt_store(const struct cli_opt *opt, void *base, const char *value, s
     case CLI_DURATION:
         return opt_store_number(opt, value, target, err);
     case CLI_LIST:
-        if (!vec_grow(&list->items, &list->cap, list->count + 1, sizeof(*list->items)))
-            return aq_fail_oom(err);
-        list->items[list->count++] = value;
+        cli_list_add(target, value);
         return 0;
     }
     return 0;

@@ -62,6 +62,9 @@ struct cli_opt_set {
 int cli_opts_parse(const struct cli_opt_set *sets, size_t set_count, bool stop_at_first, int argc,
                    char **argv, int *ret_count, struct aq_error *err);
 
+/* Add an item, which is borrowed. */
+void cli_list_add(struct cli_list *list, const char *item);
+
 /* Release what parsing allocated in the target of 'opts': the lists. */
 void cli_opts_done(const struct cli_opt *opts, void *target);
 

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/memory.h"
 #include "cli/client.h"
 
 #define PROJECT_USUAL "default"
@@ -43,13 +44,13 @@ int project_find(struct cli *cli, char **ret, struct aq_error *err)
     json_t *body, *answer = NULL;
     int r = 0;
 
-    *ret = configured ? strdup(configured) : NULL;
+    *ret = configured ? aq_strdup(configured) : NULL;
     if (configured || cli->globals.owner)
         return 0;
     body = json_pack("{s:s}", "query", "query { user { " PROJECT_USER_FIELDS " } }");
     r = cli_call(cli, METHOD_POST, "/admin/gql", body, &answer, err);
     name = project_choose(cli, json_object_get(json_object_get(answer, "data"), "user"));
-    *ret = name ? strdup(name) : NULL;
+    *ret = name ? aq_strdup(name) : NULL;
     json_decref(body);
     json_decref(answer);
     return r;

@@ -310,7 +310,7 @@ static const struct cli_verb *spelling_find_action(int words, char *const argv[]
             continue;
         strbuf_truncate(&name, noun_len);
         strbuf_adds(&name, spelling_actions[i].ours);
-        verb = strbuf_ok(&name) ? spelling_get_verb(name.data) : NULL;
+        verb = spelling_get_verb(name.data);
         if (verb)
             return verb;
     }

@@ -51,8 +51,6 @@ static int ssh_key_write_public(const char *path, const char *text, struct aq_er
     AQ_CLEANUP(aq_freep) char *name = aq_format("%s.pub", path);
     AQ_CLEANUP(aq_freep) char *line = aq_format("%s\n", text ? text : "");
 
-    if (!name || !line)
-        return aq_fail_oom(err);
     return fs_write_atomic(AT_FDCWD, name, line, strlen(line), 0644, err);
 }
 

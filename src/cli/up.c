@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "base/memory.h"
 #include "cli/verbs.h"
 
 struct up_opts {
@@ -52,14 +53,12 @@ static int up_run(struct cli *cli, void *data, int argc, char **argv, struct aq_
                                    { proxy_port, &opts->proxy_port },
                                    { storage_port, &opts->storage_port },
                                    { web_port, &opts->web_port } };
-    AQ_CLEANUP(aq_freep) char **args = calloc(20 + 2 * opts->agents.count, sizeof(*args));
+    AQ_CLEANUP(aq_freep) char **args = aq_alloc_array(20 + 2 * opts->agents.count, sizeof(*args));
     size_t count = 0;
 
     (void)cli;
     (void)argc;
     (void)argv;
-    if (!args)
-        return aq_fail_oom(err);
     args[count++] = program;
     if (opts->dev)
         args[count++] = dev;

@@ -138,10 +138,7 @@ static void cell_write_json(const struct output *o, const json_t *value, struct 
 {
     char *text = json_dumps(value, OUTPUT_JSON_FLAGS | JSON_COMPACT);
 
-    if (text)
-        cell_write_clean(o, text, strlen(text), out);
-    else
-        out->failed = true;
+    cell_write_clean(o, text, strlen(text), out);
     free(text);
 }
 

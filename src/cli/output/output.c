@@ -110,34 +110,26 @@ static int output_choose(const struct output *o, const struct column *columns, b
 
 /* ---- machine formats ---- */
 
-/* The chosen members in their order; a missing one is null. NULL = no memory. */
+/* The chosen members in their order; a missing one is null. */
 static json_t *output_project_row(const struct chosen *chosen, const json_t *row)
 {
     json_t *object = json_object();
 
-    for (size_t i = 0; object && i < chosen->count; i++) {
+    for (size_t i = 0; i < chosen->count; i++) {
         json_t *value = json_object_get(row, chosen->columns[i]->key);
 
-        if (json_object_set_new(object, chosen->columns[i]->key,
-                                value ? json_incref(value) : json_null())
-            < 0) {
-            json_decref(object);
-            return NULL;
-        }
+        (void)json_object_set_new(object, chosen->columns[i]->key,
+                                  value ? json_incref(value) : json_null());
     }
     return object;
 }
 
 static void output_add_json(const json_t *value, size_t flags, struct strbuf *out)
 {
-    char *text = value ? json_dumps(value, flags | OUTPUT_JSON_FLAGS) : NULL;
+    char *text = json_dumps(value, flags | OUTPUT_JSON_FLAGS);
 
-    if (text) {
-        utf8_write_json(text, strlen(text), out);
-        strbuf_addc(out, '\n');
-    } else {
-        out->failed = true;
-    }
+    utf8_write_json(text, strlen(text), out);
+    strbuf_addc(out, '\n');
     free(text);
 }
 
@@ -166,10 +158,7 @@ static void output_write_csv_row(const struct chosen *chosen, const json_t *row,
             csv_write_field(json_string_value(value), json_string_length(value), out);
         } else if (value && !json_is_null(value)) {
             text = json_dumps(value, OUTPUT_JSON_FLAGS | JSON_COMPACT);
-            if (text)
-                csv_write_field(text, strlen(text), out);
-            else
-                out->failed = true;
+            csv_write_field(text, strlen(text), out);
             free(text);
         }
     }
@@ -215,10 +204,8 @@ static void output_write_documents(const struct output *o, const struct chosen *
     json_t *list = json_array(), *row;
     size_t i;
 
-    json_array_foreach(rows, i, row) {
-        if (json_array_append_new(list, output_project_row(chosen, row)) < 0)
-            out->failed = true;
-    }
+    json_array_foreach(rows, i, row)
+        (void)json_array_append_new(list, output_project_row(chosen, row));
     row = record ? json_array_get(list, 0) : list;
     if (o->format == OUTPUT_JSON || (o->format == OUTPUT_YAML && row))
         output_document(o, row, out);
@@ -228,9 +215,8 @@ static void output_write_documents(const struct output *o, const struct chosen *
     json_decref(list);
 }
 
-static int output_write_rows(const struct output *o, const struct chosen *chosen,
-                             const json_t *rows, bool record, struct strbuf *out,
-                             struct aq_error *err)
+static void output_write_rows(const struct output *o, const struct chosen *chosen,
+                              const json_t *rows, bool record, struct strbuf *out)
 {
     switch (o->format) {
     case OUTPUT_TABLE:
@@ -252,7 +238,6 @@ static int output_write_rows(const struct output *o, const struct chosen *chosen
         output_write_documents(o, chosen, rows, record, out);
         break;
     }
-    return strbuf_ok(out) ? 0 : aq_fail_oom(err);
 }
 
 int output_list(const struct output *o, const struct column *columns, const json_t *rows,
@@ -265,7 +250,7 @@ int output_list(const struct output *o, const struct column *columns, const json
     if (r == 0)
         r = row_order_sort(o, columns, rows, &sorted, err);
     if (r == 0)
-        r = output_write_rows(o, &chosen, sorted, false, out, err);
+        output_write_rows(o, &chosen, sorted, false, out);
     json_decref(sorted);
     return r;
 }
@@ -276,8 +261,8 @@ int output_begin_table(const struct output *o, const struct column *columns, str
     struct chosen chosen;
     int r = output_choose(o, columns, false, &chosen, err);
 
-    if (r == 0 && !(*ret = table_new(o, chosen.columns, chosen.count)))
-        r = aq_fail_oom(err);
+    if (r == 0)
+        *ret = table_new(o, chosen.columns, chosen.count);
     return r;
 }
 
@@ -307,8 +292,10 @@ int output_record(const struct output *o, const struct column *columns, const js
 
     if (r < 0)
         return r;
+    if (!row)
+        return aq_fail(err, EPROTO, "the manager's answer lacks the object to show");
     rows = json_pack("[O]", row);
-    r = rows ? output_write_rows(o, &chosen, rows, true, out, err) : aq_fail_oom(err);
+    output_write_rows(o, &chosen, rows, true, out);
     json_decref(rows);
-    return r;
+    return 0;
 }

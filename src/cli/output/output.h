@@ -80,7 +80,7 @@ struct output {
     int64_t now_usec; /* what relative times are relative to */
 };
 
-/* Write a whole answer as indented JSON; without memory 'out' has failed. */
+/* Write a whole answer as indented JSON. */
 void output_json(const json_t *value, struct strbuf *out);
 
 /* The same as YAML where that is wanted. */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "cli/opt.h"
 
 #define KEYS_MAX 16
@@ -121,22 +122,14 @@ int row_order_sort(const struct output *o, const struct column *columns, const j
 
     if (r < 0)
         return r;
-    sorted = calloc(count + 1, sizeof(*sorted));
+    sorted = aq_alloc_array(count + 1, sizeof(*sorted));
     list = json_array();
-    for (size_t i = 0; sorted && i < count; i++)
+    for (size_t i = 0; i < count; i++)
         sorted[i] = (struct row_order_row){ json_array_get(rows, i), i };
-    if (sorted && order.count)
+    if (order.count)
         qsort_r(sorted, count, sizeof(*sorted), row_order_compare_rows, &order);
-    for (size_t i = 0; sorted && list && i < count; i++) {
-        if (json_array_append(list, sorted[i].row) < 0) {
-            json_decref(list);
-            list = NULL;
-        }
-    }
-    if (!sorted || !list) {
-        json_decref(list);
-        return aq_fail_oom(err);
-    }
+    for (size_t i = 0; i < count; i++)
+        (void)json_array_append(list, sorted[i].row);
     *ret = list;
     return 0;
 }

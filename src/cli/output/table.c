@@ -6,7 +6,9 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/memory.h"
 #include "base/utf8.h"
+#include "base/vec.h"
 #include "cli/output/prose.h"
 #include "cli/output/resource_usage.h"
 
@@ -75,19 +77,18 @@ struct table {
     size_t count;           /* of columns */
     struct strbuf text;
     struct cell *cells; /* by row, of which the header is the first */
-    size_t rows, room;
-    size_t *widths; /* per column, as shown */
-    size_t *least;  /* per column: the width of what must stay in one line */
+    size_t rows, room;  /* room in cells */
+    size_t *widths;     /* per column, as shown */
+    size_t *least;      /* per column: the width of what must stay in one line */
     struct table_repeat *repeats;
     struct json_span *values; /* of the row that is being added */
-    bool failed;
 };
 
 void table_free(struct table *t)
 {
     if (!t)
         return;
-    for (size_t c = 0; t->repeats && c < t->count; c++)
+    for (size_t c = 0; c < t->count; c++)
         strbuf_done(&t->repeats[c].value);
     strbuf_done(&t->text);
     free(t->columns);
@@ -102,20 +103,10 @@ void table_free(struct table *t)
 
 /* ---- rows ---- */
 
-/* Room for the cells of one more row; NULL = no memory. */
+/* Room for the cells of one more row. */
 static struct cell *table_add_row(struct table *t)
 {
-    if (t->rows == t->room) {
-        size_t room = AQ_MAX(t->room * 2, (size_t)16);
-        struct cell *grown = reallocarray(t->cells, room * AQ_MAX(t->count, 1), sizeof(*grown));
-
-        if (!grown) {
-            t->failed = true;
-            return NULL;
-        }
-        t->cells = grown;
-        t->room = room;
-    }
+    vec_grow(&t->cells, &t->room, (t->rows + 1) * AQ_MAX(t->count, (size_t)1), sizeof(*t->cells));
     return &t->cells[t->rows++ * t->count];
 }
 
@@ -182,7 +173,7 @@ static void table_add_header(struct table *t)
 {
     struct cell *cells = table_add_row(t);
 
-    for (size_t c = 0; cells && c < t->count; c++) {
+    for (size_t c = 0; c < t->count; c++) {
         size_t start = t->text.len;
 
         strbuf_adds(&t->text, t->output->no_header ? "" : t->columns[c]->title);
@@ -192,23 +183,17 @@ static void table_add_header(struct table *t)
 
 struct table *table_new(const struct output *o, const struct column *const *columns, size_t count)
 {
-    struct table *t = calloc(1, sizeof(*t));
+    struct table *t = aq_alloc(sizeof(*t));
 
-    if (!t)
-        return NULL;
     t->output = o;
     t->count = count;
     strbuf_init(&t->text);
-    t->columns = calloc(count + 1, sizeof(struct column *));
-    t->keys = calloc(count + 1, sizeof(*t->keys));
-    t->widths = calloc(count + 1, sizeof(*t->widths));
-    t->least = calloc(count + 1, sizeof(*t->least));
-    t->repeats = calloc(count + 1, sizeof(*t->repeats));
-    t->values = calloc(count + 1, sizeof(*t->values));
-    if (!t->columns || !t->keys || !t->widths || !t->least || !t->repeats || !t->values) {
-        table_free(t);
-        return NULL;
-    }
+    t->columns = aq_alloc_array(count + 1, sizeof(struct column *));
+    t->keys = aq_alloc_array(count + 1, sizeof(*t->keys));
+    t->widths = aq_alloc_array(count + 1, sizeof(*t->widths));
+    t->least = aq_alloc_array(count + 1, sizeof(*t->least));
+    t->repeats = aq_alloc_array(count + 1, sizeof(*t->repeats));
+    t->values = aq_alloc_array(count + 1, sizeof(*t->values));
     for (size_t c = 0; c < count; c++) {
         t->columns[c] = columns[c];
         t->keys[c] = (struct json_span){ columns[c]->key, strlen(columns[c]->key) };
@@ -230,11 +215,11 @@ void table_add(struct table *t, const json_t *row)
 {
     struct cell *cells = table_add_row(t);
 
-    for (size_t c = 0; cells && c < t->count; c++)
+    for (size_t c = 0; c < t->count; c++)
         cells[c] = table_write_cell(t, c, json_object_get(row, t->columns[c]->key));
 }
 
-/* A value from its text; NULL if it is none, or there is no memory. */
+/* A value from its text; NULL if it is none. */
 static json_t *table_read_value(struct json_span span)
 {
     size_t plain = 1;
@@ -267,7 +252,6 @@ static bool table_add_value(struct table *t, size_t c, struct json_span span, st
         json_decref(value);
         strbuf_clear(&repeat->value);
         strbuf_add(&repeat->value, span.text, span.len);
-        t->failed |= !strbuf_ok(&repeat->value);
     }
     *ret = repeat->cell;
     return true;
@@ -279,8 +263,6 @@ bool table_add_text(struct table *t, struct json_span row)
     struct json_span key, value;
     struct cell *cells = table_add_row(t);
 
-    if (!cells)
-        return true;
     memset(t->values, 0, t->count * sizeof(*t->values));
     while (json_scan_member(&scan, &key)) {
         value = json_scan_value(&scan);
@@ -406,13 +388,9 @@ static void table_write_block(const struct table *t, size_t r, struct strbuf *ou
 
 void table_end(struct table *t, struct strbuf *out)
 {
-    AQ_CLEANUP(aq_freep) size_t *done = calloc(t->count + 1, sizeof(*done));
+    AQ_CLEANUP(aq_freep) size_t *done = aq_alloc_array(t->count + 1, sizeof(*done));
     bool fits;
 
-    if (t->failed || !done || !strbuf_ok(&t->text)) {
-        out->failed = true;
-        return;
-    }
     fits = table_shrink(t) || t->output->is_screen;
     for (size_t r = t->output->no_header || !fits ? 1 : 0; r < t->rows; r++) {
         if (fits) {
@@ -431,10 +409,6 @@ void table_write(const struct output *o, const struct column *const *columns, si
     json_t *row;
     size_t i;
 
-    if (!t) {
-        out->failed = true;
-        return;
-    }
     json_array_foreach(rows, i, row)
         table_add(t, row);
     table_end(t, out);

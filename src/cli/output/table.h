@@ -15,7 +15,7 @@
 void table_write(const struct output *o, const struct column *const *columns, size_t count,
                  const json_t *rows, struct strbuf *out);
 
-/* The same of rows that come one after the other. 'o' is borrowed; NULL = no memory. */
+/* The same of rows that come one after the other. 'o' is borrowed. */
 struct table *table_new(const struct output *o, const struct column *const *columns, size_t count);
 void table_free(struct table *t);
 AQ_DEFINE_CLEANUP(struct table, table_free)
@@ -25,7 +25,7 @@ void table_add(struct table *t, const json_t *row);
 /* A row as the text of an object. False if it is none. */
 bool table_add_text(struct table *t, struct json_span row);
 
-/* Write them all; without memory for them 'out' has failed. */
+/* Write them all. */
 void table_end(struct table *t, struct strbuf *out);
 
 /* One line "TITLE  value" for each column; empty members only where --columns names them. */

@@ -85,10 +85,7 @@ static void yaml_write_scalar(const json_t *value, struct strbuf *out)
         return;
     }
     text = json_dumps(value, OUTPUT_JSON_FLAGS);
-    if (text)
-        strbuf_adds(out, text);
-    else
-        out->failed = true;
+    strbuf_adds(out, text);
 }
 
 static void yaml_write_block(const json_t *value, int indent, bool in_line, struct strbuf *out);

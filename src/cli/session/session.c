@@ -198,17 +198,14 @@ static json_t *session_ports_text(const json_t *services)
     return text.len ? json_string(text.data) : json_null();
 }
 
-int session_adapt(json_t *session)
+void session_adapt(json_t *session)
 {
     json_t *kernel;
     size_t i;
 
     json_array_foreach(json_object_get(session, "kernels"), i, kernel)
-        if (json_object_set_new(kernel, "ports",
-                                session_ports_text(json_object_get(kernel, "service_ports")))
-            < 0)
-            return -ENOMEM;
-    return 0;
+        (void)json_object_set_new(kernel, "ports",
+                                  session_ports_text(json_object_get(kernel, "service_ports")));
 }
 
 /* ---- ls ---- */
@@ -399,8 +396,7 @@ static int session_info(struct cli *cli, void *data, int argc, char **argv, stru
         json_t *session = NULL;
 
         r = session_get(cli, argv[i], &session, err);
-        if (r == 0 && session_adapt(session) < 0)
-            r = aq_fail_oom(err);
+        session_adapt(session);
         if (r == 0)
             r = record_print(cli, session_columns, session, err);
         if (r == 0)

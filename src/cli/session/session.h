@@ -54,8 +54,8 @@ struct attach_result {
 int attach_session(struct cli *cli, const struct follow_session *session, struct attach_result *ret,
                    struct aq_error *err);
 
-/* Add "ports", which the columns show, to its kernels. 0 or -ENOMEM. */
-int session_adapt(json_t *session);
+/* Add "ports", which the columns show, to its kernels. */
+void session_adapt(json_t *session);
 
 /* The list that the manager gives of apps, with a note if it is empty. */
 int session_apps_show(struct cli *cli, const json_t *apps, struct aq_error *err);

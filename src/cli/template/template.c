@@ -37,7 +37,7 @@ static int template_call(struct cli *cli, enum method method, const char *name, 
 
     strbuf_adds(&path, TEMPLATES "/");
     url_encode(&path, name);
-    r = strbuf_ok(&path) ? cli_call(cli, method, path.data, body, ret, err) : aq_fail_oom(err);
+    r = cli_call(cli, method, path.data, body, ret, err);
     json_decref(body);
     return r;
 }
@@ -146,7 +146,7 @@ static int template_read(struct cli *cli, const char *name, struct strbuf *out,
     if (!text)
         return aq_fail(err, EPROTO, "the manager's answer has no text");
     strbuf_adds(out, text);
-    return strbuf_ok(out) ? 0 : aq_fail_oom(err);
+    return 0;
 }
 
 static int template_show(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
@@ -220,7 +220,7 @@ static int template_edit_text(struct strbuf *text, bool *ret_changed, struct aq_
     *ret_changed = edited.len != text->len || memcmp(edited.data, text->data, text->len) != 0;
     strbuf_clear(text);
     strbuf_add(text, edited.data, edited.len);
-    return strbuf_ok(text) ? 0 : aq_fail_oom(err);
+    return 0;
 }
 
 static int template_edit(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
