@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/uuid.h"
 #include "cli/client.h"
 #include "cli/verbs.h"
@@ -136,8 +137,8 @@ static int accounts_find_project(struct cli *cli, const char *name, char **ret_i
         r = aq_fail(err, EINVAL, "several domains have a project '%s'; give its id", name);
     else if (r == 0 && !found)
         r = aq_fail(err, ENOENT, "there is no project '%s'", name);
-    else if (r == 0 && !(*ret_id = strdup(found)))
-        r = aq_fail_oom(err);
+    else if (r == 0)
+        *ret_id = aq_strdup(found);
     json_decref(rows);
     return r;
 }
@@ -156,7 +157,7 @@ int accounts_path(struct cli *cli, const char *key, const char *rest, struct str
     strbuf_addf(path, "%s/", noun->path);
     url_encode(path, id ? id : key);
     strbuf_adds(path, rest);
-    return strbuf_ok(path) ? 0 : aq_fail_oom(err);
+    return 0;
 }
 
 /* ---- what can be done with each ---- */
@@ -184,8 +185,6 @@ static int accounts_ls(struct cli *cli, void *data, int argc, char **argv, struc
     (void)argv;
     strbuf_adds(&path, noun->path);
     cli_path_query(&path, "all", opts->all ? "true" : NULL);
-    if (!strbuf_ok(&path))
-        return aq_fail_oom(err);
     return list_show(cli, path.data, &opts->list, noun->columns, err);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "cli/client.h"
 #include "cli/admin/accounts.h"
 #include "cli/session/session_spec.h"
@@ -13,14 +14,12 @@
 static int accounts_add_setting(const char *text, json_t *object, struct aq_error *err)
 {
     size_t len = strcspn(text, "=");
-    AQ_CLEANUP(aq_freep) char *key = strndup(text, len);
+    AQ_CLEANUP(aq_freep) char *key = aq_strndup(text, len);
     const char *value = text + len + 1;
     json_t *number;
 
     if (len == 0 || !text[len] || !*value)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "KEY=VALUE is wanted, not '%.60s'", text);
-    if (!key)
-        return aq_fail_oom(err);
     if (strcmp(value, "yes") == 0 || strcmp(value, "no") == 0)
         return json_object_set_new(object, key, json_boolean(value[0] == 'y'));
     number = json_loads(value, JSON_DECODE_ANY, NULL);
@@ -39,7 +38,7 @@ static json_t *accounts_list_value(const struct cli_opt *opt, const struct cli_l
     bool is_settings = strcmp(opt->arg, "KEY=VALUE") == 0;
     json_t *value = is_slots || is_settings ? json_object() : json_array();
 
-    for (size_t i = 0; value && i < list->count; i++) {
+    for (size_t i = 0; i < list->count; i++) {
         if (is_slots      ? spec_add_resources(list->items[i], value, err)
             : is_settings ? accounts_add_setting(list->items[i], value, err)
                           : json_array_append_new(value, json_string(list->items[i]))) {
@@ -106,7 +105,7 @@ int accounts_request_body(const struct cli_opt *opts, const void *target, json_t
 {
     json_t *body = json_object();
 
-    for (; body && opts->name; opts++) {
+    for (; opts->name; opts++) {
         struct aq_error failed = { 0 };
         json_t *value = accounts_option_value(opts, target, &failed);
         char key[40];
@@ -115,15 +114,15 @@ int accounts_request_body(const struct cli_opt *opts, const void *target, json_t
         for (char *c = key; *c; c++)
             if (*c == '-')
                 *c = '_';
-        if (failed.code || (value && json_object_set_new(body, key, value) < 0)) {
+        if (failed.code) {
             json_decref(body);
             if (err)
                 *err = failed;
-            return failed.code ? -failed.code : aq_fail_oom(err);
+            return -failed.code;
         }
+        if (value)
+            (void)json_object_set_new(body, key, value);
     }
-    if (!body)
-        return aq_fail_oom(err);
     *ret = body;
     return 0;
 }

@@ -43,7 +43,7 @@ static int accounts_rm_call(struct cli *cli, const struct accounts_rm_opts *opts
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
     json_t *body = json_pack("{sbsbsb}", "force", opts->force, "purge", opts->purge, "dry_run",
                              dry_run);
-    int r = body ? accounts_path(cli, key, "", &path, err) : aq_fail_oom(err);
+    int r = accounts_path(cli, key, "", &path, err);
 
     if (r == 0)
         r = cli_call(cli, METHOD_DELETE, path.data, body, ret_answer, err);
@@ -97,8 +97,6 @@ static int accounts_rm_ask(struct cli *cli, const struct accounts_rm_opts *opts,
         accounts_rm_describe(cli, answer, &text);
         json_decref(answer);
     }
-    if (!strbuf_ok(&text))
-        return aq_fail_oom(err);
     return cli_confirm(false, err, "Remove %s for good?", text.data);
 }
 
@@ -208,7 +206,7 @@ static int accounts_change_users(struct cli *cli, const char *action, int argc, 
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
     json_t *users = json_array(), *body = json_pack("{so}", "users", users);
-    int r = body ? accounts_path(cli, argv[0], action, &path, err) : aq_fail_oom(err);
+    int r = accounts_path(cli, argv[0], action, &path, err);
 
     for (int i = 1; r == 0 && i < argc; i++)
         if (json_array_append_new(users, json_string(argv[i])) < 0)

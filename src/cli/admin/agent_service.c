@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* "agent restart", "agent stop": agents as services of their machines. */
+#include <errno.h>
+
 #include "cli/client.h"
 #include "cli/verbs.h"
 
@@ -12,7 +14,8 @@ static int agent_service_tell(struct cli *cli, const char *path, int argc, char 
     for (int i = 0; r == 0 && i < argc; i++) {
         json_t *body = json_pack("{s:s}", "agent_id", argv[i]), *answer = NULL;
 
-        r = body ? cli_call(cli, METHOD_POST, path, body, &answer, err) : aq_fail_oom(err);
+        r = body ? cli_call(cli, METHOD_POST, path, body, &answer, err)
+                 : aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "an argument is not UTF-8");
         if (r == 0)
             cli_note(cli, "%s", json_string_value(json_object_get(answer, "message")));
         json_decref(answer);

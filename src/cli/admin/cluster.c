@@ -2,6 +2,7 @@
 /* The cluster itself: audit; init, db and backup, which run the manager's program. */
 #include <errno.h>
 
+#include "base/memory.h"
 #include "cli/client.h"
 #include "cli/verbs.h"
 
@@ -44,10 +45,8 @@ const struct cli_verb verb_admin_audit = {
 static int cluster_exec_manager(char *verb, int argc, char **argv, struct aq_error *err)
 {
     char program[] = "aliquot-manager";
-    AQ_CLEANUP(aq_freep) char **args = calloc((size_t)argc + 3, sizeof(*args));
+    AQ_CLEANUP(aq_freep) char **args = aq_alloc_array((size_t)argc + 3, sizeof(*args));
 
-    if (!args)
-        return aq_fail_oom(err);
     args[0] = program;
     args[1] = verb;
     for (int i = 0; i < argc; i++)

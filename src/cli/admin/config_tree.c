@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/fs.h"
-#include "base/json_load.h"
 #include "cli/client.h"
 #include "cli/verbs.h"
 
@@ -30,7 +29,7 @@ static int config_tree_call(struct cli *cli, const char *path, const struct conf
     int r = body ? 0 : aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "keys and values are UTF-8");
 
     if (r == 0 && opts->scope && json_object_set_new(body, "scope", json_string(opts->scope)) < 0)
-        r = aq_fail_oom(err);
+        r = aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "--scope is not UTF-8");
     if (r == 0)
         r = cli_call(cli, METHOD_POST, path, body, ret, err);
     json_decref(body);
@@ -67,20 +66,16 @@ static const struct cli_opt get_opts[] = {
 };
 
 /* As Backend.AI prints it; YAML where that is wanted. */
-static int config_tree_write(const struct cli *cli, const json_t *tree, struct strbuf *out,
-                             struct aq_error *err)
+static void config_tree_write(const struct cli *cli, const json_t *tree, struct strbuf *out)
 {
     AQ_CLEANUP(aq_freep) char *text = NULL;
 
     if (cli->output.format == OUTPUT_YAML) {
         yaml_write(tree, out);
     } else {
-        text = json_dump_text(tree, JSON_INDENT(4) | JSON_ENSURE_ASCII | JSON_ENCODE_ANY);
-        if (!text)
-            return aq_fail_oom(err);
+        text = json_dumps(tree, JSON_INDENT(4) | JSON_ENSURE_ASCII | JSON_ENCODE_ANY);
         strbuf_addf(out, "%s\n", text);
     }
-    return strbuf_ok(out) ? 0 : aq_fail_oom(err);
 }
 
 static int config_tree_get(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
@@ -104,8 +99,8 @@ static int config_tree_get(struct cli *cli, void *data, int argc, char **argv, s
     if (json_is_string(result) && output_is_human(&cli->output))
         strbuf_addf(&out, "%s\n", json_string_value(result));
     else
-        r = config_tree_write(cli, result, &out, err);
-    return r < 0 ? r : cli_print(&out, err);
+        config_tree_write(cli, result, &out);
+    return cli_print(&out, err);
 }
 
 const struct cli_verb verb_admin_config_get = {
@@ -139,10 +134,9 @@ static int config_tree_export(struct cli *cli, void *data, int argc, char **argv
     int r = config_tree_call(cli, "/config/get", data,
                              json_pack("{s:s, s:b}", "key", "", "prefix", true), &answer, err);
 
-    if (r == 0)
-        r = config_tree_write(cli, json_object_get(answer, "result"), &out, err);
     if (r < 0)
         return r;
+    config_tree_write(cli, json_object_get(answer, "result"), &out);
     return is_file ? fs_write_atomic(AT_FDCWD, argv[0], out.data, out.len, 0600, err)
                    : cli_print(&out, err);
 }
@@ -211,12 +205,9 @@ static int config_tree_read_file(const char *name, json_t **ret, struct aq_error
 
     if (r < 0)
         return r;
-    errno = 0;
-    *ret = json_load_text(text.data, text.len, JSON_REJECT_DUPLICATES, &where);
+    *ret = json_loadb(text.data, text.len, JSON_REJECT_DUPLICATES, &where);
     if (json_is_object(*ret))
         return 0;
-    if (!*ret && errno == ENOMEM)
-        return aq_fail_oom(err);
     if (*ret)
         return aq_fail(err, EINVAL, "'%.100s' has no JSON object", name);
     return aq_fail(err, EINVAL, "'%.100s' is not JSON: line %d: %s", name, where.line, where.text);

@@ -55,41 +55,38 @@ static bool doctor_knows(const char *part)
 
 /* ---- asking ---- */
 
-int doctor_add_lines(json_t *findings, const char *lines, struct aq_error *err)
+void doctor_add_lines(json_t *findings, const char *lines)
 {
     while (*lines) {
         size_t len = strcspn(lines, "\n");
         json_t *finding = json_loadb(lines, len, 0, NULL);
 
-        if (finding && json_array_append_new(findings, finding) < 0)
-            return aq_fail_oom(err);
+        if (finding)
+            (void)json_array_append_new(findings, finding);
         lines += len + (lines[len] == '\n');
     }
-    return 0;
 }
 
 /* What is to be said in the place of a program that said nothing, or not all. */
-static int doctor_add_failure(const struct doctor_program *program, const char *part,
-                              enum check_level level, const char *text, json_t *findings,
-                              struct aq_error *err)
+static void doctor_add_failure(const struct doctor_program *program, const char *part,
+                               enum check_level level, const char *text, json_t *findings)
 {
     json_t *finding = json_pack(
         "{s:s+, s:s, s:s, s:s, s:s, s:s, s:s+}", "id", part, ".program", "part", part, "title",
         program->name, "level", check_level_name(level), "text", text, "meaning",
         "nothing else can be said of this part", "remedy", "apt install ", program->name);
 
-    return finding && json_array_append_new(findings, finding) == 0 ? 0 : aq_fail_oom(err);
+    (void)json_array_append_new(findings, finding);
 }
 
-static int doctor_ask(const struct doctor_program *program, const char *config, int argc,
-                      char **argv, json_t *findings, struct aq_error *err)
+static void doctor_ask(const struct doctor_program *program, const char *config, int argc,
+                       char **argv, json_t *findings)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf lines = STRBUF_INIT;
     struct aq_error why = { 0 };
     AQ_CLEANUP(aq_freep) char *path = cli_find_program(program->name, &why);
     const char *args[PARTS_MAX + 5] = { path };
     size_t count = 1, options;
-    int r;
 
     if (config) {
         args[count++] = "--config";
@@ -101,15 +98,17 @@ static int doctor_ask(const struct doctor_program *program, const char *config, 
         if (doctor_wants(*part, argc, argv))
             args[count++] = *part;
     if (count == options)
-        return 0;
-    if (!path)
-        return doctor_add_failure(program, args[options], CHECK_ABSENT, why.text, findings, err);
-    r = program_run((char *const *)(uintptr_t)args, NULL, PROGRAM_MSEC, &lines, &why);
-    if (doctor_add_lines(findings, lines.data, err) < 0)
-        return -err->code;
-    return r < 0
-               ? doctor_add_failure(program, args[options], CHECK_MISSING, why.text, findings, err)
-               : 0;
+        return;
+    if (!path) {
+        doctor_add_failure(program, args[options], CHECK_ABSENT, why.text, findings);
+        return;
+    }
+    if (program_run((char *const *)(uintptr_t)args, NULL, PROGRAM_MSEC, &lines, &why) < 0) {
+        doctor_add_lines(findings, lines.data);
+        doctor_add_failure(program, args[options], CHECK_MISSING, why.text, findings);
+    } else {
+        doctor_add_lines(findings, lines.data);
+    }
 }
 
 /* ---- the verb ---- */
@@ -181,10 +180,10 @@ static int doctor_run(struct cli *cli, void *data, int argc, char **argv, struct
 {
     const struct doctor_opts *opts = data;
     json_t *findings = json_array();
-    int r = findings ? doctor_check_args(opts, argc, argv, err) : aq_fail_oom(err);
+    int r = doctor_check_args(opts, argc, argv, err);
 
     for (size_t i = 0; r == 0 && i < AQ_COUNT(doctor_programs); i++)
-        r = doctor_ask(&doctor_programs[i], opts->config, argc, argv, findings, err);
+        doctor_ask(&doctor_programs[i], opts->config, argc, argv, findings);
     if (r == 0 && doctor_wants(CLUSTER, argc, argv))
         r = doctor_look_at_cluster(cli, findings, err);
     if (r == 0)

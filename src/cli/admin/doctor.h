@@ -10,7 +10,7 @@
 #include "cli/cli.h"
 
 /* Append the findings in 'lines', one JSON object a line; other lines are passed over. */
-int doctor_add_lines(json_t *findings, const char *lines, struct aq_error *err);
+void doctor_add_lines(json_t *findings, const char *lines);
 
 /* Is the cluster that this user is logged in to there, and does it fit this
  * program and this clock? Appends findings.

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "check/check.h"
 #include "cli/client.h"
 #include "cli/admin/doctor.h"
@@ -24,12 +25,10 @@ struct doctor_cluster {
 
 /* ---- asking ---- */
 
-static int doctor_set(struct cli_config *config, enum cli_setting setting, const char *value,
-                      struct aq_error *err)
+static void doctor_set(struct cli_config *config, enum cli_setting setting, const char *value)
 {
     free(config->values[setting]);
-    config->values[setting] = strdup(value);
-    return config->values[setting] ? 0 : aq_fail_oom(err);
+    config->values[setting] = aq_strdup(value);
 }
 
 static int doctor_ask_health(struct doctor_cluster *c)
@@ -42,12 +41,10 @@ static int doctor_ask_health(struct doctor_cluster *c)
     c->has_login = cli_config_get(&cli->config, SETTING_ACCESS_KEY);
     if (!c->has_login)
         return -ENOKEY;
-    r = doctor_set(&cli->config, SETTING_CONNECT_TIMEOUT, ANSWER_SEC, &c->err);
-    if (r == 0)
-        r = doctor_set(&cli->config, SETTING_READ_TIMEOUT, ANSWER_SEC, &c->err);
+    doctor_set(&cli->config, SETTING_CONNECT_TIMEOUT, ANSWER_SEC);
+    doctor_set(&cli->config, SETTING_READ_TIMEOUT, ANSWER_SEC);
     c->asked_usec = clock_realtime_usec();
-    if (r == 0)
-        r = cli_fetch(cli, METHOD_GET, "/aliquot/v1/health", NULL, &c->health, &c->err);
+    r = cli_fetch(cli, METHOD_GET, "/aliquot/v1/health", NULL, &c->health, &c->err);
     c->answered_usec = clock_realtime_usec();
     return r;
 }
@@ -347,12 +344,14 @@ int doctor_look_at_cluster(struct cli *cli, json_t *findings, struct aq_error *e
     char *lines = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&lines, &size);
-    int r = out ? checks_run(doctor_cluster_checks, &cluster, NULL, 0, out, err) : aq_fail_oom(err);
+    int r;
 
-    if (out)
-        (void)fclose(out);
+    if (!out)
+        return aq_fail_errno(err, "open a stream in memory");
+    r = checks_run(doctor_cluster_checks, &cluster, NULL, 0, out, err);
+    (void)fclose(out);
     if (r == 0)
-        r = doctor_add_lines(findings, lines, err);
+        doctor_add_lines(findings, lines);
     free(lines);
     client_reply_done(&cluster.health);
     return r;

@@ -18,7 +18,7 @@ static int freeze_send(struct cli *cli, const char *status, bool end_sessions, s
 {
     json_auto_t *body = json_pack("{s:s, s:b}", "status", status, "force_kill", end_sessions);
 
-    return body ? cli_call(cli, METHOD_PUT, "/manager/status", body, NULL, err) : aq_fail_oom(err);
+    return cli_call(cli, METHOD_PUT, "/manager/status", body, NULL, err);
 }
 
 static int freeze_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)

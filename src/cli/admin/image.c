@@ -135,7 +135,7 @@ static int image_pull(struct cli *cli, void *data, int argc, char **argv, struct
 
         if (opts->always)
             (void)json_object_set_new(body, "always", json_true());
-        r = image_run_command(cli, "pull", doing ? doing : "pulling", body, err);
+        r = image_run_command(cli, "pull", doing, body, err);
     }
     return r;
 }

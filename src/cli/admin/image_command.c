@@ -122,8 +122,7 @@ int image_command(struct cli *cli, const char *action, const char *doing, const 
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("/aliquot/v1/images/%s", action);
     struct image_command_watch w = { .cli = cli, .doing = doing, .rows = json_array() };
-    int r = path && w.rows ? sse_reader_new(EVENT_MAX, image_command_on_event, &w, &w.reader, err)
-                           : aq_fail_oom(err);
+    int r = sse_reader_new(EVENT_MAX, image_command_on_event, &w, &w.reader, err);
 
     progress_init(&w.progress, cli->globals.quiet, cli->output.ascii);
     if (r == 0)

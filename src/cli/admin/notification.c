@@ -97,10 +97,9 @@ int notification_create(struct cli *cli, const char *kind, const char *name,
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
     json_auto_t *own = body, *answer = NULL;
     const char *id;
-    int r = json_object_set_new(body, "enabled", json_boolean(!opts->disabled)) < 0
-                ? aq_fail_oom(err)
-                : notification_add_text(body, "name", name, err);
+    int r = notification_add_text(body, "name", name, err);
 
+    (void)json_object_set_new(body, "enabled", json_boolean(!opts->disabled));
     if (r == 0)
         r = notification_add_text(body, "description", opts->description, err);
     strbuf_addf(&path, "/notifications/%ss", kind);
@@ -121,9 +120,8 @@ int notification_set(struct cli *cli, const char *kind, const char *name,
 
     if (r == 0)
         r = notification_add_text(body, "description", opts->description, err);
-    if (r == 0 && opts->enabled
-        && json_object_set_new(body, "enabled", json_boolean(opts->enabled == 1)) < 0)
-        r = aq_fail_oom(err);
+    if (opts->enabled)
+        (void)json_object_set_new(body, "enabled", json_boolean(opts->enabled == 1));
     if (r == 0 && json_object_size(body) == 0)
         r = aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "nothing is to be changed; see --help");
     if (r == 0)

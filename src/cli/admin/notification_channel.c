@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/json_load.h"
 #include "cli/admin/notification.h"
 #include "cli/client.h"
 #include "cli/verbs.h"
@@ -100,7 +99,7 @@ static int channel_read_spec(const struct channel_opts *opts, json_t **ret, stru
         return 0;
     r = cli_read_file(opts->spec, SPEC_FILE_MAX, &text, err);
     if (r == 0)
-        *ret = json_load_text(text.data, text.len, 0, NULL);
+        *ret = json_loadb(text.data, text.len, 0, NULL);
     if (r == 0 && !json_is_object(*ret))
         r = aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "what --spec has is no JSON object");
     if (text.cap)
@@ -122,8 +121,7 @@ static int channel_create(struct cli *cli, void *data, int argc, char **argv, st
         return r;
     body = json_pack("{s:s, s:O}", "channel_type", opts->type == 2 ? "email" : "webhook", "spec",
                      spec);
-    return body ? notification_create(cli, NOTIFICATION_CHANNELS, argv[0], &opts->shared, body, err)
-                : aq_fail_oom(err);
+    return notification_create(cli, NOTIFICATION_CHANNELS, argv[0], &opts->shared, body, err);
 }
 
 const struct cli_verb verb_admin_notification_channel_create = {
@@ -157,8 +155,7 @@ static int channel_set(struct cli *cli, void *data, int argc, char **argv, struc
     if (r < 0)
         return r;
     body = spec ? json_pack("{s:O}", "spec", spec) : json_object();
-    return body ? notification_set(cli, NOTIFICATION_CHANNELS, argv[0], &opts->shared, body, err)
-                : aq_fail_oom(err);
+    return notification_set(cli, NOTIFICATION_CHANNELS, argv[0], &opts->shared, body, err);
 }
 
 const struct cli_verb verb_admin_notification_channel_set = {

@@ -120,7 +120,7 @@ static int rule_create(struct cli *cli, void *data, int argc, char **argv, struc
     r = notification_id(cli, NOTIFICATION_CHANNELS, opts->channel, &channel, err);
     if (r == 0
         && !(body = json_pack("{s:s, s:s}", "rule_type", opts->type, "channel_id", channel.data)))
-        r = aq_fail_oom(err);
+        r = aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "--type is not UTF-8");
     if (r == 0)
         r = rule_add_template(opts, body, err);
     return r < 0 ? r
@@ -149,7 +149,7 @@ static int rule_set(struct cli *cli, void *data, int argc, char **argv, struct a
 {
     const struct rule_opts *opts = data;
     json_auto_t *body = json_object();
-    int r = body ? rule_add_template(opts, body, err) : aq_fail_oom(err);
+    int r = rule_add_template(opts, body, err);
 
     (void)argc;
     return r < 0 ? r
@@ -190,8 +190,7 @@ static int rule_test(struct cli *cli, void *data, int argc, char **argv, struct 
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
     json_auto_t *body = json_pack("{s:{}}", "notification_data"), *answer = NULL;
-    int r = body ? notification_path(cli, NOTIFICATION_RULES, argv[0], &path, err)
-                 : aq_fail_oom(err);
+    int r = notification_path(cli, NOTIFICATION_RULES, argv[0], &path, err);
 
     (void)data;
     for (int i = 1; r == 0 && i < argc; i++) {
@@ -251,11 +250,9 @@ static int rule_read_type(struct cli *cli, const char *name, json_t *rows, struc
     r = cli_call(cli, METHOD_GET, path.data, NULL, &answer, err);
     json_object_foreach(json_object_get(json_object_get(answer, "json_schema"), "properties"),
                         field, what)
-        if (json_array_append_new(fields, json_string(field)) < 0)
-            return aq_fail_oom(err);
-    if (r == 0
-        && json_array_append_new(rows, json_pack("{s:s, s:O}", "type", name, "fields", fields)) < 0)
-        r = aq_fail_oom(err);
+        (void)json_array_append_new(fields, json_string(field));
+    if (r == 0)
+        (void)json_array_append_new(rows, json_pack("{s:s, s:O}", "type", name, "fields", fields));
     return r;
 }
 
@@ -265,7 +262,7 @@ static int rule_types(struct cli *cli, void *data, int argc, char **argv, struct
     json_auto_t *answer = NULL, *rows = json_array();
     json_t *type;
     size_t i;
-    int r = rows ? cli_call(cli, METHOD_GET, TYPES_PATH, NULL, &answer, err) : aq_fail_oom(err);
+    int r = cli_call(cli, METHOD_GET, TYPES_PATH, NULL, &answer, err);
 
     (void)data;
     (void)argc;

@@ -187,8 +187,7 @@ static int orphan_finish(struct cli *cli, void *data, int argc, char **argv, str
 {
     const struct finish_opts *opts = data;
     json_t *body = json_pack("{s:b}", "force", opts->force);
-    int r = body ? cli_call(cli, METHOD_POST, "/aliquot/v1/restore/finish", body, NULL, err)
-                 : aq_fail_oom(err);
+    int r = cli_call(cli, METHOD_POST, "/aliquot/v1/restore/finish", body, NULL, err);
 
     (void)argc;
     (void)argv;

@@ -46,7 +46,7 @@ static int preset_call(struct cli *cli, enum method method, const char *name, js
 
     strbuf_adds(&path, "/aliquot/v1/resource-presets/");
     url_encode(&path, name);
-    return strbuf_ok(&path) ? cli_call(cli, method, path.data, body, NULL, err) : aq_fail_oom(err);
+    return cli_call(cli, method, path.data, body, NULL, err);
 }
 
 struct preset_opts {
@@ -66,20 +66,17 @@ static int preset_set(struct cli *cli, void *data, int argc, char **argv, struct
 {
     const struct preset_opts *given = data;
     json_t *slots = json_object(), *body = json_object();
-    int r = slots && body ? 0 : aq_fail_oom(err);
+    int r = 0;
 
     (void)argc;
     if (r == 0 && !given->resources.count)
         r = aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "give amounts, such as -r cpu=2 -r mem=4g");
     for (size_t i = 0; r == 0 && i < given->resources.count; i++)
         r = spec_add_resources(given->resources.items[i], slots, err);
-    if (r == 0
-        && ((json_object_set(body, "resource_slots", slots)
-             | (given->shared_memory
-                    ? json_object_set_new(body, "shared_memory", json_string(given->shared_memory))
-                    : 0))
-            < 0))
-        r = aq_fail_oom(err);
+    (void)json_object_set(body, "resource_slots", slots);
+    if (r == 0 && given->shared_memory
+        && json_object_set_new(body, "shared_memory", json_string(given->shared_memory)) < 0)
+        r = aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "--shared-memory is not UTF-8");
     if (r == 0)
         r = preset_call(cli, METHOD_PUT, argv[0], body, err);
     json_decref(slots);

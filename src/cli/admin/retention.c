@@ -91,11 +91,11 @@ static int retention_post(struct cli *cli, const struct retention_opts *given, b
     json_t *body = json_pack("{s:b, s:s*, s:[]}", "dry_run", dry_run, "keep", given->keep,
                              "entities");
     json_t *names = json_object_get(body, "entities");
-    int r = body ? 0 : aq_fail_oom(err);
+    int r = body ? 0 : aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "--keep is not UTF-8");
 
     for (size_t i = 0; r == 0 && i < given->entities.count; i++)
         if (json_array_append_new(names, json_string(given->entities.items[i])) < 0)
-            r = aq_fail_oom(err);
+            r = aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "--entity is not UTF-8");
     if (r == 0)
         r = cli_call(cli, METHOD_POST, RETENTION_PATH "/run", body, ret, err);
     json_decref(body);
@@ -163,18 +163,15 @@ static int retention_show_done(struct cli *cli, const json_t *begun, const json_
     json_t *shown = json_pack("{s:[]}", "items"), *row;
     bool is_whole = true;
     size_t i;
-    int r = shown ? 0 : aq_fail_oom(err);
+    int r;
 
     json_array_foreach(json_object_get(begun, "items"), i, row) {
         const json_t *now = retention_find(answer, json_object_get(row, "entity"));
 
         is_whole = is_whole && !json_is_null(json_object_get(now, "last_run_ended_at"));
-        if (r == 0
-            && json_array_append(json_object_get(shown, "items"), (json_t *)(uintptr_t)now) < 0)
-            r = aq_fail_oom(err);
+        (void)json_array_append(json_object_get(shown, "items"), (json_t *)(uintptr_t)now);
     }
-    if (r == 0)
-        r = retention_print(cli, done_columns, shown, err);
+    r = retention_print(cli, done_columns, shown, err);
     json_decref(shown);
     if (r == 0 && !is_whole)
         return aq_fail(err, EIO, "not all was removed: the manager's log says why");
@@ -217,7 +214,7 @@ static int retention_run(struct cli *cli, void *data, int argc, char **argv, str
         return r;
     retention_describe(plan, &what);
     if (given->dry_run || what.len == 0)
-        r = strbuf_ok(&what) ? retention_print(cli, plan_columns, plan, err) : aq_fail_oom(err);
+        r = retention_print(cli, plan_columns, plan, err);
     json_decref(plan);
     if (r == 0 && what.len == 0)
         cli_note(cli, "nothing is older than it is kept");

@@ -107,8 +107,7 @@ static int usage_run(struct cli *cli, void *data, int argc, char **argv, struct 
     cli_path_query(&path, "project", given->project);
     cli_path_query(&path, "user", given->user);
     cli_path_query(&path, "resource_group", given->resource_group);
-    r = strbuf_ok(&path) ? cli_call(cli, METHOD_GET, path.data, NULL, &answer, err)
-                         : aq_fail_oom(err);
+    r = cli_call(cli, METHOD_GET, path.data, NULL, &answer, err);
     if (r == 0)
         r = usage_print(cli, by, answer, err);
     json_decref(answer);

@@ -186,11 +186,10 @@ static int user_csv_add_row(struct user_csv *csv, const struct csv_record *recor
                        USER_CSV_ROWS_MAX);
     row = json_pack("{s:I, s:{}}", "line", (json_int_t)record->line, "user");
     user = json_object_get(row, "user");
-    if (!user || json_array_append_new(csv->rows, row) < 0)
-        return aq_fail_oom(err);
+    (void)json_array_append_new(csv->rows, row);
     for (size_t i = 0; i < COLUMNS; i++)
         if (user_csv_add_value(csv, record, i, row, user) < 0)
-            return aq_fail_oom(err);
+            return aq_fail_field(err, EINVAL, "domain", "the domain is not UTF-8");
     return 0;
 }
 
@@ -212,8 +211,7 @@ int user_csv_read(char *text, size_t len, const char *domain, json_t **ret, stru
     if ((r = user_csv_read_titles(&record, csv.fields, err)) < 0)
         return r;
     csv.title_count = record.count;
-    if (!(csv.rows = json_array()))
-        return aq_fail_oom(err);
+    csv.rows = json_array();
     while ((r = csv_reader_next(&reader, &record, err)) > 0)
         if ((r = user_csv_add_row(&csv, &record, err)) < 0)
             break;

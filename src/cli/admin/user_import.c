@@ -72,10 +72,10 @@ static int import_add_keys(json_t *row, struct aq_error *err)
                                  err))
                < 0)
         return r;
-    if (json_object_set_new(row, "access_key", json_string(access)) < 0
-        || json_object_set_new(row, "secret_key", json_string(secret)) < 0
-        || (!has_password && json_object_set_new(user, "password", json_string(password)) < 0))
-        return aq_fail_oom(err);
+    (void)json_object_set_new(row, "access_key", json_string(access));
+    (void)json_object_set_new(row, "secret_key", json_string(secret));
+    if (!has_password)
+        (void)json_object_set_new(user, "password", json_string(password));
     explicit_bzero(secret, sizeof(secret));
     explicit_bzero(password, sizeof(password));
     return 0;
@@ -110,8 +110,7 @@ static int import_write_keys(const char *path, const json_t *rows, const json_t 
         import_write_field(row, "secret_key", ',', &out);
         import_write_field(json_object_get(row, "user"), "password", '\n', &out);
     }
-    r = strbuf_ok(&out) ? fs_write_atomic(AT_FDCWD, path, out.data, out.len, 0600, err)
-                        : aq_fail_oom(err);
+    r = fs_write_atomic(AT_FDCWD, path, out.data, out.len, 0600, err);
     if (out.len)
         explicit_bzero(out.data, out.len);
     return r;
@@ -198,9 +197,9 @@ static int import_send(struct cli *cli, const json_t *rows, bool dry_run, json_t
                        bool *ret_is_refused, struct aq_error *err)
 {
     json_t *body = json_pack("{s:O, s:b}", "users", rows, "dry_run", dry_run);
-    char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+    char *text = json_dumps(body, JSON_COMPACT);
     struct client_reply reply = CLIENT_REPLY_INIT;
-    int r = text ? cli_fetch(cli, METHOD_POST, PATH, text, &reply, err) : aq_fail_oom(err);
+    int r = cli_fetch(cli, METHOD_POST, PATH, text, &reply, err);
 
     if (r == 0 && reply.status != 200) {
         *ret_is_refused = reply.status < 500;
@@ -209,8 +208,7 @@ static int import_send(struct cli *cli, const json_t *rows, bool dry_run, json_t
     } else if (r == 0 && !(*ret = json_loadb(reply.body.data, reply.body.len, 0, NULL))) {
         r = cli_fail_answer(cli, "it was cut short", err);
     }
-    if (text)
-        explicit_bzero(text, strlen(text));
+    explicit_bzero(text, strlen(text));
     free(text);
     json_decref(body);
     client_reply_done(&reply);

@@ -23,7 +23,7 @@ static json_t *read_all(const char *text)
 {
     json_t *findings = json_array();
 
-    assert_int_equal(doctor_add_lines(findings, text, NULL), 0);
+    doctor_add_lines(findings, text);
     return findings;
 }
 
@@ -37,7 +37,7 @@ static void test_verdict(void **state)
     assert_false(doctor_is_unfit(findings, NULL, 0)); /* nobody asked for a GPU */
     assert_false(doctor_is_unfit(findings, parts, 1));
     assert_true(doctor_is_unfit(findings, parts, 2));
-    assert_int_equal(doctor_add_lines(findings, broken, NULL), 0);
+    doctor_add_lines(findings, broken);
     assert_int_equal(json_array_size(findings), 5);
     assert_true(doctor_is_unfit(findings, NULL, 0));
     json_decref(findings);
@@ -50,7 +50,7 @@ static void test_shown_to_accounts(void **state)
     json_t *findings = read_all(lines);
 
     (void)state;
-    assert_int_equal(doctor_add_lines(findings, broken, NULL), 0);
+    doctor_add_lines(findings, broken);
     doctor_show(&o, findings, &out);
     assert_string_equal(out.data, "To run the manager here (manager)\n"
                                   "  ! warning  clock: wrong\n"
