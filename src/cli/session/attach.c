@@ -10,6 +10,7 @@
 #include <nettle/base64.h>
 
 #include "base/fs.h"
+#include "base/memory.h"
 #include "cli/client.h"
 #include "cli/session/session.h"
 #include "cli/verbs.h"
@@ -48,7 +49,7 @@ static void attach_leave(struct attach_run *a, int r)
 
 static void attach_send_text(struct attach_run *a, const struct strbuf *text)
 {
-    int r = strbuf_ok(text) ? websocket_send(a->ws, true, text->data, text->len) : -ENOMEM;
+    int r = websocket_send(a->ws, true, text->data, text->len);
 
     if (r < 0)
         attach_leave(a, aq_fail(&a->err, -r, "cannot send to session '%s'", a->name));
@@ -126,13 +127,12 @@ static void attach_on_open(struct websocket *ws, void *data)
 
 static void attach_put_output(struct attach_run *a, const char *coded, size_t len)
 {
-    AQ_CLEANUP(aq_freep) uint8_t *bytes = malloc(BASE64_DECODE_LENGTH(len));
+    AQ_CLEANUP(aq_freep) uint8_t *bytes = aq_alloc(BASE64_DECODE_LENGTH(len));
     struct base64_decode_ctx ctx;
     size_t size;
 
     base64_decode_init(&ctx);
-    if (!bytes || !base64_decode_update(&ctx, &size, bytes, len, coded)
-        || !base64_decode_final(&ctx))
+    if (!base64_decode_update(&ctx, &size, bytes, len, coded) || !base64_decode_final(&ctx))
         return;
     a->has_output |= size > 0;
     if (fs_write_all(STDOUT_FILENO, bytes, size) < 0)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/memory.h"
 #include "cli/session/cp_transfer.h"
 #include "cli/session/session.h"
 #include "cli/verbs.h"
@@ -108,8 +109,6 @@ static int cp_put(struct cp_job *job, const char *source, const struct cp_place 
     char name[NAME_MAX + 1] = "";
     int r = 0;
 
-    if (!path)
-        return aq_fail_oom(err);
     if (is_stream && (is_several || is_folder))
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                             "'-' needs the name of the file that is to be written: SESSION:FILE");
@@ -218,8 +217,8 @@ static int cp_run(struct cli *cli, void *data, int argc, char **argv, struct aq_
 {
     const struct cp_opts *opts = data;
     struct cp_job job = { .cli = cli, .kernel = opts->kernel };
-    struct cp_place *places = calloc((size_t)argc, sizeof(*places));
-    int r = places ? 0 : aq_fail_oom(err);
+    struct cp_place *places = aq_alloc_array((size_t)argc, sizeof(*places));
+    int r = 0;
 
     for (int i = 0; r == 0 && i < argc; i++)
         r = cp_read_place(argv[i], &places[i], err);

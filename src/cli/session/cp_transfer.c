@@ -68,8 +68,7 @@ static void cp_show_progress(struct cp_run *c, size_t more)
                              (int64_t)((double)c->bytes * USEC_PER_SEC / (double)took), 0, &text);
         strbuf_adds(&text, "/s");
     }
-    if (strbuf_ok(&text))
-        progress_stage(&c->progress, text.data);
+    progress_stage(&c->progress, text.data);
     progress_tick(&c->progress);
 }
 
@@ -332,8 +331,6 @@ static int cp_request(struct cp_run *c, struct client *client, enum method metho
     cli_path_query(&path, "path", c->job->path);
     cli_path_query(&path, "format", c->job->root < 0 ? "raw" : NULL);
     cli_path_query(&path, "kernel", c->job->kernel);
-    if (!strbuf_ok(&path))
-        return aq_fail_oom(err);
     r = cli_request_prepare(c->job->cli, method, path.data, false, &url, &headers, err);
     if (r < 0)
         return r;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "cli/client.h"
 #include "cli/session/create.h"
 #include "cli/session/follow.h"
@@ -34,8 +35,8 @@ static int create_one(struct cli *cli, const struct create_request *request, jso
 
     if (r == 0)
         r = cli_call_once(cli, "/session", body, &answer, err);
-    if (r == 0 && json_array_append(created, answer) < 0)
-        r = aq_fail_oom(err);
+    if (r == 0)
+        (void)json_array_append(created, answer);
     json_decref(body);
     json_decref(answer);
     return r;
@@ -47,7 +48,8 @@ static int create_take_items(const json_t *answer, json_t *created, struct aq_er
 
     if (!json_is_array(items))
         return aq_fail(err, EPROTO, "the manager's answer has no items");
-    return json_array_extend(created, (json_t *)items) < 0 ? aq_fail_oom(err) : 0;
+    (void)json_array_extend(created, (json_t *)items);
+    return 0;
 }
 
 /* The bodies of the next sessions, as many as one request may have. */
@@ -67,12 +69,11 @@ static int create_fill_part(struct cli *cli, const struct create_request *reques
             return r;
         len = json_dumpb(body, NULL, 0, JSON_COMPACT);
         bytes += len + 1;
-        if (!len || (bytes > CREATE_BYTES_MAX && next > first)) {
+        if (bytes > CREATE_BYTES_MAX && next > first) {
             json_decref(body);
-            return len ? 0 : aq_fail_oom(err);
+            return 0;
         }
-        if (json_array_append_new(list, body) < 0)
-            return aq_fail_oom(err);
+        (void)json_array_append_new(list, body);
     }
     return 0;
 }
@@ -81,8 +82,7 @@ static int create_part(struct cli *cli, const struct create_request *request, js
                        struct aq_error *err)
 {
     json_t *list = json_array(), *answer = NULL;
-    int r = list ? create_fill_part(cli, request, json_array_size(created), list, err)
-                 : aq_fail_oom(err);
+    int r = create_fill_part(cli, request, json_array_size(created), list, err);
 
     if (r == 0)
         r = cli_call_once(cli, "/aliquot/v1/sessions", list, &answer, err);
@@ -98,7 +98,7 @@ static int create_several(struct cli *cli, struct create_request *request, json_
 {
     AQ_CLEANUP(aq_freep) char *name = spec_make_name(request->spec, request->argc, request->argv);
     struct spec_opts spec = *request->spec;
-    int r = name ? 0 : aq_fail_oom(err);
+    int r = 0;
 
     spec.name = name;
     spec.array_count = (unsigned)request->count;
@@ -120,11 +120,9 @@ static int create_several(struct cli *cli, struct create_request *request, json_
 int create_all(struct cli *cli, struct create_request *request, json_t **ret, struct aq_error *err)
 {
     json_t *created = json_array();
-    int r = created ? 0 : aq_fail_oom(err);
-
-    if (r == 0)
-        r = request->count ? create_several(cli, request, created, err)
+    int r = request->count ? create_several(cli, request, created, err)
                            : create_one(cli, request, created, err);
+
     if (r < 0) {
         json_decref(created);
         return r;
@@ -192,8 +190,9 @@ int create_follow(struct cli *cli, const json_t *created, const struct spec_opts
                   unsigned flags, struct aq_error *err)
 {
     size_t count = json_array_size(created), i;
-    AQ_CLEANUP(aq_freep) struct follow_session *sessions = calloc(count + 1, sizeof(*sessions));
-    int status = 0, r = sessions ? 0 : aq_fail_oom(err);
+    AQ_CLEANUP(aq_freep) struct follow_session *sessions = aq_alloc_array(count + 1,
+                                                                          sizeof(*sessions));
+    int status = 0, r = 0;
     json_t *item;
 
     json_array_foreach(created, i, item)

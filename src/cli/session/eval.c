@@ -75,7 +75,7 @@ static int eval_call(struct cli *cli, const char *name, json_t *body, json_t **r
     int r;
 
     if (!sent)
-        return aq_fail_oom(err);
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "--language is not UTF-8");
     session_old_path(cli, &path, name, "");
     if ((r = cli_call(cli, METHOD_POST, path.data, sent, &answer, err)) < 0)
         return r;
@@ -155,7 +155,7 @@ static int eval_read(const struct eval_opts *opts, const char *given, struct str
         return aq_fail(err, EINVAL, "the code exceeds %d KiB; upload it as a file", CODE_MAX >> 10);
     if (r == 0 && (memchr(code->data, '\0', code->len) || !utf8_is_valid(code->data, code->len)))
         return aq_fail(err, EINVAL, "the code is not UTF-8 text, or contains NUL; convert it");
-    return r < 0 ? r : strbuf_ok(code) ? 0 : aq_fail_oom(err);
+    return r;
 }
 
 static int eval_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "cli/session/follow_internal.h"
 #include "cli/session/session.h"
 #include "model/session.h"
@@ -339,7 +340,7 @@ static int follow_conclude(struct follow *f, int *ret_exit)
 int follow_sessions(struct cli *cli, const struct follow_session *sessions, size_t count,
                     unsigned flags, int64_t timeout_usec, int *ret_exit, struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) struct followed *items = calloc(count + 1, sizeof(*items));
+    AQ_CLEANUP(aq_freep) struct followed *items = aq_alloc_array(count + 1, sizeof(*items));
     struct follow f = { .cli = cli,
                         .flags = flags,
                         .items = items,
@@ -348,8 +349,6 @@ int follow_sessions(struct cli *cli, const struct follow_session *sessions, size
                                               ? clock_monotonic_usec() + POLL_NEW_USEC
                                               : 0 };
 
-    if (!items)
-        return aq_fail_oom(err);
     f.r = cli_client_open(cli, &f.loop, &f.client, err);
     if (f.r < 0)
         return f.r;

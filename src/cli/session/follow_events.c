@@ -172,8 +172,6 @@ void follow_listen_to_events(struct follow *f)
     if (cli_request_prepare(f->cli, METHOD_GET, path.data, false, &url, &headers, NULL) < 0)
         return;
     strbuf_addf(&headers, "Last-Event-ID: %s\r\n", f->last_event);
-    if (!strbuf_ok(&headers))
-        return;
     f->is_catching_up = f->last_event[0] != '\0';
     request.url = url.data;
     request.headers = headers.data;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/memory.h"
 #include "cli/session/follow_internal.h"
 #include "cli/session/standard_input.h"
 #include "http/websocket.h"
@@ -174,11 +175,8 @@ void follow_input_need(struct followed *item)
     }
     if (item->status != SESSION_RUNNING || (input && input->ws))
         return;
-    if (!input && !(item->input = input = calloc(1, sizeof(*input)))) {
-        (void)aq_fail_oom(&item->all->err);
-        follow_fail(item->all);
-        return;
-    }
+    if (!input)
+        item->input = input = aq_alloc(sizeof(*input));
     input->item = item;
     follow_input_connect(input);
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "cli/opt.h"
 
@@ -24,12 +25,10 @@ struct log_filter {
 int log_filter_new(const char *pattern, bool has_timestamps, struct log_filter **ret,
                    struct aq_error *err)
 {
-    struct log_filter *f = calloc(1, sizeof(*f));
+    struct log_filter *f = aq_alloc(sizeof(*f));
     char why[120];
     int r;
 
-    if (!f)
-        return aq_fail_oom(err);
     r = regcomp(&f->pattern, pattern, REG_EXTENDED | REG_NOSUB);
     if (r != 0) {
         (void)regerror(r, &f->pattern, why, sizeof(why));
@@ -72,7 +71,7 @@ static bool log_filter_matches(const struct log_filter *f)
 
 static void log_filter_take_line(struct log_filter *f)
 {
-    if (strbuf_ok(&f->line) && log_filter_matches(f)) {
+    if (log_filter_matches(f)) {
         strbuf_add(&f->out, f->line.data, f->line.len);
         strbuf_addc(&f->out, '\n');
     }
@@ -80,9 +79,7 @@ static void log_filter_take_line(struct log_filter *f)
 
 static int log_filter_write(struct log_filter *f)
 {
-    int r = strbuf_ok(&f->out) && strbuf_ok(&f->line)
-                ? fs_write_all(STDOUT_FILENO, f->out.data, f->out.len)
-                : -ENOMEM;
+    int r = fs_write_all(STDOUT_FILENO, f->out.data, f->out.len);
 
     strbuf_clear(&f->out);
     return r;
@@ -98,8 +95,7 @@ int log_filter_feed(struct log_filter *f, const char *bytes, size_t len)
         if (end || f->line.len > LINE_BYTES_MAX) {
             log_filter_take_line(f);
             f->is_cut = !end;
-            if (strbuf_ok(&f->line))
-                strbuf_clear(&f->line);
+            strbuf_clear(&f->line);
         }
         size += end != NULL;
         bytes += size;

@@ -42,8 +42,7 @@ static int rm_add(struct victims *v, const json_t *session, struct aq_error *err
 
     if (!id || !name)
         return aq_fail(err, EPROTO, "the manager's answer has no id");
-    if (!vec_grow(&v->items, &v->cap, v->count + 1, sizeof(*v->items)))
-        return aq_fail_oom(err);
+    vec_grow(&v->items, &v->cap, v->count + 1, sizeof(*v->items));
     v->items[v->count] = (struct follow_session){ .is_new = false };
     (void)snprintf(v->items[v->count].id, sizeof(v->items[0].id), "%s", id);
     (void)snprintf(v->items[v->count].owner, sizeof(v->items[0].owner), "%s", owner ? owner : "");
@@ -90,19 +89,12 @@ static int rm_find_named(struct cli *cli, int argc, char **argv, struct victims 
 static json_t *rm_make_request(const struct session_rm_rm_opts *opts,
                                const struct follow_session *items, size_t count)
 {
-    json_t *ids = json_array(), *body;
+    json_t *ids = json_array(), *body = json_pack("{s:o}", "sessions", ids);
 
     for (size_t i = 0; i < count; i++)
         (void)json_array_append_new(ids, json_string(items[i].id));
-    if (json_array_size(ids) < count) {
-        json_decref(ids);
-        return NULL;
-    }
-    body = json_pack("{s:o}", "sessions", ids);
-    if (body && opts->force && json_object_set_new(body, "forced", json_true()) < 0) {
-        json_decref(body);
-        return NULL;
-    }
+    if (opts->force)
+        (void)json_object_set_new(body, "forced", json_true());
     return body;
 }
 
@@ -125,8 +117,7 @@ static int rm_end_some(struct cli *cli, const struct session_rm_rm_opts *opts,
                        const struct follow_session *items, size_t count, struct aq_error *err)
 {
     json_t *body = rm_make_request(opts, items, count), *answer = NULL;
-    int r = body ? cli_call(cli, METHOD_DELETE, "/aliquot/v1/sessions", body, &answer, err)
-                 : aq_fail_oom(err);
+    int r = cli_call(cli, METHOD_DELETE, "/aliquot/v1/sessions", body, &answer, err);
 
     if (r == 0)
         rm_note_ended(cli, opts, items, answer);
@@ -162,11 +153,10 @@ static int rm_wait(struct cli *cli, const struct session_rm_rm_opts *opts, const
     json_t *ids = json_object();
     unsigned msec = 50;
     size_t left = v->count;
-    int r = ids ? 0 : aq_fail_oom(err);
+    int r = 0;
 
-    for (size_t i = 0; i < v->count && r == 0; i++)
-        if (json_object_set_new(ids, v->items[i].id, json_true()) < 0)
-            r = aq_fail_oom(err);
+    for (size_t i = 0; i < v->count; i++)
+        (void)json_object_set_new(ids, v->items[i].id, json_true());
     while (r == 0 && left > 0) {
         (void)usleep(msec * 1000);
         msec = AQ_MIN(msec * 2, 2000u);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/uuid.h"
 #include "cli/local_date.h"
 
@@ -32,7 +33,7 @@ int spec_add_resources(const char *text, json_t *object, struct aq_error *err)
 {
     for (bool is_more = false; *text; is_more = true) {
         size_t len = strcspn(text, ","), name_len = strcspn(text, "=,");
-        AQ_CLEANUP(aq_freep) char *name = strndup(text, name_len);
+        AQ_CLEANUP(aq_freep) char *name = aq_strndup(text, name_len);
         json_t *amount;
 
         if (is_more && len > 0 && strspn(text, "0123456789") == len)
@@ -44,12 +45,12 @@ int spec_add_resources(const char *text, json_t *object, struct aq_error *err)
             return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                                 "SLOT=AMOUNT is wanted, such as cpu=2 or mem=4g, not '%.60s'",
                                 text);
-        if (name && json_object_get(object, name))
+        if (json_object_get(object, name))
             return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "%.60s is given twice", name);
-        if (name && spec_is_unitless_memory(name, text + name_len + 1, len - name_len - 1))
+        if (spec_is_unitless_memory(name, text + name_len + 1, len - name_len - 1))
             return spec_fail_unitless(text, len, err);
         amount = json_stringn(text + name_len + 1, len - name_len - 1);
-        if (!name || json_object_set_new(object, name, amount) < 0)
+        if (json_object_set_new(object, name, amount) < 0)
             return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "'%.60s' is not UTF-8", text);
         text += len + (text[len] == ',');
     }
@@ -61,20 +62,18 @@ static int spec_add_resource_opts(const char *text, json_t *object, struct aq_er
 {
     while (*text) {
         size_t len = strcspn(text, ","), name_len = strcspn(text, "=,");
-        AQ_CLEANUP(aq_freep) char *name = strndup(text, name_len);
+        AQ_CLEANUP(aq_freep) char *name = aq_strndup(text, name_len);
 
         if (name_len == 0 || text[name_len] != '=' || name_len + 1 == len)
             return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                                 "--resource-opts takes NAME=VALUE such as shmem=1g, not '%.60s'",
                                 text);
-        if (name && json_object_get(object, name))
+        if (json_object_get(object, name))
             return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "%.60s is given twice", name);
-        if (name && spec_is_unitless_memory(name, text + name_len + 1, len - name_len - 1))
+        if (spec_is_unitless_memory(name, text + name_len + 1, len - name_len - 1))
             return spec_fail_unitless(text, len, err);
-        if (!name
-            || json_object_set_new(object, name,
-                                   json_stringn(text + name_len + 1, len - name_len - 1))
-                   < 0)
+        if (json_object_set_new(object, name, json_stringn(text + name_len + 1, len - name_len - 1))
+            < 0)
             return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "'%.60s' is not UTF-8", text);
         text += len + (text[len] == ',');
     }
@@ -88,8 +87,7 @@ static int spec_set_resource_opts(const struct cli_list *list, json_t *config, s
 
     for (size_t i = 0; r == 0 && i < list->count; i++)
         r = spec_add_resource_opts(list->items[i], opts, err);
-    if (json_object_set_new(config, "resource_opts", opts) < 0)
-        return aq_fail_oom(err);
+    (void)json_object_set_new(config, "resource_opts", opts);
     return r;
 }
 
@@ -106,11 +104,9 @@ static bool spec_is_variable(const char *name, size_t len)
 static int spec_add_variable(const char *text, json_t *object, struct aq_error *err)
 {
     size_t len = strcspn(text, "=");
-    AQ_CLEANUP(aq_freep) char *name = strndup(text, len);
-    const char *value = text[len] ? text + len + 1 : name ? getenv(name) : NULL;
+    AQ_CLEANUP(aq_freep) char *name = aq_strndup(text, len);
+    const char *value = text[len] ? text + len + 1 : getenv(name);
 
-    if (!name)
-        return aq_fail_oom(err);
     if (!spec_is_variable(text, len))
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                             "--env takes NAME or NAME=VALUE, and a name is of letters, digits and "
@@ -135,7 +131,7 @@ int spec_add_environ(const struct cli_list *list, json_t *object, struct aq_erro
 /* Which one of several it is. From 0, as programs divide work: item i belongs to the session
  * with i % count == index. The same in the words of sbatch(1), for --array=0-(count - 1).
  */
-static int spec_add_array(unsigned index, unsigned count, json_t *environ)
+static void spec_add_array(unsigned index, unsigned count, json_t *environ)
 {
     const struct {
         const char *name;
@@ -150,10 +146,8 @@ static int spec_add_array(unsigned index, unsigned count, json_t *environ)
 
     for (size_t i = 0; i < AQ_COUNT(variables); i++) {
         (void)snprintf(text, sizeof(text), "%u", variables[i].value);
-        if (json_object_set_new(environ, variables[i].name, json_string(text)) < 0)
-            return -ENOMEM;
+        (void)json_object_set_new(environ, variables[i].name, json_string(text));
     }
-    return 0;
 }
 
 static bool spec_is_shell_safe(const char *word)
@@ -210,7 +204,7 @@ char *spec_make_name(const struct spec_opts *spec, int argc, char *const argv[])
     struct uuid chance = uuid_random();
 
     if (spec->name)
-        return strdup(spec->name);
+        return aq_strdup(spec->name);
     slash = memrchr(program, '/', len);
     for (const char *c = slash ? slash + 1 : program; c < program + len && used < 16; c++)
         if (isalnum((unsigned char)*c) || (used && (*c == '-' || *c == '_' || *c == '.')))
@@ -256,7 +250,7 @@ static int spec_add_ports(const struct cli_list *ports, json_t *config, struct a
 {
     json_t *list = json_array();
 
-    for (size_t i = 0; list && i < ports->count; i++)
+    for (size_t i = 0; i < ports->count; i++)
         for (const char *at = ports->items[i];; at++) {
             size_t len = strspn(at, "0123456789");
 
@@ -270,7 +264,8 @@ static int spec_add_ports(const struct cli_list *ports, json_t *config, struct a
             if (!*at)
                 break;
         }
-    return json_object_set_new(config, "preopen_ports", list) < 0 ? aq_fail_oom(err) : 0;
+    (void)json_object_set_new(config, "preopen_ports", list);
+    return 0;
 }
 
 /* "FOLDER[/PATH][:TARGET][:ro]" of each; the manager knows folders. */
@@ -278,7 +273,7 @@ static int spec_add_mount(const char *text, json_t *names, json_t *targets, json
                           struct aq_error *err)
 {
     size_t len = strcspn(text, ":");
-    AQ_CLEANUP(aq_freep) char *folder = strndup(text, len);
+    AQ_CLEANUP(aq_freep) char *folder = aq_strndup(text, len);
     const char *target = text[len] ? text + len + 1 : "", *mode = strrchr(target, ':');
     size_t target_len = mode ? (size_t)(mode - target) : strlen(target);
 
@@ -287,8 +282,6 @@ static int spec_add_mount(const char *text, json_t *names, json_t *targets, json
         mode = NULL;
     else if (mode == target)
         target_len = 0;
-    if (!folder)
-        return aq_fail_oom(err);
     if (text[0] == '/')
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                             "--mount takes a folder of the cluster, not a directory of this "
@@ -315,11 +308,9 @@ static int spec_set_mounts(const struct spec_opts *spec, json_t *config, struct 
     json_t *names = json_array(), *targets = json_object(), *options = json_object();
     int r = 0;
 
-    if ((json_object_set_new(config, "mounts", names)
-         | json_object_set_new(config, "mount_map", targets)
-         | json_object_set_new(config, "mount_options", options))
-        < 0)
-        return aq_fail_oom(err);
+    (void)json_object_set_new(config, "mounts", names);
+    (void)json_object_set_new(config, "mount_map", targets);
+    (void)json_object_set_new(config, "mount_options", options);
     for (size_t i = 0; r == 0 && i < spec->mounts.count; i++)
         r = spec_add_mount(spec->mounts.items[i], names, targets, options, err);
     return r;
@@ -343,6 +334,11 @@ static int spec_set_object(const struct spec_opts *spec, json_t *config, const c
     return json_object_set_new(config, key, object);
 }
 
+static int spec_fail_utf8(struct aq_error *err)
+{
+    return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "the command and options must be UTF-8");
+}
+
 static int spec_make_config(const struct cli *cli, const struct spec_opts *spec, unsigned index,
                             json_t *body, struct aq_error *err)
 {
@@ -354,8 +350,8 @@ static int spec_make_config(const struct cli *cli, const struct spec_opts *spec,
 
     if (term && term[0])
         (void)json_object_set_new(environ, "TERM", json_string(term));
-    if (index && spec->array_count && spec_add_array(index - 1, spec->array_count, environ) < 0)
-        r = aq_fail_oom(err);
+    if (index && spec->array_count)
+        spec_add_array(index - 1, spec->array_count, environ);
     for (size_t i = 0; r == 0 && i < spec->resources.count; i++)
         r = spec_add_resources(spec->resources.items[i], resources, err);
     if (r == 0)
@@ -370,7 +366,7 @@ static int spec_make_config(const struct cli *cli, const struct spec_opts *spec,
          | spec_set_str(config, "agent_selection_policy", spec->prefer_agents ? "preferred" : NULL)
          | json_object_set_new(body, "config", config))
         < 0)
-        return aq_fail_oom(err);
+        return spec_fail_utf8(err);
     if (r == 0 && spec->resource_opts.count)
         r = spec_set_resource_opts(&spec->resource_opts, config, err);
     if (r == 0 && spec->mounts.count)
@@ -382,12 +378,10 @@ static int spec_make_config(const struct cli *cli, const struct spec_opts *spec,
 static int spec_set_group(const struct spec_opts *spec, json_t *body)
 {
     const char *name = spec->pack ? spec->pack : spec->spread;
-    json_t *group;
+    json_t *group = name ? json_object() : NULL;
 
     if (!name)
         return 0;
-    if (!(group = json_object()))
-        return -1;
     return spec_set_str(group, "name", name)
            | spec_set_str(group, "direction", spec->pack ? "pack" : "spread")
            | spec_set_str(group, "enforcement", spec->group_strict ? "strict" : "preferred")
@@ -432,7 +426,7 @@ static int spec_set_command(json_t *body, int argc, char *const argv[])
         return spec_set_str(body, "startupCommand", argv[0]);
     strbuf_adds(&line, "exec "); /* no shell between the session and the program */
     spec_quote_command(argc, argv, &line);
-    return strbuf_ok(&line) ? spec_set_str(body, "startupCommand", line.data) : -1;
+    return spec_set_str(body, "startupCommand", line.data);
 }
 
 /* NULL = as the template says. */
@@ -445,13 +439,11 @@ int spec_to_json(const struct cli *cli, const struct spec_opts *spec, bool is_ba
                  char *const argv[], unsigned index, json_t **ret, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *stem = spec_make_name(spec, argc, argv);
-    AQ_CLEANUP(aq_freep) char *name = stem && index ? aq_format("%s-%u", stem, index) : NULL;
+    AQ_CLEANUP(aq_freep) char *name = index ? aq_format("%s-%u", stem, index) : NULL;
     json_t *body = json_object();
     int r;
 
-    if (!body || !stem || (index && !name))
-        r = aq_fail_oom(err);
-    else if (spec->pack && spec->spread)
+    if (spec->pack && spec->spread)
         r = aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "--pack and --spread exclude each other");
     else if (spec->group_strict && !spec->pack && !spec->spread)
         r = aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "--strict is for --pack and --spread");
@@ -459,7 +451,7 @@ int spec_to_json(const struct cli *cli, const struct spec_opts *spec, bool is_ba
               | spec_set_str(body, "type", spec_type(spec, is_batch))
               | spec_set_plain(cli, spec, body) | spec_set_command(body, argc, argv))
              < 0)
-        r = aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "the command and options must be UTF-8");
+        r = spec_fail_utf8(err);
     else
         r = spec_make_config(cli, spec, index, body, err);
     if (r < 0) {

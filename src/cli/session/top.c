@@ -54,7 +54,7 @@ static int top_write_answer(struct cli *cli, const json_t *answer, struct strbuf
     cli->output.now_usec = clock_realtime_usec();
     if (cli->output.format == OUTPUT_JSON) {
         output_json(answer, out);
-        return strbuf_ok(out) ? 0 : aq_fail_oom(err);
+        return 0;
     }
     json_array_foreach(sessions, i, session)
         top_adapt(&cli->output, session);

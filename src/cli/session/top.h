@@ -28,7 +28,7 @@ struct top_order {
 bool top_order_is_key(uint32_t key);
 
 /* Of the sessions (adapted) those whose name or user contains 'search', whatever the case, in
- * order; borrowed rows, free() the array. NULL without memory.
+ * order; borrowed rows, free() the array.
  */
 json_t **top_select(json_t *sessions, const char *search, struct top_order order,
                     size_t *ret_count);

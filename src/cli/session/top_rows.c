@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "cli/output/resource_usage.h"
 #include "cli/session/live.h"
 #include "cli/session/top.h"
@@ -215,13 +216,9 @@ static bool top_matches(const json_t *row, const char *search)
 json_t **top_select(json_t *sessions, const char *search, struct top_order order, size_t *ret_count)
 {
     size_t all = json_array_size(sessions), count = 0, i;
-    AQ_CLEANUP(aq_freep) struct top_ranked *ranked = calloc(all + 1, sizeof(*ranked));
-    json_t **rows = calloc(all + 1, sizeof(*rows)), *row;
+    AQ_CLEANUP(aq_freep) struct top_ranked *ranked = aq_alloc_array(all + 1, sizeof(*ranked));
+    json_t **rows = aq_alloc_array(all + 1, sizeof(*rows)), *row;
 
-    if (!ranked || !rows) {
-        free(rows);
-        return NULL;
-    }
     json_array_foreach(sessions, i, row)
         if (top_matches(row, search))
             ranked[count++] = (struct top_ranked){ row, top_measure(row, order.key),

@@ -201,7 +201,7 @@ static void top_view_write_rows(struct top_view *v, struct output o, struct strb
     top_write_rows(&o, v->rows, v->count, v->order, &table);
     top_view_scroll(v, rows > used ? rows - used : 1);
     at = table.data;
-    for (size_t i = 0; *at && strbuf_ok(&table); i++) {
+    for (size_t i = 0; *at; i++) {
         size_t len = (size_t)(strchrnul(at, '\n') - at);
 
         if (i == 0 || (i > v->first && i <= v->first + v->page)) {

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "cli/client.h"
 #include "cli/session/session.h"
 #include "cli/verbs.h"
@@ -20,11 +21,10 @@ static const struct cli_opt wait_opts[] = {
 static int wait_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
     const struct wait_opts *opts = data;
-    AQ_CLEANUP(aq_freep) struct follow_session *sessions = calloc((size_t)argc, sizeof(*sessions));
+    AQ_CLEANUP(aq_freep) struct follow_session *sessions = aq_alloc_array((size_t)argc,
+                                                                          sizeof(*sessions));
     int r = 0, status = 0;
 
-    if (!sessions)
-        return aq_fail_oom(err);
     for (int i = 0; r == 0 && i < argc; i++)
         r = session_resolve(cli, argv[i], &sessions[i], err);
     if (r == 0)
