@@ -284,10 +284,8 @@ static int copy_fetch_file(struct copy_slot *slot, struct aq_error *err)
     if (slot->offset)
         (void)snprintf(headers, sizeof(headers), "Range: bytes=%" PRIu64 "-\r\nIf-Range: %s\r\n",
                        slot->offset, slot->etag);
-    return strbuf_ok(&query) && strbuf_ok(&name)
-               ? copy_slot_send(slot, METHOD_GET, "download", query.data, headers, NULL, &ops,
-                                copy_file_has_come, err)
-               : aq_fail_oom(err);
+    return copy_slot_send(slot, METHOD_GET, "download", query.data, headers, NULL, &ops,
+                          copy_file_has_come, err);
 }
 
 int copy_fetch_begin(struct copy_slot *slot, struct aq_error *err)

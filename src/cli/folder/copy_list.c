@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/utf8.h"
 #include "base/vec.h"
 #include "transfer/beneath.h"
@@ -77,35 +78,23 @@ char *copy_join(const char *a, const char *b)
     return aq_format("%s%s%s", a, *a && *b ? "/" : "", b);
 }
 
-/* Takes the two texts, which may be NULL: memory is short then. */
-static int copy_list_add(struct copy_list *list, const struct copy_item *item, char *path, char *to,
-                         struct aq_error *err)
-{
-    if (!path || !to
-        || !vec_grow(&list->items, &list->cap, list->count + 1, sizeof(*list->items))) {
-        free(path);
-        free(to);
-        return aq_fail_oom(err);
-    }
-    list->items[list->count] = *item;
-    list->items[list->count].path = path;
-    list->items[list->count++].to = to;
-    return 0;
-}
-
-int copy_list_take(struct cli *cli, struct copy_list *list, const struct copy_item *item,
-                   char *path, char *to, const char *why, struct aq_error *err)
+void copy_list_take(struct cli *cli, struct copy_list *list, const struct copy_item *item,
+                    char *path, char *to, const char *why)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf clean = STRBUF_INIT;
 
-    if (item->type != COPY_OTHER || !path || !to)
-        return copy_list_add(list, item, path, to, err);
+    if (item->type != COPY_OTHER) {
+        vec_grow(&list->items, &list->cap, list->count + 1, sizeof(*list->items));
+        list->items[list->count] = *item;
+        list->items[list->count].path = path;
+        list->items[list->count++].to = to;
+        return;
+    }
     utf8_write_printable(path, strlen(path), &clean);
     cli_note(cli, "skipped: %s: %s", clean.data, why ? why : "it is no file, directory or link");
     list->skipped++;
     free(path);
     free(to);
-    return 0;
 }
 
 /* ---- this machine ---- */
@@ -181,7 +170,7 @@ static const char *copy_follow(const struct copy_tree *tree, bool is_below_link,
         return "it is a link to a directory, in one that a link led to";
     below = real + (above[1] ? strlen(above) : 0);
     free(*path);
-    *path = strdup(*below == '/' ? below + 1 : below);
+    *path = aq_strdup(*below == '/' ? below + 1 : below);
     *item = copy_item_of(tree->root, &st);
     item->is_below_link = true;
     return NULL;
@@ -203,9 +192,10 @@ static int copy_list_add_entry(struct cli *cli, struct copy_list *list,
     }
     item = copy_item_of(tree->root, &st);
     item.is_below_link = dir->is_below_link;
-    if (S_ISLNK(st.st_mode) && path)
+    if (S_ISLNK(st.st_mode))
         why = copy_follow(tree, dir->is_below_link, &item, &path);
-    return copy_list_take(cli, list, &item, path, to, why, err);
+    copy_list_take(cli, list, &item, path, to, why);
+    return 0;
 }
 
 static int copy_list_read_dir(struct cli *cli, struct copy_list *list, const struct copy_tree *tree,
@@ -216,8 +206,10 @@ static int copy_list_read_dir(struct cli *cli, struct copy_list *list, const str
     const struct dirent *entry;
 
     if (!dir) {
+        int code = fd < 0 ? -fd : errno;
+
         aq_closep(&fd);
-        return fd < 0 ? beneath_fail(err, -fd, *at->path ? at->path : ".") : aq_fail_oom(err);
+        return beneath_fail(err, code, *at->path ? at->path : ".");
     }
     while (r == 0 && (entry = readdir(dir)))
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0
@@ -244,7 +236,7 @@ int copy_list_add_local(struct cli *cli, struct copy_list *list, int root, const
         return beneath_fail(err, top < 0 ? -top : errno, *path ? path : ".");
     item = copy_item_of(root, &st);
     if (*to || item.type != COPY_FOLDER)
-        r = copy_list_take(cli, list, &item, strdup(path), strdup(to), NULL, err);
+        copy_list_take(cli, list, &item, aq_strdup(path), aq_strdup(to), NULL);
     else
         r = copy_list_read_dir(cli, list, &tree, &(struct copy_dir){ path, to, false }, err);
     for (; r == 0 && next < list->count; next++) {

@@ -48,10 +48,10 @@ const struct copy_item *copy_list_find(const struct copy_list *list, const char 
 bool copy_item_equals(const struct copy_item *a, const struct copy_item *b);
 
 /* Add an item; one that is no file or directory is told instead, and left out: 'why', NULL = it is
- * something else. Takes 'path' and 'to', which may be NULL: memory is short then.
+ * something else. Takes 'path' and 'to'.
  */
-int copy_list_take(struct cli *cli, struct copy_list *list, const struct copy_item *item,
-                   char *path, char *to, const char *why, struct aq_error *err);
+void copy_list_take(struct cli *cli, struct copy_list *list, const struct copy_item *item,
+                    char *path, char *to, const char *why);
 
 /* Add 'path' below a directory of this machine, and all that is in it if it is a directory. "" is
  * what is in the directory itself. With 'follows_links' what links lead to stands for them, as long
@@ -68,7 +68,7 @@ int copy_list_add_remote(struct cli *cli, struct copy_list *list, const char *fo
 int copy_look_remote(struct cli *cli, const char *folder, const char *path, bool *ret_is_there,
                      struct copy_item *ret, struct aq_error *err);
 
-/* "A/B", or the other one where one is "". NULL = no memory. */
+/* "A/B", or the other one where one is "". */
 char *copy_join(const char *a, const char *b);
 
 #endif

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "cli/folder/copy_list.h"
 #include "cli/folder/folder.h"
 #include "transfer/beneath.h"
@@ -77,7 +78,7 @@ static bool copy_parse_item(const json_t *row, struct copy_item *ret, char name[
     return true;
 }
 
-static int copy_write_query(struct strbuf *out, const char *path, const char *after, int limit)
+static void copy_write_query(struct strbuf *out, const char *path, const char *after, int limit)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf name = STRBUF_INIT;
 
@@ -85,7 +86,6 @@ static int copy_write_query(struct strbuf *out, const char *path, const char *af
     strbuf_addf(out, "/files?missing_ok=true&limit=%d", limit);
     cli_path_query(out, "path", name.data);
     cli_path_query(out, "after", after);
-    return strbuf_ok(out) && strbuf_ok(&name) ? 0 : -ENOMEM;
 }
 
 int copy_look_remote(struct cli *cli, const char *folder, const char *path, bool *ret_is_there,
@@ -93,11 +93,11 @@ int copy_look_remote(struct cli *cli, const char *folder, const char *path, bool
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf query = STRBUF_INIT;
     json_auto_t *answer = NULL;
-    int r = copy_write_query(&query, path, NULL, 1) < 0
-                ? aq_fail_oom(err)
-                : folder_call(cli, METHOD_GET, folder, query.data, NULL, &answer, err);
     char name[NAME_MAX + 1];
+    int r;
 
+    copy_write_query(&query, path, NULL, 1);
+    r = folder_call(cli, METHOD_GET, folder, query.data, NULL, &answer, err);
     *ret = (struct copy_item){ .type = COPY_FOLDER, .mode = 0755, .root = -1 };
     if (r < 0)
         return r;
@@ -135,16 +135,14 @@ static int copy_look_take(struct copy_look *look, const json_t *answer, bool *re
 
         if (!copy_parse_item(row, &item, name))
             return copy_fail_answer(walk->cli, err);
-        if (copy_list_take(walk->cli, walk->list, &item, copy_join(look->path, name),
-                           copy_join(look->to, name), is_link ? "it is a symbolic link" : NULL, err)
-            < 0)
-            return -err->code;
+        copy_list_take(walk->cli, walk->list, &item, copy_join(look->path, name),
+                       copy_join(look->to, name), is_link ? "it is a symbolic link" : NULL);
         last = json_string_value(json_object_get(row, "name"));
     }
     *ret_more = last && json_is_true(json_object_get(answer, "more"));
     free(look->after);
-    look->after = last ? strdup(last) : NULL;
-    return last && !look->after ? aq_fail_oom(err) : 0;
+    look->after = last ? aq_strdup(last) : NULL;
+    return 0;
 }
 
 static void copy_walk_go_on(struct copy_walk *walk);
@@ -186,8 +184,7 @@ static int copy_look_ask(struct copy_look *look, struct aq_error *err)
     int r;
 
     folder_path(&path, walk->folder, "");
-    if (copy_write_query(&path, look->path, look->after, PAGE) < 0)
-        return aq_fail_oom(err);
+    copy_write_query(&path, look->path, look->after, PAGE);
     r = cli_request_prepare(walk->cli, METHOD_GET, path.data, false, &url, &headers, err);
     return r < 0 ? r
                  : client_fetch(walk->client,
@@ -206,9 +203,9 @@ static int copy_look_begin(struct copy_walk *walk, const char *path, const char 
     while (look->path)
         look++;
     look->walk = walk;
-    look->path = strdup(path);
-    look->to = strdup(to);
-    return look->path && look->to ? copy_look_ask(look, err) : aq_fail_oom(err);
+    look->path = aq_strdup(path);
+    look->to = aq_strdup(to);
+    return copy_look_ask(look, err);
 }
 
 static size_t copy_walk_count(const struct copy_walk *walk)
@@ -248,8 +245,7 @@ int copy_list_add_remote(struct cli *cli, struct copy_list *list, const char *fo
     if ((r = cli_client_open(cli, &loop, &walk.client, err)) < 0)
         return r;
     if (*to || item.type != COPY_FOLDER)
-        walk.r = copy_list_take(cli, list, &item, strdup(path), strdup(to), "it is a symbolic link",
-                                &own);
+        copy_list_take(cli, list, &item, aq_strdup(path), aq_strdup(to), "it is a symbolic link");
     else
         walk.r = copy_look_begin(&walk, path, to, &own);
     copy_walk_go_on(&walk);

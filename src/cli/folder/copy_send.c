@@ -65,8 +65,7 @@ static int copy_add_file(const struct copy_item *item, struct strbuf *body, stru
                                         .size = item->size,
                                         .mtime = item->modified_usec / USEC_PER_SEC,
                                         .mtime_nsec = item->modified_usec % USEC_PER_SEC * 1000 });
-    if (!strbuf_reserve(body, (size_t)item->size))
-        return aq_fail_oom(err);
+    (void)strbuf_reserve(body, (size_t)item->size);
     r = copy_read_whole(fd, body->data + body->len, (size_t)item->size);
     if (r < 0) {
         strbuf_truncate(body, from);
@@ -77,17 +76,14 @@ static int copy_add_file(const struct copy_item *item, struct strbuf *body, stru
     return 0;
 }
 
-static int copy_add_folder(const struct copy_item *item, struct strbuf *body, struct aq_error *err)
+static void copy_add_folder(const struct copy_item *item, struct strbuf *body)
 {
     AQ_CLEANUP(aq_freep) char *name = aq_format("%s/", item->to);
 
-    if (!name)
-        return aq_fail_oom(err);
     tar_write_head(body, &(struct tar_entry){ .type = TAR_FOLDER,
                                               .name = name,
                                               .mode = item->mode,
                                               .mtime = item->modified_usec / USEC_PER_SEC });
-    return 0;
 }
 
 static int copy_batch_is_sent(struct copy_slot *slot, struct aq_error *err)
@@ -110,13 +106,14 @@ static int copy_send_batch(struct copy_slot *slot, struct aq_error *err)
         struct copy_item *item = &slot->run->t->list->items[i];
         struct aq_error why = { 0 };
 
-        if (!item->has_failed
-            && (item->type == COPY_FOLDER ? copy_add_folder(item, &body, &why)
-                                          : copy_add_file(item, &body, &why))
-                   < 0)
+        if (item->has_failed)
+            continue;
+        if (item->type == COPY_FOLDER)
+            copy_add_folder(item, &body);
+        else if (copy_add_file(item, &body, &why) < 0)
             copy_run_fail_item(slot->run, item, why.text);
     }
-    if (!body.len && strbuf_ok(&body))
+    if (!body.len)
         return 1;
     tar_write_end(&body);
     return copy_slot_send(slot, METHOD_PUT, "archive", "", "Content-Type: application/x-tar\r\n",
@@ -223,8 +220,6 @@ static int copy_send_rest(struct copy_slot *slot, struct aq_error *err)
                    "Tus-Resumable: 1.0.0\r\nUpload-Offset: %" PRIu64
                    "\r\nContent-Type: application/offset+octet-stream\r\n",
                    slot->offset);
-    if (!strbuf_ok(&query))
-        return aq_fail_oom(err);
     r = copy_slot_send(slot, METHOD_PATCH, "upload", query.data, headers, NULL, &ops,
                        copy_file_is_sent, err);
     if (r == 0)
@@ -253,10 +248,8 @@ static int copy_send_file(struct copy_slot *slot, struct aq_error *err)
     if (slot->fd < 0)
         return slot->fd;
     copy_write_query(slot, &query);
-    return strbuf_ok(&query)
-               ? copy_slot_send(slot, METHOD_HEAD, "upload", query.data, "Tus-Resumable: 1.0.0\r\n",
-                                NULL, &ops, copy_send_rest, err)
-               : aq_fail_oom(err);
+    return copy_slot_send(slot, METHOD_HEAD, "upload", query.data, "Tus-Resumable: 1.0.0\r\n", NULL,
+                          &ops, copy_send_rest, err);
 }
 
 int copy_send_begin(struct copy_slot *slot, struct aq_error *err)

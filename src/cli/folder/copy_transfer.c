@@ -85,8 +85,7 @@ static void copy_show(struct copy_run *run)
                         &text);
         strbuf_adds(&text, " left");
     }
-    if (strbuf_ok(&text))
-        progress_stage(&run->progress, text.data);
+    progress_stage(&run->progress, text.data);
     progress_tick(&run->progress);
 }
 
@@ -183,7 +182,7 @@ static bool copy_fail(struct copy_slot *slot, const struct aq_error *err)
     struct aq_error why = *err;
 
     copy_slot_uncount(slot);
-    if (fs_is_full(why.code) || why.code == ENOMEM) {
+    if (fs_is_full(why.code)) {
         copy_leave(slot->run, &why);
         return false;
     }
@@ -258,8 +257,6 @@ int copy_slot_send(struct copy_slot *slot, enum method method, const char *last,
     strbuf_addf(&url, "%s%s?token=", slot->run->url.data, last);
     strbuf_adds(&url, slot->run->token.data);
     strbuf_adds(&url, query);
-    if (!strbuf_ok(&url) || (body && !strbuf_ok(body)))
-        return aq_fail_oom(err);
     request.url = url.data;
     request.body = body ? body->data : NULL;
     request.body_len = body ? body->len : 0;
@@ -357,7 +354,7 @@ static int copy_get_token(struct copy_run *run, struct aq_error *err)
     strbuf_add(&run->url, url, (size_t)(slash + 1 - url));
     strbuf_clear(&run->token);
     strbuf_adds(&run->token, token);
-    return strbuf_ok(&run->url) && strbuf_ok(&run->token) ? 0 : aq_fail_oom(err);
+    return 0;
 }
 
 /* Outside of callbacks, as this waits for the answer with the same loop. */

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/fs.h"
+#include "base/memory.h"
 #include "cli/folder/folder.h"
 #include "cli/folder/place.h"
 #include "cli/verbs.h"
@@ -130,8 +131,7 @@ static int cp_compare(struct folder_cp *cp, const char *to, size_t from, struct 
     struct copy_list there = { 0 };
     struct copy_item item;
     bool is_there = false;
-    int r = whole ? copy_look_remote(cp->cli, cp->to->folder, whole, &is_there, &item, err)
-                  : aq_fail_oom(err);
+    int r = copy_look_remote(cp->cli, cp->to->folder, whole, &is_there, &item, err);
 
     if (r == 0 && is_there && item.type == COPY_FOLDER)
         r = copy_list_add_remote(cp->cli, &there, cp->to->folder, whole, to, err);
@@ -298,13 +298,12 @@ static int cp_check(const struct place *places, int count, struct aq_error *err)
 
 static int cp_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
-    struct place *places = calloc((size_t)argc, sizeof(*places));
+    struct place *places = aq_alloc_array((size_t)argc, sizeof(*places));
     struct folder_cp cp = { .cli = cli, .opts = data, .count = argc - 1 };
     int64_t begun = clock_monotonic_usec();
-    int r;
+    int r = 0;
 
-    cp.roots = calloc((size_t)argc, sizeof(*cp.roots));
-    r = places && cp.roots ? 0 : aq_fail_oom(err);
+    cp.roots = aq_alloc_array((size_t)argc, sizeof(*cp.roots));
     for (int i = 0; r == 0 && i < argc; i++)
         r = place_read(argv[i], &places[i], err);
     if (r == 0)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "cli/folder/folder.h"
 #include "cli/folder/place.h"
 #include "cli/list.h"
@@ -35,14 +36,12 @@ static int du_print(struct cli *cli, json_t *rows, struct aq_error *err)
 {
     size_t count = json_array_size(rows), i;
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    AQ_CLEANUP(aq_freep) json_t **sorted = calloc(count + 1, sizeof(json_t *));
+    AQ_CLEANUP(aq_freep) json_t **sorted = aq_alloc_array(count + 1, sizeof(json_t *));
     json_auto_t *list = json_array();
     int64_t whole = 0;
     json_t *row;
     int r;
 
-    if (!sorted)
-        return aq_fail_oom(err);
     json_array_foreach(rows, i, row) {
         sorted[i] = row;
         whole += du_bytes(row);
@@ -54,11 +53,9 @@ static int du_print(struct cli *cli, json_t *rows, struct aq_error *err)
         char text[16];
 
         (void)snprintf(text, sizeof(text), "%.0f%%", 100 * part);
-        if (json_object_set_new(sorted[i], "share",
-                                json_pack("{s:f, s:s}", "part", part, "text", text))
-                < 0
-            || json_array_append(list, sorted[i]) < 0)
-            return aq_fail_oom(err);
+        (void)json_object_set_new(sorted[i], "share",
+                                  json_pack("{s:f, s:s}", "part", part, "text", text));
+        (void)json_array_append(list, sorted[i]);
     }
     r = output_list(&cli->output, du_columns, list, &out, err);
     return r < 0 ? r : cli_print(&out, err);
@@ -90,7 +87,7 @@ static int du_folders(struct cli *cli, struct aq_error *err)
         if (id)
             (void)folder_call(cli, METHOD_GET, id, "", NULL, &counted, NULL);
         if (json_array_append_new(rows, du_row_of_folder(counted ? counted : folder)) < 0)
-            return aq_fail_oom(err);
+            return cli_fail_answer(cli, "a folder", err);
     }
     return du_print(cli, rows, err);
 }
@@ -101,26 +98,22 @@ static int du_folders(struct cli *cli, struct aq_error *err)
 static json_t *du_row_of(json_t *rows, json_t *by_name, const struct copy_item *item)
 {
     size_t len = strcspn(item->to, "/");
-    AQ_CLEANUP(aq_freep) char *name = strndup(item->to, len);
+    AQ_CLEANUP(aq_freep) char *name = aq_strndup(item->to, len);
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     json_t *row;
 
-    if (!name)
-        return NULL;
     name_write(name, &text);
     if ((row = json_object_get(by_name, text.data)))
         return row;
     row = json_pack("{s:s, s:I, s:I, s:s}", "name", text.data, "bytes", (json_int_t)0, "files",
                     (json_int_t)0, "type",
                     item->type == COPY_FOLDER || item->to[len] ? "DIRECTORY" : "FILE");
-    if (!row || json_object_set(by_name, text.data, row) < 0) {
-        json_decref(row);
-        return NULL;
-    }
-    return json_array_append_new(rows, row) < 0 ? NULL : row;
+    (void)json_object_set(by_name, text.data, row);
+    (void)json_array_append_new(rows, row);
+    return row;
 }
 
-static int du_count(json_t *rows, const struct copy_list *list, struct aq_error *err)
+static void du_count(json_t *rows, const struct copy_list *list)
 {
     json_auto_t *by_name = json_object();
 
@@ -128,17 +121,12 @@ static int du_count(json_t *rows, const struct copy_list *list, struct aq_error 
         const struct copy_item *item = &list->items[i];
         json_t *row = du_row_of(rows, by_name, item);
 
-        if (!row
-            || json_object_set_new(row, "bytes",
-                                   json_integer(du_bytes(row) + (json_int_t)item->size))
-                   < 0
-            || json_object_set_new(row, "files",
-                                   json_integer(json_integer_value(json_object_get(row, "files"))
-                                                + (item->type == COPY_FILE)))
-                   < 0)
-            return aq_fail_oom(err);
+        (void)json_object_set_new(row, "bytes",
+                                  json_integer(du_bytes(row) + (json_int_t)item->size));
+        (void)json_object_set_new(row, "files",
+                                  json_integer(json_integer_value(json_object_get(row, "files"))
+                                               + (item->type == COPY_FILE)));
     }
-    return 0;
 }
 
 static int du_folder(struct cli *cli, const char *word, struct aq_error *err)
@@ -147,12 +135,12 @@ static int du_folder(struct cli *cli, const char *word, struct aq_error *err)
     json_auto_t *rows = json_array();
     struct copy_list list = { 0 };
     struct place place;
-    int r = whole ? place_read(whole, &place, err) : aq_fail_oom(err);
+    int r = place_read(whole, &place, err);
 
     if (r == 0)
         r = copy_list_add_remote(cli, &list, place.folder, place.path, "", err);
     if (r == 0)
-        r = du_count(rows, &list, err);
+        du_count(rows, &list);
     if (r == 0)
         r = du_print(cli, rows, err);
     copy_list_done(&list);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "cli/folder/folder.h"
 #include "cli/list.h"
 #include "cli/verbs.h"
@@ -67,12 +68,11 @@ static int folder_files_take(struct folder_files *files, const json_t *answer, b
 
     *ret_more = last && json_is_true(json_object_get(answer, "more"));
     free(files->after);
-    files->after = last ? strdup(last) : NULL;
-    if (last && !files->after)
-        return aq_fail_oom(err);
+    files->after = last ? aq_strdup(last) : NULL;
     if (!files->kept)
         return folder_files_print(files, items, !*ret_more, err);
-    return json_array_extend(files->kept, items) < 0 ? aq_fail_oom(err) : 0;
+    (void)json_array_extend(files->kept, items);
+    return 0;
 }
 
 static int folder_files_read(struct folder_files *files, const char *folder, const char *path,
@@ -88,9 +88,7 @@ static int folder_files_read(struct folder_files *files, const char *folder, con
         strbuf_addf(&rest, "/files?limit=%d", PAGE);
         cli_path_query(&rest, "path", path);
         cli_path_query(&rest, "after", files->after);
-        r = strbuf_ok(&rest)
-                ? folder_call(files->cli, METHOD_GET, folder, rest.data, NULL, &answer, err)
-                : aq_fail_oom(err);
+        r = folder_call(files->cli, METHOD_GET, folder, rest.data, NULL, &answer, err);
         if (r == 0)
             r = folder_files_take(files, answer, &has_more, err);
     }

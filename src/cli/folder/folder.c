@@ -26,7 +26,7 @@ int folder_call(struct cli *cli, enum method method, const char *folder, const c
     int r;
 
     folder_path(&path, folder, rest);
-    r = strbuf_ok(&path) ? cli_call(cli, method, path.data, body, ret, err) : aq_fail_oom(err);
+    r = cli_call(cli, method, path.data, body, ret, err);
     json_decref(body);
     return r;
 }
@@ -42,7 +42,7 @@ json_t *folder_texts(int argc, char **argv)
 {
     json_t *list = json_array();
 
-    for (int i = 0; list && i < argc; i++)
+    for (int i = 0; i < argc; i++)
         if (json_array_append_new(list, json_string(argv[i])) < 0) {
             json_decref(list);
             return NULL;
@@ -116,8 +116,7 @@ static int folder_info(struct cli *cli, void *data, int argc, char **argv, struc
     (void)data;
     (void)argc;
     folder_path(&path, argv[0], "");
-    return strbuf_ok(&path) ? record_show(cli, path.data, folder_columns, NULL, NULL, err)
-                            : aq_fail_oom(err);
+    return record_show(cli, path.data, folder_columns, NULL, NULL, err);
 }
 
 const struct cli_verb verb_folder_info = {
@@ -158,11 +157,9 @@ static int folder_hosts(struct cli *cli, void *data, int argc, char **argv, stru
         if (!(name = json_string_value(host)))
             continue;
         about = json_object_get(json_object_get(answer, "volume_info"), name);
-        if (json_array_append_new(rows, json_pack("{s:s, s:O?, s:b}", "host", name, "backend",
-                                                  json_object_get(about, "backend"), "default",
-                                                  usual && strcmp(usual, name) == 0))
-            < 0)
-            return aq_fail_oom(err);
+        (void)json_array_append_new(rows, json_pack("{s:s, s:O?, s:b}", "host", name, "backend",
+                                                    json_object_get(about, "backend"), "default",
+                                                    usual && strcmp(usual, name) == 0));
     }
     r = output_list(&cli->output, host_columns, rows, &out, err);
     return r < 0 ? r : cli_print(&out, err);

@@ -12,11 +12,11 @@ void folder_path(struct strbuf *path, const char *folder, const char *rest);
 int folder_call(struct cli *cli, enum method method, const char *folder, const char *rest,
                 json_t *body, json_t **ret, struct aq_error *err);
 
-/* The same of a request that must have a body: NULL is no memory, or no UTF-8. */
+/* The same of a request that must have a body: NULL is no UTF-8. */
 int folder_send(struct cli *cli, enum method method, const char *folder, const char *rest,
                 json_t *body, json_t **ret, struct aq_error *err);
 
-/* ["A", "B"]; NULL = no memory, or no UTF-8. */
+/* ["A", "B"]; NULL = no UTF-8. */
 json_t *folder_texts(int argc, char **argv);
 
 #endif

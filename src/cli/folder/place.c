@@ -103,7 +103,7 @@ int place_report(struct cli *cli, const struct copy_transfer *t, size_t unchange
                         "bytes", (json_int_t)t->bytes, "unchanged", (json_int_t)unchanged,
                         "removed", (json_int_t)removed, "skipped", (json_int_t)skipped, "failed",
                         (json_int_t)t->failed, "seconds", (double)(took_usec / 1000) / 1000);
-        r = row ? record_print(cli, place_columns, row, err) : aq_fail_oom(err);
+        r = record_print(cli, place_columns, row, err);
     }
     return r < 0 ? r : t->failed ? CLI_EXIT_FAILURE : 0;
 }

@@ -96,8 +96,7 @@ static int folder_get_shares(struct cli *cli, json_t *id, json_t **ret, struct a
     strbuf_adds(&path, "/folders/_/shared");
     if (id)
         cli_path_query(&path, "vfolder_id", json_string_value(id));
-    return strbuf_ok(&path) ? cli_call(cli, METHOD_GET, path.data, NULL, ret, err)
-                            : aq_fail_oom(err);
+    return cli_call(cli, METHOD_GET, path.data, NULL, ret, err);
 }
 
 static const struct column share_columns[] = {
@@ -124,7 +123,7 @@ static int folder_shares(struct cli *cli, void *data, int argc, char **argv, str
         if (json_object_set(row, "email",
                             json_object_get(json_object_get(row, "shared_to"), "email"))
             < 0)
-            return aq_fail_oom(err);
+            return cli_fail_answer(cli, "a share", err);
     r = output_list(&cli->output, share_columns, rows, &out, err);
     return r < 0 ? r : cli_print(&out, err);
 }
@@ -165,13 +164,13 @@ static int folder_unshare(struct cli *cli, void *data, int argc, char **argv, st
         r = folder_get_shares(cli, id, &answer, err);
     for (int i = 1; r == 0 && i < argc; i++) {
         const char *user = folder_find_share(answer, argv[i]);
-        json_auto_t *body = user ? json_pack("{s:O, s:s}", "vfolder", id, "user", user) : NULL;
+        json_auto_t *body = NULL;
 
         if (!user)
             return aq_fail_kind(err, ENOENT, "object-not-found", "'%s' is not shared with '%s'",
                                 argv[0], argv[i]);
-        r = body ? cli_call(cli, METHOD_POST, "/folders/_/shared", body, NULL, err)
-                 : aq_fail_oom(err);
+        body = json_pack("{s:O, s:s}", "vfolder", id, "user", user);
+        r = cli_call(cli, METHOD_POST, "/folders/_/shared", body, NULL, err);
     }
     return r;
 }

@@ -86,11 +86,8 @@ static int sync_add_removed(struct sync *s, json_t *files, const char *path, str
     AQ_CLEANUP(strbuf_donep) struct strbuf name = STRBUF_INIT;
     int r = 0;
 
-    if (!whole)
-        return aq_fail_oom(err);
     name_write(whole, &name);
-    if (!strbuf_ok(&name) || json_array_append_new(files, json_string(name.data)) < 0)
-        return aq_fail_oom(err);
+    (void)json_array_append_new(files, json_string(name.data));
     if (json_array_size(files) < REMOVED_AT_ONCE)
         return 0;
     r = sync_remove_remote(s, files, err);
