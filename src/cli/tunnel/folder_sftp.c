@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "cli/client.h"
 #include "cli/list.h"
 #include "cli/session/follow.h"
@@ -23,12 +24,12 @@ struct folder_sftp_opts {
 static int folder_sftp_take_named(int argc, char **argv, json_t *ret, struct aq_error *err)
 {
     for (int i = 0; i < argc; i++) {
-        AQ_CLEANUP(aq_freep) char *mount = strdup(argv[i]);
-        char *colon = mount ? strchr(mount, ':') : NULL;
+        AQ_CLEANUP(aq_freep) char *mount = aq_strdup(argv[i]);
+        char *colon = strchr(mount, ':');
 
         if (colon)
             *colon = '/';
-        if (!mount || json_array_append_new(ret, json_string(mount)) < 0)
+        if (json_array_append_new(ret, json_string(mount)) < 0)
             return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "an argument is not UTF-8");
     }
     return 0;
@@ -63,8 +64,8 @@ static int folder_sftp_take_all(struct cli *cli, json_t *ret, struct aq_error *e
             continue;
         if (folder_sftp_has(ret, name) || json_array_size(ret) == FOLDER_MOUNTS_MAX)
             left_out++;
-        else if (json_array_append_new(ret, json_string(name)) < 0)
-            return aq_fail_oom(err);
+        else
+            (void)json_array_append_new(ret, json_string(name));
     }
     if (left_out)
         cli_note(cli, "%zu folders are left out, whose names others have or which are too many",
@@ -174,25 +175,23 @@ static int folder_sftp_show(struct cli *cli, const struct follow_session *sessio
     json_auto_t *about = NULL, *direct = NULL, *row = NULL;
     struct ssh_entry entry;
     uint16_t port;
-    int r = ssh_entry_init(&entry, cli, session->name, err);
+    int r;
 
-    if (r < 0)
-        return r;
+    ssh_entry_init(&entry, cli, session->name);
     session_old_path(cli, &path, session->id, "/direct-access-info");
     r = session_get(cli, session->id, &about, err);
     if (r == 0)
         r = cli_call(cli, METHOD_GET, path.data, NULL, &direct, err);
     if (r == 0)
         r = ssh_entry_write_keys(&entry, cli, session, &port, err);
-    if (r == 0
-        && !(row = json_pack("{s:s, s:o, s:s, s:O?, s:O?, s:s, s:s}", "session", session->name,
-                             "folders", folder_sftp_list(about), "ssh_host", entry.host, "host",
-                             json_object_get(direct, "public_host"), "port",
-                             json_array_get(json_object_get(direct, "sshd_ports"), 0), "user",
-                             "work", "key", entry.key)))
-        r = aq_fail_oom(err);
-    if (r == 0)
+    if (r == 0) {
+        row = json_pack("{s:s, s:o, s:s, s:O?, s:O?, s:s, s:s}", "session", session->name,
+                        "folders", folder_sftp_list(about), "ssh_host", entry.host, "host",
+                        json_object_get(direct, "public_host"), "port",
+                        json_array_get(json_object_get(direct, "sshd_ports"), 0), "user", "work",
+                        "key", entry.key);
         r = record_print(cli, folder_sftp_columns, row, err);
+    }
     if (r == 0)
         cli_note(cli,
                  "once: aliquot ssh-config %s --write; then: sftp %s, rsync -a DIR %s:FOLDER/; "
@@ -210,7 +209,7 @@ static int folder_sftp(struct cli *cli, void *data, int argc, char **argv, struc
     const char *name = opts->name ? opts->name : "sftp";
     json_auto_t *mounts = json_array();
     struct follow_session session;
-    int r = mounts ? folder_sftp_take_named(argc, argv, mounts, err) : aq_fail_oom(err);
+    int r = folder_sftp_take_named(argc, argv, mounts, err);
 
     if (r < 0)
         return r;

@@ -9,6 +9,7 @@
 
 #include "base/host_port.h"
 #include "base/list.h"
+#include "base/memory.h"
 #include "cli/client.h"
 #include "http/listener.h"
 
@@ -178,15 +179,14 @@ static void forward_on_waiting(struct listener *listener, void *data)
 {
     struct forward_listener *from = data;
     struct forward *f = from->forward;
-    struct forward_connection *c = NULL;
+    struct forward_connection *c;
     struct aq_error err = { 0 };
 
-    if (f->connection_count < FORWARD_CONNECTIONS_MAX)
-        c = calloc(1, sizeof(*c));
-    if (!c) {
+    if (f->connection_count >= FORWARD_CONNECTIONS_MAX) {
         listener_wait(listener);
         return;
     }
+    c = aq_alloc(sizeof(*c));
     c->forward = f;
     list_add(&f->connections, &c->link);
     f->connection_count++;

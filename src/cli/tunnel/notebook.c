@@ -99,7 +99,7 @@ static int notebook_run(struct cli *cli, void *data, int argc, char **argv, stru
     struct create_request request = { .spec = &opts->spec };
     struct follow_session session;
     json_t *created = NULL;
-    int r = 0;
+    int r;
 
     if (argc && opts->spec.image)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "the image is given twice");
@@ -114,7 +114,7 @@ static int notebook_run(struct cli *cli, void *data, int argc, char **argv, stru
         notebook_hint(cli);
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "name an image that has Jupyter");
     }
-    r = name ? create_all(cli, &request, &created, err) : aq_fail_oom(err);
+    r = create_all(cli, &request, &created, err);
     if (r == 0)
         r = create_await(cli, created, &opts->spec, &session, err);
     json_decref(created);

@@ -185,8 +185,8 @@ static int service_app_find_url(struct cli *cli, const struct follow_session *se
         url_encode(&url, session->id);
         strbuf_adds(&url, "&app=");
         url_encode(&url, name);
-        if (r == 0 && !(*ret = strbuf_steal(&url)))
-            r = aq_fail_oom(err);
+        if (r == 0)
+            *ret = strbuf_steal(&url);
     }
     json_decref(body);
     json_decref(answer);
@@ -221,8 +221,6 @@ static int service_app_on_ready(void *data, struct aq_error *err)
         "%s://%s", app->is_http ? "http" : "tcp",
         host_port_write(app->address, app->job.ports[0].local, address));
 
-    if (!url)
-        return aq_fail_oom(err);
     (void)printf("%s\n", url);
     if (fflush(stdout) < 0)
         return aq_fail_errno(err, "standard output");

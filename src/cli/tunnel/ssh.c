@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "cli/tunnel/ssh_entry.h"
 #include "cli/verbs.h"
 
@@ -16,16 +17,12 @@ struct ssh_opts {
 
 /* Room for 'count' further words and the end; the caller frees the list alone. */
 static char **ssh_make_argv(const struct ssh_entry *entry, const char *program, size_t count,
-                            size_t *ret_at, struct aq_error *err)
+                            size_t *ret_at)
 {
-    char **argv = calloc(1 + 2 * SSH_ENTRY_SETTINGS + count + 1, sizeof(*argv));
+    char **argv = aq_alloc_array(1 + 2 * SSH_ENTRY_SETTINGS + count + 1, sizeof(*argv));
     char *options[SSH_ENTRY_SETTINGS] = { NULL };
 
-    if (!argv || ssh_entry_make_options(entry, options, err) < 0) {
-        free(argv);
-        (void)aq_fail_oom(err);
-        return NULL;
-    }
+    ssh_entry_make_options(entry, options);
     argv[0] = (char *)(uintptr_t)program;
     for (size_t i = 0; i < SSH_ENTRY_SETTINGS; i++) {
         argv[1 + 2 * i] = (char *)"-o";
@@ -49,9 +46,10 @@ static int ssh_prepare(struct cli *cli, const char *name, struct ssh_entry *entr
 {
     int r = session_await(cli, name, session, err);
 
-    if (r == 0)
-        r = ssh_entry_init(entry, cli, name, err);
-    return r < 0 ? r : ssh_entry_write_keys(entry, cli, session, ret_port, err);
+    if (r < 0)
+        return r;
+    ssh_entry_init(entry, cli, name);
+    return ssh_entry_write_keys(entry, cli, session, ret_port, err);
 }
 
 /* ---- ssh ---- */
@@ -68,11 +66,8 @@ static int ssh_run(struct cli *cli, void *data, int argc, char **argv, struct aq
 
     if (r == 0 && opts->stdio) {
         r = tunnel_run_stdio(cli, &session, port, err);
-    } else if (r == 0 && opts->keys) {
-        r = 0;
-    } else if (r == 0 && !(words = ssh_make_argv(&entry, "ssh", (size_t)argc, &at, err))) {
-        r = -ENOMEM;
-    } else if (r == 0) {
+    } else if (r == 0 && !opts->keys) {
+        words = ssh_make_argv(&entry, "ssh", (size_t)argc, &at);
         words[at] = entry.host;
         for (int i = 1; i < argc; i++)
             words[at + (size_t)i] = argv[i];
@@ -184,17 +179,13 @@ static int ssh_scp_execute(struct cli *cli, const struct scp_opts *opts,
                            struct aq_error *err)
 {
     size_t at;
-    char **words = ssh_make_argv(entry, "scp", (size_t)argc + SCP_OPTIONS_MAX, &at, err);
+    char **words = ssh_make_argv(entry, "scp", (size_t)argc + SCP_OPTIONS_MAX, &at);
 
-    if (!words)
-        return -ENOMEM;
     at = ssh_scp_add_options(opts, cli->globals.quiet, words, at);
     for (int i = 0; i < argc; i++) {
         size_t len = strcspn(argv[i], ":/");
 
-        words[at] = argv[i][len] == ':' ? aq_format("%s%s", entry->host, argv[i] + len) : argv[i];
-        if (!words[at++])
-            return aq_fail_oom(err);
+        words[at++] = argv[i][len] == ':' ? aq_format("%s%s", entry->host, argv[i] + len) : argv[i];
     }
     return ssh_execute(cli, words, err);
 }

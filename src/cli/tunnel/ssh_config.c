@@ -27,11 +27,10 @@ static int ssh_config_add(const struct cli *cli, const char *name, struct strbuf
 
     if (r < 0) /* what follows would be lines of a configuration that runs programs */
         return aq_error_wrap(err, "the manager's answer");
-    if ((r = ssh_entry_init(&entry, cli, name, err)) < 0)
-        return r;
-    r = ssh_entry_write_section(&entry, out, err);
+    ssh_entry_init(&entry, cli, name);
+    ssh_entry_write_section(&entry, out);
     ssh_entry_done(&entry);
-    return r;
+    return 0;
 }
 
 static int ssh_config_add_named(struct cli *cli, const char *name, struct strbuf *out,
@@ -78,8 +77,6 @@ static int ssh_config_find_users(char ret[PATH_MAX], mode_t *ret_mode, struct aq
     struct stat st;
     int r;
 
-    if (!folder || !path)
-        return aq_fail_oom(err);
     r = fs_mkdirs(folder, 0700, err);
     if (r < 0)
         return r;
@@ -112,15 +109,14 @@ static int ssh_config_include(const char *file, struct aq_error *err)
         return 0;
     if (old.len)
         strbuf_addf(&text, "\n%s", old.data);
-    return strbuf_ok(&text) ? fs_write_atomic(AT_FDCWD, path, text.data, text.len, mode, err)
-                            : aq_fail_oom(err);
+    return fs_write_atomic(AT_FDCWD, path, text.data, text.len, mode, err);
 }
 
 static int ssh_config_write(struct cli *cli, const struct strbuf *text, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *folder = fs_user_config_dir();
-    AQ_CLEANUP(aq_freep) char *path = folder ? aq_format("%s/ssh_config", folder) : NULL;
-    int r = path ? fs_mkdirs(folder, 0700, err) : aq_fail_oom(err);
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/ssh_config", folder);
+    int r = fs_mkdirs(folder, 0700, err);
 
     if (r == 0)
         r = fs_write_atomic(AT_FDCWD, path, text->data, text->len, 0600, err);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/memory.h"
 #include "cli/client.h"
 #include "http/url.h"
 
@@ -39,24 +40,18 @@ static void ssh_entry_add_option(struct strbuf *out, const char *option, const c
     ssh_entry_add_word(out, value);
 }
 
-static char *ssh_entry_make_command(const struct cli *cli, const char *option, const char *name)
+static char *ssh_entry_make_command(const struct cli *cli, const char *program, const char *option,
+                                    const char *name)
 {
-    AQ_CLEANUP(aq_freep) char *folder = fs_program_dir();
-    AQ_CLEANUP(aq_freep) char *program = folder ? aq_format("%s/aliquot", folder) : NULL;
     struct strbuf out = STRBUF_INIT;
 
-    if (!program)
-        return NULL;
     ssh_entry_add_word(&out, program);
     ssh_entry_add_option(&out, "--profile", cli->globals.profile);
     ssh_entry_add_option(&out, "--endpoint", cli->globals.endpoint);
     ssh_entry_add_option(&out, "--owner", cli->globals.owner);
     strbuf_addf(&out, " ssh %s", option);
     ssh_entry_add_word(&out, name);
-    if (strbuf_ok(&out))
-        return out.data;
-    strbuf_done(&out);
-    return NULL;
+    return strbuf_steal(&out);
 }
 
 /* A name for files: the same session of another manager or user is another one. */
@@ -72,31 +67,23 @@ static char *ssh_entry_make_label(const struct cli *cli, const char *name)
         strbuf_addc(&out, '@');
         url_encode(&out, parts[i]);
     }
-    if (strbuf_ok(&out))
-        return out.data;
-    strbuf_done(&out);
-    return NULL;
+    return strbuf_steal(&out);
 }
 
-int ssh_entry_init(struct ssh_entry *entry, const struct cli *cli, const char *name,
-                   struct aq_error *err)
+void ssh_entry_init(struct ssh_entry *entry, const struct cli *cli, const char *name)
 {
     AQ_CLEANUP(aq_freep) char *cache = fs_user_cache_dir();
+    AQ_CLEANUP(aq_freep) char *folder = fs_program_dir();
+    AQ_CLEANUP(aq_freep) char *program = aq_format("%s/aliquot", folder);
 
     *entry = (struct ssh_entry){ .label = ssh_entry_make_label(cli, name),
                                  .host = aq_format("%s" SSH_ENTRY_SUFFIX, name),
-                                 .command = ssh_entry_make_command(cli, "--stdio", name),
-                                 .fetch = ssh_entry_make_command(cli, "--keys", name) };
-    if (cache && entry->label) {
-        entry->key = aq_format("%s/ssh/%s.key", cache, entry->label);
-        entry->known = aq_format("%s/ssh/%s.known", cache, entry->label);
-    }
-    for (char *c = entry->label; c && *c; c++)
+                                 .command = ssh_entry_make_command(cli, program, "--stdio", name),
+                                 .fetch = ssh_entry_make_command(cli, program, "--keys", name) };
+    entry->key = aq_format("%s/ssh/%s.key", cache, entry->label);
+    entry->known = aq_format("%s/ssh/%s.known", cache, entry->label);
+    for (char *c = entry->label; *c; c++)
         *c = (char)tolower((unsigned char)*c); /* as ssh(1) compares it */
-    if (entry->host && entry->command && entry->fetch && entry->key && entry->known)
-        return 0;
-    ssh_entry_done(entry);
-    return aq_fail_oom(err);
 }
 
 void ssh_entry_done(struct ssh_entry *entry)
@@ -115,10 +102,10 @@ void ssh_entry_done(struct ssh_entry *entry)
 /* The folder of the keys is nobody else's. */
 static int ssh_entry_make_folder(const struct ssh_entry *entry, struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *folder = strndup(entry->key,
-                                                (size_t)(strrchr(entry->key, '/') - entry->key));
+    AQ_CLEANUP(aq_freep) char *folder = aq_strndup(entry->key,
+                                                   (size_t)(strrchr(entry->key, '/') - entry->key));
     struct stat st;
-    int r = folder ? fs_mkdirs(folder, 0700, err) : aq_fail_oom(err);
+    int r = fs_mkdirs(folder, 0700, err);
 
     if (r < 0)
         return r;
@@ -180,10 +167,7 @@ static char *ssh_entry_quote(const char *text, bool is_literal)
         strbuf_addc(&out, *text);
     }
     strbuf_addc(&out, '"');
-    if (strbuf_ok(&out))
-        return out.data;
-    strbuf_done(&out);
-    return NULL;
+    return strbuf_steal(&out);
 }
 
 struct ssh_entry_setting {
@@ -191,26 +175,21 @@ struct ssh_entry_setting {
     char *value;
 };
 
-static int ssh_entry_list(const struct ssh_entry *entry,
-                          struct ssh_entry_setting ret[SSH_ENTRY_SETTINGS], struct aq_error *err)
+static void ssh_entry_list(const struct ssh_entry *entry,
+                           struct ssh_entry_setting ret[SSH_ENTRY_SETTINGS])
 {
     const struct ssh_entry_setting settings[SSH_ENTRY_SETTINGS] = {
-        { "User", strdup("work") },
-        { "ProxyCommand", strdup(entry->command) },
-        { "HostKeyAlias", strdup(entry->label) },
+        { "User", aq_strdup("work") },
+        { "ProxyCommand", aq_strdup(entry->command) },
+        { "HostKeyAlias", aq_strdup(entry->label) },
         { "UserKnownHostsFile", ssh_entry_quote(entry->known, true) },
-        { "StrictHostKeyChecking", strdup("yes") },
-        { "UpdateHostKeys", strdup("no") },
+        { "StrictHostKeyChecking", aq_strdup("yes") },
+        { "UpdateHostKeys", aq_strdup("no") },
         { "IdentityFile", ssh_entry_quote(entry->key, true) },
-        { "IdentitiesOnly", strdup("yes") },
+        { "IdentitiesOnly", aq_strdup("yes") },
     };
-    int r = 0;
 
     memcpy(ret, settings, sizeof(settings));
-    for (size_t i = 0; i < SSH_ENTRY_SETTINGS; i++)
-        if (!ret[i].value)
-            r = -ENOMEM;
-    return r < 0 ? aq_fail_oom(err) : 0;
 }
 
 static void ssh_entry_list_done(struct ssh_entry_setting settings[SSH_ENTRY_SETTINGS])
@@ -219,31 +198,24 @@ static void ssh_entry_list_done(struct ssh_entry_setting settings[SSH_ENTRY_SETT
         free(settings[i].value);
 }
 
-int ssh_entry_make_options(const struct ssh_entry *entry, char *ret[SSH_ENTRY_SETTINGS],
-                           struct aq_error *err)
+void ssh_entry_make_options(const struct ssh_entry *entry, char *ret[SSH_ENTRY_SETTINGS])
 {
     struct ssh_entry_setting settings[SSH_ENTRY_SETTINGS];
-    int r = ssh_entry_list(entry, settings, err);
 
-    for (size_t i = 0; r == 0 && i < SSH_ENTRY_SETTINGS; i++)
-        if (!(ret[i] = aq_format("%s=%s", settings[i].name, settings[i].value)))
-            r = aq_fail_oom(err);
+    ssh_entry_list(entry, settings);
+    for (size_t i = 0; i < SSH_ENTRY_SETTINGS; i++)
+        ret[i] = aq_format("%s=%s", settings[i].name, settings[i].value);
     ssh_entry_list_done(settings);
-    return r;
 }
 
-int ssh_entry_write_section(const struct ssh_entry *entry, struct strbuf *out, struct aq_error *err)
+void ssh_entry_write_section(const struct ssh_entry *entry, struct strbuf *out)
 {
     AQ_CLEANUP(aq_freep) char *fetch = ssh_entry_quote(entry->fetch, false);
     struct ssh_entry_setting settings[SSH_ENTRY_SETTINGS];
-    int r = ssh_entry_list(entry, settings, err);
 
-    if (r == 0 && !fetch)
-        r = aq_fail_oom(err);
-    strbuf_addf(out, "Match originalhost %s exec %s\nHost %s\n", entry->host, fetch ? fetch : "",
-                entry->host);
-    for (size_t i = 0; r == 0 && i < SSH_ENTRY_SETTINGS; i++)
+    ssh_entry_list(entry, settings);
+    strbuf_addf(out, "Match originalhost %s exec %s\nHost %s\n", entry->host, fetch, entry->host);
+    for (size_t i = 0; i < SSH_ENTRY_SETTINGS; i++)
         strbuf_addf(out, "    %s %s\n", settings[i].name, settings[i].value);
     ssh_entry_list_done(settings);
-    return r == 0 && !strbuf_ok(out) ? aq_fail_oom(err) : r;
 }

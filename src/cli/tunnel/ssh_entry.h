@@ -22,9 +22,8 @@ struct ssh_entry {
     char *fetch;   /* that writes the keys alone */
 };
 
-/* 'name' as it is to be looked up each time. -ENOMEM, -ENOENT */
-int ssh_entry_init(struct ssh_entry *entry, const struct cli *cli, const char *name,
-                   struct aq_error *err);
+/* 'name' as it is to be looked up each time. */
+void ssh_entry_init(struct ssh_entry *entry, const struct cli *cli, const char *name);
 void ssh_entry_done(struct ssh_entry *entry);
 
 /* Ask the manager for both keys, and write them. */
@@ -34,11 +33,9 @@ int ssh_entry_write_keys(const struct ssh_entry *entry, struct cli *cli,
 
 /* Settings as options of ssh(1), each "Name=value" of its own; the caller frees them. */
 #define SSH_ENTRY_SETTINGS 8
-int ssh_entry_make_options(const struct ssh_entry *entry, char *ret[SSH_ENTRY_SETTINGS],
-                           struct aq_error *err);
+void ssh_entry_make_options(const struct ssh_entry *entry, char *ret[SSH_ENTRY_SETTINGS]);
 
 /* A "Host" section of ssh_config(5). */
-int ssh_entry_write_section(const struct ssh_entry *entry, struct strbuf *out,
-                            struct aq_error *err);
+void ssh_entry_write_section(const struct ssh_entry *entry, struct strbuf *out);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "cli/client.h"
 #include "http/websocket.h"
 
@@ -125,11 +126,9 @@ int tunnel_open(struct cli *cli, struct client *client, const struct follow_sess
                 const char *app, uint16_t port, const struct tunnel_ops *ops, void *data,
                 struct tunnel **ret, struct aq_error *err)
 {
-    struct tunnel *tunnel = calloc(1, sizeof(*tunnel));
+    struct tunnel *tunnel = aq_alloc(sizeof(*tunnel));
     int r;
 
-    if (!tunnel)
-        return aq_fail_oom(err);
     tunnel->ops = ops;
     tunnel->data = data;
     tunnel->port = port;
