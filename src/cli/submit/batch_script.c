@@ -48,13 +48,9 @@ static int batch_split(const char *at, const char *end, struct arena *arena,
         if (!at)
             return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                                 "line %u: a quotation mark is not closed", line->number);
-        words[line->argc] = strbuf_ok(&word) ? arena_strndup(arena, word.data, word.len) : NULL;
-        if (!words[line->argc++])
-            return aq_fail_oom(err);
+        words[line->argc++] = arena_strndup(arena, word.data, word.len);
     }
     line->argv = arena_array(arena, (size_t)line->argc + 1, sizeof(*line->argv));
-    if (!line->argv)
-        return aq_fail_oom(err);
     memcpy(line->argv, words, (size_t)line->argc * sizeof(*words));
     return 0;
 }
@@ -85,7 +81,7 @@ static int batch_read_interpreter(const char *text, const char *end, struct batc
         end--;
     if (stop < end)
         ret->argument = arena_strndup(&ret->arena, stop, (size_t)(end - stop));
-    return ret->interpreter && (ret->argument || stop == end) ? 0 : aq_fail_oom(err);
+    return 0;
 }
 
 /* Does the line begin with the word, alone? */
@@ -207,8 +203,6 @@ int batch_script_parse(const char *text, size_t len, struct batch_script *ret, s
     if (r < 0)
         return r;
     ret->lines = arena_array(&ret->arena, lines, sizeof(*ret->lines));
-    if (!ret->lines)
-        return aq_fail_oom(err);
     for (const char *at = text; r == 0 && (number == 1 || at < end); at = stop + 1, number++) {
         stop = memchr(at, '\n', (size_t)(end - at));
         stop = stop ? stop : end;

@@ -165,7 +165,7 @@ static int slurm_add_amounts(struct slurm_reader *rd, struct aq_error *err)
                             "than there can be");
     if (a->tasks && a->tasks < a->nodes) {
         rd->line = slurm_options_blame(rd->out, "--cluster-size", "")->line;
-        r = slurm_note(rd, err, "--nodes: there are %" PRId64 " tasks, and not more nodes", nodes);
+        slurm_note(rd, "--nodes: there are %" PRId64 " tasks, and not more nodes", nodes);
     }
     rd->out->amounts = *a;
     rd->out->gpus = gpus;

@@ -17,45 +17,34 @@
 #include "cli/submit/slurm_begin.h"
 #include "cli/submit/slurm_value.h"
 
-static int slurm_keep(struct slurm_options *out, struct cli_list *list, const char *text,
-                      struct aq_error *err)
-{
-    const char *kept = arena_strdup(&out->arena, text);
-
-    if (!kept || !vec_grow(&list->items, &list->cap, list->count + 1, sizeof(*list->items)))
-        return aq_fail_oom(err);
-    list->items[list->count++] = kept;
-    return 0;
-}
-
 /* Who is to blame if the manager refuses it. */
-static int slurm_blame(struct slurm_reader *rd, const char *option, const char *value,
-                       struct aq_error *err)
+static void slurm_blame(struct slurm_reader *rd, const char *option, const char *value)
 {
     struct slurm_options *out = rd->out;
-    const char *kept = value ? arena_strdup(&out->arena, value) : NULL;
 
-    if ((value && !kept)
-        || !vec_grow(&out->origins, &out->origin_cap, out->origin_count + 1, sizeof(*out->origins)))
-        return aq_fail_oom(err);
+    vec_grow(&out->origins, &out->origin_cap, out->origin_count + 1, sizeof(*out->origins));
     out->origins[out->origin_count++] = (struct slurm_origin){
-        .option = option, .value = kept, .name = rd->option->name, .line = rd->line
+        .option = option,
+        .value = value ? arena_strdup(&out->arena, value) : NULL,
+        .name = rd->option->name,
+        .line = rd->line,
     };
-    return 0;
 }
 
 static int slurm_add(struct slurm_reader *rd, const char *option, const char *value,
                      struct aq_error *err)
 {
-    int r;
+    struct slurm_options *out = rd->out;
 
     if (value && !utf8_is_valid(value, strlen(value)))
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                             "line %u: a value is not UTF-8; iconv changes that", rd->line);
-    r = rd->option ? slurm_blame(rd, option, value, err) : 0;
-    if (r == 0)
-        r = slurm_keep(rd->out, &rd->out->words, option, err);
-    return r == 0 && value ? slurm_keep(rd->out, &rd->out->words, value, err) : r;
+    if (rd->option)
+        slurm_blame(rd, option, value);
+    cli_list_add(&out->words, arena_strdup(&out->arena, option));
+    if (value)
+        cli_list_add(&out->words, arena_strdup(&out->arena, value));
+    return 0;
 }
 
 int slurm_add_pair(struct slurm_reader *rd, const char *option, struct aq_error *err,
@@ -67,10 +56,10 @@ int slurm_add_pair(struct slurm_reader *rd, const char *option, struct aq_error 
     va_start(args, fmt);
     strbuf_vaddf(&value, fmt, args);
     va_end(args);
-    return strbuf_ok(&value) ? slurm_add(rd, option, value.data, err) : aq_fail_oom(err);
+    return slurm_add(rd, option, value.data, err);
 }
 
-int slurm_note(struct slurm_reader *rd, struct aq_error *err, const char *fmt, ...)
+void slurm_note(struct slurm_reader *rd, const char *fmt, ...)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf note = STRBUF_INIT;
     va_list args;
@@ -79,8 +68,7 @@ int slurm_note(struct slurm_reader *rd, struct aq_error *err, const char *fmt, .
     va_start(args, fmt);
     strbuf_vaddf(&note, fmt, args);
     va_end(args);
-    return strbuf_ok(&note) ? slurm_keep(rd->out, &rd->out->notes, note.data, err)
-                            : aq_fail_oom(err);
+    cli_list_add(&rd->out->notes, arena_strdup(&rd->out->arena, note.data));
 }
 
 static int slurm_refuse(const struct slurm_reader *rd, const struct slurm_option *option,
@@ -100,8 +88,6 @@ static int slurm_read_name(struct slurm_reader *rd, const char *value, struct aq
     job_name_clean(value, SESSION_NAME_MAX - (rd->is_several ? JOB_INDEX_MAX : 0), name);
     rd->out->job_name = arena_strdup(&rd->out->arena, value);
     rd->out->name_line = rd->line;
-    if (!rd->out->job_name)
-        return aq_fail_oom(err);
     return name[0] ? slurm_add(rd, "--name", name, err) : 0;
 }
 
@@ -109,12 +95,12 @@ static int slurm_read_comment(struct slurm_reader *rd, const char *value, struct
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf tag = STRBUF_INIT;
     bool is_changed = job_tag_clean(value, &tag);
-    int r = strbuf_ok(&tag) ? slurm_add(rd, "--tag", tag.data, err) : aq_fail_oom(err);
+    int r = slurm_add(rd, "--tag", tag.data, err);
 
-    return r == 0 && is_changed
-               ? slurm_note(rd, err, "--comment: the tag is '%s'; it has at most %d bytes of UTF-8",
-                            tag.data, JOB_TAG_MAX)
-               : r;
+    if (r == 0 && is_changed)
+        slurm_note(rd, "--comment: the tag is '%s'; it has at most %d bytes of UTF-8", tag.data,
+                   JOB_TAG_MAX);
+    return r;
 }
 
 static int slurm_read_count(struct slurm_reader *rd, const struct slurm_option *option,
@@ -125,10 +111,10 @@ static int slurm_read_count(struct slurm_reader *rd, const struct slurm_option *
     if (slurm_count_parse(value, amount) < 0)
         return slurm_refuse(rd, option, value, "one number from 1 to 1000000", err);
     if ((amount == &rd->amounts.tasks || amount == &rd->amounts.tasks_per_node) && *amount > 1)
-        return slurm_note(rd, err,
-                          "--%s: the session has the cores of all tasks, but no srun; let the "
-                          "script start them, or use aliquot submit --count",
-                          option->name);
+        slurm_note(rd,
+                   "--%s: the session has the cores of all tasks, but no srun; let the "
+                   "script start them, or use aliquot submit --count",
+                   option->name);
     return 0;
 }
 
@@ -137,18 +123,15 @@ static int slurm_read_nodes(struct slurm_reader *rd, const struct slurm_option *
 {
     int64_t *nodes = &rd->amounts.nodes;
     bool is_range = false;
-    int r = 0;
 
     if (slurm_nodes_parse(value, nodes, &is_range) < 0)
         return slurm_refuse(rd, option, value, "a number of nodes such as 4 or 2-4", err);
     if (is_range)
-        r = slurm_note(rd, err, "--nodes=%.60s: the session has %" PRId64 ", the least", value,
-                       *nodes);
-    return r == 0 && *nodes > 1
-               ? slurm_note(rd, err,
-                            "--nodes: each kernel runs the script; BACKENDAI_CLUSTER_ROLE is main "
-                            "in the first, BACKENDAI_CLUSTER_HOSTS has all")
-               : r;
+        slurm_note(rd, "--nodes=%.60s: the session has %" PRId64 ", the least", value, *nodes);
+    if (*nodes > 1)
+        slurm_note(rd, "--nodes: each kernel runs the script; BACKENDAI_CLUSTER_ROLE is main "
+                       "in the first, BACKENDAI_CLUSTER_HOSTS has all");
+    return 0;
 }
 
 static int slurm_read_size(struct slurm_reader *rd, const struct slurm_option *option,
@@ -158,9 +141,9 @@ static int slurm_read_size(struct slurm_reader *rd, const struct slurm_option *o
 
     if (slurm_size_parse(value, amount) < 0)
         return slurm_refuse(rd, option, value, "a size such as 4G or 500M", err);
-    return *amount == 0 ? slurm_note(rd, err, "--%s=0: no session gets all of a node; name a size",
-                                     option->name)
-                        : 0;
+    if (*amount == 0)
+        slurm_note(rd, "--%s=0: no session gets all of a node; name a size", option->name);
+    return 0;
 }
 
 static int slurm_read_gpus(struct slurm_reader *rd, const struct slurm_option *option,
@@ -175,11 +158,12 @@ static int slurm_read_gpus(struct slurm_reader *rd, const struct slurm_option *o
                                       "cuda.shares=0.25; for others, -r SLOT=AMOUNT)"
                                     : "a number of GPUs such as 2 or a100:2",
                             err);
-    return is_typed ? slurm_note(rd, err,
-                                 "--%s=%.60s: types of GPUs are not asked for; --partition chooses "
-                                 "agents, aliquot agent ls shows their GPUs",
-                                 option->name, value)
-                    : 0;
+    if (is_typed)
+        slurm_note(rd,
+                   "--%s=%.60s: types of GPUs are not asked for; --partition chooses "
+                   "agents, aliquot agent ls shows their GPUs",
+                   option->name, value);
+    return 0;
 }
 
 /* "cpu:4,gres/gpu:1", with = as well */
@@ -233,10 +217,10 @@ static int slurm_read_partition(struct slurm_reader *rd, const char *value, stru
     int r = slurm_add_pair(rd, "--resource-group", err, "%.*s", (int)AQ_MIN(len, (size_t)256),
                            value);
 
-    return r == 0 && value[len]
-               ? slurm_note(rd, err, "--partition: of several only the first, %.*s, is asked for",
-                            (int)AQ_MIN(len, (size_t)60), value)
-               : r;
+    if (r == 0 && value[len])
+        slurm_note(rd, "--partition: of several only the first, %.*s, is asked for",
+                   (int)AQ_MIN(len, (size_t)60), value);
+    return r;
 }
 
 /* Is it waited for already? */
@@ -305,8 +289,6 @@ static int slurm_read_export(struct slurm_reader *rd, const struct slurm_option 
         const char *here;
 
         at = slurm_take_variable(at, &one);
-        if (!strbuf_ok(&one))
-            return aq_fail_oom(err);
         here = getenv(one.data);
         if (here && !utf8_is_valid(here, strlen(here)))
             return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
@@ -315,7 +297,7 @@ static int slurm_read_export(struct slurm_reader *rd, const struct slurm_option 
         if (one.data[0] == '=')
             return slurm_refuse(rd, option, value, "NAME or NAME=VALUE", err);
         if (strcasecmp(one.data, "ALL") == 0)
-            r = slurm_note(rd, err, "--export=ALL: the environment is the image's; name variables");
+            slurm_note(rd, "--export=ALL: the environment is the image's; name variables");
         else if (one.data[0] && strcasecmp(one.data, "NONE") != 0
                  && strcasecmp(one.data, "NIL") != 0 && (strchr(one.data, '=') || here))
             r = slurm_add(rd, "--env", one.data, err);
@@ -325,8 +307,10 @@ static int slurm_read_export(struct slurm_reader *rd, const struct slurm_option 
 
 static int slurm_read_array(struct slurm_reader *rd, const char *value, struct aq_error *err)
 {
-    if (rd->is_several)
-        return slurm_note(rd, err, "--array=%.60s: it is --count that counts", value);
+    if (rd->is_several) {
+        slurm_note(rd, "--array=%.60s: it is --count that counts", value);
+        return 0;
+    }
     return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                         "line %u: --array=%.60s is not known yet; aliquot submit --count N gives "
                         "SLURM_ARRAY_TASK_ID 0 to N-1",
@@ -358,8 +342,8 @@ int slurm_read_option(struct slurm_reader *rd, const struct slurm_option *option
     const char *amount = slurm_amount_option(option);
 
     rd->option = option;
-    if (amount && slurm_blame(rd, amount, value, err) < 0)
-        return -ENOMEM;
+    if (amount)
+        slurm_blame(rd, amount, value);
     switch (option->meaning) {
     case SLURM_SAME:
         return slurm_add(rd, option->text, value, err);
@@ -393,7 +377,8 @@ int slurm_read_option(struct slurm_reader *rd, const struct slurm_option *option
     case SLURM_ARRAY:
         return slurm_read_array(rd, value, err);
     case SLURM_NOTE:
-        return slurm_note(rd, err, "--%s: %s", option->name, option->text);
+        slurm_note(rd, "--%s: %s", option->name, option->text);
+        return 0;
     case SLURM_REFUSE:
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "line %u: --%s: %s", rd->line,
                             option->name, option->text);

@@ -20,7 +20,7 @@ int slurm_read_option(struct slurm_reader *rd, const struct slurm_option *option
                       struct aq_error *err);
 
 /* "line N: ..." for the user. */
-int slurm_note(struct slurm_reader *rd, struct aq_error *err, const char *fmt, ...) AQ_PRINTF(3, 4);
+void slurm_note(struct slurm_reader *rd, const char *fmt, ...) AQ_PRINTF(2, 3);
 
 /* Our option with a value. */
 int slurm_add_pair(struct slurm_reader *rd, const char *option, struct aq_error *err,

@@ -178,7 +178,6 @@ static int submit_blame(struct submit *s, struct aq_error *err)
 
 static int submit_parse_slurm(struct submit *s, bool is_several, struct aq_error *err)
 {
-    static const char *option = "--resource";
     struct cli_list *words = &s->slurm.words;
     int r = slurm_options_translate(&s->script, is_several, &s->slurm, err);
 
@@ -187,11 +186,9 @@ static int submit_parse_slurm(struct submit *s, bool is_several, struct aq_error
     r = submit_name_gpus(s, err);
     if (r < 0)
         return r;
-    if (!vec_grow(&words->items, &words->cap, words->count + 2, sizeof(*words->items)))
-        return aq_fail_oom(err);
     if (s->gpus[0]) {
-        words->items[words->count++] = option;
-        words->items[words->count++] = s->gpus;
+        cli_list_add(words, "--resource");
+        cli_list_add(words, s->gpus);
     }
     r = submit_parse(&s->lines[0], (int)words->count, (char **)words->items, err);
     return r < 0 ? submit_blame(s, err) : 0;
@@ -248,8 +245,8 @@ static bool submit_names_kind(const struct cli_list *list, const char *kind, siz
 }
 
 /* Of weaker amounts those that the stronger ones do not name. */
-static int submit_merge_resources(struct submit *s, struct cli_list *strong,
-                                  const struct cli_list *weak, struct aq_error *err)
+static void submit_merge_resources(struct submit *s, struct cli_list *strong,
+                                   const struct cli_list *weak)
 {
     const size_t named = strong->count;
 
@@ -257,49 +254,29 @@ static int submit_merge_resources(struct submit *s, struct cli_list *strong,
         for (const char *at = weak->items[i]; *at;) {
             size_t len = strcspn(at, ",");
             const struct cli_list given = { strong->items, named, named };
-            char *one;
 
-            if (!submit_names_kind(&given, at, submit_kind_len(at))) {
-                one = arena_strndup(&s->script.arena, at, len);
-                if (!one
-                    || !vec_grow(&strong->items, &strong->cap, strong->count + 1,
-                                 sizeof(*strong->items)))
-                    return aq_fail_oom(err);
-                strong->items[strong->count++] = one;
-            }
+            if (!submit_names_kind(&given, at, submit_kind_len(at)))
+                cli_list_add(strong, arena_strndup(&s->script.arena, at, len));
             at += len + (at[len] == ',');
         }
-    return 0;
 }
 
 /* Weaker variables first: of two with one name the later counts. */
-static int submit_merge_environ(struct cli_list *strong, const struct cli_list *weak,
-                                struct aq_error *err)
+static void submit_merge_environ(struct cli_list *strong, const struct cli_list *weak)
 {
     if (weak->count == 0)
-        return 0;
-    if (!vec_grow(&strong->items, &strong->cap, strong->count + weak->count,
-                  sizeof(*strong->items)))
-        return aq_fail_oom(err);
+        return;
+    vec_grow(&strong->items, &strong->cap, strong->count + weak->count, sizeof(*strong->items));
     memmove(strong->items + weak->count, strong->items, strong->count * sizeof(*strong->items));
     memcpy(strong->items, weak->items, weak->count * sizeof(*strong->items));
     strong->count += weak->count;
-    return 0;
-}
-
-static int submit_merge_list(struct cli_list *strong, const struct cli_list *weak,
-                             struct aq_error *err)
-{
-    return strong->count ? 0 : submit_merge_environ(strong, weak, err);
 }
 
 /* Give 'strong' what only 'weak' says. */
-static int submit_merge(struct submit *s, struct submit_opts *strong,
-                        const struct submit_opts *weak, struct aq_error *err)
+static void submit_merge(struct submit *s, struct submit_opts *strong,
+                         const struct submit_opts *weak)
 {
-    int r = 0;
-
-    for (const struct cli_opt *o = submit_opts; r == 0 && o->name; o++) {
+    for (const struct cli_opt *o = submit_opts; o->name; o++) {
         void *to = (char *)strong + o->offset;
         const void *from = (const char *)weak + o->offset;
 
@@ -310,13 +287,12 @@ static int submit_merge(struct submit *s, struct submit_opts *strong,
         else if ((o->type == CLI_INT || o->type == CLI_DURATION) && !((struct cli_int *)to)->is_set)
             *(struct cli_int *)to = *(const struct cli_int *)from;
         else if (o->offset == offsetof(struct submit_opts, spec.resources))
-            r = submit_merge_resources(s, to, from, err);
+            submit_merge_resources(s, to, from);
         else if (o->offset == offsetof(struct submit_opts, spec.environ))
-            r = submit_merge_environ(to, from, err);
-        else if (o->type == CLI_LIST)
-            r = submit_merge_list(to, from, err);
+            submit_merge_environ(to, from);
+        else if (o->type == CLI_LIST && !((struct cli_list *)to)->count)
+            submit_merge_environ(to, from);
     }
-    return r;
 }
 
 /* Forget whom to blame for what the lines of Slurm say in vain. */
@@ -390,8 +366,6 @@ static int submit_write_command(struct submit *s, int argc, char **argv, struct 
     if (s->slurm.is_found)
         submit_write_environ(s);
     job_command_write(&job, &s->command);
-    if (!strbuf_ok(&s->command))
-        return aq_fail_oom(err);
     if (s->command.len > COMMAND_MAX)
         return aq_fail_kind(err, EFBIG, CLI_KIND_USAGE,
                             "%s and its arguments are %zu bytes as a command, in which each ' and, "
@@ -424,8 +398,6 @@ static int submit_create(struct submit *s, json_t **ret, struct aq_error *err)
     struct uuid chance = uuid_random();
     int r;
 
-    if (!made)
-        return aq_fail_oom(err);
     spec.name = made;
     r = create_all(s->cli, &request, ret, err);
     if (r != -EEXIST || !may_rename || request.is_partly_done)
@@ -435,7 +407,7 @@ static int submit_create(struct submit *s, json_t **ret, struct aq_error *err)
     spec.name = other;
     request.spec = &spec;
     s->cli->hint[0] = '\0';
-    return other ? create_all(s->cli, &request, ret, err) : aq_fail_oom(err);
+    return create_all(s->cli, &request, ret, err);
 }
 
 static int submit_print(struct submit *s, const json_t *created, struct aq_error *err)
@@ -469,10 +441,10 @@ static int submit_prepare(struct submit *s, int argc, char **argv, struct aq_err
     if (r == 0)
         r = submit_parse_slurm(s, s->merged->count.is_set || s->lines[1].count.is_set, err);
     if (r == 0)
-        r = submit_merge(s, s->merged, &s->lines[1], err);
+        submit_merge(s, s->merged, &s->lines[1]);
     submit_drop_blame(s);
     if (r == 0)
-        r = submit_merge(s, s->merged, &s->lines[0], err);
+        submit_merge(s, s->merged, &s->lines[0]);
     if (r == 0)
         r = create_check_count(&s->merged->count, err);
     if (r == 0 && s->slurm.is_found && !s->merged->spec.group && !s->merged->spec.template)
