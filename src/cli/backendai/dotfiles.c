@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 #define FILES_MAX 1000
 #define MEMBERS_MAX 16
 
@@ -126,11 +128,11 @@ static int dotfiles_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* free(); NULL if it is no hex, or without memory. */
+/* free(); NULL if it is no hex. */
 static unsigned char *dotfiles_read_hex(const char *text, size_t *ret_len)
 {
     size_t len = strlen(text) / 2;
-    unsigned char *bytes = strlen(text) % 2 == 0 ? malloc(len + 1) : NULL;
+    unsigned char *bytes = strlen(text) % 2 == 0 ? aq_alloc(len + 1) : NULL;
 
     for (size_t i = 0; bytes && i < len; i++) {
         int high = dotfiles_digit(text[2 * i]), low = dotfiles_digit(text[2 * i + 1]);

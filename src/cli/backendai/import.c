@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/fs.h"
-#include "base/json_load.h"
 #include "base/utf8.h"
 #include "cli/backendai/source.h"
 #include "cli/client.h"
@@ -50,15 +49,14 @@ static void backendai_write_place(const struct source *source, const json_t *ite
                 source->is_rows ? "row" : "line",
                 (long long)json_integer_value(json_object_get(item, "line")), *name ? ", " : "",
                 name, text);
-    if (strbuf_ok(&line))
-        utf8_write_printable(line.data, line.len, out);
+    utf8_write_printable(line.data, line.len, out);
 }
 
 /* What the manager says of single rows. */
 static void backendai_show_errors(const struct source *source, const struct client_reply *reply)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    json_auto_t *problem = json_load_text(reply->body.data, reply->body.len, 0, NULL);
+    json_auto_t *problem = json_loadb(reply->body.data, reply->body.len, 0, NULL);
     const json_t *data = json_object_get(problem, "data"), *error;
     json_int_t more = json_integer_value(json_object_get(data, "more"));
     size_t i;
@@ -69,8 +67,7 @@ static void backendai_show_errors(const struct source *source, const struct clie
     }
     if (more > 0)
         strbuf_addf(&out, "and %lld more\n", (long long)more);
-    if (out.len && strbuf_ok(&out))
-        fputs(out.data, stderr);
+    fputs(out.data, stderr);
 }
 
 static int backendai_send(struct cli *cli, const struct source *source, bool is_fixture,
@@ -78,20 +75,19 @@ static int backendai_send(struct cli *cli, const struct source *source, bool is_
 {
     json_auto_t *body = json_pack("{s:O, s:b, s:b}", "tables", source->tables, "plain_passwords",
                                   is_fixture, "dry_run", dry_run);
-    AQ_CLEANUP(aq_freep) char *text = body ? json_dump_text(body, JSON_COMPACT) : NULL;
+    AQ_CLEANUP(aq_freep) char *text = json_dumps(body, JSON_COMPACT);
     struct client_reply reply = CLIENT_REPLY_INIT;
-    int r = text ? cli_fetch(cli, METHOD_POST, PATH, text, &reply, err) : aq_fail_oom(err);
+    int r = cli_fetch(cli, METHOD_POST, PATH, text, &reply, err);
 
     if (r == 0 && reply.status != 200) {
         backendai_show_errors(source, &reply);
         r = cli_fail_status(cli, reply.status, reply.body.data, reply.body.len, err);
-    } else if (r == 0 && !(*ret = json_load_text(reply.body.data, reply.body.len, 0, NULL))) {
+    } else if (r == 0 && !(*ret = json_loadb(reply.body.data, reply.body.len, 0, NULL))) {
         r = cli_fail_answer(cli, "it was cut short", err);
     } else if (r < 0 && !dry_run) {
         cli_hint(cli, "run it again: it says what exists by then; nothing is half done");
     }
-    if (text)
-        explicit_bzero(text, strlen(text));
+    explicit_bzero(text, strlen(text));
     client_reply_done(&reply);
     return r;
 }
@@ -99,7 +95,7 @@ static int backendai_send(struct cli *cli, const struct source *source, bool is_
 /* ---- the report ---- */
 
 /* Tables that the manager did not get, after those of its answer. */
-static int backendai_add_left(const struct source *source, json_t *report, struct aq_error *err)
+static void backendai_add_left(const struct source *source, json_t *report)
 {
     json_t *tables = json_object_get(report, "tables"), *left;
     const char *name;
@@ -107,14 +103,12 @@ static int backendai_add_left(const struct source *source, json_t *report, struc
     json_object_foreach(source->left, name, left) {
         json_t *rows = json_object_get(left, "rows");
 
-        if (json_array_append_new(tables,
-                                  json_pack("{s:s, s:O, s:i, s:i, s:i, s:O, s:O}", "table", name,
-                                            "rows", rows, "taken", 0, "changed", 0, "exists", 0,
-                                            "left", rows, "note", json_object_get(left, "why")))
-            < 0)
-            return aq_fail_oom(err);
+        (void)json_array_append_new(tables,
+                                    json_pack("{s:s, s:O, s:i, s:i, s:i, s:O, s:O}", "table", name,
+                                              "rows", rows, "taken", 0, "changed", 0, "exists", 0,
+                                              "left", rows, "note", json_object_get(left, "why")));
     }
-    return json_object_update(report, source->kept) < 0 ? aq_fail_oom(err) : 0;
+    (void)json_object_update(report, source->kept);
 }
 
 static int backendai_write_file(const char *path, const json_t *report, struct aq_error *err)
@@ -122,8 +116,7 @@ static int backendai_write_file(const char *path, const json_t *report, struct a
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
 
     output_json(report, &out);
-    return strbuf_ok(&out) ? fs_write_atomic(AT_FDCWD, path, out.data, out.len, 0600, err)
-                           : aq_fail_oom(err);
+    return fs_write_atomic(AT_FDCWD, path, out.data, out.len, 0600, err);
 }
 
 /* Why rows are not as they were. */
@@ -140,8 +133,7 @@ static void backendai_say_notes(const struct cli *cli, const struct source *sour
         if (!*note || count++ >= NOTES_MAX)
             continue;
         backendai_write_place(source, item, "name", note, &line);
-        if (strbuf_ok(&line))
-            cli_note(cli, "%s: %s", backendai_member(item, "status"), line.data);
+        cli_note(cli, "%s: %s", backendai_member(item, "status"), line.data);
     }
     if (count > NOTES_MAX)
         cli_note(cli, "and %zu rows more: a file by --report has all", count - NOTES_MAX);
@@ -189,15 +181,17 @@ static int backendai_run(struct cli *cli, const struct backendai_opts *opts, con
 {
     AQ_CLEANUP(source_done) struct source source = { .tables = NULL };
     json_auto_t *report = NULL;
-    int r = source_init(&source, err);
+    int r;
 
-    if (r == 0 && (r = backendai_read(&source, from, is_fixture, err)) < 0)
+    source_init(&source);
+    if ((r = backendai_read(&source, from, is_fixture, err)) < 0)
         cli_hint(cli, "nothing was changed");
     if (r == 0)
         r = backendai_send(cli, &source, is_fixture, opts->dry_run, &report, err);
-    if (r == 0)
-        r = backendai_add_left(&source, report, err);
-    return r < 0 ? r : backendai_show(cli, &source, opts, report, err);
+    if (r < 0)
+        return r;
+    backendai_add_left(&source, report);
+    return backendai_show(cli, &source, opts, report, err);
 }
 
 static int backendai_run_import(struct cli *cli, void *data, int argc, char **argv,

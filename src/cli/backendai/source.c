@@ -10,20 +10,15 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/json_load.h"
 #include "cli/backendai/dotfiles.h"
 
 #define UNKNOWN "Aliquot does not know this table"
 
-int source_init(struct source *source, struct aq_error *err)
+void source_init(struct source *source)
 {
     *source = (struct source){ .tables = json_object(),
                                .left = json_object(),
                                .kept = json_object() };
-    if (source->tables && source->left && source->kept)
-        return 0;
-    source_done(source);
-    return aq_fail_oom(err);
 }
 
 void source_done(struct source *source)
@@ -73,7 +68,7 @@ static json_t *source_read_word(const char *text)
 
 static json_t *source_read_json(const char *text)
 {
-    return text[0] ? json_load_text(text, strlen(text), JSON_DECODE_ANY, NULL) : json_object();
+    return text[0] ? json_loads(text, JSON_DECODE_ANY, NULL) : json_object();
 }
 
 /* A value of PostgreSQL, or of a fixture that is text; NULL if it is none of its kind. */
@@ -138,11 +133,11 @@ static json_t *source_convert(const struct source_column *column, const json_t *
 
 /* ---- tables ---- */
 
-/* The list of an object's member, made if there is none; borrowed. NULL without memory. */
+/* The list of an object's member, made if there is none; borrowed. */
 static json_t *source_open_list(json_t *object, const char *name)
 {
-    if (!json_object_get(object, name) && json_object_set_new(object, name, json_array()) < 0)
-        return NULL;
+    if (!json_object_get(object, name))
+        (void)json_object_set_new(object, name, json_array());
     return json_object_get(object, name);
 }
 
@@ -156,7 +151,7 @@ static int source_open_left(struct source *source, struct aq_error *err)
                source->left, source->table_name,
                json_pack("{s:i, s:s}", "rows", 0, "why", table ? table->why : UNKNOWN))
                    < 0
-               ? aq_fail_oom(err)
+               ? aq_fail(err, EINVAL, "the name of a table is not UTF-8")
                : 0;
 }
 
@@ -177,7 +172,7 @@ int source_begin_table(struct source *source, const char *table, struct aq_error
     }
     source->rows = source_open_list(found->use == SOURCE_TAKEN ? source->tables : source->kept,
                                     table);
-    return source->rows ? 1 : aq_fail_oom(err);
+    return 1;
 }
 
 int source_set_columns(struct source *source, const char *const *columns, size_t count, size_t line,
@@ -222,7 +217,8 @@ static int source_add_value(struct source *source, json_t *row, const struct sou
     else if (json_is_string(value))
         source->bytes += json_string_length(value);
     source->bytes += 32; /* its name, and what is around it */
-    return json_object_set_new(row, column->name, made) < 0 ? aq_fail_oom(err) : 0;
+    (void)json_object_set_new(row, column->name, made);
+    return 0;
 }
 
 int source_add_row(struct source *source, const json_t *const *values, size_t count, size_t line,
@@ -235,8 +231,6 @@ int source_add_row(struct source *source, const json_t *const *values, size_t co
     if (source->is_rows)
         line = source->row_count;
     row = json_pack("{s:I}", "line", (json_int_t)line);
-    if (!row)
-        return aq_fail_oom(err);
     if (source->table->use == SOURCE_KEPT)
         (void)source_skip_row(source);
     for (size_t i = 0; r == 0 && i < count; i++)
@@ -245,8 +239,8 @@ int source_add_row(struct source *source, const json_t *const *values, size_t co
     if (r == 0 && source->bytes > SOURCE_BYTES_MAX)
         r = aq_fail(err, EFBIG, "what is to be taken over has more than %u MiB",
                     SOURCE_BYTES_MAX >> 20);
-    if (r == 0 && json_array_append(source->rows, row) < 0)
-        r = aq_fail_oom(err);
+    if (r == 0)
+        (void)json_array_append(source->rows, row);
     return r;
 }
 
@@ -285,8 +279,8 @@ static int source_name_images(struct source *source, struct aq_error *err)
         const char *id = json_string_value(json_object_get(alias, "image"));
         json_t *name = id ? json_object_get(names, id) : NULL;
 
-        if (name && json_object_set(alias, "image", name) < 0)
-            return aq_fail_oom(err);
+        if (name)
+            (void)json_object_set(alias, "image", name);
         if (!name && id && strlen(id) == 36 && !strchr(id, '/'))
             return aq_fail(err, EINVAL, "table 'image_aliases', %s %lld: there is no image %s",
                            source->is_rows ? "row" : "line",

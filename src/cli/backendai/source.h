@@ -30,8 +30,7 @@ struct source {
     size_t column_count, row_count;
 };
 
-/* -ENOMEM. */
-int source_init(struct source *source, struct aq_error *err);
+void source_init(struct source *source);
 void source_done(struct source *source);
 
 /* A plain SQL dump; "-" is standard input. -EINVAL, with the line in the text. */

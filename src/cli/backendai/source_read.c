@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "base/json_load.h"
+#include "base/memory.h"
 #include "cli/backendai/source.h"
 #include "cli/backendai/sql_dump.h"
 #include "cli/cli.h"
@@ -94,13 +94,11 @@ static int source_check_kind(const char *bytes, size_t len, struct aq_error *err
 static int source_read_fd(struct source *source, int fd, struct aq_error *err)
 {
     AQ_CLEANUP(sql_dump_freep) struct sql_dump *dump = sql_dump_new(&source_dump_ops, source);
-    AQ_CLEANUP(aq_freep) char *chunk = malloc(CHUNK_BYTES);
+    AQ_CLEANUP(aq_freep) char *chunk = aq_alloc(CHUNK_BYTES);
     bool is_first = true;
     ssize_t n;
     int r = 0;
 
-    if (!dump || !chunk)
-        return aq_fail_oom(err);
     while (r == 0 && ((n = read(fd, chunk, CHUNK_BYTES)) > 0 || (n < 0 && errno == EINTR))) {
         if (n < 0)
             continue;
@@ -143,7 +141,7 @@ static int source_write_wishes(int fd, const char *uri, struct aq_error *err)
     for (const struct source_table *table = source_tables; table->name; table++)
         if (table->use != SOURCE_COUNTED)
             strbuf_addf(&text, "%s\n", table->name);
-    r = strbuf_ok(&text) ? fs_write_all(fd, text.data, text.len) : -ENOMEM;
+    r = fs_write_all(fd, text.data, text.len);
     if (text.len)
         explicit_bzero(text.data, text.len);
     return r < 0 ? aq_fail(err, -r, "aliquot-manager does not read") : 0;
@@ -269,12 +267,9 @@ int source_read_fixture(struct source *source, const char *path, struct aq_error
 
     if (r < 0)
         return r;
-    errno = 0;
-    fixture = json_load_text(text.data ? text.data : "", text.len, JSON_REJECT_DUPLICATES, &where);
+    fixture = json_loadb(text.data, text.len, JSON_REJECT_DUPLICATES, &where);
     if (text.len)
         explicit_bzero(text.data, text.len);
-    if (!fixture && errno == ENOMEM)
-        return aq_fail_oom(err);
     if (!fixture)
         return aq_fail(err, EINVAL, "%s is not JSON: line %d: %s", path, where.line, where.text);
     r = json_is_object(fixture) ? source_add_fixture(source, fixture, err)

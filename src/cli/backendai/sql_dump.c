@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "cli/backendai/sql_statement.h"
 
@@ -53,13 +54,11 @@ struct sql_dump {
 
 struct sql_dump *sql_dump_new(const struct sql_dump_ops *ops, void *data)
 {
-    struct sql_dump *dump = calloc(1, sizeof(*dump));
+    struct sql_dump *dump = aq_alloc(sizeof(*dump));
 
-    if (dump) {
-        dump->ops = ops;
-        dump->data = data;
-        dump->line = dump->text_line = 1;
-    }
+    dump->ops = ops;
+    dump->data = data;
+    dump->line = dump->text_line = 1;
     return dump;
 }
 
@@ -88,8 +87,6 @@ static int sql_dump_end_line(struct sql_dump *dump, struct aq_error *err)
         dump->last = '\0';
     } else if (!dump->copy_is_wanted) {
         dump->ops->skipped(dump->data);
-    } else if (!strbuf_ok(&dump->text)) {
-        r = aq_fail_oom(err);
     } else {
         strbuf_addc(&dump->text, '\0');
         r = sql_copy_line(dump->text.data, dump->text.len - 1, dump->copy_columns, dump->line,
@@ -124,8 +121,6 @@ static int sql_dump_finish_statement(struct sql_dump *dump, struct aq_error *err
     int r = 0;
 
     strbuf_addc(&dump->text, '\0');
-    if (!strbuf_ok(&dump->text))
-        return aq_fail_oom(err);
     statement.text = dump->text.data;
     if (!dump->is_dropped)
         r = sql_statement_run(&statement, &dump->tables, dump->ops, dump->data, err);
@@ -267,8 +262,6 @@ static int sql_dump_line_comment(struct sql_dump *dump, char c, struct aq_error 
         return dump->text.len < PROBE_BYTES - 1 ? sql_dump_keep(dump, c, err) : 0;
     dump->state = DUMP_PLAIN;
     dump->last = '\0';
-    if (!strbuf_ok(&dump->text))
-        return aq_fail_oom(err);
     if (dump->text.len && (dump->text.data[0] == '\\' || memcmp(dump->text.data, "--", 2) == 0)) {
         sql_dump_read_comment(dump);
         strbuf_clear(&dump->text);

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/memory.h"
+
 struct sql_columns {
     size_t count;
     char *names[SQL_DUMP_COLUMNS_MAX];
@@ -114,9 +116,7 @@ static int sql_columns_add(struct sql_columns *columns, const char *name, size_t
     if (columns->count == SQL_DUMP_COLUMNS_MAX)
         return aq_fail(err, EINVAL, "line %zu: a table has more than %d columns", line,
                        SQL_DUMP_COLUMNS_MAX);
-    if (!(columns->names[columns->count] = strdup(name)))
-        return aq_fail_oom(err);
-    columns->count++;
+    columns->names[columns->count++] = aq_strdup(name);
     return 0;
 }
 
@@ -195,11 +195,8 @@ static int sql_read_create(char *at, struct sql_tables *tables, size_t line, str
                        "line %zu: the dump has more than %d tables; dump those of "
                        "Backend.AI alone",
                        line, SQL_TABLES_MAX);
-    if (!(columns = calloc(1, sizeof(*columns)))
-        || map_sets(&tables->columns, table, columns) < 0) {
-        free(columns);
-        return aq_fail_oom(err);
-    }
+    columns = aq_alloc(sizeof(*columns));
+    map_sets(&tables->columns, table, columns);
     while (r == 0 && !sql_is_constraint(at) && (at = sql_take_name(at, name))) {
         r = sql_columns_add(columns, name, line, err);
         if (!(at = sql_skip_description(at)) || *at++ != ',')

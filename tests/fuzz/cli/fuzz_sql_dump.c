@@ -18,8 +18,8 @@ static char *read_in_pieces(const uint8_t *data, size_t size, size_t split, stru
     char *read = NULL;
     int r;
 
-    if (source_init(&source, err) < 0 || !(dump = sql_dump_new(&source_dump_ops, &source)))
-        abort();
+    source_init(&source);
+    dump = sql_dump_new(&source_dump_ops, &source);
     r = sql_dump_feed(dump, (const char *)data, split, err);
     if (r == 0)
         r = sql_dump_feed(dump, (const char *)data + split, size - split, err);
