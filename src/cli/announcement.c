@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "cli/client.h"
 #include "cli/list.h"
+#include "cli/request.h"
 #include "cli/verbs.h"
 
 #define ANNOUNCEMENT_PATH "/manager/announcement"
@@ -86,12 +86,11 @@ static const struct cli_opt set_opts[] = {
 /* 'text' NULL takes it away. */
 static int announcement_send(struct cli *cli, const struct strbuf *text, struct aq_error *err)
 {
-    json_auto_t *body = text ? json_pack("{s:b, s:s%}", "enabled", true, "message", text->data,
-                                         text->len)
-                             : json_pack("{s:b}", "enabled", false);
-
-    return body ? cli_call(cli, METHOD_POST, ANNOUNCEMENT_PATH, body, NULL, err)
-                : aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "the text is not UTF-8");
+    return cli_send(
+        cli, METHOD_POST, ANNOUNCEMENT_PATH,
+        text ? json_pack("{s:b, s:s%}", "enabled", true, "message", text->data, text->len)
+             : json_pack("{s:b}", "enabled", false),
+        "the text is not UTF-8", NULL, err);
 }
 
 static int announcement_set(struct cli *cli, void *data, int argc, char **argv,

@@ -18,7 +18,6 @@ static const struct column config_columns[] = {
 
 static int config_show_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     json_t *rows = json_array();
     int r;
 
@@ -39,9 +38,7 @@ static int config_show_run(struct cli *cli, void *data, int argc, char **argv, s
                            cli_settings[s].key);
         }
     }
-    r = output_list(&cli->output, config_columns, rows, &out, err);
-    if (r == 0)
-        r = cli_print(&out, err);
+    r = list_print(cli, config_columns, rows, err);
     if (r == 0)
         cli_note(cli, "profile '%s' of %s", cli->config.profile, cli->config.path);
     json_decref(rows);

@@ -299,6 +299,32 @@ int list_show_fields(struct cli *cli, const char *path, const struct list_opts *
     return r < 0 ? r : list_run(cli, &source, opts, columns, err);
 }
 
+int list_print(struct cli *cli, const struct column *columns, const json_t *rows,
+               struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    int r = output_list(&cli->output, columns, rows, &out, err);
+
+    return r < 0 ? r : cli_print(&out, err);
+}
+
+int list_show_whole(struct cli *cli, const char *path, const char *items,
+                    const struct column *columns, struct aq_error *err)
+{
+    json_auto_t *answer = NULL;
+    int r = cli_call(cli, METHOD_GET, path, NULL, &answer, err);
+
+    return r < 0 ? r : list_print(cli, columns, json_object_get(answer, items), err);
+}
+
+bool list_note_empty(const struct cli *cli, const json_t *rows)
+{
+    if (json_array_size(rows) || !output_is_human(&cli->output))
+        return false;
+    cli_note(cli, "%s", cli->verb->if_empty);
+    return true;
+}
+
 int record_print(struct cli *cli, const struct column *columns, const json_t *row,
                  struct aq_error *err)
 {

@@ -45,6 +45,17 @@ int list_show(struct cli *cli, const char *path, const struct list_opts *opts,
 int list_show_fields(struct cli *cli, const char *path, const struct list_opts *opts,
                      const struct column *columns, list_row_fn *adapt, struct aq_error *err);
 
+/* Show rows (an array of objects) that are at hand. */
+int list_print(struct cli *cli, const struct column *columns, const json_t *rows,
+               struct aq_error *err);
+
+/* GET 'path' and show the rows in the member 'items' of the answer, which is never cut. */
+int list_show_whole(struct cli *cli, const char *path, const char *items,
+                    const struct column *columns, struct aq_error *err);
+
+/* Say what would fill the list, the command's 'if_empty', if there are no rows. True if so. */
+bool list_note_empty(const struct cli *cli, const json_t *rows);
+
 /* GET 'path' and show the object; '*ret_row' (may be NULL) gets it. */
 int record_show(struct cli *cli, const char *path, const struct column *columns, list_row_fn *adapt,
                 json_t **ret_row, struct aq_error *err);

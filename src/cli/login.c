@@ -9,6 +9,7 @@
 #include "cli/announcement.h"
 #include "cli/client.h"
 #include "cli/list.h"
+#include "cli/request.h"
 #include "cli/project.h"
 #include "cli/verbs.h"
 #include "http/url.h"
@@ -59,7 +60,7 @@ static int login_authorize(struct cli *cli, const struct login_opts *opts, const
                            json_t **ret, struct aq_error *err)
 {
     char password[CLI_LINE_MAX];
-    json_t *body = NULL, *answer = NULL;
+    json_t *body, *answer = NULL;
     const json_t *data;
     int r = login_ask_keys(cli, opts, "password", true, password, err);
 
@@ -69,8 +70,8 @@ static int login_authorize(struct cli *cli, const struct login_opts *opts, const
                      cli_config_get(&cli->config, SETTING_DOMAIN), "username", email, "password",
                      password);
     explicit_bzero(password, sizeof(password));
-    r = body ? cli_call(cli, METHOD_POST, "/auth/authorize", body, &answer, err)
-             : aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "e-mail and password must be UTF-8");
+    r = cli_send(cli, METHOD_POST, "/auth/authorize", body, "e-mail and password must be UTF-8",
+                 &answer, err);
     data = json_object_get(answer, "data");
     if (r == 0) {
         *ret = json_pack("{s:O?, s:O?}", "access_key", json_object_get(data, "access_key"),
@@ -80,7 +81,6 @@ static int login_authorize(struct cli *cli, const struct login_opts *opts, const
         else
             login_note_failures(cli, data);
     }
-    json_decref(body);
     json_decref(answer);
     return r;
 }

@@ -17,7 +17,6 @@ static const struct column columns[] = {
 
 static int nodes_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     json_t *answer = NULL;
     const json_t *nodes;
     int r = cli_call(cli, METHOD_GET, "/aliquot/v1/nodes", NULL, &answer, err);
@@ -28,11 +27,9 @@ static int nodes_run(struct cli *cli, void *data, int argc, char **argv, struct 
     list_choose_ids(cli, columns);
     nodes = json_object_get(answer, "items");
     if (r == 0)
-        r = output_list(&cli->output, columns, nodes, &out, err);
+        r = list_print(cli, columns, nodes, err);
     if (r == 0)
-        r = cli_print(&out, err);
-    if (r == 0 && !json_array_size(nodes) && output_is_human(&cli->output))
-        cli_note(cli, "%s", cli->verb->if_empty);
+        (void)list_note_empty(cli, nodes);
     json_decref(answer);
     return r;
 }

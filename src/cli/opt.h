@@ -37,9 +37,10 @@ struct cli_opt {
     char letter; /* 0 = none */
     const char *name;
     enum cli_opt_type type;
-    size_t offset;    /* in the caller's struct */
-    const char *arg;  /* what help calls the value; NULL for a flag */
-    const char *help; /* one line, no full stop */
+    size_t offset;      /* in the caller's struct */
+    const char *arg;    /* what help calls the value; NULL for a flag */
+    const char *help;   /* one line, no full stop */
+    const char *member; /* of the request that it becomes (request.h); NULL = none by itself */
 };
 
 #define CLI_OPT_END  \

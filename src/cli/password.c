@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/client.h"
+#include "cli/request.h"
 #include "cli/verbs.h"
 
 struct password_opts {
@@ -49,13 +49,10 @@ static int password_send(struct cli *cli, const char *email, const struct passwo
                                    "current_password", lines->old, "new_password", lines->given)
                        : json_pack("{s:s, s:s, s:s}", "old_password", lines->old, "new_password",
                                    lines->given, "new_password2", lines->again);
-    int r = body ? cli_call(cli, METHOD_POST,
-                            email ? "/auth/update-password-no-auth" : "/auth/update-password", body,
-                            NULL, err)
-                 : aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "passwords must be UTF-8");
 
-    json_decref(body);
-    return r;
+    return cli_send(cli, METHOD_POST,
+                    email ? "/auth/update-password-no-auth" : "/auth/update-password", body,
+                    "passwords must be UTF-8", NULL, err);
 }
 
 static int password_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)

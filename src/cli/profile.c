@@ -2,7 +2,7 @@
 /* "profile": the clusters that you are logged in to, and which one is used. */
 #include <string.h>
 
-#include "cli/client.h"
+#include "cli/list.h"
 #include "cli/verbs.h"
 
 static const struct column columns[] = {
@@ -16,7 +16,6 @@ static const struct column columns[] = {
 
 static int profile_ls_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     json_t *profiles = NULL, *rows = json_array(), *settings;
     const char *name;
     int r = cli_profiles_read(&cli->config, &profiles, err);
@@ -33,11 +32,9 @@ static int profile_ls_run(struct cli *cli, void *data, int argc, char **argv, st
                             json_object_get(settings, "access_key"), "is_current", is_current));
     }
     if (r == 0)
-        r = output_list(&cli->output, columns, rows, &out, err);
+        r = list_print(cli, columns, rows, err);
     if (r == 0)
-        r = cli_print(&out, err);
-    if (r == 0 && !json_array_size(rows) && output_is_human(&cli->output))
-        cli_note(cli, "%s", cli->verb->if_empty);
+        (void)list_note_empty(cli, rows);
     json_decref(rows);
     json_decref(profiles);
     return r;

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/client.h"
+#include "cli/request.h"
 #include "cli/verbs.h"
 
 struct signup_opts {
@@ -14,11 +14,13 @@ struct signup_opts {
 
 static const struct cli_opt signup_opts[] = {
     { 0, "username", CLI_STR, offsetof(struct signup_opts, username), "NAME",
-      "default: the e-mail address" },
-    { 0, "full-name", CLI_STR, offsetof(struct signup_opts, full_name), "NAME", "shown in lists" },
+      "default: the e-mail address", "username" },
+    { 0, "full-name", CLI_STR, offsetof(struct signup_opts, full_name), "NAME", "shown in lists",
+      "full_name" },
     { 0, "description", CLI_STR, offsetof(struct signup_opts, description), "TEXT",
-      "for who decides whether you may" },
-    { 0, "token", CLI_STR, offsetof(struct signup_opts, token), "TOKEN", "of an invitation" },
+      "for who decides whether you may", "description" },
+    { 0, "token", CLI_STR, offsetof(struct signup_opts, token), "TOKEN", "of an invitation",
+      "token" },
     { 0, "password-stdin", CLI_FLAG, offsetof(struct signup_opts, password_stdin), NULL,
       "read the password from standard input" },
     CLI_OPT_END,
@@ -53,13 +55,13 @@ static int signup_run(struct cli *cli, void *data, int argc, char **argv, struct
     (void)argc;
     if (r < 0)
         return r;
-    body = json_pack("{s:s, s:s, s:s, s:s?, s:s?, s:s?, s:s?}", "domain",
-                     cli_config_get(&cli->config, SETTING_DOMAIN), "email", argv[0], "password",
-                     password, "username", opts->username, "full_name", opts->full_name,
-                     "description", opts->description, "token", opts->token);
+    body = json_pack("{s:s, s:s, s:s}", "domain", cli_config_get(&cli->config, SETTING_DOMAIN),
+                     "email", argv[0], "password", password);
     explicit_bzero(password, sizeof(password));
-    r = body ? cli_call(cli, METHOD_POST, "/auth/signup", body, &answer, err)
+    r = body ? cli_options_add(signup_opts, opts, body, err)
              : aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "what is given must be UTF-8");
+    if (r == 0)
+        r = cli_call(cli, METHOD_POST, "/auth/signup", body, &answer, err);
     if (r == 0)
         cli_note(cli, "Made an account for %s; log in: aliquot login %s %s", argv[0],
                  cli_config_get(&cli->config, SETTING_ENDPOINT), argv[0]);

@@ -29,10 +29,8 @@ const struct noun *accounts_noun_of(const struct cli *cli);
 int accounts_path(struct cli *cli, const char *key, const char *rest, struct strbuf *path,
                   struct aq_error *err);
 
-/* The options that were given as an object: text as text, numbers and
- * durations (in seconds) as numbers, "yes|no" as booleans, other choices as
- * their word, "SLOT=AMOUNT" lists as an object, other lists as an array.
- * Options that are flags are left to the command.
+/* The options that were given as an object, as cli_option_add() makes members of them. Options
+ * that are flags are left to the command.
  */
 int accounts_request_body(const struct cli_opt *opts, const void *target, json_t **ret,
                           struct aq_error *err);

@@ -4,9 +4,9 @@
 
 #include "base/host_port.h"
 #include "cli/admin/agent_picture.h"
-#include "cli/client.h"
 #include "cli/list.h"
 #include "cli/output/resource_usage.h"
+#include "cli/request.h"
 #include "cli/verbs.h"
 
 static const struct column agent_columns[] = {
@@ -37,12 +37,7 @@ static const struct column agent_columns[] = {
     COLUMN_END,
 };
 
-static void agent_path(struct strbuf *path, const char *id, const char *rest)
-{
-    strbuf_adds(path, "/aliquot/v1/agents/");
-    url_encode(path, id);
-    strbuf_adds(path, rest);
-}
+static const struct cli_things agents = { "/aliquot/v1/agents/", "agent" };
 
 /* ---- ls, info ---- */
 
@@ -53,9 +48,9 @@ struct agent_ls_opts {
 
 static const struct cli_opt ls_opts[] = {
     { 's', "status", CLI_STR, offsetof(struct agent_ls_opts, status), "STATUS",
-      "only these: ALIVE, LOST, RESTARTING, TERMINATED" },
+      "only these: ALIVE, LOST, RESTARTING, TERMINATED", "status" },
     { 0, "resource-group", CLI_STR, offsetof(struct agent_ls_opts, resource_group),
-      "RESOURCE-GROUP", "only those of this group" },
+      "RESOURCE-GROUP", "only those of this group", "resource_group" },
     LIST_OPT_ROWS(struct agent_ls_opts),
     CLI_OPT_END,
 };
@@ -68,8 +63,7 @@ static int agent_ls(struct cli *cli, void *data, int argc, char **argv, struct a
     (void)argc;
     (void)argv;
     strbuf_adds(&path, "/aliquot/v1/agents");
-    cli_path_query(&path, "status", opts->status);
-    cli_path_query(&path, "resource_group", opts->resource_group);
+    cli_path_options(&path, ls_opts, opts);
     return list_show(cli, path.data, &opts->list, agent_columns, err);
 }
 
@@ -104,7 +98,7 @@ static int agent_info(struct cli *cli, void *data, int argc, char **argv, struct
         AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
         json_t *agent = NULL;
 
-        agent_path(&path, argv[i], "");
+        cli_thing_path(&agents, argv[i], "", &path);
         r = record_show(cli, path.data, agent_columns, NULL, &agent, err);
         if (r == 0 && output_is_human(&cli->output))
             r = agent_draw(cli, agent, err);
@@ -127,23 +121,6 @@ const struct cli_verb verb_agent_info = {
 
 /* ---- set, drain, undrain, rm, revoke ---- */
 
-/* POST (or DELETE) for each agent. */
-static int agent_change_each(struct cli *cli, enum method method, const char *action,
-                             const json_t *body, int argc, char **argv, struct aq_error *err)
-{
-    int r = 0;
-
-    for (int i = 0; r == 0 && i < argc; i++) {
-        AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
-
-        agent_path(&path, argv[i], action);
-        r = cli_call(cli, method, path.data, body, NULL, err);
-        if (r < 0)
-            r = aq_error_wrap(err, "agent '%s'", argv[i]);
-    }
-    return r;
-}
-
 struct agent_set_opts {
     const char *resource_group;
     bool own;
@@ -151,7 +128,7 @@ struct agent_set_opts {
 
 static const struct cli_opt set_opts[] = {
     { 0, "resource-group", CLI_STR, offsetof(struct agent_set_opts, resource_group),
-      "RESOURCE-GROUP", "to which it belongs from now on" },
+      "RESOURCE-GROUP", "to which it belongs from now on", "resource_group" },
     { 0, "own-resource-group", CLI_FLAG, offsetof(struct agent_set_opts, own), NULL,
       "belong to the group of its own settings again" },
     CLI_OPT_END,
@@ -160,15 +137,13 @@ static const struct cli_opt set_opts[] = {
 static int agent_set(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
     const struct agent_set_opts *opts = data;
-    json_t *body;
+    json_auto_t *body = json_pack("{s:s}", "resource_group", "");
     int r;
 
     if (!opts->resource_group == !opts->own)
         return aq_fail(err, EINVAL, "give either --resource-group or --own-resource-group");
-    body = json_pack("{s:s}", "resource_group", opts->own ? "" : opts->resource_group);
-    r = agent_change_each(cli, METHOD_PATCH, "", body, argc, argv, err);
-    json_decref(body);
-    return r;
+    r = cli_options_add(set_opts, opts, body, err);
+    return r < 0 ? r : cli_things_call(cli, METHOD_PATCH, &agents, "", body, argc, argv, err);
 }
 
 const struct cli_verb verb_agent_set = {
@@ -191,18 +166,17 @@ struct drain_opts {
 };
 
 static const struct cli_opt drain_opts[] = {
-    { 0, "reason", CLI_STR, offsetof(struct drain_opts, reason), "TEXT", "shown in lists" },
+    { 0, "reason", CLI_STR, offsetof(struct drain_opts, reason), "TEXT", "shown in lists",
+      "reason" },
     CLI_OPT_END,
 };
 
 static int agent_drain(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
-    const struct drain_opts *opts = data;
-    json_t *body = opts->reason ? json_pack("{s:s}", "reason", opts->reason) : NULL;
-    int r = agent_change_each(cli, METHOD_POST, "/drain", body, argc, argv, err);
+    json_auto_t *body = json_object();
+    int r = cli_options_add(drain_opts, data, body, err);
 
-    json_decref(body);
-    return r;
+    return r < 0 ? r : cli_things_call(cli, METHOD_POST, &agents, "/drain", body, argc, argv, err);
 }
 
 const struct cli_verb verb_agent_drain = {
@@ -220,7 +194,7 @@ const struct cli_verb verb_agent_drain = {
 static int agent_undrain(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
     (void)data;
-    return agent_change_each(cli, METHOD_POST, "/undrain", NULL, argc, argv, err);
+    return cli_things_call(cli, METHOD_POST, &agents, "/undrain", NULL, argc, argv, err);
 }
 
 const struct cli_verb verb_agent_undrain = {
@@ -250,7 +224,7 @@ static int agent_rm(struct cli *cli, void *data, int argc, char **argv, struct a
 
     if (r <= 0)
         return r < 0 ? r : CLI_EXIT_FAILURE;
-    return agent_change_each(cli, METHOD_DELETE, "", NULL, argc, argv, err);
+    return cli_things_call(cli, METHOD_DELETE, &agents, "", NULL, argc, argv, err);
 }
 
 const struct cli_verb verb_agent_rm = {
@@ -274,7 +248,7 @@ static int agent_revoke(struct cli *cli, void *data, int argc, char **argv, stru
 
     if (r <= 0)
         return r < 0 ? r : CLI_EXIT_FAILURE;
-    return agent_change_each(cli, METHOD_POST, "/revoke", NULL, argc, argv, err);
+    return cli_things_call(cli, METHOD_POST, &agents, "/revoke", NULL, argc, argv, err);
 }
 
 const struct cli_verb verb_agent_revoke = {
@@ -304,15 +278,15 @@ struct token_opts {
 
 static const struct cli_opt token_opts[] = {
     { 0, "expires", CLI_DURATION, offsetof(struct token_opts, expires), "TIME",
-      "how long it is good for; default 1h" },
+      "how long it is good for; default 1h", "expires_sec" },
     { 0, "agent", CLI_STR, offsetof(struct token_opts, agent), "AGENT",
-      "good for an agent of this name only" },
+      "good for an agent of this name only", "agent_id" },
     { 0, "proxy", CLI_STR, offsetof(struct token_opts, proxy), "NAME",
-      "for a proxy of this name, aliquot-proxy, and no agent" },
+      "for a proxy of this name, aliquot-proxy, and no agent", "proxy" },
     { 0, "storage", CLI_STR, offsetof(struct token_opts, storage), "NAME",
-      "for a storage host of this name, aliquot-storage, and no agent" },
+      "for a storage host of this name, aliquot-storage, and no agent", "storage" },
     { 0, "web", CLI_STR, offsetof(struct token_opts, web), "NAME",
-      "for a web server of this name, aliquot-web, and no agent" },
+      "for a web server of this name, aliquot-web, and no agent", "web" },
     CLI_OPT_END,
 };
 
@@ -347,28 +321,17 @@ static void agent_note_join(struct cli *cli, const json_t *answer, const struct 
 static int agent_token(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
     const struct token_opts *opts = data;
-    json_t *body = json_object(), *answer = NULL;
-    int r;
+    json_auto_t *body = json_object(), *answer = NULL;
+    int r = cli_options_add(token_opts, opts, body, err);
 
     (void)argc;
     (void)argv;
-    if (opts->agent)
-        (void)json_object_set_new(body, "agent_id", json_string(opts->agent));
-    if (opts->proxy)
-        (void)json_object_set_new(body, "proxy", json_string(opts->proxy));
-    if (opts->storage)
-        (void)json_object_set_new(body, "storage", json_string(opts->storage));
-    if (opts->web)
-        (void)json_object_set_new(body, "web", json_string(opts->web));
-    if (opts->expires.is_set)
-        (void)json_object_set_new(body, "expires_sec", json_integer(opts->expires.value / 1000000));
-    r = cli_call(cli, METHOD_POST, "/aliquot/v1/join-tokens", body, &answer, err);
+    if (r == 0)
+        r = cli_call(cli, METHOD_POST, "/aliquot/v1/join-tokens", body, &answer, err);
     if (r == 0)
         r = record_print(cli, token_columns, answer, err);
     if (r == 0 && output_is_human(&cli->output))
         agent_note_join(cli, answer, opts);
-    json_decref(body);
-    json_decref(answer);
     return r;
 }
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* "agent restart", "agent stop": agents as services of their machines. */
-#include <errno.h>
-
-#include "cli/client.h"
+#include "cli/request.h"
 #include "cli/verbs.h"
 
 /* One after another: the next one is left alone when one fails. */
@@ -12,14 +10,12 @@ static int agent_service_tell(struct cli *cli, const char *path, int argc, char 
     int r = 0;
 
     for (int i = 0; r == 0 && i < argc; i++) {
-        json_t *body = json_pack("{s:s}", "agent_id", argv[i]), *answer = NULL;
+        json_auto_t *answer = NULL;
 
-        r = body ? cli_call(cli, METHOD_POST, path, body, &answer, err)
-                 : aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "an argument is not UTF-8");
+        r = cli_send(cli, METHOD_POST, path, json_pack("{s:s}", "agent_id", argv[i]),
+                     "an argument is not UTF-8", &answer, err);
         if (r == 0)
             cli_note(cli, "%s", json_string_value(json_object_get(answer, "message")));
-        json_decref(answer);
-        json_decref(body);
     }
     return r;
 }

@@ -3,9 +3,9 @@
 #include <errno.h>
 
 #include "base/clock.h"
-#include "cli/client.h"
 #include "cli/list.h"
 #include "cli/local_date.h"
+#include "cli/request.h"
 #include "cli/verbs.h"
 
 struct audit_log_opts {
@@ -17,15 +17,15 @@ static const struct cli_opt opts[] = {
     { 0, "since", CLI_STR, offsetof(struct audit_log_opts, since), "TIME",
       "only from then on: a local date, Unix time, or how long ago" },
     { 0, "user", CLI_STR, offsetof(struct audit_log_opts, user), "E-MAIL",
-      "only of this user, or of this name that was tried" },
+      "only of this user, or of this name that was tried", "user" },
     { 0, "action", CLI_STR, offsetof(struct audit_log_opts, action), "ACTION",
-      "only this, e.g. login or modify-user" },
+      "only this, e.g. login or modify-user", "action" },
     { 0, "until", CLI_STR, offsetof(struct audit_log_opts, until), "TIME",
       "only before then: the same" },
     { 0, "object", CLI_STR, offsetof(struct audit_log_opts, object), "OBJECT",
-      "only of what has this kind, id or name, e.g. session" },
+      "only of what has this kind, id or name, e.g. session", "object" },
     { 0, "domain", CLI_STR, offsetof(struct audit_log_opts, domain), "DOMAIN",
-      "only of what is this domain's" },
+      "only of what is this domain's", "domain" },
     LIST_OPT_ROWS(struct audit_log_opts),
     CLI_OPT_END,
 };
@@ -77,10 +77,7 @@ static int audit_log_run(struct cli *cli, void *data, int argc, char **argv, str
     strbuf_adds(&path, "/aliquot/v1/audit-log");
     cli_path_query(&path, "since", local_date_resolve(given->since, since));
     cli_path_query(&path, "until", local_date_resolve(given->until, until));
-    cli_path_query(&path, "user", given->user);
-    cli_path_query(&path, "action", given->action);
-    cli_path_query(&path, "object", given->object);
-    cli_path_query(&path, "domain", given->domain);
+    cli_path_options(&path, opts, given);
     return list_show(cli, path.data, &given->list, columns, err);
 }
 

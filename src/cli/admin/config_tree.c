@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/fs.h"
-#include "cli/client.h"
+#include "cli/request.h"
 #include "cli/verbs.h"
 
 #define CONFIG_FILE_MAX (8u << 20) /* what the manager takes */
@@ -19,19 +19,17 @@ struct config_tree_opts {
 #define CONFIG_TREE_SCOPE                                                         \
     {                                                                             \
         's', "scope", CLI_STR, offsetof(struct config_tree_opts, scope), "SCOPE", \
-            "global (the default), sgroup/RESOURCE-GROUP or node/AGENT"           \
+            "global (the default), sgroup/RESOURCE-GROUP or node/AGENT", "scope"  \
     }
 
-/* 'body' is the members that are not the scope; taken. It is NULL for what is not UTF-8. */
+/* 'body', taken, has the members that are not options. It is NULL for what is not UTF-8. */
 static int config_tree_call(struct cli *cli, const char *path, const struct config_tree_opts *opts,
                             json_t *body, json_t **ret, struct aq_error *err)
 {
-    int r = body ? 0 : aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "keys and values are UTF-8");
+    int r = body ? cli_options_add(cli->verb->opts, opts, body, err) : 0;
 
-    if (r == 0 && opts->scope && json_object_set_new(body, "scope", json_string(opts->scope)) < 0)
-        r = aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "--scope is not UTF-8");
     if (r == 0)
-        r = cli_call(cli, METHOD_POST, path, body, ret, err);
+        return cli_send(cli, METHOD_POST, path, body, "keys and values are UTF-8", ret, err);
     json_decref(body);
     return r;
 }
@@ -60,7 +58,7 @@ static int config_tree_report(const struct cli *cli, const json_t *answer, struc
 
 static const struct cli_opt get_opts[] = {
     { 'p', "prefix", CLI_FLAG, offsetof(struct config_tree_opts, prefix), NULL,
-      "all below KEY, as JSON" },
+      "all below KEY, as JSON", "prefix" },
     CONFIG_TREE_SCOPE,
     CLI_OPT_END,
 };
@@ -84,9 +82,8 @@ static int config_tree_get(struct cli *cli, void *data, int argc, char **argv, s
     const struct config_tree_opts *opts = data;
     json_auto_t *answer = NULL;
     const json_t *result;
-    int r = config_tree_call(cli, "/config/get", opts,
-                             json_pack("{s:s, s:b}", "key", argv[0], "prefix", opts->prefix),
-                             &answer, err);
+    int r = config_tree_call(cli, "/config/get", opts, json_pack("{s:s}", "key", argv[0]), &answer,
+                             err);
 
     (void)argc;
     if (r < 0)
@@ -192,7 +189,7 @@ const struct cli_verb verb_admin_config_set = {
 
 static const struct cli_opt import_opts[] = {
     { 0, "dry-run", CLI_FLAG, offsetof(struct config_tree_opts, dry_run), NULL,
-      "check it and say what would change, and change nothing" },
+      "check it and say what would change, and change nothing", "dry_run" },
     CONFIG_TREE_SCOPE,
     CLI_OPT_END,
 };
@@ -223,10 +220,8 @@ static int config_tree_import(struct cli *cli, void *data, int argc, char **argv
     int r = config_tree_read_file(argv[argc - 1], &tree, err);
 
     if (r == 0)
-        r = config_tree_call(
-            cli, "/aliquot/v1/config/import", opts,
-            json_pack("{s:s, s:O, s:b}", "prefix", prefix, "tree", tree, "dry_run", opts->dry_run),
-            &answer, err);
+        r = config_tree_call(cli, "/aliquot/v1/config/import", opts,
+                             json_pack("{s:s, s:O}", "prefix", prefix, "tree", tree), &answer, err);
     if (r < 0)
         return r;
     strbuf_addf(&out, "%s%lld new, %lld changed, %lld as they were\n",
@@ -257,7 +252,7 @@ const struct cli_verb verb_admin_config_import = {
 
 static const struct cli_opt rm_opts[] = {
     { 'p', "prefix", CLI_FLAG, offsetof(struct config_tree_opts, prefix), NULL,
-      "with all below KEY" },
+      "with all below KEY", "prefix" },
     CONFIG_TREE_SCOPE,
     CLI_OPT_END,
 };
@@ -267,8 +262,7 @@ static int config_tree_rm(struct cli *cli, void *data, int argc, char **argv, st
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     const struct config_tree_opts *opts = data;
     json_auto_t *answer = NULL;
-    int r = config_tree_call(cli, "/config/delete", opts,
-                             json_pack("{s:s, s:b}", "key", argv[0], "prefix", opts->prefix),
+    int r = config_tree_call(cli, "/config/delete", opts, json_pack("{s:s}", "key", argv[0]),
                              &answer, err);
 
     (void)argc;

@@ -3,7 +3,8 @@
 #include <errno.h>
 
 #include "base/clock.h"
-#include "cli/client.h"
+#include "cli/list.h"
+#include "cli/request.h"
 #include "cli/verbs.h"
 
 #define ERROR_LOG_PATH "/logs/error"
@@ -56,14 +57,12 @@ static void error_log_set_times(json_t *logs)
 static int error_log_print(struct cli *cli, const json_t *answer, int64_t page, int64_t limit,
                            struct aq_error *err)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     json_t *logs = json_object_get(answer, "logs");
     long long total = (long long)json_integer_value(json_object_get(answer, "count"));
     int r;
 
     error_log_set_times(logs);
-    if ((r = output_list(&cli->output, columns, logs, &out, err)) < 0
-        || (r = cli_print(&out, err)) < 0 || !output_is_human(&cli->output))
+    if ((r = list_print(cli, columns, logs, err)) < 0 || !output_is_human(&cli->output))
         return r;
     if (total == 0)
         cli_note(cli, "no client has reported an error");
@@ -112,20 +111,10 @@ const struct cli_verb verb_admin_error_log_ls = {
 
 static int error_log_clear(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
-    int r = 0;
+    const struct cli_things logs = { ERROR_LOG_PATH "/", "error log" };
 
     (void)data;
-    for (int i = 0; r == 0 && i < argc; i++) {
-        AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
-
-        strbuf_adds(&path, ERROR_LOG_PATH "/");
-        url_encode(&path, argv[i]);
-        strbuf_adds(&path, "/clear");
-        r = cli_call(cli, METHOD_POST, path.data, NULL, NULL, err);
-        if (r < 0)
-            r = aq_error_wrap(err, "error log '%s'", argv[i]);
-    }
-    return r;
+    return cli_things_call(cli, METHOD_POST, &logs, "/clear", NULL, argc, argv, err);
 }
 
 const struct cli_verb verb_admin_error_log_clear = {

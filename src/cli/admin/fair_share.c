@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* "fair-share": recent usage of a resource group and fair-share factors. */
-#include "cli/client.h"
 #include "cli/list.h"
+#include "cli/request.h"
 #include "cli/verbs.h"
 
 static const struct column columns[] = {
@@ -21,20 +21,12 @@ static int fair_share_run(struct cli *cli, void *data, int argc, char **argv, st
 {
     const char *configured = cli_config_get(&cli->config, SETTING_RESOURCE_GROUP);
     const char *group = argc ? argv[0] : configured ? configured : "default";
+    const struct cli_things groups = { "/aliquot/v1/resource-groups/", NULL };
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    json_t *answer = NULL;
-    int r;
 
     (void)data;
-    strbuf_adds(&path, "/aliquot/v1/resource-groups/");
-    url_encode(&path, group);
-    strbuf_adds(&path, "/fair-share");
-    r = cli_call(cli, METHOD_GET, path.data, NULL, &answer, err);
-    if (r == 0)
-        r = output_list(&cli->output, columns, json_object_get(answer, "items"), &out, err);
-    json_decref(answer);
-    return r < 0 ? r : cli_print(&out, err);
+    cli_thing_path(&groups, group, "/fair-share", &path);
+    return list_show_whole(cli, path.data, "items", columns, err);
 }
 
 const struct cli_verb verb_fair_share = {

@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cli/client.h"
 #include "cli/admin/image_command.h"
 #include "cli/list.h"
+#include "cli/request.h"
 #include "cli/verbs.h"
 
 static const struct column image_columns[] = {
@@ -40,7 +40,7 @@ struct image_ls_opts {
 
 static const struct cli_opt ls_opts[] = {
     { 0, "agent", CLI_STR, offsetof(struct image_ls_opts, agent), "AGENT",
-      "only those of this agent" },
+      "only those of this agent", "agent" },
     { 'n', "limit", CLI_INT, offsetof(struct image_ls_opts, list.limit), "N",
       "at most so many rows; 0 = all; default 1000" },
     { 0, "filter", CLI_LIST, offsetof(struct image_ls_opts, list.filters), "EXPR",
@@ -58,7 +58,7 @@ static int image_ls(struct cli *cli, void *data, int argc, char **argv, struct a
     (void)argc;
     (void)argv;
     strbuf_adds(&path, "/aliquot/v1/images");
-    cli_path_query(&path, "agent", opts->agent);
+    cli_path_options(&path, ls_opts, opts);
     return list_show(cli, path.data, &opts->list, image_columns, err);
 }
 
@@ -89,36 +89,30 @@ struct image_command_opts {
       "on all agents that are connected" }
 /* clang-format on */
 
-static json_t *image_command_body(const struct image_command_opts *opts, const char *image)
+/* Of all images if 'image' is NULL. */
+static int image_run_command(struct cli *cli, const char *action, const char *doing,
+                             const struct image_command_opts *opts, const char *image,
+                             struct aq_error *err)
 {
-    json_t *body = json_object();
+    json_auto_t *body = json_object(), *rows = NULL;
+    int r = cli_options_add(cli->verb->opts, opts, body, err);
 
+    if (r < 0)
+        return r;
     if (image)
         (void)json_object_set_new(body, "image", json_string(image));
     if (opts->agent)
         (void)json_object_set_new(body, "agents", json_pack("[s]", opts->agent));
-    return body;
-}
-
-static int image_run_command(struct cli *cli, const char *action, const char *doing, json_t *body,
-                             struct aq_error *err)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    struct aq_error print_err = { 0 };
-    json_t *rows = NULL;
-    int r = image_command(cli, action, doing, body, &rows, err);
-
-    json_decref(body);
-    if (rows && output_list(&cli->output, image_command_columns, rows, &out, &print_err) == 0)
-        (void)cli_print(&out, &print_err);
-    json_decref(rows);
+    r = image_command(cli, action, doing, body, &rows, err);
+    if (rows)
+        (void)list_print(cli, image_command_columns, rows, NULL);
     return r;
 }
 
 static const struct cli_opt pull_opts[] = {
     AGENT_ROWS,
     { 0, "always", CLI_FLAG, offsetof(struct image_command_opts, always), NULL,
-      "ask the registry although the image is there" },
+      "ask the registry although the image is there", "always" },
     CLI_OPT_END,
 };
 
@@ -131,11 +125,8 @@ static int image_pull(struct cli *cli, void *data, int argc, char **argv, struct
         return aq_fail_kind(err, EINVAL, "usage", "--agent and --all exclude each other");
     for (int i = 0; r == 0 && i < argc; i++) {
         AQ_CLEANUP(aq_freep) char *doing = aq_format("pulling %s", argv[i]);
-        json_t *body = image_command_body(opts, argv[i]);
 
-        if (opts->always)
-            (void)json_object_set_new(body, "always", json_true());
-        r = image_run_command(cli, "pull", doing, body, err);
+        r = image_run_command(cli, "pull", doing, opts, argv[i], err);
     }
     return r;
 }
@@ -172,7 +163,7 @@ static int image_rm(struct cli *cli, void *data, int argc, char **argv, struct a
         return r < 0 ? r : CLI_EXIT_FAILURE;
     r = 0;
     for (int i = 0; r == 0 && i < argc; i++)
-        r = image_run_command(cli, "remove", "removing", image_command_body(opts, argv[i]), err);
+        r = image_run_command(cli, "remove", "removing", opts, argv[i], err);
     return r;
 }
 
@@ -193,20 +184,15 @@ static const struct cli_opt gc_opts[] = {
     { 0, "agent", CLI_STR, offsetof(struct image_command_opts, agent), "AGENT",
       "on this agent only; default: on all that are connected" },
     { 0, "unused", CLI_FLAG, offsetof(struct image_command_opts, all), NULL,
-      "everything that is unused, not only what is too old or too much" },
+      "everything that is unused, not only what is too old or too much", "all" },
     CLI_OPT_END,
 };
 
 static int image_gc(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
-    const struct image_command_opts *opts = data;
-    json_t *body = image_command_body(opts, NULL);
-
     (void)argc;
     (void)argv;
-    if (opts->all)
-        (void)json_object_set_new(body, "all", json_true());
-    return image_run_command(cli, "collect", "collecting", body, err);
+    return image_run_command(cli, "collect", "collecting", data, NULL, err);
 }
 
 const struct cli_verb verb_image_gc = {
@@ -229,41 +215,20 @@ static const struct column alias_columns[] = {
     COLUMN_END,
 };
 
-static void image_alias_path(struct strbuf *path, const char *image_alias)
-{
-    strbuf_adds(path, "/aliquot/v1/image-aliases/");
-    url_encode(path, image_alias);
-}
-
-static int image_list_aliases(struct cli *cli, struct aq_error *err)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    json_t *answer = NULL;
-    int r = cli_call(cli, METHOD_GET, "/aliquot/v1/image-aliases", NULL, &answer, err);
-
-    if (r == 0)
-        r = output_list(&cli->output, alias_columns, json_object_get(answer, "items"), &out, err);
-    json_decref(answer);
-    return r < 0 ? r : cli_print(&out, err);
-}
+static const struct cli_things image_aliases = { "/aliquot/v1/image-aliases/", NULL };
 
 static int image_alias(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
-    json_t *body;
-    int r;
 
     (void)data;
     if (argc == 0)
-        return image_list_aliases(cli, err);
+        return list_show_whole(cli, "/aliquot/v1/image-aliases", "items", alias_columns, err);
     if (argc == 1)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "an ALIAS needs the IMAGE that it means");
-    image_alias_path(&path, argv[0]);
-    body = json_pack("{s:s}", "image", argv[1]);
-    r = body ? cli_call(cli, METHOD_PUT, path.data, body, NULL, err)
-             : aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "an image's name is UTF-8");
-    json_decref(body);
-    return r;
+    cli_thing_path(&image_aliases, argv[0], "", &path);
+    return cli_send(cli, METHOD_PUT, path.data, json_pack("{s:s}", "image", argv[1]),
+                    "an image's name is UTF-8", NULL, err);
 }
 
 const struct cli_verb verb_image_alias = {
@@ -280,16 +245,8 @@ const struct cli_verb verb_image_alias = {
 
 static int image_unalias(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
-    int r = 0;
-
     (void)data;
-    for (int i = 0; r == 0 && i < argc; i++) {
-        AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
-
-        image_alias_path(&path, argv[i]);
-        r = cli_call(cli, METHOD_DELETE, path.data, NULL, NULL, err);
-    }
-    return r;
+    return cli_things_call(cli, METHOD_DELETE, &image_aliases, "", NULL, argc, argv, err);
 }
 
 const struct cli_verb verb_image_unalias = {

@@ -2,9 +2,8 @@
 /* What images need and take: info, set. */
 #include <errno.h>
 
-#include "cli/client.h"
 #include "cli/list.h"
-#include "cli/session/session_spec.h"
+#include "cli/request.h"
 #include "cli/verbs.h"
 
 static const struct column image_columns[] = {
@@ -58,41 +57,20 @@ struct image_set_opts {
 
 static const struct cli_opt set_opts[] = {
     { 0, "min", CLI_LIST, offsetof(struct image_set_opts, min), "SLOT=AMOUNT",
-      "what a container gets at least; repeatable" },
+      "what a container gets at least; repeatable", "min" },
     { 0, "max", CLI_LIST, offsetof(struct image_set_opts, max), "SLOT=AMOUNT",
-      "what a container gets at most; repeatable" },
+      "what a container gets at most; repeatable", "max" },
     CLI_OPT_END,
 };
 
-static int image_add_bound(json_t *body, const char *bound, const struct cli_list *amounts,
-                           struct aq_error *err)
-{
-    json_t *slots = json_object();
-    int r = 0;
-
-    for (size_t i = 0; r == 0 && i < amounts->count; i++)
-        r = spec_add_resources(amounts->items[i], slots, err);
-    if (r == 0)
-        (void)json_object_set(body, bound, slots);
-    json_decref(slots);
-    return r;
-}
-
 static int image_set(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
-    const struct image_set_opts *opts = data;
-    json_t *body = json_pack("{s:s}", "image", argv[0]);
-    int r = body ? 0 : aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "an image's name is UTF-8");
+    json_auto_t *body = json_pack("{s:s, s:{}, s:{}}", "image", argv[0], "min", "max");
+    int r = body ? cli_options_add(set_opts, data, body, err)
+                 : aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "an image's name is UTF-8");
 
     (void)argc;
-    if (r == 0)
-        r = image_add_bound(body, "min", &opts->min, err);
-    if (r == 0)
-        r = image_add_bound(body, "max", &opts->max, err);
-    if (r == 0)
-        r = cli_call(cli, METHOD_PUT, "/aliquot/v1/image-limits", body, NULL, err);
-    json_decref(body);
-    return r;
+    return r < 0 ? r : cli_call(cli, METHOD_PUT, "/aliquot/v1/image-limits", body, NULL, err);
 }
 
 const struct cli_verb verb_image_set = {

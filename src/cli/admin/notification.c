@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/uuid.h"
-#include "cli/client.h"
+#include "cli/request.h"
 
 static json_t *notification_items(struct cli *cli, const char *kind, json_t **ret_answer,
                                   struct aq_error *err)
@@ -22,12 +22,10 @@ static json_t *notification_items(struct cli *cli, const char *kind, json_t **re
 int notification_ls(struct cli *cli, const char *kind, const struct column *columns,
                     struct aq_error *err)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     json_auto_t *answer = NULL;
     const json_t *items = notification_items(cli, kind, &answer, err);
-    int r = answer ? output_list(&cli->output, columns, items, &out, err) : -err->code;
 
-    return r < 0 ? r : cli_print(&out, err);
+    return answer ? list_print(cli, columns, items, err) : -err->code;
 }
 
 int notification_id(struct cli *cli, const char *kind, const char *name, struct strbuf *id,
@@ -83,25 +81,17 @@ int notification_info(struct cli *cli, const char *kind, const char *name,
 
 /* ---- changes ---- */
 
-static int notification_add_text(json_t *body, const char *key, const char *text,
-                                 struct aq_error *err)
-{
-    if (!text || json_object_set_new(body, key, json_string(text)) == 0)
-        return 0;
-    return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "--%s is not UTF-8", key);
-}
-
 int notification_create(struct cli *cli, const char *kind, const char *name,
                         const struct notification_opts *opts, json_t *body, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
     json_auto_t *own = body, *answer = NULL;
     const char *id;
-    int r = notification_add_text(body, "name", name, err);
+    int r = cli_options_add(cli->verb->opts, opts, body, err);
 
     (void)json_object_set_new(body, "enabled", json_boolean(!opts->disabled));
-    if (r == 0)
-        r = notification_add_text(body, "description", opts->description, err);
+    if (r == 0 && json_object_set_new(body, "name", json_string(name)) < 0)
+        r = aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "--name is not UTF-8");
     strbuf_addf(&path, "/notifications/%ss", kind);
     if (r == 0)
         r = cli_call(cli, METHOD_POST, path.data, own, &answer, err);
@@ -116,12 +106,8 @@ int notification_set(struct cli *cli, const char *kind, const char *name,
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
     json_auto_t *own = body;
-    int r = notification_add_text(body, "name", opts->name, err);
+    int r = cli_options_add(cli->verb->opts, opts, body, err);
 
-    if (r == 0)
-        r = notification_add_text(body, "description", opts->description, err);
-    if (opts->enabled)
-        (void)json_object_set_new(body, "enabled", json_boolean(opts->enabled == 1));
     if (r == 0 && json_object_size(body) == 0)
         r = aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "nothing is to be changed; see --help");
     if (r == 0)

@@ -23,7 +23,7 @@ int notification_path(struct cli *cli, const char *kind, const char *name, struc
 int notification_id(struct cli *cli, const char *kind, const char *name, struct strbuf *id,
                     struct aq_error *err);
 
-/* Options of create and set. */
+/* Options of create and set: the first member of what the command's options fill. */
 struct notification_opts {
     const char *description;
     bool disabled;
@@ -33,12 +33,15 @@ struct notification_opts {
 
 /* clang-format off */
 #define NOTIFICATION_CREATE_ROWS(type)                                                       \
-    { 0, "description", CLI_STR, offsetof(type, shared.description), "TEXT", "what it is for" }, \
+    { 0, "description", CLI_STR, offsetof(type, shared.description), "TEXT", "what it is for",   \
+      "description" },                                                                       \
     { 0, "disabled", CLI_FLAG, offsetof(type, shared.disabled), NULL, "send nothing yet" }
 #define NOTIFICATION_SET_ROWS(type)                                                          \
-    { 0, "name", CLI_STR, offsetof(type, shared.name), "NAME", "another name" },             \
-    { 0, "description", CLI_STR, offsetof(type, shared.description), "TEXT", "what it is for" }, \
-    { 0, "enabled", CLI_CHOICE, offsetof(type, shared.enabled), "yes|no", "whether it sends" }
+    { 0, "name", CLI_STR, offsetof(type, shared.name), "NAME", "another name", "name" },     \
+    { 0, "description", CLI_STR, offsetof(type, shared.description), "TEXT", "what it is for",   \
+      "description" },                                                                       \
+    { 0, "enabled", CLI_CHOICE, offsetof(type, shared.enabled), "yes|no", "whether it sends",      \
+      "enabled" }
 /* clang-format on */
 
 /* Make one of 'body', which is taken, with these options: its id is noted. */

@@ -4,9 +4,8 @@
 #include <string.h>
 
 #include "cli/admin/notification.h"
-#include "cli/client.h"
+#include "cli/request.h"
 #include "cli/verbs.h"
-#include "http/url.h"
 
 #define TEMPLATE_FILE_MAX 65537 /* what the manager takes, and the end of the line */
 #define TYPES_PATH "/notifications/rule-types"
@@ -72,7 +71,7 @@ struct rule_opts {
 
 static const struct cli_opt rule_create_opts[] = {
     { 't', "type", CLI_STR, offsetof(struct rule_opts, type), "TYPE",
-      "what is told, as 'rule types' lists it" },
+      "what is told, as 'rule types' lists it", "rule_type" },
     { 'c', "channel", CLI_STR, offsetof(struct rule_opts, channel), "CHANNEL",
       "through which channel: a name or an id" },
     TEMPLATE_ROWS,
@@ -111,16 +110,14 @@ static int rule_create(struct cli *cli, void *data, int argc, char **argv, struc
     AQ_CLEANUP(strbuf_donep) struct strbuf channel = STRBUF_INIT;
     const struct rule_opts *opts = data;
     json_auto_t *body = NULL;
-    int r = 0;
+    int r;
 
     (void)argc;
     if (!opts->type || !opts->channel || (!opts->template && !opts->file))
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                             "a rule needs --type, --channel, and --template or --file");
     r = notification_id(cli, NOTIFICATION_CHANNELS, opts->channel, &channel, err);
-    if (r == 0
-        && !(body = json_pack("{s:s, s:s}", "rule_type", opts->type, "channel_id", channel.data)))
-        r = aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "--type is not UTF-8");
+    body = json_pack("{s:s}", "channel_id", channel.data);
     if (r == 0)
         r = rule_add_template(opts, body, err);
     return r < 0 ? r
@@ -238,16 +235,12 @@ static const struct column type_columns[] = {
 /* {"type", "fields"} of a type. */
 static int rule_read_type(struct cli *cli, const char *name, json_t *rows, struct aq_error *err)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    const struct cli_things types = { TYPES_PATH "/", NULL };
     json_auto_t *answer = NULL, *fields = json_array();
     const char *field;
     json_t *what;
-    int r;
+    int r = cli_thing_call(cli, METHOD_GET, &types, name, "/schema", NULL, &answer, err);
 
-    strbuf_adds(&path, TYPES_PATH "/");
-    url_encode(&path, name);
-    strbuf_adds(&path, "/schema");
-    r = cli_call(cli, METHOD_GET, path.data, NULL, &answer, err);
     json_object_foreach(json_object_get(json_object_get(answer, "json_schema"), "properties"),
                         field, what)
         (void)json_array_append_new(fields, json_string(field));
@@ -258,7 +251,6 @@ static int rule_read_type(struct cli *cli, const char *name, json_t *rows, struc
 
 static int rule_types(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     json_auto_t *answer = NULL, *rows = json_array();
     json_t *type;
     size_t i;
@@ -270,9 +262,7 @@ static int rule_types(struct cli *cli, void *data, int argc, char **argv, struct
     json_array_foreach(json_object_get(answer, "rule_types"), i, type)
         if (r == 0 && json_is_string(type))
             r = rule_read_type(cli, json_string_value(type), rows, err);
-    if (r == 0)
-        r = output_list(&cli->output, type_columns, rows, &out, err);
-    return r < 0 ? r : cli_print(&out, err);
+    return r < 0 ? r : list_print(cli, type_columns, rows, err);
 }
 
 const struct cli_verb verb_admin_notification_rule_types = {

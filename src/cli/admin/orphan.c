@@ -3,7 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cli/client.h"
+#include "cli/list.h"
+#include "cli/request.h"
 #include "cli/verbs.h"
 
 static const struct column columns[] = {
@@ -23,7 +24,6 @@ static const struct column columns[] = {
 
 static int orphan_ls(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     json_t *answer = NULL, *items;
     int r = cli_call(cli, METHOD_GET, "/aliquot/v1/orphans", NULL, &answer, err);
 
@@ -33,9 +33,7 @@ static int orphan_ls(struct cli *cli, void *data, int argc, char **argv, struct 
     if (r < 0)
         return r;
     items = json_object_get(answer, "items");
-    r = output_list(&cli->output, columns, items, &out, err);
-    if (r == 0)
-        r = cli_print(&out, err);
+    r = list_print(cli, columns, items, err);
     if (json_is_null(json_object_get(answer, "backup_made_at")))
         cli_note(cli, "this cluster was not restored, or that is finished");
     else if (json_array_size(items) == 0)
@@ -80,18 +78,7 @@ static int orphan_check_args(const struct orphan_opts *opts, int argc, struct aq
                : 0;
 }
 
-static int orphan_change(struct cli *cli, enum method method, const char *id, const char *action,
-                         struct aq_error *err)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
-    int r;
-
-    strbuf_adds(&path, "/aliquot/v1/orphans/");
-    url_encode(&path, id);
-    strbuf_adds(&path, action);
-    r = cli_call(cli, method, path.data, NULL, NULL, err);
-    return r < 0 ? aq_error_wrap(err, "session '%s'", id) : 0;
-}
+static const struct cli_things orphans = { "/aliquot/v1/orphans/", "session" };
 
 static int orphan_change_all(struct cli *cli, enum method method, const char *action,
                              bool adoptable_only, struct aq_error *err)
@@ -104,19 +91,10 @@ static int orphan_change_all(struct cli *cli, enum method method, const char *ac
         return r;
     json_array_foreach(json_object_get(answer, "items"), i, item)
         if (r == 0 && (!adoptable_only || json_is_true(json_object_get(item, "adoptable"))))
-            r = orphan_change(cli, method, json_string_value(json_object_get(item, "id")), action,
-                              err);
+            r = cli_thing_call(cli, method, &orphans,
+                               json_string_value(json_object_get(item, "id")), action, NULL, NULL,
+                               err);
     json_decref(answer);
-    return r;
-}
-
-static int orphan_change_each(struct cli *cli, enum method method, const char *action, int argc,
-                              char **argv, struct aq_error *err)
-{
-    int r = 0;
-
-    for (int i = 0; r == 0 && i < argc; i++)
-        r = orphan_change(cli, method, argv[i], action, err);
     return r;
 }
 
@@ -128,7 +106,7 @@ static int orphan_adopt(struct cli *cli, void *data, int argc, char **argv, stru
     if (r < 0)
         return r;
     return opts->all ? orphan_change_all(cli, METHOD_POST, "/adopt", true, err)
-                     : orphan_change_each(cli, METHOD_POST, "/adopt", argc, argv, err);
+                     : cli_things_call(cli, METHOD_POST, &orphans, "/adopt", NULL, argc, argv, err);
 }
 
 const struct cli_verb verb_admin_orphan_adopt = {
@@ -157,7 +135,7 @@ static int orphan_end(struct cli *cli, void *data, int argc, char **argv, struct
     if (r <= 0)
         return r < 0 ? r : CLI_EXIT_FAILURE;
     return opts->all ? orphan_change_all(cli, METHOD_DELETE, "", false, err)
-                     : orphan_change_each(cli, METHOD_DELETE, "", argc, argv, err);
+                     : cli_things_call(cli, METHOD_DELETE, &orphans, "", NULL, argc, argv, err);
 }
 
 const struct cli_verb verb_admin_orphan_end = {
@@ -179,20 +157,18 @@ struct finish_opts {
 
 static const struct cli_opt finish_opts[] = {
     { 'f', "force", CLI_FLAG, offsetof(struct finish_opts, force), NULL,
-      "kill what is undecided, and do not wait for agents that are away" },
+      "kill what is undecided, and do not wait for agents that are away", "force" },
     CLI_OPT_END,
 };
 
 static int orphan_finish(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
-    const struct finish_opts *opts = data;
-    json_t *body = json_pack("{s:b}", "force", opts->force);
-    int r = cli_call(cli, METHOD_POST, "/aliquot/v1/restore/finish", body, NULL, err);
+    json_auto_t *body = json_object();
+    int r = cli_options_add(finish_opts, data, body, err);
 
     (void)argc;
     (void)argv;
-    json_decref(body);
-    return r;
+    return r < 0 ? r : cli_call(cli, METHOD_POST, "/aliquot/v1/restore/finish", body, NULL, err);
 }
 
 const struct cli_verb verb_admin_orphan_finish = {

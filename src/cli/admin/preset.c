@@ -2,10 +2,9 @@
 /* "admin preset": amounts with a name, for people to choose from. */
 #include <errno.h>
 
-#include "cli/client.h"
-#include "cli/session/session_spec.h"
+#include "cli/list.h"
+#include "cli/request.h"
 #include "cli/verbs.h"
-#include "http/url.h"
 
 static const struct column columns[] = {
     { "name", "NAME", COLUMN_TEXT, COLUMN_IS_NAME },
@@ -16,17 +15,10 @@ static const struct column columns[] = {
 
 static int preset_ls(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    json_t *answer = NULL;
-    int r = cli_call(cli, METHOD_GET, "/aliquot/v1/resource-presets", NULL, &answer, err);
-
     (void)data;
     (void)argc;
     (void)argv;
-    if (r == 0)
-        r = output_list(&cli->output, columns, json_object_get(answer, "items"), &out, err);
-    json_decref(answer);
-    return r < 0 ? r : cli_print(&out, err);
+    return list_show_whole(cli, "/aliquot/v1/resource-presets", "items", columns, err);
 }
 
 const struct cli_verb verb_admin_preset_ls = {
@@ -39,15 +31,7 @@ const struct cli_verb verb_admin_preset_ls = {
     .run = preset_ls,
 };
 
-static int preset_call(struct cli *cli, enum method method, const char *name, json_t *body,
-                       struct aq_error *err)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
-
-    strbuf_adds(&path, "/aliquot/v1/resource-presets/");
-    url_encode(&path, name);
-    return cli_call(cli, method, path.data, body, NULL, err);
-}
+static const struct cli_things presets = { "/aliquot/v1/resource-presets/", NULL };
 
 struct preset_opts {
     struct cli_list resources;
@@ -56,32 +40,24 @@ struct preset_opts {
 
 static const struct cli_opt preset_opts[] = {
     { 'r', "resource", CLI_LIST, offsetof(struct preset_opts, resources), "SLOT=AMOUNT",
-      "an amount: cpu=2, mem=4g, cuda.shares=0.25; repeatable" },
+      "an amount: cpu=2, mem=4g, cuda.shares=0.25; repeatable", "resource_slots" },
     { 0, "shared-memory", CLI_STR, offsetof(struct preset_opts, shared_memory), "SIZE",
-      "of /dev/shm, e.g. 1g" },
+      "of /dev/shm, e.g. 1g", "shared_memory" },
     CLI_OPT_END,
 };
 
 static int preset_set(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
     const struct preset_opts *given = data;
-    json_t *slots = json_object(), *body = json_object();
-    int r = 0;
+    json_auto_t *body = json_object();
+    int r;
 
     (void)argc;
-    if (r == 0 && !given->resources.count)
-        r = aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "give amounts, such as -r cpu=2 -r mem=4g");
-    for (size_t i = 0; r == 0 && i < given->resources.count; i++)
-        r = spec_add_resources(given->resources.items[i], slots, err);
-    (void)json_object_set(body, "resource_slots", slots);
-    if (r == 0 && given->shared_memory
-        && json_object_set_new(body, "shared_memory", json_string(given->shared_memory)) < 0)
-        r = aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "--shared-memory is not UTF-8");
-    if (r == 0)
-        r = preset_call(cli, METHOD_PUT, argv[0], body, err);
-    json_decref(slots);
-    json_decref(body);
-    return r;
+    if (!given->resources.count)
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "give amounts, such as -r cpu=2 -r mem=4g");
+    r = cli_options_add(preset_opts, given, body, err);
+    return r < 0 ? r : cli_thing_call(cli, METHOD_PUT, &presets, argv[0], "", body, NULL, err);
 }
 
 const struct cli_verb verb_admin_preset_set = {
@@ -100,12 +76,8 @@ const struct cli_verb verb_admin_preset_set = {
 
 static int preset_rm(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
-    int r = 0;
-
     (void)data;
-    for (int i = 0; r == 0 && i < argc; i++)
-        r = preset_call(cli, METHOD_DELETE, argv[i], NULL, err);
-    return r;
+    return cli_things_call(cli, METHOD_DELETE, &presets, "", NULL, argc, argv, err);
 }
 
 const struct cli_verb verb_admin_preset_rm = {

@@ -4,10 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/client.h"
 #include "cli/list.h"
+#include "cli/request.h"
 #include "cli/verbs.h"
-#include "http/url.h"
 
 static const struct column registry_columns[] = {
     { "name", "REGISTRY", COLUMN_TEXT, COLUMN_IS_NAME },
@@ -17,26 +16,14 @@ static const struct column registry_columns[] = {
     COLUMN_END,
 };
 
-static void registry_path(struct strbuf *path, const char *name)
-{
-    strbuf_adds(path, "/aliquot/v1/registries/");
-    url_encode(path, name);
-}
+static const struct cli_things registries = { "/aliquot/v1/registries/", NULL };
 
 static int registry_ls(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    json_t *answer = NULL;
-    int r = cli_call(cli, METHOD_GET, "/aliquot/v1/registries", NULL, &answer, err);
-
     (void)data;
     (void)argc;
     (void)argv;
-    if (r == 0)
-        r = output_list(&cli->output, registry_columns, json_object_get(answer, "items"), &out,
-                        err);
-    json_decref(answer);
-    return r < 0 ? r : cli_print(&out, err);
+    return list_show_whole(cli, "/aliquot/v1/registries", "items", registry_columns, err);
 }
 
 const struct cli_verb verb_admin_registry_ls = {
@@ -89,15 +76,12 @@ static int registry_send(struct cli *cli, const char *name, const struct registr
                          struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
-    json_t *body = json_pack("{s:s, s:s}", "username", lines->username, "password",
-                             lines->password);
-    int r;
 
-    registry_path(&path, name);
-    r = body ? cli_call(cli, METHOD_PUT, path.data, body, NULL, err)
-             : aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "names and passwords are UTF-8");
-    json_decref(body);
-    return r;
+    cli_thing_path(&registries, name, "", &path);
+    return cli_send(
+        cli, METHOD_PUT, path.data,
+        json_pack("{s:s, s:s}", "username", lines->username, "password", lines->password),
+        "names and passwords are UTF-8", NULL, err);
 }
 
 static int registry_login(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
@@ -135,16 +119,8 @@ const struct cli_verb verb_admin_registry_login = {
 
 static int registry_logout(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
-    int r = 0;
-
     (void)data;
-    for (int i = 0; r == 0 && i < argc; i++) {
-        AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
-
-        registry_path(&path, argv[i]);
-        r = cli_call(cli, METHOD_DELETE, path.data, NULL, NULL, err);
-    }
-    return r;
+    return cli_things_call(cli, METHOD_DELETE, &registries, "", NULL, argc, argv, err);
 }
 
 const struct cli_verb verb_admin_registry_logout = {

@@ -3,22 +3,17 @@
 #include <string.h>
 
 #include "cli/background_task.h"
-#include "cli/client.h"
+#include "cli/request.h"
 #include "cli/verbs.h"
-#include "http/url.h"
 
 static int registry_rescan_one(struct cli *cli, const char *name, struct aq_error *err)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    const struct cli_things registries = { "/aliquot/v1/registries/", NULL };
     char message[BACKGROUND_MESSAGE_MAX];
     json_auto_t *answer = NULL;
     const char *id;
-    int r;
+    int r = cli_thing_call(cli, METHOD_POST, &registries, name, "/rescan", NULL, &answer, err);
 
-    strbuf_adds(&path, "/aliquot/v1/registries/");
-    url_encode(&path, name);
-    strbuf_adds(&path, "/rescan");
-    r = cli_call(cli, METHOD_POST, path.data, NULL, &answer, err);
     if (r < 0)
         return r;
     id = json_string_value(json_object_get(answer, "task_id"));

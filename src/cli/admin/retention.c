@@ -5,7 +5,8 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "cli/client.h"
+#include "cli/list.h"
+#include "cli/request.h"
 #include "cli/verbs.h"
 
 #define RETENTION_PATH "/aliquot/v1/retention"
@@ -31,27 +32,12 @@ static const struct column columns[] = { COLUMN_KEEP, COLUMNS_COUNTED, COLUMNS_R
 static const struct column plan_columns[] = { COLUMN_KEEP, COLUMNS_COUNTED, COLUMN_END };
 static const struct column done_columns[] = { COLUMN_KEEP, COLUMNS_RUN, COLUMN_END };
 
-static int retention_print(struct cli *cli, const struct column *shown, const json_t *answer,
-                           struct aq_error *err)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    int r = output_list(&cli->output, shown, json_object_get(answer, "items"), &out, err);
-
-    return r < 0 ? r : cli_print(&out, err);
-}
-
 static int retention_ls(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
-    json_t *answer = NULL;
-    int r = cli_call(cli, METHOD_GET, RETENTION_PATH, NULL, &answer, err);
-
     (void)data;
     (void)argc;
     (void)argv;
-    if (r == 0)
-        r = retention_print(cli, columns, answer, err);
-    json_decref(answer);
-    return r;
+    return list_show_whole(cli, RETENTION_PATH, "items", columns, err);
 }
 
 const struct cli_verb verb_admin_retention_ls = {
@@ -76,11 +62,11 @@ struct retention_opts {
 
 static const struct cli_opt opts[] = {
     { 0, "entity", CLI_LIST, offsetof(struct retention_opts, entities), "ENTITY",
-      "only this, as 'retention ls' calls it; repeatable" },
+      "only this, as 'retention ls' calls it; repeatable", "entities" },
     { 0, "dry-run", CLI_FLAG, offsetof(struct retention_opts, dry_run), NULL,
       "say what would be removed, and remove nothing" },
     { 0, "keep", CLI_STR, offsetof(struct retention_opts, keep), "TIME",
-      "with --dry-run: as if they were kept for so long, e.g. 30d" },
+      "with --dry-run: as if they were kept for so long, e.g. 30d", "keep" },
     { 'y', "yes", CLI_FLAG, offsetof(struct retention_opts, yes), NULL, "do not ask" },
     CLI_OPT_END,
 };
@@ -88,18 +74,10 @@ static const struct cli_opt opts[] = {
 static int retention_post(struct cli *cli, const struct retention_opts *given, bool dry_run,
                           json_t **ret, struct aq_error *err)
 {
-    json_t *body = json_pack("{s:b, s:s*, s:[]}", "dry_run", dry_run, "keep", given->keep,
-                             "entities");
-    json_t *names = json_object_get(body, "entities");
-    int r = body ? 0 : aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "--keep is not UTF-8");
+    json_auto_t *body = json_pack("{s:b, s:[]}", "dry_run", dry_run, "entities");
+    int r = cli_options_add(opts, given, body, err);
 
-    for (size_t i = 0; r == 0 && i < given->entities.count; i++)
-        if (json_array_append_new(names, json_string(given->entities.items[i])) < 0)
-            r = aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "--entity is not UTF-8");
-    if (r == 0)
-        r = cli_call(cli, METHOD_POST, RETENTION_PATH "/run", body, ret, err);
-    json_decref(body);
-    return r;
+    return r < 0 ? r : cli_call(cli, METHOD_POST, RETENTION_PATH "/run", body, ret, err);
 }
 
 /* "120 of sessions, 3 of series"; "" = nothing. */
@@ -171,7 +149,7 @@ static int retention_show_done(struct cli *cli, const json_t *begun, const json_
         is_whole = is_whole && !json_is_null(json_object_get(now, "last_run_ended_at"));
         (void)json_array_append(json_object_get(shown, "items"), (json_t *)(uintptr_t)now);
     }
-    r = retention_print(cli, done_columns, shown, err);
+    r = list_print(cli, done_columns, json_object_get(shown, "items"), err);
     json_decref(shown);
     if (r == 0 && !is_whole)
         return aq_fail(err, EIO, "not all was removed: the manager's log says why");
@@ -214,7 +192,7 @@ static int retention_run(struct cli *cli, void *data, int argc, char **argv, str
         return r;
     retention_describe(plan, &what);
     if (given->dry_run || what.len == 0)
-        r = retention_print(cli, plan_columns, plan, err);
+        r = list_print(cli, plan_columns, json_object_get(plan, "items"), err);
     json_decref(plan);
     if (r == 0 && what.len == 0)
         cli_note(cli, "nothing is older than it is kept");

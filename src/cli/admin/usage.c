@@ -2,8 +2,9 @@
 /* "admin usage": how much was held in a time, and by whom. */
 #include <errno.h>
 
-#include "cli/client.h"
+#include "cli/list.h"
 #include "cli/local_date.h"
+#include "cli/request.h"
 #include "cli/verbs.h"
 
 struct usage_opts {
@@ -20,13 +21,14 @@ static const struct cli_opt opts[] = {
       "to the end of this day, or to this time; default: now" },
     { 0, "by", CLI_CHOICE, offsetof(struct usage_opts, by), "domain|project|user|resource-group",
       "what to sum by; default: project" },
-    { 0, "domain", CLI_STR, offsetof(struct usage_opts, domain), "DOMAIN", "only of this domain" },
+    { 0, "domain", CLI_STR, offsetof(struct usage_opts, domain), "DOMAIN", "only of this domain",
+      "domain" },
     { 0, "project", CLI_STR, offsetof(struct usage_opts, project), "PROJECT",
-      "only of this project, by name or id" },
+      "only of this project, by name or id", "project" },
     { 0, "user", CLI_STR, offsetof(struct usage_opts, user), "E-MAIL",
-      "only of this user, or of this id" },
+      "only of this user, or of this id", "user" },
     { 0, "resource-group", CLI_STR, offsetof(struct usage_opts, resource_group), "RESOURCE-GROUP",
-      "only what was held there" },
+      "only what was held there", "resource_group" },
     CLI_OPT_END,
 };
 
@@ -67,21 +69,15 @@ static const struct column *const columns[] = { by_domain, by_project, by_user, 
 
 static int usage_print(struct cli *cli, int by, const json_t *answer, struct aq_error *err)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     const char *from = json_string_value(json_object_get(answer, "from"));
     const char *until = json_string_value(json_object_get(answer, "until"));
     char local_from[CLOCK_ISO_MAX], local_until[CLOCK_ISO_MAX];
     int64_t from_usec, until_usec;
     const json_t *items = json_object_get(answer, "items");
-    int r = output_list(&cli->output, columns[by], items, &out, err);
+    int r = list_print(cli, columns[by], items, err);
 
-    if (r == 0)
-        r = cli_print(&out, err);
-    if (r == 0 && json_array_size(items) == 0 && output_is_human(&cli->output))
-        cli_note(cli, "%s", cli->verb->if_empty);
-    else if (r == 0 && from && until && output_is_human(&cli->output)
-             && clock_parse_date(from, &from_usec) == 0
-             && clock_parse_date(until, &until_usec) == 0)
+    if (r == 0 && !list_note_empty(cli, items) && from && until && output_is_human(&cli->output)
+        && clock_parse_date(from, &from_usec) == 0 && clock_parse_date(until, &until_usec) == 0)
         cli_note(cli, "held from %.16s to %.16s, local time",
                  clock_format_local(from_usec, local_from),
                  clock_format_local(until_usec, local_until));
@@ -103,10 +99,7 @@ static int usage_run(struct cli *cli, void *data, int argc, char **argv, struct 
     cli_path_query(&path, "month", given->month);
     cli_path_query(&path, "since", local_date_resolve(given->since, since));
     cli_path_query(&path, "until", local_date_resolve_end(given->until, until));
-    cli_path_query(&path, "domain", given->domain);
-    cli_path_query(&path, "project", given->project);
-    cli_path_query(&path, "user", given->user);
-    cli_path_query(&path, "resource_group", given->resource_group);
+    cli_path_options(&path, opts, given);
     r = cli_call(cli, METHOD_GET, path.data, NULL, &answer, err);
     if (r == 0)
         r = usage_print(cli, by, answer, err);

@@ -15,6 +15,7 @@
 #include "base/utf8.h"
 #include "cli/admin/user_csv.h"
 #include "cli/client.h"
+#include "cli/list.h"
 #include "cli/verbs.h"
 
 #define PATH "/aliquot/v1/users/import"
@@ -218,10 +219,8 @@ static int import_send(struct cli *cli, const json_t *rows, bool dry_run, json_t
 static int import_show(struct cli *cli, const json_t *rows, const json_t *answer,
                        bool without_secrets, struct aq_error *err)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     json_t *items = json_object_get(answer, "items"), *item;
     size_t i;
-    int r;
 
     json_array_foreach(items, i, item) {
         const json_t *user = json_object_get(json_array_get(rows, i), "user");
@@ -231,9 +230,8 @@ static int import_show(struct cli *cli, const json_t *rows, const json_t *answer
         else if (json_object_get(item, "secret_key"))
             (void)json_object_set(item, "password", json_object_get(user, "password"));
     }
-    r = output_list(&cli->output, without_secrets ? import_columns_without_secrets : import_columns,
-                    items, &out, err);
-    return r < 0 ? r : cli_print(&out, err);
+    return list_print(cli, without_secrets ? import_columns_without_secrets : import_columns, items,
+                      err);
 }
 
 static void import_say(const struct cli *cli, const json_t *answer, const char *keys, bool dry_run)

@@ -35,12 +35,10 @@ static int du_compare(const void *a, const void *b)
 static int du_print(struct cli *cli, json_t *rows, struct aq_error *err)
 {
     size_t count = json_array_size(rows), i;
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     AQ_CLEANUP(aq_freep) json_t **sorted = aq_alloc_array(count + 1, sizeof(json_t *));
     json_auto_t *list = json_array();
     int64_t whole = 0;
     json_t *row;
-    int r;
 
     json_array_foreach(rows, i, row) {
         sorted[i] = row;
@@ -57,8 +55,7 @@ static int du_print(struct cli *cli, json_t *rows, struct aq_error *err)
                                   json_pack("{s:f, s:s}", "part", part, "text", text));
         (void)json_array_append(list, sorted[i]);
     }
-    r = output_list(&cli->output, du_columns, list, &out, err);
-    return r < 0 ? r : cli_print(&out, err);
+    return list_print(cli, du_columns, list, err);
 }
 
 /* ---- all folders ---- */

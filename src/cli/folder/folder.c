@@ -12,21 +12,18 @@
 
 /* ---- requests ---- */
 
+static const struct cli_things folders = { "/folders/", NULL };
+
 void folder_path(struct strbuf *path, const char *folder, const char *rest)
 {
-    strbuf_adds(path, "/folders/");
-    url_encode(path, folder);
-    strbuf_adds(path, rest);
+    cli_thing_path(&folders, folder, rest, path);
 }
 
 int folder_call(struct cli *cli, enum method method, const char *folder, const char *rest,
                 json_t *body, json_t **ret, struct aq_error *err)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
-    int r;
+    int r = cli_thing_call(cli, method, &folders, folder, rest, body, ret, err);
 
-    folder_path(&path, folder, rest);
-    r = cli_call(cli, method, path.data, body, ret, err);
     json_decref(body);
     return r;
 }
@@ -138,7 +135,6 @@ static const struct column host_columns[] = {
 
 static int folder_hosts(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     json_auto_t *answer = NULL, *rows = json_array();
     const char *usual, *name;
     json_t *host;
@@ -161,8 +157,7 @@ static int folder_hosts(struct cli *cli, void *data, int argc, char **argv, stru
                                                     json_object_get(about, "backend"), "default",
                                                     usual && strcmp(usual, name) == 0));
     }
-    r = output_list(&cli->output, host_columns, rows, &out, err);
-    return r < 0 ? r : cli_print(&out, err);
+    return list_print(cli, host_columns, rows, err);
 }
 
 const struct cli_verb verb_folder_hosts = {
@@ -183,32 +178,29 @@ struct folder_create_opts {
 
 static const struct cli_opt create_opts[] = {
     { 0, "host", CLI_STR, offsetof(struct folder_create_opts, host), "STORAGE:VOLUME",
-      "where its files lie; the first of 'aliquot folder hosts' by default" },
+      "where its files lie; the first of 'aliquot folder hosts' by default", "host" },
     { 0, "project", CLI_STR, offsetof(struct folder_create_opts, project), "PROJECT",
-      "a folder of the project, by name or id (its administrators)" },
+      "a folder of the project, by name or id (its administrators)", "group" },
     { 0, "usage-mode", CLI_STR, offsetof(struct folder_create_opts, usage), "MODE",
-      "general (by default), model or data" },
+      "general (by default), model or data", "usage_mode" },
     { 'p', "permission", CLI_STR, offsetof(struct folder_create_opts, permission), "PERMISSION",
-      "what the project's members may: ro, rw (by default) or wd" },
+      "what the project's members may: ro, rw (by default) or wd", "permission" },
     { 0, "quota", CLI_STR, offsetof(struct folder_create_opts, quota), "SIZE",
-      "how large it may get, e.g. 10g" },
+      "how large it may get, e.g. 10g", "quota" },
     { 0, "cloneable", CLI_FLAG, offsetof(struct folder_create_opts, is_cloneable), NULL,
-      "all who may read it may clone it" },
+      "all who may read it may clone it", "cloneable" },
     CLI_OPT_END,
 };
 
 static int folder_create(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
-    const struct folder_create_opts *opts = data;
-    json_auto_t *answer = NULL;
-    json_auto_t *body = json_pack("{s:s, s:s?, s:s?, s:s?, s:s?, s:s?, s:b}", "name", argv[0],
-                                  "host", opts->host, "group", opts->project, "usage_mode",
-                                  opts->usage, "permission", opts->permission, "quota", opts->quota,
-                                  "cloneable", opts->is_cloneable);
-    int r = body ? cli_call(cli, METHOD_POST, "/folders", body, &answer, err)
+    json_auto_t *answer = NULL, *body = json_pack("{s:s}", "name", argv[0]);
+    int r = body ? cli_options_add(create_opts, data, body, err)
                  : aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "an argument is not UTF-8");
 
     (void)argc;
+    if (r == 0)
+        r = cli_call(cli, METHOD_POST, "/folders", body, &answer, err);
     return r < 0 ? r : record_print(cli, folder_columns, answer, err);
 }
 
@@ -252,23 +244,23 @@ struct folder_set_opts {
 
 static const struct cli_opt set_opts[] = {
     { 'p', "permission", CLI_STR, offsetof(struct folder_set_opts, permission), "PERMISSION",
-      "what the project's members may: ro, rw or wd" },
+      "what the project's members may: ro, rw or wd", "permission" },
     { 0, "cloneable", CLI_STR, offsetof(struct folder_set_opts, cloneable), "yes|no",
-      "all who may read it may clone it" },
+      "all who may read it may clone it", "cloneable" },
     CLI_OPT_END,
 };
 
 static int folder_set(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
-    const struct folder_set_opts *opts = data;
+    json_auto_t *body = json_object();
+    int r = cli_options_add(set_opts, data, body, err);
 
     (void)argc;
-    if (!opts->permission && !opts->cloneable)
+    if (r == 0 && json_object_size(body) == 0)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "give --permission or --cloneable");
-    return folder_send(
-        cli, METHOD_POST, argv[0], "/update-options",
-        json_pack("{s:s*, s:s*}", "permission", opts->permission, "cloneable", opts->cloneable),
-        NULL, err);
+    return r < 0 ? r
+                 : cli_thing_call(cli, METHOD_POST, &folders, argv[0], "/update-options", body,
+                                  NULL, err);
 }
 
 const struct cli_verb verb_folder_set = {
@@ -349,14 +341,10 @@ static int folder_rm(struct cli *cli, void *data, int argc, char **argv, struct 
                                       argv[0], argc > 1 ? " and others" : "")
                         : 1;
 
-    for (int i = 0; r > 0 && i < argc; i++) {
-        int done = folder_call(cli, METHOD_DELETE, argv[i], opts->purge ? "/force" : "", NULL, NULL,
-                               err);
-
-        if (done < 0)
-            return done;
-    }
-    return r == 0 ? CLI_EXIT_FAILURE : AQ_MIN(r, 0);
+    if (r <= 0)
+        return r < 0 ? r : CLI_EXIT_FAILURE;
+    return cli_things_call(cli, METHOD_DELETE, &folders, opts->purge ? "/force" : "", NULL, argc,
+                           argv, err);
 }
 
 const struct cli_verb verb_folder_rm = {
@@ -378,12 +366,9 @@ static int folder_restore(struct cli *cli, void *data, int argc, char **argv, st
     int r = 0;
 
     (void)data;
-    for (int i = 0; r == 0 && i < argc; i++) {
-        json_auto_t *body = json_pack("{s:s}", "id", argv[i]);
-
-        r = body ? cli_call(cli, METHOD_POST, "/folders/restore-from-trash-bin", body, NULL, err)
-                 : aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "an argument is not UTF-8");
-    }
+    for (int i = 0; r == 0 && i < argc; i++)
+        r = cli_send(cli, METHOD_POST, "/folders/restore-from-trash-bin",
+                     json_pack("{s:s}", "id", argv[i]), "an argument is not UTF-8", NULL, err);
     return r;
 }
 

@@ -3,7 +3,7 @@
 #ifndef AQ_CLI_FOLDER_FOLDER_H
 #define AQ_CLI_FOLDER_FOLDER_H
 
-#include "cli/client.h"
+#include "cli/request.h"
 
 /* "/folders/NAME" and 'rest', e.g. "/rename", of a folder's name or id. */
 void folder_path(struct strbuf *path, const char *folder, const char *rest);

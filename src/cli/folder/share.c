@@ -109,7 +109,6 @@ static const struct column share_columns[] = {
 
 static int folder_shares(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     json_auto_t *answer = NULL, *id = NULL;
     int r = argc ? folder_is_of_project(cli, argv[0], &id, err) : 0;
     json_t *rows, *row;
@@ -124,8 +123,7 @@ static int folder_shares(struct cli *cli, void *data, int argc, char **argv, str
                             json_object_get(json_object_get(row, "shared_to"), "email"))
             < 0)
             return cli_fail_answer(cli, "a share", err);
-    r = output_list(&cli->output, share_columns, rows, &out, err);
-    return r < 0 ? r : cli_print(&out, err);
+    return list_print(cli, share_columns, rows, err);
 }
 
 const struct cli_verb verb_folder_shares = {
@@ -164,13 +162,13 @@ static int folder_unshare(struct cli *cli, void *data, int argc, char **argv, st
         r = folder_get_shares(cli, id, &answer, err);
     for (int i = 1; r == 0 && i < argc; i++) {
         const char *user = folder_find_share(answer, argv[i]);
-        json_auto_t *body = NULL;
 
         if (!user)
             return aq_fail_kind(err, ENOENT, "object-not-found", "'%s' is not shared with '%s'",
                                 argv[0], argv[i]);
-        body = json_pack("{s:O, s:s}", "vfolder", id, "user", user);
-        r = cli_call(cli, METHOD_POST, "/folders/_/shared", body, NULL, err);
+        r = cli_send(cli, METHOD_POST, "/folders/_/shared",
+                     json_pack("{s:O, s:s}", "vfolder", id, "user", user), "a user is not UTF-8",
+                     NULL, err);
     }
     return r;
 }
@@ -210,20 +208,13 @@ static const struct cli_opt invitations_opts[] = {
 static int folder_invitations(struct cli *cli, void *data, int argc, char **argv,
                               struct aq_error *err)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    json_auto_t *answer = NULL;
-    int r = cli_call(cli, METHOD_GET,
-                     ((const struct folder_invitations_opts *)data)->sent
-                         ? "/folders/invitations/list-sent"
-                         : "/folders/invitations/list",
-                     NULL, &answer, err);
-
     (void)argc;
     (void)argv;
-    if (r == 0)
-        r = output_list(&cli->output, invitation_columns, json_object_get(answer, "invitations"),
-                        &out, err);
-    return r < 0 ? r : cli_print(&out, err);
+    return list_show_whole(cli,
+                           ((const struct folder_invitations_opts *)data)->sent
+                               ? "/folders/invitations/list-sent"
+                               : "/folders/invitations/list",
+                           "invitations", invitation_columns, err);
 }
 
 const struct cli_verb verb_folder_invitations = {
@@ -242,12 +233,9 @@ static int folder_answer(struct cli *cli, enum method method, const char *path, 
 {
     int r = 0;
 
-    for (int i = 0; r == 0 && i < argc; i++) {
-        json_auto_t *body = json_pack("{s:s}", "inv_id", argv[i]);
-
-        r = body ? cli_call(cli, method, path, body, NULL, err)
-                 : aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "an argument is not UTF-8");
-    }
+    for (int i = 0; r == 0 && i < argc; i++)
+        r = cli_send(cli, method, path, json_pack("{s:s}", "inv_id", argv[i]),
+                     "an argument is not UTF-8", NULL, err);
     return r;
 }
 

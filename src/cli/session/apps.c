@@ -3,7 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cli/client.h"
+#include "cli/list.h"
+#include "cli/request.h"
 #include "cli/session/session.h"
 #include "cli/verbs.h"
 
@@ -45,11 +46,10 @@ static void session_apps_name_protocols(const struct output *o, const json_t *ap
 
 static int session_apps_get(struct cli *cli, const char *name, json_t **ret, struct aq_error *err)
 {
+    const struct cli_things streams = { "/stream/session/", NULL };
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
 
-    strbuf_adds(&path, "/stream/session/");
-    url_encode(&path, name);
-    strbuf_adds(&path, "/apps");
+    cli_thing_path(&streams, name, "/apps", &path);
     cli_path_query(&path, "owner_access_key", cli->globals.owner);
     return cli_call(cli, METHOD_GET, path.data, NULL, ret, err);
 }
@@ -94,14 +94,13 @@ int session_traffic_print(struct cli *cli, const json_t *session, struct aq_erro
 
 int session_apps_show(struct cli *cli, const json_t *apps, struct aq_error *err)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     int r;
 
     session_apps_name_protocols(&cli->output, apps);
-    r = output_list(&cli->output, session_apps_columns, apps, &out, err);
+    r = list_print(cli, session_apps_columns, apps, err);
     if (r == 0 && json_array_size(apps) == 0)
         cli_note(cli, "the session has no apps; images name them, or have their programs");
-    return r < 0 ? r : cli_print(&out, err);
+    return r;
 }
 
 static int session_apps(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)

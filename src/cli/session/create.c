@@ -140,10 +140,7 @@ int create_check_count(const struct cli_int *count, struct aq_error *err)
 
 int create_print(struct cli *cli, const json_t *created, struct aq_error *err)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    int r = output_list(&cli->output, created_columns, created, &out, err);
-
-    return r < 0 ? r : cli_print(&out, err);
+    return list_print(cli, created_columns, created, err);
 }
 
 void create_note_start(struct cli *cli, const struct spec_opts *spec)

@@ -50,15 +50,6 @@ static int history_get(struct cli *cli, const char *name, json_t **ret, struct a
     return r < 0 ? session_wrap_error(err, name) : 0;
 }
 
-static int history_print_rows(struct cli *cli, const struct column *columns, const json_t *rows,
-                              struct aq_error *err)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    int r = output_list(&cli->output, columns, rows, &out, err);
-
-    return r < 0 ? r : cli_print(&out, err);
-}
-
 /* ---- history ---- */
 
 /* The state that follows this one, of the same kernel or of the session; NULL = it is the last. */
@@ -114,12 +105,12 @@ static int history_print(struct cli *cli, const json_t *past, struct aq_error *e
                                      COLUMN_END },
             past, err);
     history_add_durations(&cli->output, json_object_get(past, "items"));
-    r = history_print_rows(cli, change_columns, json_object_get(past, "items"), err);
+    r = list_print(cli, change_columns, json_object_get(past, "items"), err);
     if (r < 0 || json_array_size(attempts) == 0)
         return r;
     strbuf_addc(&gap, '\n');
     r = cli_print(&gap, err);
-    return r < 0 ? r : history_print_rows(cli, attempt_columns, attempts, err);
+    return r < 0 ? r : list_print(cli, attempt_columns, attempts, err);
 }
 
 static int history_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
@@ -212,7 +203,7 @@ static int history_choices_print_one(struct cli *cli, const json_t *choice, size
                     : "");
     r = cli_print(&head, err);
     history_choices_draw(best);
-    return r < 0 ? r : history_print_rows(cli, choice_columns, best, err);
+    return r < 0 ? r : list_print(cli, choice_columns, best, err);
 }
 
 /* The last placement among the attempts; NULL = none is known. */

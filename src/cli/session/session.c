@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/uuid.h"
-#include "cli/client.h"
 #include "cli/list.h"
 #include "cli/output/row_filter.h"
+#include "cli/request.h"
 #include "cli/verbs.h"
 #include "model/session.h"
 #include "model/status.h"
@@ -429,15 +429,13 @@ const struct cli_verb verb_session_info = {
 static int session_rename(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
-    json_t *body = json_pack("{s:s}", "name", argv[1]);
     int r;
 
     (void)data;
     (void)argc;
     session_path(cli, &path, argv[0], "");
-    r = body ? cli_call(cli, METHOD_PATCH, path.data, body, NULL, err)
-             : aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "the new name is not UTF-8");
-    json_decref(body);
+    r = cli_send(cli, METHOD_PATCH, path.data, json_pack("{s:s}", "name", argv[1]),
+                 "the new name is not UTF-8", NULL, err);
     return r < 0 ? session_wrap_error(err, argv[0]) : 0;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "cli/client.h"
+#include "cli/list.h"
 #include "cli/output/progress.h"
 #include "cli/output/resource_usage.h"
 #include "cli/session/live.h"
@@ -103,7 +104,6 @@ static int stats_show_series(struct cli *cli, const struct stats_opts *opts, con
                              struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     json_t *answer = NULL, *rows = json_array(), *item;
     size_t i;
     int r;
@@ -114,9 +114,7 @@ static int stats_show_series(struct cli *cli, const struct stats_opts *opts, con
     json_array_foreach(json_object_get(answer, "items"), i, item)
         stats_add_series(cli, rows, item);
     if (r == 0)
-        r = output_list(&cli->output, series_columns, rows, &out, err);
-    if (r == 0)
-        r = cli_print(&out, err);
+        r = list_print(cli, series_columns, rows, err);
     json_decref(rows);
     json_decref(answer);
     return r;

@@ -7,10 +7,9 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "cli/client.h"
 #include "cli/list.h"
+#include "cli/request.h"
 #include "cli/verbs.h"
-#include "http/url.h"
 
 #define TEMPLATES "/aliquot/v1/templates"
 #define TEXT_MAX (64u << 10) /* bytes: the manager takes no more */
@@ -28,25 +27,7 @@ static const struct column template_columns[] = {
     COLUMN_END,
 };
 
-/* A request on one; 'body' is taken (NULL = none). */
-static int template_call(struct cli *cli, enum method method, const char *name, json_t *body,
-                         json_t **ret, struct aq_error *err)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
-    int r;
-
-    strbuf_adds(&path, TEMPLATES "/");
-    url_encode(&path, name);
-    r = cli_call(cli, method, path.data, body, ret, err);
-    json_decref(body);
-    return r;
-}
-
-/* {"payload": ...}; NULL = no UTF-8. */
-static json_t *template_payload(const struct strbuf *text)
-{
-    return json_pack("{s:s}", "payload", text->len ? text->data : "");
-}
+static const struct cli_things templates = { TEMPLATES "/", NULL };
 
 /* ---- ls ---- */
 
@@ -92,13 +73,12 @@ struct template_create_opts {
 
 static const struct cli_opt create_opts[] = {
     { 0, "project", CLI_STR, offsetof(struct template_create_opts, project), "PROJECT",
-      "its members may use it, too" },
+      "its members may use it, too", "group_name" },
     CLI_OPT_END,
 };
 
 static int template_create(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
-    const struct template_create_opts *opts = data;
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT, line = STRBUF_INIT;
     json_auto_t *body = NULL;
     json_auto_t *answer = NULL;
@@ -107,10 +87,11 @@ static int template_create(struct cli *cli, void *data, int argc, char **argv, s
     (void)argc;
     if (r < 0)
         return r;
-    body = json_pack("{s:s, s:s*, s:s*}", "payload", text.len ? text.data : "", "group_name",
-                     opts->project, "owner_access_key", cli->globals.owner);
-    r = body ? cli_call(cli, METHOD_POST, TEMPLATES, body, &answer, err)
+    body = json_pack("{s:s, s:s*}", "payload", text.data, "owner_access_key", cli->globals.owner);
+    r = body ? cli_options_add(create_opts, data, body, err)
              : aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "'%s' is not UTF-8", argv[0]);
+    if (r == 0)
+        r = cli_call(cli, METHOD_POST, TEMPLATES, body, &answer, err);
     if (r < 0)
         return r;
     strbuf_addf(&line, "%s\n", json_string_value(json_object_get(answer, "id")));
@@ -138,7 +119,7 @@ static int template_read(struct cli *cli, const char *name, struct strbuf *out,
                          struct aq_error *err)
 {
     json_auto_t *answer = NULL;
-    int r = template_call(cli, METHOD_GET, name, NULL, &answer, err);
+    int r = cli_thing_call(cli, METHOD_GET, &templates, name, "", NULL, &answer, err);
     const char *text = json_string_value(json_object_get(answer, "text"));
 
     if (r < 0)
@@ -227,7 +208,7 @@ static int template_edit(struct cli *cli, void *data, int argc, char **argv, str
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     bool is_changed = true;
-    json_t *body;
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
     int r = argc > 1 ? cli_read_file(argv[1], TEXT_MAX, &text, err)
                      : template_read(cli, argv[0], &text, err);
 
@@ -236,9 +217,9 @@ static int template_edit(struct cli *cli, void *data, int argc, char **argv, str
         r = template_edit_text(&text, &is_changed, err);
     if (r < 0 || !is_changed)
         return r;
-    if (!(body = template_payload(&text)))
-        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "the template is not UTF-8");
-    return template_call(cli, METHOD_PUT, argv[0], body, NULL, err);
+    cli_thing_path(&templates, argv[0], "", &path);
+    return cli_send(cli, METHOD_PUT, path.data, json_pack("{s:s}", "payload", text.data),
+                    "the template is not UTF-8", NULL, err);
 }
 
 const struct cli_verb verb_template_edit = {
@@ -259,12 +240,8 @@ const struct cli_verb verb_template_edit = {
 
 static int template_rm(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
-    int r = 0;
-
     (void)data;
-    for (int i = 0; r == 0 && i < argc; i++)
-        r = template_call(cli, METHOD_DELETE, argv[i], NULL, NULL, err);
-    return r;
+    return cli_things_call(cli, METHOD_DELETE, &templates, "", NULL, argc, argv, err);
 }
 
 const struct cli_verb verb_template_rm = {
